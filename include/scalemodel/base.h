@@ -1,0 +1,61 @@
+/* base: errors, arenas, allocation hooks. Depends on libc alone. */
+#ifndef SCALEMODEL_BASE_H
+#define SCALEMODEL_BASE_H
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every fallible function returns one of these; they are also the exit codes of the CLI. */
+typedef enum sm_status {
+    SM_OK = 0,        /* answered */
+    SM_NEGATIVE = 1,  /* a negative answer: does not fit, differs, no plan */
+    SM_USAGE = 2,     /* the command line is wrong */
+    SM_BAD_INPUT = 3, /* an input is wrong: the error carries its place */
+    SM_IO = 4,        /* the operating system refused */
+    SM_INTERNAL = 5   /* out of memory, or a defect of ours */
+} sm_status;
+
+/* Owned by the caller, filled by whoever decides the error; all above only forward it.
+ * A library function never prints, exits or aborts. */
+typedef struct sm_error {
+    sm_status status;
+    char source[256];   /* file name or the option the text came from, "" when none */
+    int line, column;   /* 1-based; 0 when there is no place */
+    int span;           /* columns to underline, at least 1 when there is a place */
+    char sentence[640]; /* one sentence: what is wrong, what was expected, the nearest valid name */
+    char excerpt[200];  /* the source line, cut around the span, control characters replaced */
+    int excerpt_column; /* 1-based column of the span inside excerpt */
+} sm_error;
+
+/* Fill *err (which may be NULL) and return status. The sentence carries no trailing full stop. */
+sm_status sm_fail(sm_error *err, sm_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+sm_status sm_fail_memory(sm_error *err); /* SM_INTERNAL, "out of memory" */
+
+/* An arena owns everything allocated from it and frees it at once. */
+typedef struct sm_arena sm_arena;
+sm_arena *sm_arena_new(void);                            /* NULL when out of memory */
+void sm_arena_free(sm_arena *arena);                     /* NULL is fine */
+void *sm_arena_alloc(sm_arena *arena, size_t bytes);     /* zeroed, 16-aligned; NULL when out of memory */
+void *sm_arena_array(sm_arena *arena, size_t count, size_t bytes); /* checks the product for overflow */
+char *sm_arena_copy(sm_arena *arena, const char *text, size_t length); /* adds the terminating 0 */
+char *sm_arena_printf(sm_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args);
+
+/* All library allocation passes here, so that tests can count it and make the n-th one fail. */
+void *sm_malloc(size_t bytes);
+void *sm_calloc(size_t count, size_t bytes);
+void *sm_realloc(void *block, size_t bytes);
+void sm_free(void *block);
+uint64_t sm_allocation_count(void);     /* allocations made so far (process-wide, atomic) */
+void sm_allocation_fail_at(uint64_t n); /* the n-th allocation from now fails; 0 switches this off */
+
+/* Deterministic random numbers for tests and simulators (splitmix64). */
+typedef struct sm_rng { uint64_t state; } sm_rng;
+uint64_t sm_rng_next(sm_rng *rng);
+uint64_t sm_rng_below(sm_rng *rng, uint64_t n); /* 0 .. n-1; n > 0 */
+double sm_rng_unit(sm_rng *rng);                /* [0, 1) */
+
+double sm_clock_s(void); /* monotonic seconds */
+#endif
