@@ -58,4 +58,14 @@ uint64_t sm_rng_below(sm_rng *rng, uint64_t n); /* 0 .. n-1; n > 0 */
 double sm_rng_unit(sm_rng *rng);                /* [0, 1) */
 
 double sm_clock_s(void); /* monotonic seconds */
+
+/* UTF-8. Bytes of the well-formed sequence at the start of text (1..4), 0 when it is malformed,
+ * cut short, overlong, a surrogate, or length is 0. *code receives the code point. */
+size_t sm_utf8_decode(const char *text, size_t length, uint32_t *code);
+/* Terminal columns of a printable code point: 0 for combining marks, 2 for wide East Asian and
+ * emoji, 1 otherwise; -1 for control characters, which must not reach a terminal. */
+int sm_utf8_width(uint32_t code);
+/* Copy at most size-1 bytes of text without cutting a character; control characters and malformed
+ * bytes become '?', a tab or line break one space. Always terminates; returns the bytes written. */
+size_t sm_utf8_clean(char *out, size_t size, const char *text, size_t length);
 #endif

@@ -1,0 +1,39 @@
+/* Allocation hooks: one door for all heap memory, so that tests can count and refuse. */
+#include "scalemodel/base.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* No answer needs a tebibyte in one block; a larger request is an overflow that lost its way. */
+#define LARGEST_BLOCK ((size_t)1 << 40)
+
+static atomic_uint_fast64_t made;       /* allocations asked for so far */
+static atomic_uint_fast64_t refused_at; /* the number of the one to refuse; 0 for none */
+
+uint64_t sm_allocation_count(void) { return atomic_load(&made); }
+
+void sm_allocation_fail_at(uint64_t n) {
+    atomic_store(&refused_at, n == 0 ? 0 : atomic_load(&made) + n);
+}
+
+static bool admitted(size_t bytes) {
+    uint64_t number = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
+    return number != atomic_load_explicit(&refused_at, memory_order_relaxed) &&
+           bytes <= LARGEST_BLOCK;
+}
+
+void *sm_malloc(size_t bytes) {
+    return admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL;
+}
+
+void *sm_calloc(size_t count, size_t bytes) {
+    bool overflow = bytes != 0 && count > LARGEST_BLOCK / bytes;
+    if (!admitted(overflow ? SIZE_MAX : count * bytes)) return NULL;
+    return count * bytes > 0 ? calloc(count, bytes) : calloc(1, 1);
+}
+
+void *sm_realloc(void *block, size_t bytes) {
+    return admitted(bytes) ? realloc(block, bytes > 0 ? bytes : 1) : NULL;
+}
+
+void sm_free(void *block) { free(block); }

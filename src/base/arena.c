@@ -1,0 +1,102 @@
+/* An arena: memory handed out in order from growing chunks and freed at once. */
+#include "scalemodel/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ONE_CHUNK_EACH 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ONE_CHUNK_EACH 1
+#endif
+#endif
+#ifndef ONE_CHUNK_EACH
+#define ONE_CHUNK_EACH 0 /* 1: a chunk for each allocation, so that AddressSanitizer sees overruns */
+#endif
+
+#define ALIGNMENT 16
+#define FIRST_CHUNK ((size_t)4096)
+#define LARGEST_CHUNK ((size_t)1 << 20)
+
+typedef struct chunk {
+    struct chunk *older;
+    size_t room, used; /* bytes of memory[] */
+    size_t padding;    /* keeps memory[] aligned to 16 */
+    unsigned char memory[];
+} chunk;
+_Static_assert(sizeof(chunk) % ALIGNMENT == 0, "memory[] must start aligned");
+
+struct sm_arena {
+    chunk *newest;
+    size_t next_room; /* size of the next ordinary chunk */
+};
+
+sm_arena *sm_arena_new(void) {
+    sm_arena *arena = sm_calloc(1, sizeof *arena);
+    if (arena != NULL) arena->next_room = ONE_CHUNK_EACH ? 0 : FIRST_CHUNK;
+    return arena;
+}
+
+void sm_arena_free(sm_arena *arena) {
+    if (arena == NULL) return;
+    for (chunk *c = arena->newest, *older; c != NULL; c = older) {
+        older = c->older;
+        sm_free(c);
+    }
+    sm_free(arena);
+}
+
+static chunk *add_chunk(sm_arena *arena, size_t bytes) {
+    size_t room = bytes > arena->next_room ? bytes : arena->next_room;
+    chunk *c = sm_calloc(1, sizeof *c + room);
+    if (c == NULL) return NULL;
+    c->room = room;
+    c->older = arena->newest;
+    arena->newest = c;
+    if (arena->next_room < LARGEST_CHUNK) arena->next_room *= 2;
+    return c;
+}
+
+void *sm_arena_alloc(sm_arena *arena, size_t bytes) {
+    if (arena == NULL || bytes > SIZE_MAX / 2) return NULL;
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    chunk *c = arena->newest;
+    if (ONE_CHUNK_EACH || c == NULL || c->room - c->used < rounded) {
+        c = add_chunk(arena, ONE_CHUNK_EACH ? bytes : rounded);
+        if (c == NULL) return NULL;
+    }
+    void *block = c->memory + c->used;
+    c->used += ONE_CHUNK_EACH ? bytes : rounded;
+    return block;
+}
+
+void *sm_arena_array(sm_arena *arena, size_t count, size_t bytes) {
+    if (bytes != 0 && count > SIZE_MAX / bytes) return NULL;
+    return sm_arena_alloc(arena, count * bytes);
+}
+
+char *sm_arena_copy(sm_arena *arena, const char *text, size_t length) {
+    if (length == SIZE_MAX) return NULL;
+    char *copy = sm_arena_alloc(arena, length + 1);
+    if (copy != NULL && length > 0) memcpy(copy, text, length);
+    return copy;
+}
+
+char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = length < 0 ? NULL : sm_arena_alloc(arena, (size_t)length + 1);
+    if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *sm_arena_printf(sm_arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = sm_arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}
