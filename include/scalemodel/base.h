@@ -63,7 +63,8 @@ double sm_clock_s(void); /* monotonic seconds */
  * cut short, overlong, a surrogate, or length is 0. *code receives the code point. */
 size_t sm_utf8_decode(const char *text, size_t length, uint32_t *code);
 /* Terminal columns of a printable code point: 0 for combining marks, 2 for wide East Asian and
- * emoji, 1 otherwise; -1 for control characters, which must not reach a terminal. */
+ * emoji, 1 otherwise; -1 for control characters, line separators and changes of direction, which
+ * must not reach a terminal. */
 int sm_utf8_width(uint32_t code);
 /* Copy at most size-1 bytes of text without cutting a character; control characters and malformed
  * bytes become '?', a tab or line break one space. Always terminates; returns the bytes written. */

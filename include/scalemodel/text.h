@@ -16,7 +16,7 @@ sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const
  *   file:line:col: sentence
  *     excerpt
  *         ^~~~
- * into out (always 0-terminated); returns the length it wants. */
+ * into out (always 0-terminated, no final newline); returns the length it wants. */
 size_t sm_error_format(const sm_error *err, char *out, size_t size);
 
 /* The nearest of n names by edit distance (case-insensitive), or NULL when none is near. */

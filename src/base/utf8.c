@@ -41,7 +41,7 @@ static const range zero_width[] = {
     {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A}, {0x064B, 0x065F},
     {0x0900, 0x0902}, {0x093C, 0x093C}, {0x0941, 0x0948}, {0x094D, 0x094D}, {0x0E31, 0x0E31},
     {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200F},
-    {0x202A, 0x202E}, {0x2060, 0x206F}, {0x20D0, 0x20F0}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
+    {0x2060, 0x2065}, {0x206A, 0x206F}, {0x20D0, 0x20F0}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
     {0xFEFF, 0xFEFF}, {0xE0001, 0xE007F}, {0xE0100, 0xE01EF}};
 static const range double_width[] = {
     {0x1100, 0x115F}, {0x231A, 0x231B}, {0x2329, 0x232A}, {0x23E9, 0x23EC}, {0x2E80, 0x303E},
@@ -56,7 +56,9 @@ static bool within(uint32_t code, const range *ranges, size_t n) {
 }
 
 int sm_utf8_width(uint32_t code) {
-    if (code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029) return -1;
+    if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return -1;
+    if (code >= 0x2028 && code <= 0x202E) return -1; /* separators, changes of direction */
+    if (code >= 0x2066 && code <= 0x2069) return -1;
     if (code < 0x300) return 1;
     if (within(code, zero_width, sizeof zero_width / sizeof *zero_width)) return 0;
     return within(code, double_width, sizeof double_width / sizeof *double_width) ? 2 : 1;
@@ -69,7 +71,7 @@ size_t sm_utf8_clean(char *out, size_t size, const char *text, size_t length) {
         uint32_t code = 0;
         size_t n = sm_utf8_decode(text + at, length - at, &code);
         bool blank = n == 1 && (code == '\t' || code == '\n' || code == '\r');
-        bool shown = n > 0 && sm_utf8_width(code) >= 0 && !(code >= 0x202A && code <= 0x202E);
+        bool shown = n > 0 && sm_utf8_width(code) >= 0;
         size_t wanted = shown ? n : 1;
         if (written + wanted >= size) break;
         for (size_t i = 0; i < wanted; i++)

@@ -1,0 +1,146 @@
+/* Errors that point into a text: line, column, and the line itself cut around the span. */
+#include "scalemodel/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXCERPT_COLUMNS 120 /* of the line shown at most */
+#define COLUMNS_BEFORE 50   /* of them before the span when the line is long */
+#define CUT "..."
+
+sm_source sm_source_of(const char *name, const char *text) {
+    return (sm_source){name != NULL ? name : "", text != NULL ? text : "",
+                       text != NULL ? strlen(text) : 0};
+}
+
+/* The line that holds `at`: found with memchr, so that a line of 100 MB costs milliseconds. */
+static sm_span line_around(const sm_source *source, size_t at) {
+    size_t start = at;
+    while (start > 0 && source->text[start - 1] != '\n') start--;
+    size_t left = source->length - at;
+    const char *newline = left > 0 ? memchr(source->text + at, '\n', left) : NULL;
+    size_t end = newline != NULL ? (size_t)(newline - source->text) : source->length;
+    if (end > start && source->text[end - 1] == '\r') end--;
+    return (sm_span){start, end > start ? end - start : 0};
+}
+
+static int clamp_to_int(size_t n) { return n < INT32_MAX ? (int)n : INT32_MAX; }
+
+static int count_lines(const sm_source *source, size_t start) {
+    size_t lines = 1;
+    for (size_t i = 0; i < start; i++) lines += source->text[i] == '\n';
+    return clamp_to_int(lines);
+}
+
+/* Columns count characters: every byte that does not continue a UTF-8 sequence. */
+static int count_columns(const char *text, size_t length) {
+    size_t characters = 0;
+    for (size_t i = 0; i < length; i++) characters += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return clamp_to_int(characters);
+}
+
+static bool continues_sequence(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
+
+/* Terminal columns of the next character and its bytes, as sm_utf8_clean will write it. */
+static int step(const char *text, size_t length, size_t *bytes) {
+    uint32_t code = 0;
+    size_t n = sm_utf8_decode(text, length, &code);
+    *bytes = n > 0 ? n : 1;
+    int width = n > 0 ? sm_utf8_width(code) : 1;
+    return width < 0 ? 1 : width;
+}
+
+/* Columns of the longest prefix within `columns` columns and `room` bytes; *bytes is its length. */
+static int measure(const char *text, size_t length, int columns, size_t room, size_t *bytes) {
+    int used = 0;
+    size_t at = 0, n = 0;
+    while (at < length) {
+        int width = step(text + at, length - at, &n);
+        if (used + width > columns || at + n > room) break;
+        used += width;
+        at += n;
+    }
+    *bytes = at;
+    return used;
+}
+
+/* Where to begin showing the line: at its start when it fits, else a little left of the span. */
+static size_t cut_before(const char *line, size_t length, size_t offset, size_t room) {
+    size_t fitting = 0;
+    measure(line, length, EXCERPT_COLUMNS, room, &fitting);
+    if (fitting == length || offset <= COLUMNS_BEFORE) return 0;
+    size_t start = offset - COLUMNS_BEFORE;
+    while (start < offset && continues_sequence(line[start])) start++;
+    return start;
+}
+
+static void fill_excerpt(sm_error *err, const char *line, size_t length, sm_span span) {
+    size_t room = sizeof err->excerpt - 2 * sizeof CUT;
+    size_t start = cut_before(line, length, span.offset, room);
+    size_t before = 0, under = 0, shown = 0, head = start > 0 ? strlen(CUT) : 0;
+    const char *from = line + start;
+    int indent = measure(from, span.offset - start, EXCERPT_COLUMNS, room, &before);
+    int width = measure(from + before, span.length, EXCERPT_COLUMNS - indent, room - before, &under);
+    measure(from, length - start, EXCERPT_COLUMNS, room, &shown);
+    memcpy(err->excerpt, CUT, head);
+    size_t end = head + sm_utf8_clean(err->excerpt + head, room + 1, from, shown);
+    if (start + shown < length) memcpy(err->excerpt + end, CUT, sizeof CUT);
+    err->excerpt_column = (int)head + indent + 1;
+    err->span = width > 0 ? width : 1;
+}
+
+static void fill_place(sm_error *err, const sm_source *source, sm_span span) {
+    size_t at = span.offset < source->length ? span.offset : source->length;
+    sm_span line = line_around(source, at);
+    if (at > line.offset + line.length) at = line.offset + line.length; /* on the \r of \r\n */
+    sm_span within = {at - line.offset, span.length};
+    if (within.length > line.length - within.offset) within.length = line.length - within.offset;
+    err->line = count_lines(source, line.offset);
+    err->column = count_columns(source->text + line.offset, within.offset);
+    if (err->column < INT32_MAX) err->column++;
+    fill_excerpt(err, source->text + line.offset, line.length, within);
+}
+
+sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const char *format,
+                     ...) {
+    if (err == NULL) return SM_BAD_INPUT;
+    char sentence[2 * sizeof err->sentence]; /* apart: an argument may point into *err */
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(sentence, sizeof sentence, format, args) < 0) sentence[0] = '\0';
+    va_end(args);
+    memset(err, 0, sizeof *err);
+    err->status = SM_BAD_INPUT;
+    sm_utf8_clean(err->sentence, sizeof err->sentence, sentence, strlen(sentence));
+    if (source == NULL) return SM_BAD_INPUT;
+    if (source->name != NULL)
+        sm_utf8_clean(err->source, sizeof err->source, source->name, strlen(source->name));
+    fill_place(err, source, span);
+    return SM_BAD_INPUT;
+}
+
+/* snprintf into the rest of out; *length grows by what it wanted. */
+static void append(char *out, size_t size, size_t *length, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void append(char *out, size_t size, size_t *length, const char *format, ...) {
+    size_t at = *length < size ? *length : size;
+    va_list args;
+    va_start(args, format);
+    int wanted = vsnprintf(out + at, size - at, format, args);
+    va_end(args);
+    if (wanted > 0) *length += (size_t)wanted;
+}
+
+size_t sm_error_format(const sm_error *err, char *out, size_t size) {
+    char nothing[1];
+    size_t length = 0;
+    if (size == 0) out = nothing, size = 1;
+    out[0] = '\0';
+    if (err->source[0] != '\0') append(out, size, &length, "%s:", err->source);
+    if (err->line > 0) append(out, size, &length, "%d:%d:", err->line, err->column);
+    append(out, size, &length, "%s%s", length > 0 ? " " : "", err->sentence);
+    if (err->line <= 0) return length;
+    append(out, size, &length, "\n  %s\n  %*s", err->excerpt, err->excerpt_column, "^");
+    for (int i = 1; i < err->span; i++) append(out, size, &length, "~");
+    return length;
+}
