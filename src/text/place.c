@@ -139,7 +139,7 @@ size_t sm_error_format(const sm_error *err, char *out, size_t size) {
     if (err->source[0] != '\0') append(out, size, &length, "%s:", err->source);
     if (err->line > 0) append(out, size, &length, "%d:%d:", err->line, err->column);
     append(out, size, &length, "%s%s", length > 0 ? " " : "", err->sentence);
-    if (err->line <= 0) return length;
+    if (err->line <= 0 || err->excerpt[0] == '\0') return length;
     append(out, size, &length, "\n  %s\n  %*s", err->excerpt, err->excerpt_column, "^");
     for (int i = 1; i < err->span; i++) append(out, size, &length, "~");
     return length;

@@ -27,13 +27,13 @@ static int leading_power(double value) {
     return atoi(strchr(text, 'e') + 1);
 }
 
-#define NUMBER_SIZE 400 /* room for DBL_MAX written out */
+#define NUMBER_SIZE 48
 
-/* value to three significant digits, whole from 100 on. */
+/* value to three significant digits, whole from 100 on, with an exponent when it would be long. */
 static void short_number(char text[NUMBER_SIZE], double value) {
     int power = isfinite(value) && value != 0 ? leading_power(value) : 0;
     if (!isfinite(value)) snprintf(text, NUMBER_SIZE, "%s", isnan(value) ? "nan" : "inf");
-    else if (value != 0 && power < -6) snprintf(text, NUMBER_SIZE, "%.2e", value);
+    else if (value != 0 && (power < -6 || power > 6)) snprintf(text, NUMBER_SIZE, "%.2e", value);
     else snprintf(text, NUMBER_SIZE, "%.*f", power < 2 ? 2 - power : 0, value + 0.0);
     force_point(text);
     drop_trailing_zeros(text);

@@ -1,0 +1,101 @@
+/* A report: one arena, the data tree, and the blocks of the page in reading order. */
+#include "scalemodel/report.h"
+
+#include <string.h>
+
+sm_report *sm_report_new(void) {
+    sm_arena *arena = sm_arena_new();
+    sm_report *report = sm_arena_alloc(arena, sizeof *report);
+    sm_data *data = sm_data_object(arena);
+    if (report == NULL || data == NULL) {
+        sm_arena_free(arena);
+        return NULL;
+    }
+    report->arena = arena;
+    report->data = data;
+    return report;
+}
+
+void sm_report_free(sm_report *report) {
+    if (report != NULL) sm_arena_free(report->arena);
+}
+
+/* A new block at the end of the page; notes it in the report when memory is out. */
+static sm_block *add_block(sm_report *r, sm_block_kind kind) {
+    if (r == NULL) return NULL;
+    sm_block *block = sm_arena_alloc(r->arena, sizeof *block);
+    if (block == NULL) {
+        r->out_of_memory = true;
+        return NULL;
+    }
+    block->kind = kind;
+    if (r->last != NULL) r->last->next = block;
+    else r->first = block;
+    r->last = block;
+    return block;
+}
+
+static void add_text(sm_report *r, sm_block_kind kind, const char *format, va_list args) {
+    sm_block *block = add_block(r, kind);
+    if (block == NULL) return;
+    block->text = sm_arena_vprintf(r->arena, format, args);
+    if (block->text != NULL) return;
+    block->text = "";
+    r->out_of_memory = true;
+}
+
+void sm_report_heading(sm_report *r, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_text(r, SM_BLOCK_HEADING, format, args);
+    va_end(args);
+}
+
+void sm_report_text(sm_report *r, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_text(r, SM_BLOCK_TEXT, format, args);
+    va_end(args);
+}
+
+void sm_report_table(sm_report *r, const sm_table *table) {
+    if (r == NULL) return;
+    if (table == NULL) r->out_of_memory = true; /* sm_table_new failed */
+    sm_block *block = table != NULL ? add_block(r, SM_BLOCK_TABLE) : NULL;
+    if (block != NULL) block->table = table;
+}
+
+void sm_report_why(sm_report *r, const sm_why *why) {
+    if (r == NULL) return;
+    if (why == NULL) r->out_of_memory = true; /* sm_why_node failed */
+    sm_block *block = why != NULL ? add_block(r, SM_BLOCK_WHY) : NULL;
+    if (block != NULL) block->why = why;
+}
+
+static const char *copy_text(sm_report *r, const char *text) {
+    const char *copy = sm_arena_copy(r->arena, text != NULL ? text : "", text ? strlen(text) : 0);
+    if (copy == NULL) r->out_of_memory = true;
+    return copy != NULL ? copy : "";
+}
+
+static const sm_bar_part *copy_parts(sm_report *r, size_t n, const sm_bar_part *parts) {
+    sm_bar_part *copies = sm_arena_array(r->arena, n, sizeof *copies);
+    if (copies == NULL) return NULL;
+    for (size_t i = 0; i < n; i++)
+        copies[i] = (sm_bar_part){copy_text(r, parts[i].label), parts[i].value};
+    return copies;
+}
+
+void sm_report_bar(sm_report *r, const char *title, const char *unit, double capacity, size_t n,
+                   const sm_bar_part *parts) {
+    if (r == NULL) return;
+    sm_bar *bar = sm_arena_alloc(r->arena, sizeof *bar);
+    const sm_bar_part *copies = copy_parts(r, n, parts);
+    if (bar == NULL || copies == NULL) {
+        r->out_of_memory = true;
+        return;
+    }
+    *bar = (sm_bar){copy_text(r, title), copy_text(r, unit), capacity, n, copies};
+    sm_block *block = add_block(r, SM_BLOCK_BAR);
+    if (block != NULL) block->bar = bar;
+}
