@@ -5,6 +5,7 @@
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
+/* An axis of the mesh has at most 11 letters, an index or an array at most 15. */
 enum { SM_MAX_AXES = 8, SM_MAX_RANK = 8, SM_MAX_OPERANDS = 4, SM_MAX_INDICES = 16, SM_MAX_STEPS = 24 };
 typedef uint16_t sm_axes;       /* a set of mesh axes: bit i = axis i */
 
@@ -46,6 +47,9 @@ typedef struct sm_einsum {
 sm_status sm_einsum_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *einsum, sm_error *err);
 sm_status sm_array_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *holder, sm_error *err); /* one array, into in[0] */
 sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *err);
+/* Without "->": indices that stand in one operand are kept, in order of appearance; shared ones are contracted.
+ * Sets has_output (the dtype of the first operand, no sharding). source may be NULL; it places the error. */
+sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err);
 sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source, sm_error *err); /* sizes known, divisible, axes once per array */
 size_t sm_array_format(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh, char *out, size_t size);
 size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out, size_t size); /* parses back to the same */

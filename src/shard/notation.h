@@ -1,0 +1,30 @@
+/* What the parsers of meshes, arrays and dimensions share inside the layer. */
+#ifndef SCALEMODEL_SHARD_NOTATION_H
+#define SCALEMODEL_SHARD_NOTATION_H
+#include "scalemodel/shard.h"
+#include "sink.h"
+
+/* The axes after an underscore, in order: "XY" split by longest match, or "{fsdp,tensor}".
+ * Appends to axis[], which has room for SM_MAX_AXES. */
+sm_status sm_axes_parse(sm_cursor *c, const sm_mesh *mesh, int *n_axes, uint8_t *axis,
+                        sm_error *err);
+/* The inverse: a list of axes in order, in braces where the plain form would read back otherwise.
+ */
+void sm_axes_put(sm_sink *sink, const sm_mesh *mesh, int n_axes, const uint8_t *axis);
+
+/* Do all the axes of the list have names of one letter? */
+bool sm_axes_are_letters(const sm_mesh *mesh, int n_axes, const uint8_t *axis);
+
+/* SM_BAD_INPUT at what stands under the cursor: "expected WHAT, found ...". */
+sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what);
+/* Like sm_fail_at, but source may be NULL (an einsum that no text gave). */
+sm_status sm_fail_in(sm_error *err, const sm_source *source, sm_span span, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* No axis may stand twice in one array. */
+sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
+                              const sm_source *source, sm_error *err);
+bool sm_array_has(const sm_array *array, int index);      /* does a dimension carry this index */
+int sm_array_dim_of(const sm_array *array, int index);    /* its dimension, -1 if none */
+int sm_operands_with(const sm_einsum *einsum, int index); /* how many operands carry it */
+#endif
