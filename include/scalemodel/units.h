@@ -36,6 +36,9 @@ char *sm_format_seconds(char *out, size_t size, double seconds);   /* 2.19 s, 31
 char *sm_format_rate(char *out, size_t size, double per_s, const char *unit); /* 459 TFLOP/s, 2.77 TB/s */
 char *sm_format_usd(char *out, size_t size, double usd);           /* $1.23M */
 char *sm_format_percent(char *out, size_t size, double fraction);  /* 45.3 % */
+/* By the unit: "s", "B", "FLOP", "FLOP/s", "B/s", "OP/s", "bit/s", "USD" as above; any other unit
+ * follows a count: 4.19M tokens. */
+char *sm_format_value(char *out, size_t size, double value, const char *unit);
 /* The shortest decimal that reads back to the same double ("inf" and "nan" never reach output: callers check). */
 char *sm_format_exact(char *out, size_t size, double value);
 #endif

@@ -114,6 +114,19 @@ char *sm_format_percent(char *out, size_t size, double fraction) {
     return in_unit(out, size, fraction * 100, "%");
 }
 
+char *sm_format_value(char *out, size_t size, double value, const char *unit) {
+    static const char *const rates[] = {"FLOP", "FLOP/s", "B/s", "OP/s", "bit/s"};
+    char number[64];
+    if (strcmp(unit, "s") == 0) return sm_format_seconds(out, size, value);
+    if (strcmp(unit, "B") == 0) return sm_format_bytes(out, size, value);
+    if (strcmp(unit, "USD") == 0 || strcmp(unit, "$") == 0) return sm_format_usd(out, size, value);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        if (strcmp(unit, rates[i]) == 0) return sm_format_rate(out, size, value, unit);
+    sm_format_count(number, sizeof number, value);
+    snprintf(out, size, "%s%s%s", number, unit[0] != '\0' ? " " : "", unit);
+    return out;
+}
+
 char *sm_format_exact(char *out, size_t size, double value) {
     char text[40];
     for (int digits = 1; digits <= 17; digits++) {

@@ -1,0 +1,41 @@
+/* Every table of a report as CSV (RFC 4180): a line of heads, a line a row, CRLF; an empty line
+ * between tables. */
+#include <string.h>
+
+#include "columns.h"
+#include "scalemodel/render.h"
+
+static void put_field(const char *text, FILE *out) {
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"') fputc('"', out);
+        fputc(*c, out);
+    }
+    fputc('"', out);
+}
+
+static void put_record(const char **cells, size_t n, FILE *out) {
+    for (size_t c = 0; c < n; c++) {
+        if (c > 0) fputc(',', out);
+        put_field(cells[c], out);
+    }
+    fputs("\r\n", out);
+}
+
+sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err) {
+    if (report->out_of_memory) return sm_fail_memory(err);
+    bool first = true;
+    for (const sm_block *block = report->first; block != NULL; block = block->next) {
+        if (block->kind != SM_BLOCK_TABLE) continue;
+        const sm_table *table = block->table;
+        if (!first) fputs("\r\n", out);
+        put_record(table->heads, table->columns, out);
+        for (size_t r = 0; r < table->rows; r++) put_record(table->cells[r], table->columns, out);
+        first = false;
+    }
+    return sm_finish_stream(out, err);
+}
