@@ -1,0 +1,238 @@
+/* Quick simulation of 1F1B, ZB-H1 and interleaved 1F1B. Their ops form waves: in wave t stage i runs
+ * forward t - i and one backward, and needs nothing but the previous wave and its neighbours, so the
+ * state is a few numbers per stage. A stage's times are maxima of sums of its predecessors' times:
+ * the wave is a max-plus linear map. Once a state is an earlier one shifted by a constant, all later
+ * ones are too, and the waves in between need not be run (Baccelli et al., Synchronization and
+ * Linearity, 1992, section 3.7). Such a map never widens a difference, so a shift equal within e
+ * leaves an error below e per period skipped. */
+#include "schedule_order.h"
+#include <float.h>
+
+/* Rounding, relative to the time reached, that two shifts may differ by. */
+#define SHIFT_TOLERANCE (4.0 * DBL_EPSILON)
+
+static inline double later(double a, double b) { return a > b ? a : b; }
+static inline int smaller(int a, int b) { return a < b ? a : b; }
+static inline int larger(int a, int b) { return a > b ? a : b; }
+
+/* A past state to compare with; it moves forward in doubling steps (Brent's cycle search). */
+typedef struct snapshot {
+    double *state;
+    int count;       /* numbers in a state */
+    int age, limit;  /* periods since it was taken, and when to take the next; age < 0: none */
+} snapshot;
+
+static void take(snapshot *s, const double *now) {
+    for (int k = 0; k < s->count; k++)
+        s->state[k] = now[k];
+    s->limit = s->age < 0 ? 1 : 2 * s->limit;
+    s->age = 0;
+}
+
+/* Is now the snapshot shifted by one number? Then *shift_s is it. */
+static bool shifted(const snapshot *s, const double *now, double *shift_s) {
+    double shift = now[s->count - 1] - s->state[s->count - 1];
+    double tolerance = SHIFT_TOLERANCE * now[s->count - 1];
+    for (int k = 0; k < s->count; k++) {
+        double off = now[k] - s->state[k] - shift;
+        if (off > tolerance || off < -tolerance)
+            return false;
+    }
+    *shift_s = shift;
+    return true;
+}
+
+/* One more period is over; how many of those left (each of the length since the snapshot, returned
+ * in *length) may be skipped, and the time each takes. */
+static int periods_to_skip(snapshot *s, const double *now, int left, int *length, double *shift_s) {
+    if (s->age >= 0) {
+        s->age++;
+        if (shifted(s, now, shift_s)) {
+            *length = s->age;
+            return left / s->age;
+        }
+    }
+    if (s->age < 0 || s->age == s->limit)
+        take(s, now);
+    return 0;
+}
+
+/* --- 1F1B and ZB-H1. Wave t: forward t - i on each stage i, then backward t - p + 1 from the last
+ * stage up. finish[0] is the source, finish[i + 1] the last forward of stage i, finish[p + 1 + i]
+ * the last op of stage i. */
+typedef struct line {
+    int p, m;
+    double *forward_s, *backward_s, *weight_s; /* weight_s: 0 when the backward is whole */
+    double *finish, *idle;
+} line;
+
+static line line_of(const sm_pipeline *p, double *scratch) {
+    int n = p->stages;
+    line l = {.p = n, .m = p->microbatches, .finish = scratch, .idle = scratch + n + 1};
+    l.forward_s = scratch + 2 * (2 * n + 1);
+    l.backward_s = l.forward_s + n;
+    l.weight_s = l.backward_s + n;
+    for (int i = 0; i < n; i++) {
+        double weight_s = p->chunk[i].backward_weight;
+        bool split = p->schedule == SM_SCHEDULE_ZB_H1;
+        l.forward_s[i] = sm_op_forward_s(p, i);
+        l.backward_s[i] = sm_op_backward_input_s(p, i) + (split ? 0 : weight_s);
+        l.weight_s[i] = split ? weight_s : 0;
+    }
+    for (int k = 0; k < 2 * n + 1; k++)
+        l.finish[k] = 0;
+    return l;
+}
+
+/* The state changes in place, from the last stage up, since each reads only the one before it. */
+static void line_wave(const line *l, int t) {
+    int p = l->p, first = larger(0, t - l->m + 1), j = t - p + 1;
+    double *finish = l->finish, *idle = l->idle, gradient = 0;
+    for (int i = j < 0 ? smaller(t, p - 1) : p - 1; i >= 0; i--) {
+        if (i >= first)
+            finish[i + 1] = idle[i] = later(finish[i], idle[i]) + l->forward_s[i];
+        if (j < 0)
+            continue;
+        gradient = later(gradient, idle[i]) + l->backward_s[i];
+        idle[i] = gradient + (j >= i ? l->weight_s[i] : 0);
+    }
+}
+
+/* The same for a wave in which every stage runs all its ops. */
+static inline void line_full_wave(const line *l) {
+    double *finish = l->finish, *idle = l->idle, gradient = 0;
+    for (int i = l->p - 1; i >= 0; i--) {
+        double forward = later(finish[i], idle[i]) + l->forward_s[i];
+        finish[i + 1] = forward;
+        gradient = later(gradient, forward) + l->backward_s[i];
+        idle[i] = gradient + l->weight_s[i];
+    }
+}
+
+/* Waves 2p - 2 .. m - 1 are full. Returns the time skipped and takes the microbatches from l->m. */
+static double line_steady(line *l, double *snapshot_state) {
+    snapshot s = {.state = snapshot_state, .count = 2 * l->p, .age = -1}; /* without the source */
+    double skipped_s = 0;
+    for (int t = 2 * l->p - 2; t < l->m; t++) {
+        int length;
+        double shift_s;
+        int skip = periods_to_skip(&s, l->finish + 1, l->m - t, &length, &shift_s);
+        if (skip > 0) {
+            skipped_s += skip * shift_s;
+            l->m -= skip * length;
+            s.age = -1;
+        }
+        if (t < l->m)
+            line_full_wave(l);
+    }
+    return skipped_s;
+}
+
+double sm_wave_1f1b(const sm_pipeline *p, double *scratch) {
+    line l = line_of(p, scratch);
+    int n = l.p, warm = smaller(2 * n - 2, l.m);
+    for (int t = 0; t < warm; t++)
+        line_wave(&l, t);
+    double skipped_s = line_steady(&l, scratch + 2 * n + 1), total_s = 0;
+    for (int t = larger(warm, l.m); t < l.m + n - 1; t++)
+        line_wave(&l, t);
+    for (int i = 0; i < n; i++)
+        total_s = later(total_s, l.idle[i] + smaller(i, l.m) * l.weight_s[i]);
+    return total_s + skipped_s;
+}
+
+/* --- Interleaved 1F1B with k = 0 .. mv - 1 counting passes over a stage. Wave t: forward k = t - i
+ * and backward k = t - (v+1)p + 2 + i on stage i; the last stage hands on to the first. All need only
+ * the previous wave: forward[i + 1] and backward[i] are the last of stage i, forward[0] and
+ * backward[p] what the ends of the ring receive. The state lies together from forward + 1 on. */
+typedef struct ring {
+    int p, v, passes;
+    const double *forward_s, *backward_s; /* of model chunk c */
+    double *forward, *backward, *idle;
+} ring;
+
+static ring ring_of(const sm_pipeline *p, double *scratch) {
+    int n = p->stages, chunks = n * p->chunks_per_stage, state = 3 * n + 2;
+    ring r = {.p = n, .v = p->chunks_per_stage, .passes = p->microbatches * p->chunks_per_stage};
+    r.forward = scratch;
+    r.idle = scratch + n + 1;
+    r.backward = scratch + 2 * n + 1;
+    for (int k = 0; k < state; k++)
+        scratch[k] = 0;
+    double *forward_s = scratch + 2 * state, *backward_s = forward_s + chunks;
+    for (int c = 0; c < chunks; c++) {
+        forward_s[c] = sm_op_forward_s(p, c);
+        backward_s[c] = sm_op_backward_input_s(p, c) + p->chunk[c].backward_weight;
+    }
+    r.forward_s = forward_s;
+    r.backward_s = backward_s;
+    return r;
+}
+
+/* Stages last..first run a forward of the local chunk. */
+static inline void forward_span(const ring *r, int first, int last, int local) {
+    const double *forward_s = r->forward_s + local * r->p;
+    double *forward = r->forward, *idle = r->idle;
+    for (int i = last; i >= first; i--)
+        forward[i + 1] = idle[i] = later(forward[i], idle[i]) + forward_s[i];
+}
+
+static inline void backward_span(const ring *r, int first, int last, int local) {
+    const double *backward_s = r->backward_s + local * r->p;
+    double *backward = r->backward, *idle = r->idle;
+    for (int i = first; i <= last; i++)
+        backward[i] = idle[i] = later(backward[i + 1], idle[i]) + backward_s[i];
+}
+
+static inline void ring_forwards(const ring *r, int t) {
+    int p = r->p, first = larger(0, t - r->passes + 1), last = smaller(p - 1, t);
+    int local = t / p % r->v, edge = t % p; /* stages beyond the edge are still a chunk behind */
+    int behind = local == 0 ? r->v - 1 : local - 1;
+    r->forward[0] = local == 0 ? 0 : r->forward[p];
+    forward_span(r, larger(first, edge + 1), last, behind);
+    forward_span(r, first, smaller(last, edge), local);
+}
+
+static inline void ring_backwards(const ring *r, int t) {
+    int p = r->p, v = r->v, k = t - (v + 1) * p + 2; /* the pass of stage 0, from 1 - p up */
+    int first = larger(0, -k), last = smaller(p - 1, r->passes - 1 - k);
+    int turn = (k + p) / p + v - 1, edge = p - (k + p) % p; /* from the edge on, one chunk ahead */
+    int local = v - 1 - turn % v, ahead = local == 0 ? v - 1 : local - 1;
+    int end_local = v - 1 - (k + p - 1) / p % v;
+    r->backward[p] = end_local == v - 1 ? 0 : r->backward[0];
+    backward_span(r, first, smaller(last, edge - 1), local);
+    backward_span(r, larger(first, edge), last, ahead);
+}
+
+/* Waves (v+1)p - 2 .. mv - 1 are full, and repeat their chunks every pv waves. At a wave t that
+ * starts such a period: the time skipped, with the passes taken from r->passes. */
+static double ring_skip(ring *r, snapshot *s, int t) {
+    int period = r->p * r->v, length;
+    double shift_s;
+    int skip = periods_to_skip(s, r->forward + 1, (r->passes - t) / period, &length, &shift_s);
+    if (skip == 0)
+        return 0;
+    r->passes -= skip * length * period;
+    s->age = -1;
+    return skip * shift_s;
+}
+
+double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
+    ring r = ring_of(p, scratch);
+    snapshot s = {.state = scratch + 3 * r.p + 2, .count = 3 * r.p, .age = -1};
+    int full = (r.v + 1) * r.p - 2, until_period = full;
+    double skipped_s = 0, total_s = 0;
+    for (int t = 0; t < r.passes + full; t++) {
+        if (t == until_period && t < r.passes) {
+            skipped_s += ring_skip(&r, &s, t);
+            until_period += r.p * r.v;
+        }
+        if (t < r.passes + r.p - 1)
+            ring_forwards(&r, t);
+        if (t > full - r.p)
+            ring_backwards(&r, t);
+    }
+    for (int i = 0; i < r.p; i++)
+        total_s = later(total_s, r.idle[i]);
+    return total_s + skipped_s;
+}
