@@ -29,8 +29,7 @@ sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact) {
 /* Fill: the forwards that lead to the stage's first op. Then all its work. Drain: the input
  * gradients from its first chunk to the start of the model; a
  * schedule that splits the backward may keep the stage's own weight gradients for afterwards. */
-static double bound_at(const sm_pipeline *p, double fill_s, double drain_s, double work_s,
-                       double late_s) {
+static double bound_at(double fill_s, double drain_s, double work_s, double late_s) {
     return fill_s + work_s - late_s + later(late_s, drain_s);
 }
 
@@ -41,7 +40,7 @@ double sm_pipeline_bound(const sm_pipeline *p) {
     for (int i = 0; i < (mirrored ? p->stages / 2 : p->stages); i++) {
         double work_s = sm_stage_work_s(p, i);
         double late_s = split ? sm_stage_weight_s(p, i) : 0;
-        bound_s = later(bound_s, bound_at(p, fill_s, drain_s, work_s, late_s));
+        bound_s = later(bound_s, bound_at(fill_s, drain_s, work_s, late_s));
         fill_s += sm_op_forward_s(p, i);
         drain_s += sm_op_backward_input_s(p, i) + (split ? 0 : p->chunk[i].backward_weight);
     }

@@ -1,61 +1,12 @@
 /* Quick simulation of 1F1B, ZB-H1 and interleaved 1F1B. Their ops form waves: in wave t stage i runs
  * forward t - i and one backward, and needs nothing but the previous wave and its neighbours, so the
- * state is a few numbers per stage. A stage's times are maxima of sums of its predecessors' times:
- * the wave is a max-plus linear map. Once a state is an earlier one shifted by a constant, all later
- * ones are too, and the waves in between need not be run (Baccelli et al., Synchronization and
- * Linearity, 1992, section 3.7). Such a map never widens a difference, so a shift equal within e
- * leaves an error below e per period skipped. */
+ * state is a few numbers per stage, and full waves repeat in the end (schedule_period.h). */
 #include "schedule_order.h"
-#include <float.h>
-
-/* Rounding, relative to the time reached, that two shifts may differ by. */
-#define SHIFT_TOLERANCE (4.0 * DBL_EPSILON)
+#include "schedule_period.h"
 
 static inline double later(double a, double b) { return a > b ? a : b; }
 static inline int smaller(int a, int b) { return a < b ? a : b; }
 static inline int larger(int a, int b) { return a > b ? a : b; }
-
-/* A past state to compare with; it moves forward in doubling steps (Brent's cycle search). */
-typedef struct snapshot {
-    double *state;
-    int count;       /* numbers in a state */
-    int age, limit;  /* periods since it was taken, and when to take the next; age < 0: none */
-} snapshot;
-
-static void take(snapshot *s, const double *now) {
-    for (int k = 0; k < s->count; k++)
-        s->state[k] = now[k];
-    s->limit = s->age < 0 ? 1 : 2 * s->limit;
-    s->age = 0;
-}
-
-/* Is now the snapshot shifted by one number? Then *shift_s is it. */
-static bool shifted(const snapshot *s, const double *now, double *shift_s) {
-    double shift = now[s->count - 1] - s->state[s->count - 1];
-    double tolerance = SHIFT_TOLERANCE * now[s->count - 1];
-    for (int k = 0; k < s->count; k++) {
-        double off = now[k] - s->state[k] - shift;
-        if (off > tolerance || off < -tolerance)
-            return false;
-    }
-    *shift_s = shift;
-    return true;
-}
-
-/* One more period is over; how many of those left (each of the length since the snapshot, returned
- * in *length) may be skipped, and the time each takes. */
-static int periods_to_skip(snapshot *s, const double *now, int left, int *length, double *shift_s) {
-    if (s->age >= 0) {
-        s->age++;
-        if (shifted(s, now, shift_s)) {
-            *length = s->age;
-            return left / s->age;
-        }
-    }
-    if (s->age < 0 || s->age == s->limit)
-        take(s, now);
-    return 0;
-}
 
 /* --- 1F1B and ZB-H1. Wave t: forward t - i on each stage i, then backward t - p + 1 from the last
  * stage up. finish[0] is the source, finish[i + 1] the last forward of stage i, finish[p + 1 + i]
@@ -111,16 +62,15 @@ static inline void line_full_wave(const line *l) {
 
 /* Waves 2p - 2 .. m - 1 are full. Returns the time skipped and takes the microbatches from l->m. */
 static double line_steady(line *l, double *snapshot_state) {
-    snapshot s = {.state = snapshot_state, .count = 2 * l->p, .age = -1}; /* without the source */
+    sm_snapshot s = {.state = snapshot_state, .count = 2 * l->p, .age = -1}; /* without the source */
     double skipped_s = 0;
     for (int t = 2 * l->p - 2; t < l->m; t++) {
         int length;
         double shift_s;
-        int skip = periods_to_skip(&s, l->finish + 1, l->m - t, &length, &shift_s);
+        int skip = sm_periods_to_skip(&s, l->finish + 1, l->m - t, &length, &shift_s);
         if (skip > 0) {
             skipped_s += skip * shift_s;
             l->m -= skip * length;
-            s.age = -1;
         }
         if (t < l->m)
             line_full_wave(l);
@@ -206,20 +156,19 @@ static inline void ring_backwards(const ring *r, int t) {
 
 /* Waves (v+1)p - 2 .. mv - 1 are full, and repeat their chunks every pv waves. At a wave t that
  * starts such a period: the time skipped, with the passes taken from r->passes. */
-static double ring_skip(ring *r, snapshot *s, int t) {
+static double ring_skip(ring *r, sm_snapshot *s, int t) {
     int period = r->p * r->v, length;
     double shift_s;
-    int skip = periods_to_skip(s, r->forward + 1, (r->passes - t) / period, &length, &shift_s);
+    int skip = sm_periods_to_skip(s, r->forward + 1, (r->passes - t) / period, &length, &shift_s);
     if (skip == 0)
         return 0;
     r->passes -= skip * length * period;
-    s->age = -1;
     return skip * shift_s;
 }
 
 double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
     ring r = ring_of(p, scratch);
-    snapshot s = {.state = scratch + 3 * r.p + 2, .count = 3 * r.p, .age = -1};
+    sm_snapshot s = {.state = scratch + 3 * r.p + 2, .count = 3 * r.p, .age = -1};
     int full = (r.v + 1) * r.p - 2, until_period = full;
     double skipped_s = 0, total_s = 0;
     for (int t = 0; t < r.passes + full; t++) {
