@@ -1,0 +1,47 @@
+/* Recomputation: which results are kept for the backward pass, and which ops run again. */
+#include "scalemodel/program.h"
+
+#include <string.h>
+
+const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls", "full"};
+
+/* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul result. full: all. */
+uint64_t sm_recompute_set(const sm_block *block, sm_recompute policy)
+{
+    uint64_t set = 0;
+    for (int i = 0; i < block->ops; i++) {
+        sm_op_kind kind = block->op[i].kind;
+        bool in = policy == SM_RECOMPUTE_FULL ||
+                  (policy >= SM_RECOMPUTE_SELECTIVE && kind == SM_OP_ATTENTION) ||
+                  (policy == SM_RECOMPUTE_MATMULS && kind == SM_OP_VECTOR);
+        if (in) set |= 1ull << i;
+    }
+    return set;
+}
+
+static sm_size kept_size(const sm_tensor *t)
+{
+    sm_size s = {t->elements * t->bytes_per_element, 0, t->per_sequence};
+    for (int d = 0; d < t->rank; d++) s.mask = (sm_axes)(s.mask | t->at[d]);
+    return s;
+}
+
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept)
+{
+    const sm_block *b = &partition->block;
+    uint64_t wanted = partition->needed;
+    *again = 0;
+    /* ops come in order, so one pass from the last to the first closes the set */
+    for (int i = b->ops - 1; i >= 0; i--) {
+        const sm_op *op = &b->op[i];
+        if (!(set >> i & 1) || !(wanted >> op->out & 1)) continue;
+        *again |= 1ull << i;
+        wanted &= ~(1ull << op->out);
+        for (int k = 0; k < op->inputs; k++)
+            if (b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION) wanted |= 1ull << op->in[k];
+    }
+    int n = 0;
+    for (int t = 0; t < b->tensors; t++)
+        if (wanted >> t & 1) kept[n++] = (sm_kept){t, kept_size(&b->tensor[t])};
+    return n;
+}
