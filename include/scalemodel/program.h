@@ -82,7 +82,7 @@ typedef struct sm_rules {
 
 /* One piece of the model: a layer of one kind, or the embedding, or the head with its loss. */
 typedef enum sm_piece { SM_PIECE_LAYER, SM_PIECE_EMBEDDING, SM_PIECE_HEAD } sm_piece;
-typedef struct sm_block {
+typedef struct sm_program {
     char name[24];
     double size[SM_DIM_COUNT];  /* of one sequence: B = 1 */
     double top_k;
@@ -90,9 +90,9 @@ typedef struct sm_block {
     int tensors; sm_tensor tensor[SM_MAX_TENSORS];
     int ops; sm_op op[SM_MAX_OPS];
     int input, output;          /* the residual stream in and out; -1 if none */
-} sm_block;
+} sm_program;
 /* kind is ignored for the embedding and the head. T: tokens of a sequence. Fails only on more ops than fit (a defect). */
-sm_status sm_block_build(const sm_model *model, sm_piece piece, int kind, double T, const sm_rules *rules, sm_block *block, sm_error *err);
+sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T, const sm_rules *rules, sm_program *program, sm_error *err);
 
 /* ---- the partitioned program: everything a product of sizes over axes ---- */
 /* base / product of the degrees of mask, times the sequences of the whole mesh when per_sequence. */
@@ -137,20 +137,20 @@ typedef struct sm_kept { int tensor; sm_size bytes; } sm_kept;  /* an array kept
 
 enum { SM_MAX_WORK = 160, SM_MAX_COMM = 96, SM_MAX_WEIGHT_CLASSES = 8 };
 typedef struct sm_partition {
-    sm_block block;             /* what it was made from: names point into it */
+    sm_program program;           /* what it was made from: names point into it */
     int works; sm_work work[SM_MAX_WORK];
     int comms; sm_comm comm[SM_MAX_COMM];
     int classes; sm_weight_class weight[SM_MAX_WEIGHT_CLASSES];
     uint64_t needed;            /* tensors (bit) the backward ops read */
     sm_size boundary;           /* bytes of the residual stream handed to the next piece */
 } sm_partition;
-sm_status sm_block_partition(const sm_block *block, sm_partition *out, sm_error *err);
+sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
 
 /* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that really run again (those
  * something needs), kept the arrays that must be stored. kept has room for SM_MAX_TENSORS. */
 typedef enum sm_recompute { SM_RECOMPUTE_NONE, SM_RECOMPUTE_SELECTIVE, SM_RECOMPUTE_MATMULS, SM_RECOMPUTE_FULL, SM_RECOMPUTE_COUNT } sm_recompute;
 extern const char *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls full */
-uint64_t sm_recompute_set(const sm_block *block, sm_recompute policy);
+uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy);
 int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain can print shardings. */

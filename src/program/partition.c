@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "block_parts.h"
+#include "program_parts.h"
 
 enum { NOMINAL = 1 << 12, MAX_PARTS = 8 };
 
@@ -25,7 +25,7 @@ typedef struct moved { int tensor; sm_axes from, axes; sm_phase phase; bool grad
 
 typedef struct job {
     sm_partition *out;
-    const sm_block *b;
+    const sm_program *b;
     sm_error *err;
     shares gradient[SM_MAX_TENSORS];
     int moves; moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
@@ -33,7 +33,7 @@ typedef struct job {
 
 /* ---- the dimension each axis splits in an op's iteration space ---- */
 
-static uint32_t dims_of(const sm_block *b, const sm_op *op)
+static uint32_t dims_of(const sm_program *b, const sm_op *op)
 {
     uint32_t set = 0;
     for (int i = 0; i <= op->inputs; i++) {
@@ -44,7 +44,7 @@ static uint32_t dims_of(const sm_block *b, const sm_op *op)
     return set;
 }
 
-static void assign(const sm_block *b, const sm_op *op, int *at)
+static void assign(const sm_program *b, const sm_op *op, int *at)
 {
     uint32_t dims = dims_of(b, op);
     bool slots = dims >> SM_DIM_C & 1u, experts = slots && (dims >> SM_DIM_I & 1u);
@@ -55,7 +55,7 @@ static void assign(const sm_block *b, const sm_op *op, int *at)
     if (op->kind == SM_OP_ATTENTION && b->rules.context_by == SM_CONTEXT_HEADS)
         at[SM_AXIS_CONTEXT] = SM_DIM_K;
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
-        at[axis] = block_tensor_dim(&b->rules, dims, axis);
+        at[axis] = program_tensor_dim(&b->rules, dims, axis);
         bool heads = dims >> SM_DIM_K & 1u;
         if (at[axis] < 0 && b->rules.seq && !heads) at[axis] = tokens;
     }
@@ -73,7 +73,7 @@ static sm_axes axes_on(const int *at, int dim)
 
 typedef struct term { int tensor; bool keys; sm_axes at[6]; sm_axes unreduced; } term; /* keys: T read as S */
 
-static term stored(const sm_block *b, int tensor, bool keys)
+static term stored(const sm_program *b, int tensor, bool keys)
 {
     term t = {tensor, keys, {0}, 0};
     memcpy(t.at, b->tensor[tensor].at, sizeof t.at);
@@ -95,7 +95,7 @@ static int index_of(sm_einsum *e, int dim)
     return e->indices++;
 }
 
-static void fill_array(sm_einsum *e, sm_array *array, const sm_block *b, const term *t)
+static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t)
 {
     const sm_tensor *tensor = &b->tensor[t->tensor];
     array->rank = tensor->rank;
@@ -109,7 +109,7 @@ static void fill_array(sm_einsum *e, sm_array *array, const sm_block *b, const t
     }
 }
 
-static void make_einsum(const sm_block *b, int n, const term *in, const term *out, sm_einsum *e)
+static void make_einsum(const sm_program *b, int n, const term *in, const term *out, sm_einsum *e)
 {
     memset(e, 0, sizeof *e);
     e->operands = n;
@@ -131,7 +131,7 @@ static void to_indices(sm_einsum *e, const int *dims, int8_t *at)
 
 /* ---- emitting ---- */
 
-static sm_size size_of(const sm_block *b, int tensor, sm_axes mask, double bytes_per_element)
+static sm_size size_of(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element)
 {
     const sm_tensor *t = &b->tensor[tensor];
     return (sm_size){t->elements * bytes_per_element, mask, t->per_sequence};
@@ -144,7 +144,7 @@ static sm_axes mask_of(const sm_axes *at, int rank)
     return mask;
 }
 
-static sm_axes stored_mask(const sm_block *b, int tensor)
+static sm_axes stored_mask(const sm_program *b, int tensor)
 {
     return mask_of(b->tensor[tensor].at, b->tensor[tensor].rank);
 }
@@ -228,7 +228,7 @@ static void emit_array(job *j, const sm_op *op, int array, int tensor, bool grad
 
 /* ---- local work ---- */
 
-static sm_size product(const sm_block *b, uint32_t dims, const int *at)
+static sm_size product(const sm_program *b, uint32_t dims, const int *at)
 {
     sm_size s = {1, 0, false};
     for (int d = 0; d < SM_DIM_COUNT; d++) {
@@ -240,7 +240,7 @@ static sm_size product(const sm_block *b, uint32_t dims, const int *at)
     return s;
 }
 
-static uint32_t tensor_dims(const sm_block *b, const term *t)
+static uint32_t tensor_dims(const sm_program *b, const term *t)
 {
     uint32_t set = 0;
     const sm_tensor *tensor = &b->tensor[t->tensor];
@@ -249,7 +249,7 @@ static uint32_t tensor_dims(const sm_block *b, const term *t)
     return set;
 }
 
-static sm_size traffic(const sm_block *b, const term *t, const int *at)
+static sm_size traffic(const sm_program *b, const term *t, const int *at)
 {
     sm_size s = product(b, tensor_dims(b, t), at);
     s.base = b->tensor[t->tensor].elements * b->tensor[t->tensor].bytes_per_element;
@@ -303,13 +303,13 @@ static bool lower(job *j, int n, const term *in, const term *out, const int *at,
 }
 
 /* Dispatch and combine pass between positions [B,T] and slots [E,C] on the same chip. */
-static bool crosses(const sm_block *b, const sm_op *op)
+static bool crosses(const sm_program *b, const sm_op *op)
 {
     uint32_t dims = dims_of(b, op);
     return (dims >> SM_DIM_C & 1u) && (dims >> SM_DIM_T & 1u);
 }
 
-static sm_axes out_mask(const sm_block *b, const term *out, const int *at)
+static sm_axes out_mask(const sm_program *b, const term *out, const int *at)
 {
     uint32_t dims = tensor_dims(b, out);
     sm_axes mask = 0;
@@ -471,7 +471,7 @@ static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int o
     return true;
 }
 
-static term bare(const sm_block *b, int tensor, bool keys)
+static term bare(const sm_program *b, int tensor, bool keys)
 {
     term t = stored(b, tensor, keys);
     memset(t.at, 0, sizeof t.at);
@@ -546,7 +546,7 @@ static bool backward_op(job *j, const sm_op *op)
     }
 }
 
-static uint64_t tensors_read(const sm_block *b)
+static uint64_t tensors_read(const sm_program *b)
 {
     uint64_t read = 0;
     for (int i = 0; i < b->ops; i++) {
@@ -559,22 +559,22 @@ static uint64_t tensors_read(const sm_block *b)
     return read;
 }
 
-sm_status sm_block_partition(const sm_block *block, sm_partition *out, sm_error *err)
+sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err)
 {
     job j = {.out = out, .err = err};
     memset(out, 0, sizeof *out);
-    out->block = *block;
-    j.b = &out->block;
+    out->program = *program;
+    j.b = &out->program;
     bool ok = true;
-    for (int i = 0; ok && i < block->ops; i++) ok = forward_op(&j, &j.b->op[i]);
-    for (int i = block->ops - 1; ok && i >= 0; i--) ok = backward_op(&j, &j.b->op[i]);
-    if (ok && block->input >= 0 && block->ops) ok = flush(&j, &j.b->op[0], block->input);
+    for (int i = 0; ok && i < program->ops; i++) ok = forward_op(&j, &j.b->op[i]);
+    for (int i = program->ops - 1; ok && i >= 0; i--) ok = backward_op(&j, &j.b->op[i]);
+    if (ok && program->input >= 0 && program->ops) ok = flush(&j, &j.b->op[0], program->input);
     if (!ok) return err && err->status ? err->status : SM_INTERNAL;
     if (out->comms > SM_MAX_COMM || out->works > SM_MAX_WORK)
         return sm_fail(err, SM_INTERNAL, "a layer of this model makes more than %d collectives",
                        SM_MAX_COMM);
     out->needed = tensors_read(j.b);
-    int edge = block->output >= 0 ? block->output : block->input;
+    int edge = program->output >= 0 ? program->output : program->input;
     out->boundary = size_of(j.b, edge, stored_mask(j.b, edge), j.b->tensor[edge].bytes_per_element);
     return SM_OK;
 }

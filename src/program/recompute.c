@@ -6,11 +6,11 @@
 const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls", "full"};
 
 /* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul result. full: all. */
-uint64_t sm_recompute_set(const sm_block *block, sm_recompute policy)
+uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy)
 {
     uint64_t set = 0;
-    for (int i = 0; i < block->ops; i++) {
-        sm_op_kind kind = block->op[i].kind;
+    for (int i = 0; i < program->ops; i++) {
+        sm_op_kind kind = program->op[i].kind;
         bool in = policy == SM_RECOMPUTE_FULL ||
                   (policy >= SM_RECOMPUTE_SELECTIVE && kind == SM_OP_ATTENTION) ||
                   (policy == SM_RECOMPUTE_MATMULS && kind == SM_OP_VECTOR);
@@ -28,7 +28,7 @@ static sm_size kept_size(const sm_tensor *t)
 
 int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept)
 {
-    const sm_block *b = &partition->block;
+    const sm_program *b = &partition->program;
     uint64_t wanted = partition->needed;
     *again = 0;
     /* ops come in order, so one pass from the last to the first closes the set */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "block_parts.h"
+#include "program_parts.h"
 
 enum { BF16 = 2, FP32 = 4 };
 
@@ -22,7 +22,7 @@ static bool carries(const sm_tensor *t, int dim)
 }
 
 /* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does. */
-int block_tensor_dim(const sm_rules *rules, uint32_t dims, int axis)
+int program_tensor_dim(const sm_rules *rules, uint32_t dims, int axis)
 {
     static const int wide[] = {SM_DIM_F, SM_DIM_V};
 
@@ -53,7 +53,7 @@ static void shard_dim(sm_tensor *t, int dim, sm_axes axes)
 static void store_tensor_axes(const sm_rules *rules, sm_tensor *t, uint32_t dims)
 {
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
-        int dim = block_tensor_dim(rules, dims, axis);
+        int dim = program_tensor_dim(rules, dims, axis);
         if (dim >= 0) shard_dim(t, dim, SM_BIT(axis));
         else if (t->role == SM_ROLE_ACTIVATION && rules->seq && !carries(t, SM_DIM_K))
             shard_dim(t, carries(t, SM_DIM_C) ? SM_DIM_C : SM_DIM_T, SM_BIT(axis));
@@ -83,7 +83,7 @@ static void store(const sm_rules *rules, sm_tensor *t)
     if (t->role == SM_ROLE_ACTIVATION) store_tensor_axes(rules, t, dims);
 }
 
-int block_tensor(sm_block *b, const char *name, sm_role role, double bytes, int rank, const int *dims)
+int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, int rank, const int *dims)
 {
     if (b->tensors == SM_MAX_TENSORS) { b->ops = SM_MAX_OPS + 1; return 0; }
     sm_tensor *t = &b->tensor[b->tensors];
@@ -98,7 +98,7 @@ int block_tensor(sm_block *b, const char *name, sm_role role, double bytes, int 
     return b->tensors++;
 }
 
-sm_op *block_op(sm_block *b, const char *name, sm_op_kind kind, int out, int inputs, const int *in)
+sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int inputs, const int *in)
 {
     if (b->ops >= SM_MAX_OPS) { b->ops = SM_MAX_OPS + 1; return &b->op[SM_MAX_OPS - 1]; }
     sm_op *op = &b->op[b->ops];
@@ -113,17 +113,17 @@ sm_op *block_op(sm_block *b, const char *name, sm_op_kind kind, int out, int inp
 #define IN(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}
 #define D_(x) SM_DIM_##x
 
-static int activation(sm_block *b, const char *name, int rank, const int *dims)
+static int activation(sm_program *b, const char *name, int rank, const int *dims)
 {
-    return block_tensor(b, name, SM_ROLE_ACTIVATION, BF16, rank, dims);
+    return program_tensor(b, name, SM_ROLE_ACTIVATION, BF16, rank, dims);
 }
 
-static int weight(sm_block *b, const char *name, int rank, const int *dims)
+static int weight(sm_program *b, const char *name, int rank, const int *dims)
 {
-    return block_tensor(b, name, SM_ROLE_WEIGHT, BF16, rank, dims);
+    return program_tensor(b, name, SM_ROLE_WEIGHT, BF16, rank, dims);
 }
 
-static int vectors(sm_block *b, const char *name, double elements)
+static int vectors(sm_program *b, const char *name, double elements)
 {
     int t = weight(b, name, DIMS(D_(D)));
     b->tensor[t].elements = elements;
@@ -131,52 +131,52 @@ static int vectors(sm_block *b, const char *name, double elements)
     return t;
 }
 
-static void einsum(sm_block *b, const char *name, int out, int x, int w)
+static void einsum(sm_program *b, const char *name, int out, int x, int w)
 {
-    block_op(b, name, SM_OP_EINSUM, out, IN(x, w))->reads = 3;
+    program_op(b, name, SM_OP_EINSUM, out, IN(x, w))->reads = 3;
 }
 
-static int norm(sm_block *b, const char *name, int x, double elements)
+static int norm(sm_program *b, const char *name, int x, double elements)
 {
     int y = activation(b, name, DIMS(D_(B), D_(T), D_(D)));
     int w = vectors(b, "scale", elements);
-    sm_op *op = block_op(b, name, SM_OP_VECTOR, y, IN(x, w));
+    sm_op *op = program_op(b, name, SM_OP_VECTOR, y, IN(x, w));
     op->reads = 1;
     op->flops_per_element = 5;
     return y;
 }
 
-static int residual(sm_block *b, const char *name, int x, int y)
+static int residual(sm_program *b, const char *name, int x, int y)
 {
     int out = activation(b, name, DIMS(D_(B), D_(T), D_(D)));
-    block_op(b, name, SM_OP_VECTOR, out, IN(x, y))->flops_per_element = 1;
+    program_op(b, name, SM_OP_VECTOR, out, IN(x, y))->flops_per_element = 1;
     return out;
 }
 
 /* Rotary embedding and the norms of Q and K: their result is what attention keeps. */
-static int rotate(sm_block *b, const char *name, int x, bool normed)
+static int rotate(sm_program *b, const char *name, int x, bool normed)
 {
     const sm_tensor *t = &b->tensor[x];
     int dims[6];
     for (int i = 0; i < t->rank; i++) dims[i] = t->dim[i];
     int y = activation(b, name, t->rank, dims);
-    sm_op *op = block_op(b, name, SM_OP_VECTOR, y, IN(x));
+    sm_op *op = program_op(b, name, SM_OP_VECTOR, y, IN(x));
     op->flops_per_element = normed ? 8 : 3;
     op->reads = normed ? 1 : 0;
     return y;
 }
 
-static int attend(sm_block *b, int q, int k, int v, double keys)
+static int attend(sm_program *b, int q, int k, int v, double keys)
 {
     int o = activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
-    sm_op *op = block_op(b, "attention", SM_OP_ATTENTION, o, IN(q, k, v));
+    sm_op *op = program_op(b, "attention", SM_OP_ATTENTION, o, IN(q, k, v));
     op->keys = keys;
     op->reads = 7;
     op->reads_output = true;
     return o;
 }
 
-static int attention_gqa(sm_block *b, const sm_layer_kind *kind, int x, double keys)
+static int attention_gqa(sm_program *b, const sm_layer_kind *kind, int x, double keys)
 {
     int q = activation(b, "q", DIMS(D_(B), D_(T), D_(K), D_(G), D_(H)));
     int k = activation(b, "k", DIMS(D_(B), D_(T), D_(K), D_(H)));
@@ -194,14 +194,14 @@ static int attention_gqa(sm_block *b, const sm_layer_kind *kind, int x, double k
 
 /* Multi-head latent attention, not absorbed (training): Q and KV pass through low ranks; K joins a rotary part that all
  * heads share. */
-static int attention_mla(sm_block *b, const sm_layer_kind *kind, int x, double keys)
+static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double keys)
 {
     int q = activation(b, "q", DIMS(D_(B), D_(T), D_(K), D_(G), D_(H)));
     if (kind->q_rank) {
         int qa = activation(b, "q_low", DIMS(D_(B), D_(T), D_(Q)));
         einsum(b, "q_down", qa, x, weight(b, "W_qa", DIMS(D_(D), D_(Q))));
         int qn = activation(b, "q_norm", DIMS(D_(B), D_(T), D_(Q)));
-        block_op(b, "q_norm", SM_OP_VECTOR, qn, IN(qa))->reads = 1;
+        program_op(b, "q_norm", SM_OP_VECTOR, qn, IN(qa))->reads = 1;
         einsum(b, "q_up", q, qn, weight(b, "W_qb", DIMS(D_(Q), D_(K), D_(G), D_(H))));
     } else {
         einsum(b, "q_proj", q, x, weight(b, "W_q", DIMS(D_(D), D_(K), D_(G), D_(H))));
@@ -211,28 +211,28 @@ static int attention_mla(sm_block *b, const sm_layer_kind *kind, int x, double k
     einsum(b, "kv_down", ca, x, weight(b, "W_kva", DIMS(D_(D), D_(R))));
     einsum(b, "k_rot", rope, x, weight(b, "W_kr", DIMS(D_(D), D_(Y))));
     int cn = activation(b, "kv_norm", DIMS(D_(B), D_(T), D_(R)));
-    block_op(b, "kv_norm", SM_OP_VECTOR, cn, IN(ca))->reads = 1;
+    program_op(b, "kv_norm", SM_OP_VECTOR, cn, IN(ca))->reads = 1;
     int k_nope = activation(b, "k_nope", DIMS(D_(B), D_(T), D_(K), D_(P)));
     int v = activation(b, "v", DIMS(D_(B), D_(T), D_(K), D_(J)));
     einsum(b, "k_up", k_nope, cn, weight(b, "W_kb", DIMS(D_(R), D_(K), D_(P))));
     einsum(b, "v_up", v, cn, weight(b, "W_vb", DIMS(D_(R), D_(K), D_(J))));
     int qr = rotate(b, "q_rope", q, false);
     int k = activation(b, "k", DIMS(D_(B), D_(T), D_(K), D_(H)));
-    block_op(b, "k_join", SM_OP_VECTOR, k, IN(k_nope, rope))->flops_per_element = 2;
+    program_op(b, "k_join", SM_OP_VECTOR, k, IN(k_nope, rope))->flops_per_element = 2;
     return attend(b, qr, k, v, keys);
 }
 
-static int act(sm_block *b, const char *name, int gate, int up, int rank, const int *dims)
+static int act(sm_program *b, const char *name, int gate, int up, int rank, const int *dims)
 {
     int h = activation(b, name, rank, dims);
-    sm_op *op = gate == up ? block_op(b, name, SM_OP_VECTOR, h, IN(up))
-                           : block_op(b, name, SM_OP_VECTOR, h, IN(gate, up));
+    sm_op *op = gate == up ? program_op(b, name, SM_OP_VECTOR, h, IN(up))
+                           : program_op(b, name, SM_OP_VECTOR, h, IN(gate, up));
     op->flops_per_element = 6;
     op->reads = gate == up ? 1 : 3;
     return h;
 }
 
-static int mlp(sm_block *b, const sm_layer_kind *kind, int x)
+static int mlp(sm_program *b, const sm_layer_kind *kind, int x)
 {
     int up = activation(b, "up", DIMS(D_(B), D_(T), D_(F)));
     int gate = up;
@@ -249,12 +249,12 @@ static int mlp(sm_block *b, const sm_layer_kind *kind, int x)
 
 /* Routed experts: tokens go to slots [E,C,D] still where they are (C sharded like tokens); that each expert's matmul wants
  * E sharded makes the all-to-all, there and back. */
-static int moe(sm_block *b, const sm_layer_kind *kind, int x)
+static int moe(sm_program *b, const sm_layer_kind *kind, int x)
 {
-    int logits = block_tensor(b, "router", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(X)));
+    int logits = program_tensor(b, "router", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(X)));
     einsum(b, "router", logits, x, weight(b, "W_router", DIMS(D_(D), D_(X))));
     int slots = activation(b, "slots", DIMS(D_(E), D_(C), D_(D)));
-    block_op(b, "dispatch", SM_OP_VECTOR, slots, IN(x, logits))->reads = 2;
+    program_op(b, "dispatch", SM_OP_VECTOR, slots, IN(x, logits))->reads = 2;
     int up = activation(b, "expert_up", DIMS(D_(E), D_(C), D_(I)));
     int gate = up;
     if (kind->mlp == SM_MLP_GATED) {
@@ -266,7 +266,7 @@ static int moe(sm_block *b, const sm_layer_kind *kind, int x)
     int y = activation(b, "expert_out", DIMS(D_(E), D_(C), D_(D)));
     einsum(b, "expert_down", y, h, weight(b, "W_ed", DIMS(D_(E), D_(I), D_(D))));
     int m = activation(b, "moe_out", DIMS(D_(B), D_(T), D_(D)));
-    sm_op *op = block_op(b, "combine", SM_OP_VECTOR, m, IN(y, logits));
+    sm_op *op = program_op(b, "combine", SM_OP_VECTOR, m, IN(y, logits));
     op->reads = 3;
     op->flops_per_element = 2 * kind->k_top;
     return m;
@@ -274,7 +274,7 @@ static int moe(sm_block *b, const sm_layer_kind *kind, int x)
 
 /* Every parameter that does no matmul work (norms, biases, sinks, gates) rides in one array per layer: its gradient and its
  * optimizer state are real, its work is not worth an op. */
-static double vector_params(const sm_model *model, const sm_layer_kind *kind, const sm_block *b)
+static double vector_params(const sm_model *model, const sm_layer_kind *kind, const sm_program *b)
 {
     double total = sm_layer_params(model, kind, false);
     for (int i = 0; i < b->tensors; i++)
@@ -282,7 +282,7 @@ static double vector_params(const sm_model *model, const sm_layer_kind *kind, co
     return total > 0 ? total : 0;
 }
 
-static void layer_sizes(sm_block *b, const sm_layer_kind *kind, double T)
+static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T)
 {
     double *s = b->size;
     s[D_(K)] = kind->K > 0 ? kind->K : kind->N;
@@ -301,7 +301,7 @@ static void layer_sizes(sm_block *b, const sm_layer_kind *kind, double T)
     b->top_k = kind->k_top;
 }
 
-static void build_layer(const sm_model *model, const sm_layer_kind *kind, double T, sm_block *b)
+static void build_layer(const sm_model *model, const sm_layer_kind *kind, double T, sm_program *b)
 {
     layer_sizes(b, kind, T);
     double keys = sm_layer_keys(kind, T, model->causal);
@@ -327,50 +327,50 @@ static void build_layer(const sm_model *model, const sm_layer_kind *kind, double
         if (b->tensor[i].norm) { b->tensor[i].elements = vector_params(model, kind, b); break; }
 }
 
-static void build_embedding(const sm_model *model, sm_block *b)
+static void build_embedding(const sm_model *model, sm_program *b)
 {
-    int ids = block_tensor(b, "ids", SM_ROLE_IDS, 0, DIMS(D_(B), D_(T), D_(V)));
+    int ids = program_tensor(b, "ids", SM_ROLE_IDS, 0, DIMS(D_(B), D_(T), D_(V)));
     int table = weight(b, "W_embed", DIMS(D_(V), D_(D)));
     b->output = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
-    block_op(b, "embed", SM_OP_GATHER, b->output, IN(ids, table))->reads = 1;
+    program_op(b, "embed", SM_OP_GATHER, b->output, IN(ids, table))->reads = 1;
     sm_params p = sm_model_params(model);
     b->tensor[table].elements = p.embedding;
     b->input = -1;
 }
 
-static void build_head(const sm_model *model, sm_block *b)
+static void build_head(const sm_model *model, sm_program *b)
 {
     int x = b->input = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
     int xn = norm(b, "final_norm", x, 0);
     sm_params p = sm_model_params(model);
     b->tensor[b->tensors - 1].elements = model->final_norm ? model->D : 0;
-    int logits = block_tensor(b, "logits", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(V)));
+    int logits = program_tensor(b, "logits", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(V)));
     int w = weight(b, "W_head", DIMS(D_(D), D_(V)));
     if (p.unembedding > 0) b->tensor[w].elements = p.unembedding;
     einsum(b, "lm_head", logits, xn, w);
-    int loss = block_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
-    sm_op *op = block_op(b, "loss", SM_OP_VECTOR, loss, IN(logits));
+    int loss = program_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
+    sm_op *op = program_op(b, "loss", SM_OP_VECTOR, loss, IN(logits));
     op->reads = 1;
     op->flops_per_element = 8 * model->V;
     b->output = -1;
 }
 
-sm_status sm_block_build(const sm_model *model, sm_piece piece, int kind, double T,
-                         const sm_rules *rules, sm_block *block, sm_error *err)
+sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
+                         const sm_rules *rules, sm_program *program, sm_error *err)
 {
-    memset(block, 0, sizeof *block);
-    block->rules = *rules;
-    block->size[SM_DIM_B] = 1;
-    block->size[SM_DIM_T] = block->size[SM_DIM_S] = T;
-    block->size[SM_DIM_D] = model->D;
-    block->size[SM_DIM_V] = model->V;
+    memset(program, 0, sizeof *program);
+    program->rules = *rules;
+    program->size[SM_DIM_B] = 1;
+    program->size[SM_DIM_T] = program->size[SM_DIM_S] = T;
+    program->size[SM_DIM_D] = model->D;
+    program->size[SM_DIM_V] = model->V;
     const char *name = piece == SM_PIECE_LAYER ? model->kind[kind].name
                        : piece == SM_PIECE_EMBEDDING ? "embedding" : "head";
-    snprintf(block->name, sizeof block->name, "%s", name);
-    if (piece == SM_PIECE_LAYER) build_layer(model, &model->kind[kind], T, block);
-    else if (piece == SM_PIECE_EMBEDDING) build_embedding(model, block);
-    else build_head(model, block);
-    if (block->ops > SM_MAX_OPS)
+    snprintf(program->name, sizeof program->name, "%s", name);
+    if (piece == SM_PIECE_LAYER) build_layer(model, &model->kind[kind], T, program);
+    else if (piece == SM_PIECE_EMBEDDING) build_embedding(model, program);
+    else build_head(model, program);
+    if (program->ops > SM_MAX_OPS)
         return sm_fail(err, SM_INTERNAL, "a layer of this model has more than %d ops", SM_MAX_OPS);
     return SM_OK;
 }
