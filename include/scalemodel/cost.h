@@ -12,13 +12,17 @@ enum { SM_MAX_PARTS = 12 };
 typedef struct sm_part { uint8_t level; int size, stride; } sm_part;
 typedef struct sm_group { int parts; sm_part part[SM_MAX_PARTS]; int size; } sm_group;
 
-/* Where each mesh axis sits: parts per axis. */
+/* Where each mesh axis sits: parts per axis. used: product of the axes; idle: chips / used. */
 typedef struct sm_placement { int axes; sm_group axis[SM_MAX_AXES]; int used, idle; /* chips used; factor left idle */ } sm_placement;
 /* Lay out axes of the given sizes in the given order (order[0] innermost) over the levels in level_order (NULL: 0,1,2,...);
  * each axis takes factors of what is left of the levels, whole levels where sizes match. false when sizes do not factor. */
 bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, const int *order, const int *level_order, sm_placement *placement);
-/* The rule of interface.md for a --mesh: torus: axes take the physical dimensions in order where sizes match, otherwise factors;
- * switch: the last axis innermost; explicit @LEVEL obeyed. Errors: product larger than the system, no factorisation. */
+/* The rule for a --mesh: an axis whose size equals a torus dimension takes it, in the order written; the other axes take
+ * factors of what is left, the last axis fastest (as a row-major reshape of the chips would), on switches the last axis
+ * innermost. Slices over the data-centre network go to the first axes. "@LEVEL" counts the numbers of the SHAPE from 0 as
+ * they are written: tpu-v5p:16x20x28 has 0 = the 16 .. 2 = the 28 (then 3 = the slices), h100-sxm:128x8 has 0 = the 128
+ * nodes (however many switch levels join them) and 1 = the 8 chips of a node. A mesh smaller than the system is laid out
+ * and leaves placement->idle > 1. Errors: product larger than the system, no factorisation, no such level. */
 sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh, const sm_source *source, sm_placement *placement, sm_error *err);
 sm_group sm_group_join(const sm_placement *placement, sm_axes axes); /* the combined group, parts merged where contiguous */
 
@@ -33,7 +37,8 @@ typedef struct sm_line {
     double link_bytes_per_byte;     /* bytes on the busiest link per byte of V */
     uint8_t level;                  /* the level that is busiest */
     double level_s_per_byte[SM_MAX_LEVELS]; /* time each level is busy, per byte of V: streams for the timeline */
-    bool book;                      /* the closed form the book uses: V/W_bidirectional etc., floor(n/2) hops */
+    bool book;                      /* the closed form the book uses: V/W_bidirectional etc., floor(n/2) hops; never chosen for `expected` */
+    bool serial;                    /* levels one after the other, or one direction only: what `upper` is taken from */
 } sm_line;
 typedef struct sm_curve { sm_collective op; int n; sm_line line[SM_MAX_ALGORITHMS]; int group; /* members */ double ideal_s_per_byte; /* the least */ } sm_curve;
 

@@ -1,0 +1,126 @@
+/* From a group to the links it uses and shares. */
+#include "footprint.h"
+
+static bool comes_before(const sm_part *a, const sm_part *b)
+{
+    return a->level != b->level ? a->level < b->level : a->stride < b->stride;
+}
+
+static void sort_parts(sm_group *group)
+{
+    for (int i = 1; i < group->parts; i++)
+        for (int j = i; j > 0 && comes_before(&group->part[j], &group->part[j - 1]); j--) {
+            sm_part swap = group->part[j];
+            group->part[j] = group->part[j - 1];
+            group->part[j - 1] = swap;
+        }
+}
+
+void sm_group_normalise(sm_group *group)
+{
+    sort_parts(group);
+    int kept = 0;
+    for (int i = 0; i < group->parts; i++) {
+        sm_part part = group->part[i];
+        sm_part *last = kept > 0 ? &group->part[kept - 1] : NULL;
+        if (part.size <= 1)
+            continue;
+        if (last && last->level == part.level && last->size * last->stride == part.stride)
+            last->size *= part.size;
+        else
+            group->part[kept++] = part;
+    }
+    group->parts = kept;
+}
+
+static void add_torus_part(sm_footprint *fp, const sm_part *part)
+{
+    const sm_level *level = &fp->system->level[part->level];
+    sm_torus_part *t = &fp->torus[fp->torus_parts++];
+    t->level = part->level;
+    t->n = part->size;
+    t->stride = part->stride;
+    t->ring = level->wrap && part->size * part->stride == level->size;
+    t->link_bytes_per_s = level->bytes_per_s_oneway;
+    t->rate_bytes_per_s = (t->ring ? 2.0 : 1.0) * level->bytes_per_s_oneway / part->stride;
+    t->hop_s = level->hop_latency_s;
+    if (fp->torus_parts > 1 && t[-1].level == t->level)
+        fp->shared_dimension = true;
+    fp->torus_members *= part->size;
+}
+
+static void add_switch_part(sm_footprint *fp, int index, int members, double chips_below,
+                            double members_below)
+{
+    const sm_level *level = &fp->system->level[index];
+    sm_switch_part *s = &fp->sw[fp->switch_parts++];
+    s->level = index;
+    s->n = members;
+    s->scale_up = index == 0;
+    s->in_network = level->in_network_reduction;
+    s->link_bytes_per_s = level->bytes_per_s_oneway;
+    s->members_below = members_below;
+    s->groups = chips_below / members_below;
+    s->hop_s = level->hop_latency_s;
+}
+
+/* Levels above the last member carry nothing; an unused scale-up level carries nothing either. */
+static void drop_idle_switches(sm_footprint *fp)
+{
+    while (fp->switch_parts > 0 && fp->sw[fp->switch_parts - 1].n == 1)
+        fp->switch_parts--;
+    if (fp->switch_parts > 0 && fp->sw[0].scale_up && fp->sw[0].n == 1) {
+        fp->switch_parts--;
+        for (int i = 0; i < fp->switch_parts; i++)
+            fp->sw[i] = fp->sw[i + 1];
+    }
+}
+
+void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp)
+{
+    sm_group sorted = *group;
+    sm_group_normalise(&sorted);
+    fp->system = system;
+    fp->torus_members = 1.0;
+    fp->torus_parts = fp->switch_parts = 0;
+    fp->shared_dimension = false;
+    double chips_below = 1.0, members_below = 1.0;
+    int p = 0;
+    for (int l = 0; l < system->levels; l++) {
+        int members = 1;
+        for (; p < sorted.parts && sorted.part[p].level == l; p++) {
+            members *= sorted.part[p].size;
+            if (system->level[l].kind == SM_LEVEL_TORUS)
+                add_torus_part(fp, &sorted.part[p]);
+        }
+        if (system->level[l].kind == SM_LEVEL_SWITCH)
+            add_switch_part(fp, l, members, chips_below, members_below);
+        chips_below *= system->level[l].size;
+        members_below *= members;
+    }
+    fp->n = members_below;
+    drop_idle_switches(fp);
+}
+
+sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algorithm,
+                      double latency_s, const double *busy, bool serial)
+{
+    sm_line *line = &curve->line[curve->n++];
+    double sum = 0.0, most = 0.0;
+    line->algorithm = algorithm;
+    line->latency_s = latency_s + fp->system->chip.launch_latency_s.value;
+    line->level = 0;
+    for (int l = 0; l < SM_MAX_LEVELS; l++) {
+        line->level_s_per_byte[l] = busy[l];
+        sum += busy[l];
+        if (busy[l] > most) {
+            most = busy[l];
+            line->level = (uint8_t)l;
+        }
+    }
+    line->s_per_byte = serial ? sum : most;
+    line->link_bytes_per_byte = most * fp->system->level[line->level].bytes_per_s_oneway;
+    line->book = false;
+    line->serial = serial;
+    return line;
+}

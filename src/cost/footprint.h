@@ -1,0 +1,59 @@
+/* What a collective sees of a group: torus parts and switch levels with the chips and groups that
+ * share their links. */
+#ifndef SCALEMODEL_COST_FOOTPRINT_H
+#define SCALEMODEL_COST_FOOTPRINT_H
+#include "scalemodel/cost.h"
+
+/* A part of a group on one torus dimension. The `stride` interleaved groups share its links, and a
+ * message to the next member passes `stride` of them. */
+typedef struct sm_torus_part {
+    int level, n, stride;
+    bool ring;               /* the members close the whole dimension */
+    double link_bytes_per_s; /* of one link, one way */
+    double rate_bytes_per_s; /* at which a member can receive: 2W/stride on a ring, W/stride on a
+                                line */
+    double hop_s;
+} sm_torus_part;
+
+/* One switch level. A message between members below different children of the level passes the
+ * links of both children at this level and, on the way up, those of the scale-out levels beneath.
+ * The innermost level of a switched system is the scale-up fabric (NVLink) with ports of its own:
+ * messages that leave it do not load it. */
+typedef struct sm_switch_part {
+    int level, n; /* members: children of this level that hold members; 1 when only levels above are
+                     used */
+    bool scale_up, in_network;
+    double link_bytes_per_s; /* of one child, one way */
+    double members_below;    /* of the group, below one child */
+    double groups;           /* that share the link of one child: chips below / members below */
+    double hop_s;
+} sm_switch_part;
+
+typedef struct sm_footprint {
+    const sm_system *system;
+    double n; /* members */
+    int torus_parts;
+    sm_torus_part torus[SM_MAX_PARTS];
+    double torus_members;
+    bool shared_dimension; /* two torus parts on one dimension */
+    int switch_parts;
+    sm_switch_part sw[SM_MAX_LEVELS];
+} sm_footprint;
+
+void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp);
+
+/* Parts sorted by level and stride, neighbours on one level merged, parts of size 1 dropped. */
+void sm_group_normalise(sm_group *group);
+
+/* The next line of a curve from the busy time of each level (seconds per byte of V). serial: the
+ * levels work one after the other and their times add up; otherwise they are pipelined and the
+ * busiest decides. */
+sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algorithm,
+                      double latency_s, const double *busy, bool serial);
+
+void sm_curve_gather(sm_curve *curve, const sm_footprint *fp); /* all-gather, reduce-scatter */
+void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp);
+void sm_curve_all_to_all(sm_curve *curve, const sm_footprint *fp, double ragged);
+void sm_curve_permute(sm_curve *curve, const sm_footprint *fp);
+void sm_curve_broadcast(sm_curve *curve, const sm_footprint *fp);
+#endif

@@ -1,0 +1,204 @@
+/* lowering_cost: the steps of a lowered einsum in sequence, or with one collective inside the
+ * einsum. */
+#include "scalemodel/lowering.h"
+#include <math.h>
+
+/* The four sizes a matrix unit sees, of the local einsum. */
+typedef struct local_shape {
+    double batch, m, n, k;
+} local_shape;
+
+static bool has_index(const sm_array *array, int index)
+{
+    for (int d = 0; d < array->rank; d++)
+        if (array->dim[d].index == index)
+            return true;
+    return false;
+}
+
+static bool in_later_operand(const sm_einsum *einsum, int index)
+{
+    for (int o = 1; o < einsum->operands; o++)
+        if (has_index(&einsum->in[o], index))
+            return true;
+    return false;
+}
+
+static double local_size(const sm_lowering_input *input, const sm_lowering *lowering, int index)
+{
+    double size = input->einsum->index[index].size;
+    for (int a = 0; a < input->mesh->axes; a++)
+        if (lowering->at[a] == index)
+            size /= input->mesh->axis[a].size;
+    return size;
+}
+
+/* Kept in the output and in one side only: rows or columns; in both: batch; not kept: contracted.
+ */
+static local_shape shape_of(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
+                            double chunks)
+{
+    const sm_einsum *einsum = input->einsum;
+    local_shape shape = {1.0, 1.0, 1.0, 1.0};
+    for (int i = 0; i < einsum->indices; i++) {
+        double size = local_size(input, lowering, i) / (i == cut ? chunks : 1.0);
+        bool first = has_index(&einsum->in[0], i), later = in_later_operand(einsum, i);
+        if (!has_index(&einsum->out, i))
+            shape.k *= size;
+        else if (first && later)
+            shape.batch *= size;
+        else if (first)
+            shape.m *= size;
+        else
+            shape.n *= size;
+    }
+    return shape;
+}
+
+static double array_bytes(const sm_lowering_input *input, const sm_lowering *lowering,
+                          const sm_array *array, int cut, double chunks)
+{
+    double bytes = sm_dtype_bytes(array->dtype);
+    for (int d = 0; d < array->rank; d++) {
+        int index = array->dim[d].index;
+        bytes *= local_size(input, lowering, index) / (index == cut ? chunks : 1.0);
+    }
+    return bytes;
+}
+
+/* What a chunk reads and writes: arrays with the cut index in part, the others whole. */
+static double chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
+                          double chunks)
+{
+    double bytes = array_bytes(input, lowering, &input->einsum->out, cut, chunks);
+    for (int o = 0; o < input->einsum->operands; o++)
+        bytes += array_bytes(input, lowering, &input->einsum->in[o], cut, chunks);
+    return bytes;
+}
+
+static sm_op_cost local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
+                             double flops, double bytes, int cut, double chunks)
+{
+    const sm_chip *chip = &input->system->chip;
+    if (flops <= 0.0)
+        return sm_vector_cost(chip, input->calibration, 0.0, bytes);
+    local_shape s = shape_of(input, lowering, cut, chunks);
+    return sm_matmul_cost(chip, input->calibration, input->compute, s.batch, s.m, s.n, s.k, bytes);
+}
+
+/* ---- which collectives can run inside the einsum ---- */
+
+static int einsum_step(const sm_lowering *lowering)
+{
+    for (int s = 0; s < lowering->steps; s++)
+        if (lowering->step[s].kind == SM_STEP_EINSUM)
+            return s;
+    return -1;
+}
+
+static bool is_collective(const sm_step *step, sm_collective op)
+{
+    return step->kind == SM_STEP_COLLECTIVE && step->op == op;
+}
+
+/* The one index whose dimension the gathered axes shard; -1 when they shard several. */
+static int gathered_index(const sm_einsum *einsum, const sm_step *step)
+{
+    const sm_array *array = &einsum->in[step->array];
+    int index = -1;
+    for (int d = 0; d < array->rank; d++)
+        for (int i = 0; i < array->dim[d].n_axes; i++) {
+            if (!(step->axes >> array->dim[d].axis[i] & 1))
+                continue;
+            if (index >= 0 && index != array->dim[d].index)
+                return -1;
+            index = array->dim[d].index;
+        }
+    return index;
+}
+
+static int cut_index(const sm_einsum *einsum, const sm_step *step)
+{
+    if (is_collective(step, SM_ALL_GATHER) && step->array >= 0)
+        return gathered_index(einsum, step);
+    if (is_collective(step, SM_REDUCE_SCATTER) && step->array < 0)
+        return step->to;
+    return -1;
+}
+
+int sm_lowering_overlaps(const sm_lowering *lowering, const sm_einsum *einsum, int *steps)
+{
+    int n = 0, middle = einsum_step(lowering);
+    if (middle < 0 || lowering->step[middle].flops <= 0.0)
+        return 0;
+    for (int s = 0; s < middle; s++)
+        if (is_collective(&lowering->step[s], SM_ALL_GATHER) &&
+            cut_index(einsum, &lowering->step[s]) >= 0 &&
+            (s + 1 == middle || lowering->step[s + 1].array != lowering->step[s].array))
+            steps[n++] = s;
+    if (middle + 1 < lowering->steps &&
+        is_collective(&lowering->step[middle + 1], SM_REDUCE_SCATTER) &&
+        cut_index(einsum, &lowering->step[middle + 1]) >= 0)
+        steps[n++] = middle + 1;
+    return n;
+}
+
+/* ---- the price ---- */
+
+static sm_lowering_step_cost collective_cost(const sm_lowering_input *input, const sm_step *step)
+{
+    sm_group group = sm_group_join(input->placement, step->axes);
+    sm_curve curve = sm_collective_curve(input->system, step->op, &group, 1.0);
+    sm_collective_cost cost = sm_curve_cost(&curve, input->system, input->calibration, step->bytes);
+    return (sm_lowering_step_cost){cost.lower_s, cost.expected_s, cost.bytes_busiest_link,
+                                   cost.algorithm, cost.latency_bound};
+}
+
+/* (n-1) x max(chunk matmul, chunk transfer) + chunk matmul, the transfers being the collective in
+ * n-1 parts. */
+static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
+                           const sm_lowering_cost *cost)
+{
+    const sm_step *middle = &lowering->step[einsum_step(lowering)];
+    double chunks = cost->chunks;
+    int cut = cut_index(input->einsum, &lowering->step[cost->overlapped]);
+    sm_op_cost chunk = local_cost(input, lowering, middle->flops / chunks,
+                                  chunk_bytes(input, lowering, cut, chunks), cut, chunks);
+    double transfer_s = cost->step[cost->overlapped].expected_s / (chunks - 1.0);
+    return (chunks - 1.0) * fmax(chunk.expected_s, transfer_s) + chunk.expected_s;
+}
+
+static void price_step(const sm_lowering_input *input, const sm_lowering *lowering, int s,
+                       sm_lowering_cost *cost)
+{
+    const sm_step *step = &lowering->step[s];
+    if (step->kind == SM_STEP_COLLECTIVE) {
+        cost->step[s] = collective_cost(input, step);
+        cost->network_s += cost->step[s].lower_s;
+    } else if (step->kind == SM_STEP_EINSUM) {
+        sm_op_cost op = local_cost(input, lowering, step->flops, step->local_bytes, -1, 1.0);
+        cost->step[s].lower_s = op.lower_s;
+        cost->step[s].expected_s = op.expected_s;
+        cost->math_s += op.math_s;
+        cost->memory_s += op.memory_s;
+    }
+}
+
+sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowering *lowering,
+                                   int overlapped)
+{
+    sm_lowering_cost cost = {.overlapped = overlapped, .chunks = 1};
+    for (int s = 0; s < lowering->steps; s++)
+        price_step(input, lowering, s, &cost);
+    int middle = einsum_step(lowering);
+    for (int s = 0; s < lowering->steps; s++)
+        if (overlapped < 0 || (s != overlapped && s != middle))
+            cost.expected_s += cost.step[s].expected_s;
+    if (overlapped >= 0) {
+        cost.chunks = (int)sm_mesh_size(input->mesh, lowering->step[overlapped].axes);
+        cost.expected_s += overlapped_s(input, lowering, &cost);
+    }
+    cost.lower_s = fmax(cost.network_s, fmax(cost.math_s, cost.memory_s));
+    cost.upper_s = cost.network_s + cost.math_s + cost.memory_s;
+    return cost;
+}
