@@ -1,27 +1,148 @@
 # scalemodel: `make` builds, `make test` tests, `make demo` shows. See README.md.
-CC ?= gcc
+#
+#   make            build/scalemodel, build/libscalemodel.a, build/libscalemodel.so
+#   make test       install what is missing, then the whole suite; ends with "N passed, M failed"
+#   make demo       install what is missing, build, and answer the first question of the README
+#   make asan       the suite under AddressSanitizer and UndefinedBehaviorSanitizer alone
+#   make clang      the suite built by clang alone
+#   make lint       layers, formatting, clang-tidy
+#   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
+#   make book       the acceptance set of the book
+#   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
+#   make install    into PREFIX (/usr/local), below DESTDIR
+# BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
+.DEFAULT_GOAL := all
+VERSION := 0.1.0
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 BUILD ?= build
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
 CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
+LIBS := -ljansson -lm -pthread
+
 LIB_DIRS := base text units report search hw model shard program cost train serve io render
 LIB_SRC := $(sort $(foreach d,$(LIB_DIRS),$(wildcard src/$(d)/*.c)))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
-LIBS := -ljansson -lm -pthread
+LIB := $(BUILD)/libscalemodel.a
 
-all: $(BUILD)/scalemodel $(BUILD)/libscalemodel.a $(BUILD)/libscalemodel.so
-$(BUILD)/scalemodel: $(CLI_OBJ) $(BUILD)/libscalemodel.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/libscalemodel.a: $(LIB_OBJ)
+# tests/test_X.c is a program; any other tests/*.c is an oracle linked into all of them.
+TEST_SRC := $(sort $(wildcard tests/test_*.c))
+TESTS := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+ORACLE_SRC := $(filter-out $(TEST_SRC),$(sort $(wildcard tests/*.c)))
+ORACLE_OBJ := $(ORACLE_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
+FUZZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
+FUZZ_NAMES := $(FUZZ_SRC:fuzz/%.c=%)
+REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/replay/%)
+BENCH_SRC := $(sort $(wildcard bench/*.c))
+BENCHES := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
+BOOK_SRC := $(sort $(wildcard tests/book/*.c))
+BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
+
+all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so
+
+$(BUILD)/scalemodel: $(CLI_OBJ) $(LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(LIB): $(LIB_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(BUILD)/libscalemodel.so: $(LIB_OBJ)
-	$(CC) $(ALL_CFLAGS) -shared -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libscalemodel.so.0 -o $@ $^ $(LIBS)
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
+$(BUILD)/obj/tests/%.o: tests/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
+$(BUILD)/obj/fuzz/%.o: fuzz/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/obj/bench/%.o: bench/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+$(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/book: $(BOOK_OBJ) $(LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Everything the suite runs; `make -k` so that one broken file fails alone.
+test-programs: all $(TESTS) $(REPLAYS)
+
+test:
+	@CC="$(CC)" scripts/setup.sh test
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh gcc asan clang
+asan:
+	@CC="$(CC)" scripts/setup.sh test
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh asan
+clang:
+	@CC="$(CC)" scripts/setup.sh test
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh clang
+
+demo:
+	@CC="$(CC)" scripts/setup.sh build
+	@$(MAKE) --no-print-directory -s BUILD="$(BUILD)" $(BUILD)/scalemodel
+	$(BUILD)/scalemodel train data/models/llama-3.1-70b/config.json --on tpu-v5p:16x20x28 \
+	    --batch 4M --seq 4096 --tokens 15T
+
+bench: $(BENCHES)
+	@for program in $(BENCHES); do $$program || exit 1; done
+book: $(BUILD)/book
+	@$(BUILD)/book
+
+fuzz:
+	@scripts/setup.sh fuzz
+	@BUILD="$(BUILD)" FUZZ_SECONDS="$(FUZZ_SECONDS)" MAKE="$(MAKE)" scripts/fuzz.sh $(FUZZ_NAMES)
+
+lint: lint-layers lint-shape lint-format lint-tidy
+lint-layers:
+	@scripts/check-layers.sh && echo "layers: every include points down"
+lint-shape:
+	@scripts/check-shape.sh
+lint-format:
+	@scripts/setup.sh lint
+	@clang-format --dry-run --Werror $(sort $(wildcard src/*/*.[ch]))
+lint-tidy:
+	@scripts/setup.sh lint
+	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 8 sh -c \
+	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude 2>/dev/null' tidy
+format:
+	@clang-format -i $(sort $(wildcard src/*/*.[ch]))
+
+INSTALL_TO = $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/lib/pkgconfig \
+	    $(INSTALL_TO)/share/man/man1
+	install -m 755 $(BUILD)/scalemodel $(INSTALL_TO)/bin/
+	install -m 644 include/scalemodel/*.h $(INSTALL_TO)/include/scalemodel/
+	install -m 644 $(LIB) $(INSTALL_TO)/lib/
+	install -m 755 $(BUILD)/libscalemodel.so $(INSTALL_TO)/lib/libscalemodel.so.0
+	ln -sf libscalemodel.so.0 $(INSTALL_TO)/lib/libscalemodel.so
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: scalemodel' 'Version: $(VERSION)' \
+	    'Description: How to scale a Transformer: rooflines, sharding, training plans' \
+	    'Requires.private: jansson' 'Libs: -L$${prefix}/lib -lscalemodel' \
+	    'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
+	    > $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc
+	for page in $(wildcard man/*.1); do install -m 644 $$page $(INSTALL_TO)/share/man/man1/; done
+uninstall:
+	rm -rf $(INSTALL_TO)/include/scalemodel
+	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/lib/libscalemodel.* \
+	    $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
+
 clean:
 	rm -rf $(BUILD)
-.PHONY: all clean
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+.SECONDARY:
+.PHONY: all test-programs test asan clang demo bench book fuzz lint lint-layers lint-shape \
+        lint-format lint-tidy format install uninstall clean

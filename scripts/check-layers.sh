@@ -1,0 +1,60 @@
+#!/bin/sh
+# Hold every #include against docs/layers.txt: no include climbs, outside libraries stay in the
+# layer that names them, private headers stay in their folder. Prints each break; exits 1 on any.
+# usage: scripts/check-layers.sh [ROOT]
+set -eu
+cd "${1:-$(dirname "$0")/..}"
+
+find src include -name '*.[ch]' | LC_ALL=C sort | xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' |
+LC_ALL=C awk '
+function fail(text) { print place ": " text; broken = 1 }
+function words(text, set, at, n, parts) {
+    n = split(text, parts, " ")
+    for (at = 1; at <= n; at++) set[parts[at]] = 1
+}
+BEGIN {
+    words("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal " \
+          "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath " \
+          "threads time uchar wchar wctype fcntl pthread sched strings unistd sys/mman sys/stat " \
+          "sys/types sys/wait sys/resource sys/time", libc)
+    while ((getline line < "docs/layers.txt") > 0) {
+        if (line ~ /^[ \t]*(#|$)/) continue
+        n = split(line, field, "|")
+        layer = field[1]; gsub(/[ \t]/, "", layer)
+        known[layer] = 1
+        split("", set); words(field[2], set)
+        for (h in set) { owner[h] = layer; may[layer, h] = 1; headers[layer] = headers[layer] " " h }
+        split("", set); words(field[3], set)
+        for (l in set) {
+            if (l == "*") { every[layer] = 1; continue }
+            if (!(l in known)) { print "docs/layers.txt: " layer " may include " l ", which is not below it"; broken = 1 }
+            m = split(headers[l], list, " ")
+            for (i = 1; i <= m; i++) may[layer, list[i]] = 1
+        }
+        split("", set); words(n >= 4 ? field[4] : "", set)
+        for (l in set) library[layer, l] = 1
+    }
+}
+{
+    split($0, part, ":"); file = part[1]; place = file ":" part[2]
+    what = $0; sub(/^[^#]*#[ \t]*include[ \t]*/, "", what)
+    name = what; sub(/^[<"]/, "", name); sub(/[>"].*$/, "", name)
+    n = split(file, path, "/")
+    if (path[1] == "include") { base = path[n]; sub(/\.h$/, "", base); layer = owner[base] }
+    else layer = path[2]
+    if (!(layer in known)) { fail("layer \"" layer "\" is not in docs/layers.txt"); next }
+    if (what ~ /^</) {
+        sub(/\.h$/, "", name)
+        if (!(name in libc) && !((layer, name) in library))
+            fail("<" name ".h> is not of the C library; layer " layer " may not use it")
+    } else if (name ~ /^scalemodel\//) {
+        sub(/^scalemodel\//, "", name); sub(/\.h$/, "", name)
+        if (!(name in owner)) fail("scalemodel/" name ".h belongs to no layer of docs/layers.txt")
+        else if (!(layer in every) && !((layer, name) in may))
+            fail("layer " layer " may not include scalemodel/" name ".h (layer " owner[name] ")")
+    } else if (name ~ /\// ) fail("\"" name "\" reaches out of its folder")
+    else if (path[1] == "include") fail("a public header includes the private \"" name "\"")
+    else if (system("test -f \"" path[1] "/" path[2] "/" name "\"") != 0)
+        fail("\"" name "\" is not in " path[1] "/" path[2])
+}
+END { exit broken }'

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Install what is missing, and only that, on a Debian machine.
+# usage: scripts/setup.sh build|test|lint
+#   build: a C compiler, make, jansson      test: also cmocka and clang (a second compiler)
+#   lint: also clang-format and clang-tidy
+set -eu
+purpose="${1:-build}"
+missing=""
+
+want_command() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
+want_header() {
+    # Without a compiler the header cannot be looked up: ask for the package, apt keeps what is there.
+    printf '#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <%s>\n' "$1" |
+        ${CC:-cc} -E -x c - >/dev/null 2>&1 || missing="$missing $2"
+}
+
+want_command "${CC:-cc}" gcc
+want_command gcc gcc
+want_command make make
+printf '#include <stdio.h>\n' | gcc -E -x c - >/dev/null 2>&1 || missing="$missing libc6-dev"
+want_header jansson.h libjansson-dev
+case "$purpose" in
+build) ;;
+test)
+    want_header cmocka.h libcmocka-dev
+    want_command clang clang
+    ;;
+fuzz) want_command clang clang ;;
+lint)
+    want_command clang clang
+    want_command clang-format clang-format
+    want_command clang-tidy clang-tidy
+    ;;
+*)
+    echo "usage: scripts/setup.sh build|test|fuzz|lint" >&2
+    exit 2
+    ;;
+esac
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "setup: please install what these Debian packages hold:$missing" >&2
+    exit 1
+fi
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        echo "setup: as root, run: apt-get install$missing" >&2
+        exit 1
+    fi
+    as_root="sudo"
+fi
+echo "setup: installing$missing" >&2
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -q >&2 || echo "setup: apt-get update failed, trying with the old lists" >&2
+# shellcheck disable=SC2086 # a list of words
+$as_root apt-get install -y -q --no-install-recommends $missing >&2

@@ -1,0 +1,117 @@
+#!/bin/sh
+# The test suite. Builds each variant given, runs everything that belongs to it, two jobs at a
+# time, and ends with the line "N passed, M failed"; exits 1 when anything failed.
+# usage: BUILD=build scripts/suite.sh VARIANT...     VARIANT: gcc, asan, clang
+#
+# For the first variant every test case counts; for the others, which run the same cases again, each
+# program counts as one. A program that crashes, hangs, or does not build is a failure.
+set -u
+cd "$(dirname "$0")/.."
+BUILD="${BUILD:-build}"
+MAKE="${MAKE:-make}"
+JOBS="${JOBS:-2}"
+TIME_LIMIT="${TIME_LIMIT:-240}" # seconds for one program
+
+# One job: suite.sh --job LOG COMMAND... leaves its output in LOG and its status in LOG.status.
+if [ "${1:-}" = --job ]; then
+    log="$2"
+    shift 2
+    timeout "$TIME_LIMIT" "$@" >"$log" 2>&1 </dev/null
+    echo $? >"$log.status"
+    exit 0
+fi
+
+unset MAKEFLAGS MFLAGS MAKELEVEL
+export CMOCKA_MESSAGE_OUTPUT=TAP
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=print_stacktrace=1
+logs="$BUILD/suite"
+rm -rf "$logs"
+mkdir -p "$logs"
+jobs="$logs/jobs" # lines: VARIANT NAME COMMAND
+: >"$jobs"
+
+folder_of() { [ "$1" = gcc ] && echo "$BUILD" || echo "$BUILD/$1"; }
+
+build() {
+    case "$1" in
+    gcc) set -- gcc gcc "-O2 -g" ;;
+    asan) set -- asan gcc "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
+    clang) set -- clang clang "-O1" ;;
+    *)
+        echo "suite: no variant $1: expected gcc, asan or clang" >&2
+        exit 2
+        ;;
+    esac
+    echo "suite: building with $2 $3"
+    $MAKE -k -j"$JOBS" -s --no-print-directory BUILD="$(folder_of "$1")" CC="$2" CFLAGS="$3" \
+        test-programs >"$logs/$1.build.log" 2>&1
+    echo $? >"$logs/$1.build.status"
+}
+
+list_jobs() {
+    folder="$(folder_of "$1")"
+    for file in tests/test_*.c; do
+        name="$(basename "$file" .c)"
+        [ -f "$file" ] && echo "$1 $name $folder/tests/$name" >>"$jobs"
+    done
+    for file in fuzz/fuzz_*.c; do
+        name="$(basename "$file" .c)"
+        [ -f "$file" ] && echo "$1 $name $folder/replay/$name fuzz/corpus/$name" >>"$jobs"
+    done
+    for file in tests/cli/*.t; do
+        name="cli_$(basename "$file" .t)"
+        [ -f "$file" ] && echo "$1 $name env SCALEMODEL=$PWD/$folder/scalemodel sh $file" >>"$jobs"
+    done
+}
+
+passed=0
+failed=0
+note() { # note VARIANT NAME PASSED FAILED LOG
+    passed=$((passed + $3))
+    failed=$((failed + $4))
+    if [ "$4" -eq 0 ]; then
+        printf 'ok      %-5s %-28s %s\n' "$1" "$2" "$3"
+        return
+    fi
+    printf 'FAILED  %-5s %-28s %s passed, %s failed\n' "$1" "$2" "$3" "$4"
+    [ -f "$5" ] && grep -v '^ok' "$5" | tail -n 40 | sed 's/^/    | /'
+}
+
+read_log() { # read_log VARIANT NAME: count the cases of one finished job
+    log="$logs/$1.$2.log"
+    status="$(cat "$log.status" 2>/dev/null || echo 255)"
+    good=$(grep -c '^ok' "$log" 2>/dev/null)
+    bad=$(grep '^not ok' "$log" 2>/dev/null | grep -vc '# SKIP')
+    if [ "$bad" -eq 0 ]; then
+        # A bad status that no case explains, or no case at all, is a failure of its own.
+        if [ "$good" -eq 0 ] || { [ "$status" -ne 0 ] && ! grep -q '# SKIP' "$log"; }; then
+            bad=1
+            echo "exit status $status after $good cases" >>"$log"
+        fi
+    fi
+    if [ "$1" != "$first" ]; then
+        [ "$bad" -eq 0 ] && good=1 || { good=0 && bad=1; }
+    fi
+    note "$1" "$2" "$good" "$bad" "$log"
+}
+
+first="$1"
+for variant in "$@"; do
+    build "$variant"
+    list_jobs "$variant"
+done
+sed "s|^\([^ ]*\) \([^ ]*\) |$logs/\1.\2.log |" "$jobs" |
+    xargs -P "$JOBS" -L 1 "$0" --job
+
+for variant in "$@"; do
+    log="$logs/$variant.build.log"
+    if [ "$(cat "$logs/$variant.build.status")" -eq 0 ]; then note "$variant" build 1 0 "$log"
+    else note "$variant" build 0 1 "$log"; fi
+done
+scripts/check-layers.sh >"$logs/layers.log" 2>&1
+if [ $? -eq 0 ]; then note - layers 1 0 "$logs/layers.log"; else note - layers 0 1 "$logs/layers.log"; fi
+while read -r variant name command; do read_log "$variant" "$name"; done <"$jobs"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
