@@ -164,7 +164,7 @@ static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lo
     int cut = cut_index(input->einsum, &lowering->step[cost->overlapped]);
     sm_op_cost chunk = local_cost(input, lowering, middle->flops / chunks,
                                   chunk_bytes(input, lowering, cut, chunks), cut, chunks);
-    double transfer_s = cost->step[cost->overlapped].expected_s / (chunks - 1.0);
+    double transfer_s = cost->step[cost->overlapped].expected_s / fmax(chunks - 1.0, 1.0);
     return (chunks - 1.0) * fmax(chunk.expected_s, transfer_s) + chunk.expected_s;
 }
 

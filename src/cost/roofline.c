@@ -1,0 +1,166 @@
+/* The roofline of an einsum on one chip, and the size of an index at which its bound turns.
+ *
+ * Bytes follow the fusion assumption: each operand is read once and the result written once, each
+ * in its own dtype, whatever dtype the chip computes in. T = max(FLOPs/peak, bytes/bandwidth). */
+#include "scalemodel/cost.h"
+#include <math.h>
+
+static double bandwidth_of(const sm_chip *chip, sm_memory_level level)
+{
+    if (level == SM_MEMORY_ONCHIP)
+        return chip->onchip_bytes_per_s.value;
+    if (level == SM_MEMORY_HOST)
+        return chip->pcie_bytes_per_s_oneway.value;
+    return chip->memory_bytes_per_s.value;
+}
+
+static double bytes_of(const sm_einsum *einsum)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < einsum->operands; i++)
+        bytes += sm_array_elements(&einsum->in[i], einsum) * sm_dtype_bytes(einsum->in[i].dtype);
+    if (einsum->has_output)
+        bytes += sm_array_elements(&einsum->out, einsum) * sm_dtype_bytes(einsum->out.dtype);
+    return bytes;
+}
+
+static sm_dtype dtype_of(const sm_einsum *einsum, const sm_dtype *compute)
+{
+    sm_dtype operands[SM_MAX_OPERANDS];
+    if (compute)
+        return *compute;
+    for (int i = 0; i < einsum->operands; i++)
+        operands[i] = einsum->in[i].dtype;
+    return sm_compute_dtype(operands, einsum->operands);
+}
+
+static bool holds(const sm_array *array, int index)
+{
+    for (int d = 0; d < array->rank; d++)
+        if (array->dim[d].index == index)
+            return true;
+    return false;
+}
+
+/* Elementwise: nothing is contracted and no operand lacks an index of another, so the vector unit
+ * does the work. */
+static bool is_elementwise(const sm_einsum *einsum)
+{
+    for (int i = 0; i < einsum->indices; i++) {
+        int holders = 0;
+        for (int o = 0; o < einsum->operands; o++)
+            holders += holds(&einsum->in[o], i);
+        bool in_output = einsum->has_output && holds(&einsum->out, i);
+        if (holders > 0 && (holders < einsum->operands || !in_output))
+            return false;
+    }
+    return true;
+}
+
+typedef struct matmul_shape {
+    double batch, m, n, k;
+} matmul_shape;
+
+/* The matrix product inside an einsum: the first operand's own output indices make m, those of the
+ * others n, the contracted ones k, the ones that all operands and the output share the batch. */
+static matmul_shape shape_of(const sm_einsum *einsum)
+{
+    matmul_shape s = {1.0, 1.0, 1.0, 1.0};
+    for (int i = 0; i < einsum->indices; i++) {
+        bool first = holds(&einsum->in[0], i), others = false;
+        for (int o = 1; o < einsum->operands; o++)
+            others = others || holds(&einsum->in[o], i);
+        bool out = einsum->has_output && holds(&einsum->out, i);
+        if (!first && !others)
+            continue;
+        *(!out ? &s.k : first && others ? &s.batch : first ? &s.m : &s.n) *= einsum->index[i].size;
+    }
+    return s;
+}
+
+static void fill_bound(const sm_chip *chip, const sm_einsum *einsum, sm_dtype compute,
+                       double bytes_per_s, sm_roofline *r)
+{
+    r->compute = compute;
+    r->flops = sm_einsum_flops(einsum);
+    r->bytes = bytes_of(einsum);
+    r->intensity = r->bytes > 0.0 ? r->flops / r->bytes : 0.0;
+    bool vector = is_elementwise(einsum) && chip->vector_flops_per_s.value > 0.0;
+    r->peak_flops_per_s =
+        vector ? chip->vector_flops_per_s.value : sm_chip_peak(chip, compute, &r->compute);
+    r->bytes_per_s = bytes_per_s;
+    r->math_s = r->flops > 0.0 ? r->flops / r->peak_flops_per_s : 0.0;
+    r->memory_s = r->bytes / bytes_per_s;
+    r->lower_s = fmax(r->math_s, r->memory_s);
+    r->compute_bound = r->math_s >= r->memory_s;
+}
+
+static void fill_expected(const sm_chip *chip, const sm_einsum *einsum, sm_dtype compute,
+                          sm_roofline *r)
+{
+    const sm_calibration *c = sm_calibration_of(chip);
+    double hbm_bytes = r->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
+    matmul_shape s = shape_of(einsum);
+    sm_op_cost cost = is_elementwise(einsum)
+                          ? sm_vector_cost(chip, c, r->flops, hbm_bytes)
+                          : sm_matmul_cost(chip, c, compute, s.batch, s.m, s.n, s.k, hbm_bytes);
+    r->expected_s = cost.expected_s;
+    r->upper_s = cost.upper_s;
+}
+
+static const char *level_name(sm_memory_level level)
+{
+    return level == SM_MEMORY_ONCHIP ? "on-chip" : level == SM_MEMORY_HOST ? "PCIe" : "memory";
+}
+
+sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
+                             const sm_dtype *compute, sm_roofline *out, sm_error *err)
+{
+    double bytes_per_s = bandwidth_of(chip, level);
+    sm_dtype dtype = dtype_of(einsum, compute);
+    if (!(bytes_per_s > 0.0))
+        return sm_fail(err, SM_BAD_INPUT, "the %s bandwidth of %s is not known", level_name(level),
+                       chip->name);
+    if (!(sm_chip_peak(chip, dtype, NULL) > 0.0))
+        return sm_fail(err, SM_BAD_INPUT, "%s has no known peak for %s or a wider dtype",
+                       chip->name, sm_dtype_name(dtype));
+    fill_bound(chip, einsum, dtype, bytes_per_s, out);
+    fill_expected(chip, einsum, dtype, out);
+    if (!isfinite(out->upper_s))
+        return sm_fail(err, SM_BAD_INPUT, "the sizes of this einsum are too large to count");
+    return SM_OK;
+}
+
+/* FLOPs f x and bytes b0 + b1 x are linear in one size x, hence f x / P = (b0 + b1 x) / W at
+ *     x = b0 / (W f / P - b1). */
+sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
+                               const sm_dtype *compute, int index, double *size, sm_error *err)
+{
+    if (index < 0 || index >= einsum->indices)
+        return sm_fail(err, SM_BAD_INPUT, "the einsum has no index number %d", index);
+    sm_einsum at = *einsum;
+    sm_roofline one, two;
+    at.index[index].size = 1.0;
+    sm_status status = sm_roofline_einsum(chip, &at, level, compute, &one, err);
+    if (status != SM_OK)
+        return status;
+    at.index[index].size = 2.0;
+    status = sm_roofline_einsum(chip, &at, level, compute, &two, err);
+    if (status != SM_OK)
+        return status;
+    double flops = two.flops - one.flops, per_size = two.bytes - one.bytes;
+    double fixed = one.bytes - per_size;
+    double spare = one.bytes_per_s * flops / one.peak_flops_per_s - per_size;
+    const char *name = einsum->index[index].name;
+    if (!(spare > 0.0))
+        return sm_fail(err, SM_NEGATIVE,
+                       "no size of %s makes this compute-bound: the intensity stays below %.4g "
+                       "FLOPs/byte and %s needs %.4g",
+                       name, per_size > 0.0 ? flops / per_size : two.intensity, chip->name,
+                       one.peak_flops_per_s / one.bytes_per_s);
+    if (!(fixed > 0.0))
+        return sm_fail(err, SM_NEGATIVE, "every size of %s is compute-bound: %.4g FLOPs/byte", name,
+                       one.intensity);
+    *size = fixed / spare;
+    return SM_OK;
+}
