@@ -3,36 +3,28 @@
 #include <pthread.h>
 #include <string.h>
 
-static void route_allocation(void)
-{
-    json_set_alloc_funcs(sm_malloc, sm_free);
-}
+static void route_allocation(void) { json_set_alloc_funcs(sm_malloc, sm_free); }
 
 /* jansson names the byte after the offending token; walk back over the token. */
-static sm_span token_before(const sm_source *s, int position)
-{
+static sm_span token_before(const sm_source *s, int position) {
     size_t end = position < 0 ? 0 : (size_t)position;
-    if (end > s->length)
-        end = s->length;
+    if (end > s->length) end = s->length;
     size_t start = end;
     while (start > 0 && end - start < 40 && s->text[start - 1] > ' ' &&
            !strchr("{}[]:,\"", s->text[start - 1]))
         start--;
-    if (start == end && start > 0)
-        start--;
+    if (start == end && start > 0) start--;
     return (sm_span){start, end > start ? end - start : 0};
 }
 
-static sm_status fail_syntax(const sm_source *s, const json_error_t *json, sm_error *err)
-{
+static sm_status fail_syntax(const sm_source *s, const json_error_t *json, sm_error *err) {
     if (json_error_code(json) == json_error_out_of_memory || json->text[0] == 0)
         return sm_fail_memory(err);
     sm_span span = token_before(s, json->position);
     return sm_fail_at(err, s, span, "this is not valid JSON: %s", json->text);
 }
 
-sm_status sm_json_load(const sm_source *s, sm_error *err, json_t **root)
-{
+sm_status sm_json_load(const sm_source *s, sm_error *err, json_t **root) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     json_error_t json = {0};
     *root = NULL;
@@ -41,7 +33,7 @@ sm_status sm_json_load(const sm_source *s, sm_error *err, json_t **root)
         return sm_fail_at(err, s, (sm_span){0, 0},
                           "the document has %zu bytes; at most %d are read", s->length,
                           SM_JSON_MAX_BYTES);
-    *root = json_loadb(s->text ? s->text : "", s->length,
-                       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &json);
+    *root = json_loadb(s->text ? s->text : "", s->length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
+                       &json);
     return *root ? SM_OK : fail_syntax(s, &json, err);
 }

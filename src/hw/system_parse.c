@@ -1,0 +1,348 @@
+/* Systems: the text CHIP[:SHAPE][xNslices] and what it stands for. */
+#include "catalogue.h"
+#include "switch_tree.h"
+#include "torus_shape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_CHIPS = 1 << 20, MAX_NUMBERS = SM_MAX_TREE + 1 };
+
+/* The text as written: sizes outer to inner for switches, in order of the axes for a torus. */
+typedef struct written {
+    const sm_source *source;
+    sm_span name, shape; /* shape spans all numbers */
+    int n, size[MAX_NUMBERS];
+    sm_span span[MAX_NUMBERS];
+    int slices; /* 0 when not written */
+} written;
+
+static sm_span from_to(size_t from, size_t to) { return (sm_span){from, to - from}; }
+
+static sm_status fail_here(const sm_cursor *c, sm_error *err, const char *expected) {
+    sm_span here = {c->at, c->at < c->source->length ? 1 : 0};
+    return sm_fail_at(err, c->source, here, "expected %s", expected);
+}
+
+static sm_status read_number(sm_cursor *c, written *w, sm_error *err) {
+    int64_t value = 0;
+    sm_cursor_blanks(c);
+    sm_span digits = sm_cursor_digits(c);
+    if (digits.length == 0)
+        return fail_here(c, err, "a number: a shape is written as in 16x20x28, 128x8 or 8960");
+    if (w->n == MAX_NUMBERS)
+        return sm_fail_at(err, c->source, digits, "a shape has at most %d numbers",
+                          MAX_NUMBERS - 1);
+    sm_status status = sm_integer_parse(c->source, digits, 1, MAX_CHIPS, &value, err);
+    if (status != SM_OK) return status;
+    w->span[w->n] = digits;
+    w->size[w->n++] = (int)value;
+    w->shape = from_to(w->span[0].offset, digits.offset + digits.length);
+    return SM_OK;
+}
+
+static bool accept_times(sm_cursor *c) {
+    return sm_cursor_accept(c, 'x') || sm_cursor_accept(c, 'X');
+}
+
+static sm_status read_shape(sm_cursor *c, written *w, sm_error *err) {
+    do {
+        sm_status status = read_number(c, w, err);
+        if (status != SM_OK) return status;
+    } while (accept_times(c));
+    if (!sm_cursor_accept_word(c, "slices") && !sm_cursor_accept_word(c, "slice"))
+        return sm_cursor_end(c) ? SM_OK : fail_here(c, err, "\"x\", \"slices\" or the end");
+    if (w->n == 1)
+        return sm_fail_at(
+            err, c->source, w->span[0],
+            "write the shape of a slice before the number of slices, as in 16x16x4slices");
+    w->slices = w->size[--w->n];
+    return sm_cursor_end(c) ? SM_OK : fail_here(c, err, "nothing after \"slices\"");
+}
+
+static sm_status read_text(const sm_source *source, written *w, sm_error *err) {
+    sm_cursor c = {source, 0};
+    *w = (written){.source = source};
+    sm_cursor_blanks(&c);
+    size_t start = c.at;
+    while (c.at < source->length && source->text[c.at] != ':' && source->text[c.at] != ' ') c.at++;
+    w->name = from_to(start, c.at);
+    if (w->name.length == 0)
+        return fail_here(&c, err, "a system such as tpu-v5p:16x20x28 or h100-sxm:128x8");
+    if (sm_cursor_accept(&c, ':')) return read_shape(&c, w, err);
+    return sm_cursor_end(&c) ? SM_OK : fail_here(&c, err, "\":\" and a shape, or the end");
+}
+
+static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, sm_error *err) {
+    enum { MOST = 512 };
+    const char *names[MOST];
+    size_t count = 0;
+    for (size_t i = 0; i < n && count < MOST; i++) names[count++] = chips[i].name;
+    for (size_t i = 0; i < sm_chip_count() && count < MOST; i++)
+        names[count++] = sm_chip_at(i)->name;
+    const char *word = w->source->text + w->name.offset;
+    const char *nearest = sm_nearest(word, w->name.length, names, count);
+    int shown = w->name.length > 40 ? 40 : (int)w->name.length;
+    if (nearest)
+        return sm_fail_at(err, w->source, w->name, "unknown chip \"%.*s\"; the nearest is \"%s\"",
+                          shown, word, nearest);
+    return sm_fail_at(err, w->source, w->name,
+                      "unknown chip \"%.*s\"; the catalogue has tpu-v5p, h100-sxm and %zu others",
+                      shown, word, count - 2);
+}
+
+static const sm_chip *find_chip(const written *w, const sm_chip *chips, size_t n) {
+    const char *word = w->source->text + w->name.offset;
+    for (size_t i = 0; i < n; i++)
+        if (sm_chip_is_named(&chips[i], word, w->name.length)) return &chips[i];
+    return sm_chip_find(word, w->name.length);
+}
+
+/* ---- torus ---- */
+
+static void pod_text(const sm_chip *chip, char *out, size_t size) {
+    const int *p = chip->pod_shape;
+    if (chip->torus_axes == 3) snprintf(out, size, "%dx%dx%d", p[0], p[1], p[2]);
+    else snprintf(out, size, "%dx%d", p[0], p[1]);
+}
+
+static sm_status fail_too_large(const written *w, const sm_chip *chip, sm_error *err) {
+    char pod[48];
+    pod_text(chip, pod, sizeof pod);
+    return sm_fail_at(err, w->source, w->shape,
+                      "this slice is larger than a pod of %s, which is %s (%d chips); more chips "
+                      "are several slices, as in %s:%sx2slices",
+                      chip->name, pod, sm_torus_pod_chips(chip), chip->name, pod);
+}
+
+static sm_status fail_no_slice(const written *w, const sm_chip *chip, sm_error *err) {
+    int below, above;
+    sm_torus_nearest_counts(chip, w->size[0], &below, &above);
+    if (below > 0 && above > 0)
+        return sm_fail_at(err, w->source, w->shape,
+                          "no slice of %s has %d chips; the nearest have "
+                          "%d and %d",
+                          chip->name, w->size[0], below, above);
+    return sm_fail_at(err, w->source, w->shape, "no slice of %s has %d chips; the nearest has %d",
+                      chip->name, w->size[0], below > 0 ? below : above);
+}
+
+static sm_status natural_torus(const written *w, const sm_chip *chip, int *shape, int *slices,
+                               sm_error *err) {
+    int count = w->n ? w->size[0] : 1;
+    if (w->slices > 0) {
+        *slices = w->slices;
+        if (count > sm_torus_pod_chips(chip)) return fail_too_large(w, chip, err);
+        return sm_torus_slice(chip, count, shape) ? SM_OK : fail_no_slice(w, chip, err);
+    }
+    return sm_torus_natural(chip, count, shape, slices) ? SM_OK : fail_no_slice(w, chip, err);
+}
+
+static sm_status torus_shape(const written *w, const sm_chip *chip, int *shape, int *slices,
+                             sm_error *err) {
+    if (w->n <= 1) return natural_torus(w, chip, shape, slices, err);
+    if (w->n > chip->torus_axes)
+        return sm_fail_at(err, w->source, w->shape,
+                          "%s is a torus of %d axes and this shape has %d; several slices are "
+                          "written as in 4x4x2slices",
+                          chip->name, chip->torus_axes, w->n);
+    for (int i = 0; i < chip->torus_axes; i++) shape[i] = i < w->n ? w->size[i] : 1;
+    *slices = w->slices > 0 ? w->slices : 1;
+    return sm_torus_fits(chip, shape) ? SM_OK : fail_too_large(w, chip, err);
+}
+
+static void torus_levels(const int *shape, int slices, sm_system *s) {
+    const sm_chip *chip = &s->chip;
+    int dims = chip->torus_axes;
+    for (int i = 0; i < dims; i++) {
+        if (shape[i] == 1 && (s->levels > 0 || i < dims - 1)) continue;
+        s->level[s->levels++] =
+            (sm_level){.kind = SM_LEVEL_TORUS,
+                       .name = "ici",
+                       .size = shape[i],
+                       .wrap = sm_wraps(chip, shape, dims, i),
+                       .bytes_per_s_oneway = chip->link_bytes_per_s_oneway.value,
+                       .hop_latency_s = chip->hop_latency_s.value};
+    }
+    s->torus_dims = s->levels;
+    if (slices > 1)
+        s->level[s->levels++] = (sm_level){
+            .kind = SM_LEVEL_SWITCH,
+            .name = "dcn",
+            .size = slices,
+            .bytes_per_s_oneway = chip->dcn_bytes_per_s_oneway.value * (s->chips / slices),
+            .hop_latency_s = chip->dcn_latency_s.value};
+}
+
+static void torus_text(const int *shape, sm_system *s) {
+    int dims = s->chip.torus_axes;
+    int at = snprintf(s->text, sizeof s->text, "%s", s->chip.name);
+    if (s->chips == 1) return;
+    for (int i = 0; i < dims; i++)
+        at += snprintf(s->text + at, sizeof s->text - (size_t)at, "%c%d", i ? 'x' : ':', shape[i]);
+    if (s->slices > 1) snprintf(s->text + at, sizeof s->text - (size_t)at, "x%dslices", s->slices);
+}
+
+static sm_status fail_too_many(const written *w, sm_error *err) {
+    return sm_fail_at(err, w->source, w->shape, "this system has more than %d chips", MAX_CHIPS);
+}
+
+static sm_status build_torus(const written *w, sm_system *s, sm_error *err) {
+    int shape[3] = {1, 1, 1}, slices = 1;
+    sm_status status = torus_shape(w, &s->chip, shape, &slices, err);
+    if (status != SM_OK) return status;
+    if ((int64_t)shape[0] * shape[1] * shape[2] * slices > MAX_CHIPS) return fail_too_many(w, err);
+    s->slices = slices;
+    s->chips = shape[0] * shape[1] * shape[2] * slices;
+    torus_levels(shape, slices, s);
+    torus_text(shape, s);
+    return SM_OK;
+}
+
+/* ---- switches ---- */
+
+static sm_status fail_not_whole_nodes(const written *w, const sm_chip *chip, sm_error *err) {
+    int node = chip->tree[0].degree, count = w->size[0];
+    return sm_fail_at(err, w->source, w->shape,
+                      "%d chips are not a whole number of nodes: a node of %s has %d; the nearest "
+                      "counts are %d and %d",
+                      count, chip->name, node, count - count % node, count - count % node + node);
+}
+
+static sm_status fail_level_too_large(const written *w, const sm_chip *chip, int level, int at,
+                                      sm_error *err) {
+    return sm_fail_at(err, w->source, w->span[at],
+                      "the %s level of %s holds at most %d, not %d; sizes are written outer to "
+                      "inner, as in 128x%d",
+                      chip->tree[level].name, chip->name, chip->tree[level].degree, w->size[at],
+                      chip->tree[0].degree);
+}
+
+/* The written sizes innermost first, checked against the degrees of the tree. */
+static sm_status switch_sizes(const written *w, const sm_chip *chip, int *size, int *n,
+                              sm_error *err) {
+    *n = w->n ? w->n : 1;
+    size[0] = w->n ? w->size[w->n - 1] : 1;
+    if (w->slices > 0)
+        return sm_fail_at(err, w->source, w->shape,
+                          "%s has no slices: its groups are written "
+                          "outer to inner, as in 128x%d",
+                          chip->name, chip->tree[0].degree);
+    if (*n > chip->tree_levels)
+        return sm_fail_at(err, w->source, w->shape,
+                          "%s has %d levels of switches and this shape "
+                          "has %d numbers",
+                          chip->name, chip->tree_levels, *n);
+    if (w->n <= 1 && size[0] > chip->tree[0].degree) {
+        if (size[0] % chip->tree[0].degree != 0) return fail_not_whole_nodes(w, chip, err);
+        size[1] = size[0] / chip->tree[0].degree;
+        size[0] = chip->tree[0].degree;
+        *n = 2;
+    }
+    for (int i = 1; i < w->n; i++) size[i] = w->size[w->n - 1 - i];
+    for (int i = 0; i < *n - 1 || i == 0; i++)
+        if (size[i] > chip->tree[i].degree)
+            return fail_level_too_large(w, chip, i, w->n - 1 - i, err);
+    return SM_OK;
+}
+
+static bool same_levels(const sm_system *a, const sm_system *b) {
+    if (a->levels != b->levels) return false;
+    for (int i = 0; i < a->levels; i++)
+        if (a->level[i].size != b->level[i].size || strcmp(a->level[i].name, b->level[i].name) != 0)
+            return false;
+    return true;
+}
+
+/* NODESxNODE when the tree fills it the same way, otherwise all numbers as written. */
+static void switch_text(const int *size, int n, sm_system *s) {
+    int at = snprintf(s->text, sizeof s->text, "%s", s->chip.name);
+    if (s->chips == 1) return;
+    while (n > 1 && size[n - 1] == 1) n--;
+    if (n > 2) {
+        sm_system twin = {.levels = 0};
+        int two[2] = {size[0], s->chips / size[0]};
+        if (sm_tree_fill(&s->chip, two, 2, &twin) && same_levels(&twin, s)) {
+            snprintf(s->text + at, sizeof s->text - (size_t)at, ":%dx%d", two[1], two[0]);
+            return;
+        }
+    }
+    for (int i = n - 1; i >= 0; i--)
+        at += snprintf(s->text + at, sizeof s->text - (size_t)at, "%c%d", i == n - 1 ? ':' : 'x',
+                       size[i]);
+}
+
+static sm_status build_switch(const written *w, sm_system *s, sm_error *err) {
+    int size[MAX_NUMBERS] = {0}, n = 0;
+    int64_t chips = 1;
+    sm_status status = switch_sizes(w, &s->chip, size, &n, err);
+    if (status != SM_OK) return status;
+    for (int i = 0; i < n; i++) {
+        chips *= size[i];
+        if (chips > MAX_CHIPS) return fail_too_many(w, err);
+    }
+    s->slices = 1;
+    s->chips = (int)chips;
+    if (!sm_tree_fill(&s->chip, size, n, s))
+        return sm_fail_at(err, w->source, w->shape, "no network above a node of %d is known for %s",
+                          s->chip.tree[0].degree, s->chip.name);
+    if (s->levels == 0) {
+        s->levels = 1;
+        s->level[0] =
+            (sm_level){.kind = SM_LEVEL_SWITCH,
+                       .size = 1,
+                       .bytes_per_s_oneway = s->chip.tree[0].child_bytes_per_s_oneway.value,
+                       .hop_latency_s = s->chip.tree[0].hop_latency_s.value};
+        snprintf(s->level[0].name, sizeof s->level[0].name, "%.15s", s->chip.tree[0].name);
+    }
+    switch_text(size, n, s);
+    return SM_OK;
+}
+
+/* ---- no fabric ---- */
+
+static sm_status build_alone(const written *w, sm_system *s, sm_error *err) {
+    if (w->n > 1 || w->slices > 0 || (w->n == 1 && w->size[0] != 1))
+        return sm_fail_at(err, w->source, w->shape,
+                          "%s has no network in the catalogue: only one "
+                          "chip of it can be asked for",
+                          s->chip.name);
+    s->chips = s->slices = s->levels = 1;
+    s->level[0] = (sm_level){.kind = SM_LEVEL_SWITCH, .name = "none", .size = 1};
+    snprintf(s->text, sizeof s->text, "%s", s->chip.name);
+    return SM_OK;
+}
+
+static sm_status build(const written *w, sm_system *s, sm_error *err) {
+    switch (s->chip.fabric) {
+    case SM_FABRIC_TORUS: return build_torus(w, s, err);
+    case SM_FABRIC_SWITCH: return build_switch(w, s, err);
+    case SM_FABRIC_NONE: return build_alone(w, s, err);
+    }
+    return sm_fail(err, SM_INTERNAL, "chip %s has an unknown kind of fabric", s->chip.name);
+}
+
+sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t n_chips,
+                          sm_system *system, sm_error *err) {
+    written w;
+    sm_status status = read_text(source, &w, err);
+    if (status != SM_OK) return status;
+    const sm_chip *chip = find_chip(&w, chips, n_chips);
+    if (!chip) return fail_unknown(&w, chips, n_chips, err);
+    *system = (sm_system){.chip = *chip};
+    return build(&w, system, err);
+}
+
+sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err) {
+    char text[24];
+    snprintf(text, sizeof text, "%d", chips);
+    sm_source source = sm_source_of("chips", text);
+    written w = {.source = &source};
+    sm_cursor c = {&source, 0};
+    sm_status status = read_shape(&c, &w, err);
+    if (status != SM_OK) return status;
+    sm_system resized = {.chip = system->chip};
+    status = build(&w, &resized, err);
+    if (status == SM_OK) *out = resized;
+    return status;
+}
