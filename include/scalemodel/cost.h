@@ -71,6 +71,8 @@ typedef struct sm_calibration {
 } sm_calibration;
 const sm_calibration *sm_calibration_of(const sm_chip *chip); /* never NULL: borrows from the nearest relative */
 
+/* The fraction of datasheet bandwidth a level reaches: inner (torus, node) or scale-out. */
+double sm_network_efficiency(const sm_system *system, const sm_calibration *c, uint8_t level);
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system, const sm_calibration *c, double bytes);
 double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c, double bytes); /* the hot path */
 

@@ -39,7 +39,7 @@ double sm_ragged_fraction(double experts_groups, double k)
 }
 
 /* Tori and the innermost switch level are the inner network, everything above is scale-out. */
-static double efficiency_of(const sm_system *system, const sm_calibration *c, uint8_t level)
+double sm_network_efficiency(const sm_system *system, const sm_calibration *c, uint8_t level)
 {
     bool outer = level > 0 && system->level[level].kind == SM_LEVEL_SWITCH;
     return outer ? c->network_efficiency_outer : c->network_efficiency_inner;
@@ -48,7 +48,7 @@ static double efficiency_of(const sm_system *system, const sm_calibration *c, ui
 static double line_s(const sm_line *line, const sm_system *system, const sm_calibration *c,
                      double bytes)
 {
-    return line->latency_s + bytes * line->s_per_byte / efficiency_of(system, c, line->level);
+    return line->latency_s + bytes * line->s_per_byte / sm_network_efficiency(system, c, line->level);
 }
 
 /* The index of the lowest line at this size, -1 when there is nothing to send. */
