@@ -95,6 +95,10 @@ static int index_of(sm_einsum *e, int dim)
     return e->indices++;
 }
 
+/* Axes that move between dimensions are the minor ones, so that no block has to change chips first. */
+static const uint8_t major_first[SM_AXIS_COUNT] = {SM_AXIS_DATA,   SM_AXIS_FSDP,   SM_AXIS_CONTEXT,
+                                                   SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
+
 static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t)
 {
     const sm_tensor *tensor = &b->tensor[t->tensor];
@@ -104,8 +108,8 @@ static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const
         int dim = t->keys && tensor->dim[d] == SM_DIM_T ? SM_DIM_S : tensor->dim[d];
         sm_dim *to = &array->dim[d];
         to->index = index_of(e, dim);
-        for (int a = 0; a < SM_AXIS_COUNT; a++)
-            if (t->at[d] & SM_BIT(a)) to->axis[to->n_axes++] = (uint8_t)a;
+        for (int i = 0; i < SM_AXIS_COUNT; i++)
+            if (t->at[d] & SM_BIT(major_first[i])) to->axis[to->n_axes++] = major_first[i];
     }
 }
 
