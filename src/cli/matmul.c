@@ -1,0 +1,321 @@
+/* matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its price, and the best. */
+#include "matmul_words.h"
+#include "mesh_input.h"
+#include "pages.h"
+#include "scalemodel/lowering.h"
+#include "verbs.h"
+#include <string.h>
+
+enum { MOST_KEPT = 256, MOST_VISITED = 200000, SHOWN = 8 };
+
+typedef struct matmul_options { const char *on, *mesh, *dims, *compute, *top; } matmul_options;
+
+static const cli_option matmul_table[] = {
+    {"on", 0, CLI_TEXT, offsetof(matmul_options, on), "SYSTEM", "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
+    {"mesh", 0, CLI_TEXT, offsetof(matmul_options, mesh), "MESH", "named axes: X=4,Y=4; X=4@0 places by level"},
+    {"dims", 0, CLI_TEXT, offsetof(matmul_options, dims), "SIZES", "sizes of the indices: I=1024,J=4k,K=8k"},
+    {"compute", 0, CLI_TEXT, offsetof(matmul_options, compute), "DTYPE",
+     "multiply in this type (otherwise the wider one of the operands)"},
+    {"top", 0, CLI_TEXT, offsetof(matmul_options, top), "N", "rows of alternatives to show (8); --json has up to 256"},
+    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+};
+
+typedef struct alternative { sm_lowering lowering; sm_lowering_cost cost; } alternative;
+
+/* The cheapest alternatives seen, in order; the others are only counted. */
+typedef struct ranking {
+    const sm_lowering_input *input;
+    sm_arena *arena;
+    int n, visited;
+    bool cut_short, out_of_memory;
+    alternative *kept[MOST_KEPT];
+} ranking;
+
+typedef struct question {
+    cli_mesh m;
+    sm_einsum einsum;
+    sm_dtype compute;
+    int64_t top;
+} question;
+
+/* ---- reading ---- */
+
+static sm_dtype operands_dtype(const sm_einsum *einsum) {
+    sm_dtype dtypes[SM_MAX_OPERANDS];
+    for (int i = 0; i < einsum->operands; i++) dtypes[i] = einsum->in[i].dtype;
+    return sm_compute_dtype(dtypes, einsum->operands);
+}
+
+static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
+    const matmul_options *options = call->values;
+    sm_source source = sm_source_of("EINSUM", call->positional[0]);
+    sm_status status = sm_einsum_parse(&source, &q->m.mesh, &q->einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
+    if (!status && options->dims) {
+        sm_source dims = sm_source_of("--dims", options->dims);
+        status = sm_dims_parse(&dims, &q->einsum, err);
+    }
+    if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, &source, err);
+    return status;
+}
+
+static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
+    const matmul_options *options = call->values;
+    q->top = SHOWN;
+    sm_status status = cli_need(call, "mesh", options->mesh, err);
+    if (!status) status = cli_mesh_read(call, options->on, options->mesh, "X", &q->m, err);
+    if (!status) status = read_einsum(call, q, err);
+    if (status) return status;
+    q->compute = operands_dtype(&q->einsum);
+    status = cli_dtype("--compute", options->compute, &q->compute, err);
+    if (!status) status = cli_whole("--top", options->top, 1, MOST_KEPT, &q->top, err);
+    return status;
+}
+
+/* ---- ranking ---- */
+
+/* Cheaper first; at the same price the one with fewer steps, then the one without overlap, then the one seen first. */
+static bool is_better(const alternative *a, const alternative *b) {
+    if (a->cost.expected_s < b->cost.expected_s) return true;
+    if (a->cost.expected_s > b->cost.expected_s) return false;
+    if (a->lowering.steps != b->lowering.steps) return a->lowering.steps < b->lowering.steps;
+    return a->cost.overlapped < 0 && b->cost.overlapped >= 0;
+}
+
+static alternative *room_for(ranking *found, const alternative *candidate) {
+    if (found->n == MOST_KEPT) {
+        alternative *last = found->kept[MOST_KEPT - 1];
+        if (!is_better(candidate, last)) return NULL;
+        found->n--;
+        return last;
+    }
+    alternative *fresh = sm_arena_alloc(found->arena, sizeof *fresh);
+    if (!fresh) found->out_of_memory = true;
+    return fresh;
+}
+
+static void rank(ranking *found, const alternative *candidate) {
+    alternative *place = room_for(found, candidate);
+    if (!place) return;
+    *place = *candidate;
+    int at = found->n++;
+    while (at > 0 && is_better(place, found->kept[at - 1])) {
+        found->kept[at] = found->kept[at - 1];
+        at--;
+    }
+    found->kept[at] = place;
+}
+
+static bool visit(const sm_lowering *lowering, void *context) {
+    ranking *found = context;
+    if (++found->visited > MOST_VISITED) { found->cut_short = true; return false; }
+    alternative candidate = {.lowering = *lowering};
+    candidate.cost = sm_lowering_price(found->input, lowering, -1);
+    rank(found, &candidate);
+    int steps[SM_MAX_STEPS];
+    int n = sm_lowering_overlaps(lowering, found->input->einsum, steps);
+    for (int i = 0; i < n; i++) {
+        candidate.cost = sm_lowering_price(found->input, lowering, steps[i]);
+        rank(found, &candidate);
+    }
+    return !found->out_of_memory;
+}
+
+/* ---- JSON ---- */
+
+static const char *output_of(sm_report *r, const question *q, const sm_lowering *lowering) {
+    char text[256];
+    sm_array_format(&lowering->out, &q->einsum, &q->m.mesh, text, sizeof text);
+    return cli_textf(r, "%s", text);
+}
+
+static void put_step(sm_report *r, sm_data *steps, const question *q, const alternative *a, int s) {
+    const sm_step *step = &a->lowering.step[s];
+    const sm_lowering_step_cost *cost = &a->cost.step[s];
+    sm_data *object = cli_object(r, steps, NULL);
+    const char *op = step->kind == SM_STEP_EINSUM ? "einsum"
+                     : step->kind == SM_STEP_SLICE ? "slice" : sm_collective_name(step->op);
+    cli_put_text(r, object, "op", op);
+    if (step->kind == SM_STEP_EINSUM) {
+        cli_put(r, object, "flops", step->flops);
+        cli_put(r, object, "bytes", step->local_bytes);
+    } else {
+        cli_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
+        cli_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
+        cli_put(r, object, "bytes", step->bytes);
+        if (step->to >= 0) cli_put_text(r, object, "onto", q->einsum.index[step->to].name);
+    }
+    if (cost->algorithm) {
+        cli_put_text(r, object, "algorithm", cost->algorithm);
+        cli_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
+        cli_put_text(r, object, "bound", cost->latency_bound ? "latency" : "bandwidth");
+    }
+    cli_put(r, object, "lower_s", cost->lower_s);
+    cli_put(r, object, "time_s", cost->expected_s);
+    if (s == a->cost.overlapped) cli_put_bool(r, object, "overlapped", true);
+}
+
+static const char *bound_of(const sm_lowering_cost *cost) {
+    if (cost->network_s >= cost->math_s && cost->network_s >= cost->memory_s) return "network";
+    return cost->math_s >= cost->memory_s ? "compute" : "memory";
+}
+
+static void put_alternative(sm_report *r, sm_data *object, const question *q, const alternative *a) {
+    const sm_lowering_cost *cost = &a->cost;
+    cli_put_text(r, object, "output", output_of(r, q, &a->lowering));
+    sm_data *steps = cli_array(r, object, "steps");
+    for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, s);
+    cli_put_bool(r, object, "overlapped", cost->overlapped >= 0);
+    cli_put(r, object, "flops_per_chip", a->lowering.flops_per_chip);
+    cli_put(r, object, "peak_bytes_per_chip", a->lowering.peak_bytes);
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "math", cost->math_s);
+    cli_put(r, time, "memory", cost->memory_s);
+    cli_put(r, time, "network", cost->network_s);
+    cli_put(r, time, "lower", cost->lower_s);
+    cli_put(r, time, "expected", cost->expected_s);
+    cli_put(r, time, "upper", cost->upper_s);
+    cli_put_text(r, object, "bound", bound_of(cost));
+}
+
+/* ---- the page ---- */
+
+static void step_rows(sm_report *r, const question *q, const alternative *a) {
+    sm_table *table = cli_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    for (int s = 0; s < a->lowering.steps; s++) {
+        const sm_step *step = &a->lowering.step[s];
+        const sm_lowering_step_cost *cost = &a->cost.step[s];
+        bool slice = step->kind == SM_STEP_SLICE;
+        double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
+        const char *note = cost->algorithm ? cost->algorithm : "";
+        if (step->kind == SM_STEP_EINSUM) note = cli_textf(r, "%s FLOPs", cli_count(r, step->flops));
+        if (s == a->cost.overlapped) note = cli_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
+        cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step), slice ? "-" : cli_bytes(r, bytes),
+                slice ? "-" : cli_seconds(r, cost->lower_s), slice ? "-" : cli_seconds(r, cost->expected_s), note);
+    }
+    sm_report_table(r, table);
+}
+
+static void total_rows(sm_report *r, const alternative *a) {
+    const sm_lowering_cost *cost = &a->cost;
+    sm_table *table = cli_table(r, NULL, "<per chip|>value|<");
+    cli_row(r, table, "FLOPs", cli_count(r, a->lowering.flops_per_chip), "");
+    cli_row(r, table, "math", cli_seconds(r, cost->math_s), "at the datasheet peak");
+    cli_row(r, table, "memory", cli_seconds(r, cost->memory_s), "at the datasheet bandwidth");
+    cli_row(r, table, "network", cli_seconds(r, cost->network_s), "collectives at datasheet bandwidth");
+    cli_row(r, table, "lower bound", cli_seconds(r, cost->lower_s), "the largest of the three");
+    cli_row(r, table, "expected", cli_seconds(r, cost->expected_s),
+            cost->overlapped < 0 ? "the steps one after the other" : "one collective inside the einsum");
+    cli_row(r, table, "upper bound", cli_seconds(r, cost->upper_s), "the sum of the three");
+    cli_row(r, table, "peak memory", cli_bytes(r, a->lowering.peak_bytes), "of the arrays alive at once");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", bound_of(cost));
+}
+
+static void alternative_rows(sm_report *r, const question *q, const ranking *found) {
+    bool free_output = !q->einsum.out_sharding_given;
+    sm_table *table = cli_table(r, "Alternatives, cheapest first",
+                                free_output ? ">lower|>expected|>upper|>memory|<output|<steps"
+                                            : ">lower|>expected|>upper|>memory|<steps");
+    int shown = found->n < q->top ? found->n : (int)q->top;
+    for (int i = 0; i < shown; i++) {
+        const alternative *a = found->kept[i];
+        const char *words = cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
+        const char *cells[] = {cli_seconds(r, a->cost.lower_s), cli_seconds(r, a->cost.expected_s),
+                               cli_seconds(r, a->cost.upper_s), cli_bytes(r, a->lowering.peak_bytes),
+                               free_output ? output_of(r, q, &a->lowering) : words, words};
+        cli_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+    if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
+    if (found->cut_short)
+        sm_report_text(r, "The first %d alternatives were priced; there are more.", MOST_VISITED);
+}
+
+/* ---- the derivation ---- */
+
+static void explain_step(sm_report *r, sm_why *parent, const question *q, const alternative *a, int s) {
+    const sm_step *step = &a->lowering.step[s];
+    const sm_lowering_step_cost *cost = &a->cost.step[s];
+    const char *words = cli_step_words(r, &q->einsum, &q->m.mesh, step);
+    if (step->kind != SM_STEP_COLLECTIVE) return;
+    sm_why *node = cli_why(r, words, "bytes on the busiest link / its rate", cost->lower_s, "s");
+    cli_why_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
+    cli_why_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B", cost->algorithm);
+    sm_why_add(parent, node);
+}
+
+static void explain(sm_report *r, const question *q, const alternative *a) {
+    const sm_chip *chip = &q->m.system.chip;
+    sm_dtype used = q->compute;
+    double peak = sm_chip_peak(chip, q->compute, &used);
+    sm_why *lower = cli_why(r, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
+    sm_why *math = cli_why(r, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
+    cli_why_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP", "2 x product of the local sizes");
+    if (peak > 0.0) cli_why_fact(r, math, cli_textf(r, "peak, %s", sm_dtype_name(used)), &chip->flops_per_s[used], "FLOP/s");
+    sm_why *memory = cli_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
+    cli_why_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
+    sm_why *network = cli_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
+    for (int s = 0; s < a->lowering.steps; s++) explain_step(r, network, q, a, s);
+    sm_why_add(lower, math);
+    sm_why_add(lower, memory);
+    sm_why_add(lower, network);
+    r->why = lower;
+}
+
+/* ---- the verb ---- */
+
+static void show_best(sm_report *r, const question *q, const alternative *best) {
+    sm_report_heading(r, "Best: %s, %s expected", output_of(r, q, &best->lowering),
+                      cli_seconds(r, best->cost.expected_s));
+    for (int a = 0; a < q->m.mesh.axes; a++)
+        sm_report_text(r, "%s", cli_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
+    step_rows(r, q, best);
+    total_rows(r, best);
+}
+
+static void show(const cli_call *call, sm_report *r, const question *q, const ranking *found) {
+    const alternative *best = found->kept[0];
+    char text[512];
+    sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
+    cli_put_text(r, r->data, "command", "matmul");
+    cli_put_text(r, r->data, "einsum", text);
+    cli_mesh_fields(r, &q->m);
+    put_alternative(r, cli_object(r, r->data, "best"), q, best);
+    sm_data *alternatives = cli_array(r, r->data, "alternatives");
+    for (int i = 0; i < found->n; i++) put_alternative(r, cli_object(r, alternatives, NULL), q, found->kept[i]);
+    sm_report_text(r, "%s on %s", text, q->m.system.text);
+    cli_mesh_page(r, &q->m);
+    show_best(r, q, best);
+    alternative_rows(r, q, found);
+    if (call->common.explain) explain(r, q, best);
+}
+
+static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
+    question q = {.top = SHOWN};
+    sm_status status = read_question(call, &q, err);
+    if (status) return status;
+    sm_lowering_input input = {&q.m.system, &q.m.mesh, &q.m.placement, &q.einsum,
+                               sm_calibration_of(&q.m.system.chip), q.compute};
+    ranking found = {.input = &input, .arena = call->arena};
+    status = sm_einsum_alternatives(&q.einsum, &q.m.mesh, visit, &found, err);
+    if (status) return status;
+    if (found.out_of_memory) return sm_fail_memory(err);
+    if (found.n == 0)
+        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides the sizes of this einsum");
+    show(call, r, &q, &found);
+    return SM_OK;
+}
+
+const cli_verb cli_matmul = {
+    .name = "matmul",
+    .summary = "a sharded einsum: the collectives it needs, every alternative, the best",
+    .arguments = "EINSUM",
+    .least = 1,
+    .most = 1,
+    .options = matmul_table,
+    .values_bytes = sizeof(matmul_options),
+    .notes = "example: scalemodel matmul 'A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]' --mesh X=4,Y=4 \\\n"
+             "           --dims I=8192,J=8192,K=8192 --on tpu-v5e:4x4\n",
+    .run = run_matmul,
+};

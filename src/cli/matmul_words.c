@@ -1,0 +1,120 @@
+/* matmul_words: the book's four cases, told for one mesh axis at a time. */
+#include "matmul_words.h"
+#include "mesh_input.h"
+
+const char *cli_array_name(sm_report *r, const sm_einsum *einsum, int array) {
+    const char *name = array < 0 ? einsum->out.name : einsum->in[array].name;
+    if (name[0]) return name;
+    return array < 0 ? "the output" : cli_textf(r, "operand %d", array + 1);
+}
+
+/* ---- steps ---- */
+
+const char *cli_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh, const sm_step *step) {
+    if (step->kind == SM_STEP_EINSUM) return "einsum";
+    const char *name = cli_array_name(r, einsum, step->array), *axes = cli_axes(r, mesh, step->axes);
+    const char *onto = step->to >= 0 ? cli_textf(r, " onto %s", einsum->index[step->to].name) : "";
+    if (step->kind == SM_STEP_SLICE) return cli_textf(r, "slice %s over %s%s", name, axes, onto);
+    return cli_textf(r, "%s %s over %s%s", sm_collective_name(step->op), name, axes, onto);
+}
+
+const char *cli_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh, const sm_lowering *lowering,
+                               int overlapped) {
+    const char *text = "";
+    for (int s = 0; s < lowering->steps; s++)
+        text = cli_textf(r, "%s%s%s%s", text, s ? ", " : "", cli_step_words(r, einsum, mesh, &lowering->step[s]),
+                         s == overlapped ? " inside the einsum" : "");
+    return text;
+}
+
+/* ---- what an axis meets ---- */
+
+/* Where the operands hold one axis. */
+typedef struct meeting {
+    int operands, operand[SM_MAX_OPERANDS], index[SM_MAX_OPERANDS];
+    bool partial_sums; /* some operand comes unreduced over the axis */
+} meeting;
+
+static meeting meeting_of(const sm_einsum *einsum, int axis) {
+    meeting m = {.operands = 0};
+    for (int o = 0; o < einsum->operands; o++) {
+        const sm_array *array = &einsum->in[o];
+        m.partial_sums = m.partial_sums || (array->unreduced >> axis & 1);
+        for (int d = 0; d < array->rank; d++)
+            for (int i = 0; i < array->dim[d].n_axes; i++)
+                if (array->dim[d].axis[i] == axis) {
+                    m.operand[m.operands] = o;
+                    m.index[m.operands++] = array->dim[d].index;
+                }
+    }
+    return m;
+}
+
+static bool is_contracted(const sm_einsum *einsum, int index) {
+    for (int d = 0; d < einsum->out.rank; d++)
+        if (einsum->out.dim[d].index == index) return false;
+    return true;
+}
+
+static bool all_on_one_index(const meeting *m) {
+    for (int i = 1; i < m->operands; i++)
+        if (m->index[i] != m->index[0]) return false;
+    return true;
+}
+
+static const char *single_words(sm_report *r, const sm_einsum *einsum, const meeting *m) {
+    const char *name = cli_array_name(r, einsum, m->operand[0]), *index = einsum->index[m->index[0]].name;
+    if (is_contracted(einsum, m->index[0]))
+        return cli_textf(r, "only %s is sharded along the contracted %s (case 2)", name, index);
+    return cli_textf(r, "only %s is sharded, along %s which is kept (case 1)", name, index);
+}
+
+static const char *several_words(sm_report *r, const sm_einsum *einsum, const meeting *m) {
+    if (!all_on_one_index(m))
+        return cli_textf(r, "%s is sharded along %s and %s along %s, and one axis cannot serve both (case 4)",
+                         cli_array_name(r, einsum, m->operand[0]), einsum->index[m->index[0]].name,
+                         cli_array_name(r, einsum, m->operand[1]), einsum->index[m->index[1]].name);
+    const char *index = einsum->index[m->index[0]].name;
+    if (is_contracted(einsum, m->index[0]))
+        return cli_textf(r, "both operands are sharded along the contracted %s (case 3)", index);
+    return cli_textf(r, "the operands are sharded along the batch index %s (case 1)", index);
+}
+
+static const char *meeting_words(sm_report *r, const sm_einsum *einsum, const meeting *m) {
+    if (m->partial_sums) return "an operand comes as partial sums";
+    if (m->operands == 0) return "no operand is sharded on it";
+    return m->operands == 1 ? single_words(r, einsum, m) : several_words(r, einsum, m);
+}
+
+/* ---- what is done about it ---- */
+
+static const char *einsum_action(sm_report *r, const sm_einsum *einsum, const sm_lowering *lowering, int axis) {
+    int at = lowering->at[axis];
+    if (at < 0) return "every chip along it multiplies the same";
+    const char *index = einsum->index[at].name;
+    if (is_contracted(einsum, at)) return cli_textf(r, "each chip sums its part of %s: partial sums", index);
+    return cli_textf(r, "each chip does its part of %s", index);
+}
+
+static const char *step_action(sm_report *r, const sm_einsum *einsum, const sm_step *step) {
+    const char *name = cli_array_name(r, einsum, step->array);
+    const char *onto = step->to >= 0 ? cli_textf(r, " onto %s", einsum->index[step->to].name) : "";
+    const char *what = step->kind == SM_STEP_SLICE ? "slice" : sm_collective_name(step->op);
+    return cli_textf(r, "%s of %s%s", what, name, onto);
+}
+
+const char *cli_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh, const sm_lowering *lowering,
+                           int axis) {
+    meeting m = meeting_of(einsum, axis);
+    const char *text = cli_textf(r, "%s: %s", mesh->axis[axis].name, meeting_words(r, einsum, &m));
+    bool talks = false;
+    for (int s = 0; s < lowering->steps; s++) {
+        const sm_step *step = &lowering->step[s];
+        bool middle = step->kind == SM_STEP_EINSUM;
+        if (!middle && !(step->axes >> axis & 1)) continue;
+        talks = talks || step->kind == SM_STEP_COLLECTIVE;
+        text = cli_textf(r, "%s; %s", text, middle ? einsum_action(r, einsum, lowering, axis)
+                                                   : step_action(r, einsum, step));
+    }
+    return cli_textf(r, "%s%s.", text, talks ? "" : "; nothing to communicate");
+}

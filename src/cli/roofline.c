@@ -1,0 +1,315 @@
+/* roofline: an einsum on one chip: FLOPs, bytes, intensity, what bounds it, and from which size on. */
+#include "pages.h"
+#include "scalemodel/cost.h"
+#include "sweep.h"
+#include "verbs.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct roofline_options { const char *on, *dims, *compute, *level; cli_list critical; } roofline_options;
+
+static const cli_option roofline_table[] = {
+    {"on", 0, CLI_TEXT, offsetof(roofline_options, on), "CHIP", "the chip: a name of the catalogue"},
+    {"dims", 0, CLI_TEXT, offsetof(roofline_options, dims), "SIZES",
+     "sizes of the indices: B=128,D=4k; B=1..4096 doubles, B=64..4096:64 steps"},
+    {"compute", 0, CLI_TEXT, offsetof(roofline_options, compute), "DTYPE",
+     "multiply in this type (otherwise the wider one of the operands)"},
+    {"critical", 0, CLI_LIST, offsetof(roofline_options, critical), "INDEX",
+     "the size of this index at which math and memory take equally long; may be repeated"},
+    {"level", 0, CLI_TEXT, offsetof(roofline_options, level), "LEVEL",
+     "where the arrays live: hbm (as usual), vmem or l2, pcie"},
+    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+};
+
+typedef struct level_name { const char *name; sm_memory_level level; } level_name;
+static const level_name level_names[] = {
+    {"hbm", SM_MEMORY_HBM},     {"memory", SM_MEMORY_HBM}, {"vmem", SM_MEMORY_ONCHIP}, {"l2", SM_MEMORY_ONCHIP},
+    {"onchip", SM_MEMORY_ONCHIP}, {"pcie", SM_MEMORY_HOST}, {"host", SM_MEMORY_HOST},
+};
+enum { LEVEL_NAMES = sizeof level_names / sizeof level_names[0] };
+
+/* Everything that one question is about. */
+typedef struct question {
+    sm_system system;
+    sm_einsum einsum;
+    cli_sweep sweep;
+    sm_memory_level level;
+    bool compute_given;
+    sm_dtype compute;
+    int criticals, critical[CLI_MAX_LIST];
+    double solved[CLI_MAX_LIST]; /* NaN: no size does it */
+    int open;                    /* the index without a size, asked for by --critical; -1 if none */
+} question;
+
+static const sm_dtype *compute_of(const question *q) { return q->compute_given ? &q->compute : NULL; }
+
+/* ---- reading ---- */
+
+static sm_status parse_level(const char *text, sm_memory_level *level, sm_error *err) {
+    *level = SM_MEMORY_HBM;
+    if (!text) return SM_OK;
+    const char *names[LEVEL_NAMES];
+    for (int i = 0; i < LEVEL_NAMES; i++) {
+        names[i] = level_names[i].name;
+        if (strcmp(text, names[i]) == 0) { *level = level_names[i].level; return SM_OK; }
+    }
+    sm_source source = sm_source_of("--level", text);
+    const char *near = sm_nearest(text, source.length, names, LEVEL_NAMES);
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "'%.40s' is no level of memory; they are hbm, vmem or l2, and pcie%s%s%s", text,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+/* The size of one index may be left open, since it is what is asked for; 1 completes the notation. */
+static void fill_open(question *q, int index) {
+    q->open = index;
+    q->einsum.index[index].size = 1.0;
+}
+
+static sm_status find_critical(question *q, const char *name, sm_error *err) {
+    const char *names[SM_MAX_INDICES];
+    for (int i = 0; i < q->einsum.indices; i++) {
+        names[i] = q->einsum.index[i].name;
+        if (strcmp(names[i], name) == 0) {
+            q->critical[q->criticals++] = i;
+            if (q->einsum.index[i].size <= 0.0 && q->open < 0) fill_open(q, i);
+            return SM_OK;
+        }
+    }
+    sm_source source = sm_source_of("--critical", name);
+    const char *near = sm_nearest(name, source.length, names, (size_t)q->einsum.indices);
+    return sm_fail_at(err, &source, (sm_span){0, source.length}, "no array has an index '%.40s'%s%s%s", name,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static sm_status read_notation(const cli_call *call, question *q, sm_error *err) {
+    const roofline_options *options = call->values;
+    sm_source source = sm_source_of("EINSUM", call->positional[0]);
+    sm_status status = sm_einsum_parse(&source, NULL, &q->einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
+    if (!status) status = cli_sweep_parse(options->dims, call->arena, &q->einsum, &q->sweep, err);
+    for (int i = 0; i < options->critical.n && !status; i++) status = find_critical(q, options->critical.text[i], err);
+    if (!status) status = sm_einsum_check(&q->einsum, NULL, &source, err);
+    return status;
+}
+
+static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
+    const roofline_options *options = call->values;
+    sm_status status = cli_system(call, options->on, &q->system, err);
+    if (!status) status = parse_level(options->level, &q->level, err);
+    if (!status) status = cli_dtype("--compute", options->compute, &q->compute, err);
+    q->compute_given = options->compute != NULL;
+    if (!status) status = read_notation(call, q, err);
+    return status;
+}
+
+/* ---- solving ---- */
+
+static sm_status solve_criticals(question *q, bool *negative, sm_error *err) {
+    for (int i = 0; i < q->criticals; i++) {
+        sm_status status = sm_roofline_critical(&q->system.chip, &q->einsum, q->level, compute_of(q), q->critical[i],
+                                                &q->solved[i], err);
+        if (status > SM_NEGATIVE) return status;
+        if (status == SM_NEGATIVE) { q->solved[i] = NAN; *negative = true; }
+    }
+    return SM_OK;
+}
+
+/* An open size is shown at the first whole size past its critical one. */
+static void settle_open(question *q) {
+    for (int i = 0; i < q->criticals; i++)
+        if (q->critical[i] == q->open && !isnan(q->solved[i]))
+            q->einsum.index[q->open].size = ceil(q->solved[i]);
+}
+
+/* ---- the page ---- */
+
+static const char *bound_of(const sm_roofline *point) { return point->compute_bound ? "compute" : "memory"; }
+
+static const char *level_title(const question *q) {
+    if (q->level == SM_MEMORY_HOST) return "PCIe";
+    if (q->level == SM_MEMORY_ONCHIP) return q->system.chip.fabric == SM_FABRIC_TORUS ? "VMEM" : "L2";
+    return "HBM";
+}
+
+static const char *show_einsum(sm_report *r, const sm_einsum *einsum) {
+    char text[512];
+    sm_einsum_format(einsum, NULL, text, sizeof text);
+    return cli_textf(r, "%s", text);
+}
+
+static void put_point(sm_report *r, sm_data *object, const sm_roofline *point) {
+    cli_put(r, object, "flops", point->flops);
+    cli_put(r, object, "bytes", point->bytes);
+    cli_put(r, object, "intensity", point->intensity);
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "math", point->math_s);
+    cli_put(r, time, "memory", point->memory_s);
+    cli_put(r, time, "lower", point->lower_s);
+    cli_put(r, time, "expected", point->expected_s);
+    cli_put(r, time, "upper", point->upper_s);
+    cli_put_text(r, object, "bound", bound_of(point));
+}
+
+static void point_rows(sm_report *r, const question *q, const sm_roofline *point) {
+    double ridge = point->peak_flops_per_s / point->bytes_per_s;
+    sm_table *table = cli_table(r, NULL, "<quantity|>value|<");
+    cli_row(r, table, "FLOPs", cli_count(r, point->flops), "");
+    cli_row(r, table, "bytes", cli_bytes(r, point->bytes), "each array once, in its own type");
+    cli_row(r, table, "intensity", cli_textf(r, "%s FLOP/B", cli_number(r, point->intensity)),
+            cli_textf(r, "the chip turns at %s", cli_number(r, ridge)));
+    cli_row(r, table, "math", cli_seconds(r, point->math_s),
+            cli_textf(r, "at %s in %s", cli_rate(r, point->peak_flops_per_s, "FLOP/s"), sm_dtype_name(point->compute)));
+    cli_row(r, table, "memory", cli_seconds(r, point->memory_s),
+            cli_textf(r, "at %s from %s", cli_rate(r, point->bytes_per_s, "B/s"), level_title(q)));
+    cli_row(r, table, "lower bound", cli_seconds(r, point->lower_s), "math and memory overlap fully");
+    cli_row(r, table, "expected", cli_seconds(r, point->expected_s), "with tiles, efficiency and launch");
+    cli_row(r, table, "upper bound", cli_seconds(r, point->upper_s), "nothing overlaps");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", point->compute_bound ? "compute" : "memory");
+}
+
+static void critical_rows(sm_report *r, const question *q) {
+    sm_data *object = q->criticals ? cli_object(r, r->data, "critical") : NULL;
+    for (int i = 0; i < q->criticals; i++) {
+        const char *name = q->einsum.index[q->critical[i]].name;
+        cli_put(r, object, name, q->solved[i]);
+        if (isnan(q->solved[i]))
+            sm_report_text(r, "No size of %s makes math and memory take equally long.", name);
+        else
+            sm_report_text(r, "Critical %s = %s: math and memory take equally long there.", name,
+                           cli_textf(r, "%.6g", q->solved[i]));
+    }
+}
+
+/* ---- the derivation ---- */
+
+static void why_sizes(sm_report *r, sm_why *parent, const sm_einsum *einsum) {
+    for (int i = 0; i < einsum->indices; i++)
+        if (!einsum->index[i].literal) cli_why_given(r, parent, einsum->index[i].name, einsum->index[i].size, "");
+}
+
+static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
+    char text[256];
+    sm_array_format(array, einsum, NULL, text, sizeof text);
+    double elements = sm_array_elements(array, einsum), each = sm_dtype_bytes(array->dtype);
+    sm_why *node = cli_why(r, cli_textf(r, "%s", text), "elements x bytes of one", elements * each, "B");
+    cli_why_leaf(r, node, "elements", elements, "", "sizes given");
+    cli_why_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
+    return node;
+}
+
+static sm_why *why_bytes(sm_report *r, const sm_einsum *einsum, const sm_roofline *point) {
+    sm_why *bytes = cli_why(r, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
+    for (int i = 0; i < einsum->operands; i++) sm_why_add(bytes, why_array(r, einsum, &einsum->in[i]));
+    sm_why_add(bytes, why_array(r, einsum, &einsum->out));
+    return bytes;
+}
+
+static const sm_fact *bandwidth_fact(const question *q) {
+    if (q->level == SM_MEMORY_HOST) return &q->system.chip.pcie_bytes_per_s_oneway;
+    if (q->level == SM_MEMORY_ONCHIP) return &q->system.chip.onchip_bytes_per_s;
+    return &q->system.chip.memory_bytes_per_s;
+}
+
+static void explain(sm_report *r, const question *q, const sm_roofline *point) {
+    sm_why *time = cli_why(r, "lower bound of the time", "max(math, memory)", point->lower_s, "s");
+    sm_why *math = cli_why(r, "math", "FLOPs / peak", point->math_s, "s");
+    sm_why *flops = cli_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
+    why_sizes(r, flops, &q->einsum);
+    sm_why_add(math, flops);
+    cli_why_fact(r, math, cli_textf(r, "peak, %s", sm_dtype_name(point->compute)),
+                 &q->system.chip.flops_per_s[point->compute], "FLOP/s");
+    sm_why *memory = cli_why(r, "memory", "bytes / bandwidth", point->memory_s, "s");
+    sm_why_add(memory, why_bytes(r, &q->einsum, point));
+    cli_why_fact(r, memory, cli_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q), "B/s");
+    sm_why_add(time, math);
+    sm_why_add(time, memory);
+    r->why = time;
+}
+
+/* ---- one point or many ---- */
+
+static sm_status price(const question *q, const sm_einsum *einsum, sm_roofline *point, sm_error *err) {
+    return sm_roofline_einsum(&q->system.chip, einsum, q->level, compute_of(q), point, err);
+}
+
+static sm_status show_sweep(sm_report *r, question *q, sm_error *err) {
+    const char *heads = "";
+    for (int i = 0; i < q->sweep.ranges; i++)
+        heads = cli_textf(r, "%s>%s|", heads, q->einsum.index[q->sweep.range[i].index].name);
+    heads = cli_textf(r, "%s>FLOPs|>bytes|>FLOP/B|>math|>memory|>lower|>expected|<bound", heads);
+    sm_table *table = cli_table(r, NULL, heads);
+    sm_data *points = cli_array(r, r->data, "points");
+    for (int p = 0; p < q->sweep.points; p++) {
+        cli_sweep_point(&q->sweep, p, &q->einsum);
+        sm_roofline at;
+        sm_status status = price(q, &q->einsum, &at, err);
+        if (status) return status;
+        sm_data *object = cli_object(r, points, NULL);
+        sm_data *dims = cli_object(r, object, "dims");
+        const char *cells[CLI_MAX_COLUMNS];
+        int n = 0;
+        for (int i = 0; i < q->sweep.ranges; i++) {
+            const sm_index *index = &q->einsum.index[q->sweep.range[i].index];
+            cli_put(r, dims, index->name, index->size);
+            cells[n++] = cli_exact(r, index->size);
+        }
+        put_point(r, object, &at);
+        cells[n++] = cli_count(r, at.flops);
+        cells[n++] = cli_bytes(r, at.bytes);
+        cells[n++] = cli_number(r, at.intensity);
+        cells[n++] = cli_seconds(r, at.math_s);
+        cells[n++] = cli_seconds(r, at.memory_s);
+        cells[n++] = cli_seconds(r, at.lower_s);
+        cells[n++] = cli_seconds(r, at.expected_s);
+        cells[n++] = bound_of(&at);
+        cli_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+    return SM_OK;
+}
+
+static sm_status show_point(const cli_call *call, sm_report *r, const question *q, sm_error *err) {
+    sm_roofline point;
+    sm_status status = price(q, &q->einsum, &point, err);
+    if (status) return status;
+    put_point(r, r->data, &point);
+    if (q->open >= 0) {
+        const sm_index *index = &q->einsum.index[q->open];
+        sm_report_text(r, "At %s = %s:", index->name, cli_exact(r, index->size));
+    }
+    point_rows(r, q, &point);
+    if (call->common.explain) explain(r, q, &point);
+    return SM_OK;
+}
+
+static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err) {
+    question q = {.level = SM_MEMORY_HBM, .open = -1};
+    bool negative = false;
+    sm_status status = read_question(call, &q, err);
+    if (!status) status = solve_criticals(&q, &negative, err);
+    if (status) return status;
+    settle_open(&q);
+    cli_put_text(r, r->data, "command", "roofline");
+    cli_put_text(r, r->data, "einsum", show_einsum(r, &q.einsum));
+    cli_put_text(r, r->data, "chip", q.system.chip.name);
+    sm_report_heading(r, "%s on %s", show_einsum(r, &q.einsum), q.system.chip.name);
+    status = q.sweep.ranges ? show_sweep(r, &q, err) : show_point(call, r, &q, err);
+    if (status) return status;
+    critical_rows(r, &q);
+    return negative ? SM_NEGATIVE : SM_OK;
+}
+
+const cli_verb cli_roofline = {
+    .name = "roofline",
+    .summary = "an einsum on one chip: FLOPs, bytes, times, what bounds it, the critical size",
+    .arguments = "EINSUM",
+    .least = 1,
+    .most = 1,
+    .options = roofline_table,
+    .values_bytes = sizeof(roofline_options),
+    .notes = "example: scalemodel roofline 'bf16[B,D] int8[D,F] -> bf16[B,F]' --on tpu-v5e \\\n"
+             "           --dims D=4096,F=4096 --critical B\n",
+    .run = run_roofline,
+};

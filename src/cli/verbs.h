@@ -1,0 +1,7 @@
+/* verbs: one per subcommand, each in the file of its name. */
+#ifndef SCALEMODEL_CLI_VERBS_H
+#define SCALEMODEL_CLI_VERBS_H
+#include "options.h"
+
+extern const cli_verb cli_chip, cli_model, cli_roofline, cli_matmul, cli_collective;
+#endif
