@@ -22,6 +22,7 @@ typedef struct sm_layer_kind {
     int q_rank, kv_rank, rope_H, nope_H; /* MLA: ranks of the compressed Q (0 = none) and KV, rotary and non-rotary head sizes */
     bool qkv_bias, o_bias, qk_norm;      /* qk_norm adds parameters as below */
     int qk_norm_q, qk_norm_k;   /* parameters of the norms of Q and K, 0 if none (qwen3: H each; olmo2: N*H and K*H) */
+    bool kv_shared;             /* gemma 4: K and V come from an earlier layer: neither projection nor cache of its own */
     bool k_equals_v;            /* gemma 4 full-attention layers: V projection shares K's weights */
     bool has_sinks;             /* gpt-oss: N extra parameters */
     bool parallel;              /* attention and MLP from one norm (gpt-j, gpt-neox, falcon) */
@@ -59,11 +60,13 @@ typedef struct sm_model {
     long extra_params;          /* outside layers, in the checkpoint's language model, no matmul work */
     double quant_bits;          /* quantised checkpoint (fp8 128x128 blocks, mxfp4); 0 = as dtype. Information only */
     const char *note;           /* what was left out (vision tower, MTP), "" when nothing */
+    bool active_omits_embedding; /* the publisher does not count the token embedding, a gather, as active (DeepSeek, gpt-oss) */
 } sm_model;
 
 /* Exact counts, to the parameter: embeddings, biases and norms in. double is exact below 2^53. */
 typedef struct sm_params {
-    double total, active;       /* active: the published convention: experts in use + everything else, embeddings in */
+    double total, active;       /* active: the publisher's convention: experts in use + everything else, embeddings in,
+                                   less the token embedding where active_omits_embedding */
     double embedding, unembedding; /* unembedding 0 when tied */
     double attention, mlp, experts, router, norm, other; /* sums over layers; embedding+unembedding+these = total */
     double matmul_active;       /* active parameters that do 2 FLOPs per token in a matmul: no embedding gather, no norms,
@@ -73,7 +76,7 @@ sm_params sm_model_params(const sm_model *model);
 double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool active); /* one layer */
 
 /* FLOPs of one token in a sequence of T (forward), averaged over the sequence. causal: only the pairs a causal mask
- * (and the window) keeps are counted; otherwise the full T x T square. */
+ * (and the window) keeps are counted; otherwise the full T x T square (T x window in a local layer). */
 typedef struct sm_flops { double matmul, attention, total; } sm_flops;
 sm_flops sm_model_forward_flops(const sm_model *model, double T, bool causal);
 double sm_model_train_flops(const sm_model *model, double T, bool causal); /* 3 x forward */
@@ -85,7 +88,13 @@ double sm_model_kv_bytes_per_token(const sm_model *model, sm_dtype kv);
 double sm_model_kv_bytes(const sm_model *model, double T, sm_dtype kv); /* of a sequence of T: windows bound it */
 
 /* Compiled-in catalogue. */
-typedef struct sm_catalogue_entry { const char *name, *aliases, *config_json; double published_params, published_active; const char *source; } sm_catalogue_entry;
+typedef struct sm_catalogue_entry {
+    const char *name, *aliases, *config_json; /* aliases: space separated, "" when none */
+    double published_params, published_active; /* active 0 for dense models */
+    double params_rounding, active_rounding;   /* 0: published to the parameter; otherwise one unit of its last digit, as 1e9:
+                                                  publishers truncate as well as round */
+    const char *source;                        /* of the published totals */
+} sm_catalogue_entry;
 size_t sm_catalogue_count(void);
 const sm_catalogue_entry *sm_catalogue_at(size_t i);
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length);

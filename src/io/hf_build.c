@@ -1,0 +1,239 @@
+/* From the fields of a config to an architecture: what all families share, and the layers one by
+ * one. */
+#include "hf_field.h"
+#include <stdio.h>
+#include <string.h>
+
+static sm_status check_heads(const hf_config *c) {
+    int D = hf_number(c, HF_WIDTH), N = hf_number(c, HF_HEADS), K = hf_number(c, HF_KV_HEADS);
+    bool mla = hf_number(c, HF_KV_RANK) > 0;
+    if (!mla && hf_number(c, HF_HEAD_DIM) == 0 && D % N != 0)
+        return hf_fail(c, c->value[HF_HEADS].key, false,
+                       "%s %d does not divide %s %d, and no head size is given",
+                       c->value[HF_HEADS].key, N, c->value[HF_WIDTH].key, D);
+    if (!mla && K > 0 && N % K != 0)
+        return hf_fail(c, c->value[HF_KV_HEADS].key, false, "%s %d does not divide %s %d",
+                       c->value[HF_KV_HEADS].key, K, c->value[HF_HEADS].key, N);
+    if (hf_number(c, HF_LAYERS) > SM_MAX_LAYERS)
+        return hf_fail(c, c->value[HF_LAYERS].key, false,
+                       "%s is %d; at most %d layers are supported", c->value[HF_LAYERS].key,
+                       hf_number(c, HF_LAYERS), SM_MAX_LAYERS);
+    return SM_OK;
+}
+
+static sm_status check_experts(const hf_config *c) {
+    int E = hf_number(c, HF_EXPERTS), k = hf_number(c, HF_TOP_K);
+    if (E > 0 && k > E)
+        return hf_fail(c, c->value[HF_TOP_K].key, false, "%s is %d, but there are %d experts",
+                       c->value[HF_TOP_K].key, k, E);
+    if (E > 0 && k == 0)
+        return hf_fail(c, c->value[HF_EXPERTS].key, false,
+                       "there are %d experts, but no %s says how many a token uses", E,
+                       c->value[HF_TOP_K].key ? c->value[HF_TOP_K].key : "field");
+    return SM_OK;
+}
+
+/* A list that says something of every layer has as many entries as there are layers. */
+static sm_status check_length(const hf_config *c, hf_field field) {
+    const hf_value *v = &c->value[field];
+    size_t n = json_array_size(v->json), layers = (size_t)hf_number(c, HF_LAYERS);
+    if (!json_is_array(v->json) || n == layers) return SM_OK;
+    return hf_fail(c, v->key, false, "%s has %zu entries for %zu layers", v->key, n, layers);
+}
+
+static sm_status check_lists(const hf_config *c) {
+    static const hf_field per_layer[] = {HF_LAYER_TYPES, HF_NO_ROPE_LAYERS, HF_LOCAL_PATTERN,
+                                         HF_MOE_PATTERN, HF_MLP_TYPES};
+    for (size_t i = 0; i < sizeof per_layer / sizeof *per_layer; i++) {
+        sm_status status = check_length(c, per_layer[i]);
+        if (status != SM_OK) return status;
+    }
+    return SM_OK;
+}
+
+/* The words of a per-layer list that are understood. */
+static sm_status check_words(const hf_config *c, hf_field field, const char *const *known,
+                             size_t n) {
+    char path[96], shown[48];
+    for (int i = 0; i < (int)json_array_size(c->value[field].json); i++) {
+        const char *word = hf_listed_word(c, field, i);
+        bool good = false;
+        for (size_t j = 0; j < n; j++) good = good || strcmp(word, known[j]) == 0;
+        if (good) continue;
+        const char *near = sm_nearest(word, strlen(word), known, n);
+        snprintf(path, sizeof path, "%s[%d]", c->value[field].key, i);
+        return hf_fail(c, path, false,
+                       "a layer of type \"%s\" is not understood; the nearest known one is \"%s\"",
+                       hf_shown(word, shown, sizeof shown), near ? near : known[0]);
+    }
+    return SM_OK;
+}
+
+static sm_status check_types(const hf_config *c) {
+    static const char *const layers[] = {"full_attention", "sliding_attention",
+                                         "chunked_attention"};
+    static const char *const mlps[] = {"dense", "sparse"};
+    sm_status status = check_words(c, HF_LAYER_TYPES, layers, sizeof layers / sizeof *layers);
+    return status == SM_OK ? check_words(c, HF_MLP_TYPES, mlps, sizeof mlps / sizeof *mlps)
+                           : status;
+}
+
+static sm_status check_fields(const hf_config *c) {
+    sm_status (*const checks[])(const hf_config *) = {check_heads, check_experts, check_lists,
+                                                      check_types, c->family->refuse};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        sm_status status = checks[i] ? checks[i](c) : SM_OK;
+        if (status != SM_OK) return status;
+    }
+    return SM_OK;
+}
+
+/* layer_types, where it is given, outweighs the rule of the family. */
+static bool is_local(const hf_config *c, int layer) {
+    bool wide = hf_number(c, HF_WINDOW) == 0 && hf_number(c, HF_CHUNK) == 0;
+    if (wide) return false;
+    if (hf_given(c, HF_LAYER_TYPES))
+        return strcmp(hf_listed_word(c, HF_LAYER_TYPES, layer), "full_attention") != 0;
+    return c->family->local && c->family->local(c, layer);
+}
+
+static bool is_sparse(const hf_config *c, int layer) {
+    if (hf_number(c, HF_EXPERTS) == 0) return false;
+    if (hf_given(c, HF_MLP_TYPES))
+        return strcmp(hf_listed_word(c, HF_MLP_TYPES, layer), "sparse") == 0;
+    return c->family->sparse && c->family->sparse(c, layer);
+}
+
+static int or_else(int value, int otherwise) { return value > 0 ? value : otherwise; }
+
+static void set_attention(const hf_config *c, bool local, sm_layer_kind *k) {
+    bool biased = c->family->all_biases || hf_number(c, HF_ATTENTION_BIAS);
+    k->attention = SM_ATTENTION_GQA;
+    k->N = hf_number(c, HF_HEADS);
+    k->K = or_else(hf_number(c, HF_KV_HEADS), k->N);
+    k->H = or_else(hf_number(c, HF_HEAD_DIM), hf_number(c, HF_WIDTH) / k->N);
+    k->V_head = or_else(hf_number(c, HF_V_HEAD_DIM), k->H);
+    k->window = local && !hf_number(c, HF_CHUNK) ? hf_number(c, HF_WINDOW) : 0;
+    k->chunk = local ? hf_number(c, HF_CHUNK) : 0;
+    k->qkv_bias = biased || c->family->qkv_bias || hf_number(c, HF_QKV_BIAS);
+    k->o_bias = biased;
+}
+
+static void set_mlp(const hf_config *c, bool sparse, sm_layer_kind *k) {
+    k->mlp = c->family->mlp;
+    k->mlp_bias = c->family->all_biases || hf_number(c, HF_MLP_BIAS);
+    if (!sparse) {
+        k->F = or_else(hf_number(c, HF_DENSE_FF), hf_number(c, HF_FF));
+        return;
+    }
+    k->E = hf_number(c, HF_EXPERTS);
+    k->k_top = hf_number(c, HF_TOP_K);
+    k->F_expert = or_else(hf_number(c, HF_EXPERT_FF), hf_number(c, HF_FF));
+    k->E_shared = hf_number(c, HF_SHARED_EXPERTS);
+    k->F_shared = k->E_shared > 0 ? or_else(hf_number(c, HF_SHARED_FF), k->F_expert) : 0;
+    k->shared_gate = c->family->shared_gate && k->E_shared > 0;
+    k->router_bias = c->family->router_bias;
+    k->expert_bias = c->family->expert_bias;
+}
+
+static sm_layer_kind make_layer(const hf_config *c, int layer) {
+    sm_layer_kind k;
+    bool local = is_local(c, layer), sparse = is_sparse(c, layer);
+    memset(&k, 0, sizeof k); /* padding too: kinds are compared as bytes */
+    set_attention(c, local, &k);
+    set_mlp(c, sparse, &k);
+    k.norms = c->family->norms;
+    k.parallel = c->family->parallel;
+    if (c->family->adapt) c->family->adapt(c, layer, local, sparse, &k);
+    return k;
+}
+
+/* Number of the kind, added when it is new; -1 when there is no room. */
+static int intern_kind(sm_model *m, const sm_layer_kind *k) {
+    for (int i = 0; i < m->kinds; i++)
+        if (memcmp(&m->kind[i], k, sizeof *k) == 0) return i;
+    if (m->kinds == SM_MAX_LAYER_KINDS) return -1;
+    memcpy(&m->kind[m->kinds], k, sizeof *k);
+    return m->kinds++;
+}
+
+static sm_status build_layers(const hf_config *c, sm_model *m) {
+    for (int i = 0; i < m->L; i++) {
+        sm_layer_kind k = make_layer(c, i);
+        int kind = intern_kind(m, &k);
+        if (kind < 0)
+            return hf_fail(c, c->value[HF_LAYERS].key, false,
+                           "the layers are of more than %d kinds", SM_MAX_LAYER_KINDS);
+        m->layer[i] = (uint8_t)kind;
+    }
+    return SM_OK;
+}
+
+/* "dense", "moe", and before it "local" or "global" where a model mixes both. */
+static void name_kinds(sm_model *m) {
+    bool mixed = false;
+    for (int i = 0; i < m->kinds; i++)
+        mixed = mixed || m->kind[i].window > 0 || m->kind[i].chunk > 0;
+    for (int i = 0; i < m->kinds; i++) {
+        sm_layer_kind *k = &m->kind[i];
+        const char *reach = k->chunk > 0            ? "chunked "
+                            : k->window > 0         ? "local "
+                            : mixed && m->kinds > 1 ? "global "
+                                                    : "";
+        const char *mlp = k->E == 0 ? "dense" : k->F > 0 ? "dense+moe" : "moe";
+        snprintf(k->name, sizeof k->name, "%s%s%s", reach, mlp, k->kv_shared ? " reuse" : "");
+    }
+}
+
+static double quantised_bits(const hf_config *c) {
+    const json_t *q = json_object_get(c->object, "quantization_config");
+    const char *method = json_string_value(json_object_get(q, "quant_method"));
+    double bits = json_number_value(json_object_get(q, "bits"));
+    if (method && strcmp(method, "mxfp4") == 0) return 8 * sm_dtype_bytes(SM_MXFP4);
+    if (method && strcmp(method, "fp8") == 0) return 8;
+    return bits >= 1 && bits <= 32 ? bits : 0;
+}
+
+static const char *note_of(const hf_config *c) {
+    bool wrapped = c->prefix[0] != 0, mtp = hf_number(c, HF_MTP_LAYERS) > 0;
+    if (wrapped && mtp)
+        return "counts the language model alone: vision or audio parts and multi-token prediction "
+               "layers are left out";
+    if (wrapped)
+        return "counts the language model alone: vision or audio parts of the checkpoint are left "
+               "out";
+    return mtp ? "multi-token prediction layers of the checkpoint are left out" : "";
+}
+
+static void set_whole(const hf_config *c, sm_model *m) {
+    const hf_family *f = c->family;
+    m->D = hf_number(c, HF_WIDTH);
+    m->L = hf_number(c, HF_LAYERS);
+    m->V = hf_number(c, HF_VOCAB);
+    m->max_seq = hf_number(c, HF_MAX_SEQ);
+    m->position_D = m->D;
+    m->embed_D = or_else(hf_number(c, HF_EMBED_DIM), m->D);
+    m->tied = hf_number(c, HF_TIED) != 0;
+    m->lm_head_bias = f->lm_head_bias;
+    m->norm = f->norm;
+    m->norm_bias = f->norm_bias;
+    m->embed_norm = f->embed_norm;
+    m->final_norm = f->final_norm;
+    m->causal = true;
+    m->active_omits_embedding = f->active_omits_embedding;
+    m->quant_bits = quantised_bits(c);
+    m->note = note_of(c);
+}
+
+sm_status hf_build(const hf_config *c, sm_model *model) {
+    sm_error inner;
+    sm_status status = check_fields(c);
+    if (status != SM_OK) return status;
+    set_whole(c, model);
+    status = build_layers(c, model);
+    if (status != SM_OK) return status;
+    if (c->family->finish) c->family->finish(c, model);
+    name_kinds(model);
+    status = sm_model_check(model, &inner);
+    return status == SM_OK ? SM_OK : hf_fail(c, "", false, "%s", inner.sentence);
+}
