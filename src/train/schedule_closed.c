@@ -10,7 +10,7 @@ static double whole_backward_s(const sm_pipeline *p, int chunk) {
 /* Identical jobs through a line of machines take the sum of the stages once, and the slowest of
  * them for each job more. All forwards pass, then all backwards; no stage ever starts its
  * backwards before the last stage has ended the forwards. */
-static double gpipe_s(const sm_pipeline *p) {
+double sm_gpipe_s(const sm_pipeline *p) {
     double sum_s = 0, forward_s = 0, backward_s = 0;
     for (int i = 0; i < p->stages; i++) {
         double f = sm_op_forward_s(p, i), b = whole_backward_s(p, i);
@@ -23,7 +23,7 @@ static double gpipe_s(const sm_pipeline *p) {
 
 sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact) {
     *exact = p->schedule == SM_SCHEDULE_GPIPE;
-    return sm_pipeline_timed(p, *exact ? gpipe_s(p) : sm_pipeline_bound(p));
+    return sm_pipeline_timed(p, *exact ? sm_gpipe_s(p) : sm_pipeline_bound(p));
 }
 
 /* Fill: the forwards that lead to the stage's first op. Then all its work. Drain: the input

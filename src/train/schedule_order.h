@@ -45,4 +45,10 @@ sm_pipeline_time sm_pipeline_timed(const sm_pipeline *p, double total_s);
 #define SM_WAVE_DOUBLES(p, v) (6 * ((size_t)(p) + 2) + 4 * (size_t)(p) * (size_t)(v))
 double sm_wave_1f1b(const sm_pipeline *p, double *scratch);        /* 1f1b and zb-h1 */
 double sm_wave_interleaved(const sm_pipeline *p, double *scratch);
+
+/* The same for zb-v and dualpipe; scratch: SM_STEADY_BYTES(p) and an engine. */
+#define SM_STEADY_BYTES(p) (13 * sizeof(double) * (size_t)(p))
+double sm_two_lanes_s(const sm_pipeline *p, void *scratch);
+
+double sm_gpipe_s(const sm_pipeline *p); /* closed, exact */
 #endif

@@ -19,7 +19,7 @@ static bool shifted(const sm_snapshot *s, const double *now, double *shift_s) {
     double tolerance = SHIFT_TOLERANCE * now[s->count - 1];
     for (int k = 0; k < s->count; k++) {
         double off = now[k] - s->state[k] - shift;
-        if (off > tolerance || off < -tolerance)
+        if (!(off <= tolerance && off >= -tolerance)) /* also when it is no number */
             return false;
     }
     *shift_s = shift;
