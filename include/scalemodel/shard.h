@@ -86,6 +86,11 @@ bool sm_collective_parse(const char *text, size_t length, sm_collective *op);
 extern const char *const sm_collective_names[SM_COLLECTIVE_COUNT];
 
 enum { SM_REPLICATED = -1 };
+/* Which dimension of an array each mesh axis shards (SM_REPLICATED: none, SM_UNREDUCED: partial sums), and its place
+ * among the axes of that dimension, 0 = major. */
+enum { SM_UNREDUCED = -2 };
+typedef struct sm_layout { int8_t dim[SM_MAX_AXES], place[SM_MAX_AXES]; } sm_layout;
+sm_layout sm_layout_of(const sm_array *array);
 typedef enum sm_step_kind { SM_STEP_COLLECTIVE, SM_STEP_SLICE, SM_STEP_EINSUM } sm_step_kind;
 typedef struct sm_step {
     sm_step_kind kind;
@@ -94,23 +99,34 @@ typedef struct sm_step {
     sm_axes axes;               /* communicated over (all at once) */
     int from, to;               /* index numbers for all-to-all / reduce-scatter target; -1 if none */
     /* bytes of the whole array of one group, local to a chip when gathered: for all-gather the size AFTER, for
-     * reduce-scatter and all-reduce the size BEFORE, for all-to-all the size a chip holds times the group size. */
+     * reduce-scatter and all-reduce the size BEFORE, for all-to-all the size a chip holds times the group size,
+     * for permute (the blocks of a dimension change chips: I_XY to I_YX) the size a chip holds; 0 for slice and einsum. */
     double bytes;
     double flops;               /* of the local einsum */
     double local_bytes;         /* bytes an einsum reads and writes on a chip */
+    sm_layout after;            /* of the array (the output for an einsum) when the step is done */
 } sm_step;
 typedef struct sm_lowering {
     int8_t at[SM_MAX_AXES];     /* the assignment */
     sm_array out;               /* final output sharding */
     int steps; sm_step step[SM_MAX_STEPS];
-    double flops_per_chip, peak_bytes; /* peak of live local arrays over the steps */
+    double flops_per_chip, peak_bytes; /* peak of live local arrays over the steps: the operands as stored throughout, the
+                                          newest version of each, both ends of the running step, the output */
 } sm_lowering;
+/* Steps of one operand come before those of the next, all before the einsum, those of the output after it. On each array:
+ * slices (free, and smaller after), reduce-scatter, all-reduce, all-to-all, all-gather, permute; axes that leave a
+ * dimension must be its minor ones, so a permute of the (still small) blocks precedes where they are not. A slice or scatter
+ * waits for a gather where the size only divides after it. Axes of size 1 make no steps. */
 
-/* Lower one assignment; want == NULL leaves the output as it falls (unreduced axes are then all-reduced unless keep_unreduced). */
+/* Lower one assignment (at[] has mesh->axes entries); SM_BAD_INPUT when an index does not divide by the axes assigned to it,
+ * or want cannot be reached: its indices differ, it does not divide, or it is {U_axis} where no partial sum is.
+ * want == NULL leaves the output as it falls (unreduced axes are then all-reduced unless keep_unreduced). */
 sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at, const sm_array *want,
                           bool keep_unreduced, sm_lowering *lowering, sm_error *err);
-/* Enumerate every useful lowering (assignments of every axis to every index or none; with no wanted output also every
- * place for reduce-scatter of partial sums), without duplicates, calling `each`. Deterministic order. */
+/* Enumerate every useful lowering to the output as written (out_sharding_given), else to any output (assignments of every axis to every index or none; with no wanted output also every
+ * place for reduce-scatter of partial sums), without duplicates, calling `each`. Deterministic order; at most 4096 assignments and 4096 visits:
+ * beyond, each axis keeps its likeliest indices. Left out as dominated: computing on every chip what the output wants sliced.
+ * SM_NEGATIVE when there is none. */
 typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context); /* false stops */
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh, sm_lowering_visit each, void *context, sm_error *err);
 #endif

@@ -1,0 +1,176 @@
+/* Every useful way to compute an einsum on a mesh: each axis assigned to each index or to none, and
+ * where no output is asked for, each place that partial sums can be scattered to. */
+#include "reshard.h"
+#include "notation.h"
+#include <math.h>
+#include <string.h>
+
+enum { MAX_ASSIGNMENTS = 4096, MAX_VISITS = 4096, MAX_CHOICES = SM_MAX_INDICES + 1 };
+
+typedef struct choices {
+    int n;
+    int8_t index[MAX_CHOICES];
+} choices;
+
+typedef struct enumeration {
+    const sm_einsum *einsum;
+    const sm_mesh *mesh;
+    const sm_array *want; /* NULL: any output */
+    sm_lowering_visit each;
+    void *context;
+    choices choice[SM_MAX_AXES];
+    int8_t at[SM_MAX_AXES];
+    int visits;
+    bool stopped;
+    sm_lowering lowering;
+} enumeration;
+
+/* ---- which indices an axis may split, the likeliest first ---- */
+
+/* 3: an operand is sharded there; 2: the output shall be; 1: nothing is, the chips would slice. */
+static int likelihood(const enumeration *e, int axis, int index)
+{
+    int best = 1;
+    for (int o = 0; o <= e->einsum->operands; o++) {
+        bool is_output = o == e->einsum->operands;
+        const sm_array *array = is_output ? e->want : &e->einsum->in[o];
+        int d = array != NULL ? sm_axis_place(array, axis) : SM_REPLICATED;
+        if (d >= 0 && array->dim[d].index == index && best < (is_output ? 2 : 3))
+            best = is_output ? 2 : 3;
+    }
+    return best;
+}
+
+static void axis_choices(enumeration *e, int axis)
+{
+    choices *c = &e->choice[axis];
+    int size = e->mesh->axis[axis].size;
+    c->n = 0;
+    for (int rank = 3; rank > 0; rank--) {
+        for (int i = 0; i < e->einsum->indices && size > 1; i++)
+            if (likelihood(e, axis, i) == rank && fmod(e->einsum->index[i].size, size) == 0)
+                c->index[c->n++] = (int8_t)i;
+        if (rank == 2)
+            c->index[c->n++] = SM_REPLICATED;
+    }
+}
+
+/* Beyond the cap the longest lists lose their last, unlikeliest, choice. */
+static void trim_choices(enumeration *e)
+{
+    for (;;) {
+        double product = 1;
+        int longest = 0;
+        for (int a = 0; a < e->mesh->axes; a++) {
+            product *= e->choice[a].n;
+            if (e->choice[a].n >= e->choice[longest].n)
+                longest = a;
+        }
+        if (product <= MAX_ASSIGNMENTS)
+            return;
+        e->choice[longest].n--;
+    }
+}
+
+/* ---- one assignment ---- */
+
+static bool divides(const enumeration *e, int index, int also)
+{
+    double ways = also >= 0 ? e->mesh->axis[also].size : 1;
+    for (int a = 0; a < e->mesh->axes; a++)
+        ways *= e->at[a] == index && a != also ? e->mesh->axis[a].size : 1;
+    return fmod(e->einsum->index[index].size, ways) == 0;
+}
+
+/* The output wants an axis on an index, and every chip along it computes all of that index to slice
+ * it afterwards: assigning the axis there moves no more and computes less. */
+static bool dominated(const enumeration *e)
+{
+    for (int a = 0; a < e->mesh->axes; a++) {
+        int d = e->want != NULL ? sm_axis_place(e->want, a) : SM_REPLICATED;
+        if (e->at[a] == SM_REPLICATED && e->mesh->axis[a].size > 1 && d >= 0 &&
+            divides(e, e->want->dim[d].index, a))
+            return true;
+    }
+    return false;
+}
+
+static void visit(enumeration *e, const sm_array *want)
+{
+    if (sm_einsum_lower(e->einsum, e->mesh, e->at, want, false, &e->lowering, NULL) != SM_OK)
+        return; /* {U} of the wanted output where nothing is partial, or too many steps */
+    e->visits++;
+    e->stopped = !e->each(&e->lowering, e->context) || e->visits == MAX_VISITS;
+}
+
+/* No output asked for: the partial sums over axis a and the following are reduced, or scattered
+ * onto each dimension that divides. `out` is the output so far. */
+static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int axis)
+{
+    while (axis < e->mesh->axes && !(partial >> axis & 1))
+        axis++;
+    if (axis == e->mesh->axes) {
+        visit(e, out);
+        return;
+    }
+    for (int d = 0; d < out->rank && !e->stopped; d++) {
+        if (!sm_axes_divide(e->einsum, e->mesh, &out->dim[d], (sm_axes)(1u << axis)))
+            continue;
+        sm_dim_append(&out->dim[d], axis);
+        scatter_places(e, out, partial, axis + 1);
+        out->dim[d].n_axes--;
+    }
+    if (!e->stopped)
+        scatter_places(e, out, partial, axis + 1); /* all-reduce */
+}
+
+static void one_assignment(enumeration *e)
+{
+    for (int i = 0; i < e->einsum->indices; i++)
+        if (!divides(e, i, -1))
+            return;
+    if (dominated(e))
+        return;
+    if (e->want != NULL) {
+        visit(e, e->want);
+        return;
+    }
+    if (sm_einsum_lower(e->einsum, e->mesh, e->at, NULL, true, &e->lowering, NULL) != SM_OK)
+        return;
+    sm_array out = e->lowering.out;
+    sm_axes partial = out.unreduced;
+    out.unreduced = 0;
+    scatter_places(e, &out, partial, 0);
+}
+
+static void assignments_from(enumeration *e, int axis)
+{
+    if (axis == e->mesh->axes) {
+        one_assignment(e);
+        return;
+    }
+    for (int c = 0; c < e->choice[axis].n && !e->stopped; c++) {
+        e->at[axis] = e->choice[axis].index[c];
+        assignments_from(e, axis + 1);
+    }
+}
+
+sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
+                                 sm_lowering_visit each, void *context, sm_error *err)
+{
+    sm_einsum whole = *einsum;
+    sm_status status = sm_einsum_infer_output(&whole, NULL, err);
+    if (status == SM_OK)
+        status = sm_einsum_check(&whole, mesh, NULL, err);
+    if (status != SM_OK)
+        return status;
+    enumeration e = { .einsum = &whole, .mesh = mesh, .each = each, .context = context };
+    e.want = whole.out_sharding_given ? &whole.out : NULL;
+    for (int a = 0; a < mesh->axes; a++)
+        axis_choices(&e, a);
+    trim_choices(&e);
+    assignments_from(&e, 0);
+    return e.visits > 0
+               ? SM_OK
+               : sm_fail(err, SM_NEGATIVE, "no assignment of the mesh axes gives this output");
+}

@@ -1,0 +1,27 @@
+/* Moving one array from a sharding to another, as a sequence of steps. */
+#ifndef SCALEMODEL_SHARD_RESHARD_H
+#define SCALEMODEL_SHARD_RESHARD_H
+#include "scalemodel/shard.h"
+
+typedef struct sm_reshard {
+    const sm_einsum *einsum;
+    const sm_mesh *mesh;
+    sm_lowering *lowering; /* steps are appended here */
+    int array;             /* operand number, or -1 for the output */
+    double other_bytes;    /* live on a chip beside this array and its versions */
+    double stored_bytes;   /* of the array as stored; it stays live; 0 for the output */
+    double version_bytes;  /* of the newest version when it is not the stored one, else 0 */
+    bool full;             /* a step was dropped: there are more than SM_MAX_STEPS */
+} sm_reshard;
+
+/* Appends the steps that bring *state to target. Both have the same indices in the same order, and
+ * the divisions of target are whole. */
+void sm_reshard_run(sm_reshard *r, sm_array *state, const sm_array *target);
+/* Appends one step and keeps the peak of live bytes. */
+void sm_lowering_append(sm_lowering *lowering, const sm_step *step, double live_bytes, bool *full);
+
+int sm_axis_place(const sm_array *array,
+                  int axis); /* the dimension it shards, or SM_REPLICATED, SM_UNREDUCED */
+bool sm_axes_divide(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
+void sm_dim_append(sm_dim *dim, int axis);
+#endif
