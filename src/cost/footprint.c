@@ -1,13 +1,12 @@
 /* From a group to the links it uses and shares. */
 #include "footprint.h"
+#include <string.h>
 
-static bool comes_before(const sm_part *a, const sm_part *b)
-{
+static bool comes_before(const sm_part *a, const sm_part *b) {
     return a->level != b->level ? a->level < b->level : a->stride < b->stride;
 }
 
-static void sort_parts(sm_group *group)
-{
+static void sort_parts(sm_group *group) {
     for (int i = 1; i < group->parts; i++)
         for (int j = i; j > 0 && comes_before(&group->part[j], &group->part[j - 1]); j--) {
             sm_part swap = group->part[j];
@@ -16,25 +15,21 @@ static void sort_parts(sm_group *group)
         }
 }
 
-void sm_group_normalise(sm_group *group)
-{
+void sm_group_normalise(sm_group *group) {
     sort_parts(group);
     int kept = 0;
     for (int i = 0; i < group->parts; i++) {
         sm_part part = group->part[i];
         sm_part *last = kept > 0 ? &group->part[kept - 1] : NULL;
-        if (part.size <= 1)
-            continue;
+        if (part.size <= 1) continue;
         if (last && last->level == part.level && last->size * last->stride == part.stride)
             last->size *= part.size;
-        else
-            group->part[kept++] = part;
+        else group->part[kept++] = part;
     }
     group->parts = kept;
 }
 
-static void add_torus_part(sm_footprint *fp, const sm_part *part)
-{
+static void add_torus_part(sm_footprint *fp, const sm_part *part) {
     const sm_level *level = &fp->system->level[part->level];
     sm_torus_part *t = &fp->torus[fp->torus_parts++];
     t->level = part->level;
@@ -44,19 +39,24 @@ static void add_torus_part(sm_footprint *fp, const sm_part *part)
     t->link_bytes_per_s = level->bytes_per_s_oneway;
     t->rate_bytes_per_s = (t->ring ? 2.0 : 1.0) * level->bytes_per_s_oneway / part->stride;
     t->hop_s = level->hop_latency_s;
-    if (fp->torus_parts > 1 && t[-1].level == t->level)
-        fp->shared_dimension = true;
+    if (fp->torus_parts > 1 && t[-1].level == t->level) fp->shared_dimension = true;
     fp->torus_members *= part->size;
 }
 
+/* Nodes of one chip have no scale-up level: the innermost level is then a scale-out one. */
+bool sm_level_scales_up(const sm_system *system, int index) {
+    const char *inner = system->chip.tree_levels > 0 ? system->chip.tree[0].name : NULL;
+    return index == 0 && system->level[0].kind == SM_LEVEL_SWITCH &&
+           (!inner || strcmp(inner, system->level[0].name) == 0);
+}
+
 static void add_switch_part(sm_footprint *fp, int index, int members, double chips_below,
-                            double members_below)
-{
+                            double members_below) {
     const sm_level *level = &fp->system->level[index];
     sm_switch_part *s = &fp->sw[fp->switch_parts++];
     s->level = index;
     s->n = members;
-    s->scale_up = index == 0;
+    s->scale_up = sm_level_scales_up(fp->system, index);
     s->in_network = level->in_network_reduction;
     s->link_bytes_per_s = level->bytes_per_s_oneway;
     s->members_below = members_below;
@@ -65,19 +65,19 @@ static void add_switch_part(sm_footprint *fp, int index, int members, double chi
 }
 
 /* Levels above the last member carry nothing; an unused scale-up level carries nothing either. */
-static void drop_idle_switches(sm_footprint *fp)
-{
-    while (fp->switch_parts > 0 && fp->sw[fp->switch_parts - 1].n == 1)
-        fp->switch_parts--;
+static void drop_idle_switches(sm_footprint *fp) {
+    while (fp->switch_parts > 0 && fp->sw[fp->switch_parts - 1].n == 1) fp->switch_parts--;
     if (fp->switch_parts > 0 && fp->sw[0].scale_up && fp->sw[0].n == 1) {
         fp->switch_parts--;
-        for (int i = 0; i < fp->switch_parts; i++)
-            fp->sw[i] = fp->sw[i + 1];
+        for (int i = 0; i < fp->switch_parts; i++) fp->sw[i] = fp->sw[i + 1];
     }
 }
 
-void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp)
-{
+int sm_first_passed(const sm_footprint *fp, int stage) {
+    return stage > 0 && fp->sw[0].scale_up ? 1 : 0;
+}
+
+void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp) {
     sm_group sorted = *group;
     sm_group_normalise(&sorted);
     fp->system = system;
@@ -90,8 +90,7 @@ void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprin
         int members = 1;
         for (; p < sorted.parts && sorted.part[p].level == l; p++) {
             members *= sorted.part[p].size;
-            if (system->level[l].kind == SM_LEVEL_TORUS)
-                add_torus_part(fp, &sorted.part[p]);
+            if (system->level[l].kind == SM_LEVEL_TORUS) add_torus_part(fp, &sorted.part[p]);
         }
         if (system->level[l].kind == SM_LEVEL_SWITCH)
             add_switch_part(fp, l, members, chips_below, members_below);
@@ -103,24 +102,29 @@ void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprin
 }
 
 sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algorithm,
-                      double latency_s, const double *busy, bool serial)
-{
+                      double latency_s, const double *busy, double serial_s_per_byte) {
     sm_line *line = &curve->line[curve->n++];
-    double sum = 0.0, most = 0.0;
+    double most = 0.0;
     line->algorithm = algorithm;
     line->latency_s = latency_s + fp->system->chip.launch_latency_s.value;
     line->level = 0;
     for (int l = 0; l < SM_MAX_LEVELS; l++) {
         line->level_s_per_byte[l] = busy[l];
-        sum += busy[l];
         if (busy[l] > most) {
             most = busy[l];
             line->level = (uint8_t)l;
         }
     }
-    line->s_per_byte = serial ? sum : most;
+    line->serial = serial_s_per_byte > 0.0;
+    line->s_per_byte = line->serial ? serial_s_per_byte : most;
     line->link_bytes_per_byte = most * fp->system->level[line->level].bytes_per_s_oneway;
     line->book = false;
-    line->serial = serial;
     return line;
+}
+
+void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
+                       const double *busy) {
+    sm_line *line = sm_curve_add(curve, fp, "book", latency_s, busy, 0.0);
+    line->latency_s = latency_s;
+    line->book = true;
 }

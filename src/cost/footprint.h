@@ -40,16 +40,27 @@ typedef struct sm_footprint {
     sm_switch_part sw[SM_MAX_LEVELS];
 } sm_footprint;
 
+/* The innermost of the switch parts whose links a message that turns round at part `stage` passes.
+ */
+int sm_first_passed(const sm_footprint *fp, int stage);
+
 void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp);
+
+/* Whether this level is the fabric inside a node (NVLink), with ports apart from the scale-out
+ * ones. */
+bool sm_level_scales_up(const sm_system *system, int index);
 
 /* Parts sorted by level and stride, neighbours on one level merged, parts of size 1 dropped. */
 void sm_group_normalise(sm_group *group);
 
-/* The next line of a curve from the busy time of each level (seconds per byte of V). serial: the
- * levels work one after the other and their times add up; otherwise they are pipelined and the
- * busiest decides. */
+/* The next line of a curve from the busy time of each level (seconds per byte of V). Pipelined
+ * levels: the busiest decides. serial_s_per_byte > 0: they work one after the other and take that.
+ */
 sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algorithm,
-                      double latency_s, const double *busy, bool serial);
+                      double latency_s, const double *busy, double serial_s_per_byte);
+/* The book's closed form: no launch, and never what is chosen. */
+void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
+                       const double *busy);
 
 void sm_curve_gather(sm_curve *curve, const sm_footprint *fp); /* all-gather, reduce-scatter */
 void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp);

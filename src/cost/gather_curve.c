@@ -14,8 +14,7 @@
 #include <math.h>
 
 /* Seconds per byte of V of the best mixture of orders over the torus parts. */
-static double mixed_orders(const sm_footprint *fp)
-{
+static double mixed_orders(const sm_footprint *fp) {
     double worst = 0.0;
     for (unsigned set = 1; set < 1u << fp->torus_parts; set++) {
         double members = 1.0, rate = 0.0;
@@ -29,33 +28,33 @@ static double mixed_orders(const sm_footprint *fp)
     return worst;
 }
 
-/* One order for all the data: the last part first, on the smallest pieces; adds to busy. */
-static void one_order(const sm_footprint *fp, double *busy)
-{
-    double gathered = 1.0 / fp->torus_members;
+/* One order for all the data, part after part: the last first, on the smallest pieces. Adds to busy
+ * and returns the sum. */
+static double one_order(const sm_footprint *fp, double *busy) {
+    double gathered = 1.0 / fp->torus_members, sum = 0.0;
     for (int i = fp->torus_parts - 1; i >= 0; i--) {
         const sm_torus_part *t = &fp->torus[i];
-        busy[t->level] += gathered * (t->n - 1) / t->rate_bytes_per_s;
+        double part = gathered * (t->n - 1) / t->rate_bytes_per_s;
+        busy[t->level] += part;
+        sum += part;
         gathered *= t->n;
     }
+    return sum;
 }
 
-static double torus_rate(const sm_footprint *fp)
-{
+static double torus_rate(const sm_footprint *fp) {
     double rate = 0.0;
     for (int i = 0; i < fp->torus_parts; i++) {
         const sm_torus_part *t = &fp->torus[i];
         bool repeated =
             i > 0 && t[-1].level == t->level; /* one dimension counts once, at its best */
-        if (!repeated)
-            rate += t->rate_bytes_per_s;
+        if (!repeated) rate += t->rate_bytes_per_s;
     }
     return rate;
 }
 
 /* A ring's farthest member is floor(n/2) steps away, a line's n-1; a step passes `stride` links. */
-static double torus_latency_s(const sm_footprint *fp)
-{
+static double torus_latency_s(const sm_footprint *fp) {
     double s = 0.0;
     for (int i = 0; i < fp->torus_parts; i++) {
         const sm_torus_part *t = &fp->torus[i];
@@ -66,206 +65,181 @@ static double torus_latency_s(const sm_footprint *fp)
 
 /* Scale-up peers map each other's memory and answer in one step; scale-out doubles the data held in
  * ceil(log2 n) steps. */
-static double switch_latency_s(const sm_footprint *fp)
-{
+static double switch_latency_s(const sm_footprint *fp) {
     double s = 0.0;
     for (int i = 0; i < fp->switch_parts; i++) {
         const sm_switch_part *w = &fp->sw[i];
-        if (w->n > 1)
-            s += (w->scale_up ? 1.0 : ceil(log2(w->n))) * w->hop_s;
+        if (w->n > 1) s += (w->scale_up ? 1.0 : ceil(log2(w->n))) * w->hop_s;
     }
     return s;
 }
 
-static double switch_busy(const sm_footprint *fp, const sm_switch_part *w)
-{
-    if (w->scale_up)
-        return (1.0 - 1.0 / w->n) / w->link_bytes_per_s;
+/* The stage of one switch level by itself: V/m (1 - 1/D) from each of the chips below a child's
+ * link, m = members below a child of the stage, over the busiest of the links it passes. */
+static double switch_stage(const sm_footprint *fp, int stage) {
+    const sm_switch_part *w = &fp->sw[stage];
+    double slowest = 0.0, from_chip = (1.0 - 1.0 / w->n) / w->members_below;
+    for (int i = sm_first_passed(fp, stage); i <= stage; i++) {
+        double chips_below = fp->sw[i].groups * fp->sw[i].members_below;
+        slowest = fmax(slowest, chips_below / fp->sw[i].link_bytes_per_s);
+    }
+    return from_chip * slowest;
+}
+
+static double switch_busy(const sm_footprint *fp, const sm_switch_part *w) {
+    if (w->scale_up) return (1.0 - 1.0 / w->n) / w->link_bytes_per_s;
     return w->groups * (1.0 - w->members_below / fp->n) / w->link_bytes_per_s;
 }
 
-/* Busy times of the pipelined gather, times `passes` (2 for an all-reduce). */
-static void gather_busy(const sm_footprint *fp, double passes, double *busy)
-{
-    if (fp->shared_dimension)
-        one_order(fp, busy);
-    double mixed = fp->torus_parts && !fp->shared_dimension ? mixed_orders(fp) : 0.0;
-    for (int i = 0; i < fp->torus_parts && mixed > 0.0; i++)
-        busy[fp->torus[i].level] = mixed;
+/* Busy times of the pipelined gather, times `passes` (2 for an all-reduce). Two parts of one
+ * dimension would slow each other, so those run one after the other. */
+static void gather_busy(const sm_footprint *fp, double passes, double *busy) {
+    double ordered[SM_MAX_LEVELS] = {0};
+    double torus = fp->shared_dimension ? one_order(fp, ordered) : mixed_orders(fp);
+    for (int i = 0; i < fp->torus_parts; i++) busy[fp->torus[i].level] = passes * torus;
     for (int i = 0; i < fp->switch_parts; i++)
-        busy[fp->sw[i].level] = switch_busy(fp, &fp->sw[i]);
-    for (int l = 0; l < SM_MAX_LEVELS; l++)
-        busy[l] *= passes;
+        busy[fp->sw[i].level] = passes * switch_busy(fp, &fp->sw[i]);
 }
 
-static const char *gather_name(const sm_footprint *fp)
-{
-    if (fp->torus_parts && fp->switch_parts)
-        return "hierarchical";
+static const char *gather_name(const sm_footprint *fp) {
+    if (fp->torus_parts && fp->switch_parts) return "hierarchical";
     if (fp->torus_parts > 1)
         return fp->shared_dimension ? "dimension by dimension, pipelined"
                                     : "mixed dimension orders";
-    if (fp->torus_parts)
-        return fp->torus[0].ring ? "bidirectional ring" : "line";
-    if (fp->switch_parts > 1)
-        return "hierarchical";
+    if (fp->torus_parts) return fp->torus[0].ring ? "bidirectional ring" : "line";
+    if (fp->switch_parts > 1) return "hierarchical";
     return fp->sw[0].scale_up ? "direct" : "recursive doubling";
 }
 
-static void add_best(sm_curve *curve, const sm_footprint *fp, double passes)
-{
+static void add_best(sm_curve *curve, const sm_footprint *fp, double passes) {
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(fp, passes, busy);
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_curve_add(curve, fp, gather_name(fp), latency, busy, false);
+    sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
 }
 
 /* One part alone has nothing to overlap; the plain algorithm is then the ring in one direction. */
-static void add_one_way(sm_curve *curve, const sm_footprint *fp, double passes)
-{
-    double busy[SM_MAX_LEVELS] = {0}, hops;
+static void add_one_way(sm_curve *curve, const sm_footprint *fp, double passes) {
+    double busy[SM_MAX_LEVELS] = {0}, hops, one_way;
     if (fp->torus_parts) {
         const sm_torus_part *t = &fp->torus[0];
-        if (!t->ring)
-            return;
-        busy[t->level] = passes * (1.0 - 1.0 / t->n) * t->stride / t->link_bytes_per_s;
+        if (!t->ring) return;
+        one_way = (1.0 - 1.0 / t->n) * t->stride / t->link_bytes_per_s;
+        busy[t->level] = passes * one_way;
         hops = t->stride * t->hop_s;
     } else {
         const sm_switch_part *w = &fp->sw[0];
-        busy[w->level] = passes * switch_busy(fp, w);
+        one_way = switch_busy(fp, w);
+        busy[w->level] = passes * one_way;
         hops = w->hop_s;
     }
-    sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy, true);
+    sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy, passes * one_way);
 }
 
-static void add_serial(sm_curve *curve, const sm_footprint *fp, double passes)
-{
+static void add_serial(sm_curve *curve, const sm_footprint *fp, double passes) {
     if (fp->torus_parts + fp->switch_parts == 1) {
         add_one_way(curve, fp, passes);
         return;
     }
     double busy[SM_MAX_LEVELS] = {0};
-    one_order(fp, busy);
-    for (int i = 0; i < fp->switch_parts; i++)
+    double sum = one_order(fp, busy);
+    for (int i = 0; i < fp->switch_parts; i++) {
         busy[fp->sw[i].level] = switch_busy(fp, &fp->sw[i]);
-    for (int l = 0; l < SM_MAX_LEVELS; l++)
-        busy[l] *= passes;
+        sum += switch_stage(fp, i);
+    }
+    for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= passes;
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_curve_add(curve, fp, "one level after the other", latency, busy, true);
+    sm_curve_add(curve, fp, "one level after the other", latency, busy, passes * sum);
 }
 
 /* The book on tori: floor(n/2) steps of a whole shard each way, which is V/(2W) for even n; V / sum
  * of the bidirectional rates over several rings; a line's V(n-1)/n / W. */
-static double book_torus(const sm_footprint *fp)
-{
+static double book_torus(const sm_footprint *fp) {
     const sm_torus_part *t = fp->torus;
     bool ring = false;
-    for (int i = 0; i < fp->torus_parts; i++)
-        ring = ring || t[i].ring;
+    for (int i = 0; i < fp->torus_parts; i++) ring = ring || t[i].ring;
     if (fp->torus_parts == 1 && ring)
         return (double)(t->n / 2) / t->n * t->stride / t->link_bytes_per_s;
     return (ring ? 1.0 : 1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
 }
 
 /* The book on trees: V (D_i - 1)/(D_i W_i) for each of the groups that share a child's link. */
-static double book_switch(const sm_switch_part *w)
-{
+static double book_switch(const sm_switch_part *w) {
     return w->groups * (1.0 - 1.0 / w->n) / w->link_bytes_per_s;
 }
 
-static void add_book(sm_curve *curve, const sm_footprint *fp, double passes)
-{
+static void add_book(sm_curve *curve, const sm_footprint *fp, double passes) {
     double busy[SM_MAX_LEVELS] = {0};
     double torus = fp->torus_parts ? book_torus(fp) : 0.0;
-    for (int i = 0; i < fp->torus_parts; i++)
-        busy[fp->torus[i].level] = passes * torus;
+    for (int i = 0; i < fp->torus_parts; i++) busy[fp->torus[i].level] = passes * torus;
     for (int i = 0; i < fp->switch_parts; i++)
         busy[fp->sw[i].level] = passes * book_switch(&fp->sw[i]);
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_line *line = sm_curve_add(curve, fp, "book", latency, busy, false);
-    line->latency_s = latency;
-    line->book = true;
+    sm_curve_add_book(curve, fp, latency, busy);
 }
 
 /* The least time per byte: V(n-1)/n / sum of the rates on the torus, the book's max over switch
  * levels. In-network reduction halves what a level must carry of an all-reduce: V out and V in at
  * once. */
-static double gather_ideal(const sm_footprint *fp, bool all_reduce)
-{
+static double gather_ideal(const sm_footprint *fp, bool all_reduce) {
     double passes = all_reduce ? 2.0 : 1.0, least = 0.0;
-    if (fp->torus_parts)
-        least = passes * (1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
+    if (fp->torus_parts) least = passes * (1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
     for (int i = 0; i < fp->switch_parts; i++) {
         const sm_switch_part *w = &fp->sw[i];
         double busy = passes * book_switch(w);
-        if (all_reduce && w->in_network)
-            busy = fmin(busy, w->groups / w->link_bytes_per_s);
+        if (all_reduce && w->in_network) busy = fmin(busy, w->groups / w->link_bytes_per_s);
         least = fmax(least, busy);
     }
     return least;
 }
 
-void sm_curve_gather(sm_curve *curve, const sm_footprint *fp)
-{
+void sm_curve_gather(sm_curve *curve, const sm_footprint *fp) {
     curve->ideal_s_per_byte = gather_ideal(fp, false);
     add_best(curve, fp, 1.0);
     add_serial(curve, fp, 1.0);
     add_book(curve, fp, 1.0);
 }
 
-static bool scale_out_reduces(const sm_footprint *fp)
-{
+static bool scale_out_reduces(const sm_footprint *fp) {
     bool any = false;
     for (int i = 0; i < fp->switch_parts; i++) {
-        if (!fp->sw[i].scale_up && !fp->sw[i].in_network)
-            return false;
+        if (!fp->sw[i].scale_up && !fp->sw[i].in_network) return false;
         any = any || !fp->sw[i].scale_up;
     }
     return any;
 }
 
-/* In-network reduction. A scale-up switch that is the whole group sums V from each chip and sends V
- * back; with levels above it hands each chip its 1/D of the sum and spreads it again afterwards: V
- * (1 + 1/D) each way. Scale-out switches sum up the tree and send the result down: each link
- * carries its groups' V once each way. */
-static void add_in_network(sm_curve *curve, const sm_footprint *fp)
-{
+/* In-network reduction. Scale-up: for each of its D slices a chip sends the others' or, of its own,
+ * receives the sum and spreads it again: V each way. Scale-out switches sum up the tree and send
+ * the result down: the link of a child carries V once each way for each of the groups that share
+ * it. */
+static void add_in_network(sm_curve *curve, const sm_footprint *fp) {
     const sm_switch_part *up = fp->switch_parts && fp->sw[0].scale_up ? fp->sw : NULL;
     bool inner = up && up->in_network, outer = scale_out_reduces(fp);
-    if (!inner && !outer)
-        return;
+    if (!inner && !outer) return;
     double busy[SM_MAX_LEVELS] = {0}, latency = 2.0 * torus_latency_s(fp);
     gather_busy(fp, 2.0, busy);
-    if (inner && fp->switch_parts == 1)
-        busy[0] = 1.0 / up->link_bytes_per_s;
-    else if (inner)
-        busy[0] = fmin(busy[0], (1.0 + 1.0 / up->n) / up->link_bytes_per_s);
+    if (inner) busy[0] = 1.0 / up->link_bytes_per_s;
     for (int i = 0; i < fp->switch_parts; i++) {
         const sm_switch_part *w = &fp->sw[i];
-        if (w->scale_up)
-            latency += (fp->switch_parts == 1 ? 1.0 : 2.0) * w->hop_s;
-        else if (!outer)
-            latency += 2.0 * ceil(log2(w->n)) * w->hop_s;
-        else
-            busy[w->level] = w->groups / w->link_bytes_per_s;
+        if (w->scale_up) latency += (fp->switch_parts == 1 ? 1.0 : 2.0) * w->hop_s;
+        else if (!outer) latency += 2.0 * ceil(log2(w->n)) * w->hop_s;
+        else busy[w->level] = w->groups / w->link_bytes_per_s;
     }
-    if (outer)
-        latency += fp->sw[fp->switch_parts - 1].hop_s;
-    sm_curve_add(curve, fp, "in-network reduction", latency, busy, false);
+    if (outer) latency += fp->sw[fp->switch_parts - 1].hop_s;
+    sm_curve_add(curve, fp, "in-network reduction", latency, busy, 0.0);
 }
 
 /* For small arrays: gather everybody's V and add up locally; half the steps for n/2 times the
  * bytes. */
-static void add_gather_and_add(sm_curve *curve, const sm_footprint *fp)
-{
+static void add_gather_and_add(sm_curve *curve, const sm_footprint *fp) {
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(fp, fp->n, busy);
     double latency = torus_latency_s(fp) + switch_latency_s(fp);
-    sm_curve_add(curve, fp, "gather and add", latency, busy, false);
+    sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
 }
 
-void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp)
-{
+void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp) {
     curve->ideal_s_per_byte = gather_ideal(fp, true);
     add_best(curve, fp, 2.0);
     add_in_network(curve, fp);

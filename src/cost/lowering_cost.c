@@ -181,6 +181,7 @@ static void price_step(const sm_lowering_input *input, const sm_lowering *loweri
         cost->step[s].expected_s = op.expected_s;
         cost->math_s += op.math_s;
         cost->memory_s += op.memory_s;
+        cost->step[s].upper_s = op.upper_s;
     }
 }
 
@@ -190,6 +191,7 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
     sm_lowering_cost cost = {.overlapped = overlapped, .chunks = 1};
     for (int s = 0; s < lowering->steps; s++)
         price_step(input, lowering, s, &cost);
+    for (int s = 0; s < lowering->steps; s++) cost.upper_s += cost.step[s].upper_s;
     int middle = einsum_step(lowering);
     for (int s = 0; s < lowering->steps; s++)
         if (overlapped < 0 || (s != overlapped && s != middle))
@@ -199,6 +201,5 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
         cost.expected_s += overlapped_s(input, lowering, &cost);
     }
     cost.lower_s = fmax(cost.network_s, fmax(cost.math_s, cost.memory_s));
-    cost.upper_s = cost.network_s + cost.math_s + cost.memory_s;
     return cost;
 }

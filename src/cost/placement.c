@@ -10,21 +10,17 @@ typedef struct taken {
     int stride[SM_MAX_LEVELS];
 } taken;
 
-static taken nothing_taken(const sm_system *system)
-{
+static taken nothing_taken(const sm_system *system) {
     taken t = {.system = system};
-    for (int l = 0; l < SM_MAX_LEVELS; l++)
-        t.stride[l] = 1;
+    for (int l = 0; l < SM_MAX_LEVELS; l++) t.stride[l] = 1;
     return t;
 }
 
-static int left_of(const taken *t, int level)
-{
+static int left_of(const taken *t, int level) {
     return t->system->level[level].size / t->stride[level];
 }
 
-static int common_factor(int a, int b)
-{
+static int common_factor(int a, int b) {
     while (b != 0) {
         int rest = a % b;
         a = b;
@@ -34,12 +30,9 @@ static int common_factor(int a, int b)
 }
 
 /* Give the group `size` more members on a level. */
-static bool take(taken *t, int level, int size, sm_group *group)
-{
-    if (size == 1)
-        return true;
-    if (group->parts == SM_MAX_PARTS)
-        return false;
+static bool take(taken *t, int level, int size, sm_group *group) {
+    if (size == 1) return true;
+    if (group->parts == SM_MAX_PARTS) return false;
     group->part[group->parts++] = (sm_part){(uint8_t)level, size, t->stride[level]};
     group->size *= size;
     t->stride[level] *= size;
@@ -47,24 +40,20 @@ static bool take(taken *t, int level, int size, sm_group *group)
 }
 
 /* Take from a level what divides both what is left of it and what the axis still needs. */
-static bool take_factor(taken *t, int level, int size, sm_group *group)
-{
+static bool take_factor(taken *t, int level, int size, sm_group *group) {
     return take(t, level, common_factor(size / group->size, left_of(t, level)), group);
 }
 
-static void start(const sm_system *system, int axes, sm_placement *placement)
-{
+static void start(const sm_system *system, int axes, sm_placement *placement) {
     memset(placement, 0, sizeof *placement);
     placement->axes = axes;
     placement->used = 1;
     placement->idle = system->chips;
-    for (int a = 0; a < axes; a++)
-        placement->axis[a].size = 1;
+    for (int a = 0; a < axes; a++) placement->axis[a].size = 1;
 }
 
 /* An untouched torus dimension of exactly this size, the first in level_order. */
-static void take_whole_dimension(taken *t, const int *level_order, int size, sm_group *group)
-{
+static void take_whole_dimension(taken *t, const int *level_order, int size, sm_group *group) {
     for (int i = 0; i < t->system->levels; i++) {
         int l = level_order ? level_order[i] : i;
         const sm_level *level = &t->system->level[l];
@@ -75,12 +64,10 @@ static void take_whole_dimension(taken *t, const int *level_order, int size, sm_
     }
 }
 
-static bool finish(const sm_system *system, const int *sizes, sm_placement *placement)
-{
+static bool finish(const sm_system *system, const int *sizes, sm_placement *placement) {
     double used = 1.0;
     for (int a = 0; a < placement->axes; a++) {
-        if (placement->axis[a].size != sizes[a])
-            return false;
+        if (placement->axis[a].size != sizes[a]) return false;
         used *= sizes[a];
         sm_group_normalise(&placement->axis[a]);
     }
@@ -90,16 +77,13 @@ static bool finish(const sm_system *system, const int *sizes, sm_placement *plac
 }
 
 bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, const int *order,
-                       const int *level_order, sm_placement *placement)
-{
-    if (axes < 0 || axes > SM_MAX_AXES)
-        return false;
+                       const int *level_order, sm_placement *placement) {
+    if (axes < 0 || axes > SM_MAX_AXES) return false;
     taken t = nothing_taken(system);
     start(system, axes, placement);
     for (int i = 0; i < axes; i++) {
         int a = order ? order[i] : i;
-        if (sizes[a] < 1)
-            return false;
+        if (sizes[a] < 1) return false;
         take_whole_dimension(&t, level_order, sizes[a], &placement->axis[a]);
     }
     for (int i = 0; i < axes; i++) {
@@ -120,35 +104,26 @@ typedef struct written_shape {
     int first[SM_MAX_LEVELS], count[SM_MAX_LEVELS];
 } written_shape;
 
-static void write_number(written_shape *shape, int first, int count)
-{
+static void write_number(written_shape *shape, int first, int count) {
     shape->first[shape->numbers] = first;
     shape->count[shape->numbers++] = count;
 }
 
-/* The numbers of "CHIP:128x8" or "CHIP:16x16x4slices" from the last to the first. */
-static int shape_numbers(const char *text, int *number)
-{
+/* The numbers of "CHIP:128x8" or "CHIP:16x16x4slices". */
+static int shape_numbers(const char *text, int *number) {
     const char *at = strrchr(text, ':');
     int n = 0;
     while (at && n < SM_MAX_LEVELS && (*at == ':' || *at == 'x')) {
         char *end;
         long value = strtol(at + 1, &end, 10);
-        if (end == at + 1 || value < 1 || value > INT32_MAX)
-            return 0;
+        if (end == at + 1 || value < 1 || value > INT32_MAX) return 0;
         number[n++] = (int)value;
         at = end;
-    }
-    for (int i = 0; i < n / 2; i++) {
-        int swap = number[i];
-        number[i] = number[n - 1 - i];
-        number[n - 1 - i] = swap;
     }
     return n;
 }
 
-static void reverse(written_shape *shape)
-{
+static void reverse(written_shape *shape) {
     for (int i = 0; i < shape->numbers / 2; i++) {
         int j = shape->numbers - 1 - i, first = shape->first[i], count = shape->count[i];
         shape->first[i] = shape->first[j];
@@ -158,38 +133,30 @@ static void reverse(written_shape *shape)
     }
 }
 
-/* Switches, from the innermost number out: each takes levels until their product reaches it. False
- * when the text of the system does not tell. */
-static bool join_levels(const sm_system *system, written_shape *shape)
-{
+/* The levels that each number stands for: on a torus in the order written, on switches from the
+ * last number, the innermost, out, where a number takes levels until their product reaches it. A
+ * number 1 has no level. False when the text of the system does not tell. */
+static bool join_levels(const sm_system *system, written_shape *shape) {
     int number[SM_MAX_LEVELS], n = shape_numbers(system->text, number), level = 0;
+    bool torus = system->torus_dims > 0;
     shape->numbers = 0;
     for (int i = 0; i < n; i++) {
-        int first = level;
+        int wanted = number[torus ? i : n - 1 - i], first = level;
         double product = 1.0;
-        while (level < system->levels && (product < number[i] || level == first))
-            product *= system->level[level++].size;
-        if (product != number[i] || level == first)
-            return false;
+        while (level < system->levels && product < wanted) product *= system->level[level++].size;
+        if (product != wanted) return false;
         write_number(shape, first, level - first);
     }
     return n > 0 && level == system->levels;
 }
 
-static written_shape shape_of(const sm_system *system)
-{
+static written_shape shape_of(const sm_system *system) {
     written_shape shape = {0};
-    if (system->torus_dims == 0) {
-        if (!join_levels(system, &shape)) {
-            shape.numbers = 0;
-            for (int l = 0; l < system->levels; l++)
-                write_number(&shape, l, 1);
-        }
-        reverse(&shape);
-        return shape;
+    if (!join_levels(system, &shape)) {
+        shape.numbers = 0;
+        for (int l = 0; l < system->levels; l++) write_number(&shape, l, 1);
     }
-    for (int l = 0; l < system->levels; l++)
-        write_number(&shape, l, 1);
+    if (system->torus_dims == 0) reverse(&shape);
     return shape;
 }
 
@@ -202,15 +169,12 @@ typedef struct mesh_job {
     sm_error *err;
 } mesh_job;
 
-static sm_status fail_axis(const mesh_job *m, int axis, const char *sentence)
-{
-    if (m->source)
-        return sm_fail_at(m->err, m->source, m->mesh->axis[axis].span, "%s", sentence);
+static sm_status fail_axis(const mesh_job *m, int axis, const char *sentence) {
+    if (m->source) return sm_fail_at(m->err, m->source, m->mesh->axis[axis].span, "%s", sentence);
     return sm_fail(m->err, SM_BAD_INPUT, "%s", sentence);
 }
 
-static sm_status take_named_levels(mesh_job *m, const written_shape *shape, int a)
-{
+static sm_status take_named_levels(mesh_job *m, const written_shape *shape, int a) {
     char sentence[200];
     sm_group *group = &m->placement->axis[a];
     int size = m->mesh->axis[a].size;
@@ -225,33 +189,28 @@ static sm_status take_named_levels(mesh_job *m, const written_shape *shape, int 
             if (!take_factor(&m->taken, shape->first[number] + l, size, group))
                 return fail_axis(m, a, "too many levels for one axis");
     }
-    if (group->size == size)
-        return SM_OK;
+    if (group->size == size) return SM_OK;
     snprintf(sentence, sizeof sentence,
              "axis %s=%d does not divide what is left of the levels named after @",
              m->mesh->axis[a].name, size);
     return fail_axis(m, a, sentence);
 }
 
-static sm_status take_placed_axes(mesh_job *m)
-{
+static sm_status take_placed_axes(mesh_job *m) {
     written_shape shape = shape_of(m->system);
     for (int a = m->mesh->axes - 1; a >= 0; a--)
         if (m->mesh->axis[a].placed > 0) {
             sm_status status = take_named_levels(m, &shape, a);
-            if (status != SM_OK)
-                return status;
+            if (status != SM_OK) return status;
         }
     return SM_OK;
 }
 
 /* A mesh larger than a slice spans slices by its first axes. */
-static bool take_slices(mesh_job *m)
-{
+static bool take_slices(mesh_job *m) {
     const sm_system *system = m->system;
     double in_slice = 1.0;
-    for (int l = 0; l < system->torus_dims; l++)
-        in_slice *= system->level[l].size;
+    for (int l = 0; l < system->torus_dims; l++) in_slice *= system->level[l].size;
     double product = sm_mesh_size(m->mesh, (sm_axes)((1u << m->mesh->axes) - 1u));
     int spans = product > in_slice ? (int)(product / in_slice) : 1;
     for (int l = system->levels - 1; l >= system->torus_dims; l--)
@@ -260,31 +219,26 @@ static bool take_slices(mesh_job *m)
             int need = common_factor(m->mesh->axis[a].size / group->size, spans);
             int factor = common_factor(need, left_of(&m->taken, l));
             if (m->mesh->axis[a].placed == 0) {
-                if (!take(&m->taken, l, factor, group))
-                    return false;
+                if (!take(&m->taken, l, factor, group)) return false;
                 spans /= factor;
             }
         }
     return true;
 }
 
-static bool take_rest(mesh_job *m)
-{
+static bool take_rest(mesh_job *m) {
     int dims = m->system->torus_dims;
     for (int a = m->mesh->axes - 1; a >= 0; a--) {
         sm_group *group = &m->placement->axis[a];
         for (int l = dims - 1; l >= 0; l--)
-            if (!take_factor(&m->taken, l, m->mesh->axis[a].size, group))
-                return false;
+            if (!take_factor(&m->taken, l, m->mesh->axis[a].size, group)) return false;
         for (int l = dims; l < m->system->levels; l++)
-            if (!take_factor(&m->taken, l, m->mesh->axis[a].size, group))
-                return false;
+            if (!take_factor(&m->taken, l, m->mesh->axis[a].size, group)) return false;
     }
     return true;
 }
 
-static bool take_automatically(mesh_job *m)
-{
+static bool take_automatically(mesh_job *m) {
     if (m->system->torus_dims > 0 && m->system->levels > m->system->torus_dims && !take_slices(m))
         return false;
     for (int a = 0; a < m->mesh->axes; a++) {
@@ -295,19 +249,16 @@ static bool take_automatically(mesh_job *m)
     return take_rest(m);
 }
 
-static sm_status check_size(const mesh_job *m)
-{
+static sm_status check_size(const mesh_job *m) {
     double product = sm_mesh_size(m->mesh, (sm_axes)((1u << m->mesh->axes) - 1u));
     char sentence[200];
-    if (product <= m->system->chips)
-        return SM_OK;
+    if (product <= m->system->chips) return SM_OK;
     snprintf(sentence, sizeof sentence, "the mesh has %.0f chips but %s has only %d", product,
              m->system->text, m->system->chips);
     return fail_axis(m, m->mesh->axes - 1, sentence);
 }
 
-static sm_status fail_unfinished(const mesh_job *m)
-{
+static sm_status fail_unfinished(const mesh_job *m) {
     char sentence[200];
     for (int a = 0; a < m->mesh->axes; a++)
         if (m->placement->axis[a].size != m->mesh->axis[a].size) {
@@ -319,29 +270,22 @@ static sm_status fail_unfinished(const mesh_job *m)
 }
 
 sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
-                               const sm_source *source, sm_placement *placement, sm_error *err)
-{
+                               const sm_source *source, sm_placement *placement, sm_error *err) {
     mesh_job m = {system, mesh, source, nothing_taken(system), placement, err};
     int sizes[SM_MAX_AXES];
     start(system, mesh->axes, placement);
     sm_status status = check_size(&m);
-    if (status == SM_OK)
-        status = take_placed_axes(&m);
-    if (status != SM_OK)
-        return status;
-    for (int a = 0; a < mesh->axes; a++)
-        sizes[a] = mesh->axis[a].size;
-    if (!take_automatically(&m) || !finish(system, sizes, placement))
-        return fail_unfinished(&m);
+    if (status == SM_OK) status = take_placed_axes(&m);
+    if (status != SM_OK) return status;
+    for (int a = 0; a < mesh->axes; a++) sizes[a] = mesh->axis[a].size;
+    if (!take_automatically(&m) || !finish(system, sizes, placement)) return fail_unfinished(&m);
     return SM_OK;
 }
 
-sm_group sm_group_join(const sm_placement *placement, sm_axes axes)
-{
+sm_group sm_group_join(const sm_placement *placement, sm_axes axes) {
     sm_group joined = {.size = 1};
     for (int a = 0; a < placement->axes; a++) {
-        if (!(axes >> a & 1u))
-            continue;
+        if (!(axes >> a & 1u)) continue;
         joined.size *= placement->axis[a].size;
         for (int p = 0; p < placement->axis[a].parts && joined.parts < SM_MAX_PARTS; p++)
             joined.part[joined.parts++] = placement->axis[a].part[p];

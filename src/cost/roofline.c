@@ -5,17 +5,13 @@
 #include "scalemodel/cost.h"
 #include <math.h>
 
-static double bandwidth_of(const sm_chip *chip, sm_memory_level level)
-{
-    if (level == SM_MEMORY_ONCHIP)
-        return chip->onchip_bytes_per_s.value;
-    if (level == SM_MEMORY_HOST)
-        return chip->pcie_bytes_per_s_oneway.value;
+static double bandwidth_of(const sm_chip *chip, sm_memory_level level) {
+    if (level == SM_MEMORY_ONCHIP) return chip->onchip_bytes_per_s.value;
+    if (level == SM_MEMORY_HOST) return chip->pcie_bytes_per_s_oneway.value;
     return chip->memory_bytes_per_s.value;
 }
 
-static double bytes_of(const sm_einsum *einsum)
-{
+static double bytes_of(const sm_einsum *einsum) {
     double bytes = 0.0;
     for (int i = 0; i < einsum->operands; i++)
         bytes += sm_array_elements(&einsum->in[i], einsum) * sm_dtype_bytes(einsum->in[i].dtype);
@@ -24,35 +20,27 @@ static double bytes_of(const sm_einsum *einsum)
     return bytes;
 }
 
-static sm_dtype dtype_of(const sm_einsum *einsum, const sm_dtype *compute)
-{
+static sm_dtype dtype_of(const sm_einsum *einsum, const sm_dtype *compute) {
     sm_dtype operands[SM_MAX_OPERANDS];
-    if (compute)
-        return *compute;
-    for (int i = 0; i < einsum->operands; i++)
-        operands[i] = einsum->in[i].dtype;
+    if (compute) return *compute;
+    for (int i = 0; i < einsum->operands; i++) operands[i] = einsum->in[i].dtype;
     return sm_compute_dtype(operands, einsum->operands);
 }
 
-static bool holds(const sm_array *array, int index)
-{
+static bool holds(const sm_array *array, int index) {
     for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index)
-            return true;
+        if (array->dim[d].index == index) return true;
     return false;
 }
 
 /* Elementwise: nothing is contracted and no operand lacks an index of another, so the vector unit
  * does the work. */
-static bool is_elementwise(const sm_einsum *einsum)
-{
+static bool is_elementwise(const sm_einsum *einsum) {
     for (int i = 0; i < einsum->indices; i++) {
         int holders = 0;
-        for (int o = 0; o < einsum->operands; o++)
-            holders += holds(&einsum->in[o], i);
+        for (int o = 0; o < einsum->operands; o++) holders += holds(&einsum->in[o], i);
         bool in_output = einsum->has_output && holds(&einsum->out, i);
-        if (holders > 0 && (holders < einsum->operands || !in_output))
-            return false;
+        if (holders > 0 && (holders < einsum->operands || !in_output)) return false;
     }
     return true;
 }
@@ -63,24 +51,20 @@ typedef struct matmul_shape {
 
 /* The matrix product inside an einsum: the first operand's own output indices make m, those of the
  * others n, the contracted ones k, the ones that all operands and the output share the batch. */
-static matmul_shape shape_of(const sm_einsum *einsum)
-{
+static matmul_shape shape_of(const sm_einsum *einsum) {
     matmul_shape s = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         bool first = holds(&einsum->in[0], i), others = false;
-        for (int o = 1; o < einsum->operands; o++)
-            others = others || holds(&einsum->in[o], i);
+        for (int o = 1; o < einsum->operands; o++) others = others || holds(&einsum->in[o], i);
         bool out = einsum->has_output && holds(&einsum->out, i);
-        if (!first && !others)
-            continue;
+        if (!first && !others) continue;
         *(!out ? &s.k : first && others ? &s.batch : first ? &s.m : &s.n) *= einsum->index[i].size;
     }
     return s;
 }
 
 static void fill_bound(const sm_chip *chip, const sm_einsum *einsum, sm_dtype compute,
-                       double bytes_per_s, sm_roofline *r)
-{
+                       double bytes_per_s, sm_roofline *r) {
     r->compute = compute;
     r->flops = sm_einsum_flops(einsum);
     r->bytes = bytes_of(einsum);
@@ -96,8 +80,7 @@ static void fill_bound(const sm_chip *chip, const sm_einsum *einsum, sm_dtype co
 }
 
 static void fill_expected(const sm_chip *chip, const sm_einsum *einsum, sm_dtype compute,
-                          sm_roofline *r)
-{
+                          sm_roofline *r) {
     const sm_calibration *c = sm_calibration_of(chip);
     double hbm_bytes = r->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
     matmul_shape s = shape_of(einsum);
@@ -108,14 +91,12 @@ static void fill_expected(const sm_chip *chip, const sm_einsum *einsum, sm_dtype
     r->upper_s = cost.upper_s;
 }
 
-static const char *level_name(sm_memory_level level)
-{
+static const char *level_name(sm_memory_level level) {
     return level == SM_MEMORY_ONCHIP ? "on-chip" : level == SM_MEMORY_HOST ? "PCIe" : "memory";
 }
 
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
-                             const sm_dtype *compute, sm_roofline *out, sm_error *err)
-{
+                             const sm_dtype *compute, sm_roofline *out, sm_error *err) {
     double bytes_per_s = bandwidth_of(chip, level);
     sm_dtype dtype = dtype_of(einsum, compute);
     if (!(bytes_per_s > 0.0))
@@ -134,20 +115,17 @@ sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_me
 /* FLOPs f x and bytes b0 + b1 x are linear in one size x, hence f x / P = (b0 + b1 x) / W at
  *     x = b0 / (W f / P - b1). */
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
-                               const sm_dtype *compute, int index, double *size, sm_error *err)
-{
+                               const sm_dtype *compute, int index, double *size, sm_error *err) {
     if (index < 0 || index >= einsum->indices)
         return sm_fail(err, SM_BAD_INPUT, "the einsum has no index number %d", index);
     sm_einsum at = *einsum;
     sm_roofline one, two;
     at.index[index].size = 1.0;
     sm_status status = sm_roofline_einsum(chip, &at, level, compute, &one, err);
-    if (status != SM_OK)
-        return status;
+    if (status != SM_OK) return status;
     at.index[index].size = 2.0;
     status = sm_roofline_einsum(chip, &at, level, compute, &two, err);
-    if (status != SM_OK)
-        return status;
+    if (status != SM_OK) return status;
     double flops = two.flops - one.flops, per_size = two.bytes - one.bytes;
     double fixed = one.bytes - per_size;
     double spare = one.bytes_per_s * flops / one.peak_flops_per_s - per_size;
