@@ -22,9 +22,7 @@ static bool admitted(size_t bytes) {
            bytes <= LARGEST_BLOCK;
 }
 
-void *sm_malloc(size_t bytes) {
-    return admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL;
-}
+void *sm_malloc(size_t bytes) { return admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL; }
 
 void *sm_calloc(size_t count, size_t bytes) {
     bool overflow = bytes != 0 && count > LARGEST_BLOCK / bytes;

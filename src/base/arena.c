@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A chunk for each allocation lets AddressSanitizer see overruns. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ONE_CHUNK_EACH 1
 #elif defined(__has_feature)
@@ -12,7 +13,7 @@
 #endif
 #endif
 #ifndef ONE_CHUNK_EACH
-#define ONE_CHUNK_EACH 0 /* 1: a chunk for each allocation, so that AddressSanitizer sees overruns */
+#define ONE_CHUNK_EACH 0
 #endif
 
 #define ALIGNMENT 16

@@ -19,7 +19,9 @@ void sm_json_put_raw(json_sink *sink, const char *text, size_t length) {
     sink->length += length;
 }
 
-void sm_json_put_text(json_sink *sink, const char *text) { sm_json_put_raw(sink, text, strlen(text)); }
+void sm_json_put_text(json_sink *sink, const char *text) {
+    sm_json_put_raw(sink, text, strlen(text));
+}
 
 /* The escapes that RFC 8259 section 7 asks for. */
 static void put_escaped(json_sink *sink, uint32_t code) {
@@ -38,7 +40,8 @@ void sm_json_put_string(json_sink *sink, const char *text) {
         uint32_t code = 0;
         n = sm_utf8_decode(text + at, length - at, &code);
         if (n == 0) sm_json_put_text(sink, "\xEF\xBF\xBD"); /* U+FFFD */
-        else if (code < 0x20 || code == '"' || code == '\\' || code == 0x7F) put_escaped(sink, code);
+        else if (code < 0x20 || code == '"' || code == '\\' || code == 0x7F)
+            put_escaped(sink, code);
         else sm_json_put_raw(sink, text + at, n);
         if (n == 0) n = 1;
     }

@@ -13,6 +13,8 @@ typedef struct json_sink {
 
 void sm_json_put_raw(json_sink *sink, const char *text, size_t length);
 void sm_json_put_text(json_sink *sink, const char *text); /* as it is */
-void sm_json_put_string(json_sink *sink, const char *text); /* quoted; malformed UTF-8 becomes U+FFFD */
-void sm_json_put_number(json_sink *sink, double value); /* shortest that reads back; null if not finite */
+/* Quoted; malformed UTF-8 becomes U+FFFD. */
+void sm_json_put_string(json_sink *sink, const char *text);
+/* The shortest form that reads back; null if not finite. */
+void sm_json_put_number(json_sink *sink, double value);
 #endif

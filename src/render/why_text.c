@@ -9,11 +9,11 @@
 #include "columns.h"
 #include "scalemodel/render.h"
 
-#define TEE "\xE2\x94\x9C\xE2\x94\x80 "   /* U+251C U+2500 */
+#define TEE "\xE2\x94\x9C\xE2\x94\x80 "    /* U+251C U+2500 */
 #define CORNER "\xE2\x94\x94\xE2\x94\x80 " /* U+2514 U+2500 */
 #define BAR "\xE2\x94\x82  "               /* U+2502 */
 #define BLANK "   "
-#define INDENT 3      /* columns of each of them */
+#define INDENT 3 /* columns of each of them */
 #define ROOM_FOR_TEXT 24
 #define MOST_LEVELS 64
 
@@ -27,11 +27,10 @@ static char *line_of(sm_arena *arena, const sm_why *why) {
     char value[128];
     sm_format_value(value, sizeof value, why->value, why->unit != NULL ? why->unit : "");
     const char *label = why->label != NULL ? why->label : "";
-    return sm_arena_printf(arena, "%s %s%s%s%s%s%s", label, value,
-                           why->formula != NULL ? " = " : "",
-                           why->formula != NULL ? why->formula : "",
-                           why->source != NULL ? " [" : "",
-                           why->source != NULL ? why->source : "", why->source != NULL ? "]" : "");
+    return sm_arena_printf(
+        arena, "%s %s%s%s%s%s%s", label, value, why->formula != NULL ? " = " : "",
+        why->formula != NULL ? why->formula : "", why->source != NULL ? " [" : "",
+        why->source != NULL ? why->source : "", why->source != NULL ? "]" : "");
 }
 
 /* One node and all below. `first` leads its first line, `rest` the lines after and its children. */

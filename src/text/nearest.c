@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define LONGEST 64    /* names longer than this are never suggested */
-#define FAR 1000000   /* more than any score */
-#define WHOLE 100     /* score of one edit; what is below breaks ties between prefixes */
+#define LONGEST 64  /* names longer than this are never suggested */
+#define FAR 1000000 /* more than any score */
+#define WHOLE 100   /* score of one edit; what is below breaks ties between prefixes */
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
@@ -50,8 +50,8 @@ static int score(const char *word, size_t length, const char *name) {
     if (n == 0 || n > LONGEST) return FAR;
     int distance = edit_distance(word, length, name, n);
     size_t shorter = length < n ? length : n, longer = length < n ? n : length;
-    bool prefix = shorter >= 2 && (starts_with(name, n, word, length) ||
-                                   starts_with(word, length, name, n));
+    bool prefix =
+        shorter >= 2 && (starts_with(name, n, word, length) || starts_with(word, length, name, n));
     if (prefix && distance > 0) return WHOLE + distance - 1;
     int most = longer <= 3 ? 1 : (int)longer / 3;
     return distance <= most && (size_t)distance < longer ? WHOLE * distance : FAR;

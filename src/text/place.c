@@ -80,7 +80,8 @@ static void fill_excerpt(sm_error *err, const char *line, size_t length, sm_span
     size_t before = 0, under = 0, shown = 0, head = start > 0 ? strlen(CUT) : 0;
     const char *from = line + start;
     int indent = measure(from, span.offset - start, EXCERPT_COLUMNS, room, &before);
-    int width = measure(from + before, span.length, EXCERPT_COLUMNS - indent, room - before, &under);
+    int width =
+        measure(from + before, span.length, EXCERPT_COLUMNS - indent, room - before, &under);
     measure(from, length - start, EXCERPT_COLUMNS, room, &shown);
     memcpy(err->excerpt, CUT, head);
     size_t end = head + sm_utf8_clean(err->excerpt + head, room + 1, from, shown);

@@ -22,15 +22,16 @@ typedef struct unit {
 /* Counts write B for 1e9, as in "70B parameters". */
 static const unit counts[] = {{"", true, false, 1, 0}, {"B", false, false, 1, 9}};
 static const unit sizes[] = {{"", false, false, 1, 0}, {"B", true, true, 1, 0}};
-static const unit seconds[] = {
-    {"", false, false, 1, 0},   {"s", false, false, 1, 0},   {"ms", false, false, 1, -3},
-    {"us", false, false, 1, -6}, {"\xC2\xB5s", false, false, 1, -6}, {"ns", false, false, 1, -9},
-    {"min", false, false, 60, 0}, {"h", false, false, 3600, 0}, {"d", false, false, 86400, 0}};
+static const unit seconds[] = {{"", false, false, 1, 0},           {"s", false, false, 1, 0},
+                               {"ms", false, false, 1, -3},        {"us", false, false, 1, -6},
+                               {"\xC2\xB5s", false, false, 1, -6}, {"ns", false, false, 1, -9},
+                               {"min", false, false, 60, 0},       {"h", false, false, 3600, 0},
+                               {"d", false, false, 86400, 0}};
 static const unit byte_rates[] = {
     {"", false, false, 1, 0}, {"B/s", true, true, 1, 0}, {"bit/s", true, false, 0.125, 0}};
-static const unit flop_rates[] = {
-    {"", false, false, 1, 0},     {"FLOP/s", true, false, 1, 0}, {"FLOPs/s", true, false, 1, 0},
-    {"FLOPS", true, false, 1, 0}, {"OP/s", true, false, 1, 0},   {"OPS", true, false, 1, 0}};
+static const unit flop_rates[] = {{"", false, false, 1, 0},       {"FLOP/s", true, false, 1, 0},
+                                  {"FLOPs/s", true, false, 1, 0}, {"FLOPS", true, false, 1, 0},
+                                  {"OP/s", true, false, 1, 0},    {"OPS", true, false, 1, 0}};
 static const unit dollars[] = {{"", true, false, 1, 0}, {"B", false, false, 1, 9}};
 
 typedef struct kind {

@@ -39,7 +39,10 @@ static void short_number(char text[NUMBER_SIZE], double value) {
     drop_trailing_zeros(text);
 }
 
-typedef struct prefix { const char *text; int power; } prefix;
+typedef struct prefix {
+    const char *text;
+    int power;
+} prefix;
 
 /* The largest prefix not above the value, the first (smallest) when none is. */
 static const prefix *choose(const prefix *list, size_t n, double value) {
@@ -62,7 +65,8 @@ static char *with_prefix(char *out, size_t size, double value, const prefix *lis
 
 #define LIST(a) a, sizeof a / sizeof *a
 static const prefix si[] = {{"", 0}, {"k", 3}, {"M", 6}, {"G", 9}, {"T", 12}, {"P", 15}, {"E", 18}};
-static const prefix count[] = {{"", 0}, {"k", 3}, {"M", 6}, {"B", 9}, {"T", 12}, {"P", 15}, {"E", 18}};
+static const prefix count[] = {{"", 0},   {"k", 3},  {"M", 6}, {"B", 9},
+                               {"T", 12}, {"P", 15}, {"E", 18}};
 static const prefix money[] = {{"", 0}, {"k", 3}, {"M", 6}, {"B", 9}, {"T", 12}};
 static const prefix below_second[] = {{"ns", -9}, {"us", -6}, {"ms", -3}, {"s", 0}};
 
@@ -133,7 +137,8 @@ char *sm_format_exact(char *out, size_t size, double value) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
-    if (fabs(value) < 1e15 && value == floor(value)) snprintf(text, sizeof text, "%.0f", value + 0.0);
+    if (fabs(value) < 1e15 && value == floor(value))
+        snprintf(text, sizeof text, "%.0f", value + 0.0);
     force_point(text);
     snprintf(out, size, "%s", text);
     return out;
