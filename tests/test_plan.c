@@ -1,0 +1,483 @@
+/* Plans as text: what they mean, that they read back, and what bad ones are told. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "scalemodel/train.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sm_plan plan_of(const char *text)
+{
+    sm_plan plan;
+    sm_error err = { 0 };
+    sm_source source = sm_source_of("--plan", text);
+    if (sm_plan_parse(&source, &plan, &err) != SM_OK)
+        fail_msg("%s: %s", text, err.sentence);
+    return plan;
+}
+
+static void prints(const char *text, const char *expected)
+{
+    sm_plan plan = plan_of(text);
+    char out[512];
+    size_t n = sm_plan_format(&plan, 3, out, sizeof out);
+    assert_string_equal(out, expected);
+    assert_int_equal(n, strlen(expected));
+}
+
+static void is_told(const char *text, const char *expected)
+{
+    sm_plan plan;
+    sm_error err = { 0 };
+    char out[1024];
+    sm_source source = sm_source_of("--plan", text);
+    assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_BAD_INPUT);
+    assert_int_equal(err.status, SM_BAD_INPUT);
+    sm_error_format(&err, out, sizeof out);
+    assert_string_equal(out, expected);
+}
+
+/* ---- meaning ---- */
+
+static void the_empty_plan_is_the_default(void **state)
+{
+    (void)state;
+    static const uint8_t order[] = { SM_PLAN_TENSOR, SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
+                                     SM_PLAN_FSDP, SM_PLAN_DATA, SM_PLAN_PIPELINE };
+    sm_plan plan = plan_of("  ");
+    assert_int_equal(plan.given, 0);
+    assert_int_equal(plan.data * plan.fsdp * plan.tensor * plan.context, 1);
+    assert_int_equal(plan.expert * plan.pipeline * plan.virtual_stages * plan.microbatch, 1);
+    assert_int_equal(plan.zero, 1);
+    assert_true(plan.seq && !plan.expert_tensor);
+    assert_int_equal(plan.context_by, SM_CONTEXT_RING);
+    assert_int_equal(plan.recompute, SM_RECOMPUTE_NONE);
+    assert_string_equal(plan.recompute_ops, "");
+    assert_int_equal(plan.schedule, SM_SCHEDULE_1F1B);
+    assert_int_equal(plan.offload, SM_OFFLOAD_NONE);
+    assert_int_equal(plan.dtype, SM_BF16);
+    assert_int_equal(plan.optimizer, SM_OPTIMIZER_ADAM);
+    assert_int_equal(plan.gradient, SM_FP32);
+    assert_memory_equal(plan.order, order, sizeof order);
+    assert_true(plan.dims[0] == 0 && plan.dims[1] == 1 && plan.dims[2] == 2);
+}
+
+static void keys_are_read_and_marked(void **state)
+{
+    (void)state;
+    sm_plan plan = plan_of(" data = 4 , fsdp=64,tensor=8,\n seq=off,context=2,expert=8,pipeline=4,"
+                           "virtual=2,microbatch=1k,recompute=selective,schedule=zb-v,dtype=fp8,"
+                           "gradient=bf16,optimizer=adam-8bit,offload=both,context_by=heads,"
+                           "expert_tensor=on");
+    assert_int_equal(plan.data, 4);
+    assert_int_equal(plan.fsdp, 64);
+    assert_int_equal(plan.tensor, 8);
+    assert_int_equal(plan.context, 2);
+    assert_int_equal(plan.expert, 8);
+    assert_int_equal(plan.pipeline, 4);
+    assert_int_equal(plan.virtual_stages, 2);
+    assert_int_equal(plan.microbatch, 1000);
+    assert_true(!plan.seq && plan.expert_tensor);
+    assert_int_equal(plan.recompute, SM_RECOMPUTE_SELECTIVE);
+    assert_int_equal(plan.schedule, SM_SCHEDULE_ZB_V);
+    assert_int_equal(plan.dtype, SM_FP8);
+    assert_int_equal(plan.gradient, SM_BF16);
+    assert_int_equal(plan.optimizer, SM_OPTIMIZER_ADAM_8BIT);
+    assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
+    assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
+    uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ORDER | 1u << SM_PLAN_DIMS;
+    assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
+    assert_int_equal(plan.given & not_given, 0);
+    assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
+    assert_int_equal(plan_of("tensor=1048576").tensor, 1 << 20);
+    assert_int_equal(plan_of("virtual=64").virtual_stages, 64);
+}
+
+static void permutations_are_completed(void **state)
+{
+    (void)state;
+    static const uint8_t order[] = { SM_PLAN_PIPELINE, SM_PLAN_DATA, SM_PLAN_TENSOR,
+                                     SM_PLAN_CONTEXT, SM_PLAN_EXPERT, SM_PLAN_FSDP };
+    sm_plan plan = plan_of("order=pipeline.data,dims=2.0");
+    assert_memory_equal(plan.order, order, sizeof order);
+    assert_true(plan.dims[0] == 2 && plan.dims[1] == 0 && plan.dims[2] == 1);
+    plan = plan_of("dims=1");
+    assert_true(plan.dims[0] == 1 && plan.dims[1] == 0 && plan.dims[2] == 2);
+}
+
+static void one_plan_has_one_form(void **state)
+{
+    (void)state;
+    sm_plan plan = plan_of("data=8,zero=3,tensor=2");
+    assert_int_equal(plan.fsdp, 8);
+    assert_int_equal(plan.data, 1);
+    assert_true(plan.given >> SM_PLAN_FSDP & 1 && plan.given >> SM_PLAN_DATA & 1);
+    plan = plan_of("data=8,fsdp=1,zero=3");
+    assert_int_equal(plan.fsdp, 8);
+    plan = plan_of("data=2,fsdp=4,zero=3");
+    assert_true(plan.data == 2 && plan.fsdp == 4);
+    assert_int_equal(plan_of("fsdp=4").zero, 3);
+    assert_int_equal(plan_of("fsdp=4,zero=1").zero, 3);
+    plan = plan_of("zero=3");
+    assert_true(plan.zero == 3 && plan.fsdp == 1 && !(plan.given >> SM_PLAN_FSDP & 1));
+    assert_int_equal(plan_of("pipeline=4,virtual=2").schedule, SM_SCHEDULE_INTERLEAVED);
+    assert_int_equal(plan_of("virtual=2,schedule=1f1b").schedule, SM_SCHEDULE_INTERLEAVED);
+    assert_int_equal(plan_of("virtual=2,schedule=zb-v").schedule, SM_SCHEDULE_ZB_V);
+    plan = plan_of("pipeline=4,schedule=dualpipe");
+    assert_int_equal(plan.virtual_stages, 2);
+    assert_false(plan.given >> SM_PLAN_VIRTUAL & 1);
+    assert_int_equal(plan_of("schedule=dualpipe,virtual=1").virtual_stages, 1);
+    assert_int_equal(plan_of("schedule=zb-h1").virtual_stages, 1);
+}
+
+static void sets_of_ops_are_read(void **state)
+{
+    (void)state;
+    sm_plan plan = plan_of("recompute= attention + mlp_act");
+    assert_int_equal(plan.recompute, SM_RECOMPUTE_NONE);
+    assert_string_equal(plan.recompute_ops, "attention+mlp_act");
+    assert_string_equal(plan_of("recompute=attention").recompute_ops, "attention");
+    assert_string_equal(plan_of("recompute=attn_norm+q_norm+attn_add").recompute_ops,
+                        "attn_norm+q_norm+attn_add");
+    assert_string_equal(plan_of("recompute=full").recompute_ops, "");
+}
+
+/* Whatever op a program has can be named in recompute=. */
+static void names_its_ops(const sm_layer_kind *kind, sm_piece piece)
+{
+    static sm_program program;
+    static const sm_rules rules = { 0 };
+    sm_model model = { .D = 64, .L = 1, .V = 96, .final_norm = true, .kinds = 1 };
+    sm_error err = { 0 };
+    model.kind[0] = *kind;
+    assert_int_equal(sm_program_build(&model, piece, 0, 128, &rules, &program, &err), SM_OK);
+    for (int i = 0; i < program.ops; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "recompute=%s", program.op[i].name);
+        assert_string_equal(plan_of(text).recompute_ops, program.op[i].name);
+    }
+}
+
+static void every_op_can_be_named(void **state)
+{
+    (void)state;
+    sm_layer_kind kind = { .N = 4, .K = 2, .H = 16, .V_head = 16, .norms = 4, .F = 128 };
+    names_its_ops(&kind, SM_PIECE_EMBEDDING);
+    names_its_ops(&kind, SM_PIECE_HEAD);
+    names_its_ops(&kind, SM_PIECE_LAYER);
+    kind.parallel = true;
+    names_its_ops(&kind, SM_PIECE_LAYER);
+    kind.mlp = SM_MLP_PLAIN;
+    kind.E = 8, kind.k_top = 2, kind.F_expert = 32, kind.norms = 2, kind.parallel = false;
+    names_its_ops(&kind, SM_PIECE_LAYER);
+    kind.mlp = SM_MLP_GATED, kind.E_shared = 1, kind.F_shared = 32;
+    kind.attention = SM_ATTENTION_MLA;
+    kind.kv_rank = 32, kind.rope_H = 8, kind.nope_H = 8;
+    names_its_ops(&kind, SM_PIECE_LAYER);
+    kind.q_rank = 16;
+    names_its_ops(&kind, SM_PIECE_LAYER);
+}
+
+/* ---- printing ---- */
+
+static void plans_print_what_matters(void **state)
+{
+    (void)state;
+    prints("", "microbatch=1,zero=1,recompute=none");
+    prints("fsdp=2048,tensor=4", "fsdp=2048,tensor=4,microbatch=1,zero=3,seq=on,recompute=none");
+    prints("data=8,zero=3", "fsdp=8,microbatch=1,zero=3,recompute=none");
+    prints("seq=off,schedule=gpipe,virtual=3,context_by=heads,expert_tensor=on",
+           "microbatch=1,zero=1,recompute=none");
+    prints("pipeline=16,virtual=2,tensor=8,expert=2,context=2,expert_tensor=on,recompute=full",
+           "tensor=8,context=2,expert=2,pipeline=16,virtual=2,microbatch=1,zero=1,seq=on,"
+           "expert_tensor=on,context_by=ring,recompute=full,schedule=interleaved");
+    prints("offload=optimizer,dtype=fp8,optimizer=sgd,gradient=bf16,order=data,dims=0.2",
+           "microbatch=1,zero=1,recompute=none,offload=optimizer,dtype=fp8,optimizer=sgd,"
+           "gradient=bf16,order=data.tensor.context.expert.fsdp.pipeline,dims=0.2.1");
+}
+
+static void printing_respects_its_room(void **state)
+{
+    (void)state;
+    sm_plan plan = plan_of("tensor=4");
+    char out[8] = "zzzzzzz";
+    size_t whole = sm_plan_format(&plan, 0, NULL, 0);
+    assert_int_equal(whole, strlen("tensor=4,microbatch=1,zero=1,seq=on,recompute=none"));
+    assert_int_equal(sm_plan_format(&plan, 0, out, 5), whole);
+    assert_string_equal(out, "tens");
+    assert_int_equal(out[5], 'z');
+    assert_int_equal(sm_plan_format(&plan, 0, out, 1), whole);
+    assert_string_equal(out, "");
+}
+
+static void dims_print_for_tori_alone(void **state)
+{
+    (void)state;
+    sm_plan plan = plan_of("dims=1.0.2");
+    char out[128];
+    sm_plan_format(&plan, 2, out, sizeof out);
+    assert_non_null(strstr(out, ",dims=1.0"));
+    assert_null(strstr(out, "1.0.2"));
+    sm_plan_format(&plan, 0, out, sizeof out);
+    assert_null(strstr(out, "dims"));
+}
+
+/* ---- parse(format(x)) = x over random plans ---- */
+
+static void shuffle(sm_rng *rng, uint8_t *list, int n)
+{
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)sm_rng_below(rng, (uint64_t)i + 1);
+        uint8_t t = list[i];
+        list[i] = list[j];
+        list[j] = t;
+    }
+}
+
+static int degree(sm_rng *rng)
+{
+    return sm_rng_below(rng, 2) ? 1 : 1 + (int)sm_rng_below(rng, 1 << 20);
+}
+
+/* Keys without a meaning (a schedule without pipeline, ...) keep their defaults: those are the
+ * canonical plans, which the text stands for. */
+static sm_plan random_plan(sm_rng *rng)
+{
+    static const sm_dtype dtypes[] = { SM_BF16, SM_FP16, SM_FP32, SM_FP8, SM_MXFP4 };
+    static const char *const ops[] = { "", "attention", "attention+mlp_act", "q_norm+attn_norm" };
+    sm_plan p;
+    sm_plan_defaults(&p);
+    int *degrees[] = { &p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline };
+    for (size_t i = 0; i < 6; i++) *degrees[i] = degree(rng);
+    p.microbatch = degree(rng);
+    p.zero = p.fsdp > 1 ? 3 : (int)sm_rng_below(rng, 3);
+    if (p.tensor > 1) p.seq = sm_rng_below(rng, 2);
+    if (p.tensor > 1 && p.expert > 1) p.expert_tensor = sm_rng_below(rng, 2);
+    if (p.context > 1) p.context_by = (sm_context_by)sm_rng_below(rng, 3);
+    snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", ops[sm_rng_below(rng, 4)]);
+    if (p.recompute_ops[0] == '\0')
+        p.recompute = (sm_recompute)sm_rng_below(rng, SM_RECOMPUTE_COUNT);
+    if (p.pipeline > 1) {
+        p.schedule = (sm_schedule)sm_rng_below(rng, SM_SCHEDULE_COUNT);
+        p.virtual_stages = p.schedule == SM_SCHEDULE_1F1B ? 1 : 1 + (int)sm_rng_below(rng, 64);
+    }
+    p.offload = (int)sm_rng_below(rng, SM_OFFLOAD_COUNT);
+    p.dtype = dtypes[sm_rng_below(rng, 5)];
+    p.optimizer = (sm_optimizer)sm_rng_below(rng, SM_OPTIMIZER_COUNT);
+    p.gradient = sm_rng_below(rng, 2) ? SM_FP32 : SM_BF16;
+    if (sm_rng_below(rng, 2)) shuffle(rng, p.order, SM_PLAN_DEGREES);
+    if (sm_rng_below(rng, 2)) shuffle(rng, p.dims, 3);
+    return p;
+}
+
+static void same_plan(const sm_plan *a, const sm_plan *b)
+{
+    assert_int_equal(a->data, b->data);
+    assert_int_equal(a->fsdp, b->fsdp);
+    assert_int_equal(a->tensor, b->tensor);
+    assert_int_equal(a->context, b->context);
+    assert_int_equal(a->expert, b->expert);
+    assert_int_equal(a->pipeline, b->pipeline);
+    assert_int_equal(a->virtual_stages, b->virtual_stages);
+    assert_int_equal(a->microbatch, b->microbatch);
+    assert_int_equal(a->zero, b->zero);
+    assert_int_equal(a->seq, b->seq);
+    assert_int_equal(a->expert_tensor, b->expert_tensor);
+    assert_int_equal(a->context_by, b->context_by);
+    assert_int_equal(a->recompute, b->recompute);
+    assert_string_equal(a->recompute_ops, b->recompute_ops);
+    assert_int_equal(a->schedule, b->schedule);
+    assert_int_equal(a->offload, b->offload);
+    assert_int_equal(a->dtype, b->dtype);
+    assert_int_equal(a->optimizer, b->optimizer);
+    assert_int_equal(a->gradient, b->gradient);
+    assert_memory_equal(a->order, b->order, sizeof a->order);
+    assert_memory_equal(a->dims, b->dims, sizeof a->dims);
+}
+
+static void plans_read_back(void **state)
+{
+    (void)state;
+    sm_rng rng = { 2 };
+    for (int i = 0; i < 20000; i++) {
+        char text[512], again[512];
+        sm_plan plan = random_plan(&rng);
+        assert_true(sm_plan_format(&plan, 3, text, sizeof text) < sizeof text);
+        sm_plan read = plan_of(text);
+        same_plan(&plan, &read);
+        sm_plan_format(&read, 3, again, sizeof again);
+        assert_string_equal(again, text);
+    }
+}
+
+/* ---- errors ---- */
+
+static void bad_keys_are_named(void **state)
+{
+    (void)state;
+    is_told("fsdp=8,tensr=4", "--plan:1:8: a plan has no key \"tensr\"; the nearest is \"tensor\"\n"
+                              "  fsdp=8,tensr=4\n"
+                              "         ^~~~~");
+    is_told("Tensor=4", "--plan:1:1: a plan has no key \"Tensor\"; the nearest is \"tensor\"\n"
+                        "  Tensor=4\n"
+                        "  ^~~~~~");
+    is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
+                     "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
+                     "recompute, schedule, offload, dtype, optimizer, gradient, order or dims\n"
+                     "  qqq=4\n"
+                     "  ^~~");
+    is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"
+                                    "  data=2,seq=on,data=4\n"
+                                    "                ^~~~");
+    is_told("fsdp", "--plan:1:1: expected KEY=VALUE, as in fsdp=64,tensor=8,recompute=selective\n"
+                    "  fsdp\n"
+                    "  ^~~~");
+    is_told("fsdp=8,",
+            "--plan:1:8: expected KEY=VALUE, as in fsdp=64,tensor=8,recompute=selective\n"
+            "  fsdp=8,\n"
+            "         ^");
+}
+
+static void bad_values_are_named(void **state)
+{
+    (void)state;
+    is_told("schedule=1f2b", "--plan:1:10: schedule cannot be \"1f2b\"; the nearest is \"1f1b\"\n"
+                             "  schedule=1f2b\n"
+                             "           ^~~~");
+    is_told("seq=yes", "--plan:1:5: seq cannot be \"yes\"; expected on or off\n"
+                       "  seq=yes\n"
+                       "      ^~~");
+    is_told("dtype=int32",
+            "--plan:1:7: dtype cannot be \"int32\"; expected bf16, fp16, fp32, tf32, fp64, fp8, "
+            "int8, fp4 or mxfp4\n"
+            "  dtype=int32\n"
+            "        ^~~~~");
+    is_told("gradient=fp8", "--plan:1:10: gradient cannot be \"fp8\"; expected fp32 or bf16\n"
+                            "  gradient=fp8\n"
+                            "           ^~~");
+    is_told("optimizer=adan", "--plan:1:11: optimizer cannot be \"adan\"; the nearest is \"adam\"\n"
+                              "  optimizer=adan\n"
+                              "            ^~~~");
+    is_told("offload=,seq=on", "--plan:1:9: offload cannot be \"\"; expected none, optimizer, "
+                               "activations or both\n"
+                               "  offload=,seq=on\n"
+                               "          ^");
+}
+
+static void bad_numbers_are_named(void **state)
+{
+    (void)state;
+    is_told("tensor=0", "--plan:1:8: expected a whole number from 1 to 1048576, found 0\n"
+                        "  tensor=0\n"
+                        "         ^");
+    is_told("zero=4", "--plan:1:6: expected a whole number from 0 to 3, found 4\n"
+                      "  zero=4\n"
+                      "       ^");
+    is_told("virtual=65", "--plan:1:9: expected a whole number from 1 to 64, found 65\n"
+                          "  virtual=65\n"
+                          "          ^~");
+    is_told("data=2.5", "--plan:1:6: expected a whole number from 1 to 1048576, found 2.5\n"
+                        "  data=2.5\n"
+                        "       ^~~");
+}
+
+static void bad_recomputation_is_named(void **state)
+{
+    (void)state;
+    is_told("recompute=selectiv",
+            "--plan:1:11: recompute cannot be \"selectiv\"; the nearest is \"selective\"\n"
+            "  recompute=selectiv\n"
+            "            ^~~~~~~~");
+    is_told("recompute=atention",
+            "--plan:1:11: no model has an op \"atention\"; the nearest is \"attention\"\n"
+            "  recompute=atention\n"
+            "            ^~~~~~~~");
+    is_told("recompute=mlp_act+mlp_act", "--plan:1:19: mlp_act is named twice\n"
+                                         "  recompute=mlp_act+mlp_act\n"
+                                         "                    ^~~~~~~");
+    is_told("recompute=mlp_act+zzzz+x",
+            "--plan:1:19: no model has an op \"zzzz\"; expected attn_norm, q_proj, k_proj, v_proj, "
+            "q_down, q_norm, q_up, kv_down, kv_norm, k_rot, k_up, v_up, k_join, q_rope, k_rope, "
+            "attention, o_proj, attn_post_norm, attn_add, mlp_norm, gate_proj, up_proj, mlp_act, "
+            "down_proj, router, dispatch, expert_gate, expert_up, expert_act, expert_down, "
+            "combine, moe_add, mlp_post_norm, branch_add, mlp_add, embed, final_norm, lm_head or "
+            "loss\n"
+            "  recompute=mlp_act+zzzz+x\n"
+            "                    ^~~~");
+    sm_plan plan;
+    sm_error err = { 0 };
+    sm_source source = sm_source_of("--plan", "recompute=attn_norm+q_proj+k_proj+v_proj+o_proj+"
+                                              "q_rope+k_rope+attention+attn_add+mlp_norm+gate_proj+"
+                                              "up_proj+mlp_act+down_proj+mlp_add+attn_post_norm+"
+                                              "mlp_post_norm+final_norm");
+    assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "this set of ops has more than 159 letters; "
+                                      "recompute=full names them all");
+}
+
+static void bad_permutations_are_named(void **state)
+{
+    (void)state;
+    is_told("order=tensor.data.tensor", "--plan:1:19: tensor is named twice\n"
+                                        "  order=tensor.data.tensor\n"
+                                        "                    ^~~~~~");
+    is_told("order=tensor.pipe",
+            "--plan:1:14: no axis is named \"pipe\"; the nearest is \"pipeline\"\n"
+            "  order=tensor.pipe\n"
+            "               ^~~~");
+    is_told("order=zero", "--plan:1:7: no axis is named \"zero\"; expected data, fsdp, tensor, "
+                          "context, expert or pipeline\n"
+                          "  order=zero\n"
+                          "        ^~~~");
+    is_told("dims=0.0", "--plan:1:8: dimension 0 is named twice\n"
+                        "  dims=0.0\n"
+                        "         ^");
+    is_told("dims=3", "--plan:1:6: expected a whole number from 0 to 2, found 3\n"
+                      "  dims=3\n"
+                      "       ^");
+}
+
+/* Any bytes give a plan or an error with a sentence; never anything else. */
+static void noise_is_answered(void **state)
+{
+    (void)state;
+    static const char letters[] = "datfspenor=,.+0123456789- \t\n\0\xff=1f1b";
+    sm_rng rng = { 5 };
+    for (int i = 0; i < 50000; i++) {
+        char text[40];
+        size_t n = sm_rng_below(&rng, sizeof text);
+        for (size_t j = 0; j < n; j++) text[j] = letters[sm_rng_below(&rng, sizeof letters - 1)];
+        sm_source source = { "noise", text, n };
+        sm_plan plan;
+        sm_error err = { 0 };
+        sm_status status = sm_plan_parse(&source, &plan, &err);
+        assert_true(status == SM_OK || (status == SM_BAD_INPUT && err.sentence[0] != '\0'));
+        assert_true(sm_plan_parse(&source, &plan, NULL) == status);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_empty_plan_is_the_default),
+        cmocka_unit_test(keys_are_read_and_marked),
+        cmocka_unit_test(permutations_are_completed),
+        cmocka_unit_test(one_plan_has_one_form),
+        cmocka_unit_test(sets_of_ops_are_read),
+        cmocka_unit_test(every_op_can_be_named),
+        cmocka_unit_test(plans_print_what_matters),
+        cmocka_unit_test(printing_respects_its_room),
+        cmocka_unit_test(dims_print_for_tori_alone),
+        cmocka_unit_test(plans_read_back),
+        cmocka_unit_test(bad_keys_are_named),
+        cmocka_unit_test(bad_values_are_named),
+        cmocka_unit_test(bad_numbers_are_named),
+        cmocka_unit_test(bad_recomputation_is_named),
+        cmocka_unit_test(bad_permutations_are_named),
+        cmocka_unit_test(noise_is_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
