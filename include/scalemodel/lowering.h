@@ -15,7 +15,7 @@ typedef struct sm_lowering_input {
 } sm_lowering_input;
 
 typedef struct sm_lowering_step_cost {
-    double lower_s, expected_s;     /* of this step alone; 0 for a slice */
+    double lower_s, expected_s, upper_s; /* of this step alone; 0 for a slice */
     double bytes_busiest_link;      /* collectives */
     const char *algorithm;          /* collectives; NULL otherwise */
     bool latency_bound;
@@ -29,7 +29,7 @@ typedef struct sm_lowering_cost {
     double network_s;               /* lower bounds of the collectives, added */
     double lower_s;                 /* max(math, memory, network): the book's bound */
     double expected_s;              /* steps in sequence, the overlapped pair as below */
-    double upper_s;                 /* math + memory + network */
+    double upper_s;                 /* nothing overlaps: collectives, math and memory in sequence, with efficiency */
 } sm_lowering_cost;
 
 /* Price a lowering. overlapped: a step number that sm_lowering_overlaps named, or -1.

@@ -1,4 +1,5 @@
-/* answer: render a report into memory, then hand it to standard output or to a file in one piece. */
+/* answer: render a report into memory, then hand it to standard output or to a file in one piece.
+ */
 #include "answer.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
@@ -9,7 +10,8 @@
 
 enum { PAGE_WIDTH = 80 };
 
-static sm_status render(const cli_common *common, const sm_report *report, FILE *out, sm_error *err) {
+static sm_status render(const cli_common *common, const sm_report *report, FILE *out,
+                        sm_error *err) {
     if (common->json) return sm_render_json(report, out, err);
     if (common->csv) return sm_render_csv(report, out, err);
     return sm_render_text(report, PAGE_WIDTH, out, err);
@@ -19,7 +21,8 @@ sm_status cli_write_stdout(const char *text, size_t length, sm_error *err) {
     errno = 0;
     bool written = fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
     if (written && !ferror(stdout)) return SM_OK;
-    return sm_fail(err, SM_IO, "cannot write to standard output: %s", errno ? strerror(errno) : "write error");
+    return sm_fail(err, SM_IO, "cannot write to standard output: %s",
+                   errno ? strerror(errno) : "write error");
 }
 
 static sm_status deliver(const cli_common *common, const char *text, size_t length, sm_error *err) {

@@ -1,10 +1,13 @@
-/* chip: the catalogue, or all that is known of one chip: peaks, memories, links, ridge points and their sources. */
+/* chip: the catalogue, or all that is known of one chip: peaks, memories, links, ridge points and
+ * their sources. */
 #include "chip_facts.h"
 #include "pages.h"
 #include "verbs.h"
 #include <string.h>
 
-typedef struct chip_options { bool calibration; } chip_options;
+typedef struct chip_options {
+    bool calibration;
+} chip_options;
 
 static const cli_option chip_table[] = {
     {"calibration", 0, CLI_FLAG, offsetof(chip_options, calibration), NULL,
@@ -16,15 +19,17 @@ static const cli_option chip_table[] = {
 
 static const char *show_peak(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
     double peak = chip->flops_per_s[dtype].value;
-    return peak > 0.0 ? cli_textf(r, "%.4g", peak / 1e12) : "-";
+    return peak > 0.0 ? cli_number(r, peak / 1e12) : "-";
 }
 
 static const char *show_links(sm_report *r, const sm_chip *chip) {
     double rate = chip->link_bytes_per_s_oneway.value;
     if (chip->fabric == SM_FABRIC_TORUS)
-        return cli_textf(r, "%d x %s, %dD", chip->links_per_chip, cli_rate(r, rate, "B/s"), chip->torus_axes);
+        return cli_textf(r, "%d x %s, %dD", chip->links_per_chip, cli_rate(r, rate, "B/s"),
+                         chip->torus_axes);
     if (chip->fabric == SM_FABRIC_NONE || chip->tree_levels == 0) return "-";
-    return cli_textf(r, "%s in %ds", cli_rate(r, chip->tree[0].child_bytes_per_s_oneway.value, "B/s"),
+    return cli_textf(r, "%s in %ds",
+                     cli_rate(r, chip->tree[0].child_bytes_per_s_oneway.value, "B/s"),
                      chip->tree[0].degree);
 }
 
@@ -32,7 +37,9 @@ static void catalogue_row(sm_report *r, sm_table *table, sm_data *chips, const s
     double usd = sm_chip_usd_per_hour(chip);
     cli_row(r, table, chip->name, show_peak(r, chip, SM_BF16), show_peak(r, chip, SM_FP8),
             chip->memory_bytes.value > 0.0 ? cli_bytes(r, chip->memory_bytes.value) : "-",
-            chip->memory_bytes_per_s.value > 0.0 ? cli_rate(r, chip->memory_bytes_per_s.value, "B/s") : "-",
+            chip->memory_bytes_per_s.value > 0.0
+                ? cli_rate(r, chip->memory_bytes_per_s.value, "B/s")
+                : "-",
             show_links(r, chip), usd > 0.0 ? cli_textf(r, "%.2f", usd) : "-");
     cli_chip_fields(r, cli_object(r, chips, NULL), chip);
 }
@@ -43,8 +50,9 @@ static sm_status show_catalogue(const cli_call *call, sm_report *r, sm_error *er
     sm_status status = cli_system_file(call, &own, &n, err);
     if (status) return status;
     sm_data *chips = cli_array(r, r->data, "chips");
-    sm_table *table = cli_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
-                                "<chip|>bf16|>fp8|>memory|>bandwidth|<links|>$/h");
+    sm_table *table =
+        cli_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
+                  "<chip|>bf16|>fp8|>memory|>bandwidth|<links|>$/h");
     for (size_t i = 0; i < n; i++) catalogue_row(r, table, chips, &own[i]);
     for (size_t i = 0; i < sm_chip_count(); i++) catalogue_row(r, table, chips, sm_chip_at(i));
     sm_report_table(r, table);
@@ -53,25 +61,54 @@ static sm_status show_catalogue(const cli_call *call, sm_report *r, sm_error *er
 
 /* ---- one chip ---- */
 
-static const char *source_or_dash(const char *source) { return source ? source : "-"; }
+/* Sources are long and few: the table carries numbers, the list below it the texts. */
+enum { MOST_NOTES = 40 };
+typedef struct notes {
+    int n;
+    const char *text[MOST_NOTES];
+} notes;
 
-static void fact_rows(sm_report *r, const sm_chip *chip) {
-    sm_table *table = cli_table(r, "Facts", "<fact|>value|<source");
+static const char *note_of(sm_report *r, notes *list, const char *source) {
+    if (!source || !source[0]) return "-";
+    int i = 0;
+    while (i < list->n && strcmp(list->text[i], source) != 0) i++;
+    if (i == MOST_NOTES) return source;
+    if (i == list->n) list->text[list->n++] = source;
+    return cli_textf(r, "[%d]", i + 1);
+}
+
+static void peak_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
     for (int d = 0; d < SM_DTYPE_COUNT; d++) {
         const sm_fact *peak = &chip->flops_per_s[d];
         if (peak->value > 0.0)
-            cli_row(r, table, cli_textf(r, "%s peak, dense", sm_dtype_names[d]), cli_rate(r, peak->value, "FLOP/s"),
-                    source_or_dash(peak->source));
+            cli_row(r, table, cli_textf(r, "%s peak, dense", sm_dtype_names[d]),
+                    cli_rate(r, peak->value, "FLOP/s"), note_of(r, list, peak->source));
     }
+}
+
+static void price_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
+    for (int i = 0; i < chip->prices; i++) {
+        const sm_price *price = &chip->price[i];
+        cli_row(r, table,
+                cli_textf(r, "price per hour, %s, %s", price->provider ? price->provider : "?",
+                          price->date ? price->date : "?"),
+                cli_textf(r, "$%.2f", price->usd_per_chip_hour), note_of(r, list, price->source));
+    }
+}
+
+static void fact_rows(sm_report *r, const sm_chip *chip) {
+    notes list = {.n = 0};
+    sm_table *table = cli_table(r, NULL, "<fact|>value|<source");
+    peak_rows(r, chip, table, &list);
     for (const cli_fact_row *row = cli_fact_rows; row->key; row++) {
         const sm_fact *fact = cli_fact_of(chip, row);
         if (fact->value > 0.0)
-            cli_row(r, table, row->label, cli_fact_show(r, row->unit, fact->value), source_or_dash(fact->source));
+            cli_row(r, table, row->label, cli_fact_show(r, row->unit, fact->value),
+                    note_of(r, &list, fact->source));
     }
-    for (int i = 0; i < chip->prices; i++)
-        cli_row(r, table, "price per hour", cli_textf(r, "$%.2f", chip->price[i].usd_per_chip_hour),
-                cli_textf(r, "%s, %s", source_or_dash(chip->price[i].provider), source_or_dash(chip->price[i].date)));
+    price_rows(r, chip, table, &list);
     sm_report_table(r, table);
+    for (int i = 0; i < list.n; i++) sm_report_text(r, "[%d] %s", i + 1, list.text[i]);
 }
 
 static void ridge_rows(sm_report *r, const sm_chip *chip) {
@@ -80,11 +117,12 @@ static void ridge_rows(sm_report *r, const sm_chip *chip) {
     if (n > CLI_MAX_COLUMNS - 1) n = CLI_MAX_COLUMNS - 1;
     const char *heads = "<dtype";
     for (int i = 0; i < n; i++) heads = cli_textf(r, "%s|>%s", heads, feeds[i].name);
-    sm_table *table = cli_table(r, "Ridge points: FLOPs per byte from which the math is the limit", heads);
+    sm_table *table =
+        cli_table(r, "Ridge points: FLOPs per byte from which the math is the limit", heads);
     for (int d = 0; d < SM_DTYPE_COUNT; d++) {
         double peak = chip->flops_per_s[d].value;
         const char *cells[CLI_MAX_COLUMNS] = {sm_dtype_names[d]};
-        for (int i = 0; i < n; i++) cells[i + 1] = cli_number(r, peak / feeds[i].bytes_per_s);
+        for (int i = 0; i < n; i++) cells[i + 1] = cli_number(r, peak / feeds[i].rate->value);
         if (peak > 0.0) cli_cells(r, table, cells);
     }
     sm_report_table(r, table);
@@ -93,13 +131,16 @@ static void ridge_rows(sm_report *r, const sm_chip *chip) {
 static void link_rows(sm_report *r, const sm_chip *chip) {
     cli_feed feeds[CLI_MAX_FEEDS];
     int n = cli_feeds(chip, feeds);
-    sm_table *table = cli_table(r, "Links", "<link|<of|>one way|>per chip|>latency|<reduces in the switch");
+    sm_table *table =
+        cli_table(r, "Links", "<link|<of|>one way|>per chip|>latency|<reduces in the switch");
     int rows = 0;
     for (int i = 0; i < n; i++) {
         const cli_feed *feed = &feeds[i];
         if (!feed->link) continue;
-        cli_row(r, table, feed->name, feed->chips == 1 ? "a chip" : cli_textf(r, "%d chips", feed->chips),
-                cli_rate(r, feed->bytes_per_s, "B/s"), cli_rate(r, feed->bytes_per_s / feed->chips, "B/s"),
+        cli_row(r, table, feed->name,
+                feed->chips == 1 ? "a chip" : cli_textf(r, "%d chips", feed->chips),
+                cli_rate(r, feed->rate->value, "B/s"),
+                cli_rate(r, feed->rate->value / feed->chips, "B/s"),
                 feed->latency_s > 0.0 ? cli_seconds(r, feed->latency_s) : "-",
                 feed->in_network_reduction ? "yes" : "no");
         rows++;
@@ -108,19 +149,24 @@ static void link_rows(sm_report *r, const sm_chip *chip) {
 }
 
 static void shape_text(sm_report *r, const sm_chip *chip) {
-    static const char *const wraps[] = {
-        "axes never wrap", "an axis wraps when its length is 16", "axes wrap when every length is a multiple of 4",
-        "axes wrap in the full pod", "axes always wrap"};
+    static const char *const wraps[] = {"axes never wrap", "an axis wraps when its length is 16",
+                                        "axes wrap when every length is a multiple of 4",
+                                        "axes wrap in the full pod", "axes always wrap"};
     if (chip->fabric == SM_FABRIC_TORUS && chip->torus_axes == 2)
         sm_report_text(r, "Torus of up to %dx%d chips; %s.", chip->pod_shape[0], chip->pod_shape[1],
                        wraps[chip->wrap_rule]);
     if (chip->fabric == SM_FABRIC_TORUS && chip->torus_axes == 3)
-        sm_report_text(r, "Torus of up to %dx%dx%d chips; %s.", chip->pod_shape[0], chip->pod_shape[1],
-                       chip->pod_shape[2], wraps[chip->wrap_rule]);
-    sm_report_text(r, "A matmul is padded to tiles of %d x %d x %d (rows, contraction, columns); %d core%s, %d chip%s "
-                   "per host.", chip->tile_m, chip->tile_k, chip->tile_n, chip->cores, chip->cores == 1 ? "" : "s",
-                   chip->chips_per_host, chip->chips_per_host == 1 ? "" : "s");
-    if (chip->conflicts && chip->conflicts[0]) sm_report_text(r, "Where sources disagree: %s", chip->conflicts);
+        sm_report_text(r, "Torus of up to %dx%dx%d chips; %s.", chip->pod_shape[0],
+                       chip->pod_shape[1], chip->pod_shape[2], wraps[chip->wrap_rule]);
+    sm_report_text(r,
+                   "A matmul is padded to tiles of %d x %d x %d (rows, contraction, columns); %d "
+                   "core%s, %d chip%s "
+                   "per host.",
+                   chip->tile_m, chip->tile_k, chip->tile_n, chip->cores,
+                   chip->cores == 1 ? "" : "s", chip->chips_per_host,
+                   chip->chips_per_host == 1 ? "" : "s");
+    if (chip->conflicts && chip->conflicts[0])
+        sm_report_text(r, "Where sources disagree: %s", chip->conflicts);
 }
 
 static void explain_ridges(sm_report *r, const sm_chip *chip) {
@@ -128,19 +174,26 @@ static void explain_ridges(sm_report *r, const sm_chip *chip) {
     int n = cli_feeds(chip, feeds);
     sm_dtype used;
     double peak = sm_chip_peak(chip, SM_BF16, &used);
-    r->why = cli_why(r, "ridge points, bf16", NULL, 0.0, "");
+    r->why = cli_why(r, cli_textf(r, "ridge points in %s:", sm_dtype_name(used)),
+                     "one per memory and link", n, "");
     for (int i = 0; i < n; i++) {
-        sm_why *node = cli_why(r, feeds[i].name, "peak / bandwidth", peak / feeds[i].bytes_per_s, "FLOP/B");
+        sm_why *node =
+            cli_why(r, feeds[i].name, "peak / bandwidth", peak / feeds[i].rate->value, "FLOP/B");
         cli_why_fact(r, node, "peak", &chip->flops_per_s[used], "FLOP/s");
-        cli_why_leaf(r, node, "bandwidth, one way", feeds[i].bytes_per_s, "B/s", "the table of facts");
+        cli_why_fact(r, node, "bandwidth, one way", feeds[i].rate, "B/s");
         sm_why_add(r->why, node);
     }
 }
 
 /* ---- calibration ---- */
 
-typedef struct calibration_row { const char *key, *label; size_t offset; bool seconds; } calibration_row;
-#define CONSTANT(field, label, seconds) {#field, label, offsetof(sm_calibration, field), seconds}
+typedef struct calibration_row {
+    const char *key, *label;
+    size_t offset;
+    bool seconds;
+} calibration_row;
+#define CONSTANT(field, label, seconds)                                                            \
+    { #field, label, offsetof(sm_calibration, field), seconds }
 static const calibration_row calibration_rows[] = {
     CONSTANT(matmul_efficiency, "large matmul, of the peak", false),
     CONSTANT(matmul_efficiency_fp8, "large fp8 matmul, of the peak", false),
@@ -185,7 +238,8 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     const chip_options *options = call->values;
     cli_put_text(r, r->data, "command", "chip");
     if (call->positionals == 0) {
-        if (options->calibration) return sm_fail(err, SM_USAGE, "chip --calibration needs the NAME of a chip");
+        if (options->calibration)
+            return sm_fail(err, SM_USAGE, "chip --calibration needs the NAME of a chip");
         return show_catalogue(call, r, err);
     }
     sm_system system;
@@ -194,7 +248,10 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     const sm_chip *chip = &system.chip;
     cli_chip_fields(r, r->data, chip);
     sm_report_heading(r, "%s (%s)", chip->title ? chip->title : chip->name, chip->name);
-    if (options->calibration) { show_calibration(r, chip); return SM_OK; }
+    if (options->calibration) {
+        show_calibration(r, chip);
+        return SM_OK;
+    }
     fact_rows(r, chip);
     ridge_rows(r, chip);
     link_rows(r, chip);

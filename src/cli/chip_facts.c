@@ -1,8 +1,10 @@
-/* chip_facts: one row per fact, so that the page, the JSON and the list of sources cannot disagree. */
+/* chip_facts: one row per fact, so that the page, the JSON and the list of sources cannot disagree.
+ */
 #include "chip_facts.h"
 #include <string.h>
 
-#define ROW(field, label, unit) {#field, label, unit, offsetof(sm_chip, field)}
+#define ROW(field, label, unit)                                                                    \
+    { #field, label, unit, offsetof(sm_chip, field) }
 const cli_fact_row cli_fact_rows[] = {
     ROW(vector_flops_per_s, "vector unit, fp32", CLI_FLOPS_PER_S),
     ROW(memory_bytes, "memory", CLI_BYTES),
@@ -41,7 +43,7 @@ const char *cli_fact_show(sm_report *r, cli_fact_unit unit, double value) {
 /* ---- feeds ---- */
 
 static void add_feed(cli_feed *feeds, int *n, const cli_feed *feed) {
-    if (feed->bytes_per_s > 0.0) feeds[(*n)++] = *feed;
+    if (feed->rate->value > 0.0) feeds[(*n)++] = *feed;
 }
 
 /* A node's uplink serves all chips below it: the degrees of the levels inside multiply. */
@@ -49,8 +51,9 @@ static void add_tree(const sm_chip *chip, cli_feed *feeds, int *n) {
     int chips = 1;
     for (int i = 0; i < chip->tree_levels; i++) {
         const sm_tree_level *level = &chip->tree[i];
-        add_feed(feeds, n, &(cli_feed){level->name, true, chips, level->child_bytes_per_s_oneway.value,
-                                       level->hop_latency_s.value, level->in_network_reduction});
+        add_feed(feeds, n,
+                 &(cli_feed){level->name, true, chips, &level->child_bytes_per_s_oneway,
+                             level->hop_latency_s.value, level->in_network_reduction});
         chips *= level->degree > 0 ? level->degree : 1;
     }
 }
@@ -58,23 +61,26 @@ static void add_tree(const sm_chip *chip, cli_feed *feeds, int *n) {
 int cli_feeds(const sm_chip *chip, cli_feed *feeds) {
     int n = 0;
     bool torus = chip->fabric == SM_FABRIC_TORUS;
-    add_feed(feeds, &n, &(cli_feed){"hbm", false, 1, chip->memory_bytes_per_s.value, 0.0, false});
-    add_feed(feeds, &n, &(cli_feed){torus ? "vmem" : "l2", false, 1, chip->onchip_bytes_per_s.value, 0.0, false});
-    add_feed(feeds, &n, &(cli_feed){"pcie", false, 1, chip->pcie_bytes_per_s_oneway.value, 0.0, false});
+    add_feed(feeds, &n, &(cli_feed){"memory", false, 1, &chip->memory_bytes_per_s, 0.0, false});
+    add_feed(feeds, &n,
+             &(cli_feed){torus ? "vmem" : "l2", false, 1, &chip->onchip_bytes_per_s, 0.0, false});
+    add_feed(feeds, &n, &(cli_feed){"pcie", false, 1, &chip->pcie_bytes_per_s_oneway, 0.0, false});
     if (torus)
-        add_feed(feeds, &n, &(cli_feed){"ici", true, 1, chip->link_bytes_per_s_oneway.value,
-                                        chip->hop_latency_s.value, false});
-    else
-        add_tree(chip, feeds, &n);
+        add_feed(feeds, &n,
+                 &(cli_feed){"ici", true, 1, &chip->link_bytes_per_s_oneway,
+                             chip->hop_latency_s.value, false});
+    else add_tree(chip, feeds, &n);
     if (torus)
-        add_feed(feeds, &n, &(cli_feed){"dcn", true, 1, chip->dcn_bytes_per_s_oneway.value,
-                                        chip->dcn_latency_s.value, false});
+        add_feed(feeds, &n,
+                 &(cli_feed){"dcn", true, 1, &chip->dcn_bytes_per_s_oneway,
+                             chip->dcn_latency_s.value, false});
     return n;
 }
 
 /* ---- JSON ---- */
 
-static void put_ridges(sm_report *r, sm_data *object, const char *key, const sm_chip *chip, double bytes_per_s) {
+static void put_ridges(sm_report *r, sm_data *object, const char *key, const sm_chip *chip,
+                       double bytes_per_s) {
     sm_data *ridges = cli_object(r, object, key);
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
         if (chip->flops_per_s[d].value > 0.0)
@@ -87,13 +93,13 @@ static void put_link(sm_report *r, sm_data *links, const sm_chip *chip, const cl
     cli_put_text(r, link, "name", feed->name);
     cli_put_text(r, link, "kind", torus ? "torus" : "switch");
     cli_put(r, link, "chips_per_child", feed->chips);
-    cli_put(r, link, "bytes_per_s_oneway", feed->bytes_per_s);
+    cli_put(r, link, "bytes_per_s_oneway", feed->rate->value);
     cli_put(r, link, "latency_s", feed->latency_s);
     cli_put_bool(r, link, "in_network_reduction", feed->in_network_reduction);
-    put_ridges(r, link, "ridge_flops_per_byte", chip, feed->bytes_per_s);
+    put_ridges(r, link, "ridge_flops_per_byte", chip, feed->rate->value);
     if (torus) {
         cli_put(r, link, "links_per_chip", chip->links_per_chip);
-        put_ridges(r, link, "ridge_flops_per_byte_ring", chip, 2.0 * feed->bytes_per_s);
+        put_ridges(r, link, "ridge_flops_per_byte_ring", chip, 2.0 * feed->rate->value);
     }
 }
 
@@ -102,7 +108,7 @@ static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
     int n = cli_feeds(chip, feeds);
     put_ridges(r, object, "ridge_flops_per_byte", chip, chip->memory_bytes_per_s.value);
     sm_data *ridges = cli_object(r, object, "ridges");
-    for (int i = 0; i < n; i++) put_ridges(r, ridges, feeds[i].name, chip, feeds[i].bytes_per_s);
+    for (int i = 0; i < n; i++) put_ridges(r, ridges, feeds[i].name, chip, feeds[i].rate->value);
     sm_data *links = cli_array(r, object, "links");
     for (int i = 0; i < n; i++)
         if (feeds[i].link) put_link(r, links, chip, &feeds[i]);
@@ -126,12 +132,14 @@ static void put_source(sm_report *r, sm_data *sources, const char *key, const sm
 static void put_sources(sm_report *r, sm_data *object, const sm_chip *chip) {
     sm_data *sources = cli_object(r, object, "sources");
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        put_source(r, sources, cli_textf(r, "flops_per_s.%s", sm_dtype_names[d]), &chip->flops_per_s[d]);
+        put_source(r, sources, cli_textf(r, "flops_per_s.%s", sm_dtype_names[d]),
+                   &chip->flops_per_s[d]);
     for (const cli_fact_row *row = cli_fact_rows; row->key; row++)
         put_source(r, sources, row->key, cli_fact_of(chip, row));
     for (int i = 0; i < chip->tree_levels; i++) {
         const sm_tree_level *level = &chip->tree[i];
-        put_source(r, sources, cli_textf(r, "%s.bytes_per_s_oneway", level->name), &level->child_bytes_per_s_oneway);
+        put_source(r, sources, cli_textf(r, "%s.bytes_per_s_oneway", level->name),
+                   &level->child_bytes_per_s_oneway);
         put_source(r, sources, cli_textf(r, "%s.latency_s", level->name), &level->hop_latency_s);
     }
 }
@@ -156,7 +164,8 @@ void cli_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
     cli_put_text(r, object, "vendor", chip->vendor ? chip->vendor : "");
     sm_data *flops = cli_object(r, object, "flops_per_s");
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        if (chip->flops_per_s[d].value > 0.0) cli_put(r, flops, sm_dtype_names[d], chip->flops_per_s[d].value);
+        if (chip->flops_per_s[d].value > 0.0)
+            cli_put(r, flops, sm_dtype_names[d], chip->flops_per_s[d].value);
     for (const cli_fact_row *row = cli_fact_rows; row->key; row++) {
         double value = cli_fact_of(chip, row)->value;
         if (value > 0.0) cli_put(r, object, row->key, value);

@@ -4,8 +4,19 @@
 #include "pages.h"
 #include "scalemodel/hw.h"
 
-typedef enum cli_fact_unit { CLI_BYTES, CLI_BYTES_PER_S, CLI_FLOPS_PER_S, CLI_SECONDS, CLI_HERTZ, CLI_WATT } cli_fact_unit;
-typedef struct cli_fact_row { const char *key, *label; cli_fact_unit unit; size_t offset; } cli_fact_row;
+typedef enum cli_fact_unit {
+    CLI_BYTES,
+    CLI_BYTES_PER_S,
+    CLI_FLOPS_PER_S,
+    CLI_SECONDS,
+    CLI_HERTZ,
+    CLI_WATT
+} cli_fact_unit;
+typedef struct cli_fact_row {
+    const char *key, *label;
+    cli_fact_unit unit;
+    size_t offset;
+} cli_fact_row;
 extern const cli_fact_row cli_fact_rows[]; /* ends with a NULL key */
 
 const sm_fact *cli_fact_of(const sm_chip *chip, const cli_fact_row *row);
@@ -14,10 +25,10 @@ const char *cli_fact_show(sm_report *r, cli_fact_unit unit, double value);
 /* Where bytes come from when a matmul waits for them: a memory or a link, with its rate. */
 enum { CLI_MAX_FEEDS = 4 + SM_MAX_TREE };
 typedef struct cli_feed {
-    const char *name;     /* "hbm", "vmem", "ici", "nvlink", "leaf" */
-    bool link;            /* to other chips */
-    int chips;            /* that share it: a node's uplink serves the node */
-    double bytes_per_s;   /* one way */
+    const char *name;    /* "memory", "vmem", "ici", "nvlink", "leaf" */
+    bool link;           /* to other chips */
+    int chips;           /* that share it: a node's uplink serves the node */
+    const sm_fact *rate; /* bytes per second, one way */
     double latency_s;
     bool in_network_reduction;
 } cli_feed;

@@ -13,14 +13,18 @@ typedef struct collective_options {
 } collective_options;
 
 static const cli_option collective_table[] = {
-    {"on", 0, CLI_TEXT, offsetof(collective_options, on), "SYSTEM", "the chips: tpu-v5e:8x4, h100-sxm:128x8, ..."},
+    {"on", 0, CLI_TEXT, offsetof(collective_options, on), "SYSTEM",
+     "the chips: tpu-v5e:8x4, h100-sxm:128x8, ..."},
     {"mesh", 0, CLI_TEXT, offsetof(collective_options, mesh), "MESH",
      "named axes: X=8,Y=4; without it one axis covers the system"},
-    {"over", 0, CLI_TEXT, offsetof(collective_options, over), "AXES", "the axes to communicate over: Y, XY"},
-    {"dims", 0, CLI_TEXT, offsetof(collective_options, dims), "SIZES", "sizes of the indices: E=2048,F=8k; ranges sweep"},
+    {"over", 0, CLI_TEXT, offsetof(collective_options, over), "AXES",
+     "the axes to communicate over: Y, XY"},
+    {"dims", 0, CLI_TEXT, offsetof(collective_options, dims), "SIZES",
+     "sizes of the indices: E=2048,F=8k; ranges sweep"},
     {"ragged", 0, CLI_TEXT, offsetof(collective_options, ragged), "FRACTION",
      "all-to-all: the part of the bytes that really moves, 0.5 or 4/8"},
-    {"top-k", 0, CLI_TEXT, offsetof(collective_options, top_k), "K", "all-to-all of tokens routed to K experts each"},
+    {"top-k", 0, CLI_TEXT, offsetof(collective_options, top_k), "K",
+     "all-to-all of tokens routed to K experts each"},
     {"expert-groups", 0, CLI_TEXT, offsetof(collective_options, expert_groups), "Z",
      "with --top-k: groups the experts are spread over (otherwise the members)"},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
@@ -31,12 +35,12 @@ typedef struct question {
     cli_mesh m;
     sm_collective op;
     bool has_array;
-    sm_einsum holder;      /* the array is holder.in[0] */
+    sm_einsum holder; /* the array is holder.in[0] */
     sm_source array;
-    cli_sweep sweep;       /* of the sizes */
-    cli_range byte_range;  /* of bytes given directly */
+    cli_sweep sweep;      /* of the sizes */
+    cli_range byte_range; /* of bytes given directly */
     int points;
-    double bytes;          /* given directly */
+    double bytes; /* given directly */
     sm_axes over;
     sm_group group;
     double ragged;
@@ -52,8 +56,9 @@ static sm_status read_op(const char *text, sm_collective *op, sm_error *err) {
     sm_source source = sm_source_of("OP", text);
     const char *near = sm_nearest(text, length, sm_collective_names, SM_COLLECTIVE_COUNT);
     return sm_fail_at(err, &source, (sm_span){0, length}, "'%.40s' is no collective; %s%s%s", text,
-                      near ? "did you mean " : "they are all-gather, reduce-scatter, all-reduce, all-to-all, "
-                                               "permute and broadcast",
+                      near ? "did you mean "
+                           : "they are all-gather, reduce-scatter, all-reduce, all-to-all, "
+                             "permute and broadcast",
                       near ? near : "", near ? "?" : "");
 }
 
@@ -66,7 +71,8 @@ static sm_status read_byte_range(question *q, size_t dots, sm_error *err) {
     if (!status) status = sm_quantity_parse(source, last, SM_Q_BYTES, &high, err);
     if (status) return status;
     if (low < 1.0 || high < low || high > 9e15)
-        return sm_fail_at(err, source, (sm_span){0, source->length}, "a range of bytes is written SMALL..LARGE, from 1B");
+        return sm_fail_at(err, source, (sm_span){0, source->length},
+                          "a range of bytes is written SMALL..LARGE, from 1B");
     q->byte_range = (cli_range){.first = (int64_t)low, .last = (int64_t)high, .step = 0};
     q->points = cli_range_points(&q->byte_range);
     return SM_OK;
@@ -84,7 +90,8 @@ static sm_status read_array(const cli_call *call, question *q, sm_error *err) {
     q->array = sm_source_of("ARRAY", call->positional[1]);
     q->has_array = strchr(q->array.text, '[') || !isdigit((unsigned char)q->array.text[0]);
     if (!q->has_array && options->dims)
-        return sm_fail(err, SM_USAGE, "--dims needs an array, and here its bytes are given directly");
+        return sm_fail(err, SM_USAGE,
+                       "--dims needs an array, and here its bytes are given directly");
     if (!q->has_array) return read_bytes(q, err);
     sm_status status = sm_array_parse(&q->array, &q->m.mesh, &q->holder, err);
     if (!status) status = cli_sweep_parse(options->dims, call->arena, &q->holder, &q->sweep, err);
@@ -95,11 +102,13 @@ static sm_status read_array(const cli_call *call, question *q, sm_error *err) {
 static sm_axes sharding_axes(const sm_array *array) {
     sm_axes axes = 0;
     for (int d = 0; d < array->rank; d++)
-        for (int i = 0; i < array->dim[d].n_axes; i++) axes = (sm_axes)(axes | (1u << array->dim[d].axis[i]));
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            axes = (sm_axes)(axes | (1u << array->dim[d].axis[i]));
     return axes;
 }
 
-/* Gathering and exchanging need an array that is sharded over the axes; reducing one that is not. */
+/* Gathering and exchanging need an array that is sharded over the axes; reducing one that is not.
+ */
 static sm_status check_sharding(const question *q, sm_error *err) {
     const sm_array *array = &q->holder.in[0];
     sm_axes sharded = sharding_axes(array);
@@ -108,14 +117,17 @@ static sm_status check_sharding(const question *q, sm_error *err) {
     bool wants_sharded = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
     bool reduces = q->op == SM_REDUCE_SCATTER || q->op == SM_ALL_REDUCE;
     if (wants_sharded && (q->over & ~sharded))
-        return sm_fail_at(err, &q->array, array->span, "%s over %s needs an array sharded over it, as in A[I_%s,J]",
+        return sm_fail_at(err, &q->array, array->span,
+                          "%s over %s needs an array sharded over it, as in A[I_%s,J]",
                           sm_collective_name(q->op), over, over);
     if (reduces && (q->over & sharded))
         return sm_fail_at(err, &q->array, array->span,
-                          "%s over %s needs partial sums over it, as in A[I,J] {U_%s}, and this array is sharded over it",
+                          "%s over %s needs partial sums over it, as in A[I,J] {U_%s}, and this "
+                          "array is sharded over it",
                           sm_collective_name(q->op), over, over);
     if (reduces && array->unreduced && (q->over & ~array->unreduced))
-        return sm_fail_at(err, &q->array, array->span, "the partial sums of this array are not over %s", over);
+        return sm_fail_at(err, &q->array, array->span,
+                          "the partial sums of this array are not over %s", over);
     return SM_OK;
 }
 
@@ -125,19 +137,23 @@ static sm_status read_fraction(const char *text, double *fraction, sm_error *err
     double top = 0.0, bottom = 1.0;
     sm_status status = sm_quantity_parse(&source, (sm_span){0, slash}, SM_Q_COUNT, &top, err);
     if (!status && text[slash])
-        status = sm_quantity_parse(&source, (sm_span){slash + 1, source.length - slash - 1}, SM_Q_COUNT, &bottom, err);
+        status = sm_quantity_parse(&source, (sm_span){slash + 1, source.length - slash - 1},
+                                   SM_Q_COUNT, &bottom, err);
     if (status) return status;
     if (!(bottom > 0.0 && top > 0.0 && top <= bottom))
-        return sm_fail_at(err, &source, (sm_span){0, source.length}, "the part that moves is above 0 and at most 1");
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "the part that moves is above 0 and at most 1");
     *fraction = top / bottom;
     return SM_OK;
 }
 
-/* Tokens routed to K experts go once to each group that hosts one of them: 1 - ((Z-1)/Z)^K of the groups. */
+/* Tokens routed to K experts go once to each group that hosts one of them: 1 - ((Z-1)/Z)^K of the
+ * groups. */
 static sm_status read_top_k(const collective_options *options, question *q, sm_error *err) {
     int64_t k = 0, groups = q->group.size;
     sm_status status = cli_whole("--top-k", options->top_k, 1, 1 << 20, &k, err);
-    if (!status) status = cli_whole("--expert-groups", options->expert_groups, 1, 1 << 20, &groups, err);
+    if (!status)
+        status = cli_whole("--expert-groups", options->expert_groups, 1, 1 << 20, &groups, err);
     if (!status) q->ragged = sm_ragged_fraction((double)groups, (double)k);
     return status;
 }
@@ -147,8 +163,10 @@ static sm_status read_ragged(const collective_options *options, question *q, sm_
     bool any = options->ragged || options->top_k || options->expert_groups;
     if (any && q->op != SM_ALL_TO_ALL)
         return sm_fail(err, SM_USAGE, "--ragged and --top-k are for all-to-all only");
-    if (options->ragged && options->top_k) return sm_fail(err, SM_USAGE, "--ragged and --top-k exclude each other");
-    if (options->expert_groups && !options->top_k) return sm_fail(err, SM_USAGE, "--expert-groups needs --top-k");
+    if (options->ragged && options->top_k)
+        return sm_fail(err, SM_USAGE, "--ragged and --top-k exclude each other");
+    if (options->expert_groups && !options->top_k)
+        return sm_fail(err, SM_USAGE, "--expert-groups needs --top-k");
     if (options->ragged) return read_fraction(options->ragged, &q->ragged, err);
     return options->top_k ? read_top_k(options, q, err) : SM_OK;
 }
@@ -159,7 +177,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     const char *whole = options->over && !strchr(options->over, ',') ? options->over : "X";
     if (!status) status = cli_mesh_read(call, options->on, options->mesh, whole, &q->m, err);
     if (!status && options->mesh) status = cli_need(call, "over", options->over, err);
-    if (!status) status = cli_over_parse(&q->m.mesh, options->over ? options->over : whole, &q->over, err);
+    if (!status)
+        status = cli_over_parse(&q->m.mesh, options->over ? options->over : whole, &q->over, err);
     if (!status) status = read_array(call, q, err);
     if (!status && q->has_array) status = check_sharding(q, err);
     if (status) return status;
@@ -172,8 +191,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 /* ---- one point ---- */
 
-/* V as the cost model wants it: all-gather the size after, reductions the size before, all-to-all what a chip holds
- * times the members; permute and broadcast what a chip holds. */
+/* V as the cost model wants it: all-gather the size after, reductions the size before, all-to-all
+ * what a chip holds times the members; permute and broadcast what a chip holds. */
 static double bytes_of(const question *q) {
     double local = sm_array_local_bytes(&q->holder.in[0], &q->holder, &q->m.mesh);
     bool times = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
@@ -203,9 +222,13 @@ static const sm_line *book_line(const sm_curve *curve) {
     return NULL;
 }
 
-static double line_s(const sm_line *line, double bytes) { return line->latency_s + line->s_per_byte * bytes; }
+static double line_s(const sm_line *line, double bytes) {
+    return line->latency_s + line->s_per_byte * bytes;
+}
 
-static const char *bound_of(const sm_collective_cost *cost) { return cost->latency_bound ? "latency" : "bandwidth"; }
+static const char *bound_of(const sm_collective_cost *cost) {
+    return cost->latency_bound ? "latency" : "bandwidth";
+}
 
 static void put_point(sm_report *r, sm_data *object, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
@@ -239,16 +262,19 @@ static void put_algorithms(sm_report *r, sm_data *object, const question *q, dou
 
 static const char *level_name(sm_report *r, const sm_system *system, int level) {
     bool torus = system->level[level].kind == SM_LEVEL_TORUS;
-    return torus ? cli_textf(r, "%s%d", system->level[level].name, level) : system->level[level].name;
+    return torus ? cli_textf(r, "%s%d", system->level[level].name, level)
+                 : system->level[level].name;
 }
 
 static void algorithm_rows(sm_report *r, const question *q, double bytes) {
-    sm_table *table = cli_table(r, "Algorithms, at datasheet rates",
-                                "<algorithm|>latency|>bytes / rate|>together|>on the busiest link|<level|<");
+    sm_table *table =
+        cli_table(r, "Algorithms, at datasheet rates",
+                  "<algorithm|>latency|>bytes / rate|>together|>on the busiest link|<level|<");
     for (int i = 0; i < q->curve.n; i++) {
         const sm_line *line = &q->curve.line[i];
-        cli_row(r, table, line->algorithm, cli_seconds(r, line->latency_s), cli_seconds(r, line->s_per_byte * bytes),
-                cli_seconds(r, line_s(line, bytes)), cli_bytes(r, line->link_bytes_per_byte * bytes),
+        cli_row(r, table, line->algorithm, cli_seconds(r, line->latency_s),
+                cli_seconds(r, line->s_per_byte * bytes), cli_seconds(r, line_s(line, bytes)),
+                cli_bytes(r, line->link_bytes_per_byte * bytes),
                 level_name(r, &q->m.system, line->level), line->book ? "book" : "");
     }
     sm_report_table(r, table);
@@ -257,13 +283,19 @@ static void algorithm_rows(sm_report *r, const question *q, double bytes) {
 static void point_rows(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     sm_table *table = cli_table(r, NULL, "<quantity|>value|<");
-    cli_row(r, table, "members", cli_textf(r, "%d", q->group.size), cli_group(r, &q->m.system, &q->group));
+    cli_row(r, table, "members", cli_textf(r, "%d", q->group.size),
+            cli_group(r, &q->m.system, &q->group));
     cli_row(r, table, "bytes", cli_bytes(r, bytes), "of the whole array of one group");
-    if (q->ragged < 1.0) cli_row(r, table, "of these move", cli_percent(r, q->ragged), "ragged all-to-all");
-    cli_row(r, table, "lower bound", cli_seconds(r, cost.lower_s), "bandwidth alone, at datasheet rates");
-    cli_row(r, table, "expected", cli_seconds(r, cost.expected_s), "the best algorithm, latency and efficiency in");
-    cli_row(r, table, "of it latency", cli_seconds(r, cost.latency_s), cost.algorithm ? cost.algorithm : "");
-    cli_row(r, table, "busiest link", cli_bytes(r, cost.bytes_busiest_link), level_name(r, &q->m.system, cost.level));
+    if (q->ragged < 1.0)
+        cli_row(r, table, "of these move", cli_percent(r, q->ragged), "ragged all-to-all");
+    cli_row(r, table, "lower bound", cli_seconds(r, cost.lower_s),
+            "bandwidth alone, at datasheet rates");
+    cli_row(r, table, "expected", cli_seconds(r, cost.expected_s),
+            "the best algorithm, latency and efficiency in");
+    cli_row(r, table, "of it latency", cli_seconds(r, cost.latency_s),
+            cost.algorithm ? cost.algorithm : "");
+    cli_row(r, table, "busiest link", cli_bytes(r, cost.bytes_busiest_link),
+            level_name(r, &q->m.system, cost.level));
     sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", bound_of(&cost));
 }
@@ -279,32 +311,44 @@ static const char *bytes_formula(const question *q) {
 
 static const sm_line *chosen_line(const question *q, const sm_collective_cost *cost) {
     for (int i = 0; i < q->curve.n; i++)
-        if (cost->algorithm && strcmp(q->curve.line[i].algorithm, cost->algorithm) == 0) return &q->curve.line[i];
+        if (cost->algorithm && strcmp(q->curve.line[i].algorithm, cost->algorithm) == 0)
+            return &q->curve.line[i];
     return NULL;
 }
 
-static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const sm_line *line, double bytes) {
+static const char *rate_source(const sm_chip *chip, const sm_level *level) {
+    if (level->kind == SM_LEVEL_TORUS) return chip->link_bytes_per_s_oneway.source;
+    for (int i = 0; i < chip->tree_levels; i++)
+        if (strcmp(chip->tree[i].name, level->name) == 0)
+            return chip->tree[i].child_bytes_per_s_oneway.source;
+    return chip->dcn_bytes_per_s_oneway.source;
+}
+
+static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const sm_line *line,
+                          double bytes) {
     const sm_level *level = &q->m.system.level[line->level];
     double crossing = line->link_bytes_per_byte * bytes;
-    sm_why *wire = cli_why(r, "bandwidth", "bytes on the busiest link / its rate", line->s_per_byte * bytes, "s");
+    sm_why *wire = cli_why(r, "bandwidth", "bytes on the busiest link / its rate",
+                           line->s_per_byte * bytes, "s");
     sm_why *link = cli_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
     cli_why_leaf(r, link, "V", bytes, "B", bytes_formula(q));
     cli_why_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->algorithm);
     sm_why_add(wire, link);
-    cli_why_leaf(r, wire, cli_textf(r, "rate of %s, one way", level->name), level->bytes_per_s_oneway, "B/s",
-                 q->m.system.chip.link_bytes_per_s_oneway.source);
+    cli_why_leaf(r, wire, cli_textf(r, "rate of %s, one way", level->name),
+                 level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
     sm_why_add(time, wire);
 }
 
 static void explain(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     const sm_line *line = chosen_line(q, &cost);
-    r->why = cli_why(r, "expected time", "latency + bandwidth / efficiency, the best algorithm", cost.expected_s, "s");
+    r->why = cli_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
     if (!line) return;
     cli_why_leaf(r, r->why, "latency", line->latency_s, "s", "hops x hop latency + launch");
     why_bandwidth(r, r->why, q, line, bytes);
-    cli_why_leaf(r, r->why, "efficiency inside", q->calibration->network_efficiency_inner, "", q->calibration->source);
-    cli_why_leaf(r, r->why, "efficiency outside", q->calibration->network_efficiency_outer, "", q->calibration->source);
+    cli_why_leaf(r, r->why, cli_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
+                 sm_network_efficiency(&q->m.system, q->calibration, line->level), "",
+                 q->calibration->source);
 }
 
 /* ---- the page ---- */
@@ -316,7 +360,8 @@ static void sweep_heads(sm_report *r, const question *q, const char **heads) {
     *heads = cli_textf(r, "%s>bytes|>lower|>expected|>rate|<bound|<algorithm", *heads);
 }
 
-static void sweep_row(sm_report *r, sm_table *table, const question *q, sm_data *object, double bytes) {
+static void sweep_row(sm_report *r, sm_table *table, const question *q, sm_data *object,
+                      double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     const char *cells[CLI_MAX_COLUMNS];
     int n = 0;
@@ -374,8 +419,8 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
     cli_put_text(r, r->data, "over", over);
     cli_put(r, r->data, "members", q.group.size);
     cli_mesh_fields(r, &q.m);
-    sm_report_heading(r, "%s of %s over %s on %s", sm_collective_name(q.op), call->positional[1], over,
-                      q.m.system.text);
+    sm_report_heading(r, "%s of %s over %s on %s", sm_collective_name(q.op), call->positional[1],
+                      over, q.m.system.text);
     status = q.points > 1 ? show_sweep(r, &q, err) : show_point(call, r, &q, err);
     if (!status) cli_mesh_page(r, &q.m);
     return status;

@@ -1,4 +1,5 @@
-/* main: choose the verb, let it fill a report, show the report or the error, and turn the status into the exit code. */
+/* main: choose the verb, let it fill a report, show the report or the error, and turn the status
+ * into the exit code. */
 #include "answer.h"
 #include "pages.h"
 #include "verbs.h"
@@ -10,11 +11,7 @@
 
 /* One row per verb, in the order help shows them. */
 static const cli_verb *const verbs[] = {
-    &cli_chip,
-    &cli_model,
-    &cli_roofline,
-    &cli_matmul,
-    &cli_collective,
+    &cli_chip, &cli_model, &cli_roofline, &cli_matmul, &cli_collective,
 };
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0], MAX_VERB_NAMES = VERB_COUNT + 3 };
 
@@ -27,23 +24,30 @@ static const cli_verb *find_verb(const char *name) {
 static sm_status fail_unknown_verb(const char *name, sm_error *err) {
     const char *names[MAX_VERB_NAMES];
     int n = 0;
-    while (n < VERB_COUNT) { names[n] = verbs[n]->name; n++; }
+    while (n < VERB_COUNT) {
+        names[n] = verbs[n]->name;
+        n++;
+    }
     names[n++] = "help";
     names[n++] = "--help";
     names[n++] = "--version";
     const char *near = sm_nearest(name, strlen(name), names, (size_t)n);
-    if (near) return sm_fail(err, SM_USAGE, "there is no verb '%.80s'; did you mean '%s'?", name, near);
+    if (near)
+        return sm_fail(err, SM_USAGE, "there is no verb '%.80s'; did you mean '%s'?", name, near);
     return sm_fail(err, SM_USAGE, "there is no verb '%.80s'; 'scalemodel help' lists them", name);
 }
 
 static void print_help(FILE *out) {
     fputs("usage: scalemodel VERB [ARGUMENTS] [OPTIONS]\n\n"
-          "How to scale a Transformer: what bounds it on a chip and on many, and why.\n\n", out);
-    for (int i = 0; i < VERB_COUNT; i++) fprintf(out, "  %-12s%s\n", verbs[i]->name, verbs[i]->summary);
+          "How to scale a Transformer: what bounds it on a chip and on many, and why.\n\n",
+          out);
+    for (int i = 0; i < VERB_COUNT; i++)
+        fprintf(out, "  %-12s%s\n", verbs[i]->name, verbs[i]->summary);
     fputs("  help VERB   the options of a verb\n\n"
           "Every verb takes --json, --csv, --explain, -o FILE and --help.\n"
           "Exit status: 0 answered, 1 a negative answer, 2 usage, 3 bad input, 4 I/O,\n"
-          "5 internal.\n", out);
+          "5 internal.\n",
+          out);
 }
 
 /* Help goes through memory like every answer, so that a full disk or a closed pipe is noticed. */
@@ -91,7 +95,10 @@ static sm_status run(int argc, char **argv, sm_error *err) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is then a write error, and exit status 4 */
-    if (argc < 2) { print_help(stderr); return SM_USAGE; }
+    if (argc < 2) {
+        print_help(stderr);
+        return SM_USAGE;
+    }
     sm_error err = {.status = SM_OK};
     sm_status status = run(argc, argv, &err);
     if (status >= SM_USAGE) cli_show_error(&err);

@@ -1,33 +1,44 @@
-/* matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its price, and the best. */
+/* matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its price,
+ * and the best. */
 #include "matmul_words.h"
 #include "mesh_input.h"
 #include "pages.h"
 #include "scalemodel/lowering.h"
 #include "verbs.h"
+#include <math.h>
 #include <string.h>
 
-enum { MOST_KEPT = 256, MOST_VISITED = 200000, SHOWN = 8 };
+enum { MOST_KEPT = 256, SHOWN = 8 };
 
-typedef struct matmul_options { const char *on, *mesh, *dims, *compute, *top; } matmul_options;
+typedef struct matmul_options {
+    const char *on, *mesh, *dims, *compute, *top;
+} matmul_options;
 
 static const cli_option matmul_table[] = {
-    {"on", 0, CLI_TEXT, offsetof(matmul_options, on), "SYSTEM", "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_TEXT, offsetof(matmul_options, mesh), "MESH", "named axes: X=4,Y=4; X=4@0 places by level"},
-    {"dims", 0, CLI_TEXT, offsetof(matmul_options, dims), "SIZES", "sizes of the indices: I=1024,J=4k,K=8k"},
+    {"on", 0, CLI_TEXT, offsetof(matmul_options, on), "SYSTEM",
+     "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
+    {"mesh", 0, CLI_TEXT, offsetof(matmul_options, mesh), "MESH",
+     "named axes: X=4,Y=4; X=4@0 places by level"},
+    {"dims", 0, CLI_TEXT, offsetof(matmul_options, dims), "SIZES",
+     "sizes of the indices: I=1024,J=4k,K=8k"},
     {"compute", 0, CLI_TEXT, offsetof(matmul_options, compute), "DTYPE",
      "multiply in this type (otherwise the wider one of the operands)"},
-    {"top", 0, CLI_TEXT, offsetof(matmul_options, top), "N", "rows of alternatives to show (8); --json has up to 256"},
+    {"top", 0, CLI_TEXT, offsetof(matmul_options, top), "N",
+     "rows of alternatives to show (8); --json has up to 256"},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
-typedef struct alternative { sm_lowering lowering; sm_lowering_cost cost; } alternative;
+typedef struct alternative {
+    sm_lowering lowering;
+    sm_lowering_cost cost;
+} alternative;
 
 /* The cheapest alternatives seen, in order; the others are only counted. */
 typedef struct ranking {
     const sm_lowering_input *input;
     sm_arena *arena;
     int n, visited;
-    bool cut_short, out_of_memory;
+    bool out_of_memory;
     alternative *kept[MOST_KEPT];
 } ranking;
 
@@ -74,7 +85,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 /* ---- ranking ---- */
 
-/* Cheaper first; at the same price the one with fewer steps, then the one without overlap, then the one seen first. */
+/* Cheaper first; at the same price the one with fewer steps, then the one without overlap, then the
+ * one seen first. */
 static bool is_better(const alternative *a, const alternative *b) {
     if (a->cost.expected_s < b->cost.expected_s) return true;
     if (a->cost.expected_s > b->cost.expected_s) return false;
@@ -108,7 +120,7 @@ static void rank(ranking *found, const alternative *candidate) {
 
 static bool visit(const sm_lowering *lowering, void *context) {
     ranking *found = context;
-    if (++found->visited > MOST_VISITED) { found->cut_short = true; return false; }
+    found->visited++;
     alternative candidate = {.lowering = *lowering};
     candidate.cost = sm_lowering_price(found->input, lowering, -1);
     rank(found, &candidate);
@@ -133,8 +145,9 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const alte
     const sm_step *step = &a->lowering.step[s];
     const sm_lowering_step_cost *cost = &a->cost.step[s];
     sm_data *object = cli_object(r, steps, NULL);
-    const char *op = step->kind == SM_STEP_EINSUM ? "einsum"
-                     : step->kind == SM_STEP_SLICE ? "slice" : sm_collective_name(step->op);
+    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
+                     : step->kind == SM_STEP_SLICE ? "slice"
+                                                   : sm_collective_name(step->op);
     cli_put_text(r, object, "op", op);
     if (step->kind == SM_STEP_EINSUM) {
         cli_put(r, object, "flops", step->flops);
@@ -160,7 +173,8 @@ static const char *bound_of(const sm_lowering_cost *cost) {
     return cost->math_s >= cost->memory_s ? "compute" : "memory";
 }
 
-static void put_alternative(sm_report *r, sm_data *object, const question *q, const alternative *a) {
+static void put_alternative(sm_report *r, sm_data *object, const question *q,
+                            const alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
     cli_put_text(r, object, "output", output_of(r, q, &a->lowering));
     sm_data *steps = cli_array(r, object, "steps");
@@ -188,10 +202,13 @@ static void step_rows(sm_report *r, const question *q, const alternative *a) {
         bool slice = step->kind == SM_STEP_SLICE;
         double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
         const char *note = cost->algorithm ? cost->algorithm : "";
-        if (step->kind == SM_STEP_EINSUM) note = cli_textf(r, "%s FLOPs", cli_count(r, step->flops));
-        if (s == a->cost.overlapped) note = cli_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
-        cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step), slice ? "-" : cli_bytes(r, bytes),
-                slice ? "-" : cli_seconds(r, cost->lower_s), slice ? "-" : cli_seconds(r, cost->expected_s), note);
+        if (step->kind == SM_STEP_EINSUM)
+            note = cli_textf(r, "%s FLOPs", cli_count(r, step->flops));
+        if (s == a->cost.overlapped)
+            note = cli_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
+        cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
+                slice ? "-" : cli_bytes(r, bytes), slice ? "-" : cli_seconds(r, cost->lower_s),
+                slice ? "-" : cli_seconds(r, cost->expected_s), note);
     }
     sm_report_table(r, table);
 }
@@ -202,12 +219,16 @@ static void total_rows(sm_report *r, const alternative *a) {
     cli_row(r, table, "FLOPs", cli_count(r, a->lowering.flops_per_chip), "");
     cli_row(r, table, "math", cli_seconds(r, cost->math_s), "at the datasheet peak");
     cli_row(r, table, "memory", cli_seconds(r, cost->memory_s), "at the datasheet bandwidth");
-    cli_row(r, table, "network", cli_seconds(r, cost->network_s), "collectives at datasheet bandwidth");
+    cli_row(r, table, "network", cli_seconds(r, cost->network_s),
+            "collectives at datasheet bandwidth");
     cli_row(r, table, "lower bound", cli_seconds(r, cost->lower_s), "the largest of the three");
     cli_row(r, table, "expected", cli_seconds(r, cost->expected_s),
-            cost->overlapped < 0 ? "the steps one after the other" : "one collective inside the einsum");
-    cli_row(r, table, "upper bound", cli_seconds(r, cost->upper_s), "the sum of the three");
-    cli_row(r, table, "peak memory", cli_bytes(r, a->lowering.peak_bytes), "of the arrays alive at once");
+            cost->overlapped < 0 ? "the steps one after the other"
+                                 : "one collective inside the einsum");
+    cli_row(r, table, "upper bound", cli_seconds(r, cost->upper_s),
+            "nothing overlaps, with efficiency");
+    cli_row(r, table, "peak memory", cli_bytes(r, a->lowering.peak_bytes),
+            "of the arrays alive at once");
     sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", bound_of(cost));
 }
@@ -220,47 +241,69 @@ static void alternative_rows(sm_report *r, const question *q, const ranking *fou
     int shown = found->n < q->top ? found->n : (int)q->top;
     for (int i = 0; i < shown; i++) {
         const alternative *a = found->kept[i];
-        const char *words = cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
-        const char *cells[] = {cli_seconds(r, a->cost.lower_s), cli_seconds(r, a->cost.expected_s),
-                               cli_seconds(r, a->cost.upper_s), cli_bytes(r, a->lowering.peak_bytes),
-                               free_output ? output_of(r, q, &a->lowering) : words, words};
+        const char *words =
+            cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
+        const char *cells[] = {cli_seconds(r, a->cost.lower_s),
+                               cli_seconds(r, a->cost.expected_s),
+                               cli_seconds(r, a->cost.upper_s),
+                               cli_bytes(r, a->lowering.peak_bytes),
+                               free_output ? output_of(r, q, &a->lowering) : words,
+                               words};
         cli_cells(r, table, cells);
     }
     sm_report_table(r, table);
     if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
-    if (found->cut_short)
-        sm_report_text(r, "The first %d alternatives were priced; there are more.", MOST_VISITED);
 }
 
 /* ---- the derivation ---- */
 
-static void explain_step(sm_report *r, sm_why *parent, const question *q, const alternative *a, int s) {
+/* A collective with what makes its bound; its expected time adds latency and efficiency. */
+static sm_why *why_collective(sm_report *r, const question *q, const alternative *a, int s) {
     const sm_step *step = &a->lowering.step[s];
     const sm_lowering_step_cost *cost = &a->cost.step[s];
     const char *words = cli_step_words(r, &q->einsum, &q->m.mesh, step);
-    if (step->kind != SM_STEP_COLLECTIVE) return;
     sm_why *node = cli_why(r, words, "bytes on the busiest link / its rate", cost->lower_s, "s");
     cli_why_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
-    cli_why_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B", cost->algorithm);
-    sm_why_add(parent, node);
+    cli_why_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",
+                 cost->algorithm);
+    return node;
 }
 
-static void explain(sm_report *r, const question *q, const alternative *a) {
+static sm_why *why_lower(sm_report *r, const question *q, const alternative *a) {
     const sm_chip *chip = &q->m.system.chip;
     sm_dtype used = q->compute;
     double peak = sm_chip_peak(chip, q->compute, &used);
     sm_why *lower = cli_why(r, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
     sm_why *math = cli_why(r, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
-    cli_why_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP", "2 x product of the local sizes");
-    if (peak > 0.0) cli_why_fact(r, math, cli_textf(r, "peak, %s", sm_dtype_name(used)), &chip->flops_per_s[used], "FLOP/s");
-    sm_why *memory = cli_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
+    cli_why_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP",
+                 "2 x product of the local sizes");
+    if (peak > 0.0)
+        cli_why_fact(r, math, cli_textf(r, "peak in %s", sm_dtype_name(used)),
+                     &chip->flops_per_s[used], "FLOP/s");
+    sm_why *memory =
+        cli_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
     cli_why_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
     sm_why *network = cli_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
-    for (int s = 0; s < a->lowering.steps; s++) explain_step(r, network, q, a, s);
+    for (int s = 0; s < a->lowering.steps; s++)
+        if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE)
+            sm_why_add(network, why_collective(r, q, a, s));
     sm_why_add(lower, math);
     sm_why_add(lower, memory);
     sm_why_add(lower, network);
-    r->why = lower;
+    return lower;
+}
+
+static void explain(sm_report *r, const question *q, const alternative *a) {
+    const char *formula = "sum of the steps";
+    if (a->cost.overlapped >= 0)
+        formula =
+            cli_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
+                      a->cost.chunks - 1);
+    r->why = cli_why(r, "expected", formula, a->cost.expected_s, "s");
+    for (int s = 0; s < a->lowering.steps; s++)
+        cli_why_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+                     a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
+    sm_why_add(r->why, why_lower(r, q, a));
 }
 
 /* ---- the verb ---- */
@@ -283,7 +326,8 @@ static void show(const cli_call *call, sm_report *r, const question *q, const ra
     cli_mesh_fields(r, &q->m);
     put_alternative(r, cli_object(r, r->data, "best"), q, best);
     sm_data *alternatives = cli_array(r, r->data, "alternatives");
-    for (int i = 0; i < found->n; i++) put_alternative(r, cli_object(r, alternatives, NULL), q, found->kept[i]);
+    for (int i = 0; i < found->n; i++)
+        put_alternative(r, cli_object(r, alternatives, NULL), q, found->kept[i]);
     sm_report_text(r, "%s on %s", text, q->m.system.text);
     cli_mesh_page(r, &q->m);
     show_best(r, q, best);
@@ -291,18 +335,37 @@ static void show(const cli_call *call, sm_report *r, const question *q, const ra
     if (call->common.explain) explain(r, q, best);
 }
 
+/* That there is no way is an answer too. */
+static void show_none(sm_report *r, const question *q, const sm_error *why) {
+    const char *sentence =
+        why->sentence[0] ? why->sentence : "no assignment of the mesh axes divides these sizes";
+    cli_put_text(r, r->data, "command", "matmul");
+    cli_mesh_fields(r, &q->m);
+    cli_put(r, r->data, "best", NAN);
+    cli_array(r, r->data, "alternatives");
+    cli_put_text(r, r->data, "reason", sentence);
+    sm_report_text(r, "There is no way: %s.", sentence);
+}
+
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     question q = {.top = SHOWN};
     sm_status status = read_question(call, &q, err);
     if (status) return status;
-    sm_lowering_input input = {&q.m.system, &q.m.mesh, &q.m.placement, &q.einsum,
-                               sm_calibration_of(&q.m.system.chip), q.compute};
+    sm_lowering_input input = {
+        &q.m.system, &q.m.mesh, &q.m.placement, &q.einsum, sm_calibration_of(&q.m.system.chip),
+        q.compute};
     ranking found = {.input = &input, .arena = call->arena};
-    status = sm_einsum_alternatives(&q.einsum, &q.m.mesh, visit, &found, err);
-    if (status) return status;
+    sm_error none = {.status = SM_OK};
+    status = sm_einsum_alternatives(&q.einsum, &q.m.mesh, visit, &found, &none);
     if (found.out_of_memory) return sm_fail_memory(err);
-    if (found.n == 0)
-        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides the sizes of this einsum");
+    if (status > SM_NEGATIVE) {
+        *err = none;
+        return status;
+    }
+    if (status == SM_NEGATIVE || found.n == 0) {
+        show_none(r, &q, &none);
+        return SM_NEGATIVE;
+    }
     show(call, r, &q, &found);
     return SM_OK;
 }

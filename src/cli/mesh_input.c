@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static sm_status read_mesh(const cli_call *call, const char *text, const char *whole, cli_mesh *m, sm_error *err) {
+static sm_status read_mesh(const cli_call *call, const char *text, const char *whole, cli_mesh *m,
+                           sm_error *err) {
     if (!text) {
         text = sm_arena_printf(call->arena, "%s=%d", whole, m->system.chips);
         if (!text) return sm_fail_memory(err);
@@ -14,8 +15,8 @@ static sm_status read_mesh(const cli_call *call, const char *text, const char *w
     return sm_placement_of_mesh(&m->system, &m->mesh, &source, &m->placement, err);
 }
 
-sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, const char *whole, cli_mesh *m,
-                        sm_error *err) {
+sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, const char *whole,
+                        cli_mesh *m, sm_error *err) {
     sm_status status = cli_system(call, on, &m->system, err);
     if (status) return status;
     return read_mesh(call, mesh, whole, m, err);
@@ -23,20 +24,23 @@ sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, 
 
 /* ---- --over ---- */
 
-static sm_status fail_axis(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_error *err) {
+static sm_status fail_axis(const sm_mesh *mesh, const sm_source *source, sm_span span,
+                           sm_error *err) {
     const char *names[SM_MAX_AXES];
     for (int i = 0; i < mesh->axes; i++) names[i] = mesh->axis[i].name;
-    const char *near = sm_nearest(source->text + span.offset, span.length, names, (size_t)mesh->axes);
+    const char *near =
+        sm_nearest(source->text + span.offset, span.length, names, (size_t)mesh->axes);
     char all[128];
     sm_mesh_format(mesh, all, sizeof all);
     if (near)
-        return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'; did you mean %s?", all,
-                          (int)span.length, source->text + span.offset, near);
+        return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'; did you mean %s?",
+                          all, (int)span.length, source->text + span.offset, near);
     return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'", all, (int)span.length,
                       source->text + span.offset);
 }
 
-static sm_status add_axis(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_axes *axes, sm_error *err) {
+static sm_status add_axis(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_axes *axes,
+                          sm_error *err) {
     int axis = sm_mesh_find(mesh, source->text + span.offset, span.length);
     if (axis < 0) return fail_axis(mesh, source, span, err);
     if (*axes & (1u << axis)) return sm_fail_at(err, source, span, "this axis is named twice");
@@ -45,8 +49,11 @@ static sm_status add_axis(const sm_mesh *mesh, const sm_source *source, sm_span 
 }
 
 /* One name between commas: an axis, or letters that each name one. */
-static sm_status add_axes(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_axes *axes, sm_error *err) {
-    if (span.length == 0) return sm_fail_at(err, source, (sm_span){span.offset, 1}, "expected the name of a mesh axis");
+static sm_status add_axes(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_axes *axes,
+                          sm_error *err) {
+    if (span.length == 0)
+        return sm_fail_at(err, source, (sm_span){span.offset, 1},
+                          "expected the name of a mesh axis");
     if (sm_mesh_find(mesh, source->text + span.offset, span.length) >= 0)
         return add_axis(mesh, source, span, axes, err);
     bool letters = sm_mesh_find(mesh, source->text + span.offset, 1) >= 0;
@@ -81,9 +88,11 @@ const char *cli_axes(sm_report *r, const sm_mesh *mesh, sm_axes axes) {
 static const char *part_words(sm_report *r, const sm_system *system, const sm_part *part) {
     const sm_level *level = &system->level[part->level];
     const char *stride = part->stride > 1 ? cli_textf(r, ", every %d", part->stride) : "";
-    if (level->kind == SM_LEVEL_SWITCH) return cli_textf(r, "%s %d%s", level->name, part->size, stride);
+    if (level->kind == SM_LEVEL_SWITCH)
+        return cli_textf(r, "%s %d%s", level->name, part->size, stride);
     bool ring = level->wrap && part->size == level->size;
-    return cli_textf(r, "%s%d %d (%s%s)", level->name, part->level, part->size, ring ? "ring" : "line", stride);
+    return cli_textf(r, "%s%d %d (%s%s)", level->name, part->level, part->size,
+                     ring ? "ring" : "line", stride);
 }
 
 const char *cli_group(sm_report *r, const sm_system *system, const sm_group *group) {
@@ -97,12 +106,12 @@ const char *cli_group(sm_report *r, const sm_system *system, const sm_group *gro
 void cli_mesh_page(sm_report *r, const cli_mesh *m) {
     const char *text = "";
     for (int i = 0; i < m->mesh.axes; i++)
-        text = cli_textf(r, "%s%s%s=%d on %s", text, i ? "; " : "", m->mesh.axis[i].name, m->mesh.axis[i].size,
-                         cli_group(r, &m->system, &m->placement.axis[i]));
+        text = cli_textf(r, "%s%s%s=%d on %s", text, i ? "; " : "", m->mesh.axis[i].name,
+                         m->mesh.axis[i].size, cli_group(r, &m->system, &m->placement.axis[i]));
     sm_report_text(r, "Mesh: %s.", text);
     if (m->placement.idle > 1)
-        sm_report_text(r, "The mesh uses %d of the %d chips of %s.", m->placement.used, m->system.chips,
-                       m->system.text);
+        sm_report_text(r, "The mesh uses %d of the %d chips of %s.", m->placement.used,
+                       m->system.chips, m->system.text);
 }
 
 void cli_mesh_fields(sm_report *r, const cli_mesh *m) {

@@ -8,11 +8,15 @@
 
 enum { USUAL_SEQ = 4096 };
 
-typedef struct model_options { const char *seq, *kv_dtype; } model_options;
+typedef struct model_options {
+    const char *seq, *kv_dtype;
+} model_options;
 
 static const cli_option model_table[] = {
-    {"seq", 0, CLI_TEXT, offsetof(model_options, seq), "T", "tokens in a sequence (4096): sets the work of attention"},
-    {"kv-dtype", 0, CLI_TEXT, offsetof(model_options, kv_dtype), "DTYPE", "type of the KV cache (bf16)"},
+    {"seq", 0, CLI_TEXT, offsetof(model_options, seq), "T",
+     "tokens in a sequence (4096): sets the work of attention"},
+    {"kv-dtype", 0, CLI_TEXT, offsetof(model_options, kv_dtype), "DTYPE",
+     "type of the KV cache (bf16)"},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -32,14 +36,15 @@ static sm_status catalogue_row(sm_report *r, sm_arena *arena, sm_table *table, s
     sm_status status = sm_io_model_load(entry->name, arena, &model, err);
     if (status) return status;
     sm_params params = sm_model_params(&model);
-    cli_row(r, table, entry->name, model.family, cli_count(r, params.total), cli_count(r, params.active),
-            cli_textf(r, "%d", model.L), cli_textf(r, "%d", model.D));
+    cli_row(r, table, entry->name, model.family, cli_count(r, params.total),
+            cli_count(r, params.active), cli_textf(r, "%d", model.L), cli_textf(r, "%d", model.D));
     sm_data *object = cli_object(r, models, NULL);
     cli_put_text(r, object, "name", entry->name);
     cli_put_text(r, object, "family", model.family);
     cli_put(r, object, "params", params.total);
     cli_put(r, object, "active_params", params.active);
-    if (entry->published_params > 0.0) cli_put(r, object, "published_params", entry->published_params);
+    if (entry->published_params > 0.0)
+        cli_put(r, object, "published_params", entry->published_params);
     if (entry->source) cli_put_text(r, object, "source", entry->source);
     return SM_OK;
 }
@@ -69,7 +74,9 @@ static double meeting_length(const question *q) {
     return q->full.matmul / q->full.attention * q->T;
 }
 
-static double share(const sm_flops *flops) { return flops->total > 0.0 ? flops->attention / flops->total : 0.0; }
+static double share(const sm_flops *flops) {
+    return flops->total > 0.0 ? flops->attention / flops->total : 0.0;
+}
 
 /* ---- JSON ---- */
 
@@ -141,9 +148,11 @@ static void put_fields(sm_report *r, const question *q) {
 
 /* ---- the page ---- */
 
-static void component_row(sm_report *r, sm_table *table, const char *name, double value, double total) {
+static void component_row(sm_report *r, sm_table *table, const char *name, double value,
+                          double total) {
     if (value > 0.0)
-        cli_row(r, table, name, cli_exact(r, value), cli_count(r, value), cli_percent(r, value / total));
+        cli_row(r, table, name, cli_exact(r, value), cli_count(r, value),
+                cli_percent(r, value / total));
 }
 
 static void component_rows(sm_report *r, const question *q) {
@@ -182,21 +191,25 @@ static const char *reach_words(sm_report *r, const sm_layer_kind *kind) {
 }
 
 static void kind_rows(sm_report *r, const question *q) {
-    sm_table *table = cli_table(r, "Layers", "<kind|>count|>params each|<heads|<keys|>mlp|<experts");
+    sm_table *table =
+        cli_table(r, "Layers", "<kind|>count|>params each|<heads|<keys|>mlp|<experts");
     for (int k = 0; k < q->model.kinds; k++) {
         const sm_layer_kind *kind = &q->model.kind[k];
         cli_row(r, table, kind->name, cli_textf(r, "%d", layers_of_kind(&q->model, k)),
-                cli_count(r, sm_layer_params(&q->model, kind, false)), heads_words(r, kind), reach_words(r, kind),
-                kind->F > 0 ? cli_textf(r, "%d", kind->F) : "-", expert_words(r, kind));
+                cli_count(r, sm_layer_params(&q->model, kind, false)), heads_words(r, kind),
+                reach_words(r, kind), kind->F > 0 ? cli_textf(r, "%d", kind->F) : "-",
+                expert_words(r, kind));
     }
     sm_report_table(r, table);
 }
 
 static void work_rows(sm_report *r, const question *q) {
-    sm_table *table = cli_table(r, cli_textf(r, "FLOPs per token in sequences of %s", cli_exact(r, q->T)),
-                                "<|>forward|>training|>of it attention|<");
-    cli_row(r, table, "causal", cli_count(r, q->causal.total), cli_count(r, train_flops(&q->causal)),
-            cli_percent(r, share(&q->causal)), "pairs that the mask keeps");
+    sm_table *table =
+        cli_table(r, cli_textf(r, "FLOPs per token in sequences of %s", cli_exact(r, q->T)),
+                  "<|>forward|>training|>of it attention|<");
+    cli_row(r, table, "causal", cli_count(r, q->causal.total),
+            cli_count(r, train_flops(&q->causal)), cli_percent(r, share(&q->causal)),
+            "pairs that the mask keeps");
     cli_row(r, table, "full", cli_count(r, q->full.total), cli_count(r, train_flops(&q->full)),
             cli_percent(r, share(&q->full)), "all pairs, as the book counts");
     sm_report_table(r, table);
@@ -205,9 +218,12 @@ static void work_rows(sm_report *r, const question *q) {
 static void closing_text(sm_report *r, const question *q) {
     double meeting = meeting_length(q);
     if (isfinite(meeting))
-        sm_report_text(r, "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
-                       cli_number(r, meeting), cli_number(r, meeting * q->full.attention / q->causal.attention));
-    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.", sm_dtype_name(q->kv),
+        sm_report_text(r,
+                       "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
+                       cli_number(r, meeting),
+                       cli_number(r, meeting * q->full.attention / q->causal.attention));
+    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
+                   sm_dtype_name(q->kv),
                    cli_bytes(r, sm_model_kv_bytes_per_token(&q->model, q->kv)),
                    cli_bytes(r, sm_model_kv_bytes(&q->model, q->T, q->kv)), cli_exact(r, q->T));
     if (q->model.note && q->model.note[0]) sm_report_text(r, "Note: %s", q->model.note);
@@ -219,14 +235,16 @@ static void explain(sm_report *r, const question *q) {
     sm_why *train = cli_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
                             train_flops(&q->causal), "FLOP");
     sm_why *forward = cli_why(r, "forward", "matmuls + attention", q->causal.total, "FLOP");
-    sm_why *matmul = cli_why(r, "matmuls", "2 x parameters in matmuls per token", q->causal.matmul, "FLOP");
+    sm_why *matmul =
+        cli_why(r, "matmuls", "2 x parameters in matmuls per token", q->causal.matmul, "FLOP");
     cli_why_leaf(r, matmul, "parameters in matmuls", q->params.matmul_active, "", q->model.name);
-    sm_why *attention = cli_why(r, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
-                                q->causal.attention, "FLOP");
+    sm_why *attention =
+        cli_why(r, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
+                q->causal.attention, "FLOP");
     for (int k = 0; k < q->model.kinds; k++)
         cli_why_leaf(r, attention,
-                     cli_textf(r, "keys seen on average in the %d '%s' layers", layers_of_kind(&q->model, k),
-                               q->model.kind[k].name),
+                     cli_textf(r, "keys seen on average in the %d '%s' layers",
+                               layers_of_kind(&q->model, k), q->model.kind[k].name),
                      sm_layer_keys(&q->model.kind[k], q->T, true), "", "causal mask and window");
     cli_why_given(r, attention, "T", q->T, "");
     sm_why_add(forward, matmul);

@@ -6,24 +6,31 @@
 enum { MAX_NAMES = 64, HELP_COLUMN = 24, HELP_WIDTH = 80 };
 
 const cli_option cli_common_options[] = {
-    {"json", 0, CLI_FLAG, offsetof(cli_common, json), NULL, "machine form: SI units, the unit in the key"},
+    {"json", 0, CLI_FLAG, offsetof(cli_common, json), NULL,
+     "machine form: SI units, the unit in the key"},
     {"csv", 0, CLI_FLAG, offsetof(cli_common, csv), NULL, "the tables as comma-separated values"},
-    {"explain", 0, CLI_FLAG, offsetof(cli_common, explain), NULL, "the derivation of the numbers, down to their sources"},
-    {"output", 'o', CLI_TEXT, offsetof(cli_common, output), "FILE", "write the answer to FILE instead of standard output"},
-    {"system", 0, CLI_TEXT, offsetof(cli_common, system_file), "FILE", "chips of your own, from a JSON file"},
+    {"explain", 0, CLI_FLAG, offsetof(cli_common, explain), NULL,
+     "the derivation of the numbers, down to their sources"},
+    {"output", 'o', CLI_TEXT, offsetof(cli_common, output), "FILE",
+     "write the answer to FILE instead of standard output"},
+    {"system", 0, CLI_TEXT, offsetof(cli_common, system_file), "FILE",
+     "chips of your own, from a JSON file"},
     {"help", 'h', CLI_FLAG, offsetof(cli_common, help), NULL, "this text"},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
 /* An option together with the struct that its value goes into. */
-typedef struct slot { const cli_option *option; char *base; } slot;
+typedef struct slot {
+    const cli_option *option;
+    char *base;
+} slot;
 
 typedef struct parser {
     const cli_verb *verb;
     cli_call *call;
     int argc, at;
     char **argv;
-    bool positional_only; /* after "--" */
+    bool positional_only;            /* after "--" */
     uint64_t common_seen, verb_seen; /* which flags and texts were given */
 } parser;
 
@@ -49,16 +56,18 @@ static size_t collect_names(const cli_option *table, const char **names, size_t 
     return n;
 }
 
-static sm_status fail_unknown(const parser *p, const char *argument, const char *name, size_t length, sm_error *err) {
+static sm_status fail_unknown(const parser *p, const char *argument, const char *name,
+                              size_t length, sm_error *err) {
     const char *names[MAX_NAMES];
     size_t n = collect_names(cli_common_options, names, 0);
     n = collect_names(p->verb->options, names, n);
     const char *near = sm_nearest(name, length, names, n);
     int shown = (int)(name - argument) + (int)length;
     if (near)
-        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?", p->verb->name, shown, argument, near);
-    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'", p->verb->name, shown, argument,
-                   p->verb->name);
+        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?", p->verb->name,
+                       shown, argument, near);
+    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'", p->verb->name,
+                   shown, argument, p->verb->name);
 }
 
 /* Flags and texts may stand once: a second one is more likely a slip than a wish. */
@@ -75,16 +84,24 @@ static sm_status note_seen(parser *p, slot found, sm_error *err) {
 
 static sm_status store(slot found, const char *value, sm_error *err) {
     char *place = found.base + found.option->offset;
-    if (found.option->kind == CLI_FLAG) { *(bool *)(void *)place = true; return SM_OK; }
-    if (found.option->kind == CLI_TEXT) { *(const char **)(void *)place = value; return SM_OK; }
+    if (found.option->kind == CLI_FLAG) {
+        *(bool *)(void *)place = true;
+        return SM_OK;
+    }
+    if (found.option->kind == CLI_TEXT) {
+        *(const char **)(void *)place = value;
+        return SM_OK;
+    }
     cli_list *list = (cli_list *)(void *)place;
     if (list->n == CLI_MAX_LIST)
-        return sm_fail(err, SM_USAGE, "--%s is given more than %d times", found.option->name, CLI_MAX_LIST);
+        return sm_fail(err, SM_USAGE, "--%s is given more than %d times", found.option->name,
+                       CLI_MAX_LIST);
     list->text[list->n++] = value;
     return SM_OK;
 }
 
-/* The argument after an option that wants a value; another option in its place means that the value was forgotten. */
+/* The argument after an option that wants a value; another option in its place means that the value
+ * was forgotten. */
 static const char *next_value(parser *p) {
     if (p->at >= p->argc) return NULL;
     const char *next = p->argv[p->at];
@@ -107,24 +124,29 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
         return sm_fail(err, SM_USAGE, "--%s takes no value", found.option->name);
     if (found.option->kind != CLI_FLAG && !value) value = next_value(p);
     if (found.option->kind != CLI_FLAG && !value)
-        return sm_fail(err, SM_USAGE, "--%s needs a value: --%s %s", found.option->name, found.option->name,
-                       found.option->value);
+        return sm_fail(err, SM_USAGE, "--%s needs a value: --%s %s", found.option->name,
+                       found.option->name, found.option->value);
     return store(found, value, err);
 }
 
 static sm_status add_positional(parser *p, const char *argument, sm_error *err) {
     cli_call *call = p->call;
     if (call->positionals == p->verb->most)
-        return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s", p->verb->name,
-                       p->verb->arguments, argument, strchr(argument, '[') ? "" : " (quote what holds blanks)");
+        return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
+                       p->verb->name, p->verb->arguments, argument,
+                       strchr(argument, '[') ? "" : " (quote what holds blanks)");
     call->positional[call->positionals++] = argument;
     return SM_OK;
 }
 
 static sm_status parse_argument(parser *p, sm_error *err) {
     const char *argument = p->argv[p->at++];
-    if (p->positional_only || argument[0] != '-' || !argument[1]) return add_positional(p, argument, err);
-    if (strcmp(argument, "--") == 0) { p->positional_only = true; return SM_OK; }
+    if (p->positional_only || argument[0] != '-' || !argument[1])
+        return add_positional(p, argument, err);
+    if (strcmp(argument, "--") == 0) {
+        p->positional_only = true;
+        return SM_OK;
+    }
     return parse_option(p, argument, err);
 }
 
@@ -155,7 +177,10 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
 static void print_wrapped(FILE *out, const char *text, int column, int at) {
     while (*text) {
         size_t word = strcspn(text, " ");
-        if (at + (int)word + 1 > HELP_WIDTH && at > column) { fprintf(out, "\n%*s", column, ""); at = column; }
+        if (at + (int)word + 1 > HELP_WIDTH && at > column) {
+            fprintf(out, "\n%*s", column, "");
+            at = column;
+        }
         fprintf(out, "%.*s%s", (int)word, text, text[word] ? " " : "");
         at += (int)word + 1;
         text += word + strspn(text + word, " ");
@@ -166,17 +191,21 @@ static void print_wrapped(FILE *out, const char *text, int column, int at) {
 static void help_option(const cli_option *option, FILE *out) {
     char head[80];
     int n = option->letter ? snprintf(head, sizeof head, "-%c, ", option->letter) : 0;
-    n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name, option->value ? " " : "",
-                  option->value ? option->value : "");
+    n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
+                  option->value ? " " : "", option->value ? option->value : "");
     fprintf(out, "  %s", head);
     int at = 2 + n;
-    if (at > HELP_COLUMN - 2) { fputc('\n', out); at = 0; }
+    if (at > HELP_COLUMN - 2) {
+        fputc('\n', out);
+        at = 0;
+    }
     fprintf(out, "%*s", HELP_COLUMN - at, "");
     print_wrapped(out, option->help, HELP_COLUMN, HELP_COLUMN);
 }
 
 void cli_help_verb(const cli_verb *verb, FILE *out) {
-    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments, verb->arguments[0] ? " " : "");
+    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments,
+            verb->arguments[0] ? " " : "");
     print_wrapped(out, verb->summary, 0, 0);
     fputs("\noptions:\n", out);
     for (const cli_option *o = verb->options; o->name; o++) help_option(o, out);

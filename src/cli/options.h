@@ -1,5 +1,5 @@
-/* options: what a command line may hold, as tables. Parsing, help and the nearest valid name all come from the
- * same rows, so they cannot disagree. */
+/* options: what a command line may hold, as tables. Parsing, help and the nearest valid name all
+ * come from the same rows, so they cannot disagree. */
 #ifndef SCALEMODEL_CLI_OPTIONS_H
 #define SCALEMODEL_CLI_OPTIONS_H
 #include "scalemodel/base.h"
@@ -15,12 +15,15 @@ typedef enum cli_kind {
     CLI_TEXT, /* a const char *: NULL when not given */
     CLI_LIST  /* a cli_list: the option may be given several times */
 } cli_kind;
-typedef struct cli_list { int n; const char *text[CLI_MAX_LIST]; } cli_list;
+typedef struct cli_list {
+    int n;
+    const char *text[CLI_MAX_LIST];
+} cli_list;
 
 /* One option: where its value goes (offset in the verb's own struct), and what help says of it. */
 typedef struct cli_option {
-    const char *name;  /* without the dashes; NULL ends a table */
-    char letter;       /* the one-letter form, 0 if none */
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* the one-letter form, 0 if none */
     cli_kind kind;
     size_t offset;
     const char *value; /* name of the value in help: "FILE"; NULL for a flag */
@@ -62,14 +65,17 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
 /* Print the help of a verb, made from its tables. */
 void cli_help_verb(const cli_verb *verb, FILE *out);
 
-/* Values of options. The option's name ("--seq") is the source of errors; text NULL leaves *value as it is. */
-sm_status cli_quantity(const char *option, const char *text, sm_quantity_kind kind, double *value, sm_error *err);
-sm_status cli_whole(const char *option, const char *text, int64_t lowest, int64_t highest, int64_t *value, sm_error *err);
+/* Values of options. The option's name ("--seq") is the source of errors; text NULL leaves *value
+ * as it is. */
+sm_status cli_quantity(const char *option, const char *text, sm_quantity_kind kind, double *value,
+                       sm_error *err);
+sm_status cli_whole(const char *option, const char *text, int64_t lowest, int64_t highest,
+                    int64_t *value, sm_error *err);
 sm_status cli_dtype(const char *option, const char *text, sm_dtype *value, sm_error *err);
 /* SM_USAGE when a required option is missing. */
 sm_status cli_need(const cli_call *call, const char *option, const char *text, sm_error *err);
-/* The system named by --on, with the chips of --system FILE known too. NULL is a usage error unless the file holds
- * exactly one chip, which is then meant. */
+/* The system named by --on, with the chips of --system FILE known too. NULL is a usage error unless
+ * the file holds exactly one chip, which is then meant. */
 sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm_error *err);
 /* The chips of --system FILE; none when the option is not given. */
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);

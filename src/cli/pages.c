@@ -132,14 +132,18 @@ static void fill_why(sm_report *r, sm_data *object, const sm_why *why) {
     if (why->source) cli_put_text(r, object, "source", why->source);
     if (!why->first) return;
     sm_data *inputs = cli_array(r, object, "inputs");
-    for (const sm_why *child = why->first; child; child = child->next) fill_why(r, cli_object(r, inputs, NULL), child);
+    for (const sm_why *child = why->first; child; child = child->next)
+        fill_why(r, cli_object(r, inputs, NULL), child);
 }
 
-void cli_put_why(sm_report *r, const sm_why *why) { fill_why(r, cli_object(r, r->data, "explain"), why); }
+void cli_put_why(sm_report *r, const sm_why *why) {
+    fill_why(r, cli_object(r, r->data, "explain"), why);
+}
 
 /* ---- derivations ---- */
 
-sm_why *cli_why(sm_report *r, const char *label, const char *formula, double value, const char *unit) {
+sm_why *cli_why(sm_report *r, const char *label, const char *formula, double value,
+                const char *unit) {
     sm_why *node = sm_why_node(r->arena, label, formula, value, unit);
     if (!node) r->out_of_memory = true;
     return node;
@@ -152,10 +156,12 @@ void cli_why_leaf(sm_report *r, sm_why *parent, const char *label, double value,
     sm_why_add(parent, leaf);
 }
 
-void cli_why_given(sm_report *r, sm_why *parent, const char *label, double value, const char *unit) {
+void cli_why_given(sm_report *r, sm_why *parent, const char *label, double value,
+                   const char *unit) {
     cli_why_leaf(r, parent, label, value, unit, "given");
 }
 
-void cli_why_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact, const char *unit) {
+void cli_why_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
+                  const char *unit) {
     cli_why_leaf(r, parent, label, fact->value, unit, fact->source ? fact->source : "not known");
 }

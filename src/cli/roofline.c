@@ -1,4 +1,5 @@
-/* roofline: an einsum on one chip: FLOPs, bytes, intensity, what bounds it, and from which size on. */
+/* roofline: an einsum on one chip: FLOPs, bytes, intensity, what bounds it, and from which size on.
+ */
 #include "pages.h"
 #include "scalemodel/cost.h"
 #include "sweep.h"
@@ -6,10 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct roofline_options { const char *on, *dims, *compute, *level; cli_list critical; } roofline_options;
+typedef struct roofline_options {
+    const char *on, *dims, *compute, *level;
+    cli_list critical;
+} roofline_options;
 
 static const cli_option roofline_table[] = {
-    {"on", 0, CLI_TEXT, offsetof(roofline_options, on), "CHIP", "the chip: a name of the catalogue"},
+    {"on", 0, CLI_TEXT, offsetof(roofline_options, on), "CHIP",
+     "the chip: a name of the catalogue"},
     {"dims", 0, CLI_TEXT, offsetof(roofline_options, dims), "SIZES",
      "sizes of the indices: B=128,D=4k; B=1..4096 doubles, B=64..4096:64 steps"},
     {"compute", 0, CLI_TEXT, offsetof(roofline_options, compute), "DTYPE",
@@ -21,10 +26,14 @@ static const cli_option roofline_table[] = {
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
-typedef struct level_name { const char *name; sm_memory_level level; } level_name;
+typedef struct level_name {
+    const char *name;
+    sm_memory_level level;
+} level_name;
 static const level_name level_names[] = {
-    {"hbm", SM_MEMORY_HBM},     {"memory", SM_MEMORY_HBM}, {"vmem", SM_MEMORY_ONCHIP}, {"l2", SM_MEMORY_ONCHIP},
-    {"onchip", SM_MEMORY_ONCHIP}, {"pcie", SM_MEMORY_HOST}, {"host", SM_MEMORY_HOST},
+    {"hbm", SM_MEMORY_HBM},   {"memory", SM_MEMORY_HBM},    {"vmem", SM_MEMORY_ONCHIP},
+    {"l2", SM_MEMORY_ONCHIP}, {"onchip", SM_MEMORY_ONCHIP}, {"pcie", SM_MEMORY_HOST},
+    {"host", SM_MEMORY_HOST},
 };
 enum { LEVEL_NAMES = sizeof level_names / sizeof level_names[0] };
 
@@ -41,7 +50,9 @@ typedef struct question {
     int open;                    /* the index without a size, asked for by --critical; -1 if none */
 } question;
 
-static const sm_dtype *compute_of(const question *q) { return q->compute_given ? &q->compute : NULL; }
+static const sm_dtype *compute_of(const question *q) {
+    return q->compute_given ? &q->compute : NULL;
+}
 
 /* ---- reading ---- */
 
@@ -51,16 +62,20 @@ static sm_status parse_level(const char *text, sm_memory_level *level, sm_error 
     const char *names[LEVEL_NAMES];
     for (int i = 0; i < LEVEL_NAMES; i++) {
         names[i] = level_names[i].name;
-        if (strcmp(text, names[i]) == 0) { *level = level_names[i].level; return SM_OK; }
+        if (strcmp(text, names[i]) == 0) {
+            *level = level_names[i].level;
+            return SM_OK;
+        }
     }
     sm_source source = sm_source_of("--level", text);
     const char *near = sm_nearest(text, source.length, names, LEVEL_NAMES);
     return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "'%.40s' is no level of memory; they are hbm, vmem or l2, and pcie%s%s%s", text,
-                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+                      "'%.40s' is no level of memory; they are hbm, vmem or l2, and pcie%s%s%s",
+                      text, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* The size of one index may be left open, since it is what is asked for; 1 completes the notation. */
+/* The size of one index may be left open, since it is what is asked for; 1 completes the notation.
+ */
 static void fill_open(question *q, int index) {
     q->open = index;
     q->einsum.index[index].size = 1.0;
@@ -78,8 +93,9 @@ static sm_status find_critical(question *q, const char *name, sm_error *err) {
     }
     sm_source source = sm_source_of("--critical", name);
     const char *near = sm_nearest(name, source.length, names, (size_t)q->einsum.indices);
-    return sm_fail_at(err, &source, (sm_span){0, source.length}, "no array has an index '%.40s'%s%s%s", name,
-                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "no array has an index '%.40s'%s%s%s", name, near ? "; did you mean " : "",
+                      near ? near : "", near ? "?" : "");
 }
 
 static sm_status read_notation(const cli_call *call, question *q, sm_error *err) {
@@ -88,7 +104,8 @@ static sm_status read_notation(const cli_call *call, question *q, sm_error *err)
     sm_status status = sm_einsum_parse(&source, NULL, &q->einsum, err);
     if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
     if (!status) status = cli_sweep_parse(options->dims, call->arena, &q->einsum, &q->sweep, err);
-    for (int i = 0; i < options->critical.n && !status; i++) status = find_critical(q, options->critical.text[i], err);
+    for (int i = 0; i < options->critical.n && !status; i++)
+        status = find_critical(q, options->critical.text[i], err);
     if (!status) status = sm_einsum_check(&q->einsum, NULL, &source, err);
     return status;
 }
@@ -107,10 +124,13 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 static sm_status solve_criticals(question *q, bool *negative, sm_error *err) {
     for (int i = 0; i < q->criticals; i++) {
-        sm_status status = sm_roofline_critical(&q->system.chip, &q->einsum, q->level, compute_of(q), q->critical[i],
-                                                &q->solved[i], err);
+        sm_status status = sm_roofline_critical(&q->system.chip, &q->einsum, q->level,
+                                                compute_of(q), q->critical[i], &q->solved[i], err);
         if (status > SM_NEGATIVE) return status;
-        if (status == SM_NEGATIVE) { q->solved[i] = NAN; *negative = true; }
+        if (status == SM_NEGATIVE) {
+            q->solved[i] = NAN;
+            *negative = true;
+        }
     }
     return SM_OK;
 }
@@ -124,11 +144,14 @@ static void settle_open(question *q) {
 
 /* ---- the page ---- */
 
-static const char *bound_of(const sm_roofline *point) { return point->compute_bound ? "compute" : "memory"; }
+static const char *bound_of(const sm_roofline *point) {
+    return point->compute_bound ? "compute" : "memory";
+}
 
 static const char *level_title(const question *q) {
     if (q->level == SM_MEMORY_HOST) return "PCIe";
-    if (q->level == SM_MEMORY_ONCHIP) return q->system.chip.fabric == SM_FABRIC_TORUS ? "VMEM" : "L2";
+    if (q->level == SM_MEMORY_ONCHIP)
+        return q->system.chip.fabric == SM_FABRIC_TORUS ? "VMEM" : "L2";
     return "HBM";
 }
 
@@ -136,6 +159,16 @@ static const char *show_einsum(sm_report *r, const sm_einsum *einsum) {
     char text[512];
     sm_einsum_format(einsum, NULL, text, sizeof text);
     return cli_textf(r, "%s", text);
+}
+
+/* An elementwise product runs on the vector unit, whose peak is another one. */
+static bool on_vector_unit(const question *q, const sm_roofline *point) {
+    return point->peak_flops_per_s < q->system.chip.flops_per_s[point->compute].value;
+}
+
+static const char *unit_words(sm_report *r, const question *q, const sm_roofline *point) {
+    if (on_vector_unit(q, point)) return "on the vector unit";
+    return cli_textf(r, "in %s", sm_dtype_name(point->compute));
 }
 
 static void put_point(sm_report *r, sm_data *object, const sm_roofline *point) {
@@ -159,11 +192,14 @@ static void point_rows(sm_report *r, const question *q, const sm_roofline *point
     cli_row(r, table, "intensity", cli_textf(r, "%s FLOP/B", cli_number(r, point->intensity)),
             cli_textf(r, "the chip turns at %s", cli_number(r, ridge)));
     cli_row(r, table, "math", cli_seconds(r, point->math_s),
-            cli_textf(r, "at %s in %s", cli_rate(r, point->peak_flops_per_s, "FLOP/s"), sm_dtype_name(point->compute)));
+            cli_textf(r, "at %s %s", cli_rate(r, point->peak_flops_per_s, "FLOP/s"),
+                      unit_words(r, q, point)));
     cli_row(r, table, "memory", cli_seconds(r, point->memory_s),
             cli_textf(r, "at %s from %s", cli_rate(r, point->bytes_per_s, "B/s"), level_title(q)));
-    cli_row(r, table, "lower bound", cli_seconds(r, point->lower_s), "math and memory overlap fully");
-    cli_row(r, table, "expected", cli_seconds(r, point->expected_s), "with tiles, efficiency and launch");
+    cli_row(r, table, "lower bound", cli_seconds(r, point->lower_s),
+            "math and memory overlap fully");
+    cli_row(r, table, "expected", cli_seconds(r, point->expected_s),
+            "with tiles, efficiency and launch");
     cli_row(r, table, "upper bound", cli_seconds(r, point->upper_s), "nothing overlaps");
     sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", point->compute_bound ? "compute" : "memory");
@@ -186,14 +222,16 @@ static void critical_rows(sm_report *r, const question *q) {
 
 static void why_sizes(sm_report *r, sm_why *parent, const sm_einsum *einsum) {
     for (int i = 0; i < einsum->indices; i++)
-        if (!einsum->index[i].literal) cli_why_given(r, parent, einsum->index[i].name, einsum->index[i].size, "");
+        if (!einsum->index[i].literal)
+            cli_why_given(r, parent, einsum->index[i].name, einsum->index[i].size, "");
 }
 
 static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
     char text[256];
     sm_array_format(array, einsum, NULL, text, sizeof text);
     double elements = sm_array_elements(array, einsum), each = sm_dtype_bytes(array->dtype);
-    sm_why *node = cli_why(r, cli_textf(r, "%s", text), "elements x bytes of one", elements * each, "B");
+    sm_why *node =
+        cli_why(r, cli_textf(r, "%s", text), "elements x bytes of one", elements * each, "B");
     cli_why_leaf(r, node, "elements", elements, "", "sizes given");
     cli_why_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
     return node;
@@ -201,7 +239,8 @@ static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *
 
 static sm_why *why_bytes(sm_report *r, const sm_einsum *einsum, const sm_roofline *point) {
     sm_why *bytes = cli_why(r, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
-    for (int i = 0; i < einsum->operands; i++) sm_why_add(bytes, why_array(r, einsum, &einsum->in[i]));
+    for (int i = 0; i < einsum->operands; i++)
+        sm_why_add(bytes, why_array(r, einsum, &einsum->in[i]));
     sm_why_add(bytes, why_array(r, einsum, &einsum->out));
     return bytes;
 }
@@ -212,25 +251,47 @@ static const sm_fact *bandwidth_fact(const question *q) {
     return &q->system.chip.memory_bytes_per_s;
 }
 
+static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *point) {
+    const sm_calibration *c = sm_calibration_of(&q->system.chip);
+    bool narrow = sm_dtype_bytes(point->compute) <= 1.0;
+    sm_why *node =
+        cli_why(r, "expected",
+                "max(math / (efficiency x tiles x k / (k + half k)), memory / efficiency) + launch",
+                point->expected_s, "s");
+    cli_why_leaf(r, node, "matmul efficiency",
+                 narrow ? c->matmul_efficiency_fp8 : c->matmul_efficiency, "", c->source);
+    cli_why_leaf(r, node, "half k: contraction at half efficiency", c->matmul_half_k, "",
+                 "calibration");
+    cli_why_leaf(r, node, "memory efficiency", c->memory_efficiency, "", "calibration");
+    cli_why_leaf(r, node, "launch", c->launch_s, "s", "calibration");
+    return node;
+}
+
 static void explain(sm_report *r, const question *q, const sm_roofline *point) {
-    sm_why *time = cli_why(r, "lower bound of the time", "max(math, memory)", point->lower_s, "s");
+    const sm_chip *chip = &q->system.chip;
+    const sm_fact *peak =
+        on_vector_unit(q, point) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
+    sm_why *time = cli_why(r, "lower bound", "max(math, memory)", point->lower_s, "s");
     sm_why *math = cli_why(r, "math", "FLOPs / peak", point->math_s, "s");
-    sm_why *flops = cli_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
+    sm_why *flops =
+        cli_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
     why_sizes(r, flops, &q->einsum);
     sm_why_add(math, flops);
-    cli_why_fact(r, math, cli_textf(r, "peak, %s", sm_dtype_name(point->compute)),
-                 &q->system.chip.flops_per_s[point->compute], "FLOP/s");
+    cli_why_fact(r, math, cli_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
     sm_why *memory = cli_why(r, "memory", "bytes / bandwidth", point->memory_s, "s");
     sm_why_add(memory, why_bytes(r, &q->einsum, point));
-    cli_why_fact(r, memory, cli_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q), "B/s");
+    cli_why_fact(r, memory, cli_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
+                 "B/s");
     sm_why_add(time, math);
     sm_why_add(time, memory);
-    r->why = time;
+    r->why = why_expected(r, q, point);
+    sm_why_add(r->why, time);
 }
 
 /* ---- one point or many ---- */
 
-static sm_status price(const question *q, const sm_einsum *einsum, sm_roofline *point, sm_error *err) {
+static sm_status price(const question *q, const sm_einsum *einsum, sm_roofline *point,
+                       sm_error *err) {
     return sm_roofline_einsum(&q->system.chip, einsum, q->level, compute_of(q), point, err);
 }
 

@@ -1,4 +1,5 @@
-/* sweep: split --dims into fixed sizes, which the notation parser reads, and ranges, which are read here. */
+/* sweep: split --dims into fixed sizes, which the notation parser reads, and ranges, which are read
+ * here. */
 #include "sweep.h"
 #include <string.h>
 
@@ -22,7 +23,8 @@ sm_status cli_range_parse(const sm_source *source, sm_span span, cli_range *rang
     if (!status) status = sm_integer_parse(source, last, 1, LARGEST, &range->last, err);
     if (status) return status;
     if (range->last < range->first)
-        return sm_fail_at(err, source, span, "the range ends below its start; write it as SMALL..LARGE");
+        return sm_fail_at(err, source, span,
+                          "the range ends below its start; write it as SMALL..LARGE");
     range->step = 0;
     if (colon == rest.length) return SM_OK;
     sm_span step = {rest.offset + colon + 1, rest.length - colon - 1};
@@ -46,8 +48,10 @@ int64_t cli_range_value(const cli_range *range, int point) {
     return value < range->last ? value : range->last;
 }
 
-/* One item "B=1..4096" at span: read the range, and blank all of it but its first value in `fixed`. */
-static sm_status take_item(const sm_source *source, sm_span item, char *fixed, cli_sweep *sweep, sm_error *err) {
+/* One item "B=1..4096" at span: read the range, and blank all of it but its first value in `fixed`.
+ */
+static sm_status take_item(const sm_source *source, sm_span item, char *fixed, cli_sweep *sweep,
+                           sm_error *err) {
     size_t dots = find_in_span(source, item, "..");
     if (dots == item.length) return SM_OK;
     if (sweep->ranges == CLI_MAX_RANGES)
@@ -84,7 +88,8 @@ static sm_status count_points(const sm_source *source, cli_sweep *sweep, sm_erro
         points *= cli_range_points(&sweep->range[i]);
         if (points > CLI_MAX_POINTS)
             return sm_fail_at(err, source, (sm_span){0, source->length},
-                              "these ranges make more than %d points; widen the steps", CLI_MAX_POINTS);
+                              "these ranges make more than %d points; widen the steps",
+                              CLI_MAX_POINTS);
     }
     sweep->points = (int)points;
     return SM_OK;
@@ -92,20 +97,24 @@ static sm_status count_points(const sm_source *source, cli_sweep *sweep, sm_erro
 
 static int find_index(const sm_einsum *einsum, const char *name, size_t length) {
     for (int i = 0; i < einsum->indices; i++)
-        if (strlen(einsum->index[i].name) == length && memcmp(einsum->index[i].name, name, length) == 0) return i;
+        if (strlen(einsum->index[i].name) == length &&
+            memcmp(einsum->index[i].name, name, length) == 0)
+            return i;
     return -1;
 }
 
 /* The notation parser saw the blanked text: show its errors in the text as given. */
 static sm_status show_in(const sm_source *source, sm_status status, sm_error *err) {
-    if (!err || err->line != 1 || err->column < 1 || (size_t)err->column > source->length + 1) return status;
+    if (!err || err->line != 1 || err->column < 1 || (size_t)err->column > source->length + 1)
+        return status;
     char sentence[sizeof err->sentence];
     memcpy(sentence, err->sentence, sizeof sentence);
     sm_span span = {(size_t)err->column - 1, (size_t)(err->span > 0 ? err->span : 1)};
     return sm_fail_at(err, source, span, "%s", sentence);
 }
 
-sm_status cli_sweep_parse(const char *dims, sm_arena *arena, sm_einsum *einsum, cli_sweep *sweep, sm_error *err) {
+sm_status cli_sweep_parse(const char *dims, sm_arena *arena, sm_einsum *einsum, cli_sweep *sweep,
+                          sm_error *err) {
     *sweep = (cli_sweep){.points = 1};
     if (!dims) return SM_OK;
     sm_source source = sm_source_of("--dims", dims);

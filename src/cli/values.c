@@ -3,14 +3,15 @@
 #include "scalemodel/io.h"
 #include <string.h>
 
-sm_status cli_quantity(const char *option, const char *text, sm_quantity_kind kind, double *value, sm_error *err) {
+sm_status cli_quantity(const char *option, const char *text, sm_quantity_kind kind, double *value,
+                       sm_error *err) {
     if (!text) return SM_OK;
     sm_source source = sm_source_of(option, text);
     return sm_quantity_parse(&source, (sm_span){0, source.length}, kind, value, err);
 }
 
-sm_status cli_whole(const char *option, const char *text, int64_t lowest, int64_t highest, int64_t *value,
-                    sm_error *err) {
+sm_status cli_whole(const char *option, const char *text, int64_t lowest, int64_t highest,
+                    int64_t *value, sm_error *err) {
     if (!text) return SM_OK;
     sm_source source = sm_source_of(option, text);
     return sm_integer_parse(&source, (sm_span){0, source.length}, lowest, highest, value, err);
@@ -20,9 +21,10 @@ sm_status cli_dtype(const char *option, const char *text, sm_dtype *value, sm_er
     if (!text || sm_dtype_parse(text, strlen(text), value)) return SM_OK;
     sm_source source = sm_source_of(option, text);
     const char *near = sm_nearest(text, source.length, sm_dtype_names, SM_DTYPE_COUNT);
-    return sm_fail_at(err, &source, (sm_span){0, source.length}, "'%.40s' is no data type%s%s%s", text,
-                      near ? "; did you mean " : "; they are bf16, fp16, fp32, fp8, int8, int4, fp4, ...",
-                      near ? near : "", near ? "?" : "");
+    return sm_fail_at(
+        err, &source, (sm_span){0, source.length}, "'%.40s' is no data type%s%s%s", text,
+        near ? "; did you mean " : "; they are bf16, fp16, fp32, fp8, int8, int4, fp4, ...",
+        near ? near : "", near ? "?" : "");
 }
 
 sm_status cli_need(const cli_call *call, const char *option, const char *text, sm_error *err) {

@@ -8,56 +8,44 @@ typedef struct local_shape {
     double batch, m, n, k;
 } local_shape;
 
-static bool has_index(const sm_array *array, int index)
-{
+static bool has_index(const sm_array *array, int index) {
     for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index)
-            return true;
+        if (array->dim[d].index == index) return true;
     return false;
 }
 
-static bool in_later_operand(const sm_einsum *einsum, int index)
-{
+static bool in_later_operand(const sm_einsum *einsum, int index) {
     for (int o = 1; o < einsum->operands; o++)
-        if (has_index(&einsum->in[o], index))
-            return true;
+        if (has_index(&einsum->in[o], index)) return true;
     return false;
 }
 
-static double local_size(const sm_lowering_input *input, const sm_lowering *lowering, int index)
-{
+static double local_size(const sm_lowering_input *input, const sm_lowering *lowering, int index) {
     double size = input->einsum->index[index].size;
     for (int a = 0; a < input->mesh->axes; a++)
-        if (lowering->at[a] == index)
-            size /= input->mesh->axis[a].size;
+        if (lowering->at[a] == index) size /= input->mesh->axis[a].size;
     return size;
 }
 
 /* Kept in the output and in one side only: rows or columns; in both: batch; not kept: contracted.
  */
 static local_shape shape_of(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
-                            double chunks)
-{
+                            double chunks) {
     const sm_einsum *einsum = input->einsum;
     local_shape shape = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         double size = local_size(input, lowering, i) / (i == cut ? chunks : 1.0);
         bool first = has_index(&einsum->in[0], i), later = in_later_operand(einsum, i);
-        if (!has_index(&einsum->out, i))
-            shape.k *= size;
-        else if (first && later)
-            shape.batch *= size;
-        else if (first)
-            shape.m *= size;
-        else
-            shape.n *= size;
+        if (!has_index(&einsum->out, i)) shape.k *= size;
+        else if (first && later) shape.batch *= size;
+        else if (first) shape.m *= size;
+        else shape.n *= size;
     }
     return shape;
 }
 
 static double array_bytes(const sm_lowering_input *input, const sm_lowering *lowering,
-                          const sm_array *array, int cut, double chunks)
-{
+                          const sm_array *array, int cut, double chunks) {
     double bytes = sm_dtype_bytes(array->dtype);
     for (int d = 0; d < array->rank; d++) {
         int index = array->dim[d].index;
@@ -68,8 +56,7 @@ static double array_bytes(const sm_lowering_input *input, const sm_lowering *low
 
 /* What a chunk reads and writes: arrays with the cut index in part, the others whole. */
 static double chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
-                          double chunks)
-{
+                          double chunks) {
     double bytes = array_bytes(input, lowering, &input->einsum->out, cut, chunks);
     for (int o = 0; o < input->einsum->operands; o++)
         bytes += array_bytes(input, lowering, &input->einsum->in[o], cut, chunks);
@@ -77,60 +64,48 @@ static double chunk_bytes(const sm_lowering_input *input, const sm_lowering *low
 }
 
 static sm_op_cost local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
-                             double flops, double bytes, int cut, double chunks)
-{
+                             double flops, double bytes, int cut, double chunks) {
     const sm_chip *chip = &input->system->chip;
-    if (flops <= 0.0)
-        return sm_vector_cost(chip, input->calibration, 0.0, bytes);
     local_shape s = shape_of(input, lowering, cut, chunks);
+    bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
+    if (flops <= 0.0 || elementwise) return sm_vector_cost(chip, input->calibration, flops, bytes);
     return sm_matmul_cost(chip, input->calibration, input->compute, s.batch, s.m, s.n, s.k, bytes);
 }
 
 /* ---- which collectives can run inside the einsum ---- */
 
-static int einsum_step(const sm_lowering *lowering)
-{
+static int einsum_step(const sm_lowering *lowering) {
     for (int s = 0; s < lowering->steps; s++)
-        if (lowering->step[s].kind == SM_STEP_EINSUM)
-            return s;
+        if (lowering->step[s].kind == SM_STEP_EINSUM) return s;
     return -1;
 }
 
-static bool is_collective(const sm_step *step, sm_collective op)
-{
+static bool is_collective(const sm_step *step, sm_collective op) {
     return step->kind == SM_STEP_COLLECTIVE && step->op == op;
 }
 
 /* The one index whose dimension the gathered axes shard; -1 when they shard several. */
-static int gathered_index(const sm_einsum *einsum, const sm_step *step)
-{
+static int gathered_index(const sm_einsum *einsum, const sm_step *step) {
     const sm_array *array = &einsum->in[step->array];
     int index = -1;
     for (int d = 0; d < array->rank; d++)
         for (int i = 0; i < array->dim[d].n_axes; i++) {
-            if (!(step->axes >> array->dim[d].axis[i] & 1))
-                continue;
-            if (index >= 0 && index != array->dim[d].index)
-                return -1;
+            if (!(step->axes >> array->dim[d].axis[i] & 1)) continue;
+            if (index >= 0 && index != array->dim[d].index) return -1;
             index = array->dim[d].index;
         }
     return index;
 }
 
-static int cut_index(const sm_einsum *einsum, const sm_step *step)
-{
-    if (is_collective(step, SM_ALL_GATHER) && step->array >= 0)
-        return gathered_index(einsum, step);
-    if (is_collective(step, SM_REDUCE_SCATTER) && step->array < 0)
-        return step->to;
+static int cut_index(const sm_einsum *einsum, const sm_step *step) {
+    if (is_collective(step, SM_ALL_GATHER) && step->array >= 0) return gathered_index(einsum, step);
+    if (is_collective(step, SM_REDUCE_SCATTER) && step->array < 0) return step->to;
     return -1;
 }
 
-int sm_lowering_overlaps(const sm_lowering *lowering, const sm_einsum *einsum, int *steps)
-{
+int sm_lowering_overlaps(const sm_lowering *lowering, const sm_einsum *einsum, int *steps) {
     int n = 0, middle = einsum_step(lowering);
-    if (middle < 0 || lowering->step[middle].flops <= 0.0)
-        return 0;
+    if (middle < 0 || lowering->step[middle].flops <= 0.0) return 0;
     for (int s = 0; s < middle; s++)
         if (is_collective(&lowering->step[s], SM_ALL_GATHER) &&
             cut_index(einsum, &lowering->step[s]) >= 0 &&
@@ -145,20 +120,19 @@ int sm_lowering_overlaps(const sm_lowering *lowering, const sm_einsum *einsum, i
 
 /* ---- the price ---- */
 
-static sm_lowering_step_cost collective_cost(const sm_lowering_input *input, const sm_step *step)
-{
+static sm_lowering_step_cost collective_cost(const sm_lowering_input *input, const sm_step *step) {
     sm_group group = sm_group_join(input->placement, step->axes);
     sm_curve curve = sm_collective_curve(input->system, step->op, &group, 1.0);
     sm_collective_cost cost = sm_curve_cost(&curve, input->system, input->calibration, step->bytes);
-    return (sm_lowering_step_cost){cost.lower_s, cost.expected_s, cost.bytes_busiest_link,
+    return (sm_lowering_step_cost){cost.lower_s,   cost.expected_s,
+                                   cost.upper_s,   cost.bytes_busiest_link,
                                    cost.algorithm, cost.latency_bound};
 }
 
 /* (n-1) x max(chunk matmul, chunk transfer) + chunk matmul, the transfers being the collective in
  * n-1 parts. */
 static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
-                           const sm_lowering_cost *cost)
-{
+                           const sm_lowering_cost *cost) {
     const sm_step *middle = &lowering->step[einsum_step(lowering)];
     double chunks = cost->chunks;
     int cut = cut_index(input->einsum, &lowering->step[cost->overlapped]);
@@ -169,8 +143,7 @@ static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lo
 }
 
 static void price_step(const sm_lowering_input *input, const sm_lowering *lowering, int s,
-                       sm_lowering_cost *cost)
-{
+                       sm_lowering_cost *cost) {
     const sm_step *step = &lowering->step[s];
     if (step->kind == SM_STEP_COLLECTIVE) {
         cost->step[s] = collective_cost(input, step);
@@ -186,11 +159,9 @@ static void price_step(const sm_lowering_input *input, const sm_lowering *loweri
 }
 
 sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowering *lowering,
-                                   int overlapped)
-{
+                                   int overlapped) {
     sm_lowering_cost cost = {.overlapped = overlapped, .chunks = 1};
-    for (int s = 0; s < lowering->steps; s++)
-        price_step(input, lowering, s, &cost);
+    for (int s = 0; s < lowering->steps; s++) price_step(input, lowering, s, &cost);
     for (int s = 0; s < lowering->steps; s++) cost.upper_s += cost.step[s].upper_s;
     int middle = einsum_step(lowering);
     for (int s = 0; s < lowering->steps; s++)
