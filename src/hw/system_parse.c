@@ -192,6 +192,9 @@ static sm_status build_torus(const written *w, sm_system *s, sm_error *err) {
     sm_status status = torus_shape(w, &s->chip, shape, &slices, err);
     if (status != SM_OK) return status;
     if ((int64_t)shape[0] * shape[1] * shape[2] * slices > MAX_CHIPS) return fail_too_many(w, err);
+    if (slices > 1 && s->chip.dcn_bytes_per_s_oneway.value <= 0)
+        return sm_fail_at(err, w->source, w->shape, "no network between slices is known for %s",
+                          s->chip.name);
     s->slices = slices;
     s->chips = shape[0] * shape[1] * shape[2] * slices;
     torus_levels(shape, slices, s);

@@ -63,6 +63,20 @@ static sm_status expect(reader *r, const json_t *v, json_type type, const char *
     return FAIL(r, "expected %s, found %s", expected, kind_of(v));
 }
 
+/* What to write instead: the nearest of n names, or all of them. */
+static const char *advice(char *out, size_t size, const char *word, const char *const *names,
+                          size_t n) {
+    const char *nearest = sm_nearest(word, strlen(word), names, n);
+    if (nearest) {
+        snprintf(out, size, "the nearest is \"%s\"", nearest);
+        return out;
+    }
+    int at = snprintf(out, size, "expected one of ");
+    for (size_t i = 0; i < n && at >= 0 && (size_t)at < size; i++)
+        at += snprintf(out + at, size - (size_t)at, i ? ", %s" : "%s", names[i]);
+    return out;
+}
+
 /* Every key of object must be among the n known ones. */
 static sm_status check_keys(reader *r, json_t *object, const char *const *known, size_t n) {
     const char *key;
@@ -71,12 +85,11 @@ static sm_status check_keys(reader *r, json_t *object, const char *const *known,
         size_t i = 0;
         while (i < n && strcmp(key, known[i]) != 0) i++;
         if (i < n) continue;
-        const char *nearest = sm_nearest(key, strlen(key), known, n);
+        char text[500];
         size_t before = enter_key(r, key);
-        sm_status status = sm_json_fail(r->err, r->source, r->path, true,
-                                        "unknown key \"%.40s\"; the nearest is "
-                                        "\"%s\"",
-                                        key, nearest ? nearest : known[0]);
+        sm_status status =
+            sm_json_fail(r->err, r->source, r->path, true, "unknown key \"%.40s\": %s", key,
+                         advice(text, sizeof text, key, known, n));
         leave(r, before);
         return status;
     }
@@ -95,7 +108,7 @@ static sm_status read_text(reader *r, const json_t *v, const char **out) {
 static sm_status read_number(reader *r, const json_t *v, double least, double most, double *out) {
     if (!json_is_number(v)) return FAIL(r, "expected a number, found %s", kind_of(v));
     double value = json_number_value(v);
-    if (value < 0) return FAIL(r, "expected a number from 0, found %g", value);
+    if (value < 0) return FAIL(r, "expected a number, not a negative one, found %g", value);
     if (value > 0 && (value < least || value > most))
         return FAIL(r, "expected a number from %g to %g, found %g", least, most, value);
     *out = value;
@@ -174,9 +187,9 @@ static sm_status read_choice(reader *r, const json_t *object, const char *key,
             break;
         }
         if (i < n) continue;
-        const char *nearest = sm_nearest(word, strlen(word), names, n);
-        status = FAIL(r, "unknown %s \"%.40s\"; the nearest is \"%s\"", key, word,
-                      nearest ? nearest : names[0]);
+        char text[200];
+        status = FAIL(r, "unknown %s \"%.40s\": %s", key, word,
+                      advice(text, sizeof text, word, names, n));
     }
     leave(r, before);
     return status;

@@ -7,14 +7,17 @@ static void route_allocation(void) { json_set_alloc_funcs(sm_malloc, sm_free); }
 
 /* jansson names the byte after the offending token; walk back over the token. */
 static sm_span token_before(const sm_source *s, int position) {
+    enum { LONGEST = 80 };
     size_t end = position < 0 ? 0 : (size_t)position;
     if (end > s->length) end = s->length;
-    size_t start = end;
-    while (start > 0 && end - start < 40 && s->text[start - 1] > ' ' &&
-           !strchr("{}[]:,\"", s->text[start - 1]))
+    bool quoted = end > 1 && s->text[end - 1] == '"';
+    size_t start = quoted ? end - 1 : end;
+    while (start > 0 && end - start < LONGEST &&
+           (quoted ? s->text[start - 1] != '"'
+                   : s->text[start - 1] > ' ' && !strchr("{}[]:,\"", s->text[start - 1])))
         start--;
-    if (start == end && start > 0) start--;
-    return (sm_span){start, end > start ? end - start : 0};
+    if (start > 0 && (quoted || start == end)) start--;
+    return (sm_span){start, end - start};
 }
 
 static sm_status fail_syntax(const sm_source *s, const json_error_t *json, sm_error *err) {
