@@ -214,11 +214,20 @@ static void utf8_decodes_every_code_point(void **state) {
 
 static void utf8_refuses_malformed_bytes(void **state) {
     (void)state;
-    static const char *const bad[] = {"\x80",         "\xBF",             "\xC0\x80",
-                                      "\xC1\xBF",     "\xE0\x80\x80",     "\xE0\x9F\xBF",
-                                      "\xED\xA0\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80",
-                                      "\xF5\x80\x80\x80", "\xFF",         "\xE2(\xA1",
-                                      "\xE2\x82(",    "\xC3("};
+    static const char *const bad[] = {"\x80",
+                                      "\xBF",
+                                      "\xC0\x80",
+                                      "\xC1\xBF",
+                                      "\xE0\x80\x80",
+                                      "\xE0\x9F\xBF",
+                                      "\xED\xA0\x80",
+                                      "\xF0\x80\x80\x80",
+                                      "\xF4\x90\x80\x80",
+                                      "\xF5\x80\x80\x80",
+                                      "\xFF",
+                                      "\xE2(\xA1",
+                                      "\xE2\x82(",
+                                      "\xC3("};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint32_t code = 0;
         assert_int_equal(sm_utf8_decode(bad[i], strlen(bad[i]), &code), 0);

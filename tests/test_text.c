@@ -156,7 +156,8 @@ static void errors_without_place_print_plainly(void **state) {
 
 /* ---- nearest names ---- */
 
-static const char *const chips[] = {"tpu-v4", "tpu-v5e", "tpu-v5p", "h100-sxm", "h100-pcie", "b200"};
+static const char *const chips[] = {"tpu-v4",   "tpu-v5e",   "tpu-v5p",
+                                    "h100-sxm", "h100-pcie", "b200"};
 
 static const char *near(const char *word) {
     const char *name = sm_nearest(word, strlen(word), chips, sizeof chips / sizeof *chips);

@@ -11,7 +11,8 @@
 #define OVER "\xE2\x96\x92" /* U+2592 */
 #define EDGE "\xE2\x94\x82" /* U+2502 */
 #define MOST_LABEL 24
-#define VALUE_WIDTH 9 /* "999 TB/s" and a blank */
+#define VALUE_WIDTH 9 /* "9.99 TB/s" */
+#define FRAME 6       /* indentation, gaps and the capacity line */
 
 typedef struct scale {
     double most;  /* value at the right end */
@@ -44,13 +45,14 @@ static void draw_part(const scale *s, double from, double to, FILE *out) {
     }
 }
 
-static int label_width(const sm_bar *bar) {
-    int width = 0;
+/* Wide enough for every label, but half the room is the bar's. */
+static int label_width(const sm_bar *bar, int room) {
+    int width = 0, most = room / 2 < MOST_LABEL ? room / 2 : MOST_LABEL;
     for (size_t i = 0; i < bar->n; i++) {
         int columns = sm_columns_of(bar->parts[i].label, strlen(bar->parts[i].label));
         if (columns > width) width = columns;
     }
-    return width < MOST_LABEL ? width : MOST_LABEL;
+    return width < most ? width : most;
 }
 
 static void draw_label(const char *label, int width, FILE *out) {
@@ -74,8 +76,8 @@ void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {
     double total = 0, from = 0;
     for (size_t i = 0; i < bar->n; i++) total += positive(bar->parts[i].value);
     draw_title(bar, total, width, out);
-    int labels = label_width(bar), cells = width - labels - VALUE_WIDTH - 6;
-    scale s = scale_of(bar, total, cells > 1 ? cells : 1);
+    int room = width - VALUE_WIDTH - FRAME, labels = label_width(bar, room);
+    scale s = scale_of(bar, total, room - labels);
     for (size_t i = 0; i < bar->n; i++) {
         char value[64];
         double to = from + positive(bar->parts[i].value);

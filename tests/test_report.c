@@ -1,0 +1,198 @@
+/* report: the data tree, derivations, tables, pages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "failing_alloc.h"
+#include "scalemodel/report.h"
+
+static int setup(void **state) {
+    *state = sm_arena_new();
+    return *state == NULL;
+}
+
+static int teardown(void **state) {
+    sm_arena_free(*state);
+    return 0;
+}
+
+static void objects_keep_their_order(void **state) {
+    sm_arena *arena = *state;
+    sm_data *object = sm_data_object(arena);
+    assert_true(sm_data_put_number(object, arena, "b", 2));
+    assert_true(sm_data_put_string(object, arena, "a", "text"));
+    assert_true(sm_data_put_bool(object, arena, "c", true));
+    const sm_data *child = object->first;
+    assert_string_equal(child->key, "b");
+    assert_string_equal(child->next->key, "a");
+    assert_string_equal(child->next->next->key, "c");
+    assert_null(child->next->next->next);
+    assert_true(sm_data_get(object, "b")->number == 2);
+    assert_string_equal(sm_data_get(object, "a")->string, "text");
+    assert_true(sm_data_get(object, "c")->truth);
+    assert_null(sm_data_get(object, "d"));
+    assert_null(sm_data_get(NULL, "a"));
+    assert_null(sm_data_get(child, "a"));
+}
+
+static void keys_and_strings_are_copied(void **state) {
+    sm_arena *arena = *state;
+    char key[] = "key", text[] = "text";
+    sm_data *object = sm_data_object(arena);
+    sm_data_put_string(object, arena, key, text);
+    key[0] = text[0] = 'X';
+    assert_string_equal(sm_data_get(object, "key")->string, "text");
+}
+
+static void arrays_grow(void **state) {
+    sm_arena *arena = *state;
+    sm_data *array = sm_data_array(arena);
+    for (int i = 0; i < 1000; i++) assert_true(sm_data_push(array, sm_data_number(arena, i)));
+    int i = 0;
+    for (const sm_data *child = array->first; child != NULL; child = child->next, i++)
+        assert_true(child->number == i);
+    assert_int_equal(i, 1000);
+}
+
+static void what_json_cannot_hold_is_null(void **state) {
+    sm_arena *arena = *state;
+    assert_int_equal(sm_data_number(arena, (double)NAN)->kind, SM_DATA_NULL);
+    assert_int_equal(sm_data_number(arena, (double)INFINITY)->kind, SM_DATA_NULL);
+    assert_int_equal(sm_data_number(arena, -(double)INFINITY)->kind, SM_DATA_NULL);
+    assert_int_equal(sm_data_string(arena, NULL)->kind, SM_DATA_NULL);
+}
+
+static void null_and_wrong_parents_are_refused(void **state) {
+    sm_arena *arena = *state;
+    sm_data *object = sm_data_object(arena), *array = sm_data_array(arena);
+    sm_data *number = sm_data_number(arena, 1);
+    assert_false(sm_data_put(NULL, arena, "k", number));
+    assert_false(sm_data_put(object, arena, "k", NULL));
+    assert_false(sm_data_put(object, arena, NULL, number));
+    assert_false(sm_data_put(array, arena, "k", number));
+    assert_false(sm_data_push(object, number));
+    assert_false(sm_data_push(array, NULL));
+    assert_false(sm_data_push(NULL, number));
+    assert_null(object->first);
+}
+
+static void derivations_hang_together(void **state) {
+    sm_arena *arena = *state;
+    sm_why *sum = sm_why_node(arena, "sum", "a + b", 3, "s");
+    sm_why *a = sm_why_leaf(arena, "a", 1, "s", "given");
+    sm_why_add(sum, a);
+    sm_why_add(sum, sm_why_leaf(arena, "b", 2, "s", NULL));
+    sm_why_add(sum, NULL);
+    sm_why_add(NULL, a);
+    assert_ptr_equal(sum->first, a);
+    assert_string_equal(a->source, "given");
+    assert_null(a->formula);
+    assert_string_equal(sum->last->label, "b");
+    assert_null(sum->last->source);
+    assert_null(sum->last->next);
+    assert_string_equal(sm_why_node(arena, NULL, NULL, 0, NULL)->unit, "");
+}
+
+static void tables_copy_their_cells(void **state) {
+    sm_arena *arena = *state;
+    sm_align aligns[] = {SM_LEFT, SM_RIGHT};
+    sm_table *table = sm_table_new(arena, "t", 2, (const char *[]){"name", "size"}, aligns);
+    char name[16];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "row%d", i);
+        assert_true(sm_table_row(table, arena, (const char *[]){name, NULL}));
+    }
+    assert_int_equal(table->rows, 100);
+    assert_string_equal(table->cells[0][0], "row0");
+    assert_string_equal(table->cells[99][0], "row99");
+    assert_string_equal(table->cells[99][1], "");
+    assert_string_equal(table->heads[1], "size");
+    assert_int_equal(table->aligns[1], SM_RIGHT);
+    assert_false(sm_table_row(NULL, arena, (const char *[]){"x", "y"}));
+    assert_false(sm_table_row(table, arena, NULL));
+}
+
+static void pages_keep_their_order(void **state) {
+    sm_report *r = sm_report_new();
+    sm_report_heading(r, "head %d", 1);
+    sm_report_text(r, "text");
+    sm_report_table(r, sm_table_new(*state, NULL, 1, (const char *[]){"x"}, NULL));
+    sm_report_bar(r, "memory", "B", 10, 1, &(sm_bar_part){"params", 4});
+    sm_report_why(r, sm_why_leaf(*state, "a", 1, "s", NULL));
+    static const sm_block_kind kinds[] = {SM_BLOCK_HEADING, SM_BLOCK_TEXT, SM_BLOCK_TABLE,
+                                          SM_BLOCK_BAR, SM_BLOCK_WHY};
+    const sm_block *block = r->first;
+    for (size_t i = 0; i < 5; i++, block = block->next) assert_int_equal(block->kind, kinds[i]);
+    assert_null(block);
+    assert_string_equal(r->first->text, "head 1");
+    assert_string_equal(r->last->why->label, "a");
+    assert_int_equal(r->data->kind, SM_DATA_OBJECT);
+    assert_false(r->out_of_memory);
+    sm_report_free(r);
+    sm_report_free(NULL);
+}
+
+static void adders_accept_null(void **state) {
+    (void)state;
+    sm_report_heading(NULL, "x");
+    sm_report_text(NULL, "x");
+    sm_report_table(NULL, NULL);
+    sm_report_bar(NULL, "x", "B", 1, 0, NULL);
+    sm_report_why(NULL, NULL);
+    sm_report *r = sm_report_new();
+    sm_report_table(r, NULL);
+    assert_true(r->out_of_memory);
+    sm_report_free(r);
+}
+
+static void fill(sm_report *r) {
+    char long_text[5000];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    sm_report_heading(r, "%s", long_text);
+    sm_report_text(r, "%s", long_text);
+    sm_table *table = sm_table_new(r->arena, long_text, 1, (const char *[]){long_text}, NULL);
+    sm_report_table(r, table);
+    for (int i = 0; i < 20 && table != NULL; i++)
+        if (!sm_table_row(table, r->arena, (const char *[]){long_text})) r->out_of_memory = true;
+    sm_report_bar(r, long_text, long_text, 1, 1, &(sm_bar_part){long_text, 1});
+    sm_report_why(r, sm_why_node(r->arena, long_text, long_text, 1, "s"));
+    if (!sm_data_put_string(r->data, r->arena, long_text, long_text)) r->out_of_memory = true;
+}
+
+/* Whichever allocation fails, the report knows that it is not whole. */
+static void reports_know_when_memory_was_out(void **state) {
+    (void)state;
+    uint64_t turns = 0;
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        turns = loop.n;
+        sm_report *r = sm_report_new();
+        if (r == NULL) continue;
+        fill(r);
+        assert_int_equal(r->out_of_memory, failing_alloc_refused(&loop));
+        sm_report_free(r);
+    }
+    assert_true(turns > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_and_strings_are_copied, setup, teardown),
+        cmocka_unit_test_setup_teardown(arrays_grow, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_json_cannot_hold_is_null, setup, teardown),
+        cmocka_unit_test_setup_teardown(null_and_wrong_parents_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(derivations_hang_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(tables_copy_their_cells, setup, teardown),
+        cmocka_unit_test_setup_teardown(pages_keep_their_order, setup, teardown),
+        cmocka_unit_test(adders_accept_null),
+        cmocka_unit_test(reports_know_when_memory_was_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
