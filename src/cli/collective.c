@@ -269,7 +269,7 @@ static const char *level_name(sm_report *r, const sm_system *system, int level) 
 static void algorithm_rows(sm_report *r, const question *q, double bytes) {
     sm_table *table =
         cli_table(r, "Algorithms, at datasheet rates",
-                  "<algorithm|>latency|>bytes / rate|>together|>on the busiest link|<level|<");
+                  "<algorithm|>latency|>bytes / rate|>together|>busiest link|<level|<");
     for (int i = 0; i < q->curve.n; i++) {
         const sm_line *line = &q->curve.line[i];
         cli_row(r, table, line->algorithm, cli_seconds(r, line->latency_s),

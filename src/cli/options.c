@@ -174,15 +174,16 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
 /* ---- help ---- */
 
 /* Print words from `column` on, continuing there after each line break. */
-static void print_wrapped(FILE *out, const char *text, int column, int at) {
+static void print_wrapped(FILE *out, const char *text, int column) {
+    int at = column;
     while (*text) {
         size_t word = strcspn(text, " ");
-        if (at + (int)word + 1 > HELP_WIDTH && at > column) {
-            fprintf(out, "\n%*s", column, "");
-            at = column;
-        }
-        fprintf(out, "%.*s%s", (int)word, text, text[word] ? " " : "");
-        at += (int)word + 1;
+        bool breaks = at > column && at + 1 + (int)word > HELP_WIDTH;
+        if (breaks) at = column;
+        if (breaks) fprintf(out, "\n%*s", column, "");
+        if (at > column) fputc(' ', out);
+        at += (int)word + (at > column);
+        fprintf(out, "%.*s", (int)word, text);
         text += word + strspn(text + word, " ");
     }
     fputc('\n', out);
@@ -200,13 +201,13 @@ static void help_option(const cli_option *option, FILE *out) {
         at = 0;
     }
     fprintf(out, "%*s", HELP_COLUMN - at, "");
-    print_wrapped(out, option->help, HELP_COLUMN, HELP_COLUMN);
+    print_wrapped(out, option->help, HELP_COLUMN);
 }
 
 void cli_help_verb(const cli_verb *verb, FILE *out) {
     fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments,
             verb->arguments[0] ? " " : "");
-    print_wrapped(out, verb->summary, 0, 0);
+    print_wrapped(out, verb->summary, 0);
     fputs("\noptions:\n", out);
     for (const cli_option *o = verb->options; o->name; o++) help_option(o, out);
     for (const cli_option *o = cli_common_options; o->name; o++) help_option(o, out);

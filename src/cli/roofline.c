@@ -46,8 +46,9 @@ typedef struct question {
     bool compute_given;
     sm_dtype compute;
     int criticals, critical[CLI_MAX_LIST];
-    double solved[CLI_MAX_LIST]; /* NaN: no size does it */
-    int open;                    /* the index without a size, asked for by --critical; -1 if none */
+    double solved[CLI_MAX_LIST];      /* NaN: no size does it */
+    const char *reason[CLI_MAX_LIST]; /* then why */
+    int open; /* the index without a size, asked for by --critical; -1 if none */
 } question;
 
 static const sm_dtype *compute_of(const question *q) {
@@ -122,15 +123,25 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 /* ---- solving ---- */
 
-static sm_status solve_criticals(question *q, bool *negative, sm_error *err) {
+/* That no size balances the two is an answer: NaN, with the reason. */
+static sm_status solve_critical(question *q, int i, sm_report *r, sm_error *err) {
+    sm_error none = {.status = SM_OK};
+    sm_status status = sm_roofline_critical(&q->system.chip, &q->einsum, q->level, compute_of(q),
+                                            q->critical[i], &q->solved[i], &none);
+    if (status == SM_NEGATIVE) {
+        q->solved[i] = NAN;
+        q->reason[i] = cli_textf(r, "%s", none.sentence);
+    } else if (status) {
+        *err = none;
+    }
+    return status;
+}
+
+static sm_status solve_criticals(question *q, sm_report *r, bool *negative, sm_error *err) {
     for (int i = 0; i < q->criticals; i++) {
-        sm_status status = sm_roofline_critical(&q->system.chip, &q->einsum, q->level,
-                                                compute_of(q), q->critical[i], &q->solved[i], err);
+        sm_status status = solve_critical(q, i, r, err);
         if (status > SM_NEGATIVE) return status;
-        if (status == SM_NEGATIVE) {
-            q->solved[i] = NAN;
-            *negative = true;
-        }
+        if (status == SM_NEGATIVE) *negative = true;
     }
     return SM_OK;
 }
@@ -140,6 +151,13 @@ static void settle_open(question *q) {
     for (int i = 0; i < q->criticals; i++)
         if (q->critical[i] == q->open && !isnan(q->solved[i]))
             q->einsum.index[q->open].size = ceil(q->solved[i]);
+}
+
+/* The size was left open, and none answers: there is no point to show. */
+static bool is_unanswerable(const question *q) {
+    for (int i = 0; i < q->criticals; i++)
+        if (q->critical[i] == q->open && isnan(q->solved[i])) return true;
+    return false;
 }
 
 /* ---- the page ---- */
@@ -161,13 +179,29 @@ static const char *show_einsum(sm_report *r, const sm_einsum *einsum) {
     return cli_textf(r, "%s", text);
 }
 
-/* An elementwise product runs on the vector unit, whose peak is another one. */
-static bool on_vector_unit(const question *q, const sm_roofline *point) {
-    return point->peak_flops_per_s < q->system.chip.flops_per_s[point->compute].value;
+static bool has_index(const sm_array *array, int index) {
+    for (int d = 0; d < array->rank; d++)
+        if (array->dim[d].index == index) return true;
+    return false;
+}
+
+/* Every index stands in all operands and in the output: the vector unit does the work. */
+static bool is_elementwise(const sm_einsum *einsum) {
+    for (int i = 0; i < einsum->indices; i++) {
+        bool everywhere = has_index(&einsum->out, i);
+        for (int o = 0; o < einsum->operands; o++)
+            everywhere = everywhere && has_index(&einsum->in[o], i);
+        if (!everywhere) return false;
+    }
+    return true;
+}
+
+static bool on_vector_unit(const question *q) {
+    return is_elementwise(&q->einsum) && q->system.chip.vector_flops_per_s.value > 0.0;
 }
 
 static const char *unit_words(sm_report *r, const question *q, const sm_roofline *point) {
-    if (on_vector_unit(q, point)) return "on the vector unit";
+    if (on_vector_unit(q)) return "on the vector unit";
     return cli_textf(r, "in %s", sm_dtype_name(point->compute));
 }
 
@@ -211,7 +245,7 @@ static void critical_rows(sm_report *r, const question *q) {
         const char *name = q->einsum.index[q->critical[i]].name;
         cli_put(r, object, name, q->solved[i]);
         if (isnan(q->solved[i]))
-            sm_report_text(r, "No size of %s makes math and memory take equally long.", name);
+            sm_report_text(r, "Critical %s: %s.", name, q->reason[i]);
         else
             sm_report_text(r, "Critical %s = %s: math and memory take equally long there.", name,
                            cli_textf(r, "%.6g", q->solved[i]));
@@ -251,8 +285,7 @@ static const sm_fact *bandwidth_fact(const question *q) {
     return &q->system.chip.memory_bytes_per_s;
 }
 
-static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *point) {
-    const sm_calibration *c = sm_calibration_of(&q->system.chip);
+static sm_why *why_matmul(sm_report *r, const sm_calibration *c, const sm_roofline *point) {
     bool narrow = sm_dtype_bytes(point->compute) <= 1.0;
     sm_why *node =
         cli_why(r, "expected",
@@ -262,6 +295,15 @@ static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *
                  narrow ? c->matmul_efficiency_fp8 : c->matmul_efficiency, "", c->source);
     cli_why_leaf(r, node, "half k: contraction at half efficiency", c->matmul_half_k, "",
                  "calibration");
+    return node;
+}
+
+static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *point) {
+    const sm_calibration *c = sm_calibration_of(&q->system.chip);
+    sm_why *node = on_vector_unit(q)
+                       ? cli_why(r, "expected", "max(math, memory / efficiency) + launch",
+                                 point->expected_s, "s")
+                       : why_matmul(r, c, point);
     cli_why_leaf(r, node, "memory efficiency", c->memory_efficiency, "", "calibration");
     cli_why_leaf(r, node, "launch", c->launch_s, "s", "calibration");
     return node;
@@ -270,7 +312,7 @@ static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *
 static void explain(sm_report *r, const question *q, const sm_roofline *point) {
     const sm_chip *chip = &q->system.chip;
     const sm_fact *peak =
-        on_vector_unit(q, point) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
+        on_vector_unit(q) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
     sm_why *time = cli_why(r, "lower bound", "max(math, memory)", point->lower_s, "s");
     sm_why *math = cli_why(r, "math", "FLOPs / peak", point->math_s, "s");
     sm_why *flops =
@@ -286,6 +328,12 @@ static void explain(sm_report *r, const question *q, const sm_roofline *point) {
     sm_why_add(time, memory);
     r->why = why_expected(r, q, point);
     sm_why_add(r->why, time);
+    for (int i = 0; i < q->criticals; i++)
+        if (!isnan(q->solved[i]))
+            sm_why_add(r->why,
+                       cli_why(r, cli_textf(r, "critical %s", q->einsum.index[q->critical[i]].name),
+                               "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i],
+                               ""));
 }
 
 /* ---- one point or many ---- */
@@ -349,14 +397,15 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     question q = {.level = SM_MEMORY_HBM, .open = -1};
     bool negative = false;
     sm_status status = read_question(call, &q, err);
-    if (!status) status = solve_criticals(&q, &negative, err);
+    if (!status) status = solve_criticals(&q, r, &negative, err);
     if (status) return status;
     settle_open(&q);
     cli_put_text(r, r->data, "command", "roofline");
     cli_put_text(r, r->data, "einsum", show_einsum(r, &q.einsum));
     cli_put_text(r, r->data, "chip", q.system.chip.name);
     sm_report_heading(r, "%s on %s", show_einsum(r, &q.einsum), q.system.chip.name);
-    status = q.sweep.ranges ? show_sweep(r, &q, err) : show_point(call, r, &q, err);
+    if (q.sweep.ranges) status = show_sweep(r, &q, err);
+    else if (!is_unanswerable(&q)) status = show_point(call, r, &q, err);
     if (status) return status;
     critical_rows(r, &q);
     return negative ? SM_NEGATIVE : SM_OK;
@@ -364,7 +413,7 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb cli_roofline = {
     .name = "roofline",
-    .summary = "an einsum on one chip: FLOPs, bytes, times, what bounds it, the critical size",
+    .summary = "an einsum on one chip: FLOPs, bytes, times, bound, critical size",
     .arguments = "EINSUM",
     .least = 1,
     .most = 1,
