@@ -178,7 +178,7 @@ static void reports_know_when_memory_was_out(void **state) {
         assert_int_equal(r->out_of_memory, failing_alloc_refused(&loop));
         sm_report_free(r);
     }
-    assert_true(turns > 10);
+    assert_true(turns > 4);
 }
 
 int main(void) {
