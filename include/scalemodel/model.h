@@ -57,6 +57,7 @@ typedef struct sm_model {
     int kinds; sm_layer_kind kind[SM_MAX_LAYER_KINDS];
     uint8_t layer[SM_MAX_LAYERS]; /* kind of each of the L layers */
     int kv_shared_layers;       /* last layers reuse the KV of earlier ones (gemma 3n/4) */
+    int per_layer_D, per_layer_V; /* gemma 4 E2B: width and rows of a further embedding fed into each layer; 0 = none */
     long extra_params;          /* outside layers, in the checkpoint's language model, no matmul work */
     double quant_bits;          /* quantised checkpoint (fp8 128x128 blocks, mxfp4); 0 = as dtype. Information only */
     const char *note;           /* what was left out (vision tower, MTP), "" when nothing */

@@ -1,6 +1,7 @@
 /* From the fields of a config to an architecture: what all families share, and the layers one by
  * one. */
 #include "hf_field.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,14 @@ static sm_status check_heads(const hf_config *c) {
                        "%s is %d; at most %d layers are supported", c->value[HF_LAYERS].key,
                        hf_number(c, HF_LAYERS), SM_MAX_LAYERS);
     return SM_OK;
+}
+
+/* The product of heads and head size is an int everywhere. */
+static sm_status check_head_product(const hf_config *c) {
+    double product = (double)hf_number(c, HF_HEADS) * hf_number(c, HF_HEAD_DIM);
+    if (product <= INT_MAX) return SM_OK;
+    return hf_fail(c, c->value[HF_HEAD_DIM].key, false, "%s x %s is %.4g; at most %d is supported",
+                   c->value[HF_HEADS].key, c->value[HF_HEAD_DIM].key, product, INT_MAX);
 }
 
 static sm_status check_experts(const hf_config *c) {
@@ -79,8 +88,9 @@ static sm_status check_types(const hf_config *c) {
 }
 
 static sm_status check_fields(const hf_config *c) {
-    sm_status (*const checks[])(const hf_config *) = {check_heads, check_experts, check_lists,
-                                                      check_types, c->family->refuse};
+    sm_status (*const checks[])(const hf_config *) = {check_heads,   check_head_product,
+                                                      check_experts, check_lists,
+                                                      check_types,   c->family->refuse};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         sm_status status = checks[i] ? checks[i](c) : SM_OK;
         if (status != SM_OK) return status;

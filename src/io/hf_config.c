@@ -50,6 +50,8 @@ static sm_status choose_family(hf_config *c, const json_t *root) {
     if (!c->family) c->family = family_by_architecture(c->object);
     if (!c->family && c->object == root) c->family = family_by_architecture(root);
     if (c->family) return SM_OK;
+    if (json_object_get(c->object, "model_type") && !type)
+        return hf_fail(c, "model_type", false, "model_type must be a text");
     if (!type)
         return hf_fail(c, "model_type", false,
                        "this is not a Hugging Face model config: model_type is missing");
@@ -57,13 +59,14 @@ static sm_status choose_family(hf_config *c, const json_t *root) {
 }
 
 /* A wrapper says for its text model what that leaves open. */
-static void inherit_from_wrapper(hf_config *c, json_t *root) {
+static sm_status inherit_from_wrapper(hf_config *c, json_t *root) {
     static const char *const keys[] = {"tie_word_embeddings", "quantization_config"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *outer = json_object_get(root, keys[i]);
-        if (c->object != root && outer && !json_object_get(c->object, keys[i]))
-            (void)json_object_set(c->object, keys[i], outer);
+        if (c->object == root || !outer || json_object_get(c->object, keys[i])) continue;
+        if (json_object_set(c->object, keys[i], outer) != 0) return sm_fail_memory(c->err);
     }
+    return SM_OK;
 }
 
 /* "models/llama-3.1-8b/config.json" is llama-3.1-8b, "x/tiny.json" is tiny. */
@@ -83,8 +86,8 @@ static sm_status read_config(hf_config *c, json_t *root, sm_model *model) {
     choose_object(c, root);
     sm_status status = choose_family(c, root);
     if (status != SM_OK) return status;
-    inherit_from_wrapper(c, root);
-    status = hf_read_fields(c);
+    status = inherit_from_wrapper(c, root);
+    if (status == SM_OK) status = hf_read_fields(c);
     if (status != SM_OK) return status;
     name_after_source(c->source, model);
     snprintf(model->family, sizeof model->family, "%s", c->family->name);

@@ -17,7 +17,6 @@ typedef enum hf_field {
     HF_FF,
     HF_VOCAB,
     HF_MAX_SEQ,
-    HF_POSITIONS,
     HF_EMBED_DIM,
     HF_TIED,
     HF_ACTIVATION,
@@ -69,13 +68,14 @@ typedef enum hf_field {
     HF_MLP_TYPES,
     HF_DENSE_FF,
     HF_MOE_ON,
-    HF_ROUTING,
     HF_MTP_LAYERS,
     HF_ALIBI,
     HF_ATTENTION_TYPE,
     HF_BIASED,
     HF_UNBIASED,
     HF_PER_LAYER_INPUT,
+    HF_PER_LAYER_VOCAB,
+    HF_PER_LAYER,
     HF_WIDE_MLP,
     HF_NESTED,
     HF_UNUSED,
@@ -92,13 +92,17 @@ typedef enum hf_type {
     HF_TEXT,    /* any text */
     HF_NUMBERS, /* a list of whole numbers */
     HF_NUMBERS_OR_COUNT,
-    HF_WORDS,  /* a list of texts */
-    HF_OFF,    /* understood only as off: null, false, 0 or empty */
-    HF_OBJECT, /* an object whose keys are fields themselves */
-    HF_ANY     /* known, and without effect in this family */
+    HF_WORDS,     /* a list of texts */
+    HF_OFF,       /* understood only as off: null, false, 0 or empty */
+    HF_OVERRIDES, /* sizes of single layers */
+    HF_OBJECT,    /* an object whose keys are fields themselves */
+    HF_ANY        /* known, and without effect in this family */
 } hf_type;
 
 enum { HF_REQUIRED = -1, HF_NONE = 0 };
+
+/* The largest number read: four times it is still an int. */
+enum { HF_LARGEST = 1 << 28 };
 
 /* One spelling of a field in one family. */
 typedef struct hf_rule {
@@ -158,6 +162,7 @@ size_t hf_family_names(const char **names, size_t room);
 
 int hf_number(const hf_config *c, hf_field field);
 bool hf_given(const hf_config *c, hf_field field);
+int hf_every(const hf_config *c, hf_field field); /* a period: at least 1 */
 /* Element of a list field, 0 beyond its end. */
 int hf_listed_number(const hf_config *c, hf_field field, int i);
 bool hf_lists(const hf_config *c, hf_field field, int number); /* is the number in the list? */

@@ -1,7 +1,6 @@
 /* Reads the keys of a Hugging Face config into fields, by the rules of its family. */
 #include "hf_field.h"
 #include "json_place.h"
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +16,10 @@ sm_status hf_fail(const hf_config *c, const char *key, bool of_key, const char *
 }
 
 int hf_number(const hf_config *c, hf_field field) { return c->value[field].number; }
+
+int hf_every(const hf_config *c, hf_field field) {
+    return hf_number(c, field) > 0 ? hf_number(c, field) : 1;
+}
 
 bool hf_given(const hf_config *c, hf_field field) { return c->value[field].given; }
 
@@ -88,9 +91,9 @@ static sm_status read_number(hf_config *c, const hf_rule *rule, const json_t *js
     if (value < lowest)
         return hf_fail(c, rule->key, false, "%s is %.0f; it must be at least %d", rule->key, value,
                        lowest);
-    if (value > INT_MAX)
+    if (value > HF_LARGEST)
         return hf_fail(c, rule->key, false, "%s is %.4g; at most %d is supported", rule->key, value,
-                       INT_MAX);
+                       HF_LARGEST);
     c->value[rule->field].number = (int)value;
     return SM_OK;
 }
@@ -132,7 +135,7 @@ static sm_status read_list(hf_config *c, const hf_rule *rule, json_t *json) {
         const json_t *item = json_array_get(json, i);
         bool good = rule->type == HF_WORDS ? json_is_string(item)
                                            : json_is_integer(item) && whole_number(item, &value) &&
-                                                 fabs(value) < INT_MAX;
+                                                 fabs(value) <= HF_LARGEST;
         if (!good) {
             char path[96];
             snprintf(path, sizeof path, "%s[%zu]", rule->key, i);
@@ -183,6 +186,37 @@ static sm_status read_nested(hf_config *c, const hf_rule *rule, json_t *json) {
     return status;
 }
 
+/* per_layer_config of Gemma 4: {"05": {"head_dim": 512}, ...}; what it may override is known. */
+static sm_status read_override(hf_config *c, const hf_rule *rule, const char *layer,
+                               json_t *object) {
+    const char *key;
+    json_t *json;
+    char shown[48];
+    double value;
+    json_object_foreach(object, key, json) {
+        bool known = strcmp(key, "head_dim") == 0 || strcmp(key, "num_key_value_heads") == 0;
+        if (known && whole_number(json, &value) && value >= 1 && value <= HF_LARGEST) continue;
+        return hf_fail(c, rule->key, false, "%s of layer %s: %s is not understood", rule->key,
+                       hf_shown(layer, shown, sizeof shown),
+                       known ? "this size" : "a key other than head_dim and num_key_value_heads");
+    }
+    return SM_OK;
+}
+
+static sm_status read_overrides(hf_config *c, const hf_rule *rule, json_t *json) {
+    const char *layer;
+    json_t *object;
+    sm_status status = SM_OK;
+    if (!json_is_object(json)) return fail_type(c, rule, "an object of objects");
+    json_object_foreach(json, layer, object) {
+        if (!json_is_object(object)) return fail_type(c, rule, "an object of objects");
+        status = read_override(c, rule, layer, object);
+        if (status != SM_OK) return status;
+    }
+    c->value[rule->field].json = json;
+    return SM_OK;
+}
+
 static sm_status read_typed(hf_config *c, const hf_rule *rule, json_t *json) {
     switch (rule->type) {
     case HF_SIZE: return read_number(c, rule, json, 1);
@@ -201,6 +235,7 @@ static sm_status read_typed(hf_config *c, const hf_rule *rule, json_t *json) {
     case HF_WORDS: return read_list(c, rule, json);
     case HF_OFF: return read_off(c, rule, json);
     case HF_OBJECT: return read_nested(c, rule, json);
+    case HF_OVERRIDES: return read_overrides(c, rule, json);
     case HF_ANY: return SM_OK;
     }
     return SM_OK;

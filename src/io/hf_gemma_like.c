@@ -1,6 +1,7 @@
 /* Gemma, generations 1 to 4: tied embeddings, a head size apart from width / heads, and from the
  * second on four norms per layer and alternating local attention. Defaults as in transformers. */
 #include "hf_family.h"
+#include <stdio.h>
 
 static const hf_rule gemma[] = {
     {"num_key_value_heads", HF_KV_HEADS, HF_SIZE, 16},
@@ -14,7 +15,7 @@ static const hf_rule windowed[] = {
     {"head_dim", HF_HEAD_DIM, HF_SIZE, 256},
     {"attention_bias", HF_ATTENTION_BIAS, HF_FLAG, false},
     {"hidden_activation", HF_ACTIVATION, HF_NAME, HF_NONE},
-    {"sliding_window", HF_WINDOW, HF_SIZE, 4096},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 4096},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
     {"sliding_window_pattern", HF_WINDOW_EVERY, HF_SIZE, 6},
     {"_sliding_window_pattern", HF_WINDOW_EVERY, HF_SIZE, 6},
@@ -33,6 +34,8 @@ static const hf_rule gemma4[] = {
     {"num_kv_shared_layers", HF_KV_SHARED, HF_COUNT, 0},
     {"use_double_wide_mlp", HF_WIDE_MLP, HF_FLAG, false},
     {"hidden_size_per_layer_input", HF_PER_LAYER_INPUT, HF_COUNT, 256},
+    {"vocab_size_per_layer_input", HF_PER_LAYER_VOCAB, HF_SIZE, 262144},
+    {"per_layer_config", HF_PER_LAYER, HF_OVERRIDES, HF_NONE},
     {"enable_moe_block", HF_MOE_ON, HF_FLAG, false},
     {"num_experts", HF_EXPERTS, HF_SIZE, HF_NONE},
     {"top_k_experts", HF_TOP_K, HF_SIZE, HF_NONE},
@@ -46,10 +49,22 @@ static bool moe_is_on(const hf_config *c, int layer) {
     return hf_number(c, HF_MOE_ON) != 0;
 }
 
-static void adapt_gemma4_attention(const hf_config *c, bool local, sm_layer_kind *k) {
-    bool shares = !local && hf_number(c, HF_K_EQUALS_V);
-    if (!local) k->H = k->V_head = hf_number(c, HF_GLOBAL_HEAD_DIM);
-    if (shares && hf_number(c, HF_GLOBAL_KV_HEADS) > 0) k->K = hf_number(c, HF_GLOBAL_KV_HEADS);
+/* The size of a single layer, where per_layer_config gives one: {"05": {"head_dim": 512}}. */
+static int override(const hf_config *c, int layer, const char *key, int otherwise) {
+    char name[16];
+    snprintf(name, sizeof name, "%02d", layer);
+    const json_t *own = json_object_get(c->value[HF_PER_LAYER].json, name);
+    const json_t *size = json_object_get(own, key);
+    return size ? (int)json_number_value(size) : otherwise;
+}
+
+static void adapt_gemma4_attention(const hf_config *c, int layer, bool local, sm_layer_kind *k) {
+    bool shares = !local && hf_number(c, HF_K_EQUALS_V), listed = hf_given(c, HF_PER_LAYER);
+    if (!local && !listed) k->H = hf_number(c, HF_GLOBAL_HEAD_DIM);
+    if (shares && !listed && hf_number(c, HF_GLOBAL_KV_HEADS) > 0)
+        k->K = hf_number(c, HF_GLOBAL_KV_HEADS);
+    k->H = k->V_head = override(c, layer, "head_dim", k->H);
+    k->K = override(c, layer, "num_key_value_heads", k->K);
     k->k_equals_v = shares;
     k->qk_norm = true;
     k->qk_norm_q = k->H;
@@ -60,7 +75,7 @@ static void adapt_gemma4_attention(const hf_config *c, bool local, sm_layer_kind
  * E outputs. Each layer has one more parameter, a scale of its output. */
 static void adapt_gemma4(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
     k->kv_shared = layer >= hf_number(c, HF_LAYERS) - hf_number(c, HF_KV_SHARED);
-    adapt_gemma4_attention(c, local, k);
+    adapt_gemma4_attention(c, layer, local, k);
     k->F = hf_number(c, HF_FF) * (k->kv_shared && hf_number(c, HF_WIDE_MLP) ? 2 : 1);
     k->extra_params = 1;
     if (sparse) {
@@ -71,22 +86,18 @@ static void adapt_gemma4(const hf_config *c, int layer, bool local, bool sparse,
 
 static void finish_gemma4(const hf_config *c, sm_model *m) {
     m->kv_shared_layers = hf_number(c, HF_KV_SHARED);
+    m->per_layer_D = hf_number(c, HF_PER_LAYER_INPUT);
+    m->per_layer_V = m->per_layer_D > 0 ? hf_number(c, HF_PER_LAYER_VOCAB) : 0;
 }
 
 static sm_status refuse_gemma4(const hf_config *c) {
-    const char *key = "hidden_size_per_layer_input";
-    if (hf_number(c, HF_PER_LAYER_INPUT) > 0)
-        return hf_fail(
-            c, key, false,
-            "%s is %d: embeddings per layer change the size and are not understood; only 0 is", key,
-            hf_number(c, HF_PER_LAYER_INPUT));
     if (hf_number(c, HF_MOE_ON) && hf_number(c, HF_EXPERTS) == 0)
         return hf_fail(c, "enable_moe_block", false,
                        "enable_moe_block is true, but num_experts is missing");
-    if (hf_number(c, HF_FF) > (1 << 29) || hf_number(c, HF_KV_SHARED) >= hf_number(c, HF_LAYERS))
-        return hf_fail(
-            c, hf_number(c, HF_FF) > (1 << 29) ? "intermediate_size" : "num_kv_shared_layers",
-            false, "this is more than the model can have");
+    if (hf_number(c, HF_KV_SHARED) >= hf_number(c, HF_LAYERS))
+        return hf_fail(c, "num_kv_shared_layers", false,
+                       "num_kv_shared_layers is %d, but there are %d layers",
+                       hf_number(c, HF_KV_SHARED), hf_number(c, HF_LAYERS));
     return SM_OK;
 }
 

@@ -122,12 +122,13 @@ static void adapt_gpt_neox(const hf_config *c, int layer, bool local, bool spars
     k->mlp_bias = true;
 }
 
-/* One norm feeds attention and MLP of the parallel block; the new architecture has one for each. */
+/* One norm feeds attention and MLP of the parallel block, unless each has its own, as usual in the
+ * new architecture; blocks in sequence have two. */
 static int falcon_norms(const hf_config *c) {
-    bool modern = hf_number(c, HF_NEW_DECODER) != 0;
     int given = hf_number(c, HF_PARALLEL_NORMS);
-    if (modern) return given > 0 ? given : 2;
-    return hf_number(c, HF_PARALLEL) ? 1 : 2;
+    if (!hf_number(c, HF_PARALLEL)) return 2;
+    if (given == 0) return hf_number(c, HF_NEW_DECODER) ? 2 : 1;
+    return given == 2 ? 2 : 1;
 }
 
 static void adapt_falcon(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
@@ -151,17 +152,6 @@ static void finish_opt(const hf_config *c, sm_model *m) {
     if (!hf_number(c, HF_NORM_AFFINE)) m->norm = SM_NORM_LAYER_NO_AFFINE;
 }
 
-static sm_status refuse_huge(const hf_config *c) {
-    int D = hf_number(c, HF_WIDTH), T = hf_number(c, HF_MAX_SEQ);
-    if (D > (1 << 24))
-        return hf_fail(c, c->value[HF_WIDTH].key, false, "%s is %d; at most %d is supported",
-                       c->value[HF_WIDTH].key, D, 1 << 24);
-    if (T > (1 << 30))
-        return hf_fail(c, c->value[HF_MAX_SEQ].key, false, "%s is %d; at most %d is supported",
-                       c->value[HF_MAX_SEQ].key, T, 1 << 30);
-    return SM_OK;
-}
-
 static void adapt_mpt(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
     const char *type = json_string_value(c->value[HF_ATTENTION_TYPE].json);
     (void)layer, (void)local, (void)sparse;
@@ -176,21 +166,23 @@ static void finish_mpt(const hf_config *c, sm_model *m) {
         m->positions = hf_number(c, HF_MAX_SEQ);
 }
 
-static sm_status refuse_mpt(const hf_config *c) {
+static sm_status refuse_attention_type(const hf_config *c, const char *type) {
     static const char *const known[] = {"multihead_attention", "multiquery_attention",
                                         "grouped_query_attention"};
-    const char *type = json_string_value(c->value[HF_ATTENTION_TYPE].json);
     char shown[48];
-    if (hf_number(c, HF_EXPANSION) > 64)
-        return hf_fail(c, "expansion_ratio", false,
-                       "expansion_ratio is %d; at most 64 is supported",
-                       hf_number(c, HF_EXPANSION));
-    for (size_t i = 0; type && i < sizeof known / sizeof *known; i++)
-        if (strcmp(type, known[i]) == 0) return refuse_huge(c);
-    if (!type) return refuse_huge(c);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(type, known[i]) == 0) return SM_OK;
     return hf_fail(c, "attn_config.attn_type", false,
                    "attn_type \"%s\" is not understood; expected one of %s, %s or %s",
                    hf_shown(type, shown, sizeof shown), known[0], known[1], known[2]);
+}
+
+static sm_status refuse_mpt(const hf_config *c) {
+    const char *type = json_string_value(c->value[HF_ATTENTION_TYPE].json);
+    if ((double)hf_number(c, HF_EXPANSION) * hf_number(c, HF_WIDTH) > HF_LARGEST)
+        return hf_fail(c, "expansion_ratio", false, "expansion_ratio is %d: the MLP is too wide",
+                       hf_number(c, HF_EXPANSION));
+    return type ? refuse_attention_type(c, type) : SM_OK;
 }
 
 const hf_family hf_gpt_like[HF_GPT_LIKE] = {
@@ -205,8 +197,7 @@ const hf_family hf_gpt_like[HF_GPT_LIKE] = {
      .final_norm = true,
      .all_biases = true,
      .adapt = adapt_fourfold,
-     .finish = finish_gpt2,
-     .refuse = refuse_huge},
+     .finish = finish_gpt2},
     {.name = "gptj",
      .model_types = "gptj",
      .architectures = "GPTJForCausalLM",
@@ -218,8 +209,7 @@ const hf_family hf_gpt_like[HF_GPT_LIKE] = {
      .final_norm = true,
      .parallel = true,
      .lm_head_bias = true,
-     .adapt = adapt_gptj,
-     .refuse = refuse_huge},
+     .adapt = adapt_gptj},
     {.name = "gpt_neox",
      .model_types = "gpt_neox",
      .architectures = "GPTNeoXForCausalLM",
@@ -239,8 +229,7 @@ const hf_family hf_gpt_like[HF_GPT_LIKE] = {
      .norm_bias = true,
      .norms = 1,
      .final_norm = true,
-     .adapt = adapt_falcon,
-     .refuse = refuse_huge},
+     .adapt = adapt_falcon},
     {.name = "opt",
      .model_types = "opt",
      .architectures = "OPTForCausalLM OPTModel",
@@ -250,8 +239,7 @@ const hf_family hf_gpt_like[HF_GPT_LIKE] = {
      .norm_bias = true,
      .norms = 2,
      .adapt = adapt_opt,
-     .finish = finish_opt,
-     .refuse = refuse_huge},
+     .finish = finish_opt},
     {.name = "bloom",
      .model_types = "bloom",
      .architectures = "BloomForCausalLM BloomModel",
@@ -263,8 +251,7 @@ const hf_family hf_gpt_like[HF_GPT_LIKE] = {
      .final_norm = true,
      .embed_norm = true,
      .all_biases = true,
-     .adapt = adapt_fourfold,
-     .refuse = refuse_huge},
+     .adapt = adapt_fourfold},
     {.name = "mpt",
      .model_types = "mpt",
      .architectures = "MPTForCausalLM MptForCausalLM",

@@ -38,12 +38,12 @@ const hf_rule hf_rules_no_bias[] = {
 static const hf_rule mistral[] = {
     {"num_key_value_heads", HF_KV_HEADS, HF_SIZE, 8},
     {"head_dim", HF_HEAD_DIM, HF_SIZE, HF_NONE},
-    {"sliding_window", HF_WINDOW, HF_SIZE, 4096},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 4096},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
 static const hf_rule qwen[] = {
-    {"sliding_window", HF_WINDOW, HF_SIZE, 4096},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 4096},
     {"use_sliding_window", HF_WINDOW_ON, HF_FLAG, false},
     {"max_window_layers", HF_WINDOW_FROM, HF_COUNT, 28},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
@@ -56,7 +56,7 @@ static const hf_rule qwen3[] = {
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
 static const hf_rule phi3[] = {
-    {"sliding_window", HF_WINDOW, HF_SIZE, HF_NONE},
+    {"sliding_window", HF_WINDOW, HF_COUNT, HF_NONE},
     {"attention_bias", HF_UNUSED, HF_OFF, HF_NONE},
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
@@ -65,7 +65,7 @@ static const hf_rule olmo[] = {
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
 static const hf_rule olmo3[] = {
-    {"sliding_window", HF_WINDOW, HF_SIZE, 4096},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 4096},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
     {"sliding_window_pattern", HF_WINDOW_EVERY, HF_SIZE, 4},
     {NULL, HF_UNUSED, HF_ANY, 0},

@@ -15,14 +15,14 @@ static const hf_rule mixtral[] = {
     {"num_local_experts", HF_EXPERTS, HF_SIZE, 8},
     {"num_experts", HF_EXPERTS, HF_SIZE, 8},
     {"num_experts_per_tok", HF_TOP_K, HF_SIZE, 2},
-    {"sliding_window", HF_WINDOW, HF_SIZE, HF_NONE},
+    {"sliding_window", HF_WINDOW, HF_COUNT, HF_NONE},
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
 static const hf_rule qwen_moe[] = {
     {"moe_intermediate_size", HF_EXPERT_FF, HF_SIZE, HF_REQUIRED},
     {"decoder_sparse_step", HF_MOE_EVERY, HF_SIZE, 1},
     {"mlp_only_layers", HF_DENSE_LAYERS, HF_NUMBERS, HF_NONE},
-    {"sliding_window", HF_WINDOW, HF_SIZE, 4096},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 4096},
     {"use_sliding_window", HF_WINDOW_ON, HF_FLAG, false},
     {"max_window_layers", HF_WINDOW_FROM, HF_COUNT, 28},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
@@ -67,7 +67,7 @@ static const hf_rule gpt_oss[] = {
     {"num_key_value_heads", HF_KV_HEADS, HF_SIZE, 8},
     {"head_dim", HF_HEAD_DIM, HF_SIZE, 64},
     {"attention_bias", HF_ATTENTION_BIAS, HF_FLAG, true},
-    {"sliding_window", HF_WINDOW, HF_SIZE, 128},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 128},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
@@ -93,11 +93,11 @@ static const hf_rule mimo[] = {
     {"num_key_value_heads", HF_KV_HEADS, HF_SIZE, 4},
     {"v_head_dim", HF_V_HEAD_DIM, HF_SIZE, 128},
     {"swa_num_attention_heads", HF_LOCAL_HEADS, HF_SIZE, HF_NONE},
-    {"swa_num_key_value_heads", HF_LOCAL_KV_HEADS, HF_SIZE, 8},
+    {"swa_num_key_value_heads", HF_LOCAL_KV_HEADS, HF_SIZE, HF_NONE},
     {"swa_head_dim", HF_LOCAL_HEAD_DIM, HF_SIZE, HF_NONE},
     {"swa_v_head_dim", HF_LOCAL_V_HEAD_DIM, HF_SIZE, HF_NONE},
-    {"sliding_window", HF_WINDOW, HF_SIZE, 128},
-    {"sliding_window_size", HF_WINDOW, HF_SIZE, 128},
+    {"sliding_window", HF_WINDOW, HF_COUNT, 128},
+    {"sliding_window_size", HF_WINDOW, HF_COUNT, 128},
     {"attention_chunk_size", HF_UNUSED, HF_ANY, 0},
     {"hybrid_layer_pattern", HF_LOCAL_PATTERN, HF_NUMBERS, HF_NONE},
     {"layer_types", HF_LAYER_TYPES, HF_WORDS, HF_NONE},
@@ -121,7 +121,7 @@ static const hf_rule olmoe[] = {
 
 /* Every decoder_sparse_step-th layer, except those listed as MLP only. */
 static bool qwen_sparse(const hf_config *c, int layer) {
-    return (layer + 1) % hf_number(c, HF_MOE_EVERY) == 0 && !hf_lists(c, HF_DENSE_LAYERS, layer);
+    return (layer + 1) % hf_every(c, HF_MOE_EVERY) == 0 && !hf_lists(c, HF_DENSE_LAYERS, layer);
 }
 
 static bool qwen2_moe_local(const hf_config *c, int layer) {
@@ -134,12 +134,12 @@ static bool qwen3_moe_local(const hf_config *c, int layer) {
 }
 
 static bool deepseek_sparse(const hf_config *c, int layer) {
-    return layer >= hf_number(c, HF_MOE_FROM) && layer % hf_number(c, HF_MOE_EVERY) == 0;
+    return layer >= hf_number(c, HF_MOE_FROM) && layer % hf_every(c, HF_MOE_EVERY) == 0;
 }
 
 static bool llama4_sparse(const hf_config *c, int layer) {
     if (hf_given(c, HF_MOE_LAYERS)) return hf_lists(c, HF_MOE_LAYERS, layer);
-    return (layer + 1) % hf_number(c, HF_MOE_EVERY) == 0;
+    return (layer + 1) % hf_every(c, HF_MOE_EVERY) == 0;
 }
 
 /* Layers with rotary positions attend within a chunk; 1 marks them in no_rope_layers, in spite of
@@ -195,12 +195,13 @@ static void adapt_llama4(const hf_config *c, int layer, bool local, bool sparse,
     k->qk_norm = local && hf_number(c, HF_QK_NORM);
 }
 
+/* Local layers have twice the KV heads unless the config says otherwise. */
 static void adapt_mimo(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
     (void)layer, (void)sparse;
     k->has_sinks = hf_number(c, local ? HF_LOCAL_SINKS : HF_GLOBAL_SINKS) != 0;
     if (!local) return;
     if (hf_number(c, HF_LOCAL_HEADS) > 0) k->N = hf_number(c, HF_LOCAL_HEADS);
-    if (hf_number(c, HF_LOCAL_KV_HEADS) > 0) k->K = hf_number(c, HF_LOCAL_KV_HEADS);
+    k->K = hf_given(c, HF_LOCAL_KV_HEADS) ? hf_number(c, HF_LOCAL_KV_HEADS) : 2 * k->K;
     if (hf_number(c, HF_LOCAL_HEAD_DIM) > 0) k->H = hf_number(c, HF_LOCAL_HEAD_DIM);
     if (hf_number(c, HF_LOCAL_V_HEAD_DIM) > 0) k->V_head = hf_number(c, HF_LOCAL_V_HEAD_DIM);
 }
@@ -211,8 +212,6 @@ static sm_status refuse_deepseek(const hf_config *c) {
     if (hf_number(c, HF_KV_RANK) == 0)
         return hf_fail(c, "kv_lora_rank", false,
                        "kv_lora_rank must be a whole number of at least 1");
-    if (hf_number(c, HF_ROPE_DIM) > (1 << 29) || hf_number(c, HF_NOPE_DIM) > (1 << 29))
-        return hf_fail(c, "qk_nope_head_dim", false, "a head is at most %d wide", 1 << 29);
     return SM_OK;
 }
 

@@ -94,6 +94,8 @@ static sm_status check_whole(const sm_model *m, sm_error *err) {
         {"the number of learned positions", m->positions, 0},
         {"the width of the position table", m->position_D, 0},
         {"the width of the embedding", m->embed_D, 0},
+        {"the width of the embedding per layer", m->per_layer_D, 0},
+        {"the rows of the embedding per layer", m->per_layer_V, 0},
         {"the trained context", m->max_seq, 0},
         {"the number of layers that share KV", m->kv_shared_layers, 0},
         {"the number of further parameters", (double)m->extra_params, 0},

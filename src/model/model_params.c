@@ -78,10 +78,20 @@ static void count_experts(const sm_model *m, const sm_layer_kind *k, layer_count
     c->matmul += k->k_top * one + shared + D * E + gate;
 }
 
+/* Gemma 4 E2B and E4B feed a second embedding of the token, per_layer_D wide, into every layer: a
+ * gate down to it, a projection back up and a norm. */
+static void count_layer_input(const sm_model *m, layer_count *c) {
+    double weights = 2.0 * m->D * m->per_layer_D;
+    c->other += weights;
+    c->matmul += weights;
+    c->norm += m->per_layer_D > 0 ? norm_params(m, m->D) : 0;
+}
+
 static layer_count count_layer(const sm_model *m, const sm_layer_kind *k) {
     layer_count c = {0};
     c.norm = k->norms * norm_params(m, m->D);
     c.other = (double)k->extra_params;
+    count_layer_input(m, &c);
     count_attention(m, k, &c);
     count_dense_mlp(m, k, &c);
     count_experts(m, k, &c);
@@ -94,6 +104,16 @@ double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool ac
     return active ? all - c.idle_experts : all;
 }
 
+/* Its table has one row of L x per_layer_D for each token; a projection of the first embedding is
+ * added to it, under a norm. */
+static void count_layer_embedding(const sm_model *m, sm_params *p) {
+    double width = (double)m->L * m->per_layer_D;
+    p->embedding += m->per_layer_V * width;
+    p->other += m->D * width;
+    p->matmul_active += m->D * width;
+    p->norm += norm_params(m, m->per_layer_D);
+}
+
 /* Embeddings, the norms outside the layers, and the projections between a narrow embedding and the
  * width. */
 static void count_outside(const sm_model *m, sm_params *p) {
@@ -104,6 +124,7 @@ static void count_outside(const sm_model *m, sm_params *p) {
     p->norm = ((m->embed_norm ? 1 : 0) + (m->final_norm ? 1 : 0)) * norm_params(m, D);
     p->other = projections + (double)m->extra_params;
     p->matmul_active = V * width + projections;
+    count_layer_embedding(m, p);
 }
 
 static void add_layers(sm_params *p, const layer_count *c, double layers) {
