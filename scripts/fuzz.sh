@@ -16,13 +16,16 @@ for target in "$@"; do
         "$BUILD/obj/fuzz/$target.o" "$BUILD/libscalemodel.a" -ljansson -lm -pthread
 done
 for target in "$@"; do
-    mkdir -p "$BUILD/found/$target" "fuzz/corpus/$target"
-    dictionary=""
+    mkdir -p "$BUILD/found/$target"
+    dictionary="" corpora=""
+    for corpus in "fuzz/corpus/$target" "fuzz/corpus/${target#fuzz_}"; do
+        [ -d "$corpus" ] && corpora="$corpora $corpus"
+    done
     [ -f "fuzz/$target.dict" ] && dictionary="-dict=fuzz/$target.dict"
     echo "fuzz: $target for ${FUZZ_SECONDS:-600} s"
     "$BUILD/$target" -max_total_time="${FUZZ_SECONDS:-600}" -timeout=10 -rss_limit_mb=2048 \
         -artifact_prefix="$BUILD/$target-" -print_final_stats=1 -verbosity=0 $dictionary \
-        "$BUILD/found/$target" "fuzz/corpus/$target" 2>&1 | tee "$BUILD/$target.log"
+        "$BUILD/found/$target" $corpora 2>&1 | tee "$BUILD/$target.log"
     if ls "$BUILD/$target-"* >/dev/null 2>&1; then
         echo "fuzz: $target crashed; the input is in $BUILD" >&2
         exit 1

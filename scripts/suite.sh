@@ -31,6 +31,15 @@ mkdir -p "$logs"
 jobs="$logs/jobs" # lines: VARIANT NAME COMMAND
 : >"$jobs"
 
+program_folder() { case "$1" in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
+
+# The corpus of fuzz/fuzz_X.c lies in fuzz/corpus/fuzz_X or fuzz/corpus/X.
+corpus_of() {
+    for corpus in "fuzz/corpus/$1" "fuzz/corpus/${1#fuzz_}"; do
+        [ -d "$corpus" ] && echo "$corpus"
+    done
+}
+
 folder_of() { [ "$1" = gcc ] && echo "$BUILD" || echo "$BUILD/$1"; }
 
 build() {
@@ -57,11 +66,11 @@ list_jobs() {
     done
     for file in fuzz/fuzz_*.c; do
         name="$(basename "$file" .c)"
-        [ -f "$file" ] && echo "$1 $name $folder/replay/$name fuzz/corpus/$name" >>"$jobs"
+        [ -f "$file" ] && echo "$1 $name $folder/replay/$name" $(corpus_of "$name") >>"$jobs"
     done
     for file in tests/cli/*.t; do
         name="cli_$(basename "$file" .t)"
-        [ -f "$file" ] && echo "$1 $name env SCALEMODEL=$PWD/$folder/scalemodel sh $file" >>"$jobs"
+        [ -f "$file" ] && echo "$1 $name env SCALEMODEL=$(program_folder "$folder")/scalemodel sh $file" >>"$jobs"
     done
 }
 

@@ -34,14 +34,14 @@ static const unit flop_rates[] = {{"", false, false, 1, 0},       {"FLOP/s", tru
                                   {"OP/s", true, false, 1, 0},    {"OPS", true, false, 1, 0}};
 static const unit dollars[] = {{"", true, false, 1, 0}, {"B", false, false, 1, 9}};
 
-typedef struct kind {
+typedef struct grammar {
     const char *what;  /* completes "expected ..." */
     const char *units; /* completes "expected one of ..." */
     const unit *list;
     size_t n;
-} kind;
+} grammar;
 #define LIST(a) a, sizeof a / sizeof *a
-static const kind kinds[] = {
+static const grammar grammars[] = {
     [SM_Q_COUNT] = {"a number such as 4096, 8k or 4M", "k, M, B (or G), T, P, E", LIST(counts)},
     [SM_Q_BYTES] = {"a size such as 80GB or 16GiB", "B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB",
                     LIST(sizes)},
@@ -120,7 +120,7 @@ static bool match_unit(const unit *u, const char *text, size_t length, double *f
     return true;
 }
 
-static bool find_unit(const kind *k, const char *text, size_t length, double *factor,
+static bool find_unit(const grammar *k, const char *text, size_t length, double *factor,
                       int *exponent) {
     for (size_t i = 0; i < k->n; i++)
         if (match_unit(&k->list[i], text, length, factor, exponent)) return true;
@@ -144,7 +144,8 @@ static sm_span trim(const sm_source *source, sm_span span) {
 
 static int quoted_length(sm_span span) { return span.length < SHOWN ? (int)span.length : SHOWN; }
 
-static sm_status fail_number(const sm_source *source, sm_span span, const kind *k, sm_error *err) {
+static sm_status fail_number(const sm_source *source, sm_span span, const grammar *k,
+                             sm_error *err) {
     const char *text = source->text + span.offset;
     if (span.length == 0) return sm_fail_at(err, source, span, "expected %s", k->what);
     if (text[0] == '-' && span.length > 1 && (is_digit(text[1]) || text[1] == '.'))
@@ -157,7 +158,7 @@ static sm_status fail_number(const sm_source *source, sm_span span, const kind *
                       text);
 }
 
-static sm_status fail_unit(const sm_source *source, sm_span span, const kind *k, sm_error *err) {
+static sm_status fail_unit(const sm_source *source, sm_span span, const grammar *k, sm_error *err) {
     return sm_fail_at(err, source, span, "unknown unit '%.*s': expected one of %s",
                       quoted_length(span), source->text + span.offset, k->units);
 }
@@ -166,12 +167,12 @@ static sm_span after(sm_span span, size_t bytes) {
     return (sm_span){span.offset + bytes, span.length - bytes};
 }
 
-sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_kind which,
+sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_kind kind,
                             double *value, sm_error *err) {
-    const kind *k = &kinds[which];
+    const grammar *k = &grammars[kind];
     decimal number;
     sm_span whole = trim(source, span), rest = whole;
-    if (which == SM_Q_USD && rest.length > 0 && source->text[rest.offset] == '$')
+    if (kind == SM_Q_USD && rest.length > 0 && source->text[rest.offset] == '$')
         rest = after(rest, 1);
     size_t used = read_mantissa(source->text + rest.offset, rest.length, &number);
     if (used == 0) return fail_number(source, rest, k, err);
