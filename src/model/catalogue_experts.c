@@ -3,6 +3,7 @@
  * of files reads it too. */
 #include "catalogue_section.h"
 
+/* clang-format off */
 static const sm_catalogue_entry entries[] = {
     {"mixtral-8x7b", "",
      CONFIG({"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32,
@@ -134,4 +135,5 @@ static const sm_catalogue_entry entries[] = {
      "safetensors total of allenai/OLMoE-1B-7B-0924 on the Hugging Face Hub; active 1.3B "
      "from arXiv 2409.02060"},
 };
+/* clang-format on */
 const catalogue_section catalogue_experts = {entries, sizeof entries / sizeof *entries};

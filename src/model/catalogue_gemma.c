@@ -3,6 +3,7 @@
  * of files reads it too. */
 #include "catalogue_section.h"
 
+/* clang-format off */
 static const sm_catalogue_entry entries[] = {
     {"gemma-2b", "",
      CONFIG({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18,
@@ -70,4 +71,5 @@ static const sm_catalogue_entry entries[] = {
      25.2e9, 3.8e9, 100e6, 100e6,
      "model card of google/gemma-4-26B-A4B-it: 25.2B total, 3.8B active"},
 };
+/* clang-format on */
 const catalogue_section catalogue_gemma = {entries, sizeof entries / sizeof *entries};

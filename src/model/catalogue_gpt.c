@@ -3,6 +3,7 @@
  * of files reads it too. */
 #include "catalogue_section.h"
 
+/* clang-format off */
 static const sm_catalogue_entry entries[] = {
     {"gpt2", "gpt2-small gpt2-124m",
      CONFIG({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
@@ -108,4 +109,5 @@ static const sm_catalogue_entry entries[] = {
      176247271424.0, 0, 0, 0,
      "safetensors total of bigscience/bloom on the Hugging Face Hub"},
 };
+/* clang-format on */
 const catalogue_section catalogue_gpt = {entries, sizeof entries / sizeof *entries};

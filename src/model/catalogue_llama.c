@@ -3,6 +3,7 @@
  * of files reads it too. */
 #include "catalogue_section.h"
 
+/* clang-format off */
 static const sm_catalogue_entry entries[] = {
     {"llama-2-7b", "llama2-7b",
      CONFIG({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
@@ -124,4 +125,5 @@ static const sm_catalogue_entry entries[] = {
      13960238080.0, 0, 0, 0,
      "safetensors total of microsoft/Phi-3-medium-4k-instruct on the Hugging Face Hub"},
 };
+/* clang-format on */
 const catalogue_section catalogue_llama = {entries, sizeof entries / sizeof *entries};

@@ -3,6 +3,7 @@
  * of files reads it too. */
 #include "catalogue_section.h"
 
+/* clang-format off */
 static const sm_catalogue_entry entries[] = {
     {"falcon-7b", "",
      CONFIG({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
@@ -73,4 +74,5 @@ static const sm_catalogue_entry entries[] = {
      341e9, 0, 1e9, 0,
      "arXiv 2406.11704, table 1: 9.4B embedding + 331.6B other parameters"},
 };
+/* clang-format on */
 const catalogue_section catalogue_open = {entries, sizeof entries / sizeof *entries};

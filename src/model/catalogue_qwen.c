@@ -3,6 +3,7 @@
  * of files reads it too. */
 #include "catalogue_section.h"
 
+/* clang-format off */
 static const sm_catalogue_entry entries[] = {
     {"qwen2-0.5b", "",
      CONFIG({"model_type": "qwen2", "hidden_size": 896, "num_hidden_layers": 24,
@@ -104,4 +105,5 @@ static const sm_catalogue_entry entries[] = {
      57.4e9, 14e9, 100e6, 1e9,
      "model card of Qwen/Qwen2-57B-A14B: 57.4B total, 14B active"},
 };
+/* clang-format on */
 const catalogue_section catalogue_qwen = {entries, sizeof entries / sizeof *entries};
