@@ -142,6 +142,7 @@ typedef struct sm_partition {
     int comms; sm_comm comm[SM_MAX_COMM];
     int classes; sm_weight_class weight[SM_MAX_WEIGHT_CLASSES];
     uint64_t needed;            /* tensors (bit) the backward ops read */
+    bool ops_gather;            /* the piece looks rows up: its weights are not read whole */
     sm_size boundary;           /* bytes of the residual stream handed to the next piece */
 } sm_partition;
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);

@@ -182,12 +182,12 @@ static bool bucketed(sm_partition *p, const sm_comm *c)
     return false;
 }
 
-static sm_stream stream_of(const job *j, const sm_op *op, const sm_tensor *t, bool gradient,
-                           sm_axes axes, sm_phase phase)
+static sm_stream stream_of(const job *j, const sm_tensor *t, bool gradient, sm_axes axes,
+                           sm_phase phase)
 {
     if (t->role == SM_ROLE_WEIGHT) return gradient ? SM_STREAM_DRAIN : SM_STREAM_PREFETCH;
-    if (op->kind == SM_OP_ATTENTION && axes == SM_BIT(SM_AXIS_CONTEXT) &&
-        j->b->rules.context_by == SM_CONTEXT_RING)
+    /* only keys, values and their gradients travel over context alone */
+    if (axes == SM_BIT(SM_AXIS_CONTEXT) && j->b->rules.context_by == SM_CONTEXT_RING)
         return SM_STREAM_RING;
     if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient) return SM_STREAM_PREFETCH;
     return SM_STREAM_BLOCKING;
@@ -200,7 +200,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
     const sm_tensor *t = &j->b->tensor[tensor];
     bool weight_gradient = gradient && t->role == SM_ROLE_WEIGHT;
     sm_comm c = {.array = t->name, .op = step->op, .phase = phase, .axes = step->axes,
-                 .stream = stream_of(j, op, t, gradient, step->axes, phase),
+                 .stream = stream_of(j, t, gradient, step->axes, phase),
                  .gradient = weight_gradient, .forward_op = (int)(op - j->b->op)};
     c.bytes = size_of(j->b, tensor, (sm_axes)(before & ~step->axes),
                       weight_gradient ? 1 : t->bytes_per_element);
@@ -530,9 +530,28 @@ static bool backward_vector(job *j, const sm_op *op, const int *at)
     return true;
 }
 
+/* A sum that is whole over an axis joins one that is partial there: all but one chip of the axis count it as zero. */
+static bool joins(const job *j, int tensor, const share *a, const share *b)
+{
+    int rank = j->b->tensor[tensor].rank;
+    return (a->unreduced & ~b->unreduced) == 0 && a->unreduced != b->unreduced &&
+           memcmp(a->at, b->at, (size_t)rank * sizeof *a->at) == 0;
+}
+
+static void join_shares(const job *j, int tensor, shares *s)
+{
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->n; k++)
+            if (joins(j, tensor, &s->part[i], &s->part[k])) {
+                s->part[i--] = s->part[--s->n];
+                break;
+            }
+}
+
 static bool flush(job *j, const sm_op *op, int tensor)
 {
     shares *s = &j->gradient[tensor];
+    join_shares(j, tensor, s);
     for (int i = 0; i < s->n; i++)
         if (!move_home(j, op, tensor, &s->part[i], 0xffff, SM_PHASE_BACKWARD_INPUT)) return false;
     return true;
@@ -577,6 +596,7 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
     if (out->comms > SM_MAX_COMM || out->works > SM_MAX_WORK)
         return sm_fail(err, SM_INTERNAL, "a layer of this model makes more than %d collectives",
                        SM_MAX_COMM);
+    out->ops_gather = j.b->op[0].kind == SM_OP_GATHER;
     out->needed = tensors_read(j.b);
     int edge = program->output >= 0 ? program->output : program->input;
     out->boundary = size_of(j.b, edge, stored_mask(j.b, edge), j.b->tensor[edge].bytes_per_element);

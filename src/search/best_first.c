@@ -1,0 +1,92 @@
+/* Best-first branch and bound with deterministic batches. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "scalemodel/search.h"
+
+typedef struct batch {
+    const sm_branching *b;
+    const size_t *node;
+    int size;
+    double threshold;
+    atomic_int next;
+} batch;
+
+typedef struct lane { batch *work; int number; pthread_t thread; bool started; } lane;
+
+int sm_search_threads(int wanted)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = wanted > 0 ? wanted : online > 0 ? online : 1;
+    return n > SM_MAX_LANES ? SM_MAX_LANES : (int)n;
+}
+
+static void *run_lane(void *argument)
+{
+    lane *l = argument;
+    const sm_branching *b = l->work->b;
+    for (;;) {
+        int i = atomic_fetch_add(&l->work->next, 1);
+        if (i >= l->work->size) return NULL;
+        b->expand(b->context, l->number, i, l->work->node[i], l->work->threshold);
+    }
+}
+
+static void run_batch(batch *work, int threads)
+{
+    lane lanes[SM_MAX_LANES];
+    int n = threads < work->size ? threads : work->size;
+    atomic_store(&work->next, 0);
+    for (int i = 0; i < n; i++) lanes[i] = (lane){.work = work, .number = i};
+    for (int i = 1; i < n; i++)
+        lanes[i].started = pthread_create(&lanes[i].thread, NULL, run_lane, &lanes[i]) == 0;
+    run_lane(&lanes[0]);
+    for (int i = 1; i < n; i++)
+        if (lanes[i].started) pthread_join(lanes[i].thread, NULL);
+}
+
+typedef struct entry { double bound; size_t node; } entry;
+
+static int by_bound(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* Batches grow from one node to SM_BATCH: the first nodes set the threshold that spares the rest. */
+static void run_all(const sm_branching *b, const entry *order, int threads,
+                    sm_branching_result *result)
+{
+    size_t at = 0, node[SM_BATCH];
+    int size = 1;
+    double threshold = HUGE_VAL;
+    while (at < b->nodes && order[at].bound < threshold && !(b->stop && *b->stop)) {
+        int n = 0;
+        while (n < size && at < b->nodes && order[at].bound < threshold) node[n++] = order[at++].node;
+        batch work = {.b = b, .node = node, .size = n, .threshold = threshold};
+        run_batch(&work, threads);
+        for (int i = 0; i < n; i++) threshold = b->merge(b->context, i, node[i]);
+        result->expanded += (size_t)n;
+        if (size < SM_BATCH) size *= 2;
+        if (b->progress) b->progress((double)at / (double)b->nodes, b->progress_context);
+    }
+    result->finished = at >= b->nodes || order[at].bound >= threshold;
+}
+
+sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_result *result,
+                               sm_error *err)
+{
+    *result = (sm_branching_result){0, true};
+    if (b->nodes == 0) return SM_OK;
+    entry *order = sm_calloc(b->nodes, sizeof *order);
+    if (!order) return sm_fail_memory(err);
+    for (size_t i = 0; i < b->nodes; i++) order[i] = (entry){b->bound[i], i};
+    qsort(order, b->nodes, sizeof *order, by_bound);
+    run_all(b, order, sm_search_threads(threads), result);
+    sm_free(order);
+    return SM_OK;
+}

@@ -1,0 +1,72 @@
+/* The collectives of a piece, priced on the placement of the plan. */
+#include <string.h>
+
+#include "space.h"
+
+static void add_stream(const sm_train *t, const fast_line *line, double bytes, double *busy)
+{
+    for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * line->busy[l];
+}
+
+static void add_again(const piece *p, const sm_comm *c, const fast_curve *curve, double bytes,
+                      double s, piece_comm *out)
+{
+    for (int set = 0; set < MAX_SETS; set++) {
+        if (!(p->set[set].again >> c->forward_op & 1)) continue;
+        if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
+        else out->again_blocking[set] += s;
+        out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
+    }
+}
+
+static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const fast_curve *curve,
+                     double bytes, piece_comm *out)
+{
+    const fast_line *line;
+    double s = curve_seconds(curve, bytes, &line);
+    if (!line) return;
+    int way = c->phase != SM_PHASE_FORWARD;
+    bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
+    out->ideal[way][curve->level] += bytes * curve->ideal_s_per_byte;
+    if (streams) {
+        out->serial[way] += s;
+        add_stream(t, line, bytes, out->busy[way]);
+        return;
+    }
+    if (c->stream == SM_STREAM_RING) out->ring[way] += s;
+    else out->blocking[way] += s;
+    out->latency += line->latency_s;
+    if (c->phase == SM_PHASE_FORWARD) add_again(p, c, curve, bytes, s, out);
+}
+
+/* ZeRO-2 reduces the gradients of every microbatch at once. */
+static void add_zero2(const sm_train *t, const variant *v, int index, const degrees *d,
+                      const placed *at, double gradient, piece_comm *out)
+{
+    const sm_partition *part = &v->piece[index].part;
+    for (int i = 0; i < part->classes; i++) {
+        const sm_weight_class *c = &part->weight[i];
+        const fast_curve *curve = &at->slot[v->weight[index][i].reduce_scatter];
+        double bytes = c->elements * d->inverse[c->stored] * gradient;
+        const fast_line *line;
+        double s = curve_seconds(curve, bytes, &line);
+        if (!line) continue;
+        out->serial[1] += s;
+        out->ideal[1][curve->level] += bytes * curve->ideal_s_per_byte;
+        add_stream(t, line, bytes, out->busy[1]);
+    }
+}
+
+void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+                        const placed *at, const sm_plan *plan, piece_comm *out)
+{
+    const piece *p = &v->piece[index];
+    double gradient = gradient_bytes(plan);
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < p->part.comms; i++) {
+        const sm_comm *c = &p->part.comm[i];
+        double bytes = size_at(&c->bytes, d) * (c->gradient ? gradient : 1);
+        add_comm(t, p, c, &at->slot[p->slot[i]], bytes, out);
+    }
+    if (plan->zero == 2) add_zero2(t, v, index, d, at, gradient, out);
+}

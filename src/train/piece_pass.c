@@ -1,0 +1,64 @@
+/* One microbatch through one piece: streams laid over each other. */
+#include "space.h"
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* Collectives on the path of the activations. On a torus the compiler runs them as collective matmuls, a ring step under
+ * each slice of the product; the zero-bubble dual pipeline runs the other direction's compute meanwhile (DeepSeek-V3,
+ * arXiv 2412.19437 section 3.2.1). */
+static double exposed_blocking(const sm_train *t, const sm_plan *plan, double comm, double compute)
+{
+    bool hides = t->system.torus_dims > 0 || plan->schedule == SM_SCHEDULE_DUALPIPE;
+    double most = comm < compute ? comm : compute;
+    return hides ? comm - most * t->calibration->overlap : comm;
+}
+
+static double exposed_ring(double comm, double attention)
+{
+    return comm > attention ? comm - attention : 0;
+}
+
+static double busiest(const sm_train *t, const double *busy, double scale)
+{
+    double most = 0;
+    for (int l = 0; l < t->system.levels; l++) most = larger(most, busy[l] * scale);
+    return most;
+}
+
+/* Streams run beside the compute, as far as overlap allows. */
+static double overlapped(const sm_train *t, double compute, double stream)
+{
+    double overlap = t->calibration->overlap;
+    double hidden = stream < compute ? stream : compute;
+    return compute + stream - hidden * overlap;
+}
+
+void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
+                        const sm_plan *plan, double offload_s, piece_pass *out)
+{
+    double again = time->again[set];
+    double backward = time->backward_input + time->backward_weight + again;
+    double x_forward = exposed_blocking(t, plan, comm->blocking[0], time->forward) +
+                       exposed_ring(comm->ring[0], time->ring_forward);
+    double x_backward =
+        exposed_blocking(t, plan, comm->blocking[1] + comm->again_blocking[set], backward) +
+        exposed_ring(comm->ring[1] + comm->again_ring[set], time->ring_backward);
+    double forward_all = overlapped(t, time->forward + x_forward,
+                                    larger(busiest(t, comm->busy[0], 1), offload_s));
+    double backward_all =
+        overlapped(t, backward + x_backward, larger(busiest(t, comm->busy[1], 1), offload_s));
+    out->expected.forward = forward_all;
+    out->expected.backward_weight = time->backward_weight;
+    out->expected.backward_input = backward_all - time->backward_weight;
+    out->compute = time->forward + backward;
+    out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
+    out->exposed = forward_all + backward_all - out->compute;
+    out->serial.forward = time->forward + comm->blocking[0] + comm->ring[0] + comm->serial[0] + offload_s;
+    out->serial.backward_weight = time->backward_weight;
+    out->serial.backward_input = time->backward_input + again + comm->blocking[1] + comm->ring[1] +
+                                 comm->again_blocking[set] + comm->again_ring[set] +
+                                 comm->serial[1] + offload_s;
+    out->math.forward = time->math[0];
+    out->math.backward_weight = 0;
+    out->math.backward_input = time->math[1] + time->math_again[set];
+}

@@ -1,0 +1,115 @@
+/* Local work of a piece of the program: every op at its local size, priced by cost.h. */
+#include <string.h>
+
+#include "space.h"
+
+typedef struct priced { double expected, math, flops; bool memory_bound; } priced;
+
+static double work_bytes(const sm_work *w, const degrees *d)
+{
+    double bytes = 0;
+    for (int i = 0; i < w->terms; i++) bytes += size_at(&w->bytes[i], d);
+    return bytes;
+}
+
+static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
+{
+    sm_op_cost c = sm_matmul_cost(&t->system.chip, t->calibration, w->linear ? dtype : SM_BF16,
+                                  size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
+                                  size_at(&w->k, d), work_bytes(w, d));
+    return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), c.memory_s > c.math_s};
+}
+
+/* Fused attention: one kernel at a fraction of the peak that its calibration gives for each direction. */
+static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d)
+{
+    const sm_calibration *c = t->calibration;
+    double peak = sm_chip_peak(&t->system.chip, SM_BF16, NULL), flops = size_at(&w->flops, d);
+    double efficiency = w->phase == SM_PHASE_FORWARD ? c->attention_efficiency_forward
+                                                     : c->attention_efficiency_backward;
+    double math = flops / peak;
+    double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
+    double busy = math / efficiency, stream = memory / c->memory_efficiency;
+    return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, memory > math};
+}
+
+static priced price_vector(const sm_train *t, const sm_work *w, const degrees *d)
+{
+    sm_op_cost c = sm_vector_cost(&t->system.chip, t->calibration, size_at(&w->flops, d),
+                                  work_bytes(w, d));
+    return (priced){c.expected_s, 0, 0, true};
+}
+
+static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
+{
+    switch (w->kind) {
+    case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
+    case SM_OP_ATTENTION: return price_attention(t, w, d);
+    default: return price_vector(t, w, d);
+    }
+}
+
+static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtype)
+{
+    const sm_calibration *c = t->calibration;
+    if (w->kind == SM_OP_ATTENTION)
+        return w->phase == SM_PHASE_FORWARD ? c->attention_efficiency_forward
+                                            : c->attention_efficiency_backward;
+    return w->linear && dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency;
+}
+
+static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out)
+{
+    out->forward += c->expected;
+    out->math[0] += c->math;
+    out->flops[0] += c->flops;
+    if (c->memory_bound) out->forward_memory += c->expected;
+    if (w->kind == SM_OP_ATTENTION) out->ring_forward += c->expected;
+    for (int s = 0; s < MAX_SETS; s++) {
+        if (!(p->set[s].again >> w->op & 1)) continue;
+        out->again[s] += c->expected;
+        out->math_again[s] += c->math;
+        out->flops_again[s] += c->flops;
+        if (c->memory_bound) out->again_memory[s] += c->expected;
+    }
+}
+
+static void add_backward(const sm_work *w, const priced *c, piece_time *out)
+{
+    double *to = w->phase == SM_PHASE_BACKWARD_INPUT ? &out->backward_input : &out->backward_weight;
+    *to += c->expected;
+    out->math[1] += c->math;
+    out->flops[1] += c->flops;
+    if (c->memory_bound) out->backward_memory += c->expected;
+    if (w->kind == SM_OP_ATTENTION) out->ring_backward += c->expected;
+}
+
+/* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient written. */
+static void add_traffic(const sm_train *t, const piece *p, const degrees *d, piece_time *out)
+{
+    double bytes = 0;
+    for (int i = 0; i < p->part.classes; i++) {
+        const sm_weight_class *c = &p->part.weight[i];
+        bytes += 2 * c->elements * d->inverse[c->stored & ~SM_BIT(SM_AXIS_FSDP)];
+    }
+    bool lookup = p->part.ops_gather;
+    double s = lookup ? 0 : bytes / t->system.chip.memory_bytes_per_s.value;
+    out->traffic[0] = s;
+    out->traffic[1] = 2 * s;
+}
+
+void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+                        sm_dtype dtype, piece_time *out)
+{
+    const piece *p = &v->piece[index];
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < p->part.works; i++) {
+        const sm_work *w = &p->part.work[i];
+        priced c = price_work(t, w, d, dtype);
+        if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
+        else add_backward(w, &c, out);
+        if (c.math > 0) out->floor_s += c.math / best_efficiency(t, w, dtype);
+        out->launches += t->calibration->launch_s;
+    }
+    add_traffic(t, p, d, out);
+}

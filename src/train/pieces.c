@@ -1,0 +1,47 @@
+/* The pieces of a plan: from degrees to what each layer kind takes. */
+#include "space.h"
+
+bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p)
+{
+    degrees_set(&p->d, t, plan);
+    if (!place_axes(t, plan, &p->d, &p->at.placement)) return false;
+    place_curves(t, p->v, plan, &p->d, &p->at);
+    return true;
+}
+
+void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p)
+{
+    for (int i = 0; i < p->v->pieces; i++) {
+        piece_time_compute(t, p->v, i, &p->d, plan->dtype, &p->time[i]);
+        for (int s = 0; s < MAX_SETS; s++) p->kept[i][s] = piece_kept_bytes(p->v, i, s, &p->d);
+        p->gathered[i] = piece_gathered_bytes(p->v, i, &p->d, plan);
+    }
+}
+
+void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p)
+{
+    const fast_line *line;
+    for (int i = 0; i < p->v->pieces; i++)
+        piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
+    p->send_s = curve_seconds(&p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line);
+}
+
+void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p)
+{
+    for (int i = 0; i < p->v->pieces; i++) {
+        p->load[i] = (stage_load){0};
+        piece_load(t, p->v, i, &p->d, &p->at, plan, &p->load[i]);
+    }
+}
+
+void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p)
+{
+    int set = set_of(plan);
+    bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+    double pcie = t->system.chip.pcie_bytes_per_s_oneway.value;
+    for (int i = 0; i < p->v->pieces; i++) {
+        int own = i < t->kinds ? set : SM_RECOMPUTE_NONE;
+        double moved = offload && i < t->kinds && pcie > 0 ? p->kept[i][own] / pcie : 0;
+        piece_pass_compute(t, &p->time[i], &p->comm[i], own, plan, moved, &p->pass[i]);
+    }
+}

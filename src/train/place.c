@@ -1,0 +1,108 @@
+/* Where the axes of a plan sit on the system, and what each of its collectives then costs. */
+#include <string.h>
+
+#include "space.h"
+
+bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement)
+{
+    int sizes[PLACED_AXES], order[PLACED_AXES], dims[SM_MAX_LEVELS], n = 0;
+    static const uint8_t axis_of[SM_PLAN_DEGREES] = {
+        [SM_PLAN_DATA] = SM_AXIS_DATA,       [SM_PLAN_FSDP] = SM_AXIS_FSDP,
+        [SM_PLAN_TENSOR] = SM_AXIS_TENSOR,   [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
+        [SM_PLAN_EXPERT] = SM_AXIS_EXPERT,   [SM_PLAN_PIPELINE] = PIPE_AXIS};
+    for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)d->axis[a];
+    sizes[PIPE_AXIS] = plan->pipeline;
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
+        order[n++] = axis_of[plan->order[i]];
+        if (plan->order[i] == SM_PLAN_TENSOR) order[n++] = SM_AXIS_TENSOR_Q;
+    }
+    for (int l = 0; l < t->system.levels; l++)
+        dims[l] = l < t->system.torus_dims ? plan->dims[l] : l;
+    return sm_placement_fill(&t->system, PLACED_AXES, sizes, order, dims, placement);
+}
+
+static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to)
+{
+    to->n = 0;
+    to->ideal_s_per_byte = from->ideal_s_per_byte;
+    to->wire_per_byte = from->n ? from->line[0].link_bytes_per_byte : 0;
+    to->level = from->n ? from->line[0].level : 0;
+    for (int i = 0; i < from->n; i++) {
+        const sm_line *line = &from->line[i];
+        if (line->book) continue;
+        fast_line *f = &to->line[to->n++];
+        f->latency_s = line->latency_s;
+        f->s_per_byte =
+            line->s_per_byte / sm_network_efficiency(&t->system, t->calibration, line->level);
+        f->level = line->level;
+        for (int l = 0; l < t->system.levels; l++)
+            f->busy[l] = line->level_s_per_byte[l] /
+                         sm_network_efficiency(&t->system, t->calibration, (uint8_t)l);
+    }
+}
+
+double curve_seconds(const fast_curve *c, double bytes, const fast_line **line)
+{
+    double best = 0;
+    *line = NULL;
+    if (bytes <= 0) return 0;
+    for (int i = 0; i < c->n; i++) {
+        double s = c->line[i].latency_s + bytes * c->line[i].s_per_byte;
+        if (*line && s >= best) continue;
+        best = s;
+        *line = &c->line[i];
+    }
+    return best;
+}
+
+static uint64_t group_key(sm_collective op, const sm_group *g, double ragged)
+{
+    uint64_t bits, h = 1469598103934665603ull ^ (uint64_t)op;
+    memcpy(&bits, &ragged, sizeof bits);
+    h = (h ^ bits) * 1099511628211ull;
+    for (int i = 0; i < g->parts; i++) {
+        uint64_t part = (uint64_t)g->part[i].level << 56 ^ (uint64_t)g->part[i].size << 28 ^
+                        (uint64_t)g->part[i].stride;
+        h = (h ^ part) * 1099511628211ull;
+        h ^= h >> 29;
+    }
+    return h | 1;
+}
+
+/* Curves repeat from plan to plan: a slot keeps its curve until its group changes. */
+static void make_slot(const sm_train *t, sm_collective op, const sm_group *g, double ragged,
+                      fast_curve *slot)
+{
+    uint64_t key = group_key(op, g, ragged);
+    if (slot->key == key) return;
+    slot->n = 0;
+    slot->ideal_s_per_byte = slot->wire_per_byte = 0;
+    slot->level = 0;
+    if (g->size > 1) {
+        sm_curve curve = sm_collective_curve(&t->system, op, g, ragged);
+        make_fast(t, &curve, slot);
+    }
+    slot->key = key;
+}
+
+/* Tokens are sent once to each group of experts that hosts any of their k: of k copies, this part moves. */
+static double ragged_part(const sm_train *t, const degrees *d, sm_axes axes)
+{
+    double groups = 1 / d->inverse[axes], k = t->largest_top_k;
+    if (groups <= 1 || k <= 0) return 1;
+    double part = sm_ragged_fraction(groups, k) * groups / k;
+    return part < 1 ? part : 1;
+}
+
+void place_curves(const sm_train *t, const variant *v, const sm_plan *plan, const degrees *d,
+                  placed *p)
+{
+    for (int i = 0; i < v->slots; i++) {
+        sm_group g = sm_group_join(&p->placement, v->key[i].axes);
+        make_slot(t, v->key[i].op, &g, v->key[i].ragged ? ragged_part(t, d, v->key[i].axes) : 1,
+                  &p->slot[i]);
+    }
+    (void)plan;
+    sm_group pipe = sm_group_join(&p->placement, SM_BIT(PIPE_AXIS));
+    make_slot(t, SM_PERMUTE, &pipe, 1, &p->send);
+}

@@ -1,0 +1,280 @@
+/* The price of a plan: time three ways, memory, money. */
+#include <math.h>
+#include <string.h>
+
+#include "space.h"
+
+void plan_canonical(const sm_train *t, sm_plan *plan)
+{
+    if (plan->fsdp > 1) plan->zero = 3;
+    else if (plan->zero == 3) plan->zero = 2;
+    if (plan->pipeline == 1) plan->schedule = SM_SCHEDULE_1F1B;
+    if (plan->schedule == SM_SCHEDULE_ZB_V || plan->schedule == SM_SCHEDULE_DUALPIPE)
+        plan->virtual_stages = 2;
+    else if (plan->schedule != SM_SCHEDULE_INTERLEAVED) plan->virtual_stages = 1;
+    if (plan->tensor == 1) plan->seq = false;
+    if (plan->context == 1) plan->context_by = SM_CONTEXT_RING;
+    if (t->most_experts == 0) plan->expert_tensor = false;
+}
+
+const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size)
+{
+    const char *why = degrees_refuse(t, plan, room, size);
+    if (why) return why;
+    int per_stage = plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : plan->virtual_stages;
+    if (plan->pipeline > 1 && !sm_schedule_possible(plan->schedule, plan->pipeline, per_stage,
+                                                    microbatches_of(t, plan), &why))
+        return why ? why : "the schedule is not possible with these stages and microbatches";
+    return NULL;
+}
+
+double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s, bool exact)
+{
+    stages_chunks(t, plan, p, EXPECTED, s);
+    sm_pipeline_time time = stages_run(plan, s, exact);
+    step_end end = step_end_of(t, plan, p, s);
+    return time.total_s + end.total_s;
+}
+
+/* ---- parts ---- */
+
+typedef struct stage_sums { double compute, memory, exposed, math, traffic, flops, latency; double ideal[SM_MAX_LEVELS]; } stage_sums;
+
+static double pieces_on(const sm_train *t, const stages *s, int chunk, int index)
+{
+    if (index < t->kinds) return s->layout.kind[chunk][index];
+    if (index == embedding_piece(t)) return chunk == 0;
+    return chunk == s->layout.chunks - 1;
+}
+
+static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n, stage_sums *x)
+{
+    const piece_pass *q = &p->pass[index];
+    const piece_time *time = &p->time[index];
+    const piece_comm *comm = &p->comm[index];
+    int own = index < t->kinds ? set : SM_RECOMPUTE_NONE;
+    x->compute += n * (q->compute - q->memory);
+    x->memory += n * q->memory;
+    x->exposed += n * q->exposed;
+    x->math += n * (time->math[0] + time->math[1] + time->math_again[own]);
+    x->flops += n * (time->flops[0] + time->flops[1] + time->flops_again[own]);
+    x->traffic += n * (time->traffic[0] + time->traffic[1]);
+    x->latency += n * (comm->latency + time->launches);
+    for (int l = 0; l < t->system.levels; l++)
+        x->ideal[l] += n * (comm->ideal[0][l] + comm->ideal[1][l] + comm->again_ideal[own][l]);
+}
+
+static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
+                          int stage)
+{
+    stage_sums x;
+    memset(&x, 0, sizeof x);
+    int set = set_of(plan), chunks = s->layout.chunks;
+    for (int c = 0; c < chunks; c++) {
+        bool here = plan->schedule == SM_SCHEDULE_DUALPIPE
+                        ? c == stage || c == plan->pipeline - 1 - stage
+                        : sm_schedule_stage(plan->schedule, plan->pipeline, plan->virtual_stages, c) == stage;
+        double part = plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1;
+        if (!here) continue;
+        for (int i = 0; i < p->v->pieces; i++) {
+            double n = pieces_on(t, s, c, i);
+            if (n > 0) add_piece(t, p, set, i, n * part, &x);
+        }
+    }
+    return x;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages *s, double *ideal)
+{
+    /* gradients of the largest chunk holder: at least those of one chunk of layers */
+    for (int k = 0; k < t->kinds; k++)
+        for (int l = 0; l < t->system.levels; l++)
+            ideal[l] += s->layout.kind[0][k] * p->load[k].reduce_ideal[l];
+}
+
+/* lower: no resource can be busy for less, and the pipeline's fill and drain at peak FLOP/s. */
+static void fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
+                       sm_price_of_plan *price)
+{
+    double m = price->microbatches, network = 0;
+    for (int stage = 0; stage < plan->pipeline; stage++) {
+        stage_sums x = sums_of(t, plan, p, s, stage);
+        price->bound_math_s = larger(price->bound_math_s, m * x.math);
+        price->bound_memory_s = larger(price->bound_memory_s, m * x.traffic);
+        for (int l = 0; l < t->system.levels; l++)
+            price->bound_network_s[l] = larger(price->bound_network_s[l], m * x.ideal[l]);
+    }
+    add_reduction_ideal(t, p, s, price->bound_network_s);
+    stages_chunks(t, plan, p, MATH, s);
+    double pipeline = sm_pipeline_bound(&s->pipeline);
+    price->lower_s = larger(pipeline, price->bound_memory_s);
+    price->bound = pipeline > 2 * price->bound_math_s ? SM_BOUND_BUBBLE : SM_BOUND_COMPUTE;
+    if (price->bound_memory_s > pipeline) price->bound = SM_BOUND_MEMORY;
+    for (int l = 0; l < t->system.levels; l++) {
+        if (price->bound_network_s[l] <= network) continue;
+        network = price->bound_network_s[l];
+        price->bound_level = l;
+    }
+    if (network > price->lower_s) {
+        price->lower_s = network;
+        price->bound = SM_BOUND_NETWORK;
+    }
+}
+
+static void fill_rates(const sm_train *t, const sm_plan *plan, double hardware_flops,
+                       sm_price_of_plan *price)
+{
+    double tokens = t->sequences * t->seq;
+    double peak = sm_chip_peak(&t->system.chip, plan->dtype, NULL);
+    double per_chip = t->model_flops_per_step / price->expected_s / price->chips;
+    price->model_flops_per_s_per_chip = per_chip;
+    price->mfu = per_chip / peak;
+    price->hfu = hardware_flops / price->expected_s / price->chips / peak;
+    price->tokens_per_s_per_chip = tokens / price->expected_s / price->chips;
+    if (t->tokens > 0) {
+        price->train_time_s = ceil(t->tokens / tokens) * price->expected_s;
+        price->cost_usd = price->train_time_s / 3600 * t->usd_per_chip_hour * price->chips;
+    }
+}
+
+/* FLOPs all chips really do in a step: recomputation included, idle slots of a last, partly filled microbatch not. */
+static double hardware_flops(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s)
+{
+    double flops = 0, chips_per_stage = 1;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) chips_per_stage *= p->d.axis[a];
+    for (int stage = 0; stage < plan->pipeline; stage++)
+        flops += sums_of(t, plan, p, s, stage).flops;
+    double replicas = (double)plan->data * plan->fsdp * plan->expert;
+    return flops * chips_per_stage * t->sequences / (replicas * plan->microbatch);
+}
+
+static void fill_breakdown(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
+                           const sm_pipeline_time *time, const step_end *end, sm_price_of_plan *price)
+{
+    double m = price->microbatches;
+    stage_sums x = sums_of(t, plan, p, s, time->busiest_stage);
+    sm_breakdown *b = &price->breakdown;
+    b->math = m * x.compute;
+    b->memory = m * x.memory;
+    b->optimizer = end->update_s;
+    b->other = end->other_s;
+    double busy = b->math + b->memory + m * x.exposed;
+    b->bubble = larger(0, time->total_s - busy);
+    b->network_exposed = price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
+    if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
+}
+
+void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm_price_of_plan *price)
+{
+    memset(price, 0, sizeof *price);
+    price->microbatches = microbatches_of(t, plan);
+    price->sequences_per_replica =
+        ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
+    price->chips = plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert * plan->pipeline;
+    stages_chunks(t, plan, p, SERIAL, s);
+    double serial = stages_run(plan, s, true).total_s;
+    fill_lower(t, plan, p, s, price);
+    stages_chunks(t, plan, p, EXPECTED, s);
+    sm_pipeline_time time = stages_run(plan, s, true);
+    step_end end = step_end_of(t, plan, p, s);
+    price->expected_s = time.total_s + end.total_s;
+    price->upper_s = larger(serial + end.serial_s, price->expected_s);
+    fill_breakdown(t, plan, p, s, &time, &end, price);
+    stages_memory(t, plan, p, s, &price->memory);
+    price->fits = price->memory.total <= price->memory.capacity;
+    fill_rates(t, plan, hardware_flops(t, plan, p, s), price);
+}
+
+/* ---- the public door ---- */
+
+static sm_status set_custom(sm_train *t, const sm_plan *plan, sm_error *err)
+{
+    variant *v = t->variant[variant_index(plan)];
+    for (int k = 0; k < t->kinds; k++) {
+        uint64_t set = 0;
+        const sm_program *program = &v->piece[k].part.program;
+        for (const char *at = plan->recompute_ops; *at;) {
+            size_t n = strcspn(at, "+");
+            for (int i = 0; i < program->ops; i++)
+                if (strlen(program->op[i].name) == n && strncmp(program->op[i].name, at, n) == 0)
+                    set |= 1ull << i;
+            at += n + (at[n] == '+');
+        }
+        fill_custom_set(&v->piece[k], set);
+    }
+    (void)err;
+    return SM_OK;
+}
+
+/* Every op named in a recomputation set must exist in some layer. */
+static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan *plan, sm_error *err)
+{
+    const char *names[SM_MAX_OPS * SM_MAX_LAYER_KINDS];
+    size_t count = 0;
+    for (int k = 0; k < t->kinds; k++)
+        for (int i = 0; i < v->piece[k].part.program.ops; i++)
+            names[count++] = v->piece[k].part.program.op[i].name;
+    for (const char *at = plan->recompute_ops; *at;) {
+        size_t n = strcspn(at, "+"), i = 0;
+        while (i < count && !(strlen(names[i]) == n && strncmp(names[i], at, n) == 0)) i++;
+        if (i == count) {
+            const char *near = sm_nearest(at, n, names, count);
+            return sm_fail(err, SM_BAD_INPUT, "recompute names \"%.*s\", which no layer has%s%s%s",
+                           (int)n, at, near ? "; did you mean \"" : "", near ? near : "",
+                           near ? "\"?" : "");
+        }
+        at += n + (at[n] == '+');
+    }
+    return SM_OK;
+}
+
+static sm_status need_scratch(sm_train *t, sm_error *err)
+{
+    if (t->one) return SM_OK;
+    t->one = sm_arena_alloc(t->arena, sizeof *t->one);
+    t->one_stages = sm_arena_alloc(t->arena, sizeof *t->one_stages);
+    if (!t->one || !t->one_stages || !stages_init(t->one_stages, t->arena)) {
+        t->one = NULL;
+        return sm_fail_memory(err);
+    }
+    return SM_OK;
+}
+
+static sm_status fill_one(sm_train *t, sm_plan *plan, sm_error *err)
+{
+    char why[256];
+    plan_canonical(t, plan);
+    const char *refused = plan_refuse(t, plan, why, sizeof why);
+    if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
+    sm_status s = need_scratch(t, err);
+    if (s) return s;
+    t->one->v = train_variant(t, plan, err);
+    if (!t->one->v) return err && err->status ? err->status : SM_INTERNAL;
+    if (plan->recompute_ops[0]) {
+        s = check_custom(t, t->one->v, plan, err);
+        if (!s) s = set_custom(t, plan, err);
+        if (s) return s;
+    }
+    if (!pieces_place(t, plan, t->one)) {
+        double used = (double)plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
+                      plan->pipeline;
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the plan takes %.0f chips, which do not lay out on the %d of %s", used,
+                       t->system.chips, t->system.text);
+    }
+    pieces_time(t, plan, t->one);
+    pieces_comm(t, plan, t->one);
+    pieces_load(t, plan, t->one);
+    pieces_pass(t, plan, t->one);
+    return SM_OK;
+}
+
+sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price, sm_error *err)
+{
+    sm_plan p = *plan;
+    sm_status s = fill_one(train, &p, err);
+    if (s == SM_OK) price_fill(train, &p, train->one, train->one_stages, price);
+    return s;
+}

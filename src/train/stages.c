@@ -1,0 +1,230 @@
+/* Stages of the pipeline: their chunks, their schedule, their memory. */
+#include <math.h>
+#include <string.h>
+
+#include "space.h"
+
+bool stages_init(stages *s, sm_arena *arena)
+{
+    memset(s, 0, sizeof *s);
+    s->scratch_bytes = (size_t)1 << 20;
+    s->scratch = sm_arena_alloc(arena, s->scratch_bytes);
+    return s->scratch != NULL;
+}
+
+int microbatches_of(const sm_train *t, const sm_plan *plan)
+{
+    double replicas = (double)plan->data * plan->fsdp * plan->expert;
+    return (int)ceil(ceil(t->sequences / replicas) / plan->microbatch);
+}
+
+static const pass *pass_of(const pieces *p, int index, timing which)
+{
+    const piece_pass *q = &p->pass[index];
+    return which == EXPECTED ? &q->expected : which == SERIAL ? &q->serial : &q->math;
+}
+
+static void add_pass(sm_chunk_time *to, const pass *from, double times)
+{
+    to->forward += from->forward * times;
+    to->backward_input += from->backward_input * times;
+    to->backward_weight += from->backward_weight * times;
+}
+
+static void need_layout(const sm_train *t, const sm_plan *plan, stages *s)
+{
+    int chunks = chunk_count(plan);
+    if (s->layout_of == chunks) return;
+    chunk_layout_fill(t, chunks, &s->layout);
+    s->layout_of = chunks;
+}
+
+void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s)
+{
+    need_layout(t, plan, s);
+    int chunks = s->layout.chunks;
+    for (int c = 0; c < chunks; c++) {
+        sm_chunk_time *to = &s->chunk[c];
+        *to = (sm_chunk_time){0, 0, 0};
+        for (int k = 0; k < t->kinds; k++)
+            if (s->layout.kind[c][k]) add_pass(to, pass_of(p, k, which), s->layout.kind[c][k]);
+    }
+    add_pass(&s->chunk[0], pass_of(p, embedding_piece(t), which), 1);
+    add_pass(&s->chunk[chunks - 1], pass_of(p, head_piece(t), which), 1);
+    s->pipeline = (sm_pipeline){plan->schedule, plan->pipeline, plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : plan->virtual_stages,
+                                microbatches_of(t, plan), s->chunk, which == MATH ? 0 : p->send_s};
+}
+
+sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact)
+{
+    bool is_exact = false;
+    sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &is_exact);
+    (void)plan;
+    if (is_exact || !exact || sm_pipeline_scratch(&s->pipeline) > s->scratch_bytes) return time;
+    return sm_pipeline_simulate(&s->pipeline, s->scratch, NULL);
+}
+
+/* ---- memory ---- */
+
+/* Held activations of every chunk of every stage; kept while schedule and sizes stay the same. */
+static void need_in_flight(const sm_plan *plan, int microbatches, stages *s)
+{
+    uint32_t key[5] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
+                       (uint32_t)plan->virtual_stages, (uint32_t)microbatches, 0};
+    if (memcmp(key, s->in_flight_of, sizeof key) == 0) return;
+    memcpy(s->in_flight_of, key, sizeof key);
+    int per_stage = s->pipeline.chunks_per_stage;
+    for (int i = 0; i < plan->pipeline; i++)
+        sm_schedule_in_flight(plan->schedule, plan->pipeline, per_stage, microbatches, i,
+                              &s->held[i * per_stage]);
+}
+
+typedef struct holding { bool first, last; double held_last; } holding; /* embedding, head, held logits */
+
+static int chunk_of(const sm_plan *plan, int stage, int nth)
+{
+    int p = plan->pipeline;
+    switch (plan->schedule) {
+    case SM_SCHEDULE_DUALPIPE: {
+        int mirror = p - 1 - stage;
+        int low = stage < mirror ? stage : mirror, high = p - 1 - low;
+        return nth == 0 ? low : high;
+    }
+    case SM_SCHEDULE_ZB_V: return nth == 0 ? stage : 2 * p - 1 - stage;
+    default: return nth * p + stage;
+    }
+}
+
+static void hold(const sm_train *t, const sm_plan *plan, const stages *s, int stage, double *layers,
+                 double *held, holding *h)
+{
+    int per_stage = s->pipeline.chunks_per_stage, last = s->layout.chunks - 1;
+    h->first = h->last = false;
+    h->held_last = 0;
+    for (int k = 0; k < t->kinds; k++) layers[k] = held[k] = 0;
+    for (int n = 0; n < per_stage; n++) {
+        int c = chunk_of(plan, stage, n);
+        double alive = s->held[stage * per_stage + n];
+        for (int k = 0; k < t->kinds; k++) {
+            layers[k] += s->layout.kind[c][k];
+            held[k] += alive * s->layout.kind[c][k];
+        }
+        if (c == 0) h->first = true;
+        if (c == last) h->last = true, h->held_last = alive;
+    }
+}
+
+/* Under dualpipe every chunk lives on two stages; they share its optimizer state when that is sharded. */
+static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load, double times)
+{
+    bool shared = plan->schedule == SM_SCHEDULE_DUALPIPE && plan->zero >= 1;
+    m->params += load->params * times;
+    m->gradients += load->gradients * times;
+    m->optimizer += load->optimizer * times * (shared ? 0.5 : 1);
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static void stage_buffers(const sm_train *t, const pieces *p, int set, const double *layers,
+                          sm_memory *m)
+{
+    double gathered = 0, working = 0;
+    for (int k = 0; k < t->kinds; k++) {
+        if (layers[k] == 0) continue;
+        gathered = larger(gathered, p->gathered[k]);
+        working = larger(working, p->kept[k][SM_RECOMPUTE_NONE] - p->kept[k][set]);
+    }
+    m->buffers += 2 * gathered; /* the layer at work and the one prefetched */
+    m->activations += working;  /* what recomputation brings back for one layer */
+}
+
+static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
+                         int stage, sm_memory *m)
+{
+    double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
+    int set = set_of(plan);
+    holding h;
+    hold(t, plan, s, stage, layers, held, &h);
+    *m = (sm_memory){.stage = stage};
+    for (int k = 0; k < t->kinds; k++) {
+        add_state(plan, m, &p->load[k], layers[k]);
+        double kept = p->kept[k][set] * held[k];
+        bool offloaded = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+        double window = 3 * p->kept[k][set];
+        if (offloaded && kept > window) m->host += kept - window, kept = window;
+        m->activations += kept;
+    }
+    stage_buffers(t, p, set, layers, m);
+    bool tied_here = t->model.tied && h.first && h.last;
+    if (h.first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
+    if (h.last) {
+        if (!tied_here) add_state(plan, m, &p->load[head_piece(t)], 1);
+        double logits = p->kept[head_piece(t)][SM_RECOMPUTE_NONE];
+        m->activations += logits * h.held_last;
+        m->buffers += logits; /* their gradient */
+    }
+    if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
+        m->host += m->optimizer;
+        m->optimizer = 0;
+    }
+    m->total = m->params + m->gradients + m->optimizer + m->activations + m->buffers;
+}
+
+void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                   sm_memory *memory)
+{
+    sm_memory m;
+    need_layout(t, plan, s);
+    need_in_flight(plan, microbatches_of(t, plan), s);
+    memory->total = -1;
+    for (int stage = 0; stage < plan->pipeline; stage++) {
+        stage_memory(t, plan, p, s, stage, &m);
+        if (m.total > memory->total) *memory = m;
+    }
+    memory->capacity = t->system.chip.memory_bytes.value;
+}
+
+/* ---- the end of a step ---- */
+
+/* Of a stream beside `window` seconds of compute that comes in `parts`: the last part always shows. */
+static double exposed(const sm_train *t, double stream, double window, double parts)
+{
+    double hidden = window * t->calibration->overlap * (1 - 1 / parts);
+    return larger(stream - hidden, stream / parts);
+}
+
+step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s)
+{
+    step_end e = {0};
+    bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
+    for (int stage = 0; stage < plan->pipeline; stage++) {
+        double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
+        double reduce = 0, gather = 0, update = 0, forward = 0, backward = 0, count = 1;
+        holding h;
+        hold(t, plan, s, stage, layers, held, &h);
+        for (int i = 0; i < p->v->pieces; i++) {
+            double n = i < t->kinds ? layers[i] : i == embedding_piece(t) ? h.first : h.last;
+            if (n == 0) continue;
+            const pass *x = &p->pass[i].expected;
+            reduce += n * p->load[i].reduce_s;
+            gather += n * p->load[i].gather_s;
+            update += n * (offload ? p->load[i].offload_s : p->load[i].update_s);
+            forward += n * x->forward;
+            backward += n * (x->backward_input + x->backward_weight);
+            if (i < t->kinds) count += n;
+        }
+        e.reduce_s = larger(e.reduce_s, exposed(t, reduce, backward, count));
+        e.gather_s = larger(e.gather_s, exposed(t, gather, forward, count));
+        e.update_s = larger(e.update_s, update);
+        e.serial_s = larger(e.serial_s, reduce + gather + update);
+    }
+    if (t->model.tied && plan->pipeline > 1) {
+        const fast_line *line;
+        double bytes = p->load[embedding_piece(t)].gradients;
+        e.tie_s = curve_seconds(&p->at.send, bytes, &line) * 2;
+    }
+    e.other_s = t->calibration->step_overhead_s;
+    e.total_s = e.reduce_s + e.gather_s + e.update_s + e.tie_s + e.other_s;
+    e.serial_s += e.tie_s + e.other_s;
+    return e;
+}

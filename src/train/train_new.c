@@ -1,0 +1,170 @@
+/* A job and the program variants it needs: built once, then only read. */
+#include <math.h>
+#include <string.h>
+
+#include "space.h"
+
+int head_piece(const sm_train *t) { return t->kinds + 1; }
+int embedding_piece(const sm_train *t) { return t->kinds; }
+
+int variant_index(const sm_plan *plan)
+{
+    return ((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq;
+}
+
+static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged)
+{
+    for (int i = 0; i < v->slots; i++)
+        if (v->key[i].op == op && v->key[i].axes == axes && v->key[i].ragged == ragged)
+            return (uint8_t)i;
+    if (v->slots == MAX_SLOTS) return 0;
+    v->key[v->slots] = (slot_key){op, axes, ragged};
+    return (uint8_t)v->slots++;
+}
+
+static void add_kept(piece_set *s, const sm_kept *k)
+{
+    for (int i = 0; i < s->kept; i++) {
+        sm_size *to = &s->kept_bytes[i];
+        if (to->mask != k->bytes.mask || to->per_sequence != k->bytes.per_sequence) continue;
+        to->base += k->bytes.base;
+        return;
+    }
+    if (s->kept < MAX_KEPT) s->kept_bytes[s->kept++] = k->bytes;
+}
+
+static void fill_set(piece *p, int index, uint64_t set)
+{
+    sm_kept kept[SM_MAX_TENSORS];
+    piece_set *s = &p->set[index];
+    int n = sm_recompute_kept(&p->part, set, &s->again, kept);
+    s->kept = 0;
+    for (int i = 0; i < n; i++) add_kept(s, &kept[i]);
+}
+
+void fill_custom_set(piece *p, uint64_t set) { fill_set(p, CUSTOM_SET, set); }
+
+static void fill_slots(variant *v, int index)
+{
+    piece *p = &v->piece[index];
+    for (int i = 0; i < p->part.comms; i++) {
+        const sm_comm *c = &p->part.comm[i];
+        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged);
+    }
+    for (int i = 0; i < p->part.classes; i++) {
+        sm_axes axes = p->part.weight[i].partial;
+        v->weight[index][i] = (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false),
+                                            slot_for(v, SM_ALL_REDUCE, axes, false),
+                                            slot_for(v, SM_ALL_GATHER, axes, false)};
+        p->parameters += p->part.weight[i].elements;
+    }
+}
+
+static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err)
+{
+    static const uint64_t nothing = 0;
+    sm_program program;
+    piece *p = &v->piece[index];
+    sm_piece what = index == head_piece(t)        ? SM_PIECE_HEAD
+                    : index == embedding_piece(t) ? SM_PIECE_EMBEDDING
+                                                  : SM_PIECE_LAYER;
+    sm_status s = sm_program_build(&t->model, what, index, t->seq, &v->rules, &program, err);
+    if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
+    if (s != SM_OK) return s;
+    for (int set = 0; set < SM_RECOMPUTE_COUNT; set++)
+        fill_set(p, set, what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing);
+    fill_set(p, CUSTOM_SET, nothing);
+    fill_slots(v, index);
+    return SM_OK;
+}
+
+const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err)
+{
+    int at = variant_index(plan);
+    if (t->variant[at]) return t->variant[at];
+    variant *v = sm_arena_alloc(t->arena, sizeof *v);
+    if (!v) {
+        sm_fail_memory(err);
+        return NULL;
+    }
+    v->rules = (sm_rules){plan->seq, plan->expert_tensor, plan->context_by};
+    v->pieces = t->kinds + 2;
+    for (int i = 0; i < v->pieces; i++)
+        if (build_piece(t, v, i, err)) return NULL;
+    t->variant[at] = v;
+    return v;
+}
+
+/* Kinds no layer uses are dropped, so that piece k is a kind in use. */
+static void keep_used_kinds(sm_model *m)
+{
+    int to[SM_MAX_LAYER_KINDS], used = 0;
+    for (int k = 0; k < m->kinds; k++) {
+        to[k] = -1;
+        for (int l = 0; l < m->L && to[k] < 0; l++)
+            if (m->layer[l] == k) to[k] = used++;
+        if (to[k] >= 0) m->kind[to[k]] = m->kind[k];
+    }
+    for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)to[m->layer[l]];
+    m->kinds = used;
+}
+
+static sm_status check_job(const sm_job *job, sm_error *err)
+{
+    if (!(job->seq >= 1) || job->seq > 1e9 || fmod(job->seq, 1) != 0)
+        return sm_fail(err, SM_BAD_INPUT, "the sequence length must be a whole number of tokens, 1 to 1e9");
+    if (!(job->batch_tokens >= job->seq))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a batch of %.0f tokens is less than one sequence of %.0f", job->batch_tokens,
+                       job->seq);
+    if (job->batch_tokens > 1e15 || job->tokens > 1e18)
+        return sm_fail(err, SM_BAD_INPUT, "more tokens than this can count: at most 1e15 a batch, 1e18 a run");
+    if (sm_chip_peak(&job->system->chip, SM_BF16, NULL) <= 0)
+        return sm_fail(err, SM_BAD_INPUT, "chip %s has no peak FLOP/s for bf16 or wider",
+                       job->system->chip.name);
+    return SM_OK;
+}
+
+static void fill_train(const sm_job *job, sm_train *t)
+{
+    t->model = *job->model;
+    t->system = *job->system;
+    keep_used_kinds(&t->model);
+    t->kinds = t->model.kinds;
+    t->calibration = sm_calibration_of(&t->system.chip);
+    t->seq = job->seq;
+    t->sequences = fmax(1, round(job->batch_tokens / job->seq));
+    t->tokens = job->tokens;
+    t->usd_per_chip_hour =
+        job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour : sm_chip_usd_per_hour(&t->system.chip);
+    t->model_flops_per_step =
+        sm_model_train_flops(&t->model, t->seq, t->model.causal) * t->sequences * t->seq;
+    for (int k = 0; k < t->kinds; k++) {
+        t->most_experts = fmax(t->most_experts, t->model.kind[k].E);
+        t->largest_top_k = fmax(t->largest_top_k, t->model.kind[k].k_top);
+    }
+}
+
+sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err)
+{
+    *train = NULL;
+    sm_status s = check_job(job, err);
+    if (s) return s;
+    sm_arena *arena = sm_arena_new();
+    sm_train *t = arena ? sm_arena_alloc(arena, sizeof *t) : NULL;
+    if (!t) {
+        sm_arena_free(arena);
+        return sm_fail_memory(err);
+    }
+    t->arena = arena;
+    fill_train(job, t);
+    *train = t;
+    return SM_OK;
+}
+
+void sm_train_free(sm_train *train)
+{
+    if (train) sm_arena_free(train->arena);
+}
+
+double sm_train_sequences(const sm_train *train) { return train->sequences; }
