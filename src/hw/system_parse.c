@@ -11,7 +11,7 @@ enum { MAX_CHIPS = 1 << 20, MAX_NUMBERS = SM_MAX_TREE + 1 };
 /* The text as written: sizes outer to inner for switches, in order of the axes for a torus. */
 typedef struct written {
     const sm_source *source;
-    sm_span name, shape; /* shape spans all numbers */
+    sm_span name, shape, whole; /* shape ends before the number of slices, whole after it */
     int n, size[MAX_NUMBERS];
     sm_span span[MAX_NUMBERS];
     int slices; /* 0 when not written */
@@ -37,7 +37,7 @@ static sm_status read_number(sm_cursor *c, written *w, sm_error *err) {
     if (status != SM_OK) return status;
     w->span[w->n] = digits;
     w->size[w->n++] = (int)value;
-    w->shape = from_to(w->span[0].offset, digits.offset + digits.length);
+    w->shape = w->whole = from_to(w->span[0].offset, digits.offset + digits.length);
     return SM_OK;
 }
 
@@ -57,6 +57,7 @@ static sm_status read_shape(sm_cursor *c, written *w, sm_error *err) {
             err, c->source, w->span[0],
             "write the shape of a slice before the number of slices, as in 16x16x4slices");
     w->slices = w->size[--w->n];
+    w->shape = from_to(w->span[0].offset, w->span[w->n - 1].offset + w->span[w->n - 1].length);
     return sm_cursor_end(c) ? SM_OK : fail_here(c, err, "nothing after \"slices\"");
 }
 
@@ -155,7 +156,7 @@ static void torus_levels(const int *shape, int slices, sm_system *s) {
     const sm_chip *chip = &s->chip;
     int dims = chip->torus_axes;
     for (int i = 0; i < dims; i++) {
-        if (shape[i] == 1 && (s->levels > 0 || i < dims - 1)) continue;
+        if (shape[i] == 1 && (s->levels > 0 || i < dims - 1 || slices > 1)) continue;
         s->level[s->levels++] =
             (sm_level){.kind = SM_LEVEL_TORUS,
                        .name = "ici",
@@ -184,7 +185,7 @@ static void torus_text(const int *shape, sm_system *s) {
 }
 
 static sm_status fail_too_many(const written *w, sm_error *err) {
-    return sm_fail_at(err, w->source, w->shape, "this system has more than %d chips", MAX_CHIPS);
+    return sm_fail_at(err, w->source, w->whole, "this system has more than %d chips", MAX_CHIPS);
 }
 
 static sm_status build_torus(const written *w, sm_system *s, sm_error *err) {
@@ -193,7 +194,7 @@ static sm_status build_torus(const written *w, sm_system *s, sm_error *err) {
     if (status != SM_OK) return status;
     if ((int64_t)shape[0] * shape[1] * shape[2] * slices > MAX_CHIPS) return fail_too_many(w, err);
     if (slices > 1 && s->chip.dcn_bytes_per_s_oneway.value <= 0)
-        return sm_fail_at(err, w->source, w->shape, "no network between slices is known for %s",
+        return sm_fail_at(err, w->source, w->whole, "no network between slices is known for %s",
                           s->chip.name);
     s->slices = slices;
     s->chips = shape[0] * shape[1] * shape[2] * slices;
