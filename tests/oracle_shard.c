@@ -5,24 +5,19 @@
 
 /* ---- chips ---- */
 
-static int chips_of(const sm_mesh *mesh)
-{
+static int chips_of(const sm_mesh *mesh) {
     int chips = 1;
-    for (int a = 0; a < mesh->axes; a++)
-        chips *= mesh->axis[a].size;
+    for (int a = 0; a < mesh->axes; a++) chips *= mesh->axis[a].size;
     return chips;
 }
 
-static int coordinate(const sm_mesh *mesh, int chip, int axis)
-{
-    for (int a = mesh->axes - 1; a > axis; a--)
-        chip /= mesh->axis[a].size;
+static int coordinate(const sm_mesh *mesh, int chip, int axis) {
+    for (int a = mesh->axes - 1; a > axis; a--) chip /= mesh->axis[a].size;
     return chip % mesh->axis[axis].size;
 }
 
 /* Do the chips differ along these axes only? */
-static bool same_group(const sm_mesh *mesh, int chip, int other, sm_axes axes)
-{
+static bool same_group(const sm_mesh *mesh, int chip, int other, sm_axes axes) {
     for (int a = 0; a < mesh->axes; a++)
         if (!(axes >> a & 1) && coordinate(mesh, chip, a) != coordinate(mesh, other, a))
             return false;
@@ -32,8 +27,7 @@ static bool same_group(const sm_mesh *mesh, int chip, int other, sm_axes axes)
 /* ---- blocks ---- */
 
 static void block_range(const oracle_array *array, const sm_mesh *mesh, int chip, int d,
-                        oracle_block *block)
-{
+                        oracle_block *block) {
     int64_t number = 0, ways = 1;
     for (int place = 0; place < SM_MAX_AXES; place++)
         for (int a = 0; a < mesh->axes; a++)
@@ -43,25 +37,21 @@ static void block_range(const oracle_array *array, const sm_mesh *mesh, int chip
             }
     block->len[d] = array->size[d] / ways;
     block->lo[d] = number * block->len[d];
-    if (block->len[d] * ways != array->size[d])
-        block->len[d] = -1;
+    if (block->len[d] * ways != array->size[d]) block->len[d] = -1;
 }
 
-static int64_t block_elements(const oracle_array *array, const oracle_block *block)
-{
+static int64_t block_elements(const oracle_array *array, const oracle_block *block) {
     int64_t n = 1;
-    for (int d = 0; d < array->rank; d++)
-        n *= block->len[d];
+    for (int d = 0; d < array->rank; d++) n *= block->len[d];
     return n;
 }
 
 static oracle_array new_array(const sm_array *like, const sm_einsum *einsum, const sm_mesh *mesh,
-                              sm_layout layout)
-{
-    oracle_array array = { .rank = like->rank,
-                           .chips = chips_of(mesh),
-                           .layout = layout,
-                           .bytes_per_element = sm_dtype_bytes(like->dtype) };
+                              sm_layout layout) {
+    oracle_array array = {.rank = like->rank,
+                          .chips = chips_of(mesh),
+                          .layout = layout,
+                          .bytes_per_element = sm_dtype_bytes(like->dtype)};
     for (int d = 0; d < like->rank; d++)
         array.size[d] = (int64_t)einsum->index[like->dim[d].index].size;
     array.chip = calloc((size_t)array.chips, sizeof *array.chip);
@@ -77,47 +67,39 @@ static oracle_array new_array(const sm_array *like, const sm_einsum *einsum, con
     return array;
 }
 
-static void free_array(oracle_array *array)
-{
-    for (int c = 0; c < array->chips; c++)
-        free(array->chip[c].data);
+static void free_array(oracle_array *array) {
+    for (int c = 0; c < array->chips; c++) free(array->chip[c].data);
     free(array->chip);
     memset(array, 0, sizeof *array);
 }
 
 /* The place of a global position in a block, or -1. */
-static int64_t place_of(const oracle_array *array, const oracle_block *block, const int64_t *at)
-{
+static int64_t place_of(const oracle_array *array, const oracle_block *block, const int64_t *at) {
     int64_t place = 0;
     for (int d = 0; d < array->rank; d++) {
-        if (at[d] < block->lo[d] || at[d] >= block->lo[d] + block->len[d])
-            return -1;
+        if (at[d] < block->lo[d] || at[d] >= block->lo[d] + block->len[d]) return -1;
         place = place * block->len[d] + at[d] - block->lo[d];
     }
     return place;
 }
 
 /* The global position of the n-th element of a block. */
-static void position(const oracle_array *array, const oracle_block *block, int64_t n, int64_t *at)
-{
+static void position(const oracle_array *array, const oracle_block *block, int64_t n, int64_t *at) {
     for (int d = array->rank - 1; d >= 0; d--) {
         at[d] = block->lo[d] + n % block->len[d];
         n /= block->len[d];
     }
 }
 
-static int64_t dense_place(const oracle_array *array, const int64_t *at)
-{
+static int64_t dense_place(const oracle_array *array, const int64_t *at) {
     int64_t place = 0;
-    for (int d = 0; d < array->rank; d++)
-        place = place * array->size[d] + at[d];
+    for (int d = 0; d < array->rank; d++) place = place * array->size[d] + at[d];
     return place;
 }
 
 /* ---- whole arrays ---- */
 
-int64_t oracle_elements(const sm_array *array, const sm_einsum *einsum)
-{
+int64_t oracle_elements(const sm_array *array, const sm_einsum *einsum) {
     return (int64_t)sm_array_elements(array, einsum);
 }
 
@@ -125,11 +107,9 @@ int64_t oracle_elements(const sm_array *array, const sm_einsum *einsum)
  * places. */
 static void sum_products(const sm_einsum *e, const int64_t *lo, const int64_t *len,
                          const oracle_array *const *in, const oracle_block *const *block,
-                         const oracle_array *out, oracle_block *result)
-{
+                         const oracle_array *out, oracle_block *result) {
     int64_t at[SM_MAX_INDICES], total = 1, where[SM_MAX_RANK];
-    for (int i = 0; i < e->indices; i++)
-        total *= len[i];
+    for (int i = 0; i < e->indices; i++) total *= len[i];
     for (int64_t n = 0; n < total; n++) {
         int64_t rest = n, product = 1;
         for (int i = e->indices - 1; i >= 0; i--) {
@@ -137,31 +117,26 @@ static void sum_products(const sm_einsum *e, const int64_t *lo, const int64_t *l
             rest /= len[i];
         }
         for (int o = 0; o < e->operands; o++) {
-            for (int d = 0; d < e->in[o].rank; d++)
-                where[d] = at[e->in[o].dim[d].index];
+            for (int d = 0; d < e->in[o].rank; d++) where[d] = at[e->in[o].dim[d].index];
             product *= block[o]->data[place_of(in[o], block[o], where)];
         }
-        for (int d = 0; d < e->out.rank; d++)
-            where[d] = at[e->out.dim[d].index];
+        for (int d = 0; d < e->out.rank; d++) where[d] = at[e->out.dim[d].index];
         result->data[place_of(out, result, where)] += product;
     }
 }
 
-static sm_layout replicated(void)
-{
-    sm_array nothing = { .rank = 0 };
+static sm_layout replicated(void) {
+    sm_array nothing = {.rank = 0};
     return sm_layout_of(&nothing);
 }
 
-int64_t *oracle_dense_einsum(const sm_einsum *e, int64_t *const *dense)
-{
+int64_t *oracle_dense_einsum(const sm_einsum *e, int64_t *const *dense) {
     static const sm_mesh one_chip;
     oracle_array whole[SM_MAX_OPERANDS + 1];
     const oracle_array *in[SM_MAX_OPERANDS];
     const oracle_block *block[SM_MAX_OPERANDS];
-    int64_t lo[SM_MAX_INDICES] = { 0 }, len[SM_MAX_INDICES];
-    for (int i = 0; i < e->indices; i++)
-        len[i] = (int64_t)e->index[i].size;
+    int64_t lo[SM_MAX_INDICES] = {0}, len[SM_MAX_INDICES];
+    for (int i = 0; i < e->indices; i++) len[i] = (int64_t)e->index[i].size;
     for (int o = 0; o < e->operands; o++) {
         whole[o] = new_array(&e->in[o], e, &one_chip, replicated());
         memcpy(whole[o].chip->data, dense[o],
@@ -174,15 +149,13 @@ int64_t *oracle_dense_einsum(const sm_einsum *e, int64_t *const *dense)
     int64_t *result = out.chip->data;
     out.chip->data = NULL;
     free_array(&out);
-    for (int o = 0; o < e->operands; o++)
-        free_array(&whole[o]);
+    for (int o = 0; o < e->operands; o++) free_array(&whole[o]);
     return result;
 }
 
 /* ---- failing ---- */
 
-static bool wrong(oracle_run *run, int step, const char *what, double got, double expected)
-{
+static bool wrong(oracle_run *run, int step, const char *what, double got, double expected) {
     snprintf(run->why, sizeof run->why, "step %d: %s: %g, expected %g", step, what, got, expected);
     return false;
 }
@@ -194,25 +167,20 @@ typedef struct traffic {
     int source;      /* the only chip it got any from, -2 when there are several */
 } traffic;
 
-static bool adds(const sm_step *step)
-{
+static bool adds(const sm_step *step) {
     return step->op == SM_REDUCE_SCATTER || step->op == SM_ALL_REDUCE;
 }
 
 /* One element of the new block of a chip, from the old blocks of its group. */
 static bool fetch(oracle_run *run, int number, const sm_step *step, const oracle_array *old,
-                  int chip, const int64_t *at, int64_t *value, traffic *t)
-{
+                  int chip, const int64_t *at, int64_t *value, traffic *t) {
     int found = 0, group = 0;
     for (int c = 0; c < old->chips; c++) {
-        if (!same_group(run->mesh, chip, c, step->axes))
-            continue;
-        if (step->kind == SM_STEP_SLICE && c != chip)
-            continue;
+        if (!same_group(run->mesh, chip, c, step->axes)) continue;
+        if (step->kind == SM_STEP_SLICE && c != chip) continue;
         group++;
         int64_t place = place_of(old, &old->chip[c], at);
-        if (place < 0)
-            continue;
+        if (place < 0) continue;
         found++;
         *value += old->chip[c].data[place];
         t->received += c != chip;
@@ -223,8 +191,7 @@ static bool fetch(oracle_run *run, int number, const sm_step *step, const oracle
 }
 
 static bool check_bytes(oracle_run *run, int number, const sm_step *step, double before,
-                        double after, double received)
-{
+                        double after, double received) {
     double group = sm_mesh_size(run->mesh, step->axes), bytes = 0, sent = 0;
     switch (step->op) {
     case SM_ALL_GATHER: /* V after; each chip gets all but its own part */
@@ -247,18 +214,15 @@ static bool check_bytes(oracle_run *run, int number, const sm_step *step, double
         bytes = before;
         sent = received;
         break;
-    default:
-        break;
+    default: break;
     }
-    if (step->bytes != bytes)
-        return wrong(run, number, "bytes of the step", step->bytes, bytes);
+    if (step->bytes != bytes) return wrong(run, number, "bytes of the step", step->bytes, bytes);
     return received == sent || wrong(run, number, "bytes received by a chip", received, sent);
 }
 
 /* The declared indices of an all-to-all, a scatter or a slice are the ones whose ranges change. */
 static bool check_direction(oracle_run *run, int number, const sm_step *step, const sm_array *array,
-                            const oracle_array *old, const oracle_array *fresh)
-{
+                            const oracle_array *old, const oracle_array *fresh) {
     for (int d = 0; d < old->rank; d++) {
         int64_t before = old->chip[0].len[d], after = fresh->chip[0].len[d];
         int index = array->dim[d].index;
@@ -271,13 +235,12 @@ static bool check_direction(oracle_run *run, int number, const sm_step *step, co
 }
 
 static bool move_elements(oracle_run *run, int number, const sm_step *step, const oracle_array *old,
-                          oracle_array *fresh)
-{
+                          oracle_array *fresh) {
     int64_t at[SM_MAX_RANK];
     unsigned char *taken = calloc((size_t)old->chips, 1);
     bool good = true;
     for (int c = 0; c < old->chips && good; c++) {
-        traffic t = { 0, -1 };
+        traffic t = {0, -1};
         int64_t n = block_elements(fresh, &fresh->chip[c]);
         for (int64_t i = 0; i < n && good; i++) {
             position(fresh, &fresh->chip[c], i, at);
@@ -295,16 +258,13 @@ static bool move_elements(oracle_run *run, int number, const sm_step *step, cons
     return good;
 }
 
-static bool same_layout(const sm_layout *a, const sm_layout *b, const sm_mesh *mesh)
-{
+static bool same_layout(const sm_layout *a, const sm_layout *b, const sm_mesh *mesh) {
     for (int i = 0; i < mesh->axes; i++)
-        if (mesh->axis[i].size > 1 && a->dim[i] != b->dim[i])
-            return false;
+        if (mesh->axis[i].size > 1 && a->dim[i] != b->dim[i]) return false;
     return true;
 }
 
-static bool run_move(oracle_run *run, int number, const sm_step *step)
-{
+static bool run_move(oracle_run *run, int number, const sm_step *step) {
     oracle_array *array = step->array < 0 ? &run->out : &run->in[step->array];
     const sm_array *named = step->array < 0 ? &run->einsum->out : &run->einsum->in[step->array];
     oracle_array fresh = new_array(named, run->einsum, run->mesh, step->after);
@@ -318,11 +278,9 @@ static bool run_move(oracle_run *run, int number, const sm_step *step)
 
 /* ---- the local einsum ---- */
 
-static bool local_ranges(oracle_run *run, int number, int chip, int64_t *lo, int64_t *len)
-{
+static bool local_ranges(oracle_run *run, int number, int chip, int64_t *lo, int64_t *len) {
     const sm_einsum *e = run->einsum;
-    for (int i = 0; i < e->indices; i++)
-        len[i] = -1;
+    for (int i = 0; i < e->indices; i++) len[i] = -1;
     for (int o = 0; o <= e->operands; o++) {
         const sm_array *array = o < e->operands ? &e->in[o] : &e->out;
         const oracle_array *held = o < e->operands ? &run->in[o] : &run->out;
@@ -338,25 +296,21 @@ static bool local_ranges(oracle_run *run, int number, int chip, int64_t *lo, int
     return true;
 }
 
-static bool run_einsum(oracle_run *run, int number, const sm_step *step)
-{
+static bool run_einsum(oracle_run *run, int number, const sm_step *step) {
     const sm_einsum *e = run->einsum;
     run->out = new_array(&e->out, e, run->mesh, step->after);
     for (int c = 0; c < run->out.chips; c++) {
         const oracle_array *in[SM_MAX_OPERANDS];
         const oracle_block *block[SM_MAX_OPERANDS];
-        int64_t lo[SM_MAX_INDICES] = { 0 }, len[SM_MAX_INDICES];
+        int64_t lo[SM_MAX_INDICES] = {0}, len[SM_MAX_INDICES];
         double flops = sm_einsum_flops(e) > 0 ? 2 : 0;
         for (int o = 0; o < e->operands; o++) {
             in[o] = &run->in[o];
             block[o] = &run->in[o].chip[c];
         }
-        if (!local_ranges(run, number, c, lo, len))
-            return false;
-        for (int i = 0; i < e->indices; i++)
-            flops *= (double)len[i];
-        if (flops != step->flops)
-            return wrong(run, number, "local FLOPs", step->flops, flops);
+        if (!local_ranges(run, number, c, lo, len)) return false;
+        for (int i = 0; i < e->indices; i++) flops *= (double)len[i];
+        if (flops != step->flops) return wrong(run, number, "local FLOPs", step->flops, flops);
         sum_products(e, lo, len, in, block, &run->out, &run->out.chip[c]);
     }
     return true;
@@ -365,8 +319,7 @@ static bool run_einsum(oracle_run *run, int number, const sm_step *step)
 /* ---- the whole ---- */
 
 /* The shards of an operand; where it is unreduced, parts that add up to it. */
-static oracle_array shards(const oracle_run *run, int operand)
-{
+static oracle_array shards(const oracle_run *run, int operand) {
     const sm_array *named = &run->einsum->in[operand];
     oracle_array array = new_array(named, run->einsum, run->mesh, sm_layout_of(named));
     int64_t at[SM_MAX_RANK];
@@ -388,20 +341,17 @@ static oracle_array shards(const oracle_run *run, int operand)
     return array;
 }
 
-static bool check_output(oracle_run *run, const sm_lowering *l, const int64_t *expected)
-{
+static bool check_output(oracle_run *run, const sm_lowering *l, const int64_t *expected) {
     int64_t at[SM_MAX_RANK];
     const sm_layout declared = sm_layout_of(&l->out);
     if (!same_layout(&declared, &run->out.layout, run->mesh))
         return wrong(run, l->steps, "the output is not sharded as declared", 0, 0);
     oracle_array told = new_array(&l->out, run->einsum, run->mesh, declared);
-    const sm_step sum = { .kind = SM_STEP_COLLECTIVE,
-                          .op = SM_ALL_REDUCE,
-                          .axes = l->out.unreduced };
+    const sm_step sum = {.kind = SM_STEP_COLLECTIVE, .op = SM_ALL_REDUCE, .axes = l->out.unreduced};
     bool good = true;
     for (int c = 0; c < run->out.chips && good; c++)
         for (int64_t i = 0; i < block_elements(&told, &told.chip[c]) && good; i++) {
-            traffic t = { 0, -1 };
+            traffic t = {0, -1};
             int64_t value = 0;
             position(&told, &told.chip[c], i, at);
             good = fetch(run, l->steps, &sum, &run->out, c, at, &value, &t);
@@ -413,14 +363,12 @@ static bool check_output(oracle_run *run, const sm_lowering *l, const int64_t *e
     return good;
 }
 
-bool oracle_execute(oracle_run *run, const sm_lowering *lowering)
-{
+bool oracle_execute(oracle_run *run, const sm_lowering *lowering) {
     const sm_einsum *e = run->einsum;
     int64_t *expected = oracle_dense_einsum(e, run->dense);
     bool good = true, done = false;
     run->why[0] = '\0';
-    for (int o = 0; o < e->operands; o++)
-        run->in[o] = shards(run, o);
+    for (int o = 0; o < e->operands; o++) run->in[o] = shards(run, o);
     for (int s = 0; s < lowering->steps && good; s++) {
         const sm_step *step = &lowering->step[s];
         bool early = step->array >= 0 || step->kind == SM_STEP_EINSUM;
@@ -431,8 +379,7 @@ bool oracle_execute(oracle_run *run, const sm_lowering *lowering)
         done = done || step->kind == SM_STEP_EINSUM;
     }
     good = good && check_output(run, lowering, expected);
-    for (int o = 0; o < e->operands; o++)
-        free_array(&run->in[o]);
+    for (int o = 0; o < e->operands; o++) free_array(&run->in[o]);
     free_array(&run->out);
     free(expected);
     return good;

@@ -9,28 +9,24 @@
 #include <stdio.h>
 #include <string.h>
 
-static sm_mesh mesh_of(const char *text)
-{
+static sm_mesh mesh_of(const char *text) {
     sm_mesh mesh;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("--mesh", text);
-    if (sm_mesh_parse(&source, &mesh, &err) != SM_OK)
-        fail_msg("%s: %s", text, err.sentence);
+    if (sm_mesh_parse(&source, &mesh, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
     return mesh;
 }
 
-static sm_einsum einsum_of(const char *text, const sm_mesh *mesh)
-{
+static sm_einsum einsum_of(const char *text, const sm_mesh *mesh) {
     sm_einsum einsum;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("", text);
     if (sm_einsum_parse(&source, mesh, &einsum, &err) != SM_OK)
         fail_msg("%s: %s", text, err.sentence);
     return einsum;
 }
 
-static void reads_as(const char *text, const char *mesh_text, const char *expected)
-{
+static void reads_as(const char *text, const char *mesh_text, const char *expected) {
     sm_mesh mesh = mesh_of(mesh_text);
     sm_einsum einsum = einsum_of(text, &mesh);
     char out[512];
@@ -41,11 +37,10 @@ static void reads_as(const char *text, const char *mesh_text, const char *expect
 
 /* ---- meshes ---- */
 
-static void meshes_read_and_print(void **state)
-{
+static void meshes_read_and_print(void **state) {
     (void)state;
-    static const char *const same[] = { "X=4", "X=4,Y=8", "X=4@0,Y=8@1", "X=32@0.1,fsdp=2",
-                                        "a1=1,b2=16777216" };
+    static const char *const same[] = {"X=4", "X=4,Y=8", "X=4@0,Y=8@1", "X=32@0.1,fsdp=2",
+                                       "a1=1,b2=16777216"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         sm_mesh mesh = mesh_of(same[i]);
         char out[128];
@@ -64,8 +59,7 @@ static void meshes_read_and_print(void **state)
     assert_true(sm_mesh_size(&mesh, 0) == 1);
 }
 
-static void sets_of_axes_print(void **state)
-{
+static void sets_of_axes_print(void **state) {
     (void)state;
     sm_mesh letters = mesh_of("X=2,Y=2,Z=2"), words = mesh_of("fsdp=2,tensor=4");
     char out[64];
@@ -81,8 +75,7 @@ static void sets_of_axes_print(void **state)
 
 /* ---- einsums ---- */
 
-static void the_books_notation_reads(void **state)
-{
+static void the_books_notation_reads(void **state) {
     (void)state;
     reads_as("A[I_X,J] B[J_X,K] -> C[I_X,K]", "X=4", "A[I_X,J] B[J_X,K] -> C[I_X,K]");
     reads_as("A[I_X, J]", "X=4", "A[I_X,J]");
@@ -101,8 +94,7 @@ static void the_books_notation_reads(void **state)
     reads_as("A[I,J]*B[J,K]->C[I,K]", "X=1", "A[I,J] B[J,K] -> C[I,K]");
 }
 
-static void the_longest_axis_wins(void **state)
-{
+static void the_longest_axis_wins(void **state) {
     (void)state;
     sm_mesh mesh = mesh_of("X=2,XY=3,Y=5");
     sm_einsum einsum = einsum_of("A[I_XY,J]", &mesh);
@@ -113,8 +105,7 @@ static void the_longest_axis_wins(void **state)
     reads_as("A[I_{X,Y},J_XY]", "X=2,XY=3,Y=5", "A[I_{X,Y},J_XY]");
 }
 
-static void literals_tie_like_a_matmul(void **state)
-{
+static void literals_tie_like_a_matmul(void **state) {
     (void)state;
     sm_einsum e = einsum_of("bf16[128,8192] bf16[8192,4096]", NULL);
     assert_int_equal(e.indices, 3);
@@ -132,10 +123,9 @@ static void literals_tie_like_a_matmul(void **state)
              "bf16[128,8192] bf16[8192,128] -> bf16[128,128]");
 }
 
-static void outputs_are_inferred(void **state)
-{
+static void outputs_are_inferred(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     char out[128];
     sm_einsum e = einsum_of("int8 A[B,I,J] B[J,K]", NULL);
     assert_false(e.has_output);
@@ -150,10 +140,9 @@ static void outputs_are_inferred(void **state)
     assert_int_equal(given.out.dim[0].index, 2);
 }
 
-static void sizes_make_bytes_and_flops(void **state)
-{
+static void sizes_make_bytes_and_flops(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_mesh mesh = mesh_of("X=8,Y=2");
     sm_einsum e = einsum_of("fp32 A[I_XY,J] int8 B[J,K] -> C[I_XY,K]", &mesh);
     sm_source dims = sm_source_of("--dims", " I = 1024 , J=4096,K=8k ");
@@ -176,97 +165,88 @@ typedef struct bad {
     int line, column, span;
 } bad;
 
-static void is_told(const bad *b)
-{
+static void is_told(const bad *b) {
     sm_mesh mesh = mesh_of(b->mesh);
     sm_einsum e;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("einsum", b->text);
     sm_source dims = sm_source_of("--dims", b->dims != NULL ? b->dims : "");
     sm_status status = sm_einsum_parse(&source, &mesh, &e, &err);
-    if (status == SM_OK)
-        status = sm_dims_parse(&dims, &e, &err);
-    if (status == SM_OK && b->dims != NULL)
-        status = sm_einsum_check(&e, &mesh, &source, &err);
-    if (status != SM_BAD_INPUT)
-        fail_msg("'%s' passes", b->text);
+    if (status == SM_OK) status = sm_dims_parse(&dims, &e, &err);
+    if (status == SM_OK && b->dims != NULL) status = sm_einsum_check(&e, &mesh, &source, &err);
+    if (status != SM_BAD_INPUT) fail_msg("'%s' passes", b->text);
     assert_string_equal(err.sentence, b->sentence);
     if (err.line != b->line || err.column != b->column || err.span != b->span)
         fail_msg("'%s': place %d:%d+%d", b->text, err.line, err.column, err.span);
 }
 
-static void bad_einsums_are_explained(void **state)
-{
+static void bad_einsums_are_explained(void **state) {
     (void)state;
     static const bad all[] = {
-        { "A[I_X,J_X]", "X=4", NULL, "axis X is used twice in A[I_X,J_X]", 1, 7, 3 },
-        { "A[I_X,J] {U_X}", "X=4", NULL, "axis X is used twice in A[I_X,J] {U_X}", 1, 3, 3 },
-        { "A[I_Q,J]", "X=4,Y=8", NULL, "no axis Q in the mesh X=4,Y=8", 1, 5, 1 },
-        { "A[I_tensr,J]", "fsdp=4,tensor=8", NULL,
-          "no axis tensr in the mesh fsdp=4,tensor=8, nearest is tensor", 1, 5, 5 },
-        { "A[I,J] B[J,K] -> C[I,L]", "X=1", NULL, "index L of the output stands in no operand", 1,
-          22, 1 },
-        { "A[I,I]", "X=1", NULL, "index I stands twice in one array", 1, 5, 1 },
-        { "bf61 A[I]", "X=1", NULL, "no data type bf61, nearest is bf16", 1, 1, 4 },
-        { "A[I,J", "X=1", NULL, "expected ',' or ']' after a dimension, found the end", 1, 6, 1 },
-        { "A[I,J] ->", "X=1", NULL, "expected '[' and the dimensions of an array, found the end", 1,
-          10, 1 },
-        { "A[I;J]", "X=1", NULL, "expected ',' or ']' after a dimension, found ';'", 1, 4, 1 },
-        { "A[,J]", "X=1", NULL, "expected an index such as I, or a size such as 1024, found ','", 1,
-          3, 1 },
-        { "A[I,\n  J_\xFF]", "X=1", NULL,
-          "expected the name of a mesh axis after '_', found byte 0xFF", 2, 5, 1 },
-        { "", "X=1", NULL, "expected '[' and the dimensions of an array, found the end", 1, 1, 1 },
-        { "A[I,J] B[J,K] -> C[I,K] D", "X=1", NULL, "expected the end of the einsum, found 'D'", 1,
-          25, 1 },
-        { "A[I] B[I] C[I] D[I] E[I]", "X=1", NULL, "expected at most 4 operands, found 'E'", 1, 21,
-          1 },
-        { "bf16[8,128,64] bf16[8,64,128]", "X=1", NULL,
-          "which dimensions of size 8 are the same is open here: write names, as in "
-          "A[I,J] B[J,K] with sizes for I, J and K",
-          1, 16, 14 },
-        { "bf16[128,8192] bf16[8192,64] -> bf16[128,32]", "X=1", NULL,
-          "no operand has a free dimension of size 32 left for the output", 1, 42, 2 },
-        { "A[I_X,J] B[J,K]", "X=4", "I=10,J=2,K=2",
-          "dimension I of 10 does not divide by the 4 chips of X: 2 left over, "
-          "nearest that does: 8 and 12",
-          1, 3, 3 },
-        { "A[I_XY,J]", "X=4,Y=2", "I=3,J=2",
-          "dimension I of 3 does not divide by the 8 chips of XY: 3 left over, "
-          "nearest that does: 8",
-          1, 3, 4 },
-        { "A[I,J] B[J,K]", "X=1", "I=10,J=2", "index K has no size, give one such as K=4096", 1, 12,
-          1 },
-        { "A[I,J] B[J,K]", "X=1", "I=1T,J=1T,K=2",
-          "the product of all dimensions is 2e+24, above the limit of 1e18", 1, 1, 6 },
-        { "A[I,J] B[J,K]", "X=1", "I=1,I=2", "index I is given twice", 1, 5, 1 },
-        { "A[Batch,J]", "X=1", "Bach=1", "no index Bach in the einsum, nearest is Batch", 1, 1, 4 },
-        { "A[I]", "X=1", "I=0", "the size of I is a whole number from 1 to 1e18", 1, 3, 1 },
-        { "A[I]", "X=1", "I=1.5", "the size of I is a whole number from 1 to 1e18", 1, 3, 3 },
-        { "A[I]", "X=1", "I", "expected '=' and the size of the index, found the end", 1, 2, 1 },
+        {"A[I_X,J_X]", "X=4", NULL, "axis X is used twice in A[I_X,J_X]", 1, 7, 3},
+        {"A[I_X,J] {U_X}", "X=4", NULL, "axis X is used twice in A[I_X,J] {U_X}", 1, 3, 3},
+        {"A[I_Q,J]", "X=4,Y=8", NULL, "no axis Q in the mesh X=4,Y=8", 1, 5, 1},
+        {"A[I_tensr,J]", "fsdp=4,tensor=8", NULL,
+         "no axis tensr in the mesh fsdp=4,tensor=8, nearest is tensor", 1, 5, 5},
+        {"A[I,J] B[J,K] -> C[I,L]", "X=1", NULL, "index L of the output stands in no operand", 1,
+         22, 1},
+        {"A[I,I]", "X=1", NULL, "index I stands twice in one array", 1, 5, 1},
+        {"bf61 A[I]", "X=1", NULL, "no data type bf61, nearest is bf16", 1, 1, 4},
+        {"A[I,J", "X=1", NULL, "expected ',' or ']' after a dimension, found the end", 1, 6, 1},
+        {"A[I,J] ->", "X=1", NULL, "expected '[' and the dimensions of an array, found the end", 1,
+         10, 1},
+        {"A[I;J]", "X=1", NULL, "expected ',' or ']' after a dimension, found ';'", 1, 4, 1},
+        {"A[,J]", "X=1", NULL, "expected an index such as I, or a size such as 1024, found ','", 1,
+         3, 1},
+        {"A[I,\n  J_\xFF]", "X=1", NULL,
+         "expected the name of a mesh axis after '_', found byte 0xFF", 2, 5, 1},
+        {"", "X=1", NULL, "expected '[' and the dimensions of an array, found the end", 1, 1, 1},
+        {"A[I,J] B[J,K] -> C[I,K] D", "X=1", NULL, "expected the end of the einsum, found 'D'", 1,
+         25, 1},
+        {"A[I] B[I] C[I] D[I] E[I]", "X=1", NULL, "expected at most 4 operands, found 'E'", 1, 21,
+         1},
+        {"bf16[8,128,64] bf16[8,64,128]", "X=1", NULL,
+         "which dimensions of size 8 are the same is open here: write names, as in "
+         "A[I,J] B[J,K] with sizes for I, J and K",
+         1, 16, 14},
+        {"bf16[128,8192] bf16[8192,64] -> bf16[128,32]", "X=1", NULL,
+         "no operand has a free dimension of size 32 left for the output", 1, 42, 2},
+        {"A[I_X,J] B[J,K]", "X=4", "I=10,J=2,K=2",
+         "dimension I of 10 does not divide by the 4 chips of X: 2 left over, "
+         "nearest that does: 8 and 12",
+         1, 3, 3},
+        {"A[I_XY,J]", "X=4,Y=2", "I=3,J=2",
+         "dimension I of 3 does not divide by the 8 chips of XY: 3 left over, "
+         "nearest that does: 8",
+         1, 3, 4},
+        {"A[I,J] B[J,K]", "X=1", "I=10,J=2", "index K has no size, give one such as K=4096", 1, 12,
+         1},
+        {"A[I,J] B[J,K]", "X=1", "I=1T,J=1T,K=2",
+         "the product of all dimensions is 2e+24, above the limit of 1e18", 1, 1, 6},
+        {"A[I,J] B[J,K]", "X=1", "I=1,I=2", "index I is given twice", 1, 5, 1},
+        {"A[Batch,J]", "X=1", "Bach=1", "no index Bach in the einsum, nearest is Batch", 1, 1, 4},
+        {"A[I]", "X=1", "I=0", "the size of I is a whole number from 1 to 1e18", 1, 3, 1},
+        {"A[I]", "X=1", "I=1.5", "the size of I is a whole number from 1 to 1e18", 1, 3, 3},
+        {"A[I]", "X=1", "I", "expected '=' and the size of the index, found the end", 1, 2, 1},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        is_told(&all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) is_told(&all[i]);
 }
 
-static void bad_meshes_are_explained(void **state)
-{
+static void bad_meshes_are_explained(void **state) {
     (void)state;
     static const bad all[] = {
-        { "", "", NULL, "expected the name of a mesh axis, as in X=4,Y=8, found the end", 1, 1, 1 },
-        { "X", "", NULL, "expected '=' and the size of the axis, as in X=4, found the end", 1, 2,
-          1 },
-        { "X=4,X=2", "", NULL, "axis X stands twice in the mesh", 1, 5, 1 },
-        { "X=4;Y=2", "", NULL, "expected ',' or the end of the mesh, found ';'", 1, 4, 1 },
-        { "averylongaxis=4", "", NULL, "the name of a mesh axis has at most 11 letters", 1, 1, 13 },
-        { "a=65536,b=65536", "", NULL, "the mesh has more than 2^31 chips", 1, 9, 1 },
-        { "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", "", NULL, "a mesh has at most 8 axes", 1, 33, 1 },
-        { "X=4@0.1.2.3.4", "", NULL, "expected at most 4 levels for one axis, found '4'", 1, 13,
-          1 },
+        {"", "", NULL, "expected the name of a mesh axis, as in X=4,Y=8, found the end", 1, 1, 1},
+        {"X", "", NULL, "expected '=' and the size of the axis, as in X=4, found the end", 1, 2, 1},
+        {"X=4,X=2", "", NULL, "axis X stands twice in the mesh", 1, 5, 1},
+        {"X=4;Y=2", "", NULL, "expected ',' or the end of the mesh, found ';'", 1, 4, 1},
+        {"averylongaxis=4", "", NULL, "the name of a mesh axis has at most 11 letters", 1, 1, 13},
+        {"a=65536,b=65536", "", NULL, "the mesh has more than 2^31 chips", 1, 9, 1},
+        {"a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", "", NULL, "a mesh has at most 8 axes", 1, 33, 1},
+        {"X=4@0.1.2.3.4", "", NULL, "expected at most 4 levels for one axis, found '4'", 1, 13, 1},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         sm_mesh mesh;
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_source source = sm_source_of("--mesh", all[i].text);
         assert_int_equal(sm_mesh_parse(&source, &mesh, &err), SM_BAD_INPUT);
         assert_string_equal(err.sentence, all[i].sentence);
@@ -276,11 +256,10 @@ static void bad_meshes_are_explained(void **state)
     }
 }
 
-static void an_axis_needs_a_mesh(void **state)
-{
+static void an_axis_needs_a_mesh(void **state) {
     (void)state;
     sm_einsum e;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("", "A[I_X,J]");
     assert_int_equal(sm_einsum_parse(&source, NULL, &e, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, "axis X: there is no mesh, give one such as X=4");
@@ -289,11 +268,10 @@ static void an_axis_needs_a_mesh(void **state)
     assert_string_equal(err.sentence, "expected the end of the array, found 'B'");
 }
 
-static void an_axis_in_both_operands_is_no_error(void **state)
-{
+static void an_axis_in_both_operands_is_no_error(void **state) {
     (void)state;
     sm_mesh mesh = mesh_of("X=4"); /* the book's case 4: lowered, not refused */
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_einsum e = einsum_of("A[I_X,J] B[J,K_X]", &mesh);
     sm_source dims = sm_source_of("", "I=8,J=8,K=8");
     assert_int_equal(sm_dims_parse(&dims, &e, &err), SM_OK);
@@ -302,10 +280,9 @@ static void an_axis_in_both_operands_is_no_error(void **state)
 
 /* ---- parse(format(x)) = x ---- */
 
-static const char *const MESHES[] = { "X=2,Y=4,Z=8", "fsdp=2,tensor=4,X=2", "a=2,ab=2,b=2,ba=2" };
+static const char *const MESHES[] = {"X=2,Y=4,Z=8", "fsdp=2,tensor=4,X=2", "a=2,ab=2,b=2,ba=2"};
 
-static void random_array(sm_rng *rng, const sm_mesh *mesh, sm_einsum *e, sm_array *array)
-{
+static void random_array(sm_rng *rng, const sm_mesh *mesh, sm_einsum *e, sm_array *array) {
     memset(array, 0, sizeof *array);
     unsigned free_axes = (1u << mesh->axes) - 1, free_indices = (1u << e->indices) - 1;
     array->dtype_given = sm_rng_below(rng, 2) != 0;
@@ -315,24 +292,20 @@ static void random_array(sm_rng *rng, const sm_mesh *mesh, sm_einsum *e, sm_arra
     array->rank = (int)sm_rng_below(rng, 4);
     for (int d = 0; d < array->rank; d++) {
         sm_dim *dim = &array->dim[d];
-        do
-            dim->index = (int)sm_rng_below(rng, (uint64_t)e->indices);
+        do dim->index = (int)sm_rng_below(rng, (uint64_t)e->indices);
         while (!(free_indices >> dim->index & 1));
         free_indices &= ~(1u << dim->index);
         for (int a; sm_rng_below(rng, 2) != 0; free_axes &= ~(1u << a)) {
             a = (int)sm_rng_below(rng, (uint64_t)mesh->axes);
-            if (!(free_axes >> a & 1))
-                break;
+            if (!(free_axes >> a & 1)) break;
             dim->axis[dim->n_axes++] = (uint8_t)a;
         }
     }
-    if (sm_rng_below(rng, 3) == 0)
-        array->unreduced = (sm_axes)(free_axes & sm_rng_next(rng));
+    if (sm_rng_below(rng, 3) == 0) array->unreduced = (sm_axes)(free_axes & sm_rng_next(rng));
 }
 
 static void arrays_agree(const sm_array *a, const sm_array *b, const sm_einsum *ea,
-                         const sm_einsum *eb)
-{
+                         const sm_einsum *eb) {
     assert_string_equal(a->name, b->name);
     assert_int_equal(a->dtype, b->dtype);
     assert_int_equal(a->dtype_given, b->dtype_given);
@@ -345,18 +318,15 @@ static void arrays_agree(const sm_array *a, const sm_array *b, const sm_einsum *
     }
 }
 
-static void one_round_trip(sm_rng *rng)
-{
+static void one_round_trip(sm_rng *rng) {
     sm_mesh mesh = mesh_of(MESHES[sm_rng_below(rng, 3)]);
-    sm_einsum e = { .operands = 1 + (int)sm_rng_below(rng, 4), .indices = 6 };
-    static const char *const names[] = { "I", "J", "K", "Batch", "d0", "F" };
-    for (int i = 0; i < 6; i++)
-        snprintf(e.index[i].name, sizeof e.index[i].name, "%s", names[i]);
+    sm_einsum e = {.operands = 1 + (int)sm_rng_below(rng, 4), .indices = 6};
+    static const char *const names[] = {"I", "J", "K", "Batch", "d0", "F"};
+    for (int i = 0; i < 6; i++) snprintf(e.index[i].name, sizeof e.index[i].name, "%s", names[i]);
     unsigned known = 0;
     for (int o = 0; o < e.operands; o++) {
         random_array(rng, &mesh, &e, &e.in[o]);
-        for (int d = 0; d < e.in[o].rank; d++)
-            known |= 1u << e.in[o].dim[d].index;
+        for (int d = 0; d < e.in[o].rank; d++) known |= 1u << e.in[o].dim[d].index;
     }
     random_array(rng, &mesh, &e, &e.out);
     e.has_output = sm_rng_below(rng, 2) != 0;
@@ -367,24 +337,19 @@ static void one_round_trip(sm_rng *rng)
     sm_einsum back = einsum_of(text, &mesh);
     assert_int_equal(back.operands, e.operands);
     assert_int_equal(back.has_output, e.has_output);
-    for (int o = 0; o < e.operands; o++)
-        arrays_agree(&e.in[o], &back.in[o], &e, &back);
-    if (e.has_output)
-        arrays_agree(&e.out, &back.out, &e, &back);
+    for (int o = 0; o < e.operands; o++) arrays_agree(&e.in[o], &back.in[o], &e, &back);
+    if (e.has_output) arrays_agree(&e.out, &back.out, &e, &back);
     sm_einsum_format(&back, &mesh, again, sizeof again);
     assert_string_equal(text, again);
 }
 
-static void random_einsums_read_back(void **state)
-{
+static void random_einsums_read_back(void **state) {
     (void)state;
-    sm_rng rng = { 20261121 };
-    for (int i = 0; i < 5000; i++)
-        one_round_trip(&rng);
+    sm_rng rng = {20261121};
+    for (int i = 0; i < 5000; i++) one_round_trip(&rng);
 }
 
-static void collectives_have_names(void **state)
-{
+static void collectives_have_names(void **state) {
     (void)state;
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
         const char *name = sm_collective_name((sm_collective)i);
@@ -396,8 +361,7 @@ static void collectives_have_names(void **state)
     assert_false(sm_collective_parse("all-gathe", 9, &op));
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meshes_read_and_print),
         cmocka_unit_test(sets_of_axes_print),

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_ASSIGNMENTS = 4096, MAX_VISITS = 4096, MAX_CHOICES = SM_MAX_INDICES + 1 };
+enum { MAX_ASSIGNMENTS = 4096, MAX_VISITS = 4096, MAX_CHOICES = SM_MAX_INDICES + 2 };
 
 typedef struct choices {
     int n;
@@ -28,8 +28,7 @@ typedef struct enumeration {
 /* ---- which indices an axis may split, the likeliest first ---- */
 
 /* 3: an operand is sharded there; 2: the output shall be; 1: nothing is, the chips would slice. */
-static int likelihood(const enumeration *e, int axis, int index)
-{
+static int likelihood(const enumeration *e, int axis, int index) {
     int best = 1;
     for (int o = 0; o <= e->einsum->operands; o++) {
         bool is_output = o == e->einsum->operands;
@@ -41,8 +40,14 @@ static int likelihood(const enumeration *e, int axis, int index)
     return best;
 }
 
-static void axis_choices(enumeration *e, int axis)
-{
+/* No array mentions the axis. */
+static bool idle(const enumeration *e, int axis) {
+    for (int o = 0; o < e->einsum->operands; o++)
+        if (sm_axis_place(&e->einsum->in[o], axis) != SM_REPLICATED) return false;
+    return e->want == NULL || sm_axis_place(e->want, axis) == SM_REPLICATED;
+}
+
+static void axis_choices(enumeration *e, int axis) {
     choices *c = &e->choice[axis];
     int size = e->mesh->axis[axis].size;
     c->n = 0;
@@ -50,32 +55,28 @@ static void axis_choices(enumeration *e, int axis)
         for (int i = 0; i < e->einsum->indices && size > 1; i++)
             if (likelihood(e, axis, i) == rank && fmod(e->einsum->index[i].size, size) == 0)
                 c->index[c->n++] = (int8_t)i;
-        if (rank == 2)
-            c->index[c->n++] = SM_REPLICATED;
+        if (rank == 2) c->index[c->n++] = SM_REPLICATED;
+        if (rank == 2 && size > 1 && idle(e, axis)) c->index[c->n++] = SM_ASSISTING;
     }
 }
 
 /* Beyond the cap the longest lists lose their last, unlikeliest, choice. */
-static void trim_choices(enumeration *e)
-{
+static void trim_choices(enumeration *e) {
     for (;;) {
         double product = 1;
         int longest = 0;
         for (int a = 0; a < e->mesh->axes; a++) {
             product *= e->choice[a].n;
-            if (e->choice[a].n >= e->choice[longest].n)
-                longest = a;
+            if (e->choice[a].n >= e->choice[longest].n) longest = a;
         }
-        if (product <= MAX_ASSIGNMENTS)
-            return;
+        if (product <= MAX_ASSIGNMENTS) return;
         e->choice[longest].n--;
     }
 }
 
 /* ---- one assignment ---- */
 
-static bool divides(const enumeration *e, int index, int also)
-{
+static bool divides(const enumeration *e, int index, int also) {
     double ways = also >= 0 ? e->mesh->axis[also].size : 1;
     for (int a = 0; a < e->mesh->axes; a++)
         ways *= e->at[a] == index && a != also ? e->mesh->axis[a].size : 1;
@@ -84,8 +85,7 @@ static bool divides(const enumeration *e, int index, int also)
 
 /* The output wants an axis on an index, and every chip along it computes all of that index to slice
  * it afterwards: assigning the axis there moves no more and computes less. */
-static bool dominated(const enumeration *e)
-{
+static bool dominated(const enumeration *e) {
     for (int a = 0; a < e->mesh->axes; a++) {
         int d = e->want != NULL ? sm_axis_place(e->want, a) : SM_REPLICATED;
         if (e->at[a] == SM_REPLICATED && e->mesh->axis[a].size > 1 && d >= 0 &&
@@ -95,56 +95,60 @@ static bool dominated(const enumeration *e)
     return false;
 }
 
-static void visit(enumeration *e, const sm_array *want)
-{
-    if (sm_einsum_lower(e->einsum, e->mesh, e->at, want, false, &e->lowering, NULL) != SM_OK)
-        return; /* {U} of the wanted output where nothing is partial, or too many steps */
+/* An axis that would assist but finds nothing to gather does the same as a replicated one. */
+static bool assists(const enumeration *e) {
+    unsigned gathered = 0;
+    for (int s = 0; s < e->lowering.steps; s++)
+        if (e->lowering.step[s].op == SM_ALL_GATHER) gathered |= e->lowering.step[s].axes;
+    for (int a = 0; a < e->mesh->axes; a++)
+        if (e->at[a] == SM_ASSISTING && !(gathered >> a & 1)) return false;
+    return true;
+}
+
+static void report(enumeration *e) {
     e->visits++;
     e->stopped = !e->each(&e->lowering, e->context) || e->visits == MAX_VISITS;
 }
 
+/* Leaves the lowering of the assignment in e->lowering. It may have none: {U} of the wanted output
+ * where nothing is partial, or too many steps. */
+static bool lower(enumeration *e, const sm_array *want) {
+    return sm_einsum_lower(e->einsum, e->mesh, e->at, want, true, &e->lowering, NULL) == SM_OK;
+}
+
 /* No output asked for: the partial sums over axis a and the following are reduced, or scattered
  * onto each dimension that divides. `out` is the output so far. */
-static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int axis)
-{
-    while (axis < e->mesh->axes && !(partial >> axis & 1))
-        axis++;
+static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int axis) {
+    while (axis < e->mesh->axes && !(partial >> axis & 1)) axis++;
     if (axis == e->mesh->axes) {
-        visit(e, out);
+        if (lower(e, out)) report(e);
         return;
     }
     for (int d = 0; d < out->rank && !e->stopped; d++) {
-        if (!sm_axes_divide(e->einsum, e->mesh, &out->dim[d], (sm_axes)(1u << axis)))
-            continue;
+        if (!sm_axes_divide(e->einsum, e->mesh, &out->dim[d], (sm_axes)(1u << axis))) continue;
         sm_dim_append(&out->dim[d], axis);
         scatter_places(e, out, partial, axis + 1);
         out->dim[d].n_axes--;
     }
-    if (!e->stopped)
-        scatter_places(e, out, partial, axis + 1); /* all-reduce */
+    if (!e->stopped) scatter_places(e, out, partial, axis + 1); /* all-reduce */
 }
 
-static void one_assignment(enumeration *e)
-{
+static void one_assignment(enumeration *e) {
     for (int i = 0; i < e->einsum->indices; i++)
-        if (!divides(e, i, -1))
-            return;
-    if (dominated(e))
-        return;
-    if (e->want != NULL) {
-        visit(e, e->want);
+        if (!divides(e, i, -1)) return;
+    if (dominated(e)) return;
+    if (!lower(e, e->want) || !assists(e)) return;
+    if (e->want != NULL || e->lowering.out.unreduced == 0) {
+        report(e);
         return;
     }
-    if (sm_einsum_lower(e->einsum, e->mesh, e->at, NULL, true, &e->lowering, NULL) != SM_OK)
-        return;
     sm_array out = e->lowering.out;
     sm_axes partial = out.unreduced;
     out.unreduced = 0;
     scatter_places(e, &out, partial, 0);
 }
 
-static void assignments_from(enumeration *e, int axis)
-{
+static void assignments_from(enumeration *e, int axis) {
     if (axis == e->mesh->axes) {
         one_assignment(e);
         return;
@@ -156,18 +160,14 @@ static void assignments_from(enumeration *e, int axis)
 }
 
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
-                                 sm_lowering_visit each, void *context, sm_error *err)
-{
+                                 sm_lowering_visit each, void *context, sm_error *err) {
     sm_einsum whole = *einsum;
     sm_status status = sm_einsum_infer_output(&whole, NULL, err);
-    if (status == SM_OK)
-        status = sm_einsum_check(&whole, mesh, NULL, err);
-    if (status != SM_OK)
-        return status;
-    enumeration e = { .einsum = &whole, .mesh = mesh, .each = each, .context = context };
+    if (status == SM_OK) status = sm_einsum_check(&whole, mesh, NULL, err);
+    if (status != SM_OK) return status;
+    enumeration e = {.einsum = &whole, .mesh = mesh, .each = each, .context = context};
     e.want = whole.out_sharding_given ? &whole.out : NULL;
-    for (int a = 0; a < mesh->axes; a++)
-        axis_choices(&e, a);
+    for (int a = 0; a < mesh->axes; a++) axis_choices(&e, a);
     trim_choices(&e);
     assignments_from(&e, 0);
     return e.visits > 0

@@ -8,13 +8,9 @@ const char *const sm_collective_names[SM_COLLECTIVE_COUNT] = {
 #undef X
 };
 
-const char *sm_collective_name(sm_collective op)
-{
-    return sm_collective_names[op];
-}
+const char *sm_collective_name(sm_collective op) { return sm_collective_names[op]; }
 
-bool sm_collective_parse(const char *text, size_t length, sm_collective *op)
-{
+bool sm_collective_parse(const char *text, size_t length, sm_collective *op) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
         if (strlen(sm_collective_names[i]) == length &&
             memcmp(sm_collective_names[i], text, length) == 0) {

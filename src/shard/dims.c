@@ -6,39 +6,30 @@
 
 static const double LARGEST_PRODUCT = 1e18; /* beyond it doubles no longer count elements exactly */
 
-int sm_array_dim_of(const sm_array *array, int index)
-{
+int sm_array_dim_of(const sm_array *array, int index) {
     for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index)
-            return d;
+        if (array->dim[d].index == index) return d;
     return -1;
 }
 
-bool sm_array_has(const sm_array *array, int index)
-{
-    return sm_array_dim_of(array, index) >= 0;
-}
+bool sm_array_has(const sm_array *array, int index) { return sm_array_dim_of(array, index) >= 0; }
 
-int sm_operands_with(const sm_einsum *einsum, int index)
-{
+int sm_operands_with(const sm_einsum *einsum, int index) {
     int n = 0;
-    for (int o = 0; o < einsum->operands; o++)
-        n += sm_array_has(&einsum->in[o], index);
+    for (int o = 0; o < einsum->operands; o++) n += sm_array_has(&einsum->in[o], index);
     return n;
 }
 
 /* ---- "I=1024,J=4k" ---- */
 
 static sm_status index_of_name(sm_cursor *c, const sm_einsum *einsum, sm_span name, int *index,
-                               sm_error *err)
-{
+                               sm_error *err) {
     const char *text = c->source->text + name.offset;
     const char *names[SM_MAX_INDICES];
     size_t n = 0;
     for (int i = 0; i < einsum->indices; i++) {
         const sm_index *known = &einsum->index[i];
-        if (known->literal)
-            continue;
+        if (known->literal) continue;
         if (strlen(known->name) == name.length && memcmp(known->name, text, name.length) == 0) {
             *index = i;
             return SM_OK;
@@ -52,73 +43,60 @@ static sm_status index_of_name(sm_cursor *c, const sm_einsum *einsum, sm_span na
 }
 
 /* Everything up to the next comma, blanks at both ends left out. */
-static sm_span value_span(sm_cursor *c)
-{
+static sm_span value_span(sm_cursor *c) {
     sm_cursor_blanks(c);
-    sm_span span = { c->at, 0 };
+    sm_span span = {c->at, 0};
     for (int byte; (byte = sm_cursor_peek(c)) >= 0 && byte != ','; c->at++)
-        if (byte > ' ')
-            span.length = c->at + 1 - span.offset;
+        if (byte > ' ') span.length = c->at + 1 - span.offset;
     return span;
 }
 
-static sm_status one_size(sm_cursor *c, sm_einsum *einsum, uint32_t *seen, sm_error *err)
-{
+static sm_status one_size(sm_cursor *c, sm_einsum *einsum, uint32_t *seen, sm_error *err) {
     sm_cursor_blanks(c);
     sm_span name = sm_cursor_name(c);
     int index = -1;
     if (name.length == 0)
         return sm_fail_expected(err, c, "the name of an index, as in I=1024,J=4096");
     sm_status status = index_of_name(c, einsum, name, &index, err);
-    if (status != SM_OK)
-        return status;
+    if (status != SM_OK) return status;
     if (*seen >> index & 1)
         return sm_fail_at(err, c->source, name, "index %s is given twice",
                           einsum->index[index].name);
     *seen |= 1u << index;
-    if (!sm_cursor_accept(c, '='))
-        return sm_fail_expected(err, c, "'=' and the size of the index");
+    if (!sm_cursor_accept(c, '=')) return sm_fail_expected(err, c, "'=' and the size of the index");
     sm_span span = value_span(c);
     double size = 0;
-    if (span.length == 0)
-        return sm_fail_expected(err, c, "the size of the index");
+    if (span.length == 0) return sm_fail_expected(err, c, "the size of the index");
     status = sm_quantity_parse(c->source, span, SM_Q_COUNT, &size, err);
     if (status == SM_OK && !(size >= 1 && size <= LARGEST_PRODUCT && floor(size) == size))
         status = sm_fail_at(err, c->source, span, "the size of %s is a whole number from 1 to 1e18",
                             einsum->index[index].name);
-    if (status == SM_OK)
-        einsum->index[index].size = size;
+    if (status == SM_OK) einsum->index[index].size = size;
     return status;
 }
 
-sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *err)
-{
-    sm_cursor c = { source, 0 };
+sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *err) {
+    sm_cursor c = {source, 0};
     uint32_t seen = 0;
-    if (sm_cursor_end(&c))
-        return SM_OK;
+    if (sm_cursor_end(&c)) return SM_OK;
     do {
         sm_status status = one_size(&c, einsum, &seen, err);
-        if (status != SM_OK)
-            return status;
+        if (status != SM_OK) return status;
     } while (sm_cursor_accept(&c, ','));
     return SM_OK;
 }
 
 /* ---- the output of "A[I,J] B[J,K]" ---- */
 
-sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err)
-{
-    if (einsum->has_output)
-        return SM_OK;
-    sm_array out = { .dtype = einsum->in[0].dtype };
+sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err) {
+    if (einsum->has_output) return SM_OK;
+    sm_array out = {.dtype = einsum->in[0].dtype};
     for (int i = 0; i < einsum->indices; i++) {
-        if (sm_operands_with(einsum, i) != 1)
-            continue;
+        if (sm_operands_with(einsum, i) != 1) continue;
         if (out.rank == SM_MAX_RANK)
             return sm_fail_in(err, source, einsum->in[0].span,
                               "the product has more than %d dimensions", SM_MAX_RANK);
-        out.dim[out.rank++] = (sm_dim){ .index = i };
+        out.dim[out.rank++] = (sm_dim){.index = i};
     }
     einsum->out = out;
     einsum->has_output = true;
@@ -128,8 +106,7 @@ sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_
 /* ---- validity ---- */
 
 sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
-                              const sm_source *source, sm_error *err)
-{
+                              const sm_source *source, sm_error *err) {
     unsigned seen = array->unreduced;
     char shown[256];
     sm_array_format(array, einsum, mesh, shown, sizeof shown);
@@ -150,8 +127,7 @@ sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, co
 }
 
 static sm_status check_size(const sm_index *index, const sm_source *source, sm_span span,
-                            sm_error *err)
-{
+                            sm_error *err) {
     if (index->size == 0)
         return sm_fail_in(err, source, span, "index %s has no size, give one such as %s=4096",
                           index->name, index->name);
@@ -162,19 +138,15 @@ static sm_status check_size(const sm_index *index, const sm_source *source, sm_s
 }
 
 static sm_status check_divides(const sm_dim *dim, const sm_index *index, const sm_mesh *mesh,
-                               const sm_source *source, sm_error *err)
-{
+                               const sm_source *source, sm_error *err) {
     double ways = 1;
-    for (int i = 0; i < dim->n_axes; i++)
-        ways *= mesh->axis[dim->axis[i]].size;
+    for (int i = 0; i < dim->n_axes; i++) ways *= mesh->axis[dim->axis[i]].size;
     double left = fmod(index->size, ways);
-    if (left == 0)
-        return SM_OK;
+    if (left == 0) return SM_OK;
     char axes[128], below[48] = "";
     sm_sink sink = sm_sink_into(axes, sizeof axes);
     sm_axes_put(&sink, mesh, dim->n_axes, dim->axis);
-    if (index->size > ways)
-        snprintf(below, sizeof below, "%.0f and ", index->size - left);
+    if (index->size > ways) snprintf(below, sizeof below, "%.0f and ", index->size - left);
     return sm_fail_in(
         err, source, dim->span,
         "dimension %s of %.0f does not divide by the %.0f chips of %s: %.0f left over, "
@@ -183,8 +155,7 @@ static sm_status check_divides(const sm_dim *dim, const sm_index *index, const s
 }
 
 static sm_status check_array(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
-                             const sm_source *source, sm_error *err)
-{
+                             const sm_source *source, sm_error *err) {
     sm_status status = sm_array_check_axes(array, einsum, mesh, source, err);
     for (int d = 0; d < array->rank && status == SM_OK; d++) {
         const sm_dim *dim = &array->dim[d];
@@ -196,19 +167,16 @@ static sm_status check_array(const sm_array *array, const sm_einsum *einsum, con
 }
 
 sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source,
-                          sm_error *err)
-{
+                          sm_error *err) {
     static const sm_mesh no_mesh;
-    if (mesh == NULL)
-        mesh = &no_mesh;
+    if (mesh == NULL) mesh = &no_mesh;
     sm_status status = SM_OK;
     for (int o = 0; o < einsum->operands && status == SM_OK; o++)
         status = check_array(&einsum->in[o], einsum, mesh, source, err);
     if (status == SM_OK && einsum->has_output)
         status = check_array(&einsum->out, einsum, mesh, source, err);
     double product = 1;
-    for (int i = 0; i < einsum->indices; i++)
-        product *= einsum->index[i].size;
+    for (int i = 0; i < einsum->indices; i++) product *= einsum->index[i].size;
     if (status == SM_OK && product > LARGEST_PRODUCT)
         status =
             sm_fail_in(err, source, einsum->in[0].span,

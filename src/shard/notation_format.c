@@ -4,23 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_unreduced(sm_sink *sink, const sm_array *array, const sm_mesh *mesh)
-{
-    uint8_t axis[SM_MAX_AXES] = { 0 };
+static void put_unreduced(sm_sink *sink, const sm_array *array, const sm_mesh *mesh) {
+    uint8_t axis[SM_MAX_AXES] = {0};
     int n = 0;
     for (int a = 0; a < SM_MAX_AXES; a++)
-        if (array->unreduced >> a & 1)
-            axis[n++] = (uint8_t)a;
-    if (n == 0 || mesh == NULL)
-        return;
+        if (array->unreduced >> a & 1) axis[n++] = (uint8_t)a;
+    if (n == 0 || mesh == NULL) return;
     sm_sink_put(sink, " {U_");
     sm_axes_put(sink, mesh, n, axis);
     sm_sink_put(sink, "}");
 }
 
 static void put_array(sm_sink *sink, const sm_array *array, const sm_einsum *einsum,
-                      const sm_mesh *mesh)
-{
+                      const sm_mesh *mesh) {
     if (array->dtype_given)
         sm_sink_put(sink, "%s%s", sm_dtype_name(array->dtype), array->name[0] != '\0' ? " " : "");
     sm_sink_put(sink, "%s[", array->name);
@@ -37,15 +33,13 @@ static void put_array(sm_sink *sink, const sm_array *array, const sm_einsum *ein
 }
 
 size_t sm_array_format(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
-                       char *out, size_t size)
-{
+                       char *out, size_t size) {
     sm_sink sink = sm_sink_into(out, size);
     put_array(&sink, array, einsum, mesh);
     return sink.wanted;
 }
 
-size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out, size_t size)
-{
+size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out, size_t size) {
     sm_sink sink = sm_sink_into(out, size);
     for (int o = 0; o < einsum->operands; o++) {
         sm_sink_put(&sink, "%s", o > 0 ? " " : "");
@@ -58,21 +52,19 @@ size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out,
     return sink.wanted;
 }
 
-sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what)
-{
+sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what) {
     sm_cursor at = *c;
     if (sm_cursor_end(&at))
-        return sm_fail_at(err, c->source, (sm_span){ at.at, 1 }, "expected %s, found the end",
-                          what);
+        return sm_fail_at(err, c->source, (sm_span){at.at, 1}, "expected %s, found the end", what);
     int byte = sm_cursor_peek(&at);
-    sm_span one = { at.at, 1 };
+    sm_span one = {at.at, 1};
     if (byte > ' ' && byte < 127)
         return sm_fail_at(err, c->source, one, "expected %s, found '%c'", what, byte);
     return sm_fail_at(err, c->source, one, "expected %s, found byte 0x%02X", what, (unsigned)byte);
 }
 
-sm_status sm_fail_in(sm_error *err, const sm_source *source, sm_span span, const char *format, ...)
-{
+sm_status sm_fail_in(sm_error *err, const sm_source *source, sm_span span, const char *format,
+                     ...) {
     char sentence[sizeof err->sentence];
     va_list args;
     va_start(args, format);

@@ -7,6 +7,7 @@ typedef struct sm_reshard {
     const sm_einsum *einsum;
     const sm_mesh *mesh;
     sm_lowering *lowering; /* steps are appended here */
+    sm_axes assisting;     /* axes that help to gather where they are idle */
     int array;             /* operand number, or -1 for the output */
     double other_bytes;    /* live on a chip beside this array and its versions */
     double stored_bytes;   /* of the array as stored; it stays live; 0 for the output */

@@ -1,0 +1,95 @@
+/* Fuzz the notations: the first byte selects the grammar (m: mesh, d: dimensions, a: array, else
+ * einsum), the rest is the text. What parses must print to text that parses to the same print; an
+ * einsum that checks is lowered. */
+#include "scalemodel/shard.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 8192 };
+
+static void must(bool holds) {
+    if (!holds) abort();
+}
+
+static sm_mesh usual_mesh(void) {
+    sm_mesh mesh;
+    sm_source source = sm_source_of("", "X=4,Y=2,Z=2,fsdp=2,tensor=4");
+    must(sm_mesh_parse(&source, &mesh, NULL) == SM_OK);
+    return mesh;
+}
+
+/* An error has a place inside the text, or just after it, and words. */
+static void check_error(const sm_error *err) {
+    must(err->status == SM_BAD_INPUT && err->sentence[0] != '\0');
+    must(err->line >= 1 && err->column >= 1 && err->span >= 1);
+}
+
+static void fuzz_mesh(const sm_source *source) {
+    sm_mesh mesh, again;
+    sm_error err = {0};
+    char text[LONGEST], twice[LONGEST];
+    if (sm_mesh_parse(source, &mesh, &err) != SM_OK) {
+        check_error(&err);
+        return;
+    }
+    must(sm_mesh_format(&mesh, text, sizeof text) < sizeof text);
+    sm_source printed = sm_source_of("", text);
+    must(sm_mesh_parse(&printed, &again, NULL) == SM_OK);
+    sm_mesh_format(&again, twice, sizeof twice);
+    must(strcmp(text, twice) == 0);
+}
+
+static void fuzz_dims(const sm_source *source) {
+    const sm_mesh mesh = usual_mesh();
+    sm_einsum einsum;
+    sm_error err = {0};
+    sm_source text = sm_source_of("", "A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]");
+    must(sm_einsum_parse(&text, &mesh, &einsum, NULL) == SM_OK);
+    if (sm_dims_parse(source, &einsum, &err) != SM_OK) check_error(&err);
+    for (int i = 0; i < einsum.indices; i++)
+        must(einsum.index[i].size >= 0 && einsum.index[i].size <= 1e18);
+}
+
+static bool visit_some(const sm_lowering *lowering, void *left) {
+    must(lowering->steps >= 1 && lowering->steps <= SM_MAX_STEPS && lowering->peak_bytes > 0);
+    return --*(int *)left > 0;
+}
+
+static void lower(sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source) {
+    int left = 20;
+    for (int i = 0; i < einsum->indices; i++)
+        if (einsum->index[i].size == 0) einsum->index[i].size = 16;
+    if (sm_einsum_infer_output(einsum, source, NULL) == SM_OK &&
+        sm_einsum_check(einsum, mesh, source, NULL) == SM_OK)
+        sm_einsum_alternatives(einsum, mesh, visit_some, &left, NULL);
+}
+
+typedef sm_status (*parser)(const sm_source *, const sm_mesh *, sm_einsum *, sm_error *);
+
+static void fuzz_einsum(const sm_source *source, parser parse) {
+    const sm_mesh mesh = usual_mesh();
+    sm_einsum einsum, again;
+    sm_error err = {0};
+    char text[LONGEST], twice[LONGEST];
+    if (parse(source, &mesh, &einsum, &err) != SM_OK) {
+        check_error(&err);
+        return;
+    }
+    must(sm_einsum_format(&einsum, &mesh, text, sizeof text) < sizeof text);
+    sm_source printed = sm_source_of("", text);
+    must(parse(&printed, &mesh, &again, NULL) == SM_OK);
+    sm_einsum_format(&again, &mesh, twice, sizeof twice);
+    must(strcmp(text, twice) == 0);
+    lower(&einsum, &mesh, source);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0) return 0;
+    const sm_source source = {"fuzz", (const char *)data + 1, size - 1};
+    if (data[0] == 'm') fuzz_mesh(&source);
+    else if (data[0] == 'd') fuzz_dims(&source);
+    else fuzz_einsum(&source, data[0] == 'a' ? sm_array_parse : sm_einsum_parse);
+    return 0;
+}
