@@ -1,0 +1,74 @@
+#!/bin/sh
+# The layer check can fail: each kind of break, put into a small tree, is found and named.
+root="$(cd "$(dirname "$0")/../.." && pwd)"
+tree="$(mktemp -d)"
+trap 'rm -rf "$tree"' EXIT
+tests=0
+failures=0
+
+check() { # check NAME EXPECTED-OUTPUT: of the check over the tree
+    tests=$((tests + 1))
+    actual="$("$root/scripts/check-layers.sh" "$tree" 2>&1)"
+    status=$?
+    expected_status=1
+    [ -n "$2" ] || expected_status=0
+    if [ "$actual" = "$2" ] && [ "$status" -eq "$expected_status" ]; then
+        echo "ok $tests - $1"
+    else
+        echo "not ok $tests - $1"
+        failures=1
+        printf '# expected (%s): %s\n# found (%s): %s\n' "$expected_status" "$2" "$status" "$actual"
+    fi
+}
+
+write() { # write FILE LINE...
+    mkdir -p "$tree/$(dirname "$1")"
+    file="$tree/$1"
+    shift
+    printf '%s\n' "$@" >"$file"
+}
+
+mkdir -p "$tree/docs"
+cp "$root/docs/layers.txt" "$tree/docs/"
+write include/scalemodel/base.h '#include <stddef.h>'
+write include/scalemodel/hw.h '#include "scalemodel/units.h"'
+write src/hw/chip.c '#include <stdio.h>' '#include "chip.h"' '#include "scalemodel/text.h"'
+write src/hw/chip.h '#include "scalemodel/hw.h"'
+write src/io/json.c '#include <jansson.h>' '#include "scalemodel/train.h"'
+write src/cli/main.c '#include "scalemodel/train.h"' '#include "scalemodel/render.h"'
+check "a tree in order" ""
+
+write src/hw/bad.c '' '#include "scalemodel/cost.h"'
+check "an include that climbs" \
+    "src/hw/bad.c:2: layer hw may not include scalemodel/cost.h (layer cost)"
+write src/hw/bad.c '#  include "scalemodel/model.h" /* a sibling */'
+check "a sibling" "src/hw/bad.c:1: layer hw may not include scalemodel/model.h (layer model)"
+write src/hw/bad.c '#include <jansson.h>'
+check "jansson outside io" \
+    "src/hw/bad.c:1: <jansson.h> is not of the C library; layer hw may not use it"
+write src/hw/bad.c '#include "scalemodel/nothing.h"'
+check "a header of no layer" \
+    "src/hw/bad.c:1: scalemodel/nothing.h belongs to no layer of docs/layers.txt"
+write src/hw/bad.c '#include "json.h"'
+check "a private header of another folder" 'src/hw/bad.c:1: "json.h" is not in src/hw'
+write src/hw/bad.c '#include "../io/json.h"'
+check "a path out of the folder" 'src/hw/bad.c:1: "../io/json.h" reaches out of its folder'
+rm "$tree/src/hw/bad.c"
+
+write src/cli/bad.c '#include "chip.h"'
+check "a private header in the command line" 'src/cli/bad.c:1: "chip.h" is not in src/cli'
+rm "$tree/src/cli/bad.c"
+
+write src/extra/new.c '#include <stdio.h>'
+check "a folder of no layer" 'src/extra/new.c:1: layer "extra" is not in docs/layers.txt'
+rm -r "$tree/src/extra"
+
+write include/scalemodel/base.h '#include "scalemodel/text.h"'
+check "a public header that climbs" \
+    "include/scalemodel/base.h:1: layer base may not include scalemodel/text.h (layer text)"
+write include/scalemodel/base.h '#include "arena.h"'
+check "a public header that includes a private one" \
+    'include/scalemodel/base.h:1: a public header includes the private "arena.h"'
+
+echo "1..$tests"
+exit $failures
