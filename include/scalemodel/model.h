@@ -25,7 +25,7 @@ typedef struct sm_layer_kind {
     int q_rank, kv_rank;  /* MLA: ranks of the compressed Q (0 = none) and KV */
     int rope_H, nope_H;   /* MLA: rotary and non-rotary head sizes */
     bool qkv_bias, o_bias, qk_norm;
-    int qk_norm_q, qk_norm_k; /* parameters of the norms of Q and K (qwen3: H each; olmo2: NH, KH) */
+    int qk_norm_q, qk_norm_k; /* parameters of the norms of Q and K (qwen3: H; olmo2: NH, KH) */
     bool kv_shared;       /* gemma 4 E2B: K and V of an earlier layer: no projections, no cache */
     bool k_equals_v;      /* gemma 4 full-attention layers: V projection shares K's weights */
     bool has_sinks;       /* gpt-oss: N extra parameters */
@@ -63,7 +63,7 @@ typedef struct sm_model {
     sm_layer_kind kind[SM_MAX_LAYER_KINDS];
     uint8_t layer[SM_MAX_LAYERS]; /* kind of each of the L layers */
     int kv_shared_layers; /* last layers reuse the KV of earlier ones (gemma 3n/4) */
-    int per_layer_D, per_layer_V; /* gemma 4 E2B: width and rows of an embedding fed to each layer */
+    int per_layer_D, per_layer_V; /* gemma 4 E2B: an embedding fed to each layer: width, rows */
     long extra_params;    /* outside layers, in the checkpoint's language model, no matmul work */
     double quant_bits;    /* of a quantised checkpoint; 0 = as dtype. Information only */
     const char *note;     /* what was left out (vision tower, MTP), "" when nothing */
@@ -76,12 +76,13 @@ typedef struct sm_params {
     double active;        /* by the publisher's convention: experts in use + everything else, less
                              the token embedding where active_omits_embedding */
     double embedding, unembedding; /* unembedding 0 when tied */
-    double attention, mlp, experts, router, norm, other; /* embedding + unembedding + these = total */
+    double attention, mlp, experts, router, norm, other; /* all of these = total */
     double matmul_active; /* active parameters that do 2 FLOPs per token in a matmul: no embedding
                              gather, norms or biases; the unembedding once also when tied */
 } sm_params;
 sm_params sm_model_params(const sm_model *model);
-double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool active); /* one layer */
+/* Of one layer. */
+double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool active);
 
 /* FLOPs of one token in a sequence of T (forward), averaged over the sequence. causal: only the
  * pairs a causal mask (and the window) keeps are counted; otherwise the full T x T square (T x
