@@ -163,8 +163,10 @@ static double book_torus(const sm_footprint *fp) {
     return (ring ? 1.0 : 1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
 }
 
-/* The book on trees: V (D_i - 1)/(D_i W_i) for each of the groups that share a child's link. */
-static double book_switch(const sm_switch_part *w) {
+/* The book on trees: V (D_i - 1)/(D_i W_i) for each of the groups that share a child's link. It
+ * says nothing of levels that the group only passes through; those carry what passes. */
+static double book_switch(const sm_footprint *fp, const sm_switch_part *w) {
+    if (w->n == 1) return switch_busy(fp, w);
     return w->groups * (1.0 - 1.0 / w->n) / w->link_bytes_per_s;
 }
 
@@ -173,7 +175,7 @@ static void add_book(sm_curve *curve, const sm_footprint *fp, double passes) {
     double torus = fp->torus_parts ? book_torus(fp) : 0.0;
     for (int i = 0; i < fp->torus_parts; i++) busy[fp->torus[i].level] = passes * torus;
     for (int i = 0; i < fp->switch_parts; i++)
-        busy[fp->sw[i].level] = passes * book_switch(&fp->sw[i]);
+        busy[fp->sw[i].level] = passes * book_switch(fp, &fp->sw[i]);
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
     sm_curve_add_book(curve, fp, latency, busy);
 }
@@ -186,7 +188,7 @@ static double gather_ideal(const sm_footprint *fp, bool all_reduce) {
     if (fp->torus_parts) least = passes * (1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
     for (int i = 0; i < fp->switch_parts; i++) {
         const sm_switch_part *w = &fp->sw[i];
-        double busy = passes * book_switch(w);
+        double busy = passes * book_switch(fp, w);
         if (all_reduce && w->in_network) busy = fmin(busy, w->groups / w->link_bytes_per_s);
         least = fmax(least, busy);
     }
