@@ -2,7 +2,7 @@
 #include "schedule_order.h"
 
 /* Far beyond any machine; they keep every index inside an int. */
-enum { STAGES_MAX = 4096, CHUNKS_MAX = 512, MICROBATCHES_MAX = 1 << 20 };
+enum { STAGES_MAX = SM_STAGES_MAX, CHUNKS_MAX = 512, MICROBATCHES_MAX = 1 << 20 };
 
 const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
 #define X(id, name, help) name,
@@ -11,23 +11,6 @@ const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
 };
 
 static int smaller(int a, int b) { return a < b ? a : b; }
-
-int sm_schedule_chunks(sm_schedule schedule, int p, int v) {
-    return schedule == SM_SCHEDULE_DUALPIPE ? p : p * v;
-}
-
-int sm_schedule_lanes(sm_schedule schedule, int v) {
-    return schedule == SM_SCHEDULE_DUALPIPE ? 2 : v;
-}
-
-int sm_schedule_lane_microbatches(sm_schedule schedule, int m) {
-    return schedule == SM_SCHEDULE_DUALPIPE ? m / 2 : m;
-}
-
-bool sm_schedule_splits(sm_schedule schedule) {
-    return schedule == SM_SCHEDULE_ZB_H1 || schedule == SM_SCHEDULE_ZB_V ||
-           schedule == SM_SCHEDULE_DUALPIPE;
-}
 
 int sm_schedule_stage(sm_schedule schedule, int stages, int chunks_per_stage, int chunk) {
     (void)chunks_per_stage;
@@ -40,7 +23,7 @@ static const char *sizes_refusal(int p, int v, int m) {
     if (p < 1 || v < 1 || m < 1)
         return "stages, chunks per stage and microbatches must be at least 1";
     if (p > STAGES_MAX)
-        return "a pipeline has at most 4096 stages";
+        return "a pipeline has at most 1024 stages";
     if (v > CHUNKS_MAX)
         return "a stage has at most 512 chunks";
     if (m > MICROBATCHES_MAX)

@@ -3,6 +3,8 @@
 #define SCALEMODEL_TRAIN_SCHEDULE_ORDER_H
 #include "scalemodel/schedule.h"
 
+enum { SM_STAGES_MAX = 1024 };
+
 /* One op of a stage: its kind and the lane it works on. A lane is one chunk fed from one end of the
  * pipeline; every schedule passes the microbatches of a lane in order, so the microbatch is the
  * count of earlier ops of the same kind and lane. Lanes of a stage are numbered in the order its
@@ -24,14 +26,42 @@ typedef struct sm_op_list {
  * of two lanes make sense. */
 void sm_schedule_order(sm_schedule schedule, int p, int v, int m, int stage, sm_op_list *list);
 
-int sm_schedule_chunks(sm_schedule schedule, int p, int v);      /* chunks of the model */
-int sm_schedule_lanes(sm_schedule schedule, int v);              /* lanes of one stage */
-int sm_schedule_lane_microbatches(sm_schedule schedule, int m);  /* microbatches of one lane */
-bool sm_schedule_splits(sm_schedule schedule);                   /* weight gradients apart? */
+/* Chunks of the model. */
+static inline int sm_schedule_chunks(sm_schedule schedule, int p, int v) {
+    return schedule == SM_SCHEDULE_DUALPIPE ? p : p * v;
+}
+
+/* Lanes of one stage, and microbatches of one lane. */
+static inline int sm_schedule_lanes(sm_schedule schedule, int v) {
+    return schedule == SM_SCHEDULE_DUALPIPE ? 2 : v;
+}
+
+static inline int sm_schedule_lane_microbatches(sm_schedule schedule, int m) {
+    return schedule == SM_SCHEDULE_DUALPIPE ? m / 2 : m;
+}
+
+/* Are weight gradients ops of their own? */
+static inline bool sm_schedule_splits(sm_schedule schedule) {
+    return schedule == SM_SCHEDULE_ZB_H1 || schedule == SM_SCHEDULE_ZB_V ||
+           schedule == SM_SCHEDULE_DUALPIPE;
+}
+
+/* Does a chunk hand its output to another stage? Not where a V turns. */
+static inline bool sm_chunk_sends(const sm_pipeline *p, int chunk) {
+    return p->stages > 1 && !(p->schedule == SM_SCHEDULE_ZB_V && chunk == p->stages - 1);
+}
 
 /* Durations of an op on chunk c, the exposed send folded into the op that receives it. */
-double sm_op_forward_s(const sm_pipeline *p, int chunk);
-double sm_op_backward_input_s(const sm_pipeline *p, int chunk);
+static inline double sm_op_forward_s(const sm_pipeline *p, int chunk) {
+    bool received = chunk > 0 && sm_chunk_sends(p, chunk - 1);
+    return p->chunk[chunk].forward + (received ? p->send_s : 0);
+}
+
+static inline double sm_op_backward_input_s(const sm_pipeline *p, int chunk) {
+    bool received = chunk < sm_schedule_chunks(p->schedule, p->stages, p->chunks_per_stage) - 1 &&
+                    sm_chunk_sends(p, chunk);
+    return p->chunk[chunk].backward_input + (received ? p->send_s : 0);
+}
 
 /* All work of a stage, and the part of it that is weight gradients. */
 double sm_stage_work_s(const sm_pipeline *p, int stage);

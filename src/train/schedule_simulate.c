@@ -1,22 +1,6 @@
 /* Exact simulation of a pipeline schedule, op by op. */
 #include "schedule_engine.h"
 
-static bool crosses(const sm_pipeline *p, int from, int to) {
-    return sm_schedule_stage(p->schedule, p->stages, p->chunks_per_stage, from) !=
-           sm_schedule_stage(p->schedule, p->stages, p->chunks_per_stage, to);
-}
-
-double sm_op_forward_s(const sm_pipeline *p, int chunk) {
-    bool received = chunk > 0 && crosses(p, chunk - 1, chunk);
-    return p->chunk[chunk].forward + (received ? p->send_s : 0);
-}
-
-double sm_op_backward_input_s(const sm_pipeline *p, int chunk) {
-    int last = sm_schedule_chunks(p->schedule, p->stages, p->chunks_per_stage) - 1;
-    bool received = chunk < last && crosses(p, chunk, chunk + 1);
-    return p->chunk[chunk].backward_input + (received ? p->send_s : 0);
-}
-
 /* The sum over a stage's chunks, as often as microbatches pass them; dualpipe sends half of the
  * microbatches through chunk i of stage i, half through its chunk p-1-i. */
 typedef double op_duration_fn(const sm_pipeline *p, int chunk);
