@@ -46,7 +46,7 @@ static sm_status check_experts(const hf_config *c) {
 static sm_status check_length(const hf_config *c, hf_field field) {
     const hf_value *v = &c->value[field];
     size_t n = json_array_size(v->json), layers = (size_t)hf_number(c, HF_LAYERS);
-    if (!json_is_array(v->json) || n == layers) return SM_OK;
+    if (n == 0 || n == layers) return SM_OK;
     return hf_fail(c, v->key, false, "%s has %zu entries for %zu layers", v->key, n, layers);
 }
 
@@ -102,14 +102,14 @@ static sm_status check_fields(const hf_config *c) {
 static bool is_local(const hf_config *c, int layer) {
     bool wide = hf_number(c, HF_WINDOW) == 0 && hf_number(c, HF_CHUNK) == 0;
     if (wide) return false;
-    if (hf_given(c, HF_LAYER_TYPES))
+    if (hf_given_by_layer(c, HF_LAYER_TYPES))
         return strcmp(hf_listed_word(c, HF_LAYER_TYPES, layer), "full_attention") != 0;
     return c->family->local && c->family->local(c, layer);
 }
 
 static bool is_sparse(const hf_config *c, int layer) {
     if (hf_number(c, HF_EXPERTS) == 0) return false;
-    if (hf_given(c, HF_MLP_TYPES))
+    if (hf_given_by_layer(c, HF_MLP_TYPES))
         return strcmp(hf_listed_word(c, HF_MLP_TYPES, layer), "sparse") == 0;
     return c->family->sparse && c->family->sparse(c, layer);
 }

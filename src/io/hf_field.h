@@ -165,6 +165,8 @@ bool hf_given(const hf_config *c, hf_field field);
 int hf_every(const hf_config *c, hf_field field); /* a period: at least 1 */
 /* Element of a list field, 0 beyond its end. */
 int hf_listed_number(const hf_config *c, hf_field field, int i);
+/* Is a per-layer list there? An empty one is not. */
+bool hf_given_by_layer(const hf_config *c, hf_field field);
 bool hf_lists(const hf_config *c, hf_field field, int number); /* is the number in the list? */
 const char *hf_listed_word(const hf_config *c, hf_field field, int i); /* "" beyond its end */
 

@@ -28,6 +28,10 @@ int hf_listed_number(const hf_config *c, hf_field field, int i) {
     return (int)json_integer_value(item);
 }
 
+bool hf_given_by_layer(const hf_config *c, hf_field field) {
+    return json_array_size(c->value[field].json) > 0;
+}
+
 bool hf_lists(const hf_config *c, hf_field field, int number) {
     int n = (int)json_array_size(c->value[field].json);
     for (int i = 0; i < n; i++)
@@ -287,9 +291,14 @@ static sm_status read_object(hf_config *c, json_t *object) {
 }
 
 static sm_status want_required(const hf_config *c) {
+    static const hf_field never_zero[] = {HF_WIDTH, HF_LAYERS, HF_HEADS, HF_VOCAB};
     for (int i = 0; i < HF_FIELDS; i++)
         if (c->value[i].key && !c->value[i].given && c->value[i].number == HF_REQUIRED)
             return hf_fail(c, c->value[i].key, false, "%s is missing", c->value[i].key);
+    for (size_t i = 0; i < sizeof never_zero / sizeof *never_zero; i++) {
+        const hf_value *v = &c->value[never_zero[i]];
+        if (v->number == 0) return hf_fail(c, v->key, false, "%s must not be null", v->key);
+    }
     return SM_OK;
 }
 

@@ -58,6 +58,9 @@ static const hf_rule qwen3[] = {
 static const hf_rule phi3[] = {
     {"sliding_window", HF_WINDOW, HF_COUNT, HF_NONE},
     {"attention_bias", HF_UNUSED, HF_OFF, HF_NONE},
+    {"mlp_bias", HF_UNUSED, HF_OFF, HF_NONE},
+    {"lm_head_bias", HF_UNUSED, HF_OFF, HF_NONE},
+    {"full_attn_mod", HF_UNUSED, HF_ANY, 0},
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
 static const hf_rule olmo[] = {
@@ -143,7 +146,7 @@ const hf_family hf_llama_like[HF_LLAMA_LIKE] = {
      .final_norm = true,
      .local = hf_in_all},
     {.name = "olmo",
-     .model_types = "olmo hf_olmo",
+     .model_types = "olmo",
      .architectures = "OlmoForCausalLM",
      .rules = {hf_rules_core, hf_rules_gqa, hf_rules_untied, olmo},
      .norm = SM_NORM_LAYER_NO_AFFINE,

@@ -145,19 +145,20 @@ static bool llama4_sparse(const hf_config *c, int layer) {
 /* Layers with rotary positions attend within a chunk; 1 marks them in no_rope_layers, in spite of
  * its name. */
 static bool llama4_local(const hf_config *c, int layer) {
-    if (json_array_size(c->value[HF_NO_ROPE_LAYERS].json) > 0)
+    if (hf_given_by_layer(c, HF_NO_ROPE_LAYERS))
         return hf_listed_number(c, HF_NO_ROPE_LAYERS, layer) != 0;
     return hf_in_all_but_every(c, layer);
 }
 
 static bool mimo_local(const hf_config *c, int layer) {
-    if (hf_given(c, HF_LOCAL_PATTERN)) return hf_listed_number(c, HF_LOCAL_PATTERN, layer) != 0;
+    if (hf_given_by_layer(c, HF_LOCAL_PATTERN))
+        return hf_listed_number(c, HF_LOCAL_PATTERN, layer) != 0;
     return layer != 0 && (layer + 1) % 6 != 0;
 }
 
 static bool mimo_sparse(const hf_config *c, int layer) {
-    return hf_given(c, HF_MOE_PATTERN) ? hf_listed_number(c, HF_MOE_PATTERN, layer) != 0
-                                       : layer > 0;
+    return hf_given_by_layer(c, HF_MOE_PATTERN) ? hf_listed_number(c, HF_MOE_PATTERN, layer) != 0
+                                                : layer > 0;
 }
 
 static void adapt_qwen2_moe(const hf_config *c, int layer, bool local, bool sparse,
