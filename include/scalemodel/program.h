@@ -78,6 +78,7 @@ typedef struct sm_rules {
     bool seq;                   /* residual stream sharded over tensor along T (sequence parallelism) */
     bool expert_tensor;         /* tensor shards the width of each expert; otherwise it holds more experts */
     sm_context_by context_by;
+    bool weights_over_context;  /* fsdp shards weights over the chips of a sequence too (as torchtitan does) */
 } sm_rules;
 
 /* One piece of the model: a layer of one kind, or the embedding, or the head with its loss. */
@@ -121,6 +122,7 @@ typedef struct sm_comm {
     sm_axes axes;
     sm_size bytes;              /* V as in shard.h */
     bool ragged;                /* an all-to-all of routed tokens */
+    bool narrow;                /* feeds matmuls alone: travels in their dtype when that is 8 bits */
     bool gradient;              /* of a weight: bytes per element follow the gradient dtype */
     int forward_op;             /* the forward op it serves: repeated when that op is recomputed */
 } sm_comm;

@@ -8,6 +8,7 @@
 typedef struct sm_branching {
     void *context;
     size_t nodes;
+    double threshold;           /* to start with; HUGE_VAL for none */
     const double *bound;        /* admissible: no plan of node i is better (smaller) than bound[i] */
     /* Look into a node; `lane` (0 .. threads-1) owns scratch; `place` (0 .. SM_BATCH-1) receives the result. */
     void (*expand)(void *context, int lane, int place, size_t node, double threshold);

@@ -68,8 +68,13 @@ static void store(const sm_rules *rules, sm_tensor *t)
     bool experts_own = (dims >> SM_DIM_E & 1u) && (dims >> SM_DIM_I & 1u);
     if (t->role == SM_ROLE_WEIGHT) {
         static const int free_side[] = {SM_DIM_D, SM_DIM_Q, SM_DIM_R};
+        sm_axes shards = (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
+                                   (rules->weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
         for (size_t i = 0; i < 3; i++)
-            if (carries(t, free_side[i])) { shard_dim(t, free_side[i], SM_BIT(SM_AXIS_FSDP)); break; }
+            if (carries(t, free_side[i])) {
+                shard_dim(t, free_side[i], shards);
+                break;
+            }
         if (experts_own) shard_dim(t, SM_DIM_E, SM_BIT(SM_AXIS_EXPERT));
         store_tensor_axes(rules, t, dims);
         return;

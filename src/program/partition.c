@@ -205,6 +205,8 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
     c.bytes = size_of(j->b, tensor, (sm_axes)(before & ~step->axes),
                       weight_gradient ? 1 : t->bytes_per_element);
     c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && t->dim[0] == SM_DIM_E;
+    c.narrow = phase == SM_PHASE_FORWARD && op->kind == SM_OP_EINSUM && tensor != op->out &&
+               t->role == SM_ROLE_ACTIVATION;
     if (bucketed(p, &c)) return;
     if (p->comms < SM_MAX_COMM) p->comm[p->comms] = c;
     p->comms++;
@@ -223,6 +225,8 @@ static void emit_array(job *j, const sm_op *op, int array, int tensor, bool grad
         else if (s->op == SM_ALL_GATHER)
             mask = (sm_axes)(mask & ~s->axes);
         if (s->kind == SM_STEP_SLICE || s->op == SM_PERMUTE) continue;
+        /* what arrived by all-to-all is kept as it arrived: it is no larger */
+        if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient && s->op == SM_ALL_TO_ALL) continue;
         moved move = {tensor, before, s->axes,
                       phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT, gradient};
         if (array >= 0 && already(j, move)) continue;
@@ -443,6 +447,12 @@ static void record_weight(job *j, int tensor, sm_axes partial)
     if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes++] = c;
 }
 
+static sm_axes weight_shards(const sm_program *b)
+{
+    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
+                     (b->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
+}
+
 /* The gradient of a weight: fsdp reduces every microbatch onto the shards; what else is partial waits for the step's end. */
 static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int tensor,
                             const int *at)
@@ -457,8 +467,8 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
                    &low, SM_PHASE_BACKWARD_WEIGHT);
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
-    record_weight(j, tensor, (sm_axes)(from.unreduced & ~SM_BIT(SM_AXIS_FSDP)));
-    return move_home(j, op, tensor, &from, SM_BIT(SM_AXIS_FSDP), SM_PHASE_BACKWARD_WEIGHT);
+    record_weight(j, tensor, (sm_axes)(from.unreduced & ~weight_shards(j->b)));
+    return move_home(j, op, tensor, &from, weight_shards(j->b), SM_PHASE_BACKWARD_WEIGHT);
 }
 
 static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int operands_emitted,

@@ -1,5 +1,4 @@
 /* Best-first branch and bound with deterministic batches. */
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -63,7 +62,7 @@ static void run_all(const sm_branching *b, const entry *order, int threads,
 {
     size_t at = 0, node[SM_BATCH];
     int size = 1;
-    double threshold = HUGE_VAL;
+    double threshold = b->threshold;
     while (at < b->nodes && order[at].bound < threshold && !(b->stop && *b->stop)) {
         int n = 0;
         while (n < size && at < b->nodes && order[at].bound < threshold) node[n++] = order[at++].node;

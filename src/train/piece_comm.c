@@ -62,10 +62,11 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const de
 {
     const piece *p = &v->piece[index];
     double gradient = gradient_bytes(plan);
+    double narrow = sm_dtype_bytes(plan->dtype) < 2 ? sm_dtype_bytes(plan->dtype) / 2 : 1;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
-        double bytes = size_at(&c->bytes, d) * (c->gradient ? gradient : 1);
+        double bytes = size_at(&c->bytes, d) * (c->gradient ? gradient : c->narrow ? narrow : 1);
         add_comm(t, p, c, &at->slot[p->slot[i]], bytes, out);
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, gradient, out);

@@ -85,12 +85,13 @@ static void add_backward(const sm_work *w, const priced *c, piece_time *out)
 }
 
 /* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient written. */
-static void add_traffic(const sm_train *t, const piece *p, const degrees *d, piece_time *out)
+static void add_traffic(const sm_train *t, const variant *v, const piece *p, const degrees *d,
+                        piece_time *out)
 {
     double bytes = 0;
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        bytes += 2 * c->elements * d->inverse[c->stored & ~SM_BIT(SM_AXIS_FSDP)];
+        bytes += 2 * c->elements * d->inverse[c->stored & ~shards_of(v)];
     }
     bool lookup = p->part.ops_gather;
     double s = lookup ? 0 : bytes / t->system.chip.memory_bytes_per_s.value;
@@ -111,5 +112,5 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const de
         if (c.math > 0) out->floor_s += c.math / best_efficiency(t, w, dtype);
         out->launches += t->calibration->launch_s;
     }
-    add_traffic(t, p, d, out);
+    add_traffic(t, v, p, d, out);
 }

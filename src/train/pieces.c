@@ -5,7 +5,7 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p)
 {
     degrees_set(&p->d, t, plan);
     if (!place_axes(t, plan, &p->d, &p->at.placement)) return false;
-    place_curves(t, p->v, plan, &p->d, &p->at);
+    place_curves(t, p->v, &p->at);
     return true;
 }
 

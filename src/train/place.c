@@ -85,24 +85,28 @@ static void make_slot(const sm_train *t, sm_collective op, const sm_group *g, do
     slot->key = key;
 }
 
-/* Tokens are sent once to each group of experts that hosts any of their k: of k copies, this part moves. */
-static double ragged_part(const sm_train *t, const degrees *d, sm_axes axes)
+/* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k copies, this part
+ * moves. A group is what sits below the outermost level that the collective crosses (a node, as in DeepEP), or a chip. */
+static double ragged_part(const sm_train *t, const sm_group *g)
 {
-    double groups = 1 / d->inverse[axes], k = t->largest_top_k;
+    double groups = 1, k = t->largest_top_k;
+    bool scales_out = false;
+    for (int i = 0; i < g->parts; i++) scales_out |= g->part[i].level > 0;
+    for (int i = 0; i < g->parts; i++)
+        if (t->system.torus_dims > 0 || !scales_out || g->part[i].level > 0)
+            groups *= g->part[i].size;
     if (groups <= 1 || k <= 0) return 1;
     double part = sm_ragged_fraction(groups, k) * groups / k;
     return part < 1 ? part : 1;
 }
 
-void place_curves(const sm_train *t, const variant *v, const sm_plan *plan, const degrees *d,
-                  placed *p)
+void place_curves(const sm_train *t, const variant *v, placed *p)
 {
     for (int i = 0; i < v->slots; i++) {
         sm_group g = sm_group_join(&p->placement, v->key[i].axes);
-        make_slot(t, v->key[i].op, &g, v->key[i].ragged ? ragged_part(t, d, v->key[i].axes) : 1,
+        make_slot(t, v->key[i].op, &g, v->key[i].ragged ? ragged_part(t, &g) : 1,
                   &p->slot[i]);
     }
-    (void)plan;
     sm_group pipe = sm_group_join(&p->placement, SM_BIT(PIPE_AXIS));
     make_slot(t, SM_PERMUTE, &pipe, 1, &p->send);
 }

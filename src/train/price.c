@@ -189,7 +189,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm
 
 /* ---- the public door ---- */
 
-static sm_status set_custom(sm_train *t, const sm_plan *plan, sm_error *err)
+static void set_custom(const sm_train *t, const sm_plan *plan)
 {
     variant *v = t->variant[variant_index(plan)];
     for (int k = 0; k < t->kinds; k++) {
@@ -204,8 +204,6 @@ static sm_status set_custom(sm_train *t, const sm_plan *plan, sm_error *err)
         }
         fill_custom_set(&v->piece[k], set);
     }
-    (void)err;
-    return SM_OK;
 }
 
 /* Every op named in a recomputation set must exist in some layer. */
@@ -228,6 +226,13 @@ static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan
         at += n + (at[n] == '+');
     }
     return SM_OK;
+}
+
+sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err)
+{
+    sm_status s = check_custom(t, t->variant[variant_index(plan)], plan, err);
+    if (s == SM_OK) set_custom(t, plan);
+    return s;
 }
 
 static sm_status need_scratch(sm_train *t, sm_error *err)
@@ -253,8 +258,7 @@ static sm_status fill_one(sm_train *t, sm_plan *plan, sm_error *err)
     t->one->v = train_variant(t, plan, err);
     if (!t->one->v) return err && err->status ? err->status : SM_INTERNAL;
     if (plan->recompute_ops[0]) {
-        s = check_custom(t, t->one->v, plan, err);
-        if (!s) s = set_custom(t, plan, err);
+        s = train_custom_set(t, plan, err);
         if (s) return s;
     }
     if (!pieces_place(t, plan, t->one)) {

@@ -14,7 +14,7 @@ enum {
     MAX_SLOTS = 64,                      /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
     MAX_CHUNKS = 1024,
-    VARIANTS = 12,                       /* seq x expert_tensor x context_by */
+    VARIANTS = 24,                       /* seq x expert_tensor x fsdp x context_by */
     MASKS = 1 << SM_AXIS_COUNT,
     PIPE_AXIS = SM_AXIS_COUNT,           /* the pipeline's place in a placement */
     PLACED_AXES = SM_AXIS_COUNT + 1
@@ -71,6 +71,12 @@ typedef struct degrees {
     double sequences;                    /* of one microbatch over the whole mesh (scales per_sequence sizes) */
     int tensor, tensor_q;                /* tensor = tensor_kv x tensor_q */
 } degrees;
+/* Axes over which fsdp shards the weights of a variant. */
+static inline sm_axes shards_of(const variant *v)
+{
+    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
+                     (v->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
+}
 void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan);
 /* Why the degrees cannot shard this model, NULL when they can. */
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
@@ -111,7 +117,7 @@ typedef struct placed {                  /* a plan's placement with its curves *
 } placed;
 /* false: the order cannot be laid out on the system. */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
-void place_curves(const sm_train *t, const variant *v, const sm_plan *plan, const degrees *d, placed *p);
+void place_curves(const sm_train *t, const variant *v, placed *p);
 double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
 
 typedef struct piece_comm {
@@ -205,6 +211,7 @@ void fill_custom_set(piece *p, uint64_t set);
 const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
 const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err);
 int variant_index(const sm_plan *plan);
+sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err); /* of the plan's variant, which must exist */
 int head_piece(const sm_train *t);
 int embedding_piece(const sm_train *t);
 #endif

@@ -81,6 +81,6 @@ double piece_gathered_bytes(const variant *v, int index, const degrees *d, const
     if (plan->fsdp == 1) return 0;
     for (int i = 0; i < part->classes; i++)
         elements += part->weight[i].elements *
-                    d->inverse[part->weight[i].stored & ~SM_BIT(SM_AXIS_FSDP)];
+                    d->inverse[part->weight[i].stored & ~shards_of(v)];
     return elements * (WEIGHT_BYTES + gradient_bytes(plan));
 }

@@ -9,7 +9,7 @@ int embedding_piece(const sm_train *t) { return t->kinds; }
 
 int variant_index(const sm_plan *plan)
 {
-    return ((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq;
+    return (((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq) * 2 + (plan->fsdp > 1);
 }
 
 static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged)
@@ -87,7 +87,7 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err)
         sm_fail_memory(err);
         return NULL;
     }
-    v->rules = (sm_rules){plan->seq, plan->expert_tensor, plan->context_by};
+    v->rules = (sm_rules){plan->seq, plan->expert_tensor, plan->context_by, plan->fsdp > 1};
     v->pieces = t->kinds + 2;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(t, v, i, err)) return NULL;

@@ -1,0 +1,194 @@
+/* Every way to split a number of chips into degrees, with an admissible bound for each. */
+#include <math.h>
+#include <string.h>
+
+#include "search_space.h"
+
+/* ---- bounds ---- */
+
+/* Seconds of matrix work per sequence in a piece, at the best efficiency the calibration knows. */
+static double piece_floor(const sm_train *t, const variant *v, int index, const degrees *d,
+                          sm_dtype dtype)
+{
+    const sm_calibration *c = t->calibration;
+    double wide = sm_chip_peak(&t->system.chip, SM_BF16, NULL) * c->matmul_efficiency;
+    double narrow = sm_chip_peak(&t->system.chip, dtype, NULL) *
+                    (dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency);
+    double attention = sm_chip_peak(&t->system.chip, SM_BF16, NULL) *
+                       fmax(c->attention_efficiency_forward, c->attention_efficiency_backward);
+    double seconds = 0;
+    const sm_partition *p = &v->piece[index].part;
+    for (int i = 0; i < p->works; i++) {
+        const sm_work *w = &p->work[i];
+        if (w->kind == SM_OP_EINSUM)
+            seconds += size_at(&w->flops, d) / (w->linear ? fmax(narrow, wide) : wide);
+        else if (w->kind == SM_OP_ATTENTION)
+            seconds += size_at(&w->flops, d) / attention;
+    }
+    return seconds;
+}
+
+/* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind. */
+static double node_floor(const sm_train *t, const variant *v, const sm_plan *plan)
+{
+    degrees d;
+    sm_plan one = *plan;
+    one.microbatch = 1;
+    degrees_set(&d, t, &one);
+    double total = 0, least = HUGE_VAL;
+    double layers[SM_MAX_LAYER_KINDS] = {0};
+    for (int l = 0; l < t->model.L; l++) layers[t->model.layer[l]]++;
+    for (int k = 0; k < t->kinds; k++) {
+        double s = piece_floor(t, v, k, &d, plan->dtype);
+        total += layers[k] * s;
+        if (s < least) least = s;
+    }
+    total += piece_floor(t, v, head_piece(t), &d, plan->dtype);
+    double whole = ceil((double)t->model.L / plan->pipeline) * least;
+    double sequences = ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
+    return sequences * fmax(total / plan->pipeline, whole) + t->calibration->step_overhead_s;
+}
+
+/* Weights and gradients, sharded as far as the degrees allow, must fit beside nothing else. */
+static double least_state(const sm_train *t, const variant *v, const sm_plan *plan)
+{
+    degrees d;
+    degrees_set(&d, t, plan);
+    double bytes = 0, g = gradient_bytes(plan);
+    double layers[MAX_PIECES] = {0};
+    for (int l = 0; l < t->model.L; l++) layers[t->model.layer[l]]++;
+    for (int k = 0; k < t->kinds; k++)
+        for (int i = 0; i < v->piece[k].part.classes; i++) {
+            const sm_weight_class *c = &v->piece[k].part.weight[i];
+            double held = c->elements * d.inverse[c->stored] * layers[k];
+            bytes += held * 2 + (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
+        }
+    return bytes / plan->pipeline;
+}
+
+/* Sharding the residual stream or choosing how keys travel adds no matrix work, so one choice of each speaks for all. */
+static const variant *lightest(const hunt *h, const choices *c, sm_plan *plan)
+{
+    char why[256];
+    for (int q = 0; q < c->n_seq; q++)
+        for (int b = 0; b < c->n_context_by; b++) {
+            plan->seq = c->seq[q], plan->context_by = c->context_by[b];
+            if (!degrees_refuse(h->train, plan, why, sizeof why))
+                return h->train->variant[variant_index(plan)];
+        }
+    return NULL;
+}
+
+static double bound_of(const hunt *h, const choices *c, const sm_plan *plan)
+{
+    double best = HUGE_VAL, state = HUGE_VAL;
+    for (int e = 0; e < c->n_expert_tensor; e++) {
+        sm_plan p = *plan;
+        p.expert_tensor = c->expert_tensor[e];
+        const variant *v = lightest(h, c, &p);
+        if (!v) continue;
+        best = fmin(best, node_floor(h->train, v, &p));
+        state = fmin(state, least_state(h->train, v, &p));
+    }
+    bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
+    if (best == HUGE_VAL) return HUGE_VAL;
+    if (!memory && h->options->prune && state > h->train->system.chip.memory_bytes.value)
+        return HUGE_VAL;
+    return objective_of(h->train, h->options, plan, best, state);
+}
+
+double hunt_floor(const sm_train *t, const sm_plan *plan, int chips)
+{
+    const sm_calibration *c = t->calibration;
+    double best = fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8),
+                       fmax(c->attention_efficiency_forward, c->attention_efficiency_backward));
+    double peak = fmax(sm_chip_peak(&t->system.chip, plan->dtype, NULL),
+                       sm_chip_peak(&t->system.chip, SM_BF16, NULL));
+    return t->model_flops_per_step / (chips * peak * best);
+}
+
+/* ---- enumeration ---- */
+
+static bool more_room(hunt *h)
+{
+    size_t room = h->room ? h->room * 2 : 1024;
+    node *nodes = sm_realloc(h->node, room * sizeof *nodes);
+    if (nodes) h->node = nodes;
+    double *bounds = sm_realloc(h->bound, room * sizeof *bounds);
+    if (bounds) h->bound = bounds;
+    if (nodes && bounds) h->room = room;
+    return nodes && bounds;
+}
+
+static bool add_node(hunt *h, const sm_plan *plan)
+{
+    choices c;
+    uint32_t given = h->options->fixed.given;
+    choices_fill(h->train, h->options, plan, &c);
+    h->space += choices_leaves(h->train, plan, &c, given >> SM_PLAN_ORDER & 1, given >> SM_PLAN_DIMS & 1);
+    if (h->count_only) return true;
+    double bound = bound_of(h, &c, plan);
+    if (bound == HUGE_VAL) return true;
+    if (h->nodes == h->room && !more_room(h)) return false;
+    h->node[h->nodes] = (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert,
+                                plan->pipeline}};
+    h->bound[h->nodes++] = bound;
+    return true;
+}
+
+static int *degree_of(sm_plan *p, int key)
+{
+    int *const at[SM_PLAN_DEGREES] = {&p->data,    &p->fsdp,   &p->tensor,
+                                      &p->context, &p->expert, &p->pipeline};
+    return at[key];
+}
+
+/* Whether the model can ever use this degree on this axis. */
+static bool useful(const sm_train *t, int key, int degree)
+{
+    if (degree == 1) return true;
+    switch (key) {
+    case SM_PLAN_TENSOR: {
+        for (int k = 0; k < t->kinds; k++)
+            if (t->model.kind[k].N % degree || (t->model.kind[k].F && t->model.kind[k].F % degree))
+                return false;
+        return true;
+    }
+    case SM_PLAN_CONTEXT: return fmod(t->seq, degree) == 0 && t->seq / degree >= 128;
+    case SM_PLAN_EXPERT: return t->most_experts > 0 && fmod(t->most_experts, degree) == 0 && degree <= t->sequences;
+    case SM_PLAN_PIPELINE: return degree <= t->model.L;
+    default: return degree <= t->sequences;
+    }
+}
+
+static bool split(hunt *h, sm_plan *plan, int depth, int left)
+{
+    static const int order[SM_PLAN_DEGREES] = {SM_PLAN_TENSOR,   SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
+                                               SM_PLAN_PIPELINE, SM_PLAN_FSDP,    SM_PLAN_DATA};
+    const sm_search_options *o = h->options;
+    const sm_train *t = h->train;
+    if (depth == SM_PLAN_DEGREES) return left == 1 ? add_node(h, plan) : true;
+    int key = order[depth], *degree = degree_of(plan, key);
+    sm_plan given = o->fixed;
+    int only = o->fixed.given >> key & 1 ? *degree_of(&given, key) : 0;
+    for (int d = 1; d <= left; d++) {
+        if (only) d = only;
+        bool last = depth == SM_PLAN_DEGREES - 1;
+        if (last && !only) d = left;
+        bool allowed = d <= left && left % d == 0 && (only || useful(t, key, d)) &&
+                       (!o->max_degree[key] || d <= o->max_degree[key]);
+        *degree = d;
+        if (allowed && !split(h, plan, depth + 1, left / d)) return false;
+        if (only || last) break;
+    }
+    *degree = 1;
+    return true;
+}
+
+sm_status hunt_enumerate(hunt *h, int chips, sm_error *err)
+{
+    sm_plan plan = h->options->fixed;
+    h->nodes = 0;
+    for (int k = 0; k < SM_PLAN_DEGREES; k++) *degree_of(&plan, k) = 1;
+    return split(h, &plan, 0, chips) ? SM_OK : sm_fail_memory(err);
+}

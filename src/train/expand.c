@@ -1,0 +1,300 @@
+/* All plans of one node: placements x microbatches x schedules x recomputation x ZeRO x offload. */
+#include <math.h>
+#include <string.h>
+
+#include "search_space.h"
+
+typedef struct expansion {
+    const hunt *h;
+    const sm_train *t;
+    lane_scratch *l;
+    outcome *out;
+    sm_plan plan;
+    choices c;
+    double threshold;           /* only better plans matter */
+    int microbatch;             /* index in choices */
+} expansion;
+
+double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                    double expected_s, double memory)
+{
+    double chips = (double)plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
+                   plan->pipeline;
+    (void)t;
+    switch (o->objective) {
+    case SM_OBJECTIVE_COST: return expected_s * chips;
+    case SM_OBJECTIVE_MEMORY: return memory;
+    default: return expected_s;
+    }
+}
+
+static void offer(expansion *x, double expected_s)
+{
+    sm_memory memory;
+    stages_memory(x->t, &x->plan, &x->l->p, &x->l->s, &memory);
+    x->out->evaluated++;
+    x->out->least_memory = fmin(x->out->least_memory, memory.total);
+    if (memory.total > memory.capacity) return;
+    double objective = objective_of(x->t, x->h->options, &x->plan, expected_s, memory.total);
+    if (objective >= x->threshold) return;
+    x->threshold = objective;
+    x->out->found = true;
+    x->out->objective = objective;
+    x->out->plan = x->plan;
+}
+
+/* A plan whose time, or a lower bound of it, is known not to be better. */
+static bool hopeless(const expansion *x, double seconds)
+{
+    const sm_search_options *o = x->h->options;
+    return o->prune && o->objective != SM_OBJECTIVE_MEMORY &&
+           objective_of(x->t, o, &x->plan, seconds, 0) >= x->threshold;
+}
+
+static void price_leaf(expansion *x, double pipeline_s, bool exact)
+{
+    stages *s = &x->l->s;
+    step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
+    if (hopeless(x, pipeline_s + end.total_s)) return;
+    if (!exact) pipeline_s = stages_run(&x->plan, s, true).total_s;
+    if (hopeless(x, pipeline_s + end.total_s)) return;
+    offer(x, pipeline_s + end.total_s);
+}
+
+static bool offloads_activations(int offload)
+{
+    return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
+}
+
+/* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer offload. */
+static void try_schedule(expansion *x, int recompute, bool activations, const int *zero, int n_zero)
+{
+    stages *s = &x->l->s;
+    const char *why;
+    int per_stage = x->plan.virtual_stages;
+    if (x->plan.pipeline > 1 &&
+        (chunk_count(&x->plan) > x->t->model.L ||
+         !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
+                               microbatches_of(x->t, &x->plan), &why)))
+        return;
+    (void)recompute;
+    stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
+    bool exact = false;
+    sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
+    if (hopeless(x, time.total_s)) return;
+    for (int z = 0; z < n_zero; z++) {
+        x->plan.zero = zero[z];
+        memcpy(x->l->p.load, x->l->load[zero[z]], sizeof x->l->p.load);
+        for (int f = 0; f < x->c.n_offload; f++) {
+            if (offloads_activations(x->c.offload[f]) != activations) continue;
+            x->plan.offload = x->c.offload[f];
+            price_leaf(x, time.total_s, exact);
+        }
+    }
+}
+
+static void try_recompute(expansion *x, bool activations, const int *zero, int n_zero)
+{
+    for (int r = 0; r < x->c.n_recompute; r++) {
+        x->plan.recompute = x->c.recompute[r];
+        x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
+        for (int dual = 0; dual < 2; dual++) { /* dualpipe hides collectives: its passes differ */
+            bool filled = false;
+            for (int i = 0; i < x->c.n_pipeline; i++) {
+                if ((x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
+                x->plan.schedule = x->c.pipeline[i].schedule;
+                x->plan.virtual_stages = x->c.pipeline[i].virtual_stages;
+                x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
+                if (!filled) pieces_pass(x->t, &x->plan, &x->l->p);
+                filled = true;
+                try_schedule(x, r, activations, zero, n_zero);
+            }
+        }
+    }
+}
+
+static void try_zero(expansion *x, const int *zero, int n_zero)
+{
+    bool plain = false, activations = false;
+    x->plan.zero = zero[0];
+    pieces_comm(x->t, &x->plan, &x->l->p);
+    for (int f = 0; f < x->c.n_offload; f++) {
+        if (offloads_activations(x->c.offload[f])) activations = true;
+        else plain = true;
+    }
+    if (plain) try_recompute(x, false, zero, n_zero);
+    if (activations) try_recompute(x, true, zero, n_zero);
+}
+
+static void try_microbatch(expansion *x, int i)
+{
+    pieces *p = &x->l->p;
+    int shared[4], n = 0;
+    bool two = false;
+    x->plan.microbatch = x->c.microbatch[i];
+    degrees_set(&p->d, x->t, &x->plan);
+    memcpy(p->time, x->l->time[i], sizeof p->time);
+    memcpy(p->kept, x->l->kept[i], sizeof p->kept);
+    double least = 0; /* the average stage, without bubbles, recomputation or collectives */
+    for (int k = 0; k < x->t->kinds; k++) {
+        double layers = 0;
+        for (int l = 0; l < x->t->model.L; l++) layers += x->t->model.layer[l] == k;
+        least += layers * (p->time[k].forward + p->time[k].backward_input + p->time[k].backward_weight);
+    }
+    if (hopeless(x, least / x->plan.pipeline * microbatches_of(x->t, &x->plan))) return;
+    for (int z = 0; z < x->c.n_zero; z++) {
+        if (x->c.zero[z] == 2) two = true;
+        else shared[n++] = x->c.zero[z];
+    }
+    if (n) try_zero(x, shared, n);
+    if (two) try_zero(x, &(const int){2}, 1);
+}
+
+static void try_placement(expansion *x)
+{
+    pieces *p = &x->l->p;
+    for (int i = 0; i < p->v->pieces; i++)
+        p->gathered[i] = piece_gathered_bytes(p->v, i, &p->d, &x->plan);
+    place_curves(x->t, p->v, &p->at);
+    for (int z = 0; z < x->c.n_zero; z++) {
+        x->plan.zero = x->c.zero[z];
+        pieces_load(x->t, &x->plan, p);
+        memcpy(x->l->load[x->plan.zero], p->load, sizeof p->load);
+    }
+    for (int i = 0; i < x->c.n_microbatch; i++) try_microbatch(x, i);
+}
+
+/* ---- placements ---- */
+
+static uint64_t placement_key(const sm_placement *p)
+{
+    uint64_t h = 1469598103934665603ull;
+    for (int a = 0; a < p->axes; a++)
+        for (int i = 0; i < p->axis[a].parts; i++) {
+            const sm_part *q = &p->axis[a].part[i];
+            uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
+                            (uint64_t)q->stride;
+            h = (h ^ word) * 1099511628211ull;
+            h ^= h >> 31;
+        }
+    return h | 1;
+}
+
+static bool first_seen(lane_scratch *l, uint64_t key)
+{
+    size_t size = sizeof l->seen / sizeof l->seen[0];
+    for (size_t i = key % size, n = 0; n < size; i = (i + 1) % size, n++) {
+        if (l->seen[i] == key) return false;
+        if (l->seen[i] == 0) {
+            l->seen[i] = key;
+            return true;
+        }
+    }
+    return true;
+}
+
+static void try_order(expansion *x)
+{
+    pieces *p = &x->l->p;
+    degrees_set(&p->d, x->t, &x->plan);
+    if (!place_axes(x->t, &x->plan, &p->d, &p->at.placement)) return;
+    if (first_seen(x->l, placement_key(&p->at.placement))) try_placement(x);
+}
+
+static void try_dims(expansion *x)
+{
+    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    int dims = x->t->system.torus_dims;
+    bool given = x->h->options->fixed.given >> SM_PLAN_DIMS & 1;
+    int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
+    for (int i = 0; i < n; i++) {
+        if (dims == 2 && i == 1) continue;
+        if (!given) memcpy(x->plan.dims, orders[i], 3);
+        try_order(x);
+    }
+}
+
+/* Permute the axes that shard anything; the others follow in their usual order. */
+static void permute(expansion *x, int at, int n)
+{
+    if (at == n) {
+        try_dims(x);
+        return;
+    }
+    for (int i = at; i < n; i++) {
+        uint8_t chosen = x->plan.order[i];
+        memmove(&x->plan.order[at + 1], &x->plan.order[at], (size_t)(i - at));
+        x->plan.order[at] = chosen;
+        permute(x, at + 1, n);
+        memmove(&x->plan.order[at], &x->plan.order[at + 1], (size_t)(i - at));
+        x->plan.order[i] = chosen;
+    }
+}
+
+static void try_orders(expansion *x)
+{
+    memset(x->l->seen, 0, sizeof x->l->seen);
+    if (x->h->options->fixed.given >> SM_PLAN_ORDER & 1) {
+        try_dims(x);
+        return;
+    }
+    const int degree[SM_PLAN_DEGREES] = {x->plan.data,    x->plan.fsdp,   x->plan.tensor,
+                                         x->plan.context, x->plan.expert, x->plan.pipeline};
+    sm_plan usual;
+    sm_plan_defaults(&usual);
+    int n = 0, rest = SM_PLAN_DEGREES;
+    for (int i = 0; i < SM_PLAN_DEGREES; i++)
+        if (degree[usual.order[i]] > 1) x->plan.order[n++] = usual.order[i];
+    for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--)
+        if (degree[usual.order[i]] == 1) x->plan.order[--rest] = usual.order[i];
+    permute(x, 0, n);
+}
+
+/* ---- a node ---- */
+
+static void fill_times(expansion *x)
+{
+    pieces *p = &x->l->p;
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        x->plan.microbatch = x->c.microbatch[i];
+        degrees_set(&p->d, x->t, &x->plan);
+        pieces_time(x->t, &x->plan, p);
+        memcpy(x->l->time[i], p->time, sizeof p->time);
+        memcpy(x->l->kept[i], p->kept, sizeof p->kept);
+    }
+}
+
+static void try_variant(expansion *x)
+{
+    char why[256];
+    x->plan.microbatch = 1;
+    x->plan.virtual_stages = 1;
+    x->plan.schedule = SM_SCHEDULE_1F1B;
+    if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return;
+    x->l->p.v = x->t->variant[variant_index(&x->plan)];
+    if (!x->l->p.v) return;
+    fill_times(x);
+    try_orders(x);
+}
+
+void hunt_expand(void *context, int lane, int place, size_t number, double threshold)
+{
+    hunt *h = context;
+    const node *n = &h->node[number];
+    lane_scratch *l = &h->lane[lane];
+    expansion x = {.h = h, .t = h->train, .l = l, .out = &h->place[place], .threshold = threshold};
+    *x.out = (outcome){.least_memory = HUGE_VAL};
+    x.plan = h->options->fixed;
+    x.plan.data = n->degree[SM_PLAN_DATA], x.plan.fsdp = n->degree[SM_PLAN_FSDP];
+    x.plan.tensor = n->degree[SM_PLAN_TENSOR], x.plan.context = n->degree[SM_PLAN_CONTEXT];
+    x.plan.expert = n->degree[SM_PLAN_EXPERT], x.plan.pipeline = n->degree[SM_PLAN_PIPELINE];
+    choices_fill(x.t, h->options, &x.plan, &x.c);
+    for (int q = 0; q < x.c.n_seq; q++)
+        for (int e = 0; e < x.c.n_expert_tensor; e++)
+            for (int b = 0; b < x.c.n_context_by; b++) {
+                x.plan.seq = x.c.seq[q];
+                x.plan.expert_tensor = x.c.expert_tensor[e];
+                x.plan.context_by = x.c.context_by[b];
+                try_variant(&x);
+            }
+}

@@ -1,0 +1,164 @@
+/* The best plans: exact best-first search over degrees, every leaf of a node priced or ruled out by a bound. */
+#include <math.h>
+#include <string.h>
+
+#include "search_space.h"
+
+void sm_search_defaults(sm_search_options *options)
+{
+    memset(options, 0, sizeof *options);
+    sm_plan_defaults(&options->fixed);
+    options->top = 3;
+    options->prune = true;
+}
+
+/* ---- merging ---- */
+
+static double threshold_of(const hunt *h)
+{
+    return h->result->n == h->options->top ? h->objective[h->result->n - 1] : HUGE_VAL;
+}
+
+static void insert(hunt *h, const outcome *o)
+{
+    sm_search_result *r = h->result;
+    int at = r->n < h->options->top ? r->n++ : r->n - 1;
+    while (at > 0 && h->objective[at - 1] > o->objective) {
+        r->found[at] = r->found[at - 1];
+        h->objective[at] = h->objective[at - 1];
+        at--;
+    }
+    r->found[at].plan = o->plan;
+    h->objective[at] = o->objective;
+}
+
+static double merge(void *context, int place, size_t number)
+{
+    hunt *h = context;
+    const outcome *o = &h->place[place];
+    (void)number;
+    h->result->evaluated += o->evaluated;
+    h->result->least_memory_bytes = fmin(h->result->least_memory_bytes, o->least_memory);
+    if (o->found && o->objective < threshold_of(h)) insert(h, o);
+    return h->options->prune ? threshold_of(h) : HUGE_VAL;
+}
+
+static void report_progress(double fraction, void *context)
+{
+    hunt *h = context;
+    h->options->progress(fraction, h->result->n ? h->objective[0] : 0, h->options->context);
+}
+
+/* ---- preparing ---- */
+
+static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err)
+{
+    sm_plan p = o->fixed;
+    uint32_t given = p.given;
+    for (int i = 0; i < VARIANTS; i++) {
+        p.context_by = (sm_context_by)(i / 8);
+        p.expert_tensor = i / 4 % 2;
+        p.seq = i / 2 % 2;
+        p.fsdp = 1 + i % 2;
+        bool no_context = given >> SM_PLAN_CONTEXT & 1 && o->fixed.context == 1;
+        if (p.context_by != SM_CONTEXT_RING && no_context) continue;
+        if (p.expert_tensor && t->most_experts == 0) continue;
+        if (!train_variant(t, &p, err)) return err && err->status ? err->status : SM_INTERNAL;
+        if (o->fixed.recompute_ops[0]) {
+            memcpy(p.recompute_ops, o->fixed.recompute_ops, sizeof p.recompute_ops);
+            sm_status s = train_custom_set(t, &p, err);
+            if (s) return s;
+        }
+    }
+    return SM_OK;
+}
+
+static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err)
+{
+    h->lanes = sm_search_threads(h->options->threads);
+    h->lane = sm_arena_array(arena, (size_t)h->lanes, sizeof *h->lane);
+    if (!h->lane) return sm_fail_memory(err);
+    for (int i = 0; i < h->lanes; i++)
+        if (!stages_init(&h->lane[i].s, arena)) return sm_fail_memory(err);
+    return SM_OK;
+}
+
+/* ---- running ---- */
+
+static sm_status search_chips(hunt *h, int chips, sm_error *err)
+{
+    const sm_search_options *o = h->options;
+    sm_branching_result done;
+    double floor_s = hunt_floor(h->train, &o->fixed, chips);
+    bool hopeless = o->objective == SM_OBJECTIVE_TIME && floor_s >= threshold_of(h);
+    h->count_only = o->prune && hopeless;
+    sm_status s = hunt_enumerate(h, chips, err);
+    if (s || h->count_only) return s;
+    sm_branching b = {.context = h, .nodes = h->nodes, .bound = h->bound, .expand = hunt_expand,
+                      .merge = merge, .stop = o->stop,
+                      .threshold = o->prune ? threshold_of(h) : HUGE_VAL};
+    if (o->progress) b.progress = report_progress, b.progress_context = h;
+    s = sm_search_best_first(&b, o->threads, &done, err);
+    if (!done.finished) h->result->optimal = false;
+    return s;
+}
+
+/* All the chips first, then every smaller number that divides them: more chips never make the best plan slower. */
+static sm_status search_all(hunt *h, sm_error *err)
+{
+    int chips = h->train->system.chips;
+    for (int idle = 1; idle <= chips; idle++) {
+        if (chips % idle) continue;
+        sm_status s = search_chips(h, chips / idle, err);
+        if (s) return s;
+    }
+    return SM_OK;
+}
+
+static sm_status price_found(sm_train *t, sm_search_result *r, sm_error *err)
+{
+    for (int i = 0; i < r->n; i++) {
+        plan_canonical(t, &r->found[i].plan);
+        sm_status s = sm_train_price(t, &r->found[i].plan, &r->found[i].price, err);
+        if (s) return s;
+    }
+    return SM_OK;
+}
+
+static sm_status nothing_found(const hunt *h, sm_error *err)
+{
+    char need[32], have[32];
+    if (h->result->least_memory_bytes < HUGE_VAL)
+        return sm_fail(err, SM_NEGATIVE,
+                       "no plan fits: the least memory any priced plan needs is %s per chip, and a chip has %s",
+                       sm_format_bytes(need, sizeof need, h->result->least_memory_bytes),
+                       sm_format_bytes(have, sizeof have, h->train->system.chip.memory_bytes.value));
+    return sm_fail(err, SM_NEGATIVE, h->space > 0
+                       ? "no plan fits: weights and gradients alone exceed the memory of every chip however they are sharded"
+                       : "no plan: the fixed degrees do not divide the chips, the model or the batch");
+}
+
+sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_search_result *result,
+                          sm_error *err)
+{
+    hunt h = {.options = options, .train = train, .result = result};
+    double start = sm_clock_s();
+    memset(result, 0, sizeof *result);
+    if (options->top < 1 || options->top > SM_MAX_TOP)
+        return sm_fail(err, SM_BAD_INPUT, "the number of plans to show is 1 to %d", SM_MAX_TOP);
+    result->optimal = true;
+    result->least_memory_bytes = HUGE_VAL;
+    sm_arena *arena = sm_arena_new();
+    sm_status s = arena ? build_variants(train, options, err) : sm_fail_memory(err);
+    if (!s) s = make_lanes(&h, arena, err);
+    if (!s) s = search_all(&h, err);
+    sm_free(h.node);
+    sm_free(h.bound);
+    sm_arena_free(arena);
+    if (!s) s = price_found(train, result, err);
+    result->space = h.space;
+    result->pruned = h.space > result->evaluated ? h.space - result->evaluated : 0;
+    result->seconds = sm_clock_s() - start;
+    if (!s && result->n == 0) s = nothing_found(&h, err);
+    return s;
+}

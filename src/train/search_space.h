@@ -1,0 +1,55 @@
+/* Private to train: the space of plans as nodes (degrees), each with all its leaves. */
+#ifndef SM_TRAIN_SEARCH_SPACE_H
+#define SM_TRAIN_SEARCH_SPACE_H
+#include "scalemodel/search.h"
+#include "space.h"
+
+enum { MAX_MICROBATCH = 24, MAX_PLACEMENTS = 1024, MAX_VIRTUAL = 8 };
+
+typedef struct node { int32_t degree[SM_PLAN_DEGREES]; } node;
+
+typedef struct pipeline_choice { sm_schedule schedule; int virtual_stages; } pipeline_choice;
+
+/* What a leaf may choose, after the fixed keys. */
+typedef struct choices {
+    int n_seq, n_expert_tensor, n_context_by, n_zero, n_recompute, n_offload, n_pipeline, n_microbatch;
+    bool seq[2], expert_tensor[2];
+    sm_context_by context_by[3];
+    int zero[3];
+    sm_recompute recompute[SM_RECOMPUTE_COUNT];
+    int offload[SM_OFFLOAD_COUNT];
+    pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
+    int microbatch[MAX_MICROBATCH];
+} choices;
+void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
+double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed, bool dims_fixed);
+
+typedef struct lane_scratch {
+    pieces p;
+    stages s;
+    stage_load load[4][MAX_PIECES];
+    piece_time time[MAX_MICROBATCH][MAX_PIECES];
+    double kept[MAX_MICROBATCH][MAX_PIECES][MAX_SETS];
+    uint64_t seen[MAX_PLACEMENTS * 2];
+} lane_scratch;
+
+typedef struct outcome { bool found; double objective; sm_plan plan; double evaluated; double least_memory; } outcome;
+
+typedef struct hunt {
+    const sm_search_options *options;
+    const sm_train *train;
+    bool count_only;            /* the chips in use cannot win: count the plans, look at none */
+    size_t nodes, room; node *node; double *bound;
+    double space;
+    lane_scratch *lane; int lanes;
+    outcome place[SM_BATCH];
+    sm_search_result *result;
+    double objective[SM_MAX_TOP];
+} hunt;
+/* The nodes that use exactly `chips` chips. */
+sm_status hunt_enumerate(hunt *h, int chips, sm_error *err);
+/* No plan on so few chips takes less. */
+double hunt_floor(const sm_train *t, const sm_plan *plan, int chips);
+void hunt_expand(void *context, int lane, int place, size_t node, double threshold);
+double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan, double expected_s, double memory);
+#endif
