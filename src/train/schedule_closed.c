@@ -138,6 +138,11 @@ static bool alike(const sm_pipeline *p, int first, int last) {
     return true;
 }
 
+static bool no_shorter(sm_chunk_time a, sm_chunk_time b) {
+    return a.forward >= b.forward &&
+           a.backward_input + a.backward_weight >= b.backward_input + b.backward_weight;
+}
+
 /* The stage of the last chunk must be the bottleneck, or the first chunk no longer than a middle
  * one: else stage 0 is fast and slow in turn and the chains grow richer. */
 static double interleaved_if_exact_s(const sm_pipeline *p, bool *exact) {
@@ -151,7 +156,7 @@ static double interleaved_if_exact_s(const sm_pipeline *p, bool *exact) {
     b.last_s = whole_backward_s(p, last) - b.middle_s;
     *exact = f.first_s + b.first_s <= f.last_s + b.last_s || (f.first_s <= 0 && b.first_s <= 0);
     if (p->stages == 2) /* no stage between them: the last chunk at least as long as the others */
-        *exact = *exact && f.last_s >= 0 && b.last_s >= -p->send_s;
+        *exact = *exact && no_shorter(p->chunk[last], p->chunk[1]);
     return *exact ? interleaved_s(p, f, b) : 0;
 }
 
