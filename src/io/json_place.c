@@ -162,5 +162,7 @@ sm_status sm_json_fail(sm_error *err, const sm_source *s, const char *path, bool
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    return sm_fail_at(err, s, sm_json_nearest_place(s, path, of_key), "%s", sentence);
+    sm_span span = sm_json_nearest_place(s, path, of_key);
+    if (span.length > 1 && s->text[span.offset] == '{') span.length = 1;
+    return sm_fail_at(err, s, span, "%s", sentence);
 }

@@ -12,7 +12,7 @@ sm_span sm_json_place(const sm_source *s, const char *path, bool of_key);
 /* As above, or the opening brace of the nearest enclosing value that is there: the place to name
  * when something is missing. Never of length 0 unless the text is empty. */
 sm_span sm_json_nearest_place(const sm_source *s, const char *path, bool of_key);
-/* sm_fail_at on sm_json_nearest_place. */
+/* sm_fail_at on sm_json_nearest_place; of an object only the opening brace is underlined. */
 sm_status sm_json_fail(sm_error *err, const sm_source *s, const char *path, bool of_key,
                        const char *format, ...) __attribute__((format(printf, 5, 6)));
 #endif
