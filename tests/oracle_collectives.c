@@ -220,9 +220,9 @@ oracle_schedule oracle_reduce_scatter(const oracle_network *net, const oracle_sc
 /* ---- all-to-all: V/n^2 for each pair; halves of messages that could go either way round do both
  * ---- */
 
-static void send_both_ways(oracle_schedule *s, int from, int to, double bytes) {
-    for (unsigned way = 0; way < 8; way++)
-        oracle_send(s, (oracle_message){from, to, 0, bytes / 8.0, way});
+static void send_both_ways(oracle_schedule *s, int dims, int from, int to, double bytes) {
+    for (unsigned way = 0; way < 1u << dims; way++)
+        oracle_send(s, (oracle_message){from, to, 0, bytes / (1 << dims), way});
 }
 
 oracle_schedule oracle_all_to_all(const oracle_network *net) {
@@ -230,7 +230,7 @@ oracle_schedule oracle_all_to_all(const oracle_network *net) {
     int n = oracle_members(net);
     for (int from = 0; from < n; from++)
         for (int to = 0; to < n; to++)
-            if (from != to) send_both_ways(&s, from, to, 1.0 / n / n);
+            if (from != to) send_both_ways(&s, oracle_torus_dims(net), from, to, 1.0 / n / n);
     oracle_round(&s, true);
     return s;
 }
@@ -254,7 +254,7 @@ static void all_to_all_stage(oracle_schedule *s, const oracle_stage *stages, int
             int next = turn == which ? to
                        : turn < 0    ? moved(stage, *here, position(stage, to))
                                      : *here;
-            if (next != *here) send_both_ways(s, *here, next, 1.0 / n / n);
+            if (next != *here) send_both_ways(s, torus_dims, *here, next, 1.0 / n / n);
             *here = next;
         }
     oracle_round(s, true);

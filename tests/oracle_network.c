@@ -9,6 +9,7 @@ struct oracle_network {
     sm_group group;
     int chips, members, groups;
     int below[SM_MAX_LEVELS + 1]; /* chips below one child of a level */
+    int *at;                      /* coordinates: chips x SM_MAX_LEVELS */
     int *base;                    /* the chip of rank 0 of each group */
     int *offset;                  /* of rank r from its base */
 };
@@ -51,7 +52,7 @@ void oracle_schedule_free(oracle_schedule *s) {
 /* ---- members ---- */
 
 static int coordinate(const oracle_network *net, int chip, int level) {
-    return chip / net->below[level] % net->system.level[level].size;
+    return net->at[chip * SM_MAX_LEVELS + level];
 }
 
 static bool is_base(const oracle_network *net, int chip) {
@@ -84,7 +85,11 @@ oracle_network *oracle_network_new(const sm_system *system, const sm_group *grou
     for (int p = 0; p < group->parts; p++) net->members *= group->part[p].size;
     net->base = malloc((size_t)net->chips * sizeof(int));
     net->offset = malloc((size_t)net->members * sizeof(int));
-    assert(net->base && net->offset);
+    net->at = calloc((size_t)net->chips * SM_MAX_LEVELS, sizeof(int));
+    assert(net->base && net->offset && net->at);
+    for (int c = 0; c < net->chips; c++)
+        for (int l = 0; l < system->levels; l++)
+            net->at[c * SM_MAX_LEVELS + l] = c / net->below[l] % system->level[l].size;
     for (int c = 0; c < net->chips; c++)
         if (is_base(net, c)) net->base[net->groups++] = c;
     for (int r = 0; r < net->members; r++) net->offset[r] = offset_of(net, r);
@@ -93,12 +98,15 @@ oracle_network *oracle_network_new(const sm_system *system, const sm_group *grou
 }
 
 void oracle_network_free(oracle_network *net) {
+    free(net->at);
     free(net->base);
     free(net->offset);
     free(net);
 }
 
 int oracle_members(const oracle_network *net) { return net->members; }
+
+int oracle_torus_dims(const oracle_network *net) { return net->system.torus_dims; }
 
 /* ---- links: two directions for each chip (torus: plus, minus) or child (switch: up, down) of each
  * level ---- */
@@ -115,17 +123,23 @@ static double walk_dimension(const oracle_network *net, int level, int *chip, in
                              unsigned minus, double bytes, loads *l) {
     const sm_level *dim = &net->system.level[level];
     int at = coordinate(net, *chip, level), hops = abs(to - at), step = to > at ? 1 : -1;
-    int plus_way = (to - at + dim->size) % dim->size, minus_way = (at - to + dim->size) % dim->size;
+    int plus_way = to >= at ? to - at : to - at + dim->size, minus_way = dim->size - plus_way;
+    if (to == at) return 0.0;
     if (dim->wrap && plus_way != minus_way) {
         step = plus_way < minus_way ? 1 : -1;
         hops = plus_way < minus_way ? plus_way : minus_way;
     } else if (dim->wrap) {
         step = minus >> level & 1u ? -1 : 1;
     }
+    double *bytes_of_level = &l->bytes[link_of(net, level, 0, step > 0 ? 0 : 1)];
     for (int h = 0; h < hops; h++) {
-        int next = (coordinate(net, *chip, level) + step + dim->size) % dim->size;
-        l->bytes[link_of(net, level, *chip, step > 0 ? 0 : 1)] += bytes;
-        *chip += (next - coordinate(net, *chip, level)) * net->below[level];
+        bytes_of_level[2 * *chip] += bytes;
+        *chip += step * net->below[level];
+        at += step;
+        if (at < 0 || at == dim->size) { /* over the wrap */
+            *chip -= step * net->below[level + 1];
+            at -= step * dim->size;
+        }
     }
     return hops * dim->hop_latency_s;
 }

@@ -34,6 +34,7 @@ typedef struct oracle_network oracle_network;
 oracle_network *oracle_network_new(const sm_system *system, const sm_group *group);
 void oracle_network_free(oracle_network *net);
 int oracle_members(const oracle_network *net);
+int oracle_torus_dims(const oracle_network *net);
 
 typedef struct oracle_time {
     double latency_s;                   /* sum over rounds */
