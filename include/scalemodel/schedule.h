@@ -26,7 +26,7 @@ typedef struct sm_chunk_time { double forward, backward_input, backward_weight; 
 typedef struct sm_pipeline {
     sm_schedule schedule;
     int stages, chunks_per_stage, microbatches; /* p, v, m. zb-v and dualpipe: v = 2 */
-    const sm_chunk_time *chunk;                 /* [p*v] in model order: chunk 0 holds the embedding, the last one the loss */
+    const sm_chunk_time *chunk;                 /* [p*v] ([p] for dualpipe) in model order: chunk 0 holds the embedding, the last one the loss */
     double send_s;                              /* exposed time of handing an activation to the next stage (added to the receiver's op) */
 } sm_pipeline;
 
@@ -40,12 +40,14 @@ typedef struct sm_slot { int stage, chunk, microbatch; sm_slot_kind kind; double
 
 typedef struct sm_pipeline_time {
     double total_s;      /* first op starts at 0, last op ends */
-    double busiest_s;    /* work of the busiest stage: total - busiest = bubble */
+    double busiest_s;    /* work of the busiest stage, exposed sends included: total - busiest = bubble */
     int busiest_stage;
 } sm_pipeline_time;
 
 /* Exact simulation, op by op. scratch: sm_pipeline_scratch() bytes, 16-aligned, caller's; slots: NULL or room for
- * sm_pipeline_slots() entries, filled in stage order then time order. Never allocates, never fails on a possible schedule. */
+ * sm_pipeline_slots() entries, filled in stage order then time order. Never allocates, never fails on a possible schedule.
+ * A stage runs one op at a time: the forward and backward that dualpipe overlaps take the sum of their times here.
+ * Without slots the part of a long step that only repeats is not run again, so that m costs no more than a few p. */
 size_t sm_pipeline_scratch(const sm_pipeline *p);
 size_t sm_pipeline_slots(const sm_pipeline *p);
 sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots);
@@ -57,6 +59,7 @@ double sm_pipeline_bound(const sm_pipeline *p);
 
 /* Activations alive at the peak on a stage, in microbatch-chunks (of one chunk each): forward done, backward not finished.
  * held[c] for each chunk c of the stage in model order (v values): the count for each at the stage's peak of the total.
- * Closed forms equal to the simulation with equal chunk times. */
+ * Where weight gradients are ops of their own, the backward is finished when they are. The order of ops alone decides,
+ * so the counts hold for any times. */
 void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches, int stage, int *held);
 #endif
