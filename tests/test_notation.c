@@ -91,6 +91,7 @@ static void the_books_notation_reads(void **state) {
     reads_as("A[I] B[I] -> C[]", "X=1", "A[I] B[I] -> C[]");
     reads_as(" A [ I _ X , J ] * B[J,K] \xC2\xB7 D[K,L]\n \xE2\x86\x92\tC [ I _ X,L]{ U _ Y } ",
              "X=2,Y=2", "A[I_X,J] B[J,K] D[K,L] -> C[I_X,L] {U_Y}");
+    reads_as("[0128,04]", "X=1", "[128,4]");
     reads_as("A[I,J]*B[J,K]->C[I,K]", "X=1", "A[I,J] B[J,K] -> C[I,K]");
 }
 
@@ -200,6 +201,25 @@ static void bad_einsums_are_explained(void **state) {
          3, 1},
         {"A[I,\n  J_\xFF]", "X=1", NULL,
          "expected the name of a mesh axis after '_', found byte 0xFF", 2, 5, 1},
+        {"A[I_{X,},J]", "X=4", NULL, "expected the name of a mesh axis, found '}'", 1, 8, 1},
+        {"A[I_XQ]", "X=4", NULL, "no axis Q in the mesh X=4", 1, 6, 1},
+        {"A[I_{X,Q}]", "X=4", NULL, "no axis Q in the mesh X=4", 1, 8, 1},
+        {"A[I_{X;Y}]", "X=4,Y=2", NULL, "expected ',' or '}' after an axis, found ';'", 1, 7, 1},
+        {"A[I] {V_X}", "X=4", NULL, "expected U_ and the unreduced axes, as in {U_X}, found 'V'", 1,
+         7, 1},
+        {"A[I] {U_X", "X=4", NULL, "expected '}' after the axes, found the end", 1, 10, 1},
+        {"A[I] {U_XX}", "X=4", NULL, "axis X is named twice in {U_..}", 1, 7, 4},
+        {"A[I_XXXXXXXXX]", "X=4", NULL, "axis X is used twice in one dimension", 1, 13, 1},
+        {"A[a,b,c,d,e,f,g,h,i]", "X=1", NULL, "expected at most 8 dimensions, found 'i'", 1, 19, 1},
+        {"A[a,b,c,d,e,f,g,h] B[i,j,k,l,m,n,o,p] C[q]", "X=1", NULL,
+         "an einsum has at most 16 indices", 1, 41, 1},
+        {"A[sixteen1letters2]", "X=1", NULL, "the name of an index has at most 15 letters", 1, 3,
+         16},
+        {"sixteen1letters2[I]", "X=1", NULL, "the name of an array has at most 15 letters", 1, 1,
+         16},
+        {"A[I]", "X=1", "=4", "expected the name of an index, as in I=1024,J=4096, found '='", 1, 1,
+         1},
+        {"A[I]", "X=1", "I=", "expected the size of the index, found the end", 1, 3, 1},
         {"", "X=1", NULL, "expected '[' and the dimensions of an array, found the end", 1, 1, 1},
         {"A[I,J] B[J,K] -> C[I,K] D", "X=1", NULL, "expected the end of the einsum, found 'D'", 1,
          25, 1},
@@ -266,6 +286,29 @@ static void an_axis_needs_a_mesh(void **state) {
     source = sm_source_of("", "A[I,J] B[J,K]");
     assert_int_equal(sm_array_parse(&source, NULL, &e, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, "expected the end of the array, found 'B'");
+}
+
+static void shardings_made_by_hand_are_checked_too(void **state) {
+    (void)state;
+    sm_mesh mesh = mesh_of("X=4");
+    sm_error err = {0};
+    sm_einsum e = einsum_of("A[8,8]", &mesh);
+    e.in[0].unreduced = 2;
+    assert_int_equal(sm_einsum_check(&e, &mesh, NULL, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "an unreduced axis is not in the mesh");
+    assert_int_equal(err.line, 0);
+    e.in[0].unreduced = 0;
+    e.in[0].dim[1] = (sm_dim){.index = 1, .n_axes = 1, .axis = {200}};
+    assert_int_equal(sm_einsum_check(&e, &mesh, NULL, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "axis 200 is not in the mesh");
+    assert_int_equal(sm_einsum_check(&e, NULL, NULL, &err), SM_BAD_INPUT);
+    e.in[0].dim[1].n_axes = 0;
+    e.index[1].size = 0.5;
+    assert_int_equal(sm_einsum_check(&e, &mesh, NULL, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "the size of 8 is a whole number from 1 to 1e18");
+    e = einsum_of("A[a,b,c,d,e] B[f,g,h,i,j]", &mesh);
+    assert_int_equal(sm_einsum_infer_output(&e, NULL, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "the product has more than 8 dimensions");
 }
 
 static void an_axis_in_both_operands_is_no_error(void **state) {
@@ -373,6 +416,7 @@ int main(void) {
         cmocka_unit_test(bad_einsums_are_explained),
         cmocka_unit_test(bad_meshes_are_explained),
         cmocka_unit_test(an_axis_needs_a_mesh),
+        cmocka_unit_test(shardings_made_by_hand_are_checked_too),
         cmocka_unit_test(an_axis_in_both_operands_is_no_error),
         cmocka_unit_test(random_einsums_read_back),
         cmocka_unit_test(collectives_have_names),

@@ -200,8 +200,8 @@ sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const in
  * index or none, axes that no array mentions also SM_ASSISTING; to the output as written
  * (out_sharding_given), else to any output, with partial sums all-reduced or scattered onto each
  * dimension that divides. Deterministic order; at most 4096 assignments and 4096 visits: beyond,
- * each axis keeps its likeliest indices. Left out as dominated: computing whole on every chip what the
- * output wants sliced. SM_NEGATIVE when there is none. */
+ * each axis keeps its likeliest indices. Left out as dominated: computing whole on every chip what
+ * the output wants sliced. SM_NEGATIVE when there is none. */
 typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context); /* false stops */
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
                                  sm_lowering_visit each, void *context, sm_error *err);

@@ -105,25 +105,37 @@ sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_
 
 /* ---- validity ---- */
 
-sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
-                              const sm_source *source, sm_error *err) {
-    unsigned seen = array->unreduced;
-    char shown[256];
-    sm_array_format(array, einsum, mesh, shown, sizeof shown);
+static sm_status check_in_mesh(const sm_array *array, const sm_mesh *mesh, const sm_source *source,
+                               sm_error *err) {
     if (array->unreduced >> mesh->axes != 0)
         return sm_fail_in(err, source, array->span, "an unreduced axis is not in the mesh");
     for (int d = 0; d < array->rank; d++)
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            if (array->dim[d].axis[i] >= mesh->axes)
+                return sm_fail_in(err, source, array->dim[d].span, "axis %d is not in the mesh",
+                                  array->dim[d].axis[i]);
+    return SM_OK;
+}
+
+static sm_status used_twice(const sm_array *array, int d, int axis, const sm_einsum *einsum,
+                            const sm_mesh *mesh, const sm_source *source, sm_error *err) {
+    char shown[256];
+    sm_array_format(array, einsum, mesh, shown, sizeof shown);
+    return sm_fail_in(err, source, array->dim[d].span, "axis %s is used twice in %s",
+                      mesh->axis[axis].name, shown);
+}
+
+sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
+                              const sm_source *source, sm_error *err) {
+    unsigned seen = array->unreduced;
+    sm_status status = check_in_mesh(array, mesh, source, err);
+    for (int d = 0; d < array->rank && status == SM_OK; d++)
         for (int i = 0; i < array->dim[d].n_axes; i++) {
             int axis = array->dim[d].axis[i];
-            if (axis >= mesh->axes)
-                return sm_fail_in(err, source, array->dim[d].span, "axis %d is not in the mesh",
-                                  axis);
-            if (seen >> axis & 1)
-                return sm_fail_in(err, source, array->dim[d].span, "axis %s is used twice in %s",
-                                  mesh->axis[axis].name, shown);
+            if (seen >> axis & 1) return used_twice(array, d, axis, einsum, mesh, source, err);
             seen |= 1u << axis;
         }
-    return SM_OK;
+    return status;
 }
 
 static sm_status check_size(const sm_index *index, const sm_source *source, sm_span span,

@@ -51,13 +51,18 @@ static sm_axes set_of(const sm_dim *dim) {
     return (sm_axes)set;
 }
 
-/* The axes that stand at `from` and should stand at `to` (dimensions, SM_REPLICATED or
- * SM_UNREDUCED). */
+/* The axes of an array that stand at a place: a dimension, SM_REPLICATED or SM_UNREDUCED. */
+static sm_axes set_at(const sm_array *array, int place, int axes) {
+    if (place >= 0) return set_of(&array->dim[place]);
+    if (place == SM_UNREDUCED) return array->unreduced;
+    unsigned idle = ((1u << axes) - 1) & ~(unsigned)array->unreduced;
+    for (int d = 0; d < array->rank; d++) idle &= ~(unsigned)set_of(&array->dim[d]);
+    return (sm_axes)idle;
+}
+
 static sm_axes moving(const move *m, int from, int to) {
-    unsigned set = 0;
-    for (int a = 0; a < m->r->mesh->axes; a++)
-        if (sm_axis_place(m->state, a) == from && sm_axis_place(m->target, a) == to) set |= 1u << a;
-    return (sm_axes)set;
+    int axes = m->r->mesh->axes;
+    return (sm_axes)(set_at(m->state, from, axes) & set_at(m->target, to, axes));
 }
 
 static bool holds(sm_axes set, int axis) { return set >> axis & 1; }
