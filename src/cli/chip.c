@@ -240,6 +240,8 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     if (call->positionals == 0) {
         if (options->calibration)
             return sm_fail(err, SM_USAGE, "chip --calibration needs the NAME of a chip");
+        if (call->common.explain)
+            return sm_fail(err, SM_USAGE, "chip --explain needs the NAME of a chip");
         return show_catalogue(call, r, err);
     }
     sm_system system;
@@ -262,7 +264,7 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_chip = {
     .name = "chip",
-    .summary = "the catalogue of chips, or one chip with its ridge points and sources",
+    .summary = "the catalogue of chips; one chip with ridge points and sources",
     .arguments = "[NAME]",
     .least = 0,
     .most = 1,

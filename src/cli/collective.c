@@ -280,12 +280,23 @@ static void algorithm_rows(sm_report *r, const question *q, double bytes) {
     sm_report_table(r, table);
 }
 
+/* What V is, which the cost is a function of. */
+static const char *bytes_words(const question *q) {
+    switch (q->op) {
+    case SM_ALL_GATHER: return "of the array on a chip once gathered";
+    case SM_REDUCE_SCATTER:
+    case SM_ALL_REDUCE: return "of the partial sums on a chip";
+    case SM_ALL_TO_ALL: return "of the array on a chip, times the members";
+    default: return "that a chip sends";
+    }
+}
+
 static void point_rows(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     sm_table *table = cli_table(r, NULL, "<quantity|>value|<");
     cli_row(r, table, "members", cli_textf(r, "%d", q->group.size),
             cli_group(r, &q->m.system, &q->group));
-    cli_row(r, table, "bytes", cli_bytes(r, bytes), "of the whole array of one group");
+    cli_row(r, table, "bytes", cli_bytes(r, bytes), bytes_words(q));
     if (q->ragged < 1.0)
         cli_row(r, table, "of these move", cli_percent(r, q->ragged), "ragged all-to-all");
     cli_row(r, table, "lower bound", cli_seconds(r, cost.lower_s),
@@ -301,13 +312,6 @@ static void point_rows(sm_report *r, const question *q, double bytes) {
 }
 
 /* ---- the derivation ---- */
-
-static const char *bytes_formula(const question *q) {
-    if (!q->has_array) return "given";
-    if (q->op == SM_ALL_GATHER) return "bytes of the array on a chip once gathered";
-    if (q->op == SM_ALL_TO_ALL) return "bytes of the array on a chip x members";
-    return "bytes of the array on a chip";
-}
 
 static const sm_line *chosen_line(const question *q, const sm_collective_cost *cost) {
     for (int i = 0; i < q->curve.n; i++)
@@ -331,7 +335,7 @@ static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const s
     sm_why *wire = cli_why(r, "bandwidth", "bytes on the busiest link / its rate",
                            line->s_per_byte * bytes, "s");
     sm_why *link = cli_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
-    cli_why_leaf(r, link, "V", bytes, "B", bytes_formula(q));
+    cli_why_leaf(r, link, "V", bytes, "B", q->has_array ? bytes_words(q) : "given");
     cli_why_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->algorithm);
     sm_why_add(wire, link);
     cli_why_leaf(r, wire, cli_textf(r, "rate of %s, one way", level->name),
@@ -403,8 +407,12 @@ static sm_status show_point(const cli_call *call, sm_report *r, question *q, sm_
     if (status) return status;
     put_point(r, r->data, q, bytes);
     put_algorithms(r, r->data, q, bytes);
-    point_rows(r, q, bytes);
-    algorithm_rows(r, q, bytes);
+    if (q->group.size > 1) {
+        point_rows(r, q, bytes);
+        algorithm_rows(r, q, bytes);
+    } else {
+        sm_report_text(r, "Nothing to send: the group is one chip.");
+    }
     if (call->common.explain) explain(r, q, bytes);
     return SM_OK;
 }
@@ -421,6 +429,8 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
     cli_mesh_fields(r, &q.m);
     sm_report_heading(r, "%s of %s over %s on %s", sm_collective_name(q.op), call->positional[1],
                       over, q.m.system.text);
+    if (q.points > 1 && call->common.explain)
+        return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
     status = q.points > 1 ? show_sweep(r, &q, err) : show_point(call, r, &q, err);
     if (!status) cli_mesh_page(r, &q.m);
     return status;

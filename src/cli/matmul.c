@@ -24,9 +24,11 @@ static const cli_option matmul_table[] = {
     {"compute", 0, CLI_TEXT, offsetof(matmul_options, compute), "DTYPE",
      "multiply in this type (otherwise the wider one of the operands)"},
     {"top", 0, CLI_TEXT, offsetof(matmul_options, top), "N",
-     "rows of alternatives to show (8); --json has up to 256"},
+     "alternatives to show (8, and up to 256 with --json)"},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
+
+typedef struct question question;
 
 typedef struct alternative {
     sm_lowering lowering;
@@ -35,19 +37,20 @@ typedef struct alternative {
 
 /* The cheapest alternatives seen, in order; the others are only counted. */
 typedef struct ranking {
+    const question *question;
     const sm_lowering_input *input;
     sm_arena *arena;
-    int n, visited;
+    int n;
     bool out_of_memory;
     alternative *kept[MOST_KEPT];
 } ranking;
 
-typedef struct question {
+struct question {
     cli_mesh m;
     sm_einsum einsum;
     sm_dtype compute;
-    int64_t top;
-} question;
+    int64_t top, in_json; /* alternatives on the page, and in the JSON answer */
+};
 
 /* ---- reading ---- */
 
@@ -80,6 +83,7 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     q->compute = operands_dtype(&q->einsum);
     status = cli_dtype("--compute", options->compute, &q->compute, err);
     if (!status) status = cli_whole("--top", options->top, 1, MOST_KEPT, &q->top, err);
+    q->in_json = options->top ? q->top : MOST_KEPT;
     return status;
 }
 
@@ -106,7 +110,35 @@ static alternative *room_for(ranking *found, const alternative *candidate) {
     return fresh;
 }
 
+static bool same_step(const sm_step *a, const sm_step *b) {
+    return a->kind == b->kind && a->op == b->op && a->array == b->array && a->axes == b->axes &&
+           a->from == b->from && a->to == b->to;
+}
+
+/* The same steps to the same output, reached by another assignment of an axis that does nothing. */
+static bool is_same(const question *q, const alternative *a, const alternative *b) {
+    if (a->lowering.steps != b->lowering.steps || a->cost.overlapped != b->cost.overlapped)
+        return false;
+    for (int s = 0; s < a->lowering.steps; s++)
+        if (!same_step(&a->lowering.step[s], &b->lowering.step[s])) return false;
+    char one[256], other[256];
+    sm_array_format(&a->lowering.out, &q->einsum, &q->m.mesh, one, sizeof one);
+    sm_array_format(&b->lowering.out, &q->einsum, &q->m.mesh, other, sizeof other);
+    return strcmp(one, other) == 0;
+}
+
+static bool is_known(const ranking *found, const alternative *candidate) {
+    for (int i = 0; i < found->n; i++) {
+        const alternative *kept = found->kept[i];
+        bool same_time = !(kept->cost.expected_s < candidate->cost.expected_s) &&
+                         !(kept->cost.expected_s > candidate->cost.expected_s);
+        if (same_time && is_same(found->question, kept, candidate)) return true;
+    }
+    return false;
+}
+
 static void rank(ranking *found, const alternative *candidate) {
+    if (is_known(found, candidate)) return;
     alternative *place = room_for(found, candidate);
     if (!place) return;
     *place = *candidate;
@@ -120,7 +152,6 @@ static void rank(ranking *found, const alternative *candidate) {
 
 static bool visit(const sm_lowering *lowering, void *context) {
     ranking *found = context;
-    found->visited++;
     alternative candidate = {.lowering = *lowering};
     candidate.cost = sm_lowering_price(found->input, lowering, -1);
     rank(found, &candidate);
@@ -326,7 +357,7 @@ static void show(const cli_call *call, sm_report *r, const question *q, const ra
     cli_mesh_fields(r, &q->m);
     put_alternative(r, cli_object(r, r->data, "best"), q, best);
     sm_data *alternatives = cli_array(r, r->data, "alternatives");
-    for (int i = 0; i < found->n; i++)
+    for (int i = 0; i < found->n && i < q->in_json; i++)
         put_alternative(r, cli_object(r, alternatives, NULL), q, found->kept[i]);
     sm_report_text(r, "%s on %s", text, q->m.system.text);
     cli_mesh_page(r, &q->m);
@@ -354,7 +385,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     sm_lowering_input input = {
         &q.m.system, &q.m.mesh, &q.m.placement, &q.einsum, sm_calibration_of(&q.m.system.chip),
         q.compute};
-    ranking found = {.input = &input, .arena = call->arena};
+    ranking found = {.question = &q, .input = &input, .arena = call->arena};
     sm_error none = {.status = SM_OK};
     status = sm_einsum_alternatives(&q.einsum, &q.m.mesh, visit, &found, &none);
     if (found.out_of_memory) return sm_fail_memory(err);
@@ -372,7 +403,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_matmul = {
     .name = "matmul",
-    .summary = "a sharded einsum: the collectives it needs, every alternative, the best",
+    .summary = "a sharded einsum: its collectives, every alternative, the best",
     .arguments = "EINSUM",
     .least = 1,
     .most = 1,

@@ -271,6 +271,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     cli_put_text(r, r->data, "command", "model");
+    if (call->positionals == 0 && call->common.explain)
+        return sm_fail(err, SM_USAGE, "model --explain needs a MODEL");
     if (call->positionals == 0) return show_catalogue(call, r, err);
     question q = {.kv = SM_BF16};
     sm_status status = read_question(call, &q, err);
@@ -294,6 +296,7 @@ const cli_verb cli_model = {
     .most = 1,
     .options = model_table,
     .values_bytes = sizeof(model_options),
+    .without_system = true,
     .notes = "MODEL is a name of the catalogue or the path of a Hugging Face config.json;\n"
              "without it the catalogue is listed.\n\n"
              "example: scalemodel model llama-3.1-70b --seq 8192\n",

@@ -39,16 +39,21 @@ static bool is_named(const cli_option *option, const char *name, size_t length) 
     return strlen(option->name) == length && memcmp(option->name, name, length) == 0;
 }
 
-static slot find_in(const cli_option *table, void *base, const char *name, size_t length) {
+static bool is_offered(const cli_verb *verb, const cli_option *option) {
+    return !verb->without_system || strcmp(option->name, "system") != 0;
+}
+
+static slot find_in(const cli_verb *verb, const cli_option *table, void *base, const char *name,
+                    size_t length) {
     for (const cli_option *o = table; o->name; o++)
-        if (is_named(o, name, length)) return (slot){o, base};
+        if (is_named(o, name, length) && is_offered(verb, o)) return (slot){o, base};
     return (slot){NULL, NULL};
 }
 
 static slot find_option(const parser *p, const char *name, size_t length) {
-    slot found = find_in(cli_common_options, &p->call->common, name, length);
+    slot found = find_in(p->verb, cli_common_options, &p->call->common, name, length);
     if (found.option) return found;
-    return find_in(p->verb->options, p->call->values, name, length);
+    return find_in(p->verb, p->verb->options, p->call->values, name, length);
 }
 
 static size_t collect_names(const cli_option *table, const char **names, size_t n) {
@@ -134,7 +139,7 @@ static sm_status add_positional(parser *p, const char *argument, sm_error *err) 
     if (call->positionals == p->verb->most)
         return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
                        p->verb->name, p->verb->arguments, argument,
-                       strchr(argument, '[') ? "" : " (quote what holds blanks)");
+                       strchr(argument, '[') ? " (quote what holds blanks)" : "");
     call->positional[call->positionals++] = argument;
     return SM_OK;
 }
@@ -154,6 +159,8 @@ static sm_status check_call(const cli_verb *verb, const cli_call *call, sm_error
     if (call->common.help) return SM_OK;
     if (call->common.json && call->common.csv)
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
+    if (call->common.output && !call->common.output[0])
+        return sm_fail(err, SM_USAGE, "--output needs the name of a file");
     if (call->positionals < verb->least)
         return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
     return SM_OK;
@@ -210,6 +217,7 @@ void cli_help_verb(const cli_verb *verb, FILE *out) {
     print_wrapped(out, verb->summary, 0);
     fputs("\noptions:\n", out);
     for (const cli_option *o = verb->options; o->name; o++) help_option(o, out);
-    for (const cli_option *o = cli_common_options; o->name; o++) help_option(o, out);
+    for (const cli_option *o = cli_common_options; o->name; o++)
+        if (is_offered(verb, o)) help_option(o, out);
     if (verb->notes) fprintf(out, "\n%s", verb->notes);
 }

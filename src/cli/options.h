@@ -55,6 +55,7 @@ struct cli_verb {
     int least, most;           /* how many positionals */
     const cli_option *options; /* ends with a NULL name */
     size_t values_bytes;       /* size of the struct the offsets point into */
+    bool without_system;       /* no chip matters: there is no --system */
     const char *notes;         /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);

@@ -244,8 +244,7 @@ static void critical_rows(sm_report *r, const question *q) {
     for (int i = 0; i < q->criticals; i++) {
         const char *name = q->einsum.index[q->critical[i]].name;
         cli_put(r, object, name, q->solved[i]);
-        if (isnan(q->solved[i]))
-            sm_report_text(r, "Critical %s: %s.", name, q->reason[i]);
+        if (isnan(q->solved[i])) sm_report_text(r, "Critical %s: %s.", name, q->reason[i]);
         else
             sm_report_text(r, "Critical %s = %s: math and memory take equally long there.", name,
                            cli_textf(r, "%.6g", q->solved[i]));
@@ -404,6 +403,8 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     cli_put_text(r, r->data, "einsum", show_einsum(r, &q.einsum));
     cli_put_text(r, r->data, "chip", q.system.chip.name);
     sm_report_heading(r, "%s on %s", show_einsum(r, &q.einsum), q.system.chip.name);
+    if (q.sweep.ranges && call->common.explain)
+        return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
     if (q.sweep.ranges) status = show_sweep(r, &q, err);
     else if (!is_unanswerable(&q)) status = show_point(call, r, &q, err);
     if (status) return status;

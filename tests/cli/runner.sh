@@ -1,0 +1,123 @@
+# Runs the commands written in a file and compares what they print with what the file says. TAP on
+# standard output; sourced by tests/cli/*.t.
+#
+# A golden file holds commands and, below each, everything it gave:
+#     $ scalemodel chip tpu-v5        the command, run by sh in a folder of its own
+#     | a line of standard output
+#     ! a line of standard error
+#     = 3                             the exit status, when it is not 0
+# Any other line is a comment. A page (man/*.1 between .Bd and .Ed, *.md between ```console and ```)
+# holds "$ command" and below it what a terminal shows, standard output and error together.
+#
+# UPDATE=1 writes what the commands really gave into the file; then read the diff.
+
+root="$(cd "$(dirname "$0")/../.." && pwd)"
+program="${SCALEMODEL:-$root/build/scalemodel}"
+case "$program" in /*) ;; *) program="$PWD/$program" ;; esac
+place="$(mktemp -d)"
+trap 'rm -rf "$place"' EXIT
+mkdir "$place/work"
+ln -s "$root/tests/cli/inputs" "$place/work/inputs"
+ln -s "$root/data" "$place/work/data"
+export LC_ALL=C
+tests=0
+failures=0
+
+scalemodel() { "$program" "$@"; }
+
+# Run $command in the work folder; leave what it gave in $place/actual, in the form of the file.
+run_command() {
+    (cd "$place/work" && eval "$command") >"$place/out" 2>"$place/err" </dev/null
+    status=$?
+    if [ "$kind" = golden ]; then
+        sed -e 's/^/| /' -e 's/^| $/|/' "$place/out"
+        sed -e 's/^/! /' -e 's/^! $/!/' "$place/err"
+        [ "$status" -eq 0 ] || echo "= $status"
+    elif [ "$kind" = man ]; then
+        cat "$place/out" "$place/err" | sed -e 's/\\/\\e/g' -e "s/^\\([.']\\)/\\\\\\&\\1/"
+    else
+        cat "$place/out" "$place/err"
+    fi >"$place/actual"
+}
+
+finish_command() {
+    [ -n "$command" ] || return 0
+    [ "$kind" = man ] && command="$(printf '%s\n' "$command" | sed -e 's/\\e/\\/g' -e 's/\\&//g')"
+    run_command
+    cat "$place/actual" >>"$place/updated"
+    tests=$((tests + 1))
+    name="$(printf '%s' "$command" | tr '\n#' '  ')"
+    if cmp -s "$place/expected" "$place/actual"; then
+        echo "ok $tests - $name"
+    elif [ -n "${UPDATE:-}" ]; then
+        echo "ok $tests - $name # updated"
+    else
+        failures=$((failures + 1))
+        echo "not ok $tests - $name"
+        diff "$place/expected" "$place/actual" | sed 's/^/# /'
+    fi
+    command=
+    : >"$place/expected"
+}
+
+golden_line() {
+    case "$line" in
+    '$ '*)
+        finish_command
+        command="${line#??}"
+        printf '%s\n' "$line" >>"$place/updated"
+        ;;
+    '|'* | '!'* | '= '*) printf '%s\n' "$line" >>"$place/expected" ;;
+    '> '*)
+        command="$command
+${line#??}"
+        printf '%s\n' "$line" >>"$place/updated"
+        ;;
+    *)
+        finish_command
+        printf '%s\n' "$line" >>"$place/updated"
+        ;;
+    esac
+}
+
+# In a page a command goes on in the next line after a backslash.
+page_line() {
+    case "$line" in
+    '.Bd '* | '```console') inside=yes ;;
+    '.Ed' | '```') finish_command && inside= ;;
+    '$ '*) [ -z "$inside" ] || { finish_command && command="${line#??}" && goes_on; } ;;
+    *) if [ -n "$inside" ]; then page_text && return; fi ;;
+    esac
+    printf '%s\n' "$line" >>"$place/updated"
+}
+
+goes_on() { case "$line" in *\\ | *\\e) more=yes ;; *) more= ;; esac; }
+
+# True when the line is output, which the update writes anew.
+page_text() {
+    if [ -n "$more" ]; then
+        command="$command
+$line"
+        goes_on
+        return 1
+    fi
+    printf '%s\n' "$line" >>"$place/expected"
+}
+
+# run_file FILE: kind by its name.
+run_file() {
+    case "$1" in *.golden) kind=golden ;; *.1) kind=man ;; *) kind=markdown ;; esac
+    command= inside= more=
+    : >"$place/expected"
+    : >"$place/updated"
+    while IFS= read -r line || [ -n "$line" ]; do
+        if [ "$kind" = golden ]; then golden_line; else page_line; fi
+    done <"$1"
+    finish_command
+    if [ -n "${UPDATE:-}" ] && ! cmp -s "$1" "$place/updated"; then cat "$place/updated" >"$1"; fi
+}
+
+finish_tests() {
+    echo "1..$tests"
+    [ "$failures" -eq 0 ]
+}
