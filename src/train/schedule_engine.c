@@ -97,21 +97,23 @@ static bool run_stage(sm_engine *e, int stage, int stop) {
     const sm_action *actions = e->actions + 4 * stage * e->local_lanes;
     int *done = e->done, start = e->next[stage], next = start;
     size_t m = (size_t)e->m;
-    double idle_s = e->idle_s[stage];
+    bool slots = e->slots;
+    double idle_s = e->idle_s[stage], *end_s = e->end_s;
     for (; next < stop; next++) {
         const sm_action *a = &actions[code[next]];
         int j = done[a->row];
+        double start_s = 0;
         if (a->source >= 0) {
             if (done[a->source] <= j)
                 break;
-            idle_s = later(idle_s, e->end_s[(size_t)a->source * m + (size_t)j]);
+            start_s = end_s[(size_t)a->source * m + (size_t)j];
         }
-        double start_s = idle_s;
-        idle_s += a->duration_s;
-        e->end_s[(size_t)a->row * m + (size_t)j] = idle_s;
+        start_s = later(start_s, idle_s);
+        idle_s = start_s + a->duration_s;
+        end_s[(size_t)a->row * m + (size_t)j] = idle_s;
         done[a->row] = j + 1;
         done[a->also]++;
-        if (e->slots)
+        if (slots)
             record(e, stage, next, j, start_s, idle_s);
     }
     e->next[stage] = next;
