@@ -19,6 +19,7 @@ trap 'rm -rf "$place"' EXIT
 mkdir "$place/work"
 ln -s "$root/tests/cli/inputs" "$place/work/inputs"
 ln -s "$root/data" "$place/work/data"
+ln -s "$root/man" "$place/work/man"
 export LC_ALL=C
 tests=0
 failures=0
