@@ -102,6 +102,34 @@ static void components_add_up(void **state) {
     }
 }
 
+/* The row of docs/models.md. */
+static void table_row(const sm_catalogue_entry *e, char *out, size_t size) {
+    sm_model m = load(e->name);
+    sm_params p = sm_model_params(&m);
+    char total[32] = "exact", active[32] = "-";
+    if (e->params_rounding > 0)
+        snprintf(total, sizeof total, "%.4gB", e->published_params / 1e9);
+    if (e->published_active > 0)
+        snprintf(active, sizeof active, "%.4gB", e->published_active / 1e9);
+    snprintf(out, size, "\n| %s | %.0f | %s | %.0f | %s | %.0f |\n", e->name, p.total, total,
+             p.active, active, sm_model_kv_bytes_per_token(&m, SM_BF16));
+}
+
+static void the_documented_table_is_the_catalogue(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_source doc;
+    sm_error err;
+    if (sm_io_read("docs/models.md", arena, &doc, &err) != SM_OK) fail_msg("%s", err.sentence);
+    char *text = sm_arena_copy(arena, doc.text, doc.length);
+    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+        char row[256];
+        table_row(sm_catalogue_at(i), row, sizeof row);
+        if (!strstr(text, row)) fail_msg("docs/models.md lacks the row:%s", row);
+    }
+    sm_arena_free(arena);
+}
+
 /* ---- lists of tensors, as in the checkpoints ---- */
 
 typedef struct tensor { const char *name; double rows, columns, copies; } tensor;
@@ -465,6 +493,7 @@ int main(void) {
         cmocka_unit_test(catalogue_roundings_are_tight),
         cmocka_unit_test(catalogue_names_are_unique_and_found),
         cmocka_unit_test(components_add_up),
+        cmocka_unit_test(the_documented_table_is_the_catalogue),
         cmocka_unit_test(llama_tensor_by_tensor),
         cmocka_unit_test(gpt2_tensor_by_tensor),
         cmocka_unit_test(deepseek_tensor_by_tensor),
