@@ -249,7 +249,8 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     if (status) return status;
     const sm_chip *chip = &system.chip;
     cli_chip_fields(r, r->data, chip);
-    sm_report_heading(r, "%s (%s)", chip->title ? chip->title : chip->name, chip->name);
+    sm_report_heading(r, "%s (%s)", chip->title && chip->title[0] ? chip->title : chip->name,
+                      chip->name);
     if (options->calibration) {
         show_calibration(r, chip);
         return SM_OK;

@@ -161,6 +161,8 @@ static sm_status check_call(const cli_verb *verb, const cli_call *call, sm_error
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
     if (call->common.output && !call->common.output[0])
         return sm_fail(err, SM_USAGE, "--output needs the name of a file");
+    if (call->common.system_file && !call->common.system_file[0])
+        return sm_fail(err, SM_USAGE, "--system needs the name of a file");
     if (call->positionals < verb->least)
         return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
     return SM_OK;

@@ -170,7 +170,7 @@ static const char *level_title(const question *q) {
     if (q->level == SM_MEMORY_HOST) return "PCIe";
     if (q->level == SM_MEMORY_ONCHIP)
         return q->system.chip.fabric == SM_FABRIC_TORUS ? "VMEM" : "L2";
-    return "HBM";
+    return "memory";
 }
 
 static const char *show_einsum(sm_report *r, const sm_einsum *einsum) {
