@@ -147,9 +147,8 @@ static void set_mlp(const hf_config *c, bool sparse, sm_layer_kind *k) {
 }
 
 static sm_layer_kind make_layer(const hf_config *c, int layer) {
-    sm_layer_kind k;
+    sm_layer_kind k = {0};
     bool local = is_local(c, layer), sparse = is_sparse(c, layer);
-    memset(&k, 0, sizeof k); /* padding too: kinds are compared as bytes */
     set_attention(c, local, &k);
     set_mlp(c, sparse, &k);
     k.norms = c->family->norms;
@@ -158,12 +157,32 @@ static sm_layer_kind make_layer(const hf_config *c, int layer) {
     return k;
 }
 
+#define SAME(field) (a->field == b->field)
+
+static bool same_attention(const sm_layer_kind *a, const sm_layer_kind *b) {
+    return SAME(attention) && SAME(N) && SAME(K) && SAME(H) && SAME(V_head) && SAME(window) &&
+           SAME(chunk) && SAME(q_rank) && SAME(kv_rank) && SAME(rope_H) && SAME(nope_H) &&
+           SAME(qkv_bias) && SAME(o_bias) && SAME(qk_norm) && SAME(qk_norm_q) && SAME(qk_norm_k) &&
+           SAME(kv_shared) && SAME(k_equals_v) && SAME(has_sinks);
+}
+
+static bool same_mlp(const sm_layer_kind *a, const sm_layer_kind *b) {
+    return SAME(mlp) && SAME(F) && SAME(mlp_bias) && SAME(E) && SAME(k_top) && SAME(F_expert) &&
+           SAME(E_shared) && SAME(F_shared) && SAME(shared_gate) && SAME(router_bias) &&
+           SAME(expert_bias);
+}
+
+static bool same_kind(const sm_layer_kind *a, const sm_layer_kind *b) {
+    return same_attention(a, b) && same_mlp(a, b) && SAME(parallel) && SAME(norms) &&
+           SAME(extra_params);
+}
+
 /* Number of the kind, added when it is new; -1 when there is no room. */
 static int intern_kind(sm_model *m, const sm_layer_kind *k) {
     for (int i = 0; i < m->kinds; i++)
-        if (memcmp(&m->kind[i], k, sizeof *k) == 0) return i;
+        if (same_kind(&m->kind[i], k)) return i;
     if (m->kinds == SM_MAX_LAYER_KINDS) return -1;
-    memcpy(&m->kind[m->kinds], k, sizeof *k);
+    m->kind[m->kinds] = *k;
     return m->kinds++;
 }
 

@@ -3,10 +3,10 @@
 #include <ctype.h>
 #include <string.h>
 
-static const catalogue_section *const sections[] = {&catalogue_llama, &catalogue_qwen,
-                                                    &catalogue_gemma, &catalogue_experts,
-                                                    &catalogue_gpt,   &catalogue_open};
-enum { SECTIONS = sizeof sections / sizeof *sections };
+enum { SECTIONS = 6 };
+static const catalogue_section *const sections[SECTIONS] = {&catalogue_llama, &catalogue_qwen,
+                                                            &catalogue_gemma, &catalogue_experts,
+                                                            &catalogue_gpt,   &catalogue_open};
 
 size_t sm_catalogue_count(void) {
     size_t n = 0;
