@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../src/io/chip_schema.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
 
@@ -418,6 +419,57 @@ static void every_allocation_may_fail(void **state) {
     }
 }
 
+/* ---- the manuals (the suite runs in the root of the repository) ---- */
+
+static sm_source manual(const char *path, sm_arena *arena) {
+    sm_source source = {"", "", 0};
+    sm_error err = {0};
+    if (sm_io_read(path, arena, &source, &err) != SM_OK) fail_msg("%s", err.sentence);
+    return source;
+}
+
+static void the_manual_of_system_files_is_right(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_source page = manual("docs/system-file.md", arena);
+    const char *start = strstr(page.text, "```json\n");
+    assert_non_null(start);
+    const char *end = strstr(start + 8, "```");
+    parsed p = parse_bytes(start + 8, (size_t)(end - start - 8));
+    if (p.status != SM_OK) fail_msg("%s", p.err.sentence);
+    static const char *const asked[] = {"h100-lab:16x8", "toy:4x4x8"};
+    for (size_t i = 0; i < 2; i++) {
+        sm_source text = sm_source_of("--on", asked[i]);
+        sm_system system;
+        assert_non_null(strstr(page.text, asked[i]));
+        assert_int_equal(sm_system_parse(&text, p.chips, p.n, &system, NULL), SM_OK);
+    }
+    static const char *const keys[] = {
+#define X(key, ...) "`" #key "`",
+        SM_CHIP_TEXTS(X) SM_CHIP_OTHERS(X) SM_CHIP_FACTS(X) SM_CHIP_COUNTS(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (!strstr(page.text, keys[i])) fail_msg("the manual lacks %s", keys[i]);
+    sm_arena_free(p.arena);
+    sm_arena_free(arena);
+}
+
+/* The row of each chip in docs/hardware.md begins with its name and its bf16 peak. */
+static void the_table_of_chips_is_current(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_source page = manual("docs/hardware.md", arena);
+    for (size_t i = 0; i < sm_chip_count(); i++) {
+        const sm_chip *c = sm_chip_at(i);
+        double bf16 = c->flops_per_s[SM_BF16].value;
+        char *row = bf16 > 0 ? sm_arena_printf(arena, "\n| %s | %.4g |", c->name, bf16 / 1e12)
+                             : sm_arena_printf(arena, "\n| %s | ", c->name);
+        if (!strstr(page.text, row)) fail_msg("docs/hardware.md lacks%s", row);
+    }
+    sm_arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_key),
@@ -431,6 +483,8 @@ int main(void) {
         cmocka_unit_test(random_changes_never_crash),
         cmocka_unit_test(deep_and_long_files_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(the_manual_of_system_files_is_right),
+        cmocka_unit_test(the_table_of_chips_is_current),
     };
     return cmocka_run_group_tests_name("chip_file", tests, NULL, NULL);
 }

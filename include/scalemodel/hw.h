@@ -1,4 +1,5 @@
-/* hw: chips, their links, and systems built of them. The catalogue is compiled in; every number has a source. */
+/* hw: chips, their links, and systems built of them. The catalogue is compiled in; every number has
+ * a source. */
 #ifndef SCALEMODEL_HW_H
 #define SCALEMODEL_HW_H
 #include "scalemodel/base.h"
@@ -7,9 +8,12 @@
 
 enum { SM_MAX_LEVELS = 8, SM_MAX_PRICES = 4, SM_MAX_TREE = 5 };
 
-/* A datasheet value and where it comes from. value 0 means unknown/not applicable (source then NULL). */
+/* A datasheet value and where it comes from. value 0: unknown or not applicable, no source. */
 typedef struct sm_fact { double value; const char *source; } sm_fact;
-typedef struct sm_price { double usd_per_chip_hour; const char *provider, *date, *source; } sm_price;
+typedef struct sm_price {
+    double usd_per_chip_hour;
+    const char *provider, *date, *source;
+} sm_price;
 
 typedef enum sm_fabric { SM_FABRIC_TORUS, SM_FABRIC_SWITCH, SM_FABRIC_NONE } sm_fabric;
 typedef enum sm_wrap_rule {
@@ -23,8 +27,9 @@ typedef enum sm_wrap_rule {
 /* One level of a switched system above the chip, innermost first (node, leaf, spine, ...). */
 typedef struct sm_tree_level {
     const char *name;           /* "nvlink", "leaf", "spine", "core" */
-    int degree;                 /* children per unit: 8 chips per node, 32 nodes per leaf group, ...; the last may grow */
-    sm_fact child_bytes_per_s_oneway; /* link of ONE CHILD of this level: a chip's 450e9 in a node; a node's 400e9 at the leaf */
+    int degree;                 /* children per unit: 8 chips, 32 nodes, ...; the last may grow */
+    /* link of ONE CHILD of this level: a chip's 450e9 in a node; a node's 400e9 at the leaf */
+    sm_fact child_bytes_per_s_oneway;
     sm_fact hop_latency_s;      /* one message across this level, software included */
     bool in_network_reduction;  /* NVLink SHARP / IB SHARP present */
     const char *in_network_source;
@@ -40,15 +45,17 @@ typedef struct sm_chip {
     sm_fact memory_bytes, memory_bytes_per_s;       /* HBM (or DRAM) */
     sm_fact onchip_bytes, onchip_bytes_per_s;       /* TPU VMEM; GPU L2 */
     sm_fact shared_bytes;                           /* GPU SMEM over all SMs; 0 on TPU */
-    int tile_m, tile_n, tile_k;           /* what a matmul is padded to: TPU 8x128x128 (v6e, v7: 8x256x256), GPU CTA 128x128x64 */
-    int cores;                            /* TensorCores of a TPU, SMs/CUs of a GPU: what tiles are spread over */
+    /* what a matmul is padded to: TPU 8x128x128 (v6e, v7: 8x256x256), GPU CTA 128x128x64 */
+    int tile_m, tile_n, tile_k;
+    int cores; /* TensorCores of a TPU, SMs or CUs of a GPU: what tiles are spread over */
     int matrix_units_per_core;
     sm_fact clock_hz;
     sm_fabric fabric;
     /* torus */
     int torus_axes;                       /* 2 or 3; 0 for switches */
     int pod_shape[3];                     /* largest slice */
-    sm_fact link_bytes_per_s_oneway;      /* per link and direction (torus); per chip egress into the node (switch) */
+    /* per link and direction (torus); per chip egress into the node (switch) */
+    sm_fact link_bytes_per_s_oneway;
     int links_per_chip;
     sm_wrap_rule wrap_rule;
     sm_fact hop_latency_s;                /* torus hop */
@@ -58,29 +65,31 @@ typedef struct sm_chip {
     int chips_per_host;
     sm_fact host_bytes;                   /* DRAM of a host */
     sm_fact pcie_bytes_per_s_oneway;      /* per chip */
-    sm_fact dcn_bytes_per_s_oneway;       /* per chip: between slices (TPU) or the NIC share (GPU) */
+    sm_fact dcn_bytes_per_s_oneway;       /* per chip: between slices (TPU), share of a NIC (GPU) */
     sm_fact dcn_latency_s;
     sm_fact launch_latency_s;             /* starting a kernel */
     sm_fact tdp_w;
     int prices; sm_price price[SM_MAX_PRICES];      /* [0] is the default */
-    const char *conflicts;                /* what sources disagree on and what was chosen, "" when none */
-    const char *calibration;              /* name of the calibration it uses, NULL: by its own name */
+    const char *conflicts;  /* where sources disagree and what was chosen, "" if none */
+    const char *calibration;              /* name of its calibration, NULL: its own name */
 } sm_chip;
 
 size_t sm_chip_count(void);
 const sm_chip *sm_chip_at(size_t i);
-const sm_chip *sm_chip_find(const char *name, size_t length);   /* names and aliases; NULL if absent */
+/* By name or alias, in any case; NULL if absent. */
+const sm_chip *sm_chip_find(const char *name, size_t length);
 double sm_chip_usd_per_hour(const sm_chip *chip);               /* default price, 0 when unknown */
 
-/* One level of an actual system, INNERMOST FIRST: first the torus dimensions in the order written
- * (16x20x28: level 0 has size 16) or the switch levels from the node outwards; then slices over DCN. */
+/* One level of an actual system, INNERMOST FIRST: the torus dimensions in the order written
+ * (16x20x28: level 0 has size 16) or the switch levels from the node outwards; then slices over
+ * DCN. Levels of size 1 are left out, but at least one level is kept. */
 typedef enum sm_level_kind { SM_LEVEL_TORUS, SM_LEVEL_SWITCH } sm_level_kind;
 typedef struct sm_level {
     sm_level_kind kind;
-    char name[16];              /* "ici" for every torus dimension; "nvlink", "leaf", "spine", "dcn", ... */
+    char name[16];              /* "ici" for a torus dimension; "nvlink", "leaf", "dcn", ... */
     int size;                   /* torus: length of the dimension; switch: children per unit */
     bool wrap;                  /* torus only */
-    double bytes_per_s_oneway;  /* torus: of one link; switch: of the link of one child (a child aggregates the chips below it) */
+    double bytes_per_s_oneway; /* torus: one link; switch: link of one child, for all below it */
     double hop_latency_s;
     bool in_network_reduction;
 } sm_level;
@@ -94,12 +103,14 @@ typedef struct sm_system {
     int torus_dims;             /* levels [0, torus_dims) are torus dimensions of one slice */
 } sm_system;
 
-/* CHIP[:SHAPE][xNslices] as in interface.md. Examples: "tpu-v5p:16x20x28", "tpu-v5e:16x16x4slices", "h100-sxm:128x8",
+/* CHIP[:SHAPE][xNslices]: "tpu-v5p:16x20x28", "tpu-v5e:16x16x4slices", "h100-sxm:128x8",
  * "gb200-nvl72:8x72", "h100-sxm:1024", "tpu-v5p:8960", "tpu-v5p" (one chip), "cpu-host".
  * chips: extra chips from --system FILE, searched first (may be NULL, 0).
- * Switch shapes are written outer-to-inner (128x8 = 128 nodes of 8); deeper levels are filled from the chip's tree
- * (128 nodes of H100 = leaf groups of 32 nodes, 4 of them under a spine). A bare count takes the natural shape. */
-sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t n_chips, sm_system *system, sm_error *err);
+ * Switch shapes are written outer to inner (128x8 = 128 nodes of 8); deeper levels are filled from
+ * the chip's tree (128 nodes of H100 = leaf groups of 32 nodes, 4 of them under a spine). A bare
+ * count takes the natural shape. Allocates nothing. At most 1,048,576 chips. */
+sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t n_chips,
+                          sm_system *system, sm_error *err);
 /* The same system with another number of chips (natural shape), for sweeps over --chips. */
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
 bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis); /* the wraparound rule */

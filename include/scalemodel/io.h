@@ -6,20 +6,26 @@
 #include "scalemodel/model.h"
 #include "scalemodel/text.h"
 
-/* Read a whole file (regular file or pipe, at most 1 GiB) into the arena. SM_IO with the path and the reason on failure. */
+/* Read a whole file (regular file or pipe, at most 1 GiB) into the arena; text is 0-terminated too.
+ * SM_IO with the path and the reason on failure. */
 sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err);
-/* Write atomically: to a temporary file beside path, then rename. */
+/* Write atomically: to a temporary file beside path, then rename. A symbolic link is kept and its
+ * target replaced; devices and pipes are written in place. A failure leaves what was there. */
 sm_status sm_io_write(const char *path, const char *text, size_t length, sm_error *err);
 
-/* A Hugging Face config.json text -> architecture. Errors carry file, line, column of the offending value or key.
- * A field that changes the size or the work and is not understood is an error naming it; irrelevant ones are ignored. */
+/* A Hugging Face config.json text -> architecture. Errors carry file, line, column of the offending
+ * value or key. A field that changes the size or the work and is not understood is an error naming
+ * it; irrelevant ones are ignored. */
 sm_status sm_io_model_parse(const sm_source *source, sm_model *model, sm_error *err);
-/* A catalogue name, or a path (contains '/' or ends in .json). Unknown names suggest the nearest. */
-sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model, sm_error *err);
+/* A catalogue name, or a path (contains '/' or ends in .json). Unknown: names the nearest. */
+sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
+                           sm_error *err);
 
-/* A --system FILE: {"chips":[{...}]} or one chip object; schema documented in docs/system-file.md. "base": a catalogue chip
- * whose values are kept where the file is silent. Strings live in the arena. */
-sm_status sm_io_chips_parse(const sm_source *source, sm_arena *arena, sm_chip **chips, size_t *n, sm_error *err);
+/* A --system FILE: {"chips":[{...}]} or one chip object; the schema is in docs/system-file.md.
+ * "base": a catalogue chip whose values are kept where the file is silent. Strings live in
+ * the arena. */
+sm_status sm_io_chips_parse(const sm_source *source, sm_arena *arena, sm_chip **chips, size_t *n,
+                            sm_error *err);
 /* The catalogue chip as JSON text in the same schema (round-trips through sm_io_chips_parse). */
 char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
 #endif

@@ -36,7 +36,7 @@ static void push_level(filling *f, int i, int size) {
 static int largest_divisor(int n, int at_most) {
     int d = n < at_most ? n : at_most;
     while (d > 1 && n % d != 0) d--;
-    return d < 1 ? 1 : d;
+    return d;
 }
 
 bool sm_tree_fill(const sm_chip *chip, const int *size, int n, sm_system *system) {
@@ -48,7 +48,7 @@ bool sm_tree_fill(const sm_chip *chip, const int *size, int n, sm_system *system
         bool grows = i == levels - 1 && i > 0;
         int degree = grows ? count : largest_divisor(count, chip->tree[i].degree);
         push_level(&f, i, degree);
-        count /= degree;
+        count = degree > 1 ? count / degree : count;
     }
     return count == 1;
 }

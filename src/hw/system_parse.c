@@ -78,9 +78,10 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
     enum { MOST = 512 };
     const char *names[MOST];
     size_t count = 0;
-    for (size_t i = 0; i < n && count < MOST; i++) names[count++] = chips[i].name;
-    for (size_t i = 0; i < sm_chip_count() && count < MOST; i++)
-        names[count++] = sm_chip_at(i)->name;
+    for (size_t i = 0; chips && i < n && count < MOST; i++) names[count++] = chips[i].name;
+    const sm_chip *chip;
+    for (size_t i = 0; count < MOST && (chip = sm_chip_at(i)) != NULL; i++)
+        names[count++] = chip->name;
     const char *word = w->source->text + w->name.offset;
     const char *nearest = sm_nearest(word, w->name.length, names, count);
     int shown = w->name.length > 40 ? 40 : (int)w->name.length;
@@ -154,7 +155,7 @@ static sm_status torus_shape(const written *w, const sm_chip *chip, int *shape, 
 
 static void torus_levels(const int *shape, int slices, sm_system *s) {
     const sm_chip *chip = &s->chip;
-    int dims = chip->torus_axes;
+    int dims = chip->torus_axes, chips_of_slice = s->chips / slices;
     for (int i = 0; i < dims; i++) {
         if (shape[i] == 1 && (s->levels > 0 || i < dims - 1 || slices > 1)) continue;
         s->level[s->levels++] =
@@ -167,12 +168,12 @@ static void torus_levels(const int *shape, int slices, sm_system *s) {
     }
     s->torus_dims = s->levels;
     if (slices > 1)
-        s->level[s->levels++] = (sm_level){
-            .kind = SM_LEVEL_SWITCH,
-            .name = "dcn",
-            .size = slices,
-            .bytes_per_s_oneway = chip->dcn_bytes_per_s_oneway.value * (s->chips / slices),
-            .hop_latency_s = chip->dcn_latency_s.value};
+        s->level[s->levels++] =
+            (sm_level){.kind = SM_LEVEL_SWITCH,
+                       .name = "dcn",
+                       .size = slices,
+                       .bytes_per_s_oneway = chip->dcn_bytes_per_s_oneway.value * chips_of_slice,
+                       .hop_latency_s = chip->dcn_latency_s.value};
 }
 
 static void torus_text(const int *shape, sm_system *s) {
@@ -190,6 +191,9 @@ static sm_status fail_too_many(const written *w, sm_error *err) {
 
 static sm_status build_torus(const written *w, sm_system *s, sm_error *err) {
     int shape[3] = {1, 1, 1}, slices = 1;
+    if (s->chip.torus_axes < 2 || s->chip.torus_axes > 3)
+        return sm_fail(err, SM_INTERNAL, "chip %s has %d torus axes", s->chip.name,
+                       s->chip.torus_axes);
     sm_status status = torus_shape(w, &s->chip, shape, &slices, err);
     if (status != SM_OK) return status;
     if ((int64_t)shape[0] * shape[1] * shape[2] * slices > MAX_CHIPS) return fail_too_many(w, err);

@@ -88,7 +88,7 @@ static bool equal_axes(const int *a, const int *b, int dims) {
 /* Ascending as Google writes them, with the axes of length 1 last (2x2x1); a pod as its maker does.
  */
 static void order_axes(const sm_chip *chip, int *shape) {
-    int dims = chip->torus_axes, up[3], n = 0;
+    int dims = chip->torus_axes, up[3] = {0}, n = 0;
     sorted(shape, dims, up);
     for (int i = 0; i < dims; i++)
         if (up[i] > 1) shape[n++] = up[i];
@@ -108,6 +108,7 @@ static void keep_if_more_cubic(const sm_chip *chip, const int *shape, int *best_
 /* Of all a <= b <= c with a b c = chips that are slices, the one of least a + b + c. */
 bool sm_torus_slice(const sm_chip *chip, int chips, int *shape) {
     int best_sum = INT_MAX;
+    if (chip->torus_axes != 2 && chip->torus_axes != 3) return false;
     int pod = sm_torus_pod_chips(chip);
     if (chips < 1 || chips > pod) return false;
     bool cubes = chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4;
