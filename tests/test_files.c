@@ -21,7 +21,7 @@
 static char folder[64];
 
 static const char *in_folder(const char *name) {
-    static char path[4][160];
+    static char path[4][400];
     static int turn;
     turn = (turn + 1) % 4;
     snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
