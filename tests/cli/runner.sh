@@ -14,6 +14,7 @@
 root="$(cd "$(dirname "$0")/../.." && pwd)"
 program="${SCALEMODEL:-$root/build/scalemodel}"
 case "$program" in /*) ;; *) program="$PWD/$program" ;; esac
+[ -x "$program" ] || { echo "not ok 1 - $program is not built" && exit 1; }
 place="$(mktemp -d)"
 trap 'rm -rf "$place"' EXIT
 mkdir "$place/work"
@@ -55,7 +56,7 @@ finish_command() {
     else
         failures=$((failures + 1))
         echo "not ok $tests - $name"
-        diff "$place/expected" "$place/actual" | sed 's/^/# /'
+        diff "$place/expected" "$place/actual" | head -n 30 | sed 's/^/# /'
     fi
     command=
     : >"$place/expected"
