@@ -51,6 +51,17 @@ static bool hopeless(const expansion *x, double seconds)
            objective_of(x->t, o, &x->plan, seconds, 0) >= x->threshold;
 }
 
+/* The average stage under these passes, without bubbles or the end of the step. */
+static bool passes_hopeless(const expansion *x)
+{
+    double total = 0;
+    for (int k = 0; k < x->t->kinds; k++) {
+        const pass *q = &x->l->p.pass[k].expected;
+        total += x->t->layers[k] * (q->forward + q->backward_input + q->backward_weight);
+    }
+    return hopeless(x, total / x->plan.pipeline * microbatches_of(x->t, &x->plan));
+}
+
 static void price_leaf(expansion *x, double pipeline_s, bool exact)
 {
     stages *s = &x->l->s;
@@ -105,7 +116,10 @@ static void try_recompute(expansion *x, bool activations, const int *zero, int n
                 x->plan.schedule = x->c.pipeline[i].schedule;
                 x->plan.virtual_stages = x->c.pipeline[i].virtual_stages;
                 x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
-                if (!filled) pieces_pass(x->t, &x->plan, &x->l->p);
+                if (!filled) {
+                    pieces_pass(x->t, &x->plan, &x->l->p);
+                    if (x->h->options->prune && passes_hopeless(x)) break;
+                }
                 filled = true;
                 try_schedule(x, r, activations, zero, n_zero);
             }
@@ -126,22 +140,41 @@ static void try_zero(expansion *x, const int *zero, int n_zero)
     if (activations) try_recompute(x, true, zero, n_zero);
 }
 
-static void try_microbatch(expansion *x, int i)
+/* Could any plan of this microbatch win, given its collectives as priced in p->comm? */
+static bool comm_hopeless(expansion *x)
+{
+    bool any = false;
+    x->plan.recompute = SM_RECOMPUTE_NONE;
+    x->plan.offload = SM_OFFLOAD_NONE;
+    for (int dual = 0; dual < 2; dual++) {
+        bool offered = false;
+        for (int i = 0; i < x->c.n_pipeline; i++)
+            offered |= (x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) == dual;
+        if (!offered) continue;
+        x->plan.schedule = dual ? SM_SCHEDULE_DUALPIPE : SM_SCHEDULE_1F1B;
+        pieces_pass(x->t, &x->plan, &x->l->p);
+        any |= !passes_hopeless(x);
+    }
+    return !any;
+}
+
+static void load_microbatch(expansion *x, int i)
 {
     pieces *p = &x->l->p;
-    int shared[4], n = 0;
-    bool two = false;
     x->plan.microbatch = x->c.microbatch[i];
     degrees_set(&p->d, x->t, &x->plan);
-    memcpy(p->time, x->l->time[i], sizeof p->time);
-    memcpy(p->kept, x->l->kept[i], sizeof p->kept);
-    double least = 0; /* the average stage, without bubbles, recomputation or collectives */
-    for (int k = 0; k < x->t->kinds; k++) {
-        double layers = 0;
-        for (int l = 0; l < x->t->model.L; l++) layers += x->t->model.layer[l] == k;
-        least += layers * (p->time[k].forward + p->time[k].backward_input + p->time[k].backward_weight);
-    }
-    if (hopeless(x, least / x->plan.pipeline * microbatches_of(x->t, &x->plan))) return;
+    memcpy(p->time, x->l->time[i], (size_t)p->v->pieces * sizeof p->time[0]);
+    memcpy(p->kept, x->l->kept[i], (size_t)p->v->pieces * sizeof p->kept[0]);
+}
+
+static void try_microbatch(expansion *x, int i)
+{
+    int shared[4], n = 0;
+    bool two = false;
+    load_microbatch(x, i);
+    x->plan.zero = x->c.zero[0];
+    pieces_comm(x->t, &x->plan, &x->l->p);
+    if (x->h->options->prune && comm_hopeless(x)) return;
     for (int z = 0; z < x->c.n_zero; z++) {
         if (x->c.zero[z] == 2) two = true;
         else shared[n++] = x->c.zero[z];
@@ -161,7 +194,8 @@ static void try_placement(expansion *x)
         pieces_load(x->t, &x->plan, p);
         memcpy(x->l->load[x->plan.zero], p->load, sizeof p->load);
     }
-    for (int i = 0; i < x->c.n_microbatch; i++) try_microbatch(x, i);
+    for (int i = 0; i < x->c.n_microbatch; i++)
+        if (x->l->alive[i]) try_microbatch(x, i);
 }
 
 /* ---- placements ---- */
@@ -252,16 +286,50 @@ static void try_orders(expansion *x)
 
 /* ---- a node ---- */
 
-static void fill_times(expansion *x)
+static const timed *timed_of(expansion *x)
 {
     pieces *p = &x->l->p;
+    const int parts[] = {variant_index(&x->plan) + 1, x->plan.tensor, x->plan.context, x->plan.expert,
+                         x->plan.microbatch};
+    uint64_t key = 0;
+    for (int i = 0; i < 5; i++) { /* each step is a bijection of key and part */
+        key = (key ^ (uint32_t)parts[i]) * (uint64_t)1099511628211;
+        key ^= key >> 27;
+    }
+    timed *at = &x->l->memo[key % TIMED];
+    if (at->key == key) return at;
+    degrees_set(&p->d, x->t, &x->plan);
+    pieces_time(x->t, &x->plan, p);
+    memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);
+    memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof *at->kept);
+    at->total_s = piece_time_total(x->t, at->time);
+    at->key = key;
+    return at;
+}
+
+/* Which microbatches could still win: first by their local work, then with every collective placed as well as can be. */
+static bool any_alive(expansion *x)
+{
+    pieces *p = &x->l->p;
+    bool any = false, hopeful = false;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         x->plan.microbatch = x->c.microbatch[i];
-        degrees_set(&p->d, x->t, &x->plan);
-        pieces_time(x->t, &x->plan, p);
-        memcpy(x->l->time[i], p->time, sizeof p->time);
-        memcpy(x->l->kept[i], p->kept, sizeof p->kept);
+        const timed *at = timed_of(x);
+        double least = at->total_s / x->plan.pipeline * microbatches_of(x->t, &x->plan);
+        x->l->alive[i] = !x->h->options->prune || !hopeless(x, least);
+        if (!x->l->alive[i]) continue;
+        memcpy(x->l->time[i], at->time, (size_t)p->v->pieces * sizeof *at->time);
+        memcpy(x->l->kept[i], at->kept, (size_t)p->v->pieces * sizeof *at->kept);
+        if (!x->h->options->prune) continue;
+        load_microbatch(x, i);
+        if (!hopeful) place_hopeful(x->t, p->v, &p->d, x->l->hopeful), hopeful = true;
+        memcpy(p->at.slot, x->l->hopeful, (size_t)p->v->slots * sizeof *p->at.slot);
+        x->plan.zero = x->c.zero[0] == 2 ? 1 : x->c.zero[0];
+        pieces_comm(x->t, &x->plan, p);
+        x->l->alive[i] = !comm_hopeless(x);
     }
+    for (int i = 0; i < x->c.n_microbatch; i++) any |= x->l->alive[i];
+    return any;
 }
 
 static void try_variant(expansion *x)
@@ -273,8 +341,7 @@ static void try_variant(expansion *x)
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return;
     x->l->p.v = x->t->variant[variant_index(&x->plan)];
     if (!x->l->p.v) return;
-    fill_times(x);
-    try_orders(x);
+    if (any_alive(x)) try_orders(x);
 }
 
 void hunt_expand(void *context, int lane, int place, size_t number, double threshold)

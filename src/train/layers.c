@@ -22,7 +22,7 @@ static int layers_of_chunk(int layers, int chunks, int c)
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout)
 {
     layout->chunks = chunks;
-    memset(layout->kind, 0, (size_t)chunks * sizeof layout->kind[0]);
+    memset(layout->kind, 0, (size_t)chunks * sizeof *layout->kind);
     for (int c = 0, at = 0; c < chunks; c++)
         for (int n = layers_of_chunk(t->model.L, chunks, c); n > 0; n--)
             layout->kind[c][t->model.layer[at++]]++;

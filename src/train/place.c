@@ -1,4 +1,5 @@
 /* Where the axes of a plan sit on the system, and what each of its collectives then costs. */
+#include <math.h>
 #include <string.h>
 
 #include "space.h"
@@ -74,7 +75,7 @@ static void make_slot(const sm_train *t, sm_collective op, const sm_group *g, do
                       fast_curve *slot)
 {
     uint64_t key = group_key(op, g, ragged);
-    if (slot->key == key) return;
+    if (slot->key == key) return; /* slots belong to one job, so one system */
     slot->n = 0;
     slot->ideal_s_per_byte = slot->wire_per_byte = 0;
     slot->level = 0;
@@ -109,4 +110,29 @@ void place_curves(const sm_train *t, const variant *v, placed *p)
     }
     sm_group pipe = sm_group_join(&p->placement, SM_BIT(PIPE_AXIS));
     make_slot(t, SM_PERMUTE, &pipe, 1, &p->send);
+}
+
+/* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori: a chip can take in what
+ * it must over all its links at once. */
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, fast_curve *slots)
+{
+    for (int i = 0; i < v->slots; i++) {
+        double members = 1 / d->inverse[v->key[i].axes];
+        int size = (int)(members + 0.5), order = 0;
+        sm_placement inner;
+        if (t->system.torus_dims == 0 &&
+            sm_placement_fill(&t->system, 1, &size, &order, NULL, &inner)) {
+            make_slot(t, v->key[i].op, &inner.axis[0],
+                      v->key[i].ragged ? ragged_part(t, &inner.axis[0]) : 1, &slots[i]);
+            continue;
+        }
+        double in = 0, part = (members - 1) / members;
+        for (int l = 0; l < t->system.levels; l++)
+            in += t->system.level[l].bytes_per_s_oneway * (l < t->system.torus_dims ? 2 : 1);
+        double times = v->key[i].op == SM_ALL_REDUCE    ? 1 /* in-network reduction included */
+                       : v->key[i].op == SM_ALL_TO_ALL ? part / members / fmax(1, t->largest_top_k)
+                                                       : part;
+        slots[i] = (fast_curve){.n = members > 1};
+        slots[i].line[0].s_per_byte = slots[i].ideal_s_per_byte = times / in;
+    }
 }

@@ -42,9 +42,9 @@ typedef struct stage_sums { double compute, memory, exposed, math, traffic, flop
 
 static double pieces_on(const sm_train *t, const stages *s, int chunk, int index)
 {
-    if (index < t->kinds) return s->layout.kind[chunk][index];
+    if (index < t->kinds) return s->layout->kind[chunk][index];
     if (index == embedding_piece(t)) return chunk == 0;
-    return chunk == s->layout.chunks - 1;
+    return chunk == s->layout->chunks - 1;
 }
 
 static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n, stage_sums *x)
@@ -69,7 +69,7 @@ static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *
 {
     stage_sums x;
     memset(&x, 0, sizeof x);
-    int set = set_of(plan), chunks = s->layout.chunks;
+    int set = set_of(plan), chunks = s->layout->chunks;
     for (int c = 0; c < chunks; c++) {
         bool here = plan->schedule == SM_SCHEDULE_DUALPIPE
                         ? c == stage || c == plan->pipeline - 1 - stage
@@ -91,7 +91,7 @@ static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages
     /* gradients of the largest chunk holder: at least those of one chunk of layers */
     for (int k = 0; k < t->kinds; k++)
         for (int l = 0; l < t->system.levels; l++)
-            ideal[l] += s->layout.kind[0][k] * p->load[k].reduce_ideal[l];
+            ideal[l] += s->layout->kind[0][k] * p->load[k].reduce_ideal[l];
 }
 
 /* lower: no resource can be busy for less, and the pipeline's fill and drain at peak FLOP/s. */

@@ -73,13 +73,28 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
     return SM_OK;
 }
 
+static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena)
+{
+    size_t n = (size_t)h->train->kinds + 2;
+    piece_time *time = sm_arena_array(arena, TIMED * n, sizeof *time);
+    double(*kept)[MAX_SETS] = sm_arena_array(arena, TIMED * n, sizeof *kept);
+    l->memo = sm_arena_array(arena, TIMED, sizeof *l->memo);
+    if (!time || !kept || !l->memo) return false;
+    for (size_t i = 0; i < TIMED; i++) {
+        l->memo[i].time = time + i * n;
+        l->memo[i].kept = kept + i * n;
+    }
+    return true;
+}
+
 static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err)
 {
     h->lanes = sm_search_threads(h->options->threads);
     h->lane = sm_arena_array(arena, (size_t)h->lanes, sizeof *h->lane);
     if (!h->lane) return sm_fail_memory(err);
     for (int i = 0; i < h->lanes; i++)
-        if (!stages_init(&h->lane[i].s, arena)) return sm_fail_memory(err);
+        if (!stages_init(&h->lane[i].s, arena) || !make_memo(h, &h->lane[i], arena))
+            return sm_fail_memory(err);
     return SM_OK;
 }
 

@@ -24,12 +24,19 @@ typedef struct choices {
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
 double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed, bool dims_fixed);
 
+/* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone, so nodes share it. */
+typedef struct timed { uint64_t key; double total_s; piece_time *time; double (*kept)[MAX_SETS]; } timed;
+enum { TIMED = 8192 };
+
 typedef struct lane_scratch {
     pieces p;
     stages s;
     stage_load load[4][MAX_PIECES];
-    piece_time time[MAX_MICROBATCH][MAX_PIECES];
+    timed *memo;                /* TIMED of them */
+    piece_time time[MAX_MICROBATCH][MAX_PIECES]; /* of the node at hand, where alive */
     double kept[MAX_MICROBATCH][MAX_PIECES][MAX_SETS];
+    bool alive[MAX_MICROBATCH];
+    fast_curve hopeful[MAX_SLOTS];       /* each collective placed as well as can be */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 

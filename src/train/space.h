@@ -57,6 +57,7 @@ struct sm_train {
     double seq, sequences, tokens, usd_per_chip_hour;
     int kinds;                           /* layer kinds in use; piece k is kind k */
     double model_flops_per_step;
+    double layers[SM_MAX_LAYER_KINDS];   /* of each kind */
     double most_experts;                 /* E of the kinds, 0 when dense */
     double largest_top_k;
     variant *variant[VARIANTS];
@@ -100,6 +101,8 @@ typedef struct piece_time {
     double floor_s;                      /* matrix FLOPs at the best efficiency: admissible for expected, forward + backward */
     double launches;                     /* seconds of launches inside expected */
 } piece_time;
+/* Seconds of a whole sequence batch share on the average stage: all layers and the head, no bubbles. */
+double piece_time_total(const sm_train *t, const piece_time *time);
 void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d, sm_dtype dtype, piece_time *out);
 
 /* ---- placed collectives ---- */
@@ -118,6 +121,7 @@ typedef struct placed {                  /* a plan's placement with its curves *
 /* false: the order cannot be laid out on the system. */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, fast_curve *slots);
 double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
 
 typedef struct piece_comm {
@@ -133,7 +137,7 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const de
                         const sm_plan *plan, piece_comm *out);
 
 /* ---- layers over chunks ---- */
-typedef struct chunk_layout { int chunks; uint16_t kind[MAX_CHUNKS][SM_MAX_LAYER_KINDS]; } chunk_layout;
+typedef struct chunk_layout { int chunks; uint16_t (*kind)[SM_MAX_LAYER_KINDS]; } chunk_layout;
 int chunk_count(const sm_plan *plan);
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);
 
@@ -182,9 +186,10 @@ void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p);
 typedef enum timing { EXPECTED, SERIAL, MATH, TIMINGS } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while pricing. */
+enum { LAYOUTS = 64 };
 struct stages {
-    chunk_layout layout;
-    int layout_of;                       /* chunks the layout was made for */
+    const chunk_layout *layout;
+    chunk_layout *layouts;               /* LAYOUTS of them, found by their chunks */
     uint32_t in_flight_of[5]; int held[MAX_CHUNKS * 2];
     sm_chunk_time chunk[MAX_CHUNKS];
     sm_pipeline pipeline;

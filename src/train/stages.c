@@ -9,13 +9,19 @@ bool stages_init(stages *s, sm_arena *arena)
     memset(s, 0, sizeof *s);
     s->scratch_bytes = (size_t)1 << 20;
     s->scratch = sm_arena_alloc(arena, s->scratch_bytes);
-    return s->scratch != NULL;
+    s->layouts = sm_arena_array(arena, LAYOUTS, sizeof *s->layouts);
+    for (int i = 0; s->layouts && i < LAYOUTS; i++) {
+        s->layouts[i].kind = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].kind);
+        if (!s->layouts[i].kind) return false;
+    }
+    return s->scratch && s->layouts;
 }
 
 int microbatches_of(const sm_train *t, const sm_plan *plan)
 {
-    double replicas = (double)plan->data * plan->fsdp * plan->expert;
-    return (int)ceil(ceil(t->sequences / replicas) / plan->microbatch);
+    int64_t replicas = (int64_t)plan->data * plan->fsdp * plan->expert;
+    int64_t mine = ((int64_t)t->sequences + replicas - 1) / replicas;
+    return (int)((mine + plan->microbatch - 1) / plan->microbatch);
 }
 
 static const pass *pass_of(const pieces *p, int index, timing which)
@@ -34,20 +40,20 @@ static void add_pass(sm_chunk_time *to, const pass *from, double times)
 static void need_layout(const sm_train *t, const sm_plan *plan, stages *s)
 {
     int chunks = chunk_count(plan);
-    if (s->layout_of == chunks) return;
-    chunk_layout_fill(t, chunks, &s->layout);
-    s->layout_of = chunks;
+    chunk_layout *layout = &s->layouts[chunks % LAYOUTS];
+    if (layout->chunks != chunks) chunk_layout_fill(t, chunks, layout);
+    s->layout = layout;
 }
 
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s)
 {
     need_layout(t, plan, s);
-    int chunks = s->layout.chunks;
+    int chunks = s->layout->chunks;
     for (int c = 0; c < chunks; c++) {
         sm_chunk_time *to = &s->chunk[c];
         *to = (sm_chunk_time){0, 0, 0};
         for (int k = 0; k < t->kinds; k++)
-            if (s->layout.kind[c][k]) add_pass(to, pass_of(p, k, which), s->layout.kind[c][k]);
+            if (s->layout->kind[c][k]) add_pass(to, pass_of(p, k, which), s->layout->kind[c][k]);
     }
     add_pass(&s->chunk[0], pass_of(p, embedding_piece(t), which), 1);
     add_pass(&s->chunk[chunks - 1], pass_of(p, head_piece(t), which), 1);
@@ -98,7 +104,7 @@ static int chunk_of(const sm_plan *plan, int stage, int nth)
 static void hold(const sm_train *t, const sm_plan *plan, const stages *s, int stage, double *layers,
                  double *held, holding *h)
 {
-    int per_stage = s->pipeline.chunks_per_stage, last = s->layout.chunks - 1;
+    int per_stage = s->pipeline.chunks_per_stage, last = s->layout->chunks - 1;
     h->first = h->last = false;
     h->held_last = 0;
     for (int k = 0; k < t->kinds; k++) layers[k] = held[k] = 0;
@@ -106,8 +112,8 @@ static void hold(const sm_train *t, const sm_plan *plan, const stages *s, int st
         int c = chunk_of(plan, stage, n);
         double alive = s->held[stage * per_stage + n];
         for (int k = 0; k < t->kinds; k++) {
-            layers[k] += s->layout.kind[c][k];
-            held[k] += alive * s->layout.kind[c][k];
+            layers[k] += s->layout->kind[c][k];
+            held[k] += alive * s->layout->kind[c][k];
         }
         if (c == 0) h->first = true;
         if (c == last) h->last = true, h->held_last = alive;

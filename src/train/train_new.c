@@ -139,6 +139,7 @@ static void fill_train(const sm_job *job, sm_train *t)
         job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour : sm_chip_usd_per_hour(&t->system.chip);
     t->model_flops_per_step =
         sm_model_train_flops(&t->model, t->seq, t->model.causal) * t->sequences * t->seq;
+    for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
         t->most_experts = fmax(t->most_experts, t->model.kind[k].E);
         t->largest_top_k = fmax(t->largest_top_k, t->model.kind[k].k_top);
