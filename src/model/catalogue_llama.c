@@ -5,6 +5,20 @@
 
 /* clang-format off */
 static const sm_catalogue_entry entries[] = {
+    {"llama-33b", "llama-30b",
+     CONFIG({"model_type": "llama", "hidden_size": 6656, "num_hidden_layers": 60,
+             "num_attention_heads": 52, "num_key_value_heads": 52, "intermediate_size": 17920,
+             "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
+             "tie_word_embeddings": false}),
+     32528943616.0, 0, 0, 0,
+     "safetensors total of huggyllama/llama-30b on the Hugging Face Hub"},
+    {"llama-65b", "",
+     CONFIG({"model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80,
+             "num_attention_heads": 64, "num_key_value_heads": 64, "intermediate_size": 22016,
+             "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
+             "tie_word_embeddings": false}),
+     65285660672.0, 0, 0, 0,
+     "safetensors total of huggyllama/llama-65b on the Hugging Face Hub"},
     {"llama-2-7b", "llama2-7b",
      CONFIG({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
              "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 11008,
