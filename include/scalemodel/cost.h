@@ -1,4 +1,5 @@
-/* cost: what an operation costs on a chip and what a collective costs on a system. Pure functions, no allocation. */
+/* cost: what an operation costs on a chip and what a collective costs on a system. Pure functions,
+ * no allocation. */
 #ifndef SCALEMODEL_COST_H
 #define SCALEMODEL_COST_H
 #include "scalemodel/base.h"
@@ -6,95 +7,153 @@
 #include "scalemodel/shard.h"
 
 /* ---- groups: where the members of a collective sit ----
- * A group is a list of parts, innermost first: `size` members at `stride` (in units of that level) on `level`.
- * The other chips of the system form further groups of the same kind that run AT THE SAME TIME and share links. */
+ * A group is a list of parts, innermost first: `size` members at `stride` (in units of that level)
+ * on `level`. The other chips of the system form further groups of the same kind that run AT THE
+ * SAME TIME and share links. */
 enum { SM_MAX_PARTS = 12 };
-typedef struct sm_part { uint8_t level; int size, stride; } sm_part;
-typedef struct sm_group { int parts; sm_part part[SM_MAX_PARTS]; int size; } sm_group;
+typedef struct sm_part {
+    uint8_t level;
+    int size, stride;
+} sm_part;
+typedef struct sm_group {
+    int parts;
+    sm_part part[SM_MAX_PARTS];
+    int size;
+} sm_group;
 
 /* Where each mesh axis sits: parts per axis. used: product of the axes; idle: chips / used. */
-typedef struct sm_placement { int axes; sm_group axis[SM_MAX_AXES]; int used, idle; /* chips used; factor left idle */ } sm_placement;
-/* Lay out axes of the given sizes in the given order (order[0] innermost) over the levels in level_order (NULL: 0,1,2,...);
- * each axis takes factors of what is left of the levels, whole levels where sizes match. false when sizes do not factor. */
-bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, const int *order, const int *level_order, sm_placement *placement);
-/* The rule for a --mesh: an axis whose size equals a torus dimension takes it, in the order written; the other axes take
- * factors of what is left, the last axis fastest (as a row-major reshape of the chips would), on switches the last axis
- * innermost. Slices over the data-centre network go to the first axes. "@LEVEL" counts the numbers of the SHAPE from 0 as
- * they are written: tpu-v5p:16x20x28 has 0 = the 16 .. 2 = the 28 (then 3 = the slices), h100-sxm:128x8 has 0 = the 128
- * nodes (however many switch levels join them) and 1 = the 8 chips of a node. A mesh smaller than the system is laid out
- * and leaves placement->idle > 1. Errors: product larger than the system, no factorisation, no such level. */
-sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh, const sm_source *source, sm_placement *placement, sm_error *err);
-sm_group sm_group_join(const sm_placement *placement, sm_axes axes); /* the combined group, parts merged where contiguous */
+typedef struct sm_placement {
+    int axes;
+    sm_group axis[SM_MAX_AXES];
+    int used, idle; /* chips used; factor left idle */
+} sm_placement;
+/* Lay out axes of the given sizes in the given order (order[0] innermost) over the levels in
+ * level_order (NULL: 0,1,2,...); each axis takes factors of what is left of the levels, whole
+ * levels where sizes match. false when sizes do not factor. */
+bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, const int *order,
+                       const int *level_order, sm_placement *placement);
+/* The rule for a --mesh: an axis whose size equals a torus dimension takes it, in the order
+ * written; the other axes take factors of what is left, the last axis fastest (as a row-major
+ * reshape of the chips would), on switches the last axis innermost. Slices over the data-centre
+ * network go to the first axes. "@LEVEL" counts the numbers of the SHAPE from 0 as they are
+ * written: tpu-v5p:16x20x28 has 0 = the 16 .. 2 = the 28 (then 3 = the slices), h100-sxm:128x8 has
+ * 0 = the 128 nodes (however many switch levels join them) and 1 = the 8 chips of a node. A mesh
+ * smaller than the system is laid out and leaves placement->idle > 1. Errors: product larger than
+ * the system, no factorisation, no such level. */
+sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
+                               const sm_source *source, sm_placement *placement, sm_error *err);
+/* The combined group, parts merged where contiguous. */
+sm_group sm_group_join(const sm_placement *placement, sm_axes axes);
 
 /* ---- collectives ----
- * One algorithm is a line: seconds = latency + bytes x seconds_per_byte; the best is the lowest line at that size.
- * `bytes` is as in sm_step: V of the whole (gathered / unreduced) array of one group as one chip holds it when whole. */
+ * One algorithm is a line: seconds = latency + bytes x seconds_per_byte; the best is the lowest
+ * line at that size. `bytes` is as in sm_step: V of the whole (gathered / unreduced) array of one
+ * group as one chip holds it when whole; for a permute what each chip sends.
+ *
+ * The network: neighbours on a torus dimension have a link each way; each child of a switch level
+ * has a link up and a link down, shared by the chips below it. The innermost level of a switched
+ * system has ports of its own; messages across higher levels pass all scale-out levels between.
+ * All chips of the system are taken to run the collective in groups of the same shape. Two parts
+ * of one torus dimension that do not touch run one after the other; their all-to-all, permute and
+ * broadcast are bounded from above by the sum of their busiest links. */
 enum { SM_MAX_ALGORITHMS = 8 };
 typedef struct sm_line {
-    const char *algorithm;          /* "ring", "bidirectional ring (halves)", "line", "hierarchical", "tree", "in-network", "direct" */
-    double latency_s;               /* hops x hop latency + launch */
-    double s_per_byte;              /* of V, at the datasheet bandwidth */
-    double link_bytes_per_byte;     /* bytes on the busiest link per byte of V */
-    uint8_t level;                  /* the level that is busiest */
-    double level_s_per_byte[SM_MAX_LEVELS]; /* time each level is busy, per byte of V: streams for the timeline */
-    bool book;                      /* the closed form the book uses: V/W_bidirectional etc., floor(n/2) hops; never chosen for `expected` */
-    bool serial;                    /* levels one after the other, or one direction only: what `upper` is taken from */
+    /* "bidirectional ring", "line", "mixed dimension orders", "direct", "hierarchical", "book", ... */
+    const char *algorithm;
+    double latency_s;           /* hops x hop latency + launch (the book's line: no launch) */
+    double s_per_byte;          /* of V, at the datasheet bandwidth */
+    double link_bytes_per_byte; /* bytes on the busiest link per byte of V */
+    uint8_t level;              /* the level that is busiest */
+    /* Time each level is busy, per byte of V: streams for the timeline. */
+    double level_s_per_byte[SM_MAX_LEVELS];
+    /* The closed form the book uses: V/W_bidirectional etc., floor(n/2) hops; never in `expected`. */
+    bool book;
+    /* Levels one after the other, or one direction only: what `upper` is taken from. */
+    bool serial;
 } sm_line;
-typedef struct sm_curve { sm_collective op; int n; sm_line line[SM_MAX_ALGORITHMS]; int group; /* members */ double ideal_s_per_byte; /* the least */ } sm_curve;
+typedef struct sm_curve {
+    sm_collective op;
+    int n;
+    sm_line line[SM_MAX_ALGORITHMS];
+    int group;               /* members */
+    double ideal_s_per_byte; /* the least */
+} sm_curve;
 
 /* ragged: fraction of an all-to-all's bytes that really move (top-k routing), 1 for dense. */
-sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group, double ragged);
-/* Expected fraction of a top-k routed all-to-all over Z groups of experts: tokens are sent once per group that hosts any
- * of their k experts: (1-((Z-1)/Z)^k) (of Z equal parts). */
+sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,
+                             double ragged);
+/* Expected fraction of a top-k routed all-to-all over Z groups of experts: tokens are sent once per
+ * group that hosts any of their k experts: (1-((Z-1)/Z)^k) (of Z equal parts). */
 double sm_ragged_fraction(double experts_groups, double k);
 
 typedef struct sm_collective_cost {
-    double lower_s, expected_s, upper_s; /* lower: bandwidth alone at datasheet rates; expected: best algorithm with latency and efficiency */
+    double lower_s, expected_s, upper_s; /* lower: bandwidth alone at datasheet rates; expected:
+                                            best algorithm with latency and efficiency */
     double latency_s;                    /* part of expected that is latency */
     double bytes_busiest_link;
-    const char *algorithm; uint8_t level;
+    const char *algorithm;
+    uint8_t level;
     bool latency_bound;
 } sm_collective_cost;
 
-/* ---- calibration: few, physical constants per chip (data files of their own in later work) ---- */
+/* ---- calibration: few, physical constants per chip ---- */
 typedef struct sm_calibration {
     const char *name, *source;
-    double matmul_efficiency;       /* of the dense peak for large, aligned shapes */
+    double matmul_efficiency; /* of the dense peak for large, aligned shapes */
     double matmul_efficiency_fp8;
-    double attention_efficiency_forward, attention_efficiency_backward; /* of the peak, fused attention, H = 128 */
-    double memory_efficiency;       /* of the memory bandwidth, streaming ops */
-    double network_efficiency_inner, network_efficiency_outer; /* torus or node; scale-out */
-    double launch_s;                /* per kernel, exposed */
-    double overlap;                 /* of communication that can overlap, the fraction that does */
-    double step_overhead_s;         /* per step: data loading, host gaps */
-    double matmul_half_k;           /* contraction length at which a matmul reaches half of its efficiency */
+    double attention_efficiency_forward; /* of the peak, fused attention, H = 128 */
+    double attention_efficiency_backward;
+    double memory_efficiency;        /* of the memory bandwidth, streaming ops */
+    double network_efficiency_inner; /* torus or node */
+    double network_efficiency_outer; /* scale-out */
+    double launch_s;                 /* per kernel, exposed */
+    double overlap;                  /* of communication that can overlap, the fraction that does */
+    double step_overhead_s;          /* per step: data loading, host gaps */
+    double matmul_half_k; /* contraction length at which a matmul reaches half of its efficiency */
 } sm_calibration;
-const sm_calibration *sm_calibration_of(const sm_chip *chip); /* never NULL: borrows from the nearest relative */
+/* Never NULL: a chip without a calibration borrows from the nearest relative (`name` tells). */
+const sm_calibration *sm_calibration_of(const sm_chip *chip);
 
 /* The fraction of datasheet bandwidth a level reaches: inner (torus, node) or scale-out. */
 double sm_network_efficiency(const sm_system *system, const sm_calibration *c, uint8_t level);
-sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system, const sm_calibration *c, double bytes);
-double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c, double bytes); /* the hot path */
+sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
+                                 const sm_calibration *c, double bytes);
+/* The hot path. */
+double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
+                           double bytes);
 
 /* ---- operations ---- */
-typedef struct sm_op_cost { double math_s, memory_s, lower_s, expected_s, upper_s; double tile_efficiency; } sm_op_cost;
-/* A local matmul batch x [m,k]x[k,n] in `dtype` on one chip; bytes: what crosses HBM. expected: tile and wave quantisation,
- * K-loop length, efficiency, launch. A chip without that dtype computes in the nearest wider one it has. */
-sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype, double batch, double m, double n, double k, double bytes);
+typedef struct sm_op_cost {
+    double math_s, memory_s, lower_s, expected_s, upper_s;
+    double tile_efficiency;
+} sm_op_cost;
+/* A local matmul batch x [m,k]x[k,n] in `dtype` on one chip; bytes: what crosses HBM. expected:
+ * tile and wave quantisation, K-loop length, efficiency, launch. A chip without that dtype computes
+ * in the nearest wider one it has. */
+sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
+                          double batch, double m, double n, double k, double bytes);
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops, double bytes);
-double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used); /* falls back to a wider dtype; 0 if none */
+/* Falls back to a wider dtype (fp32 at last to bf16); 0 if there is none. used may be NULL. */
+double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used);
 /* The dtype in which operands of these dtypes are multiplied: the wider one, unless given. */
 sm_dtype sm_compute_dtype(const sm_dtype *operands, int n);
 
 /* Roofline of an einsum on one chip: intensity and the critical size of one index. */
-typedef enum sm_memory_level { SM_MEMORY_HBM, SM_MEMORY_ONCHIP, SM_MEMORY_HOST /* PCIe */ } sm_memory_level;
+typedef enum sm_memory_level {
+    SM_MEMORY_HBM,
+    SM_MEMORY_ONCHIP,
+    SM_MEMORY_HOST /* PCIe */
+} sm_memory_level;
 typedef struct sm_roofline {
     double flops, bytes, intensity, peak_flops_per_s, bytes_per_s;
     double math_s, memory_s, lower_s, expected_s, upper_s;
     bool compute_bound;
     sm_dtype compute;
 } sm_roofline;
-sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level, const sm_dtype *compute, sm_roofline *out, sm_error *err);
-/* Size of index `name` at which math time equals memory time, others fixed; SM_NEGATIVE with a sentence when there is none. */
-sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level, const sm_dtype *compute, int index, double *size, sm_error *err);
+sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
+                             const sm_dtype *compute, sm_roofline *out, sm_error *err);
+/* Size of index `name` at which math time equals memory time, others fixed; SM_NEGATIVE with a
+ * sentence when there is none. */
+sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
+                               const sm_dtype *compute, int index, double *size, sm_error *err);
 #endif

@@ -159,7 +159,7 @@ static double book_torus(const sm_footprint *fp) {
     bool ring = false;
     for (int i = 0; i < fp->torus_parts; i++) ring = ring || t[i].ring;
     if (fp->torus_parts == 1 && ring)
-        return (double)(t->n / 2) / t->n * t->stride / t->link_bytes_per_s;
+        return floor(t->n / 2.0) / t->n * t->stride / t->link_bytes_per_s;
     return (ring ? 1.0 : 1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
 }
 

@@ -272,7 +272,7 @@ static sm_status fail_unfinished(const mesh_job *m) {
 sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
                                const sm_source *source, sm_placement *placement, sm_error *err) {
     mesh_job m = {system, mesh, source, nothing_taken(system), placement, err};
-    int sizes[SM_MAX_AXES];
+    int sizes[SM_MAX_AXES] = {0};
     start(system, mesh->axes, placement);
     sm_status status = check_size(&m);
     if (status == SM_OK) status = take_placed_axes(&m);

@@ -119,7 +119,7 @@ sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_
     if (index < 0 || index >= einsum->indices)
         return sm_fail(err, SM_BAD_INPUT, "the einsum has no index number %d", index);
     sm_einsum at = *einsum;
-    sm_roofline one, two;
+    sm_roofline one = {0}, two = {0};
     at.index[index].size = 1.0;
     sm_status status = sm_roofline_einsum(chip, &at, level, compute, &one, err);
     if (status != SM_OK) return status;
