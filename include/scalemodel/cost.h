@@ -58,7 +58,7 @@ sm_group sm_group_join(const sm_placement *placement, sm_axes axes);
  * broadcast are bounded from above by the sum of their busiest links. */
 enum { SM_MAX_ALGORITHMS = 8 };
 typedef struct sm_line {
-    /* "bidirectional ring", "line", "mixed dimension orders", "direct", "hierarchical", "book", ... */
+    /* "bidirectional ring", "line", "mixed dimension orders", "direct", "hierarchical", ... */
     const char *algorithm;
     double latency_s;           /* hops x hop latency + launch (the book's line: no launch) */
     double s_per_byte;          /* of V, at the datasheet bandwidth */
@@ -66,7 +66,7 @@ typedef struct sm_line {
     uint8_t level;              /* the level that is busiest */
     /* Time each level is busy, per byte of V: streams for the timeline. */
     double level_s_per_byte[SM_MAX_LEVELS];
-    /* The closed form the book uses: V/W_bidirectional etc., floor(n/2) hops; never in `expected`. */
+    /* The closed form of the book: V/W_bidirectional etc., floor(n/2) hops; never in `expected`. */
     bool book;
     /* Levels one after the other, or one direction only: what `upper` is taken from. */
     bool serial;
