@@ -31,8 +31,8 @@ double sm_gpipe_s(const sm_pipeline *p) {
  * Seen backwards in time the step is the same with f and b exchanged, so from the last forward of k
  *   out_k = max_l [ sum_{i<=l} b_i + w_l max_{i<=l} b_i + sum_{k<=i<=l} f_i ],
  * and between the two lie m - 2 - w_k pairs. A stage with m <= w_k + 1 runs all its forwards first;
- * from its first backward on it is a line of m jobs. Other chains are longer only if some f_i or b_i
- * exceeds the pair f_j + b_j of a later stage. */
+ * from its first backward on it is a line of m jobs. Other chains are longer only if some f_i or
+ * b_i exceeds the pair f_j + b_j of a later stage. */
 typedef struct line_ends {
     double forward_s, backward_s; /* the line of w + 1 forwards up to the stage, and of backwards */
     double drain_s;               /* a line of m - 1 backwards from the stage, after its first */
@@ -75,8 +75,8 @@ static double one_f_one_b_s(const sm_pipeline *p, bool *exact) {
 
 /* --- Interleaved 1F1B where all chunks but the first and the last are alike: forward f (f + first
  * on chunk 0, f + last on the last), backward likewise. The same chains as for 1F1B: on stage k
- * between its first backward and its last forward, before that a chain of forwards to a stage l >= k
- * and the backwards from there to k, after it the mirror image. */
+ * between its first backward and its last forward, before that a chain of forwards to a stage
+ * l >= k and the backwards from there to k, after it the mirror image. */
 typedef struct one_way {
     double middle_s, first_s, last_s; /* the last two: by how much longer */
 } one_way;
@@ -143,8 +143,15 @@ static bool no_shorter(sm_chunk_time a, sm_chunk_time b) {
            a.backward_input + a.backward_weight >= b.backward_input + b.backward_weight;
 }
 
-/* The stage of the last chunk must be the bottleneck, or the first chunk no longer than a middle
- * one: else stage 0 is fast and slow in turn and the chains grow richer. */
+/* Where the ends let the simple chains be the longest: the last chunk is no shorter than the
+ * others, forward and backward. Else stages are fast and slow in turn and the chains grow
+ * richer. */
+static bool last_is_longest(const sm_pipeline *p, one_way f, one_way b) {
+    int last = p->stages * p->chunks_per_stage - 1;
+    return no_shorter(p->chunk[last], p->chunk[1]) && f.first_s <= later(0, f.last_s) &&
+           b.first_s <= later(0, b.last_s);
+}
+
 static double interleaved_if_exact_s(const sm_pipeline *p, bool *exact) {
     int last = p->stages * p->chunks_per_stage - 1;
     if (p->stages == 1 || !alike(p, 1, last - 1))
@@ -154,17 +161,15 @@ static double interleaved_if_exact_s(const sm_pipeline *p, bool *exact) {
     b.first_s = whole_backward_s(p, 0) - b.middle_s;
     f.last_s = sm_op_forward_s(p, last) - f.middle_s;
     b.last_s = whole_backward_s(p, last) - b.middle_s;
-    *exact = f.first_s + b.first_s <= f.last_s + b.last_s || (f.first_s <= 0 && b.first_s <= 0);
-    if (p->stages == 2) /* no stage between them: the last chunk at least as long as the others */
-        *exact = *exact && no_shorter(p->chunk[last], p->chunk[1]);
+    *exact = last_is_longest(p, f, b);
     return *exact ? interleaved_s(p, f, b) : 0;
 }
 
 /* --- ZB-H1 with chunks alike, m > p: forward f (first: less the send), input gradient b (last:
- * less the send), weight gradient w. In the end stage l has l + 1 weight gradients left, so that the
- * chain after the last forward of stage k goes down to some stage l, waits there for p-1-l pairs of
- * b and w, and ends with the weight gradients either of l or, further up, of stage 0. Every chain to
- * the first full round of stage l is as long. */
+ * less the send), weight gradient w. In the end stage l has l + 1 weight gradients left, so that
+ * the chain after the last forward of stage k goes down to some stage l, waits there for p-1-l
+ * pairs of b and w, and ends with the weight gradients either of l or, further up, of stage 0.
+ * Every chain to the first full round of stage l is as long. */
 static double zb_h1_end_s(const sm_pipeline *p, int l) {
     int n = p->stages;
     double w = p->chunk[0].backward_weight, b = sm_op_backward_input_s(p, 0);

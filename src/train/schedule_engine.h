@@ -22,7 +22,7 @@ typedef struct sm_engine {
     sm_action *actions;    /* [stage * 4 * local_lanes + code] */
     sm_op_list *orders;    /* of each stage */
     sm_op_code *code;      /* room for the orders */
-    int *done;             /* of each row: its ops so far; one more row takes what nobody asks for */
+    int *done;             /* of each row: its ops so far; one row more takes what nobody asks */
     int *next;             /* of each stage: its next op */
     sm_slot *slots;        /* NULL when none are wanted */
     int *first_slot;       /* of each stage */

@@ -155,7 +155,7 @@ static void dualpipe_drain(int half, int near, int near_lane, int far_lane, sm_o
 }
 
 /* DualPipe, DeepSeek-V3 (arXiv 2412.19437), with the counts of the eight steps of the published
- * schedule. The near lane enters from this stage's end of the pipeline. Lane 0 enters at stage 0. */
+ * schedule. The near lane enters from this stage's end of the pipeline. Lane 0 enters at 0. */
 static void dualpipe_order(int p, int m, int stage, sm_op_list *list) {
     int half = p / 2, far_lane = stage < half, near_lane = !far_lane;
     int rank = stage < half ? stage : p - 1 - stage, near = half - rank - 1;

@@ -1,6 +1,6 @@
-/* Quick simulation of 1F1B, ZB-H1 and interleaved 1F1B. Their ops form waves: in wave t stage i runs
- * forward t - i and one backward, and needs nothing but the previous wave and its neighbours, so the
- * state is a few numbers per stage, and full waves repeat in the end (schedule_period.h). */
+/* Quick simulation of 1F1B, ZB-H1 and interleaved 1F1B. Their ops form waves: in wave t stage i
+ * runs forward t - i and one backward, and needs nothing but the previous wave and its neighbours,
+ * so the state is a few numbers per stage, and full waves repeat in the end (schedule_period.h). */
 #include "schedule_order.h"
 #include "schedule_period.h"
 
@@ -62,7 +62,7 @@ static inline void line_full_wave(const line *l) {
 
 /* Waves 2p - 2 .. m - 1 are full. Returns the time skipped and takes the microbatches from l->m. */
 static double line_steady(line *l, double *snapshot_state) {
-    sm_snapshot s = {.state = snapshot_state, .count = 2 * l->p, .age = -1}; /* without the source */
+    sm_snapshot s = {.state = snapshot_state, .count = 2 * l->p, .age = -1}; /* no source */
     double skipped_s = 0;
     for (int t = 2 * l->p - 2; t < l->m; t++) {
         int length;
@@ -92,8 +92,8 @@ double sm_wave_1f1b(const sm_pipeline *p, double *scratch) {
 }
 
 /* --- Interleaved 1F1B with k = 0 .. mv - 1 counting passes over a stage. Wave t: forward k = t - i
- * and backward k = t - (v+1)p + 2 + i on stage i; the last stage hands on to the first. All need only
- * the previous wave: forward[i + 1] and backward[i] are the last of stage i, forward[0] and
+ * and backward k = t - (v+1)p + 2 + i on stage i; the last stage hands on to the first. All need
+ * only the previous wave: forward[i + 1] and backward[i] are the last of stage i, forward[0] and
  * backward[p] what the ends of the ring receive. The state lies together from forward + 1 on. */
 typedef struct ring {
     int p, v, passes;
