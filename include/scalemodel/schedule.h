@@ -33,8 +33,8 @@ typedef struct sm_pipeline {
                     * receiver's op) */
 } sm_pipeline;
 
-/* Which stage holds chunk c: interleaved c % p; zb-v: c < p ? c : 2p-1-c; dualpipe: c, where chunk c
- * of p is on stage p-1-c too. */
+/* Which stage holds chunk c: interleaved c % p; zb-v: c < p ? c : 2p-1-c; dualpipe: c, and
+ * chunk c of the p is on stage p-1-c too. */
 int sm_schedule_stage(sm_schedule schedule, int stages, int chunks_per_stage, int chunk);
 /* Is the combination possible (interleaved: m a multiple of p, v >= 2; dualpipe: p even, m even and
  * m >= 2p; ...)? *why: the reason against it, or NULL. */
@@ -55,7 +55,7 @@ typedef struct sm_slot {
 
 typedef struct sm_pipeline_time {
     double total_s;      /* first op starts at 0, last op ends */
-    double busiest_s;    /* work of the busiest stage with its exposed sends: total - this = bubble */
+    double busiest_s;    /* work and exposed sends of the busiest stage: total - this = bubble */
     int busiest_stage;
 } sm_pipeline_time;
 
@@ -67,8 +67,8 @@ typedef struct sm_pipeline_time {
 size_t sm_pipeline_scratch(const sm_pipeline *p);
 size_t sm_pipeline_slots(const sm_pipeline *p);
 sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots);
-/* The same number in closed form (O(p v)), with *exact telling that it equals the simulation; when
- * *exact is false the value is a lower bound of it. No allocation. */
+/* The same number in closed form (O(p v)), with *exact telling that it equals the simulation;
+ * when *exact is false the value is a lower bound of it. No allocation. */
 sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact);
 /* A lower bound from sums alone: max over stages of (fill + m x work + drain). Admissible for every
  * schedule. */
