@@ -1,15 +1,20 @@
 /* All-gather, reduce-scatter (its mirror image in time) and all-reduce.
  *
- * Notation: V bytes of the whole array, n members, n_S members over the parts S, R rates of
- * receiving. Torus (after the sharding chapter of "How To Scale Your Model"): on one part each
- * member must receive V(n-1)/n at the rate R (2W on a ring, W on a line). Over several parts the
- * data is split, each piece gathers over the dimensions in an order of its own, and the pieces run
- * at once. The loads that such mixtures reach form the base polytope of the function S -> V (n_S -
- * 1)/n, so the best mixture takes max over sets S of parts of  V (n_S - 1)/n / sum of R over S, and
- * when the set of all parts decides (always, for parts of equal rate) that is the bound V (n-1)/n /
- * sum R itself. Switches (after its GPU chapter): the scale-up level receives V (D-1)/D per chip;
- * the link of a child of a scale-out level carries V (1 - 1/M) for each group that shares it, M =
- * children of this level that the group has in the system. */
+ * V: bytes of the whole array; n: members; n_S: members over the parts S; R: rate of receiving.
+ *
+ * Torus (after the sharding chapter of "How To Scale Your Model"). On one part each member must
+ * receive V(n-1)/n at the rate R: 2W on a ring, W on a line. Over several parts the data is split;
+ * each piece gathers over the dimensions in an order of its own and all pieces run at once. The
+ * loads that such mixtures reach form the base polytope of S -> V(n_S-1)/n, so the best one takes
+ *
+ *     max over sets S of parts of  V(n_S-1)/n / (sum of R over S).
+ *
+ * Where the set of all parts decides, as it does for up to three parts of equal rate, that is the
+ * bound V(n-1)/n / (sum of R) itself.
+ *
+ * Switches (after its GPU chapter). A chip receives V(D-1)/D over the scale-up level; the link of
+ * a child of a scale-out level carries V(1-1/M) for each group that shares it, M: children of this
+ * level that hold members of the group, in the whole system. */
 #include "footprint.h"
 #include <math.h>
 
