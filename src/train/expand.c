@@ -77,8 +77,34 @@ static bool offloads_activations(int offload)
     return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
 }
 
+static double passes_of(const expansion *x, int chunk, bool backward)
+{
+    double total = 0;
+    for (int k = 0; k < x->t->kinds; k++) {
+        const pass *q = &x->l->p.pass[k].expected;
+        total += x->l->s.layout->kind[chunk][k] *
+                 (q->forward + (backward ? q->backward_input + q->backward_weight : 0));
+    }
+    return total;
+}
+
+/* A quick bound: the last stage waits for the first microbatch, does all its work, and (where weight gradients are not put
+ * off) the last gradient travels back. */
+static double schedule_floor(expansion *x)
+{
+    const sm_plan *plan = &x->plan;
+    int p = plan->pipeline, v = plan->virtual_stages;
+    bool whole = plan->schedule <= SM_SCHEDULE_INTERLEAVED;
+    if (plan->schedule >= SM_SCHEDULE_ZB_V || p == 1) return 0;
+    stages_layout(x->t, plan, &x->l->s);
+    double fill = 0, work = 0;
+    for (int c = 0; c < p - 1; c++) fill += passes_of(x, c, whole);
+    for (int i = 0; i < v; i++) work += passes_of(x, i * p + p - 1, true);
+    return fill + work * microbatches_of(x->t, plan);
+}
+
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer offload. */
-static void try_schedule(expansion *x, int recompute, bool activations, const int *zero, int n_zero)
+static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero)
 {
     stages *s = &x->l->s;
     const char *why;
@@ -87,12 +113,12 @@ static void try_schedule(expansion *x, int recompute, bool activations, const in
         (chunk_count(&x->plan) > x->t->model.L ||
          !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
                                microbatches_of(x->t, &x->plan), &why)))
-        return;
-    (void)recompute;
+        return false;
+    if (hopeless(x, schedule_floor(x))) return false;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     bool exact = false;
     sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
-    if (hopeless(x, time.total_s)) return;
+    if (hopeless(x, time.total_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
         memcpy(x->l->p.load, x->l->load[zero[z]], sizeof x->l->p.load);
@@ -102,28 +128,37 @@ static void try_schedule(expansion *x, int recompute, bool activations, const in
             price_leaf(x, time.total_s, exact);
         }
     }
+    return exact;
+}
+
+/* All schedules whose passes are the same: dualpipe hides all-to-alls, so its passes differ from the others'. GPipe comes
+ * last and only where 1F1B is not exact: its flow lines take sum f + (m-1) max f + sum b + (m-1) max b, never less than
+ * 1F1B's longest chain, and it holds more. */
+static void try_schedules(expansion *x, bool dual, bool activations, const int *zero, int n_zero)
+{
+    bool filled = false, exact = false;
+    for (int n = x->c.n_pipeline - 1; n >= 0; n--) {
+        sm_schedule schedule = x->c.pipeline[n].schedule;
+        if ((schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
+        if (schedule == SM_SCHEDULE_GPIPE && exact && x->h->options->prune) continue;
+        x->plan.schedule = schedule;
+        x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
+        x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
+        if (!filled) {
+            pieces_pass(x->t, &x->plan, &x->l->p);
+            if (x->h->options->prune && passes_hopeless(x)) return;
+            filled = true;
+        }
+        bool known = try_schedule(x, activations, zero, n_zero);
+        if (schedule == SM_SCHEDULE_1F1B) exact = known;
+    }
 }
 
 static void try_recompute(expansion *x, bool activations, const int *zero, int n_zero)
 {
     for (int r = 0; r < x->c.n_recompute; r++) {
         x->plan.recompute = x->c.recompute[r];
-        x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
-        for (int dual = 0; dual < 2; dual++) { /* dualpipe hides collectives: its passes differ */
-            bool filled = false;
-            for (int i = 0; i < x->c.n_pipeline; i++) {
-                if ((x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
-                x->plan.schedule = x->c.pipeline[i].schedule;
-                x->plan.virtual_stages = x->c.pipeline[i].virtual_stages;
-                x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
-                if (!filled) {
-                    pieces_pass(x->t, &x->plan, &x->l->p);
-                    if (x->h->options->prune && passes_hopeless(x)) break;
-                }
-                filled = true;
-                try_schedule(x, r, activations, zero, n_zero);
-            }
-        }
+        for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
     }
 }
 
@@ -188,7 +223,6 @@ static void try_placement(expansion *x)
     pieces *p = &x->l->p;
     for (int i = 0; i < p->v->pieces; i++)
         p->gathered[i] = piece_gathered_bytes(p->v, i, &p->d, &x->plan);
-    place_curves(x->t, p->v, &p->at);
     for (int z = 0; z < x->c.n_zero; z++) {
         x->plan.zero = x->c.zero[z];
         pieces_load(x->t, &x->plan, p);
@@ -199,20 +233,6 @@ static void try_placement(expansion *x)
 }
 
 /* ---- placements ---- */
-
-static uint64_t placement_key(const sm_placement *p)
-{
-    uint64_t h = 1469598103934665603ull;
-    for (int a = 0; a < p->axes; a++)
-        for (int i = 0; i < p->axis[a].parts; i++) {
-            const sm_part *q = &p->axis[a].part[i];
-            uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
-                            (uint64_t)q->stride;
-            h = (h ^ word) * 1099511628211ull;
-            h ^= h >> 31;
-        }
-    return h | 1;
-}
 
 static bool first_seen(lane_scratch *l, uint64_t key)
 {
@@ -232,7 +252,8 @@ static void try_order(expansion *x)
     pieces *p = &x->l->p;
     degrees_set(&p->d, x->t, &x->plan);
     if (!place_axes(x->t, &x->plan, &p->d, &p->at.placement)) return;
-    if (first_seen(x->l, placement_key(&p->at.placement))) try_placement(x);
+    place_curves(x->t, p->v, &p->at);
+    if (first_seen(x->l, p->at.signature)) try_placement(x);
 }
 
 static void try_dims(expansion *x)
@@ -322,8 +343,7 @@ static bool any_alive(expansion *x)
         memcpy(x->l->kept[i], at->kept, (size_t)p->v->pieces * sizeof *at->kept);
         if (!x->h->options->prune) continue;
         load_microbatch(x, i);
-        if (!hopeful) place_hopeful(x->t, p->v, &p->d, x->l->hopeful), hopeful = true;
-        memcpy(p->at.slot, x->l->hopeful, (size_t)p->v->slots * sizeof *p->at.slot);
+        if (!hopeful) place_hopeful(x->t, p->v, &p->d, &p->at, x->l->hopeful), hopeful = true;
         x->plan.zero = x->c.zero[0] == 2 ? 1 : x->c.zero[0];
         pieces_comm(x->t, &x->plan, p);
         x->l->alive[i] = !comm_hopeless(x);

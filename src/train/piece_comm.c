@@ -14,6 +14,7 @@ static void add_again(const piece *p, const sm_comm *c, const fast_curve *curve,
     for (int set = 0; set < MAX_SETS; set++) {
         if (!(p->set[set].again >> c->forward_op & 1)) continue;
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
+        else if (c->op == SM_ALL_TO_ALL) out->again_exchange[set] += s;
         else out->again_blocking[set] += s;
         out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
     }
@@ -34,6 +35,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
         return;
     }
     if (c->stream == SM_STREAM_RING) out->ring[way] += s;
+    else if (c->op == SM_ALL_TO_ALL) out->exchange[way] += s;
     else out->blocking[way] += s;
     out->latency += line->latency_s;
     if (c->phase == SM_PHASE_FORWARD) add_again(p, c, curve, bytes, s, out);
@@ -46,7 +48,7 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const degr
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        const fast_curve *curve = &at->slot[v->weight[index][i].reduce_scatter];
+        const fast_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
         double bytes = c->elements * d->inverse[c->stored] * gradient;
         const fast_line *line;
         double s = curve_seconds(curve, bytes, &line);
@@ -67,7 +69,7 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const de
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
         double bytes = size_at(&c->bytes, d) * (c->gradient ? gradient : c->narrow ? narrow : 1);
-        add_comm(t, p, c, &at->slot[p->slot[i]], bytes, out);
+        add_comm(t, p, c, at->slot[p->slot[i]], bytes, out);
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, gradient, out);
 }

@@ -23,7 +23,8 @@ void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p)
     const fast_line *line;
     for (int i = 0; i < p->v->pieces; i++)
         piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
-    p->send_s = curve_seconds(&p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line);
+    p->send_s = p->at.send ? curve_seconds(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
+                           : 0;
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p)

@@ -70,20 +70,63 @@ static uint64_t group_key(sm_collective op, const sm_group *g, double ragged)
     return h | 1;
 }
 
-/* Curves repeat from plan to plan: a slot keeps its curve until its group changes. */
-static void make_slot(const sm_train *t, sm_collective op, const sm_group *g, double ragged,
-                      fast_curve *slot)
+bool placed_init(placed *p, sm_arena *arena)
 {
-    uint64_t key = group_key(op, g, ragged);
-    if (slot->key == key) return; /* slots belong to one job, so one system */
-    slot->n = 0;
-    slot->ideal_s_per_byte = slot->wire_per_byte = 0;
-    slot->level = 0;
+    p->memo = sm_arena_array(arena, CURVES, sizeof *p->memo);
+    return p->memo != NULL;
+}
+
+static uint64_t content_of(const fast_curve *c)
+{
+    uint64_t h = 1469598103934665603ull, word;
+    for (int i = 0; i < c->n; i++) {
+        const double *numbers[] = {&c->line[i].latency_s, &c->line[i].s_per_byte};
+        for (int k = 0; k < 2; k++) {
+            memcpy(&word, numbers[k], sizeof word);
+            h = (h ^ word) * 1099511628211ull;
+            h ^= h >> 29;
+        }
+        for (int l = 0; l < SM_MAX_LEVELS; l++) {
+            memcpy(&word, &c->line[i].busy[l], sizeof word);
+            h = (h ^ word) * 1099511628211ull;
+            h ^= h >> 29;
+        }
+    }
+    memcpy(&word, &c->ideal_s_per_byte, sizeof word);
+    return (h ^ word) * 1099511628211ull;
+}
+
+static void fill_curve(const sm_train *t, sm_collective op, const sm_group *g, double ragged,
+                       fast_curve *to)
+{
+    memset(to, 0, sizeof *to);
     if (g->size > 1) {
         sm_curve curve = sm_collective_curve(&t->system, op, g, ragged);
-        make_fast(t, &curve, slot);
+        make_fast(t, &curve, to);
     }
-    slot->key = key;
+    to->content = content_of(to);
+}
+
+/* The memo is emptied when it is three quarters full: what it returns never depends on its history. It belongs to one
+ * job, so to one system. */
+static const fast_curve *curve_for(const sm_train *t, sm_collective op, const sm_group *g,
+                                   double ragged, placed *p)
+{
+    uint64_t key = group_key(op, g, ragged);
+    size_t at = key % CURVES;
+    for (; p->memo[at].key; at = (at + 1) % CURVES)
+        if (p->memo[at].key == key) return &p->memo[at];
+    fill_curve(t, op, g, ragged, &p->memo[at]);
+    p->memo[at].key = key;
+    p->used++;
+    return &p->memo[at];
+}
+
+static void make_room(const variant *v, placed *p)
+{
+    if (p->used + v->slots + 1 < CURVES * 3 / 4) return;
+    memset(p->memo, 0, CURVES * sizeof *p->memo);
+    p->used = 0;
 }
 
 /* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k copies, this part
@@ -101,29 +144,40 @@ static double ragged_part(const sm_train *t, const sm_group *g)
     return part < 1 ? part : 1;
 }
 
+static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g)
+{
+    return key->ragged ? ragged_part(t, g) : 1;
+}
+
 void place_curves(const sm_train *t, const variant *v, placed *p)
 {
+    make_room(v, p);
+    p->signature = 1469598103934665603ull;
     for (int i = 0; i < v->slots; i++) {
         sm_group g = sm_group_join(&p->placement, v->key[i].axes);
-        make_slot(t, v->key[i].op, &g, v->key[i].ragged ? ragged_part(t, &g) : 1,
-                  &p->slot[i]);
+        p->slot[i] = curve_for(t, v->key[i].op, &g, ragged_of(t, &v->key[i], &g), p);
+        p->signature = (p->signature ^ p->slot[i]->content) * 1099511628211ull;
+        p->signature ^= p->signature >> 31;
     }
     sm_group pipe = sm_group_join(&p->placement, SM_BIT(PIPE_AXIS));
-    make_slot(t, SM_PERMUTE, &pipe, 1, &p->send);
+    p->send = curve_for(t, SM_PERMUTE, &pipe, 1, p);
+    p->signature = ((p->signature ^ p->send->content) * 1099511628211ull) | 1;
 }
 
 /* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori: a chip can take in what
  * it must over all its links at once. */
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, fast_curve *slots)
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p,
+                   fast_curve *own)
 {
+    make_room(v, p);
     for (int i = 0; i < v->slots; i++) {
         double members = 1 / d->inverse[v->key[i].axes];
         int size = (int)(members + 0.5), order = 0;
         sm_placement inner;
         if (t->system.torus_dims == 0 &&
             sm_placement_fill(&t->system, 1, &size, &order, NULL, &inner)) {
-            make_slot(t, v->key[i].op, &inner.axis[0],
-                      v->key[i].ragged ? ragged_part(t, &inner.axis[0]) : 1, &slots[i]);
+            const sm_group *g = &inner.axis[0];
+            p->slot[i] = curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
             continue;
         }
         double in = 0, part = (members - 1) / members;
@@ -132,7 +186,9 @@ void place_hopeful(const sm_train *t, const variant *v, const degrees *d, fast_c
         double times = v->key[i].op == SM_ALL_REDUCE    ? 1 /* in-network reduction included */
                        : v->key[i].op == SM_ALL_TO_ALL ? part / members / fmax(1, t->largest_top_k)
                                                        : part;
-        slots[i] = (fast_curve){.n = members > 1};
-        slots[i].line[0].s_per_byte = slots[i].ideal_s_per_byte = times / in;
+        own[i] = (fast_curve){.n = members > 1};
+        own[i].line[0].s_per_byte = own[i].ideal_s_per_byte = times / in;
+        p->slot[i] = &own[i];
     }
+    p->send = NULL;
 }

@@ -111,22 +111,27 @@ typedef struct fast_curve {
     int n; fast_line line[SM_MAX_ALGORITHMS];
     double ideal_s_per_byte, wire_per_byte;
     uint8_t level;
-    uint64_t key;                        /* of the memo */
+    uint64_t key, content;               /* group it was made for; hash of what it costs */
 } fast_curve;
+enum { CURVES = 1024 };
 typedef struct placed {                  /* a plan's placement with its curves */
     sm_placement placement;
-    fast_curve slot[MAX_SLOTS];
-    fast_curve send;                     /* one stage to the next */
+    const fast_curve *slot[MAX_SLOTS];
+    const fast_curve *send;              /* one stage to the next */
+    uint64_t signature;                  /* placements of equal signature cost the same */
+    fast_curve *memo;                    /* CURVES of them: curves repeat from plan to plan */
+    int used;
 } placed;
+bool placed_init(placed *p, sm_arena *arena);
 /* false: the order cannot be laid out on the system. */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, fast_curve *slots);
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p, fast_curve *own);
 double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
 
 typedef struct piece_comm {
-    double blocking[2], ring[2];         /* forward, backward */
-    double again_blocking[MAX_SETS], again_ring[MAX_SETS];
+    double blocking[2], exchange[2], ring[2]; /* forward, backward; exchange: all-to-all */
+    double again_blocking[MAX_SETS], again_exchange[MAX_SETS], again_ring[MAX_SETS];
     double serial[2];                    /* streams, if nothing overlapped */
     double busy[2][SM_MAX_LEVELS];       /* streams: seconds each level is busy */
     double ideal[2][SM_MAX_LEVELS];      /* every collective at datasheet bandwidth */
@@ -196,6 +201,7 @@ struct stages {
     void *scratch; size_t scratch_bytes;
 };
 bool stages_init(stages *s, sm_arena *arena);
+void stages_layout(const sm_train *t, const sm_plan *plan, stages *s);
 int microbatches_of(const sm_train *t, const sm_plan *plan);
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */

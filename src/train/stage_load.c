@@ -47,13 +47,13 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     add->update_s +=
         traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     if (plan->zero == 0) {
-        add_reduction(&p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add->reduce_ideal);
+        add_reduction(p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add->reduce_ideal);
         return;
     }
     if (plan->zero != 2)
-        add_reduction(&p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s,
+        add_reduction(p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s,
                       add->reduce_ideal);
-    add_reduction(&p->slot[slots->all_gather], held * WEIGHT_BYTES, &add->gather_s,
+    add_reduction(p->slot[slots->all_gather], held * WEIGHT_BYTES, &add->gather_s,
                   add->reduce_ideal);
 }
 

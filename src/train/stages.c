@@ -37,7 +37,7 @@ static void add_pass(sm_chunk_time *to, const pass *from, double times)
     to->backward_weight += from->backward_weight * times;
 }
 
-static void need_layout(const sm_train *t, const sm_plan *plan, stages *s)
+void stages_layout(const sm_train *t, const sm_plan *plan, stages *s)
 {
     int chunks = chunk_count(plan);
     chunk_layout *layout = &s->layouts[chunks % LAYOUTS];
@@ -47,7 +47,7 @@ static void need_layout(const sm_train *t, const sm_plan *plan, stages *s)
 
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s)
 {
-    need_layout(t, plan, s);
+    stages_layout(t, plan, s);
     int chunks = s->layout->chunks;
     for (int c = 0; c < chunks; c++) {
         sm_chunk_time *to = &s->chunk[c];
@@ -180,7 +180,7 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                    sm_memory *memory)
 {
     sm_memory m;
-    need_layout(t, plan, s);
+    stages_layout(t, plan, s);
     need_in_flight(plan, microbatches_of(t, plan), s);
     memory->total = -1;
     for (int stage = 0; stage < plan->pipeline; stage++) {
@@ -227,7 +227,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
     if (t->model.tied && plan->pipeline > 1) {
         const fast_line *line;
         double bytes = p->load[embedding_piece(t)].gradients;
-        e.tie_s = curve_seconds(&p->at.send, bytes, &line) * 2;
+        e.tie_s = curve_seconds(p->at.send, bytes, &line) * 2;
     }
     e.other_s = t->calibration->step_overhead_s;
     e.total_s = e.reduce_s + e.gather_s + e.update_s + e.tie_s + e.other_s;
