@@ -67,6 +67,11 @@ $(BUILD)/obj/bench/%.o: bench/%.c
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+# The acceptance set as a test: all of it but its main program.
+$(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
+    $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 $(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
