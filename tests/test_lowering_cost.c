@@ -165,7 +165,7 @@ static void overlapped_gather_cuts_the_contraction(void **state) {
     pose(p, "tpu-v5e:4x4", "X=4,Y=4", "A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]", "I=8192,J=8192,K=8192");
     const sm_lowering *l = find(p, "gE");
     int steps[SM_MAX_STEPS];
-    assert_int_equal(sm_lowering_overlaps(l, &p->einsum, steps), 1);
+    assert_int_equal(sm_lowering_overlaps(l, steps), 1);
     assert_int_equal(steps[0], 0);
     sm_lowering_cost cost = sm_lowering_price(&p->input, l, 0);
     /* A quarter of J: a quarter of A and B each, and the whole output, which is added to. */
@@ -182,7 +182,7 @@ static void overlapped_scatter_cuts_the_output(void **state) {
     pose(p, "tpu-v5e:4x4", "X=4,Y=4", "A[I_X,J_Y] B[J_Y,K] -> C[I_X,K_Y]", "I=8192,J=8192,K=8192");
     const sm_lowering *l = find(p, "Er");
     int steps[SM_MAX_STEPS];
-    assert_int_equal(sm_lowering_overlaps(l, &p->einsum, steps), 1);
+    assert_int_equal(sm_lowering_overlaps(l, steps), 1);
     assert_int_equal(steps[0], 1);
     sm_lowering_cost cost = sm_lowering_price(&p->input, l, 1);
     double bytes = 2.0 * (2048.0 * 2048 + 2048.0 * 2048 + 2048.0 * 2048);
@@ -210,9 +210,9 @@ static void others_cannot_overlap(void **state) {
     problem *p = *state;
     int steps[SM_MAX_STEPS];
     pose(p, "tpu-v5e:4", "X=4", "A[I,J_X] B[J_X,K] -> C[I,K]", "I=1024,J=1024,K=1024");
-    assert_int_equal(sm_lowering_overlaps(find(p, "Ea"), &p->einsum, steps), 0);
+    assert_int_equal(sm_lowering_overlaps(find(p, "Ea"), steps), 0);
     pose(p, "tpu-v5e:4", "X=4", "A[I_X,J] B[J,K] -> C[I_X,K]", "I=1024,J=1024,K=1024");
-    assert_int_equal(sm_lowering_overlaps(find(p, "E"), &p->einsum, steps), 0);
+    assert_int_equal(sm_lowering_overlaps(find(p, "E"), steps), 0);
 }
 
 /* ---- bounds ---- */
@@ -226,7 +226,7 @@ static void check_bounds(const problem *p) {
         assert_true(cost.lower_s <= cost.expected_s * (1.0 + 1e-9));
         assert_true(cost.expected_s <= cost.upper_s * (1.0 + 1e-9));
         assert_true(isfinite(cost.upper_s));
-        int steps[SM_MAX_STEPS], n = sm_lowering_overlaps(l, &p->einsum, steps);
+        int steps[SM_MAX_STEPS], n = sm_lowering_overlaps(l, steps);
         for (int o = 0; o < n; o++) {
             sm_lowering_cost inside = sm_lowering_price(&p->input, l, steps[o]);
             assert_int_equal(l->step[steps[o]].kind, SM_STEP_COLLECTIVE);

@@ -30,7 +30,7 @@ typedef struct sm_lowering_cost {
     double network_s;                    /* lower bounds of the collectives, added */
     double lower_s;                      /* max(math, memory, network): the book's bound */
     double expected_s;                   /* steps in sequence, the overlapped pair as below */
-    double upper_s;                      /* nothing overlaps: the upper bounds of all steps, added */
+    double upper_s;                      /* nothing overlaps: the steps' upper bounds, added */
 } sm_lowering_cost;
 
 /* Price a lowering. overlapped: a step number that sm_lowering_overlaps named, or -1.
@@ -43,5 +43,5 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
 /* Steps that can run inside the einsum: an all-gather of one dimension of an operand, its last step
  * before the einsum, and a reduce-scatter of the output, first after it. Fills at most SM_MAX_STEPS
  * step numbers and returns how many. */
-int sm_lowering_overlaps(const sm_lowering *lowering, const sm_einsum *einsum, int *steps);
+int sm_lowering_overlaps(const sm_lowering *lowering, int *steps);
 #endif

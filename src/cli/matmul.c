@@ -156,7 +156,7 @@ static bool visit(const sm_lowering *lowering, void *context) {
     candidate.cost = sm_lowering_price(found->input, lowering, -1);
     rank(found, &candidate);
     int steps[SM_MAX_STEPS];
-    int n = sm_lowering_overlaps(lowering, found->input->einsum, steps);
+    int n = sm_lowering_overlaps(lowering, steps);
     for (int i = 0; i < n; i++) {
         candidate.cost = sm_lowering_price(found->input, lowering, steps[i]);
         rank(found, &candidate);

@@ -95,7 +95,8 @@ static const char *meeting_words(sm_report *r, const sm_einsum *einsum, const me
 
 static const char *einsum_action(sm_report *r, const sm_einsum *einsum, const sm_lowering *lowering,
                                  int axis) {
-    int at = lowering->at[axis];
+    int8_t at = lowering->at[axis];
+    if (at == SM_ASSISTING) return "its links help the all-gathers";
     if (at < 0) return "every chip along it multiplies the same";
     const char *index = einsum->index[at].name;
     if (is_contracted(einsum, at))

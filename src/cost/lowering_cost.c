@@ -84,36 +84,24 @@ static bool is_collective(const sm_step *step, sm_collective op) {
     return step->kind == SM_STEP_COLLECTIVE && step->op == op;
 }
 
-/* The one index whose dimension the gathered axes shard; -1 when they shard several. */
-static int gathered_index(const sm_einsum *einsum, const sm_step *step) {
-    const sm_array *array = &einsum->in[step->array];
-    int index = -1;
-    for (int d = 0; d < array->rank; d++)
-        for (int i = 0; i < array->dim[d].n_axes; i++) {
-            if (!(step->axes >> array->dim[d].axis[i] & 1)) continue;
-            if (index >= 0 && index != array->dim[d].index) return -1;
-            index = array->dim[d].index;
-        }
-    return index;
-}
-
-static int cut_index(const sm_einsum *einsum, const sm_step *step) {
-    if (is_collective(step, SM_ALL_GATHER) && step->array >= 0) return gathered_index(einsum, step);
+/* The index that a collective matmul is cut along; -1 when the step is none, or moves several. */
+static int cut_index(const sm_step *step) {
+    if (is_collective(step, SM_ALL_GATHER) && step->array >= 0) return step->from;
     if (is_collective(step, SM_REDUCE_SCATTER) && step->array < 0) return step->to;
     return -1;
 }
 
-int sm_lowering_overlaps(const sm_lowering *lowering, const sm_einsum *einsum, int *steps) {
+int sm_lowering_overlaps(const sm_lowering *lowering, int *steps) {
     int n = 0, middle = einsum_step(lowering);
     if (middle < 0 || lowering->step[middle].flops <= 0.0) return 0;
     for (int s = 0; s < middle; s++)
         if (is_collective(&lowering->step[s], SM_ALL_GATHER) &&
-            cut_index(einsum, &lowering->step[s]) >= 0 &&
+            cut_index(&lowering->step[s]) >= 0 &&
             (s + 1 == middle || lowering->step[s + 1].array != lowering->step[s].array))
             steps[n++] = s;
     if (middle + 1 < lowering->steps &&
         is_collective(&lowering->step[middle + 1], SM_REDUCE_SCATTER) &&
-        cut_index(einsum, &lowering->step[middle + 1]) >= 0)
+        cut_index(&lowering->step[middle + 1]) >= 0)
         steps[n++] = middle + 1;
     return n;
 }
@@ -135,7 +123,7 @@ static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lo
                            const sm_lowering_cost *cost) {
     const sm_step *middle = &lowering->step[einsum_step(lowering)];
     double chunks = cost->chunks;
-    int cut = cut_index(input->einsum, &lowering->step[cost->overlapped]);
+    int cut = cut_index(&lowering->step[cost->overlapped]);
     sm_op_cost chunk = local_cost(input, lowering, middle->flops / chunks,
                                   chunk_bytes(input, lowering, cut, chunks), cut, chunks);
     double transfer_s = cost->step[cost->overlapped].expected_s / fmax(chunks - 1.0, 1.0);
