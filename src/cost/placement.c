@@ -285,7 +285,7 @@ sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
 sm_group sm_group_join(const sm_placement *placement, sm_axes axes) {
     sm_group joined = {.size = 1};
     for (int a = 0; a < placement->axes; a++) {
-        if (!(axes >> a & 1u)) continue;
+        if (!((unsigned)axes >> a & 1u)) continue;
         joined.size *= placement->axis[a].size;
         for (int p = 0; p < placement->axis[a].parts && joined.parts < SM_MAX_PARTS; p++)
             joined.part[joined.parts++] = placement->axis[a].part[p];
