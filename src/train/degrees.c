@@ -37,11 +37,17 @@ void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan)
         [SM_AXIS_TENSOR] = d->tensor,      [SM_AXIS_TENSOR_Q] = d->tensor_q};
     d->inverse[0] = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
+        double part = 1 / axis[a];
         d->axis[a] = axis[a];
-        for (int m = 0; m < 1 << a; m++) d->inverse[m | 1 << a] = d->inverse[m] / axis[a];
+        for (int m = 0; m < 1 << a; m++) d->inverse[m | 1 << a] = d->inverse[m] * part;
     }
-    d->sequences = (double)plan->microbatch * axis[SM_AXIS_DATA] * axis[SM_AXIS_FSDP] *
-                   axis[SM_AXIS_EXPERT];
+    degrees_microbatch(d, plan->microbatch);
+}
+
+void degrees_microbatch(degrees *d, int microbatch)
+{
+    d->sequences =
+        microbatch * d->axis[SM_AXIS_DATA] * d->axis[SM_AXIS_FSDP] * d->axis[SM_AXIS_EXPERT];
 }
 
 #define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room

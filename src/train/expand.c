@@ -12,7 +12,7 @@ typedef struct expansion {
     sm_plan plan;
     choices c;
     double threshold;           /* only better plans matter */
-    int microbatch;             /* index in choices */
+    int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 
 double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
@@ -28,19 +28,44 @@ double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan
     }
 }
 
-static void offer(expansion *x, double expected_s)
+static void offer(expansion *x, double expected_s, double memory)
 {
-    sm_memory memory;
-    stages_memory(x->t, &x->plan, &x->l->p, &x->l->s, &memory);
     x->out->evaluated++;
-    x->out->least_memory = fmin(x->out->least_memory, memory.total);
-    if (memory.total > memory.capacity) return;
-    double objective = objective_of(x->t, x->h->options, &x->plan, expected_s, memory.total);
+    if (memory > x->t->system.chip.memory_bytes.value) return;
+    double objective = objective_of(x->t, x->h->options, &x->plan, expected_s, memory);
     if (objective >= x->threshold) return;
     x->threshold = objective;
     x->out->found = true;
     x->out->objective = objective;
     x->out->plan = x->plan;
+}
+
+/* Memory of the plan at hand; its ZeRO stage's loads become those of p. */
+static double memory_of(expansion *x)
+{
+    lane_scratch *l = x->l;
+    sm_memory memory;
+    double *bytes = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].bytes;
+    uint32_t *stamp = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].stamp;
+    if (*stamp == l->stamp) return *bytes;
+    sm_pipeline timed_pipeline = l->s.pipeline;
+    memcpy(l->p.load, l->load[x->plan.zero], sizeof l->p.load);
+    stages_shape(x->t, &x->plan, &l->s);
+    stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
+    l->s.pipeline = timed_pipeline;
+    *stamp = l->stamp;
+    *bytes = memory.total;
+    x->out->least_memory = fmin(x->out->least_memory, memory.total);
+    return *bytes;
+}
+
+/* Plans that do not fit, or need more memory than one already found where memory is what counts. */
+static bool too_large(expansion *x)
+{
+    if (!x->h->options->prune) return false;
+    double bytes = memory_of(x);
+    return bytes > x->t->system.chip.memory_bytes.value ||
+           (x->h->options->objective == SM_OBJECTIVE_MEMORY && bytes >= x->threshold);
 }
 
 /* A plan whose time, or a lower bound of it, is known not to be better. */
@@ -51,30 +76,76 @@ static bool hopeless(const expansion *x, double seconds)
            objective_of(x->t, o, &x->plan, seconds, 0) >= x->threshold;
 }
 
-/* The average stage under these passes, without bubbles or the end of the step. */
-static bool passes_hopeless(const expansion *x)
+/* What one microbatch takes on the average stage and, of one layer of the kind that takes least, forward and backward. */
+typedef struct pass_sums { double stage, forward, backward; } pass_sums;
+
+static pass_sums sum_passes(const expansion *x)
 {
-    double total = 0;
+    pass_sums sums = {0, HUGE_VAL, HUGE_VAL};
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
-        total += x->t->layers[k] * (q->forward + q->backward_input + q->backward_weight);
+        double backward = q->backward_input + q->backward_weight;
+        sums.stage += x->t->layers[k] * (q->forward + backward);
+        sums.forward = fmin(sums.forward, q->forward);
+        sums.backward = fmin(sums.backward, backward);
     }
-    return hopeless(x, total / x->plan.pipeline * microbatches_of(x->t, &x->plan));
+    sums.stage /= x->plan.pipeline;
+    return sums;
+}
+
+/* The innermost stage of a schedule waits for the first microbatch to come through the chunks before it (and, where weight
+ * gradients are not put off, for the last gradient to go back through them), and works on all microbatches. */
+static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q)
+{
+    int p = x->plan.pipeline, L = x->t->model.L;
+    bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
+    if (c.schedule == SM_SCHEDULE_DUALPIPE) return (p / 2 - 1) * (L / p) * q->forward;
+    double chunk = L / (p * c.virtual_stages);
+    return (p - 1) * chunk * (q->forward + (whole ? q->backward : 0));
+}
+
+/* No schedule of this kind of pass does better than the average stage at work, or its quickest fill and its last stage. */
+static bool passes_hopeless(const expansion *x, bool dual)
+{
+    pass_sums q = sum_passes(x);
+    double m = microbatches_of(x->t, &x->plan), fill = HUGE_VAL;
+    if (hopeless(x, q.stage * m)) return true;
+    if (x->plan.pipeline == 1) return false;
+    for (int i = 0; i < x->c.n_pipeline; i++)
+        if ((x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) == dual)
+            fill = fmin(fill, fill_of(x, x->c.pipeline[i], &q));
+    double layers = x->t->model.L / x->plan.pipeline;
+    return hopeless(x, fill + layers * (q.forward + q.backward) * m);
 }
 
 static void price_leaf(expansion *x, double pipeline_s, bool exact)
 {
     stages *s = &x->l->s;
+    if (too_large(x)) return;
+    memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     if (hopeless(x, pipeline_s + end.total_s)) return;
     if (!exact) pipeline_s = stages_run(&x->plan, s, true).total_s;
     if (hopeless(x, pipeline_s + end.total_s)) return;
-    offer(x, pipeline_s + end.total_s);
+    offer(x, pipeline_s + end.total_s, memory_of(x));
 }
 
 static bool offloads_activations(int offload)
 {
     return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
+}
+
+static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero)
+{
+    if (!x->h->options->prune) return true;
+    for (int z = 0; z < n_zero; z++)
+        for (int f = 0; f < x->c.n_offload; f++) {
+            if (offloads_activations(x->c.offload[f]) != activations) continue;
+            x->plan.zero = zero[z];
+            x->plan.offload = x->c.offload[f];
+            if (!too_large(x)) return true;
+        }
+    return false;
 }
 
 static double passes_of(const expansion *x, int chunk, bool backward)
@@ -88,19 +159,25 @@ static double passes_of(const expansion *x, int chunk, bool backward)
     return total;
 }
 
-/* A quick bound: the last stage waits for the first microbatch, does all its work, and (where weight gradients are not put
- * off) the last gradient travels back. */
+/* The bound of fill_of with the chunks this schedule really has. */
 static double schedule_floor(expansion *x)
 {
     const sm_plan *plan = &x->plan;
-    int p = plan->pipeline, v = plan->virtual_stages;
+    int p = plan->pipeline, v = plan->virtual_stages, last = p - 1, mirror = p - 1;
     bool whole = plan->schedule <= SM_SCHEDULE_INTERLEAVED;
-    if (plan->schedule >= SM_SCHEDULE_ZB_V || p == 1) return 0;
+    if (p == 1) return 0;
     stages_layout(x->t, plan, &x->l->s);
-    double fill = 0, work = 0;
-    for (int c = 0; c < p - 1; c++) fill += passes_of(x, c, whole);
-    for (int i = 0; i < v; i++) work += passes_of(x, i * p + p - 1, true);
-    return fill + work * microbatches_of(x->t, plan);
+    double fill = 0, work = 0, m = microbatches_of(x->t, plan);
+    if (plan->schedule == SM_SCHEDULE_DUALPIPE) last = p / 2 - 1, mirror = p / 2;
+    if (plan->schedule == SM_SCHEDULE_ZB_V) mirror = p;
+    for (int c = 0; c < last; c++) fill += passes_of(x, c, whole);
+    if (plan->schedule == SM_SCHEDULE_DUALPIPE) /* half of the microbatches come from each end */
+        work = 0.5 * (passes_of(x, last, true) + passes_of(x, mirror, true));
+    else if (plan->schedule == SM_SCHEDULE_ZB_V)
+        work = passes_of(x, last, true) + passes_of(x, mirror, true);
+    else
+        for (int i = 0; i < v; i++) work += passes_of(x, i * p + last, true);
+    return fill + work * m;
 }
 
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer offload. */
@@ -114,14 +191,13 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
          !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
                                microbatches_of(x->t, &x->plan), &why)))
         return false;
-    if (hopeless(x, schedule_floor(x))) return false;
+    if (hopeless(x, schedule_floor(x)) || !any_fits(x, activations, zero, n_zero)) return false;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     bool exact = false;
     sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
     if (hopeless(x, time.total_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
-        memcpy(x->l->p.load, x->l->load[zero[z]], sizeof x->l->p.load);
         for (int f = 0; f < x->c.n_offload; f++) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.offload = x->c.offload[f];
@@ -141,12 +217,13 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
         sm_schedule schedule = x->c.pipeline[n].schedule;
         if ((schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
         if (schedule == SM_SCHEDULE_GPIPE && exact && x->h->options->prune) continue;
+        x->pipeline = n;
         x->plan.schedule = schedule;
         x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
         if (!filled) {
             pieces_pass(x->t, &x->plan, &x->l->p);
-            if (x->h->options->prune && passes_hopeless(x)) return;
+            if (x->h->options->prune && passes_hopeless(x, dual)) return;
             filled = true;
         }
         bool known = try_schedule(x, activations, zero, n_zero);
@@ -157,6 +234,7 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
 static void try_recompute(expansion *x, bool activations, const int *zero, int n_zero)
 {
     for (int r = 0; r < x->c.n_recompute; r++) {
+        x->recompute = r;
         x->plan.recompute = x->c.recompute[r];
         for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
     }
@@ -188,7 +266,7 @@ static bool comm_hopeless(expansion *x)
         if (!offered) continue;
         x->plan.schedule = dual ? SM_SCHEDULE_DUALPIPE : SM_SCHEDULE_1F1B;
         pieces_pass(x->t, &x->plan, &x->l->p);
-        any |= !passes_hopeless(x);
+        any |= !passes_hopeless(x, dual);
     }
     return !any;
 }
@@ -197,7 +275,7 @@ static void load_microbatch(expansion *x, int i)
 {
     pieces *p = &x->l->p;
     x->plan.microbatch = x->c.microbatch[i];
-    degrees_set(&p->d, x->t, &x->plan);
+    degrees_microbatch(&p->d, x->plan.microbatch);
     memcpy(p->time, x->l->time[i], (size_t)p->v->pieces * sizeof p->time[0]);
     memcpy(p->kept, x->l->kept[i], (size_t)p->v->pieces * sizeof p->kept[0]);
 }
@@ -207,6 +285,7 @@ static void try_microbatch(expansion *x, int i)
     int shared[4], n = 0;
     bool two = false;
     load_microbatch(x, i);
+    x->microbatch = i;
     x->plan.zero = x->c.zero[0];
     pieces_comm(x->t, &x->plan, &x->l->p);
     if (x->h->options->prune && comm_hopeless(x)) return;
@@ -250,7 +329,6 @@ static bool first_seen(lane_scratch *l, uint64_t key)
 static void try_order(expansion *x)
 {
     pieces *p = &x->l->p;
-    degrees_set(&p->d, x->t, &x->plan);
     if (!place_axes(x->t, &x->plan, &p->d, &p->at.placement)) return;
     place_curves(x->t, p->v, &p->at);
     if (first_seen(x->l, p->at.signature)) try_placement(x);
@@ -310,7 +388,9 @@ static void try_orders(expansion *x)
 static const timed *timed_of(expansion *x)
 {
     pieces *p = &x->l->p;
-    const int parts[] = {variant_index(&x->plan) + 1, x->plan.tensor, x->plan.context, x->plan.expert,
+    bool heads = x->plan.context_by == SM_CONTEXT_HEADS;
+    int rules = 1 + x->plan.seq + 2 * x->plan.expert_tensor + 4 * heads; /* how keys travel is no local work */
+    const int parts[] = {rules, x->plan.tensor, x->plan.context, x->plan.expert,
                          x->plan.microbatch};
     uint64_t key = 0;
     for (int i = 0; i < 5; i++) { /* each step is a bijection of key and part */
@@ -319,7 +399,7 @@ static const timed *timed_of(expansion *x)
     }
     timed *at = &x->l->memo[key % TIMED];
     if (at->key == key) return at;
-    degrees_set(&p->d, x->t, &x->plan);
+    degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);
     memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof *at->kept);
@@ -361,6 +441,8 @@ static void try_variant(expansion *x)
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return;
     x->l->p.v = x->t->variant[variant_index(&x->plan)];
     if (!x->l->p.v) return;
+    x->l->stamp++;
+    degrees_set(&x->l->p.d, x->t, &x->plan);
     if (any_alive(x)) try_orders(x);
 }
 

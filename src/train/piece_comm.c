@@ -68,8 +68,10 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const de
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
+        const fast_curve *curve = at->slot[p->slot[i]];
+        if (curve->n == 0) continue; /* the axes have one member */
         double bytes = size_at(&c->bytes, d) * (c->gradient ? gradient : c->narrow ? narrow : 1);
-        add_comm(t, p, c, at->slot[p->slot[i]], bytes, out);
+        add_comm(t, p, c, curve, bytes, out);
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, gradient, out);
 }

@@ -144,6 +144,8 @@ static double ragged_part(const sm_train *t, const sm_group *g)
     return part < 1 ? part : 1;
 }
 
+static const fast_curve nowhere = {0}; /* a group of one */
+
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g)
 {
     return key->ragged ? ragged_part(t, g) : 1;
@@ -151,11 +153,16 @@ static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *
 
 void place_curves(const sm_train *t, const variant *v, placed *p)
 {
+    sm_group joined[MASKS];
+    uint64_t done = 0;
     make_room(v, p);
     p->signature = 1469598103934665603ull;
     for (int i = 0; i < v->slots; i++) {
-        sm_group g = sm_group_join(&p->placement, v->key[i].axes);
-        p->slot[i] = curve_for(t, v->key[i].op, &g, ragged_of(t, &v->key[i], &g), p);
+        sm_axes axes = v->key[i].axes;
+        sm_group *g = &joined[axes];
+        if (!(done >> axes & 1)) *g = sm_group_join(&p->placement, axes);
+        done |= (uint64_t)1 << axes;
+        p->slot[i] = g->size == 1 ? &nowhere : curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
         p->signature = (p->signature ^ p->slot[i]->content) * 1099511628211ull;
         p->signature ^= p->signature >> 31;
     }

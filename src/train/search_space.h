@@ -36,6 +36,10 @@ typedef struct lane_scratch {
     piece_time time[MAX_MICROBATCH][MAX_PIECES]; /* of the node at hand, where alive */
     double kept[MAX_MICROBATCH][MAX_PIECES][MAX_SETS];
     bool alive[MAX_MICROBATCH];
+    /* Memory does not depend on the placement: kept for all placements of a node (those of an older stamp are void). */
+    uint32_t stamp;
+    struct { uint32_t stamp; double bytes; } memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT]
+                                                   [SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT];
     fast_curve hopeful[MAX_SLOTS];       /* each collective placed as well as can be */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;

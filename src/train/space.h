@@ -79,6 +79,7 @@ static inline sm_axes shards_of(const variant *v)
                      (v->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
 }
 void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan);
+void degrees_microbatch(degrees *d, int microbatch);
 /* Why the degrees cannot shard this model, NULL when they can. */
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
 static inline double size_at(const sm_size *s, const degrees *d)
@@ -203,6 +204,8 @@ struct stages {
 bool stages_init(stages *s, sm_arena *arena);
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s);
 int microbatches_of(const sm_train *t, const sm_plan *plan);
+/* Layout and schedule without times: enough for memory. */
+void stages_shape(const sm_train *t, const sm_plan *plan, stages *s);
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
 sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);

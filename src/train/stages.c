@@ -45,9 +45,21 @@ void stages_layout(const sm_train *t, const sm_plan *plan, stages *s)
     s->layout = layout;
 }
 
-void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s)
+void stages_shape(const sm_train *t, const sm_plan *plan, stages *s)
 {
     stages_layout(t, plan, s);
+    bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
+    s->pipeline = (sm_pipeline){.schedule = plan->schedule,
+                                .stages = plan->pipeline,
+                                .chunks_per_stage = dual ? 2 : plan->virtual_stages,
+                                .microbatches = microbatches_of(t, plan),
+                                .chunk = s->chunk};
+}
+
+void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s)
+{
+    stages_shape(t, plan, s);
+    s->pipeline.send_s = which == MATH ? 0 : p->send_s;
     int chunks = s->layout->chunks;
     for (int c = 0; c < chunks; c++) {
         sm_chunk_time *to = &s->chunk[c];
@@ -57,8 +69,6 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
     }
     add_pass(&s->chunk[0], pass_of(p, embedding_piece(t), which), 1);
     add_pass(&s->chunk[chunks - 1], pass_of(p, head_piece(t), which), 1);
-    s->pipeline = (sm_pipeline){plan->schedule, plan->pipeline, plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : plan->virtual_stages,
-                                microbatches_of(t, plan), s->chunk, which == MATH ? 0 : p->send_s};
 }
 
 sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact)
