@@ -1,5 +1,5 @@
 /* One microbatch through one piece: streams laid over each other. */
-#include "space.h"
+#include "detail.h"
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
@@ -38,18 +38,27 @@ static double busiest(const sm_train *t, const double *busy, double scale)
     return most;
 }
 
+piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
+                               int set, const sm_plan *plan)
+{
+    double backward = time->backward_input + time->backward_weight + time->again[set];
+    return (piece_exposed){
+        {exposed_blocking(t, comm->blocking[0], time->forward),
+         exposed_blocking(t, comm->blocking[1] + comm->again_blocking[set], backward)},
+        {exposed_exchange(t, plan, comm->exchange[0], time->forward),
+         exposed_exchange(t, plan, comm->exchange[1] + comm->again_exchange[set], backward)},
+        {exposed_ring(t, comm->ring[0], time->ring_forward),
+         exposed_ring(t, comm->ring[1] + comm->again_ring[set], time->ring_backward)}};
+}
+
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                         const sm_plan *plan, double offload_s, piece_pass *out)
 {
     double again = time->again[set];
     double backward = time->backward_input + time->backward_weight + again;
-    double x_forward = exposed_blocking(t, comm->blocking[0], time->forward) +
-                       exposed_exchange(t, plan, comm->exchange[0], time->forward) +
-                       exposed_ring(t, comm->ring[0], time->ring_forward);
-    double x_backward =
-        exposed_blocking(t, comm->blocking[1] + comm->again_blocking[set], backward) +
-        exposed_exchange(t, plan, comm->exchange[1] + comm->again_exchange[set], backward) +
-        exposed_ring(t, comm->ring[1] + comm->again_ring[set], time->ring_backward);
+    piece_exposed e = piece_exposed_of(t, time, comm, set, plan);
+    double x_forward = e.blocking[0] + e.exchange[0] + e.ring[0];
+    double x_backward = e.blocking[1] + e.exchange[1] + e.ring[1];
     double forward_all = overlapped(t, time->forward + x_forward,
                                     larger(busiest(t, comm->busy[0], 1), offload_s));
     double backward_all =

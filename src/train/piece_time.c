@@ -3,8 +3,6 @@
 
 #include "space.h"
 
-typedef struct priced { double expected, math, flops; bool memory_bound; } priced;
-
 static double work_bytes(const sm_work *w, const degrees *d)
 {
     double bytes = 0;
@@ -17,7 +15,7 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d
     sm_op_cost c = sm_matmul_cost(&t->system.chip, t->calibration, w->linear ? dtype : SM_BF16,
                                   size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                   size_at(&w->k, d), work_bytes(w, d));
-    return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), c.memory_s > c.math_s};
+    return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
 }
 
 /* Fused attention: one kernel at a fraction of the peak that its calibration gives for each direction. */
@@ -30,14 +28,14 @@ static priced price_attention(const sm_train *t, const sm_work *w, const degrees
     double math = flops / peak;
     double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
     double busy = math / efficiency, stream = memory / c->memory_efficiency;
-    return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, memory > math};
+    return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, 0, memory > math};
 }
 
 static priced price_vector(const sm_train *t, const sm_work *w, const degrees *d)
 {
     sm_op_cost c = sm_vector_cost(&t->system.chip, t->calibration, size_at(&w->flops, d),
                                   work_bytes(w, d));
-    return (priced){c.expected_s, 0, 0, true};
+    return (priced){c.expected_s, 0, 0, 0, true};
 }
 
 static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
@@ -47,6 +45,13 @@ static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, 
     case SM_OP_ATTENTION: return price_attention(t, w, d);
     default: return price_vector(t, w, d);
     }
+}
+
+priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
+{
+    priced p = price_work(t, w, d, dtype);
+    p.bytes = work_bytes(w, d);
+    return p;
 }
 
 static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtype)

@@ -26,13 +26,14 @@ static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to)
 {
     to->n = 0;
     to->ideal_s_per_byte = from->ideal_s_per_byte;
-    to->wire_per_byte = from->n ? from->line[0].link_bytes_per_byte : 0;
     to->level = from->n ? from->line[0].level : 0;
     for (int i = 0; i < from->n; i++) {
         const sm_line *line = &from->line[i];
         if (line->book) continue;
         fast_line *f = &to->line[to->n++];
         f->latency_s = line->latency_s;
+        f->wire_per_byte = line->link_bytes_per_byte;
+        f->algorithm = line->algorithm;
         f->s_per_byte =
             line->s_per_byte / sm_network_efficiency(&t->system, t->calibration, line->level);
         f->level = line->level;
@@ -122,11 +123,15 @@ static const fast_curve *curve_for(const sm_train *t, sm_collective op, const sm
     return &p->memo[at];
 }
 
-static void make_room(const variant *v, placed *p)
+void placed_forget(placed *p)
 {
-    if (p->used + v->slots + 1 < CURVES * 3 / 4) return;
     memset(p->memo, 0, CURVES * sizeof *p->memo);
     p->used = 0;
+}
+
+static void make_room(const variant *v, placed *p)
+{
+    if (p->used + v->slots + 1 >= CURVES * 3 / 4) placed_forget(p);
 }
 
 /* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k copies, this part

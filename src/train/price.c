@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "space.h"
+#include "detail.h"
 
 void plan_canonical(const sm_train *t, sm_plan *plan)
 {
@@ -40,7 +40,7 @@ double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, s
 
 typedef struct stage_sums { double compute, memory, exposed, math, traffic, flops, latency; double ideal[SM_MAX_LEVELS]; } stage_sums;
 
-static double pieces_on(const sm_train *t, const stages *s, int chunk, int index)
+double stage_pieces(const sm_train *t, const stages *s, int chunk, int index)
 {
     if (index < t->kinds) return s->layout->kind[chunk][index];
     if (index == embedding_piece(t)) return chunk == 0;
@@ -77,7 +77,7 @@ static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *
         double part = plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1;
         if (!here) continue;
         for (int i = 0; i < p->v->pieces; i++) {
-            double n = pieces_on(t, s, c, i);
+            double n = stage_pieces(t, s, c, i);
             if (n > 0) add_piece(t, p, set, i, n * part, &x);
         }
     }
@@ -248,7 +248,7 @@ static sm_status need_scratch(sm_train *t, sm_error *err)
     return SM_OK;
 }
 
-static sm_status fill_one(sm_train *t, sm_plan *plan, sm_error *err)
+sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err)
 {
     char why[256];
     plan_canonical(t, plan);
@@ -279,7 +279,7 @@ static sm_status fill_one(sm_train *t, sm_plan *plan, sm_error *err)
 sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price, sm_error *err)
 {
     sm_plan p = *plan;
-    sm_status s = fill_one(train, &p, err);
+    sm_status s = price_prepare(train, &p, err);
     if (s == SM_OK) price_fill(train, &p, train->one, train->one_stages, price);
     return s;
 }

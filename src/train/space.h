@@ -106,11 +106,20 @@ typedef struct piece_time {
 double piece_time_total(const sm_train *t, const piece_time *time);
 void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d, sm_dtype dtype, piece_time *out);
 
+/* One op of a piece: what it takes and why. */
+typedef struct priced { double expected, math, flops, bytes; bool memory_bound; } priced;
+priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype);
+
 /* ---- placed collectives ---- */
-typedef struct fast_line { double latency_s, s_per_byte; uint8_t level; double busy[SM_MAX_LEVELS]; } fast_line;
+typedef struct fast_line {
+    double latency_s, s_per_byte, wire_per_byte;
+    uint8_t level;
+    const char *algorithm;
+    double busy[SM_MAX_LEVELS];
+} fast_line;
 typedef struct fast_curve {
     int n; fast_line line[SM_MAX_ALGORITHMS];
-    double ideal_s_per_byte, wire_per_byte;
+    double ideal_s_per_byte;
     uint8_t level;
     uint64_t key, content;               /* group it was made for; hash of what it costs */
 } fast_curve;
@@ -124,6 +133,7 @@ typedef struct placed {                  /* a plan's placement with its curves *
     int used;
 } placed;
 bool placed_init(placed *p, sm_arena *arena);
+void placed_forget(placed *p);           /* when the system changes */
 /* false: the order cannot be laid out on the system. */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
@@ -215,6 +225,8 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
 typedef struct step_end { double reduce_s, update_s, gather_s, tie_s, other_s, total_s, serial_s; } step_end;
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s);
 
+/* Fill t->one for a plan, made canonical; the reason when it is impossible. */
+sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
 /* The whole price from filled pieces and stages. */
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm_price_of_plan *price);
 /* expected time and memory alone, as the search needs them: the same numbers. */
