@@ -1,0 +1,245 @@
+/* train_page: the answer of `train` as a page: the best plan in full, then the others in a table.
+ */
+#include "pages.h"
+#include "train.h"
+#include <ctype.h>
+
+enum { TOP_COLLECTIVES = 8 };
+
+/* ---- words ---- */
+
+const char *cli_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price) {
+    static const char *const words[] = {"compute", "memory", "network", "bubble", "latency"};
+    if (price->bound != SM_BOUND_NETWORK) return words[price->bound];
+    const sm_level *level = &system->level[price->bound_level];
+    if (level->kind == SM_LEVEL_TORUS)
+        return cli_textf(r, "network %s%d", level->name, price->bound_level);
+    return cli_textf(r, "network %s", level->name);
+}
+
+static const char *bound_sentence(sm_report *r, const sm_system *system,
+                                  const sm_price_of_plan *price) {
+    switch (price->bound) {
+    case SM_BOUND_COMPUTE: return "bound by compute";
+    case SM_BOUND_MEMORY: return "bound by memory bandwidth";
+    case SM_BOUND_BUBBLE: return "bound by the pipeline's bubble";
+    case SM_BOUND_LATENCY: return "bound by latency";
+    case SM_BOUND_NETWORK: break;
+    }
+    return cli_textf(r, "bound by the %s", cli_train_bound(r, system, price));
+}
+
+static const char *share(sm_report *r, double part, double whole) {
+    return cli_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * part / whole : 0.0);
+}
+
+/* ---- the job ---- */
+
+static void batch_page(sm_report *r, const cli_training *q, double sequences) {
+    double tokens = sequences * q->job.seq;
+    const char *seqs =
+        cli_textf(r, "A batch is %s sequence%s of %s tokens", cli_exact(r, sequences),
+                  sequences == 1.0 ? "" : "s", cli_exact(r, q->job.seq));
+    const char *why = q->seq_given ? "" : " (the length taken when --seq is not given)";
+    if (tokens == q->job.batch_tokens) sm_report_text(r, "%s%s.", seqs, why);
+    else
+        sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.", seqs,
+                       why, cli_exact(r, tokens), cli_exact(r, q->job.batch_tokens));
+}
+
+void cli_train_job_page(sm_report *r, const cli_training *q, double sequences) {
+    sm_params params = sm_model_params(&q->model);
+    const char *active = params.active < params.total
+                             ? cli_textf(r, ", %s of them active", cli_count(r, params.active))
+                             : "";
+    sm_report_heading(r, "%s on %s", q->model.name, q->system.text);
+    sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.", cli_count(r, params.total),
+                   active,
+                   cli_count(r, sm_model_train_flops(&q->model, q->job.seq, q->model.causal)));
+    if (sequences > 0.0) batch_page(r, q, sequences);
+}
+
+/* ---- the best plan ---- */
+
+static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
+    if (detail->axes == 0) return;
+    sm_table *table = cli_table(r, NULL, "<axis|>chips|<on");
+    for (int i = 0; i < detail->axes; i++)
+        cli_row(r, table, detail->axis[i].name, cli_textf(r, "%d", detail->axis[i].size),
+                detail->axis[i].on);
+    sm_report_table(r, table);
+}
+
+static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
+                     const sm_price_of_plan *price, double sequences) {
+    if (q->job.tokens <= 0.0) return;
+    double per_hour =
+        q->price_given ? q->job.usd_per_chip_hour : sm_chip_usd_per_hour(&q->system.chip);
+    cli_row(r, table, cli_textf(r, "run of %s tokens", cli_count(r, q->job.tokens)),
+            cli_seconds(r, price->train_time_s),
+            cli_textf(r, "%s steps, without restarts",
+                      cli_count(r, price->train_time_s / price->expected_s)));
+    (void)sequences;
+    if (!q->price_known)
+        cli_row(r, table, "cost", "-",
+                "the catalogue has no price of this chip; --price USD names one");
+    else
+        cli_row(r, table, "cost", cli_usd(r, price->cost_usd),
+                cli_textf(r, "%d chips at $%.2f an hour%s", price->chips, per_hour,
+                          q->price_given ? " as given" : ", the catalogue's price"));
+}
+
+static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_plan *price) {
+    const cli_training *q = plans->q;
+    sm_table *table = cli_table(r, NULL, "<step|>|<");
+    cli_row(r, table, "lower bound", cli_seconds(r, price->lower_s),
+            "the busiest resource at its datasheet rate");
+    cli_row(r, table, "expected", cli_seconds(r, price->expected_s),
+            "efficiency, exposed network, bubble, optimizer");
+    cli_row(r, table, "upper bound", cli_seconds(r, price->upper_s), "nothing overlaps");
+    cli_row(r, table, "MFU", cli_percent(r, price->mfu),
+            cli_textf(r, "%s of the model's own work per chip",
+                      cli_rate(r, price->model_flops_per_s_per_chip, "FLOP/s")));
+    cli_row(r, table, "HFU", cli_percent(r, price->hfu), "with what is computed again");
+    cli_row(r, table, "tokens/s", cli_count(r, price->tokens_per_s_per_chip * price->chips),
+            cli_textf(r, "%s per chip", cli_count(r, price->tokens_per_s_per_chip)));
+    run_rows(r, table, q, price, plans->sequences);
+    sm_report_table(r, table);
+}
+
+static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,
+                     const char *what) {
+    if (seconds < 1e-9 * whole) seconds = 0.0; /* the rest of a difference of sums */
+    cli_row(r, table, name, cli_seconds(r, seconds), share(r, seconds, whole), what);
+}
+
+static void breakdown_rows(sm_report *r, const sm_price_of_plan *price) {
+    const sm_breakdown *b = &price->breakdown;
+    double whole = price->expected_s;
+    sm_table *table = cli_table(r, NULL, "<where the step goes|>|>|<");
+    part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
+    part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
+    part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");
+    part_row(r, table, "bubble", b->bubble, whole, "stages that wait for others");
+    part_row(r, table, "optimizer", b->optimizer, whole, "the update of the weights");
+    part_row(r, table, "other", b->other, whole, "data loading and host gaps");
+    sm_report_table(r, table);
+}
+
+static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
+    const sm_bar_part parts[] = {{"weights", m->params},
+                                 {"gradients", m->gradients},
+                                 {"optimizer", m->optimizer},
+                                 {"activations", m->activations},
+                                 {"buffers", m->buffers}};
+    const char *title = plan->pipeline > 1
+                            ? cli_textf(r, "Memory of a chip of stage %d, the fullest", m->stage)
+                            : "Memory of a chip";
+    sm_report_bar(r, title, "B", m->capacity, sizeof parts / sizeof *parts, parts);
+    if (m->host > 0.0)
+        sm_report_text(r, "In host memory, for each chip: %s.", cli_bytes(r, m->host));
+}
+
+/* The collectives that cost most: by what shows of them, then by the time they take. */
+static bool dearer(const sm_plan_collective *a, const sm_plan_collective *b) {
+    if (a->exposed_s != b->exposed_s) return a->exposed_s > b->exposed_s;
+    return a->time_s > b->time_s;
+}
+
+static int dearest(const sm_plan_detail *detail, const sm_plan_collective **top) {
+    int n = 0;
+    for (int i = 0; i < detail->collectives; i++) {
+        const sm_plan_collective *c = &detail->collective[i];
+        int at = n < TOP_COLLECTIVES ? n++ : n - 1;
+        if (at == TOP_COLLECTIVES - 1 && top[at] && !dearer(c, top[at])) continue;
+        while (at > 0 && dearer(c, top[at - 1])) {
+            top[at] = top[at - 1];
+            at--;
+        }
+        top[at] = c;
+    }
+    return n;
+}
+
+static const char *collective_words(sm_report *r, const sm_plan_collective *c) {
+    return cli_textf(r, "%s of %s over %s, %s", sm_collective_name(c->op), c->array, c->axis,
+                     c->phase);
+}
+
+static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
+    const sm_plan_collective *top[TOP_COLLECTIVES] = {NULL};
+    int n = dearest(detail, top);
+    if (n == 0) return;
+    sm_table *table = cli_table(r, NULL, "<collective|>times|>bytes|>time|>exposed");
+    for (int i = 0; i < n; i++)
+        cli_row(r, table, collective_words(r, top[i]), cli_count(r, top[i]->count),
+                cli_bytes(r, top[i]->bytes), cli_seconds(r, top[i]->time_s),
+                cli_seconds(r, top[i]->exposed_s));
+    sm_report_table(r, table);
+    if (detail->collectives > n)
+        sm_report_text(r, "%d more; --json has them all.", detail->collectives - n);
+}
+
+static void best_page(sm_report *r, const cli_plans *plans) {
+    const cli_plan_shown *best = &plans->plan[0];
+    const sm_price_of_plan *price = &best->detail.price;
+    const cli_training *q = plans->q;
+    const char *what = q->priced_only ? "This plan" : "Best plan";
+    sm_report_heading(r, "%s: %s a step, %s%s", what, cli_seconds(r, price->expected_s),
+                      bound_sentence(r, &q->system, price),
+                      price->fits ? "" : "; does not fit in memory");
+    sm_report_text(r, "%s", best->text);
+    if (price->chips < q->system.chips)
+        sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system.chips);
+    mesh_rows(r, &best->detail);
+    time_rows(r, plans, price);
+    breakdown_rows(r, price);
+    memory_bar(r, best->plan, &price->memory);
+    collective_rows(r, &best->detail);
+    if (best->detail.advice[0])
+        sm_report_text(r, "The change that would help most: %s.", best->detail.advice);
+}
+
+/* ---- the others ---- */
+
+static void other_rows(sm_report *r, const cli_plans *plans) {
+    if (plans->n < 2) return;
+    sm_table *table =
+        cli_table(r, "Next best with other degrees", ">step|>slower|>MFU|>memory|<bound|<plan");
+    double best = plans->plan[0].detail.price.expected_s;
+    for (int i = 1; i < plans->n; i++) {
+        const sm_price_of_plan *price = &plans->plan[i].detail.price;
+        cli_row(r, table, cli_seconds(r, price->expected_s),
+                cli_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)),
+                cli_percent(r, price->mfu), cli_bytes(r, price->memory.total),
+                cli_train_bound(r, &plans->q->system, price), plans->plan[i].text);
+    }
+    sm_report_table(r, table);
+}
+
+void cli_train_search_page(sm_report *r, const sm_search_result *s) {
+    const char *proof = " No plan of the space is better.";
+    if (s->n == 0) proof = "";
+    if (!s->optimal) proof = " The search was stopped: there may be better plans.";
+    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds, in %s.%s",
+                   cli_count(r, s->space), cli_count(r, s->evaluated), cli_count(r, s->pruned),
+                   cli_seconds(r, s->seconds), proof);
+}
+
+static void search_page(sm_report *r, const cli_plans *plans) {
+    if (plans->q->priced_only)
+        sm_report_text(r, "The plan was given whole: it was priced, and no other looked at.");
+    else if (plans->search->space > 0.0) cli_train_search_page(r, plans->search);
+}
+
+void cli_train_page(sm_report *r, const cli_plans *plans) {
+    cli_train_job_page(r, plans->q, plans->sequences);
+    if (plans->n == 0) {
+        sm_report_text(r, "%c%s.", toupper((unsigned char)plans->reason[0]), plans->reason + 1);
+        search_page(r, plans);
+        return;
+    }
+    best_page(r, plans);
+    other_rows(r, plans);
+    search_page(r, plans);
+}

@@ -1,0 +1,208 @@
+/* train_sweep: --chips: the best plan on systems of many sizes, and the sizes that pay off. */
+#include "pages.h"
+#include "scalemodel/search.h"
+#include "train.h"
+
+/* One size of system: its best plan, or why it has none. */
+typedef struct size_point {
+    sm_system system;
+    bool found;
+    cli_plan_shown best;
+    sm_plan plan;
+    const char *reason;
+} size_point;
+
+typedef struct sweep {
+    cli_training *q;
+    size_point *point;
+    double sequences;
+    sm_search_result total; /* sums over the sizes */
+    bool interrupted;
+} sweep;
+
+/* ---- searching ---- */
+
+static const char *reason_of(const sweep *w, const sm_error *why) {
+    return sm_arena_printf(w->q->call->arena, "%s", why->sentence);
+}
+
+static void add_search(sm_search_result *total, const sm_search_result *one) {
+    total->space += one->space;
+    total->evaluated += one->evaluated;
+    total->pruned += one->pruned;
+    total->seconds += one->seconds;
+    total->optimal = total->optimal && one->optimal;
+}
+
+static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_report *r,
+                              sm_error *err) {
+    sm_search_result *result = sm_arena_alloc(w->q->call->arena, sizeof *result);
+    if (!result) return sm_fail_memory(err);
+    cli_watch watch;
+    sm_error none = {.status = SM_OK};
+    cli_watch_begin(&watch, &w->q->search);
+    sm_status status = sm_train_search(train, &w->q->search, result, &none);
+    w->interrupted = cli_watch_end(&watch);
+    add_search(&w->total, result);
+    w->sequences = sm_train_sequences(train);
+    p->found = status == SM_OK && result->n > 0;
+    w->total.n += result->n;
+    p->reason = p->found ? "" : w->interrupted ? "stopped" : cli_plan_impossible(w->q, train);
+    if (!p->reason) p->reason = reason_of(w, &none);
+    if (status == SM_NEGATIVE || (status == SM_OK && !p->found)) return SM_OK;
+    if (status) {
+        *err = none;
+        return cli_plan_blame(w->q, status, err);
+    }
+    p->plan = result->found[0].plan;
+    p->best.plan = &p->plan;
+    p->best.text = cli_plan_words(r, &p->system, &p->plan);
+    return sm_train_detail(train, &p->plan, r->arena, &p->best.detail, err);
+}
+
+static sm_status fill_point(sweep *w, int chips, size_point *p, sm_report *r, sm_error *err) {
+    sm_error none = {.status = SM_OK};
+    sm_status status = sm_system_resize(&w->q->system, chips, &p->system, &none);
+    if (status == SM_BAD_INPUT) {
+        p->system.chips = chips;
+        p->reason = reason_of(w, &none);
+        return SM_OK;
+    }
+    sm_job job = w->q->job;
+    job.system = &p->system;
+    sm_train *train = NULL;
+    if (!status) status = sm_train_new(&job, &train, err);
+    if (!status) status = search_point(w, p, train, r, err);
+    sm_train_free(train);
+    return status;
+}
+
+/* ---- which sizes pay off ---- */
+
+static int found_points(const sweep *w, int *found) {
+    int n = 0;
+    for (int i = 0; i < w->q->points; i++)
+        if (w->point[i].found) found[n++] = i;
+    return n;
+}
+
+static void mark_pareto(const sweep *w, bool *pays) {
+    double x[CLI_MAX_SYSTEMS], y[CLI_MAX_SYSTEMS];
+    size_t order[CLI_MAX_SYSTEMS];
+    int found[CLI_MAX_SYSTEMS];
+    bool keep[CLI_MAX_SYSTEMS];
+    int n = found_points(w, found);
+    for (int i = 0; i < n; i++) {
+        x[i] = w->point[found[i]].best.detail.price.chips;
+        y[i] = w->point[found[i]].best.detail.price.expected_s;
+    }
+    sm_pareto((size_t)n, x, y, order, keep);
+    for (int i = 0; i < w->q->points; i++) pays[i] = false;
+    for (int i = 0; i < n; i++) pays[found[i]] = keep[i];
+}
+
+/* ---- showing ---- */
+
+static void put_point(sm_report *r, const sweep *w, const size_point *p, sm_data *list) {
+    cli_training q = *w->q;
+    q.system = p->system;
+    sm_data *object = cli_object(r, list, NULL);
+    cli_train_system_fields(r, object, &p->system);
+    cli_train_plan_fields(r, object, &q, &p->best);
+}
+
+static const char *why_dropped(const size_point *p) {
+    return p->found ? "fewer chips are as fast" : p->reason ? p->reason : "";
+}
+
+static void put_dropped(sm_report *r, const size_point *p, sm_data *list) {
+    sm_data *object = cli_object(r, list, NULL);
+    cli_put(r, object, "chips", p->system.chips);
+    cli_put_text(r, object, "reason", why_dropped(p));
+}
+
+static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
+    cli_train_job_fields(r, w->q, w->sequences);
+    cli_train_search_fields(r, r->data, &w->total);
+    sm_data *pareto = cli_array(r, r->data, "pareto");
+    sm_data *dropped = cli_array(r, r->data, "dropped");
+    for (int i = 0; i < w->q->points; i++) {
+        const size_point *p = &w->point[i];
+        if (pays[i]) put_point(r, w, p, pareto);
+        else if (p->system.chips) put_dropped(r, p, dropped);
+    }
+}
+
+/* Seconds times chips of the smallest system over those of this one: 1 when chips add up. */
+static const char *scaling(sm_report *r, const size_point *first, const size_point *p) {
+    const sm_price_of_plan *a = &first->best.detail.price, *b = &p->best.detail.price;
+    return cli_percent(r, a->expected_s * a->chips / (b->expected_s * b->chips));
+}
+
+static void point_row(sm_report *r, const sweep *w, const size_point *first, const size_point *p,
+                      sm_table *table) {
+    const sm_price_of_plan *price = &p->best.detail.price;
+    bool run = w->q->job.tokens > 0.0;
+    const char *cells[] = {cli_textf(r, "%d", price->chips),
+                           cli_seconds(r, price->expected_s),
+                           scaling(r, first, p),
+                           cli_percent(r, price->mfu),
+                           cli_count(r, price->tokens_per_s_per_chip),
+                           cli_train_bound(r, &p->system, price),
+                           run ? cli_seconds(r, price->train_time_s)
+                               : cli_bytes(r, price->memory.total),
+                           run && w->q->price_known ? cli_usd(r, price->cost_usd) : "-"};
+    cli_cells(r, table, cells);
+}
+
+static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
+    const size_point *first = NULL;
+    bool run = w->q->job.tokens > 0.0;
+    sm_table *numbers = cli_table(r, "The best plan for each number of chips that pays off",
+                                  run ? ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>run|>cost"
+                                      : ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>memory");
+    sm_table *plans = cli_table(r, NULL, ">chips|<plan");
+    for (int i = 0; i < w->q->points; i++) {
+        const size_point *p = &w->point[i];
+        if (!pays[i]) continue;
+        if (!first) first = p;
+        point_row(r, w, first, p, numbers);
+        cli_row(r, plans, cli_textf(r, "%d", p->best.detail.price.chips), p->best.text);
+    }
+    if (!first) return;
+    sm_report_table(r, numbers);
+    sm_report_table(r, plans);
+}
+
+static void dropped_lines(sm_report *r, const sweep *w, const bool *pays) {
+    for (int i = 0; i < w->q->points; i++) {
+        const size_point *p = &w->point[i];
+        if (pays[i] || !p->system.chips) continue;
+        sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
+    }
+}
+
+static void show_page(sm_report *r, const sweep *w, const bool *pays) {
+    cli_train_job_page(r, w->q, w->sequences);
+    pareto_rows(r, w, pays);
+    dropped_lines(r, w, pays);
+    if (w->total.space > 0.0) cli_train_search_page(r, &w->total);
+}
+
+sm_status cli_train_sweep(cli_training *q, sm_report *r, sm_error *err) {
+    sweep w = {.q = q, .total = {.optimal = true}};
+    bool pays[CLI_MAX_SYSTEMS];
+    w.point = sm_arena_array(q->call->arena, (size_t)q->points, sizeof *w.point);
+    if (!w.point) return sm_fail_memory(err);
+    q->search.top = 1;
+    sm_status status = SM_OK;
+    for (int i = 0; i < q->points && !status && !w.interrupted; i++)
+        status = fill_point(&w, q->chips[i], &w.point[i], r, err);
+    if (status) return status;
+    mark_pareto(&w, pays);
+    put_fields(r, &w, pays);
+    show_page(r, &w, pays);
+    bool any = false;
+    for (int i = 0; i < q->points; i++) any = any || pays[i];
+    return any ? SM_OK : SM_NEGATIVE;
+}
