@@ -300,7 +300,8 @@ static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T)
     s[D_(P)] = kind->nope_H;
     s[D_(Y)] = kind->rope_H;
     s[D_(F)] = (double)kind->F + (double)kind->E_shared * kind->F_shared;
-    s[D_(E)] = s[D_(X)] = kind->E;
+    s[D_(E)] = kind->E;
+    s[D_(X)] = kind->E + (kind->shared_gate ? 1 : 0); /* the gate of the shared experts is one more column */
     s[D_(I)] = kind->F_expert;
     s[D_(C)] = kind->E > 0 ? T * kind->k_top / kind->E : 0;
     b->top_k = kind->k_top;
@@ -332,25 +333,49 @@ static void build_layer(const sm_model *model, const sm_layer_kind *kind, double
         if (b->tensor[i].norm) { b->tensor[i].elements = vector_params(model, kind, b); break; }
 }
 
+/* Width of the embedding table and of the unembedding (opt-350m: narrower than D, carried by the dimension Q). */
+static bool projected(const sm_model *model) { return model->embed_D > 0 && model->embed_D != model->D; }
+
+static int table_dim(const sm_model *model) { return projected(model) ? D_(Q) : D_(D); }
+
+/* Parameters outside the layers that do no matmul work: the final norm, a norm of the embedding. They ride with the head. */
+static double outside_vectors(const sm_model *model)
+{
+    sm_params p = sm_model_params(model);
+    double total = p.total - p.embedding - p.unembedding;
+    for (int l = 0; l < model->L; l++)
+        total -= sm_layer_params(model, &model->kind[model->layer[l]], false);
+    if (projected(model)) total -= 2.0 * model->embed_D * model->D;
+    return total > 0 ? total : 0;
+}
+
 static void build_embedding(const sm_model *model, sm_program *b)
 {
+    int width = table_dim(model);
     int ids = program_tensor(b, "ids", SM_ROLE_IDS, 0, DIMS(D_(B), D_(T), D_(V)));
-    int table = weight(b, "W_embed", DIMS(D_(V), D_(D)));
-    b->output = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
-    program_op(b, "embed", SM_OP_GATHER, b->output, IN(ids, table))->reads = 1;
-    sm_params p = sm_model_params(model);
-    b->tensor[table].elements = p.embedding;
+    int table = weight(b, "W_embed", DIMS(D_(V), width));
+    int x = activation(b, projected(model) ? "x_low" : "x", DIMS(D_(B), D_(T), width));
+    program_op(b, "embed", SM_OP_GATHER, x, IN(ids, table))->reads = 1;
+    b->tensor[table].elements = sm_model_params(model).embedding;
     b->input = -1;
+    b->output = x;
+    if (!projected(model)) return;
+    b->output = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
+    einsum(b, "embed_proj", b->output, x, weight(b, "W_in", DIMS(D_(Q), D_(D))));
 }
 
 static void build_head(const sm_model *model, sm_program *b)
 {
     int x = b->input = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
-    int xn = norm(b, "final_norm", x, 0);
+    int xn = norm(b, "final_norm", x, outside_vectors(model));
     sm_params p = sm_model_params(model);
-    b->tensor[b->tensors - 1].elements = model->final_norm ? model->D : 0;
+    if (projected(model)) {
+        int low = activation(b, "x_low", DIMS(D_(B), D_(T), D_(Q)));
+        einsum(b, "head_proj", low, xn, weight(b, "W_out", DIMS(D_(D), D_(Q))));
+        xn = low;
+    }
     int logits = program_tensor(b, "logits", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(V)));
-    int w = weight(b, "W_head", DIMS(D_(D), D_(V)));
+    int w = weight(b, "W_head", DIMS(table_dim(model), D_(V)));
     if (p.unembedding > 0) b->tensor[w].elements = p.unembedding;
     einsum(b, "lm_head", logits, xn, w);
     int loss = program_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
@@ -369,6 +394,7 @@ sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, doub
     program->size[SM_DIM_T] = program->size[SM_DIM_S] = T;
     program->size[SM_DIM_D] = model->D;
     program->size[SM_DIM_V] = model->V;
+    program->size[SM_DIM_Q] = projected(model) ? model->embed_D : 0; /* layers set their own */
     const char *name = piece == SM_PIECE_LAYER ? model->kind[kind].name
                        : piece == SM_PIECE_EMBEDDING ? "embedding" : "head";
     snprintf(program->name, sizeof program->name, "%s", name);
