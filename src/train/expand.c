@@ -12,6 +12,7 @@ typedef struct expansion {
     sm_plan plan;
     choices c;
     double threshold;           /* only better plans matter */
+    double simulated_s;         /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 
@@ -125,7 +126,8 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact)
     memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     if (hopeless(x, pipeline_s + end.total_s)) return;
-    if (!exact) pipeline_s = stages_run(&x->plan, s, true).total_s;
+    if (!exact && x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
+    if (!exact) pipeline_s = x->simulated_s;
     if (hopeless(x, pipeline_s + end.total_s)) return;
     offer(x, pipeline_s + end.total_s, memory_of(x));
 }
@@ -193,6 +195,7 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
         return false;
     if (hopeless(x, schedule_floor(x)) || !any_fits(x, activations, zero, n_zero)) return false;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
+    x->simulated_s = -1;
     bool exact = false;
     sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
     if (hopeless(x, time.total_s)) return exact;
