@@ -3,6 +3,8 @@
 #include "pages.h"
 #include "train.h"
 #include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { TOP_COLLECTIVES = 8 };
 
@@ -71,7 +73,7 @@ static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
 }
 
 static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
-                     const sm_price_of_plan *price, double sequences) {
+                     const sm_price_of_plan *price) {
     if (q->job.tokens <= 0.0) return;
     double per_hour =
         q->price_given ? q->job.usd_per_chip_hour : sm_chip_usd_per_hour(&q->system.chip);
@@ -79,13 +81,13 @@ static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
             cli_seconds(r, price->train_time_s),
             cli_textf(r, "%s steps, without restarts",
                       cli_count(r, price->train_time_s / price->expected_s)));
-    (void)sequences;
     if (!q->price_known)
         cli_row(r, table, "cost", "-",
                 "the catalogue has no price of this chip; --price USD names one");
     else
         cli_row(r, table, "cost", cli_usd(r, price->cost_usd),
-                cli_textf(r, "%d chips at $%.2f an hour%s", price->chips, per_hour,
+                cli_textf(r, "%d chip%s at $%.2f an hour%s", price->chips,
+                          price->chips == 1 ? "" : "s", per_hour,
                           q->price_given ? " as given" : ", the catalogue's price"));
 }
 
@@ -93,7 +95,7 @@ static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_pl
     const cli_training *q = plans->q;
     sm_table *table = cli_table(r, NULL, "<step|>|<");
     cli_row(r, table, "lower bound", cli_seconds(r, price->lower_s),
-            "the busiest resource at its datasheet rate");
+            "datasheet rates, all that can overlap overlaps");
     cli_row(r, table, "expected", cli_seconds(r, price->expected_s),
             "efficiency, exposed network, bubble, optimizer");
     cli_row(r, table, "upper bound", cli_seconds(r, price->upper_s), "nothing overlaps");
@@ -103,7 +105,7 @@ static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_pl
     cli_row(r, table, "HFU", cli_percent(r, price->hfu), "with what is computed again");
     cli_row(r, table, "tokens/s", cli_count(r, price->tokens_per_s_per_chip * price->chips),
             cli_textf(r, "%s per chip", cli_count(r, price->tokens_per_s_per_chip)));
-    run_rows(r, table, q, price, plans->sequences);
+    run_rows(r, table, q, price);
     sm_report_table(r, table);
 }
 
@@ -140,44 +142,72 @@ static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
         sm_report_text(r, "In host memory, for each chip: %s.", cli_bytes(r, m->host));
 }
 
-/* The collectives that cost most: by what shows of them, then by the time they take. */
-static bool dearer(const sm_plan_collective *a, const sm_plan_collective *b) {
-    if (a->exposed_s != b->exposed_s) return a->exposed_s > b->exposed_s;
-    return a->time_s > b->time_s;
+/* Collectives of the same kind over the same axes in the same phase: one line of the page. */
+typedef struct family {
+    const sm_plan_collective *first;
+    const char *arrays;
+    double count, bytes, time_s, exposed_s;
+} family;
+
+static bool same_family(const sm_plan_collective *a, const sm_plan_collective *b) {
+    return a->op == b->op && strcmp(a->axis, b->axis) == 0 && strcmp(a->phase, b->phase) == 0;
 }
 
-static int dearest(const sm_plan_detail *detail, const sm_plan_collective **top) {
+/* Is the name one of those that the commas of the list separate? */
+static bool names(const char *list, const char *name) {
+    size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == '\0' || at[n] == ',')) return true;
+    return false;
+}
+
+static int find_families(sm_report *r, const sm_plan_detail *detail, family *line) {
     int n = 0;
     for (int i = 0; i < detail->collectives; i++) {
         const sm_plan_collective *c = &detail->collective[i];
-        int at = n < TOP_COLLECTIVES ? n++ : n - 1;
-        if (at == TOP_COLLECTIVES - 1 && top[at] && !dearer(c, top[at])) continue;
-        while (at > 0 && dearer(c, top[at - 1])) {
-            top[at] = top[at - 1];
-            at--;
-        }
-        top[at] = c;
+        int at = 0;
+        while (at < n && !same_family(line[at].first, c)) at++;
+        if (at == n) line[n++] = (family){.first = c, .arrays = c->array};
+        else if (!names(line[at].arrays, c->array))
+            line[at].arrays = cli_textf(r, "%s, %s", line[at].arrays, c->array);
+        line[at].count += c->count;
+        line[at].bytes += c->count * c->bytes;
+        line[at].time_s += c->time_s;
+        line[at].exposed_s += c->exposed_s;
     }
     return n;
 }
 
-static const char *collective_words(sm_report *r, const sm_plan_collective *c) {
-    return cli_textf(r, "%s of %s over %s, %s", sm_collective_name(c->op), c->array, c->axis,
-                     c->phase);
+/* What shows of it in the step comes first, then what it takes; otherwise the order of the step. */
+static int by_exposed(const void *a, const void *b) {
+    const family *x = a, *y = b;
+    if (x->exposed_s != y->exposed_s) return x->exposed_s > y->exposed_s ? -1 : 1;
+    if (x->time_s != y->time_s) return x->time_s > y->time_s ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static void family_row(sm_report *r, sm_table *table, const family *f) {
+    cli_row(r, table,
+            cli_textf(r, "%s of %s over %s, %s", sm_collective_name(f->first->op), f->arrays,
+                      f->first->axis, f->first->phase),
+            cli_count(r, f->count), cli_bytes(r, f->bytes), cli_seconds(r, f->time_s),
+            cli_seconds(r, f->exposed_s));
 }
 
 static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
-    const sm_plan_collective *top[TOP_COLLECTIVES] = {NULL};
-    int n = dearest(detail, top);
-    if (n == 0) return;
-    sm_table *table = cli_table(r, NULL, "<collective|>times|>bytes|>time|>exposed");
-    for (int i = 0; i < n; i++)
-        cli_row(r, table, collective_words(r, top[i]), cli_count(r, top[i]->count),
-                cli_bytes(r, top[i]->bytes), cli_seconds(r, top[i]->time_s),
-                cli_seconds(r, top[i]->exposed_s));
+    if (detail->collectives == 0) return;
+    family *line = sm_arena_array(r->arena, (size_t)detail->collectives, sizeof *line);
+    if (!line) {
+        r->out_of_memory = true;
+        return;
+    }
+    int n = find_families(r, detail, line);
+    qsort(line, (size_t)n, sizeof *line, by_exposed);
+    sm_table *table = cli_table(r, NULL, "<collectives of a step|>times|>bytes|>time|>exposed");
+    for (int i = 0; i < n && i < TOP_COLLECTIVES; i++) family_row(r, table, &line[i]);
     sm_report_table(r, table);
-    if (detail->collectives > n)
-        sm_report_text(r, "%d more; --json has them all.", detail->collectives - n);
+    if (n > TOP_COLLECTIVES)
+        sm_report_text(r, "And %d more; --json has them all.", n - TOP_COLLECTIVES);
 }
 
 static void best_page(sm_report *r, const cli_plans *plans) {
@@ -221,9 +251,9 @@ void cli_train_search_page(sm_report *r, const sm_search_result *s) {
     const char *proof = " No plan of the space is better.";
     if (s->n == 0) proof = "";
     if (!s->optimal) proof = " The search was stopped: there may be better plans.";
-    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds, in %s.%s",
-                   cli_count(r, s->space), cli_count(r, s->evaluated), cli_count(r, s->pruned),
-                   cli_seconds(r, s->seconds), proof);
+    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", cli_count(r, s->space),
+                   cli_count(r, s->evaluated), cli_count(r, s->pruned), proof);
+    sm_report_text(r, "The search took %s.", cli_seconds(r, s->seconds));
 }
 
 static void search_page(sm_report *r, const cli_plans *plans) {

@@ -105,15 +105,23 @@ sm_status cli_plan_read(const cli_plan_texts *texts, cli_training *q, sm_error *
     return status;
 }
 
-/* The item of the plan, such as tensor=12, that the sentence names; otherwise all of it. */
+/* Does the sentence speak of this item: name it as it stands (tensor=12), or begin with its key? */
+static bool speaks_of(const char *sentence, const char *item) {
+    const char *found = strstr(sentence, item);
+    char next = found ? found[strlen(item)] : '0';
+    size_t key = strcspn(item, "=");
+    if (item[key] != '=') return false;
+    if (found && (next < '0' || next > '9')) return true;
+    return strncmp(sentence, item, key) == 0 && sentence[key] == ' ';
+}
+
+/* The item of the plan that the sentence speaks of; otherwise all of it. */
 static sm_span blamed(const sm_source *plan, const char *sentence) {
     for (size_t at = 0; at < plan->length;) {
         char item[64];
         size_t length = strcspn(plan->text + at, ",");
         snprintf(item, sizeof item, "%.*s", length < 60 ? (int)length : 60, plan->text + at);
-        const char *found = strstr(sentence, item);
-        char next = found ? found[strlen(item)] : '0';
-        if (found && strchr(item, '=') && (next < '0' || next > '9')) return (sm_span){at, length};
+        if (speaks_of(sentence, item)) return (sm_span){at, length};
         at += length + 1;
     }
     return (sm_span){0, plan->length};
