@@ -166,6 +166,19 @@ static void fill_breakdown(const sm_train *t, const sm_plan *plan, const pieces 
     if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
 }
 
+/* A pipeline takes at most r times as long when no pass takes more than r times as long (its time is a maximum of sums). */
+static double serial_ratio(const sm_train *t, const pieces *p)
+{
+    double ratio = 1;
+    for (int k = 0; k < t->kinds; k++) {
+        const piece_pass *q = &p->pass[k];
+        double forward = q->serial.forward / q->expected.forward;
+        double input = q->serial.backward_input / q->expected.backward_input;
+        ratio = larger(ratio, larger(forward, input));
+    }
+    return ratio;
+}
+
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm_price_of_plan *price)
 {
     memset(price, 0, sizeof *price);
@@ -173,11 +186,10 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm
     price->sequences_per_replica =
         ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
     price->chips = plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert * plan->pipeline;
-    stages_chunks(t, plan, p, SERIAL, s);
-    double serial = stages_run(plan, s, true).total_s;
-    fill_lower(t, plan, p, s, price);
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
+    double serial = time.total_s * serial_ratio(t, p);
+    fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = time.total_s + end.total_s;
     price->upper_s = larger(serial + end.serial_s, price->expected_s);
