@@ -47,13 +47,15 @@ double stage_pieces(const sm_train *t, const stages *s, int chunk, int index)
     return chunk == s->layout->chunks - 1;
 }
 
+static double larger(double a, double b) { return a > b ? a : b; }
+
 static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n, stage_sums *x)
 {
     const piece_pass *q = &p->pass[index];
     const piece_time *time = &p->time[index];
     const piece_comm *comm = &p->comm[index];
     int own = index < t->kinds ? set : SM_RECOMPUTE_NONE;
-    x->compute += n * (q->compute - q->memory);
+    x->compute += n * larger(0, q->compute - q->memory); /* sums of the same terms may differ in the last bit */
     x->memory += n * q->memory;
     x->exposed += n * q->exposed;
     x->math += n * (time->math[0] + time->math[1] + time->math_again[own]);
@@ -83,8 +85,6 @@ static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *
     }
     return x;
 }
-
-static double larger(double a, double b) { return a > b ? a : b; }
 
 static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages *s, double *ideal)
 {
