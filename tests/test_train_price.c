@@ -1,0 +1,247 @@
+/* Properties of the price of one plan, on thousands of random plans. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "random_jobs.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { JOBS = 60, PLANS = 80 };
+
+static const char *text_of(const random_job *r, const sm_plan *plan)
+{
+    static char text[700];
+    char words[512];
+    sm_plan_format(plan, r->system.torus_dims, words, sizeof words);
+    snprintf(text, sizeof text, "%s seq %.0f batch %.0f: %s", r->system.text, r->job.seq,
+             r->job.batch_tokens, words);
+    return text;
+}
+
+static sm_train *train_of(const sm_job *job)
+{
+    sm_error err = { 0 };
+    sm_train *train = NULL;
+    if (sm_train_new(job, &train, &err) != SM_OK) fail_msg("%s", err.sentence);
+    return train;
+}
+
+/* Visit every random plan that can be priced; returns how many. */
+typedef void (*visit)(random_job *r, sm_train *train, const sm_plan *plan,
+                      const sm_price_of_plan *price);
+
+static int each_plan(uint64_t seed, int jobs, visit look)
+{
+    sm_rng rng = { seed };
+    static random_job r;
+    int priced = 0;
+    for (int i = 0; i < jobs; i++) {
+        random_job_fill(&r, &rng);
+        sm_train *train = train_of(&r.job);
+        for (int k = 0; k < PLANS; k++) {
+            sm_plan plan;
+            sm_price_of_plan price;
+            sm_error err = { 0 };
+            random_plan(&r, &rng, &plan);
+            sm_status s = sm_train_price(train, &plan, &price, &err);
+            assert_true(s == SM_OK || (s == SM_BAD_INPUT && err.sentence[0]));
+            if (s != SM_OK) continue;
+            priced++;
+            look(&r, train, &plan, &price);
+        }
+        sm_train_free(train);
+    }
+    return priced;
+}
+
+#define HOLDS(what, ...)                                                                  \
+    do {                                                                                  \
+        if (!(what)) {                                                                    \
+            print_error("%s\n", text_of(r, plan));                                        \
+            print_error(__VA_ARGS__);                                                     \
+            fail_msg(" does not hold: %s", #what);                                        \
+        }                                                                                 \
+    } while (0)
+
+/* ---- what holds of every price ---- */
+
+static void is_sound(random_job *r, sm_train *train, const sm_plan *plan,
+                     const sm_price_of_plan *p)
+{
+    (void)train;
+    const sm_breakdown *b = &p->breakdown;
+    const sm_memory *m = &p->memory;
+    double sum = b->math + b->memory + b->network_exposed + b->bubble + b->optimizer + b->other;
+    double tiny = 1e-9 * p->expected_s;
+    HOLDS(p->lower_s > 0 && p->lower_s <= p->expected_s + tiny, "lower %g expected %g", p->lower_s,
+          p->expected_s);
+    HOLDS(p->expected_s <= p->upper_s + tiny, "expected %g upper %g", p->expected_s, p->upper_s);
+    HOLDS(isfinite(p->upper_s), "upper %g", p->upper_s);
+    HOLDS(fabs(sum - p->expected_s) <= tiny, "breakdown %g expected %g", sum, p->expected_s);
+    HOLDS(b->math >= 0 && b->memory >= 0 && b->bubble >= 0 && b->optimizer >= 0 && b->other >= 0 &&
+              b->network_exposed >= -tiny,
+          "math %g memory %g network %g bubble %g optimizer %g", b->math, b->memory,
+          b->network_exposed, b->bubble, b->optimizer);
+    double parts = m->params + m->gradients + m->optimizer + m->activations + m->buffers;
+    HOLDS(fabs(parts - m->total) <= 1e-9 * m->total, "parts %g total %g", parts, m->total);
+    HOLDS(p->fits == (m->total <= m->capacity), "total %g capacity %g", m->total, m->capacity);
+    HOLDS(p->mfu > 0 && p->mfu <= 1, "mfu %g", p->mfu);
+    HOLDS(p->hfu > 0 && p->hfu <= 1, "hfu %g", p->hfu);
+    HOLDS(p->chips == plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
+                          plan->pipeline,
+          "chips %d", p->chips);
+    HOLDS(fabs(p->train_time_s / p->expected_s - ceil(1e9 / r->job.batch_tokens)) < 1e-6,
+          "train time %g", p->train_time_s);
+    HOLDS(fabs(p->cost_usd - p->train_time_s / 3600 * 2 * p->chips) <= 1e-9 * p->cost_usd,
+          "cost %g", p->cost_usd);
+}
+
+static void every_price_is_sound(void **state)
+{
+    (void)state;
+    assert_true(each_plan(1, 4 * JOBS, is_sound) > 3000);
+}
+
+static void allocates_nothing(random_job *r, sm_train *train, const sm_plan *plan,
+                              const sm_price_of_plan *first)
+{
+    sm_price_of_plan again;
+    sm_error err = { 0 };
+    uint64_t before = sm_allocation_count();
+    assert_int_equal(sm_train_price(train, plan, &again, &err), SM_OK);
+    HOLDS(sm_allocation_count() == before, "allocations");
+    HOLDS(again.expected_s == first->expected_s && again.memory.total == first->memory.total &&
+              again.lower_s == first->lower_s && again.upper_s == first->upper_s,
+          "another price the second time: %.17g, then %.17g", first->expected_s, again.expected_s);
+}
+
+static void the_second_price_allocates_nothing(void **state)
+{
+    (void)state;
+    assert_true(each_plan(2, JOBS, allocates_nothing) > 700);
+}
+
+/* ---- a better machine ---- */
+
+static void scale_memory(sm_system *s) { s->chip.memory_bytes_per_s.value *= 2; }
+
+static void scale_network(sm_system *s)
+{
+    for (int l = 0; l < s->levels; l++) s->level[l].bytes_per_s_oneway *= 2;
+}
+
+static void scale_peak(sm_system *s)
+{
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) s->chip.flops_per_s[d].value *= 2;
+}
+
+static void scale_latency(sm_system *s)
+{
+    for (int l = 0; l < s->levels; l++) s->level[l].hop_latency_s /= 2;
+}
+
+static void (*const better[])(sm_system *) = { scale_memory, scale_network, scale_peak,
+                                               scale_latency };
+static const char *const better_name[] = { "memory", "network", "peak", "latency" };
+
+static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
+                        const sm_price_of_plan *base)
+{
+    (void)train;
+    for (int i = 0; i < 4; i++) {
+        sm_error err = { 0 };
+        sm_price_of_plan price;
+        sm_system system = r->system;
+        better[i](&system);
+        sm_job job = r->job;
+        job.system = &system;
+        sm_train *other = train_of(&job);
+        assert_int_equal(sm_train_price(other, plan, &price, &err), SM_OK);
+        HOLDS(price.expected_s <= base->expected_s * (1 + 1e-9), "better %s: %g after %g",
+              better_name[i], price.expected_s, base->expected_s);
+        HOLDS(price.lower_s <= base->lower_s * (1 + 1e-9), "better %s: lower %g after %g",
+              better_name[i], price.lower_s, base->lower_s);
+        HOLDS(price.memory.total == base->memory.total, "memory");
+        sm_train_free(other);
+    }
+}
+
+static void a_better_machine_is_never_slower(void **state)
+{
+    (void)state;
+    assert_true(each_plan(3, JOBS / 2, is_monotone) > 300);
+}
+
+/* ---- memory of choices ---- */
+
+static double memory_with(sm_train *train, sm_plan plan, int zero, sm_recompute recompute)
+{
+    sm_price_of_plan price;
+    sm_error err = { 0 };
+    plan.zero = zero;
+    plan.recompute = recompute;
+    if (sm_train_price(train, &plan, &price, &err) != SM_OK) fail_msg("%s", err.sentence);
+    return price.memory.total;
+}
+
+static void memory_is_ordered(random_job *r, sm_train *train, const sm_plan *plan,
+                              const sm_price_of_plan *base)
+{
+    (void)base;
+    if (plan->fsdp == 1) {
+        double m0 = memory_with(train, *plan, 0, plan->recompute);
+        double m1 = memory_with(train, *plan, 1, plan->recompute);
+        double m2 = memory_with(train, *plan, 2, plan->recompute);
+        HOLDS(m0 >= m1 && m1 >= m2, "zero 0 %g 1 %g 2 %g", m0, m1, m2);
+    }
+    sm_plan held = *plan;
+    held.offload = SM_OFFLOAD_NONE;
+    double none = memory_with(train, held, held.zero, SM_RECOMPUTE_NONE);
+    for (int k = SM_RECOMPUTE_SELECTIVE; k < SM_RECOMPUTE_COUNT; k++) {
+        double less = memory_with(train, held, held.zero, (sm_recompute)k);
+        HOLDS(less <= none * (1 + 1e-12), "%s %g none %g", sm_recompute_names[k], less, none);
+    }
+}
+
+static void sharding_and_recomputing_save_memory(void **state)
+{
+    (void)state;
+    assert_true(each_plan(4, JOBS, memory_is_ordered) > 700);
+}
+
+/* By hand: a dense model on one chip holds 2 + 4 + 12 bytes of every parameter. */
+static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state)
+{
+    (void)state;
+    sm_rng rng = { 9 };
+    static random_job r;
+    for (int i = 0; i < 40; i++) {
+        random_job_fill(&r, &rng);
+        sm_train *train = train_of(&r.job);
+        sm_plan plan;
+        sm_price_of_plan price;
+        sm_error err = { 0 };
+        sm_plan_defaults(&plan);
+        assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_OK);
+        double n = sm_model_params(&r.model).total, off = r.model.tied ? r.model.D : 0;
+        assert_true(fabs(price.memory.params - 2 * n) <= 2 * off);
+        assert_true(fabs(price.memory.gradients - 4 * n) <= 4 * off);
+        assert_true(fabs(price.memory.optimizer - 12 * n) <= 12 * off);
+        sm_train_free(train);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_price_is_sound),
+        cmocka_unit_test(the_second_price_allocates_nothing),
+        cmocka_unit_test(a_better_machine_is_never_slower),
+        cmocka_unit_test(sharding_and_recomputing_save_memory),
+        cmocka_unit_test(the_state_of_one_chip_is_eighteen_bytes_a_parameter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

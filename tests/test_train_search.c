@@ -1,0 +1,362 @@
+/* The exact search against brute force: the same best plans, the same counts on any number of
+ * threads, fixed keys honoured, bounds that never exceed what they bound. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "random_jobs.h"
+#include "../src/train/search_space.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static random_job r;
+
+static sm_train *train_of(const sm_job *job)
+{
+    sm_error err = { 0 };
+    sm_train *train = NULL;
+    if (sm_train_new(job, &train, &err) != SM_OK) fail_msg("%s", err.sentence);
+    return train;
+}
+
+static void fix(sm_search_options *o, const char *text)
+{
+    sm_error err = { 0 };
+    sm_source source = sm_source_of("--plan", text);
+    if (sm_plan_parse(&source, &o->fixed, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
+}
+
+/* Brute force prices every plan, so some keys are fixed to keep it quick; which ones rotates. */
+static sm_search_options options_of(sm_rng *rng)
+{
+    static const char *const some[] = {
+        "offload=none,recompute=none", "offload=none,recompute=full", "offload=optimizer,zero=1",
+        "offload=none,schedule=1f1b",  "offload=both,seq=on",         "recompute=selective,zero=2",
+        "offload=none,zero=0",         "recompute=save-matmuls",      "offload=none,microbatch=1",
+    };
+    sm_search_options o;
+    sm_search_defaults(&o);
+    fix(&o, some[sm_rng_below(rng, sizeof some / sizeof some[0])]);
+    o.objective = (sm_objective)sm_rng_below(rng, 3);
+    o.top = 1 + (int)sm_rng_below(rng, 6);
+    o.threads = 1;
+    return o;
+}
+
+static sm_status search(sm_train *train, const sm_search_options *o, sm_search_result *result)
+{
+    sm_error err = { 0 };
+    sm_status s = sm_train_search(train, o, result, &err);
+    assert_true(s == SM_OK || s == SM_NEGATIVE);
+    if (s == SM_NEGATIVE) assert_true(result->n == 0 && err.sentence[0]);
+    assert_true(result->evaluated + result->pruned == result->space);
+    assert_true(result->optimal);
+    return s;
+}
+
+static double value_of(const sm_search_options *o, const sm_found *f)
+{
+    if (o->objective == SM_OBJECTIVE_COST) return f->price.expected_s * f->price.chips;
+    if (o->objective == SM_OBJECTIVE_MEMORY) return f->price.memory.total;
+    return f->price.expected_s;
+}
+
+static void explain(const sm_search_options *o, const sm_search_result *a,
+                    const sm_search_result *b)
+{
+    char text[512];
+    print_error("%s seq %.0f batch %.0f objective %d top %d\n", r.system.text, r.job.seq,
+                r.job.batch_tokens, o->objective, o->top);
+    for (int i = 0; i < o->top; i++)
+        for (int k = 0; k < 2; k++) {
+            const sm_search_result *s = k ? b : a;
+            if (i >= s->n) continue;
+            sm_plan_format(&s->found[i].plan, r.system.torus_dims, text, sizeof text);
+            print_error("  %s %.12g %s\n", k ? "brute" : "exact", value_of(o, &s->found[i]), text);
+        }
+}
+
+static void same_values(const sm_search_options *o, const sm_search_result *a,
+                        const sm_search_result *b)
+{
+    bool same = a->n == b->n;
+    for (int i = 0; same && i < a->n; i++) {
+        double x = value_of(o, &a->found[i]), y = value_of(o, &b->found[i]);
+        same = fabs(x - y) <= 1e-12 * y;
+    }
+    if (same) return;
+    explain(o, a, b);
+    fail_msg("the search and brute force differ");
+}
+
+/* ---- exactness ---- */
+
+static sm_search_result exact, brute;
+
+static void the_search_equals_brute_force(void **state)
+{
+    (void)state;
+    sm_rng rng = { 21 };
+    double spared = 0, space = 0;
+    int found = 0;
+    for (int i = 0; i < 300; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o = options_of(&rng);
+        sm_train *train = train_of(&r.job);
+        sm_status s = search(train, &o, &exact);
+        o.prune = false;
+        assert_int_equal(search(train, &o, &brute), s);
+        same_values(&o, &exact, &brute);
+        assert_true(exact.space == brute.space);
+        assert_true(exact.evaluated <= brute.evaluated);
+        spared += brute.evaluated - exact.evaluated;
+        space += brute.evaluated;
+        found += s == SM_OK;
+        sm_train_free(train);
+    }
+    assert_true(found > 150 && found < 300); /* both answers occur */
+    assert_true(spared > 0.5 * space);       /* and bounds spare work */
+}
+
+/* No random plan, drawn without the search's own enumeration, beats what the search calls best. */
+static void no_random_plan_is_better(void **state)
+{
+    (void)state;
+    sm_rng rng = { 22 };
+    int fitting = 0;
+    for (int i = 0; i < 60; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o;
+        sm_search_defaults(&o);
+        o.top = 1, o.threads = 1;
+        sm_train *train = train_of(&r.job);
+        sm_status s = search(train, &o, &exact);
+        for (int k = 0; k < 150; k++) {
+            sm_plan plan;
+            sm_price_of_plan price;
+            random_plan(&r, &rng, &plan);
+            plan.optimizer = o.fixed.optimizer; /* given, not searched */
+            plan.gradient = o.fixed.gradient;
+            if (sm_train_price(train, &plan, &price, NULL) != SM_OK || !price.fits) continue;
+            fitting++;
+            assert_int_equal(s, SM_OK);
+            if (price.expected_s < exact.found[0].price.expected_s * (1 - 1e-12)) {
+                char text[512];
+                sm_plan_format(&plan, r.system.torus_dims, text, sizeof text);
+                explain(&o, &exact, &brute);
+                fail_msg("%s takes %.12g", text, price.expected_s);
+            }
+        }
+        sm_train_free(train);
+    }
+    assert_true(fitting > 1000);
+}
+
+/* ---- determinism ---- */
+
+static void threads_change_nothing(void **state)
+{
+    (void)state;
+    sm_rng rng = { 23 };
+    for (int i = 0; i < 40; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o = options_of(&rng);
+        sm_train *train = train_of(&r.job);
+        sm_status s = search(train, &o, &exact);
+        for (int threads = 2; threads <= 3; threads++) {
+            o.threads = threads;
+            assert_int_equal(search(train, &o, &brute), s);
+            assert_true(exact.evaluated == brute.evaluated && exact.pruned == brute.pruned);
+            assert_int_equal(exact.n, brute.n);
+            for (int k = 0; k < exact.n; k++) {
+                assert_memory_equal(&exact.found[k].plan, &brute.found[k].plan, sizeof(sm_plan));
+                assert_true(exact.found[k].price.expected_s == brute.found[k].price.expected_s);
+            }
+            assert_true(exact.least_memory_bytes == brute.least_memory_bytes);
+        }
+        sm_train_free(train);
+    }
+}
+
+/* ---- options ---- */
+
+static int degree(const sm_plan *p, int key)
+{
+    const int at[] = { p->data, p->fsdp, p->tensor, p->context, p->expert, p->pipeline };
+    return at[key];
+}
+
+static void fixed_keys_are_kept(void **state)
+{
+    (void)state;
+    sm_rng rng = { 24 };
+    int found = 0;
+    for (int i = 0; i < 60; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o;
+        sm_search_defaults(&o);
+        o.top = 8, o.threads = 1;
+        fix(&o, i % 3 == 0   ? "tensor=2,recompute=full,microbatch=1"
+                : i % 3 == 1 ? "pipeline=2,schedule=gpipe,zero=0"
+                             : "fsdp=2,offload=optimizer,order=fsdp.tensor");
+        sm_train *train = train_of(&r.job);
+        if (search(train, &o, &exact) == SM_OK) found++;
+        for (int k = 0; k < exact.n; k++) {
+            const sm_plan *p = &exact.found[k].plan;
+            if (i % 3 == 0)
+                assert_true(p->tensor == 2 && p->recompute == SM_RECOMPUTE_FULL &&
+                            p->microbatch == 1);
+            else if (i % 3 == 1)
+                assert_true(p->pipeline == 2 && p->schedule == SM_SCHEDULE_GPIPE &&
+                            (p->zero == 0 || p->fsdp > 1));
+            else
+                assert_true(p->fsdp == 2 && p->offload == SM_OFFLOAD_OPTIMIZER &&
+                            p->order[0] == SM_PLAN_FSDP && p->order[1] == SM_PLAN_TENSOR);
+        }
+        sm_train_free(train);
+    }
+    assert_true(found > 20);
+}
+
+static void degrees_stay_below_their_limits(void **state)
+{
+    (void)state;
+    sm_rng rng = { 25 };
+    for (int i = 0; i < 40; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o;
+        sm_search_defaults(&o);
+        o.top = 8, o.threads = 1;
+        for (int k = 0; k < SM_PLAN_DEGREES; k++) o.max_degree[k] = 1 + (int)sm_rng_below(&rng, 4);
+        sm_train *train = train_of(&r.job);
+        search(train, &o, &exact);
+        for (int n = 0; n < exact.n; n++)
+            for (int k = 0; k < SM_PLAN_DEGREES; k++)
+                assert_true(degree(&exact.found[n].plan, k) <= o.max_degree[k]);
+        sm_train_free(train);
+    }
+}
+
+static void what_is_found_differs_and_is_sorted(void **state)
+{
+    (void)state;
+    sm_rng rng = { 26 };
+    for (int i = 0; i < 40; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o = options_of(&rng);
+        o.top = 6;
+        sm_train *train = train_of(&r.job);
+        search(train, &o, &exact);
+        for (int n = 1; n < exact.n; n++) {
+            assert_true(value_of(&o, &exact.found[n]) >=
+                        value_of(&o, &exact.found[n - 1]) * (1 - 1e-12));
+            for (int k = 0; k < n; k++) {
+                bool same = true;
+                for (int d = 0; d < SM_PLAN_DEGREES; d++)
+                    same &= degree(&exact.found[n].plan, d) == degree(&exact.found[k].plan, d);
+                assert_false(same);
+            }
+        }
+        sm_train_free(train);
+    }
+}
+
+static void a_raised_flag_stops_it(void **state)
+{
+    (void)state;
+    volatile int stop = 1;
+    sm_rng rng = { 27 };
+    sm_error err = { 0 };
+    random_job_fill(&r, &rng);
+    sm_search_options o;
+    sm_search_defaults(&o);
+    o.threads = 1, o.stop = &stop;
+    sm_train *train = train_of(&r.job);
+    sm_train_search(train, &o, &exact, &err);
+    assert_false(exact.optimal);
+    assert_int_equal(exact.n, 0);
+    sm_train_free(train);
+}
+
+static void too_many_plans_are_refused(void **state)
+{
+    (void)state;
+    sm_rng rng = { 28 };
+    sm_error err = { 0 };
+    random_job_fill(&r, &rng);
+    sm_train *train = train_of(&r.job);
+    sm_search_options o;
+    sm_search_defaults(&o);
+    o.top = SM_MAX_TOP + 1;
+    assert_int_equal(sm_train_search(train, &o, &exact, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "the number of plans to show is 1 to 64");
+    sm_train_free(train);
+}
+
+/* ---- bounds ---- */
+
+/* The bound of a node against the best of all its plans, priced one by one. */
+static double best_of_node(sm_train *train, const sm_search_options *o, const node *n)
+{
+    sm_search_options only = *o;
+    const int key[SM_PLAN_DEGREES] = { SM_PLAN_DATA,    SM_PLAN_FSDP,   SM_PLAN_TENSOR,
+                                       SM_PLAN_CONTEXT, SM_PLAN_EXPERT, SM_PLAN_PIPELINE };
+    int *at[SM_PLAN_DEGREES] = { &only.fixed.data,    &only.fixed.fsdp,   &only.fixed.tensor,
+                                 &only.fixed.context, &only.fixed.expert, &only.fixed.pipeline };
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
+        *at[i] = n->degree[key[i]];
+        only.fixed.given |= 1u << key[i];
+    }
+    only.prune = false;
+    only.top = 1;
+    sm_error err = { 0 };
+    if (sm_train_search(train, &only, &brute, &err) != SM_OK) return HUGE_VAL;
+    return value_of(&only, &brute.found[0]);
+}
+
+static void bounds_are_admissible(void **state)
+{
+    (void)state;
+    sm_rng rng = { 29 };
+    int checked = 0;
+    for (int i = 0; i < 60; i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o = options_of(&rng);
+        sm_train *train = train_of(&r.job);
+        search(train, &o, &exact); /* builds the variants */
+        hunt h = { .options = &o, .train = train };
+        sm_error err = { 0 };
+        assert_int_equal(hunt_enumerate(&h, r.system.chips, &err), SM_OK);
+        double floor_s = hunt_floor(train, &o.fixed, r.system.chips);
+        for (size_t k = 0; k < h.nodes && k < 12; k++) {
+            double best = best_of_node(train, &o, &h.node[k]);
+            if (best == HUGE_VAL) continue;
+            checked++;
+            if (!(h.bound[k] <= best * (1 + 1e-12)))
+                fail_msg("%s: bound %.12g above the best %.12g", r.system.text, h.bound[k], best);
+            if (o.objective == SM_OBJECTIVE_TIME) assert_true(floor_s <= best);
+        }
+        sm_free(h.node);
+        sm_free(h.bound);
+        sm_train_free(train);
+    }
+    assert_true(checked > 150);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_search_equals_brute_force),
+        cmocka_unit_test(no_random_plan_is_better),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(fixed_keys_are_kept),
+        cmocka_unit_test(degrees_stay_below_their_limits),
+        cmocka_unit_test(what_is_found_differs_and_is_sorted),
+        cmocka_unit_test(a_raised_flag_stops_it),
+        cmocka_unit_test(too_many_plans_are_refused),
+        cmocka_unit_test(bounds_are_admissible),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
