@@ -316,6 +316,20 @@ static void try_placement(expansion *x)
 
 /* ---- placements ---- */
 
+static uint64_t placement_key(const sm_placement *p)
+{
+    uint64_t h = 1469598103934665603ull;
+    for (int a = 0; a < p->axes; a++)
+        for (int i = 0; i < p->axis[a].parts; i++) {
+            const sm_part *q = &p->axis[a].part[i];
+            uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
+                            (uint64_t)q->stride;
+            h = (h ^ word) * 1099511628211ull;
+            h ^= h >> 31;
+        }
+    return h | 1;
+}
+
 static bool first_seen(lane_scratch *l, uint64_t key)
 {
     size_t size = sizeof l->seen / sizeof l->seen[0];
@@ -333,30 +347,36 @@ static void try_order(expansion *x)
 {
     pieces *p = &x->l->p;
     if (!place_axes(x->t, &x->plan, &p->d, &p->at.placement)) return;
+    if (!first_seen(x->l, placement_key(&p->at.placement))) return;
     place_curves(x->t, p->v, &p->at);
     if (first_seen(x->l, p->at.signature)) try_placement(x);
 }
 
-static void try_dims(expansion *x)
+/* Could any order that begins like this one win? */
+static bool prefix_hopeless(expansion *x, int prefix, int axes)
 {
-    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    int dims = x->t->system.torus_dims;
-    bool given = x->h->options->fixed.given >> SM_PLAN_DIMS & 1;
-    int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
-    for (int i = 0; i < n; i++) {
-        if (dims == 2 && i == 1) continue;
-        if (!given) memcpy(x->plan.dims, orders[i], 3);
-        try_order(x);
+    pieces *p = &x->l->p;
+    if (!x->h->options->prune || prefix == 0 || axes - prefix < 2) return false;
+    if (x->t->system.torus_dims > 0) return false; /* the bound of a torus is too loose to pay for itself */
+    place_prefix(x->t, p->v, &x->plan, prefix, axes, &p->d, &p->at);
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        if (!x->l->alive[i]) continue;
+        load_microbatch(x, i);
+        x->plan.zero = x->c.zero[0] == 2 ? 1 : x->c.zero[0];
+        pieces_comm(x->t, &x->plan, p);
+        if (!comm_hopeless(x)) return false;
     }
+    return true;
 }
 
 /* Permute the axes that shard anything; the others follow in their usual order. */
 static void permute(expansion *x, int at, int n)
 {
     if (at == n) {
-        try_dims(x);
+        try_order(x);
         return;
     }
+    if (prefix_hopeless(x, at, n)) return;
     for (int i = at; i < n; i++) {
         uint8_t chosen = x->plan.order[i];
         memmove(&x->plan.order[at + 1], &x->plan.order[at], (size_t)(i - at));
@@ -367,11 +387,25 @@ static void permute(expansion *x, int at, int n)
     }
 }
 
+/* Every order in which the torus dimensions can be filled, and in each every order of the axes. */
+static void try_dims(expansion *x, int axes)
+{
+    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    int dims = x->t->system.torus_dims;
+    bool given = x->h->options->fixed.given >> SM_PLAN_DIMS & 1;
+    int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
+    for (int i = 0; i < n; i++) {
+        if (dims == 2 && i == 1) continue;
+        if (!given) memcpy(x->plan.dims, orders[i], 3);
+        permute(x, 0, axes);
+    }
+}
+
 static void try_orders(expansion *x)
 {
     memset(x->l->seen, 0, sizeof x->l->seen);
     if (x->h->options->fixed.given >> SM_PLAN_ORDER & 1) {
-        try_dims(x);
+        try_dims(x, 0);
         return;
     }
     const int degree[SM_PLAN_DEGREES] = {x->plan.data,    x->plan.fsdp,   x->plan.tensor,
@@ -383,7 +417,7 @@ static void try_orders(expansion *x)
         if (degree[usual.order[i]] > 1) x->plan.order[n++] = usual.order[i];
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--)
         if (degree[usual.order[i]] == 1) x->plan.order[--rest] = usual.order[i];
-    permute(x, 0, n);
+    try_dims(x, n);
 }
 
 /* ---- a node ---- */
@@ -426,7 +460,7 @@ static bool any_alive(expansion *x)
         memcpy(x->l->kept[i], at->kept, (size_t)p->v->pieces * sizeof *at->kept);
         if (!x->h->options->prune) continue;
         load_microbatch(x, i);
-        if (!hopeful) place_hopeful(x->t, p->v, &p->d, &p->at, x->l->hopeful), hopeful = true;
+        if (!hopeful) place_hopeful(x->t, p->v, &p->d, &p->at), hopeful = true;
         x->plan.zero = x->c.zero[0] == 2 ? 1 : x->c.zero[0];
         pieces_comm(x->t, &x->plan, p);
         x->l->alive[i] = !comm_hopeless(x);

@@ -131,7 +131,8 @@ void placed_forget(placed *p)
 
 static void make_room(const variant *v, placed *p)
 {
-    if (p->used + v->slots + 1 >= CURVES * 3 / 4) placed_forget(p);
+    /* twice: a prefix keeps hopeful curves while it adds its own */
+    if (p->used + 8 * v->slots + 1 >= CURVES * 3 / 4) placed_forget(p);
 }
 
 /* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k copies, this part
@@ -176,10 +177,50 @@ void place_curves(const sm_train *t, const variant *v, placed *p)
     p->signature = ((p->signature ^ p->send->content) * 1099511628211ull) | 1;
 }
 
+static sm_axes axes_of_key(int key)
+{
+    static const sm_axes axes[SM_PLAN_DEGREES] = {
+        [SM_PLAN_DATA] = SM_BIT(SM_AXIS_DATA),       [SM_PLAN_FSDP] = SM_BIT(SM_AXIS_FSDP),
+        [SM_PLAN_TENSOR] = SM_AXES_TENSOR,           [SM_PLAN_CONTEXT] = SM_BIT(SM_AXIS_CONTEXT),
+        [SM_PLAN_EXPERT] = SM_BIT(SM_AXIS_EXPERT),   [SM_PLAN_PIPELINE] = SM_BIT(PIPE_AXIS)};
+    return axes[key];
+}
+
+static void place_slots(const sm_train *t, const variant *v, const sm_placement *at, sm_axes inside,
+                        sm_axes touching, placed *p)
+{
+    for (int i = 0; i < v->slots; i++) {
+        sm_axes axes = v->key[i].axes;
+        if ((axes & ~inside) || !(axes & touching)) continue;
+        sm_group g = sm_group_join(at, axes);
+        p->slot[i] = g.size == 1 ? &nowhere
+                                 : curve_for(t, v->key[i].op, &g, ragged_of(t, &v->key[i], &g), p);
+    }
+}
+
+void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes,
+                  const degrees *d, placed *p)
+{
+    sm_plan order = *plan;
+    sm_placement at;
+    sm_axes inside = 0;
+    place_hopeful(t, v, d, p);
+    for (int i = 0; i < prefix; i++) inside = (sm_axes)(inside | axes_of_key(plan->order[i]));
+    if (!place_axes(t, &order, d, &at)) return;
+    place_slots(t, v, &at, inside, inside, p);
+    if (t->system.torus_dims > 0) return; /* there what comes next may still find better factors later */
+    for (int i = prefix; i < axes; i++) {
+        sm_axes next = axes_of_key(plan->order[i]);
+        memcpy(order.order, plan->order, sizeof order.order);
+        order.order[prefix] = plan->order[i];
+        order.order[i] = plan->order[prefix];
+        if (place_axes(t, &order, d, &at)) place_slots(t, v, &at, next, next, p);
+    }
+}
+
 /* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori: a chip can take in what
  * it must over all its links at once. */
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p,
-                   fast_curve *own)
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p)
 {
     make_room(v, p);
     for (int i = 0; i < v->slots; i++) {
@@ -198,9 +239,9 @@ void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed
         double times = v->key[i].op == SM_ALL_REDUCE    ? 1 /* in-network reduction included */
                        : v->key[i].op == SM_ALL_TO_ALL ? part / members / fmax(1, t->largest_top_k)
                                                        : part;
-        own[i] = (fast_curve){.n = members > 1};
-        own[i].line[0].s_per_byte = own[i].ideal_s_per_byte = times / in;
-        p->slot[i] = &own[i];
+        p->own[i] = (fast_curve){.n = members > 1};
+        p->own[i].line[0].s_per_byte = p->own[i].ideal_s_per_byte = times / in;
+        p->slot[i] = &p->own[i];
     }
     p->send = NULL;
 }

@@ -4,7 +4,7 @@
 #include "scalemodel/search.h"
 #include "space.h"
 
-enum { MAX_MICROBATCH = 24, MAX_PLACEMENTS = 1024, MAX_VIRTUAL = 8 };
+enum { MAX_MICROBATCH = 24, MAX_PLACEMENTS = 4096, MAX_VIRTUAL = 8 };
 
 typedef struct node { int32_t degree[SM_PLAN_DEGREES]; } node;
 
@@ -40,7 +40,6 @@ typedef struct lane_scratch {
     uint32_t stamp;
     struct { uint32_t stamp; double bytes; } memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT]
                                                    [SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT];
-    fast_curve hopeful[MAX_SLOTS];       /* each collective placed as well as can be */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 

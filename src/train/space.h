@@ -130,6 +130,7 @@ typedef struct placed {                  /* a plan's placement with its curves *
     const fast_curve *send;              /* one stage to the next */
     uint64_t signature;                  /* placements of equal signature cost the same */
     fast_curve *memo;                    /* CURVES of them: curves repeat from plan to plan */
+    fast_curve own[MAX_SLOTS];           /* of place_hopeful, where no group stands for the bound */
     int used;
 } placed;
 bool placed_init(placed *p, sm_arena *arena);
@@ -137,7 +138,10 @@ void placed_forget(placed *p);           /* when the system changes */
 /* false: the order cannot be laid out on the system. */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p, fast_curve *own);
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p);
+/* The first `prefix` axes of the plan's order as they lie, the others (of `axes` that shard anything) as well as they still
+ * can: no order that begins so does better. */
+void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes, const degrees *d, placed *p);
 double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
 
 typedef struct piece_comm {
