@@ -4,7 +4,7 @@
 #include "train.h"
 #include <string.h>
 
-enum { USUAL_SEQ = 4096, USUAL_TOP = 3, MOST_CHIPS = 1 << 20 };
+enum { USUAL_SEQ = 4096, USUAL_TOP = 3, MOST_CHIPS = 1 << 20, MOST_USD = 1000000 };
 
 #define TEXT(name, member, value, help)                                                            \
     { name, 0, CLI_TEXT, offsetof(cli_train_values, member), value, help }
@@ -57,7 +57,11 @@ static sm_status read_price(const char *text, cli_training *q, sm_error *err) {
     q->job.usd_per_chip_hour = -1.0;
     q->price_given = text != NULL;
     q->price_known = text || sm_chip_usd_per_hour(&q->system.chip) > 0.0;
-    return cli_quantity("--price", text, SM_Q_USD, &q->job.usd_per_chip_hour, err);
+    sm_status status = cli_quantity("--price", text, SM_Q_USD, &q->job.usd_per_chip_hour, err);
+    if (status || q->job.usd_per_chip_hour <= MOST_USD) return status;
+    sm_source source = sm_source_of("--price", text);
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "a chip costs at most %d dollars an hour", (int)MOST_USD);
 }
 
 static sm_status read_job(const cli_train_values *o, cli_training *q, sm_error *err) {

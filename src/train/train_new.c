@@ -109,6 +109,9 @@ static void keep_used_kinds(sm_model *m)
     m->kinds = used;
 }
 
+/* Microbatches are counted in ints. */
+static const double MOST_SEQUENCES = 1e9;
+
 static sm_status check_job(const sm_job *job, sm_error *err)
 {
     if (!(job->seq >= 1) || job->seq > 1e9 || fmod(job->seq, 1) != 0)
@@ -119,6 +122,10 @@ static sm_status check_job(const sm_job *job, sm_error *err)
                        job->seq);
     if (job->batch_tokens > 1e15 || job->tokens > 1e18)
         return sm_fail(err, SM_BAD_INPUT, "more tokens than this can count: at most 1e15 a batch, 1e18 a run");
+    if (job->batch_tokens / job->seq > MOST_SEQUENCES)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a batch of %.3g sequences is more than this can count: at most %.0e",
+                       job->batch_tokens / job->seq, MOST_SEQUENCES);
     if (sm_chip_peak(&job->system->chip, SM_BF16, NULL) <= 0)
         return sm_fail(err, SM_BAD_INPUT, "chip %s has no peak FLOP/s for bf16 or wider",
                        job->system->chip.name);
