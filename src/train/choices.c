@@ -23,7 +23,7 @@ static void fill_rules(const sm_train *t, const sm_search_options *o, const sm_p
             c->context_by[c->n_context_by++] = (sm_context_by)i;
 }
 
-static void fill_memory(const sm_search_options *o, const sm_plan *plan, choices *c)
+static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c)
 {
     c->n_zero = c->n_recompute = c->n_offload = 0;
     bool replicas = plan->data * plan->expert * plan->context > 1;
@@ -35,7 +35,9 @@ static void fill_memory(const sm_search_options *o, const sm_plan *plan, choices
     if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = o->fixed.recompute;
     else
         for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) c->recompute[c->n_recompute++] = (sm_recompute)r;
-    if (fixed(o, SM_PLAN_OFFLOAD)) c->offload[c->n_offload++] = o->fixed.offload;
+    bool host = t->system.chip.pcie_bytes_per_s_oneway.value > 0; /* a way to host memory */
+    if (!host) c->offload[c->n_offload++] = SM_OFFLOAD_NONE;
+    else if (fixed(o, SM_PLAN_OFFLOAD)) c->offload[c->n_offload++] = o->fixed.offload;
     else
         for (int f = 0; f < SM_OFFLOAD_COUNT; f++) c->offload[c->n_offload++] = f;
 }
@@ -89,7 +91,7 @@ static void fill_microbatch(const sm_train *t, const sm_search_options *o, const
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c)
 {
     fill_rules(t, o, plan, c);
-    fill_memory(o, plan, c);
+    fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
     fill_microbatch(t, o, plan, c);
 }

@@ -21,6 +21,8 @@ const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size
 {
     const char *why = degrees_refuse(t, plan, room, size);
     if (why) return why;
+    if (plan->offload != SM_OFFLOAD_NONE && t->system.chip.pcie_bytes_per_s_oneway.value <= 0)
+        return "offload needs a link to host memory, and this chip's is not known";
     int per_stage = plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : plan->virtual_stages;
     if (plan->pipeline > 1 && !sm_schedule_possible(plan->schedule, plan->pipeline, per_stage,
                                                     microbatches_of(t, plan), &why))
