@@ -8,22 +8,20 @@
 
 enum { BF16 = 2, FP32 = 4 };
 
-const char *sm_phase_name(sm_phase phase)
-{
+const char *sm_phase_name(sm_phase phase) {
     static const char *const names[] = {"forward", "backward", "backward-weight"};
     return phase < SM_PHASE_COUNT ? names[phase] : "?";
 }
 
-static bool carries(const sm_tensor *t, int dim)
-{
+static bool carries(const sm_tensor *t, int dim) {
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] == dim) return true;
     return false;
 }
 
-/* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does. */
-int program_tensor_dim(const sm_rules *rules, uint32_t dims, int axis)
-{
+/* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does.
+ */
+int program_tensor_dim(const sm_rules *rules, uint32_t dims, int axis) {
     static const int wide[] = {SM_DIM_F, SM_DIM_V};
 
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
@@ -37,21 +35,18 @@ int program_tensor_dim(const sm_rules *rules, uint32_t dims, int axis)
     return -1;
 }
 
-static uint32_t dim_set(const sm_tensor *t)
-{
+static uint32_t dim_set(const sm_tensor *t) {
     uint32_t set = 0;
     for (int i = 0; i < t->rank; i++) set |= 1u << t->dim[i];
     return set;
 }
 
-static void shard_dim(sm_tensor *t, int dim, sm_axes axes)
-{
+static void shard_dim(sm_tensor *t, int dim, sm_axes axes) {
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] == dim) t->at[i] = (sm_axes)(t->at[i] | axes);
 }
 
-static void store_tensor_axes(const sm_rules *rules, sm_tensor *t, uint32_t dims)
-{
+static void store_tensor_axes(const sm_rules *rules, sm_tensor *t, uint32_t dims) {
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
         int dim = program_tensor_dim(rules, dims, axis);
         if (dim >= 0) shard_dim(t, dim, SM_BIT(axis));
@@ -60,10 +55,10 @@ static void store_tensor_axes(const sm_rules *rules, sm_tensor *t, uint32_t dims
     }
 }
 
-/* Storage: batch axes on B, context on T, tensor on heads, widths and vocabulary (or on T when nothing else can carry it
- * and the residual stream is sharded), expert on E of the experts' own arrays; weights put fsdp on their widest free side. */
-static void store(const sm_rules *rules, sm_tensor *t)
-{
+/* Storage: batch axes on B, context on T, tensor on heads, widths and vocabulary (or on T when
+ * nothing else can carry it and the residual stream is sharded), expert on E of the experts' own
+ * arrays; weights put fsdp on their widest free side. */
+static void store(const sm_rules *rules, sm_tensor *t) {
     uint32_t dims = dim_set(t);
     bool experts_own = (dims >> SM_DIM_E & 1u) && (dims >> SM_DIM_I & 1u);
     if (t->role == SM_ROLE_WEIGHT) {
@@ -83,16 +78,23 @@ static void store(const sm_rules *rules, sm_tensor *t)
     int tokens = carries(t, SM_DIM_C) ? SM_DIM_C : SM_DIM_T;
     shard_dim(t, tokens == SM_DIM_C ? SM_DIM_C : SM_DIM_B, batch);
     shard_dim(t, tokens, SM_BIT(SM_AXIS_CONTEXT));
-    shard_dim(t, experts_own ? SM_DIM_E : tokens == SM_DIM_C ? SM_DIM_C : SM_DIM_B,
+    shard_dim(t,
+              experts_own          ? SM_DIM_E
+              : tokens == SM_DIM_C ? SM_DIM_C
+                                   : SM_DIM_B,
               SM_BIT(SM_AXIS_EXPERT));
     if (t->role == SM_ROLE_ACTIVATION) store_tensor_axes(rules, t, dims);
 }
 
-int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, int rank, const int *dims)
-{
-    if (b->tensors == SM_MAX_TENSORS) { b->ops = SM_MAX_OPS + 1; return 0; }
+int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, int rank,
+                   const int *dims) {
+    if (b->tensors == SM_MAX_TENSORS) {
+        b->ops = SM_MAX_OPS + 1;
+        return 0;
+    }
     sm_tensor *t = &b->tensor[b->tensors];
-    *t = (sm_tensor){.role = role, .rank = rank, .elements = 1, .bytes_per_element = bytes, .producer = -1};
+    *t = (sm_tensor){
+        .role = role, .rank = rank, .elements = 1, .bytes_per_element = bytes, .producer = -1};
     snprintf(t->name, sizeof t->name, "%s", name);
     for (int i = 0; i < rank; i++) {
         t->dim[i] = (uint8_t)dims[i];
@@ -103,9 +105,12 @@ int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, 
     return b->tensors++;
 }
 
-sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int inputs, const int *in)
-{
-    if (b->ops >= SM_MAX_OPS) { b->ops = SM_MAX_OPS + 1; return &b->op[SM_MAX_OPS - 1]; }
+sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int inputs,
+                  const int *in) {
+    if (b->ops >= SM_MAX_OPS) {
+        b->ops = SM_MAX_OPS + 1;
+        return &b->op[SM_MAX_OPS - 1];
+    }
     sm_op *op = &b->op[b->ops];
     *op = (sm_op){.kind = kind, .out = out, .inputs = inputs};
     snprintf(op->name, sizeof op->name, "%s", name);
@@ -114,35 +119,32 @@ sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int
     return op;
 }
 
-#define DIMS(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}
-#define IN(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}
+#define DIMS(...)                                                                                  \
+    (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]) { __VA_ARGS__ }
+#define IN(...)                                                                                    \
+    (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]) { __VA_ARGS__ }
 #define D_(x) SM_DIM_##x
 
-static int activation(sm_program *b, const char *name, int rank, const int *dims)
-{
+static int activation(sm_program *b, const char *name, int rank, const int *dims) {
     return program_tensor(b, name, SM_ROLE_ACTIVATION, BF16, rank, dims);
 }
 
-static int weight(sm_program *b, const char *name, int rank, const int *dims)
-{
+static int weight(sm_program *b, const char *name, int rank, const int *dims) {
     return program_tensor(b, name, SM_ROLE_WEIGHT, BF16, rank, dims);
 }
 
-static int vectors(sm_program *b, const char *name, double elements)
-{
+static int vectors(sm_program *b, const char *name, double elements) {
     int t = weight(b, name, DIMS(D_(D)));
     b->tensor[t].elements = elements;
     b->tensor[t].norm = true;
     return t;
 }
 
-static void einsum(sm_program *b, const char *name, int out, int x, int w)
-{
+static void einsum(sm_program *b, const char *name, int out, int x, int w) {
     program_op(b, name, SM_OP_EINSUM, out, IN(x, w))->reads = 3;
 }
 
-static int norm(sm_program *b, const char *name, int x, double elements)
-{
+static int norm(sm_program *b, const char *name, int x, double elements) {
     int y = activation(b, name, DIMS(D_(B), D_(T), D_(D)));
     int w = vectors(b, "scale", elements);
     sm_op *op = program_op(b, name, SM_OP_VECTOR, y, IN(x, w));
@@ -151,16 +153,14 @@ static int norm(sm_program *b, const char *name, int x, double elements)
     return y;
 }
 
-static int residual(sm_program *b, const char *name, int x, int y)
-{
+static int residual(sm_program *b, const char *name, int x, int y) {
     int out = activation(b, name, DIMS(D_(B), D_(T), D_(D)));
     program_op(b, name, SM_OP_VECTOR, out, IN(x, y))->flops_per_element = 1;
     return out;
 }
 
 /* Rotary embedding and the norms of Q and K: their result is what attention keeps. */
-static int rotate(sm_program *b, const char *name, int x, bool normed)
-{
+static int rotate(sm_program *b, const char *name, int x, bool normed) {
     const sm_tensor *t = &b->tensor[x];
     int dims[6];
     for (int i = 0; i < t->rank; i++) dims[i] = t->dim[i];
@@ -171,8 +171,7 @@ static int rotate(sm_program *b, const char *name, int x, bool normed)
     return y;
 }
 
-static int attend(sm_program *b, int q, int k, int v, double keys)
-{
+static int attend(sm_program *b, int q, int k, int v, double keys) {
     int o = activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
     sm_op *op = program_op(b, "attention", SM_OP_ATTENTION, o, IN(q, k, v));
     op->keys = keys;
@@ -181,8 +180,7 @@ static int attend(sm_program *b, int q, int k, int v, double keys)
     return o;
 }
 
-static int attention_gqa(sm_program *b, const sm_layer_kind *kind, int x, double keys)
-{
+static int attention_gqa(sm_program *b, const sm_layer_kind *kind, int x, double keys) {
     int q = activation(b, "q", DIMS(D_(B), D_(T), D_(K), D_(G), D_(H)));
     int k = activation(b, "k", DIMS(D_(B), D_(T), D_(K), D_(H)));
     einsum(b, "q_proj", q, x, weight(b, "W_q", DIMS(D_(D), D_(K), D_(G), D_(H))));
@@ -197,10 +195,9 @@ static int attention_gqa(sm_program *b, const sm_layer_kind *kind, int x, double
     return attend(b, qr, kr, v, keys);
 }
 
-/* Multi-head latent attention, not absorbed (training): Q and KV pass through low ranks; K joins a rotary part that all
- * heads share. */
-static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double keys)
-{
+/* Multi-head latent attention, not absorbed (training): Q and KV pass through low ranks; K joins a
+ * rotary part that all heads share. */
+static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double keys) {
     int q = activation(b, "q", DIMS(D_(B), D_(T), D_(K), D_(G), D_(H)));
     if (kind->q_rank) {
         int qa = activation(b, "q_low", DIMS(D_(B), D_(T), D_(Q)));
@@ -227,8 +224,7 @@ static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double
     return attend(b, qr, k, v, keys);
 }
 
-static int act(sm_program *b, const char *name, int gate, int up, int rank, const int *dims)
-{
+static int act(sm_program *b, const char *name, int gate, int up, int rank, const int *dims) {
     int h = activation(b, name, rank, dims);
     sm_op *op = gate == up ? program_op(b, name, SM_OP_VECTOR, h, IN(up))
                            : program_op(b, name, SM_OP_VECTOR, h, IN(gate, up));
@@ -237,8 +233,7 @@ static int act(sm_program *b, const char *name, int gate, int up, int rank, cons
     return h;
 }
 
-static int mlp(sm_program *b, const sm_layer_kind *kind, int x)
-{
+static int mlp(sm_program *b, const sm_layer_kind *kind, int x) {
     int up = activation(b, "up", DIMS(D_(B), D_(T), D_(F)));
     int gate = up;
     if (kind->mlp == SM_MLP_GATED) {
@@ -252,10 +247,9 @@ static int mlp(sm_program *b, const sm_layer_kind *kind, int x)
     return y;
 }
 
-/* Routed experts: tokens go to slots [E,C,D] still where they are (C sharded like tokens); that each expert's matmul wants
- * E sharded makes the all-to-all, there and back. */
-static int moe(sm_program *b, const sm_layer_kind *kind, int x)
-{
+/* Routed experts: tokens go to slots [E,C,D] still where they are (C sharded like tokens); that
+ * each expert's matmul wants E sharded makes the all-to-all, there and back. */
+static int moe(sm_program *b, const sm_layer_kind *kind, int x) {
     int logits = program_tensor(b, "router", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(X)));
     einsum(b, "router", logits, x, weight(b, "W_router", DIMS(D_(D), D_(X))));
     int slots = activation(b, "slots", DIMS(D_(E), D_(C), D_(D)));
@@ -277,18 +271,17 @@ static int moe(sm_program *b, const sm_layer_kind *kind, int x)
     return m;
 }
 
-/* Every parameter that does no matmul work (norms, biases, sinks, gates) rides in one array per layer: its gradient and its
- * optimizer state are real, its work is not worth an op. */
-static double vector_params(const sm_model *model, const sm_layer_kind *kind, const sm_program *b)
-{
+/* Every parameter that does no matmul work (norms, biases, sinks, gates) rides in one array per
+ * layer: its gradient and its optimizer state are real, its work is not worth an op. */
+static double vector_params(const sm_model *model, const sm_layer_kind *kind, const sm_program *b) {
     double total = sm_layer_params(model, kind, false);
     for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm) total -= b->tensor[i].elements;
+        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm)
+            total -= b->tensor[i].elements;
     return total > 0 ? total : 0;
 }
 
-static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T)
-{
+static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T) {
     double *s = b->size;
     s[D_(K)] = kind->K > 0 ? kind->K : kind->N;
     s[D_(G)] = kind->attention == SM_ATTENTION_MLA ? 1 : (double)kind->N / s[D_(K)];
@@ -301,14 +294,14 @@ static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T)
     s[D_(Y)] = kind->rope_H;
     s[D_(F)] = (double)kind->F + (double)kind->E_shared * kind->F_shared;
     s[D_(E)] = kind->E;
-    s[D_(X)] = kind->E + (kind->shared_gate ? 1 : 0); /* the gate of the shared experts is one more column */
+    s[D_(X)] = kind->E +
+               (kind->shared_gate ? 1 : 0); /* the gate of the shared experts is one more column */
     s[D_(I)] = kind->F_expert;
     s[D_(C)] = kind->E > 0 ? T * kind->k_top / kind->E : 0;
     b->top_k = kind->k_top;
 }
 
-static void build_layer(const sm_model *model, const sm_layer_kind *kind, double T, sm_program *b)
-{
+static void build_layer(const sm_model *model, const sm_layer_kind *kind, double T, sm_program *b) {
     layer_sizes(b, kind, T);
     double keys = sm_layer_keys(kind, T, model->causal);
     int x = b->input = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
@@ -330,17 +323,23 @@ static void build_layer(const sm_model *model, const sm_layer_kind *kind, double
     if (kind->parallel) m = residual(b, "branch_add", y, m);
     b->output = residual(b, "mlp_add", mid, m);
     for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].norm) { b->tensor[i].elements = vector_params(model, kind, b); break; }
+        if (b->tensor[i].norm) {
+            b->tensor[i].elements = vector_params(model, kind, b);
+            break;
+        }
 }
 
-/* Width of the embedding table and of the unembedding (opt-350m: narrower than D, carried by the dimension Q). */
-static bool projected(const sm_model *model) { return model->embed_D > 0 && model->embed_D != model->D; }
+/* Width of the embedding table and of the unembedding (opt-350m: narrower than D, carried by the
+ * dimension Q). */
+static bool projected(const sm_model *model) {
+    return model->embed_D > 0 && model->embed_D != model->D;
+}
 
 static int table_dim(const sm_model *model) { return projected(model) ? D_(Q) : D_(D); }
 
-/* Parameters outside the layers that do no matmul work: the final norm, a norm of the embedding. They ride with the head. */
-static double outside_vectors(const sm_model *model)
-{
+/* Parameters outside the layers that do no matmul work: the final norm, a norm of the embedding.
+ * They ride with the head. */
+static double outside_vectors(const sm_model *model) {
     sm_params p = sm_model_params(model);
     double total = p.total - p.embedding - p.unembedding;
     for (int l = 0; l < model->L; l++)
@@ -349,8 +348,7 @@ static double outside_vectors(const sm_model *model)
     return total > 0 ? total : 0;
 }
 
-static void build_embedding(const sm_model *model, sm_program *b)
-{
+static void build_embedding(const sm_model *model, sm_program *b) {
     int width = table_dim(model);
     int ids = program_tensor(b, "ids", SM_ROLE_IDS, 0, DIMS(D_(B), D_(T), D_(V)));
     int table = weight(b, "W_embed", DIMS(D_(V), width));
@@ -364,8 +362,7 @@ static void build_embedding(const sm_model *model, sm_program *b)
     einsum(b, "embed_proj", b->output, x, weight(b, "W_in", DIMS(D_(Q), D_(D))));
 }
 
-static void build_head(const sm_model *model, sm_program *b)
-{
+static void build_head(const sm_model *model, sm_program *b) {
     int x = b->input = activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
     int xn = norm(b, "final_norm", x, outside_vectors(model));
     sm_params p = sm_model_params(model);
@@ -386,8 +383,7 @@ static void build_head(const sm_model *model, sm_program *b)
 }
 
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
-                         const sm_rules *rules, sm_program *program, sm_error *err)
-{
+                           const sm_rules *rules, sm_program *program, sm_error *err) {
     memset(program, 0, sizeof *program);
     program->rules = *rules;
     program->size[SM_DIM_B] = 1;
@@ -395,8 +391,9 @@ sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, doub
     program->size[SM_DIM_D] = model->D;
     program->size[SM_DIM_V] = model->V;
     program->size[SM_DIM_Q] = projected(model) ? model->embed_D : 0; /* layers set their own */
-    const char *name = piece == SM_PIECE_LAYER ? model->kind[kind].name
-                       : piece == SM_PIECE_EMBEDDING ? "embedding" : "head";
+    const char *name = piece == SM_PIECE_LAYER       ? model->kind[kind].name
+                       : piece == SM_PIECE_EMBEDDING ? "embedding"
+                                                     : "head";
     snprintf(program->name, sizeof program->name, "%s", name);
     if (piece == SM_PIECE_LAYER) build_layer(model, &model->kind[kind], T, program);
     else if (piece == SM_PIECE_EMBEDDING) build_embedding(model, program);

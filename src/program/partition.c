@@ -1,5 +1,6 @@
-/* The partition: each op of the program, forward and backward, goes through the algebra of shard with symbolic sizes; what
- * comes out is local work and collectives. No parallelism is written here: only which dimension an axis splits. */
+/* The partition: each op of the program, forward and backward, goes through the algebra of shard
+ * with symbolic sizes; what comes out is local work and collectives. No parallelism is written
+ * here: only which dimension an axis splits. */
 #include "scalemodel/program.h"
 
 #include <string.h>
@@ -8,33 +9,45 @@
 
 enum { NOMINAL = 1 << 12, MAX_PARTS = 8 };
 
-const sm_mesh *sm_program_mesh(void)
-{
-    static const sm_mesh mesh = {SM_AXIS_COUNT, {
+const sm_mesh *sm_program_mesh(void) {
+    static const sm_mesh mesh = {SM_AXIS_COUNT,
+                                 {
 #define X(id, name, letter) {name, 2, 0, {0}, {0, 0}},
-        SM_PROGRAM_AXES(X)
+                                     SM_PROGRAM_AXES(X)
 #undef X
-    }};
+                                 }};
     return &mesh;
 }
 
-/* A gradient on its way back to one tensor: partial sums that later contributions may still join. */
-typedef struct share { sm_axes at[6]; sm_axes unreduced; } share;
-typedef struct shares { int n; share part[MAX_PARTS]; } shares;
-typedef struct moved { int tensor; sm_axes from, axes; sm_phase phase; bool gradient; } moved;
+/* A gradient on its way back to one tensor: partial sums that later contributions may still join.
+ */
+typedef struct share {
+    sm_axes at[6];
+    sm_axes unreduced;
+} share;
+typedef struct shares {
+    int n;
+    share part[MAX_PARTS];
+} shares;
+typedef struct moved {
+    int tensor;
+    sm_axes from, axes;
+    sm_phase phase;
+    bool gradient;
+} moved;
 
 typedef struct job {
     sm_partition *out;
     const sm_program *b;
     sm_error *err;
     shares gradient[SM_MAX_TENSORS];
-    int moves; moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
+    int moves;
+    moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
 } job;
 
 /* ---- the dimension each axis splits in an op's iteration space ---- */
 
-static uint32_t dims_of(const sm_program *b, const sm_op *op)
-{
+static uint32_t dims_of(const sm_program *b, const sm_op *op) {
     uint32_t set = 0;
     for (int i = 0; i <= op->inputs; i++) {
         const sm_tensor *t = &b->tensor[i < op->inputs ? op->in[i] : op->out];
@@ -44,8 +57,7 @@ static uint32_t dims_of(const sm_program *b, const sm_op *op)
     return set;
 }
 
-static void assign(const sm_program *b, const sm_op *op, int *at)
-{
+static void assign(const sm_program *b, const sm_op *op, int *at) {
     uint32_t dims = dims_of(b, op);
     bool slots = dims >> SM_DIM_C & 1u, experts = slots && (dims >> SM_DIM_I & 1u);
     int tokens = slots ? SM_DIM_C : SM_DIM_T;
@@ -61,8 +73,7 @@ static void assign(const sm_program *b, const sm_op *op, int *at)
     }
 }
 
-static sm_axes axes_on(const int *at, int dim)
-{
+static sm_axes axes_on(const int *at, int dim) {
     sm_axes axes = 0;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if (at[a] == dim) axes = (sm_axes)(axes | SM_BIT(a));
@@ -71,17 +82,20 @@ static sm_axes axes_on(const int *at, int dim)
 
 /* ---- einsums over the nominal mesh ---- */
 
-typedef struct term { int tensor; bool keys; sm_axes at[6]; sm_axes unreduced; } term; /* keys: T read as S */
+typedef struct term {
+    int tensor;
+    bool keys;
+    sm_axes at[6];
+    sm_axes unreduced;
+} term; /* keys: T read as S */
 
-static term stored(const sm_program *b, int tensor, bool keys)
-{
+static term stored(const sm_program *b, int tensor, bool keys) {
     term t = {tensor, keys, {0}, 0};
     memcpy(t.at, b->tensor[tensor].at, sizeof t.at);
     return t;
 }
 
-static int index_of(sm_einsum *e, int dim)
-{
+static int index_of(sm_einsum *e, int dim) {
     static const char *const names[] = {
 #define X(id, name, help) name,
         SM_DIMENSIONS(X)
@@ -95,12 +109,12 @@ static int index_of(sm_einsum *e, int dim)
     return e->indices++;
 }
 
-/* Axes that move between dimensions are the minor ones, so that no block has to change chips first. */
-static const uint8_t major_first[SM_AXIS_COUNT] = {SM_AXIS_DATA,   SM_AXIS_FSDP,   SM_AXIS_CONTEXT,
-                                                   SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
+/* Axes that move between dimensions are the minor ones, so that no block has to change chips first.
+ */
+static const uint8_t major_first[SM_AXIS_COUNT] = {
+    SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_CONTEXT, SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
 
-static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t)
-{
+static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t) {
     const sm_tensor *tensor = &b->tensor[t->tensor];
     array->rank = tensor->rank;
     array->unreduced = t->unreduced;
@@ -113,8 +127,7 @@ static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const
     }
 }
 
-static void make_einsum(const sm_program *b, int n, const term *in, const term *out, sm_einsum *e)
-{
+static void make_einsum(const sm_program *b, int n, const term *in, const term *out, sm_einsum *e) {
     memset(e, 0, sizeof *e);
     e->operands = n;
     for (int i = 0; i < n; i++) fill_array(e, &e->in[i], b, &in[i]);
@@ -122,8 +135,7 @@ static void make_einsum(const sm_program *b, int n, const term *in, const term *
     e->has_output = e->out_sharding_given = true;
 }
 
-static void to_indices(sm_einsum *e, const int *dims, int8_t *at)
-{
+static void to_indices(sm_einsum *e, const int *dims, int8_t *at) {
     for (int a = 0; a < SM_MAX_AXES; a++) at[a] = SM_REPLICATED;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
         if (dims[a] < 0) continue;
@@ -135,26 +147,22 @@ static void to_indices(sm_einsum *e, const int *dims, int8_t *at)
 
 /* ---- emitting ---- */
 
-static sm_size size_of(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element)
-{
+static sm_size size_of(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element) {
     const sm_tensor *t = &b->tensor[tensor];
     return (sm_size){t->elements * bytes_per_element, mask, t->per_sequence};
 }
 
-static sm_axes mask_of(const sm_axes *at, int rank)
-{
+static sm_axes mask_of(const sm_axes *at, int rank) {
     sm_axes mask = 0;
     for (int d = 0; d < rank; d++) mask = (sm_axes)(mask | at[d]);
     return mask;
 }
 
-static sm_axes stored_mask(const sm_program *b, int tensor)
-{
+static sm_axes stored_mask(const sm_program *b, int tensor) {
     return mask_of(b->tensor[tensor].at, b->tensor[tensor].rank);
 }
 
-static bool already(job *j, moved move)
-{
+static bool already(job *j, moved move) {
     for (int i = 0; i < j->moves; i++) {
         const moved *m = &j->done[i];
         if (m->tensor == move.tensor && m->from == move.from && m->axes == move.axes &&
@@ -166,8 +174,7 @@ static bool already(job *j, moved move)
 }
 
 /* Weights of one piece that move alike travel together, as every framework buckets them. */
-static bool bucketed(sm_partition *p, const sm_comm *c)
-{
+static bool bucketed(sm_partition *p, const sm_comm *c) {
     if (c->stream != SM_STREAM_PREFETCH && c->stream != SM_STREAM_DRAIN) return false;
     for (int i = 0; i < p->comms && i < SM_MAX_COMM; i++) {
         sm_comm *to = &p->comm[i];
@@ -183,8 +190,7 @@ static bool bucketed(sm_partition *p, const sm_comm *c)
 }
 
 static sm_stream stream_of(const job *j, const sm_tensor *t, bool gradient, sm_axes axes,
-                           sm_phase phase)
-{
+                           sm_phase phase) {
     if (t->role == SM_ROLE_WEIGHT) return gradient ? SM_STREAM_DRAIN : SM_STREAM_PREFETCH;
     /* only keys, values and their gradients travel over context alone */
     if (axes == SM_BIT(SM_AXIS_CONTEXT) && j->b->rules.context_by == SM_CONTEXT_RING)
@@ -194,14 +200,17 @@ static sm_stream stream_of(const job *j, const sm_tensor *t, bool gradient, sm_a
 }
 
 static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_step *step,
-                 sm_axes before, sm_phase phase)
-{
+                 sm_axes before, sm_phase phase) {
     sm_partition *p = j->out;
     const sm_tensor *t = &j->b->tensor[tensor];
     bool weight_gradient = gradient && t->role == SM_ROLE_WEIGHT;
-    sm_comm c = {.array = t->name, .op = step->op, .phase = phase, .axes = step->axes,
+    sm_comm c = {.array = t->name,
+                 .op = step->op,
+                 .phase = phase,
+                 .axes = step->axes,
                  .stream = stream_of(j, t, gradient, step->axes, phase),
-                 .gradient = weight_gradient, .forward_op = (int)(op - j->b->op)};
+                 .gradient = weight_gradient,
+                 .forward_op = (int)(op - j->b->op)};
     c.bytes = size_of(j->b, tensor, (sm_axes)(before & ~step->axes),
                       weight_gradient ? 1 : t->bytes_per_element);
     c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && t->dim[0] == SM_DIM_E;
@@ -212,18 +221,17 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
     p->comms++;
 }
 
-/* Walk the steps of a lowering and emit the collectives of one array; mask: what shards it before. */
-static void emit_array(job *j, const sm_op *op, int array, int tensor, bool gradient,
-                       sm_axes mask, const sm_lowering *low, sm_phase phase)
-{
+/* Walk the steps of a lowering and emit the collectives of one array; mask: what shards it before.
+ */
+static void emit_array(job *j, const sm_op *op, int array, int tensor, bool gradient, sm_axes mask,
+                       const sm_lowering *low, sm_phase phase) {
     for (int i = 0; i < low->steps; i++) {
         const sm_step *s = &low->step[i];
         if (s->array != array || s->kind == SM_STEP_EINSUM) continue;
         sm_axes before = mask;
         if (s->kind == SM_STEP_SLICE || s->op == SM_REDUCE_SCATTER)
             mask = (sm_axes)(mask | s->axes);
-        else if (s->op == SM_ALL_GATHER)
-            mask = (sm_axes)(mask & ~s->axes);
+        else if (s->op == SM_ALL_GATHER) mask = (sm_axes)(mask & ~s->axes);
         if (s->kind == SM_STEP_SLICE || s->op == SM_PERMUTE) continue;
         /* what arrived by all-to-all is kept as it arrived: it is no larger */
         if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient && s->op == SM_ALL_TO_ALL) continue;
@@ -236,8 +244,7 @@ static void emit_array(job *j, const sm_op *op, int array, int tensor, bool grad
 
 /* ---- local work ---- */
 
-static sm_size product(const sm_program *b, uint32_t dims, const int *at)
-{
+static sm_size product(const sm_program *b, uint32_t dims, const int *at) {
     sm_size s = {1, 0, false};
     for (int d = 0; d < SM_DIM_COUNT; d++) {
         if (!(dims >> d & 1u)) continue;
@@ -248,8 +255,7 @@ static sm_size product(const sm_program *b, uint32_t dims, const int *at)
     return s;
 }
 
-static uint32_t tensor_dims(const sm_program *b, const term *t)
-{
+static uint32_t tensor_dims(const sm_program *b, const term *t) {
     uint32_t set = 0;
     const sm_tensor *tensor = &b->tensor[t->tensor];
     for (int d = 0; d < tensor->rank; d++)
@@ -257,15 +263,13 @@ static uint32_t tensor_dims(const sm_program *b, const term *t)
     return set;
 }
 
-static sm_size traffic(const sm_program *b, const term *t, const int *at)
-{
+static sm_size traffic(const sm_program *b, const term *t, const int *at) {
     sm_size s = product(b, tensor_dims(b, t), at);
     s.base = b->tensor[t->tensor].elements * b->tensor[t->tensor].bytes_per_element;
     return s;
 }
 
-static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phase)
-{
+static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phase) {
     sm_partition *p = j->out;
     int at = p->works < SM_MAX_WORK ? p->works++ : SM_MAX_WORK - 1;
     sm_work *w = &p->work[at];
@@ -273,14 +277,12 @@ static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phas
     return w;
 }
 
-static void add_bytes(sm_work *w, sm_size bytes)
-{
+static void add_bytes(sm_work *w, sm_size bytes) {
     if (w->terms < 6) w->bytes[w->terms++] = bytes;
 }
 
 static void einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
-                        sm_phase phase)
-{
+                        sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_EINSUM, phase);
     uint32_t a = tensor_dims(j->b, &in[0]), b = tensor_dims(j->b, &in[1]);
     uint32_t c = tensor_dims(j->b, out);
@@ -298,27 +300,24 @@ static void einsum_work(job *j, const sm_op *op, const term *in, const term *out
 /* ---- lowering ---- */
 
 static bool lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
-                  sm_lowering *low)
-{
+                  sm_lowering *low) {
     sm_einsum e;
     int8_t index[SM_MAX_AXES];
     make_einsum(j->b, n, in, out, &e);
     to_indices(&e, at, index);
-    sm_status s = sm_einsum_lower(&e, sm_program_mesh(), index, keep ? NULL : &e.out, keep, low,
-                                  j->err);
+    sm_status s =
+        sm_einsum_lower(&e, sm_program_mesh(), index, keep ? NULL : &e.out, keep, low, j->err);
     if (s && j->err) j->err->status = SM_INTERNAL; /* our own program is never the user's fault */
     return s == SM_OK;
 }
 
 /* Dispatch and combine pass between positions [B,T] and slots [E,C] on the same chip. */
-static bool crosses(const sm_program *b, const sm_op *op)
-{
+static bool crosses(const sm_program *b, const sm_op *op) {
     uint32_t dims = dims_of(b, op);
     return (dims >> SM_DIM_C & 1u) && (dims >> SM_DIM_T & 1u);
 }
 
-static sm_axes out_mask(const sm_program *b, const term *out, const int *at)
-{
+static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
     uint32_t dims = tensor_dims(b, out);
     sm_axes mask = 0;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
@@ -328,8 +327,7 @@ static sm_axes out_mask(const sm_program *b, const term *out, const int *at)
 
 /* ---- forward ---- */
 
-static void attention_work(job *j, const sm_op *op, const int *at, sm_phase phase)
-{
+static void attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_ATTENTION, phase);
     const double *size = j->b->size;
     uint32_t rows = 1u << SM_DIM_B | 1u << SM_DIM_T | 1u << SM_DIM_K | 1u << SM_DIM_G;
@@ -349,8 +347,7 @@ static void attention_work(job *j, const sm_op *op, const int *at, sm_phase phas
     }
 }
 
-static void vector_work(job *j, const sm_op *op, sm_phase phase)
-{
+static void vector_work(job *j, const sm_op *op, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
     const sm_tensor *out = &j->b->tensor[op->out];
     double passes = phase == SM_PHASE_FORWARD ? 1 : 2;
@@ -367,8 +364,7 @@ static void vector_work(job *j, const sm_op *op, sm_phase phase)
         add_bytes(w, size_of(j->b, op->out, stored_mask(j->b, op->out), out->bytes_per_element));
 }
 
-static bool forward_op(job *j, const sm_op *op)
-{
+static bool forward_op(job *j, const sm_op *op) {
     int at[SM_AXIS_COUNT];
     sm_lowering low;
     term in[4], out = stored(j->b, op->out, false);
@@ -391,8 +387,7 @@ static bool forward_op(job *j, const sm_op *op)
 
 /* ---- backward: dA = dC B, dB = A dC, derived from the forward op ---- */
 
-static void add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced)
-{
+static void add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {
     shares *s = &j->gradient[tensor];
     int rank = j->b->tensor[tensor].rank;
     for (int i = 0; i < s->n; i++) /* equal partial sums are added before they are reduced */
@@ -404,18 +399,17 @@ static void add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced)
     s->part[s->n++].unreduced = unreduced;
 }
 
-static void lowered_at(const sm_lowering *low, sm_axes *at)
-{
+static void lowered_at(const sm_lowering *low, sm_axes *at) {
     memset(at, 0, 6 * sizeof *at);
     for (int d = 0; d < low->out.rank; d++)
         for (int i = 0; i < low->out.dim[d].n_axes; i++)
             at[d] = (sm_axes)(at[d] | SM_BIT(low->out.dim[d].axis[i]));
 }
 
-/* Move a gradient from where it fell to where its tensor is stored; only: reduce just these axes. */
+/* Move a gradient from where it fell to where its tensor is stored; only: reduce just these axes.
+ */
 static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm_axes only,
-                      sm_phase phase)
-{
+                      sm_phase phase) {
     const sm_tensor *t = &j->b->tensor[tensor];
     int at[SM_AXIS_COUNT];
     sm_lowering low;
@@ -432,12 +426,10 @@ static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm
     return true;
 }
 
-static void record_weight(job *j, int tensor, sm_axes partial)
-{
+static void record_weight(job *j, int tensor, sm_axes partial) {
     sm_partition *p = j->out;
     const sm_tensor *t = &j->b->tensor[tensor];
-    sm_weight_class c = {t->elements, stored_mask(j->b, tensor), partial,
-                         t->dim[0] == SM_DIM_E};
+    sm_weight_class c = {t->elements, stored_mask(j->b, tensor), partial, t->dim[0] == SM_DIM_E};
     for (int i = 0; i < p->classes; i++)
         if (p->weight[i].stored == c.stored && p->weight[i].partial == c.partial &&
             p->weight[i].expert == c.expert) {
@@ -447,16 +439,15 @@ static void record_weight(job *j, int tensor, sm_axes partial)
     if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes++] = c;
 }
 
-static sm_axes weight_shards(const sm_program *b)
-{
+static sm_axes weight_shards(const sm_program *b) {
     return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
                      (b->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
 }
 
-/* The gradient of a weight: fsdp reduces every microbatch onto the shards; what else is partial waits for the step's end. */
+/* The gradient of a weight: fsdp reduces every microbatch onto the shards; what else is partial
+ * waits for the step's end. */
 static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int tensor,
-                            const int *at)
-{
+                            const int *at) {
     sm_lowering low;
     share from = {{0}, 0};
     term out = stored(j->b, tensor, false);
@@ -472,28 +463,25 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
 }
 
 static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int operands_emitted,
-                           const term *out, const int *at)
-{
+                           const term *out, const int *at) {
     sm_lowering low;
     sm_axes home[6];
     if (!lower(j, n, in, out, at, true, &low)) return false;
     for (int i = 0; i < operands_emitted; i++)
-        emit_array(j, op, i, in[i].tensor, in[i].tensor == op->out,
-                   stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_INPUT);
+        emit_array(j, op, i, in[i].tensor, in[i].tensor == op->out, stored_mask(j->b, in[i].tensor),
+                   &low, SM_PHASE_BACKWARD_INPUT);
     lowered_at(&low, home);
     add_share(j, out->tensor, home, low.out.unreduced);
     return true;
 }
 
-static term bare(const sm_program *b, int tensor, bool keys)
-{
+static term bare(const sm_program *b, int tensor, bool keys) {
     term t = stored(b, tensor, keys);
     memset(t.at, 0, sizeof t.at);
     return t;
 }
 
-static bool backward_einsum(job *j, const sm_op *op, const int *at)
-{
+static bool backward_einsum(job *j, const sm_op *op, const int *at) {
     term dc = stored(j->b, op->out, false), x = stored(j->b, op->in[0], false);
     term w = stored(j->b, op->in[1], false);
     if (j->b->tensor[op->in[0]].role == SM_ROLE_ACTIVATION) {
@@ -508,8 +496,7 @@ static bool backward_einsum(job *j, const sm_op *op, const int *at)
     return true;
 }
 
-static bool backward_attention(job *j, const sm_op *op, const int *at)
-{
+static bool backward_attention(job *j, const sm_op *op, const int *at) {
     term in[4];
     for (int i = 0; i < 3; i++) in[i] = stored(j->b, op->in[i], i > 0);
     in[3] = stored(j->b, op->out, false);
@@ -521,8 +508,7 @@ static bool backward_attention(job *j, const sm_op *op, const int *at)
     return true;
 }
 
-static bool backward_vector(job *j, const sm_op *op, const int *at)
-{
+static bool backward_vector(job *j, const sm_op *op, const int *at) {
     bool local = crosses(j->b, op);
     for (int i = 0; i < op->inputs; i++) {
         const sm_tensor *t = &j->b->tensor[op->in[i]];
@@ -540,16 +526,15 @@ static bool backward_vector(job *j, const sm_op *op, const int *at)
     return true;
 }
 
-/* A sum that is whole over an axis joins one that is partial there: all but one chip of the axis count it as zero. */
-static bool joins(const job *j, int tensor, const share *a, const share *b)
-{
+/* A sum that is whole over an axis joins one that is partial there: all but one chip of the axis
+ * count it as zero. */
+static bool joins(const job *j, int tensor, const share *a, const share *b) {
     int rank = j->b->tensor[tensor].rank;
     return (a->unreduced & ~b->unreduced) == 0 && a->unreduced != b->unreduced &&
            memcmp(a->at, b->at, (size_t)rank * sizeof *a->at) == 0;
 }
 
-static void join_shares(const job *j, int tensor, shares *s)
-{
+static void join_shares(const job *j, int tensor, shares *s) {
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < s->n; k++)
             if (joins(j, tensor, &s->part[i], &s->part[k])) {
@@ -558,8 +543,7 @@ static void join_shares(const job *j, int tensor, shares *s)
             }
 }
 
-static bool flush(job *j, const sm_op *op, int tensor)
-{
+static bool flush(job *j, const sm_op *op, int tensor) {
     shares *s = &j->gradient[tensor];
     join_shares(j, tensor, s);
     for (int i = 0; i < s->n; i++)
@@ -567,8 +551,7 @@ static bool flush(job *j, const sm_op *op, int tensor)
     return true;
 }
 
-static bool backward_op(job *j, const sm_op *op)
-{
+static bool backward_op(job *j, const sm_op *op) {
     int at[SM_AXIS_COUNT];
     assign(j->b, op, at);
     if (!flush(j, op, op->out)) return false;
@@ -579,8 +562,7 @@ static bool backward_op(job *j, const sm_op *op)
     }
 }
 
-static uint64_t tensors_read(const sm_program *b)
-{
+static uint64_t tensors_read(const sm_program *b) {
     uint64_t read = 0;
     for (int i = 0; i < b->ops; i++) {
         const sm_op *op = &b->op[i];
@@ -592,8 +574,7 @@ static uint64_t tensors_read(const sm_program *b)
     return read;
 }
 
-sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err)
-{
+sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err) {
     job j = {.out = out, .err = err};
     memset(out, 0, sizeof *out);
     out->program = *program;

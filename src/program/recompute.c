@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls", "full"};
+const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls",
+                                                            "full"};
 
-/* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul result. full: all. */
-uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy)
-{
+/* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul
+ * result. full: all. */
+uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
     uint64_t set = 0;
     for (int i = 0; i < program->ops; i++) {
         sm_op_kind kind = program->op[i].kind;
@@ -19,15 +20,13 @@ uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy)
     return set;
 }
 
-static sm_size kept_size(const sm_tensor *t)
-{
+static sm_size kept_size(const sm_tensor *t) {
     sm_size s = {t->elements * t->bytes_per_element, 0, t->per_sequence};
     for (int d = 0; d < t->rank; d++) s.mask = (sm_axes)(s.mask | t->at[d]);
     return s;
 }
 
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept)
-{
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept) {
     const sm_program *b = &partition->program;
     uint64_t wanted = partition->needed;
     *again = 0;

@@ -14,17 +14,20 @@ typedef struct batch {
     atomic_int next;
 } batch;
 
-typedef struct lane { batch *work; int number; pthread_t thread; bool started; } lane;
+typedef struct lane {
+    batch *work;
+    int number;
+    pthread_t thread;
+    bool started;
+} lane;
 
-int sm_search_threads(int wanted)
-{
+int sm_search_threads(int wanted) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     long n = wanted > 0 ? wanted : online > 0 ? online : 1;
     return n > SM_MAX_LANES ? SM_MAX_LANES : (int)n;
 }
 
-static void *run_lane(void *argument)
-{
+static void *run_lane(void *argument) {
     lane *l = argument;
     const sm_branching *b = l->work->b;
     for (;;) {
@@ -34,8 +37,7 @@ static void *run_lane(void *argument)
     }
 }
 
-static void run_batch(batch *work, int threads)
-{
+static void run_batch(batch *work, int threads) {
     lane lanes[SM_MAX_LANES];
     int n = threads < work->size ? threads : work->size;
     atomic_store(&work->next, 0);
@@ -47,25 +49,28 @@ static void run_batch(batch *work, int threads)
         if (lanes[i].started) pthread_join(lanes[i].thread, NULL);
 }
 
-typedef struct entry { double bound; size_t node; } entry;
+typedef struct entry {
+    double bound;
+    size_t node;
+} entry;
 
-static int by_bound(const void *a, const void *b)
-{
+static int by_bound(const void *a, const void *b) {
     const entry *x = a, *y = b;
     if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* Batches grow from one node to SM_BATCH: the first nodes set the threshold that spares the rest. */
+/* Batches grow from one node to SM_BATCH: the first nodes set the threshold that spares the rest.
+ */
 static void run_all(const sm_branching *b, const entry *order, int threads,
-                    sm_branching_result *result)
-{
+                    sm_branching_result *result) {
     size_t at = 0, node[SM_BATCH];
     int size = 1;
     double threshold = b->threshold;
     while (at < b->nodes && order[at].bound < threshold && !(b->stop && *b->stop)) {
         int n = 0;
-        while (n < size && at < b->nodes && order[at].bound < threshold) node[n++] = order[at++].node;
+        while (n < size && at < b->nodes && order[at].bound < threshold)
+            node[n++] = order[at++].node;
         batch work = {.b = b, .node = node, .size = n, .threshold = threshold};
         run_batch(&work, threads);
         for (int i = 0; i < n; i++) threshold = b->merge(b->context, i, node[i]);
@@ -77,8 +82,7 @@ static void run_all(const sm_branching *b, const entry *order, int threads,
 }
 
 sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_result *result,
-                               sm_error *err)
-{
+                               sm_error *err) {
     *result = (sm_branching_result){0, true};
     if (b->nodes == 0) return SM_OK;
     entry *order = sm_calloc(b->nodes, sizeof *order);

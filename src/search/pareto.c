@@ -3,15 +3,13 @@
 
 #include "scalemodel/search.h"
 
-static bool before(const double *x, const double *y, size_t a, size_t b)
-{
+static bool before(const double *x, const double *y, size_t a, size_t b) {
     if (x[a] != x[b]) return x[a] < x[b];
     if (y[a] != y[b]) return y[a] < y[b];
     return a < b;
 }
 
-static void sift(size_t n, const double *x, const double *y, size_t *order, size_t at)
-{
+static void sift(size_t n, const double *x, const double *y, size_t *order, size_t at) {
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && before(x, y, order[child], order[child + 1])) child++;
         if (!before(x, y, order[at], order[child])) return;
@@ -22,8 +20,7 @@ static void sift(size_t n, const double *x, const double *y, size_t *order, size
 }
 
 /* Heap sort: no allocation, and qsort has no place for x and y. */
-static void sort(size_t n, const double *x, const double *y, size_t *order)
-{
+static void sort(size_t n, const double *x, const double *y, size_t *order) {
     for (size_t i = n / 2; i-- > 0;) sift(n, x, y, order, i);
     for (size_t end = n; end-- > 1;) {
         size_t swap = order[0];
@@ -33,8 +30,7 @@ static void sort(size_t n, const double *x, const double *y, size_t *order)
     }
 }
 
-void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep)
-{
+void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep) {
     double best = HUGE_VAL;
     for (size_t i = 0; i < n; i++) order[i] = i;
     sort(n, x, y, order);

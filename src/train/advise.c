@@ -4,11 +4,14 @@
 
 #include "detail.h"
 
-typedef struct change { char what[96]; double time; } change;
+typedef struct change {
+    char what[96];
+    double time;
+} change;
 
-/* The price of the same plan under a changed job. The memo of curves belongs to one system, so it is emptied around. */
-static bool try_change(sm_train *t, const sm_plan *plan, double *expected)
-{
+/* The price of the same plan under a changed job. The memo of curves belongs to one system, so it
+ * is emptied around. */
+static bool try_change(sm_train *t, const sm_plan *plan, double *expected) {
     sm_price_of_plan price;
     sm_error ignored;
     memset(&ignored, 0, sizeof ignored);
@@ -18,8 +21,8 @@ static bool try_change(sm_train *t, const sm_plan *plan, double *expected)
     return s == SM_OK;
 }
 
-static void consider(sm_train *t, const sm_plan *plan, const char *what, double per, change *best, double now)
-{
+static void consider(sm_train *t, const sm_plan *plan, const char *what, double per, change *best,
+                     double now) {
     double expected;
     if (!try_change(t, plan, &expected)) return;
     if (expected / per >= best->time || expected / per >= now * 0.999) return;
@@ -27,8 +30,7 @@ static void consider(sm_train *t, const sm_plan *plan, const char *what, double 
     snprintf(best->what, sizeof best->what, "%s", what);
 }
 
-static void consider_network(sm_train *t, const sm_plan *plan, change *best, double now)
-{
+static void consider_network(sm_train *t, const sm_plan *plan, change *best, double now) {
     sm_system kept = t->system;
     for (int l = 0; l < kept.levels; l++) {
         char what[96];
@@ -42,8 +44,7 @@ static void consider_network(sm_train *t, const sm_plan *plan, change *best, dou
     }
 }
 
-static void consider_chip(sm_train *t, const sm_plan *plan, change *best, double now)
-{
+static void consider_chip(sm_train *t, const sm_plan *plan, change *best, double now) {
     sm_chip kept = t->system.chip;
     for (int d = 0; d < SM_DTYPE_COUNT; d++) t->system.chip.flops_per_s[d].value *= 2;
     consider(t, plan, "twice the matrix FLOP/s of a chip", 1, best, now);
@@ -53,16 +54,15 @@ static void consider_chip(sm_train *t, const sm_plan *plan, change *best, double
     t->system.chip = kept;
 }
 
-static void consider_batch(sm_train *t, const sm_plan *plan, change *best, double now)
-{
+static void consider_batch(sm_train *t, const sm_plan *plan, change *best, double now) {
     double kept = t->sequences;
     t->sequences *= 2;
     consider(t, plan, "twice the batch (time per token)", 2, best, now);
     t->sequences = kept;
 }
 
-void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out, size_t size)
-{
+void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
+            size_t size) {
     double now = price->expected_s;
     change run = {.time = now}, chip = {.time = now};
     consider_batch(t, plan, &run, now);
@@ -71,7 +71,9 @@ void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, cha
     placed_forget(&t->one->at);
     if (run.what[0] && 1 - run.time / now > 0.02)
         snprintf(out, size, "%s would save %.1f %%; in hardware, %s: %.1f %%", run.what,
-                 100 * (1 - run.time / now), chip.what[0] ? chip.what : "nothing", 100 * (1 - chip.time / now));
+                 100 * (1 - run.time / now), chip.what[0] ? chip.what : "nothing",
+                 100 * (1 - chip.time / now));
     else if (chip.what[0])
-        snprintf(out, size, "%s would save %.1f %% of the step", chip.what, 100 * (1 - chip.time / now));
+        snprintf(out, size, "%s would save %.1f %% of the step", chip.what,
+                 100 * (1 - chip.time / now));
 }

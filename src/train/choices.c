@@ -5,8 +5,8 @@
 
 static bool fixed(const sm_search_options *o, sm_plan_key key) { return o->fixed.given >> key & 1; }
 
-static void fill_rules(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c)
-{
+static void fill_rules(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                       choices *c) {
     c->n_seq = c->n_expert_tensor = c->n_context_by = 0;
     if (plan->tensor == 1) c->seq[c->n_seq++] = false;
     else if (fixed(o, SM_PLAN_SEQ)) c->seq[c->n_seq++] = o->fixed.seq;
@@ -15,7 +15,8 @@ static void fill_rules(const sm_train *t, const sm_search_options *o, const sm_p
     if (fixed(o, SM_PLAN_EXPERT_TENSOR) || !spread)
         c->expert_tensor[c->n_expert_tensor++] = spread && o->fixed.expert_tensor;
     else
-        c->expert_tensor[c->n_expert_tensor++] = false, c->expert_tensor[c->n_expert_tensor++] = true;
+        c->expert_tensor[c->n_expert_tensor++] = false,
+        c->expert_tensor[c->n_expert_tensor++] = true;
     if (plan->context == 1) c->context_by[c->n_context_by++] = SM_CONTEXT_RING;
     else if (fixed(o, SM_PLAN_CONTEXT_BY)) c->context_by[c->n_context_by++] = o->fixed.context_by;
     else
@@ -23,8 +24,8 @@ static void fill_rules(const sm_train *t, const sm_search_options *o, const sm_p
             c->context_by[c->n_context_by++] = (sm_context_by)i;
 }
 
-static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c)
-{
+static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                        choices *c) {
     c->n_zero = c->n_recompute = c->n_offload = 0;
     bool replicas = plan->data * plan->expert * plan->context > 1;
     if (plan->fsdp > 1) c->zero[c->n_zero++] = 3;
@@ -34,7 +35,8 @@ static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_
         for (int z = 0; z <= 2; z++) c->zero[c->n_zero++] = z;
     if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = o->fixed.recompute;
     else
-        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) c->recompute[c->n_recompute++] = (sm_recompute)r;
+        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
+            c->recompute[c->n_recompute++] = (sm_recompute)r;
     bool host = t->system.chip.pcie_bytes_per_s_oneway.value > 0; /* a way to host memory */
     if (!host) c->offload[c->n_offload++] = SM_OFFLOAD_NONE;
     else if (fixed(o, SM_PLAN_OFFLOAD)) c->offload[c->n_offload++] = o->fixed.offload;
@@ -42,13 +44,12 @@ static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_
         for (int f = 0; f < SM_OFFLOAD_COUNT; f++) c->offload[c->n_offload++] = f;
 }
 
-static void add_pipeline(choices *c, sm_schedule s, int v)
-{
+static void add_pipeline(choices *c, sm_schedule s, int v) {
     c->pipeline[c->n_pipeline++] = (pipeline_choice){s, v};
 }
 
-static void fill_pipeline(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c)
-{
+static void fill_pipeline(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                          choices *c) {
     static const int virtual_stages[MAX_VIRTUAL] = {2, 3, 4, 5, 6, 8, 10, 16};
     c->n_pipeline = 0;
     if (plan->pipeline == 1) {
@@ -67,7 +68,8 @@ static void fill_pipeline(const sm_train *t, const sm_search_options *o, const s
         }
         for (int i = 0; i < MAX_VIRTUAL; i++) {
             int v = fixed(o, SM_PLAN_VIRTUAL) ? o->fixed.virtual_stages : virtual_stages[i];
-            if (v >= 2 && plan->pipeline * v <= t->model.L) add_pipeline(c, SM_SCHEDULE_INTERLEAVED, v);
+            if (v >= 2 && plan->pipeline * v <= t->model.L)
+                add_pipeline(c, SM_SCHEDULE_INTERLEAVED, v);
             if (fixed(o, SM_PLAN_VIRTUAL)) break;
         }
     }
@@ -75,8 +77,7 @@ static void fill_pipeline(const sm_train *t, const sm_search_options *o, const s
 
 /* Powers of two up to all that a replica gets. */
 static void fill_microbatch(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
-                            choices *c)
-{
+                            choices *c) {
     double most = ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
     c->n_microbatch = 0;
     if (fixed(o, SM_PLAN_MICROBATCH)) {
@@ -84,12 +85,12 @@ static void fill_microbatch(const sm_train *t, const sm_search_options *o, const
         return;
     }
     int b = 1;
-    for (; b <= most && c->n_microbatch < MAX_MICROBATCH - 1; b *= 2) c->microbatch[c->n_microbatch++] = b;
+    for (; b <= most && c->n_microbatch < MAX_MICROBATCH - 1; b *= 2)
+        c->microbatch[c->n_microbatch++] = b;
     if (b / 2 < most && most < 1e6) c->microbatch[c->n_microbatch++] = (int)most;
 }
 
-void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c)
-{
+void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
     fill_rules(t, o, plan, c);
     fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
@@ -97,8 +98,7 @@ void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
 }
 
 double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed,
-                      bool dims_fixed)
-{
+                      bool dims_fixed) {
     const int degree[SM_PLAN_DEGREES] = {plan->data,    plan->fsdp,   plan->tensor,
                                          plan->context, plan->expert, plan->pipeline};
     double orders = 1, axes = 0;

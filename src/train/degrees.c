@@ -4,8 +4,7 @@
 
 #include "space.h"
 
-static int divisor(int a, int b)
-{
+static int divisor(int a, int b) {
     while (b) {
         int r = a % b;
         a = b;
@@ -14,27 +13,25 @@ static int divisor(int a, int b)
     return a;
 }
 
-static int kv_heads(const sm_layer_kind *k)
-{
+static int kv_heads(const sm_layer_kind *k) {
     return k->attention == SM_ATTENTION_MLA ? k->N : k->K > 0 ? k->K : k->N;
 }
 
-/* Heads of K and V take what divides them all; the rest of the tensor degree splits the query heads of each. */
-static int tensor_over_kv(const sm_train *t, int tensor)
-{
+/* Heads of K and V take what divides them all; the rest of the tensor degree splits the query heads
+ * of each. */
+static int tensor_over_kv(const sm_train *t, int tensor) {
     int most = tensor;
     for (int k = 0; k < t->kinds; k++) most = divisor(most, kv_heads(&t->model.kind[k]));
     return most;
 }
 
-void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan)
-{
+void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan) {
     d->tensor = tensor_over_kv(t, plan->tensor);
     d->tensor_q = plan->tensor / d->tensor;
     const double axis[SM_AXIS_COUNT] = {
-        [SM_AXIS_DATA] = plan->data,       [SM_AXIS_FSDP] = plan->fsdp,
-        [SM_AXIS_EXPERT] = plan->expert,   [SM_AXIS_CONTEXT] = plan->context,
-        [SM_AXIS_TENSOR] = d->tensor,      [SM_AXIS_TENSOR_Q] = d->tensor_q};
+        [SM_AXIS_DATA] = plan->data,     [SM_AXIS_FSDP] = plan->fsdp,
+        [SM_AXIS_EXPERT] = plan->expert, [SM_AXIS_CONTEXT] = plan->context,
+        [SM_AXIS_TENSOR] = d->tensor,    [SM_AXIS_TENSOR_Q] = d->tensor_q};
     d->inverse[0] = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
         double part = 1 / axis[a];
@@ -44,8 +41,7 @@ void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan)
     degrees_microbatch(d, plan->microbatch);
 }
 
-void degrees_microbatch(degrees *d, int microbatch)
-{
+void degrees_microbatch(degrees *d, int microbatch) {
     d->sequences =
         microbatch * d->axis[SM_AXIS_DATA] * d->axis[SM_AXIS_FSDP] * d->axis[SM_AXIS_EXPERT];
 }
@@ -53,15 +49,15 @@ void degrees_microbatch(degrees *d, int microbatch)
 #define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
 
 static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv, int q, char *room,
-                               size_t size)
-{
+                               size_t size) {
     int K = kv_heads(k), G = k->attention == SM_ATTENTION_MLA ? 1 : k->N / K;
     int more = p->expert_tensor ? 1 : p->tensor;
     if (K % kv || G % q)
-        REFUSE("tensor=%d does not divide the %d query heads (%d KV heads) of a %s layer", p->tensor,
-               k->N, K, k->name);
+        REFUSE("tensor=%d does not divide the %d query heads (%d KV heads) of a %s layer",
+               p->tensor, k->N, K, k->name);
     if (k->F % p->tensor)
-        REFUSE("tensor=%d does not divide the MLP width F=%d of a %s layer", p->tensor, k->F, k->name);
+        REFUSE("tensor=%d does not divide the MLP width F=%d of a %s layer", p->tensor, k->F,
+               k->name);
     if (k->E && (k->E_shared * k->F_shared) % p->tensor)
         REFUSE("tensor=%d does not divide the shared experts' width %d", p->tensor,
                k->E_shared * k->F_shared);
@@ -76,8 +72,7 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv,
     return NULL;
 }
 
-const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size_t size)
-{
+const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size_t size) {
     int kv = tensor_over_kv(t, p->tensor), q = p->tensor / kv;
     int split = p->context * (p->seq ? p->tensor : 1);
     double replicas = (double)p->data * p->fsdp * p->expert;
@@ -96,8 +91,8 @@ const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size
         REFUSE("pipeline=%d x virtual=%d makes more chunks than the %d layers", p->pipeline,
                p->virtual_stages, t->model.L);
     if (replicas > t->sequences)
-        REFUSE("data x fsdp x expert = %.0f replicas, but a batch has only %.0f sequences", replicas,
-               t->sequences);
+        REFUSE("data x fsdp x expert = %.0f replicas, but a batch has only %.0f sequences",
+               replicas, t->sequences);
     if (p->microbatch > ceil(t->sequences / replicas))
         REFUSE("microbatch=%d, but a replica gets only %.0f sequences", p->microbatch,
                ceil(t->sequences / replicas));

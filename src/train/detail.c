@@ -7,8 +7,7 @@
 
 /* ---- axes ---- */
 
-static void add_level(char *on, size_t size, const sm_train *t, int level)
-{
+static void add_level(char *on, size_t size, const sm_train *t, int level) {
     char name[20];
     if (level < t->system.torus_dims) snprintf(name, sizeof name, "%d", level);
     else snprintf(name, sizeof name, "%s", t->system.level[level].name);
@@ -19,8 +18,7 @@ static void add_level(char *on, size_t size, const sm_train *t, int level)
 }
 
 static void add_axis(const sm_train *t, const sm_placement *p, const char *name, sm_axes axes,
-                     sm_plan_detail *out)
-{
+                     sm_plan_detail *out) {
     sm_group g = sm_group_join(p, axes);
     if (g.size == 1) return;
     sm_plan_axis *a = &out->axis[out->axes++];
@@ -31,23 +29,24 @@ static void add_axis(const sm_train *t, const sm_placement *p, const char *name,
         if (g.part[i].size > 1) add_level(a->on, sizeof a->on, t, g.part[i].level);
 }
 
-static void add_axes(const sm_train *t, const sm_plan *plan, const sm_placement *p, sm_plan_detail *out)
-{
-    static const struct { const char *name; sm_axes axes; } all[SM_PLAN_DEGREES] = {
-        [SM_PLAN_DATA] = {"data", SM_BIT(SM_AXIS_DATA)},
-        [SM_PLAN_FSDP] = {"fsdp", SM_BIT(SM_AXIS_FSDP)},
-        [SM_PLAN_TENSOR] = {"tensor", SM_AXES_TENSOR},
-        [SM_PLAN_CONTEXT] = {"context", SM_BIT(SM_AXIS_CONTEXT)},
-        [SM_PLAN_EXPERT] = {"expert", SM_BIT(SM_AXIS_EXPERT)},
-        [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(PIPE_AXIS)}};
+static void add_axes(const sm_train *t, const sm_plan *plan, const sm_placement *p,
+                     sm_plan_detail *out) {
+    static const struct {
+        const char *name;
+        sm_axes axes;
+    } all[SM_PLAN_DEGREES] = {[SM_PLAN_DATA] = {"data", SM_BIT(SM_AXIS_DATA)},
+                              [SM_PLAN_FSDP] = {"fsdp", SM_BIT(SM_AXIS_FSDP)},
+                              [SM_PLAN_TENSOR] = {"tensor", SM_AXES_TENSOR},
+                              [SM_PLAN_CONTEXT] = {"context", SM_BIT(SM_AXIS_CONTEXT)},
+                              [SM_PLAN_EXPERT] = {"expert", SM_BIT(SM_AXIS_EXPERT)},
+                              [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(PIPE_AXIS)}};
     out->axes = 0;
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
         add_axis(t, p, all[plan->order[i]].name, all[plan->order[i]].axes, out);
 }
 
 /* "expert,context", of the axes that have more than one member. */
-static void axes_text(const sm_axes axes, const degrees *d, char *out, size_t size)
-{
+static void axes_text(const sm_axes axes, const degrees *d, char *out, size_t size) {
     static const char *const names[SM_AXIS_COUNT] = {"data",    "fsdp",   "expert",
                                                      "context", "tensor", "tensor"};
     size_t n = 0;
@@ -62,10 +61,14 @@ static void axes_text(const sm_axes axes, const degrees *d, char *out, size_t si
 
 /* ---- collectives ---- */
 
-typedef struct list { const sm_train *t; const pieces *p; sm_plan_detail *out; int room; } list;
+typedef struct list {
+    const sm_train *t;
+    const pieces *p;
+    sm_plan_detail *out;
+    int room;
+} list;
 
-static sm_plan_collective *find(list *l, const sm_plan_collective *c)
-{
+static sm_plan_collective *find(list *l, const sm_plan_collective *c) {
     for (int i = 0; i < l->out->collectives; i++) {
         sm_plan_collective *o = &l->out->collective[i];
         if (o->op == c->op && o->bytes == c->bytes && strcmp(o->array, c->array) == 0 &&
@@ -80,12 +83,12 @@ static sm_plan_collective *find(list *l, const sm_plan_collective *c)
 }
 
 static void add(list *l, sm_collective op, const char *array, const char *axis, const char *phase,
-                const fast_curve *curve, double bytes, double count, double shown)
-{
+                const fast_curve *curve, double bytes, double count, double shown) {
     const fast_line *line;
     double s = curve_seconds(curve, bytes, &line);
     if (!line || count <= 0) return;
-    sm_plan_collective c = {.op = op, .bytes = bytes, .algorithm = line->algorithm, .level = line->level};
+    sm_plan_collective c = {
+        .op = op, .bytes = bytes, .algorithm = line->algorithm, .level = line->level};
     c.wire_bytes = bytes * line->wire_per_byte;
     snprintf(c.array, sizeof c.array, "%s", array);
     snprintf(c.axis, sizeof c.axis, "%s", axis);
@@ -97,20 +100,24 @@ static void add(list *l, sm_collective op, const char *array, const char *axis, 
     o->exposed_s += s * count * shown;
 }
 
-/* What part of each stream of a piece shows: passes know the sums, the parts are shared out by time. */
-typedef struct shown { double blocking[2], exchange[2], ring[2], stream[2]; } shown;
+/* What part of each stream of a piece shows: passes know the sums, the parts are shared out by
+ * time. */
+typedef struct shown {
+    double blocking[2], exchange[2], ring[2], stream[2];
+} shown;
 
 static double part(double exposed, double whole) { return whole > 0 ? exposed / whole : 0; }
 
-static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, int index, int set)
-{
+static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, int index, int set) {
     shown s;
     piece_exposed e = piece_exposed_of(t, &p->time[index], &p->comm[index], set, plan);
     const piece_comm *c = &p->comm[index];
     const piece_pass *q = &p->pass[index];
     double compute[2] = {p->time[index].forward, p->time[index].backward_input +
-                         p->time[index].backward_weight + p->time[index].again[set]};
-    double total[2] = {q->expected.forward, q->expected.backward_input + q->expected.backward_weight};
+                                                     p->time[index].backward_weight +
+                                                     p->time[index].again[set]};
+    double total[2] = {q->expected.forward,
+                       q->expected.backward_input + q->expected.backward_weight};
     for (int w = 0; w < 2; w++) {
         double again_b = w ? c->again_blocking[set] : 0, again_x = w ? c->again_exchange[set] : 0;
         double again_r = w ? c->again_ring[set] : 0;
@@ -123,8 +130,7 @@ static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, i
     return s;
 }
 
-static void add_piece(list *l, const sm_plan *plan, int index, int set, double times)
-{
+static void add_piece(list *l, const sm_plan *plan, int index, int set, double times) {
     const piece *one = &l->p->v->piece[index];
     shown s = shown_of(l->t, plan, l->p, index, set);
     double narrow = sm_dtype_bytes(plan->dtype) < 2 ? sm_dtype_bytes(plan->dtype) / 2 : 1;
@@ -133,24 +139,24 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
         const fast_curve *curve = l->p->at.slot[one->slot[i]];
         char axis[32];
         int way = c->phase != SM_PHASE_FORWARD;
-        const double *part_of = c->stream == SM_STREAM_RING         ? s.ring
-                                : c->stream != SM_STREAM_BLOCKING   ? s.stream
-                                : c->op == SM_ALL_TO_ALL            ? s.exchange
-                                                                    : s.blocking;
-        double bytes = size_at(&c->bytes, &l->p->d) *
-                       (c->gradient ? gradient_bytes(plan) : c->narrow ? narrow : 1);
+        const double *part_of = c->stream == SM_STREAM_RING       ? s.ring
+                                : c->stream != SM_STREAM_BLOCKING ? s.stream
+                                : c->ragged                       ? s.exchange
+                                                                  : s.blocking;
+        double bytes = size_at(&c->bytes, &l->p->d) * (c->gradient ? gradient_bytes(plan)
+                                                       : c->narrow ? narrow
+                                                                   : 1);
         axes_text(c->axes, &l->p->d, axis, sizeof axis);
         add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes, times, part_of[way]);
-        bool repeats = way == 0 && (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
+        bool repeats = way == 0 &&
+                       (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
                        one->set[set].again >> c->forward_op & 1;
-        if (repeats)
-            add(l, c->op, c->array, axis, "recompute", curve, bytes, times, part_of[1]);
+        if (repeats) add(l, c->op, c->array, axis, "recompute", curve, bytes, times, part_of[1]);
     }
 }
 
 static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int index, double times,
-                         double microbatches)
-{
+                         double microbatches) {
     const piece *one = &l->p->v->piece[index];
     double reduce = 0, gather = 0;
     for (int i = 0; i < l->p->v->pieces; i++)
@@ -180,8 +186,8 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
     }
 }
 
-static double pieces_on_stage(const sm_train *t, const sm_plan *plan, const stages *s, int stage, int index)
-{
+static double pieces_on_stage(const sm_train *t, const sm_plan *plan, const stages *s, int stage,
+                              int index) {
     double n = 0;
     for (int c = 0; c < s->layout->chunks; c++) {
         bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
@@ -194,8 +200,7 @@ static double pieces_on_stage(const sm_train *t, const sm_plan *plan, const stag
 }
 
 static bool list_collectives(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                             sm_arena *arena, sm_plan_detail *out)
-{
+                             sm_arena *arena, sm_plan_detail *out) {
     list l = {t, p, out, 512};
     out->collectives = 0;
     out->collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->collective);
@@ -213,15 +218,16 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     }
     if (plan->pipeline > 1) {
         double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
-        add(&l, SM_PERMUTE, "x", "pipeline", "forward", p->at.send, bytes, m * s->pipeline.chunks_per_stage, 1);
-        add(&l, SM_PERMUTE, "dx", "pipeline", "backward", p->at.send, bytes, m * s->pipeline.chunks_per_stage, 1);
+        add(&l, SM_PERMUTE, "x", "pipeline", "forward", p->at.send, bytes,
+            m * s->pipeline.chunks_per_stage, 1);
+        add(&l, SM_PERMUTE, "dx", "pipeline", "backward", p->at.send, bytes,
+            m * s->pipeline.chunks_per_stage, 1);
     }
     return true;
 }
 
 sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
-                          sm_plan_detail *detail, sm_error *err)
-{
+                          sm_plan_detail *detail, sm_error *err) {
     sm_plan p = *plan;
     memset(detail, 0, sizeof *detail);
     sm_status s = price_prepare(train, &p, err);

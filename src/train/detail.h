@@ -4,13 +4,16 @@
 #include "space.h"
 
 /* Seconds of each stream of a piece that show; forward, backward. */
-typedef struct piece_exposed { double blocking[2], exchange[2], ring[2]; } piece_exposed;
-piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
-                               const sm_plan *plan);
+typedef struct piece_exposed {
+    double blocking[2], exchange[2], ring[2];
+} piece_exposed;
+piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
+                               int set, const sm_plan *plan);
 /* How often a piece stands in a chunk. */
 double stage_pieces(const sm_train *t, const stages *s, int chunk, int index);
 
 sm_why *explain_plan(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                      const sm_price_of_plan *price, sm_arena *arena);
-void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out, size_t size);
+void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
+            size_t size);
 #endif

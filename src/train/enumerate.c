@@ -8,8 +8,7 @@
 
 /* Seconds of matrix work per sequence in a piece, at the best efficiency the calibration knows. */
 static double piece_floor(const sm_train *t, const variant *v, int index, const degrees *d,
-                          sm_dtype dtype)
-{
+                          sm_dtype dtype) {
     const sm_calibration *c = t->calibration;
     double wide = sm_chip_peak(&t->system.chip, SM_BF16, NULL) * c->matmul_efficiency;
     double narrow = sm_chip_peak(&t->system.chip, dtype, NULL) *
@@ -22,15 +21,14 @@ static double piece_floor(const sm_train *t, const variant *v, int index, const 
         const sm_work *w = &p->work[i];
         if (w->kind == SM_OP_EINSUM)
             seconds += size_at(&w->flops, d) / (w->linear ? fmax(narrow, wide) : wide);
-        else if (w->kind == SM_OP_ATTENTION)
-            seconds += size_at(&w->flops, d) / attention;
+        else if (w->kind == SM_OP_ATTENTION) seconds += size_at(&w->flops, d) / attention;
     }
     return seconds;
 }
 
-/* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind. */
-static double node_floor(const sm_train *t, const variant *v, const sm_plan *plan)
-{
+/* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind.
+ */
+static double node_floor(const sm_train *t, const variant *v, const sm_plan *plan) {
     degrees d;
     sm_plan one = *plan;
     one.microbatch = 1;
@@ -50,8 +48,7 @@ static double node_floor(const sm_train *t, const variant *v, const sm_plan *pla
 }
 
 /* Weights and gradients, sharded as far as the degrees allow, must fit beside nothing else. */
-static double least_state(const sm_train *t, const variant *v, const sm_plan *plan)
-{
+static double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     degrees d;
     degrees_set(&d, t, plan);
     double bytes = 0, g = gradient_bytes(plan);
@@ -66,9 +63,9 @@ static double least_state(const sm_train *t, const variant *v, const sm_plan *pl
     return bytes / plan->pipeline;
 }
 
-/* Sharding the residual stream or choosing how keys travel adds no matrix work, so one choice of each speaks for all. */
-static const variant *lightest(const hunt *h, const choices *c, sm_plan *plan)
-{
+/* Sharding the residual stream or choosing how keys travel adds no matrix work, so one choice of
+ * each speaks for all. */
+static const variant *lightest(const hunt *h, const choices *c, sm_plan *plan) {
     char why[256];
     for (int q = 0; q < c->n_seq; q++)
         for (int b = 0; b < c->n_context_by; b++) {
@@ -79,8 +76,7 @@ static const variant *lightest(const hunt *h, const choices *c, sm_plan *plan)
     return NULL;
 }
 
-static double bound_of(const hunt *h, const choices *c, const sm_plan *plan)
-{
+static double bound_of(const hunt *h, const choices *c, const sm_plan *plan) {
     double best = HUGE_VAL, state = HUGE_VAL;
     for (int e = 0; e < c->n_expert_tensor; e++) {
         sm_plan p = *plan;
@@ -97,8 +93,7 @@ static double bound_of(const hunt *h, const choices *c, const sm_plan *plan)
     return objective_of(h->train, h->options, plan, best, state);
 }
 
-double hunt_floor(const sm_train *t, const sm_plan *plan, int chips)
-{
+double hunt_floor(const sm_train *t, const sm_plan *plan, int chips) {
     const sm_calibration *c = t->calibration;
     double best = fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8),
                        fmax(c->attention_efficiency_forward, c->attention_efficiency_backward));
@@ -109,8 +104,7 @@ double hunt_floor(const sm_train *t, const sm_plan *plan, int chips)
 
 /* ---- enumeration ---- */
 
-static bool more_room(hunt *h)
-{
+static bool more_room(hunt *h) {
     size_t room = h->room ? h->room * 2 : 1024;
     node *nodes = sm_realloc(h->node, room * sizeof *nodes);
     if (nodes) h->node = nodes;
@@ -120,32 +114,30 @@ static bool more_room(hunt *h)
     return nodes && bounds;
 }
 
-static bool add_node(hunt *h, const sm_plan *plan)
-{
+static bool add_node(hunt *h, const sm_plan *plan) {
     choices c;
     uint32_t given = h->options->fixed.given;
     choices_fill(h->train, h->options, plan, &c);
-    h->space += choices_leaves(h->train, plan, &c, given >> SM_PLAN_ORDER & 1, given >> SM_PLAN_DIMS & 1);
+    h->space +=
+        choices_leaves(h->train, plan, &c, given >> SM_PLAN_ORDER & 1, given >> SM_PLAN_DIMS & 1);
     if (h->count_only) return true;
     double bound = bound_of(h, &c, plan);
     if (bound == HUGE_VAL) return true;
     if (h->nodes == h->room && !more_room(h)) return false;
-    h->node[h->nodes] = (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert,
-                                plan->pipeline}};
+    h->node[h->nodes] =
+        (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}};
     h->bound[h->nodes++] = bound;
     return true;
 }
 
-static int *degree_of(sm_plan *p, int key)
-{
+static int *degree_of(sm_plan *p, int key) {
     int *const at[SM_PLAN_DEGREES] = {&p->data,    &p->fsdp,   &p->tensor,
                                       &p->context, &p->expert, &p->pipeline};
     return at[key];
 }
 
 /* Whether the model can ever use this degree on this axis. */
-static bool useful(const sm_train *t, int key, int degree)
-{
+static bool useful(const sm_train *t, int key, int degree) {
     if (degree == 1) return true;
     switch (key) {
     case SM_PLAN_TENSOR: {
@@ -155,14 +147,14 @@ static bool useful(const sm_train *t, int key, int degree)
         return true;
     }
     case SM_PLAN_CONTEXT: return fmod(t->seq, degree) == 0 && t->seq / degree >= 128;
-    case SM_PLAN_EXPERT: return t->most_experts > 0 && fmod(t->most_experts, degree) == 0 && degree <= t->sequences;
+    case SM_PLAN_EXPERT:
+        return t->most_experts > 0 && fmod(t->most_experts, degree) == 0 && degree <= t->sequences;
     case SM_PLAN_PIPELINE: return degree <= t->model.L;
     default: return degree <= t->sequences;
     }
 }
 
-static bool split(hunt *h, sm_plan *plan, int depth, int left)
-{
+static bool split(hunt *h, sm_plan *plan, int depth, int left) {
     static const int order[SM_PLAN_DEGREES] = {SM_PLAN_TENSOR,   SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
                                                SM_PLAN_PIPELINE, SM_PLAN_FSDP,    SM_PLAN_DATA};
     const sm_search_options *o = h->options;
@@ -185,8 +177,7 @@ static bool split(hunt *h, sm_plan *plan, int depth, int left)
     return true;
 }
 
-sm_status hunt_enumerate(hunt *h, int chips, sm_error *err)
-{
+sm_status hunt_enumerate(hunt *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     h->nodes = 0;
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *degree_of(&plan, k) = 1;

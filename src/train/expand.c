@@ -11,14 +11,13 @@ typedef struct expansion {
     outcome *out;
     sm_plan plan;
     choices c;
-    double threshold;           /* only better plans matter */
-    double simulated_s;         /* of the schedule at hand, < 0 before it is needed */
+    double threshold;                    /* only better plans matter */
+    double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 
 double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
-                    double expected_s, double memory)
-{
+                    double expected_s, double memory) {
     double chips = (double)plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
                    plan->pipeline;
     (void)t;
@@ -29,8 +28,7 @@ double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan
     }
 }
 
-static void offer(expansion *x, double expected_s, double memory)
-{
+static void offer(expansion *x, double expected_s, double memory) {
     x->out->evaluated++;
     if (memory > x->t->system.chip.memory_bytes.value) return;
     double objective = objective_of(x->t, x->h->options, &x->plan, expected_s, memory);
@@ -42,12 +40,13 @@ static void offer(expansion *x, double expected_s, double memory)
 }
 
 /* Memory of the plan at hand; its ZeRO stage's loads become those of p. */
-static double memory_of(expansion *x)
-{
+static double memory_of(expansion *x) {
     lane_scratch *l = x->l;
     sm_memory memory;
-    double *bytes = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].bytes;
-    uint32_t *stamp = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].stamp;
+    double *bytes =
+        &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].bytes;
+    uint32_t *stamp =
+        &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].stamp;
     if (*stamp == l->stamp) return *bytes;
     sm_pipeline timed_pipeline = l->s.pipeline;
     memcpy(l->p.load, l->load[x->plan.zero], sizeof l->p.load);
@@ -61,8 +60,7 @@ static double memory_of(expansion *x)
 }
 
 /* Plans that do not fit, or need more memory than one already found where memory is what counts. */
-static bool too_large(expansion *x)
-{
+static bool too_large(expansion *x) {
     if (!x->h->options->prune) return false;
     double bytes = memory_of(x);
     return bytes > x->t->system.chip.memory_bytes.value ||
@@ -70,18 +68,19 @@ static bool too_large(expansion *x)
 }
 
 /* A plan whose time, or a lower bound of it, is known not to be better. */
-static bool hopeless(const expansion *x, double seconds)
-{
+static bool hopeless(const expansion *x, double seconds) {
     const sm_search_options *o = x->h->options;
     return o->prune && o->objective != SM_OBJECTIVE_MEMORY &&
            objective_of(x->t, o, &x->plan, seconds, 0) >= x->threshold;
 }
 
-/* What one microbatch takes on the average stage and, of one layer of the kind that takes least, forward and backward. */
-typedef struct pass_sums { double stage, forward, backward; } pass_sums;
+/* What one microbatch takes on the average stage and, of one layer of the kind that takes least,
+ * forward and backward. */
+typedef struct pass_sums {
+    double stage, forward, backward;
+} pass_sums;
 
-static pass_sums sum_passes(const expansion *x)
-{
+static pass_sums sum_passes(const expansion *x) {
     pass_sums sums = {0, HUGE_VAL, HUGE_VAL};
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
@@ -94,10 +93,10 @@ static pass_sums sum_passes(const expansion *x)
     return sums;
 }
 
-/* The innermost stage of a schedule waits for the first microbatch to come through the chunks before it (and, where weight
- * gradients are not put off, for the last gradient to go back through them), and works on all microbatches. */
-static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q)
-{
+/* The innermost stage of a schedule waits for the first microbatch to come through the chunks
+ * before it (and, where weight gradients are not put off, for the last gradient to go back through
+ * them), and works on all microbatches. */
+static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q) {
     int p = x->plan.pipeline, L = x->t->model.L;
     bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
     if (c.schedule == SM_SCHEDULE_DUALPIPE) return (p / 2 - 1) * (L / p) * q->forward;
@@ -105,9 +104,9 @@ static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q)
     return (p - 1) * chunk * (q->forward + (whole ? q->backward : 0));
 }
 
-/* No schedule of this kind of pass does better than the average stage at work, or its quickest fill and its last stage. */
-static bool passes_hopeless(const expansion *x, bool dual)
-{
+/* No schedule of this kind of pass does better than the average stage at work, or its quickest fill
+ * and its last stage. */
+static bool passes_hopeless(const expansion *x, bool dual) {
     pass_sums q = sum_passes(x);
     double m = microbatches_of(x->t, &x->plan), fill = HUGE_VAL;
     if (hopeless(x, q.stage * m)) return true;
@@ -119,8 +118,7 @@ static bool passes_hopeless(const expansion *x, bool dual)
     return hopeless(x, fill + layers * (q.forward + q.backward) * m);
 }
 
-static void price_leaf(expansion *x, double pipeline_s, bool exact)
-{
+static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     stages *s = &x->l->s;
     if (too_large(x)) return;
     memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
@@ -132,13 +130,11 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact)
     offer(x, pipeline_s + end.total_s, memory_of(x));
 }
 
-static bool offloads_activations(int offload)
-{
+static bool offloads_activations(int offload) {
     return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
 }
 
-static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero)
-{
+static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero) {
     if (!x->h->options->prune) return true;
     for (int z = 0; z < n_zero; z++)
         for (int f = 0; f < x->c.n_offload; f++) {
@@ -150,8 +146,7 @@ static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero
     return false;
 }
 
-static double passes_of(const expansion *x, int chunk, bool backward)
-{
+static double passes_of(const expansion *x, int chunk, bool backward) {
     double total = 0;
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
@@ -162,8 +157,7 @@ static double passes_of(const expansion *x, int chunk, bool backward)
 }
 
 /* The bound of fill_of with the chunks this schedule really has. */
-static double schedule_floor(expansion *x)
-{
+static double schedule_floor(expansion *x) {
     const sm_plan *plan = &x->plan;
     int p = plan->pipeline, v = plan->virtual_stages, last = p - 1, mirror = p - 1;
     bool whole = plan->schedule <= SM_SCHEDULE_INTERLEAVED;
@@ -182,9 +176,9 @@ static double schedule_floor(expansion *x)
     return fill + work * m;
 }
 
-/* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer offload. */
-static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero)
-{
+/* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
+ * offload. */
+static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
     stages *s = &x->l->s;
     const char *why;
     int per_stage = x->plan.virtual_stages;
@@ -210,11 +204,10 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     return exact;
 }
 
-/* All schedules whose passes are the same: dualpipe hides all-to-alls, so its passes differ from the others'. GPipe comes
- * last and only where 1F1B is not exact: its flow lines take sum f + (m-1) max f + sum b + (m-1) max b, never less than
- * 1F1B's longest chain, and it holds more. */
-static void try_schedules(expansion *x, bool dual, bool activations, const int *zero, int n_zero)
-{
+/* All schedules whose passes are the same: dualpipe hides all-to-alls, so its passes differ from
+ * the others'. GPipe comes last and only where 1F1B is not exact: its flow lines take sum f + (m-1)
+ * max f + sum b + (m-1) max b, never less than 1F1B's longest chain, and it holds more. */
+static void try_schedules(expansion *x, bool dual, bool activations, const int *zero, int n_zero) {
     bool filled = false, exact = false;
     for (int n = x->c.n_pipeline - 1; n >= 0; n--) {
         sm_schedule schedule = x->c.pipeline[n].schedule;
@@ -234,8 +227,7 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
     }
 }
 
-static void try_recompute(expansion *x, bool activations, const int *zero, int n_zero)
-{
+static void try_recompute(expansion *x, bool activations, const int *zero, int n_zero) {
     for (int r = 0; r < x->c.n_recompute; r++) {
         x->recompute = r;
         x->plan.recompute = x->c.recompute[r];
@@ -243,8 +235,7 @@ static void try_recompute(expansion *x, bool activations, const int *zero, int n
     }
 }
 
-static void try_zero(expansion *x, const int *zero, int n_zero)
-{
+static void try_zero(expansion *x, const int *zero, int n_zero) {
     bool plain = false, activations = false;
     x->plan.zero = zero[0];
     pieces_comm(x->t, &x->plan, &x->l->p);
@@ -257,8 +248,7 @@ static void try_zero(expansion *x, const int *zero, int n_zero)
 }
 
 /* Could any plan of this microbatch win, given its collectives as priced in p->comm? */
-static bool comm_hopeless(expansion *x)
-{
+static bool comm_hopeless(expansion *x) {
     bool any = false;
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
@@ -274,8 +264,7 @@ static bool comm_hopeless(expansion *x)
     return !any;
 }
 
-static void load_microbatch(expansion *x, int i)
-{
+static void load_microbatch(expansion *x, int i) {
     pieces *p = &x->l->p;
     x->plan.microbatch = x->c.microbatch[i];
     degrees_microbatch(&p->d, x->plan.microbatch);
@@ -283,8 +272,7 @@ static void load_microbatch(expansion *x, int i)
     memcpy(p->kept, x->l->kept[i], (size_t)p->v->pieces * sizeof p->kept[0]);
 }
 
-static void try_microbatch(expansion *x, int i)
-{
+static void try_microbatch(expansion *x, int i) {
     int shared[4], n = 0;
     bool two = false;
     load_microbatch(x, i);
@@ -300,8 +288,7 @@ static void try_microbatch(expansion *x, int i)
     if (two) try_zero(x, &(const int){2}, 1);
 }
 
-static void try_placement(expansion *x)
-{
+static void try_placement(expansion *x) {
     pieces *p = &x->l->p;
     for (int i = 0; i < p->v->pieces; i++)
         p->gathered[i] = piece_gathered_bytes(p->v, i, &p->d, &x->plan);
@@ -316,8 +303,7 @@ static void try_placement(expansion *x)
 
 /* ---- placements ---- */
 
-static uint64_t placement_key(const sm_placement *p)
-{
+static uint64_t placement_key(const sm_placement *p) {
     uint64_t h = 1469598103934665603ull;
     for (int a = 0; a < p->axes; a++)
         for (int i = 0; i < p->axis[a].parts; i++) {
@@ -330,8 +316,7 @@ static uint64_t placement_key(const sm_placement *p)
     return h | 1;
 }
 
-static bool first_seen(lane_scratch *l, uint64_t key)
-{
+static bool first_seen(lane_scratch *l, uint64_t key) {
     size_t size = sizeof l->seen / sizeof l->seen[0];
     for (size_t i = key % size, n = 0; n < size; i = (i + 1) % size, n++) {
         if (l->seen[i] == key) return false;
@@ -343,8 +328,7 @@ static bool first_seen(lane_scratch *l, uint64_t key)
     return true;
 }
 
-static void try_order(expansion *x)
-{
+static void try_order(expansion *x) {
     pieces *p = &x->l->p;
     if (!place_axes(x->t, &x->plan, &p->d, &p->at.placement)) return;
     if (!first_seen(x->l, placement_key(&p->at.placement))) return;
@@ -353,11 +337,11 @@ static void try_order(expansion *x)
 }
 
 /* Could any order that begins like this one win? */
-static bool prefix_hopeless(expansion *x, int prefix, int axes)
-{
+static bool prefix_hopeless(expansion *x, int prefix, int axes) {
     pieces *p = &x->l->p;
     if (!x->h->options->prune || prefix == 0 || axes - prefix < 2) return false;
-    if (x->t->system.torus_dims > 0) return false; /* the bound of a torus is too loose to pay for itself */
+    if (x->t->system.torus_dims > 0)
+        return false; /* the bound of a torus is too loose to pay for itself */
     place_prefix(x->t, p->v, &x->plan, prefix, axes, &p->d, &p->at);
     for (int i = 0; i < x->c.n_microbatch; i++) {
         if (!x->l->alive[i]) continue;
@@ -370,8 +354,7 @@ static bool prefix_hopeless(expansion *x, int prefix, int axes)
 }
 
 /* Permute the axes that shard anything; the others follow in their usual order. */
-static void permute(expansion *x, int at, int n)
-{
+static void permute(expansion *x, int at, int n) {
     if (at == n) {
         try_order(x);
         return;
@@ -388,9 +371,9 @@ static void permute(expansion *x, int at, int n)
 }
 
 /* Every order in which the torus dimensions can be filled, and in each every order of the axes. */
-static void try_dims(expansion *x, int axes)
-{
-    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+static void try_dims(expansion *x, int axes) {
+    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     int dims = x->t->system.torus_dims;
     bool given = x->h->options->fixed.given >> SM_PLAN_DIMS & 1;
     int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
@@ -401,8 +384,7 @@ static void try_dims(expansion *x, int axes)
     }
 }
 
-static void try_orders(expansion *x)
-{
+static void try_orders(expansion *x) {
     memset(x->l->seen, 0, sizeof x->l->seen);
     if (x->h->options->fixed.given >> SM_PLAN_ORDER & 1) {
         try_dims(x, 0);
@@ -422,11 +404,11 @@ static void try_orders(expansion *x)
 
 /* ---- a node ---- */
 
-static const timed *timed_of(expansion *x)
-{
+static const timed *timed_of(expansion *x) {
     pieces *p = &x->l->p;
     bool heads = x->plan.context_by == SM_CONTEXT_HEADS;
-    int rules = 1 + x->plan.seq + 2 * x->plan.expert_tensor + 4 * heads; /* how keys travel is no local work */
+    int rules = 1 + x->plan.seq + 2 * x->plan.expert_tensor +
+                4 * heads; /* how keys travel is no local work */
     const int parts[] = {rules, x->plan.tensor, x->plan.context, x->plan.expert,
                          x->plan.microbatch};
     uint64_t key = 0;
@@ -445,9 +427,9 @@ static const timed *timed_of(expansion *x)
     return at;
 }
 
-/* Which microbatches could still win: first by their local work, then with every collective placed as well as can be. */
-static bool any_alive(expansion *x)
-{
+/* Which microbatches could still win: first by their local work, then with every collective placed
+ * as well as can be. */
+static bool any_alive(expansion *x) {
     pieces *p = &x->l->p;
     bool any = false, hopeful = false;
     for (int i = 0; i < x->c.n_microbatch; i++) {
@@ -469,8 +451,7 @@ static bool any_alive(expansion *x)
     return any;
 }
 
-static void try_variant(expansion *x)
-{
+static void try_variant(expansion *x) {
     char why[256];
     x->plan.microbatch = 1;
     x->plan.virtual_stages = 1;
@@ -483,8 +464,7 @@ static void try_variant(expansion *x)
     if (any_alive(x)) try_orders(x);
 }
 
-void hunt_expand(void *context, int lane, int place, size_t number, double threshold)
-{
+void hunt_expand(void *context, int lane, int place, size_t number, double threshold) {
     hunt *h = context;
     const node *n = &h->node[number];
     lane_scratch *l = &h->lane[lane];

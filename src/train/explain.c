@@ -1,27 +1,34 @@
-/* The derivation of a plan's price: the same functions that priced it, with their inputs and sources. */
+/* The derivation of a plan's price: the same functions that priced it, with their inputs and
+ * sources. */
 #include <stdio.h>
 #include <string.h>
 
 #include "detail.h"
 
-typedef struct teller { const sm_train *t; const sm_plan *plan; const pieces *p; stages *s; sm_arena *arena; bool failed; } teller;
+typedef struct teller {
+    const sm_train *t;
+    const sm_plan *plan;
+    const pieces *p;
+    stages *s;
+    sm_arena *arena;
+    bool failed;
+} teller;
 
-static sm_why *node(teller *x, const char *label, const char *formula, double value, const char *unit)
-{
+static sm_why *node(teller *x, const char *label, const char *formula, double value,
+                    const char *unit) {
     sm_why *w = sm_why_node(x->arena, label, formula, value, unit);
     if (!w) x->failed = true;
     return w;
 }
 
-static void leaf(teller *x, sm_why *to, const char *label, double value, const char *unit, const char *source)
-{
+static void leaf(teller *x, sm_why *to, const char *label, double value, const char *unit,
+                 const char *source) {
     sm_why *w = sm_why_leaf(x->arena, label, value, unit, source);
     if (!w) x->failed = true;
     sm_why_add(to, w);
 }
 
-static const char *text(teller *x, const char *format, const char *a, const char *b)
-{
+static const char *text(teller *x, const char *format, const char *a, const char *b) {
     const char *s = sm_arena_printf(x->arena, format, a, b);
     if (!s) x->failed = true;
     return s ? s : "";
@@ -29,8 +36,7 @@ static const char *text(teller *x, const char *format, const char *a, const char
 
 /* ---- ops and collectives of a piece ---- */
 
-static void tell_op(teller *x, sm_why *to, const sm_work *w)
-{
+static void tell_op(teller *x, sm_why *to, const sm_work *w) {
     static const char *const formulas[] = {
         "max(FLOPs / (peak x efficiency of the shape), bytes / (HBM x efficiency)) + launch",
         "max(FLOPs / (peak x attention efficiency), bytes / (HBM x efficiency)) + launch",
@@ -43,12 +49,12 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w)
     sm_why_add(to, op);
 }
 
-static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const fast_curve *curve)
-{
+static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const fast_curve *curve) {
     const fast_line *line;
     double narrow = sm_dtype_bytes(x->plan->dtype) < 2 ? sm_dtype_bytes(x->plan->dtype) / 2 : 1;
-    double bytes = size_at(&c->bytes, &x->p->d) *
-                   (c->gradient ? gradient_bytes(x->plan) : c->narrow ? narrow : 1);
+    double bytes = size_at(&c->bytes, &x->p->d) * (c->gradient ? gradient_bytes(x->plan)
+                                                   : c->narrow ? narrow
+                                                               : 1);
     double s = curve_seconds(curve, bytes, &line);
     if (!line) return;
     static const char *const streams[] = {"on the path", "prefetched", "behind the backward pass",
@@ -57,20 +63,21 @@ static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const fast_curve 
     const char *name = text(x, "%s, %s", label, streams[c->stream]);
     sm_why *w = node(x, name, "latency + bytes x seconds per byte", s, "s");
     leaf(x, w, "bytes", bytes, "B", "the partitioned program");
-    leaf(x, w, text(x, "seconds per byte, %s on %s", line->algorithm,
-                    x->t->system.level[line->level].name),
+    leaf(x, w,
+         text(x, "seconds per byte, %s on %s", line->algorithm,
+              x->t->system.level[line->level].name),
          line->s_per_byte, "s/B", "topology and calibration");
     leaf(x, w, "latency", line->latency_s, "s", "topology");
     sm_why_add(to, w);
 }
 
-static void tell_way(teller *x, sm_why *to, int index, int way)
-{
+static void tell_way(teller *x, sm_why *to, int index, int way) {
     const piece *one = &x->p->v->piece[index];
     const piece_pass *q = &x->p->pass[index];
     double s = way ? q->expected.backward_input + q->expected.backward_weight : q->expected.forward;
     const char *label = text(x, "%s, %s", one->part.program.name, way ? "backward" : "forward");
-    sm_why *w = node(x, label, "ops + collectives on the path + streams that outlast the ops", s, "s");
+    sm_why *w =
+        node(x, label, "ops + collectives on the path + streams that outlast the ops", s, "s");
     uint64_t again = one->set[index < x->t->kinds ? set_of(x->plan) : SM_RECOMPUTE_NONE].again;
     for (int i = 0; i < one->part.works; i++) {
         const sm_work *work = &one->part.work[i];
@@ -86,16 +93,18 @@ static void tell_way(teller *x, sm_why *to, int index, int way)
 
 /* ---- the step ---- */
 
-static sm_why *tell_pipeline(teller *x)
-{
+static sm_why *tell_pipeline(teller *x) {
     stages_chunks(x->t, x->plan, x->p, EXPECTED, x->s);
     sm_pipeline_time time = stages_run(x->plan, x->s, true);
-    const char *label = x->plan->pipeline > 1
-                            ? text(x, "pipeline, schedule %s%s", sm_schedule_names[x->plan->schedule], "")
-                            : "microbatches, one after the other";
-    sm_why *w = node(x, label, x->plan->pipeline > 1 ? "the schedule simulated op by op over its chunks"
-                                                     : "microbatches x (forward + backward)", time.total_s, "s");
-    leaf(x, w, "microbatches", microbatches_of(x->t, x->plan), "", "batch / (replicas x microbatch)");
+    const char *label = x->plan->pipeline > 1 ? text(x, "pipeline, schedule %s%s",
+                                                     sm_schedule_names[x->plan->schedule], "")
+                                              : "microbatches, one after the other";
+    sm_why *w = node(x, label,
+                     x->plan->pipeline > 1 ? "the schedule simulated op by op over its chunks"
+                                           : "microbatches x (forward + backward)",
+                     time.total_s, "s");
+    leaf(x, w, "microbatches", microbatches_of(x->t, x->plan), "",
+         "batch / (replicas x microbatch)");
     if (x->plan->pipeline > 1) {
         leaf(x, w, "stages", x->plan->pipeline, "", "the plan");
         leaf(x, w, "busiest stage at work", time.busiest_s, "s", "the schedule");
@@ -106,14 +115,15 @@ static sm_why *tell_pipeline(teller *x)
     return w;
 }
 
-static sm_why *tell_step(teller *x, const sm_price_of_plan *price)
-{
-    sm_why *w = node(x, "step time, expected",
-                     "pipeline + what the end of the step shows of reduction, gathering, update + overhead",
-                     price->expected_s, "s");
+static sm_why *tell_step(teller *x, const sm_price_of_plan *price) {
+    sm_why *w =
+        node(x, "step time, expected",
+             "pipeline + what the end of the step shows of reduction, gathering, update + overhead",
+             price->expected_s, "s");
     sm_why_add(w, tell_pipeline(x));
     step_end e = step_end_of(x->t, x->plan, x->p, x->s);
-    leaf(x, w, "gradient reduction shown", e.reduce_s, "s", "streams beside the last backward pass");
+    leaf(x, w, "gradient reduction shown", e.reduce_s, "s",
+         "streams beside the last backward pass");
     leaf(x, w, "weight gathering shown", e.gather_s, "s", "streams beside the first forward pass");
     leaf(x, w, "optimizer update", e.update_s, "s", "bytes of state / memory bandwidth");
     if (e.tie_s > 0) leaf(x, w, "tied embedding, first and last stage", e.tie_s, "s", "topology");
@@ -121,11 +131,11 @@ static sm_why *tell_step(teller *x, const sm_price_of_plan *price)
     return w;
 }
 
-static sm_why *tell_lower(teller *x, const sm_price_of_plan *p)
-{
-    sm_why *w = node(x, "step time, lower bound", "max(pipeline at peak FLOP/s, HBM, each network level)",
-                     p->lower_s, "s");
-    sm_why *math = node(x, "matrix FLOPs of the busiest stage", "FLOPs / peak", p->bound_math_s, "s");
+static sm_why *tell_lower(teller *x, const sm_price_of_plan *p) {
+    sm_why *w = node(x, "step time, lower bound",
+                     "max(pipeline at peak FLOP/s, HBM, each network level)", p->lower_s, "s");
+    sm_why *math =
+        node(x, "matrix FLOPs of the busiest stage", "FLOPs / peak", p->bound_math_s, "s");
     sm_dtype used;
     double peak = sm_chip_peak(&x->t->system.chip, x->plan->dtype, &used);
     leaf(x, math, "peak", peak, "FLOP/s", x->t->system.chip.flops_per_s[used].source);
@@ -136,28 +146,27 @@ static sm_why *tell_lower(teller *x, const sm_price_of_plan *p)
     sm_why_add(w, memory);
     for (int l = 0; l < x->t->system.levels; l++)
         if (p->bound_network_s[l] > 0)
-            leaf(x, w, text(x, "network %s%s", x->t->system.level[l].name, ""), p->bound_network_s[l], "s",
-                 "bytes of its collectives / datasheet bandwidth");
+            leaf(x, w, text(x, "network %s%s", x->t->system.level[l].name, ""),
+                 p->bound_network_s[l], "s", "bytes of its collectives / datasheet bandwidth");
     return w;
 }
 
-static sm_why *tell_memory(teller *x, const sm_memory *m)
-{
-    sm_why *w = node(x, "memory of the fullest stage", "params + gradients + optimizer + activations + buffers",
-                     m->total, "B");
+static sm_why *tell_memory(teller *x, const sm_memory *m) {
+    sm_why *w = node(x, "memory of the fullest stage",
+                     "params + gradients + optimizer + activations + buffers", m->total, "B");
     leaf(x, w, "stage", m->stage, "", "the fullest of all");
     leaf(x, w, "params", m->params, "B", "2 bytes each over tensor, expert, fsdp and stage");
     leaf(x, w, "gradients", m->gradients, "B", "as params, in the gradient dtype");
     leaf(x, w, "optimizer", m->optimizer, "B", "state of the optimizer over its shards");
-    leaf(x, w, "activations", m->activations, "B", "arrays the backward pass reads, times microbatches in flight");
+    leaf(x, w, "activations", m->activations, "B",
+         "arrays the backward pass reads, times microbatches in flight");
     leaf(x, w, "buffers", m->buffers, "B", "gathered weights, gradients of logits");
     leaf(x, w, "capacity", m->capacity, "B", x->t->system.chip.memory_bytes.source);
     return w;
 }
 
 sm_why *explain_plan(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                     const sm_price_of_plan *price, sm_arena *arena)
-{
+                     const sm_price_of_plan *price, sm_arena *arena) {
     teller x = {t, plan, p, s, arena, false};
     sm_why *root = node(&x, "plan", NULL, price->expected_s, "s");
     sm_why_add(root, tell_step(&x, price));

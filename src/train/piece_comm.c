@@ -3,26 +3,23 @@
 
 #include "space.h"
 
-static void add_stream(const sm_train *t, const fast_line *line, double bytes, double *busy)
-{
+static void add_stream(const sm_train *t, const fast_line *line, double bytes, double *busy) {
     for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * line->busy[l];
 }
 
 static void add_again(const piece *p, const sm_comm *c, const fast_curve *curve, double bytes,
-                      double s, piece_comm *out)
-{
+                      double s, piece_comm *out) {
     for (int set = 0; set < MAX_SETS; set++) {
         if (!(p->set[set].again >> c->forward_op & 1)) continue;
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
-        else if (c->op == SM_ALL_TO_ALL) out->again_exchange[set] += s;
+        else if (c->ragged) out->again_exchange[set] += s;
         else out->again_blocking[set] += s;
         out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
     }
 }
 
 static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const fast_curve *curve,
-                     double bytes, piece_comm *out)
-{
+                     double bytes, piece_comm *out) {
     const fast_line *line;
     double s = curve_seconds(curve, bytes, &line);
     if (!line) return;
@@ -35,7 +32,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
         return;
     }
     if (c->stream == SM_STREAM_RING) out->ring[way] += s;
-    else if (c->op == SM_ALL_TO_ALL) out->exchange[way] += s;
+    else if (c->ragged) out->exchange[way] += s;
     else out->blocking[way] += s;
     out->latency += line->latency_s;
     if (c->phase == SM_PHASE_FORWARD) add_again(p, c, curve, bytes, s, out);
@@ -43,8 +40,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
 
 /* ZeRO-2 reduces the gradients of every microbatch at once. */
 static void add_zero2(const sm_train *t, const variant *v, int index, const degrees *d,
-                      const placed *at, double gradient, piece_comm *out)
-{
+                      const placed *at, double gradient, piece_comm *out) {
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
@@ -60,8 +56,7 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const degr
 }
 
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
-                        const placed *at, const sm_plan *plan, piece_comm *out)
-{
+                        const placed *at, const sm_plan *plan, piece_comm *out) {
     const piece *p = &v->piece[index];
     double gradient = gradient_bytes(plan);
     double narrow = sm_dtype_bytes(plan->dtype) < 2 ? sm_dtype_bytes(plan->dtype) / 2 : 1;

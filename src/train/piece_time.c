@@ -3,24 +3,22 @@
 
 #include "space.h"
 
-static double work_bytes(const sm_work *w, const degrees *d)
-{
+static double work_bytes(const sm_work *w, const degrees *d) {
     double bytes = 0;
     for (int i = 0; i < w->terms; i++) bytes += size_at(&w->bytes[i], d);
     return bytes;
 }
 
-static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
-{
+static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
     sm_op_cost c = sm_matmul_cost(&t->system.chip, t->calibration, w->linear ? dtype : SM_BF16,
                                   size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                   size_at(&w->k, d), work_bytes(w, d));
     return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
 }
 
-/* Fused attention: one kernel at a fraction of the peak that its calibration gives for each direction. */
-static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d)
-{
+/* Fused attention: one kernel at a fraction of the peak that its calibration gives for each
+ * direction. */
+static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d) {
     const sm_calibration *c = t->calibration;
     double peak = sm_chip_peak(&t->system.chip, SM_BF16, NULL), flops = size_at(&w->flops, d);
     double efficiency = w->phase == SM_PHASE_FORWARD ? c->attention_efficiency_forward
@@ -31,15 +29,13 @@ static priced price_attention(const sm_train *t, const sm_work *w, const degrees
     return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, 0, memory > math};
 }
 
-static priced price_vector(const sm_train *t, const sm_work *w, const degrees *d)
-{
-    sm_op_cost c = sm_vector_cost(&t->system.chip, t->calibration, size_at(&w->flops, d),
-                                  work_bytes(w, d));
+static priced price_vector(const sm_train *t, const sm_work *w, const degrees *d) {
+    sm_op_cost c =
+        sm_vector_cost(&t->system.chip, t->calibration, size_at(&w->flops, d), work_bytes(w, d));
     return (priced){c.expected_s, 0, 0, 0, true};
 }
 
-static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
-{
+static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
     switch (w->kind) {
     case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
     case SM_OP_ATTENTION: return price_attention(t, w, d);
@@ -47,15 +43,13 @@ static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, 
     }
 }
 
-priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype)
-{
+priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
     priced p = price_work(t, w, d, dtype);
     p.bytes = work_bytes(w, d);
     return p;
 }
 
-static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtype)
-{
+static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtype) {
     const sm_calibration *c = t->calibration;
     if (w->kind == SM_OP_ATTENTION)
         return w->phase == SM_PHASE_FORWARD ? c->attention_efficiency_forward
@@ -63,8 +57,7 @@ static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtyp
     return w->linear && dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency;
 }
 
-static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out)
-{
+static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out) {
     out->forward += c->expected;
     out->math[0] += c->math;
     out->flops[0] += c->flops;
@@ -79,8 +72,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
     }
 }
 
-static void add_backward(const sm_work *w, const priced *c, piece_time *out)
-{
+static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
     double *to = w->phase == SM_PHASE_BACKWARD_INPUT ? &out->backward_input : &out->backward_weight;
     *to += c->expected;
     out->math[1] += c->math;
@@ -89,10 +81,10 @@ static void add_backward(const sm_work *w, const priced *c, piece_time *out)
     if (w->kind == SM_OP_ATTENTION) out->ring_backward += c->expected;
 }
 
-/* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient written. */
+/* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient
+ * written. */
 static void add_traffic(const sm_train *t, const variant *v, const piece *p, const degrees *d,
-                        piece_time *out)
-{
+                        piece_time *out) {
     double bytes = 0;
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
@@ -105,8 +97,7 @@ static void add_traffic(const sm_train *t, const variant *v, const piece *p, con
 }
 
 void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,
-                        sm_dtype dtype, piece_time *out)
-{
+                        sm_dtype dtype, piece_time *out) {
     const piece *p = &v->piece[index];
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.works; i++) {
@@ -120,8 +111,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const de
     add_traffic(t, v, p, d, out);
 }
 
-double piece_time_total(const sm_train *t, const piece_time *time)
-{
+double piece_time_total(const sm_train *t, const piece_time *time) {
     double total = 0;
     for (int i = 0; i < t->kinds + 2; i++) {
         double n = i < t->kinds ? t->layers[i] : 1;

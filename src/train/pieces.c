@@ -1,16 +1,14 @@
 /* The pieces of a plan: from degrees to what each layer kind takes. */
 #include "space.h"
 
-bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p)
-{
+bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
     degrees_set(&p->d, t, plan);
     if (!place_axes(t, plan, &p->d, &p->at.placement)) return false;
     place_curves(t, p->v, &p->at);
     return true;
 }
 
-void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p)
-{
+void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p) {
     for (int i = 0; i < p->v->pieces; i++) {
         piece_time_compute(t, p->v, i, &p->d, plan->dtype, &p->time[i]);
         for (int s = 0; s < MAX_SETS; s++) p->kept[i][s] = piece_kept_bytes(p->v, i, s, &p->d);
@@ -18,25 +16,23 @@ void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p)
     }
 }
 
-void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p)
-{
+void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
     const fast_line *line;
     for (int i = 0; i < p->v->pieces; i++)
         piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
-    p->send_s = p->at.send ? curve_seconds(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
-                           : 0;
+    p->send_s =
+        p->at.send ? curve_seconds(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
+                   : 0;
 }
 
-void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p)
-{
+void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
     for (int i = 0; i < p->v->pieces; i++) {
         p->load[i] = (stage_load){0};
         piece_load(t, p->v, i, &p->d, &p->at, plan, &p->load[i]);
     }
 }
 
-void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p)
-{
+void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p) {
     int set = set_of(plan);
     bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     double pcie = t->system.chip.pcie_bytes_per_s_oneway.value;

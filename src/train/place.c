@@ -4,13 +4,12 @@
 
 #include "space.h"
 
-bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement)
-{
+bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement) {
     int sizes[PLACED_AXES], order[PLACED_AXES], dims[SM_MAX_LEVELS], n = 0;
     static const uint8_t axis_of[SM_PLAN_DEGREES] = {
-        [SM_PLAN_DATA] = SM_AXIS_DATA,       [SM_PLAN_FSDP] = SM_AXIS_FSDP,
-        [SM_PLAN_TENSOR] = SM_AXIS_TENSOR,   [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
-        [SM_PLAN_EXPERT] = SM_AXIS_EXPERT,   [SM_PLAN_PIPELINE] = PIPE_AXIS};
+        [SM_PLAN_DATA] = SM_AXIS_DATA,     [SM_PLAN_FSDP] = SM_AXIS_FSDP,
+        [SM_PLAN_TENSOR] = SM_AXIS_TENSOR, [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
+        [SM_PLAN_EXPERT] = SM_AXIS_EXPERT, [SM_PLAN_PIPELINE] = PIPE_AXIS};
     for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)d->axis[a];
     sizes[PIPE_AXIS] = plan->pipeline;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
@@ -22,8 +21,7 @@ bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_pla
     return sm_placement_fill(&t->system, PLACED_AXES, sizes, order, dims, placement);
 }
 
-static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to)
-{
+static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to) {
     to->n = 0;
     to->ideal_s_per_byte = from->ideal_s_per_byte;
     to->level = from->n ? from->line[0].level : 0;
@@ -43,8 +41,7 @@ static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to)
     }
 }
 
-double curve_seconds(const fast_curve *c, double bytes, const fast_line **line)
-{
+double curve_seconds(const fast_curve *c, double bytes, const fast_line **line) {
     double best = 0;
     *line = NULL;
     if (bytes <= 0) return 0;
@@ -57,8 +54,7 @@ double curve_seconds(const fast_curve *c, double bytes, const fast_line **line)
     return best;
 }
 
-static uint64_t group_key(sm_collective op, const sm_group *g, double ragged)
-{
+static uint64_t group_key(sm_collective op, const sm_group *g, double ragged) {
     uint64_t bits, h = 1469598103934665603ull ^ (uint64_t)op;
     memcpy(&bits, &ragged, sizeof bits);
     h = (h ^ bits) * 1099511628211ull;
@@ -71,14 +67,12 @@ static uint64_t group_key(sm_collective op, const sm_group *g, double ragged)
     return h | 1;
 }
 
-bool placed_init(placed *p, sm_arena *arena)
-{
+bool placed_init(placed *p, sm_arena *arena) {
     p->memo = sm_arena_array(arena, CURVES, sizeof *p->memo);
     return p->memo != NULL;
 }
 
-static uint64_t content_of(const fast_curve *c)
-{
+static uint64_t content_of(const fast_curve *c) {
     uint64_t h = 1469598103934665603ull, word;
     for (int i = 0; i < c->n; i++) {
         const double *numbers[] = {&c->line[i].latency_s, &c->line[i].s_per_byte};
@@ -98,8 +92,7 @@ static uint64_t content_of(const fast_curve *c)
 }
 
 static void fill_curve(const sm_train *t, sm_collective op, const sm_group *g, double ragged,
-                       fast_curve *to)
-{
+                       fast_curve *to) {
     memset(to, 0, sizeof *to);
     if (g->size > 1) {
         sm_curve curve = sm_collective_curve(&t->system, op, g, ragged);
@@ -108,11 +101,10 @@ static void fill_curve(const sm_train *t, sm_collective op, const sm_group *g, d
     to->content = content_of(to);
 }
 
-/* The memo is emptied when it is three quarters full: what it returns never depends on its history. It belongs to one
- * job, so to one system. */
+/* The memo is emptied when it is three quarters full: what it returns never depends on its history.
+ * It belongs to one job, so to one system. */
 static const fast_curve *curve_for(const sm_train *t, sm_collective op, const sm_group *g,
-                                   double ragged, placed *p)
-{
+                                   double ragged, placed *p) {
     uint64_t key = group_key(op, g, ragged);
     size_t at = key % CURVES;
     for (; p->memo[at].key; at = (at + 1) % CURVES)
@@ -123,22 +115,20 @@ static const fast_curve *curve_for(const sm_train *t, sm_collective op, const sm
     return &p->memo[at];
 }
 
-void placed_forget(placed *p)
-{
+void placed_forget(placed *p) {
     memset(p->memo, 0, CURVES * sizeof *p->memo);
     p->used = 0;
 }
 
-static void make_room(const variant *v, placed *p)
-{
+static void make_room(const variant *v, placed *p) {
     /* twice: a prefix keeps hopeful curves while it adds its own */
     if (p->used + 8 * v->slots + 1 >= CURVES * 3 / 4) placed_forget(p);
 }
 
-/* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k copies, this part
- * moves. A group is what sits below the outermost level that the collective crosses (a node, as in DeepEP), or a chip. */
-static double ragged_part(const sm_train *t, const sm_group *g)
-{
+/* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k
+ * copies, this part moves. A group is what sits below the outermost level that the collective
+ * crosses (a node, as in DeepEP), or a chip. */
+static double ragged_part(const sm_train *t, const sm_group *g) {
     double groups = 1, k = t->largest_top_k;
     bool scales_out = false;
     for (int i = 0; i < g->parts; i++) scales_out |= g->part[i].level > 0;
@@ -152,13 +142,11 @@ static double ragged_part(const sm_train *t, const sm_group *g)
 
 static const fast_curve nowhere = {0}; /* a group of one */
 
-static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g)
-{
+static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
     return key->ragged ? ragged_part(t, g) : 1;
 }
 
-void place_curves(const sm_train *t, const variant *v, placed *p)
-{
+void place_curves(const sm_train *t, const variant *v, placed *p) {
     sm_group joined[MASKS];
     uint64_t done = 0;
     make_room(v, p);
@@ -168,7 +156,8 @@ void place_curves(const sm_train *t, const variant *v, placed *p)
         sm_group *g = &joined[axes];
         if (!(done >> axes & 1)) *g = sm_group_join(&p->placement, axes);
         done |= (uint64_t)1 << axes;
-        p->slot[i] = g->size == 1 ? &nowhere : curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
+        p->slot[i] =
+            g->size == 1 ? &nowhere : curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
         p->signature = (p->signature ^ p->slot[i]->content) * 1099511628211ull;
         p->signature ^= p->signature >> 31;
     }
@@ -177,18 +166,16 @@ void place_curves(const sm_train *t, const variant *v, placed *p)
     p->signature = ((p->signature ^ p->send->content) * 1099511628211ull) | 1;
 }
 
-static sm_axes axes_of_key(int key)
-{
+static sm_axes axes_of_key(int key) {
     static const sm_axes axes[SM_PLAN_DEGREES] = {
-        [SM_PLAN_DATA] = SM_BIT(SM_AXIS_DATA),       [SM_PLAN_FSDP] = SM_BIT(SM_AXIS_FSDP),
-        [SM_PLAN_TENSOR] = SM_AXES_TENSOR,           [SM_PLAN_CONTEXT] = SM_BIT(SM_AXIS_CONTEXT),
-        [SM_PLAN_EXPERT] = SM_BIT(SM_AXIS_EXPERT),   [SM_PLAN_PIPELINE] = SM_BIT(PIPE_AXIS)};
+        [SM_PLAN_DATA] = SM_BIT(SM_AXIS_DATA),     [SM_PLAN_FSDP] = SM_BIT(SM_AXIS_FSDP),
+        [SM_PLAN_TENSOR] = SM_AXES_TENSOR,         [SM_PLAN_CONTEXT] = SM_BIT(SM_AXIS_CONTEXT),
+        [SM_PLAN_EXPERT] = SM_BIT(SM_AXIS_EXPERT), [SM_PLAN_PIPELINE] = SM_BIT(PIPE_AXIS)};
     return axes[key];
 }
 
 static void place_slots(const sm_train *t, const variant *v, const sm_placement *at, sm_axes inside,
-                        sm_axes touching, placed *p)
-{
+                        sm_axes touching, placed *p) {
     for (int i = 0; i < v->slots; i++) {
         sm_axes axes = v->key[i].axes;
         if ((axes & ~inside) || !(axes & touching)) continue;
@@ -199,8 +186,7 @@ static void place_slots(const sm_train *t, const variant *v, const sm_placement 
 }
 
 void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes,
-                  const degrees *d, placed *p)
-{
+                  const degrees *d, placed *p) {
     sm_plan order = *plan;
     sm_placement at;
     sm_axes inside = 0;
@@ -208,7 +194,8 @@ void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int 
     for (int i = 0; i < prefix; i++) inside = (sm_axes)(inside | axes_of_key(plan->order[i]));
     if (!place_axes(t, &order, d, &at)) return;
     place_slots(t, v, &at, inside, inside, p);
-    if (t->system.torus_dims > 0) return; /* there what comes next may still find better factors later */
+    if (t->system.torus_dims > 0)
+        return; /* there what comes next may still find better factors later */
     for (int i = prefix; i < axes; i++) {
         sm_axes next = axes_of_key(plan->order[i]);
         memcpy(order.order, plan->order, sizeof order.order);
@@ -218,10 +205,9 @@ void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int 
     }
 }
 
-/* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori: a chip can take in what
- * it must over all its links at once. */
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p)
-{
+/* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori:
+ * a chip can take in what it must over all its links at once. */
+void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p) {
     make_room(v, p);
     for (int i = 0; i < v->slots; i++) {
         double members = 1 / d->inverse[v->key[i].axes];
@@ -236,7 +222,7 @@ void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed
         double in = 0, part = (members - 1) / members;
         for (int l = 0; l < t->system.levels; l++)
             in += t->system.level[l].bytes_per_s_oneway * (l < t->system.torus_dims ? 2 : 1);
-        double times = v->key[i].op == SM_ALL_REDUCE    ? 1 /* in-network reduction included */
+        double times = v->key[i].op == SM_ALL_REDUCE   ? 1 /* in-network reduction included */
                        : v->key[i].op == SM_ALL_TO_ALL ? part / members / fmax(1, t->largest_top_k)
                                                        : part;
         p->own[i] = (fast_curve){.n = members > 1};

@@ -4,8 +4,7 @@
 
 #include "detail.h"
 
-void plan_canonical(const sm_train *t, sm_plan *plan)
-{
+void plan_canonical(const sm_train *t, sm_plan *plan) {
     if (plan->fsdp > 1) plan->zero = 3;
     else if (plan->zero == 3) plan->zero = 2;
     if (plan->pipeline == 1) plan->schedule = SM_SCHEDULE_1F1B;
@@ -17,8 +16,7 @@ void plan_canonical(const sm_train *t, sm_plan *plan)
     if (t->most_experts == 0) plan->expert_tensor = false;
 }
 
-const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size)
-{
+const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size) {
     const char *why = degrees_refuse(t, plan, room, size);
     if (why) return why;
     if (plan->offload != SM_OFFLOAD_NONE && t->system.chip.pcie_bytes_per_s_oneway.value <= 0)
@@ -30,8 +28,8 @@ const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size
     return NULL;
 }
 
-double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s, bool exact)
-{
+double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                      bool exact) {
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, exact);
     step_end end = step_end_of(t, plan, p, s);
@@ -40,10 +38,12 @@ double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, s
 
 /* ---- parts ---- */
 
-typedef struct stage_sums { double compute, memory, exposed, math, traffic, flops, latency; double ideal[SM_MAX_LEVELS]; } stage_sums;
+typedef struct stage_sums {
+    double compute, memory, exposed, math, traffic, flops, latency;
+    double ideal[SM_MAX_LEVELS];
+} stage_sums;
 
-double stage_pieces(const sm_train *t, const stages *s, int chunk, int index)
-{
+double stage_pieces(const sm_train *t, const stages *s, int chunk, int index) {
     if (index < t->kinds) return s->layout->kind[chunk][index];
     if (index == embedding_piece(t)) return chunk == 0;
     return chunk == s->layout->chunks - 1;
@@ -51,13 +51,15 @@ double stage_pieces(const sm_train *t, const stages *s, int chunk, int index)
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n, stage_sums *x)
-{
+static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n,
+                      stage_sums *x) {
     const piece_pass *q = &p->pass[index];
     const piece_time *time = &p->time[index];
     const piece_comm *comm = &p->comm[index];
     int own = index < t->kinds ? set : SM_RECOMPUTE_NONE;
-    x->compute += n * larger(0, q->compute - q->memory); /* sums of the same terms may differ in the last bit */
+    x->compute +=
+        n *
+        larger(0, q->compute - q->memory); /* sums of the same terms may differ in the last bit */
     x->memory += n * q->memory;
     x->exposed += n * q->exposed;
     x->math += n * (time->math[0] + time->math[1] + time->math_again[own]);
@@ -69,15 +71,15 @@ static void add_piece(const sm_train *t, const pieces *p, int set, int index, do
 }
 
 static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
-                          int stage)
-{
+                          int stage) {
     stage_sums x;
     memset(&x, 0, sizeof x);
     int set = set_of(plan), chunks = s->layout->chunks;
     for (int c = 0; c < chunks; c++) {
         bool here = plan->schedule == SM_SCHEDULE_DUALPIPE
                         ? c == stage || c == plan->pipeline - 1 - stage
-                        : sm_schedule_stage(plan->schedule, plan->pipeline, plan->virtual_stages, c) == stage;
+                        : sm_schedule_stage(plan->schedule, plan->pipeline, plan->virtual_stages,
+                                            c) == stage;
         double part = plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1;
         if (!here) continue;
         for (int i = 0; i < p->v->pieces; i++) {
@@ -88,8 +90,8 @@ static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *
     return x;
 }
 
-static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages *s, double *ideal)
-{
+static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages *s,
+                                double *ideal) {
     /* gradients of the largest chunk holder: at least those of one chunk of layers */
     for (int k = 0; k < t->kinds; k++)
         for (int l = 0; l < t->system.levels; l++)
@@ -98,8 +100,7 @@ static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages
 
 /* lower: no resource can be busy for less, and the pipeline's fill and drain at peak FLOP/s. */
 static void fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
-                       sm_price_of_plan *price)
-{
+                       sm_price_of_plan *price) {
     double m = price->microbatches, network = 0;
     for (int stage = 0; stage < plan->pipeline; stage++) {
         stage_sums x = sums_of(t, plan, p, s, stage);
@@ -126,8 +127,7 @@ static void fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages
 }
 
 static void fill_rates(const sm_train *t, const sm_plan *plan, double hardware_flops,
-                       sm_price_of_plan *price)
-{
+                       sm_price_of_plan *price) {
     double tokens = t->sequences * t->seq;
     double peak = sm_chip_peak(&t->system.chip, plan->dtype, NULL);
     double per_chip = t->model_flops_per_step / price->expected_s / price->chips;
@@ -141,9 +141,10 @@ static void fill_rates(const sm_train *t, const sm_plan *plan, double hardware_f
     }
 }
 
-/* FLOPs all chips really do in a step: recomputation included, idle slots of a last, partly filled microbatch not. */
-static double hardware_flops(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s)
-{
+/* FLOPs all chips really do in a step: recomputation included, idle slots of a last, partly filled
+ * microbatch not. */
+static double hardware_flops(const sm_train *t, const sm_plan *plan, const pieces *p,
+                             const stages *s) {
     double flops = 0, chips_per_stage = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) chips_per_stage *= p->d.axis[a];
     for (int stage = 0; stage < plan->pipeline; stage++)
@@ -153,8 +154,8 @@ static double hardware_flops(const sm_train *t, const sm_plan *plan, const piece
 }
 
 static void fill_breakdown(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
-                           const sm_pipeline_time *time, const step_end *end, sm_price_of_plan *price)
-{
+                           const sm_pipeline_time *time, const step_end *end,
+                           sm_price_of_plan *price) {
     double m = price->microbatches;
     stage_sums x = sums_of(t, plan, p, s, time->busiest_stage);
     sm_breakdown *b = &price->breakdown;
@@ -164,13 +165,14 @@ static void fill_breakdown(const sm_train *t, const sm_plan *plan, const pieces 
     b->other = end->other_s;
     double busy = b->math + b->memory + m * x.exposed;
     b->bubble = larger(0, time->total_s - busy);
-    b->network_exposed = price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
+    b->network_exposed =
+        price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
     if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
 }
 
-/* A pipeline takes at most r times as long when no pass takes more than r times as long (its time is a maximum of sums). */
-static double serial_ratio(const sm_train *t, const pieces *p)
-{
+/* A pipeline takes at most r times as long when no pass takes more than r times as long (its time
+ * is a maximum of sums). */
+static double serial_ratio(const sm_train *t, const pieces *p) {
     double ratio = 1;
     for (int k = 0; k < t->kinds; k++) {
         const piece_pass *q = &p->pass[k];
@@ -181,13 +183,14 @@ static double serial_ratio(const sm_train *t, const pieces *p)
     return ratio;
 }
 
-void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm_price_of_plan *price)
-{
+void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
+                sm_price_of_plan *price) {
     memset(price, 0, sizeof *price);
     price->microbatches = microbatches_of(t, plan);
     price->sequences_per_replica =
         ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
-    price->chips = plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert * plan->pipeline;
+    price->chips =
+        plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert * plan->pipeline;
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
     double serial = time.total_s * serial_ratio(t, p);
@@ -203,8 +206,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm
 
 /* ---- the public door ---- */
 
-static void set_custom(const sm_train *t, const sm_plan *plan)
-{
+static void set_custom(const sm_train *t, const sm_plan *plan) {
     variant *v = t->variant[variant_index(plan)];
     for (int k = 0; k < t->kinds; k++) {
         uint64_t set = 0;
@@ -221,8 +223,8 @@ static void set_custom(const sm_train *t, const sm_plan *plan)
 }
 
 /* Every op named in a recomputation set must exist in some layer. */
-static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan *plan, sm_error *err)
-{
+static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan *plan,
+                              sm_error *err) {
     const char *names[SM_MAX_OPS * SM_MAX_LAYER_KINDS];
     size_t count = 0;
     for (int k = 0; k < t->kinds; k++)
@@ -242,15 +244,13 @@ static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan
     return SM_OK;
 }
 
-sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err)
-{
+sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err) {
     sm_status s = check_custom(t, t->variant[variant_index(plan)], plan, err);
     if (s == SM_OK) set_custom(t, plan);
     return s;
 }
 
-static sm_status need_scratch(sm_train *t, sm_error *err)
-{
+static sm_status need_scratch(sm_train *t, sm_error *err) {
     if (t->one) return SM_OK;
     t->one = sm_arena_alloc(t->arena, sizeof *t->one);
     t->one_stages = sm_arena_alloc(t->arena, sizeof *t->one_stages);
@@ -262,8 +262,7 @@ static sm_status need_scratch(sm_train *t, sm_error *err)
     return SM_OK;
 }
 
-sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err)
-{
+sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err) {
     char why[256];
     plan_canonical(t, plan);
     const char *refused = plan_refuse(t, plan, why, sizeof why);
@@ -277,8 +276,8 @@ sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err)
         if (s) return s;
     }
     if (!pieces_place(t, plan, t->one)) {
-        double used = (double)plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
-                      plan->pipeline;
+        double used = (double)plan->data * plan->fsdp * plan->tensor * plan->context *
+                      plan->expert * plan->pipeline;
         return sm_fail(err, SM_BAD_INPUT,
                        "the plan takes %.0f chips, which do not lay out on the %d of %s", used,
                        t->system.chips, t->system.text);
@@ -290,8 +289,8 @@ sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err)
     return SM_OK;
 }
 
-sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price, sm_error *err)
-{
+sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price,
+                         sm_error *err) {
     sm_plan p = *plan;
     sm_status s = price_prepare(train, &p, err);
     if (s == SM_OK) price_fill(train, &p, train->one, train->one_stages, price);

@@ -14,30 +14,23 @@ static int smaller(int a, int b) { return a < b ? a : b; }
 
 int sm_schedule_stage(sm_schedule schedule, int stages, int chunks_per_stage, int chunk) {
     (void)chunks_per_stage;
-    if (schedule == SM_SCHEDULE_ZB_V)
-        return chunk < stages ? chunk : 2 * stages - 1 - chunk;
+    if (schedule == SM_SCHEDULE_ZB_V) return chunk < stages ? chunk : 2 * stages - 1 - chunk;
     return chunk % stages;
 }
 
 static const char *sizes_refusal(int p, int v, int m) {
     if (p < 1 || v < 1 || m < 1)
         return "stages, chunks per stage and microbatches must be at least 1";
-    if (p > STAGES_MAX)
-        return "a pipeline has at most 1024 stages";
-    if (v > CHUNKS_MAX)
-        return "a stage has at most 512 chunks";
-    if (m > MICROBATCHES_MAX)
-        return "a step has at most 1048576 microbatches";
+    if (p > STAGES_MAX) return "a pipeline has at most 1024 stages";
+    if (v > CHUNKS_MAX) return "a stage has at most 512 chunks";
+    if (m > MICROBATCHES_MAX) return "a step has at most 1048576 microbatches";
     return NULL;
 }
 
 static const char *dualpipe_refusal(int p, int v, int m) {
-    if (v != 2)
-        return "dualpipe holds 2 chunks per stage";
-    if (p % 2 != 0)
-        return "dualpipe needs an even number of stages";
-    if (m % 2 != 0)
-        return "dualpipe needs an even number of microbatches, half from each end";
+    if (v != 2) return "dualpipe holds 2 chunks per stage";
+    if (p % 2 != 0) return "dualpipe needs an even number of stages";
+    if (m % 2 != 0) return "dualpipe needs an even number of microbatches, half from each end";
     return m < 2 * p ? "dualpipe needs at least 2 microbatches per stage" : NULL;
 }
 
@@ -45,29 +38,22 @@ static const char *schedule_refusal(sm_schedule schedule, int p, int v, int m) {
     switch (schedule) {
     case SM_SCHEDULE_GPIPE:
     case SM_SCHEDULE_1F1B:
-    case SM_SCHEDULE_ZB_H1:
-        return v == 1 ? NULL : "this schedule holds 1 chunk per stage";
+    case SM_SCHEDULE_ZB_H1: return v == 1 ? NULL : "this schedule holds 1 chunk per stage";
     case SM_SCHEDULE_INTERLEAVED:
-        if (v < 2)
-            return "interleaved needs at least 2 chunks per stage";
+        if (v < 2) return "interleaved needs at least 2 chunks per stage";
         return m % p == 0 ? NULL : "interleaved needs a multiple of the stages as microbatches";
-    case SM_SCHEDULE_ZB_V:
-        return v == 2 ? NULL : "zb-v holds 2 chunks per stage";
-    case SM_SCHEDULE_DUALPIPE:
-        return dualpipe_refusal(p, v, m);
+    case SM_SCHEDULE_ZB_V: return v == 2 ? NULL : "zb-v holds 2 chunks per stage";
+    case SM_SCHEDULE_DUALPIPE: return dualpipe_refusal(p, v, m);
     case SM_SCHEDULE_COUNT:
-    default:
-        return "no such schedule";
+    default: return "no such schedule";
     }
 }
 
 bool sm_schedule_possible(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches,
                           const char **why) {
     const char *refusal = sizes_refusal(stages, chunks_per_stage, microbatches);
-    if (!refusal)
-        refusal = schedule_refusal(schedule, stages, chunks_per_stage, microbatches);
-    if (why)
-        *why = refusal;
+    if (!refusal) refusal = schedule_refusal(schedule, stages, chunks_per_stage, microbatches);
+    if (why) *why = refusal;
     return !refusal;
 }
 
@@ -94,12 +80,8 @@ static void two_lane_in_flight(sm_schedule schedule, int p, int m, int stage, in
 void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches,
                            int stage, int *held) {
     switch (schedule) {
-    case SM_SCHEDULE_GPIPE:
-        held[0] = microbatches;
-        break;
-    case SM_SCHEDULE_1F1B:
-        held[0] = smaller(stages - stage, microbatches);
-        break;
+    case SM_SCHEDULE_GPIPE: held[0] = microbatches; break;
+    case SM_SCHEDULE_1F1B: held[0] = smaller(stages - stage, microbatches); break;
     case SM_SCHEDULE_ZB_H1: /* p - i wait for their backward and i for their weight gradient */
         held[0] = smaller(stages, microbatches);
         break;
@@ -111,7 +93,6 @@ void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stag
         two_lane_in_flight(schedule, stages, microbatches, stage, held);
         break;
     case SM_SCHEDULE_COUNT:
-    default:
-        break;
+    default: break;
     }
 }

@@ -45,8 +45,7 @@ static bool find_line_ends(const sm_pipeline *p, line_ends *ends) {
     for (int k = 0; k < p->stages; k++) {
         double f = sm_op_forward_s(p, k), b = whole_backward_s(p, k);
         int warm = smaller(p->stages - 1 - k, m - 1);
-        if (later(forward_max_s, backward_max_s) > f + b)
-            exact = false;
+        if (later(forward_max_s, backward_max_s) > f + b) exact = false;
         forward_max_s = later(forward_max_s, f);
         backward_max_s = later(backward_max_s, b);
         ends[k].drain_s = backward_sum_s + (m - 1) * backward_max_s;
@@ -95,13 +94,10 @@ static double warm_up_s(int p, int v, int l, one_way w) {
 /* Passes 0..count-1 of stage k, in the order of the forwards. */
 static double passes_s(int p, int v, int k, int count, one_way w) {
     double sum_s = count * w.middle_s;
-    if (k > 0 && k < p - 1)
-        return sum_s;
+    if (k > 0 && k < p - 1) return sum_s;
     int rounds = count / (p * v), rest = count % (p * v);
-    if (k == 0)
-        sum_s += (rounds * p + smaller(rest, p)) * w.first_s;
-    if (k == p - 1)
-        sum_s += (rounds * p + larger(0, rest - (v - 1) * p)) * w.last_s;
+    if (k == 0) sum_s += (rounds * p + smaller(rest, p)) * w.first_s;
+    if (k == p - 1) sum_s += (rounds * p + larger(0, rest - (v - 1) * p)) * w.last_s;
     return sum_s;
 }
 
@@ -120,8 +116,8 @@ static double interleaved_s(const sm_pipeline *p, one_way f, one_way b) {
         in_s = later(in_s, warm_up_s(n, v, k, f)) + b.middle_s + (end ? b.last_s : 0);
         out_s = later(out_s, warm_up_s(n, v, k, b)) + f.middle_s + (end ? f.last_s : 0);
         if (m * v >= 2 * (n - 1 - k) + (v - 1) * n + 2)
-            total_s = later(total_s, in_s + between_s(n, v, m, k, f) + between_s(n, v, m, k, b) +
-                                         out_s);
+            total_s =
+                later(total_s, in_s + between_s(n, v, m, k, f) + between_s(n, v, m, k, b) + out_s);
     }
     return total_s;
 }
@@ -133,8 +129,7 @@ static bool same_chunk(sm_chunk_time a, sm_chunk_time b) {
 
 static bool alike(const sm_pipeline *p, int first, int last) {
     for (int c = first + 1; c <= last; c++)
-        if (!same_chunk(p->chunk[first], p->chunk[c]))
-            return false;
+        if (!same_chunk(p->chunk[first], p->chunk[c])) return false;
     return true;
 }
 
@@ -154,8 +149,7 @@ static bool last_is_longest(const sm_pipeline *p, one_way f, one_way b) {
 
 static double interleaved_if_exact_s(const sm_pipeline *p, bool *exact) {
     int last = p->stages * p->chunks_per_stage - 1;
-    if (p->stages == 1 || !alike(p, 1, last - 1))
-        return 0;
+    if (p->stages == 1 || !alike(p, 1, last - 1)) return 0;
     one_way f = {.middle_s = sm_op_forward_s(p, 1)}, b = {.middle_s = whole_backward_s(p, 1)};
     f.first_s = sm_op_forward_s(p, 0) - f.middle_s;
     b.first_s = whole_backward_s(p, 0) - b.middle_s;
@@ -203,15 +197,12 @@ static double closed_s(const sm_pipeline *p, bool *exact) {
     int n = p->stages, m = p->microbatches;
     double bound_s = sm_pipeline_bound(p);
     *exact = true;
-    if (p->schedule == SM_SCHEDULE_GPIPE)
-        return sm_gpipe_s(p);
+    if (p->schedule == SM_SCHEDULE_GPIPE) return sm_gpipe_s(p);
     if (n == 1) /* no stage to wait for */
         return bound_s;
     *exact = false;
-    if (n > SM_STAGES_MAX)
-        return bound_s;
-    if (p->schedule == SM_SCHEDULE_1F1B)
-        return one_f_one_b_s(p, exact);
+    if (n > SM_STAGES_MAX) return bound_s;
+    if (p->schedule == SM_SCHEDULE_1F1B) return one_f_one_b_s(p, exact);
     if (p->schedule == SM_SCHEDULE_INTERLEAVED)
         return later(bound_s, interleaved_if_exact_s(p, exact));
     *exact = p->schedule == SM_SCHEDULE_ZB_H1 && m > n && alike(p, 0, n - 1);

@@ -4,9 +4,7 @@
 static inline double later(double a, double b) { return a > b ? a : b; }
 
 /* --- The engine's memory, cut from the caller's scratch: widest types first. */
-static size_t order_room(const sm_engine *e) {
-    return 3 * (size_t)e->local_lanes * (size_t)e->m;
-}
+static size_t order_room(const sm_engine *e) { return 3 * (size_t)e->local_lanes * (size_t)e->m; }
 
 static sm_engine sized(const sm_pipeline *p, int microbatches) {
     sm_engine e = {.pipeline = p, .p = p->stages};
@@ -46,10 +44,9 @@ static void set_actions(const sm_engine *e, int lane, sm_action *action) {
     double input_s = sm_op_backward_input_s(p, chunk), weight_s = p->chunk[chunk].backward_weight;
     action[SM_SLOT_FORWARD] =
         (sm_action){sm_op_forward_s(p, chunk), row, chunk == 0 ? -1 : row - SM_ROWS, nobody};
-    action[SM_SLOT_BACKWARD] = (sm_action){input_s + weight_s, row + SM_ROW_BACKWARD, behind,
-                                           row + SM_ROW_WEIGHT};
-    action[SM_SLOT_BACKWARD_INPUT] =
-        (sm_action){input_s, row + SM_ROW_BACKWARD, behind, nobody};
+    action[SM_SLOT_BACKWARD] =
+        (sm_action){input_s + weight_s, row + SM_ROW_BACKWARD, behind, row + SM_ROW_WEIGHT};
+    action[SM_SLOT_BACKWARD_INPUT] = (sm_action){input_s, row + SM_ROW_BACKWARD, behind, nobody};
     action[SM_SLOT_BACKWARD_WEIGHT] = (sm_action){weight_s, row + SM_ROW_WEIGHT, -1, nobody};
 }
 
@@ -70,8 +67,7 @@ sm_engine sm_engine_start(const sm_pipeline *p, int microbatches, void *scratch,
     int slot = 0;
     place(&e, scratch);
     e.slots = slots;
-    for (int row = 0; row <= SM_ROWS * e.lanes; row++)
-        e.done[row] = 0;
+    for (int row = 0; row <= SM_ROWS * e.lanes; row++) e.done[row] = 0;
     for (int i = 0; i < e.p; i++) {
         set_stage(&e, i, microbatches);
         e.first_slot[i] = slot;
@@ -85,10 +81,12 @@ static void record(const sm_engine *e, int stage, int next, int j, double start_
     sm_op_code code = e->orders[stage].code[next];
     const sm_action *a = &e->actions[4 * stage * e->local_lanes + code];
     int lane = a->row / SM_ROWS;
-    e->slots[e->first_slot[stage] + next] = (sm_slot){
-        .stage = stage, .chunk = lane % e->chunks, .kind = SM_OP_KIND(code),
-        .microbatch = lane < e->chunks ? j : e->m + j,
-        .start_s = start_s, .end_s = end_s};
+    e->slots[e->first_slot[stage] + next] = (sm_slot){.stage = stage,
+                                                      .chunk = lane % e->chunks,
+                                                      .kind = SM_OP_KIND(code),
+                                                      .microbatch = lane < e->chunks ? j : e->m + j,
+                                                      .start_s = start_s,
+                                                      .end_s = end_s};
 }
 
 /* Run a stage until an op's input is missing. Did it move? */
@@ -104,8 +102,7 @@ static bool run_stage(sm_engine *e, int stage, int stop) {
         int j = done[a->row];
         double start_s = 0;
         if (a->source >= 0) {
-            if (done[a->source] <= j)
-                break;
+            if (done[a->source] <= j) break;
             start_s = end_s[(size_t)a->source * m + (size_t)j];
         }
         start_s = later(start_s, idle_s);
@@ -113,8 +110,7 @@ static bool run_stage(sm_engine *e, int stage, int stop) {
         end_s[(size_t)a->row * m + (size_t)j] = idle_s;
         done[a->row] = j + 1;
         done[a->also]++;
-        if (slots)
-            record(e, stage, next, j, start_s, idle_s);
+        if (slots) record(e, stage, next, j, start_s, idle_s);
     }
     e->next[stage] = next;
     e->idle_s[stage] = idle_s;
@@ -135,7 +131,6 @@ void sm_engine_run(sm_engine *e, const int *stop) {
 double sm_engine_finish(sm_engine *e) {
     double total_s = 0;
     sm_engine_run(e, NULL);
-    for (int i = 0; i < e->p; i++)
-        total_s = later(total_s, e->idle_s[i]);
+    for (int i = 0; i < e->p; i++) total_s = later(total_s, e->idle_s[i]);
     return total_s;
 }

@@ -1,15 +1,18 @@
 /* The order of ops on one stage, for each schedule. */
 #include "schedule_order.h"
 
-enum { F = SM_SLOT_FORWARD, B = SM_SLOT_BACKWARD, I = SM_SLOT_BACKWARD_INPUT,
-       W = SM_SLOT_BACKWARD_WEIGHT };
+enum {
+    F = SM_SLOT_FORWARD,
+    B = SM_SLOT_BACKWARD,
+    I = SM_SLOT_BACKWARD_INPUT,
+    W = SM_SLOT_BACKWARD_WEIGHT
+};
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
 /* An activation lives from its forward to the end of its whole backward. */
 static void hold(sm_op_list *list, int kind, int local) {
-    if (kind == I)
-        return;
+    if (kind == I) return;
     list->held[local] += kind == F ? 1 : -1;
     if (list->held[0] + list->held[1] > list->peak[0] + list->peak[1]) {
         list->peak[0] = list->held[0];
@@ -18,15 +21,12 @@ static void hold(sm_op_list *list, int kind, int local) {
 }
 
 static inline void put(sm_op_list *list, int kind, int local) {
-    if (list->code)
-        list->code[list->count++] = SM_OP(kind, local);
-    else
-        hold(list, kind, local);
+    if (list->code) list->code[list->count++] = SM_OP(kind, local);
+    else hold(list, kind, local);
 }
 
 static void repeat(sm_op_list *list, int times, int kind, int local) {
-    for (int k = 0; k < times; k++)
-        put(list, kind, local);
+    for (int k = 0; k < times; k++) put(list, kind, local);
 }
 
 /* GPipe, Huang et al. 2018 (arXiv 1811.06965). */
@@ -40,8 +40,7 @@ static void one_f_one_b_order(int p, int m, int stage, sm_op_list *list) {
     int warm = smaller(p - 1 - stage, m);
     repeat(list, warm, F, 0);
     for (int j = 0; j < m; j++) {
-        if (warm + j < m)
-            put(list, F, 0);
+        if (warm + j < m) put(list, F, 0);
         put(list, B, 0);
     }
 }
@@ -52,11 +51,9 @@ static void zb_h1_order(int p, int m, int stage, sm_op_list *list) {
     int warm = smaller(p - 1 - stage, m);
     repeat(list, warm, F, 0);
     for (int j = 0; j < m; j++) {
-        if (warm + j < m)
-            put(list, F, 0);
+        if (warm + j < m) put(list, F, 0);
         put(list, I, 0);
-        if (j >= stage)
-            put(list, W, 0);
+        if (j >= stage) put(list, W, 0);
     }
     repeat(list, smaller(stage, m), W, 0);
 }
@@ -68,10 +65,8 @@ static void interleaved_order(int p, int v, int m, int stage, sm_op_list *list) 
     int n = m * v, warm = smaller(2 * (p - 1 - stage) + (v - 1) * p, n);
     for (int k = -warm; k < n; k++) {
         int forward = k + warm;
-        if (forward < n)
-            put(list, F, forward / p % v);
-        if (k >= 0)
-            put(list, B, v - 1 - k / p % v);
+        if (forward < n) put(list, F, forward / p % v);
+        if (k >= 0) put(list, B, v - 1 - k / p % v);
     }
 }
 
@@ -83,8 +78,7 @@ typedef struct v_state {
 } v_state;
 
 static void v_put(v_state *s, int *count, int kind, int local) {
-    if (*count < s->m)
-        put(s->list, kind, local);
+    if (*count < s->m) put(s->list, kind, local);
     ++*count;
 }
 
@@ -98,8 +92,7 @@ static void v_backward(v_state *s, int local) {
 }
 
 static void v_warm_up(v_state *s, int p, int stage) {
-    for (int k = 0; k < 2 * (p - stage) - 1; k++)
-        v_forward(s, 0);
+    for (int k = 0; k < 2 * (p - stage) - 1; k++) v_forward(s, 0);
     for (int k = 0; k < stage; k++) {
         v_forward(s, 1);
         v_forward(s, 0);
@@ -120,8 +113,7 @@ static void v_cool_down(v_state *s, int p, int stage) {
         v_weight(s, 0);
     }
     for (int local = 1; local >= 0; local--)
-        while (s->weight[local] < s->input[local])
-            v_weight(s, local);
+        while (s->weight[local] < s->input[local]) v_weight(s, local);
 }
 
 /* V-ZB, Qi et al. 2024 (arXiv 2405.15362): chunk i goes down the stages, chunk 2p-1-i comes back
@@ -131,8 +123,7 @@ static void zb_v_order(int p, int m, int stage, sm_op_list *list) {
     v_state s = {.list = list, .m = m};
     v_warm_up(&s, p, stage);
     while (s.forward[1] < s.forward[0] || s.forward[0] < n) {
-        if (s.forward[0] < n)
-            v_forward(&s, 0);
+        if (s.forward[0] < n) v_forward(&s, 0);
         v_backward(&s, 0);
         v_forward(&s, 1);
         v_backward(&s, 1);
@@ -145,12 +136,10 @@ static void zb_v_order(int p, int m, int stage, sm_op_list *list) {
 static void dualpipe_drain(int half, int near, int near_lane, int far_lane, sm_op_list *list) {
     int rank = half - 1 - near, whole = rank + 1;
     int lanes[2] = {far_lane, near_lane};
-    for (int k = 0; k < 2 * (rank + 1); k++)
-        put(list, k < whole ? B : I, lanes[k % 2]);
+    for (int k = 0; k < 2 * (rank + 1); k++) put(list, k < whole ? B : I, lanes[k % 2]);
     for (int k = 0; k < half; k++) {
         put(list, W, k <= rank ? lanes[(whole + k) % 2] : near_lane);
-        if (k < near)
-            put(list, I, near_lane);
+        if (k < near) put(list, I, near_lane);
     }
 }
 
@@ -185,26 +174,13 @@ static void dualpipe_order(int p, int m, int stage, sm_op_list *list) {
 
 void sm_schedule_order(sm_schedule schedule, int p, int v, int m, int stage, sm_op_list *list) {
     switch (schedule) {
-    case SM_SCHEDULE_GPIPE:
-        gpipe_order(m, list);
-        break;
-    case SM_SCHEDULE_1F1B:
-        one_f_one_b_order(p, m, stage, list);
-        break;
-    case SM_SCHEDULE_INTERLEAVED:
-        interleaved_order(p, v, m, stage, list);
-        break;
-    case SM_SCHEDULE_ZB_H1:
-        zb_h1_order(p, m, stage, list);
-        break;
-    case SM_SCHEDULE_ZB_V:
-        zb_v_order(p, m, stage, list);
-        break;
-    case SM_SCHEDULE_DUALPIPE:
-        dualpipe_order(p, m, stage, list);
-        break;
+    case SM_SCHEDULE_GPIPE: gpipe_order(m, list); break;
+    case SM_SCHEDULE_1F1B: one_f_one_b_order(p, m, stage, list); break;
+    case SM_SCHEDULE_INTERLEAVED: interleaved_order(p, v, m, stage, list); break;
+    case SM_SCHEDULE_ZB_H1: zb_h1_order(p, m, stage, list); break;
+    case SM_SCHEDULE_ZB_V: zb_v_order(p, m, stage, list); break;
+    case SM_SCHEDULE_DUALPIPE: dualpipe_order(p, m, stage, list); break;
     case SM_SCHEDULE_COUNT:
-    default:
-        break;
+    default: break;
     }
 }

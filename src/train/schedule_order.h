@@ -11,7 +11,7 @@ enum { SM_STAGES_MAX = 1024 };
  * schedule speaks of them ("local"). */
 typedef uint16_t sm_op_code;
 #define SM_OP(kind, local) ((sm_op_code)((unsigned)(local) << 2 | (unsigned)(kind)))
-#define SM_OP_KIND(code) ((sm_slot_kind)((code) & 3u))
+#define SM_OP_KIND(code) ((sm_slot_kind)((code)&3u))
 #define SM_OP_LOCAL(code) ((int)((code) >> 2))
 
 /* Where ops go: into code[] (room for 3 x lanes x microbatches of a lane), or, with code NULL,
@@ -73,7 +73,7 @@ sm_pipeline_time sm_pipeline_timed(const sm_pipeline *p, double total_s);
 /* The quick simulations of the schedules whose steps form waves across the stages.
  * scratch: room for SM_WAVE_DOUBLES(p, v) doubles. */
 #define SM_WAVE_DOUBLES(p, v) (6 * ((size_t)(p) + 2) + 4 * (size_t)(p) * (size_t)(v))
-double sm_wave_1f1b(const sm_pipeline *p, double *scratch);        /* 1f1b and zb-h1 */
+double sm_wave_1f1b(const sm_pipeline *p, double *scratch); /* 1f1b and zb-h1 */
 double sm_wave_interleaved(const sm_pipeline *p, double *scratch);
 
 /* The same for zb-v and dualpipe; scratch: SM_STEADY_BYTES(p) and an engine. */

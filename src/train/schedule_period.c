@@ -7,8 +7,7 @@
 #define SHIFT_TOLERANCE (4.0 * DBL_EPSILON)
 
 static void take(sm_snapshot *s, const double *now) {
-    for (int k = 0; k < s->count; k++)
-        s->state[k] = now[k];
+    for (int k = 0; k < s->count; k++) s->state[k] = now[k];
     s->limit = s->age < 0 ? 1 : 2 * s->limit;
     s->age = 0;
 }
@@ -35,7 +34,6 @@ int sm_periods_to_skip(sm_snapshot *s, const double *now, int left, int *length,
             return left / *length;
         }
     }
-    if (s->age < 0 || s->age == s->limit)
-        take(s, now);
+    if (s->age < 0 || s->age == s->limit) take(s, now);
     return 0;
 }

@@ -8,7 +8,7 @@
 
 /* A past state to compare with; it moves forward in doubling steps (Brent's cycle search). */
 typedef struct sm_snapshot {
-    double *state;  /* room for count numbers */
+    double *state; /* room for count numbers */
     int count;
     int age, limit; /* periods since it was taken, and when to take the next; start with age = -1 */
 } sm_snapshot;

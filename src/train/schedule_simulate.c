@@ -12,8 +12,7 @@ static double stage_sum_s(const sm_pipeline *p, int stage, op_duration_fn *durat
         return p->microbatches / 2 * (duration_s(p, stage) + duration_s(p, n - 1 - stage));
     if (p->schedule == SM_SCHEDULE_ZB_V)
         return p->microbatches * (duration_s(p, stage) + duration_s(p, 2 * n - 1 - stage));
-    for (int c = stage; c < n * p->chunks_per_stage; c += n)
-        sum_s += duration_s(p, c);
+    for (int c = stage; c < n * p->chunks_per_stage; c += n) sum_s += duration_s(p, c);
     return p->microbatches * sum_s;
 }
 
@@ -27,9 +26,7 @@ double sm_stage_weight_s(const sm_pipeline *p, int stage) {
     return stage_sum_s(p, stage, weight_s);
 }
 
-double sm_stage_work_s(const sm_pipeline *p, int stage) {
-    return stage_sum_s(p, stage, all_ops_s);
-}
+double sm_stage_work_s(const sm_pipeline *p, int stage) { return stage_sum_s(p, stage, all_ops_s); }
 
 sm_pipeline_time sm_pipeline_timed(const sm_pipeline *p, double total_s) {
     sm_pipeline_time time = {.total_s = total_s, .busiest_s = -1};
@@ -65,19 +62,14 @@ static double all_slots_s(const sm_pipeline *p, void *scratch, sm_slot *slots) {
 
 static double total_alone_s(const sm_pipeline *p, void *scratch) {
     switch (p->schedule) {
-    case SM_SCHEDULE_GPIPE:
-        return sm_gpipe_s(p); /* exact for any times */
+    case SM_SCHEDULE_GPIPE: return sm_gpipe_s(p); /* exact for any times */
     case SM_SCHEDULE_1F1B:
-    case SM_SCHEDULE_ZB_H1:
-        return sm_wave_1f1b(p, scratch);
-    case SM_SCHEDULE_INTERLEAVED:
-        return sm_wave_interleaved(p, scratch);
+    case SM_SCHEDULE_ZB_H1: return sm_wave_1f1b(p, scratch);
+    case SM_SCHEDULE_INTERLEAVED: return sm_wave_interleaved(p, scratch);
     case SM_SCHEDULE_ZB_V:
-    case SM_SCHEDULE_DUALPIPE:
-        return sm_two_lanes_s(p, scratch);
+    case SM_SCHEDULE_DUALPIPE: return sm_two_lanes_s(p, scratch);
     case SM_SCHEDULE_COUNT:
-    default:
-        return 0;
+    default: return 0;
     }
 }
 

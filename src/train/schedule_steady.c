@@ -79,8 +79,7 @@ static bool near_is_local_1(const sm_pipeline *p, int stage) {
 
 static int ops_before_steady(const sm_pipeline *p, int stage) {
     int n = p->stages, rank = stage < n / 2 ? stage : n - 1 - stage;
-    if (p->schedule == SM_SCHEDULE_ZB_V)
-        return 5 * n - 3 * stage - 1;
+    if (p->schedule == SM_SCHEDULE_ZB_V) return 5 * n - 3 * stage - 1;
     return 5 * (n / 2 - rank - 1) + 2 * (rank + 1);
 }
 
@@ -95,9 +94,9 @@ static steady steady_of(const sm_engine *e, double *scratch) {
         const sm_action *near = local + 4 * near_is_local_1(e->pipeline, i);
         const sm_action *far = local + 4 * !near_is_local_1(e->pipeline, i);
         s.duration[i] = (iteration_s){
-            near[SM_SLOT_FORWARD].duration_s, near[SM_SLOT_BACKWARD_INPUT].duration_s,
+            near[SM_SLOT_FORWARD].duration_s,         near[SM_SLOT_BACKWARD_INPUT].duration_s,
             near[SM_SLOT_BACKWARD_WEIGHT].duration_s, far[SM_SLOT_FORWARD].duration_s,
-            far[SM_SLOT_BACKWARD_INPUT].duration_s, far[SM_SLOT_BACKWARD_WEIGHT].duration_s};
+            far[SM_SLOT_BACKWARD_INPUT].duration_s,   far[SM_SLOT_BACKWARD_WEIGHT].duration_s};
         s.stop[i] = ops_before_steady(e->pipeline, i);
     }
     return s;
@@ -126,10 +125,8 @@ static void give_state(sm_engine *e, const steady *s) {
     for (int i = 0; i < e->p; i++) {
         double *near = last_end(e, i, true, SM_ROW_FORWARD);
         double *far = last_end(e, i, false, SM_ROW_BACKWARD);
-        if (near)
-            *near = s->near_s[i];
-        if (far)
-            *far = s->far_s[i];
+        if (near) *near = s->near_s[i];
+        if (far) *far = s->far_s[i];
         e->idle_s[i] = s->idle_s[i];
     }
 }
@@ -146,8 +143,7 @@ static double run_steady(const steady *s, int iterations, iterate_fn *iterate) {
             skipped_s += skip * shift_s;
             iterations -= skip * length;
         }
-        if (iterations-- > 0)
-            iterate(s);
+        if (iterations-- > 0) iterate(s);
     }
     return skipped_s;
 }

@@ -30,8 +30,7 @@ static line line_of(const sm_pipeline *p, double *scratch) {
         l.backward_s[i] = sm_op_backward_input_s(p, i) + (split ? 0 : weight_s);
         l.weight_s[i] = split ? weight_s : 0;
     }
-    for (int k = 0; k < 2 * n + 1; k++)
-        l.finish[k] = 0;
+    for (int k = 0; k < 2 * n + 1; k++) l.finish[k] = 0;
     return l;
 }
 
@@ -40,10 +39,8 @@ static void line_wave(const line *l, int t) {
     int p = l->p, first = larger(0, t - l->m + 1), j = t - p + 1;
     double *finish = l->finish, *idle = l->idle, gradient = 0;
     for (int i = j < 0 ? smaller(t, p - 1) : p - 1; i >= 0; i--) {
-        if (i >= first)
-            finish[i + 1] = idle[i] = later(finish[i], idle[i]) + l->forward_s[i];
-        if (j < 0)
-            continue;
+        if (i >= first) finish[i + 1] = idle[i] = later(finish[i], idle[i]) + l->forward_s[i];
+        if (j < 0) continue;
         gradient = later(gradient, idle[i]) + l->backward_s[i];
         idle[i] = gradient + (j >= i ? l->weight_s[i] : 0);
     }
@@ -72,8 +69,7 @@ static double line_steady(line *l, double *snapshot_state) {
             skipped_s += skip * shift_s;
             l->m -= skip * length;
         }
-        if (t < l->m)
-            line_full_wave(l);
+        if (t < l->m) line_full_wave(l);
     }
     return skipped_s;
 }
@@ -81,11 +77,9 @@ static double line_steady(line *l, double *snapshot_state) {
 double sm_wave_1f1b(const sm_pipeline *p, double *scratch) {
     line l = line_of(p, scratch);
     int n = l.p, warm = smaller(2 * n - 2, l.m);
-    for (int t = 0; t < warm; t++)
-        line_wave(&l, t);
+    for (int t = 0; t < warm; t++) line_wave(&l, t);
     double skipped_s = line_steady(&l, scratch + 2 * n + 1), total_s = 0;
-    for (int t = larger(warm, l.m); t < l.m + n - 1; t++)
-        line_wave(&l, t);
+    for (int t = larger(warm, l.m); t < l.m + n - 1; t++) line_wave(&l, t);
     for (int i = 0; i < n; i++)
         total_s = later(total_s, l.idle[i] + smaller(i, l.m) * l.weight_s[i]);
     return total_s + skipped_s;
@@ -107,8 +101,7 @@ static ring ring_of(const sm_pipeline *p, double *scratch) {
     r.forward = scratch;
     r.idle = scratch + n + 1;
     r.backward = scratch + 2 * n + 1;
-    for (int k = 0; k < state; k++)
-        scratch[k] = 0;
+    for (int k = 0; k < state; k++) scratch[k] = 0;
     double *forward_s = scratch + 2 * state, *backward_s = forward_s + chunks;
     for (int c = 0; c < chunks; c++) {
         forward_s[c] = sm_op_forward_s(p, c);
@@ -160,8 +153,7 @@ static double ring_skip(ring *r, sm_snapshot *s, int t) {
     int period = r->p * r->v, length;
     double shift_s;
     int skip = sm_periods_to_skip(s, r->forward + 1, (r->passes - t) / period, &length, &shift_s);
-    if (skip == 0)
-        return 0;
+    if (skip == 0) return 0;
     r->passes -= skip * length * period;
     return skip * shift_s;
 }
@@ -176,12 +168,9 @@ double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
             skipped_s += ring_skip(&r, &s, t);
             until_period += r.p * r.v;
         }
-        if (t < r.passes + r.p - 1)
-            ring_forwards(&r, t);
-        if (t > full - r.p)
-            ring_backwards(&r, t);
+        if (t < r.passes + r.p - 1) ring_forwards(&r, t);
+        if (t > full - r.p) ring_backwards(&r, t);
     }
-    for (int i = 0; i < r.p; i++)
-        total_s = later(total_s, r.idle[i]);
+    for (int i = 0; i < r.p; i++) total_s = later(total_s, r.idle[i]);
     return total_s + skipped_s;
 }

@@ -1,11 +1,11 @@
-/* The best plans: exact best-first search over degrees, every leaf of a node priced or ruled out by a bound. */
+/* The best plans: exact best-first search over degrees, every leaf of a node priced or ruled out by
+ * a bound. */
 #include <math.h>
 #include <string.h>
 
 #include "search_space.h"
 
-void sm_search_defaults(sm_search_options *options)
-{
+void sm_search_defaults(sm_search_options *options) {
     memset(options, 0, sizeof *options);
     sm_plan_defaults(&options->fixed);
     options->top = 3;
@@ -14,13 +14,11 @@ void sm_search_defaults(sm_search_options *options)
 
 /* ---- merging ---- */
 
-static double threshold_of(const hunt *h)
-{
+static double threshold_of(const hunt *h) {
     return h->result->n == h->options->top ? h->objective[h->result->n - 1] : HUGE_VAL;
 }
 
-static void insert(hunt *h, const outcome *o)
-{
+static void insert(hunt *h, const outcome *o) {
     sm_search_result *r = h->result;
     int at = r->n < h->options->top ? r->n++ : r->n - 1;
     while (at > 0 && h->objective[at - 1] > o->objective) {
@@ -32,8 +30,7 @@ static void insert(hunt *h, const outcome *o)
     h->objective[at] = o->objective;
 }
 
-static double merge(void *context, int place, size_t number)
-{
+static double merge(void *context, int place, size_t number) {
     hunt *h = context;
     const outcome *o = &h->place[place];
     (void)number;
@@ -43,16 +40,14 @@ static double merge(void *context, int place, size_t number)
     return h->options->prune ? threshold_of(h) : HUGE_VAL;
 }
 
-static void report_progress(double fraction, void *context)
-{
+static void report_progress(double fraction, void *context) {
     hunt *h = context;
     h->options->progress(fraction, h->result->n ? h->objective[0] : 0, h->options->context);
 }
 
 /* ---- preparing ---- */
 
-static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err)
-{
+static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err) {
     sm_plan p = o->fixed;
     uint32_t given = p.given;
     for (int i = 0; i < VARIANTS; i++) {
@@ -73,8 +68,7 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
     return SM_OK;
 }
 
-static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena)
-{
+static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena) {
     size_t n = (size_t)h->train->kinds + 2;
     piece_time *time = sm_arena_array(arena, TIMED * n, sizeof *time);
     double(*kept)[MAX_SETS] = sm_arena_array(arena, TIMED * n, sizeof *kept);
@@ -87,8 +81,7 @@ static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena)
     return true;
 }
 
-static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err)
-{
+static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err) {
     h->lanes = sm_search_threads(h->options->threads);
     h->lane = sm_arena_array(arena, (size_t)h->lanes, sizeof *h->lane);
     if (!h->lane) return sm_fail_memory(err);
@@ -101,8 +94,7 @@ static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err)
 
 /* ---- running ---- */
 
-static sm_status search_chips(hunt *h, int chips, sm_error *err)
-{
+static sm_status search_chips(hunt *h, int chips, sm_error *err) {
     const sm_search_options *o = h->options;
     sm_branching_result done;
     double floor_s = hunt_floor(h->train, &o->fixed, chips);
@@ -110,8 +102,12 @@ static sm_status search_chips(hunt *h, int chips, sm_error *err)
     h->count_only = o->prune && hopeless;
     sm_status s = hunt_enumerate(h, chips, err);
     if (s || h->count_only) return s;
-    sm_branching b = {.context = h, .nodes = h->nodes, .bound = h->bound, .expand = hunt_expand,
-                      .merge = merge, .stop = o->stop,
+    sm_branching b = {.context = h,
+                      .nodes = h->nodes,
+                      .bound = h->bound,
+                      .expand = hunt_expand,
+                      .merge = merge,
+                      .stop = o->stop,
                       .threshold = o->prune ? threshold_of(h) : HUGE_VAL};
     if (o->progress) b.progress = report_progress, b.progress_context = h;
     s = sm_search_best_first(&b, o->threads, &done, err);
@@ -119,9 +115,9 @@ static sm_status search_chips(hunt *h, int chips, sm_error *err)
     return s;
 }
 
-/* All the chips first, then every smaller number that divides them: more chips never make the best plan slower. */
-static sm_status search_all(hunt *h, sm_error *err)
-{
+/* All the chips first, then every smaller number that divides them: more chips never make the best
+ * plan slower. */
+static sm_status search_all(hunt *h, sm_error *err) {
     int chips = h->train->system.chips;
     for (int idle = 1; idle <= chips; idle++) {
         if (chips % idle) continue;
@@ -131,8 +127,7 @@ static sm_status search_all(hunt *h, sm_error *err)
     return SM_OK;
 }
 
-static sm_status price_found(sm_train *t, sm_search_result *r, sm_error *err)
-{
+static sm_status price_found(sm_train *t, sm_search_result *r, sm_error *err) {
     for (int i = 0; i < r->n; i++) {
         plan_canonical(t, &r->found[i].plan);
         sm_status s = sm_train_price(t, &r->found[i].plan, &r->found[i].price, err);
@@ -141,22 +136,25 @@ static sm_status price_found(sm_train *t, sm_search_result *r, sm_error *err)
     return SM_OK;
 }
 
-static sm_status nothing_found(const hunt *h, sm_error *err)
-{
+static sm_status nothing_found(const hunt *h, sm_error *err) {
     char need[32], have[32];
     if (h->result->least_memory_bytes < HUGE_VAL)
-        return sm_fail(err, SM_NEGATIVE,
-                       "no plan fits: the least memory any priced plan needs is %s per chip, and a chip has %s",
-                       sm_format_bytes(need, sizeof need, h->result->least_memory_bytes),
-                       sm_format_bytes(have, sizeof have, h->train->system.chip.memory_bytes.value));
-    return sm_fail(err, SM_NEGATIVE, h->space > 0
-                       ? "no plan fits: weights and gradients alone exceed the memory of every chip however they are sharded"
-                       : "no plan: the fixed degrees do not divide the chips, the model or the batch");
+        return sm_fail(
+            err, SM_NEGATIVE,
+            "no plan fits: the least memory any priced plan needs is %s per chip, and a chip has "
+            "%s",
+            sm_format_bytes(need, sizeof need, h->result->least_memory_bytes),
+            sm_format_bytes(have, sizeof have, h->train->system.chip.memory_bytes.value));
+    return sm_fail(
+        err, SM_NEGATIVE,
+        h->space > 0
+            ? "no plan fits: weights and gradients alone exceed the memory of every chip however "
+              "they are sharded"
+            : "no plan: the fixed degrees do not divide the chips, the model or the batch");
 }
 
-sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_search_result *result,
-                          sm_error *err)
-{
+sm_status sm_train_search(sm_train *train, const sm_search_options *options,
+                          sm_search_result *result, sm_error *err) {
     hunt h = {.options = options, .train = train, .result = result};
     double start = sm_clock_s();
     memset(result, 0, sizeof *result);

@@ -6,13 +6,19 @@
 
 enum { MAX_MICROBATCH = 24, MAX_PLACEMENTS = 4096, MAX_VIRTUAL = 8 };
 
-typedef struct node { int32_t degree[SM_PLAN_DEGREES]; } node;
+typedef struct node {
+    int32_t degree[SM_PLAN_DEGREES];
+} node;
 
-typedef struct pipeline_choice { sm_schedule schedule; int virtual_stages; } pipeline_choice;
+typedef struct pipeline_choice {
+    sm_schedule schedule;
+    int virtual_stages;
+} pipeline_choice;
 
 /* What a leaf may choose, after the fixed keys. */
 typedef struct choices {
-    int n_seq, n_expert_tensor, n_context_by, n_zero, n_recompute, n_offload, n_pipeline, n_microbatch;
+    int n_seq, n_expert_tensor, n_context_by, n_zero, n_recompute, n_offload, n_pipeline,
+        n_microbatch;
     bool seq[2], expert_tensor[2];
     sm_context_by context_by[3];
     int zero[3];
@@ -22,36 +28,56 @@ typedef struct choices {
     int microbatch[MAX_MICROBATCH];
 } choices;
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
-double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed, bool dims_fixed);
+double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed,
+                      bool dims_fixed);
 
-/* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone, so nodes share it. */
-typedef struct timed { uint64_t key; double total_s; piece_time *time; double (*kept)[MAX_SETS]; } timed;
+/* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone,
+ * so nodes share it. */
+typedef struct timed {
+    uint64_t key;
+    double total_s;
+    piece_time *time;
+    double (*kept)[MAX_SETS];
+} timed;
 enum { TIMED = 8192 };
 
 typedef struct lane_scratch {
     pieces p;
     stages s;
     stage_load load[4][MAX_PIECES];
-    timed *memo;                /* TIMED of them */
+    timed *memo;                                 /* TIMED of them */
     piece_time time[MAX_MICROBATCH][MAX_PIECES]; /* of the node at hand, where alive */
     double kept[MAX_MICROBATCH][MAX_PIECES][MAX_SETS];
     bool alive[MAX_MICROBATCH];
-    /* Memory does not depend on the placement: kept for all placements of a node (those of an older stamp are void). */
+    /* Memory does not depend on the placement: kept for all placements of a node (those of an older
+     * stamp are void). */
     uint32_t stamp;
-    struct { uint32_t stamp; double bytes; } memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT]
-                                                   [SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT];
+    struct {
+        uint32_t stamp;
+        double bytes;
+    } memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
+            [SM_OFFLOAD_COUNT];
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
-typedef struct outcome { bool found; double objective; sm_plan plan; double evaluated; double least_memory; } outcome;
+typedef struct outcome {
+    bool found;
+    double objective;
+    sm_plan plan;
+    double evaluated;
+    double least_memory;
+} outcome;
 
 typedef struct hunt {
     const sm_search_options *options;
     const sm_train *train;
-    bool count_only;            /* the chips in use cannot win: count the plans, look at none */
-    size_t nodes, room; node *node; double *bound;
+    bool count_only; /* the chips in use cannot win: count the plans, look at none */
+    size_t nodes, room;
+    node *node;
+    double *bound;
     double space;
-    lane_scratch *lane; int lanes;
+    lane_scratch *lane;
+    int lanes;
     outcome place[SM_BATCH];
     sm_search_result *result;
     double objective[SM_MAX_TOP];
@@ -61,5 +87,6 @@ sm_status hunt_enumerate(hunt *h, int chips, sm_error *err);
 /* No plan on so few chips takes less. */
 double hunt_floor(const sm_train *t, const sm_plan *plan, int chips);
 void hunt_expand(void *context, int lane, int place, size_t node, double threshold);
-double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan, double expected_s, double memory);
+double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                    double expected_s, double memory);
 #endif

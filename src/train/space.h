@@ -1,8 +1,11 @@
-/* Private to train: a job with its partitioned programs, and the stages through which a plan is priced.
+/* Private to train: a job with its partitioned programs, and the stages through which a plan is
+ * priced.
  *
- *   degrees -> piece_time (local work) -> piece_comm (placed collectives) -> chunks -> pipeline -> step, memory
+ *   degrees -> piece_time (local work) -> piece_comm (placed collectives) -> chunks -> pipeline ->
+ * step, memory
  *
- * Work depends on the degrees and the microbatch alone, so it is memoised; everything else is a few sums. */
+ * Work depends on the degrees and the microbatch alone, so it is memoised; everything else is a few
+ * sums. */
 #ifndef SM_TRAIN_SPACE_H
 #define SM_TRAIN_SPACE_H
 #include "scalemodel/train.h"
@@ -11,40 +14,50 @@ enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
     MAX_SETS = SM_RECOMPUTE_COUNT + 1,   /* named recomputation policies, then the plan's own set */
     CUSTOM_SET = SM_RECOMPUTE_COUNT,
-    MAX_SLOTS = 64,                      /* distinct (collective, axes) of a variant */
+    MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
     MAX_CHUNKS = 1024,
-    VARIANTS = 24,                       /* seq x expert_tensor x fsdp x context_by */
+    VARIANTS = 24, /* seq x expert_tensor x fsdp x context_by */
     MASKS = 1 << SM_AXIS_COUNT,
-    PIPE_AXIS = SM_AXIS_COUNT,           /* the pipeline's place in a placement */
+    PIPE_AXIS = SM_AXIS_COUNT, /* the pipeline's place in a placement */
     PLACED_AXES = SM_AXIS_COUNT + 1
 };
 
 /* What a recomputation set means for one piece. */
 typedef struct piece_set {
     uint64_t again;
-    int kept; sm_size kept_bytes[MAX_KEPT];
+    int kept;
+    sm_size kept_bytes[MAX_KEPT];
 } piece_set;
 
 typedef struct piece {
     sm_partition part;
-    uint8_t slot[SM_MAX_COMM];           /* curve of each collective */
+    uint8_t slot[SM_MAX_COMM]; /* curve of each collective */
     piece_set set[MAX_SETS];
-    double parameters;                   /* elements, whole */
+    double parameters; /* elements, whole */
 } piece;
 
 /* Collectives of weights at the end of a step, and of every microbatch under ZeRO-2. */
-typedef struct class_slots { uint8_t reduce_scatter, all_reduce, all_gather; } class_slots;
+typedef struct class_slots {
+    uint8_t reduce_scatter, all_reduce, all_gather;
+} class_slots;
 
-typedef struct slot_key { sm_collective op; sm_axes axes; bool ragged; } slot_key;
+typedef struct slot_key {
+    sm_collective op;
+    sm_axes axes;
+    bool ragged;
+} slot_key;
 
 typedef struct variant {
     bool ready;
     sm_rules rules;
-    int pieces; piece piece[MAX_PIECES];
-    int slots; slot_key key[MAX_SLOTS];
+    int pieces;
+    piece piece[MAX_PIECES];
+    int slots;
+    slot_key key[MAX_SLOTS];
     class_slots weight[MAX_PIECES][SM_MAX_WEIGHT_CLASSES];
-    uint8_t tie;                         /* all-reduce of a tied embedding between the first and the last stage: by permute */
+    uint8_t
+        tie; /* all-reduce of a tied embedding between the first and the last stage: by permute */
 } variant;
 
 typedef struct pieces pieces;
@@ -55,26 +68,26 @@ struct sm_train {
     sm_system system;
     const sm_calibration *calibration;
     double seq, sequences, tokens, usd_per_chip_hour;
-    int kinds;                           /* layer kinds in use; piece k is kind k */
+    int kinds; /* layer kinds in use; piece k is kind k */
     double model_flops_per_step;
-    double layers[SM_MAX_LAYER_KINDS];   /* of each kind */
-    double most_experts;                 /* E of the kinds, 0 when dense */
+    double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
+    double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
     variant *variant[VARIANTS];
     sm_arena *arena;
-    struct pieces *one; struct stages *one_stages;   /* scratch of sm_train_price */
+    struct pieces *one;
+    struct stages *one_stages; /* scratch of sm_train_price */
 };
 
 /* ---- degrees ---- */
 typedef struct degrees {
     double axis[SM_AXIS_COUNT];
-    double inverse[MASKS];               /* 1 / product of the degrees of a mask */
-    double sequences;                    /* of one microbatch over the whole mesh (scales per_sequence sizes) */
-    int tensor, tensor_q;                /* tensor = tensor_kv x tensor_q */
+    double inverse[MASKS]; /* 1 / product of the degrees of a mask */
+    double sequences;      /* of one microbatch over the whole mesh (scales per_sequence sizes) */
+    int tensor, tensor_q;  /* tensor = tensor_kv x tensor_q */
 } degrees;
 /* Axes over which fsdp shards the weights of a variant. */
-static inline sm_axes shards_of(const variant *v)
-{
+static inline sm_axes shards_of(const variant *v) {
     return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
                      (v->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
 }
@@ -82,32 +95,36 @@ void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan);
 void degrees_microbatch(degrees *d, int microbatch);
 /* Why the degrees cannot shard this model, NULL when they can. */
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
-static inline double size_at(const sm_size *s, const degrees *d)
-{
+static inline double size_at(const sm_size *s, const degrees *d) {
     return s->base * d->inverse[s->mask] * (s->per_sequence ? d->sequences : 1.0);
 }
-static inline double size_masked(const sm_size *s, const degrees *d, sm_axes more)
-{
+static inline double size_masked(const sm_size *s, const degrees *d, sm_axes more) {
     return s->base * d->inverse[s->mask | more] * (s->per_sequence ? d->sequences : 1.0);
 }
 
 /* ---- local work of a piece, one microbatch ---- */
 typedef struct piece_time {
-    double forward, backward_input, backward_weight, again[MAX_SETS];   /* expected seconds */
-    double forward_memory, backward_memory, again_memory[MAX_SETS];     /* part of them bound by HBM */
-    double ring_forward, ring_backward;  /* attention under which a ring hides */
-    double math[2], math_again[MAX_SETS];/* seconds at peak: forward, backward */
+    double forward, backward_input, backward_weight, again[MAX_SETS]; /* expected seconds */
+    double forward_memory, backward_memory, again_memory[MAX_SETS]; /* part of them bound by HBM */
+    double ring_forward, ring_backward;   /* attention under which a ring hides */
+    double math[2], math_again[MAX_SETS]; /* seconds at peak: forward, backward */
     double flops[2], flops_again[MAX_SETS];
-    double traffic[2];                   /* seconds of HBM no implementation avoids: weights and kept arrays */
-    double floor_s;                      /* matrix FLOPs at the best efficiency: admissible for expected, forward + backward */
-    double launches;                     /* seconds of launches inside expected */
+    double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
+    double floor_s;    /* matrix FLOPs at the best efficiency: admissible for expected, forward +
+                          backward */
+    double launches;   /* seconds of launches inside expected */
 } piece_time;
-/* Seconds of a whole sequence batch share on the average stage: all layers and the head, no bubbles. */
+/* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
+ * bubbles. */
 double piece_time_total(const sm_train *t, const piece_time *time);
-void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d, sm_dtype dtype, piece_time *out);
+void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+                        sm_dtype dtype, piece_time *out);
 
 /* One op of a piece: what it takes and why. */
-typedef struct priced { double expected, math, flops, bytes; bool memory_bound; } priced;
+typedef struct priced {
+    double expected, math, flops, bytes;
+    bool memory_bound;
+} priced;
 priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype);
 
 /* ---- placed collectives ---- */
@@ -118,68 +135,77 @@ typedef struct fast_line {
     double busy[SM_MAX_LEVELS];
 } fast_line;
 typedef struct fast_curve {
-    int n; fast_line line[SM_MAX_ALGORITHMS];
+    int n;
+    fast_line line[SM_MAX_ALGORITHMS];
     double ideal_s_per_byte;
     uint8_t level;
-    uint64_t key, content;               /* group it was made for; hash of what it costs */
+    uint64_t key, content; /* group it was made for; hash of what it costs */
 } fast_curve;
 enum { CURVES = 1024 };
-typedef struct placed {                  /* a plan's placement with its curves */
+typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     const fast_curve *slot[MAX_SLOTS];
-    const fast_curve *send;              /* one stage to the next */
-    uint64_t signature;                  /* placements of equal signature cost the same */
-    fast_curve *memo;                    /* CURVES of them: curves repeat from plan to plan */
-    fast_curve own[MAX_SLOTS];           /* of place_hopeful, where no group stands for the bound */
+    const fast_curve *send;    /* one stage to the next */
+    uint64_t signature;        /* placements of equal signature cost the same */
+    fast_curve *memo;          /* CURVES of them: curves repeat from plan to plan */
+    fast_curve own[MAX_SLOTS]; /* of place_hopeful, where no group stands for the bound */
     int used;
 } placed;
 bool placed_init(placed *p, sm_arena *arena);
-void placed_forget(placed *p);           /* when the system changes */
+void placed_forget(placed *p); /* when the system changes */
 /* false: the order cannot be laid out on the system. */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
 void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p);
-/* The first `prefix` axes of the plan's order as they lie, the others (of `axes` that shard anything) as well as they still
- * can: no order that begins so does better. */
-void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes, const degrees *d, placed *p);
+/* The first `prefix` axes of the plan's order as they lie, the others (of `axes` that shard
+ * anything) as well as they still can: no order that begins so does better. */
+void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes,
+                  const degrees *d, placed *p);
 double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
 
 typedef struct piece_comm {
-    double blocking[2], exchange[2], ring[2]; /* forward, backward; exchange: all-to-all */
+    double blocking[2], exchange[2],
+        ring[2]; /* forward, backward; exchange: all-to-all of routed tokens */
     double again_blocking[MAX_SETS], again_exchange[MAX_SETS], again_ring[MAX_SETS];
-    double serial[2];                    /* streams, if nothing overlapped */
-    double busy[2][SM_MAX_LEVELS];       /* streams: seconds each level is busy */
-    double ideal[2][SM_MAX_LEVELS];      /* every collective at datasheet bandwidth */
+    double serial[2];               /* streams, if nothing overlapped */
+    double busy[2][SM_MAX_LEVELS];  /* streams: seconds each level is busy */
+    double ideal[2][SM_MAX_LEVELS]; /* every collective at datasheet bandwidth */
     double again_ideal[MAX_SETS][SM_MAX_LEVELS];
-    double latency;                      /* latency inside blocking */
+    double latency; /* latency inside blocking */
 } piece_comm;
-void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
-                        const sm_plan *plan, piece_comm *out);
+void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+                        const placed *p, const sm_plan *plan, piece_comm *out);
 
 /* ---- layers over chunks ---- */
-typedef struct chunk_layout { int chunks; uint16_t (*kind)[SM_MAX_LAYER_KINDS]; } chunk_layout;
+typedef struct chunk_layout {
+    int chunks;
+    uint16_t (*kind)[SM_MAX_LAYER_KINDS];
+} chunk_layout;
 int chunk_count(const sm_plan *plan);
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);
 
 /* ---- a whole plan ---- */
-typedef struct pass { double forward, backward_input, backward_weight; } pass;
-typedef struct piece_pass {              /* of one piece under one recomputation set and schedule */
+typedef struct pass {
+    double forward, backward_input, backward_weight;
+} pass;
+typedef struct piece_pass { /* of one piece under one recomputation set and schedule */
     pass expected, serial, math;
-    double compute, memory, exposed;     /* parts of expected, forward + backward */
+    double compute, memory, exposed; /* parts of expected, forward + backward */
 } piece_pass;
-void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set, const sm_plan *plan,
-                        double offload_s, piece_pass *out);
+void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
+                        const sm_plan *plan, double offload_s, piece_pass *out);
 
 /* What one piece adds to its stage per step: bytes per chip and seconds. */
 typedef struct stage_load {
     double params, gradients, optimizer;
-    double reduce_s, gather_s;           /* gradient reduction and weight gathering at the end of a step */
+    double reduce_s, gather_s; /* gradient reduction and weight gathering at the end of a step */
     double reduce_ideal[SM_MAX_LEVELS];
     double update_s, offload_s;
 } stage_load;
 int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
-void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p, const sm_plan *plan, stage_load *add);
+void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
+                const sm_plan *plan, stage_load *add);
 double piece_kept_bytes(const variant *v, int index, int set, const degrees *d);
 double piece_gathered_bytes(const variant *v, int index, const degrees *d, const sm_plan *plan);
 
@@ -191,12 +217,13 @@ struct pieces {
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
     stage_load load[MAX_PIECES];
-    double kept[MAX_PIECES][MAX_SETS];   /* bytes of one microbatch */
+    double kept[MAX_PIECES][MAX_SETS]; /* bytes of one microbatch */
     double gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
-    double send_s;                       /* of the residual stream to the next stage */
+    double send_s; /* of the residual stream to the next stage */
 };
-/* Fill degrees, placement, curves, times, collectives, loads; false when the order cannot be laid out. */
+/* Fill degrees, placement, curves, times, collectives, loads; false when the order cannot be laid
+ * out. */
 bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p);
@@ -205,43 +232,54 @@ void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p);
 
 typedef enum timing { EXPECTED, SERIAL, MATH, TIMINGS } timing;
 
-/* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while pricing. */
+/* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
+ * pricing. */
 enum { LAYOUTS = 64 };
 struct stages {
     const chunk_layout *layout;
-    chunk_layout *layouts;               /* LAYOUTS of them, found by their chunks */
-    uint32_t in_flight_of[5]; int held[MAX_CHUNKS * 2];
+    chunk_layout *layouts; /* LAYOUTS of them, found by their chunks */
+    uint32_t in_flight_of[5];
+    int held[MAX_CHUNKS * 2];
     sm_chunk_time chunk[MAX_CHUNKS];
     sm_pipeline pipeline;
-    void *scratch; size_t scratch_bytes;
+    void *scratch;
+    size_t scratch_bytes;
 };
 bool stages_init(stages *s, sm_arena *arena);
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s);
 int microbatches_of(const sm_train *t, const sm_plan *plan);
 /* Layout and schedule without times: enough for memory. */
 void stages_shape(const sm_train *t, const sm_plan *plan, stages *s);
-void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s);
+void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
+                   stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
 sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);
-void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s, sm_memory *memory);
+void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                   sm_memory *memory);
 
 /* What follows the pipeline: gradient reduction, update, gathering of weights; seconds exposed. */
-typedef struct step_end { double reduce_s, update_s, gather_s, tie_s, other_s, total_s, serial_s; } step_end;
+typedef struct step_end {
+    double reduce_s, update_s, gather_s, tie_s, other_s, total_s, serial_s;
+} step_end;
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s);
 
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
 /* The whole price from filled pieces and stages. */
-void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s, sm_price_of_plan *price);
+void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
+                sm_price_of_plan *price);
 /* expected time and memory alone, as the search needs them: the same numbers. */
-double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s, bool exact);
-/* Make a plan consistent: zero 3 where fsdp shards, virtual stages the schedule fixes, axes that do not matter. */
+double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                      bool exact);
+/* Make a plan consistent: zero 3 where fsdp shards, virtual stages the schedule fixes, axes that do
+ * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);
 void fill_custom_set(piece *p, uint64_t set);
 const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
 const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err);
 int variant_index(const sm_plan *plan);
-sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err); /* of the plan's variant, which must exist */
+sm_status train_custom_set(sm_train *t, const sm_plan *plan,
+                           sm_error *err); /* of the plan's variant, which must exist */
 int head_piece(const sm_train *t);
 int embedding_piece(const sm_train *t);
 #endif

@@ -1,15 +1,14 @@
-/* What a piece adds to its stage: weights, gradients, optimizer state, and the collectives that end a step. */
+/* What a piece adds to its stage: weights, gradients, optimizer state, and the collectives that end
+ * a step. */
 #include "space.h"
 
-int set_of(const sm_plan *plan)
-{
+int set_of(const sm_plan *plan) {
     return plan->recompute_ops[0] ? CUSTOM_SET : (int)plan->recompute;
 }
 
 double gradient_bytes(const sm_plan *plan) { return sm_dtype_bytes(plan->gradient); }
 
-static double optimizer_bytes(const sm_plan *plan)
-{
+static double optimizer_bytes(const sm_plan *plan) {
     static const double bytes[SM_OPTIMIZER_COUNT] = {
 #define X(id, name, per_parameter, help) per_parameter,
         SM_OPTIMIZERS(X)
@@ -20,19 +19,17 @@ static double optimizer_bytes(const sm_plan *plan)
 
 enum { WEIGHT_BYTES = 2 };
 
-static void add_reduction(const fast_curve *reduce, double bytes, double *seconds, double *ideal)
-{
+static void add_reduction(const fast_curve *reduce, double bytes, double *seconds, double *ideal) {
     const fast_line *line;
     *seconds += curve_seconds(reduce, bytes, &line);
     ideal[reduce->level] += bytes * reduce->ideal_s_per_byte;
 }
 
 static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
-                      const degrees *d, const placed *p, const sm_plan *plan, stage_load *add)
-{
+                      const degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = optimizer_bytes(plan);
     double held = c->elements * d->inverse[c->stored];
-    double shared = d->inverse[c->partial];      /* of the state, over the replicas of the weight */
+    double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
     double updated = plan->zero >= 1 ? held * shared : held;
     add->params += held * WEIGHT_BYTES;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
@@ -44,10 +41,10 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     if (t->system.chip.pcie_bytes_per_s_oneway.value > 0)
         add->offload_s += updated * (gradient > WEIGHT_BYTES ? gradient : WEIGHT_BYTES) /
                           t->system.chip.pcie_bytes_per_s_oneway.value;
-    add->update_s +=
-        traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
+    add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     if (plan->zero == 0) {
-        add_reduction(p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add->reduce_ideal);
+        add_reduction(p->slot[slots->all_reduce], held * gradient, &add->reduce_s,
+                      add->reduce_ideal);
         return;
     }
     if (plan->zero != 2)
@@ -58,15 +55,13 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
-                const sm_plan *plan, stage_load *add)
-{
+                const sm_plan *plan, stage_load *add) {
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++)
         add_class(t, &v->weight[index][i], &part->weight[i], d, p, plan, add);
 }
 
-double piece_kept_bytes(const variant *v, int index, int set, const degrees *d)
-{
+double piece_kept_bytes(const variant *v, int index, int set, const degrees *d) {
     const piece_set *s = &v->piece[index].set[set];
     double bytes = 0;
     for (int i = 0; i < s->kept; i++) bytes += size_at(&s->kept_bytes[i], d);
@@ -74,13 +69,11 @@ double piece_kept_bytes(const variant *v, int index, int set, const degrees *d)
 }
 
 /* Weights of the piece whole over fsdp, and their gradient before it is scattered. */
-double piece_gathered_bytes(const variant *v, int index, const degrees *d, const sm_plan *plan)
-{
+double piece_gathered_bytes(const variant *v, int index, const degrees *d, const sm_plan *plan) {
     const sm_partition *part = &v->piece[index].part;
     double elements = 0;
     if (plan->fsdp == 1) return 0;
     for (int i = 0; i < part->classes; i++)
-        elements += part->weight[i].elements *
-                    d->inverse[part->weight[i].stored & ~shards_of(v)];
+        elements += part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
     return elements * (WEIGHT_BYTES + gradient_bytes(plan));
 }

@@ -4,8 +4,7 @@
 
 #include "space.h"
 
-bool stages_init(stages *s, sm_arena *arena)
-{
+bool stages_init(stages *s, sm_arena *arena) {
     memset(s, 0, sizeof *s);
     s->scratch_bytes = (size_t)1 << 20;
     s->scratch = sm_arena_alloc(arena, s->scratch_bytes);
@@ -17,36 +16,31 @@ bool stages_init(stages *s, sm_arena *arena)
     return s->scratch && s->layouts;
 }
 
-int microbatches_of(const sm_train *t, const sm_plan *plan)
-{
+int microbatches_of(const sm_train *t, const sm_plan *plan) {
     int64_t replicas = (int64_t)plan->data * plan->fsdp * plan->expert;
     int64_t mine = ((int64_t)t->sequences + replicas - 1) / replicas;
     return (int)((mine + plan->microbatch - 1) / plan->microbatch);
 }
 
-static const pass *pass_of(const pieces *p, int index, timing which)
-{
+static const pass *pass_of(const pieces *p, int index, timing which) {
     const piece_pass *q = &p->pass[index];
     return which == EXPECTED ? &q->expected : which == SERIAL ? &q->serial : &q->math;
 }
 
-static void add_pass(sm_chunk_time *to, const pass *from, double times)
-{
+static void add_pass(sm_chunk_time *to, const pass *from, double times) {
     to->forward += from->forward * times;
     to->backward_input += from->backward_input * times;
     to->backward_weight += from->backward_weight * times;
 }
 
-void stages_layout(const sm_train *t, const sm_plan *plan, stages *s)
-{
+void stages_layout(const sm_train *t, const sm_plan *plan, stages *s) {
     int chunks = chunk_count(plan);
     chunk_layout *layout = &s->layouts[chunks % LAYOUTS];
     if (layout->chunks != chunks) chunk_layout_fill(t, chunks, layout);
     s->layout = layout;
 }
 
-void stages_shape(const sm_train *t, const sm_plan *plan, stages *s)
-{
+void stages_shape(const sm_train *t, const sm_plan *plan, stages *s) {
     stages_layout(t, plan, s);
     bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
     s->pipeline = (sm_pipeline){.schedule = plan->schedule,
@@ -56,8 +50,8 @@ void stages_shape(const sm_train *t, const sm_plan *plan, stages *s)
                                 .chunk = s->chunk};
 }
 
-void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which, stages *s)
-{
+void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
+                   stages *s) {
     stages_shape(t, plan, s);
     s->pipeline.send_s = which == MATH ? 0 : p->send_s;
     int chunks = s->layout->chunks;
@@ -71,8 +65,7 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
     add_pass(&s->chunk[chunks - 1], pass_of(p, head_piece(t), which), 1);
 }
 
-sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact)
-{
+sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact) {
     bool is_exact = false;
     sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &is_exact);
     (void)plan;
@@ -83,8 +76,7 @@ sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact)
 /* ---- memory ---- */
 
 /* Held activations of every chunk of every stage; kept while schedule and sizes stay the same. */
-static void need_in_flight(const sm_plan *plan, int microbatches, stages *s)
-{
+static void need_in_flight(const sm_plan *plan, int microbatches, stages *s) {
     uint32_t key[5] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
                        (uint32_t)plan->virtual_stages, (uint32_t)microbatches, 0};
     if (memcmp(key, s->in_flight_of, sizeof key) == 0) return;
@@ -95,10 +87,12 @@ static void need_in_flight(const sm_plan *plan, int microbatches, stages *s)
                               &s->held[i * per_stage]);
 }
 
-typedef struct holding { bool first, last; double held_last; } holding; /* embedding, head, held logits */
+typedef struct holding {
+    bool first, last;
+    double held_last;
+} holding; /* embedding, head, held logits */
 
-static int chunk_of(const sm_plan *plan, int stage, int nth)
-{
+static int chunk_of(const sm_plan *plan, int stage, int nth) {
     int p = plan->pipeline;
     switch (plan->schedule) {
     case SM_SCHEDULE_DUALPIPE: {
@@ -112,8 +106,7 @@ static int chunk_of(const sm_plan *plan, int stage, int nth)
 }
 
 static void hold(const sm_train *t, const sm_plan *plan, const stages *s, int stage, double *layers,
-                 double *held, holding *h)
-{
+                 double *held, holding *h) {
     int per_stage = s->pipeline.chunks_per_stage, last = s->layout->chunks - 1;
     h->first = h->last = false;
     h->held_last = 0;
@@ -130,9 +123,9 @@ static void hold(const sm_train *t, const sm_plan *plan, const stages *s, int st
     }
 }
 
-/* Under dualpipe every chunk lives on two stages; they share its optimizer state when that is sharded. */
-static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load, double times)
-{
+/* Under dualpipe every chunk lives on two stages; they share its optimizer state when that is
+ * sharded. */
+static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load, double times) {
     bool shared = plan->schedule == SM_SCHEDULE_DUALPIPE && plan->zero >= 1;
     m->params += load->params * times;
     m->gradients += load->gradients * times;
@@ -142,8 +135,7 @@ static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load,
 static double larger(double a, double b) { return a > b ? a : b; }
 
 static void stage_buffers(const sm_train *t, const pieces *p, int set, const double *layers,
-                          sm_memory *m)
-{
+                          sm_memory *m) {
     double gathered = 0, working = 0;
     for (int k = 0; k < t->kinds; k++) {
         if (layers[k] == 0) continue;
@@ -155,8 +147,7 @@ static void stage_buffers(const sm_train *t, const pieces *p, int set, const dou
 }
 
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
-                         int stage, sm_memory *m)
-{
+                         int stage, sm_memory *m) {
     double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
     int set = set_of(plan);
     holding h;
@@ -165,7 +156,8 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
     for (int k = 0; k < t->kinds; k++) {
         add_state(plan, m, &p->load[k], layers[k]);
         double kept = p->kept[k][set] * held[k];
-        bool offloaded = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+        bool offloaded =
+            plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
         double window = 3 * p->kept[k][set];
         if (offloaded && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
@@ -187,8 +179,7 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
 }
 
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   sm_memory *memory)
-{
+                   sm_memory *memory) {
     sm_memory m;
     stages_layout(t, plan, s);
     need_in_flight(plan, microbatches_of(t, plan), s);
@@ -202,15 +193,14 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
 
 /* ---- the end of a step ---- */
 
-/* Of a stream beside `window` seconds of compute that comes in `parts`: the last part always shows. */
-static double exposed(const sm_train *t, double stream, double window, double parts)
-{
+/* Of a stream beside `window` seconds of compute that comes in `parts`: the last part always shows.
+ */
+static double exposed(const sm_train *t, double stream, double window, double parts) {
     double hidden = window * t->calibration->overlap * (1 - 1 / parts);
     return larger(stream - hidden, stream / parts);
 }
 
-step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s)
-{
+step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s) {
     step_end e = {0};
     bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
     for (int stage = 0; stage < plan->pipeline; stage++) {

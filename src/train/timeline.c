@@ -4,8 +4,7 @@
 #include "space.h"
 
 sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *arena,
-                            sm_timeline *timeline, sm_error *err)
-{
+                            sm_timeline *timeline, sm_error *err) {
     sm_plan p = *plan;
     memset(timeline, 0, sizeof *timeline);
     sm_status status = price_prepare(train, &p, err);
@@ -14,7 +13,8 @@ sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *aren
     stages_chunks(train, &p, train->one, EXPECTED, s);
     size_t slots = sm_pipeline_slots(&s->pipeline), bytes = sm_pipeline_scratch(&s->pipeline);
     if (slots > 4000000)
-        return sm_fail(err, SM_BAD_INPUT, "a timeline of %zu slots is more than 4 million: show fewer microbatches",
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a timeline of %zu slots is more than 4 million: show fewer microbatches",
                        slots);
     timeline->slot = sm_arena_array(arena, slots, sizeof *timeline->slot);
     void *scratch = sm_arena_alloc(arena, bytes);

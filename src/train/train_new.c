@@ -7,13 +7,12 @@
 int head_piece(const sm_train *t) { return t->kinds + 1; }
 int embedding_piece(const sm_train *t) { return t->kinds; }
 
-int variant_index(const sm_plan *plan)
-{
-    return (((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq) * 2 + (plan->fsdp > 1);
+int variant_index(const sm_plan *plan) {
+    return (((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq) * 2 +
+           (plan->fsdp > 1);
 }
 
-static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged)
-{
+static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged) {
     for (int i = 0; i < v->slots; i++)
         if (v->key[i].op == op && v->key[i].axes == axes && v->key[i].ragged == ragged)
             return (uint8_t)i;
@@ -22,8 +21,7 @@ static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged)
     return (uint8_t)v->slots++;
 }
 
-static void add_kept(piece_set *s, const sm_kept *k)
-{
+static void add_kept(piece_set *s, const sm_kept *k) {
     for (int i = 0; i < s->kept; i++) {
         sm_size *to = &s->kept_bytes[i];
         if (to->mask != k->bytes.mask || to->per_sequence != k->bytes.per_sequence) continue;
@@ -33,8 +31,7 @@ static void add_kept(piece_set *s, const sm_kept *k)
     if (s->kept < MAX_KEPT) s->kept_bytes[s->kept++] = k->bytes;
 }
 
-static void fill_set(piece *p, int index, uint64_t set)
-{
+static void fill_set(piece *p, int index, uint64_t set) {
     sm_kept kept[SM_MAX_TENSORS];
     piece_set *s = &p->set[index];
     int n = sm_recompute_kept(&p->part, set, &s->again, kept);
@@ -44,8 +41,7 @@ static void fill_set(piece *p, int index, uint64_t set)
 
 void fill_custom_set(piece *p, uint64_t set) { fill_set(p, CUSTOM_SET, set); }
 
-static void fill_slots(variant *v, int index)
-{
+static void fill_slots(variant *v, int index) {
     piece *p = &v->piece[index];
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
@@ -60,8 +56,7 @@ static void fill_slots(variant *v, int index)
     }
 }
 
-static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err)
-{
+static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err) {
     static const uint64_t nothing = 0;
     sm_program program;
     piece *p = &v->piece[index];
@@ -72,14 +67,14 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;
     for (int set = 0; set < SM_RECOMPUTE_COUNT; set++)
-        fill_set(p, set, what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing);
+        fill_set(p, set,
+                 what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing);
     fill_set(p, CUSTOM_SET, nothing);
     fill_slots(v, index);
     return SM_OK;
 }
 
-const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err)
-{
+const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     int at = variant_index(plan);
     if (t->variant[at]) return t->variant[at];
     variant *v = sm_arena_alloc(t->arena, sizeof *v);
@@ -96,8 +91,7 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err)
 }
 
 /* Kinds no layer uses are dropped, so that piece k is a kind in use. */
-static void keep_used_kinds(sm_model *m)
-{
+static void keep_used_kinds(sm_model *m) {
     int to[SM_MAX_LAYER_KINDS], used = 0;
     for (int k = 0; k < m->kinds; k++) {
         to[k] = -1;
@@ -112,16 +106,17 @@ static void keep_used_kinds(sm_model *m)
 /* Microbatches are counted in ints. */
 static const double MOST_SEQUENCES = 1e9;
 
-static sm_status check_job(const sm_job *job, sm_error *err)
-{
+static sm_status check_job(const sm_job *job, sm_error *err) {
     if (!(job->seq >= 1) || job->seq > 1e9 || fmod(job->seq, 1) != 0)
-        return sm_fail(err, SM_BAD_INPUT, "the sequence length must be a whole number of tokens, 1 to 1e9");
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the sequence length must be a whole number of tokens, 1 to 1e9");
     if (!(job->batch_tokens >= job->seq))
         return sm_fail(err, SM_BAD_INPUT,
-                       "a batch of %.0f tokens is less than one sequence of %.0f", job->batch_tokens,
-                       job->seq);
+                       "a batch of %.0f tokens is less than one sequence of %.0f",
+                       job->batch_tokens, job->seq);
     if (job->batch_tokens > 1e15 || job->tokens > 1e18)
-        return sm_fail(err, SM_BAD_INPUT, "more tokens than this can count: at most 1e15 a batch, 1e18 a run");
+        return sm_fail(err, SM_BAD_INPUT,
+                       "more tokens than this can count: at most 1e15 a batch, 1e18 a run");
     if (job->batch_tokens / job->seq > MOST_SEQUENCES)
         return sm_fail(err, SM_BAD_INPUT,
                        "a batch of %.3g sequences is more than this can count: at most %.0e",
@@ -132,8 +127,7 @@ static sm_status check_job(const sm_job *job, sm_error *err)
     return SM_OK;
 }
 
-static void fill_train(const sm_job *job, sm_train *t)
-{
+static void fill_train(const sm_job *job, sm_train *t) {
     t->model = *job->model;
     t->system = *job->system;
     keep_used_kinds(&t->model);
@@ -142,8 +136,8 @@ static void fill_train(const sm_job *job, sm_train *t)
     t->seq = job->seq;
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;
-    t->usd_per_chip_hour =
-        job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour : sm_chip_usd_per_hour(&t->system.chip);
+    t->usd_per_chip_hour = job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour
+                                                       : sm_chip_usd_per_hour(&t->system.chip);
     t->model_flops_per_step =
         sm_model_train_flops(&t->model, t->seq, t->model.causal) * t->sequences * t->seq;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
@@ -153,8 +147,7 @@ static void fill_train(const sm_job *job, sm_train *t)
     }
 }
 
-sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err)
-{
+sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
     *train = NULL;
     sm_status s = check_job(job, err);
     if (s) return s;
@@ -170,8 +163,7 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err)
     return SM_OK;
 }
 
-void sm_train_free(sm_train *train)
-{
+void sm_train_free(sm_train *train) {
     if (train) sm_arena_free(train->arena);
 }
 
