@@ -35,12 +35,15 @@ sm_status sm_fail_memory(sm_error *err); /* SM_INTERNAL, "out of memory" */
 
 /* An arena owns everything allocated from it and frees it at once. */
 typedef struct sm_arena sm_arena;
-sm_arena *sm_arena_new(void);                            /* NULL when out of memory */
-void sm_arena_free(sm_arena *arena);                     /* NULL is fine */
-void *sm_arena_alloc(sm_arena *arena, size_t bytes);     /* zeroed, 16-aligned; NULL when out of memory */
-void *sm_arena_array(sm_arena *arena, size_t count, size_t bytes); /* checks the product for overflow */
+sm_arena *sm_arena_new(void);        /* NULL when out of memory */
+void sm_arena_free(sm_arena *arena); /* NULL is fine */
+void *sm_arena_alloc(sm_arena *arena,
+                     size_t bytes); /* zeroed, 16-aligned; NULL when out of memory */
+void *sm_arena_array(sm_arena *arena, size_t count,
+                     size_t bytes); /* checks the product for overflow */
 char *sm_arena_copy(sm_arena *arena, const char *text, size_t length); /* adds the terminating 0 */
-char *sm_arena_printf(sm_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *sm_arena_printf(sm_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args);
 
 /* All library allocation passes here, so that tests can count it and make the n-th one fail. */
@@ -48,11 +51,14 @@ void *sm_malloc(size_t bytes);
 void *sm_calloc(size_t count, size_t bytes);
 void *sm_realloc(void *block, size_t bytes);
 void sm_free(void *block);
-uint64_t sm_allocation_count(void);     /* allocations made so far (process-wide, atomic) */
-void sm_allocation_fail_at(uint64_t n); /* the n-th allocation from now fails; 0 switches this off */
+uint64_t sm_allocation_count(void); /* allocations made so far (process-wide, atomic) */
+void sm_allocation_fail_at(
+    uint64_t n); /* the n-th allocation from now fails; 0 switches this off */
 
 /* Deterministic random numbers for tests and simulators (splitmix64). */
-typedef struct sm_rng { uint64_t state; } sm_rng;
+typedef struct sm_rng {
+    uint64_t state;
+} sm_rng;
 uint64_t sm_rng_next(sm_rng *rng);
 uint64_t sm_rng_below(sm_rng *rng, uint64_t n); /* 0 .. n-1; n > 0 */
 double sm_rng_unit(sm_rng *rng);                /* [0, 1) */

@@ -9,7 +9,10 @@
 enum { SM_MAX_LEVELS = 8, SM_MAX_PRICES = 4, SM_MAX_TREE = 5 };
 
 /* A datasheet value and where it comes from. value 0: unknown or not applicable, no source. */
-typedef struct sm_fact { double value; const char *source; } sm_fact;
+typedef struct sm_fact {
+    double value;
+    const char *source;
+} sm_fact;
 typedef struct sm_price {
     double usd_per_chip_hour;
     const char *provider, *date, *source;
@@ -18,33 +21,33 @@ typedef struct sm_price {
 typedef enum sm_fabric { SM_FABRIC_TORUS, SM_FABRIC_SWITCH, SM_FABRIC_NONE } sm_fabric;
 typedef enum sm_wrap_rule {
     SM_WRAP_NEVER,
-    SM_WRAP_AXIS_16,       /* v5e, v6e: an axis wraps iff its length is 16 */
-    SM_WRAP_ALL_MULTIPLE_4,/* v4, v5p, v7: all axes wrap iff every axis is a multiple of 4 */
-    SM_WRAP_FULL_POD,      /* v2, v3: only the full pod shape wraps */
-    SM_WRAP_ALWAYS         /* trn2 4x4 torus */
+    SM_WRAP_AXIS_16,        /* v5e, v6e: an axis wraps iff its length is 16 */
+    SM_WRAP_ALL_MULTIPLE_4, /* v4, v5p, v7: all axes wrap iff every axis is a multiple of 4 */
+    SM_WRAP_FULL_POD,       /* v2, v3: only the full pod shape wraps */
+    SM_WRAP_ALWAYS          /* trn2 4x4 torus */
 } sm_wrap_rule;
 
 /* One level of a switched system above the chip, innermost first (node, leaf, spine, ...). */
 typedef struct sm_tree_level {
-    const char *name;           /* "nvlink", "leaf", "spine", "core" */
-    int degree;                 /* children per unit: 8 chips, 32 nodes, ...; the last may grow */
+    const char *name; /* "nvlink", "leaf", "spine", "core" */
+    int degree;       /* children per unit: 8 chips, 32 nodes, ...; the last may grow */
     /* link of ONE CHILD of this level: a chip's 450e9 in a node; a node's 400e9 at the leaf */
     sm_fact child_bytes_per_s_oneway;
-    sm_fact hop_latency_s;      /* one message across this level, software included */
-    bool in_network_reduction;  /* NVLink SHARP / IB SHARP present */
+    sm_fact hop_latency_s;     /* one message across this level, software included */
+    bool in_network_reduction; /* NVLink SHARP / IB SHARP present */
     const char *in_network_source;
 } sm_tree_level;
 
 /* A chip (the unit the software sees as one device: a GPU package, a TPU chip). */
 typedef struct sm_chip {
-    const char *name;           /* "tpu-v5p", "h100-sxm": lower case, what users type */
-    const char *aliases;        /* space separated: "v5p tpu_v5p", or "" */
+    const char *name;    /* "tpu-v5p", "h100-sxm": lower case, what users type */
+    const char *aliases; /* space separated: "v5p tpu_v5p", or "" */
     const char *title, *vendor;
-    sm_fact flops_per_s[SM_DTYPE_COUNT];  /* dense peak of the matrix unit; 0 where not supported */
-    sm_fact vector_flops_per_s;           /* fp32 vector unit, no FMA doubling on TPUs */
-    sm_fact memory_bytes, memory_bytes_per_s;       /* HBM (or DRAM) */
-    sm_fact onchip_bytes, onchip_bytes_per_s;       /* TPU VMEM; GPU L2 */
-    sm_fact shared_bytes;                           /* GPU SMEM over all SMs; 0 on TPU */
+    sm_fact flops_per_s[SM_DTYPE_COUNT]; /* dense peak of the matrix unit; 0 where not supported */
+    sm_fact vector_flops_per_s;          /* fp32 vector unit, no FMA doubling on TPUs */
+    sm_fact memory_bytes, memory_bytes_per_s; /* HBM (or DRAM) */
+    sm_fact onchip_bytes, onchip_bytes_per_s; /* TPU VMEM; GPU L2 */
+    sm_fact shared_bytes;                     /* GPU SMEM over all SMs; 0 on TPU */
     /* what a matmul is padded to: TPU 8x128x128 (v6e, v7: 8x256x256), GPU CTA 128x128x64 */
     int tile_m, tile_n, tile_k;
     int cores; /* TensorCores of a TPU, SMs or CUs of a GPU: what tiles are spread over */
@@ -52,33 +55,35 @@ typedef struct sm_chip {
     sm_fact clock_hz;
     sm_fabric fabric;
     /* torus */
-    int torus_axes;                       /* 2 or 3; 0 for switches */
-    int pod_shape[3];                     /* largest slice */
+    int torus_axes;   /* 2 or 3; 0 for switches */
+    int pod_shape[3]; /* largest slice */
     /* per link and direction (torus); per chip egress into the node (switch) */
     sm_fact link_bytes_per_s_oneway;
     int links_per_chip;
     sm_wrap_rule wrap_rule;
-    sm_fact hop_latency_s;                /* torus hop */
+    sm_fact hop_latency_s; /* torus hop */
     /* switch */
-    int tree_levels; sm_tree_level tree[SM_MAX_TREE];
+    int tree_levels;
+    sm_tree_level tree[SM_MAX_TREE];
     /* both */
     int chips_per_host;
-    sm_fact host_bytes;                   /* DRAM of a host */
-    sm_fact pcie_bytes_per_s_oneway;      /* per chip */
-    sm_fact dcn_bytes_per_s_oneway;       /* per chip: between slices (TPU), share of a NIC (GPU) */
+    sm_fact host_bytes;              /* DRAM of a host */
+    sm_fact pcie_bytes_per_s_oneway; /* per chip */
+    sm_fact dcn_bytes_per_s_oneway;  /* per chip: between slices (TPU), share of a NIC (GPU) */
     sm_fact dcn_latency_s;
-    sm_fact launch_latency_s;             /* starting a kernel */
+    sm_fact launch_latency_s; /* starting a kernel */
     sm_fact tdp_w;
-    int prices; sm_price price[SM_MAX_PRICES];      /* [0] is the default */
-    const char *conflicts;  /* where sources disagree and what was chosen, "" if none */
-    const char *calibration;              /* name of its calibration, NULL: its own name */
+    int prices;
+    sm_price price[SM_MAX_PRICES]; /* [0] is the default */
+    const char *conflicts;         /* where sources disagree and what was chosen, "" if none */
+    const char *calibration;       /* name of its calibration, NULL: its own name */
 } sm_chip;
 
 size_t sm_chip_count(void);
 const sm_chip *sm_chip_at(size_t i);
 /* By name or alias, in any case; NULL if absent. */
 const sm_chip *sm_chip_find(const char *name, size_t length);
-double sm_chip_usd_per_hour(const sm_chip *chip);               /* default price, 0 when unknown */
+double sm_chip_usd_per_hour(const sm_chip *chip); /* default price, 0 when unknown */
 
 /* One level of an actual system, INNERMOST FIRST: the torus dimensions in the order written
  * (16x20x28: level 0 has size 16) or the switch levels from the node outwards; then slices over
@@ -86,21 +91,22 @@ double sm_chip_usd_per_hour(const sm_chip *chip);               /* default price
 typedef enum sm_level_kind { SM_LEVEL_TORUS, SM_LEVEL_SWITCH } sm_level_kind;
 typedef struct sm_level {
     sm_level_kind kind;
-    char name[16];              /* "ici" for a torus dimension; "nvlink", "leaf", "dcn", ... */
-    int size;                   /* torus: length of the dimension; switch: children per unit */
-    bool wrap;                  /* torus only */
+    char name[16];             /* "ici" for a torus dimension; "nvlink", "leaf", "dcn", ... */
+    int size;                  /* torus: length of the dimension; switch: children per unit */
+    bool wrap;                 /* torus only */
     double bytes_per_s_oneway; /* torus: one link; switch: link of one child, for all below it */
     double hop_latency_s;
     bool in_network_reduction;
 } sm_level;
 
 typedef struct sm_system {
-    sm_chip chip;               /* a copy: --system files may alter it */
-    char text[128];             /* canonical text: parses back to the same system */
-    int chips;                  /* total, over all slices */
+    sm_chip chip;   /* a copy: --system files may alter it */
+    char text[128]; /* canonical text: parses back to the same system */
+    int chips;      /* total, over all slices */
     int slices;
-    int levels; sm_level level[SM_MAX_LEVELS];
-    int torus_dims;             /* levels [0, torus_dims) are torus dimensions of one slice */
+    int levels;
+    sm_level level[SM_MAX_LEVELS];
+    int torus_dims; /* levels [0, torus_dims) are torus dimensions of one slice */
 } sm_system;
 
 /* CHIP[:SHAPE][xNslices]: "tpu-v5p:16x20x28", "tpu-v5e:16x16x4slices", "h100-sxm:128x8",

@@ -12,7 +12,7 @@ typedef struct sm_lowering_input {
     const sm_placement *placement;
     const sm_einsum *einsum;
     const sm_calibration *calibration;
-    sm_dtype compute;                    /* the type multiplied in */
+    sm_dtype compute; /* the type multiplied in */
 } sm_lowering_input;
 
 typedef struct sm_lowering_step_cost {
@@ -24,13 +24,13 @@ typedef struct sm_lowering_step_cost {
 
 typedef struct sm_lowering_cost {
     sm_lowering_step_cost step[SM_MAX_STEPS];
-    int overlapped;                      /* the collective that runs inside the einsum; -1: none */
-    int chunks;                          /* it is cut into; 1 when none is overlapped */
-    double math_s, memory_s;             /* of the einsum, at datasheet rates */
-    double network_s;                    /* lower bounds of the collectives, added */
-    double lower_s;                      /* max(math, memory, network): the book's bound */
-    double expected_s;                   /* steps in sequence, the overlapped pair as below */
-    double upper_s;                      /* nothing overlaps: the steps' upper bounds, added */
+    int overlapped;          /* the collective that runs inside the einsum; -1: none */
+    int chunks;              /* it is cut into; 1 when none is overlapped */
+    double math_s, memory_s; /* of the einsum, at datasheet rates */
+    double network_s;        /* lower bounds of the collectives, added */
+    double lower_s;          /* max(math, memory, network): the book's bound */
+    double expected_s;       /* steps in sequence, the overlapped pair as below */
+    double upper_s;          /* nothing overlaps: the steps' upper bounds, added */
 } sm_lowering_cost;
 
 /* Price a lowering. overlapped: a step number that sm_lowering_overlaps named, or -1.

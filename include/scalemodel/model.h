@@ -16,66 +16,66 @@ typedef enum sm_norm { SM_NORM_RMS, SM_NORM_LAYER, SM_NORM_LAYER_NO_AFFINE } sm_
 
 /* Everything that distinguishes one kind of layer. Dimension letters follow the book. */
 typedef struct sm_layer_kind {
-    char name[24];        /* "dense", "moe", "local dense", "global moe" */
+    char name[24]; /* "dense", "moe", "local dense", "global moe" */
     sm_attention attention;
-    int N, K, H;          /* query heads, KV heads, head size (of Q and K; GQA) */
-    int V_head;           /* head size of V (equals H for GQA) */
-    int window;           /* attention window in tokens; 0 = full */
-    int chunk;            /* chunked local attention (Llama 4): tokens per chunk; 0 = none */
-    int q_rank, kv_rank;  /* MLA: ranks of the compressed Q (0 = none) and KV */
-    int rope_H, nope_H;   /* MLA: rotary and non-rotary head sizes */
+    int N, K, H;         /* query heads, KV heads, head size (of Q and K; GQA) */
+    int V_head;          /* head size of V (equals H for GQA) */
+    int window;          /* attention window in tokens; 0 = full */
+    int chunk;           /* chunked local attention (Llama 4): tokens per chunk; 0 = none */
+    int q_rank, kv_rank; /* MLA: ranks of the compressed Q (0 = none) and KV */
+    int rope_H, nope_H;  /* MLA: rotary and non-rotary head sizes */
     bool qkv_bias, o_bias, qk_norm;
     int qk_norm_q, qk_norm_k; /* parameters of the norms of Q and K (qwen3: H; olmo2: NH, KH) */
-    bool kv_shared;       /* gemma 4 E2B: K and V of an earlier layer: no projections, no cache */
-    bool k_equals_v;      /* gemma 4 full-attention layers: V projection shares K's weights */
-    bool has_sinks;       /* gpt-oss: N extra parameters */
-    bool parallel;        /* attention and MLP side by side (gpt-j, gpt-neox, falcon) */
-    int norms;            /* norms of size D in the layer (2 usual; gemma 2/3: 4) */
-    long extra_params;    /* counted, no matmul work (layer scalars, ...) */
+    bool kv_shared;    /* gemma 4 E2B: K and V of an earlier layer: no projections, no cache */
+    bool k_equals_v;   /* gemma 4 full-attention layers: V projection shares K's weights */
+    bool has_sinks;    /* gpt-oss: N extra parameters */
+    bool parallel;     /* attention and MLP side by side (gpt-j, gpt-neox, falcon) */
+    int norms;         /* norms of size D in the layer (2 usual; gemma 2/3: 4) */
+    long extra_params; /* counted, no matmul work (layer scalars, ...) */
     /* MLP: dense part */
     sm_mlp mlp;
-    int F;                /* 0 when the layer has only experts */
+    int F; /* 0 when the layer has only experts */
     bool mlp_bias;
     /* experts */
     int E, k_top, F_expert; /* 0 when dense */
     int E_shared, F_shared; /* shared experts (each of F_shared), always active */
-    bool shared_gate;     /* qwen2-moe: D parameters */
-    bool router_bias;     /* gpt-oss: E; deepseek v3: E (correction bias) */
+    bool shared_gate;       /* qwen2-moe: D parameters */
+    bool router_bias;       /* gpt-oss: E; deepseek v3: E (correction bias) */
     bool expert_bias;
 } sm_layer_kind;
 
 typedef struct sm_model {
     char name[96];
-    char family[32];      /* model_type of the config */
-    int D, L, V;          /* width, layers, vocabulary rows (as in the checkpoint) */
-    int positions;        /* rows of a learned position table, 0 when rotary/ALiBi */
-    int position_D;       /* width of that table; 0 = D */
-    int embed_D;          /* width of the embedding when projected (opt-350m); 0 = D */
-    bool tied;            /* unembedding shares the embedding */
+    char family[32]; /* model_type of the config */
+    int D, L, V;     /* width, layers, vocabulary rows (as in the checkpoint) */
+    int positions;   /* rows of a learned position table, 0 when rotary/ALiBi */
+    int position_D;  /* width of that table; 0 = D */
+    int embed_D;     /* width of the embedding when projected (opt-350m); 0 = D */
+    bool tied;       /* unembedding shares the embedding */
     bool lm_head_bias;
     sm_norm norm;
-    bool norm_bias;       /* LAYER: bias present? */
-    bool embed_norm;      /* bloom: a norm after the embedding */
+    bool norm_bias;  /* LAYER: bias present? */
+    bool embed_norm; /* bloom: a norm after the embedding */
     bool final_norm;
-    int max_seq;          /* trained context */
+    int max_seq; /* trained context */
     bool causal;
     int kinds;
     sm_layer_kind kind[SM_MAX_LAYER_KINDS];
     uint8_t layer[SM_MAX_LAYERS]; /* kind of each of the L layers */
-    int kv_shared_layers; /* last layers reuse the KV of earlier ones (gemma 3n/4) */
+    int kv_shared_layers;         /* last layers reuse the KV of earlier ones (gemma 3n/4) */
     int per_layer_D, per_layer_V; /* gemma 4 E2B: an embedding fed to each layer: width, rows */
-    long extra_params;    /* outside layers, in the checkpoint's language model, no matmul work */
-    double quant_bits;    /* of a quantised checkpoint; 0 = as dtype. Information only */
-    const char *note;     /* what was left out (vision tower, MTP), "" when nothing */
+    long extra_params; /* outside layers, in the checkpoint's language model, no matmul work */
+    double quant_bits; /* of a quantised checkpoint; 0 = as dtype. Information only */
+    const char *note;  /* what was left out (vision tower, MTP), "" when nothing */
     bool active_omits_embedding; /* published active counts leave it out (DeepSeek, gpt-oss) */
 } sm_model;
 
 /* Exact counts, to the parameter: embeddings, biases and norms in. double is exact below 2^53. */
 typedef struct sm_params {
     double total;
-    double active;        /* by the publisher's convention: experts in use + everything else, less
-                             the token embedding where active_omits_embedding */
-    double embedding, unembedding; /* unembedding 0 when tied */
+    double active; /* by the publisher's convention: experts in use + everything else, less
+                      the token embedding where active_omits_embedding */
+    double embedding, unembedding;                       /* unembedding 0 when tied */
     double attention, mlp, experts, router, norm, other; /* all of these = total */
     double matmul_active; /* active parameters that do 2 FLOPs per token in a matmul: no embedding
                              gather, norms or biases; the unembedding once also when tied */
@@ -87,7 +87,9 @@ double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool ac
 /* FLOPs of one token in a sequence of T (forward), averaged over the sequence. causal: only the
  * pairs a causal mask (and the window) keeps are counted; otherwise the full T x T square (T x
  * window in a local layer). */
-typedef struct sm_flops { double matmul, attention, total; } sm_flops;
+typedef struct sm_flops {
+    double matmul, attention, total;
+} sm_flops;
 sm_flops sm_model_forward_flops(const sm_model *model, double T, bool causal);
 double sm_model_train_flops(const sm_model *model, double T, bool causal); /* 3 x forward */
 /* Average number of keys a query attends to in a layer, sequence length T. */
@@ -100,12 +102,12 @@ double sm_model_kv_bytes(const sm_model *model, double T, sm_dtype kv);
 
 /* Compiled-in catalogue. */
 typedef struct sm_catalogue_entry {
-    const char *name, *aliases, *config_json; /* aliases: space separated, "" when none */
+    const char *name, *aliases, *config_json;  /* aliases: space separated, "" when none */
     double published_params, published_active; /* active 0 for dense models */
     /* 0: published to the parameter; otherwise one unit of the last published digit, such as 1e9
      * (publishers truncate as well as round). */
     double params_rounding, active_rounding;
-    const char *source;   /* of the published totals */
+    const char *source; /* of the published totals */
 } sm_catalogue_entry;
 size_t sm_catalogue_count(void);
 const sm_catalogue_entry *sm_catalogue_at(size_t i); /* NULL beyond the end */

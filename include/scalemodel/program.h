@@ -1,6 +1,7 @@
-/* program: a Transformer as ordered ops over arrays with named dimensions. Forward ops are built from the model, backward
- * ops are derived from them, and the partition turns both, by the algebra of shard, into local work and collectives whose
- * sizes are products of dimensions divided by mesh axes. Every parallelism is nothing but a sharding of this program. */
+/* program: a Transformer as ordered ops over arrays with named dimensions. Forward ops are built
+ * from the model, backward ops are derived from them, and the partition turns both, by the algebra
+ * of shard, into local work and collectives whose sizes are products of dimensions divided by mesh
+ * axes. Every parallelism is nothing but a sharding of this program. */
 #ifndef SCALEMODEL_PROGRAM_H
 #define SCALEMODEL_PROGRAM_H
 #include "scalemodel/base.h"
@@ -8,39 +9,45 @@
 #include "scalemodel/shard.h"
 #include "scalemodel/units.h"
 
-/* Dimensions. T are query positions, S the keys they attend to (the same tokens), C the slots of one expert. */
-#define SM_DIMENSIONS(X)                                                                     \
-    X(B, "B", "sequences") X(T, "T", "positions") X(S, "S", "keys") X(D, "D", "width")        \
-    X(K, "K", "KV heads") X(G, "G", "query heads per KV head") X(H, "H", "head size")         \
-    X(J, "J", "head size of V") X(F, "F", "MLP width") X(E, "E", "experts")                   \
-    X(C, "C", "slots per expert") X(I, "I", "expert width") X(V, "V", "vocabulary")           \
-    X(Q, "Q", "rank of the compressed query") X(R, "R", "rank of the compressed KV")          \
-    X(X, "X", "router outputs") X(P, "P", "non-rotary head size") X(Y, "Y", "rotary head size")
+/* Dimensions. T are query positions, S the keys they attend to (the same tokens), C the slots of
+ * one expert. */
+#define SM_DIMENSIONS(X)                                                                           \
+    X(B, "B", "sequences")                                                                         \
+    X(T, "T", "positions") X(S, "S", "keys") X(D, "D", "width") X(K, "K", "KV heads")              \
+        X(G, "G", "query heads per KV head") X(H, "H", "head size") X(J, "J", "head size of V")    \
+            X(F, "F", "MLP width") X(E, "E", "experts") X(C, "C", "slots per expert")              \
+                X(I, "I", "expert width") X(V, "V", "vocabulary")                                  \
+                    X(Q, "Q", "rank of the compressed query")                                      \
+                        X(R, "R", "rank of the compressed KV") X(X, "X", "router outputs")         \
+                            X(P, "P", "non-rotary head size") X(Y, "Y", "rotary head size")
 typedef enum sm_dimension {
 #define X(id, name, help) SM_DIM_##id,
     SM_DIMENSIONS(X)
 #undef X
-    SM_DIM_COUNT
+        SM_DIM_COUNT
 } sm_dimension;
 
-/* Mesh axes a program can be sharded over. A tensor degree beyond the KV heads is carried by a second axis (tensor_q), which
- * shards the query heads of each KV head, so that K and V are replicated over it: the algebra stays exact. */
-#define SM_PROGRAM_AXES(X)                                                                   \
-    X(DATA, "data", "a") X(FSDP, "fsdp", "f") X(EXPERT, "expert", "e")                        \
-    X(CONTEXT, "context", "c") X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
+/* Mesh axes a program can be sharded over. A tensor degree beyond the KV heads is carried by a
+ * second axis (tensor_q), which shards the query heads of each KV head, so that K and V are
+ * replicated over it: the algebra stays exact. */
+#define SM_PROGRAM_AXES(X)                                                                         \
+    X(DATA, "data", "a")                                                                           \
+    X(FSDP, "fsdp", "f") X(EXPERT, "expert", "e") X(CONTEXT, "context", "c")                       \
+        X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
 typedef enum sm_program_axis {
 #define X(id, name, letter) SM_AXIS_##id,
     SM_PROGRAM_AXES(X)
 #undef X
-    SM_AXIS_COUNT
+        SM_AXIS_COUNT
 } sm_program_axis;
 #define SM_BIT(axis) ((sm_axes)(1u << (axis)))
 enum { SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) };
 
 typedef enum sm_role { SM_ROLE_ACTIVATION, SM_ROLE_WEIGHT, SM_ROLE_IDS } sm_role;
 
-/* An array of the program. elements counts one sequence where the array has a B or C dimension (then it scales with the
- * number of sequences). at[i]: axes that shard dimension i where the array is stored. */
+/* An array of the program. elements counts one sequence where the array has a B or C dimension
+ * (then it scales with the number of sequences). at[i]: axes that shard dimension i where the array
+ * is stored. */
 typedef struct sm_tensor {
     char name[20];
     sm_role role;
@@ -50,15 +57,15 @@ typedef struct sm_tensor {
     double elements;
     bool per_sequence;
     double bytes_per_element;
-    int producer;       /* forward op that writes it, -1: an input or a weight */
-    bool norm;          /* a weight without matmul work (norms, biases) */
+    int producer; /* forward op that writes it, -1: an input or a weight */
+    bool norm;    /* a weight without matmul work (norms, biases) */
 } sm_tensor;
 
 typedef enum sm_op_kind {
-    SM_OP_EINSUM,       /* matrix unit */
-    SM_OP_ATTENTION,    /* fused softmax(QK)V: in = q, k, v */
-    SM_OP_VECTOR,       /* norms, activations, rotary, residuals, routing: bytes and vector FLOPs */
-    SM_OP_GATHER        /* embedding lookup: rows, no FLOPs */
+    SM_OP_EINSUM,    /* matrix unit */
+    SM_OP_ATTENTION, /* fused softmax(QK)V: in = q, k, v */
+    SM_OP_VECTOR,    /* norms, activations, rotary, residuals, routing: bytes and vector FLOPs */
+    SM_OP_GATHER     /* embedding lookup: rows, no FLOPs */
 } sm_op_kind;
 
 enum { SM_MAX_TENSORS = 64, SM_MAX_OPS = 40 };
@@ -66,96 +73,134 @@ typedef struct sm_op {
     char name[20];
     sm_op_kind kind;
     int inputs, in[4], out;
-    uint8_t reads;              /* inputs its backward reads (bit i = in[i]) */
+    uint8_t reads; /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
-    double flops_per_element;   /* vector ops, per element of the output */
-    double keys;                /* attention: keys a query meets on average under the mask */
+    double flops_per_element; /* vector ops, per element of the output */
+    double keys;              /* attention: keys a query meets on average under the mask */
 } sm_op;
 
 /* How the program is sharded: which dimension each axis takes, beyond what the axis names say. */
 typedef enum sm_context_by { SM_CONTEXT_RING, SM_CONTEXT_GATHER, SM_CONTEXT_HEADS } sm_context_by;
 typedef struct sm_rules {
-    bool seq;                   /* residual stream sharded over tensor along T (sequence parallelism) */
-    bool expert_tensor;         /* tensor shards the width of each expert; otherwise it holds more experts */
+    bool seq; /* residual stream sharded over tensor along T (sequence parallelism) */
+    bool
+        expert_tensor; /* tensor shards the width of each expert; otherwise it holds more experts */
     sm_context_by context_by;
-    bool weights_over_context;  /* fsdp shards weights over the chips of a sequence too (as torchtitan does) */
+    bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
+                                  torchtitan does) */
 } sm_rules;
 
 /* One piece of the model: a layer of one kind, or the embedding, or the head with its loss. */
 typedef enum sm_piece { SM_PIECE_LAYER, SM_PIECE_EMBEDDING, SM_PIECE_HEAD } sm_piece;
 typedef struct sm_program {
     char name[24];
-    double size[SM_DIM_COUNT];  /* of one sequence: B = 1 */
+    double size[SM_DIM_COUNT]; /* of one sequence: B = 1 */
     double top_k;
     sm_rules rules;
-    int tensors; sm_tensor tensor[SM_MAX_TENSORS];
-    int ops; sm_op op[SM_MAX_OPS];
-    int input, output;          /* the residual stream in and out; -1 if none */
+    int tensors;
+    sm_tensor tensor[SM_MAX_TENSORS];
+    int ops;
+    sm_op op[SM_MAX_OPS];
+    int input, output; /* the residual stream in and out; -1 if none */
 } sm_program;
-/* kind is ignored for the embedding and the head. T: tokens of a sequence. Fails only on more ops than fit (a defect). */
-sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T, const sm_rules *rules, sm_program *program, sm_error *err);
+/* kind is ignored for the embedding and the head. T: tokens of a sequence. Fails only on more ops
+ * than fit (a defect). */
+sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
+                           const sm_rules *rules, sm_program *program, sm_error *err);
 
 /* ---- the partitioned program: everything a product of sizes over axes ---- */
-/* base / product of the degrees of mask, times the sequences of the whole mesh when per_sequence. */
-typedef struct sm_size { double base; sm_axes mask; bool per_sequence; } sm_size;
+/* base / product of the degrees of mask, times the sequences of the whole mesh when per_sequence.
+ */
+typedef struct sm_size {
+    double base;
+    sm_axes mask;
+    bool per_sequence;
+} sm_size;
 
-typedef enum sm_phase { SM_PHASE_FORWARD, SM_PHASE_BACKWARD_INPUT, SM_PHASE_BACKWARD_WEIGHT, SM_PHASE_COUNT } sm_phase;
+typedef enum sm_phase {
+    SM_PHASE_FORWARD,
+    SM_PHASE_BACKWARD_INPUT,
+    SM_PHASE_BACKWARD_WEIGHT,
+    SM_PHASE_COUNT
+} sm_phase;
 const char *sm_phase_name(sm_phase phase);
 
 typedef struct sm_work {
-    const char *name;           /* of the forward op */
+    const char *name; /* of the forward op */
     sm_op_kind kind;
     sm_phase phase;
-    int op;                     /* forward op it belongs to */
-    bool linear;                /* multiplies by a weight: may run in a narrower dtype (fp8) */
-    sm_size batch, m, n, k;     /* einsum: batch x [m,k] x [k,n] */
-    sm_size flops;              /* matrix FLOPs (attention, einsum) or vector FLOPs */
-    int terms; sm_size bytes[6];/* what crosses HBM, in bytes */
+    int op;                 /* forward op it belongs to */
+    bool linear;            /* multiplies by a weight: may run in a narrower dtype (fp8) */
+    sm_size batch, m, n, k; /* einsum: batch x [m,k] x [k,n] */
+    sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */
+    int terms;
+    sm_size bytes[6]; /* what crosses HBM, in bytes */
 } sm_work;
 
-typedef enum sm_stream { SM_STREAM_BLOCKING, SM_STREAM_PREFETCH, SM_STREAM_DRAIN, SM_STREAM_RING } sm_stream;
+typedef enum sm_stream {
+    SM_STREAM_BLOCKING,
+    SM_STREAM_PREFETCH,
+    SM_STREAM_DRAIN,
+    SM_STREAM_RING
+} sm_stream;
 typedef struct sm_comm {
     const char *array;
     sm_collective op;
     sm_phase phase;
-    sm_stream stream;           /* blocking: on the path; prefetch: weights ahead of use; drain: gradients behind; ring: under attention */
+    sm_stream stream; /* blocking: on the path; prefetch: weights ahead of use; drain: gradients
+                         behind; ring: under attention */
     sm_axes axes;
-    sm_size bytes;              /* V as in shard.h */
-    bool ragged;                /* an all-to-all of routed tokens */
-    bool narrow;                /* feeds matmuls alone: travels in their dtype when that is 8 bits */
-    bool gradient;              /* of a weight: bytes per element follow the gradient dtype */
-    int forward_op;             /* the forward op it serves: repeated when that op is recomputed */
+    sm_size bytes;  /* V as in shard.h */
+    bool ragged;    /* an all-to-all of routed tokens */
+    bool narrow;    /* feeds matmuls alone: travels in their dtype when that is 8 bits */
+    bool gradient;  /* of a weight: bytes per element follow the gradient dtype */
+    int forward_op; /* the forward op it serves: repeated when that op is recomputed */
 } sm_comm;
 
 /* Weights that share a storage sharding and a gradient reduction. */
 typedef struct sm_weight_class {
-    double elements;            /* global */
-    sm_axes stored;             /* shards of the parameter: tensor, expert, fsdp */
-    sm_axes partial;            /* each microbatch leaves a partial gradient over these, fsdp not included */
+    double elements; /* global */
+    sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
+    sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */
     bool expert;
 } sm_weight_class;
 
-typedef struct sm_kept { int tensor; sm_size bytes; } sm_kept;  /* an array kept for the backward pass */
+typedef struct sm_kept {
+    int tensor;
+    sm_size bytes;
+} sm_kept; /* an array kept for the backward pass */
 
 enum { SM_MAX_WORK = 160, SM_MAX_COMM = 96, SM_MAX_WEIGHT_CLASSES = 8 };
 typedef struct sm_partition {
-    sm_program program;           /* what it was made from: names point into it */
-    int works; sm_work work[SM_MAX_WORK];
-    int comms; sm_comm comm[SM_MAX_COMM];
-    int classes; sm_weight_class weight[SM_MAX_WEIGHT_CLASSES];
-    uint64_t needed;            /* tensors (bit) the backward ops read */
-    bool ops_gather;            /* the piece looks rows up: its weights are not read whole */
-    sm_size boundary;           /* bytes of the residual stream handed to the next piece */
+    sm_program program; /* what it was made from: names point into it */
+    int works;
+    sm_work work[SM_MAX_WORK];
+    int comms;
+    sm_comm comm[SM_MAX_COMM];
+    int classes;
+    sm_weight_class weight[SM_MAX_WEIGHT_CLASSES];
+    uint64_t needed;  /* tensors (bit) the backward ops read */
+    bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
+    sm_size boundary; /* bytes of the residual stream handed to the next piece */
 } sm_partition;
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
 
-/* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that really run again (those
- * something needs), kept the arrays that must be stored. kept has room for SM_MAX_TENSORS. */
-typedef enum sm_recompute { SM_RECOMPUTE_NONE, SM_RECOMPUTE_SELECTIVE, SM_RECOMPUTE_MATMULS, SM_RECOMPUTE_FULL, SM_RECOMPUTE_COUNT } sm_recompute;
-extern const char *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls full */
+/* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that
+ * really run again (those something needs), kept the arrays that must be stored. kept has room for
+ * SM_MAX_TENSORS. */
+typedef enum sm_recompute {
+    SM_RECOMPUTE_NONE,
+    SM_RECOMPUTE_SELECTIVE,
+    SM_RECOMPUTE_MATMULS,
+    SM_RECOMPUTE_FULL,
+    SM_RECOMPUTE_COUNT
+} sm_recompute;
+extern const char
+    *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls full */
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy);
 int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept);
 
-/* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain can print shardings. */
+/* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain
+ * can print shardings. */
 const sm_mesh *sm_program_mesh(void);
 #endif

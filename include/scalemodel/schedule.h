@@ -5,24 +5,26 @@
 #define SCALEMODEL_SCHEDULE_H
 #include "scalemodel/base.h"
 
-#define SM_SCHEDULES(X)                                                                       \
-    X(GPIPE, "gpipe", "all forwards, then all backwards")                                     \
-    X(1F1B, "1f1b", "one forward, one backward (PipeDream-flush)")                            \
-    X(INTERLEAVED, "interleaved", "1F1B with v virtual stages per chip (Megatron)")           \
-    X(ZB_H1, "zb-h1", "zero-bubble H1: weight gradients fill the cool-down, memory of 1F1B")  \
-    X(ZB_V, "zb-v", "zero-bubble V: two chunks per chip in a V, memory of 1F1B")              \
+#define SM_SCHEDULES(X)                                                                            \
+    X(GPIPE, "gpipe", "all forwards, then all backwards")                                          \
+    X(1F1B, "1f1b", "one forward, one backward (PipeDream-flush)")                                 \
+    X(INTERLEAVED, "interleaved", "1F1B with v virtual stages per chip (Megatron)")                \
+    X(ZB_H1, "zb-h1", "zero-bubble H1: weight gradients fill the cool-down, memory of 1F1B")       \
+    X(ZB_V, "zb-v", "zero-bubble V: two chunks per chip in a V, memory of 1F1B")                   \
     X(DUALPIPE, "dualpipe", "bidirectional pipeline of DeepSeek-V3, parameters twice")
 typedef enum sm_schedule {
 #define X(id, name, help) SM_SCHEDULE_##id,
     SM_SCHEDULES(X)
 #undef X
-    SM_SCHEDULE_COUNT
+        SM_SCHEDULE_COUNT
 } sm_schedule;
 extern const char *const sm_schedule_names[SM_SCHEDULE_COUNT];
 
 /* Times of one microbatch on one chunk. backward_input + backward_weight is the whole backward;
  * schedules that do not split run them back to back (input first). */
-typedef struct sm_chunk_time { double forward, backward_input, backward_weight; } sm_chunk_time;
+typedef struct sm_chunk_time {
+    double forward, backward_input, backward_weight;
+} sm_chunk_time;
 
 typedef struct sm_pipeline {
     sm_schedule schedule;
@@ -54,8 +56,8 @@ typedef struct sm_slot {
 } sm_slot;
 
 typedef struct sm_pipeline_time {
-    double total_s;      /* first op starts at 0, last op ends */
-    double busiest_s;    /* work and exposed sends of the busiest stage: total - this = bubble */
+    double total_s;   /* first op starts at 0, last op ends */
+    double busiest_s; /* work and exposed sends of the busiest stage: total - this = bubble */
     int busiest_stage;
 } sm_pipeline_time;
 

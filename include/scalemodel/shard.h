@@ -133,7 +133,7 @@ typedef enum sm_collective {
 #define X(id, name) SM_##id,
     SM_COLLECTIVES(X)
 #undef X
-    SM_COLLECTIVE_COUNT
+        SM_COLLECTIVE_COUNT
 } sm_collective;
 const char *sm_collective_name(sm_collective op);
 bool sm_collective_parse(const char *text, size_t length, sm_collective *op);

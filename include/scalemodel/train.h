@@ -1,5 +1,6 @@
-/* train: what a training plan costs in time, memory and money, and the best plan. A plan is a sharding of the program
- * (program.h) plus a pipeline schedule; its price comes from cost.h alone. */
+/* train: what a training plan costs in time, memory and money, and the best plan. A plan is a
+ * sharding of the program (program.h) plus a pipeline schedule; its price comes from cost.h alone.
+ */
 #ifndef SCALEMODEL_TRAIN_H
 #define SCALEMODEL_TRAIN_H
 #include "scalemodel/base.h"
@@ -11,149 +12,201 @@
 #include "scalemodel/schedule.h"
 
 /* ---- plans ---- */
-#define SM_OPTIMIZERS(X)                                                       \
-    X(ADAM, "adam", 12.0, "fp32 master weights and two fp32 moments")          \
-    X(ADAM_NO_MASTER, "adam-no-master", 8.0, "two fp32 moments, weights updated in bf16") \
-    X(ADAM_BF16, "adam-bf16", 8.0, "fp32 master weights and two bf16 moments") \
-    X(ADAM_8BIT, "adam-8bit", 6.0, "fp32 master weights and two 8-bit moments")\
+#define SM_OPTIMIZERS(X)                                                                           \
+    X(ADAM, "adam", 12.0, "fp32 master weights and two fp32 moments")                              \
+    X(ADAM_NO_MASTER, "adam-no-master", 8.0, "two fp32 moments, weights updated in bf16")          \
+    X(ADAM_BF16, "adam-bf16", 8.0, "fp32 master weights and two bf16 moments")                     \
+    X(ADAM_8BIT, "adam-8bit", 6.0, "fp32 master weights and two 8-bit moments")                    \
     X(SGD, "sgd", 0.0, "no state")
 typedef enum sm_optimizer {
 #define X(id, name, bytes, help) SM_OPTIMIZER_##id,
     SM_OPTIMIZERS(X)
 #undef X
-    SM_OPTIMIZER_COUNT
+        SM_OPTIMIZER_COUNT
 } sm_optimizer;
 
 /* key, name, help. Degrees first (their product is the number of chips used), then choices. */
-#define SM_PLAN_KEYS(X)                                                                       \
-    X(DATA, "data", "data-parallel replicas")                                                  \
-    X(FSDP, "fsdp", "chips each weight is sharded over along the batch (ZeRO-3)")              \
-    X(TENSOR, "tensor", "tensor-parallel degree")                                              \
-    X(CONTEXT, "context", "chips a sequence is split over")                                    \
-    X(EXPERT, "expert", "expert-parallel degree; splits the batch outside the experts")        \
-    X(PIPELINE, "pipeline", "pipeline stages")                                                 \
-    X(VIRTUAL, "virtual", "chunks of layers per pipeline stage")                               \
-    X(MICROBATCH, "microbatch", "sequences per replica and microbatch")                        \
-    X(ZERO, "zero", "0, 1 (optimizer), 2 (+ gradients) or 3 (+ weights, that is fsdp) sharded")\
-    X(SEQ, "seq", "on|off: residual stream sharded over tensor along the sequence")            \
-    X(EXPERT_TENSOR, "expert_tensor", "on|off: tensor shards each expert (on) or spreads experts (off)") \
+#define SM_PLAN_KEYS(X)                                                                            \
+    X(DATA, "data", "data-parallel replicas")                                                      \
+    X(FSDP, "fsdp", "chips each weight is sharded over along the batch (ZeRO-3)")                  \
+    X(TENSOR, "tensor", "tensor-parallel degree")                                                  \
+    X(CONTEXT, "context", "chips a sequence is split over")                                        \
+    X(EXPERT, "expert", "expert-parallel degree; splits the batch outside the experts")            \
+    X(PIPELINE, "pipeline", "pipeline stages")                                                     \
+    X(VIRTUAL, "virtual", "chunks of layers per pipeline stage")                                   \
+    X(MICROBATCH, "microbatch", "sequences per replica and microbatch")                            \
+    X(ZERO, "zero", "0, 1 (optimizer), 2 (+ gradients) or 3 (+ weights, that is fsdp) sharded")    \
+    X(SEQ, "seq", "on|off: residual stream sharded over tensor along the sequence")                \
+    X(EXPERT_TENSOR, "expert_tensor",                                                              \
+      "on|off: tensor shards each expert (on) or spreads experts (off)")                           \
     X(CONTEXT_BY, "context_by", "ring|gather|heads: how context-parallel attention sees all keys") \
-    X(RECOMPUTE, "recompute", "none|selective|save-matmuls|full, or ops joined by +")          \
-    X(SCHEDULE, "schedule", "gpipe|1f1b|interleaved|zb-h1|zb-v|dualpipe")                      \
-    X(OFFLOAD, "offload", "none|optimizer|activations|both: kept in host memory")              \
-    X(DTYPE, "dtype", "bf16|fp8|...: what matmuls with weights compute in")                    \
-    X(OPTIMIZER, "optimizer", "adam|adam-no-master|adam-bf16|adam-8bit|sgd")                   \
-    X(GRADIENT, "gradient", "fp32|bf16: gradients as accumulated and reduced")                 \
-    X(ORDER, "order", "axes from the innermost, joined by . (tensor.context.expert.fsdp.data.pipeline)") \
+    X(RECOMPUTE, "recompute", "none|selective|save-matmuls|full, or ops joined by +")              \
+    X(SCHEDULE, "schedule", "gpipe|1f1b|interleaved|zb-h1|zb-v|dualpipe")                          \
+    X(OFFLOAD, "offload", "none|optimizer|activations|both: kept in host memory")                  \
+    X(DTYPE, "dtype", "bf16|fp8|...: what matmuls with weights compute in")                        \
+    X(OPTIMIZER, "optimizer", "adam|adam-no-master|adam-bf16|adam-8bit|sgd")                       \
+    X(GRADIENT, "gradient", "fp32|bf16: gradients as accumulated and reduced")                     \
+    X(ORDER, "order",                                                                              \
+      "axes from the innermost, joined by . (tensor.context.expert.fsdp.data.pipeline)")           \
     X(DIMS, "dims", "order in which torus dimensions are filled, as 0.1.2")
 typedef enum sm_plan_key {
 #define X(id, name, help) SM_PLAN_##id,
     SM_PLAN_KEYS(X)
 #undef X
-    SM_PLAN_KEY_COUNT
+        SM_PLAN_KEY_COUNT
 } sm_plan_key;
-enum { SM_OFFLOAD_NONE, SM_OFFLOAD_OPTIMIZER, SM_OFFLOAD_ACTIVATIONS, SM_OFFLOAD_BOTH, SM_OFFLOAD_COUNT };
+enum {
+    SM_OFFLOAD_NONE,
+    SM_OFFLOAD_OPTIMIZER,
+    SM_OFFLOAD_ACTIVATIONS,
+    SM_OFFLOAD_BOTH,
+    SM_OFFLOAD_COUNT
+};
 enum { SM_PLAN_DEGREES = 6, SM_PLAN_OPS_TEXT = 160 };
 
 typedef struct sm_plan {
-    uint32_t given;             /* bit per key: fixed by the user; the search chooses the others */
+    uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
     int data, fsdp, tensor, context, expert, pipeline, virtual_stages, microbatch, zero;
     bool seq, expert_tensor;
     sm_context_by context_by;
     sm_recompute recompute;
-    char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a named policy */
+    char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a
+                                             named policy */
     sm_schedule schedule;
     int offload;
     sm_dtype dtype;
     sm_optimizer optimizer;
     sm_dtype gradient;
-    uint8_t order[SM_PLAN_DEGREES];       /* plan keys DATA..PIPELINE, innermost first */
-    uint8_t dims[3];                      /* torus dimensions in filling order */
+    uint8_t order[SM_PLAN_DEGREES]; /* plan keys DATA..PIPELINE, innermost first */
+    uint8_t dims[3];                /* torus dimensions in filling order */
 } sm_plan;
-/* "fsdp=2048,tensor=4,seq=on". Unknown keys and values name the nearest valid one, with their place. Defaults for the rest. */
+/* "fsdp=2048,tensor=4,seq=on". Unknown keys and values name the nearest valid one, with their
+ * place. Defaults for the rest. */
 void sm_plan_defaults(sm_plan *plan);
 sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
-size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t size); /* parses back to the same */
+size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out,
+                      size_t size); /* parses back to the same */
 
 /* ---- the job ---- */
 typedef struct sm_job {
     const sm_model *model;
     const sm_system *system;
-    double batch_tokens;        /* tokens of a global batch: rounded to whole sequences, at least one */
-    double seq;                 /* tokens of a sequence */
-    double tokens;              /* of the whole run, 0 when not asked */
-    double usd_per_chip_hour;   /* < 0: the catalogue's */
+    double batch_tokens; /* tokens of a global batch: rounded to whole sequences, at least one */
+    double seq;          /* tokens of a sequence */
+    double tokens;       /* of the whole run, 0 when not asked */
+    double usd_per_chip_hour; /* < 0: the catalogue's */
 } sm_job;
-typedef struct sm_train sm_train;          /* a job with its partitioned programs */
+typedef struct sm_train sm_train; /* a job with its partitioned programs */
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
 void sm_train_free(sm_train *train);
 double sm_train_sequences(const sm_train *train); /* of a global batch */
 
 /* ---- the price of one plan ---- */
-typedef enum sm_bound { SM_BOUND_COMPUTE, SM_BOUND_MEMORY, SM_BOUND_NETWORK, SM_BOUND_BUBBLE, SM_BOUND_LATENCY } sm_bound;
-typedef struct sm_memory { double params, gradients, optimizer, activations, buffers, total, capacity, host; int stage; } sm_memory;
-typedef struct sm_breakdown { double math, memory, network_exposed, bubble, optimizer, other; } sm_breakdown;
+typedef enum sm_bound {
+    SM_BOUND_COMPUTE,
+    SM_BOUND_MEMORY,
+    SM_BOUND_NETWORK,
+    SM_BOUND_BUBBLE,
+    SM_BOUND_LATENCY
+} sm_bound;
+typedef struct sm_memory {
+    double params, gradients, optimizer, activations, buffers, total, capacity, host;
+    int stage;
+} sm_memory;
+typedef struct sm_breakdown {
+    double math, memory, network_exposed, bubble, optimizer, other;
+} sm_breakdown;
 typedef struct sm_price_of_plan {
     bool fits;
     double lower_s, expected_s, upper_s;
-    sm_bound bound; int bound_level;       /* level of the system when bound by a network */
+    sm_bound bound;
+    int bound_level; /* level of the system when bound by a network */
     double mfu, hfu;
     double tokens_per_s_per_chip, model_flops_per_s_per_chip;
-    sm_memory memory;                      /* of the worst stage, bytes */
-    sm_breakdown breakdown;                /* sums to expected_s */
+    sm_memory memory;       /* of the worst stage, bytes */
+    sm_breakdown breakdown; /* sums to expected_s */
     double bound_math_s, bound_memory_s, bound_network_s[SM_MAX_LEVELS]; /* parts of lower */
-    int chips; int microbatches;
-    double sequences_per_replica;          /* rounded up: the fullest replica */
-    double train_time_s, cost_usd;         /* 0 when the job names no tokens / no price */
+    int chips;
+    int microbatches;
+    double sequences_per_replica;  /* rounded up: the fullest replica */
+    double train_time_s, cost_usd; /* 0 when the job names no tokens / no price */
 } sm_price_of_plan;
-/* SM_OK (fits or not: see fits) or SM_BAD_INPUT with the reason the plan is impossible. Allocates nothing once the program
- * variants the plan needs exist (the first plan of a kind builds them). */
-sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price, sm_error *err);
+/* SM_OK (fits or not: see fits) or SM_BAD_INPUT with the reason the plan is impossible. Allocates
+ * nothing once the program variants the plan needs exist (the first plan of a kind builds them). */
+sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price,
+                         sm_error *err);
 
 /* Everything a person may ask of one plan. */
 typedef struct sm_plan_collective {
-    sm_collective op; char array[24]; char axis[32]; char phase[20];
-    double count;               /* executions per step on the busiest stage */
-    double bytes;               /* per chip and execution, V as in shard.h */
-    double wire_bytes;          /* bytes a chip's busiest link carries per execution */
-    double time_s, exposed_s;   /* per step */
-    const char *algorithm; int level;
+    sm_collective op;
+    char array[24];
+    char axis[32];
+    char phase[20];
+    double count;             /* executions per step on the busiest stage */
+    double bytes;             /* per chip and execution, V as in shard.h */
+    double wire_bytes;        /* bytes a chip's busiest link carries per execution */
+    double time_s, exposed_s; /* per step */
+    const char *algorithm;
+    int level;
 } sm_plan_collective;
-typedef struct sm_plan_axis { char name[12]; int size; char on[32]; } sm_plan_axis;
+typedef struct sm_plan_axis {
+    char name[12];
+    int size;
+    char on[32];
+} sm_plan_axis;
 typedef struct sm_plan_detail {
     sm_price_of_plan price;
-    int axes; sm_plan_axis axis[SM_PLAN_DEGREES];
-    int collectives; sm_plan_collective *collective;
-    sm_why *why;                /* derivation of expected_s and memory */
-    char advice[256];           /* the one change that would help most, with its computed effect; "" when none */
+    int axes;
+    sm_plan_axis axis[SM_PLAN_DEGREES];
+    int collectives;
+    sm_plan_collective *collective;
+    sm_why *why;      /* derivation of expected_s and memory */
+    char advice[256]; /* the one change that would help most, with its computed effect; "" when none
+                       */
 } sm_plan_detail;
-sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena, sm_plan_detail *detail, sm_error *err);
+sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
+                          sm_plan_detail *detail, sm_error *err);
 
 /* The simulated step: pipeline slots of every stage. */
-typedef struct sm_timeline { int stages, slots; sm_slot *slot; double optimizer_start_s, reduce_s, optimizer_s, end_s; } sm_timeline;
-sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *arena, sm_timeline *timeline, sm_error *err);
+typedef struct sm_timeline {
+    int stages, slots;
+    sm_slot *slot;
+    double optimizer_start_s, reduce_s, optimizer_s, end_s;
+} sm_timeline;
+sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *arena,
+                            sm_timeline *timeline, sm_error *err);
 
 /* ---- search ---- */
-typedef enum sm_objective { SM_OBJECTIVE_TIME, SM_OBJECTIVE_COST, SM_OBJECTIVE_MEMORY } sm_objective;
+typedef enum sm_objective {
+    SM_OBJECTIVE_TIME,
+    SM_OBJECTIVE_COST,
+    SM_OBJECTIVE_MEMORY
+} sm_objective;
 enum { SM_MAX_TOP = 64 };
 typedef struct sm_search_options {
-    sm_plan fixed;              /* keys in fixed.given are kept */
+    sm_plan fixed; /* keys in fixed.given are kept */
     sm_objective objective;
-    int top;                    /* plans that differ in their degrees; 1..SM_MAX_TOP */
-    int threads;                /* 0: as many as the machine has */
-    bool prune;                 /* false: price every plan (for tests and benchmarks) */
+    int top;                         /* plans that differ in their degrees; 1..SM_MAX_TOP */
+    int threads;                     /* 0: as many as the machine has */
+    bool prune;                      /* false: price every plan (for tests and benchmarks) */
     int max_degree[SM_PLAN_DEGREES]; /* 0: no limit */
-    const volatile int *stop;   /* nonzero: stop and return the best so far */
-    void (*progress)(double fraction, double best_s, void *context); void *context;
+    const volatile int *stop;        /* nonzero: stop and return the best so far */
+    void (*progress)(double fraction, double best_s, void *context);
+    void *context;
 } sm_search_options;
-typedef struct sm_found { sm_plan plan; sm_price_of_plan price; } sm_found;
+typedef struct sm_found {
+    sm_plan plan;
+    sm_price_of_plan price;
+} sm_found;
 typedef struct sm_search_result {
-    int n; sm_found found[SM_MAX_TOP];
+    int n;
+    sm_found found[SM_MAX_TOP];
     double space, evaluated, pruned, seconds;
     bool optimal;
-    double least_memory_bytes;  /* when nothing fits: the least any plan needs per chip */
+    double least_memory_bytes; /* when nothing fits: the least any plan needs per chip */
 } sm_search_result;
 /* SM_OK, SM_NEGATIVE when no plan fits (result->n = 0 and the sentence says what is missing). */
-sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_search_result *result, sm_error *err);
+sm_status sm_train_search(sm_train *train, const sm_search_options *options,
+                          sm_search_result *result, sm_error *err);
 void sm_search_defaults(sm_search_options *options);
 #endif

@@ -4,41 +4,45 @@
 #include "scalemodel/base.h"
 
 /* name, alias, bits, help. mxfp4 carries one 8-bit scale per 32 elements. */
-#define SM_DTYPES(X)                                   \
-    X(BF16, "bf16", "bfloat16", 16.0, "bfloat16")      \
-    X(FP16, "fp16", "f16", 16.0, "IEEE half")          \
-    X(FP32, "fp32", "f32", 32.0, "IEEE single")        \
-    X(TF32, "tf32", "tf32", 32.0, "TensorFloat-32 (stored in 32 bits)") \
-    X(FP64, "fp64", "f64", 64.0, "IEEE double")        \
-    X(FP8, "fp8", "f8", 8.0, "8-bit float (e4m3, e5m2)") \
-    X(INT8, "int8", "s8", 8.0, "8-bit integer")        \
-    X(INT4, "int4", "s4", 4.0, "4-bit integer")        \
-    X(FP4, "fp4", "f4", 4.0, "4-bit float (e2m1)")     \
-    X(MXFP4, "mxfp4", "mxfp4", 4.25, "fp4 with a shared 8-bit scale per 32") \
-    X(INT32, "int32", "s32", 32.0, "32-bit integer")   \
+#define SM_DTYPES(X)                                                                               \
+    X(BF16, "bf16", "bfloat16", 16.0, "bfloat16")                                                  \
+    X(FP16, "fp16", "f16", 16.0, "IEEE half")                                                      \
+    X(FP32, "fp32", "f32", 32.0, "IEEE single")                                                    \
+    X(TF32, "tf32", "tf32", 32.0, "TensorFloat-32 (stored in 32 bits)")                            \
+    X(FP64, "fp64", "f64", 64.0, "IEEE double")                                                    \
+    X(FP8, "fp8", "f8", 8.0, "8-bit float (e4m3, e5m2)")                                           \
+    X(INT8, "int8", "s8", 8.0, "8-bit integer")                                                    \
+    X(INT4, "int4", "s4", 4.0, "4-bit integer")                                                    \
+    X(FP4, "fp4", "f4", 4.0, "4-bit float (e2m1)")                                                 \
+    X(MXFP4, "mxfp4", "mxfp4", 4.25, "fp4 with a shared 8-bit scale per 32")                       \
+    X(INT32, "int32", "s32", 32.0, "32-bit integer")                                               \
     X(BOOL, "bool", "pred", 8.0, "one byte")
 typedef enum sm_dtype {
 #define X(id, name, alias, bits, help) SM_##id,
     SM_DTYPES(X)
 #undef X
-    SM_DTYPE_COUNT
+        SM_DTYPE_COUNT
 } sm_dtype;
 
 const char *sm_dtype_name(sm_dtype dtype);
-double sm_dtype_bytes(sm_dtype dtype);                       /* bits / 8 */
-bool sm_dtype_parse(const char *text, size_t length, sm_dtype *dtype); /* names, aliases; case-insensitive */
-extern const char *const sm_dtype_names[SM_DTYPE_COUNT];     /* for sm_nearest */
+double sm_dtype_bytes(sm_dtype dtype); /* bits / 8 */
+bool sm_dtype_parse(const char *text, size_t length,
+                    sm_dtype *dtype);                    /* names, aliases; case-insensitive */
+extern const char *const sm_dtype_names[SM_DTYPE_COUNT]; /* for sm_nearest */
 
 /* Short human forms into out (0-terminated, at most size); return out. Three significant digits. */
-char *sm_format_count(char *out, size_t size, double value);       /* 70.6B, 4.19M, 128 */
-char *sm_format_bytes(char *out, size_t size, double bytes);       /* 95.7 GB (decimal) */
-char *sm_format_seconds(char *out, size_t size, double seconds);   /* 2.19 s, 310 ms, 6.2 us, 44.3 d */
-char *sm_format_rate(char *out, size_t size, double per_s, const char *unit); /* 459 TFLOP/s, 2.77 TB/s */
-char *sm_format_usd(char *out, size_t size, double usd);           /* $1.23M */
-char *sm_format_percent(char *out, size_t size, double fraction);  /* 45.3 % */
+char *sm_format_count(char *out, size_t size, double value); /* 70.6B, 4.19M, 128 */
+char *sm_format_bytes(char *out, size_t size, double bytes); /* 95.7 GB (decimal) */
+char *sm_format_seconds(char *out, size_t size,
+                        double seconds); /* 2.19 s, 310 ms, 6.2 us, 44.3 d */
+char *sm_format_rate(char *out, size_t size, double per_s,
+                     const char *unit);                           /* 459 TFLOP/s, 2.77 TB/s */
+char *sm_format_usd(char *out, size_t size, double usd);          /* $1.23M */
+char *sm_format_percent(char *out, size_t size, double fraction); /* 45.3 % */
 /* By the unit: "s", "B", "FLOP", "FLOP/s", "B/s", "OP/s", "bit/s", "USD" as above; any other unit
  * follows a count: 4.19M tokens. */
 char *sm_format_value(char *out, size_t size, double value, const char *unit);
-/* The shortest decimal that reads back to the same double ("inf" and "nan" never reach output: callers check). */
+/* The shortest decimal that reads back to the same double ("inf" and "nan" never reach output:
+ * callers check). */
 char *sm_format_exact(char *out, size_t size, double value);
 #endif
