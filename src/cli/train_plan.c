@@ -166,11 +166,21 @@ static bool order_is_default(const sm_plan *plan, const sm_plan *plain) {
     return n == m && memcmp(mine, usual, n) == 0;
 }
 
+/* A plan that leaves chips idle names all its degrees, so that it reads back as whole. */
+static const char *with_all_degrees(sm_report *r, const sm_plan *plan, const char *text) {
+    for (int i = 0; i < SM_PLAN_DEGREES; i++)
+        if (*degrees_of(plan, i) == 1) text = cli_textf(r, "%s,%s=1", text, degree_names[i]);
+    return text;
+}
+
 const char *cli_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan) {
     char text[768];
     sm_plan shown = *plan, plain;
     sm_plan_defaults(&plain);
     if (order_is_default(plan, &plain)) memcpy(shown.order, plain.order, sizeof shown.order);
     sm_plan_format(&shown, system->torus_dims, text, sizeof text);
-    return cli_textf(r, "%s", text);
+    double used = 1.0;
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) used *= *degrees_of(plan, i);
+    const char *kept = cli_textf(r, "%s", text);
+    return used < system->chips ? with_all_degrees(r, plan, kept) : kept;
 }
