@@ -1,0 +1,131 @@
+/* How fast plans are priced and searched: "bench: NAME VALUE UNIT" lines, one thread each. */
+#include "scalemodel/io.h"
+#include "scalemodel/train.h"
+#include <stdio.h>
+#include <string.h>
+
+static sm_model model;
+static sm_system cluster;
+
+static void line(const char *name, double value, const char *unit)
+{
+    printf("bench: %s %.6g %s\n", name, value, unit);
+    fflush(stdout);
+}
+
+/* A fixed amount of arithmetic, so that figures of different machines and hours can be compared. */
+static void calibrate(void)
+{
+    volatile double sink = 0;
+    double start = sm_clock_s(), x = 1;
+    for (int i = 0; i < 50000000; i++) x = x * 1.0000001 + 1e-9;
+    sink += x;
+    line("calibration_loop", sm_clock_s() - start, "s");
+}
+
+static sm_train *train_on(const char *name, const char *text, double batch, double seq)
+{
+    sm_error err = { 0 };
+    sm_arena *arena = sm_arena_new();
+    sm_source source = sm_source_of("system", text);
+    sm_train *train = NULL;
+    sm_job job = { &model, &cluster, batch, seq, 15e12, -1 };
+    if (sm_io_model_load(name, arena, &model, &err) || /* or the first that fails */
+        sm_system_parse(&source, NULL, 0, &cluster, &err) || sm_train_new(&job, &train, &err))
+        fprintf(stderr, "%s on %s: %s\n", name, text, err.sentence);
+    sm_arena_free(arena);
+    return train;
+}
+
+static bool search(sm_train *train, const char *fixed, bool prune, sm_search_result *result)
+{
+    sm_error err = { 0 };
+    sm_search_options o;
+    sm_source source = sm_source_of("--plan", fixed);
+    sm_search_defaults(&o);
+    o.threads = 1, o.top = 1, o.prune = prune;
+    if (!train || sm_plan_parse(&source, &o.fixed, &err) ||
+        sm_train_search(train, &o, result, &err)) {
+        fprintf(stderr, "search: %s\n", err.sentence);
+        return false;
+    }
+    return true;
+}
+
+/* Time and memory of every plan of the space that remains: nothing is ruled out by a bound. */
+static void price_all(const char *name, const char *fixed)
+{
+    static sm_search_result r;
+    sm_train *train = train_on("llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
+    if (search(train, fixed, false, &r)) line(name, r.evaluated / r.seconds, "1/s");
+    sm_train_free(train);
+}
+
+static void price_one(void)
+{
+    enum { TIMES = 2000 };
+    sm_error err = { 0 };
+    sm_plan plan;
+    sm_price_of_plan price;
+    sm_source source = sm_source_of("--plan", "data=128,tensor=8,pipeline=16,schedule=interleaved,"
+                                              "virtual=4,microbatch=1,recompute=selective");
+    sm_train *train = train_on("llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
+    if (!train || sm_plan_parse(&source, &plan, &err) ||
+        sm_train_price(train, &plan, &price, &err)) {
+        fprintf(stderr, "one plan: %s\n", err.sentence);
+        return;
+    }
+    uint64_t before = sm_allocation_count();
+    double start = sm_clock_s();
+    for (int i = 0; i < TIMES; i++) sm_train_price(train, &plan, &price, NULL);
+    line("one_plan_us", (sm_clock_s() - start) / TIMES * 1e6, "us");
+    line("allocations_per_evaluation", (double)(sm_allocation_count() - before) / TIMES, "1");
+    sm_train_free(train);
+}
+
+/* Calculon's case (SC 2023): every plan of a space of 3.2 million, priced whole. */
+static void grid(void)
+{
+    static sm_search_result r;
+    sm_train *train = train_on("gpt3-175b", "a100-80:8x8", 1536.0 * 2048, 2048);
+    if (search(train, "offload=none", false, &r)) {
+        line("grid_3p2M_plans", r.evaluated, "1");
+        line("grid_3p2M_s", r.seconds, "s");
+    }
+    sm_train_free(train);
+}
+
+static void search_once(const char *name, const char *who, const char *where, double batch,
+                        double seq)
+{
+    static sm_search_result r;
+    double start = sm_clock_s();
+    sm_train *train = train_on(who, where, batch, seq);
+    if (search(train, "", true, &r)) line(name, sm_clock_s() - start, "s");
+    sm_train_free(train);
+}
+
+static void scaling(void)
+{
+    static const int chips[] = { 64, 256, 1024, 4096, 16384, 65536, 131072 };
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++) {
+        char name[64], where[64];
+        snprintf(name, sizeof name, "search_scaling_%d_s", chips[i]);
+        snprintf(where, sizeof where, "h100-sxm:%d", chips[i]);
+        search_once(name, "llama-3.1-70b", where, 16.0 * 1024 * 1024, 8192);
+    }
+}
+
+int main(void)
+{
+    calibrate();
+    price_all("plan_evaluations_per_s", "tensor=8,context=1,recompute=none");
+    price_all("plan_evaluations_16_stages_per_s", "tensor=8,context=1,pipeline=16");
+    price_one();
+    grid();
+    search_once("search_405b_s", "llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
+    search_once("search_deepseek_v3_s", "deepseek-v3", "h800:256x8", 15360.0 * 4096, 4096);
+    scaling();
+    calibrate();
+    return 0;
+}
