@@ -123,11 +123,11 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (too_large(x)) return;
     memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
-    if (hopeless(x, pipeline_s + end.total_s)) return;
+    if (hopeless(x, step_seconds(pipeline_s, &end))) return;
     if (!exact && x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
     if (!exact) pipeline_s = x->simulated_s;
-    if (hopeless(x, pipeline_s + end.total_s)) return;
-    offer(x, pipeline_s + end.total_s, memory_of(x));
+    if (hopeless(x, step_seconds(pipeline_s, &end))) return;
+    offer(x, step_seconds(pipeline_s, &end), memory_of(x));
 }
 
 static bool offloads_activations(int offload) {

@@ -7,14 +7,15 @@ static void add_stream(const sm_train *t, const fast_line *line, double bytes, d
     for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * line->busy[l];
 }
 
-static void add_again(const piece *p, const sm_comm *c, const fast_curve *curve, double bytes,
-                      double s, piece_comm *out) {
+static void add_again(const sm_train *t, const piece *p, const sm_comm *c, const fast_curve *curve,
+                      const fast_line *line, double bytes, double s, piece_comm *out) {
     for (int set = 0; set < MAX_SETS; set++) {
         if (!(p->set[set].again >> c->forward_op & 1)) continue;
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
         else if (c->ragged) out->again_exchange[set] += s;
         else out->again_blocking[set] += s;
         out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
+        add_stream(t, line, bytes, out->again_all[set]);
     }
 }
 
@@ -26,6 +27,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
     int way = c->phase != SM_PHASE_FORWARD;
     bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
     out->ideal[way][curve->level] += bytes * curve->ideal_s_per_byte;
+    add_stream(t, line, bytes, out->all[way]);
     if (streams) {
         out->serial[way] += s;
         add_stream(t, line, bytes, out->busy[way]);
@@ -35,7 +37,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
     else if (c->ragged) out->exchange[way] += s;
     else out->blocking[way] += s;
     out->latency += line->latency_s;
-    if (c->phase == SM_PHASE_FORWARD) add_again(p, c, curve, bytes, s, out);
+    if (c->phase == SM_PHASE_FORWARD) add_again(t, p, c, curve, line, bytes, s, out);
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once. */
@@ -52,6 +54,7 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const degr
         out->serial[1] += s;
         out->ideal[1][curve->level] += bytes * curve->ideal_s_per_byte;
         add_stream(t, line, bytes, out->busy[1]);
+        add_stream(t, line, bytes, out->all[1]);
     }
 }
 

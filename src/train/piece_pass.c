@@ -30,22 +30,42 @@ static double exposed_ring(const sm_train *t, double comm, double attention) {
     return overlapped(t, attention, comm) - attention;
 }
 
-static double busiest(const sm_train *t, const double *busy, double scale) {
+static double busiest(const sm_train *t, const double *busy, const double *more) {
     double most = 0;
-    for (int l = 0; l < t->system.levels; l++) most = larger(most, busy[l] * scale);
+    for (int l = 0; l < t->system.levels; l++) most = larger(most, busy[l] + (more ? more[l] : 0));
     return most;
+}
+
+/* Each hides under compute of its own, so that a quicker chip is never slower: the ring under
+ * attention, gathers under the matmuls, all-to-alls under what gathers leave of them. */
+static void expose(const sm_train *t, const sm_plan *plan, double compute, double attention,
+                   double blocking, double exchange, double ring, piece_exposed *out, int way) {
+    double matmuls = larger(0, compute - attention);
+    out->blocking[way] = exposed_blocking(t, blocking, matmuls);
+    out->exchange[way] = exposed_exchange(t, plan, exchange, larger(0, matmuls - blocking));
+    out->ring[way] = exposed_ring(t, ring, attention);
 }
 
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
+    piece_exposed e;
     double backward = time->backward_input + time->backward_weight + time->again[set];
-    return (piece_exposed){
-        {exposed_blocking(t, comm->blocking[0], time->forward),
-         exposed_blocking(t, comm->blocking[1] + comm->again_blocking[set], backward)},
-        {exposed_exchange(t, plan, comm->exchange[0], time->forward),
-         exposed_exchange(t, plan, comm->exchange[1] + comm->again_exchange[set], backward)},
-        {exposed_ring(t, comm->ring[0], time->ring_forward),
-         exposed_ring(t, comm->ring[1] + comm->again_ring[set], time->ring_backward)}};
+    expose(t, plan, time->forward, time->ring_forward, comm->blocking[0], comm->exchange[0],
+           comm->ring[0], &e, 0);
+    expose(t, plan, backward, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
+           comm->exchange[1] + comm->again_exchange[set], comm->ring[1] + comm->again_ring[set], &e,
+           1);
+    return e;
+}
+
+/* One direction: work, what shows of its collectives, and streams beside both; no level is busy for
+ * longer. */
+static double pass_of(const sm_train *t, double compute, const piece_exposed *e, int way,
+                      const double *streams, const double *all, const double *again,
+                      double offload_s) {
+    double path = compute + e->blocking[way] + e->exchange[way] + e->ring[way];
+    double s = overlapped(t, path, larger(busiest(t, streams, NULL), offload_s));
+    return larger(s, busiest(t, all, again));
 }
 
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
@@ -53,15 +73,15 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
     double again = time->again[set];
     double backward = time->backward_input + time->backward_weight + again;
     piece_exposed e = piece_exposed_of(t, time, comm, set, plan);
-    double x_forward = e.blocking[0] + e.exchange[0] + e.ring[0];
-    double x_backward = e.blocking[1] + e.exchange[1] + e.ring[1];
     double forward_all =
-        overlapped(t, time->forward + x_forward, larger(busiest(t, comm->busy[0], 1), offload_s));
+        pass_of(t, time->forward, &e, 0, comm->busy[0], comm->all[0], NULL, offload_s);
     double backward_all =
-        overlapped(t, backward + x_backward, larger(busiest(t, comm->busy[1], 1), offload_s));
+        pass_of(t, backward, &e, 1, comm->busy[1], comm->all[1], comm->again_all[set], offload_s);
+    /* what shows is spread over both halves of the backward pass as their work is */
+    double weight = backward > 0 ? time->backward_weight / backward : 0;
     out->expected.forward = forward_all;
-    out->expected.backward_weight = time->backward_weight;
-    out->expected.backward_input = backward_all - time->backward_weight;
+    out->expected.backward_weight = backward_all * weight;
+    out->expected.backward_input = backward_all - out->expected.backward_weight;
     out->compute = time->forward + backward;
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
     out->exposed = forward_all + backward_all - out->compute;

@@ -28,14 +28,6 @@ const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size
     return NULL;
 }
 
-double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                      bool exact) {
-    stages_chunks(t, plan, p, EXPECTED, s);
-    sm_pipeline_time time = stages_run(plan, s, exact);
-    step_end end = step_end_of(t, plan, p, s);
-    return time.total_s + end.total_s;
-}
-
 /* ---- parts ---- */
 
 typedef struct stage_sums {
@@ -196,7 +188,8 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     double serial = time.total_s * serial_ratio(t, p);
     fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
-    price->expected_s = time.total_s + end.total_s;
+    price->expected_s = step_seconds(time.total_s, &end);
+    price->lower_s = price->lower_s < price->expected_s ? price->lower_s : price->expected_s;
     price->upper_s = larger(serial + end.serial_s, price->expected_s);
     fill_breakdown(t, plan, p, s, &time, &end, price);
     stages_memory(t, plan, p, s, &price->memory);

@@ -167,8 +167,9 @@ typedef struct piece_comm {
     double blocking[2], exchange[2],
         ring[2]; /* forward, backward; exchange: all-to-all of routed tokens */
     double again_blocking[MAX_SETS], again_exchange[MAX_SETS], again_ring[MAX_SETS];
-    double serial[2];               /* streams, if nothing overlapped */
-    double busy[2][SM_MAX_LEVELS];  /* streams: seconds each level is busy */
+    double serial[2];              /* streams, if nothing overlapped */
+    double busy[2][SM_MAX_LEVELS]; /* streams: seconds each level is busy */
+    double all[2][SM_MAX_LEVELS], again_all[MAX_SETS][SM_MAX_LEVELS]; /* the same of everything */
     double ideal[2][SM_MAX_LEVELS]; /* every collective at datasheet bandwidth */
     double again_ideal[MAX_SETS][SM_MAX_LEVELS];
     double latency; /* latency inside blocking */
@@ -199,7 +200,7 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
 typedef struct stage_load {
     double params, gradients, optimizer;
     double reduce_s, gather_s; /* gradient reduction and weight gathering at the end of a step */
-    double reduce_ideal[SM_MAX_LEVELS];
+    double reduce_ideal[SM_MAX_LEVELS], busy[SM_MAX_LEVELS];
     double update_s, offload_s;
 } stage_load;
 int set_of(const sm_plan *plan);
@@ -260,7 +261,9 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
 /* What follows the pipeline: gradient reduction, update, gathering of weights; seconds exposed. */
 typedef struct step_end {
     double reduce_s, update_s, gather_s, tie_s, other_s, total_s, serial_s;
+    double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
+double step_seconds(double pipeline_s, const step_end *end);
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s);
 
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
@@ -268,9 +271,6 @@ sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
 /* The whole price from filled pieces and stages. */
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price);
-/* expected time and memory alone, as the search needs them: the same numbers. */
-double price_expected(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                      bool exact);
 /* Make a plan consistent: zero 3 where fsdp shards, virtual stages the schedule fixes, axes that do
  * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);

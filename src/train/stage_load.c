@@ -19,10 +19,12 @@ static double optimizer_bytes(const sm_plan *plan) {
 
 enum { WEIGHT_BYTES = 2 };
 
-static void add_reduction(const fast_curve *reduce, double bytes, double *seconds, double *ideal) {
+static void add_reduction(const sm_train *t, const fast_curve *reduce, double bytes,
+                          double *seconds, stage_load *add) {
     const fast_line *line;
     *seconds += curve_seconds(reduce, bytes, &line);
-    ideal[reduce->level] += bytes * reduce->ideal_s_per_byte;
+    add->reduce_ideal[reduce->level] += bytes * reduce->ideal_s_per_byte;
+    for (int l = 0; line && l < t->system.levels; l++) add->busy[l] += bytes * line->busy[l];
 }
 
 static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
@@ -43,15 +45,12 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
                           t->system.chip.pcie_bytes_per_s_oneway.value;
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     if (plan->zero == 0) {
-        add_reduction(p->slot[slots->all_reduce], held * gradient, &add->reduce_s,
-                      add->reduce_ideal);
+        add_reduction(t, p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add);
         return;
     }
     if (plan->zero != 2)
-        add_reduction(p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s,
-                      add->reduce_ideal);
-    add_reduction(p->slot[slots->all_gather], held * WEIGHT_BYTES, &add->gather_s,
-                  add->reduce_ideal);
+        add_reduction(t, p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s, add);
+    add_reduction(t, p->slot[slots->all_gather], held * WEIGHT_BYTES, &add->gather_s, add);
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,

@@ -200,29 +200,58 @@ static double exposed(const sm_train *t, double stream, double window, double pa
     return larger(stream - hidden, stream / parts);
 }
 
+/* Seconds a step keeps each level busy for one piece. Under dualpipe a chunk's microbatches are
+ * shared by two stages. */
+static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, int index,
+                       double *busy) {
+    double m = microbatches_of(t, plan) * (plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1);
+    int set = index < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
+    const piece_comm *c = &p->comm[index];
+    for (int l = 0; l < t->system.levels; l++)
+        busy[l] = m * (c->all[0][l] + c->all[1][l] + c->again_all[set][l]) + p->load[index].busy[l];
+}
+
+typedef struct stage_end {
+    double reduce, gather, update, forward, backward, layers, busy[SM_MAX_LEVELS];
+} stage_end;
+
+static void add_piece_end(const sm_train *t, const pieces *p, int index, double n, bool offload,
+                          const double *busy, stage_end *to) {
+    const pass *x = &p->pass[index].expected;
+    const stage_load *load = &p->load[index];
+    to->reduce += n * load->reduce_s;
+    to->gather += n * load->gather_s;
+    to->update += n * (offload ? load->offload_s : load->update_s);
+    to->forward += n * x->forward;
+    to->backward += n * (x->backward_input + x->backward_weight);
+    if (index < t->kinds) to->layers += n;
+    for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
+}
+
+static void worst_end(const sm_train *t, const stage_end *x, step_end *e) {
+    double parts = 1 + x->layers;
+    e->reduce_s = larger(e->reduce_s, exposed(t, x->reduce, x->backward, parts));
+    e->gather_s = larger(e->gather_s, exposed(t, x->gather, x->forward, parts));
+    e->update_s = larger(e->update_s, x->update);
+    e->serial_s = larger(e->serial_s, x->reduce + x->gather + x->update);
+    for (int l = 0; l < t->system.levels; l++) e->network_s = larger(e->network_s, x->busy[l]);
+}
+
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s) {
     step_end e = {0};
+    double busy[MAX_PIECES][SM_MAX_LEVELS];
     bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
+    for (int i = 0; i < p->v->pieces; i++) piece_busy(t, plan, p, i, busy[i]);
     for (int stage = 0; stage < plan->pipeline; stage++) {
         double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
-        double reduce = 0, gather = 0, update = 0, forward = 0, backward = 0, count = 1;
         holding h;
+        stage_end x = {0};
         hold(t, plan, s, stage, layers, held, &h);
         for (int i = 0; i < p->v->pieces; i++) {
             double n = i < t->kinds ? layers[i] : i == embedding_piece(t) ? h.first : h.last;
-            if (n == 0) continue;
-            const pass *x = &p->pass[i].expected;
-            reduce += n * p->load[i].reduce_s;
-            gather += n * p->load[i].gather_s;
-            update += n * (offload ? p->load[i].offload_s : p->load[i].update_s);
-            forward += n * x->forward;
-            backward += n * (x->backward_input + x->backward_weight);
-            if (i < t->kinds) count += n;
+            if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
         }
-        e.reduce_s = larger(e.reduce_s, exposed(t, reduce, backward, count));
-        e.gather_s = larger(e.gather_s, exposed(t, gather, forward, count));
-        e.update_s = larger(e.update_s, update);
-        e.serial_s = larger(e.serial_s, reduce + gather + update);
+        worst_end(t, &x, &e);
     }
     if (t->model.tied && plan->pipeline > 1) {
         const fast_line *line;
@@ -233,4 +262,8 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
     e.total_s = e.reduce_s + e.gather_s + e.update_s + e.tie_s + e.other_s;
     e.serial_s += e.tie_s + e.other_s;
     return e;
+}
+
+double step_seconds(double pipeline_s, const step_end *end) {
+    return larger(pipeline_s + end->total_s, end->network_s);
 }

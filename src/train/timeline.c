@@ -26,6 +26,6 @@ sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *aren
     timeline->reduce_s = end.reduce_s + end.tie_s;
     timeline->optimizer_start_s = time.total_s + timeline->reduce_s;
     timeline->optimizer_s = end.update_s;
-    timeline->end_s = time.total_s + end.total_s;
+    timeline->end_s = step_seconds(time.total_s, &end);
     return SM_OK;
 }
