@@ -90,14 +90,13 @@ static void mark_pareto(const sweep *w, bool *pays) {
     double x[CLI_MAX_SYSTEMS], y[CLI_MAX_SYSTEMS];
     size_t order[CLI_MAX_SYSTEMS];
     int found[CLI_MAX_SYSTEMS];
-    bool keep[CLI_MAX_SYSTEMS];
+    bool keep[CLI_MAX_SYSTEMS] = {false};
     int n = found_points(w, found);
     for (int i = 0; i < n; i++) {
         x[i] = w->point[found[i]].best.detail.price.chips;
         y[i] = w->point[found[i]].best.detail.price.expected_s;
     }
     sm_pareto((size_t)n, x, y, order, keep);
-    for (int i = 0; i < w->q->points; i++) pays[i] = false;
     for (int i = 0; i < n; i++) pays[found[i]] = keep[i];
 }
 
@@ -191,7 +190,7 @@ static void show_page(sm_report *r, const sweep *w, const bool *pays) {
 
 sm_status cli_train_sweep(cli_training *q, sm_report *r, sm_error *err) {
     sweep w = {.q = q, .total = {.optimal = true}};
-    bool pays[CLI_MAX_SYSTEMS];
+    bool pays[CLI_MAX_SYSTEMS] = {false};
     w.point = sm_arena_array(q->call->arena, (size_t)q->points, sizeof *w.point);
     if (!w.point) return sm_fail_memory(err);
     q->search.top = 1;
