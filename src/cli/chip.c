@@ -86,13 +86,19 @@ static void peak_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes 
     }
 }
 
+/* "price per hour, Google Cloud, 2025-02"; a file may leave provider and date out. */
+static const char *price_label(sm_report *r, const sm_price *price) {
+    const char *provider = price->provider ? price->provider : "";
+    const char *date = price->date ? price->date : "";
+    return cli_textf(r, "price per hour%s%s%s%s", *provider ? ", " : "", provider,
+                     *date ? ", " : "", date);
+}
+
 static void price_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
     for (int i = 0; i < chip->prices; i++) {
         const sm_price *price = &chip->price[i];
-        cli_row(r, table,
-                cli_textf(r, "price per hour, %s, %s", price->provider ? price->provider : "?",
-                          price->date ? price->date : "?"),
-                cli_textf(r, "$%.2f", price->usd_per_chip_hour), note_of(r, list, price->source));
+        cli_row(r, table, price_label(r, price), cli_textf(r, "$%.2f", price->usd_per_chip_hour),
+                note_of(r, list, price->source));
     }
 }
 

@@ -302,7 +302,7 @@ static void point_rows(sm_report *r, const question *q, double bytes) {
     cli_row(r, table, "lower bound", cli_seconds(r, cost.lower_s),
             "bandwidth alone, at datasheet rates");
     cli_row(r, table, "expected", cli_seconds(r, cost.expected_s),
-            "the best algorithm, latency and efficiency in");
+            "the best algorithm with latency and efficiency");
     cli_row(r, table, "of it latency", cli_seconds(r, cost.latency_s),
             cost.algorithm ? cost.algorithm : "");
     cli_row(r, table, "busiest link", cli_bytes(r, cost.bytes_busiest_link),

@@ -26,7 +26,7 @@ sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, 
 
 static sm_status fail_axis(const sm_mesh *mesh, const sm_source *source, sm_span span,
                            sm_error *err) {
-    const char *names[SM_MAX_AXES];
+    const char *names[SM_MAX_AXES] = {NULL};
     for (int i = 0; i < mesh->axes; i++) names[i] = mesh->axis[i].name;
     const char *near =
         sm_nearest(source->text + span.offset, span.length, names, (size_t)mesh->axes);

@@ -72,6 +72,13 @@ static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
     sm_report_table(r, table);
 }
 
+static const char *whose_price(const cli_training *q) {
+    const char *source = q->system.chip.price[0].source;
+    if (q->price_given) return " as given";
+    bool file = source && strncmp(source, "given in ", strlen("given in ")) == 0;
+    return file ? ", the system file's price" : ", the catalogue's price";
+}
+
 static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
                      const sm_price_of_plan *price) {
     if (q->job.tokens <= 0.0) return;
@@ -88,7 +95,7 @@ static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
         cli_row(r, table, "cost", cli_usd(r, price->cost_usd),
                 cli_textf(r, "%d chip%s at $%.2f an hour%s", price->chips,
                           price->chips == 1 ? "" : "s", per_hour,
-                          q->price_given ? " as given" : ", the catalogue's price"));
+                          whose_price(q)));
 }
 
 static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_plan *price) {

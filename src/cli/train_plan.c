@@ -1,6 +1,7 @@
 /* train_plan: the options of `train` that speak of plans: --plan, --dtype, --optimizer, --max. */
 #include "pages.h"
 #include "train.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,14 +83,18 @@ static sm_status read_limits(const char *text, sm_search_options *search, sm_err
 
 /* ---- the whole ---- */
 
-/* A plan is whole when no chip and no batch is left to divide: all degrees are given, or those
- * given use every chip, and the microbatch is given. What else it leaves out takes its default. */
-static bool is_whole(const sm_plan *plan, int chips) {
+static double chips_given(const sm_plan *plan) {
     double product = 1.0;
     for (int i = 0; i < SM_PLAN_DEGREES; i++)
         if (plan->given >> i & 1u) product *= *degrees_of(plan, i);
+    return product;
+}
+
+/* A plan is whole when no chip and no batch is left to divide: all degrees are given, or those
+ * given use every chip, and the microbatch is given. What else it leaves out takes its default. */
+static bool is_whole(const sm_plan *plan, int chips) {
     bool all = (plan->given & ALL_DEGREES) == ALL_DEGREES;
-    return is_given(plan, SM_PLAN_MICROBATCH) && (all || product == chips);
+    return is_given(plan, SM_PLAN_MICROBATCH) && (all || chips_given(plan) == chips);
 }
 
 sm_status cli_plan_read(const cli_plan_texts *texts, cli_training *q, sm_error *err) {
@@ -140,7 +145,13 @@ static bool refused(const cli_training *q, sm_train *train, bool expert_tensor, 
 
 const char *cli_plan_impossible(const cli_training *q, sm_train *train) {
     sm_error why = {.status = SM_OK};
+    double chips = q->system.chips, given = chips_given(&q->search.fixed);
     if (q->plan.length == 0) return NULL;
+    if (q->points == 0 && fmod(chips, given) != 0.0)
+        return sm_arena_printf(q->call->arena,
+                               "no plan: the degrees given take %.0f chips, %s the %.0f of %s", given,
+                               given > chips ? "more than" : "which do not divide", chips,
+                               q->system.text);
     if (!refused(q, train, true, &why) || !refused(q, train, false, &why)) return NULL;
     return sm_arena_printf(q->call->arena, "no plan: %s", why.sentence);
 }

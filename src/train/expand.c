@@ -146,12 +146,11 @@ static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero
     return false;
 }
 
-static double passes_of(const expansion *x, int chunk, bool backward) {
+static double passes_of(const expansion *x, const uint16_t *layers, bool backward) {
     double total = 0;
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
-        total += x->l->s.layout->kind[chunk][k] *
-                 (q->forward + (backward ? q->backward_input + q->backward_weight : 0));
+        total += layers[k] * (q->forward + (backward ? q->backward_input + q->backward_weight : 0));
     }
     return total;
 }
@@ -163,16 +162,18 @@ static double schedule_floor(expansion *x) {
     bool whole = plan->schedule <= SM_SCHEDULE_INTERLEAVED;
     if (p == 1) return 0;
     stages_layout(x->t, plan, &x->l->s);
-    double fill = 0, work = 0, m = microbatches_of(x->t, plan);
+    const chunk_layout *layout = x->l->s.layout;
+    double fill, work = 0, m = microbatches_of(x->t, plan);
     if (plan->schedule == SM_SCHEDULE_DUALPIPE) last = p / 2 - 1, mirror = p / 2;
     if (plan->schedule == SM_SCHEDULE_ZB_V) mirror = p;
-    for (int c = 0; c < last; c++) fill += passes_of(x, c, whole);
+    fill = passes_of(x, layout->before[last], whole);
     if (plan->schedule == SM_SCHEDULE_DUALPIPE) /* half of the microbatches come from each end */
-        work = 0.5 * (passes_of(x, last, true) + passes_of(x, mirror, true));
+        work = 0.5 *
+               (passes_of(x, layout->kind[last], true) + passes_of(x, layout->kind[mirror], true));
     else if (plan->schedule == SM_SCHEDULE_ZB_V)
-        work = passes_of(x, last, true) + passes_of(x, mirror, true);
+        work = passes_of(x, layout->kind[last], true) + passes_of(x, layout->kind[mirror], true);
     else
-        for (int i = 0; i < v; i++) work += passes_of(x, i * p + last, true);
+        for (int i = 0; i < v; i++) work += passes_of(x, layout->kind[i * p + last], true);
     return fill + work * m;
 }
 

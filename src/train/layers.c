@@ -21,7 +21,12 @@ static int layers_of_chunk(int layers, int chunks, int c) {
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout) {
     layout->chunks = chunks;
     memset(layout->kind, 0, (size_t)chunks * sizeof *layout->kind);
-    for (int c = 0, at = 0; c < chunks; c++)
-        for (int n = layers_of_chunk(t->model.L, chunks, c); n > 0; n--)
-            layout->kind[c][t->model.layer[at++]]++;
+    uint16_t sum[SM_MAX_LAYER_KINDS] = {0};
+    for (int c = 0, at = 0; c < chunks; c++) {
+        memcpy(layout->before[c], sum, sizeof sum);
+        for (int n = layers_of_chunk(t->model.L, chunks, c); n > 0; n--, at++) {
+            layout->kind[c][t->model.layer[at]]++;
+            sum[t->model.layer[at]]++;
+        }
+    }
 }

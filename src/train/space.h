@@ -180,7 +180,8 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const de
 /* ---- layers over chunks ---- */
 typedef struct chunk_layout {
     int chunks;
-    uint16_t (*kind)[SM_MAX_LAYER_KINDS];
+    uint16_t (*kind)[SM_MAX_LAYER_KINDS];   /* layers of each kind in a chunk */
+    uint16_t (*before)[SM_MAX_LAYER_KINDS]; /* and in all chunks before it */
 } chunk_layout;
 int chunk_count(const sm_plan *plan);
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);

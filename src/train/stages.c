@@ -11,7 +11,8 @@ bool stages_init(stages *s, sm_arena *arena) {
     s->layouts = sm_arena_array(arena, LAYOUTS, sizeof *s->layouts);
     for (int i = 0; s->layouts && i < LAYOUTS; i++) {
         s->layouts[i].kind = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].kind);
-        if (!s->layouts[i].kind) return false;
+        s->layouts[i].before = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].before);
+        if (!s->layouts[i].kind || !s->layouts[i].before) return false;
     }
     return s->scratch && s->layouts;
 }
