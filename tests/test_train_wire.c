@@ -1,0 +1,124 @@
+/* A plan's bytes on the wire against closed forms of ZeRO and tensor parallelism. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "random_jobs.h"
+#include "scalemodel/io.h"
+#include <math.h>
+#include <string.h>
+
+static sm_model model;
+static sm_system node;
+static sm_plan_detail detail;
+
+static sm_arena *told(const char *words)
+{
+    sm_error err = { 0 };
+    sm_plan plan;
+    sm_train *train = NULL;
+    sm_arena *arena = sm_arena_new();
+    sm_source source = sm_source_of("--plan", words);
+    node = random_job_system("h100-sxm:1x8");
+    sm_job job = { &model, &node, 32 * 4096, 4096, 0, -1 }; /* 32 sequences */
+    if (sm_io_model_load("llama-3.1-8b", arena, &model, &err) ||
+        sm_train_new(&job, &train, &err) || sm_plan_parse(&source, &plan, &err) ||
+        sm_train_detail(train, &plan, arena, &detail, &err))
+        fail_msg("%s: %s", words, err.sentence);
+    sm_train_free(train);
+    return arena;
+}
+
+typedef struct volume {
+    double bytes, wire;
+} volume;
+
+static volume total(sm_collective op, const char *axis, const char *phase)
+{
+    volume v = { 0, 0 };
+    for (int i = 0; i < detail.collectives; i++) {
+        const sm_plan_collective *c = &detail.collective[i];
+        if (c->op != op || strcmp(c->axis, axis) != 0 || strcmp(c->phase, phase) != 0) continue;
+        v.bytes += c->count * c->bytes;
+        v.wire += c->count * c->wire_bytes;
+    }
+    return v;
+}
+
+static void is(volume v, double bytes, double wire_per_byte)
+{
+    if (v.bytes != bytes || fabs(v.wire - bytes * wire_per_byte) > 1e-9 * bytes)
+        fail_msg("%.0f bytes, %.0f on the wire; expected %.0f and %.0f", v.bytes, v.wire, bytes,
+                 bytes * wire_per_byte);
+}
+
+/* Rajbhandari et al. 2020: weights gathered for the forward and again for the backward pass,
+ * gradients scattered once; 7/8 of each crosses a chip's link. fp32 gradients, 4 microbatches. */
+static void fsdp_moves_the_parameters_three_times(void **state)
+{
+    (void)state;
+    sm_arena *arena = told("fsdp=8,microbatch=1");
+    double all = 8030261248.0, norms = 65 * 4096.0, table = 128256 * 4096.0;
+    assert_int_equal(detail.price.microbatches, 4);
+    is(total(SM_ALL_GATHER, "fsdp", "forward"), 4 * 2 * all, 7.0 / 8);
+    is(total(SM_ALL_GATHER, "fsdp", "backward"), 4 * 2 * (all - norms - table), 7.0 / 8);
+    is(total(SM_REDUCE_SCATTER, "fsdp", "backward-weight"), 4 * 4 * all, 7.0 / 8);
+    sm_arena_free(arena);
+}
+
+/* Korthikanti et al. 2022: four streams of B T D forward a layer. 8 microbatches of 2 sequences;
+ * head and embedding move the stream once each, and the loss is one number a token. */
+static void tensor_moves_the_stream(void **state)
+{
+    (void)state;
+    sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
+    double stream = 2 * 2 * 4096 * 4096.0, loss = 4 * 2 * 4096;
+    is(total(SM_ALL_GATHER, "tensor", "forward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
+    is(total(SM_REDUCE_SCATTER, "tensor", "forward"), 8 * ((2 * 32 + 1) * stream + loss), 3.0 / 4);
+    is(total(SM_REDUCE_SCATTER, "tensor", "backward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
+    sm_arena_free(arena);
+}
+
+/* One all-reduce of the step's fp32 gradients: of each chip's quarter, norms whole. */
+static void data_reduces_gradients_once(void **state)
+{
+    (void)state;
+    sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
+    double all = 8030261248.0, norms = 65 * 4096.0;
+    is(total(SM_ALL_REDUCE, "data", "step end"), 4 * (all - norms) / 4, 1); /* 2 (n-1)/n, n = 2 */
+    assert_true(total(SM_ALL_REDUCE, "data,tensor", "step end").bytes == 4 * norms);
+    sm_arena_free(arena);
+}
+
+/* What a person reads adds up to what the price says. */
+static void exposed_time_is_within_the_step(void **state)
+{
+    (void)state;
+    static const char *const plans[] = { "fsdp=8", "data=2,tensor=4", "tensor=8,microbatch=4",
+                                         "data=2,pipeline=4,microbatch=1", "fsdp=4,context=2" };
+    for (int i = 0; i < 5; i++) {
+        sm_arena *arena = told(plans[i]);
+        double exposed = 0;
+        for (int k = 0; k < detail.collectives; k++) {
+            const sm_plan_collective *c = &detail.collective[k];
+            assert_true(c->exposed_s >= 0 && c->exposed_s <= c->time_s * (1 + 1e-9));
+            assert_true(c->wire_bytes > 0 && c->count > 0 && c->time_s > 0);
+            exposed += c->exposed_s;
+        }
+        assert_true(exposed <= detail.price.expected_s);
+        assert_true(detail.why != NULL);
+        sm_arena_free(arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fsdp_moves_the_parameters_three_times),
+        cmocka_unit_test(tensor_moves_the_stream),
+        cmocka_unit_test(data_reduces_gradients_once),
+        cmocka_unit_test(exposed_time_is_within_the_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
