@@ -1,4 +1,5 @@
 /* Where the axes of a plan sit on the system, and what each of its collectives then costs. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -205,6 +206,32 @@ void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int 
     }
 }
 
+/* Bytes per second that some chip of a group of n can take in at most. A dimension gives it two
+ * links only as a whole ring with wraparound; a line has ends, and a strided ring shares its links.
+ * Each dimension in use takes a factor of n. */
+static double torus_injection(const sm_train *t, int n) {
+    int lengths[3], rings = 0, dims = t->system.torus_dims, factors = 0;
+    double in = 0, fastest = 0;
+    for (int i = 0; i < dims; i++) {
+        const sm_level *l = &t->system.level[i];
+        int k = i; /* sorted by length, wrapped dimensions only */
+        fastest = fmax(fastest, l->bytes_per_s_oneway);
+        lengths[i] = l->wrap ? l->size : INT_MAX;
+        for (; k > 0 && lengths[k - 1] > lengths[k]; k--) {
+            int swap = lengths[k];
+            lengths[k] = lengths[k - 1];
+            lengths[k - 1] = swap;
+        }
+    }
+    for (int left = n; rings < dims && lengths[rings] <= left; rings++) left /= lengths[rings];
+    for (int left = n, f = 2; left > 1; f++)
+        for (; left % f == 0; left /= f) factors++;
+    int used = factors < dims ? factors : dims;
+    in = fastest * (used + (rings < used ? rings : used));
+    for (int l = dims; l < t->system.levels; l++) in += t->system.level[l].bytes_per_s_oneway;
+    return in;
+}
+
 /* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori:
  * a chip can take in what it must over all its links at once. */
 void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p) {
@@ -219,9 +246,7 @@ void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed
             p->slot[i] = curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
             continue;
         }
-        double in = 0, part = (members - 1) / members;
-        for (int l = 0; l < t->system.levels; l++)
-            in += t->system.level[l].bytes_per_s_oneway * (l < t->system.torus_dims ? 2 : 1);
+        double in = torus_injection(t, size), part = (members - 1) / members;
         double times = v->key[i].op == SM_ALL_REDUCE   ? 1 /* in-network reduction included */
                        : v->key[i].op == SM_ALL_TO_ALL ? part / members / fmax(1, t->largest_top_k)
                                                        : part;
