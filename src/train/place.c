@@ -232,6 +232,31 @@ static double torus_injection(const sm_train *t, int n) {
     return in;
 }
 
+/* The least a byte of an all-to-all of n chips costs on a torus: what each sends travels at least
+ * as far as if the others sat in the shells around it, and a chip has two links per dimension for
+ * all that passes. */
+static double torus_exchange(const sm_train *t, int n) {
+    static const int shell[3][2] = {
+        {2, 0}, {0, 4}, {2, 4}}; /* line: 2; plane: 4 r; space: 4 r^2 + 2 */
+    int dims = t->system.torus_dims, left = n - 1;
+    double hops = 0, fastest = 0;
+    for (int i = 0; i < dims; i++) fastest = fmax(fastest, t->system.level[i].bytes_per_s_oneway);
+    for (int r = 1; left > 0; r++) {
+        int at = shell[dims - 1][0] + shell[dims - 1][1] * (dims == 3 ? r * r : r);
+        int here = at < left ? at : left;
+        hops += (double)here * r;
+        left -= here;
+    }
+    return hops / ((double)n * n) / (2 * dims * fastest);
+}
+
+/* Tokens in slots are sent once to each group of experts; the fewest groups are what any placement
+ * may have, one. */
+static double ragged_least(const sm_train *t, double members) {
+    sm_group all = {.parts = 1, .part = {{0, (int)members, 1}}, .size = (int)members};
+    return t->system.torus_dims > 0 ? ragged_part(t, &all) : 1 / fmax(1, t->largest_top_k);
+}
+
 /* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori:
  * a chip can take in what it must over all its links at once. */
 void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p) {
@@ -247,11 +272,14 @@ void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed
             continue;
         }
         double in = torus_injection(t, size), part = (members - 1) / members;
-        double times = v->key[i].op == SM_ALL_REDUCE   ? 1 /* in-network reduction included */
-                       : v->key[i].op == SM_ALL_TO_ALL ? part / members / fmax(1, t->largest_top_k)
-                                                       : part;
+        sm_collective op = v->key[i].op;
+        double times = op == SM_ALL_REDUCE ? 1 : op == SM_ALL_TO_ALL ? part / members : part;
+        double least = times / in; /* all-reduce: in-network reduction included */
+        if (op == SM_ALL_TO_ALL && t->system.levels == t->system.torus_dims)
+            least = fmax(least, torus_exchange(t, size));
+        if (v->key[i].ragged) least *= ragged_least(t, members);
         p->own[i] = (fast_curve){.n = members > 1};
-        p->own[i].line[0].s_per_byte = p->own[i].ideal_s_per_byte = times / in;
+        p->own[i].line[0].s_per_byte = p->own[i].ideal_s_per_byte = least;
         p->slot[i] = &p->own[i];
     }
     p->send = NULL;
