@@ -94,8 +94,7 @@ static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
     else
         cli_row(r, table, "cost", cli_usd(r, price->cost_usd),
                 cli_textf(r, "%d chip%s at $%.2f an hour%s", price->chips,
-                          price->chips == 1 ? "" : "s", per_hour,
-                          whose_price(q)));
+                          price->chips == 1 ? "" : "s", per_hour, whose_price(q)));
 }
 
 static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_plan *price) {

@@ -150,10 +150,9 @@ const char *cli_plan_impossible(const cli_training *q, sm_train *train) {
     if (refused(q, train, true, &why) && refused(q, train, false, &why))
         return sm_arena_printf(q->call->arena, "no plan: %s", why.sentence);
     if (q->points > 0 || fmod(chips, given) == 0.0) return NULL;
-    return sm_arena_printf(q->call->arena,
-                           "no plan: the degrees given take %.0f chips, %s the %.0f of %s", given,
-                           given > chips ? "more than" : "which do not divide", chips,
-                           q->system.text);
+    return sm_arena_printf(
+        q->call->arena, "no plan: the degrees given take %.0f chips, %s the %.0f of %s", given,
+        given > chips ? "more than" : "which do not divide", chips, q->system.text);
 }
 
 sm_status cli_plan_blame(const cli_training *q, sm_status status, sm_error *err) {
