@@ -206,8 +206,10 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     out->collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->collective);
     if (!out->collective) return false;
     stages_chunks(t, plan, p, EXPECTED, s);
-    int stage = stages_run(plan, s, true).busiest_stage;
+    sm_pipeline_time time = stages_run(plan, s, true);
+    int stage = time.busiest_stage;
     step_end end = step_end_of(t, plan, p, s);
+    step_close(t, plan, time.total_s, &end);
     double m = microbatches_of(t, plan);
     for (int i = 0; i < p->v->pieces; i++) {
         double n = pieces_on_stage(t, plan, s, stage, i);

@@ -123,11 +123,11 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (too_large(x)) return;
     memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
-    if (hopeless(x, step_seconds(pipeline_s, &end))) return;
+    if (hopeless(x, step_close(x->t, &x->plan, pipeline_s, &end))) return;
     if (!exact && x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
     if (!exact) pipeline_s = x->simulated_s;
-    if (hopeless(x, step_seconds(pipeline_s, &end))) return;
-    offer(x, step_seconds(pipeline_s, &end), memory_of(x));
+    if (hopeless(x, step_close(x->t, &x->plan, pipeline_s, &end))) return;
+    offer(x, step_close(x->t, &x->plan, pipeline_s, &end), memory_of(x));
 }
 
 static bool offloads_activations(int offload) {
@@ -209,20 +209,23 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
  * the others'. GPipe comes last and only where 1F1B is not exact: its flow lines take sum f + (m-1)
  * max f + sum b + (m-1) max b, never less than 1F1B's longest chain, and it holds more. */
 static void try_schedules(expansion *x, bool dual, bool activations, const int *zero, int n_zero) {
-    bool filled = false, exact = false;
+    int filled = -1;
+    bool exact = false, hopeful = false;
     for (int n = x->c.n_pipeline - 1; n >= 0; n--) {
         sm_schedule schedule = x->c.pipeline[n].schedule;
+        int split = schedule >= SM_SCHEDULE_ZB_H1; /* weight gradients apart: other passes */
         if ((schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
         if (schedule == SM_SCHEDULE_GPIPE && exact && x->h->options->prune) continue;
         x->pipeline = n;
         x->plan.schedule = schedule;
         x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
-        if (!filled) {
+        if (filled != split) {
             pieces_pass(x->t, &x->plan, &x->l->p);
-            if (x->h->options->prune && passes_hopeless(x, dual)) return;
-            filled = true;
+            hopeful = !x->h->options->prune || !passes_hopeless(x, dual);
+            filled = split;
         }
+        if (!hopeful) continue;
         bool known = try_schedule(x, activations, zero, n_zero);
         if (schedule == SM_SCHEDULE_1F1B) exact = known;
     }

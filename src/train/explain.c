@@ -122,6 +122,7 @@ static sm_why *tell_step(teller *x, const sm_price_of_plan *price) {
              price->expected_s, "s");
     sm_why_add(w, tell_pipeline(x));
     step_end e = step_end_of(x->t, x->plan, x->p, x->s);
+    step_close(x->t, x->plan, stages_run(x->plan, x->s, true).total_s, &e);
     leaf(x, w, "gradient reduction shown", e.reduce_s, "s",
          "streams beside the last backward pass");
     leaf(x, w, "weight gathering shown", e.gather_s, "s", "streams beside the first forward pass");

@@ -68,6 +68,20 @@ static double pass_of(const sm_train *t, double compute, const piece_exposed *e,
     return larger(s, busiest(t, all, again));
 }
 
+/* Schedules that put weight gradients off take them as plain work; what shows belongs to the chain
+ * of input gradients. Both halves only shrink on a better machine. */
+static void split_backward(const sm_train *t, const piece_time *time, const piece_comm *comm,
+                           int set, const sm_plan *plan, double offload_s, pass *out) {
+    piece_exposed e;
+    double input = time->backward_input + time->again[set];
+    expose(t, plan, input, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
+           comm->exchange[1] + comm->again_exchange[set], comm->ring[1] + comm->again_ring[set], &e,
+           1);
+    out->backward_input =
+        pass_of(t, input, &e, 1, comm->busy[1], comm->all[1], comm->again_all[set], offload_s);
+    out->backward_weight = time->backward_weight;
+}
+
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                         const sm_plan *plan, double offload_s, piece_pass *out) {
     double again = time->again[set];
@@ -77,11 +91,13 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
         pass_of(t, time->forward, &e, 0, comm->busy[0], comm->all[0], NULL, offload_s);
     double backward_all =
         pass_of(t, backward, &e, 1, comm->busy[1], comm->all[1], comm->again_all[set], offload_s);
-    /* what shows is spread over both halves of the backward pass as their work is */
-    double weight = backward > 0 ? time->backward_weight / backward : 0;
     out->expected.forward = forward_all;
-    out->expected.backward_weight = backward_all * weight;
-    out->expected.backward_input = backward_all - out->expected.backward_weight;
+    out->expected.backward_weight = 0;
+    out->expected.backward_input = backward_all;
+    if (plan->schedule >= SM_SCHEDULE_ZB_H1) {
+        split_backward(t, time, comm, set, plan, offload_s, &out->expected);
+        backward_all = out->expected.backward_input + out->expected.backward_weight;
+    }
     out->compute = time->forward + backward;
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
     out->exposed = forward_all + backward_all - out->compute;

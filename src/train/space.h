@@ -259,13 +259,18 @@ sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
 
-/* What follows the pipeline: gradient reduction, update, gathering of weights; seconds exposed. */
+/* What follows the pipeline: gradient reduction, update, gathering of weights. step_end_of sums
+ * them over the stages, step_close says what shows of them after a pipeline of so many seconds and
+ * returns the whole step. */
 typedef struct step_end {
-    double reduce_s, update_s, gather_s, tie_s, other_s, total_s, serial_s;
+    double reduce, reduce_parts, gather,
+        gather_parts;          /* streams of the stage with most, and how many layers bring them */
+    double reduce_s, gather_s; /* what shows of them */
+    double update_s, tie_s, other_s, total_s, serial_s;
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
-double step_seconds(double pipeline_s, const step_end *end);
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s);
+double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *end);
 
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);

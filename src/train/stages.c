@@ -213,26 +213,23 @@ static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, 
 }
 
 typedef struct stage_end {
-    double reduce, gather, update, forward, backward, layers, busy[SM_MAX_LEVELS];
+    double reduce, gather, update, layers, busy[SM_MAX_LEVELS];
 } stage_end;
 
 static void add_piece_end(const sm_train *t, const pieces *p, int index, double n, bool offload,
                           const double *busy, stage_end *to) {
-    const pass *x = &p->pass[index].expected;
     const stage_load *load = &p->load[index];
     to->reduce += n * load->reduce_s;
     to->gather += n * load->gather_s;
     to->update += n * (offload ? load->offload_s : load->update_s);
-    to->forward += n * x->forward;
-    to->backward += n * (x->backward_input + x->backward_weight);
     if (index < t->kinds) to->layers += n;
     for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
 }
 
 static void worst_end(const sm_train *t, const stage_end *x, step_end *e) {
     double parts = 1 + x->layers;
-    e->reduce_s = larger(e->reduce_s, exposed(t, x->reduce, x->backward, parts));
-    e->gather_s = larger(e->gather_s, exposed(t, x->gather, x->forward, parts));
+    if (x->reduce > e->reduce) e->reduce = x->reduce, e->reduce_parts = parts;
+    if (x->gather > e->gather) e->gather = x->gather, e->gather_parts = parts;
     e->update_s = larger(e->update_s, x->update);
     e->serial_s = larger(e->serial_s, x->reduce + x->gather + x->update);
     for (int l = 0; l < t->system.levels; l++) e->network_s = larger(e->network_s, x->busy[l]);
@@ -260,11 +257,18 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
         e.tie_s = curve_seconds(p->at.send, bytes, &line) * 2;
     }
     e.other_s = t->calibration->step_overhead_s;
-    e.total_s = e.reduce_s + e.gather_s + e.update_s + e.tie_s + e.other_s;
     e.serial_s += e.tie_s + e.other_s;
     return e;
 }
 
-double step_seconds(double pipeline_s, const step_end *end) {
-    return larger(pipeline_s + end->total_s, end->network_s);
+/* Gradients are reduced beside the last backward pass and weights gathered beside the first forward
+ * pass; of a pipeline of m microbatches and p stages each pass of the busiest stage is about one
+ * (m+p-1)-th, two thirds of it backward. Taken from the whole, so that a better machine never shows
+ * more. */
+double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *e) {
+    double pass_s = pipeline_s / (microbatches_of(t, plan) + plan->pipeline - 1);
+    e->reduce_s = e->reduce > 0 ? exposed(t, e->reduce, pass_s * 2 / 3, e->reduce_parts) : 0;
+    e->gather_s = e->gather > 0 ? exposed(t, e->gather, pass_s / 3, e->gather_parts) : 0;
+    e->total_s = e->reduce_s + e->gather_s + e->update_s + e->tie_s + e->other_s;
+    return larger(pipeline_s + e->total_s, e->network_s);
 }

@@ -21,11 +21,12 @@ sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *aren
     if (!timeline->slot || !scratch) return sm_fail_memory(err);
     sm_pipeline_time time = sm_pipeline_simulate(&s->pipeline, scratch, timeline->slot);
     step_end end = step_end_of(train, &p, train->one, s);
+    double step_s = step_close(train, &p, time.total_s, &end);
     timeline->stages = p.pipeline;
     timeline->slots = (int)slots;
     timeline->reduce_s = end.reduce_s + end.tie_s;
     timeline->optimizer_start_s = time.total_s + timeline->reduce_s;
     timeline->optimizer_s = end.update_s;
-    timeline->end_s = step_seconds(time.total_s, &end);
+    timeline->end_s = step_s;
     return SM_OK;
 }
