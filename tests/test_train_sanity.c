@@ -9,6 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Big searches, ten times slower under sanitizers; test_train_search takes the same code there with small ones. */
+#ifdef __SANITIZE_ADDRESS__
+#define BIG_SEARCH() skip()
+#else
+#define BIG_SEARCH() ((void)0)
+#endif
+
 static sm_model model;
 static sm_search_result result, other;
 
@@ -108,6 +115,7 @@ static sm_placement placed(const sm_system *system, const sm_plan *p)
 static void llama_405b_keeps_tensor_inside_the_node(void **state)
 {
     (void)state;
+    BIG_SEARCH();
     sm_system cluster = random_job_system("h100-sxm:2048x8");
     load("llama-3.1-405b");
     best(&cluster, 16.0 * 1024 * 1024, 8192, "", 1, 1, &result);
@@ -120,7 +128,6 @@ static void llama_405b_keeps_tensor_inside_the_node(void **state)
     bool across = false;
     for (int i = 0; i < pipeline->parts; i++) across |= pipeline->part[i].level > 0;
     EXPECT(&cluster, f, across);
-    assert_true(result.seconds < 20); /* on a loaded machine; the benchmark has the limit */
 }
 
 /* ---- DeepSeek-V3 on 2048 H800 (arXiv 2412.19437 section 3.2: ep 64, pp 16, no tensor) ---- */
@@ -128,6 +135,7 @@ static void llama_405b_keeps_tensor_inside_the_node(void **state)
 static void deepseek_v3_prefers_experts_to_tensor(void **state)
 {
     (void)state;
+    BIG_SEARCH();
     sm_system cluster = random_job_system("h800:256x8");
     load("deepseek-v3");
     best(&cluster, 15360.0 * 4096, 4096, "", 1, 1, &result);
@@ -157,6 +165,7 @@ enum { BEDS = sizeof beds / sizeof beds[0] };
 static void more_bandwidth_is_never_slower(void **state)
 {
     (void)state;
+    BIG_SEARCH();
     for (int b = 0; b < BEDS; b++) {
         sm_system base = random_job_system(beds[b].system);
         load(beds[b].model);
@@ -182,6 +191,7 @@ static void more_bandwidth_is_never_slower(void **state)
 static void more_chips_are_never_slower(void **state)
 {
     (void)state;
+    BIG_SEARCH();
     static const testbed sweep[] = {
         { "llama-3.1-8b", "h100-sxm", 1 << 21, 8192 },
         { "llama-2-13b", "tpu-v5e", 1 << 21, 4096 },
@@ -211,6 +221,7 @@ static void more_chips_are_never_slower(void **state)
 static void threads_change_no_answer(void **state)
 {
     (void)state;
+    BIG_SEARCH();
     for (int b = 0; b < BEDS; b++) {
         sm_system system = random_job_system(beds[b].system);
         load(beds[b].model);
