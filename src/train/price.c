@@ -169,8 +169,12 @@ static double serial_ratio(const sm_train *t, const pieces *p) {
     for (int k = 0; k < t->kinds; k++) {
         const piece_pass *q = &p->pass[k];
         double forward = q->serial.forward / q->expected.forward;
-        double input = q->serial.backward_input / q->expected.backward_input;
-        ratio = larger(ratio, larger(forward, input));
+        double backward = (q->serial.backward_input + q->serial.backward_weight) /
+                          (q->expected.backward_input + q->expected.backward_weight);
+        double input = q->expected.backward_weight > 0
+                           ? q->serial.backward_input / q->expected.backward_input
+                           : 0;
+        ratio = larger(ratio, larger(forward, larger(input, backward)));
     }
     return ratio;
 }
