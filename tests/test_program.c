@@ -20,7 +20,8 @@ static void load(const char *name)
 {
     sm_error err = { 0 };
     sm_arena *arena = sm_arena_new();
-    if (sm_io_model_load(name, arena, &model, &err) != SM_OK) fail_msg("%s: %s", name, err.sentence);
+    if (sm_io_model_load(name, arena, &model, &err) != SM_OK)
+        fail_msg("%s: %s", name, err.sentence);
     sm_arena_free(arena);
 }
 
@@ -114,7 +115,7 @@ static void parallel_branches_share_one_input(void **state)
     moves(SM_ALL_REDUCE, TENSOR, true, true, 1, stream);
 }
 
-/* Beyond the KV heads K and V are whole on tensor_q, so their gradients are summed over it alone. */
+/* Beyond the KV heads K and V are whole on tensor_q, so their gradients are summed over it. */
 static void grouped_queries_reduce_keys_over_tensor_q(void **state)
 {
     (void)state;
@@ -382,7 +383,7 @@ static void keeping_less_and_less(void **state)
 }
 
 /* Korthikanti et al. 2022 (arXiv 2205.05198), section 4.1: a layer keeps sbh (34 + 5 as/h) bytes:
- * attention 11 (dropout mask 1), MLP 19 (dropout mask 1), the two norms 4. Without dropout 32; fused
+ * attention 11 (dropout mask 1), MLP 19 (dropout mask 1), two norms 4. Without dropout 32; fused
  * attention never stores the 5 as/h of the scores. In units of sbh bytes: */
 static void a_gpt3_layer_keeps_what_korthikanti_counts(void **state)
 {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Big searches, ten times slower under sanitizers; test_train_search takes the same code there with small ones. */
+/* Big searches, ten times slower under sanitizers; test_train_search takes the same code there. */
 #ifdef __SANITIZE_ADDRESS__
 #define BIG_SEARCH() skip()
 #else
@@ -23,7 +23,8 @@ static void load(const char *name)
 {
     sm_error err = { 0 };
     sm_arena *arena = sm_arena_new();
-    if (sm_io_model_load(name, arena, &model, &err) != SM_OK) fail_msg("%s: %s", name, err.sentence);
+    if (sm_io_model_load(name, arena, &model, &err) != SM_OK)
+        fail_msg("%s: %s", name, err.sentence);
     sm_arena_free(arena);
 }
 

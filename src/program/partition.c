@@ -367,7 +367,7 @@ static void vector_work(job *j, const sm_op *op, sm_phase phase) {
 static bool forward_op(job *j, const sm_op *op) {
     int at[SM_AXIS_COUNT];
     sm_lowering low;
-    term in[4], out = stored(j->b, op->out, false);
+    term in[4] = {{0}}, out = stored(j->b, op->out, false);
     assign(j->b, op, at);
     for (int i = 0; i < op->inputs; i++)
         in[i] = stored(j->b, op->in[i], op->kind == SM_OP_ATTENTION && i > 0);
@@ -497,7 +497,7 @@ static bool backward_einsum(job *j, const sm_op *op, const int *at) {
 }
 
 static bool backward_attention(job *j, const sm_op *op, const int *at) {
-    term in[4];
+    term in[4] = {{0}};
     for (int i = 0; i < 3; i++) in[i] = stored(j->b, op->in[i], i > 0);
     in[3] = stored(j->b, op->out, false);
     for (int i = 0; i < 3; i++) {

@@ -41,7 +41,8 @@ static void run_batch(batch *work, int threads) {
     lane lanes[SM_MAX_LANES];
     int n = threads < work->size ? threads : work->size;
     atomic_store(&work->next, 0);
-    for (int i = 0; i < n; i++) lanes[i] = (lane){.work = work, .number = i};
+    lanes[0] = (lane){.work = work};
+    for (int i = 1; i < n; i++) lanes[i] = (lane){.work = work, .number = i};
     for (int i = 1; i < n; i++)
         lanes[i].started = pthread_create(&lanes[i].thread, NULL, run_lane, &lanes[i]) == 0;
     run_lane(&lanes[0]);

@@ -54,7 +54,7 @@ static sm_span value_span(sm_cursor *c) {
 static sm_status one_size(sm_cursor *c, sm_einsum *einsum, uint32_t *seen, sm_error *err) {
     sm_cursor_blanks(c);
     sm_span name = sm_cursor_name(c);
-    int index = -1;
+    int index = 0;
     if (name.length == 0)
         return sm_fail_expected(err, c, "the name of an index, as in I=1024,J=4096");
     sm_status status = index_of_name(c, einsum, name, &index, err);

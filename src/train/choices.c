@@ -87,7 +87,8 @@ static void fill_microbatch(const sm_train *t, const sm_search_options *o, const
     int b = 1;
     for (; b <= most && c->n_microbatch < MAX_MICROBATCH - 1; b *= 2)
         c->microbatch[c->n_microbatch++] = b;
-    if (b / 2 < most && most < 1e6) c->microbatch[c->n_microbatch++] = (int)most;
+    int last = b / 2;
+    if (last < most && most < 1e6) c->microbatch[c->n_microbatch++] = (int)most;
 }
 
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {

@@ -14,7 +14,8 @@ static int divisor(int a, int b) {
 }
 
 static int kv_heads(const sm_layer_kind *k) {
-    return k->attention == SM_ATTENTION_MLA ? k->N : k->K > 0 ? k->K : k->N;
+    int heads = k->attention == SM_ATTENTION_MLA || k->K < 1 ? k->N : k->K;
+    return heads > 0 ? heads : 1;
 }
 
 /* Heads of K and V take what divides them all; the rest of the tensor degree splits the query heads

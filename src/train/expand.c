@@ -99,8 +99,8 @@ static pass_sums sum_passes(const expansion *x) {
 static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q) {
     int p = x->plan.pipeline, L = x->t->model.L;
     bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
-    if (c.schedule == SM_SCHEDULE_DUALPIPE) return (p / 2 - 1) * (L / p) * q->forward;
-    double chunk = L / (p * c.virtual_stages);
+    int stage = L / p, chunk = L / (p * c.virtual_stages), before = p / 2 - 1; /* whole layers */
+    if (c.schedule == SM_SCHEDULE_DUALPIPE) return before * stage * q->forward;
     return (p - 1) * chunk * (q->forward + (whole ? q->backward : 0));
 }
 
@@ -114,7 +114,7 @@ static bool passes_hopeless(const expansion *x, bool dual) {
     for (int i = 0; i < x->c.n_pipeline; i++)
         if ((x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) == dual)
             fill = fmin(fill, fill_of(x, x->c.pipeline[i], &q));
-    double layers = x->t->model.L / x->plan.pipeline;
+    int layers = x->t->model.L / x->plan.pipeline;
     return hopeless(x, fill + layers * (q.forward + q.backward) * m);
 }
 

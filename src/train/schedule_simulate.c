@@ -8,8 +8,10 @@ typedef double op_duration_fn(const sm_pipeline *p, int chunk);
 static double stage_sum_s(const sm_pipeline *p, int stage, op_duration_fn *duration_s) {
     int n = p->stages;
     double sum_s = 0;
-    if (p->schedule == SM_SCHEDULE_DUALPIPE)
-        return p->microbatches / 2 * (duration_s(p, stage) + duration_s(p, n - 1 - stage));
+    if (p->schedule == SM_SCHEDULE_DUALPIPE) {
+        int each = p->microbatches / 2;
+        return each * (duration_s(p, stage) + duration_s(p, n - 1 - stage));
+    }
     if (p->schedule == SM_SCHEDULE_ZB_V)
         return p->microbatches * (duration_s(p, stage) + duration_s(p, 2 * n - 1 - stage));
     for (int c = stage; c < n * p->chunks_per_stage; c += n) sum_s += duration_s(p, c);

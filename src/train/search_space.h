@@ -86,7 +86,7 @@ typedef struct hunt {
 sm_status hunt_enumerate(hunt *h, int chips, sm_error *err);
 /* No plan on so few chips takes less. */
 double hunt_floor(const sm_train *t, const sm_plan *plan, int chips);
-void hunt_expand(void *context, int lane, int place, size_t node, double threshold);
+void hunt_expand(void *context, int lane, int place, size_t number, double threshold);
 double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                     double expected_s, double memory);
 #endif
