@@ -241,8 +241,6 @@ static void try_recompute(expansion *x, bool activations, const int *zero, int n
 
 static void try_zero(expansion *x, const int *zero, int n_zero) {
     bool plain = false, activations = false;
-    x->plan.zero = zero[0];
-    pieces_comm(x->t, &x->plan, &x->l->p);
     for (int f = 0; f < x->c.n_offload; f++) {
         if (offloads_activations(x->c.offload[f])) activations = true;
         else plain = true;
@@ -289,7 +287,10 @@ static void try_microbatch(expansion *x, int i) {
         else shared[n++] = x->c.zero[z];
     }
     if (n) try_zero(x, shared, n);
-    if (two) try_zero(x, &(const int){2}, 1);
+    if (!two) return;
+    x->plan.zero = 2; /* reduces every microbatch: other collectives */
+    if (n) pieces_comm(x->t, &x->plan, &x->l->p);
+    try_zero(x, &(const int){2}, 1);
 }
 
 static void try_placement(expansion *x) {
