@@ -111,13 +111,27 @@ static bool is_path(const char *text) {
     return strchr(text, '/') || (n > 5 && strcmp(text + n - 5, ".json") == 0);
 }
 
-static sm_status fail_unknown_name(const char *name, sm_error *err) {
+static const char *nearest_model(const char *name) {
     const char *names[256];
     size_t n = 0;
     for (; n < sm_catalogue_count() && n < 256; n++) names[n] = sm_catalogue_at(n)->name;
+    return sm_nearest(name, strlen(name), names, n);
+}
+
+/* A pasted Hugging Face id looks like a path: nothing is fetched, but the catalogue may have the
+ * model. */
+static void suggest_model(const char *path, sm_error *err) {
+    const char *slash = strrchr(path, '/');
+    const char *near = slash ? nearest_model(slash + 1) : NULL;
+    size_t n = err ? strlen(err->sentence) : 0;
+    if (!near || !err) return;
+    snprintf(err->sentence + n, sizeof err->sentence - n, "; the catalogue has %s", near);
+}
+
+static sm_status fail_unknown_name(const char *name, sm_error *err) {
     sm_source source = sm_source_of("model", name);
     sm_span all = {0, source.length};
-    const char *near = sm_nearest(name, source.length, names, n);
+    const char *near = nearest_model(name);
     if (near)
         return sm_fail_at(err, &source, all,
                           "there is no model of this name in the catalogue; the nearest is %s",
@@ -139,5 +153,6 @@ sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *
         return sm_io_model_parse(&source, model, err);
     }
     sm_status status = sm_io_read(name_or_path, arena, &source, err);
+    if (status == SM_IO) suggest_model(name_or_path, err);
     return status == SM_OK ? sm_io_model_parse(&source, model, err) : status;
 }
