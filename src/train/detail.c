@@ -133,7 +133,6 @@ static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, i
 static void add_piece(list *l, const sm_plan *plan, int index, int set, double times) {
     const piece *one = &l->p->v->piece[index];
     shown s = shown_of(l->t, plan, l->p, index, set);
-    double narrow = sm_dtype_bytes(plan->dtype) < 2 ? sm_dtype_bytes(plan->dtype) / 2 : 1;
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
         const fast_curve *curve = l->p->at.slot[one->slot[i]];
@@ -143,9 +142,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
                                 : c->ragged                       ? s.exchange
                                                                   : s.blocking;
-        double bytes = size_at(&c->bytes, &l->p->d) * (c->gradient ? gradient_bytes(plan)
-                                                       : c->narrow ? narrow
-                                                                   : 1);
+        double bytes = comm_bytes(c, &l->p->d, plan);
         axes_text(c->axes, &l->p->d, axis, sizeof axis);
         add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes, times, part_of[way]);
         bool repeats = way == 0 &&

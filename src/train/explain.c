@@ -51,10 +51,7 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
 
 static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const fast_curve *curve) {
     const fast_line *line;
-    double narrow = sm_dtype_bytes(x->plan->dtype) < 2 ? sm_dtype_bytes(x->plan->dtype) / 2 : 1;
-    double bytes = size_at(&c->bytes, &x->p->d) * (c->gradient ? gradient_bytes(x->plan)
-                                                   : c->narrow ? narrow
-                                                               : 1);
+    double bytes = comm_bytes(c, &x->p->d, x->plan);
     double s = curve_seconds(curve, bytes, &line);
     if (!line) return;
     static const char *const streams[] = {"on the path", "prefetched", "behind the backward pass",

@@ -58,17 +58,22 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const degr
     }
 }
 
+double comm_bytes(const sm_comm *c, const degrees *d, const sm_plan *plan) {
+    double bytes = size_at(&c->bytes, d), element = sm_dtype_bytes(plan->dtype);
+    if (c->gradient) return bytes * gradient_bytes(plan);
+    return c->narrow && element < 2 ? bytes * (element / 2) : bytes;
+}
+
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
                         const placed *at, const sm_plan *plan, piece_comm *out) {
     const piece *p = &v->piece[index];
     double gradient = gradient_bytes(plan);
-    double narrow = sm_dtype_bytes(plan->dtype) < 2 ? sm_dtype_bytes(plan->dtype) / 2 : 1;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
         const fast_curve *curve = at->slot[p->slot[i]];
         if (curve->n == 0) continue; /* the axes have one member */
-        double bytes = size_at(&c->bytes, d) * (c->gradient ? gradient : c->narrow ? narrow : 1);
+        double bytes = comm_bytes(c, d, plan);
         add_comm(t, p, c, curve, bytes, out);
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, gradient, out);

@@ -34,7 +34,6 @@ typedef struct piece {
     sm_partition part;
     uint8_t slot[SM_MAX_COMM]; /* curve of each collective */
     piece_set set[MAX_SETS];
-    double parameters; /* elements, whole */
 } piece;
 
 /* Collectives of weights at the end of a step, and of every microbatch under ZeRO-2. */
@@ -49,15 +48,12 @@ typedef struct slot_key {
 } slot_key;
 
 typedef struct variant {
-    bool ready;
     sm_rules rules;
     int pieces;
     piece piece[MAX_PIECES];
     int slots;
     slot_key key[MAX_SLOTS];
     class_slots weight[MAX_PIECES][SM_MAX_WEIGHT_CLASSES];
-    uint8_t
-        tie; /* all-reduce of a tied embedding between the first and the last stage: by permute */
 } variant;
 
 typedef struct pieces pieces;
@@ -97,9 +93,6 @@ void degrees_microbatch(degrees *d, int microbatch);
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
 static inline double size_at(const sm_size *s, const degrees *d) {
     return s->base * d->inverse[s->mask] * (s->per_sequence ? d->sequences : 1.0);
-}
-static inline double size_masked(const sm_size *s, const degrees *d, sm_axes more) {
-    return s->base * d->inverse[s->mask | more] * (s->per_sequence ? d->sequences : 1.0);
 }
 
 /* ---- local work of a piece, one microbatch ---- */
@@ -174,6 +167,8 @@ typedef struct piece_comm {
     double again_ideal[MAX_SETS][SM_MAX_LEVELS];
     double latency; /* latency inside blocking */
 } piece_comm;
+/* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
+double comm_bytes(const sm_comm *c, const degrees *d, const sm_plan *plan);
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
                         const placed *p, const sm_plan *plan, piece_comm *out);
 

@@ -52,7 +52,6 @@ static void fill_slots(variant *v, int index) {
         v->weight[index][i] = (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false),
                                             slot_for(v, SM_ALL_REDUCE, axes, false),
                                             slot_for(v, SM_ALL_GATHER, axes, false)};
-        p->parameters += p->part.weight[i].elements;
     }
 }
 
