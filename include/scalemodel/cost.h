@@ -96,23 +96,79 @@ typedef struct sm_collective_cost {
     bool latency_bound;
 } sm_collective_cost;
 
-/* ---- calibration: few, physical constants per chip ---- */
+/* ---- calibration: a dozen physical constants per chip and software generation ----
+ * id, low, high, unit, meaning. Every constant lies in [low, high]. */
+#define SM_CONSTANTS(X)                                                                            \
+    X(matmul_efficiency, 0.05, 1.0, "of peak", "large aligned 16-bit matmuls")                     \
+    X(matmul_efficiency_fp8, 0.05, 1.0, "of peak", "the same in 8 bits and below")                 \
+    X(matmul_half_k, 1.0, 4096.0, "steps", "contraction length at half of that")                   \
+    X(attention_efficiency, 0.02, 1.0, "of peak", "fused attention forward, head size 128")        \
+    X(attention_efficiency_backward, 0.02, 1.0, "of peak", "the same backward")                    \
+    X(memory_efficiency, 0.05, 1.0, "of HBM", "streaming operations")                              \
+    X(network_efficiency_inner, 0.02, 1.0, "of link", "collectives on a torus or in a node")       \
+    X(network_efficiency_outer, 0.01, 1.0, "of link", "collectives across nodes or slices")        \
+    X(launch_s, 1e-8, 1e-3, "s", "exposed per kernel")                                             \
+    X(collective_s, 1e-8, 1e-2, "s", "start of a collective, before its hops")                     \
+    X(overlap, 0.0, 1.0, "share", "of communication that may hide, what does")                     \
+    X(step_overhead_s, 0.0, 100.0, "s", "per step: data, host gaps, logging")
+typedef enum sm_constant {
+#define X(id, low, high, unit, meaning) SM_CONSTANT_##id,
+    SM_CONSTANTS(X)
+#undef X
+        SM_CONSTANT_COUNT
+} sm_constant;
+
+/* What an interval is learned for. */
+#define SM_REGIMES(X)                                                                              \
+    X(matmul, "matmul") X(attention, "attention") X(memory, "memory-bound op")                     \
+    X(collective, "collective") X(step, "training step") X(peak, "peak memory")                    \
+    X(prefill, "prefill") X(decode, "decode")
+typedef enum sm_regime {
+#define X(id, name) SM_REGIME_##id,
+    SM_REGIMES(X)
+#undef X
+        SM_REGIME_COUNT
+} sm_regime;
+
 typedef struct sm_calibration {
-    const char *name, *source;
-    double matmul_efficiency; /* of the dense peak for large, aligned shapes */
-    double matmul_efficiency_fp8;
-    double attention_efficiency_forward; /* of the peak, fused attention, H = 128 */
-    double attention_efficiency_backward;
-    double memory_efficiency;        /* of the memory bandwidth, streaming ops */
-    double network_efficiency_inner; /* torus or node */
-    double network_efficiency_outer; /* scale-out */
-    double launch_s;                 /* per kernel, exposed */
-    double overlap;                  /* of communication that can overlap, the fraction that does */
-    double step_overhead_s;          /* per step: data loading, host gaps */
-    double matmul_half_k; /* contraction length at which a matmul reaches half of its efficiency */
+    const char *chip;     /* as in the catalogue */
+    const char *software; /* "megatron-2023", "kernels" (single-operation benchmarks), ... */
+    const char *source;   /* what rows, what fit, when; or from which relative it is borrowed */
+    const char *range;    /* where the fit is valid: shapes, chips, lengths; "" when borrowed */
+#define X(id, low, high, unit, meaning) double id;
+    SM_CONSTANTS(X)
+#undef X
+    unsigned fitted; /* bit per constant: fitted, not borrowed */
+    /* 80 % of held-out measurements lie in [expected x lowest, expected x highest]; 0: not
+     * learned here. n: rows it was learned from. */
+    struct {
+        double lowest, highest;
+        int n;
+    } interval[SM_REGIME_COUNT];
 } sm_calibration;
-/* Never NULL: a chip without a calibration borrows from the nearest relative (`name` tells). */
+double sm_calibration_get(const sm_calibration *c, sm_constant which);
+void sm_calibration_set(sm_calibration *c, sm_constant which, double value);
+typedef struct sm_constant_info {
+    const char *name, *unit, *meaning;
+    double low, high;
+} sm_constant_info;
+const sm_constant_info *sm_constant_of(sm_constant which);
+const char *sm_regime_name(sm_regime regime);
+
+/* Compiled in (from data/calibration/ *.txt). The first of a chip is its default. */
+size_t sm_calibration_count(void);
+const sm_calibration *sm_calibration_at(size_t i);
+/* Never NULL: the chip's default, or that of its nearest relative (chip tells). */
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
+/* Of a software generation; NULL where neither the chip nor a relative has one. */
+const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
+/* The 80 % interval of an expected value; wider where the constants are borrowed. */
+void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
+                             double expected, double *low, double *high);
+/* The text of a calibration file (docs/calibration-file.md); strings live in the arena. */
+sm_status sm_calibration_parse(const sm_source *source, sm_arena *arena, sm_calibration **list,
+                               size_t *n, sm_error *err);
+char *sm_calibration_format(const sm_calibration *c, sm_arena *arena);
 
 /* The fraction of datasheet bandwidth a level reaches: inner (torus, node) or scale-out. */
 double sm_network_efficiency(const sm_system *system, const sm_calibration *c, uint8_t level);

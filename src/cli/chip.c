@@ -203,7 +203,7 @@ typedef struct calibration_row {
 static const calibration_row calibration_rows[] = {
     CONSTANT(matmul_efficiency, "large matmul, of the peak", false),
     CONSTANT(matmul_efficiency_fp8, "large fp8 matmul, of the peak", false),
-    CONSTANT(attention_efficiency_forward, "attention forward, of the peak", false),
+    CONSTANT(attention_efficiency, "attention forward, of the peak", false),
     CONSTANT(attention_efficiency_backward, "attention backward, of the peak", false),
     CONSTANT(memory_efficiency, "memory bandwidth", false),
     CONSTANT(network_efficiency_inner, "network, torus or node", false),
@@ -217,9 +217,9 @@ enum { CALIBRATION_ROWS = sizeof calibration_rows / sizeof calibration_rows[0] }
 
 static void show_calibration(sm_report *r, const sm_chip *chip) {
     const sm_calibration *c = sm_calibration_of(chip);
-    sm_table *table = cli_table(r, cli_textf(r, "Calibration '%s'", c->name), "<constant|>value");
+    sm_table *table = cli_table(r, cli_textf(r, "Calibration '%s'", c->chip), "<constant|>value");
     sm_data *object = cli_object(r, r->data, "calibration");
-    cli_put_text(r, object, "name", c->name);
+    cli_put_text(r, object, "name", c->chip);
     cli_put_text(r, object, "source", c->source ? c->source : "");
     for (int i = 0; i < CALIBRATION_ROWS; i++) {
         const calibration_row *row = &calibration_rows[i];

@@ -14,7 +14,7 @@ static double piece_floor(const sm_train *t, const variant *v, int index, const 
     double narrow = sm_chip_peak(&t->system.chip, dtype, NULL) *
                     (dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency);
     double attention = sm_chip_peak(&t->system.chip, SM_BF16, NULL) *
-                       fmax(c->attention_efficiency_forward, c->attention_efficiency_backward);
+                       fmax(c->attention_efficiency, c->attention_efficiency_backward);
     double seconds = 0;
     const sm_partition *p = &v->piece[index].part;
     for (int i = 0; i < p->works; i++) {
@@ -96,7 +96,7 @@ static double bound_of(const hunt *h, const choices *c, const sm_plan *plan) {
 double hunt_floor(const sm_train *t, const sm_plan *plan, int chips) {
     const sm_calibration *c = t->calibration;
     double best = fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8),
-                       fmax(c->attention_efficiency_forward, c->attention_efficiency_backward));
+                       fmax(c->attention_efficiency, c->attention_efficiency_backward));
     double peak = fmax(sm_chip_peak(&t->system.chip, plan->dtype, NULL),
                        sm_chip_peak(&t->system.chip, SM_BF16, NULL));
     return t->model_flops_per_step / (chips * peak * best);

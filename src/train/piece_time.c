@@ -21,7 +21,7 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d
 static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d) {
     const sm_calibration *c = t->calibration;
     double peak = sm_chip_peak(&t->system.chip, SM_BF16, NULL), flops = size_at(&w->flops, d);
-    double efficiency = w->phase == SM_PHASE_FORWARD ? c->attention_efficiency_forward
+    double efficiency = w->phase == SM_PHASE_FORWARD ? c->attention_efficiency
                                                      : c->attention_efficiency_backward;
     double math = flops / peak;
     double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
@@ -52,7 +52,7 @@ priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, s
 static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtype) {
     const sm_calibration *c = t->calibration;
     if (w->kind == SM_OP_ATTENTION)
-        return w->phase == SM_PHASE_FORWARD ? c->attention_efficiency_forward
+        return w->phase == SM_PHASE_FORWARD ? c->attention_efficiency
                                             : c->attention_efficiency_backward;
     return w->linear && dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency;
 }

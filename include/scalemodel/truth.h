@@ -1,0 +1,174 @@
+/* truth: measured rows (operations, collectives, training steps, inference), what the product
+ * predicts for each, statistics of the error, and the fit of a calibration to them. */
+#ifndef SCALEMODEL_TRUTH_H
+#define SCALEMODEL_TRUTH_H
+#include "scalemodel/base.h"
+#include "scalemodel/cost.h"
+#include "scalemodel/hw.h"
+#include "scalemodel/model.h"
+#include "scalemodel/program.h"
+#include "scalemodel/text.h"
+#include "scalemodel/train.h"
+
+typedef enum sm_truth_kind {
+    SM_TRUTH_GEMM,
+    SM_TRUTH_ATTENTION,
+    SM_TRUTH_COLLECTIVE,
+    SM_TRUTH_MEMOP,
+    SM_TRUTH_TRAINING,
+    SM_TRUTH_INFERENCE,
+    SM_TRUTH_KIND_COUNT
+} sm_truth_kind;
+const char *sm_truth_kind_name(sm_truth_kind kind);
+
+/* Numbers a source does not state are NAN (counts: 0; flags: SM_UNSTATED); texts "". */
+typedef enum sm_stated { SM_UNSTATED = -1, SM_NO = 0, SM_YES = 1 } sm_stated;
+
+typedef struct sm_gemm_row { /* C[m,n] = A[m,k] B[k,n]; dtype as printed in the file */
+    const char *dtype;
+    double m, n, k;
+} sm_gemm_row;
+typedef struct sm_attention_row {
+    const char *phase, *dtype;
+    double batch, q_len, kv_len;
+    int n_heads, n_kv_heads, d_head;
+} sm_attention_row;
+typedef struct sm_collective_row {
+    const char *op; /* all_reduce, all_gather, reduce_scatter, all_to_all, send_recv, ... */
+    int ranks, nodes;
+    double bytes, busbw_GBps;
+} sm_collective_row;
+typedef struct sm_memop_row {
+    const char *op, *dtype;
+    double rows, cols, bytes;
+} sm_memop_row;
+
+typedef struct sm_training_row { /* keys as in the truth files, flattened */
+    const char *title, *task, *quality, *duplicate_of, *flags; /* flags: space separated */
+    int year;
+    struct {
+        const char *name, *notes;
+        int layers, d_model, d_ff, n_heads, n_kv_heads, d_head, vocab;
+        int n_experts, experts_per_token, d_ff_expert, shared_experts, n_dense_layers;
+        bool mla;
+        int q_rank, kv_rank, qk_nope, qk_rope, v_head;
+        sm_stated gated, tied;
+        double params_b;
+        int n_mtp_layers;
+    } model;
+    const char *inter_node_network, *intra_node_link, *hardware_notes;
+    int chips, devices, chips_per_node;
+    const char *precision, *precision_class;
+    double seq_len, global_batch_sequences, microbatch, per_device_batch_size;
+    int tp, cp, pp, vp, ep, dp; /* 0: not stated */
+    sm_stated sp, fsdp;
+    int zero_stage; /* -1: not stated */
+    const char *recompute, *recompute_detail, *attention_kernel, *optimizer, *schedule,
+        *schedule_detail, *notes;
+    sm_stated flash_attention;
+    double tokens_per_s_per_chip, model_tflops_per_chip, hw_tflops_per_chip, mfu, hfu;
+    double step_time_s, peak_memory_bytes; /* printed GiB or GB in bytes; NAN: not printed */
+    double derived_step_time_s; /* any derived.step_time_s_*: arithmetic on printed figures */
+    bool oom;                   /* reported as out of memory: flag OOM */
+} sm_training_row;
+
+typedef struct sm_inference_row { /* read and kept; predicted by serving */
+    int unused;
+} sm_inference_row;
+
+typedef struct sm_truth_row {
+    sm_truth_kind kind;
+    const char *id; /* of the row; CSV files without an id column: the line number */
+    int line;       /* in its file, 1-based */
+    const char *chip, *source; /* chip or system as printed; source: title or source column */
+    double measured_s; /* what is compared: seconds of the operation, of a training step */
+    union {
+        sm_gemm_row gemm;
+        sm_attention_row attention;
+        sm_collective_row collective;
+        sm_memop_row memop;
+        sm_training_row training;
+        sm_inference_row inference;
+    } of;
+} sm_truth_row;
+typedef struct sm_truth {
+    const char *file;
+    sm_truth_kind kind; /* of all its rows */
+    size_t n;
+    sm_truth_row *row;
+} sm_truth;
+
+/* ---- the chip and the software a row speaks of ---- */
+/* The catalogue chip for the name a truth file prints ("a100_sxm_80gb", "TPU v5p",
+ * "mi300x|mi325x", "GB200"); the system column of collectives too. NULL when unknown. */
+const sm_chip *sm_truth_chip(const char *printed);
+/* Software generation by the row's source: "megatron-bridge", "llm-foundry", "kernels", ... */
+const char *sm_truth_software(const sm_truth_row *row);
+
+/* ---- what is predicted ---- */
+typedef struct sm_prediction {
+    const char *unknown; /* NULL, or why nothing can be predicted (a missing fact, by its name) */
+    double lower_s, expected_s, upper_s;
+    double low_s, high_s; /* 80 % interval */
+    sm_regime regime;
+    bool fits;            /* training rows; memory: peak per chip, bytes, 0 when not priced */
+    sm_memory memory;
+    sm_plan plan;
+    const sm_calibration *calibration;
+} sm_prediction;
+
+/* A row made ready: predicting it again under other constants costs microseconds. */
+typedef struct sm_truth_case sm_truth_case;
+/* Never fails on a row: what cannot be predicted says so in its prediction. */
+sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err);
+void sm_truth_case_free(sm_truth_case *c);
+/* calibration NULL: the shipped one of the row's chip and software. */
+void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
+/* The derivation of a training row's expected time, as `train --explain` shows it; NULL else. */
+sm_why *sm_truth_why(sm_truth_case *c, sm_arena *arena);
+
+/* Private to the layer, one per kind: src/truth/predict_KIND.c. */
+void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
+                     sm_prediction *out);
+void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
+                          sm_prediction *out);
+void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
+                           sm_prediction *out);
+void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
+                      sm_prediction *out);
+
+/* ---- the fit ---- */
+typedef struct sm_fit_options {
+    unsigned free;          /* bit per constant to fit */
+    double prior_weight;    /* 1: as shipped priors; 0: none */
+    int folds;              /* of the cross-validation; 0: by distinct model */
+    sm_arena *arena;
+} sm_fit_options;
+typedef struct sm_fit_constant {
+    sm_constant which;
+    double before, after, deviation; /* relative standard deviation of the fitted value */
+    bool identified;                 /* the rows say more about it than the prior did */
+} sm_fit_constant;
+typedef struct sm_fit {
+    sm_calibration calibration;
+    int constants;
+    sm_fit_constant constant[SM_CONSTANT_COUNT];
+    size_t rows, outliers;
+    double in_sample_median, held_out_median, held_out_p90; /* |error| */
+    double held_out_by_source_median; /* NAN when there is one source */
+    double before_median;             /* with the calibration it started from */
+    char measure_next[200]; /* the measurement that would help most */
+} sm_fit;
+/* Robust least squares of log(expected/measured) over the rows that can be predicted, with the
+ * start as prior. SM_NEGATIVE with a sentence when nothing can be identified. */
+sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+                       const sm_fit_options *options, sm_fit *fit, sm_error *err);
+
+/* ---- statistics ---- */
+typedef struct sm_error_stats {
+    size_t n;
+    double median, mean, p90, bias; /* |error| relative to measured; bias: median signed */
+    double coverage;                /* share of measured inside the interval */
+    size_t below_lower;
+} sm_error_stats;
+#endif
