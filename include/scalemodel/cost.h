@@ -188,6 +188,24 @@ typedef struct sm_op_cost {
  * in the nearest wider one it has. */
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           double batch, double m, double n, double k, double bytes);
+/* Attention on one chip: queries, keys and values in, the weighted values out. */
+typedef struct sm_attention_shape {
+    double batch;           /* sequences; it may count heads too (then heads and kv_heads are 1) */
+    double q_len;           /* queries per sequence; 1: decode */
+    double keys;            /* mean keys a query sees under the mask: (kv + 1)/2 if causal */
+    double kv_len;          /* keys held per sequence */
+    double heads, kv_heads; /* of queries, of keys */
+    double head_size, v_head_size; /* of a query and key, of a value */
+    sm_dtype dtype;         /* multiplied in; queries and output have at least 16 bits */
+    double kv_bytes;        /* per element of a key or value */
+    bool shared_kv;         /* the value is part of the key (absorbed MLA): read once */
+    bool unfused;           /* separate kernels that write the scores to memory */
+} sm_attention_shape;
+/* FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5 times that
+ * (five matmuls for two, scores computed again). lower: FLOPs at peak or bytes at HBM bandwidth;
+ * expected: tiles, cores left idle, softmax at small heads, launch. */
+sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
+                             const sm_attention_shape *shape, bool backward);
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops, double bytes);
 /* Falls back to a wider dtype (fp32 at last to bf16); 0 if there is none. used may be NULL. */
 double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used);

@@ -1,0 +1,97 @@
+/* What a measured attention kernel is predicted to take: the shape its row describes, priced by
+ * sm_attention_cost. */
+#include "scalemodel/truth.h"
+#include <math.h>
+#include <string.h>
+
+/* A phase as printed: its mask, and whether the row gives the sizes of latent attention (MLA).
+ * Prefill of MLA has 192 for queries and keys and 128 for values; decode is absorbed: all heads
+ * read one key of 512 + 64 whose first 512 are the value (DeepSeek-V2 report, section 2.1). */
+typedef struct phase {
+    const char *name;
+    bool causal, decode, latent;
+} phase;
+
+static const phase phases[] = {
+    {"prefill", true, false, false},        {"prefill_noncausal", false, false, false},
+    {"prefill_cached", true, false, false}, {"prefill_mla", true, false, true},
+    {"decode", false, true, false},         {"decode_mla", false, true, true},
+};
+
+static const phase *phase_of(const char *name) {
+    for (size_t i = 0; name && i < sizeof phases / sizeof phases[0]; i++)
+        if (strcmp(phases[i].name, name) == 0) return &phases[i];
+    return NULL;
+}
+
+/* "bf16_kvfp8": keys and values are kept in 8 bits and multiplied in 16. */
+typedef struct number_format {
+    const char *name;
+    sm_dtype compute;
+    double kv_bytes;
+} number_format;
+
+static const number_format formats[] = {
+    {"bf16", SM_BF16, 2.0},
+    {"fp16", SM_FP16, 2.0},
+    {"bf16_kvfp8", SM_BF16, 1.0},
+    {"fp8", SM_FP8, 1.0},
+};
+
+static const number_format *format_of(const char *name) {
+    for (size_t i = 0; name && i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].name, name) == 0) return &formats[i];
+    return NULL;
+}
+
+static bool is_size(double x) { return isfinite(x) && x >= 1.0; }
+
+static const char *missing(const sm_attention_row *a) {
+    if (!phase_of(a->phase)) return "the phase is not one of those known";
+    if (!format_of(a->dtype)) return "the number format is not one of those known";
+    if (!is_size(a->batch) || !is_size(a->q_len) || !is_size(a->kv_len))
+        return "batch, q_len or kv_len";
+    if (a->kv_len < a->q_len) return "kv_len counts the queries too: it is below q_len";
+    if (a->n_heads < 1 || a->n_kv_heads < 1 || a->d_head < 1) return "heads or head size";
+    return NULL;
+}
+
+/* A causal query sees the past and itself: on average kv - (q - 1)/2 keys. */
+static double mean_keys(const sm_attention_row *a, bool causal) {
+    return causal ? a->kv_len - (a->q_len - 1.0) / 2.0 : a->kv_len;
+}
+
+static sm_attention_shape shape_of(const sm_attention_row *a) {
+    const phase *p = phase_of(a->phase);
+    const number_format *format = format_of(a->dtype);
+    sm_attention_shape s = {.batch = a->batch,
+                            .q_len = a->q_len,
+                            .keys = mean_keys(a, p->causal),
+                            .kv_len = a->kv_len,
+                            .heads = a->n_heads,
+                            .kv_heads = a->n_kv_heads,
+                            .head_size = a->d_head,
+                            .v_head_size = a->d_head,
+                            .dtype = format->compute,
+                            .kv_bytes = format->kv_bytes,
+                            .shared_kv = p->latent && p->decode};
+    if (p->latent && p->decode && a->d_head > 64) s.v_head_size = a->d_head - 64.0;
+    if (p->latent && !p->decode && a->d_head == 192) s.v_head_size = 128.0;
+    return s;
+}
+
+void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
+                          sm_prediction *out) {
+    *out = (sm_prediction){.regime = SM_REGIME_attention, .calibration = c};
+    out->unknown = missing(&row->of.attention);
+    if (out->unknown) return;
+    sm_attention_shape shape = shape_of(&row->of.attention);
+    if (!(sm_chip_peak(chip, shape.dtype, NULL) > 0.0)) {
+        out->unknown = "the chip's peak in this number format";
+        return;
+    }
+    sm_op_cost cost = sm_attention_cost(chip, c, &shape, false);
+    out->lower_s = cost.lower_s;
+    out->expected_s = cost.expected_s;
+    out->upper_s = cost.upper_s;
+}
