@@ -164,11 +164,34 @@ typedef struct sm_fit {
 sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
                        const sm_fit_options *options, sm_fit *fit, sm_error *err);
 
-/* ---- statistics ---- */
+/* ---- statistics: pure functions; `scratch` has room for n doubles ---- */
+/* One prediction beside what was measured, in one unit: seconds, or bytes. What is not known is
+ * NAN. */
+typedef struct sm_comparison {
+    double measured, lower, expected;
+    double low, high; /* 80 % interval */
+} sm_comparison;
+/* expected / measured - 1: positive when the prediction is too slow, or too large. */
+double sm_comparison_error(const sm_comparison *c);
+/* Measured below the bound, beyond the rounding of the last bits. */
+bool sm_comparison_below(const sm_comparison *c);
+
 typedef struct sm_error_stats {
     size_t n;
     double median, mean, p90, bias; /* |error| relative to measured; bias: median signed */
     double coverage;                /* share of measured inside the interval */
     size_t below_lower;
 } sm_error_stats;
+/* Figures of no comparison at all are NAN; coverage counts those that have an interval. */
+sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scratch);
+/* The q-quantile, 0 <= q <= 1, by linear interpolation between order statistics; NAN of none.
+ * Sorts the values in place. */
+double sm_quantile(double *values, size_t n, double q);
+
+/* Kendall's rank correlation of two lists, tau-b: pairs tied in either list count for neither.
+ * NAN when one list holds a single value only. */
+double sm_kendall_tau(const double *a, const double *b, size_t n);
+/* Choose the least expected: how much longer it was measured to take than the least measured, as
+ * a fraction. Of equal expectations the first is chosen. NAN of none. */
+double sm_time_lost(const double *expected, const double *measured, size_t n);
 #endif
