@@ -100,6 +100,9 @@ typedef struct sm_train sm_train; /* a job with its partitioned programs */
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
 void sm_train_free(sm_train *train);
 double sm_train_sequences(const sm_train *train); /* of a global batch */
+/* Price with other constants from now on; NULL: the chip's shipped ones. Copied. */
+void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration);
+const sm_calibration *sm_train_calibration(const sm_train *train);
 
 /* ---- the price of one plan ---- */
 typedef enum sm_bound {

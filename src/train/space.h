@@ -62,6 +62,7 @@ typedef struct stages stages;
 struct sm_train {
     sm_model model;
     sm_system system;
+    sm_calibration own; /* a copy: what calibration points to */
     const sm_calibration *calibration;
     double seq, sequences, tokens, usd_per_chip_hour;
     int kinds; /* layer kinds in use; piece k is kind k */

@@ -126,12 +126,20 @@ static sm_status check_job(const sm_job *job, sm_error *err) {
     return SM_OK;
 }
 
+void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
+    t->own = calibration ? *calibration : *sm_calibration_of(&t->system.chip);
+    t->calibration = &t->own;
+    if (t->one) placed_forget(&t->one->at); /* its curves hold the old network's rates */
+}
+
+const sm_calibration *sm_train_calibration(const sm_train *train) { return train->calibration; }
+
 static void fill_train(const sm_job *job, sm_train *t) {
     t->model = *job->model;
     t->system = *job->system;
     keep_used_kinds(&t->model);
     t->kinds = t->model.kinds;
-    t->calibration = sm_calibration_of(&t->system.chip);
+    sm_train_set_calibration(t, NULL);
     t->seq = job->seq;
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;

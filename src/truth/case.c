@@ -1,0 +1,86 @@
+/* A row made ready and predicted: what its kind needs is looked up once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "truth_parts.h"
+
+struct sm_truth_case {
+    const sm_truth_row *row;
+    const sm_chip *chip;
+    const sm_calibration *shipped;
+    const char *unknown;
+    truth_training *training;
+};
+
+const char *sm_truth_kind_name(sm_truth_kind kind) {
+    static const char *const names[SM_TRUTH_KIND_COUNT] = {"gemm",  "attention", "collective",
+                                                           "memop", "training",  "inference"};
+    return kind < SM_TRUTH_KIND_COUNT ? names[kind] : "?";
+}
+
+static sm_regime regime_of(sm_truth_kind kind) {
+    static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
+        SM_REGIME_matmul, SM_REGIME_attention, SM_REGIME_collective,
+        SM_REGIME_memory, SM_REGIME_step,      SM_REGIME_decode};
+    return regimes[kind];
+}
+
+static const sm_calibration *shipped_for(const sm_truth_row *row, const sm_chip *chip) {
+    const sm_calibration *own = sm_calibration_for(chip, sm_truth_software(row));
+    return own ? own : sm_calibration_of(chip);
+}
+
+sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err) {
+    sm_truth_case *c = sm_malloc(sizeof *c);
+    *out = c;
+    if (!c) return sm_fail_memory(err);
+    memset(c, 0, sizeof *c);
+    c->row = row;
+    c->chip = sm_truth_chip(row->chip);
+    if (row->kind == SM_TRUTH_INFERENCE)
+        c->unknown = "inference rows are predicted by serving, which is not built yet";
+    else if (!c->chip) c->unknown = "the chip is not in the catalogue";
+    if (c->unknown) return SM_OK;
+    c->shipped = shipped_for(row, c->chip);
+    if (row->kind != SM_TRUTH_TRAINING) return SM_OK;
+    sm_status s = truth_training_new(row, c->chip, &c->training, &c->unknown, err);
+    if (s) {
+        sm_truth_case_free(c);
+        *out = NULL;
+    }
+    return s;
+}
+
+void sm_truth_case_free(sm_truth_case *c) {
+    if (!c) return;
+    truth_training_free(c->training);
+    sm_free(c);
+}
+
+static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_prediction *out) {
+    switch (c->row->kind) {
+    case SM_TRUTH_GEMM: sm_predict_gemm(c->row, c->chip, k, out); return;
+    case SM_TRUTH_ATTENTION: sm_predict_attention(c->row, c->chip, k, out); return;
+    case SM_TRUTH_COLLECTIVE: sm_predict_collective(c->row, c->chip, k, out); return;
+    case SM_TRUTH_MEMOP: sm_predict_memop(c->row, c->chip, k, out); return;
+    case SM_TRUTH_TRAINING: truth_training_predict(c->training, k, out); return;
+    default: return;
+    }
+}
+
+void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
+    memset(out, 0, sizeof *out);
+    out->unknown = c->unknown;
+    out->regime = regime_of(c->row->kind);
+    if (c->unknown) return;
+    out->calibration = calibration ? calibration : c->shipped;
+    predict_kind(c, out->calibration, out);
+    if (!out->unknown)
+        sm_calibration_interval(out->calibration, c->chip, out->regime, out->expected_s,
+                                &out->low_s, &out->high_s);
+}
+
+sm_why *sm_truth_why(sm_truth_case *c, sm_arena *arena) {
+    return c->training ? truth_training_why(c->training, arena) : NULL;
+}

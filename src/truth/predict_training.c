@@ -1,0 +1,70 @@
+/* A training row: its model, machine and plan priced as `train --plan` prices them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "truth_parts.h"
+
+struct truth_training {
+    sm_model model;
+    sm_system system;
+    sm_plan plan;
+    sm_train *train;
+    char why[160];
+};
+
+static sm_status start(truth_training *t, const sm_training_row *r, sm_error *err) {
+    const sm_job job = {.model = &t->model,
+                        .system = &t->system,
+                        .batch_tokens = r->global_batch_sequences * r->seq_len,
+                        .seq = r->seq_len,
+                        .usd_per_chip_hour = 0};
+    return sm_train_new(&job, &t->train, err);
+}
+
+sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth_training **out,
+                             const char **why, sm_error *err) {
+    const sm_training_row *r = &row->of.training;
+    truth_training *t = sm_malloc(sizeof *t);
+    *out = t;
+    if (!t) return sm_fail_memory(err);
+    memset(t, 0, sizeof *t);
+    if (!truth_model(r, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
+        !truth_plan(r, &t->model, t->system.chips, &t->plan, why))
+        return SM_OK;
+    sm_status s = start(t, r, err);
+    if (s != SM_BAD_INPUT) return s;
+    snprintf(t->why, sizeof t->why, "%s", err ? err->message : "the job is not possible");
+    *why = t->why;
+    return SM_OK;
+}
+
+void truth_training_free(truth_training *t) {
+    if (!t) return;
+    sm_train_free(t->train);
+    sm_free(t);
+}
+
+void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out) {
+    sm_price_of_plan price;
+    sm_error err = {0};
+    sm_train_set_calibration(t->train, c);
+    if (sm_train_price(t->train, &t->plan, &price, &err)) {
+        snprintf(t->why, sizeof t->why, "%s", err.message);
+        out->unknown = t->why;
+        return;
+    }
+    out->lower_s = price.lower_s;
+    out->expected_s = price.expected_s;
+    out->upper_s = price.upper_s;
+    out->fits = price.fits;
+    out->memory = price.memory;
+    out->plan = t->plan;
+}
+
+sm_why *truth_training_why(truth_training *t, sm_arena *arena) {
+    sm_plan_detail detail;
+    sm_error err = {0};
+    if (!t->train || sm_train_detail(t->train, &t->plan, arena, &detail, &err)) return NULL;
+    return detail.why;
+}

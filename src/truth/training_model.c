@@ -1,0 +1,143 @@
+/* The architecture a training row names, as a model of the product. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "truth_parts.h"
+
+static bool yes(sm_stated s) { return s == SM_YES; }
+
+/* Megatron's GPT models pad their vocabulary to this when the source is silent. */
+enum { GPT_VOCABULARY = 51200 };
+
+static void attention_of(const sm_training_row *r, sm_layer_kind *k) {
+    k->N = r->model.n_heads;
+    k->K = r->model.n_kv_heads > 0 ? r->model.n_kv_heads : r->model.n_heads;
+    k->H = r->model.d_head > 0 ? r->model.d_head : r->model.d_model / r->model.n_heads;
+    k->V_head = k->H;
+    k->norms = 2;
+    if (!r->model.mla) return;
+    k->attention = SM_ATTENTION_MLA;
+    k->q_rank = r->model.q_rank;
+    k->kv_rank = r->model.kv_rank;
+    k->nope_H = r->model.qk_nope;
+    k->rope_H = r->model.qk_rope;
+    k->V_head = r->model.v_head;
+    k->H = k->nope_H + k->rope_H;
+    k->K = k->N;
+}
+
+static void dense_of(const sm_training_row *r, sm_layer_kind *k) {
+    attention_of(r, k);
+    snprintf(k->name, sizeof k->name, "dense");
+    k->mlp = r->model.gated == SM_NO ? SM_MLP_PLAIN : SM_MLP_GATED;
+    k->F = r->model.d_ff;
+}
+
+static void moe_of(const sm_training_row *r, sm_layer_kind *k) {
+    dense_of(r, k);
+    snprintf(k->name, sizeof k->name, "moe");
+    k->F = 0;
+    k->E = r->model.n_experts;
+    k->k_top = r->model.experts_per_token;
+    k->F_expert = r->model.d_ff_expert;
+    k->E_shared = r->model.shared_experts;
+    k->F_shared = r->model.shared_experts > 0 ? r->model.d_ff_expert : 0;
+}
+
+/* The number that stands before `words` in a text: "128-token sliding-window", "(1024-token". */
+static int number_before(const char *text, const char *words) {
+    const char *at = strstr(text, words);
+    while (at && at > text && at[-1] >= '0' && at[-1] <= '9') at--;
+    return at ? atoi(at) : 0;
+}
+
+static int add_kind(sm_model *m, const sm_layer_kind *kind) {
+    m->kind[m->kinds] = *kind;
+    return m->kinds++;
+}
+
+/* A multi-token-prediction module: one more layer, its joining projection 2D -> D, and the head
+ * once more, carried as width of the layer's dense part (same FLOPs). */
+static void add_mtp(const sm_training_row *r, sm_model *m) {
+    if (r->model.n_mtp_layers <= 0 || m->L + r->model.n_mtp_layers > SM_MAX_LAYERS) return;
+    sm_layer_kind kind = m->kind[m->layer[m->L - 1]];
+    int matrices = kind.mlp == SM_MLP_GATED ? 3 : 2;
+    int more = (m->V + 2 * m->D) / matrices;
+    snprintf(kind.name, sizeof kind.name, "mtp");
+    kind.F += more - more % 128;
+    int at = add_kind(m, &kind);
+    for (int i = 0; i < r->model.n_mtp_layers; i++) m->layer[m->L++] = (uint8_t)at;
+}
+
+/* Interleaved local layers: every second, or five of six, or three of four in chunks. */
+static void add_local(const sm_training_row *r, sm_model *m) {
+    const char *notes = r->model.notes;
+    int window = number_before(notes, "-token sliding"), chunk = 0, period = 2;
+    if (!window && (window = number_before(notes, "-token window"))) period = 6;
+    if (!window && strstr(notes, "chunked attention 8192")) chunk = 8192, period = 4;
+    if (!window && !chunk) return;
+    int kinds = m->kinds;
+    for (int k = 0; k < kinds && m->kinds < SM_MAX_LAYER_KINDS; k++) {
+        sm_layer_kind local = m->kind[k];
+        snprintf(local.name, sizeof local.name, "local %.16s", m->kind[k].name);
+        local.window = window;
+        local.chunk = chunk;
+        add_kind(m, &local);
+    }
+    if (m->kinds != 2 * kinds) return;
+    for (int l = 0; l < m->L; l++)
+        if (l % period != period - 1) m->layer[l] = (uint8_t)(m->layer[l] + kinds);
+}
+
+static const char *missing(const sm_training_row *r) {
+    if (strstr(r->model.notes, "Mamba")) return "a hybrid with Mamba layers";
+    if (r->model.layers <= 0 || r->model.layers > SM_MAX_LAYERS) return "layers not stated";
+    if (r->model.d_model <= 0) return "d_model not stated";
+    if (r->model.n_heads <= 0) return "heads not stated";
+    if (r->model.n_experts <= 0 && r->model.d_ff <= 0) return "d_ff not stated";
+    if (r->model.n_experts > 0 && r->model.d_ff_expert <= 0) return "expert width not stated";
+    if (r->model.mla && r->model.kv_rank <= 0) return "MLA ranks not stated";
+    return NULL;
+}
+
+static void fill_layers(const sm_training_row *r, sm_model *m) {
+    sm_layer_kind dense = {0}, moe = {0};
+    dense_of(r, &dense);
+    bool all_dense = r->model.n_experts <= 0, alternate = false;
+    int first = all_dense ? m->L : r->model.n_dense_layers;
+    if (!all_dense) {
+        moe_of(r, &moe);
+        alternate = strstr(r->model.notes, "every 2nd layer") != NULL;
+    }
+    int at_dense = first > 0 || alternate ? add_kind(m, &dense) : 0;
+    int at_moe = all_dense ? 0 : add_kind(m, &moe);
+    for (int l = 0; l < m->L; l++) {
+        bool is_dense = all_dense || (alternate ? l % 2 == 0 : l < first);
+        m->layer[l] = (uint8_t)(is_dense ? at_dense : at_moe);
+    }
+}
+
+bool truth_model(const sm_training_row *r, sm_model *m, const char **why) {
+    *why = missing(r);
+    if (*why) return false;
+    memset(m, 0, sizeof *m);
+    snprintf(m->name, sizeof m->name, "%s", r->model.name);
+    m->D = r->model.d_model;
+    m->L = r->model.layers;
+    m->V = r->model.vocab > 0 ? r->model.vocab : GPT_VOCABULARY;
+    /* GPT models of Megatron tie their embeddings; gated ones of the LLaMA line do not */
+    m->tied = r->model.tied == SM_UNSTATED ? r->model.gated == SM_NO : yes(r->model.tied);
+    m->norm = r->model.gated == SM_NO ? SM_NORM_LAYER : SM_NORM_RMS;
+    m->norm_bias = m->norm == SM_NORM_LAYER;
+    m->final_norm = m->causal = true;
+    m->note = "";
+    m->max_seq = (int)r->seq_len;
+    fill_layers(r, m);
+    add_local(r, m);
+    add_mtp(r, m);
+    sm_error err = {0};
+    if (sm_model_check(m, &err) == SM_OK) return true;
+    *why = "the architecture as stated is not consistent";
+    return false;
+}

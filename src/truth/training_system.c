@@ -1,0 +1,90 @@
+/* The machine a training row ran on: nodes of chips, joined at the rate that the source states. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "truth_parts.h"
+
+/* Bits per second of one node in a text such as "8x 400 Gb/s InfiniBand per node", "1600 Gbps
+ * RoCE per node", "400 Gb/s RDMA per GPU"; 0 when no rate is stated. */
+static double stated_bits(const char *text, int chips_per_node) {
+    const char *compute = strstr(text, "Compute:");
+    if (compute) text = compute;
+    double count = 1;
+    for (const char *at = text; *at; at++) {
+        if (!isdigit((unsigned char)*at) ||
+            (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '-')))
+            continue;
+        char *end;
+        double number = strtod(at, &end);
+        if (*end == 'x') {
+            count = number;
+            at = end;
+            continue;
+        }
+        while (*end == ' ') end++;
+        bool bytes = strncmp(end, "GB/s", 4) == 0;
+        if (!bytes && strncmp(end, "Gb/s", 4) && strncmp(end, "Gbps", 4)) continue;
+        double bits = number * count * 1e9 * (bytes ? 8 : 1);
+        return strstr(text, "per GPU") ? bits * chips_per_node : bits;
+    }
+    return 0;
+}
+
+static int pods_of(const char *text) {
+    const char *at = strstr(text, " pod(s) of ");
+    while (at && at > text && isdigit((unsigned char)at[-1])) at--;
+    return at ? atoi(at) : 1;
+}
+
+/* Chips that share the innermost switch: a node of 8, or a rack of up to 72. */
+static int domain_of(const sm_training_row *r, const sm_chip *chip) {
+    int degree = chip->tree_levels > 0 ? chip->tree[0].degree : 1;
+    int node = r->chips_per_node > degree || degree <= 8 ? r->chips_per_node : degree;
+    if (node <= 0) node = degree;
+    for (int nodes = 1; nodes <= r->chips; nodes++)
+        if (r->chips % nodes == 0 && r->chips / nodes <= node) return r->chips / nodes;
+    return 1;
+}
+
+static void shape_text(const sm_training_row *r, const sm_chip *chip, char *out, size_t size) {
+    if (chip->fabric == SM_FABRIC_TORUS) {
+        int pods = pods_of(r->notes);
+        if (pods > 1 && r->chips % pods == 0)
+            snprintf(out, size, "%s:%dx%dslices", chip->name, r->chips / pods, pods);
+        else snprintf(out, size, "%s:%d", chip->name, r->chips);
+        return;
+    }
+    int domain = domain_of(r, chip), nodes = r->chips / domain;
+    if (nodes == 1) snprintf(out, size, "%s:%d", chip->name, r->chips);
+    else snprintf(out, size, "%s:%dx%d", chip->name, nodes, domain);
+}
+
+/* Everything beyond the node scales with what one node has. */
+static void set_network(const sm_training_row *r, const sm_chip *chip, sm_system *system) {
+    int node = r->chips_per_node > 0 ? r->chips_per_node : 8;
+    double bits = stated_bits(r->inter_node_network, node);
+    if (bits <= 0 || chip->fabric != SM_FABRIC_SWITCH || system->levels < 2) return;
+    double of_child = system->level[1].bytes_per_s_oneway;
+    double stated = bits / 8 * system->level[0].size / node;
+    for (int l = 1; l < system->levels; l++)
+        system->level[l].bytes_per_s_oneway *= stated / of_child;
+}
+
+bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *system,
+                  const char **why) {
+    const sm_training_row *r = &row->of.training;
+    char text[96];
+    sm_error err = {0};
+    *why = "chips not stated";
+    if (r->chips <= 0) return false;
+    shape_text(r, chip, text, sizeof text);
+    sm_source source = sm_source_of("chip", text);
+    *why = "the chips do not lay out on the chip's network";
+    if (sm_system_parse(&source, NULL, 0, system, &err)) return false;
+    set_network(r, chip, system);
+    *why = NULL;
+    return true;
+}

@@ -1,0 +1,21 @@
+/* Private to truth: a training row turned into a job and a plan. */
+#ifndef SM_TRUTH_PARTS_H
+#define SM_TRUTH_PARTS_H
+#include "scalemodel/truth.h"
+
+/* The architecture a training row names. false: `why` names the missing fact. */
+bool truth_model(const sm_training_row *row, sm_model *model, const char **why);
+/* The machine it ran on: chip, number of chips, chips per node, what joins the nodes. */
+bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *system,
+                  const char **why);
+/* The plan it ran. */
+bool truth_plan(const sm_training_row *row, const sm_model *model, int chips, sm_plan *plan,
+                const char **why);
+
+typedef struct truth_training truth_training;
+sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth_training **out,
+                             const char **why, sm_error *err);
+void truth_training_free(truth_training *t);
+void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
+sm_why *truth_training_why(truth_training *t, sm_arena *arena);
+#endif
