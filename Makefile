@@ -31,9 +31,12 @@ LINK_WHOLE := -Wno-error
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
 LIBS := -ljansson -lm -pthread
 
-LIB_DIRS := base text units report search hw model shard program cost train serve io render
+LIB_DIRS := base text units report search hw model shard program cost train truth serve io render
 LIB_SRC := $(sort $(foreach d,$(LIB_DIRS),$(wildcard src/$(d)/*.c)))
-LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o)
+# The shipped calibrations become a C table, so that nothing is read when the program starts.
+CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
+CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
+LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/calibration_table.o
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libscalemodel.a
@@ -62,6 +65,14 @@ $(BUILD)/libscalemodel.so: $(LIB_OBJ)
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+# The folder is named too: a calibration that is taken away leaves the table.
+$(CALIBRATION_TABLE): scripts/calibration_table.awk include/scalemodel/cost.h data/calibration \
+    $(CALIBRATIONS)
+	@mkdir -p $(@D)
+	LC_ALL=C awk -f $< include/scalemodel/cost.h $(CALIBRATIONS) >$@.new && mv $@.new $@
+$(BUILD)/obj/made/calibration_table.o: $(CALIBRATION_TABLE)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -MMD -MP -c -o $@ $<
 $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<

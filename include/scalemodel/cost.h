@@ -162,7 +162,10 @@ const sm_calibration *sm_calibration_at(size_t i);
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
 /* Of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
-/* The 80 % interval of an expected value; wider where the constants are borrowed. */
+/* Is it the chip's own, not borrowed from a relative? */
+bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
+/* The 80 % interval of an expected value; wider where the constants are borrowed. The rule is in
+ * docs/calibration-file.md. */
 void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
                              double expected, double *low, double *high);
 /* The text of a calibration file (docs/calibration-file.md); strings live in the arena. */

@@ -1,0 +1,52 @@
+/* The 80 % interval around an expected value.
+ *
+ * Learned bounds are quantiles of measured / expected on held-out rows. A few rows say little about
+ * quantiles, so what is learned counts as its n rows beside PRIOR_ROWS rows that say the usual
+ * interval of the regime: log bound = (n x log learned + PRIOR_ROWS x log usual) / (n + PRIOR_ROWS).
+ * Constants of another chip are wrong by a factor of their own, independent of the spread that the
+ * interval holds: the two add as variances, log bound = sqrt(log bound^2 + log BORROWED^2). */
+#include "scalemodel/cost.h"
+#include <math.h>
+
+#define PRIOR_ROWS 5.0
+#define BORROWED 1.2
+
+typedef struct bounds {
+    double lowest, highest;
+} bounds;
+
+/* Of measured / expected where nothing was learned. Honest sources of one kernel on one chip differ
+ * by 10 to 20 %, collectives by more; a step averages over many operations. */
+static const bounds usual[SM_REGIME_COUNT] = {
+    [SM_REGIME_matmul] = {0.80, 1.35},  [SM_REGIME_attention] = {0.75, 1.45},
+    [SM_REGIME_memory] = {0.75, 1.40},  [SM_REGIME_collective] = {0.65, 1.60},
+    [SM_REGIME_step] = {0.80, 1.30},    [SM_REGIME_peak] = {0.90, 1.10},
+    [SM_REGIME_prefill] = {0.70, 1.50}, [SM_REGIME_decode] = {0.65, 1.60},
+};
+
+static double blend(double learned, int n, double before) {
+    return (n * log(learned) + PRIOR_ROWS * log(before)) / (n + PRIOR_ROWS);
+}
+
+/* Wider by an independent factor; a bound on the far side of 1 comes to lie at 1 first. */
+static double widen(double log_bound, double side) {
+    double from = log_bound * side > 0.0 ? log_bound : 0.0;
+    double factor = log(BORROWED);
+    return side * sqrt(from * from + factor * factor);
+}
+
+void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
+                             double expected, double *low, double *high) {
+    int n = c->interval[regime].n;
+    double lowest = log(usual[regime].lowest), highest = log(usual[regime].highest);
+    if (n > 0) {
+        lowest = blend(c->interval[regime].lowest, n, usual[regime].lowest);
+        highest = blend(c->interval[regime].highest, n, usual[regime].highest);
+    }
+    if (!sm_calibration_is_own(c, chip)) {
+        lowest = widen(lowest, -1.0);
+        highest = widen(highest, 1.0);
+    }
+    *low = expected * exp(lowest);
+    *high = expected * exp(highest);
+}

@@ -1,0 +1,9 @@
+/* calibration_table: the shipped calibrations, made from data/calibration when the library is
+ * built. Those of one chip stand in the order of its file; the first is the chip's default. */
+#ifndef SCALEMODEL_CALIBRATION_TABLE_H
+#define SCALEMODEL_CALIBRATION_TABLE_H
+#include "scalemodel/cost.h"
+
+extern const sm_calibration sm_shipped_calibrations[];
+extern const size_t sm_shipped_calibration_count;
+#endif
