@@ -1,10 +1,12 @@
-/* io: files and JSON (jansson lives here alone): Hugging Face configs, --system files. */
+/* io: files and JSON (jansson lives here alone): Hugging Face configs, --system files, measured
+ * rows. */
 #ifndef SCALEMODEL_IO_H
 #define SCALEMODEL_IO_H
 #include "scalemodel/base.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
 #include "scalemodel/text.h"
+#include "scalemodel/truth.h"
 
 /* Read a whole file (regular file or pipe, at most 1 GiB) into the arena; text is 0-terminated too.
  * SM_IO with the path and the reason on failure. */
@@ -28,4 +30,14 @@ sm_status sm_io_chips_parse(const sm_source *source, sm_arena *arena, sm_chip **
                             sm_error *err);
 /* The catalogue chip as JSON text in the same schema (round-trips through sm_io_chips_parse). */
 char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
+
+/* ---- measured rows: docs/truth-data.md ---- */
+/* A file of measured rows: CSV with a header (columns in any order, others passed over) or one JSON
+ * object a line. The kind is told by the header or by the keys of the first row. Texts and rows live
+ * in the arena. What a row does not state is NAN, 0, SM_UNSTATED or "" (truth.h); a row without a
+ * time has measured_s NAN. A value of the wrong type, a row with too few or too many cells, or a
+ * file of no known kind is SM_BAD_INPUT with line, column and what was expected. At most 1,000,000
+ * rows. */
+sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
+sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
 #endif

@@ -1,0 +1,88 @@
+/* Files of measured rows: which form, which kind, all rows of it. */
+#include "scalemodel/io.h"
+
+#include "truth_form.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const truth_schema *truth_recognise(bool (*has)(const void *where, const char *key),
+                                    const void *where) {
+    for (size_t i = 0; i < SM_TRUTH_KIND_COUNT; i++) {
+        const char *const *sign = truth_schemas[i].sign;
+        while (*sign && has(where, *sign)) sign++;
+        if (!*sign) return &truth_schemas[i];
+    }
+    return NULL;
+}
+
+const char *truth_known_kinds(char *out, size_t size) {
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < SM_TRUTH_KIND_COUNT; i++) {
+        const truth_schema *schema = &truth_schemas[i];
+        for (size_t j = 0; schema->sign[j] && at < size; j++)
+            at += (size_t)snprintf(out + at, size - at, "%s%s",
+                                   j   ? ", "
+                                   : i ? "; "
+                                       : "",
+                                   schema->sign[j]);
+        if (at < size)
+            at += (size_t)snprintf(out + at, size - at, " (%s)", sm_truth_kind_name(schema->kind));
+    }
+    return out;
+}
+
+/* The text without a byte order mark. */
+static sm_source without_mark(const sm_source *s) {
+    bool marked = s->length >= 3 && memcmp(s->text, "\xEF\xBB\xBF", 3) == 0;
+    size_t skipped = marked ? 3 : 0;
+    return (sm_source){s->name, s->text + skipped, s->length - skipped};
+}
+
+static size_t first_mark(const sm_source *s) {
+    size_t at = 0;
+    while (at < s->length && strchr(" \t\r\n", s->text[at]) && s->text[at] != 0) at++;
+    return at;
+}
+
+static sm_status read_rows(const sm_source *source, truth_file *f, truth_rows *rows) {
+    size_t at = first_mark(source);
+    if (at == source->length)
+        return sm_fail_at(f->err, source, (sm_span){0, 0},
+                          "there are no measured rows: expected CSV with a header, or one JSON "
+                          "object a line");
+    if (source->text[at] == '[')
+        return sm_fail_at(f->err, source, (sm_span){at, 1},
+                          "expected one JSON object {...} a line, not a list");
+    return source->text[at] == '{' ? truth_json_read(f, rows) : truth_csv_read(f, rows);
+}
+
+static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *truth) {
+    truth->file = sm_arena_copy(f->arena, f->source->name, strlen(f->source->name));
+    truth->row = sm_arena_array(f->arena, rows->n ? rows->n : 1, sizeof *truth->row);
+    if (!truth->file || !truth->row) return sm_fail_memory(f->err);
+    if (rows->n) memcpy(truth->row, rows->row, rows->n * sizeof *rows->row);
+    truth->kind = f->schema->kind;
+    truth->n = rows->n;
+    return SM_OK;
+}
+
+sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err) {
+    memset(truth, 0, sizeof *truth);
+    truth_rows rows = {NULL, 0, 0};
+    sm_source text = without_mark(source);
+    truth_file f = {.source = &text, .arena = arena, .err = err};
+    sm_status status = read_rows(&text, &f, &rows);
+    if (status == SM_OK) status = keep(&f, &rows, truth);
+    if (status != SM_OK) memset(truth, 0, sizeof *truth);
+    sm_free(rows.row);
+    return status;
+}
+
+sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err) {
+    sm_source source;
+    memset(truth, 0, sizeof *truth);
+    sm_status status = sm_io_read(path, arena, &source, err);
+    return status == SM_OK ? sm_truth_parse(&source, arena, truth, err) : status;
+}

@@ -1,0 +1,183 @@
+/* From the values of a row, whatever form they stand in, to the row: each value checked,
+ * conventions brought to one: seconds, bytes. */
+#include "truth_form.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 1000000, FIRST_ROWS = 64 };
+
+static sm_status fail_type(const truth_file *f, size_t field, const truth_cell *cell,
+                           const char *expected) {
+    char sentence[240];
+    snprintf(sentence, sizeof sentence, "%s: expected %s, found %s%.60s%s",
+             f->schema->field[field].key, expected, cell->kind == CELL_OTHER ? "" : "\"",
+             cell->text, cell->kind == CELL_OTHER ? "" : "\"");
+    return f->fail(f, field, sentence);
+}
+
+static bool spells_number(const char *text, double *number) {
+    char *end = NULL;
+    if (text[0] == 0 || text[strspn(text, "0123456789+-.eE")] != 0) return false;
+    *number = strtod(text, &end);
+    return *end == 0 && isfinite(*number);
+}
+
+static bool is_number(const truth_cell *cell, double *number) {
+    if (cell->kind == CELL_RAW) return spells_number(cell->text, number);
+    *number = cell->number;
+    return cell->kind == CELL_NUMBER;
+}
+
+static bool is_whole(double number) { return number >= floor(number) && number <= floor(number); }
+
+static sm_status set_number(const truth_file *f, size_t field, const truth_cell *cell,
+                            double *value) {
+    truth_type type = f->schema->field[field].type;
+    double number = 0;
+    *value = NAN;
+    if (cell->kind == CELL_NONE) return SM_OK;
+    if (!is_number(cell, &number)) return fail_type(f, field, cell, "a number");
+    if (number < 0) return fail_type(f, field, cell, "a number of at least 0");
+    if (type == TRUTH_TIME && number <= 0) return fail_type(f, field, cell, "a number above 0");
+    if (type == TRUTH_SIZE && (number < 1 || !is_whole(number)))
+        return fail_type(f, field, cell, "a whole number from 1");
+    *value = number;
+    return SM_OK;
+}
+
+static sm_status set_count(const truth_file *f, size_t field, const truth_cell *cell, int *value) {
+    double number = 0;
+    *value = f->schema->field[field].type == TRUTH_STAGE ? -1 : 0;
+    if (cell->kind == CELL_NONE) return SM_OK;
+    if (!is_number(cell, &number) || number < 0 || number > INT_MAX || !is_whole(number))
+        return fail_type(f, field, cell, "a whole number");
+    *value = (int)number;
+    return SM_OK;
+}
+
+static bool spells_flag(const char *text, bool *yes) {
+    static const char *const words[] = {"false", "true", "False", "True", "no", "yes", "0", "1"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        *yes = i % 2 == 1;
+        if (strcmp(text, words[i]) == 0) return true;
+    }
+    return false;
+}
+
+static sm_status set_flag(const truth_file *f, size_t field, const truth_cell *cell,
+                          sm_stated *value) {
+    bool yes = cell->yes;
+    *value = SM_UNSTATED;
+    if (cell->kind == CELL_NONE) return SM_OK;
+    if (cell->kind == CELL_RAW ? !spells_flag(cell->text, &yes) : cell->kind != CELL_FLAG)
+        return fail_type(f, field, cell, "true or false");
+    *value = yes ? SM_YES : SM_NO;
+    return SM_OK;
+}
+
+static sm_status set_text(const truth_file *f, size_t field, const truth_cell *cell,
+                          const char **value) {
+    truth_type type = f->schema->field[field].type;
+    *value = "";
+    if (cell->kind == CELL_NONE) return SM_OK;
+    if (type == TRUTH_LABEL && cell->kind == CELL_OTHER) return SM_OK;
+    if (type == TRUTH_WORDS ? cell->kind != CELL_RAW && !cell->list
+                            : cell->kind == CELL_OTHER || cell->list)
+        return fail_type(f, field, cell, type == TRUTH_WORDS ? "a list of texts" : "a text");
+    *value = cell->text;
+    return SM_OK;
+}
+
+static sm_status set_field(const truth_file *f, size_t field, truth_draft *draft) {
+    truth_cell cell = {CELL_NONE, "", 0, false, false};
+    char *at = (char *)draft + f->schema->field[field].offset;
+    sm_status status = f->cell(f, field, &cell);
+    if (status != SM_OK) return status;
+    switch (f->schema->field[field].type) {
+    case TRUTH_TEXT:
+    case TRUTH_LABEL:
+    case TRUTH_WORDS: return set_text(f, field, &cell, (const char **)(void *)at);
+    case TRUTH_NUMBER:
+    case TRUTH_TIME:
+    case TRUTH_SIZE: return set_number(f, field, &cell, (double *)(void *)at);
+    case TRUTH_COUNT:
+    case TRUTH_STAGE: return set_count(f, field, &cell, (int *)(void *)at);
+    case TRUTH_FLAG: return set_flag(f, field, &cell, (sm_stated *)(void *)at);
+    }
+    return SM_OK;
+}
+
+/* ---- one convention ---- */
+
+static bool has_word(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == 0 || at[n] == ' ')) return true;
+    return false;
+}
+
+/* Seconds of a step: as printed, else by the printed tokens/s, else by arithmetic on printed
+ * FLOP/s that the file itself carries. MFU is never used: sources count its FLOPs differently. */
+static double step_seconds(const sm_training_row *t) {
+    double tokens = t->global_batch_sequences * t->seq_len;
+    if (!isnan(t->step_time_s)) return t->step_time_s;
+    if (tokens > 0 && t->tokens_per_s_per_chip > 0 && t->chips > 0)
+        return tokens / (t->tokens_per_s_per_chip * t->chips);
+    return t->derived_step_time_s;
+}
+
+static void finish_training(truth_draft *draft) {
+    sm_training_row *t = &draft->row.of.training;
+    draft->row.source = t->title;
+    if (!t->title[0]) draft->row.source = t->title = draft->label;
+    t->model.mla = t->model.kv_rank > 0;
+    t->oom = has_word(t->flags, "OOM");
+    t->peak_memory_bytes =
+        isnan(draft->peak_gib) ? draft->peak_gb * 1e9 : ldexp(draft->peak_gib, 30);
+    t->derived_step_time_s =
+        isnan(draft->time_from_tokens_s) ? draft->time_from_flops_s : draft->time_from_tokens_s;
+    draft->row.measured_s = step_seconds(t);
+}
+
+static void finish(const truth_file *f, truth_draft *draft) {
+    if (f->schema->kind == SM_TRUTH_TRAINING) {
+        finish_training(draft);
+        return;
+    }
+    if (!draft->row.source || !draft->row.source[0]) draft->row.source = draft->label;
+    draft->row.measured_s = f->schema->kind == SM_TRUTH_INFERENCE ? NAN : draft->time_us * 1e-6;
+}
+
+static sm_status append(const truth_file *f, truth_rows *rows, const sm_truth_row *row) {
+    if (rows->n == MOST_ROWS)
+        return sm_fail(f->err, SM_BAD_INPUT, "%s has more than %d rows", f->source->name,
+                       MOST_ROWS);
+    if (rows->n == rows->room) {
+        size_t room = rows->room ? 2 * rows->room : FIRST_ROWS;
+        sm_truth_row *grown = sm_realloc(rows->row, room * sizeof *grown);
+        if (!grown) return sm_fail_memory(f->err);
+        rows->row = grown;
+        rows->room = room;
+    }
+    rows->row[rows->n++] = *row;
+    return SM_OK;
+}
+
+sm_status truth_row_read(const truth_file *f, truth_rows *rows) {
+    truth_draft draft;
+    memset(&draft, 0, sizeof draft); /* padding too: equal rows are equal bytes */
+    draft.row.kind = f->schema->kind;
+    draft.row.line = f->line;
+    draft.label = "";
+    for (size_t i = 0; i < f->schema->n; i++) {
+        sm_status status = set_field(f, i, &draft);
+        if (status != SM_OK) return status;
+    }
+    finish(f, &draft);
+    if (!draft.row.id[0]) draft.row.id = sm_arena_printf(f->arena, "%d", f->line);
+    return draft.row.id ? append(f, rows, &draft.row) : sm_fail_memory(f->err);
+}
