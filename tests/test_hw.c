@@ -47,7 +47,10 @@ static void finds_names_and_aliases(void **state) {
         {"tpu_v5p", "tpu-v5p"}, {"tpu-v7x", "tpu-v7"}, {"ironwood", "tpu-v7"},
         {"trillium", "tpu-v6e"}, {"mi300", "mi300x"}, {"trainium2", "trn2"},
         {"gb200", "gb200-nvl72"}, {"gb300", "gb300-nvl72"}, {"h100_sxm", "h100-sxm"},
-        {"tpu-v4p", "tpu-v4"}, {"b200-sxm", "b200"},
+        {"tpu-v4p", "tpu-v4"}, {"b200-sxm", "b200"}, {"a100_pcie", "a100-pcie"},
+        {"a6000", "rtx-a6000"}, {"rtx4090", "rtx-4090"}, {"tpu7x_core", "tpu-v7-core"},
+        {"rtx_pro_6000_server", "rtx-pro-6000"}, {"mi250x-gcd", "mi250x-gcd"},
+        {"arc_pro_b60", "arc-pro-b60"}, {"h100_96", "h100-96"}, {"gh200_144gb", "gh200-144"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_string_equal(chip_of(words[i].word)->name, words[i].name);
@@ -56,7 +59,7 @@ static void finds_names_and_aliases(void **state) {
     assert_null(sm_chip_find("h10", 3));
     assert_null(sm_chip_find("h100 h100_sxm", 13));
     assert_null(sm_chip_at(sm_chip_count()));
-    assert_true(sm_chip_count() >= 35);
+    assert_true(sm_chip_count() >= 50);
 }
 
 /* No word means two chips: every name and alias finds its own chip. */
@@ -161,7 +164,9 @@ static void peaks_follow_from_the_units(void **state) {
         {"tpu-v2", 2.0 * 128 * 128}, {"tpu-v3", 2.0 * 128 * 128}, {"tpu-v4", 2.0 * 128 * 128},
         {"tpu-v5e", 2.0 * 128 * 128}, {"tpu-v5p", 2.0 * 128 * 128},
         {"tpu-v6e", 4.0 * 256 * 256}, {"tpu-v7", 4.0 * 256 * 256},
-        {"a100-80", 512}, {"h100-sxm", 1024}, {"h200", 1024},
+        {"a100-80", 512}, {"h100-sxm", 1024}, {"h200", 1024}, {"rtx-a6000", 256},
+        {"rtx-3090", 128}, {"rtx-4090", 128}, {"rtx-pro-6000", 256}, {"mi308x", 512},
+        {"mi350x", 1024}, {"tpu-v7-core", 4.0 * 256 * 256},
     };
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         const sm_chip *c = chip_of(units[i].name);
@@ -169,6 +174,21 @@ static void peaks_follow_from_the_units(void **state) {
                       c->clock_hz.value;
         double ratio = peak / c->flops_per_s[SM_BF16].value;
         if (ratio < 0.98 || ratio > 1.02) fail_msg("%s: %g of the peak", c->name, ratio);
+    }
+}
+
+/* A die that software sees as a device is half of its package. */
+static void halves_are_halves(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {{"tpu-v7-core", "tpu-v7"}, {"mi250x-gcd", "mi250x"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const sm_chip *half = chip_of(pairs[i][0]), *whole = chip_of(pairs[i][1]);
+        for (int d = 0; d < SM_DTYPE_COUNT; d++)
+            assert_true(2 * half->flops_per_s[d].value == whole->flops_per_s[d].value);
+        assert_near(2 * half->memory_bytes.value, whole->memory_bytes.value);
+        assert_near(2 * half->memory_bytes_per_s.value, whole->memory_bytes_per_s.value);
+        assert_near(2 * half->onchip_bytes.value, whole->onchip_bytes.value);
+        assert_int_equal(2 * half->cores, whole->cores);
     }
 }
 
@@ -649,6 +669,7 @@ int main(void) {
         cmocka_unit_test(every_chip_has_what_pricing_needs),
         cmocka_unit_test(ratios_between_types),
         cmocka_unit_test(peaks_follow_from_the_units),
+        cmocka_unit_test(halves_are_halves),
         cmocka_unit_test(trees_do_not_widen_upwards),
         cmocka_unit_test(tori_are_whole),
         cmocka_unit_test(prices_have_provider_and_date),

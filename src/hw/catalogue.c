@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const sm_vendor_chips *const vendors[] = {
-    &sm_chips_google, &sm_chips_nvidia, &sm_chips_amd,
+    &sm_chips_google, &sm_chips_nvidia, &sm_chips_nvidia_cards, &sm_chips_amd,
     &sm_chips_intel,  &sm_chips_amazon, &sm_chips_cpu,
 };
 enum { VENDORS = sizeof vendors / sizeof vendors[0] };

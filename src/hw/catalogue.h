@@ -15,8 +15,8 @@ typedef struct sm_vendor_chips {
 /* Whether word is the chip's name or one of its aliases, in any case. */
 bool sm_chip_is_named(const sm_chip *chip, const char *word, size_t length);
 
-extern const sm_vendor_chips sm_chips_google, sm_chips_nvidia, sm_chips_amd, sm_chips_intel,
-    sm_chips_amazon, sm_chips_cpu;
+extern const sm_vendor_chips sm_chips_google, sm_chips_nvidia, sm_chips_nvidia_cards, sm_chips_amd,
+    sm_chips_intel, sm_chips_amazon, sm_chips_cpu;
 
 #define BOOK_TPUS                                                                                  \
     "How To Scale Your Model, part 2 (TPUs), https://jax-ml.github.io/scaling-book/tpus"

@@ -27,6 +27,8 @@
 #define LAUNCH "estimate: no public figure; an XLA program starts its own ops, 1 us each at most"
 #define PCIE_TYPICAL "typical of TPU hosts, 1.5e10 to 1.6e10 (" BOOK_TPUS ")"
 
+#define HALF_7X "half of a TPU7x, "
+
 static const sm_chip chips[] = {
     {.name = "tpu-v2",
      .aliases = "tpu_v2 v2 tpuv2",
@@ -285,6 +287,34 @@ static const sm_chip chips[] = {
          "9216 chips (Google) written 4x4x576 in the book: the 144 cubes may be joined in any "
          "arrangement, 16x24x24 is the most cubic. No int8 or int4 path (jax). JAX shows two "
          "devices per chip."},
+    {.name = "tpu-v7-core",
+     .aliases = "tpu_v7_core tpu7x_core tpu7x-core",
+     .title = "One core of a TPU7x (Ironwood)",
+     .vendor = "Google",
+     .flops_per_s[SM_BF16] = FACT(1153.5e12, HALF_7X GCP_7X),
+     .flops_per_s[SM_FP8] = FACT(2307e12, HALF_7X GCP_7X),
+     .vector_flops_per_s = FACT(9.0112e12, HALF_7X BOOK_TPUS_2026),
+     .memory_bytes = FACT(103079215104.0, HALF_7X GCP_7X),
+     .memory_bytes_per_s = FACT(3690e9, HALF_7X GCP_7X),
+     .onchip_bytes = FACT(67108864.0, HALF_7X BOOK_TPUS_2026),
+     .onchip_bytes_per_s = FACT(25.9e12, HALF_7X BOOK_TPUS_2026),
+     .tile_m = 8,
+     .tile_n = 256,
+     .tile_k = 256,
+     .cores = 1,
+     .matrix_units_per_core = 2,
+     .clock_hz = FACT(2200e6, BOOK_TPUS_2026),
+     .fabric = SM_FABRIC_SWITCH,
+     .link_bytes_per_s_oneway = FACT(600e9, "six times an ICI link, " GCP_7X),
+     .links_per_chip = 1,
+     .tree_levels = 1,
+     .tree = {{"die-to-die", 2, FACT(600e9, "six times an ICI link, " GCP_7X), FACT(1e-6, HOP),
+               false, NULL}},
+     .chips_per_host = 8,
+     .pcie_bytes_per_s_oneway = FACT(16e9, "estimate: half of a TPU v6e (" BOOK_TPUS ")"),
+     .launch_latency_s = FACT(1e-6, LAUNCH),
+     .conflicts = "What JAX shows as one device of TPU7x: half a chip. Slices are written in "
+                  "chips, as tpu-v7."},
     {.name = "tpu-v8t",
      .aliases = "tpu_v8t v8t tpu-8t sunfish",
      .title = "TPU 8t (announced 2026-04)",

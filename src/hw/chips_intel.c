@@ -1,4 +1,5 @@
-/* Intel Gaudi: Ethernet on the chip, 21 of its 24 ports inside a box of eight, 3 leaving it. */
+/* Intel Gaudi: Ethernet on the chip, 21 of its 24 ports inside a box of eight, 3 leaving it; and
+ * the Arc cards, on PCIe. */
 #include "catalogue.h"
 
 #define BOX "21 of 24 ports inside the box, " STAS_NETWORK
@@ -7,6 +8,7 @@
 #define LATENCY "estimate: RoCE in one box, 2 us"
 #define NETWORK(n, d, w, s)                                                                        \
     { n, d, FACT(w, s), FACT(2.7e-6, NCCL_TUNING), false, NULL }
+#define B60 "Arc Pro B60: hmc-tech.com and technical.city comparisons (2025)"
 #define CONFLICT                                                                                   \
     "stas00 gives the sum of all 24 ports as the egress of a chip; inside a box 21 of them "       \
     "count. "
@@ -76,5 +78,39 @@ static const sm_chip chips[] = {
      .conflicts =
          CONFLICT "bf16 1677e12 at the shipped 1600 MHz against 1835e12 in the whitepaper, "
                   "which needs 1750 MHz: shipped."},
+    {.name = "arc-pro-b60",
+     .aliases = "arc_pro_b60 b60",
+     .title = "Arc Pro B60 24GB",
+     .vendor = "Intel",
+     .flops_per_s[SM_BF16] = FACT(98.3e12, B60),
+     .flops_per_s[SM_FP16] = FACT(98.3e12, B60),
+     .flops_per_s[SM_FP32] = FACT(12.29e12, B60),
+     .flops_per_s[SM_INT8] = FACT(196.6e12, B60),
+     .flops_per_s[SM_INT4] = FACT(393.2e12, B60),
+     .vector_flops_per_s = FACT(12.29e12, B60),
+     .memory_bytes = FACT(25769803776.0, B60),
+     .memory_bytes_per_s = FACT(456e9, B60),
+     .onchip_bytes = FACT(18874368.0, "Intel Arc B-series datasheet, not re-read"),
+     .shared_bytes = FACT(20 * 262144.0, "Intel Xe2 architecture: 256 KiB of L1 and SLM per core"),
+     .tile_m = 128,
+     .tile_n = 128,
+     .tile_k = 64,
+     .cores = 20,
+     .matrix_units_per_core = 8,
+     .clock_hz = FACT(2400e6, B60),
+     .fabric = SM_FABRIC_SWITCH,
+     .link_bytes_per_s_oneway = FACT(31e9, "PCIe 5 x8, " STAS_NETWORK),
+     .links_per_chip = 1,
+     .tree_levels = 2,
+     .tree = {{"pcie", 8, FACT(31e9, "PCIe 5 x8, " STAS_NETWORK), FACT(1.0e-6, NCCL_TUNING), false,
+               NULL},
+              NETWORK("ethernet", 32, 50e9, "estimate: 8 cards share 400 Gb/s of NIC")},
+     .chips_per_host = 8,
+     .pcie_bytes_per_s_oneway = FACT(31e9, "PCIe 5 x8, " STAS_NETWORK),
+     .dcn_bytes_per_s_oneway = FACT(6.25e9, "estimate: 8 cards share 400 Gb/s of NIC"),
+     .dcn_latency_s = FACT(2.7e-6, NCCL_TUNING),
+     .launch_latency_s = FACT(1.5e-6, LAUNCH),
+     .tdp_w = FACT(200, B60),
+     .conflicts = "No fp8 in the matrix units: fp8 multiplies in 16 bits."},
 };
 const sm_vendor_chips sm_chips_intel = {chips, sizeof chips / sizeof chips[0]};
