@@ -3,5 +3,6 @@
 #define SCALEMODEL_CLI_VERBS_H
 #include "options.h"
 
-extern const cli_verb cli_chip, cli_model, cli_roofline, cli_matmul, cli_collective, cli_train;
+extern const cli_verb cli_chip, cli_model, cli_roofline, cli_matmul, cli_collective, cli_train,
+    cli_validate;
 #endif

@@ -1,0 +1,143 @@
+/* validate_rows: every row with its prediction, as JSON and as columns. */
+#include "pages.h"
+#include "validate.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_training(const cli_checked *c) { return c->row->kind == SM_TRUTH_TRAINING; }
+
+static double known(const cli_checked *c, double value) { return c->p.unknown ? NAN : value; }
+
+static double measured_of(const cli_checked *c) {
+    return c->row->measured_s > 0.0 ? c->row->measured_s : NAN;
+}
+
+static double error_of(const cli_checked *c) {
+    return known(c, c->p.expected_s / measured_of(c) - 1.0);
+}
+
+static double measured_bytes(const cli_checked *c) {
+    return is_training(c) ? c->row->of.training.peak_memory_bytes : NAN;
+}
+
+static double memory_of(const cli_checked *c) {
+    return is_training(c) && c->p.memory.total > 0.0 ? known(c, c->p.memory.total) : NAN;
+}
+
+static const char *calibration_of(sm_report *r, const cli_checked *c) {
+    const sm_calibration *k = c->p.calibration;
+    return k && !c->p.unknown ? cli_textf(r, "%s/%s", k->chip, k->software) : NULL;
+}
+
+/* Rows of files without ids are named by their line. */
+static bool is_line_number(const sm_truth_row *row) {
+    char line[24];
+    snprintf(line, sizeof line, "%d", row->line);
+    return strcmp(line, row->id) == 0;
+}
+
+/* ---- JSON ---- */
+
+static void put_name(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
+    if (is_line_number(c->row)) cli_put(r, object, "id", c->row->line);
+    else cli_put_text(r, object, "id", c->row->id);
+    if (v->files > 1) cli_put_text(r, object, "file", c->file);
+    cli_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
+    cli_put_text(r, object, "chip", c->chip);
+}
+
+static void put_times(sm_report *r, sm_data *object, const cli_checked *c) {
+    cli_put(r, object, "measured", measured_of(c));
+    cli_put(r, object, "lower", known(c, c->p.lower_s));
+    cli_put(r, object, "expected", known(c, c->p.expected_s));
+    cli_put(r, object, "upper", known(c, c->p.upper_s));
+    sm_data *interval = cli_array(r, object, "interval");
+    cli_put(r, interval, NULL, known(c, c->p.low_s));
+    cli_put(r, interval, NULL, known(c, c->p.high_s));
+    cli_put(r, object, "error", error_of(c));
+}
+
+static void put_memory(sm_report *r, sm_data *object, const cli_checked *c) {
+    if (!is_training(c)) return;
+    if (!c->p.unknown) cli_put_bool(r, object, "fits", c->p.fits);
+    if (isfinite(memory_of(c))) {
+        const sm_memory *m = &c->p.memory;
+        sm_data *bytes = cli_object(r, object, "memory_bytes");
+        cli_put(r, bytes, "params", m->params);
+        cli_put(r, bytes, "gradients", m->gradients);
+        cli_put(r, bytes, "optimizer", m->optimizer);
+        cli_put(r, bytes, "activations", m->activations);
+        cli_put(r, bytes, "buffers", m->buffers);
+        cli_put(r, bytes, "total", m->total);
+        cli_put(r, bytes, "capacity", m->capacity);
+    }
+    cli_put(r, object, "measured_memory_bytes", measured_bytes(c));
+}
+
+void cli_validate_rows(sm_report *r, const cli_validation *v) {
+    sm_data *rows = cli_array(r, r->data, "rows");
+    for (size_t i = 0; i < v->n; i++) {
+        const cli_checked *c = &v->row[i];
+        sm_data *object = cli_object(r, rows, NULL);
+        put_name(r, object, v, c);
+        put_times(r, object, c);
+        put_memory(r, object, c);
+        const char *calibration = calibration_of(r, c);
+        if (calibration) cli_put_text(r, object, "calibration", calibration);
+        if (c->p.unknown) cli_put_text(r, object, "unknown", c->p.unknown);
+        else if (c->apart) cli_put_text(r, object, "apart", c->apart);
+    }
+}
+
+/* ---- columns ---- */
+
+enum { ROW_COLUMNS = 18 };
+
+static const char *exact(sm_report *r, double value) {
+    return isfinite(value) ? cli_exact(r, value) : "";
+}
+
+static const char *fits_word(const cli_checked *c) {
+    if (!is_training(c) || c->p.unknown) return "";
+    return c->p.fits ? "yes" : "no";
+}
+
+static void add_row(sm_report *r, sm_table *table, const cli_checked *c) {
+    const char *calibration = calibration_of(r, c);
+    const char *cells[ROW_COLUMNS] = {
+        c->file,
+        c->row->id,
+        sm_truth_kind_name(c->row->kind),
+        c->chip,
+        c->row->source,
+        calibration ? calibration : "",
+        exact(r, measured_of(c)),
+        exact(r, known(c, c->p.lower_s)),
+        exact(r, known(c, c->p.expected_s)),
+        exact(r, known(c, c->p.upper_s)),
+        exact(r, known(c, c->p.low_s)),
+        exact(r, known(c, c->p.high_s)),
+        exact(r, error_of(c)),
+        fits_word(c),
+        exact(r, memory_of(c)),
+        exact(r, measured_bytes(c)),
+        c->p.unknown ? c->p.unknown : "",
+        c->apart && !c->p.unknown ? c->apart : "",
+    };
+    if (!sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
+}
+
+void cli_validate_table(sm_report *r, const cli_validation *v) {
+    static const char *const heads[ROW_COLUMNS] = {
+        "file",       "id",          "kind",         "chip",
+        "source",     "calibration", "measured_s",   "lower_s",
+        "expected_s", "upper_s",     "low_s",        "high_s",
+        "error",      "fits",        "memory_bytes", "measured_memory_bytes",
+        "unknown",    "apart"};
+    static const sm_align aligns[ROW_COLUMNS] = {SM_LEFT};
+    sm_table *table = sm_table_new(r->arena, NULL, ROW_COLUMNS, heads, aligns);
+    if (!table) r->out_of_memory = true;
+    for (size_t i = 0; table && i < v->n; i++) add_row(r, table, &v->row[i]);
+    if (table) sm_report_table(r, table);
+}

@@ -1,0 +1,299 @@
+/* validate_stats: what the errors of the rows come to: all together, and by chip, source, model and
+ * parallelism. */
+#include "pages.h"
+#include "validate.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_GROUPS = 12 };
+
+/* ---- what a row is grouped by ---- */
+
+static const char *of_kind(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    return sm_truth_kind_name(c->row->kind);
+}
+static const char *of_chip(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    return c->chip;
+}
+static const char *of_source(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    return c->row->source;
+}
+static const char *of_software(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    return sm_truth_software(c->row);
+}
+
+static const char *of_precision(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    switch (c->row->kind) {
+    case SM_TRUTH_GEMM: return c->row->of.gemm.dtype;
+    case SM_TRUTH_ATTENTION: return c->row->of.attention.dtype;
+    case SM_TRUTH_MEMOP: return c->row->of.memop.dtype;
+    case SM_TRUTH_TRAINING: return c->row->of.training.precision_class;
+    default: return "";
+    }
+}
+
+static const char *of_quality(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    return c->row->kind == SM_TRUTH_TRAINING ? c->row->of.training.quality : "";
+}
+
+/* The model of a training step; of an operation, which it is. */
+static const char *of_model(sm_arena *arena, const cli_checked *c) {
+    (void)arena;
+    switch (c->row->kind) {
+    case SM_TRUTH_GEMM: return c->row->of.gemm.dtype;
+    case SM_TRUTH_ATTENTION: return c->row->of.attention.phase;
+    case SM_TRUTH_COLLECTIVE: return c->row->of.collective.op;
+    case SM_TRUTH_MEMOP: return c->row->of.memop.op;
+    case SM_TRUTH_TRAINING: return c->row->of.training.model.name;
+    default: return "";
+    }
+}
+
+static const char *of_step(sm_arena *arena, const sm_training_row *t) {
+    const char *text = sm_arena_printf(arena, "%s%s%s%s", t->tp > 1 ? ", tensor" : "",
+                                       t->pp > 1 ? ", pipeline" : "", t->cp > 1 ? ", context" : "",
+                                       t->ep > 1 ? ", expert" : "");
+    if (!text) return NULL;
+    return text[0] ? text + 2 : "data alone";
+}
+
+/* Which degrees exceed one; where the members of a collective sit. */
+static const char *of_parallelism(sm_arena *arena, const cli_checked *c) {
+    if (c->row->kind == SM_TRUTH_TRAINING) return of_step(arena, &c->row->of.training);
+    if (c->row->kind != SM_TRUTH_COLLECTIVE) return "one chip";
+    return sm_arena_printf(arena, "%d ranks, %s", c->row->of.collective.ranks,
+                           c->row->of.collective.nodes > 1 ? "several nodes" : "one node");
+}
+
+typedef struct dimension {
+    const char *name, *head;
+    const char *(*key)(sm_arena *arena, const cli_checked *c); /* NULL: out of memory */
+} dimension;
+static const dimension dimensions[] = {
+    {"kind", "kind", of_kind},
+    {"chip", "chip", of_chip},
+    {"source", "source", of_source},
+    {"model", "model or operation", of_model},
+    {"parallelism", "parallelism", of_parallelism},
+    {"software", "software", of_software},
+    {"precision", "precision", of_precision},
+    {"quality", "quality", of_quality},
+};
+enum { DIMENSIONS = sizeof dimensions / sizeof dimensions[0] };
+
+/* ---- groups ---- */
+
+typedef struct member {
+    const char *key;
+    size_t at; /* row */
+} member;
+typedef struct group {
+    const char *key;
+    sm_error_stats stats;
+} group;
+typedef struct grouping {
+    size_t n;
+    group *group;
+} grouping;
+
+static int by_key(const void *a, const void *b) {
+    const member *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+    return order ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_rows(const void *a, const void *b) {
+    const group *x = a, *y = b;
+    if (x->stats.n != y->stats.n) return x->stats.n < y->stats.n ? 1 : -1;
+    return strcmp(x->key, y->key);
+}
+
+static member *members_by(const cli_validation *v, const dimension *d) {
+    sm_arena *arena = v->call->arena;
+    member *m = sm_arena_array(arena, v->compared ? v->compared : 1, sizeof *m);
+    for (size_t i = 0; m && i < v->compared; i++) {
+        const char *key = d->key(arena, &v->row[v->index[i]]);
+        if (!key) return NULL;
+        m[i] = (member){key[0] ? key : "not stated", v->index[i]};
+    }
+    if (m) qsort(m, v->compared, sizeof *m, by_key);
+    return m;
+}
+
+/* The largest first. */
+static bool group_by(const cli_validation *v, const dimension *d, grouping *out) {
+    size_t room = v->compared ? v->compared : 1;
+    member *m = members_by(v, d);
+    size_t *index = sm_arena_array(v->call->arena, room, sizeof *index);
+    out->n = 0;
+    out->group = sm_arena_array(v->call->arena, room, sizeof *out->group);
+    if (!m || !index || !out->group) return false;
+    for (size_t i = 0, j; i < v->compared; i = j) {
+        for (j = i; j < v->compared && strcmp(m[j].key, m[i].key) == 0; j++) index[j - i] = m[j].at;
+        out->group[out->n++] = (group){m[i].key, cli_stats_of(v, index, j - i)};
+    }
+    qsort(out->group, out->n, sizeof *out->group, by_rows);
+    return true;
+}
+
+/* ---- showing ---- */
+
+static void put_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
+    cli_put(r, object, "n", (double)s->n);
+    cli_put(r, object, "median", s->median);
+    cli_put(r, object, "mean", s->mean);
+    cli_put(r, object, "p90", s->p90);
+    cli_put(r, object, "bias", s->bias);
+    cli_put(r, object, "coverage", s->coverage);
+    cli_put(r, object, "below_lower", (double)s->below_lower);
+}
+
+static const char *signed_percent(sm_report *r, double fraction) {
+    return isfinite(fraction) ? cli_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
+}
+
+static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
+    cli_row(r, table, name, cli_exact(r, (double)s->n), cli_percent(r, s->median),
+            cli_percent(r, s->mean), cli_percent(r, s->p90), signed_percent(r, s->bias),
+            cli_percent(r, s->coverage), cli_exact(r, (double)s->below_lower));
+}
+
+static void show_groups(sm_report *r, const dimension *d, const grouping *g, size_t most) {
+    sm_table *table = cli_table(
+        r, cli_textf(r, "By %s", d->head),
+        cli_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", d->head));
+    for (size_t i = 0; i < g->n && i < most; i++)
+        stats_row(r, table, g->group[i].key, &g->group[i].stats);
+    if (table) sm_report_table(r, table);
+    if (g->n > most)
+        sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g->n - most, d->name);
+}
+
+static void put_groups(sm_report *r, sm_data *by, const dimension *d, const grouping *g) {
+    sm_data *list = cli_array(r, by, d->name);
+    for (size_t i = 0; i < g->n; i++) {
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "name", g->group[i].key);
+        put_stats(r, object, &g->group[i].stats);
+    }
+}
+
+static void add_groups(sm_report *r, const cli_validation *v, sm_data *by, const dimension *d,
+                       size_t most) {
+    grouping g;
+    if (!group_by(v, d, &g)) {
+        r->out_of_memory = true;
+        return;
+    }
+    if (g.n > 1 || most == SIZE_MAX) show_groups(r, d, &g, most);
+    put_groups(r, by, d, &g);
+}
+
+/* ---- --by ---- */
+
+static const dimension *dimension_named(const char *name, size_t length) {
+    for (size_t i = 0; i < DIMENSIONS; i++)
+        if (strlen(dimensions[i].name) == length && memcmp(dimensions[i].name, name, length) == 0)
+            return &dimensions[i];
+    return NULL;
+}
+
+static sm_status fail_dimension(const sm_source *source, sm_span span, sm_error *err) {
+    const char *names[DIMENSIONS];
+    for (size_t i = 0; i < DIMENSIONS; i++) names[i] = dimensions[i].name;
+    const char *near = sm_nearest(source->text + span.offset, span.length, names, DIMENSIONS);
+    return sm_fail_at(err, source, span,
+                      "rows are grouped by kind, chip, source, model, "
+                      "parallelism, software, precision or quality%s%s%s",
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+sm_status cli_validate_check_by(const char *by, sm_error *err) {
+    if (!by) return SM_OK;
+    sm_source source = sm_source_of("--by", by);
+    for (size_t at = 0; at <= source.length;) {
+        size_t length = strcspn(by + at, ",");
+        if (!dimension_named(by + at, length))
+            return fail_dimension(&source, (sm_span){at, length}, err);
+        at += length + 1;
+    }
+    return SM_OK;
+}
+
+static void add_all_groups(sm_report *r, const cli_validation *v) {
+    sm_data *groups = cli_object(r, r->data, "by");
+    const char *by = v->values->by;
+    const char *names = by ? by : "kind,chip,source,model,parallelism";
+    while (*names) {
+        size_t length = strcspn(names, ",");
+        const dimension *d = dimension_named(names, length);
+        if (d) add_groups(r, v, groups, d, by ? SIZE_MAX : USUAL_GROUPS);
+        names += length + (names[length] == ',');
+    }
+}
+
+/* ---- rows kept apart ---- */
+
+static member *apart_members(const cli_validation *v, size_t *n) {
+    member *m = sm_arena_array(v->call->arena, v->n ? v->n : 1, sizeof *m);
+    *n = 0;
+    for (size_t i = 0; m && i < v->n; i++)
+        if (v->row[i].apart) m[(*n)++] = (member){v->row[i].apart, i};
+    if (m) qsort(m, *n, sizeof *m, by_key);
+    return m;
+}
+
+static void add_apart(sm_report *r, const cli_validation *v) {
+    size_t n;
+    member *m = apart_members(v, &n);
+    if (!m) r->out_of_memory = true;
+    sm_data *list = cli_array(r, r->data, "kept_apart");
+    if (!m || n == 0) return;
+    sm_table *table = cli_table(r, "Kept apart", ">rows|<because");
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i; j < n && strcmp(m[j].key, m[i].key) == 0; j++) continue;
+        cli_row(r, table, cli_exact(r, (double)(j - i)), m[i].key);
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "because", m[i].key);
+        cli_put(r, object, "n", (double)(j - i));
+    }
+    if (table) sm_report_table(r, table);
+}
+
+/* ---- all together ---- */
+
+static void add_summary(sm_report *r, const cli_validation *v) {
+    size_t predicted = 0;
+    for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
+    sm_error_stats s = cli_stats_of(v, v->index, v->compared);
+    sm_data *summary = cli_object(r, r->data, "summary");
+    put_stats(r, summary, &s);
+    cli_put(r, summary, "rows", (double)v->n);
+    cli_put(r, summary, "predicted", (double)predicted);
+    cli_put(r, summary, "kept_apart", (double)(v->n - v->compared));
+    sm_table *table = cli_table(r, NULL, "<error of the expected time|>value|<");
+    cli_row(r, table, "rows", cli_exact(r, (double)v->n),
+            cli_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
+                      v->n - v->compared));
+    cli_row(r, table, "median", cli_percent(r, s.median), "of |expected / measured - 1|");
+    cli_row(r, table, "mean", cli_percent(r, s.mean), "");
+    cli_row(r, table, "90th percentile", cli_percent(r, s.p90), "");
+    cli_row(r, table, "bias", signed_percent(r, s.bias), "median with its sign: + is too slow");
+    cli_row(r, table, "in the interval", cli_percent(r, s.coverage), "80 % is meant");
+    cli_row(r, table, "below lower", cli_exact(r, (double)s.below_lower),
+            "measured faster than the bound");
+    if (table) sm_report_table(r, table);
+}
+
+void cli_validate_stats(sm_report *r, const cli_validation *v) {
+    add_summary(r, v);
+    add_all_groups(r, v);
+    add_apart(r, v);
+}
