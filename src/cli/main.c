@@ -12,6 +12,7 @@
 /* One row per verb, in the order help shows them. */
 static const cli_verb *const verbs[] = {
     &cli_chip, &cli_model, &cli_roofline, &cli_matmul, &cli_collective, &cli_train,
+    &cli_validate,
 };
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0], MAX_VERB_NAMES = VERB_COUNT + 3 };
 

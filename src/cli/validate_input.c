@@ -75,14 +75,22 @@ static const char *apart_because(const cli_checked *c, bool all) {
     return row->measured_s > 0.0 ? NULL : "the source states no time";
 }
 
-static sm_status predict(const sm_truth_row *row, const cli_override *override, cli_checked *c,
-                         sm_error *err) {
+/* The reason may live in the case, which goes first. */
+static sm_status keep_reason(sm_prediction *p, sm_arena *arena, sm_error *err) {
+    if (!p->unknown) return SM_OK;
+    p->unknown = sm_arena_copy(arena, p->unknown, strlen(p->unknown));
+    return p->unknown ? SM_OK : sm_fail_memory(err);
+}
+
+static sm_status predict(const sm_truth_row *row, const cli_override *override, sm_arena *arena,
+                         cli_checked *c, sm_error *err) {
     sm_truth_case *ready;
     sm_status status = sm_truth_case_new(row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, cli_override_for(override, row), &c->p);
+    status = keep_reason(&c->p, arena, err);
     sm_truth_case_free(ready);
-    return SM_OK;
+    return status;
 }
 
 static sm_status check_file(const sm_truth *truth, const cli_override *override, cli_validation *v,
@@ -92,7 +100,7 @@ static sm_status check_file(const sm_truth *truth, const cli_override *override,
         if (!is_wanted(row, v->values)) continue;
         cli_checked *c = &v->row[v->n];
         *c = (cli_checked){.row = row, .file = truth->file, .chip = chip_of(row)};
-        sm_status status = predict(row, override, c, err);
+        sm_status status = predict(row, override, v->call->arena, c, err);
         if (status) return status;
         c->apart = apart_because(c, v->values->all);
         if (!c->apart) v->index[v->compared++] = v->n;

@@ -278,7 +278,7 @@ static void add_summary(sm_report *r, const cli_validation *v) {
     cli_put(r, summary, "rows", (double)v->n);
     cli_put(r, summary, "predicted", (double)predicted);
     cli_put(r, summary, "kept_apart", (double)(v->n - v->compared));
-    sm_table *table = cli_table(r, NULL, "<error of the expected time|>value|<");
+    sm_table *table = cli_table(r, NULL, "<error|>value|<");
     cli_row(r, table, "rows", cli_exact(r, (double)v->n),
             cli_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
                       v->n - v->compared));
