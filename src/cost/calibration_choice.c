@@ -2,9 +2,7 @@
 #include "calibration_table.h"
 #include <string.h>
 
-/* The entry whose chip is the longest beginning of the word: "h100-sxm" finds "h100". Of equals the
- * first; software NULL is any. */
-static const sm_calibration *find(const char *word, const char *software) {
+const sm_calibration *sm_calibration_find(const char *word, const char *software) {
     const sm_calibration *found = NULL;
     size_t longest = 0;
     for (size_t i = 0; word && i < sm_shipped_calibration_count; i++) {
@@ -59,7 +57,8 @@ static const sm_calibration *of_relative(const char *word, const char *software)
     size_t i = 0;
     while (i < sizeof kin / sizeof kin[0] && !begins(word, kin[i].chip)) i++;
     if (i == sizeof kin / sizeof kin[0]) return NULL;
-    for (int r = 0; r < MOST_RELATIVES && !found; r++) found = find(kin[i].relative[r], software);
+    for (int r = 0; r < MOST_RELATIVES && !found; r++)
+        found = sm_calibration_find(kin[i].relative[r], software);
     return found;
 }
 
@@ -71,9 +70,9 @@ static const char *sought(const sm_chip *chip) {
 }
 
 static const sm_calibration *choose(const sm_chip *chip, const char *software) {
-    const sm_calibration *found = find(sought(chip), software);
+    const sm_calibration *found = sm_calibration_find(sought(chip), software);
     if (!found) found = of_relative(sought(chip), software);
-    if (!found) found = find(chip->name, software);
+    if (!found) found = sm_calibration_find(chip->name, software);
     return found ? found : of_relative(chip->name, software);
 }
 
@@ -84,7 +83,7 @@ static const char *by_fabric(const sm_chip *chip) {
 
 const sm_calibration *sm_calibration_of(const sm_chip *chip) {
     const sm_calibration *found = choose(chip, NULL);
-    return found ? found : find(by_fabric(chip), NULL);
+    return found ? found : sm_calibration_find(by_fabric(chip), NULL);
 }
 
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software) {

@@ -2,9 +2,10 @@
  *
  * Learned bounds are quantiles of measured / expected on held-out rows. A few rows say little about
  * quantiles, so what is learned counts as its n rows beside PRIOR_ROWS rows that say the usual
- * interval of the regime: log bound = (n x log learned + PRIOR_ROWS x log usual) / (n + PRIOR_ROWS).
- * Constants of another chip are wrong by a factor of their own, independent of the spread that the
- * interval holds: the two add as variances, log bound = sqrt(log bound^2 + log BORROWED^2). */
+ * interval of the regime: log bound = (n x log learned + PRIOR_ROWS x log usual) / (n +
+ * PRIOR_ROWS). Constants of another chip are wrong by a factor of their own, independent of the
+ * spread that the interval holds: the two add as variances, log bound = sqrt(log bound^2 + log
+ * BORROWED^2). */
 #include "scalemodel/cost.h"
 #include <math.h>
 

@@ -1,0 +1,323 @@
+/* The text of calibration files: [chip software] headings, "key = value" lines, text that goes on
+ * in lines that begin with a blank, comments from "#". docs/calibration-file.md describes it. */
+#include "calibration_table.h"
+#include "scalemodel/text.h"
+#include <math.h>
+#include <string.h>
+
+enum { KEY_SOURCE, KEY_RANGE, KEY_BASE, KEY_FITTED, WORD_KEYS };
+enum { FIRST_INTERVAL = WORD_KEYS + SM_CONSTANT_COUNT, KEYS = FIRST_INTERVAL + SM_REGIME_COUNT };
+enum { MOST_CALIBRATIONS = 1000, MOST_TEXT = 4000, SHOWN = 40 /* of a bad word in an error */ };
+
+static const char *const keys[KEYS] = {"source", "range", "base", "fitted",
+#define X(id, low, high, unit, meaning) #id,
+                                       SM_CONSTANTS(X)
+#undef X
+#define X(id, name) "interval." #id,
+                                           SM_REGIMES(X)
+#undef X
+};
+static const char *const *const constant_names = keys + WORD_KEYS;
+
+typedef struct reader {
+    const sm_source *source;
+    sm_arena *arena;
+    sm_error *err;
+    sm_calibration *list;
+    size_t n;
+    /* the section being read */
+    sm_span heading;
+    uint64_t seen;              /* bit per key */
+    const sm_calibration *base; /* gives the constants that are not written */
+    const char **text;          /* what a line that begins with a blank goes on with */
+    char words[MOST_TEXT + 1];  /* of that text so far */
+    size_t words_length;
+} reader;
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+static sm_span trim(const char *text, sm_span s) {
+    while (s.length > 0 && is_blank(text[s.offset])) s.offset++, s.length--;
+    while (s.length > 0 && is_blank(text[s.offset + s.length - 1])) s.length--;
+    return s;
+}
+
+/* The first word of the rest, and the rest after it. */
+static sm_span next_word(const char *text, sm_span *rest) {
+    *rest = trim(text, *rest);
+    sm_span word = {rest->offset, 0};
+    while (word.length < rest->length && !is_blank(text[word.offset + word.length])) word.length++;
+    rest->offset += word.length;
+    rest->length -= word.length;
+    return word;
+}
+
+static int shown(sm_span s) { return s.length < SHOWN ? (int)s.length : SHOWN; }
+
+/* "'lauch_s' is no constant; did you mean launch_s?" */
+static sm_status fail_name(const reader *r, sm_span word, const char *what,
+                           const char *const *names, size_t n, const char *otherwise) {
+    const char *text = r->source->text + word.offset;
+    const char *near = sm_nearest(text, word.length, names, n);
+    return sm_fail_at(r->err, r->source, word, "'%.*s' is no %s%s%s%s", shown(word), text, what,
+                      near ? "; did you mean " : otherwise, near ? near : "", near ? "?" : "");
+}
+
+/* ---- values ---- */
+
+static sm_status read_number(const reader *r, sm_span value, int constant) {
+    const sm_constant_info *info = sm_constant_of((sm_constant)constant);
+    bool seconds = strcmp(info->unit, "s") == 0;
+    double number = 0.0;
+    sm_status status =
+        sm_quantity_parse(r->source, value, seconds ? SM_Q_SECONDS : SM_Q_COUNT, &number, r->err);
+    if (status) return status;
+    if (number < info->low || number > info->high)
+        return sm_fail_at(r->err, r->source, value, "%s lies from %g to %g%s", info->name,
+                          info->low, info->high, seconds ? " s" : "");
+    sm_calibration_set(&r->list[r->n - 1], (sm_constant)constant, number);
+    return SM_OK;
+}
+
+static sm_status read_interval(const reader *r, sm_span value, int regime) {
+    const char *text = r->source->text;
+    sm_calibration *c = &r->list[r->n - 1];
+    double lowest = 0.0, highest = 0.0;
+    int64_t rows = 0;
+    sm_span rest = value, first = next_word(text, &rest), second = next_word(text, &rest);
+    rest = trim(text, rest);
+    if (rest.length == 0)
+        return sm_fail_at(r->err, r->source, value,
+                          "expected the lowest and highest measured / expected and the number of "
+                          "rows, as in 0.91 1.12 138");
+    sm_status status = sm_quantity_parse(r->source, first, SM_Q_COUNT, &lowest, r->err);
+    if (!status) status = sm_quantity_parse(r->source, second, SM_Q_COUNT, &highest, r->err);
+    if (!status) status = sm_integer_parse(r->source, rest, 1, 1000000000, &rows, r->err);
+    if (status) return status;
+    if (!(lowest > 0.0) || highest < lowest)
+        return sm_fail_at(r->err, r->source, value,
+                          "an interval runs from a lowest above 0 to a highest not below it");
+    c->interval[regime].lowest = lowest;
+    c->interval[regime].highest = highest;
+    c->interval[regime].n = (int)rows;
+    return SM_OK;
+}
+
+static sm_status read_fitted(const reader *r, sm_span value) {
+    const char *text = r->source->text;
+    for (sm_span rest = trim(text, value); rest.length > 0; rest = trim(text, rest)) {
+        sm_span word = next_word(text, &rest);
+        int i = 0;
+        while (i < SM_CONSTANT_COUNT &&
+               (strlen(constant_names[i]) != word.length ||
+                memcmp(constant_names[i], text + word.offset, word.length)))
+            i++;
+        if (i == SM_CONSTANT_COUNT)
+            return fail_name(r, word, "constant", constant_names, SM_CONSTANT_COUNT, "");
+        r->list[r->n - 1].fitted |= 1u << i;
+    }
+    return SM_OK;
+}
+
+static sm_status read_base(reader *r, sm_span value) {
+    const char *text = r->source->text;
+    sm_span rest = value, chip = next_word(text, &rest), software = next_word(text, &rest);
+    const char *name = sm_arena_copy(r->arena, text + chip.offset, chip.length);
+    const char *kind = sm_arena_copy(r->arena, text + software.offset, software.length);
+    if (!name || !kind) return sm_fail_memory(r->err);
+    if (chip.length > 0 && trim(text, rest).length == 0)
+        r->base = sm_calibration_find(name, *kind ? kind : NULL);
+    if (r->base) return SM_OK;
+    return sm_fail_at(r->err, r->source, value,
+                      "expected a chip and a software that 'chip NAME --calibration' lists, as in "
+                      "h100 default");
+}
+
+/* Nothing that must not reach a terminal. */
+static sm_status check_text(const reader *r, sm_span value) {
+    const char *text = r->source->text;
+    for (size_t at = value.offset, end = at + value.length; at < end;) {
+        uint32_t code = ' ';
+        size_t bytes = text[at] == '\t' ? 1 : sm_utf8_decode(text + at, end - at, &code);
+        if (bytes == 0 || sm_utf8_width(code) < 0)
+            return sm_fail_at(r->err, r->source, (sm_span){at, 1},
+                              "expected text, found a control character or malformed UTF-8");
+        at += bytes;
+    }
+    return SM_OK;
+}
+
+/* Words are joined by single blanks. */
+static sm_status read_text(reader *r, sm_span value) {
+    const char *text = r->source->text;
+    value = trim(text, value);
+    if (r->words_length + value.length + 1 > MOST_TEXT)
+        return sm_fail_at(r->err, r->source, value, "a text has at most %d bytes", MOST_TEXT);
+    for (sm_span rest = value; rest.length > 0; rest = trim(text, rest)) {
+        sm_span word = next_word(text, &rest);
+        if (r->words_length > 0) r->words[r->words_length++] = ' ';
+        memcpy(r->words + r->words_length, text + word.offset, word.length);
+        r->words_length += word.length;
+    }
+    return check_text(r, value);
+}
+
+static sm_status end_text(reader *r) {
+    if (!r->text) return SM_OK;
+    *r->text = sm_arena_copy(r->arena, r->words, r->words_length);
+    r->words_length = 0;
+    if (!*r->text) return sm_fail_memory(r->err);
+    r->text = NULL;
+    return SM_OK;
+}
+
+/* ---- lines ---- */
+
+static sm_status read_value(reader *r, int key, sm_span value) {
+    sm_calibration *c = &r->list[r->n - 1];
+    const char *text = r->source->text;
+    r->text = key == KEY_SOURCE ? &c->source : key == KEY_RANGE ? &c->range : NULL;
+    if (r->text) return read_text(r, value);
+    const char *comment = memchr(text + value.offset, '#', value.length);
+    if (comment) value.length = (size_t)(comment - text) - value.offset;
+    value = trim(text, value);
+    if (key == KEY_BASE) return read_base(r, value);
+    if (key == KEY_FITTED) return read_fitted(r, value);
+    if (key < FIRST_INTERVAL) return read_number(r, value, key - WORD_KEYS);
+    return read_interval(r, value, key - FIRST_INTERVAL);
+}
+
+static sm_status read_pair(reader *r, sm_span line) {
+    const char *text = r->source->text, *start = text + line.offset;
+    const char *equals = memchr(start, '=', line.length);
+    if (!equals)
+        return sm_fail_at(r->err, r->source, line,
+                          "expected key = value, or a heading such as [h100 my-cluster]");
+    sm_span name = trim(text, (sm_span){line.offset, (size_t)(equals - start)});
+    sm_span value = {(size_t)(equals + 1 - text), line.length - (size_t)(equals + 1 - start)};
+    int key = 0;
+    while (key < KEYS && (strlen(keys[key]) != name.length ||
+                          memcmp(keys[key], text + name.offset, name.length) != 0))
+        key++;
+    if (key == KEYS)
+        return fail_name(r, name, "key of a calibration", keys, KEYS,
+                         ": they are source, range, base, fitted, interval.REGIME and the "
+                         "constants of 'chip NAME --calibration'");
+    if (r->n == 0)
+        return sm_fail_at(r->err, r->source, name,
+                          "expected a heading such as [h100 my-cluster] before the first key");
+    if (r->seen >> key & 1)
+        return sm_fail_at(r->err, r->source, name, "%s is given twice", keys[key]);
+    r->seen |= UINT64_C(1) << key;
+    sm_status status = end_text(r);
+    return status ? status : read_value(r, key, value);
+}
+
+/* Constants that are not written come from the base; without one they are missing. */
+static sm_status end_section(reader *r) {
+    sm_status status = end_text(r);
+    if (status) return status;
+    for (int i = 0; r->n > 0 && i < SM_CONSTANT_COUNT; i++) {
+        if (r->seen >> (WORD_KEYS + i) & 1) continue;
+        if (!r->base)
+            return sm_fail_at(r->err, r->source, r->heading,
+                              "this calibration has no %s; write it, or base = CHIP SOFTWARE to "
+                              "take what is not written from a shipped calibration",
+                              constant_names[i]);
+        sm_calibration_set(&r->list[r->n - 1], (sm_constant)i,
+                           sm_calibration_get(r->base, (sm_constant)i));
+    }
+    return SM_OK;
+}
+
+static bool is_name(const char *text, sm_span s) {
+    for (size_t i = 0; i < s.length; i++) {
+        char c = text[s.offset + i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && !memchr("._-", c, 3)) return false;
+    }
+    return s.length > 0;
+}
+
+static sm_status check_new(const reader *r, const sm_calibration *c) {
+    for (size_t i = 0; i + 1 < r->n; i++)
+        if (strcmp(r->list[i].chip, c->chip) == 0 && strcmp(r->list[i].software, c->software) == 0)
+            return sm_fail_at(r->err, r->source, r->heading, "[%.40s %.40s] is given twice",
+                              c->chip, c->software);
+    return SM_OK;
+}
+
+static sm_status read_heading(reader *r, sm_span line) {
+    const char *text = r->source->text;
+    sm_status status = end_section(r);
+    if (status) return status;
+    sm_span rest = {line.offset + 1, line.length - 2};
+    bool closed = line.length > 2 && text[line.offset + line.length - 1] == ']';
+    sm_span chip = {0, 0}, software = {0, 0};
+    if (closed) chip = next_word(text, &rest), software = next_word(text, &rest);
+    if (!closed || !is_name(text, chip) || !is_name(text, software) || trim(text, rest).length > 0)
+        return sm_fail_at(r->err, r->source, line,
+                          "a heading names a chip and a software, as in [h100 my-cluster]");
+    if (r->n == MOST_CALIBRATIONS)
+        return sm_fail_at(r->err, r->source, line, "a file holds at most %d calibrations",
+                          MOST_CALIBRATIONS);
+    sm_calibration *c = &r->list[r->n++];
+    c->chip = sm_arena_copy(r->arena, text + chip.offset, chip.length);
+    c->software = sm_arena_copy(r->arena, text + software.offset, software.length);
+    c->source = c->range = "";
+    if (!c->chip || !c->software) return sm_fail_memory(r->err);
+    r->heading = line;
+    r->seen = 0;
+    r->base = NULL;
+    return check_new(r, c);
+}
+
+static sm_status read_line(reader *r, sm_span line) {
+    const char *text = r->source->text;
+    bool indented = line.length > 0 && is_blank(text[line.offset]);
+    line = trim(text, line);
+    if (line.length == 0 || text[line.offset] == '#') return SM_OK;
+    if (indented && r->text) return read_text(r, line);
+    if (indented)
+        return sm_fail_at(r->err, r->source, line,
+                          "a line that begins with a blank goes on with source or range; this one "
+                          "follows neither");
+    return text[line.offset] == '[' ? read_heading(r, line) : read_pair(r, line);
+}
+
+/* ---- the file ---- */
+
+static sm_span line_at(const sm_source *source, size_t at) {
+    const char *end = memchr(source->text + at, '\n', source->length - at);
+    return (sm_span){at, end ? (size_t)(end - source->text) - at : source->length - at};
+}
+
+static size_t count_headings(const sm_source *source) {
+    size_t n = 0;
+    for (size_t at = 0; at < source->length && n < MOST_CALIBRATIONS;
+         at += line_at(source, at).length + 1)
+        n += source->text[at] == '[';
+    return n;
+}
+
+sm_status sm_calibration_parse(const sm_source *source, sm_arena *arena, sm_calibration **list,
+                               size_t *n, sm_error *err) {
+    reader r = {.source = source, .arena = arena, .err = err};
+    size_t headings = count_headings(source);
+    r.list = sm_arena_array(arena, headings ? headings : 1, sizeof *r.list);
+    if (!r.list) return sm_fail_memory(err);
+    for (size_t at = 0; at < source->length;) {
+        sm_span line = line_at(source, at);
+        sm_status status = read_line(&r, line);
+        if (status) return status;
+        at += line.length + 1;
+    }
+    sm_status status = end_section(&r);
+    if (status) return status;
+    if (r.n == 0)
+        return sm_fail_at(err, source, (sm_span){0, 0},
+                          "expected a heading such as [h100 my-cluster], found no calibration");
+    *list = r.list;
+    *n = r.n;
+    return SM_OK;
+}
