@@ -1,5 +1,5 @@
-/* render: report -> text for a terminal, JSON, CSV; and a writer of Perfetto (Chrome trace)
- * timelines. */
+/* render: report -> text for a terminal, JSON, CSV; scatter plots as SVG; and a writer of Perfetto
+ * (Chrome trace) timelines. */
 #ifndef SCALEMODEL_RENDER_H
 #define SCALEMODEL_RENDER_H
 #include <stdio.h>
@@ -13,6 +13,9 @@ sm_status sm_render_json(const sm_report *report, FILE *out,
 sm_status sm_render_csv(const sm_report *report, FILE *out,
                         sm_error *err); /* every table, RFC 4180 */
 sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);
+
+/* The plot as SVG of one size; marks of one series that fall on the same pixel are drawn once. */
+sm_status sm_render_scatter(const sm_scatter *scatter, FILE *out, sm_error *err);
 
 /* Trace events in the Chrome JSON format that Perfetto opens. */
 typedef struct sm_trace sm_trace;

@@ -79,6 +79,23 @@ typedef struct sm_bar {
     const sm_bar_part *parts;
 } sm_bar; /* memory by kind against capacity */
 
+/* A log-log plot of y against x, both in `unit` as sm_format_value takes it: the diagonal, the band
+ * of y from (1 - band) x to (1 + band) x, and series that the legend names. Points that have no
+ * logarithm are left out. */
+typedef enum sm_mark { SM_MARK_DOT, SM_MARK_DASH /* in grey, below the dots */ } sm_mark;
+typedef struct sm_points {
+    const char *name;
+    sm_mark mark;
+    size_t n;
+    const double *x, *y;
+} sm_points;
+typedef struct sm_scatter {
+    const char *title, *subtitle, *x_label, *y_label, *unit;
+    double band; /* 0: none */
+    size_t n;
+    const sm_points *series;
+} sm_scatter;
+
 typedef enum sm_block_kind {
     SM_BLOCK_HEADING,
     SM_BLOCK_TEXT,

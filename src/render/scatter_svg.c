@@ -1,0 +1,221 @@
+/* A log-log scatter plot as SVG. Both axes run over the same whole decades, so that the diagonal is
+ * where a prediction equals its measurement. */
+#include <math.h>
+#include <string.h>
+
+#include "columns.h"
+#include "scalemodel/render.h"
+
+enum {
+    WIDTH = 780,
+    HEIGHT = 620,
+    LEFT = 70,
+    TOP = 62,
+    SIDE = 500, /* of the square plot */
+    LEGEND = LEFT + SIDE + 16,
+    LEGEND_STEP = 17,
+    MOST_LEGENDS = 29, /* what fits beside the plot */
+    MOST_TICKS = 16,
+    TEXT_ROOM = 200,
+    PIXELS = (SIDE + 1) * (SIDE + 1)
+};
+
+static const char *const colours[] = {"#1a5fb4", "#c64600", "#26a269", "#813d9c", "#a51d2d",
+                                      "#e5a50a", "#0891b2", "#63452c", "#d6338a", "#5e7d0c"};
+enum { COLOURS = sizeof colours / sizeof colours[0] };
+static const char grey[] = "#666666", pale[] = "#dddddd", ink[] = "#222222";
+static const char bound_grey[] = "#aaaaaa";
+
+/* What both axes show: decades from first to last. */
+typedef struct axes {
+    int first, last;
+} axes;
+
+typedef struct anchored {
+    double x, y;
+    const char *anchor, *fill;
+    int size;
+} anchored;
+
+/* ---- text ---- */
+
+static void put_escaped(const char *text, FILE *out) {
+    char clean[TEXT_ROOM];
+    sm_utf8_clean(clean, sizeof clean, text, strlen(text));
+    for (const char *c = clean; *c; c++) {
+        if (*c == '&') fputs("&amp;", out);
+        else if (*c == '<') fputs("&lt;", out);
+        else if (*c == '>') fputs("&gt;", out);
+        else if (*c == '"') fputs("&quot;", out);
+        else fputc(*c, out);
+    }
+}
+
+static void put_text(anchored at, const char *words, FILE *out) {
+    if (!words) return;
+    fprintf(out, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\" fill=\"%s\" font-size=\"%d\">",
+            at.x, at.y, at.anchor, at.fill, at.size);
+    put_escaped(words, out);
+    fputs("</text>\n", out);
+}
+
+/* ---- the axes ---- */
+
+static bool has_place(double x, double y) {
+    return isfinite(x) && isfinite(y) && x > 0.0 && y > 0.0;
+}
+
+static axes axes_of(const sm_scatter *s) {
+    double least = HUGE_VAL, most = 0.0;
+    for (size_t i = 0; i < s->n; i++) {
+        const sm_points *p = &s->series[i];
+        for (size_t j = 0; j < p->n; j++) {
+            if (!has_place(p->x[j], p->y[j])) continue;
+            least = fmin(least, fmin(p->x[j], p->y[j]));
+            most = fmax(most, fmax(p->x[j], p->y[j]));
+        }
+    }
+    if (most <= 0.0) return (axes){0, 1};
+    axes a = {(int)floor(log10(least)), (int)ceil(log10(most))};
+    if (a.last == a.first) a.last++;
+    return a;
+}
+
+/* 0 at the first decade, 1 at the last. */
+static double share_of(const axes *a, double value) {
+    return (log10(value) - a->first) / (double)(a->last - a->first);
+}
+
+static double x_of(const axes *a, double value) { return LEFT + SIDE * share_of(a, value); }
+static double y_of(const axes *a, double value) { return TOP + SIDE * (1.0 - share_of(a, value)); }
+
+static void put_line(double x1, double y1, double x2, double y2, const char *stroke, FILE *out) {
+    fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x1, y1,
+            x2, y2, stroke);
+}
+
+static void put_decades(const sm_scatter *s, const axes *a, FILE *out) {
+    int step = 1 + (a->last - a->first) / MOST_TICKS;
+    for (int decade = a->first; decade <= a->last; decade += step) {
+        double share = (decade - a->first) / (double)(a->last - a->first);
+        double x = LEFT + SIDE * share, y = TOP + SIDE * (1.0 - share);
+        double value = pow(10.0, decade);
+        char label[48] = "";
+        if (isnormal(value)) sm_format_value(label, sizeof label, value, s->unit);
+        put_line(x, TOP, x, TOP + SIDE, pale, out);
+        put_line(LEFT, y, LEFT + SIDE, y, pale, out);
+        put_text((anchored){x, TOP + SIDE + 18, "middle", grey, 11}, label, out);
+        put_text((anchored){LEFT - 8, y + 4, "end", grey, 11}, label, out);
+    }
+}
+
+/* The line y = ratio x within the square. */
+static void put_ratio(double ratio, const axes *a, FILE *out) {
+    double up = log10(ratio) / (double)(a->last - a->first);
+    double from = fmax(0.0, -up), to = fmin(1.0, 1.0 - up);
+    fprintf(out, " %.1f,%.1f %.1f,%.1f", LEFT + SIDE * from, TOP + SIDE * (1.0 - from - up),
+            LEFT + SIDE * to, TOP + SIDE * (1.0 - to - up));
+}
+
+/* Both sides of the band, each from corner to corner: lines do, a filled band of 10 % is as thin.
+ */
+static void put_diagonal(const sm_scatter *s, const axes *a, FILE *out) {
+    double ratios[3] = {1.0, 1.0 + s->band, 1.0 - s->band};
+    for (int i = 0; i < 3; i++) {
+        if (i > 0 && !(s->band > 0.0 && s->band < 1.0)) return;
+        fprintf(out, "<polyline fill=\"none\" stroke=\"%s\"%s points=\"", i ? grey : ink,
+                i ? " stroke-dasharray=\"4 3\"" : "");
+        put_ratio(ratios[i], a, out);
+        fputs("\"/>\n", out);
+    }
+}
+
+/* ---- the points ---- */
+
+/* Which pixels of the square have been marked. */
+typedef struct pixels {
+    uint8_t bit[(PIXELS + 7) / 8];
+} pixels;
+
+static bool is_new(pixels *seen, int x, int y) {
+    int at = y * (SIDE + 1) + x;
+    uint8_t bit = (uint8_t)(1u << (at % 8));
+    bool marked = seen->bit[at / 8] & bit;
+    seen->bit[at / 8] |= bit;
+    return !marked;
+}
+
+/* A path of strokes without length: round caps make them dots, a short stroke is a dash. */
+static void put_marks(const sm_points *p, const axes *a, const char *colour, pixels *seen,
+                      FILE *out) {
+    bool dot = p->mark == SM_MARK_DOT;
+    memset(seen, 0, sizeof *seen);
+    fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" %s d=\"", colour,
+            dot ? "4.5" : "1.4", dot ? "stroke-opacity=\"0.7\" stroke-linecap=\"round\"" : "");
+    for (size_t i = 0; i < p->n; i++) {
+        if (!has_place(p->x[i], p->y[i])) continue;
+        int x = (int)lround(x_of(a, p->x[i])), y = (int)lround(y_of(a, p->y[i]));
+        if (!is_new(seen, x - LEFT, y - TOP)) continue;
+        fprintf(out, "M%d %dh%d", dot ? x : x - 3, y, dot ? 0 : 6);
+    }
+    fputs("\"/>\n", out);
+}
+
+static const char *colour_of(const sm_scatter *s, size_t i) {
+    if (s->series[i].mark == SM_MARK_DASH) return bound_grey;
+    size_t dots = 0;
+    for (size_t j = 0; j < i; j++) dots += s->series[j].mark == SM_MARK_DOT;
+    return colours[dots % COLOURS];
+}
+
+static void put_series(const sm_scatter *s, const axes *a, pixels *seen, FILE *out) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->series[i].mark == SM_MARK_DASH)
+            put_marks(&s->series[i], a, colour_of(s, i), seen, out);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->series[i].mark == SM_MARK_DOT)
+            put_marks(&s->series[i], a, colour_of(s, i), seen, out);
+}
+
+static void put_legend(const sm_scatter *s, FILE *out) {
+    for (size_t i = 0; i < s->n && i < MOST_LEGENDS; i++) {
+        double y = TOP + 8 + LEGEND_STEP * (double)i;
+        bool dot = s->series[i].mark == SM_MARK_DOT;
+        fprintf(
+            out,
+            "<path stroke=\"%s\" stroke-width=\"%s\" stroke-linecap=\"%s\" d=\"M%d %.0fh%d\"/>\n",
+            colour_of(s, i), dot ? "7" : "1.8", dot ? "round" : "butt", dot ? LEGEND + 4 : LEGEND,
+            y, dot ? 0 : 8);
+        put_text((anchored){LEGEND + 16, y + 4, "start", ink, 12}, s->series[i].name, out);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void put_frame(const sm_scatter *s, FILE *out) {
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
+            " viewBox=\"0 0 %d %d\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
+            WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
+    put_text((anchored){LEFT, 26, "start", ink, 16}, s->title, out);
+    put_text((anchored){LEFT, 46, "start", grey, 12}, s->subtitle, out);
+    put_text((anchored){LEFT + SIDE / 2.0, TOP + SIDE + 40, "middle", ink, 12}, s->x_label, out);
+    fprintf(out, "<g transform=\"translate(16 %d) rotate(-90)\">\n", TOP + SIDE / 2);
+    put_text((anchored){0, 0, "middle", ink, 12}, s->y_label, out);
+    fputs("</g>\n", out);
+}
+
+sm_status sm_render_scatter(const sm_scatter *scatter, FILE *out, sm_error *err) {
+    pixels *seen = sm_malloc(sizeof *seen);
+    if (!seen) return sm_fail_memory(err);
+    axes a = axes_of(scatter);
+    put_frame(scatter, out);
+    put_decades(scatter, &a, out);
+    put_series(scatter, &a, seen, out);
+    put_diagonal(scatter, &a, out);
+    put_legend(scatter, out);
+    fputs("</svg>\n", out);
+    sm_free(seen);
+    return sm_finish_stream(out, err);
+}
