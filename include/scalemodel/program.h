@@ -76,6 +76,8 @@ typedef struct sm_op {
     uint8_t reads; /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
     double flops_per_element; /* vector ops, per element of the output */
+    double passes[2];         /* vector ops of several kernels: traffic of the output in units of
+                                 the array, forward and backward; 0: one pass */
     double keys;              /* attention: keys a query meets on average under the mask */
 } sm_op;
 
@@ -88,6 +90,7 @@ typedef struct sm_rules {
     sm_context_by context_by;
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
+    bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
 } sm_rules;
 
 /* One piece of the model: a layer of one kind, or the embedding, or the head with its loss. */

@@ -46,6 +46,7 @@ typedef enum sm_optimizer {
     X(DTYPE, "dtype", "bf16|fp8|...: what matmuls with weights compute in")                        \
     X(OPTIMIZER, "optimizer", "adam|adam-no-master|adam-bf16|adam-8bit|sgd")                       \
     X(GRADIENT, "gradient", "fp32|bf16: gradients as accumulated and reduced")                     \
+    X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")             \
     X(ORDER, "order",                                                                              \
       "axes from the innermost, joined by . (tensor.context.expert.fsdp.data.pipeline)")           \
     X(DIMS, "dims", "order in which torus dimensions are filled, as 0.1.2")
@@ -62,6 +63,7 @@ enum {
     SM_OFFLOAD_BOTH,
     SM_OFFLOAD_COUNT
 };
+enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
 enum { SM_PLAN_DEGREES = 6, SM_PLAN_OPS_TEXT = 160 };
 
 typedef struct sm_plan {
@@ -77,6 +79,7 @@ typedef struct sm_plan {
     sm_dtype dtype;
     sm_optimizer optimizer;
     sm_dtype gradient;
+    int attention; /* SM_ATTENTION_FUSED or _UNFUSED */
     uint8_t order[SM_PLAN_DEGREES]; /* plan keys DATA..PIPELINE, innermost first */
     uint8_t dims[3];                /* torus dimensions in filling order */
 } sm_plan;

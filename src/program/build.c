@@ -171,12 +171,31 @@ static int rotate(sm_program *b, const char *name, int x, bool normed) {
     return y;
 }
 
+/* Attention as separate kernels (Megatron before flash attention): the probabilities, their dropout
+ * mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022, section 4.1).
+ * Bytes that cross memory per score: forward QK writes 2, softmax reads and writes 2 + 2, dropout
+ * 2 + 1 + 2, PV reads 2; backward 19 by the same count. */
+static void softmax(sm_program *b, int q) {
+    enum { KEPT = 5, FORWARD = 13, BACKWARD = 19 };
+    int p = program_tensor(b, "probs", SM_ROLE_ACTIVATION, KEPT,
+                           DIMS(D_(B), D_(T), D_(K), D_(G), D_(S)));
+    sm_op *op = program_op(b, "softmax", SM_OP_VECTOR, p, IN(q));
+    op->reads_output = true;
+    op->flops_per_element = 8;
+    op->passes[0] = (double)FORWARD / KEPT;
+    op->passes[1] = (double)BACKWARD / KEPT;
+}
+
 static int attend(sm_program *b, int q, int k, int v, double keys) {
+    if (b->rules.unfused) {
+        softmax(b, q);
+        keys = b->size[D_(S)]; /* masked scores are computed too */
+    }
     int o = activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
     sm_op *op = program_op(b, "attention", SM_OP_ATTENTION, o, IN(q, k, v));
     op->keys = keys;
     op->reads = 7;
-    op->reads_output = true;
+    op->reads_output = !b->rules.unfused;
     return o;
 }
 

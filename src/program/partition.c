@@ -359,7 +359,9 @@ static void vector_work(job *j, const sm_op *op, sm_phase phase) {
         add_bytes(w, size_of(j->b, op->in[i], stored_mask(j->b, op->in[i]),
                              t->bytes_per_element * reads));
     }
-    add_bytes(w, size_of(j->b, op->out, stored_mask(j->b, op->out), out->bytes_per_element));
+    double over = op->passes[phase != SM_PHASE_FORWARD];
+    if (over <= 0) over = 1;
+    add_bytes(w, size_of(j->b, op->out, stored_mask(j->b, op->out), out->bytes_per_element * over));
     if (op->kind == SM_OP_GATHER) /* rows read and written */
         add_bytes(w, size_of(j->b, op->out, stored_mask(j->b, op->out), out->bytes_per_element));
 }

@@ -8,12 +8,20 @@ const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective",
 
 /* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul
  * result. full: all. */
+static bool carries_scores(const sm_program *program, int op) {
+    const sm_tensor *t = &program->tensor[program->op[op].out];
+    for (int d = 0; d < t->rank; d++)
+        if (t->dim[d] == SM_DIM_S) return true;
+    return false;
+}
+
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
     uint64_t set = 0;
     for (int i = 0; i < program->ops; i++) {
         sm_op_kind kind = program->op[i].kind;
         bool in = policy == SM_RECOMPUTE_FULL ||
-                  (policy >= SM_RECOMPUTE_SELECTIVE && kind == SM_OP_ATTENTION) ||
+                  (policy >= SM_RECOMPUTE_SELECTIVE &&
+                   (kind == SM_OP_ATTENTION || carries_scores(program, i))) ||
                   (policy == SM_RECOMPUTE_MATMULS && kind == SM_OP_VECTOR);
         if (in) set |= 1ull << i;
     }

@@ -14,19 +14,20 @@ static const char *const optimizers[] = {
 };
 static const char *const contexts[] = {"ring", "gather", "heads"};
 static const char *const offloads[] = {"none", "optimizer", "activations", "both"};
+static const char *const kernels[] = {"fused", "unfused"};
 static const char *const switches[] = {"on", "off"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
 static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32", "fp64",
                                      "fp8",  "int8", "fp4",  "mxfp4"};
 static const char *const gradients[] = {"fp32", "bf16"};
 static const char *const ops[] = {
-    "attn_norm",  "q_proj",   "k_proj",        "v_proj",     "q_down",     "q_norm",
-    "q_up",       "kv_down",  "kv_norm",       "k_rot",      "k_up",       "v_up",
-    "k_join",     "q_rope",   "k_rope",        "attention",  "o_proj",     "attn_post_norm",
-    "attn_add",   "mlp_norm", "gate_proj",     "up_proj",    "mlp_act",    "down_proj",
-    "router",     "dispatch", "expert_gate",   "expert_up",  "expert_act", "expert_down",
-    "combine",    "moe_add",  "mlp_post_norm", "branch_add", "mlp_add",    "embed",
-    "final_norm", "lm_head",  "loss"};
+    "attn_norm",      "q_proj",     "k_proj",   "v_proj",        "q_down",     "q_norm",
+    "q_up",           "kv_down",    "kv_norm",  "k_rot",         "k_up",       "v_up",
+    "k_join",         "q_rope",     "k_rope",   "softmax",       "attention",  "o_proj",
+    "attn_post_norm", "attn_add",   "mlp_norm", "gate_proj",     "up_proj",    "mlp_act",
+    "down_proj",      "router",     "dispatch", "expert_gate",   "expert_up",  "expert_act",
+    "expert_down",    "combine",    "moe_add",  "mlp_post_norm", "branch_add", "mlp_add",
+    "embed",          "final_norm", "lm_head",  "loss"};
 
 #define WORDS(list)                                                                                \
     { list, (int)(sizeof list / sizeof *list) }
@@ -56,6 +57,7 @@ static const plan_field fields[SM_PLAN_KEY_COUNT] = {
     [SM_PLAN_DTYPE] = {PLAN_DTYPE, AT(dtype), 0, 0, WORDS(dtypes)},
     [SM_PLAN_OPTIMIZER] = {PLAN_WORD, AT(optimizer), 0, 0, WORDS(optimizers)},
     [SM_PLAN_GRADIENT] = {PLAN_DTYPE, AT(gradient), 0, 0, WORDS(gradients)},
+    [SM_PLAN_ATTENTION] = {PLAN_WORD, AT(attention), 0, 0, WORDS(kernels)},
     /* the degrees are the first keys */
     [SM_PLAN_ORDER] = {PLAN_ORDER, AT(order), 0, 0, {sm_plan_keys, SM_PLAN_DEGREES}},
     [SM_PLAN_DIMS] = {PLAN_DIMS, AT(dims), 0, 0, {NULL, 0}},

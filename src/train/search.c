@@ -50,7 +50,7 @@ static void report_progress(double fraction, void *context) {
 static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err) {
     sm_plan p = o->fixed;
     uint32_t given = p.given;
-    for (int i = 0; i < VARIANTS; i++) {
+    for (int i = 0; i < FUSED_VARIANTS; i++) {
         p.context_by = (sm_context_by)(i / 8);
         p.expert_tensor = i / 4 % 2;
         p.seq = i / 2 % 2;

@@ -17,7 +17,8 @@ enum {
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
     MAX_CHUNKS = 1024,
-    VARIANTS = 24, /* seq x expert_tensor x fsdp x context_by */
+    FUSED_VARIANTS = 24, /* seq x expert_tensor x fsdp x context_by */
+    VARIANTS = 2 * FUSED_VARIANTS, /* attention: fused, unfused */
     MASKS = 1 << SM_AXIS_COUNT,
     PIPE_AXIS = SM_AXIS_COUNT, /* the pipeline's place in a placement */
     PLACED_AXES = SM_AXIS_COUNT + 1

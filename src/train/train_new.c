@@ -8,8 +8,9 @@ int head_piece(const sm_train *t) { return t->kinds + 1; }
 int embedding_piece(const sm_train *t) { return t->kinds; }
 
 int variant_index(const sm_plan *plan) {
-    return (((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq) * 2 +
-           (plan->fsdp > 1);
+    int fused =
+        (((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq) * 2 + (plan->fsdp > 1);
+    return fused + FUSED_VARIANTS * (plan->attention == SM_ATTENTION_UNFUSED);
 }
 
 static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged) {
@@ -81,7 +82,8 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
         sm_fail_memory(err);
         return NULL;
     }
-    v->rules = (sm_rules){plan->seq, plan->expert_tensor, plan->context_by, plan->fsdp > 1};
+    v->rules = (sm_rules){plan->seq, plan->expert_tensor, plan->context_by, plan->fsdp > 1,
+                          plan->attention == SM_ATTENTION_UNFUSED};
     v->pieces = t->kinds + 2;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(t, v, i, err)) return NULL;

@@ -34,7 +34,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
         return SM_OK;
     sm_status s = start(t, r, err);
     if (s != SM_BAD_INPUT) return s;
-    snprintf(t->why, sizeof t->why, "%s", err ? err->message : "the job is not possible");
+    snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
     *why = t->why;
     return SM_OK;
 }
@@ -50,7 +50,7 @@ void truth_training_predict(truth_training *t, const sm_calibration *c, sm_predi
     sm_error err = {0};
     sm_train_set_calibration(t->train, c);
     if (sm_train_price(t->train, &t->plan, &price, &err)) {
-        snprintf(t->why, sizeof t->why, "%s", err.message);
+        snprintf(t->why, sizeof t->why, "%.150s", err.sentence);
         out->unknown = t->why;
         return;
     }
