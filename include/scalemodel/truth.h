@@ -91,11 +91,19 @@ typedef struct sm_truth_row {
         sm_inference_row inference;
     } of;
 } sm_truth_row;
+/* Something about a row that is probably a mistake of the file: the row is kept and compared. */
+typedef struct sm_truth_warning {
+    int line;       /* of the row, 1-based */
+    const char *id; /* of the row */
+    const char *text;
+} sm_truth_warning;
 typedef struct sm_truth {
     const char *file;
     sm_truth_kind kind; /* of all its rows */
     size_t n;
     sm_truth_row *row;
+    size_t warnings; /* in the order of their lines */
+    sm_truth_warning *warning;
 } sm_truth;
 
 /* ---- the chip and the software a row speaks of ---- */
@@ -122,6 +130,7 @@ typedef struct sm_truth_case sm_truth_case;
 /* Never fails on a row: what cannot be predicted says so in its prediction. */
 sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err);
 void sm_truth_case_free(sm_truth_case *c);
+const sm_truth_row *sm_truth_case_row(const sm_truth_case *c);
 /* calibration NULL: the shipped one of the row's chip and software. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
 /* The derivation of a training row's expected time, as `train --explain` shows it; NULL else. */
@@ -137,30 +146,39 @@ void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const s
 void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                       sm_prediction *out);
 
-/* ---- the fit ---- */
+/* ---- the fit: the method is in docs/calibration-file.md ---- */
 typedef struct sm_fit_options {
-    unsigned free;          /* bit per constant to fit */
-    double prior_weight;    /* 1: as shipped priors; 0: none */
-    int folds;              /* of the cross-validation; 0: by distinct model */
-    sm_arena *arena;
+    unsigned free;       /* bit per constant to fit */
+    double prior_weight; /* 1: as shipped priors; 0: none */
+    int folds;           /* of the cross-validation; 0: by distinct model, at most 12 */
+    sm_arena *arena;     /* of what the fit lists; required */
 } sm_fit_options;
 typedef struct sm_fit_constant {
     sm_constant which;
     double before, after, deviation; /* relative standard deviation of the fitted value */
     bool identified;                 /* the rows say more about it than the prior did */
 } sm_fit_constant;
+typedef struct sm_fit_row { /* expected / measured - 1 */
+    const sm_truth_row *row;
+    double in_sample;
+    double held_out;           /* by constants fitted to other models (one model: other rows) */
+    double held_out_by_source; /* by constants fitted to other sources; NAN when there is one */
+    bool outlier;              /* beyond three spreads of its kind */
+} sm_fit_row;
 typedef struct sm_fit {
-    sm_calibration calibration;
+    sm_calibration calibration; /* the start with what was fitted and the intervals learned */
     int constants;
     sm_fit_constant constant[SM_CONSTANT_COUNT];
     size_t rows, outliers;
+    sm_fit_row *row; /* those fitted to, in the order given */
     double in_sample_median, held_out_median, held_out_p90; /* |error| */
     double held_out_by_source_median; /* NAN when there is one source */
     double before_median;             /* with the calibration it started from */
-    char measure_next[200]; /* the measurement that would help most */
+    char measure_next[200];           /* the measurement that would help most; "" when none would */
 } sm_fit;
 /* Robust least squares of log(expected/measured) over the rows that can be predicted, with the
- * start as prior. SM_NEGATIVE with a sentence when nothing can be identified. */
+ * start as prior. Deterministic. SM_NEGATIVE with a sentence when nothing can be identified; the
+ * constants and measure_next are filled then too. */
 sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
                        const sm_fit_options *options, sm_fit *fit, sm_error *err);
 

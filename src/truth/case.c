@@ -58,6 +58,8 @@ void sm_truth_case_free(sm_truth_case *c) {
     sm_free(c);
 }
 
+const sm_truth_row *sm_truth_case_row(const sm_truth_case *c) { return c->row; }
+
 static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_prediction *out) {
     switch (c->row->kind) {
     case SM_TRUTH_GEMM: sm_predict_gemm(c->row, c->chip, k, out); return;

@@ -1,0 +1,151 @@
+/* The fit of a calibration to measured rows, and its error on rows that it has not seen. */
+#include "fit.h"
+#include <math.h>
+#include <string.h>
+
+/* The rows say more than the prior did when their information is the larger: the variance that is
+ * left is below half of the prior's. */
+#define IDENTIFIED 0.7071
+
+static void choose_constants(fit_problem *f, const sm_fit_options *options) {
+    for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
+        if (!(options->free >> i & 1)) continue;
+        sm_constant which = (sm_constant)i;
+        double u0 = fit_to_line(which, sm_calibration_get(f->start, which));
+        double sigma = fit_prior_deviation(which, u0);
+        f->free[f->p] = which;
+        f->u0[f->p] = u0;
+        f->precision[f->p++] = options->prior_weight / (sigma * sigma);
+    }
+}
+
+static double relative(double residual) { return fabs(expm1(residual)); }
+
+/* Median and 90th percentile of |expected / measured - 1|; those that are not known are left out.
+ */
+static double error_quantile(fit_problem *f, const double *residual, double q) {
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (isfinite(residual[i])) f->scratch[n++] = relative(residual[i]);
+    return sm_quantile(f->scratch, n, q);
+}
+
+static void residuals_under(fit_problem *f, const sm_calibration *c, double *out) {
+    for (size_t i = 0; i < f->n; i++) out[i] = fit_residual(&f->row[i], c);
+}
+
+/* Each group in turn is predicted by constants fitted to the others. NAN when there is one group.
+ */
+static void hold_out(fit_problem *f, fit_group by, int groups, const double *u, double *out) {
+    for (size_t i = 0; i < f->n; i++) out[i] = NAN;
+    for (int group = 0; group < groups && groups > 1; group++) {
+        fit_solution s;
+        memset(&s, 0, sizeof s);
+        memcpy(s.u, u, sizeof s.u);
+        fit_solve(f, by, group, &s);
+        sm_calibration c = fit_calibration(f, s.u);
+        for (size_t i = 0; i < f->n; i++)
+            if (fit_is_held_out(&f->row[i], by, group)) out[i] = fit_residual(&f->row[i], &c);
+    }
+}
+
+static sm_regime regime_of(sm_truth_kind kind) {
+    static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
+        [SM_TRUTH_GEMM] = SM_REGIME_matmul,           [SM_TRUTH_ATTENTION] = SM_REGIME_attention,
+        [SM_TRUTH_COLLECTIVE] = SM_REGIME_collective, [SM_TRUTH_MEMOP] = SM_REGIME_memory,
+        [SM_TRUTH_TRAINING] = SM_REGIME_step,         [SM_TRUTH_INFERENCE] = SM_REGIME_decode};
+    return regimes[kind];
+}
+
+/* The 10 % and 90 % quantiles of measured / expected on rows held out. */
+static void learn_interval(fit_problem *f, const double *residual, sm_truth_kind kind,
+                           sm_calibration *c) {
+    enum { FEWEST = 5 };
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->row[i].row->kind == kind && isfinite(residual[i])) f->scratch[n++] = -residual[i];
+    if (n < FEWEST) return;
+    c->interval[regime_of(kind)].lowest = exp(sm_quantile(f->scratch, n, 0.1));
+    c->interval[regime_of(kind)].highest = exp(sm_quantile(f->scratch, n, 0.9));
+    c->interval[regime_of(kind)].n = (int)n;
+}
+
+static void describe_constants(const fit_problem *f, const fit_solution *s, sm_fit *fit) {
+    fit->constants = f->p;
+    for (int j = 0; j < f->p; j++) {
+        sm_constant which = f->free[j];
+        double prior = fit_prior_deviation(which, f->u0[j]);
+        bool identified = s->deviation[j] < IDENTIFIED * prior;
+        fit->constant[j] =
+            (sm_fit_constant){.which = which,
+                              .before = sm_calibration_get(f->start, which),
+                              .after = sm_calibration_get(&fit->calibration, which),
+                              .deviation = s->deviation[j] * fit_relative(which, s->u[j]),
+                              .identified = identified};
+        if (identified) fit->calibration.fitted |= 1u << which;
+        else fit->calibration.fitted &= ~(1u << which);
+    }
+}
+
+static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_fit_options *options,
+                               sm_fit *fit, sm_error *err) {
+    double *residual[3];
+    for (int i = 0; i < 3; i++) {
+        residual[i] = sm_arena_array(options->arena, f->n, sizeof(double));
+        if (!residual[i]) return sm_fail_memory(err);
+    }
+    fit->row = sm_arena_array(options->arena, f->n, sizeof *fit->row);
+    if (!fit->row) return sm_fail_memory(err);
+    residuals_under(f, f->start, residual[0]);
+    fit->before_median = error_quantile(f, residual[0], 0.5);
+    residuals_under(f, &fit->calibration, residual[0]);
+    int folds = options->folds > 1 && options->folds < f->models ? options->folds : f->models;
+    for (size_t i = 0; i < f->n; i++) f->row[i].model %= folds;
+    hold_out(f, FIT_BY_MODEL, folds, s->u, residual[1]);
+    hold_out(f, FIT_BY_SOURCE, f->sources, s->u, residual[2]);
+    fit->in_sample_median = error_quantile(f, residual[0], 0.5);
+    fit->held_out_median = error_quantile(f, residual[1], 0.5);
+    fit->held_out_p90 = error_quantile(f, residual[1], 0.9);
+    fit->held_out_by_source_median = error_quantile(f, residual[2], 0.5);
+    for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
+        learn_interval(f, residual[1], (sm_truth_kind)k, &fit->calibration);
+    for (size_t i = 0; i < f->n; i++)
+        fit->row[i] = (sm_fit_row){.row = f->row[i].row,
+                                   .in_sample = expm1(residual[0][i]),
+                                   .held_out = expm1(residual[1][i]),
+                                   .held_out_by_source = expm1(residual[2][i]),
+                                   .outlier = fabs(residual[0][i]) >
+                                              FIT_OUTLIER * s->spread[f->row[i].row->kind]};
+    return SM_OK;
+}
+
+static bool any_identified(const sm_fit *fit) {
+    for (int j = 0; j < fit->constants; j++)
+        if (fit->constant[j].identified) return true;
+    return false;
+}
+
+sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+                       const sm_fit_options *options, sm_fit *fit, sm_error *err) {
+    fit_problem f = {.start = start};
+    fit_solution s;
+    memset(fit, 0, sizeof *fit);
+    memset(&s, 0, sizeof s);
+    choose_constants(&f, options);
+    if (f.p == 0) return sm_fail(err, SM_NEGATIVE, "no constant is free to be fitted");
+    sm_status status = fit_rows_of(cases, n, start, options->arena, &f, err);
+    if (status) return status;
+    memcpy(s.u, f.u0, sizeof s.u);
+    fit_solve(&f, FIT_NO_GROUP, 0, &s);
+    fit->calibration = fit_calibration(&f, s.u);
+    fit->rows = f.n;
+    fit->outliers = s.outliers;
+    describe_constants(&f, &s, fit);
+    fit_advise(&f, &s, fit->measure_next, sizeof fit->measure_next);
+    if (!any_identified(fit))
+        return sm_fail(err, SM_NEGATIVE,
+                       "%zu row%s say%s no more about any constant than was known before%s%s", f.n,
+                       f.n == 1 ? "" : "s", f.n == 1 ? "s" : "",
+                       fit->measure_next[0] ? "; measure " : "", fit->measure_next);
+    return describe_rows(&f, &s, options, fit, err);
+}

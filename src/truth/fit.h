@@ -1,0 +1,67 @@
+/* fit: private to the fit of a calibration.
+ *
+ * Each constant v is fitted as a number u on the whole line: log v, or the logit of a fraction. The
+ * objective is that of Gaussian priors around the start and of residuals
+ * r = log(expected / measured) with a Student t of NU degrees of freedom:
+ *     sum_i w_i (NU + 1)/2 log(1 + (r_i / s_k)^2 / NU) + 1/2 sum_j ((u_j - u0_j) / sigma_j)^2
+ * (K. Lange, R. Little, J. Taylor, JASA 84 (1989) 881), solved by iteratively reweighted
+ * Levenberg-Marquardt steps with a numeric Jacobian. s_k is the spread of the rows of kind k. */
+#ifndef SM_TRUTH_FIT_H
+#define SM_TRUTH_FIT_H
+#include "scalemodel/truth.h"
+
+typedef struct fit_row {
+    sm_truth_case *c;
+    const sm_truth_row *row;
+    double log_measured;
+    double weight;     /* how many independent rows it counts as */
+    int model, source; /* group of the cross-validation */
+} fit_row;
+
+typedef struct fit_problem {
+    size_t n;
+    fit_row *row;
+    int models, sources; /* groups */
+    const sm_calibration *start;
+    int p; /* constants that are free */
+    sm_constant free[SM_CONSTANT_COUNT];
+    double u0[SM_CONSTANT_COUNT], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
+    /* working room of the solver: n, n, n x p */
+    double *residual, *irls, *jacobian, *scratch;
+} fit_problem;
+
+typedef struct fit_solution {
+    double u[SM_CONSTANT_COUNT];
+    double deviation[SM_CONSTANT_COUNT];   /* of u, posterior */
+    double sensitivity[SM_CONSTANT_COUNT]; /* root mean square of d log expected / d u */
+    double spread[SM_TRUTH_KIND_COUNT];    /* s_k */
+    size_t rows, outliers;                 /* used; beyond OUTLIER spreads */
+} fit_solution;
+
+#define FIT_NU 4.0
+#define FIT_OUTLIER 3.0
+
+/* ---- constants on the whole line: fit_line.c ---- */
+double fit_to_line(sm_constant which, double value);
+double fit_from_line(sm_constant which, double u); /* within the range of the constant */
+double fit_prior_deviation(sm_constant which, double u0);
+/* d log value / d u: turns a deviation of u into a relative one of the value. */
+double fit_relative(sm_constant which, double u);
+
+/* ---- rows, their weights and groups: fit_rows.c ---- */
+sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+                      sm_arena *arena, fit_problem *f, sm_error *err);
+
+/* ---- the solver: fit_solve.c ---- */
+/* Uses the rows for which `out` is not their group in `group_of` (NULL: all rows). Starts at
+ * solution->u. */
+typedef enum fit_group { FIT_NO_GROUP, FIT_BY_MODEL, FIT_BY_SOURCE } fit_group;
+bool fit_is_held_out(const fit_row *row, fit_group by, int group);
+void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *solution);
+/* log(expected / measured) of every row that `group` holds out under these constants. */
+double fit_residual(const fit_row *row, const sm_calibration *c);
+sm_calibration fit_calibration(const fit_problem *f, const double *u);
+
+/* ---- what to measure next: fit_advice.c ---- */
+void fit_advise(const fit_problem *f, const fit_solution *s, char *out, size_t size);
+#endif

@@ -1,0 +1,218 @@
+/* Robust Levenberg-Marquardt: weights from the residuals, a numeric Jacobian, damped steps. */
+#include "fit.h"
+#include <math.h>
+#include <string.h>
+
+#define STEP 0.01 /* of the numeric derivative, on the line */
+#define SMALLEST_MOVE 1e-4
+#define LONGEST_MOVE 0.7 /* of one constant in one step: a factor of two */
+#define FLOOR 0.05       /* least spread: software releases alone differ by 4 % */
+#define FLOOR_ROWS 4.0   /* as many rows say so */
+enum { MOST_ROUNDS = 30, MOST_TRIES = 8, P = SM_CONSTANT_COUNT };
+
+bool fit_is_held_out(const fit_row *row, fit_group by, int group) {
+    if (by == FIT_BY_MODEL) return row->model == group;
+    return by == FIT_BY_SOURCE && row->source == group;
+}
+
+sm_calibration fit_calibration(const fit_problem *f, const double *u) {
+    sm_calibration c = *f->start;
+    for (int j = 0; j < f->p; j++)
+        if (u[j] != f->u0[j]) /* a constant that has not moved keeps its exact value */
+            sm_calibration_set(&c, f->free[j], fit_from_line(f->free[j], u[j]));
+    return c;
+}
+
+double fit_residual(const fit_row *row, const sm_calibration *c) {
+    sm_prediction p;
+    sm_truth_predict(row->c, c, &p);
+    if (p.unknown || !(p.expected_s > 0.0) || !isfinite(p.expected_s)) return NAN;
+    return log(p.expected_s) - row->log_measured;
+}
+
+/* ---- weights ---- */
+
+/* The spread of a kind: 1.4826 times the median of |r|, drawn to FLOOR where rows are few. */
+static double spread_of(fit_problem *f, fit_group by, int group, sm_truth_kind kind) {
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const fit_row *row = &f->row[i];
+        if (row->row->kind != kind || fit_is_held_out(row, by, group)) continue;
+        if (isfinite(f->residual[i])) f->scratch[n++] = fabs(f->residual[i]);
+    }
+    if (n == 0) return FLOOR;
+    double median = 1.4826 * sm_quantile(f->scratch, n, 0.5), rows = (double)n;
+    double square = (rows * median * median + FLOOR_ROWS * FLOOR * FLOOR) / (rows + FLOOR_ROWS);
+    return fmax(sqrt(square), FLOOR);
+}
+
+/* w / s^2 times (NU + 1) / (NU + (r/s)^2): 0 for rows held out. */
+static void reweigh(fit_problem *f, fit_group by, int group, fit_solution *s) {
+    s->rows = s->outliers = 0;
+    for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
+        s->spread[k] = spread_of(f, by, group, (sm_truth_kind)k);
+    for (size_t i = 0; i < f->n; i++) {
+        const fit_row *row = &f->row[i];
+        f->irls[i] = 0.0;
+        if (fit_is_held_out(row, by, group) || !isfinite(f->residual[i])) continue;
+        double spread = s->spread[row->row->kind], z = f->residual[i] / spread;
+        f->irls[i] = row->weight / (spread * spread) * (FIT_NU + 1.0) / (FIT_NU + z * z);
+        s->rows++;
+        s->outliers += fabs(z) > FIT_OUTLIER;
+    }
+}
+
+/* ---- residuals and derivatives of the rows in use ---- */
+
+static void fill_residuals(fit_problem *f, fit_group by, int group, const double *u) {
+    sm_calibration c = fit_calibration(f, u);
+    for (size_t i = 0; i < f->n; i++)
+        f->residual[i] =
+            fit_is_held_out(&f->row[i], by, group) ? NAN : fit_residual(&f->row[i], &c);
+}
+
+static void fill_jacobian(fit_problem *f, const double *u) {
+    for (int j = 0; j < f->p; j++) {
+        double moved[P];
+        memcpy(moved, u, sizeof moved);
+        moved[j] += STEP;
+        sm_calibration c = fit_calibration(f, moved);
+        for (size_t i = 0; i < f->n; i++) {
+            double slope = 0.0;
+            if (f->irls[i] > 0.0) slope = (fit_residual(&f->row[i], &c) - f->residual[i]) / STEP;
+            f->jacobian[i * P + (size_t)j] = isfinite(slope) ? slope : 0.0;
+        }
+    }
+}
+
+/* ---- the normal equations ---- */
+
+typedef struct equations {
+    double a[P][P], b[P]; /* a x = b */
+} equations;
+
+static void fill_equations(const fit_problem *f, const double *u, equations *e) {
+    memset(e, 0, sizeof *e);
+    for (size_t i = 0; i < f->n; i++) {
+        const double *row = &f->jacobian[i * P];
+        if (!(f->irls[i] > 0.0)) continue;
+        for (int j = 0; j < f->p; j++) {
+            e->b[j] -= f->irls[i] * row[j] * f->residual[i];
+            for (int k = 0; k < f->p; k++) e->a[j][k] += f->irls[i] * row[j] * row[k];
+        }
+    }
+    for (int j = 0; j < f->p; j++) {
+        e->a[j][j] += f->precision[j] + 1e-9;
+        e->b[j] -= f->precision[j] * (u[j] - f->u0[j]);
+    }
+}
+
+/* Cholesky: l lower triangular with l l' = a + damping diag(a). */
+static void factor(const equations *e, int p, double damping, double l[P][P]) {
+    for (int j = 0; j < p; j++)
+        for (int i = j; i < p; i++) {
+            double sum = e->a[i][j] * (i == j ? 1.0 + damping : 1.0);
+            for (int k = 0; k < j; k++) sum -= l[i][k] * l[j][k];
+            l[i][j] = i == j ? sqrt(fmax(sum, 1e-12)) : sum / l[j][j];
+        }
+}
+
+static void solve(double l[P][P], int p, const double *b, double *x) {
+    for (int i = 0; i < p; i++) {
+        x[i] = b[i];
+        for (int k = 0; k < i; k++) x[i] -= l[i][k] * x[k];
+        x[i] /= l[i][i];
+    }
+    for (int i = p - 1; i >= 0; i--) {
+        for (int k = i + 1; k < p; k++) x[i] -= l[k][i] * x[k];
+        x[i] /= l[i][i];
+    }
+}
+
+/* ---- steps ---- */
+
+/* The t likelihood at fixed spreads, and the priors. */
+static double objective(const fit_problem *f, const fit_solution *s, const double *u) {
+    double sum = 0.0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (!(f->irls[i] > 0.0) || !isfinite(f->residual[i])) continue;
+        double z = f->residual[i] / s->spread[f->row[i].row->kind];
+        sum += f->row[i].weight * (FIT_NU + 1.0) / 2.0 * log1p(z * z / FIT_NU);
+    }
+    for (int j = 0; j < f->p; j++)
+        sum += 0.5 * f->precision[j] * (u[j] - f->u0[j]) * (u[j] - f->u0[j]);
+    return sum;
+}
+
+/* Not beyond the range of the constant, where rows feel nothing any more. */
+static double bounded(sm_constant which, double u) {
+    const sm_constant_info *info = sm_constant_of(which);
+    return fmin(fmax(u, fit_to_line(which, info->low)), fit_to_line(which, info->high));
+}
+
+static double move(const fit_problem *f, const double *u, const double *x, double *to) {
+    double longest = 0.0;
+    memcpy(to, u, sizeof(double) * P);
+    for (int j = 0; j < f->p; j++) {
+        if (fabs(x[j]) < 1e-12) continue;
+        to[j] = bounded(f->free[j], u[j] + fmin(fmax(x[j], -LONGEST_MOVE), LONGEST_MOVE));
+        longest = fmax(longest, fabs(to[j] - u[j]));
+    }
+    return longest;
+}
+
+/* One accepted step, more damped until the objective falls; how far it went, 0 when none helps. */
+static double step(fit_problem *f, fit_group by, int group, fit_solution *s, double *damping) {
+    equations e;
+    double l[P][P], x[P], to[P];
+    fill_jacobian(f, s->u);
+    fill_equations(f, s->u, &e);
+    double before = objective(f, s, s->u);
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        factor(&e, f->p, *damping, l);
+        solve(l, f->p, e.b, x);
+        double went = move(f, s->u, x, to);
+        fill_residuals(f, by, group, to);
+        if (objective(f, s, to) < before) {
+            memcpy(s->u, to, sizeof to);
+            *damping = fmax(*damping / 5.0, 1e-6);
+            return went;
+        }
+        *damping *= 6.0;
+    }
+    fill_residuals(f, by, group, s->u);
+    return 0.0;
+}
+
+/* Deviations from the inverse of the normal equations, without damping. */
+static void fill_deviations(fit_problem *f, fit_solution *s) {
+    equations e;
+    double l[P][P], x[P], weights = 0.0;
+    fill_jacobian(f, s->u);
+    fill_equations(f, s->u, &e);
+    factor(&e, f->p, 0.0, l);
+    for (size_t i = 0; i < f->n; i++) weights += f->irls[i] > 0.0;
+    for (int j = 0; j < f->p; j++) {
+        double unit[P] = {0}, square = 0.0;
+        unit[j] = 1.0;
+        solve(l, f->p, unit, x);
+        s->deviation[j] = sqrt(fmax(x[j], 0.0));
+        for (size_t i = 0; i < f->n; i++) {
+            double slope = f->irls[i] > 0.0 ? f->jacobian[i * P + (size_t)j] : 0.0;
+            square += slope * slope;
+        }
+        s->sensitivity[j] = weights > 0.0 ? sqrt(square / weights) : 0.0;
+    }
+}
+
+void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *s) {
+    double damping = 1e-3;
+    fill_residuals(f, by, group, s->u);
+    reweigh(f, by, group, s);
+    for (int round = 0; round < MOST_ROUNDS; round++) {
+        double went = step(f, by, group, s, &damping);
+        reweigh(f, by, group, s);
+        if (went < SMALLEST_MOVE) break;
+    }
+    fill_deviations(f, s);
+}
