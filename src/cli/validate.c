@@ -3,6 +3,8 @@
 #include "pages.h"
 #include "verbs.h"
 
+enum { USUAL_WORST = 10, MOST_WORST = 1000 };
+
 #define TEXT(name, member, value, help)                                                            \
     { name, 0, CLI_TEXT, offsetof(cli_validate_values, member), value, help }
 #define FLAG(name, member, help)                                                                   \
@@ -25,21 +27,37 @@ static const cli_option validate_table[] = {
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
+/* Everything but the rows themselves. */
+static sm_status add_page(sm_report *r, const cli_validation *v, size_t worst, sm_error *err) {
+    sm_report_heading(r, "%s", v->title);
+    cli_validate_stats(r, v);
+    cli_validate_layouts(r, v);
+    cli_validate_memory(r, v);
+    cli_validate_suspects(r, v);
+    return cli_validate_worst(r, v, worst, err);
+}
+
+static sm_status answer(const cli_validation *v, sm_report *r, size_t worst, sm_error *err) {
+    cli_put_text(r, r->data, "command", "validate");
+    if (v->call->common.csv) cli_validate_table(r, v);
+    if (v->call->common.csv) return SM_OK;
+    if (v->call->common.json && !v->values->summary) cli_validate_rows(r, v);
+    return add_page(r, v, worst, err);
+}
+
 static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err) {
     cli_validation v;
     const cli_validate_values *values = call->values;
-    sm_status status = cli_validate_check_by(values->by, err);
+    int64_t worst = USUAL_WORST;
+    sm_status status = cli_whole("--worst", values->worst, 0, MOST_WORST, &worst, err);
+    if (!status) status = cli_validate_check_by(values->by, err);
     if (!status) status = cli_validation_read(call, &v, err);
-    if (status) return status;
-    cli_put_text(r, r->data, "command", "validate");
-    if (call->common.csv) {
-        cli_validate_table(r, &v);
-        return SM_OK;
-    }
-    sm_report_heading(r, "%s", v.title);
-    if (!values->summary) cli_validate_rows(r, &v);
-    cli_validate_stats(r, &v);
-    return SM_OK;
+    if (!status && v.n == 0)
+        return sm_fail(err, SM_USAGE, "no row of %s is of that chip, source, kind and quality",
+                       v.title);
+    if (!status) status = answer(&v, r, (size_t)worst, err);
+    if (!status && values->plot) status = cli_validate_plot(&v, values->plot, err);
+    return status;
 }
 
 const cli_verb cli_validate = {

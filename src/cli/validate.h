@@ -19,9 +19,17 @@ typedef struct cli_checked {
     const char *apart; /* why it is not in the statistics, NULL when it is */
 } cli_checked;
 
+/* The constants that --software or --calibration ask for; NULL for the shipped ones of the row. */
+typedef struct cli_override {
+    const char *software;
+    const sm_calibration *list; /* of the file */
+    size_t n;
+} cli_override;
+
 typedef struct cli_validation {
     const cli_call *call;
     const cli_validate_values *values;
+    cli_override override;
     size_t files;
     const char *title; /* the one file, or how many */
     size_t n;
@@ -38,21 +46,38 @@ sm_status cli_validation_read(const cli_call *call, cli_validation *v, sm_error 
  * program. */
 sm_status cli_truth_files(const cli_call *call, const char *folder, const char ***files, size_t *n,
                           sm_error *err);
-/* The constants that --software or --calibration ask for; NULL for the shipped ones of the row. */
-typedef struct cli_override {
-    const char *software;
-    const sm_calibration *list; /* of the file */
-    size_t n;
-} cli_override;
 sm_status cli_override_read(const cli_call *call, cli_override *override, sm_error *err);
 const sm_calibration *cli_override_for(const cli_override *override, const sm_truth_row *row);
 
 /* Of the rows that these indices name. */
 sm_error_stats cli_stats_of(const cli_validation *v, const size_t *index, size_t n);
 
+/* A row under the key of its group. Sorted by key, then as in the files. */
+typedef struct cli_member {
+    const char *key;
+    size_t at;
+} cli_member;
+void cli_members_sort(cli_member *m, size_t n);
+/* Where the run of equal keys that begins at `from` ends. */
+size_t cli_members_run(const cli_member *m, size_t n, size_t from);
+
 /* ---- the answer ---- */
 sm_status cli_validate_check_by(const char *by, sm_error *err); /* of --by */
 void cli_validate_rows(sm_report *r, const cli_validation *v);  /* JSON: all that is known of each */
 void cli_validate_table(sm_report *r, const cli_validation *v); /* CSV: the same in columns */
 void cli_validate_stats(sm_report *r, const cli_validation *v); /* what they come to */
+/* Sweeps of layouts: how well we rank them. */
+void cli_validate_layouts(sm_report *r, const cli_validation *v);
+/* What fits and what does not; peak memory. */
+void cli_validate_memory(sm_report *r, const cli_validation *v);
+/* Rows that look wrong: units off by a thousand, rows that contradict each other. */
+void cli_validate_suspects(sm_report *r, const cli_validation *v);
+/* Rows measured below the bound, and the `most` worst; with --explain the derivation of these. */
+sm_status cli_validate_worst(sm_report *r, const cli_validation *v, size_t most, sm_error *err);
+/* The file of --plot. */
+sm_status cli_validate_plot(const cli_validation *v, const char *path, sm_error *err);
+
+void cli_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s);
+const char *cli_signed_percent(sm_report *r, double fraction); /* +12.3 % */
+void cli_put_row_id(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c);
 #endif

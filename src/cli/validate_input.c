@@ -93,14 +93,13 @@ static sm_status predict(const sm_truth_row *row, const cli_override *override, 
     return status;
 }
 
-static sm_status check_file(const sm_truth *truth, const cli_override *override, cli_validation *v,
-                            sm_error *err) {
+static sm_status check_file(const sm_truth *truth, cli_validation *v, sm_error *err) {
     for (size_t i = 0; i < truth->n; i++) {
         const sm_truth_row *row = &truth->row[i];
         if (!is_wanted(row, v->values)) continue;
         cli_checked *c = &v->row[v->n];
         *c = (cli_checked){.row = row, .file = truth->file, .chip = chip_of(row)};
-        sm_status status = predict(row, override, v->call->arena, c, err);
+        sm_status status = predict(row, &v->override, v->call->arena, c, err);
         if (status) return status;
         c->apart = apart_because(c, v->values->all);
         if (!c->apart) v->index[v->compared++] = v->n;
@@ -151,16 +150,14 @@ static sm_status make_room(cli_validation *v, size_t rows, sm_error *err) {
 
 sm_status cli_validation_read(const cli_call *call, cli_validation *v, sm_error *err) {
     *v = (cli_validation){.call = call, .values = call->values};
-    cli_override override;
     sm_truth *truth = NULL;
     sm_status status = check_kind(v->values->kind, err);
-    if (!status) status = cli_override_read(call, &override, err);
+    if (!status) status = cli_override_read(call, &v->override, err);
     if (!status) status = read_files(call, v, &truth, err);
     size_t rows = 0;
     for (size_t i = 0; i < v->files && !status; i++) rows += truth[i].n;
     if (!status) status = make_room(v, rows, err);
-    for (size_t i = 0; i < v->files && !status; i++)
-        status = check_file(&truth[i], &override, v, err);
+    for (size_t i = 0; i < v->files && !status; i++) status = check_file(&truth[i], v, err);
     return status;
 }
 

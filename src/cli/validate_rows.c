@@ -39,10 +39,14 @@ static bool is_line_number(const sm_truth_row *row) {
 
 /* ---- JSON ---- */
 
-static void put_name(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
+void cli_put_row_id(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
     if (is_line_number(c->row)) cli_put(r, object, "id", c->row->line);
     else cli_put_text(r, object, "id", c->row->id);
     if (v->files > 1) cli_put_text(r, object, "file", c->file);
+}
+
+static void put_name(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
+    cli_put_row_id(r, object, v, c);
     cli_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
     cli_put_text(r, object, "chip", c->chip);
 }

@@ -90,10 +90,20 @@ enum { DIMENSIONS = sizeof dimensions / sizeof dimensions[0] };
 
 /* ---- groups ---- */
 
-typedef struct member {
-    const char *key;
-    size_t at; /* row */
-} member;
+static int by_key(const void *a, const void *b) {
+    const cli_member *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+    return order ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+void cli_members_sort(cli_member *m, size_t n) { qsort(m, n, sizeof *m, by_key); }
+
+size_t cli_members_run(const cli_member *m, size_t n, size_t from) {
+    size_t end = from;
+    while (end < n && strcmp(m[end].key, m[from].key) == 0) end++;
+    return end;
+}
+
 typedef struct group {
     const char *key;
     sm_error_stats stats;
@@ -103,40 +113,35 @@ typedef struct grouping {
     group *group;
 } grouping;
 
-static int by_key(const void *a, const void *b) {
-    const member *x = a, *y = b;
-    int order = strcmp(x->key, y->key);
-    return order ? order : (x->at > y->at) - (x->at < y->at);
-}
-
 static int by_rows(const void *a, const void *b) {
     const group *x = a, *y = b;
     if (x->stats.n != y->stats.n) return x->stats.n < y->stats.n ? 1 : -1;
     return strcmp(x->key, y->key);
 }
 
-static member *members_by(const cli_validation *v, const dimension *d) {
+static cli_member *members_by(const cli_validation *v, const dimension *d) {
     sm_arena *arena = v->call->arena;
-    member *m = sm_arena_array(arena, v->compared ? v->compared : 1, sizeof *m);
+    cli_member *m = sm_arena_array(arena, v->compared ? v->compared : 1, sizeof *m);
     for (size_t i = 0; m && i < v->compared; i++) {
         const char *key = d->key(arena, &v->row[v->index[i]]);
         if (!key) return NULL;
-        m[i] = (member){key[0] ? key : "not stated", v->index[i]};
+        m[i] = (cli_member){key[0] ? key : "not stated", v->index[i]};
     }
-    if (m) qsort(m, v->compared, sizeof *m, by_key);
+    if (m) cli_members_sort(m, v->compared);
     return m;
 }
 
 /* The largest first. */
 static bool group_by(const cli_validation *v, const dimension *d, grouping *out) {
     size_t room = v->compared ? v->compared : 1;
-    member *m = members_by(v, d);
+    cli_member *m = members_by(v, d);
     size_t *index = sm_arena_array(v->call->arena, room, sizeof *index);
     out->n = 0;
     out->group = sm_arena_array(v->call->arena, room, sizeof *out->group);
     if (!m || !index || !out->group) return false;
     for (size_t i = 0, j; i < v->compared; i = j) {
-        for (j = i; j < v->compared && strcmp(m[j].key, m[i].key) == 0; j++) index[j - i] = m[j].at;
+        j = cli_members_run(m, v->compared, i);
+        for (size_t at = i; at < j; at++) index[at - i] = m[at].at;
         out->group[out->n++] = (group){m[i].key, cli_stats_of(v, index, j - i)};
     }
     qsort(out->group, out->n, sizeof *out->group, by_rows);
@@ -145,7 +150,7 @@ static bool group_by(const cli_validation *v, const dimension *d, grouping *out)
 
 /* ---- showing ---- */
 
-static void put_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
+void cli_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
     cli_put(r, object, "n", (double)s->n);
     cli_put(r, object, "median", s->median);
     cli_put(r, object, "mean", s->mean);
@@ -155,13 +160,13 @@ static void put_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
     cli_put(r, object, "below_lower", (double)s->below_lower);
 }
 
-static const char *signed_percent(sm_report *r, double fraction) {
+const char *cli_signed_percent(sm_report *r, double fraction) {
     return isfinite(fraction) ? cli_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
 }
 
 static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
     cli_row(r, table, name, cli_exact(r, (double)s->n), cli_percent(r, s->median),
-            cli_percent(r, s->mean), cli_percent(r, s->p90), signed_percent(r, s->bias),
+            cli_percent(r, s->mean), cli_percent(r, s->p90), cli_signed_percent(r, s->bias),
             cli_percent(r, s->coverage), cli_exact(r, (double)s->below_lower));
 }
 
@@ -181,7 +186,7 @@ static void put_groups(sm_report *r, sm_data *by, const dimension *d, const grou
     for (size_t i = 0; i < g->n; i++) {
         sm_data *object = cli_object(r, list, NULL);
         cli_put_text(r, object, "name", g->group[i].key);
-        put_stats(r, object, &g->group[i].stats);
+        cli_put_error_stats(r, object, &g->group[i].stats);
     }
 }
 
@@ -241,24 +246,24 @@ static void add_all_groups(sm_report *r, const cli_validation *v) {
 
 /* ---- rows kept apart ---- */
 
-static member *apart_members(const cli_validation *v, size_t *n) {
-    member *m = sm_arena_array(v->call->arena, v->n ? v->n : 1, sizeof *m);
+static cli_member *apart_members(const cli_validation *v, size_t *n) {
+    cli_member *m = sm_arena_array(v->call->arena, v->n ? v->n : 1, sizeof *m);
     *n = 0;
     for (size_t i = 0; m && i < v->n; i++)
-        if (v->row[i].apart) m[(*n)++] = (member){v->row[i].apart, i};
-    if (m) qsort(m, *n, sizeof *m, by_key);
+        if (v->row[i].apart) m[(*n)++] = (cli_member){v->row[i].apart, i};
+    if (m) cli_members_sort(m, *n);
     return m;
 }
 
 static void add_apart(sm_report *r, const cli_validation *v) {
     size_t n;
-    member *m = apart_members(v, &n);
+    cli_member *m = apart_members(v, &n);
     if (!m) r->out_of_memory = true;
     sm_data *list = cli_array(r, r->data, "kept_apart");
     if (!m || n == 0) return;
     sm_table *table = cli_table(r, "Kept apart", ">rows|<because");
     for (size_t i = 0, j; i < n; i = j) {
-        for (j = i; j < n && strcmp(m[j].key, m[i].key) == 0; j++) continue;
+        j = cli_members_run(m, n, i);
         cli_row(r, table, cli_exact(r, (double)(j - i)), m[i].key);
         sm_data *object = cli_object(r, list, NULL);
         cli_put_text(r, object, "because", m[i].key);
@@ -269,15 +274,21 @@ static void add_apart(sm_report *r, const cli_validation *v) {
 
 /* ---- all together ---- */
 
+/* The figures that stand in "summary". */
+static void put_summary(sm_report *r, const cli_validation *v, size_t predicted,
+                        const sm_error_stats *s) {
+    sm_data *summary = cli_object(r, r->data, "summary");
+    cli_put_error_stats(r, summary, s);
+    cli_put(r, summary, "rows", (double)v->n);
+    cli_put(r, summary, "predicted", (double)predicted);
+    cli_put(r, summary, "kept_apart", (double)(v->n - v->compared));
+}
+
 static void add_summary(sm_report *r, const cli_validation *v) {
     size_t predicted = 0;
     for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
     sm_error_stats s = cli_stats_of(v, v->index, v->compared);
-    sm_data *summary = cli_object(r, r->data, "summary");
-    put_stats(r, summary, &s);
-    cli_put(r, summary, "rows", (double)v->n);
-    cli_put(r, summary, "predicted", (double)predicted);
-    cli_put(r, summary, "kept_apart", (double)(v->n - v->compared));
+    put_summary(r, v, predicted, &s);
     sm_table *table = cli_table(r, NULL, "<error|>value|<");
     cli_row(r, table, "rows", cli_exact(r, (double)v->n),
             cli_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
@@ -285,7 +296,7 @@ static void add_summary(sm_report *r, const cli_validation *v) {
     cli_row(r, table, "median", cli_percent(r, s.median), "of |expected / measured - 1|");
     cli_row(r, table, "mean", cli_percent(r, s.mean), "");
     cli_row(r, table, "90th percentile", cli_percent(r, s.p90), "");
-    cli_row(r, table, "bias", signed_percent(r, s.bias), "median with its sign: + is too slow");
+    cli_row(r, table, "bias", cli_signed_percent(r, s.bias), "median with its sign: + is too slow");
     cli_row(r, table, "in the interval", cli_percent(r, s.coverage), "80 % is meant");
     cli_row(r, table, "below lower", cli_exact(r, (double)s.below_lower),
             "measured faster than the bound");

@@ -1,0 +1,116 @@
+/* validate_layouts: where one source measured many layouts of one model on one machine, do we rank
+ * them as they were measured, and what would trusting our best have cost? */
+#include "pages.h"
+#include "validate.h"
+#include <math.h>
+
+enum { LEAST_LAYOUTS = 8 };
+
+typedef struct sweep {
+    size_t n;
+    double *expected, *measured; /* seconds per sequence */
+} sweep;
+typedef struct ranking {
+    size_t sweeps;
+    double *tau, *lost;
+} ranking;
+
+static const char *key_of(sm_arena *arena, const cli_checked *c) {
+    const sm_training_row *t = &c->row->of.training;
+    return sm_arena_printf(arena, "%s\n%s\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
+                           c->chip, t->chips, t->seq_len, t->precision_class);
+}
+
+static cli_member *training_members(const cli_validation *v, size_t *n) {
+    cli_member *m = sm_arena_array(v->call->arena, v->compared + 1, sizeof *m);
+    *n = 0;
+    for (size_t i = 0; m && i < v->compared; i++) {
+        const cli_checked *c = &v->row[v->index[i]];
+        if (c->row->kind != SM_TRUTH_TRAINING) continue;
+        const char *key = key_of(v->call->arena, c);
+        if (!key) return NULL;
+        m[(*n)++] = (cli_member){key, v->index[i]};
+    }
+    if (m) cli_members_sort(m, *n);
+    return m;
+}
+
+/* Batches may differ in a sweep: a layout is as good as its time per sequence. */
+static void fill_sweep(const cli_validation *v, const cli_member *m, size_t n, sweep *s) {
+    s->n = n;
+    for (size_t i = 0; i < n; i++) {
+        const cli_checked *c = &v->row[m[i].at];
+        double sequences = c->row->of.training.global_batch_sequences;
+        s->expected[i] = c->p.expected_s / sequences;
+        s->measured[i] = c->row->measured_s / sequences;
+    }
+}
+
+static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const cli_checked *c,
+                      size_t layouts, double tau, double lost) {
+    const sm_training_row *t = &c->row->of.training;
+    cli_row(r, table, t->model.name, cli_textf(r, "%d x %s", t->chips, c->chip),
+            cli_exact(r, t->seq_len), cli_exact(r, (double)layouts),
+            isfinite(tau) ? cli_textf(r, "%.2f", tau) : "-", cli_percent(r, lost));
+    sm_data *object = cli_object(r, list, NULL);
+    cli_put_text(r, object, "source", c->row->source);
+    cli_put_text(r, object, "model", t->model.name);
+    cli_put_text(r, object, "chip", c->chip);
+    cli_put(r, object, "chips", t->chips);
+    cli_put(r, object, "seq", t->seq_len);
+    cli_put_text(r, object, "precision", t->precision_class);
+    cli_put(r, object, "layouts", (double)layouts);
+    cli_put(r, object, "kendall_tau", tau);
+    cli_put(r, object, "time_lost", lost);
+}
+
+static void put_ranking(sm_report *r, ranking *k) {
+    double mean = 0.0;
+    for (size_t i = 0; i < k->sweeps; i++) mean += k->lost[i] / (double)k->sweeps;
+    sm_data *object = cli_object(r, r->data, "ranking");
+    double tau = sm_quantile(k->tau, k->sweeps, 0.5), worst = sm_quantile(k->tau, k->sweeps, 0.0);
+    double lost = sm_quantile(k->lost, k->sweeps, 0.5), most = sm_quantile(k->lost, k->sweeps, 1.0);
+    cli_put(r, object, "sweeps", (double)k->sweeps);
+    cli_put(r, object, "median_kendall_tau", tau);
+    cli_put(r, object, "least_kendall_tau", worst);
+    cli_put(r, object, "median_time_lost", lost);
+    cli_put(r, object, "mean_time_lost", mean);
+    cli_put(r, object, "most_time_lost", most);
+    sm_report_text(r,
+                   "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "
+                   "%s at most.",
+                   k->sweeps, tau, cli_percent(r, lost), cli_percent(r, mean),
+                   cli_percent(r, most));
+}
+
+static void add_sweeps(sm_report *r, const cli_validation *v, const cli_member *m, size_t n,
+                       sweep *s, ranking *k) {
+    sm_data *list = cli_array(r, r->data, "layouts");
+    sm_table *table = cli_table(r, "Layouts of one model on one machine",
+                                "<model|<on|>seq|>layouts|>Kendall tau|>time lost");
+    for (size_t i = 0, j; i < n; i = j) {
+        j = cli_members_run(m, n, i);
+        if (j - i < LEAST_LAYOUTS) continue;
+        fill_sweep(v, &m[i], j - i, s);
+        double tau = sm_kendall_tau(s->expected, s->measured, s->n);
+        double lost = sm_time_lost(s->expected, s->measured, s->n);
+        add_sweep(r, table, list, &v->row[m[i].at], s->n, tau, lost);
+        k->tau[k->sweeps] = isfinite(tau) ? tau : 0.0;
+        k->lost[k->sweeps++] = lost;
+    }
+    if (k->sweeps == 0) return;
+    if (table) sm_report_table(r, table);
+    put_ranking(r, k);
+}
+
+void cli_validate_layouts(sm_report *r, const cli_validation *v) {
+    size_t n, room = v->compared + 1;
+    cli_member *m = training_members(v, &n);
+    sm_arena *arena = v->call->arena;
+    sweep s = {0, sm_arena_array(arena, room, sizeof(double)),
+               sm_arena_array(arena, room, sizeof(double))};
+    ranking k = {0, sm_arena_array(arena, room, sizeof(double)),
+                 sm_arena_array(arena, room, sizeof(double))};
+    if (!m || !s.expected || !s.measured || !k.tau || !k.lost) r->out_of_memory = true;
+    else if (n > 0) add_sweeps(r, v, m, n, &s, &k);
+}

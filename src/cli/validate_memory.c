@@ -1,0 +1,151 @@
+/* validate_memory: verdicts on configurations that ran out of memory and on those that ran, and
+ * predicted peaks against those that were measured. */
+#include "pages.h"
+#include "validate.h"
+#include <math.h>
+#include <string.h>
+
+/* Fine-tuning keeps other states than training from scratch does. */
+static bool is_priced(const cli_checked *c) {
+    return c->row->kind == SM_TRUTH_TRAINING && !c->p.unknown && c->p.memory.total > 0.0 &&
+           (!c->row->of.training.task[0] || strcmp(c->row->of.training.task, "pretrain") == 0);
+}
+
+/* ---- verdicts ---- */
+
+typedef struct verdicts {
+    size_t oom_refused, oom_passed, ran_passed, ran_refused;
+    double least_room; /* of the rows that ran out and were passed: predicted / capacity */
+} verdicts;
+
+static void count_verdict(const cli_checked *c, verdicts *v) {
+    double share = c->p.memory.total / c->p.memory.capacity;
+    if (!c->row->of.training.oom) {
+        if (c->p.fits) v->ran_passed++;
+        else v->ran_refused++;
+    } else if (!c->p.fits) {
+        v->oom_refused++;
+    } else {
+        v->oom_passed++;
+        v->least_room = fmin(v->least_room, share);
+    }
+}
+
+static verdicts count_verdicts(const cli_validation *v) {
+    verdicts counts = {.least_room = HUGE_VAL};
+    for (size_t i = 0; i < v->n; i++)
+        if (is_priced(&v->row[i])) count_verdict(&v->row[i], &counts);
+    return counts;
+}
+
+static void put_verdicts(sm_report *r, const verdicts *v, double right) {
+    sm_data *object = cli_object(r, r->data, "verdicts");
+    cli_put(r, object, "out_of_memory_refused", (double)v->oom_refused);
+    cli_put(r, object, "out_of_memory_passed", (double)v->oom_passed);
+    cli_put(r, object, "ran_passed", (double)v->ran_passed);
+    cli_put(r, object, "ran_refused", (double)v->ran_refused);
+    cli_put(r, object, "right", right);
+    cli_put(r, object, "least_predicted_share_passed", v->least_room);
+}
+
+static void add_verdicts(sm_report *r, const cli_validation *v) {
+    verdicts n = count_verdicts(v);
+    size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
+    if (all == 0) return;
+    double right = (double)(n.oom_refused + n.ran_passed) / (double)all;
+    put_verdicts(r, &n, right);
+    sm_table *table = cli_table(r, "Fits or not", "<reported|>does not fit|>fits");
+    cli_row(r, table, "ran out of memory", cli_exact(r, (double)n.oom_refused),
+            cli_exact(r, (double)n.oom_passed));
+    cli_row(r, table, "ran", cli_exact(r, (double)n.ran_refused),
+            cli_exact(r, (double)n.ran_passed));
+    if (table) sm_report_table(r, table);
+    sm_report_text(r, "%s of the verdicts are right.", cli_percent(r, right));
+    if (n.oom_passed)
+        sm_report_text(r,
+                       "Of the rows that ran out and were said to fit, the emptiest chip was "
+                       "predicted %s full.",
+                       cli_percent(r, n.least_room));
+}
+
+/* ---- peak memory ---- */
+
+static bool has_peak(const cli_checked *c) {
+    return is_priced(c) && c->row->of.training.peak_memory_bytes > 0.0;
+}
+
+static sm_comparison peak_of(const cli_checked *c) {
+    sm_comparison peak = {.measured = c->row->of.training.peak_memory_bytes,
+                          .lower = NAN,
+                          .expected = c->p.memory.total};
+    sm_calibration_interval(c->p.calibration, sm_truth_chip(c->row->chip), SM_REGIME_peak,
+                            peak.expected, &peak.low, &peak.high);
+    return peak;
+}
+
+static cli_member *peak_members(const cli_validation *v, size_t *n) {
+    cli_member *m = sm_arena_array(v->call->arena, v->n + 1, sizeof *m);
+    *n = 0;
+    for (size_t i = 0; m && i < v->n; i++)
+        if (has_peak(&v->row[i])) m[(*n)++] = (cli_member){v->row[i].row->source, i};
+    if (m) cli_members_sort(m, *n);
+    return m;
+}
+
+typedef struct peak_stats {
+    sm_error_stats stats;
+    double worst_under; /* 1 - predicted / measured, at most; 0 when none is too small */
+} peak_stats;
+
+static peak_stats stats_of(const cli_validation *v, const cli_member *m, size_t n) {
+    peak_stats p = {.worst_under = 0.0};
+    for (size_t i = 0; i < n; i++) {
+        v->pairs[i] = peak_of(&v->row[m[i].at]);
+        p.worst_under = fmax(p.worst_under, -sm_comparison_error(&v->pairs[i]));
+    }
+    p.stats = sm_error_stats_of(v->pairs, n, v->scratch);
+    return p;
+}
+
+static void peak_row(sm_report *r, sm_table *table, const char *name, const peak_stats *p) {
+    cli_row(r, table, name, cli_exact(r, (double)p->stats.n), cli_percent(r, p->stats.median),
+            cli_percent(r, p->stats.p90), cli_signed_percent(r, p->stats.bias),
+            cli_percent(r, p->worst_under), cli_percent(r, p->stats.coverage));
+}
+
+static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
+    cli_put(r, object, "n", (double)p->stats.n);
+    cli_put(r, object, "median", p->stats.median);
+    cli_put(r, object, "mean", p->stats.mean);
+    cli_put(r, object, "p90", p->stats.p90);
+    cli_put(r, object, "bias", p->stats.bias);
+    cli_put(r, object, "coverage", p->stats.coverage);
+    cli_put(r, object, "worst_under", p->worst_under);
+}
+
+static void add_peaks(sm_report *r, const cli_validation *v, const cli_member *m, size_t n) {
+    sm_table *table = cli_table(r, "Peak memory, predicted against measured",
+                                "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
+    peak_stats all = stats_of(v, m, n);
+    sm_data *object = cli_object(r, r->data, "memory");
+    put_peak(r, object, &all);
+    sm_data *list = cli_array(r, object, "by_source");
+    peak_row(r, table, "all", &all);
+    for (size_t i = 0, j; i < n; i = j) {
+        j = cli_members_run(m, n, i);
+        peak_stats some = stats_of(v, &m[i], j - i);
+        peak_row(r, table, m[i].key, &some);
+        sm_data *entry = cli_object(r, list, NULL);
+        cli_put_text(r, entry, "source", m[i].key);
+        put_peak(r, entry, &some);
+    }
+    if (table) sm_report_table(r, table);
+}
+
+void cli_validate_memory(sm_report *r, const cli_validation *v) {
+    size_t n;
+    add_verdicts(r, v);
+    cli_member *m = peak_members(v, &n);
+    if (!m) r->out_of_memory = true;
+    else if (n > 0) add_peaks(r, v, m, n);
+}

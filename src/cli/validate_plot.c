@@ -1,0 +1,89 @@
+/* validate_plot: predicted against measured as a picture. */
+#include "scalemodel/io.h"
+#include "scalemodel/render.h"
+#include "validate.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct chips {
+    size_t n;
+    sm_points *series; /* bound first, then chips by their rows */
+    double *measured, *lower, *expected;
+} chips;
+
+static int by_size(const void *a, const void *b) {
+    const sm_points *x = a, *y = b;
+    if (x->n != y->n) return x->n < y->n ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static cli_member *members_by_chip(const cli_validation *v) {
+    cli_member *m = sm_arena_array(v->call->arena, v->compared + 1, sizeof *m);
+    for (size_t i = 0; m && i < v->compared; i++)
+        m[i] = (cli_member){v->row[v->index[i]].chip, v->index[i]};
+    if (m) cli_members_sort(m, v->compared);
+    return m;
+}
+
+static void fill_series(const cli_validation *v, const cli_member *m, chips *c) {
+    for (size_t i = 0; i < v->compared; i++) {
+        const cli_checked *row = &v->row[m[i].at];
+        c->measured[i] = row->row->measured_s;
+        c->lower[i] = row->p.lower_s;
+        c->expected[i] = row->p.expected_s;
+    }
+    c->series[c->n++] =
+        (sm_points){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower};
+    for (size_t i = 0, j; i < v->compared; i = j) {
+        j = cli_members_run(m, v->compared, i);
+        c->series[c->n++] =
+            (sm_points){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i};
+    }
+    qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
+}
+
+static sm_status draw(const sm_scatter *scatter, const char *path, sm_error *err) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory) return sm_fail_memory(err);
+    sm_status status = sm_render_scatter(scatter, memory, err);
+    if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
+    if (!status) status = sm_io_write(path, text, length, err);
+    free(text);
+    return status;
+}
+
+static const char *subtitle_of(const cli_validation *v) {
+    sm_error_stats s = cli_stats_of(v, v->index, v->compared);
+    char median[32], p90[32];
+    sm_format_percent(median, sizeof median, s.median);
+    sm_format_percent(p90, sizeof p90, s.p90);
+    return sm_arena_printf(v->call->arena,
+                           "%zu rows: |error| %s in the median, %s at the 90th percentile; dashed "
+                           "lines 10 %% off",
+                           s.n, median, p90);
+}
+
+sm_status cli_validate_plot(const cli_validation *v, const char *path, sm_error *err) {
+    sm_arena *arena = v->call->arena;
+    size_t room = v->compared + 1;
+    chips c = {.series = sm_arena_array(arena, room + 1, sizeof(sm_points)),
+               .measured = sm_arena_array(arena, room, sizeof(double)),
+               .lower = sm_arena_array(arena, room, sizeof(double)),
+               .expected = sm_arena_array(arena, room, sizeof(double))};
+    cli_member *m = members_by_chip(v);
+    const char *subtitle = v->compared ? subtitle_of(v) : "no row to compare";
+    if (!m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
+        return sm_fail_memory(err);
+    fill_series(v, m, &c);
+    sm_scatter scatter = {.title = "Predicted against measured time",
+                          .subtitle = subtitle,
+                          .x_label = "measured",
+                          .y_label = "expected",
+                          .unit = "s",
+                          .band = 0.1,
+                          .n = c.n,
+                          .series = c.series};
+    return draw(&scatter, path, err);
+}

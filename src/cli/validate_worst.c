@@ -1,0 +1,121 @@
+/* validate_worst: the rows that a person should look at: those measured below the bound, and those
+ * that are predicted worst. */
+#include "pages.h"
+#include "validate.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_BELOW_SHOWN = 20 };
+
+typedef struct ranked {
+    double off; /* how many times too long or too short, as a logarithm */
+    size_t at;
+} ranked;
+
+static int worst_first(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->off != y->off) return x->off < y->off ? 1 : -1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static ranked *rank(const cli_validation *v) {
+    ranked *list = sm_arena_array(v->call->arena, v->compared + 1, sizeof *list);
+    for (size_t i = 0; list && i < v->compared; i++) {
+        const cli_checked *c = &v->row[v->index[i]];
+        list[i] = (ranked){fabs(log(c->p.expected_s / c->row->measured_s)), v->index[i]};
+    }
+    if (list) qsort(list, v->compared, sizeof *list, worst_first);
+    return list;
+}
+
+static double error_of(const cli_checked *c) { return c->p.expected_s / c->row->measured_s - 1.0; }
+
+/* ---- listing ---- */
+
+static sm_table *row_table(sm_report *r, const char *title) {
+    return cli_table(r, title, "<row|<chip|>measured|>lower|>expected|>upper|>error");
+}
+
+static void show_row(sm_report *r, sm_table *table, const cli_checked *c) {
+    cli_row(r, table, c->row->id, c->chip, cli_seconds(r, c->row->measured_s),
+            cli_seconds(r, c->p.lower_s), cli_seconds(r, c->p.expected_s),
+            cli_seconds(r, c->p.upper_s), cli_signed_percent(r, error_of(c)));
+}
+
+static void put_row(sm_report *r, sm_data *list, const cli_validation *v, const cli_checked *c) {
+    sm_data *object = cli_object(r, list, NULL);
+    cli_put_row_id(r, object, v, c);
+    cli_put(r, object, "measured", c->row->measured_s);
+    cli_put(r, object, "lower", c->p.lower_s);
+    cli_put(r, object, "expected", c->p.expected_s);
+    cli_put(r, object, "error", error_of(c));
+}
+
+static bool is_below(const cli_checked *c) {
+    sm_comparison pair = {.measured = c->row->measured_s, .lower = c->p.lower_s};
+    return sm_comparison_below(&pair);
+}
+
+static void add_below(sm_report *r, const cli_validation *v) {
+    sm_data *list = cli_array(r, r->data, "below_lower");
+    sm_table *table = row_table(r, "Measured below the bound: a defect of ours or of the row");
+    size_t n = 0;
+    for (size_t i = 0; i < v->compared; i++) {
+        const cli_checked *c = &v->row[v->index[i]];
+        if (!is_below(c)) continue;
+        put_row(r, list, v, c);
+        if (n++ < MOST_BELOW_SHOWN) show_row(r, table, c);
+    }
+    if (table && n) sm_report_table(r, table);
+    if (n > MOST_BELOW_SHOWN) sm_report_text(r, "and %zu more", n - MOST_BELOW_SHOWN);
+}
+
+static void add_worst(sm_report *r, const cli_validation *v, const ranked *list, size_t n) {
+    sm_data *array = cli_array(r, r->data, "worst");
+    sm_table *table = row_table(r, cli_textf(r, "The %zu worst", n));
+    for (size_t i = 0; i < n; i++) {
+        put_row(r, array, v, &v->row[list[i].at]);
+        show_row(r, table, &v->row[list[i].at]);
+    }
+    if (table && n) sm_report_table(r, table);
+}
+
+/* ---- explaining ---- */
+
+static sm_status explain_row(sm_report *r, const cli_checked *c, const cli_override *override,
+                             sm_error *err) {
+    sm_truth_case *ready;
+    sm_prediction p;
+    sm_status status = sm_truth_case_new(c->row, &ready, err);
+    if (status) return status;
+    sm_truth_predict(ready, cli_override_for(override, c->row), &p);
+    sm_why *node = cli_why(r, cli_textf(r, "error of row %s", c->row->id),
+                           "expected / measured - 1", error_of(c), "");
+    cli_why_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
+    sm_why *tree = sm_truth_why(ready, r->arena);
+    sm_truth_case_free(ready);
+    if (tree) sm_why_add(node, tree);
+    else cli_why_leaf(r, node, "expected", c->p.expected_s, "s", c->p.calibration->source);
+    cli_why_leaf(r, node, "lower", c->p.lower_s, "s", "datasheet rates alone");
+    sm_why_add(r->why, node);
+    return SM_OK;
+}
+
+static sm_status explain(sm_report *r, const cli_validation *v, const ranked *list, size_t n,
+                         sm_error *err) {
+    r->why = cli_why(r, "worst rows", "explained below", (double)n, "rows");
+    for (size_t i = 0; i < n; i++) {
+        sm_status status = explain_row(r, &v->row[list[i].at], &v->override, err);
+        if (status) return status;
+    }
+    return SM_OK;
+}
+
+sm_status cli_validate_worst(sm_report *r, const cli_validation *v, size_t most, sm_error *err) {
+    ranked *list = rank(v);
+    if (!list) return sm_fail_memory(err);
+    size_t n = v->compared < most ? v->compared : most;
+    add_below(r, v);
+    add_worst(r, v, list, n);
+    return v->call->common.explain && n ? explain(r, v, list, n, err) : SM_OK;
+}
