@@ -10,7 +10,7 @@ static double work_bytes(const sm_work *w, const degrees *d) {
 }
 
 static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
-    sm_op_cost c = sm_matmul_cost(&t->system.chip, t->calibration, w->linear ? dtype : SM_BF16,
+    sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, w->linear ? dtype : SM_BF16,
                                   size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                   size_at(&w->k, d), work_bytes(w, d));
     return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
@@ -19,10 +19,10 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d
 /* Fused attention: one kernel at a fraction of the peak that its calibration gives for each
  * direction. */
 static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d) {
-    const sm_calibration *c = t->calibration;
+    const sm_calibration *c = &t->kernel;
     double peak = sm_chip_peak(&t->system.chip, SM_BF16, NULL), flops = size_at(&w->flops, d);
-    double efficiency = w->phase == SM_PHASE_FORWARD ? c->attention_efficiency
-                                                     : c->attention_efficiency_backward;
+    double efficiency =
+        w->phase == SM_PHASE_FORWARD ? c->attention_efficiency : c->attention_efficiency_backward;
     double math = flops / peak;
     double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
     double busy = math / efficiency, stream = memory / c->memory_efficiency;
@@ -31,7 +31,7 @@ static priced price_attention(const sm_train *t, const sm_work *w, const degrees
 
 static priced price_vector(const sm_train *t, const sm_work *w, const degrees *d) {
     sm_op_cost c =
-        sm_vector_cost(&t->system.chip, t->calibration, size_at(&w->flops, d), work_bytes(w, d));
+        sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
     return (priced){c.expected_s, 0, 0, 0, true};
 }
 
@@ -58,6 +58,7 @@ static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtyp
 }
 
 static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out) {
+    out->kernels[0]++;
     out->forward += c->expected;
     out->math[0] += c->math;
     out->flops[0] += c->flops;
@@ -65,6 +66,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
     if (w->kind == SM_OP_ATTENTION) out->ring_forward += c->expected;
     for (int s = 0; s < MAX_SETS; s++) {
         if (!(p->set[s].again >> w->op & 1)) continue;
+        out->kernels_again[s]++;
         out->again[s] += c->expected;
         out->math_again[s] += c->math;
         out->flops_again[s] += c->flops;
@@ -75,6 +77,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
 static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
     double *to = w->phase == SM_PHASE_BACKWARD_INPUT ? &out->backward_input : &out->backward_weight;
     *to += c->expected;
+    out->kernels[1]++;
     out->math[1] += c->math;
     out->flops[1] += c->flops;
     if (c->memory_bound) out->backward_memory += c->expected;
@@ -96,6 +99,24 @@ static void add_traffic(const sm_train *t, const variant *v, const piece *p, con
     out->traffic[1] = 2 * s;
 }
 
+/* The host launches ahead of the chip: a pass takes what the chip computes or what the host
+ * launches, whichever is longer. */
+static void add_host(const sm_train *t, piece_time *out) {
+    double launch = t->calibration->launch_s, ahead = out->forward;
+    double backward = out->backward_input + out->backward_weight;
+    if (out->kernels[0] * launch > ahead) out->forward = out->kernels[0] * launch;
+    double more = out->kernels[1] * launch;
+    if (more > backward && backward > 0) {
+        out->backward_input *= more / backward;
+        out->backward_weight *= more / backward;
+    }
+    for (int s = 0; s < MAX_SETS; s++) {
+        double again = out->kernels_again[s] * launch;
+        if (again > out->again[s]) out->again[s] = again;
+    }
+    out->launches = (out->kernels[0] + out->kernels[1]) * launch;
+}
+
 void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,
                         sm_dtype dtype, piece_time *out) {
     const piece *p = &v->piece[index];
@@ -106,8 +127,8 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const de
         if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
         else add_backward(w, &c, out);
         if (c.math > 0) out->floor_s += c.math / best_efficiency(t, w, dtype);
-        out->launches += t->calibration->launch_s;
     }
+    add_host(t, out);
     add_traffic(t, v, p, d, out);
 }
 

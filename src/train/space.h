@@ -17,7 +17,7 @@ enum {
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
     MAX_CHUNKS = 1024,
-    FUSED_VARIANTS = 24, /* seq x expert_tensor x fsdp x context_by */
+    FUSED_VARIANTS = 24,           /* seq x expert_tensor x fsdp x context_by */
     VARIANTS = 2 * FUSED_VARIANTS, /* attention: fused, unfused */
     MASKS = 1 << SM_AXIS_COUNT,
     PIPE_AXIS = SM_AXIS_COUNT, /* the pipeline's place in a placement */
@@ -63,7 +63,8 @@ typedef struct stages stages;
 struct sm_train {
     sm_model model;
     sm_system system;
-    sm_calibration own; /* a copy: what calibration points to */
+    sm_calibration own;    /* a copy: what calibration points to */
+    sm_calibration kernel; /* the same for one kernel of a full queue: its gap, not its launch */
     const sm_calibration *calibration;
     double seq, sequences, tokens, usd_per_chip_hour;
     int kinds; /* layer kinds in use; piece k is kind k */
@@ -104,10 +105,11 @@ typedef struct piece_time {
     double ring_forward, ring_backward;   /* attention under which a ring hides */
     double math[2], math_again[MAX_SETS]; /* seconds at peak: forward, backward */
     double flops[2], flops_again[MAX_SETS];
+    double kernels[2], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
     double floor_s;    /* matrix FLOPs at the best efficiency: admissible for expected, forward +
                           backward */
-    double launches;   /* seconds of launches inside expected */
+    double launches;   /* seconds the host takes to launch everything */
 } piece_time;
 /* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
  * bubbles. */
@@ -129,9 +131,10 @@ typedef struct fast_line {
     const char *algorithm;
     double busy[SM_MAX_LEVELS];
 } fast_line;
+enum { FAST_LINES = 10 };
 typedef struct fast_curve {
     int n;
-    fast_line line[SM_MAX_ALGORITHMS];
+    fast_line line[FAST_LINES];
     double ideal_s_per_byte;
     uint8_t level;
     uint64_t key, content; /* group it was made for; hash of what it costs */

@@ -128,9 +128,14 @@ static sm_status check_job(const sm_job *job, sm_error *err) {
     return SM_OK;
 }
 
+/* Between two kernels of a queue that is never empty: a grid drains and the next one fills. */
+static const double KERNEL_GAP_S = 2e-6;
+
 void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     t->own = calibration ? *calibration : *sm_calibration_of(&t->system.chip);
     t->calibration = &t->own;
+    t->kernel = t->own;
+    t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
     if (t->one) placed_forget(&t->one->at); /* its curves hold the old network's rates */
 }
 

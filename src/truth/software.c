@@ -46,9 +46,15 @@ static const char *const generations[][2] = {
 
 static bool contains(const char *text, const char *words) { return strstr(text, words) != NULL; }
 
+/* One code base with two kinds of norms: fused ones make its steps 3 to 30 % quicker. */
+static const char *variant_of(const sm_truth_row *row, const char *generation) {
+    bool fused = contains(row->of.training.attention_kernel, "RMS kernel");
+    return fused && !strcmp(generation, "aleph-alpha") ? "aleph-alpha-rms" : generation;
+}
+
 const char *sm_truth_software(const sm_truth_row *row) {
     if (row->kind != SM_TRUTH_TRAINING) return "kernels";
     for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
-        if (contains(row->source, generations[i][0])) return generations[i][1];
+        if (contains(row->source, generations[i][0])) return variant_of(row, generations[i][1]);
     return "default";
 }

@@ -150,7 +150,9 @@ static void shards_of(const sm_training_row *r, int replicas, sm_plan *plan) {
 /* Sources of before 2023 that do not name a fused kernel had none. */
 static int unfused_of(const sm_training_row *r) {
     bool old = r->year > 0 && r->year < 2023;
-    bool unfused = r->flash_attention == SM_NO || old || has(r->title, "vTrain");
+    /* "fused" alone is Megatron's fused softmax between two matmuls */
+    bool softmax = !strcmp(r->attention_kernel, "fused") && has(r->title, "Hagemann");
+    bool unfused = r->flash_attention == SM_NO || old || softmax || has(r->title, "vTrain");
     return unfused && r->cp <= 1 ? SM_ATTENTION_UNFUSED : SM_ATTENTION_FUSED;
 }
 
@@ -198,9 +200,8 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     schedule_of(r, plan);
     recompute_of(r, model, plan);
     plan->dtype = dtype_of(r);
-    plan->attention = r->flash_attention == SM_YES || model->kind[0].attention == SM_ATTENTION_MLA
-                          ? SM_ATTENTION_FUSED
-                          : unfused_of(r);
+    plan->attention =
+        model->kind[0].attention == SM_ATTENTION_MLA ? SM_ATTENTION_FUSED : unfused_of(r);
     *why = NULL;
     return true;
 }
