@@ -68,13 +68,18 @@ static void test_band_lies_about_the_diagonal(void **state)
 static void test_ticks_are_decades_in_their_unit(void **state)
 {
     (void)state;
-    double x[] = {2e-6}, y[] = {0.5e-3};
+    double x[] = {2e-6}, y[] = {0.5e-3}, slow[] = {20.0}, slower[] = {2e4};
     sm_points series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
     sm_scatter s = plot_of(series, 1);
     char *text = draw(&s);
     const char *const labels[] = {">1 us<", ">10 us<", ">100 us<", ">1 ms<"};
     for (int i = 0; i < 4; i++) assert_int_equal(count(text, labels[i]), 2);
     assert_null(strstr(text, ">10 ms<"));
+    free(text);
+    series[0] = (sm_points){"chip", SM_MARK_DOT, 1, slow, slower};
+    text = draw(&s);
+    assert_int_equal(count(text, ">100 s<"), 2);
+    assert_int_equal(count(text, ">10 ks<"), 2);
     free(text);
 }
 
@@ -106,11 +111,12 @@ static void test_one_mark_a_pixel(void **state)
 static void test_dashes_lie_below_dots(void **state)
 {
     (void)state;
-    double x[] = {1.0}, y[] = {1.0}, bound[] = {0.1};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 1, x, bound}};
+    double x[] = {10.0, 10.0}, y[] = {1.0, 1.0}, bound[] = {1.0, 0.1};
+    sm_points series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 2, x, bound}};
     sm_scatter s = plot_of(series, 2);
     char *text = draw(&s);
-    const char *dash = strstr(text, "d=\"M567 562h6\""), *dot = strstr(text, "d=\"M570 62h0\"");
+    /* the second dash is a decade below all dots */
+    const char *dash = strstr(text, "d=\"M567 562h6\""), *dot = strstr(text, "d=\"M570 562h0\"");
     assert_non_null(dash);
     assert_non_null(dot);
     assert_true(dash < dot);

@@ -79,9 +79,9 @@ typedef struct sm_bar {
     const sm_bar_part *parts;
 } sm_bar; /* memory by kind against capacity */
 
-/* A log-log plot of y against x, both in `unit` as sm_format_value takes it: the diagonal, the band
- * of y from (1 - band) x to (1 + band) x, and series that the legend names. Points that have no
- * logarithm are left out. */
+/* A log-log plot of y against x, both in `unit` ("s", "B"): the diagonal, the band of y from
+ * (1 - band) x to (1 + band) x, and series that the legend names. Both axes show the decades that
+ * the dots span. Points outside, or without a logarithm, are left out. */
 typedef enum sm_mark { SM_MARK_DOT, SM_MARK_DASH /* in grey, below the dots */ } sm_mark;
 typedef struct sm_points {
     const char *name;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_COLOURS = 9 };
+
 typedef struct chips {
     size_t n;
     sm_points *series; /* bound first, then chips by their rows */
@@ -17,11 +19,28 @@ static int by_size(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+/* Chips with few rows share a colour. */
+static void join_small(const cli_validation *v, cli_member *m, sm_points *size) {
+    size_t n = 0;
+    for (size_t i = 0, j; i < v->compared; i = j) {
+        j = cli_members_run(m, v->compared, i);
+        size[n++] = (sm_points){.name = m[i].key, .n = j - i};
+    }
+    qsort(size, n, sizeof *size, by_size);
+    for (size_t i = 0; i < v->compared; i++)
+        for (size_t k = MOST_COLOURS; k < n; k++)
+            if (strcmp(m[i].key, size[k].name) == 0) m[i].key = "other chips";
+    cli_members_sort(m, v->compared);
+}
+
 static cli_member *members_by_chip(const cli_validation *v) {
     cli_member *m = sm_arena_array(v->call->arena, v->compared + 1, sizeof *m);
-    for (size_t i = 0; m && i < v->compared; i++)
+    sm_points *size = sm_arena_array(v->call->arena, v->compared + 1, sizeof *size);
+    if (!m || !size) return NULL;
+    for (size_t i = 0; i < v->compared; i++)
         m[i] = (cli_member){v->row[v->index[i]].chip, v->index[i]};
-    if (m) cli_members_sort(m, v->compared);
+    cli_members_sort(m, v->compared);
+    join_small(v, m, size);
     return m;
 }
 

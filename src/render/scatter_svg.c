@@ -65,11 +65,12 @@ static bool has_place(double x, double y) {
     return isfinite(x) && isfinite(y) && x > 0.0 && y > 0.0;
 }
 
+/* Of the dots: dashes that lie outside are left out. */
 static axes axes_of(const sm_scatter *s) {
     double least = HUGE_VAL, most = 0.0;
     for (size_t i = 0; i < s->n; i++) {
         const sm_points *p = &s->series[i];
-        for (size_t j = 0; j < p->n; j++) {
+        for (size_t j = 0; p->mark == SM_MARK_DOT && j < p->n; j++) {
             if (!has_place(p->x[j], p->y[j])) continue;
             least = fmin(least, fmin(p->x[j], p->y[j]));
             most = fmax(most, fmax(p->x[j], p->y[j]));
@@ -86,6 +87,11 @@ static double share_of(const axes *a, double value) {
     return (log10(value) - a->first) / (double)(a->last - a->first);
 }
 
+static bool is_within(const axes *a, double value) {
+    double share = share_of(a, value);
+    return share >= 0.0 && share <= 1.0;
+}
+
 static double x_of(const axes *a, double value) { return LEFT + SIDE * share_of(a, value); }
 static double y_of(const axes *a, double value) { return TOP + SIDE * (1.0 - share_of(a, value)); }
 
@@ -94,14 +100,23 @@ static void put_line(double x1, double y1, double x2, double y2, const char *str
             x2, y2, stroke);
 }
 
+/* 10 us, 100 s: never minutes, which are no decades. */
+static void name_decade(int decade, const char *unit, char *out, size_t size) {
+    static const char *const prefixes[] = {"p", "n", "u", "m", "", "k", "M", "G", "T", "P"};
+    enum { PREFIXES = sizeof prefixes / sizeof prefixes[0], LEAST = -12 };
+    static const char *const ones[] = {"1", "10", "100"};
+    int above = decade - LEAST;
+    if (above < 0 || above / 3 >= PREFIXES) snprintf(out, size, "1e%d %s", decade, unit);
+    else snprintf(out, size, "%s %s%s", ones[above % 3], prefixes[above / 3], unit);
+}
+
 static void put_decades(const sm_scatter *s, const axes *a, FILE *out) {
     int step = 1 + (a->last - a->first) / MOST_TICKS;
     for (int decade = a->first; decade <= a->last; decade += step) {
         double share = (decade - a->first) / (double)(a->last - a->first);
         double x = LEFT + SIDE * share, y = TOP + SIDE * (1.0 - share);
-        double value = pow(10.0, decade);
-        char label[48] = "";
-        if (isnormal(value)) sm_format_value(label, sizeof label, value, s->unit);
+        char label[48];
+        name_decade(decade, s->unit, label, sizeof label);
         put_line(x, TOP, x, TOP + SIDE, pale, out);
         put_line(LEFT, y, LEFT + SIDE, y, pale, out);
         put_text((anchored){x, TOP + SIDE + 18, "middle", grey, 11}, label, out);
@@ -154,6 +169,7 @@ static void put_marks(const sm_points *p, const axes *a, const char *colour, pix
             dot ? "4.5" : "1.4", dot ? "stroke-opacity=\"0.7\" stroke-linecap=\"round\"" : "");
     for (size_t i = 0; i < p->n; i++) {
         if (!has_place(p->x[i], p->y[i])) continue;
+        if (!is_within(a, p->x[i]) || !is_within(a, p->y[i])) continue;
         int x = (int)lround(x_of(a, p->x[i])), y = (int)lround(y_of(a, p->y[i]));
         if (!is_new(seen, x - LEFT, y - TOP)) continue;
         fprintf(out, "M%d %dh%d", dot ? x : x - 3, y, dot ? 0 : 6);
