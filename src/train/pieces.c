@@ -20,9 +20,11 @@ void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
     const fast_line *line;
     for (int i = 0; i < p->v->pieces; i++)
         piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
-    p->send_s =
+    double send =
         p->at.send ? curve_seconds(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
                    : 0;
+    /* a stage works on its next microbatch while the last one travels */
+    p->send_s = send * (1 - t->calibration->overlap);
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
