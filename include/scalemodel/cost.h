@@ -70,6 +70,13 @@ typedef struct sm_line {
     bool book;
     /* Levels one after the other, or one direction only: what `upper` is taken from. */
     bool serial;
+    /* What `expected` takes instead of latency_s: the waits of the ring or tree that a collective
+     * library runs, and in how many steps (0 on a torus: no protocols there). */
+    double hops_s, steps;
+    double fill_s;    /* bytes in flight before the links are full, over the slowest link */
+    double excess;    /* bytes handled per byte on the wire: a member's own part */
+    double start;     /* of collective_s, beyond the first */
+    bool peer_kernel; /* one kernel reads the peers' memory (custom all-reduce); no library does */
 } sm_line;
 typedef struct sm_curve {
     sm_collective op;
@@ -91,7 +98,8 @@ typedef struct sm_collective_cost {
                                             best algorithm with latency and efficiency */
     double latency_s;                    /* part of expected that is latency */
     double bytes_busiest_link;
-    const char *algorithm;
+    double efficiency; /* datasheet seconds per byte of the algorithm over the expected ones */
+    const char *algorithm, *protocol; /* protocol: "" where there is none */
     uint8_t level;
     bool latency_bound;
 } sm_collective_cost;
@@ -162,6 +170,10 @@ const sm_calibration *sm_calibration_at(size_t i);
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
 /* Of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
+/* Of a list, such as that of a file: the longest beginning of the chip's name (or of the calibration
+ * that the chip names) and this software; software NULL: the first of them. NULL when none fits. */
+const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
+                                           const sm_chip *chip, const char *software);
 /* Is it the chip's own, not borrowed from a relative? */
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
 /* The 80 % interval of an expected value; wider where the constants are borrowed. The rule is in
@@ -175,6 +187,21 @@ char *sm_calibration_format(const sm_calibration *c, sm_arena *arena);
 
 /* The fraction of datasheet bandwidth a level reaches: inner (torus, node) or scale-out. */
 double sm_network_efficiency(const sm_system *system, const sm_calibration *c, uint8_t level);
+/* A line as it runs: protocols trade latency for bandwidth, so one line is timed up to three times
+ * and the least time counts. */
+enum { SM_MAX_TIMINGS = 3 };
+typedef struct sm_timing {
+    double latency_s, s_per_byte;
+    double excess; /* s_per_byte over that of the datasheet at the level's efficiency */
+    const char *protocol;
+} sm_timing;
+/* 0 for the book's line and for peer kernels. */
+int sm_line_timings(const sm_line *line, const sm_system *system, const sm_calibration *c,
+                    sm_timing timing[SM_MAX_TIMINGS]);
+/* Seconds of the best peer kernel, which starts in launch_s; barriers: 1 where every step has one
+ * before and one after it, 0 where flags travel with the data. INFINITY when there is none. */
+double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
+                        int barriers, double bytes);
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
                                  const sm_calibration *c, double bytes);
 /* The hot path. */

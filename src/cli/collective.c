@@ -343,16 +343,20 @@ static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const s
     sm_why_add(time, wire);
 }
 
+static const char *latency_words(const sm_collective_cost *cost) {
+    return *cost->protocol ? "start and steps of the protocol, hops x hop latency"
+                           : "start, hops x hop latency";
+}
+
 static void explain(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     const sm_line *line = chosen_line(q, &cost);
     r->why = cli_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
     if (!line) return;
-    cli_why_leaf(r, r->why, "latency", line->latency_s, "s", "hops x hop latency + launch");
+    cli_why_leaf(r, r->why, "latency", cost.latency_s, "s", latency_words(&cost));
     why_bandwidth(r, r->why, q, line, bytes);
     cli_why_leaf(r, r->why, cli_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
-                 sm_network_efficiency(&q->m.system, q->calibration, line->level), "",
-                 q->calibration->source);
+                 cost.efficiency, "", q->calibration->source);
 }
 
 /* ---- the page ---- */

@@ -34,50 +34,58 @@ double sm_network_efficiency(const sm_system *system, const sm_calibration *c, u
     return !inner ? c->network_efficiency_outer : c->network_efficiency_inner;
 }
 
-static double line_s(const sm_line *line, const sm_system *system, const sm_calibration *c,
-                     double bytes) {
-    return line->latency_s +
-           bytes * line->s_per_byte / sm_network_efficiency(system, c, line->level);
+typedef struct choice {
+    const sm_line *line; /* NULL: the line does not run */
+    sm_timing timing;
+    double seconds;
+} choice;
+
+/* The protocol that takes least at this size. */
+static choice best_protocol(const sm_line *line, const sm_system *system, const sm_calibration *c,
+                            double bytes) {
+    sm_timing timing[SM_MAX_TIMINGS];
+    choice best = {.line = NULL};
+    int n = sm_line_timings(line, system, c, timing);
+    for (int i = 0; i < n; i++) {
+        double s = timing[i].latency_s + bytes * timing[i].s_per_byte;
+        if (!best.line || s < best.seconds) best = (choice){line, timing[i], s};
+    }
+    return best;
 }
 
-/* The index of the lowest line at this size, -1 when there is nothing to send. */
-static int best_line(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
-                     double bytes, double *seconds) {
-    int best = -1;
-    *seconds = 0.0;
+/* The lowest line at this size; no line when there is nothing to send. */
+static choice best_line(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
+                        double bytes) {
+    choice best = {.line = NULL};
     for (int i = 0; i < curve->n; i++) {
-        if (curve->line[i].book) continue;
-        double s = line_s(&curve->line[i], system, c, bytes);
-        if (best < 0 || s < *seconds) {
-            best = i;
-            *seconds = s;
-        }
+        choice one = best_protocol(&curve->line[i], system, c, bytes);
+        if (one.line && (!best.line || one.seconds < best.seconds)) best = one;
     }
     return best;
 }
 
 double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
                            double bytes) {
-    double seconds;
-    best_line(curve, system, c, bytes, &seconds);
-    return seconds;
+    return best_line(curve, system, c, bytes).seconds;
 }
 
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
                                  const sm_calibration *c, double bytes) {
-    sm_collective_cost cost = {.algorithm = "none"};
-    int best = best_line(curve, system, c, bytes, &cost.expected_s);
-    if (best < 0) return cost;
-    const sm_line *line = &curve->line[best];
+    sm_collective_cost cost = {.algorithm = "none", .protocol = "", .efficiency = 1.0};
+    choice best = best_line(curve, system, c, bytes);
+    if (!best.line) return cost;
     cost.lower_s = bytes * curve->ideal_s_per_byte;
-    cost.upper_s = cost.expected_s;
+    cost.expected_s = cost.upper_s = best.seconds;
     for (int i = 0; i < curve->n; i++)
         if (curve->line[i].serial)
-            cost.upper_s = fmax(cost.upper_s, line_s(&curve->line[i], system, c, bytes));
-    cost.latency_s = line->latency_s;
-    cost.bytes_busiest_link = bytes * line->link_bytes_per_byte;
-    cost.algorithm = line->algorithm;
-    cost.level = line->level;
-    cost.latency_bound = 2.0 * line->latency_s > cost.expected_s;
+            cost.upper_s =
+                fmax(cost.upper_s, best_protocol(&curve->line[i], system, c, bytes).seconds);
+    cost.latency_s = best.timing.latency_s;
+    cost.bytes_busiest_link = bytes * best.line->link_bytes_per_byte;
+    cost.efficiency = sm_network_efficiency(system, c, best.line->level) / best.timing.excess;
+    cost.algorithm = best.line->algorithm;
+    cost.protocol = best.timing.protocol;
+    cost.level = best.line->level;
+    cost.latency_bound = 2.0 * cost.latency_s > cost.expected_s;
     return cost;
 }

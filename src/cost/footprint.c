@@ -118,8 +118,30 @@ sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algor
     line->serial = serial_s_per_byte > 0.0;
     line->s_per_byte = line->serial ? serial_s_per_byte : most;
     line->link_bytes_per_byte = most * fp->system->level[line->level].bytes_per_s_oneway;
-    line->book = false;
+    line->book = line->peer_kernel = false;
+    line->hops_s = latency_s;
+    line->steps = line->fill_s = line->start = 0.0;
+    line->excess = 1.0;
     return line;
+}
+
+/* Cards joined to one another by links of their own ("xgmi"): a few of them use few of the links.
+ */
+static double mesh_excess(const sm_footprint *fp) {
+    const sm_level *level = &fp->system->level[0];
+    const sm_tree_level *node = &fp->system->chip.tree[0];
+    if (fp->switch_parts != 1 || !fp->sw[0].scale_up || strcmp(level->name, "xgmi") != 0)
+        return 1.0;
+    return fp->n > 1.0 && fp->n < node->degree ? (node->degree - 1.0) / (fp->n - 1.0) : 1.0;
+}
+
+void sm_line_by_library(sm_line *line, const sm_footprint *fp, double steps, double hops_s,
+                        double excess) {
+    if (fp->torus_parts > 0) return;
+    line->steps = steps;
+    line->hops_s = hops_s;
+    line->excess = excess * mesh_excess(fp);
+    line->fill_s = sm_fill_s(fp);
 }
 
 void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,

@@ -62,6 +62,12 @@ sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algor
 void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
                        const double *busy);
 
+/* How a library runs it over switches: `steps` waits of hops_s together, excess bytes per byte. */
+void sm_line_by_library(sm_line *line, const sm_footprint *fp, double steps, double hops_s,
+                        double excess);
+double sm_library_steps(double n); /* of a ring or tree of n members */
+double sm_fill_s(const sm_footprint *fp);
+
 void sm_curve_gather(sm_curve *curve, const sm_footprint *fp); /* all-gather, reduce-scatter */
 void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp);
 void sm_curve_all_to_all(sm_curve *curve, const sm_footprint *fp, double ragged);

@@ -116,11 +116,42 @@ static const char *gather_name(const sm_footprint *fp) {
     return fp->sw[0].scale_up ? "direct" : "recursive doubling";
 }
 
+/* Between peers of one node a gather, and the sum that mirrors it, may be one kernel. */
+static bool within_node(const sm_footprint *fp) {
+    return fp->torus_parts == 0 && fp->switch_parts == 1 && fp->sw[0].scale_up;
+}
+
+/* A library's ring or tree: the members of a node one after the other, nodes by doubling. */
+static double library_hops_s(const sm_footprint *fp) {
+    double s = 0.0;
+    for (int i = 0; i < fp->switch_parts; i++) {
+        const sm_switch_part *w = &fp->sw[i];
+        s += (w->scale_up ? sm_library_steps(w->n) : ceil(log2(w->n))) * w->hop_s;
+    }
+    return s;
+}
+
+/* A member also copies (gather) or adds (all-reduce) its own n-th: as long as this part of sending
+ * it would take (src/cost/protocol.c tells the fit). */
+static void by_ring(sm_line *line, const sm_footprint *fp, double passes) {
+    double own = passes > 1.0 ? 0.19 : 0.48;
+    sm_line_by_library(line, fp, passes * sm_library_steps(fp->n), passes * library_hops_s(fp),
+                       1.0 + own / (fp->n - 1.0));
+}
+
+static void by_peer_kernel(sm_line *line, const sm_footprint *fp, double steps) {
+    if (!within_node(fp)) return;
+    line->peer_kernel = true;
+    line->steps = steps;
+}
+
 static void add_best(sm_curve *curve, const sm_footprint *fp, double passes) {
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(fp, passes, busy);
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
+    sm_line *line = sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
+    by_ring(line, fp, passes);
+    by_peer_kernel(line, fp, passes);
 }
 
 /* One part alone has nothing to overlap; the plain algorithm is then the ring in one direction. */
@@ -138,7 +169,9 @@ static void add_one_way(sm_curve *curve, const sm_footprint *fp, double passes) 
         busy[w->level] = passes * one_way;
         hops = w->hop_s;
     }
-    sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy, passes * one_way);
+    sm_line *line = sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy,
+                                 passes * one_way);
+    by_ring(line, fp, passes);
 }
 
 static void add_serial(sm_curve *curve, const sm_footprint *fp, double passes) {
@@ -154,7 +187,8 @@ static void add_serial(sm_curve *curve, const sm_footprint *fp, double passes) {
     }
     for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= passes;
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_curve_add(curve, fp, "one level after the other", latency, busy, passes * sum);
+    by_ring(sm_curve_add(curve, fp, "one level after the other", latency, busy, passes * sum), fp,
+            passes);
 }
 
 /* The book on tori: floor(n/2) steps of a whole shard each way, which is V/(2W) for even n; V / sum
@@ -216,6 +250,14 @@ static bool scale_out_reduces(const sm_footprint *fp) {
     return any;
 }
 
+/* The members' own slices pass the switch too, and reading through it reaches 0.8 of what copies
+ * reach, after a start of many chunks (fit: src/cost/protocol.c). */
+static void by_switch(sm_line *line, const sm_footprint *fp) {
+    if (fp->torus_parts > 0) return;
+    line->start = 12.9;
+    line->excess = (1.0 + 1.0 / fp->n) / 0.8;
+}
+
 /* In-network reduction. Scale-up: for each of its D slices a chip sends the others' or, of its own,
  * receives the sum and spreads it again: V each way. Scale-out switches sum up the tree and send
  * the result down: the link of a child carries V once each way for each of the groups that share
@@ -234,7 +276,7 @@ static void add_in_network(sm_curve *curve, const sm_footprint *fp) {
         else busy[w->level] = w->groups / w->link_bytes_per_s;
     }
     if (outer) latency += fp->sw[fp->switch_parts - 1].hop_s;
-    sm_curve_add(curve, fp, "in-network reduction", latency, busy, 0.0);
+    by_switch(sm_curve_add(curve, fp, "in-network reduction", latency, busy, 0.0), fp);
 }
 
 /* For small arrays: gather everybody's V and add up locally; half the steps for n/2 times the
@@ -243,7 +285,9 @@ static void add_gather_and_add(sm_curve *curve, const sm_footprint *fp) {
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(fp, fp->n, busy);
     double latency = torus_latency_s(fp) + switch_latency_s(fp);
-    sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
+    sm_line *line = sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
+    by_ring(line, fp, 1.0);
+    by_peer_kernel(line, fp, 1.0);
 }
 
 void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp) {

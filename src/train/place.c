@@ -22,23 +22,35 @@ bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_pla
     return sm_placement_fill(&t->system, PLACED_AXES, sizes, order, dims, placement);
 }
 
+/* Another line is never slower: this one would never be chosen. */
+static bool dominated(const fast_curve *c, const sm_timing *at) {
+    for (int i = 0; i < c->n; i++)
+        if (c->line[i].latency_s <= at->latency_s && c->line[i].s_per_byte <= at->s_per_byte)
+            return true;
+    return false;
+}
+
+static void add_fast(const sm_train *t, const sm_line *line, const sm_timing *at, fast_curve *to) {
+    if (to->n == FAST_LINES || dominated(to, at)) return;
+    fast_line *f = &to->line[to->n++];
+    f->latency_s = at->latency_s;
+    f->s_per_byte = at->s_per_byte;
+    f->wire_per_byte = line->link_bytes_per_byte;
+    f->algorithm = line->algorithm;
+    f->level = line->level;
+    for (int l = 0; l < t->system.levels; l++)
+        f->busy[l] = line->level_s_per_byte[l] * at->excess /
+                     sm_network_efficiency(&t->system, t->calibration, (uint8_t)l);
+}
+
 static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to) {
+    sm_timing timed[SM_MAX_TIMINGS];
     to->n = 0;
     to->ideal_s_per_byte = from->ideal_s_per_byte;
     to->level = from->n ? from->line[0].level : 0;
     for (int i = 0; i < from->n; i++) {
-        const sm_line *line = &from->line[i];
-        if (line->book) continue;
-        fast_line *f = &to->line[to->n++];
-        f->latency_s = line->latency_s;
-        f->wire_per_byte = line->link_bytes_per_byte;
-        f->algorithm = line->algorithm;
-        f->s_per_byte =
-            line->s_per_byte / sm_network_efficiency(&t->system, t->calibration, line->level);
-        f->level = line->level;
-        for (int l = 0; l < t->system.levels; l++)
-            f->busy[l] = line->level_s_per_byte[l] /
-                         sm_network_efficiency(&t->system, t->calibration, (uint8_t)l);
+        int n = sm_line_timings(&from->line[i], &t->system, t->calibration, timed);
+        for (int k = 0; k < n; k++) add_fast(t, &from->line[i], &timed[k], to);
     }
 }
 

@@ -1,30 +1,31 @@
-/* The time of a measured collective: the best algorithm on a system of the row's chips. */
+/* The time of a measured collective: the best algorithm on a system of the row's chips, run by the
+ * software the row's source names. */
 #include "scalemodel/truth.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The operation of the library for the name a benchmark prints; false when there is none. Bytes are
- * counted as nccl-tests does: the gathered or unreduced buffer; for an all-to-all the buffer of one
- * rank, an n-th of the whole array. */
-static bool operation(const sm_collective_row *row, sm_collective *op, double *bytes) {
-    static const struct {
-        const char *name;
-        sm_collective op;
-        bool per_rank;
-    } known[] = {{"all_reduce", SM_ALL_REDUCE, false},
-                 {"all_gather", SM_ALL_GATHER, false},
-                 {"reduce_scatter", SM_REDUCE_SCATTER, false},
-                 {"broadcast", SM_BROADCAST, false},
-                 {"send_recv", SM_PERMUTE, false},
-                 {"all_to_all", SM_ALL_TO_ALL, true}};
+/* What a benchmark's name for an operation means here. Bytes are counted as nccl-tests does: the
+ * gathered or unreduced buffer; for an all-to-all the buffer of one rank, an n-th of the whole
+ * array; for expert dispatch and combine all copies that a rank sends. */
+typedef struct operation {
+    const char *name;
+    sm_collective op;
+    bool per_rank, expert;
+} operation;
+
+static const operation *operation_of(const sm_collective_row *row) {
+    static const operation known[] = {{"all_reduce", SM_ALL_REDUCE, false, false},
+                                      {"all_gather", SM_ALL_GATHER, false, false},
+                                      {"reduce_scatter", SM_REDUCE_SCATTER, false, false},
+                                      {"broadcast", SM_BROADCAST, false, false},
+                                      {"send_recv", SM_PERMUTE, false, false},
+                                      {"all_to_all", SM_ALL_TO_ALL, true, false},
+                                      {"deepep_ll_dispatch", SM_ALL_TO_ALL, true, true},
+                                      {"deepep_ll_combine", SM_ALL_TO_ALL, true, true}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(row->op, known[i].name) == 0) {
-            *op = known[i].op;
-            *bytes = row->bytes * (known[i].per_rank ? row->ranks : 1.0);
-            return true;
-        }
-    return false;
+        if (strcmp(row->op, known[i].name) == 0) return &known[i];
+    return NULL;
 }
 
 /* The shape of a torus as the system's name ends with it ("tpu7x_2x2x1"), or nodes x chips. */
@@ -38,48 +39,97 @@ static void shape_of(const sm_truth_row *row, const sm_chip *chip, char *text, s
     else snprintf(text, size, "%s:%d", chip->name, c->ranks);
 }
 
+/* Ranks of a TPU7x are its cores, two to a chip. */
+static int members_of(const sm_truth_row *row, const sm_chip *chip) {
+    int ranks = row->of.collective.ranks;
+    bool two_cores = chip->fabric == SM_FABRIC_TORUS && strcmp(chip->name, "tpu-v7") == 0;
+    return two_cores && ranks % 2 == 0 ? ranks / 2 : ranks;
+}
+
 static bool system_of(const sm_truth_row *row, const sm_chip *chip, sm_system *system) {
     char text[160];
     sm_error err;
     shape_of(row, chip, text, sizeof text);
     sm_source source = sm_source_of("system", text);
-    return sm_system_parse(&source, chip, 1, system, &err) == SM_OK &&
-           system->chips >= row->of.collective.ranks;
+    return sm_system_parse(&source, chip, 1, system, &err) == SM_OK;
+}
+
+static bool says(const sm_truth_row *row, const char *word) {
+    return strstr(row->source, word) != NULL;
 }
 
 static const char *what_is_missing(const sm_truth_row *row) {
-    if (!(row->of.collective.bytes > 0.0)) return "bytes: the source prints a bandwidth only";
-    if (row->of.collective.ranks < 2) return "ranks";
-    if (row->of.collective.nodes > 1 && strstr(row->chip, "_multi"))
-        return "the network between the nodes";
+    const sm_collective_row *c = &row->of.collective;
+    if (!(c->bytes > 0.0)) return "bytes: the source prints a bandwidth only";
+    if (!operation_of(c)) return "this operation";
+    if (c->ranks < 2) return "ranks";
+    if (c->nodes > 1 && strstr(row->chip, "_multi")) return "the network between the nodes";
+    if (strcmp(c->op, "send_recv") == 0 && strstr(row->chip, "pairwise"))
+        return "whether the two ranks are a bridged pair";
     return NULL;
 }
 
-static void predict(const sm_truth_row *row, const sm_system *system, const sm_calibration *c,
-                    sm_prediction *out) {
-    sm_collective op;
-    double bytes;
-    sm_placement placement;
-    int size = row->of.collective.ranks, order = 0;
-    if (!operation(&row->of.collective, &op, &bytes))
-        out->unknown = "this operation";
-    else if (!sm_placement_fill(system, 1, &size, &order, NULL, &placement))
-        out->unknown = "how the ranks lie on the system";
-    else {
-        sm_curve curve = sm_collective_curve(system, op, &placement.axis[0], 1.0);
-        sm_collective_cost cost = sm_curve_cost(&curve, system, c, bytes);
-        out->lower_s = cost.lower_s;
-        out->expected_s = cost.expected_s;
-        out->upper_s = cost.upper_s;
-    }
+/* A source that rules in-network reduction out. */
+static void without_reduction(const sm_truth_row *row, sm_curve *curve) {
+    if (!says(row, "NVLS off") && !says(row, "algo Ring")) return;
+    int kept = 0;
+    for (int i = 0; i < curve->n; i++)
+        if (strcmp(curve->line[i].algorithm, "in-network reduction") != 0)
+            curve->line[kept++] = curve->line[i];
+    curve->n = kept;
+}
+
+/* Low-latency dispatch and combine are kernels that send and then receive: two starts. Inside a
+ * node cores store to peers, in small messages; between nodes the adapters move the bytes. */
+static double expert_exchange_s(const sm_curve *curve, const sm_system *system,
+                                const sm_calibration *c, double bytes) {
+    static const double PHASES = 2.0, STORES = 1.4;
+    sm_timing timing[SM_MAX_TIMINGS];
+    if (sm_line_timings(&curve->line[0], system, c, timing) == 0) return INFINITY;
+    const sm_line *line = &curve->line[0];
+    double plain = bytes * timing[0].s_per_byte / timing[0].excess;
+    double hop_s = line->latency_s - system->chip.launch_latency_s.value;
+    if (line->level > 0) return PHASES * timing[0].latency_s + plain;
+    return PHASES * (c->collective_s + hop_s) + plain * STORES;
+}
+
+/* A call of PyTorch that is timed from the host, not as part of a graph. */
+static double host_s(const sm_truth_row *row) { return says(row, "all_reduce_bench") ? 20e-6 : 0; }
+
+/* Inference engines replace the library's all-reduce by a kernel of their own where it is faster:
+ * TensorRT-LLM's needs no barrier, vLLM's has one before and one after. */
+static double expected_s(const sm_truth_row *row, const sm_curve *curve, const sm_system *system,
+                         const sm_calibration *c, double bytes) {
+    double library = sm_curve_expected_s(curve, system, c, bytes) + host_s(row);
+    if (operation_of(&row->of.collective)->expert)
+        return expert_exchange_s(curve, system, c, bytes);
+    if (!says(row, "custom all-reduce")) return library;
+    return fmin(library, sm_peer_kernel_s(curve, system, c, says(row, "vllm") ? 1 : 0, bytes));
+}
+
+static void predict(const sm_truth_row *row, const sm_system *system, const sm_group *group,
+                    const sm_calibration *c, sm_prediction *out) {
+    const operation *o = operation_of(&row->of.collective);
+    double bytes = row->of.collective.bytes * (o->per_rank ? group->size : 1.0);
+    sm_curve curve = sm_collective_curve(system, o->op, group, 1.0);
+    without_reduction(row, &curve);
+    sm_collective_cost cost = sm_curve_cost(&curve, system, c, bytes);
+    out->lower_s = cost.lower_s;
+    out->expected_s = expected_s(row, &curve, system, c, bytes);
+    out->upper_s = fmax(cost.upper_s, out->expected_s);
 }
 
 void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out) {
     sm_system system;
+    sm_placement placement;
+    int members = members_of(row, chip), order = 0;
     out->regime = SM_REGIME_collective;
     out->unknown = what_is_missing(row);
     if (out->unknown) return;
-    if (!system_of(row, chip, &system)) out->unknown = "a system of this shape";
-    else predict(row, &system, c, out);
+    if (!system_of(row, chip, &system) || system.chips < members)
+        out->unknown = "a system of this shape";
+    else if (!sm_placement_fill(&system, 1, &members, &order, NULL, &placement))
+        out->unknown = "how the ranks lie on the system";
+    else predict(row, &system, &placement.axis[0], c, out);
 }
