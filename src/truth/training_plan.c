@@ -194,7 +194,9 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
         else return false;
     }
     plan->microbatch = (int)fmax(1, round(microbatch));
-    plan->seq = plan->tensor > 1 && r->sp == SM_YES;
+    /* Megatron shards the residual stream wherever it shards tensors since 2023 */
+    bool modern = r->sp == SM_UNSTATED && r->year >= 2023;
+    plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern);
     expert_of(r, model, replicas, plan);
     shards_of(r, replicas, plan);
     schedule_of(r, plan);
