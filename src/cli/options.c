@@ -39,21 +39,21 @@ static bool is_named(const cli_option *option, const char *name, size_t length) 
     return strlen(option->name) == length && memcmp(option->name, name, length) == 0;
 }
 
+/* A common option that the verb has use for; one that the verb has itself means what the verb says.
+ */
 static bool is_offered(const cli_verb *verb, const cli_option *option) {
+    for (const cli_option *o = verb->options; o->name; o++)
+        if (strcmp(o->name, option->name) == 0) return false;
     return !verb->without_system || strcmp(option->name, "system") != 0;
 }
 
-static slot find_in(const cli_verb *verb, const cli_option *table, void *base, const char *name,
-                    size_t length) {
-    for (const cli_option *o = table; o->name; o++)
-        if (is_named(o, name, length) && is_offered(verb, o)) return (slot){o, base};
-    return (slot){NULL, NULL};
-}
-
 static slot find_option(const parser *p, const char *name, size_t length) {
-    slot found = find_in(p->verb, cli_common_options, &p->call->common, name, length);
-    if (found.option) return found;
-    return find_in(p->verb, p->verb->options, p->call->values, name, length);
+    for (const cli_option *o = cli_common_options; o->name; o++)
+        if (is_named(o, name, length) && is_offered(p->verb, o))
+            return (slot){o, (char *)&p->call->common};
+    for (const cli_option *o = p->verb->options; o->name; o++)
+        if (is_named(o, name, length)) return (slot){o, p->call->values};
+    return (slot){NULL, NULL};
 }
 
 static size_t collect_names(const cli_option *table, const char **names, size_t n) {

@@ -2,18 +2,22 @@
 #include "calibration_table.h"
 #include <string.h>
 
-const sm_calibration *sm_calibration_find(const char *word, const char *software) {
+static const sm_calibration *find_among(const sm_calibration *list, size_t n, const char *word,
+                                        const char *software) {
     const sm_calibration *found = NULL;
     size_t longest = 0;
-    for (size_t i = 0; word && i < sm_shipped_calibration_count; i++) {
-        const sm_calibration *c = &sm_shipped_calibrations[i];
-        size_t length = strlen(c->chip);
-        if (length <= longest || strncmp(word, c->chip, length) != 0) continue;
-        if (software && strcmp(software, c->software) != 0) continue;
-        found = c;
+    for (size_t i = 0; word && i < n; i++) {
+        size_t length = strlen(list[i].chip);
+        if (length <= longest || strncmp(word, list[i].chip, length) != 0) continue;
+        if (software && strcmp(software, list[i].software) != 0) continue;
+        found = &list[i];
         longest = length;
     }
     return found;
+}
+
+const sm_calibration *sm_calibration_find(const char *word, const char *software) {
+    return find_among(sm_shipped_calibrations, sm_shipped_calibration_count, word, software);
 }
 
 static bool begins(const char *word, const char *beginning) {
@@ -88,6 +92,12 @@ const sm_calibration *sm_calibration_of(const sm_chip *chip) {
 
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software) {
     return choose(chip, software);
+}
+
+const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
+                                           const sm_chip *chip, const char *software) {
+    const sm_calibration *found = find_among(list, n, sought(chip), software);
+    return found ? found : find_among(list, n, chip->name, software);
 }
 
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip) {

@@ -90,6 +90,7 @@ static void describe_constants(const fit_problem *f, const fit_solution *s, sm_f
 static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_fit_options *options,
                                sm_fit *fit, sm_error *err) {
     double *residual[3];
+    for (int j = 0; j < f->p; j++) f->unfelt[j] = s->sensitivity[j] <= 0.0;
     for (int i = 0; i < 3; i++) {
         residual[i] = sm_arena_array(options->arena, f->n, sizeof(double));
         if (!residual[i]) return sm_fail_memory(err);

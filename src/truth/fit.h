@@ -26,6 +26,7 @@ typedef struct fit_problem {
     int p; /* constants that are free */
     sm_constant free[SM_CONSTANT_COUNT];
     double u0[SM_CONSTANT_COUNT], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
+    bool unfelt[SM_CONSTANT_COUNT]; /* no row depends on it: its derivatives are known to be 0 */
     /* working room of the solver: n, n, n x p */
     double *residual, *irls, *jacobian, *scratch;
 } fit_problem;

@@ -29,7 +29,7 @@ static const char *measurement_of(sm_constant which) {
  * feel is known, the first that they do not feel at all. */
 static int least_known(const fit_problem *f, const fit_solution *s) {
     int most = -1, unfelt = -1;
-    double open = 0.01; /* 1 % of a row's time is not worth a measurement */
+    double open = 0.002; /* less than this of a row's time is not worth a measurement */
     for (int j = 0; j < f->p; j++) {
         double deviation = s->deviation[j] * s->sensitivity[j];
         double ratio = s->deviation[j] / fit_prior_deviation(f->free[j], f->u0[j]);

@@ -73,6 +73,7 @@ static void fill_residuals(fit_problem *f, fit_group by, int group, const double
 
 static void fill_jacobian(fit_problem *f, const double *u) {
     for (int j = 0; j < f->p; j++) {
+        if (f->unfelt[j]) continue;
         double moved[P];
         memcpy(moved, u, sizeof moved);
         moved[j] += STEP;

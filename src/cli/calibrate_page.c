@@ -1,0 +1,239 @@
+/* calibrate_page: the constants before and after, the error on rows held out, the rows that do not
+ * fit, and what to measure next. */
+#include "calibrate.h"
+#include "pages.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OUTLIERS = 10, MOST_GROUPS = 12 };
+
+static const char *value_text(sm_report *r, sm_constant which, double value) {
+    bool seconds = strcmp(sm_constant_of(which)->unit, "s") == 0;
+    return seconds ? cli_seconds(r, value) : cli_number(r, value);
+}
+
+/* ---- constants ---- */
+
+static void constant_rows(sm_report *r, const cli_fitting *q) {
+    sm_table *table = cli_table(r, NULL, "<constant|>before|>after|>deviation|<from");
+    sm_data *list = cli_array(r, r->data, "constants");
+    for (int i = 0; i < q->fit.constants; i++) {
+        const sm_fit_constant *c = &q->fit.constant[i];
+        const char *name = sm_constant_of(c->which)->name;
+        const char *from = c->identified ? "the rows" : "the prior";
+        cli_row(r, table, name, value_text(r, c->which, c->before),
+                value_text(r, c->which, c->after), cli_percent(r, c->deviation), from);
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "name", name);
+        cli_put(r, object, "before", c->before);
+        cli_put(r, object, "after", c->after);
+        cli_put(r, object, "relative_deviation", c->deviation);
+        cli_put_bool(r, object, "identified", c->identified);
+    }
+    sm_report_table(r, table);
+}
+
+/* ---- errors on rows held out ---- */
+
+typedef struct group {
+    const char *name; /* 0-terminated; only `length` of it counts */
+    size_t length;
+    double *error; /* |error| of its rows */
+    size_t n;
+} group;
+
+static const char *model_of(const sm_truth_row *row) {
+    if (row->kind == SM_TRUTH_TRAINING) return row->of.training.model.name;
+    return sm_truth_kind_name(row->kind);
+}
+static const char *source_of(const sm_truth_row *row) { return row->source; }
+
+/* The source of an operation says what it measured after a colon; all of it is held out at once. */
+static size_t name_length(const sm_truth_row *row, const char *name) {
+    return row->kind == SM_TRUTH_TRAINING ? strlen(name) : strcspn(name, ":");
+}
+
+static int by_size(const void *a, const void *b) {
+    const group *x = a, *y = b;
+    if (x->n != y->n) return x->n < y->n ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Groups of the rows that have such an error, the largest first; NULL: out of memory. */
+static group *group_rows(const cli_fitting *q, const char *(*name_of)(const sm_truth_row *),
+                         bool by_source, size_t *n) {
+    sm_arena *arena = q->call->arena;
+    group *list = sm_arena_array(arena, q->fit.rows + 1, sizeof *list);
+    *n = 0;
+    for (size_t i = 0; list && i < q->fit.rows; i++) {
+        const sm_fit_row *row = &q->fit.row[i];
+        double error = by_source ? row->held_out_by_source : row->held_out;
+        const char *name = name_of(row->row);
+        size_t g = 0, length = name_length(row->row, name);
+        if (!isfinite(error)) continue;
+        while (g < *n && (list[g].length != length || memcmp(list[g].name, name, length) != 0)) g++;
+        if (g == *n) {
+            double *room = sm_arena_array(arena, q->fit.rows, sizeof *room);
+            const char *copy = sm_arena_copy(arena, name, length);
+            if (!room || !copy) return NULL;
+            list[(*n)++] = (group){copy, length, room, 0};
+        }
+        list[g].error[list[g].n++] = fabs(error);
+    }
+    if (list) qsort(list, *n, sizeof *list, by_size);
+    return list;
+}
+
+static void error_rows(sm_report *r, const cli_fitting *q, const char *what, bool by_source) {
+    size_t n = 0;
+    group *list = group_rows(q, by_source ? source_of : model_of, by_source, &n);
+    sm_data *array = cli_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
+    if (!list || n == 0) return;
+    sm_table *table = cli_table(r, cli_textf(r, "Error when the %s is held out", what),
+                                cli_textf(r, "<%s|>rows|>median|>90 %%", what));
+    for (size_t g = 0; g < n; g++) {
+        double median = sm_quantile(list[g].error, list[g].n, 0.5);
+        double p90 = sm_quantile(list[g].error, list[g].n, 0.9);
+        sm_data *object = cli_object(r, array, NULL);
+        cli_put_text(r, object, what, list[g].name);
+        cli_put(r, object, "rows", (double)list[g].n);
+        cli_put(r, object, "median", median);
+        cli_put(r, object, "p90", p90);
+        if (g < MOST_GROUPS)
+            cli_row(r, table, cli_textf(r, "%.60s", list[g].name), cli_exact(r, (double)list[g].n),
+                    cli_percent(r, median), cli_percent(r, p90));
+    }
+    sm_report_table(r, table);
+    if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
+}
+
+static void error_lines(sm_report *r, const sm_fit *f) {
+    sm_report_text(r,
+                   "Median error %s with the start; fitted, %s on what was held out (90 %% of rows "
+                   "below %s) and %s in sample%s.",
+                   cli_percent(r, f->before_median), cli_percent(r, f->held_out_median),
+                   cli_percent(r, f->held_out_p90), cli_percent(r, f->in_sample_median),
+                   isfinite(f->held_out_by_source_median)
+                       ? cli_textf(r, "; with the source held out %s",
+                                   cli_percent(r, f->held_out_by_source_median))
+                       : "");
+    sm_data *object = cli_object(r, r->data, "error");
+    cli_put(r, object, "before_median", f->before_median);
+    cli_put(r, object, "in_sample_median", f->in_sample_median);
+    cli_put(r, object, "held_out_median", f->held_out_median);
+    cli_put(r, object, "held_out_p90", f->held_out_p90);
+    cli_put(r, object, "held_out_by_source_median", f->held_out_by_source_median);
+}
+
+/* ---- outliers ---- */
+
+static void outlier_rows(sm_report *r, const cli_fitting *q) {
+    sm_data *array = cli_array(r, r->data, "outliers");
+    if (q->fit.outliers == 0) return;
+    sm_table *table = cli_table(r, "Rows that do not fit: they count for little",
+                                "<row|>line|>measured|>expected|>error");
+    int shown = 0;
+    for (size_t i = 0; i < q->fit.rows; i++) {
+        const sm_fit_row *f = &q->fit.row[i];
+        if (!f->outlier) continue;
+        sm_data *object = cli_object(r, array, NULL);
+        cli_put_text(r, object, "id", f->row->id);
+        cli_put(r, object, "line", f->row->line);
+        cli_put(r, object, "measured_s", f->row->measured_s);
+        cli_put(r, object, "error", f->in_sample);
+        if (shown++ < MOST_OUTLIERS)
+            cli_row(r, table, cli_textf(r, "%.70s", f->row->id), cli_exact(r, f->row->line),
+                    cli_seconds(r, f->row->measured_s),
+                    cli_seconds(r, f->row->measured_s * (1.0 + f->in_sample)),
+                    cli_textf(r, "%+.1f %%", 100.0 * f->in_sample));
+    }
+    sm_report_table(r, table);
+    if (shown > MOST_OUTLIERS) sm_report_text(r, "... and %d more.", shown - MOST_OUTLIERS);
+}
+
+/* ---- intervals ---- */
+
+static void interval_rows(sm_report *r, const cli_fitting *q) {
+    sm_data *array = cli_array(r, r->data, "intervals");
+    for (int i = 0; i < SM_REGIME_COUNT; i++) {
+        const sm_calibration *c = &q->fit.calibration;
+        const char *name = sm_regime_name((sm_regime)i);
+        if (c->interval[i].n == 0) continue;
+        sm_report_text(r,
+                       "80 %% of what was held out (%s) took %.3g to %.3g times what is expected.",
+                       name, c->interval[i].lowest, c->interval[i].highest);
+        sm_data *entry = cli_object(r, array, NULL);
+        cli_put_text(r, entry, "regime", name);
+        cli_put(r, entry, "lowest", c->interval[i].lowest);
+        cli_put(r, entry, "highest", c->interval[i].highest);
+        cli_put(r, entry, "rows", c->interval[i].n);
+    }
+}
+
+/* ---- the derivation ---- */
+
+static void explain(sm_report *r, const cli_fitting *q) {
+    r->why = cli_why(r, "median error on what was held out",
+                     "median of |expected / measured - 1|, constants fitted to the other groups",
+                     q->fit.held_out_median, "");
+    cli_why_given(r, r->why, "rows", (double)q->fit.rows, "");
+    for (int i = 0; i < q->fit.constants; i++) {
+        const sm_fit_constant *c = &q->fit.constant[i];
+        const sm_constant_info *info = sm_constant_of(c->which);
+        sm_why *node = cli_why(r, info->name, "most likely under the prior and the rows", c->after,
+                               strcmp(info->unit, "s") == 0 ? "s" : "");
+        cli_why_leaf(r, node, "start", c->before, strcmp(info->unit, "s") == 0 ? "s" : "",
+                     q->start->source);
+        cli_why_leaf(r, node, "relative deviation", c->deviation, "",
+                     c->identified ? "the rows" : "the prior");
+        sm_why_add(r->why, node);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void head_fields(sm_report *r, const cli_fitting *q) {
+    cli_put_text(r, r->data, "command", "calibrate");
+    cli_put_text(r, r->data, "chip", q->chip->name);
+    cli_put_text(r, r->data, "software", q->software);
+    sm_data *start = cli_object(r, r->data, "start");
+    cli_put_text(r, start, "chip", q->start->chip);
+    cli_put_text(r, start, "software", q->start->software);
+    sm_data *rows = cli_object(r, r->data, "rows");
+    cli_put(r, rows, "read", (double)q->read);
+    cli_put(r, rows, "of_chip", (double)q->of_chip);
+    cli_put(r, rows, "kept_apart", (double)q->apart);
+    cli_put(r, rows, "fitted_to", (double)q->fit.rows);
+    cli_put(r, rows, "outliers", (double)q->fit.outliers);
+}
+
+static void count_line(sm_report *r, const cli_fitting *q) {
+    sm_report_text(r,
+                   "%zu of %zu rows are of this chip; %zu of them are kept apart, %zu cannot be "
+                   "predicted, %zu are fitted to. Start and prior: %s %s.",
+                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows, q->start->chip,
+                   q->start->software);
+}
+
+void cli_fitting_page(sm_report *r, const cli_fitting *q) {
+    const cli_calibrate_values *values = q->call->values;
+    sm_report_heading(r, "Calibration of %s, software '%s'", q->chip->name, q->software);
+    head_fields(r, q);
+    if (q->reason) {
+        sm_report_text(r, "No calibration: %s.", q->reason);
+        cli_put_text(r, r->data, "reason", q->reason);
+        return;
+    }
+    count_line(r, q);
+    constant_rows(r, q);
+    error_lines(r, &q->fit);
+    error_rows(r, q, "source", true);
+    error_rows(r, q, "model", false);
+    interval_rows(r, q);
+    outlier_rows(r, q);
+    if (q->fit.measure_next[0]) sm_report_text(r, "Measure next: %s.", q->fit.measure_next);
+    cli_put_text(r, r->data, "measure_next", q->fit.measure_next);
+    if (values->output) sm_report_text(r, "Written to %s.", values->output);
+    if (q->call->common.explain) explain(r, q);
+}
