@@ -229,11 +229,13 @@ typedef struct sm_attention_shape {
     sm_dtype dtype;         /* multiplied in; queries and output have at least 16 bits */
     double kv_bytes;        /* per element of a key or value */
     bool shared_kv;         /* the value is part of the key (absorbed MLA): read once */
+    bool one_kernel;        /* no second kernel that plans the work or joins its parts */
     bool unfused;           /* separate kernels that write the scores to memory */
 } sm_attention_shape;
 /* FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5 times that
  * (five matmuls for two, scores computed again). lower: FLOPs at peak or bytes at HBM bandwidth;
- * expected: tiles, cores left idle, softmax at small heads, launch. */
+ * expected: tiles, cores left idle, softmax at small heads, launch. Sizes that are not positive
+ * cost a launch. */
 sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
                              const sm_attention_shape *shape, bool backward);
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops, double bytes);

@@ -1,16 +1,65 @@
-/* What attention costs on one chip: fused kernels that keep the scores on the chip, and the older
- * separate kernels that write them to memory. */
+/* What attention costs on one chip: a fused kernel that keeps the scores on the chip, or the older
+ * separate kernels that write them to memory.
+ *
+ * A fused kernel (FlashAttention, Dao 2022-24) deals blocks of query rows to the cores; a block
+ * walks over the keys in tiles, multiplies twice and takes exponentials in between:
+ *     time = launch + latency + blocks x cycles of a block / (cores x clock) + max(math, memory).
+ * math: scores in whole tiles at the calibrated efficiency of head size 128, changed for other
+ * sizes by the share of the exponentials; at least the walk of the longest block, which one core
+ * makes alone. memory: bytes at the calibrated bandwidth, when enough cores ask for them.
+ * The constants of the kernels were fitted to public measurements of FlashAttention 2 and 3,
+ * TensorRT-LLM, FlashInfer and FlashMLA on eleven GPUs (docs/accuracy.md); what differs between
+ * chips is in their calibrations. */
 #include "scalemodel/cost.h"
 #include <math.h>
 
+enum {
+    FEW_CORES = 8,  /* up to here: systolic arrays that take rows of many heads at once */
+    BLOCK = 128,    /* query rows of a block; half of it while cores are left idle */
+    KEY_TILE = 64,  /* keys of a tile */
+    DIAGONAL = 160, /* keys a block sees beyond the mean of its causal rows: whole tiles */
+    SPLIT = 256     /* keys of the smallest part of a cache that is split over cores */
+};
+
+/* Cycles. A single block loads and stores without anything to overlap with; of several blocks per
+ * sequence each also waits for its neighbours' keys. */
+static const double latency_cycles = 14e3;            /* two kernels that depend on each other */
+static const double latency_cycles_single = 5e3;      /* one kernel */
+static const double block_cycles = 4.7e3;             /* a block of a prefill */
+static const double block_cycles_long = 6.7e3;        /* the same among several of a sequence */
+static const double block_cycles_decode = 4.2e3;      /* a query group against its cache */
+static const double sequence_cycles_systolic = 3.4e3; /* a sequence of a decode on a TPU */
+
+static const double exponentials_per_cycle = 16; /* of a core: special function units */
+static const double converted_per_cycle = 13.5;  /* of a core: 8-bit values made 16-bit ones */
+static const double decode_rate = 0.5;           /* of prefill's: small tiles, no reuse of keys */
+static const double decode_rate_shared = 0.75;   /* one key and value for all heads (MLA) */
+static const double large_head_gain = 0.1;       /* share that does not grow with the head size */
+static const double core_bandwidth = 5;          /* times its share that one core can draw */
+static const double longest_weight = 1.25;
+static const double clock_unknown_hz = 1.5e9;
+
+typedef struct blocks {
+    double count, rows;         /* blocks in all, rows of scores with padding in all */
+    double block_rows;          /* of one block */
+    double keys;                /* that a row is multiplied with, in whole tiles, on average */
+    double longest_keys, parts; /* of the longest block; parts its keys are split into */
+} blocks;
+
 static double positive(double x) { return x > 0.0 ? x : 0.0; }
-
 static double rate_time(double amount, double per_s) { return amount > 0.0 ? amount / per_s : 0.0; }
+static double whole(double size, double tile) { return ceil(size / tile) * tile; }
+static bool is_decode(const sm_attention_shape *s) { return s->q_len <= 1.0; }
+static bool is_systolic(const sm_chip *chip) { return chip->cores <= FEW_CORES; }
+static double cores_of(const sm_chip *chip) { return chip->cores > 1 ? chip->cores : 1.0; }
 
-static double flops_of(const sm_attention_shape *s, bool backward) {
-    double forward =
-        2.0 * s->batch * s->heads * s->q_len * s->keys * (s->head_size + s->v_head_size);
-    return backward ? 2.5 * forward : forward;
+static double cycles_per_s(const sm_chip *chip) {
+    double hz = chip->clock_hz.value > 0.0 ? chip->clock_hz.value : clock_unknown_hz;
+    return hz * cores_of(chip);
+}
+
+static double forward_flops(const sm_attention_shape *s) {
+    return 2.0 * s->batch * s->heads * s->q_len * s->keys * (s->head_size + s->v_head_size);
 }
 
 /* Queries in and values out in 16 bits or more; keys and values once. Backward touches each array
@@ -23,16 +72,128 @@ static double bytes_of(const sm_attention_shape *s, bool backward) {
     return backward ? 2.0 * bytes : bytes;
 }
 
+/* Rows of a decode's query group are padded to the tile of the smallest instruction that fits. */
+static double padded_group(double rows) {
+    return rows <= 16.0 ? 16.0 : rows <= 64.0 ? 64.0 : whole(rows, BLOCK);
+}
+
+static blocks blocks_of(const sm_chip *chip, const sm_attention_shape *s) {
+    bool packed = is_decode(s) || is_systolic(chip); /* query heads of one key head share a block */
+    double rows = packed ? s->q_len * s->heads / s->kv_heads : s->q_len;
+    double units = s->batch * (packed ? s->kv_heads : s->heads), cores = cores_of(chip);
+    bool idle = !packed && units * ceil(rows / BLOCK) < cores;
+    double size = idle || (!packed && rows <= BLOCK / 2.0) ? BLOCK / 2.0 : BLOCK;
+    double padded = is_systolic(chip) || !packed ? whole(rows, size) : padded_group(rows);
+    double all_keys = whole(s->kv_len, KEY_TILE);
+    blocks b = {.count = units * ceil(rows / size), .rows = units * padded, .parts = 1.0};
+    b.block_rows = fmin(padded, size);
+    b.keys = is_decode(s) ? all_keys : fmin(all_keys, s->keys + DIAGONAL);
+    b.longest_keys = fmin(all_keys, whole(s->keys + s->q_len / 2.0, KEY_TILE));
+    if (is_decode(s)) b.parts = fmax(1.0, fmin(ceil(cores / b.count), ceil(s->kv_len / SPLIT)));
+    return b;
+}
+
+/* Time of one score, relative to head size 128 in 16 bits. The exponentials take a share of that,
+ * and it stays when the matmuls shrink (small heads, 8 bits). */
+static double relative_score(const sm_chip *chip, const sm_attention_shape *s, double peak) {
+    double peak16 = sm_chip_peak(chip, SM_BF16, NULL);
+    double matmul = (s->head_size + s->v_head_size) / 256.0 * peak16 / peak;
+    if (matmul >= 1.0) return large_head_gain + (1.0 - large_head_gain) * matmul;
+    double exponentials = peak16 / (512.0 * exponentials_per_cycle * cycles_per_s(chip));
+    double share = exponentials / (1.0 + exponentials);
+    return share + (1.0 - share) * matmul;
+}
+
+static double score_s(const sm_chip *chip, const sm_attention_shape *s, double peak,
+                      double efficiency) {
+    double rate = 1.0;
+    if (is_decode(s) && !is_systolic(chip)) rate = s->shared_kv ? decode_rate_shared : decode_rate;
+    double full = 512.0 / sm_chip_peak(chip, SM_BF16, NULL);
+    return relative_score(chip, s, peak) * full / (efficiency * rate);
+}
+
+static double math_time(const sm_chip *chip, const sm_attention_shape *s, const blocks *b,
+                        double one_score_s) {
+    double all = b->rows * b->keys * one_score_s;
+    double longest = b->block_rows * b->longest_keys / b->parts * one_score_s * cores_of(chip);
+    if (is_decode(s)) return fmax(all, longest);
+    longest *= longest_weight;
+    return cbrt(all * all * all + longest * longest * longest);
+}
+
+/* Few blocks do not draw the whole bandwidth; an 8-bit cache under 16-bit matmuls is converted. */
+static double memory_time(const sm_chip *chip, const sm_attention_shape *s, const blocks *b,
+                          double stream_s) {
+    double drawing = fmin(cores_of(chip), b->count * b->parts) * core_bandwidth;
+    double stream = stream_s * fmax(1.0, cores_of(chip) / drawing);
+    if (s->kv_bytes >= 2.0 || sm_dtype_bytes(s->dtype) < 2.0) return stream;
+    double kv_size = s->head_size + (s->shared_kv ? 0.0 : s->v_head_size);
+    double converted = s->batch * s->kv_len * s->kv_heads * kv_size;
+    return fmax(stream, converted / (converted_per_cycle * cycles_per_s(chip)));
+}
+
+static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const blocks *b) {
+    double cycles = cycles_per_s(chip);
+    if (is_systolic(chip)) return is_decode(s) ? s->batch * sequence_cycles_systolic / cycles : 0.0;
+    double latency = s->one_kernel ? latency_cycles_single : latency_cycles;
+    double block = s->q_len > BLOCK ? block_cycles_long : block_cycles;
+    if (is_decode(s)) block = block_cycles_decode;
+    return latency * cores_of(chip) / cycles + b->count * block / cycles;
+}
+
+static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
+                        bool backward, double peak, sm_op_cost *cost) {
+    double efficiency = backward ? c->attention_efficiency_backward : c->attention_efficiency;
+    blocks b = blocks_of(chip, s);
+    double one_score_s = score_s(chip, s, peak, efficiency) * (backward ? 2.5 : 1.0);
+    double math_s = math_time(chip, s, &b, one_score_s);
+    double memory_s = memory_time(chip, s, &b, cost->memory_s / c->memory_efficiency);
+    double fixed_s = c->launch_s + overhead_s(chip, s, &b);
+    cost->expected_s = fmax(math_s, memory_s) + fixed_s;
+    cost->upper_s = math_s + memory_s + fixed_s;
+    if (math_s * efficiency > 0.0)
+        cost->tile_efficiency = fmin(1.0, cost->math_s / (math_s * efficiency));
+}
+
+static double matmul_s(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
+                       double n, double k) {
+    double batch = s->batch * s->heads;
+    double bytes = 2.0 * batch * (s->q_len * n + n * k + s->q_len * k);
+    return sm_matmul_cost(chip, c, s->dtype, batch, s->q_len, n, k, bytes).expected_s;
+}
+
+/* Two batched matmuls over all scores (a mask saves nothing), and passes over the 2-byte scores:
+ * scale, mask and softmax in one kernel (read and write), dropout (read, write, a byte of mask).
+ * Backward: each matmul twice, dropout again, softmax (gradient and result read, one written). */
+static void price_unfused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
+                          bool backward, sm_op_cost *cost) {
+    double scores = s->batch * s->heads * s->q_len * s->kv_len;
+    double matmuls = matmul_s(chip, c, s, s->kv_len, s->head_size) +
+                     matmul_s(chip, c, s, s->v_head_size, s->kv_len);
+    if (backward) matmuls *= 2.0;
+    double softmax = sm_vector_cost(chip, c, 0.0, scores * (backward ? 6.0 : 4.0)).expected_s;
+    double dropout = sm_vector_cost(chip, c, 0.0, scores * 5.0).expected_s;
+    cost->expected_s = matmuls + softmax + dropout;
+    cost->upper_s = cost->expected_s;
+}
+
+static bool is_empty(const sm_attention_shape *s) {
+    return !(s->batch > 0.0 && s->q_len > 0.0 && s->keys > 0.0 && s->kv_len > 0.0 &&
+             s->heads > 0.0 && s->kv_heads > 0.0);
+}
+
 sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
                              const sm_attention_shape *shape, bool backward) {
     double peak = sm_chip_peak(chip, shape->dtype, NULL);
-    sm_op_cost cost = {.tile_efficiency = 1.0};
-    cost.math_s = positive(rate_time(flops_of(shape, backward), peak));
+    sm_op_cost cost = {.tile_efficiency = 1.0, .expected_s = c->launch_s, .upper_s = c->launch_s};
+    if (is_empty(shape)) return cost;
+    double flops = forward_flops(shape) * (backward ? 2.5 : 1.0);
+    cost.math_s = positive(rate_time(flops, peak));
     cost.memory_s = positive(rate_time(bytes_of(shape, backward), chip->memory_bytes_per_s.value));
-    double efficiency = backward ? c->attention_efficiency_backward : c->attention_efficiency;
-    double busy = cost.math_s / efficiency, stream = cost.memory_s / c->memory_efficiency;
     cost.lower_s = fmax(cost.math_s, cost.memory_s);
-    cost.expected_s = fmax(busy, stream) + c->launch_s;
-    cost.upper_s = busy + stream + c->launch_s;
+    if (shape->unfused) price_unfused(chip, c, shape, backward, &cost);
+    else price_fused(chip, c, shape, backward, peak, &cost);
+    cost.expected_s = fmax(cost.expected_s, cost.lower_s);
+    cost.upper_s = fmax(cost.upper_s, cost.expected_s);
     return cost;
 }
