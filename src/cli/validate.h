@@ -14,7 +14,8 @@ typedef struct cli_validate_values {
 
 typedef struct cli_checked {
     const sm_truth_row *row;
-    const char *file, *chip; /* chip: of the catalogue, as printed when it is not in there */
+    const sm_truth *truth; /* the file */
+    const char *chip;      /* of the catalogue, as printed when it is not in there */
     sm_prediction p;
     const char *apart; /* why it is not in the statistics, NULL when it is */
 } cli_checked;
@@ -31,6 +32,7 @@ typedef struct cli_validation {
     const cli_validate_values *values;
     cli_override override;
     size_t files;
+    sm_truth *truth;
     const char *title; /* the one file, or how many */
     size_t n;
     cli_checked *row; /* as asked for, in the order of the files */
@@ -70,7 +72,7 @@ void cli_validate_stats(sm_report *r, const cli_validation *v); /* what they com
 void cli_validate_layouts(sm_report *r, const cli_validation *v);
 /* What fits and what does not; peak memory. */
 void cli_validate_memory(sm_report *r, const cli_validation *v);
-/* Rows that look wrong: units off by a thousand, rows that contradict each other. */
+/* Rows that look wrong, as reading them noticed. */
 void cli_validate_suspects(sm_report *r, const cli_validation *v);
 /* Rows measured below the bound, and the `most` worst; with --explain the derivation of these. */
 sm_status cli_validate_worst(sm_report *r, const cli_validation *v, size_t most, sm_error *err);
@@ -79,5 +81,7 @@ sm_status cli_validate_plot(const cli_validation *v, const char *path, sm_error 
 
 void cli_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s);
 const char *cli_signed_percent(sm_report *r, double fraction); /* +12.3 % */
+/* Its id, or FILE:LINE where rows of several files would be confused. */
+const char *cli_row_name(sm_report *r, const cli_validation *v, const cli_checked *c);
 void cli_put_row_id(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c);
 #endif

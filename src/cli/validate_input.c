@@ -98,7 +98,7 @@ static sm_status check_file(const sm_truth *truth, cli_validation *v, sm_error *
         const sm_truth_row *row = &truth->row[i];
         if (!is_wanted(row, v->values)) continue;
         cli_checked *c = &v->row[v->n];
-        *c = (cli_checked){.row = row, .file = truth->file, .chip = chip_of(row)};
+        *c = (cli_checked){.row = row, .truth = truth, .chip = chip_of(row)};
         sm_status status = predict(row, &v->override, v->call->arena, c, err);
         if (status) return status;
         c->apart = apart_because(c, v->values->all);
@@ -124,15 +124,14 @@ static sm_status find_files(const cli_call *call, const char *const **files, siz
     return status;
 }
 
-static sm_status read_files(const cli_call *call, cli_validation *v, sm_truth **truth,
-                            sm_error *err) {
+static sm_status read_files(const cli_call *call, cli_validation *v, sm_error *err) {
     const char *const *files;
     sm_status status = find_files(call, &files, &v->files, err);
     if (status) return status;
-    *truth = sm_arena_array(call->arena, v->files, sizeof **truth);
-    if (!*truth) return sm_fail_memory(err);
+    v->truth = sm_arena_array(call->arena, v->files, sizeof *v->truth);
+    if (!v->truth) return sm_fail_memory(err);
     for (size_t i = 0; i < v->files && !status; i++)
-        status = sm_truth_read(files[i], call->arena, &(*truth)[i], err);
+        status = sm_truth_read(files[i], call->arena, &v->truth[i], err);
     v->title = v->files == 1 ? files[0]
                              : sm_arena_printf(call->arena, "%zu files of measurements", v->files);
     return v->title ? status : sm_fail_memory(err);
@@ -150,14 +149,13 @@ static sm_status make_room(cli_validation *v, size_t rows, sm_error *err) {
 
 sm_status cli_validation_read(const cli_call *call, cli_validation *v, sm_error *err) {
     *v = (cli_validation){.call = call, .values = call->values};
-    sm_truth *truth = NULL;
     sm_status status = check_kind(v->values->kind, err);
     if (!status) status = cli_override_read(call, &v->override, err);
-    if (!status) status = read_files(call, v, &truth, err);
+    if (!status) status = read_files(call, v, err);
     size_t rows = 0;
-    for (size_t i = 0; i < v->files && !status; i++) rows += truth[i].n;
+    for (size_t i = 0; i < v->files && !status; i++) rows += v->truth[i].n;
     if (!status) status = make_room(v, rows, err);
-    for (size_t i = 0; i < v->files && !status; i++) status = check_file(&truth[i], v, err);
+    for (size_t i = 0; i < v->files && !status; i++) status = check_file(&v->truth[i], v, err);
     return status;
 }
 

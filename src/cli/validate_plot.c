@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { MOST_COLOURS = 9 };
+static const char others[] = "other chips";
 
 typedef struct chips {
     size_t n;
@@ -15,6 +16,8 @@ typedef struct chips {
 
 static int by_size(const void *a, const void *b) {
     const sm_points *x = a, *y = b;
+    int last = (x->name == others) - (y->name == others);
+    if (last) return last;
     if (x->n != y->n) return x->n < y->n ? 1 : -1;
     return strcmp(x->name, y->name);
 }
@@ -29,7 +32,7 @@ static void join_small(const cli_validation *v, cli_member *m, sm_points *size) 
     qsort(size, n, sizeof *size, by_size);
     for (size_t i = 0; i < v->compared; i++)
         for (size_t k = MOST_COLOURS; k < n; k++)
-            if (strcmp(m[i].key, size[k].name) == 0) m[i].key = "other chips";
+            if (strcmp(m[i].key, size[k].name) == 0) m[i].key = others;
     cli_members_sort(m, v->compared);
 }
 

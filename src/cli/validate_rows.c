@@ -37,12 +37,22 @@ static bool is_line_number(const sm_truth_row *row) {
     return strcmp(line, row->id) == 0;
 }
 
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+const char *cli_row_name(sm_report *r, const cli_validation *v, const cli_checked *c) {
+    if (v->files == 1 || !is_line_number(c->row)) return c->row->id;
+    return cli_textf(r, "%s:%d", last_part(c->truth->file), c->row->line);
+}
+
 /* ---- JSON ---- */
 
 void cli_put_row_id(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
     if (is_line_number(c->row)) cli_put(r, object, "id", c->row->line);
     else cli_put_text(r, object, "id", c->row->id);
-    if (v->files > 1) cli_put_text(r, object, "file", c->file);
+    if (v->files > 1) cli_put_text(r, object, "file", c->truth->file);
 }
 
 static void put_name(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
@@ -110,7 +120,7 @@ static const char *fits_word(const cli_checked *c) {
 static void add_row(sm_report *r, sm_table *table, const cli_checked *c) {
     const char *calibration = calibration_of(r, c);
     const char *cells[ROW_COLUMNS] = {
-        c->file,
+        c->truth->file,
         c->row->id,
         sm_truth_kind_name(c->row->kind),
         c->chip,

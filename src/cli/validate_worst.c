@@ -36,8 +36,8 @@ static sm_table *row_table(sm_report *r, const char *title) {
     return cli_table(r, title, "<row|<chip|>measured|>lower|>expected|>upper|>error");
 }
 
-static void show_row(sm_report *r, sm_table *table, const cli_checked *c) {
-    cli_row(r, table, c->row->id, c->chip, cli_seconds(r, c->row->measured_s),
+static void show_row(sm_report *r, sm_table *table, const cli_validation *v, const cli_checked *c) {
+    cli_row(r, table, cli_row_name(r, v, c), c->chip, cli_seconds(r, c->row->measured_s),
             cli_seconds(r, c->p.lower_s), cli_seconds(r, c->p.expected_s),
             cli_seconds(r, c->p.upper_s), cli_signed_percent(r, error_of(c)));
 }
@@ -64,7 +64,7 @@ static void add_below(sm_report *r, const cli_validation *v) {
         const cli_checked *c = &v->row[v->index[i]];
         if (!is_below(c)) continue;
         put_row(r, list, v, c);
-        if (n++ < MOST_BELOW_SHOWN) show_row(r, table, c);
+        if (n++ < MOST_BELOW_SHOWN) show_row(r, table, v, c);
     }
     if (table && n) sm_report_table(r, table);
     if (n > MOST_BELOW_SHOWN) sm_report_text(r, "and %zu more", n - MOST_BELOW_SHOWN);
@@ -75,21 +75,21 @@ static void add_worst(sm_report *r, const cli_validation *v, const ranked *list,
     sm_table *table = row_table(r, cli_textf(r, "The %zu worst", n));
     for (size_t i = 0; i < n; i++) {
         put_row(r, array, v, &v->row[list[i].at]);
-        show_row(r, table, &v->row[list[i].at]);
+        show_row(r, table, v, &v->row[list[i].at]);
     }
     if (table && n) sm_report_table(r, table);
 }
 
 /* ---- explaining ---- */
 
-static sm_status explain_row(sm_report *r, const cli_checked *c, const cli_override *override,
+static sm_status explain_row(sm_report *r, const cli_validation *v, const cli_checked *c,
                              sm_error *err) {
     sm_truth_case *ready;
     sm_prediction p;
     sm_status status = sm_truth_case_new(c->row, &ready, err);
     if (status) return status;
-    sm_truth_predict(ready, cli_override_for(override, c->row), &p);
-    sm_why *node = cli_why(r, cli_textf(r, "error of row %s", c->row->id),
+    sm_truth_predict(ready, cli_override_for(&v->override, c->row), &p);
+    sm_why *node = cli_why(r, cli_textf(r, "error of row %s", cli_row_name(r, v, c)),
                            "expected / measured - 1", error_of(c), "");
     cli_why_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
     sm_why *tree = sm_truth_why(ready, r->arena);
@@ -105,7 +105,7 @@ static sm_status explain(sm_report *r, const cli_validation *v, const ranked *li
                          sm_error *err) {
     r->why = cli_why(r, "worst rows", "explained below", (double)n, "rows");
     for (size_t i = 0; i < n; i++) {
-        sm_status status = explain_row(r, &v->row[list[i].at], &v->override, err);
+        sm_status status = explain_row(r, v, &v->row[list[i].at], err);
         if (status) return status;
     }
     return SM_OK;
