@@ -198,8 +198,8 @@ typedef struct sm_timing {
 /* 0 for the book's line and for peer kernels. */
 int sm_line_timings(const sm_line *line, const sm_system *system, const sm_calibration *c,
                     sm_timing timing[SM_MAX_TIMINGS]);
-/* Seconds of the best peer kernel, which starts in launch_s; barriers: 1 where every step has one
- * before and one after it, 0 where flags travel with the data. INFINITY when there is none. */
+/* Seconds of the best peer kernel; barriers: 1 where every step has one before and one after it, 0
+ * where flags travel with the data. INFINITY when there is none. */
 double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
                         int barriers, double bytes);
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
@@ -258,6 +258,10 @@ typedef struct sm_roofline {
 } sm_roofline;
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err);
+/* The same under constants that are not the chip's usual ones. */
+sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *calibration,
+                            const sm_einsum *einsum, sm_memory_level level,
+                            const sm_dtype *compute, sm_roofline *out, sm_error *err);
 /* Size of index `name` at which math time equals memory time, others fixed; SM_NEGATIVE with a
  * sentence when there is none. */
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
