@@ -82,7 +82,7 @@ static void suspect_time(truth_warnings *w, const sm_truth_row *row, const sm_ch
         truth_warn(w, row, "%s says %s, but no kernel is that short; %s", figure_of(row), measured,
                    guess_short(row, usual / seconds));
     else if (seconds > usual * (step ? SLOWER_STEP : SLOWER_OP))
-        truth_warn(w, row, "%s says %s, %.3g times what %s needs at its datasheet's rates; %s",
+        truth_warn(w, row, "%s says %s, %.0f times what %s needs at its datasheet's rates; %s",
                    figure_of(row), measured, seconds / usual, chip->name,
                    guess_long(row, seconds / usual));
 }

@@ -105,14 +105,16 @@ static void for_groups(truth_warnings *w, twin *t, size_t n,
 }
 
 void truth_suspect_twins(truth_warnings *w, const sm_truth_row *row, size_t n) {
-    twin *t = n ? sm_calloc(n, sizeof *t) : NULL;
-    w->refused = w->refused || (n && !t);
-    for (size_t i = 0; i < n && !w->refused; i++) t[i] = (twin){row[i].id, &row[i]};
-    if (!w->refused) for_groups(w, t, n, suspect_id);
-    for (size_t i = 0; i < n && !w->refused && row[0].kind != SM_TRUTH_INFERENCE; i++) {
+    if (n == 0 || w->refused) return;
+    twin *t = sm_calloc(n, sizeof *t);
+    w->refused = !t;
+    for (size_t i = 0; i < n && t; i++) t[i] = (twin){row[i].id, &row[i]};
+    if (t) for_groups(w, t, n, suspect_id);
+    bool compared = row[0].kind != SM_TRUTH_INFERENCE;
+    for (size_t i = 0; i < n && compared && !w->refused; i++) {
         t[i] = (twin){key_of(&row[i], w->arena), &row[i]};
         w->refused = !t[i].key;
     }
-    if (!w->refused && n && row[0].kind != SM_TRUTH_INFERENCE) for_groups(w, t, n, suspect_group);
+    if (compared && !w->refused) for_groups(w, t, n, suspect_group);
     sm_free(t);
 }
