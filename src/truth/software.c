@@ -55,6 +55,8 @@ static const struct {
     {"dgx-cloud", "XLA", "dgx-cloud-xla"},
     {"dgx-cloud", "maxtext", "dgx-cloud-xla"},
     {"megatron-bridge", "release 25", "megatron-bridge-25"},
+    {"megatron-bridge", "release 26.06", "megatron-bridge-26.06"},
+    {"megatron-bridge", "release 26.08", "megatron-bridge-26.06"},
 };
 
 static const char *variant_of(const sm_truth_row *row, const char *generation) {
