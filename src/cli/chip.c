@@ -7,11 +7,14 @@
 
 typedef struct chip_options {
     bool calibration;
+    const char *software;
 } chip_options;
 
 static const cli_option chip_table[] = {
     {"calibration", 0, CLI_FLAG, offsetof(chip_options, calibration), NULL,
      "the constants that turn datasheet bounds into expected times, and where they come from"},
+    {"software", 0, CLI_TEXT, offsetof(chip_options, software), "NAME",
+     "with --calibration: the constants of this software generation"},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -191,46 +194,6 @@ static void explain_ridges(sm_report *r, const sm_chip *chip) {
     }
 }
 
-/* ---- calibration ---- */
-
-typedef struct calibration_row {
-    const char *key, *label;
-    size_t offset;
-    bool seconds;
-} calibration_row;
-#define CONSTANT(field, label, seconds)                                                            \
-    { #field, label, offsetof(sm_calibration, field), seconds }
-static const calibration_row calibration_rows[] = {
-    CONSTANT(matmul_efficiency, "large matmul, of the peak", false),
-    CONSTANT(matmul_efficiency_fp8, "large fp8 matmul, of the peak", false),
-    CONSTANT(attention_efficiency, "attention forward, of the peak", false),
-    CONSTANT(attention_efficiency_backward, "attention backward, of the peak", false),
-    CONSTANT(memory_efficiency, "memory bandwidth", false),
-    CONSTANT(network_efficiency_inner, "network, torus or node", false),
-    CONSTANT(network_efficiency_outer, "network, scale-out", false),
-    CONSTANT(launch_s, "launch of a kernel", true),
-    CONSTANT(overlap, "communication that overlaps", false),
-    CONSTANT(step_overhead_s, "overhead of a training step", true),
-    CONSTANT(matmul_half_k, "contraction at half efficiency", false),
-};
-enum { CALIBRATION_ROWS = sizeof calibration_rows / sizeof calibration_rows[0] };
-
-static void show_calibration(sm_report *r, const sm_chip *chip) {
-    const sm_calibration *c = sm_calibration_of(chip);
-    sm_table *table = cli_table(r, cli_textf(r, "Calibration '%s'", c->chip), "<constant|>value");
-    sm_data *object = cli_object(r, r->data, "calibration");
-    cli_put_text(r, object, "name", c->chip);
-    cli_put_text(r, object, "source", c->source ? c->source : "");
-    for (int i = 0; i < CALIBRATION_ROWS; i++) {
-        const calibration_row *row = &calibration_rows[i];
-        double value = *(const double *)(const void *)((const char *)c + row->offset);
-        cli_row(r, table, row->label, row->seconds ? cli_seconds(r, value) : cli_number(r, value));
-        cli_put(r, object, row->key, value);
-    }
-    sm_report_table(r, table);
-    if (c->source) sm_report_text(r, "Source: %s", c->source);
-}
-
 static sm_status find_chip(const cli_call *call, sm_system *system, sm_error *err) {
     sm_chip *own;
     size_t n;
@@ -240,9 +203,21 @@ static sm_status find_chip(const cli_call *call, sm_system *system, sm_error *er
     return sm_system_parse(&source, own, n, system, err);
 }
 
+static sm_status show_calibration(const cli_call *call, const sm_chip *chip, sm_report *r,
+                                  sm_error *err) {
+    const chip_options *options = call->values;
+    cli_calibration_values given = {.software = options->software};
+    const sm_calibration *c = NULL;
+    sm_status status = cli_calibration(call, chip, &given, &c, err);
+    if (!status) cli_chip_calibration(r, chip, c);
+    return status;
+}
+
 static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     const chip_options *options = call->values;
     cli_put_text(r, r->data, "command", "chip");
+    if (options->software && !options->calibration)
+        return sm_fail(err, SM_USAGE, "--software needs --calibration");
     if (call->positionals == 0) {
         if (options->calibration)
             return sm_fail(err, SM_USAGE, "chip --calibration needs the NAME of a chip");
@@ -257,10 +232,7 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     cli_chip_fields(r, r->data, chip);
     sm_report_heading(r, "%s (%s)", chip->title && chip->title[0] ? chip->title : chip->name,
                       chip->name);
-    if (options->calibration) {
-        show_calibration(r, chip);
-        return SM_OK;
-    }
+    if (options->calibration) return show_calibration(call, chip, r, err);
     fact_rows(r, chip);
     ridge_rows(r, chip);
     link_rows(r, chip);

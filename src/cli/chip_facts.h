@@ -2,6 +2,7 @@
 #ifndef SCALEMODEL_CLI_CHIP_FACTS_H
 #define SCALEMODEL_CLI_CHIP_FACTS_H
 #include "pages.h"
+#include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 
 typedef enum cli_fact_unit {
@@ -37,4 +38,7 @@ int cli_feeds(const sm_chip *chip, cli_feed *feeds);
 
 /* Every fact, ridge point, link, source and price of the chip into the object. */
 void cli_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip);
+
+/* The constants of expected times, their origin and error bars (chip_calibration.c). */
+void cli_chip_calibration(sm_report *r, const sm_chip *chip, const sm_calibration *c);
 #endif

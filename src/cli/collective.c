@@ -10,6 +10,7 @@
 
 typedef struct collective_options {
     const char *over, *dims, *mesh, *on, *ragged, *top_k, *expert_groups;
+    cli_calibration_values constants;
 } collective_options;
 
 static const cli_option collective_table[] = {
@@ -27,6 +28,7 @@ static const cli_option collective_table[] = {
      "all-to-all of tokens routed to K experts each"},
     {"expert-groups", 0, CLI_TEXT, offsetof(collective_options, expert_groups), "Z",
      "with --top-k: groups the experts are spread over (otherwise the members)"},
+    CLI_CALIBRATION_OPTIONS(collective_options, constants),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -183,8 +185,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     if (!status && q->has_array) status = check_sharding(q, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);
-    q->calibration = sm_calibration_of(&q->m.system.chip);
-    status = read_ragged(options, q, err);
+    status = cli_calibration(call, &q->m.system.chip, &options->constants, &q->calibration, err);
+    if (!status) status = read_ragged(options, q, err);
     if (!status) q->curve = sm_collective_curve(&q->m.system, q->op, &q->group, q->ragged);
     return status;
 }

@@ -12,6 +12,7 @@ enum { MOST_KEPT = 256, SHOWN = 8 };
 
 typedef struct matmul_options {
     const char *on, *mesh, *dims, *compute, *top;
+    cli_calibration_values constants;
 } matmul_options;
 
 static const cli_option matmul_table[] = {
@@ -25,6 +26,7 @@ static const cli_option matmul_table[] = {
      "multiply in this type (otherwise the wider one of the operands)"},
     {"top", 0, CLI_TEXT, offsetof(matmul_options, top), "N",
      "alternatives to show (8, and up to 256 with --json)"},
+    CLI_CALIBRATION_OPTIONS(matmul_options, constants),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -49,6 +51,7 @@ struct question {
     cli_mesh m;
     sm_einsum einsum;
     sm_dtype compute;
+    const sm_calibration *calibration;
     int64_t top, in_json; /* alternatives on the page, and in the JSON answer */
 };
 
@@ -79,6 +82,9 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     sm_status status = cli_need(call, "mesh", options->mesh, err);
     if (!status) status = cli_mesh_read(call, options->on, options->mesh, "X", &q->m, err);
     if (!status) status = read_einsum(call, q, err);
+    if (!status)
+        status =
+            cli_calibration(call, &q->m.system.chip, &options->constants, &q->calibration, err);
     if (status) return status;
     q->compute = operands_dtype(&q->einsum);
     status = cli_dtype("--compute", options->compute, &q->compute, err);
@@ -382,9 +388,8 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     question q = {.top = SHOWN};
     sm_status status = read_question(call, &q, err);
     if (status) return status;
-    sm_lowering_input input = {
-        &q.m.system, &q.m.mesh, &q.m.placement, &q.einsum, sm_calibration_of(&q.m.system.chip),
-        q.compute};
+    sm_lowering_input input = {&q.m.system, &q.m.mesh,     &q.m.placement,
+                               &q.einsum,   q.calibration, q.compute};
     ranking found = {.question = &q, .input = &input, .arena = call->arena};
     sm_error none = {.status = SM_OK};
     status = sm_einsum_alternatives(&q.einsum, &q.m.mesh, visit, &found, &none);

@@ -3,6 +3,7 @@
 #ifndef SCALEMODEL_CLI_OPTIONS_H
 #define SCALEMODEL_CLI_OPTIONS_H
 #include "scalemodel/base.h"
+#include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/report.h"
 #include "scalemodel/text.h"
@@ -78,6 +79,25 @@ sm_status cli_need(const cli_call *call, const char *option, const char *text, s
 /* The system named by --on, with the chips of --system FILE known too. NULL is a usage error unless
  * the file holds exactly one chip, which is then meant. */
 sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm_error *err);
+/* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
+ * times.
+ */
+typedef struct cli_calibration_values {
+    const char *calibration, *software;
+} cli_calibration_values;
+#define CLI_CALIBRATION_OPTIONS(values, member)                                                    \
+    {"calibration", 0,                                                                             \
+     CLI_TEXT,      offsetof(values, member.calibration),                                          \
+     "FILE",        "take the constants of expected times from FILE (docs/calibration-file.md)"},  \
+    {                                                                                              \
+        "software", 0, CLI_TEXT, offsetof(values, member.software), "NAME",                        \
+            "the software generation whose constants apply: 'chip NAME --calibration' lists them"  \
+    }
+sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
+                          const cli_calibration_values *given, const sm_calibration **out,
+                          sm_error *err);
+/* The software generations known for the chip or a relative, the usual one first; at most room. */
+size_t cli_softwares(const sm_chip *chip, const char **names, size_t room);
 /* The chips of --system FILE; none when the option is not given. */
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
 #endif

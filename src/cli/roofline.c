@@ -10,6 +10,7 @@
 typedef struct roofline_options {
     const char *on, *dims, *compute, *level;
     cli_list critical;
+    cli_calibration_values constants;
 } roofline_options;
 
 static const cli_option roofline_table[] = {
@@ -23,6 +24,7 @@ static const cli_option roofline_table[] = {
      "the size of this index at which math and memory take equally long; may be repeated"},
     {"level", 0, CLI_TEXT, offsetof(roofline_options, level), "LEVEL",
      "where the arrays live: hbm (as usual), vmem or l2, pcie"},
+    CLI_CALIBRATION_OPTIONS(roofline_options, constants),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -40,6 +42,7 @@ enum { LEVEL_NAMES = sizeof level_names / sizeof level_names[0] };
 /* Everything that one question is about. */
 typedef struct question {
     sm_system system;
+    const sm_calibration *calibration;
     sm_einsum einsum;
     cli_sweep sweep;
     sm_memory_level level;
@@ -114,6 +117,8 @@ static sm_status read_notation(const cli_call *call, question *q, sm_error *err)
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const roofline_options *options = call->values;
     sm_status status = cli_system(call, options->on, &q->system, err);
+    if (!status)
+        status = cli_calibration(call, &q->system.chip, &options->constants, &q->calibration, err);
     if (!status) status = parse_level(options->level, &q->level, err);
     if (!status) status = cli_dtype("--compute", options->compute, &q->compute, err);
     q->compute_given = options->compute != NULL;
@@ -298,7 +303,7 @@ static sm_why *why_matmul(sm_report *r, const sm_calibration *c, const sm_roofli
 }
 
 static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *point) {
-    const sm_calibration *c = sm_calibration_of(&q->system.chip);
+    const sm_calibration *c = q->calibration;
     sm_why *node = on_vector_unit(q)
                        ? cli_why(r, "expected", "max(math, memory / efficiency) + launch",
                                  point->expected_s, "s")
@@ -339,7 +344,8 @@ static void explain(sm_report *r, const question *q, const sm_roofline *point) {
 
 static sm_status price(const question *q, const sm_einsum *einsum, sm_roofline *point,
                        sm_error *err) {
-    return sm_roofline_einsum(&q->system.chip, einsum, q->level, compute_of(q), point, err);
+    return sm_roofline_under(&q->system.chip, q->calibration, einsum, q->level, compute_of(q),
+                             point, err);
 }
 
 static sm_status show_sweep(sm_report *r, question *q, sm_error *err) {

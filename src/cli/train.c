@@ -91,6 +91,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     if (q->points) return cli_train_sweep(q, r, err);
     sm_train *train = NULL;
     status = sm_train_new(&q->job, &train, err);
+    if (!status) sm_train_set_calibration(train, q->calibration);
     if (!status) status = answer(q, train, r, err);
     sm_train_free(train);
     return status;

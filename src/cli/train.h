@@ -12,7 +12,8 @@ typedef struct cli_training {
     const cli_call *call;
     sm_model model;
     sm_system system;
-    sm_job job;               /* points to the model and the system above */
+    sm_job job; /* points to the model and the system above */
+    const sm_calibration *calibration;
     sm_source plan;           /* the text of --plan, "" when not given */
     sm_search_options search; /* what the plan fixes, and how to search for the rest */
     bool priced_only;         /* the plan is given whole */
@@ -26,6 +27,7 @@ typedef struct cli_training {
 typedef struct cli_train_values {
     const char *on, *batch, *seq, *tokens, *plan, *top, *objective, *chips, *dtype, *optimizer;
     const char *price, *most, *threads, *timeline;
+    cli_calibration_values constants;
 } cli_train_values;
 extern const cli_option cli_train_options[];
 sm_status cli_training_read(const cli_call *call, cli_training *q, sm_error *err);

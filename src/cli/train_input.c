@@ -29,6 +29,7 @@ const cli_option cli_train_options[] = {
     TEXT("max", most, "DEGREES", "limits to degrees: tensor=8,pipeline=16"),
     TEXT("threads", threads, "N", "threads that search; the answer is the same (all processors)"),
     TEXT("timeline", timeline, "FILE", "write the simulated step of the best plan for Perfetto"),
+    CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -72,6 +73,8 @@ static sm_status read_job(const cli_train_values *o, cli_training *q, sm_error *
     if (!status) status = read_batch(call, o->batch, q, err);
     if (!status) status = cli_quantity("--tokens", o->tokens, SM_Q_COUNT, &q->job.tokens, err);
     if (!status) status = read_price(o->price, q, err);
+    if (!status)
+        status = cli_calibration(call, &q->system.chip, &o->constants, &q->calibration, err);
     q->job.model = &q->model;
     q->job.system = &q->system;
     return status;

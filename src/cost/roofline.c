@@ -79,9 +79,8 @@ static void fill_bound(const sm_chip *chip, const sm_einsum *einsum, sm_dtype co
     r->compute_bound = r->math_s >= r->memory_s;
 }
 
-static void fill_expected(const sm_chip *chip, const sm_einsum *einsum, sm_dtype compute,
-                          sm_roofline *r) {
-    const sm_calibration *c = sm_calibration_of(chip);
+static void fill_expected(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,
+                          sm_dtype compute, sm_roofline *r) {
     double hbm_bytes = r->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
     matmul_shape s = shape_of(einsum);
     sm_op_cost cost = is_elementwise(einsum)
@@ -97,6 +96,12 @@ static const char *level_name(sm_memory_level level) {
 
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err) {
+    return sm_roofline_under(chip, sm_calibration_of(chip), einsum, level, compute, out, err);
+}
+
+sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,
+                            sm_memory_level level, const sm_dtype *compute, sm_roofline *out,
+                            sm_error *err) {
     double bytes_per_s = bandwidth_of(chip, level);
     sm_dtype dtype = dtype_of(einsum, compute);
     if (!(bytes_per_s > 0.0))
@@ -106,7 +111,7 @@ sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_me
         return sm_fail(err, SM_BAD_INPUT, "%s has no known peak for %s or a wider dtype",
                        chip->name, sm_dtype_name(dtype));
     fill_bound(chip, einsum, dtype, bytes_per_s, out);
-    fill_expected(chip, einsum, dtype, out);
+    fill_expected(chip, c, einsum, dtype, out);
     if (!isfinite(out->upper_s))
         return sm_fail(err, SM_BAD_INPUT, "the sizes of this einsum are too large to count");
     return SM_OK;
