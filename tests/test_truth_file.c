@@ -1,5 +1,5 @@
-/* Files of measured rows: what is read, that both forms of a row are one, what is refused and where,
- * what is suspected, and the rows that the project ships. */
+/* Files of measured rows: what is read, that both forms of a row are one, what is refused and
+ * where, what is suspected, and the rows that the project ships. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -458,7 +458,8 @@ static void suspects_contradictions(void **state) {
           "3.5 ms here, but 1.7 ms in line 2 for the same configuration");
     warns_nothing(GEMM "h100_sxm,8192,8192,8192,1700\nh100_sxm,8192,8192,8192,3300\n"
                        "h100_sxm,8192,8192,8191,3500\nh100_sxm,8192,8192,8192,\n");
-    warns("id,m,n,k,time_us\na,1,1,1,5\nb,1,1,1,5\na,1,1,2,5\n", "the id \"a\" is also that of line 2");
+    warns("id,m,n,k,time_us\na,1,1,1,5\nb,1,1,1,5\na,1,1,2,5\n",
+          "the id \"a\" is also that of line 2");
     parsed p = parse_good(STEP "H100-SXM-80GB,8,8,32,4096,16384,4096,128,24,,8,1,1,1,\n"
                                "H100-SXM-80GB,8,8,32,4096,16384,4096,128,50,,4,1,1,1,\n"
                                "H100-SXM-80GB,8,8,32,4096,16384,4096,128,50,,8,1,1,1,\n");

@@ -1,7 +1,7 @@
 /* Six measured training steps in both forms that the reader takes: Megatron-Bridge (mixture of
  * experts, latent attention), Hagemann et al. (out of memory), vTrain (printed seconds), Megatron-
- * Bridge notes (GB and GiB of memory), MaxText (printed FLOP/s alone). The columns of the CSV stand in
- * the reverse order. */
+ * Bridge notes (GB and GiB of memory), MaxText (printed FLOP/s alone). The columns of the CSV stand
+ * in the reverse order. */
 #ifndef TESTS_TRUTH_ROWS_H
 #define TESTS_TRUTH_ROWS_H
 
