@@ -1,11 +1,12 @@
 /* The 80 % interval around an expected value.
  *
  * Learned bounds are quantiles of measured / expected on held-out rows. A few rows say little about
- * quantiles, so what is learned counts as its n rows beside PRIOR_ROWS rows that say the usual
- * interval of the regime: log bound = (n x log learned + PRIOR_ROWS x log usual) / (n +
- * PRIOR_ROWS). Constants of another chip are wrong by a factor of their own, independent of the
- * spread that the interval holds: the two add as variances, log bound = sqrt(log bound^2 + log
- * BORROWED^2). */
+ * quantiles, so n rows count beside PRIOR_ROWS that say the usual interval of the regime:
+ *     log bound = (n x log learned + PRIOR_ROWS x log usual) / (n + PRIOR_ROWS).
+ * Constants of another chip are wrong by a factor of their own, independent of the spread that the
+ * interval holds, so the two add as variances:
+ *     log bound = sqrt(log bound^2 + log BORROWED^2).
+ * Peak memory takes no constants, and is not widened. */
 #include "scalemodel/cost.h"
 #include <math.h>
 
@@ -44,7 +45,7 @@ void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_re
         lowest = blend(c->interval[regime].lowest, n, usual[regime].lowest);
         highest = blend(c->interval[regime].highest, n, usual[regime].highest);
     }
-    if (!sm_calibration_is_own(c, chip)) {
+    if (regime != SM_REGIME_peak && !sm_calibration_is_own(c, chip)) {
         lowest = widen(lowest, -1.0);
         highest = widen(highest, 1.0);
     }
