@@ -34,12 +34,12 @@ char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
 /* ---- measured rows: docs/truth-data.md ---- */
 /* A file of measured rows: CSV with a header (columns in any order, others passed over) or one JSON
  * object a line. The kind is told by the header or by the keys of the first row. Texts and rows
- * live in the arena. What a row does not state is NAN, 0, SM_UNSTATED or "" (truth.h); a row without a
- * time has measured_s NAN. A value of the wrong type, a row with too few or too many cells, or a
- * file of no known kind is SM_BAD_INPUT with line, column and what was expected. At most 1,000,000
- * rows. What reads well and looks wrong is a warning of *truth: times or memory off by a unit,
- * degrees that do not make up the devices, printed figures that contradict each other, rows of one
- * configuration more than a factor of two apart, one id twice. */
+ * live in the arena. What a row does not state is NAN, 0, SM_UNSTATED or "" (truth.h); a row
+ * without a time has measured_s NAN. A value of the wrong type, a row with too few or too many
+ * cells, or a file of no known kind is SM_BAD_INPUT with line, column and what was expected. At
+ * most 1,000,000 rows. What reads well and looks wrong is a warning of *truth: times or memory off
+ * by a unit, degrees that do not make up the devices, printed figures that contradict each other,
+ * rows of one configuration more than a factor of two apart, one id twice. */
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
 #endif
