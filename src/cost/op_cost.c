@@ -34,57 +34,80 @@ sm_dtype sm_compute_dtype(const sm_dtype *operands, int n) {
     return widest;
 }
 
+/* ceil and floor of sizes without a call into libm: this is in the planner's innermost loop. */
+static double round_down(double x) { return x < 0x1p52 ? (double)(int64_t)x : x; }
+static double round_up(double x) {
+    double down = round_down(x);
+    return down < x ? down + 1.0 : down;
+}
+
 static double padded(double size, double tile) {
-    return tile > 1.0 ? ceil(size / tile) * tile : size;
+    return tile > 1.0 ? round_up(size / tile) * tile : size;
 }
 
-/* Useful fraction of a long systolic contraction: k steps of work after half_k steps of filling. */
-static double k_efficiency(double k, double half_k) { return k / (k + half_k); }
+/* A matmul on one chip. speed: of the dtype at its efficiency over 16 bits at theirs. */
+typedef struct matmul_job {
+    double batch, m, n, k, half_k, speed;
+    bool narrow;
+} matmul_job;
 
-/* A systolic array: each dimension is padded to its tile. */
-static double systolic_efficiency(const sm_chip *chip, double m, double n, double k,
-                                  double half_k) {
-    double useful =
-        m / padded(m, chip->tile_m) * (n / padded(n, chip->tile_n)) * (k / padded(k, chip->tile_k));
-    return useful * k_efficiency(k, half_k);
+/* A systolic array: each dimension is padded to its tile, and k steps of work follow half_k steps
+ * of filling. */
+static double systolic_efficiency(const sm_chip *chip, const matmul_job *j) {
+    double useful = j->m / padded(j->m, chip->tile_m) * (j->n / padded(j->n, chip->tile_n)) *
+                    (j->k / padded(j->k, chip->tile_k));
+    return useful * j->k / (j->k + j->half_k);
 }
 
-typedef struct cta {
-    double m, n, reuse;
-} cta;
+/* Many cores that output tiles are dealt to. What measured matmuls share on all GPUs (medians over
+ * the matmuls of docs/calibration-file.md, software "kernels"):
+ * A last wave that is not full costs most of a wave: kernels that even it out hide three tenths of
+ * the gap. Tiles load rows and columns of 4 elements' worth of time per side. In 16 bits the
+ * contraction is split over idle cores, in parts of at least 2048; kernels of narrower formats
+ * scale as they go and do not split. */
+#define EVENED_OUT 0.3
+#define LOAD_PER_SIDE 4.0
+#define LEAST_SPLIT_K 2048.0
 
-/* Output tiles over the cores in whole waves; when they are fewer than the cores, the contraction
- * is split over idle cores as long as each part keeps eight steps of tile_k. */
-static double wave_efficiency(const sm_chip *chip, const cta *tile, double batch, double m,
-                              double n, double k, double half_k) {
-    double cores = chip->cores, tiles = batch * ceil(m / tile->m) * ceil(n / tile->n);
-    double most = floor(k / (8.0 * fmax(chip->tile_k, 1.0)));
-    double split = fmax(1.0, fmin(floor(cores / tiles), most));
-    double waves = ceil(tiles * split / cores);
-    double in_tile = m / padded(m, tile->m) * (n / padded(n, tile->n));
-    double in_wave = tiles * split / (waves * cores);
-    return in_tile * in_wave * tile->reuse * k_efficiency(k / split, half_k);
+static double split_of(const matmul_job *j, double tiles, double cores) {
+    if (j->narrow || tiles > 0.5 * cores) return 1.0;
+    double most = round_down(j->k / LEAST_SPLIT_K);
+    return fmax(1.0, fmin(round_down(cores / tiles), most));
 }
 
-/* Smaller tiles reuse less of what they load: half a side costs 8 %, both sides 20 %. */
-static double best_wave_efficiency(const sm_chip *chip, double batch, double m, double n, double k,
-                                   double half_k) {
-    double tm = chip->tile_m, tn = chip->tile_n, best = 0.0;
-    const cta tiles[] = {
-        {tm, tn, 1.0}, {tm / 2.0, tn, 0.92}, {tm, tn / 2.0, 0.92}, {tm / 2.0, tn / 2.0, 0.8}};
-    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
-        best = fmax(best, wave_efficiency(chip, &tiles[i], batch, m, n, k, half_k));
-    return best;
+static double waves_of(double tiles_per_core) {
+    if (tiles_per_core <= 1.0) return 1.0;
+    return EVENED_OUT * tiles_per_core + (1.0 - EVENED_OUT) * round_up(tiles_per_core);
+}
+
+/* Multiply-adds of time that one core is busy with output tiles of tile_m x tile_n. Filling the
+ * pipeline takes as long for every tile and dtype: half_k steps of a chip's tile in 16 bits. */
+static double busy_core(const sm_chip *chip, const matmul_job *j, double tile_m, double tile_n) {
+    double tiles = j->batch * round_up(j->m / tile_m) * round_up(j->n / tile_n);
+    double split = split_of(j, tiles, chip->cores);
+    double large = 1.5 / fmax(chip->tile_m, chip->tile_n); /* 1/(2 tile) + 1/tile */
+    double load = 1.0 + LOAD_PER_SIDE * fmax(0.0, 1.0 / tile_m + 1.0 / tile_n - large);
+    double work = tile_m * tile_n * load * j->k / split;
+    double fill = j->half_k * chip->tile_m * chip->tile_n * j->speed;
+    return waves_of(tiles * split / chip->cores) * (work + fill);
+}
+
+/* The best of the chip's tile, twice it either way, and half of it both ways. */
+static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
+    double tm = chip->tile_m, tn = chip->tile_n;
+    double tall = busy_core(chip, j, 2.0 * tm, tn), wide = busy_core(chip, j, tm, 2.0 * tn);
+    double plain = busy_core(chip, j, tm, tn), small = busy_core(chip, j, 0.5 * tm, 0.5 * tn);
+    double busy = fmin(fmin(tall, wide), fmin(plain, small));
+    return j->batch * j->m * j->n * j->k / (chip->cores * busy);
 }
 
 /* A few large cores with systolic arrays, or many small ones that tiles are dealt to. */
-static double tile_efficiency(const sm_chip *chip, const sm_calibration *c, double batch, double m,
-                              double n, double k) {
+static double tile_efficiency(const sm_chip *chip, const matmul_job *j) {
     enum { FEW_CORES = 8 };
-    if (!(batch * m * n * k > 0.0)) return 1.0;
+    if (!(j->batch * j->m * j->n * j->k > 0.0)) return 1.0;
     if (chip->cores <= FEW_CORES || chip->tile_m <= 0 || chip->tile_n <= 0)
-        return systolic_efficiency(chip, m, n, k, c->matmul_half_k);
-    return best_wave_efficiency(chip, batch, m, n, k, c->matmul_half_k);
+        return systolic_efficiency(chip, j);
+    return best_wave_efficiency(chip, j);
 }
 
 static double rate_time(double amount, double per_s) { return amount > 0.0 ? amount / per_s : 0.0; }
@@ -98,17 +121,39 @@ static sm_op_cost op_cost(double math_s, double memory_s, double slow_math_s, do
     return cost;
 }
 
+/* Loading and multiplying overlap, but neither hides all of the other when they are alike:
+ * (a^3 + b^3)^(1/3), at most 26 % above the longer. */
+static double overlapped(double a, double b) {
+    double longer = fmax(a, b), ratio = longer > 0.0 ? fmin(a, b) / longer : 0.0;
+    return longer < INFINITY ? longer * cbrt(1.0 + ratio * ratio * ratio) : longer;
+}
+
+/* Of the peak. fp4 with fp8 scales reaches three quarters of the fraction that fp8 reaches, and not
+ * more than twice its rate, however high the peak (B200 against B300); mxfp4 the same fraction. */
+static double efficiency_of(const sm_chip *chip, const sm_calibration *c, sm_dtype used,
+                            double peak) {
+    if (sm_dtype_bytes(used) > 1.0) return c->matmul_efficiency;
+    if (used != SM_FP4 && used != SM_MXFP4) return c->matmul_efficiency_fp8;
+    double twice = 2.0 * sm_chip_peak(chip, SM_FP8, NULL);
+    double share = twice > 0.0 && twice < peak ? twice / peak : 1.0;
+    return c->matmul_efficiency_fp8 * share * (used == SM_FP4 ? 0.75 : 1.0);
+}
+
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           double batch, double m, double n, double k, double bytes) {
     sm_dtype used;
     double peak = sm_chip_peak(chip, dtype, &used);
     double math_s = rate_time(2.0 * batch * m * n * k, peak);
     double memory_s = rate_time(bytes, chip->memory_bytes_per_s.value);
-    double tiles = tile_efficiency(chip, c, batch, m, n, k);
-    bool narrow = sm_dtype_bytes(used) <= 1.0;
-    double efficiency = tiles * (narrow ? c->matmul_efficiency_fp8 : c->matmul_efficiency);
-    sm_op_cost cost = op_cost(math_s, memory_s, math_s / efficiency,
-                              memory_s / c->memory_efficiency, c->launch_s);
+    double efficiency = efficiency_of(chip, c, used, peak);
+    matmul_job job = {batch, m, n, k, c->matmul_half_k, 1.0, sm_dtype_bytes(used) <= 1.0};
+    double half = job.narrow ? sm_chip_peak(chip, SM_BF16, NULL) * c->matmul_efficiency : 0.0;
+    if (half > 0.0) job.speed = peak * efficiency / half;
+    double tiles = tile_efficiency(chip, &job);
+    double slow_math_s = math_s / (efficiency * tiles);
+    double slow_memory_s = memory_s / c->memory_efficiency;
+    sm_op_cost cost = op_cost(math_s, memory_s, slow_math_s, slow_memory_s, c->launch_s);
+    cost.expected_s = overlapped(slow_math_s, slow_memory_s) + c->launch_s;
     cost.tile_efficiency = tiles;
     return cost;
 }

@@ -1,62 +1,104 @@
 /* What a measured matrix multiplication is predicted to take: one sm_matmul_cost with the bytes of
- * its number formats, and where the source timed it too, the kernel that quantises activations. */
+ * its number formats, and the kernels that its source timed with it. */
 #include "scalemodel/truth.h"
 #include <math.h>
 #include <string.h>
 
 /* A number format as printed: what is multiplied, and bytes of an element of A, B (the weights)
  * and C. Blocks carry a scale: fp8_block one fp32 per 128 (A) and per 128x128 (B), nvfp4 an 8-bit
- * one per 16, mxfp4 an 8-bit one per 32. Weight-only formats multiply in 16 bits. */
+ * one per 16, mxfp4 an 8-bit one per 32. Weight-only formats multiply in 16 bits.
+ * efficiency: of what plain 8-bit formats reach (adding up scaled blocks of 128 in fp32 costs a
+ * tenth). starts: kernel starts before the matmul proper (widening the weights, scaling rows). */
 typedef struct number_format {
     const char *name;
     sm_dtype compute;
-    double a_bytes, b_bytes, c_bytes;
+    double a_bytes, b_bytes, c_bytes, efficiency, starts;
 } number_format;
 
 static const number_format formats[] = {
-    {"bf16", SM_BF16, 2.0, 2.0, 2.0},
-    {"fp16", SM_FP16, 2.0, 2.0, 2.0},
-    {"fp8", SM_FP8, 1.0, 1.0, 2.0},
-    {"fp8_block", SM_FP8, 1.0 + 4.0 / 128.0, 1.0 + 4.0 / 16384.0, 2.0},
-    {"int8", SM_INT8, 1.0, 1.0, 2.0},
-    {"nvfp4", SM_FP4, 0.5 + 1.0 / 16.0, 0.5 + 1.0 / 16.0, 2.0},
-    {"mxfp4", SM_MXFP4, 0.5 + 1.0 / 32.0, 0.5 + 1.0 / 32.0, 2.0},
-    {"bf16_w8", SM_BF16, 2.0, 1.0, 2.0},
-    {"bf16_w4", SM_BF16, 2.0, 0.5, 2.0},
+    {"bf16", SM_BF16, 2.0, 2.0, 2.0, 1.0, 0.0},
+    {"fp16", SM_FP16, 2.0, 2.0, 2.0, 1.0, 0.0},
+    {"fp8", SM_FP8, 1.0, 1.0, 2.0, 1.0, 0.0},
+    {"fp8_block", SM_FP8, 1.0 + 4.0 / 128.0, 1.0 + 4.0 / 16384.0, 2.0, 0.9, 0.0},
+    {"int8", SM_INT8, 1.0, 1.0, 2.0, 1.0, 2.0},
+    {"nvfp4", SM_FP4, 0.5 + 1.0 / 16.0, 0.5 + 1.0 / 16.0, 2.0, 1.0, 0.0},
+    {"mxfp4", SM_MXFP4, 0.5 + 1.0 / 32.0, 0.5 + 1.0 / 32.0, 2.0, 1.0, 0.0},
+    {"bf16_w8", SM_BF16, 2.0, 1.0, 2.0, 1.0, 2.0},
+    {"bf16_w4", SM_BF16, 2.0, 0.5, 2.0, 1.0, 2.0},
+};
+
+/* The kernels that quantise activations from 16 bits, where a source says "incl act-quant": each
+ * serving engine has its own. Medians over what they were measured with:
+ * starts in kernel starts; passes over the activations in and out; the time a core spends on a row
+ * beyond that. The dynamic per-tensor scale of TensorRT-LLM takes several kernels. */
+typedef struct quantiser {
+    const char *engine, *format;
+    double starts, passes, row_core_s;
+} quantiser;
+
+static const quantiser quantisers[] = {
+    {"sglang", "fp8", 0.8, 1.6, 0.2e-6},    {"sglang", "fp8_block", 0.5, 1.3, 0.0},
+    {"sglang", "nvfp4", 1.0, 1.0, 0.1e-6},  {"trtllm", "fp8", 4.0, 2.0, 0.0},
+    {"trtllm", "fp8_block", 1.0, 1.3, 0.0}, {"trtllm", "nvfp4", 1.6, 1.6, 0.1e-6},
+    {"vllm", "fp8", 1.0, 1.8, 0.9e-6},      {"vllm", "nvfp4", 1.8, 1.0, 0.1e-6},
 };
 
 static const number_format *format_of(const char *name) {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+    for (size_t i = 0; name && i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(formats[i].name, name) == 0) return &formats[i];
     return NULL;
 }
 
+/* NULL where the time holds no quantisation. */
+static const quantiser *quantiser_of(const sm_truth_row *row) {
+    static const quantiser any = {"", "", 1.0, 1.5, 0.0};
+    if (!row->source || !strstr(row->source, "act-quant")) return NULL;
+    for (size_t i = 0; i < sizeof quantisers / sizeof quantisers[0]; i++)
+        if (strstr(row->source, quantisers[i].engine) &&
+            strcmp(quantisers[i].format, row->of.gemm.dtype) == 0)
+            return &quantisers[i];
+    return &any;
+}
+
+static double quantisation_s(const quantiser *q, const sm_gemm_row *g, const number_format *format,
+                             const sm_chip *chip, const sm_calibration *c) {
+    double bytes = q->passes * g->m * g->k * (2.0 + format->a_bytes);
+    return q->starts * c->launch_s + q->row_core_s * g->m / fmax(1.0, chip->cores) +
+           bytes / (chip->memory_bytes_per_s.value * c->memory_efficiency);
+}
+
+static double bytes_of(const sm_gemm_row *g, const number_format *format) {
+    return g->m * g->k * format->a_bytes + g->k * g->n * format->b_bytes +
+           g->m * g->n * format->c_bytes;
+}
+
 static bool is_size(double x) { return isfinite(x) && x >= 1.0; }
 
-/* Sources say "incl act-quant" where the time holds the quantisation of A from 16 bits. */
-static bool times_quantisation(const sm_truth_row *row) {
-    return row->source && strstr(row->source, "act-quant") != NULL;
+static const char *unknown_of(const sm_gemm_row *g, const number_format *format,
+                              const sm_chip *chip) {
+    if (!format) return "the number format is not one of those known";
+    if (!is_size(g->m) || !is_size(g->n) || !is_size(g->k)) return "m, n or k";
+    if (!(chip->memory_bytes_per_s.value > 0.0)) return "the chip's memory bandwidth";
+    return sm_chip_peak(chip, format->compute, NULL) > 0.0
+               ? NULL
+               : "the chip's peak in this number format";
 }
 
 void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                      sm_prediction *out) {
     const sm_gemm_row *g = &row->of.gemm;
-    const number_format *format = g->dtype ? format_of(g->dtype) : NULL;
+    const number_format *format = format_of(g->dtype);
     *out = (sm_prediction){.regime = SM_REGIME_matmul, .calibration = c};
-    if (!format) out->unknown = "the number format is not one of those known";
-    if (!is_size(g->m) || !is_size(g->n) || !is_size(g->k)) out->unknown = "m, n or k";
-    if (!out->unknown && !(sm_chip_peak(chip, format->compute, NULL) > 0.0))
-        out->unknown = "the chip's peak in this number format";
+    out->unknown = unknown_of(g, format, chip);
     if (out->unknown) return;
-    double bytes = g->m * g->k * format->a_bytes + g->k * g->n * format->b_bytes +
-                   g->m * g->n * format->c_bytes;
-    sm_op_cost cost = sm_matmul_cost(chip, c, format->compute, 1.0, g->m, g->n, g->k, bytes);
+    sm_calibration own = *c;
+    own.matmul_efficiency_fp8 *= format->efficiency;
+    sm_op_cost cost =
+        sm_matmul_cost(chip, &own, format->compute, 1.0, g->m, g->n, g->k, bytes_of(g, format));
+    const quantiser *q = quantiser_of(row);
+    double before_s = format->starts * c->launch_s;
+    if (q) before_s += quantisation_s(q, g, format, chip, c);
     out->lower_s = cost.lower_s;
-    out->expected_s = cost.expected_s;
-    out->upper_s = cost.upper_s;
-    if (times_quantisation(row)) {
-        sm_op_cost quantise = sm_vector_cost(chip, c, 0.0, g->m * g->k * (2.0 + format->a_bytes));
-        out->expected_s += quantise.expected_s;
-        out->upper_s += quantise.upper_s;
-    }
+    out->expected_s = cost.expected_s + before_s;
+    out->upper_s = cost.upper_s + before_s;
 }
