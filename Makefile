@@ -8,6 +8,7 @@
 #   make lint       layers, formatting, clang-tidy
 #   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
 #   make book       the acceptance set of the book
+#   make validate   docs/accuracy.md: predictions against the measurements in data/truth
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
 #   make install    into PREFIX (/usr/local), below DESTDIR
 # BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
@@ -122,6 +123,8 @@ bench: $(BENCHES)
 	@for program in $(BENCHES); do $$program || exit 1; done
 book: $(BUILD)/book
 	@$(BUILD)/book
+validate: $(BUILD)/scalemodel
+	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
 
 fuzz:
 	@scripts/setup.sh fuzz
@@ -145,7 +148,7 @@ format:
 INSTALL_TO = $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/lib/pkgconfig \
-	    $(INSTALL_TO)/share/man/man1
+	    $(INSTALL_TO)/share/man/man1 $(INSTALL_TO)/share/scalemodel/truth
 	install -m 755 $(BUILD)/scalemodel $(INSTALL_TO)/bin/
 	install -m 644 include/scalemodel/*.h $(INSTALL_TO)/include/scalemodel/
 	install -m 644 $(LIB) $(INSTALL_TO)/lib/
@@ -156,9 +159,10 @@ install: all
 	    'Requires.private: jansson' 'Libs: -L$${prefix}/lib -lscalemodel' \
 	    'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
 	    > $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc
+	install -m 644 $(wildcard data/truth/*) $(INSTALL_TO)/share/scalemodel/truth/
 	for page in $(wildcard man/*.1); do install -m 644 $$page $(INSTALL_TO)/share/man/man1/; done
 uninstall:
-	rm -rf $(INSTALL_TO)/include/scalemodel
+	rm -rf $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/share/scalemodel
 	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/lib/libscalemodel.* \
 	    $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
 
@@ -167,5 +171,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all test-programs test asan clang demo bench book fuzz lint lint-layers lint-shape \
+.PHONY: all test-programs test asan clang demo bench book validate fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install uninstall clean

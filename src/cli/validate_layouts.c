@@ -76,11 +76,12 @@ static void put_ranking(sm_report *r, ranking *k) {
     cli_put(r, object, "median_time_lost", lost);
     cli_put(r, object, "mean_time_lost", mean);
     cli_put(r, object, "most_time_lost", most);
-    sm_report_text(r,
-                   "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "
-                   "%s at most.",
-                   k->sweeps, tau, cli_percent(r, lost), cli_percent(r, mean),
-                   cli_percent(r, most));
+    if (k->sweeps > 1)
+        sm_report_text(r,
+                       "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "
+                       "%s at most.",
+                       k->sweeps, tau, cli_percent(r, lost), cli_percent(r, mean),
+                       cli_percent(r, most));
 }
 
 static void add_sweeps(sm_report *r, const cli_validation *v, const cli_member *m, size_t n,
