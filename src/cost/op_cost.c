@@ -34,12 +34,14 @@ sm_dtype sm_compute_dtype(const sm_dtype *operands, int n) {
     return widest;
 }
 
-/* ceil and floor of sizes without a call into libm: this is in the planner's innermost loop. */
+/* ceil, floor, larger and smaller without calls into libm: the planner's innermost loop. */
 static double round_down(double x) { return x < 0x1p52 ? (double)(int64_t)x : x; }
 static double round_up(double x) {
     double down = round_down(x);
     return down < x ? down + 1.0 : down;
 }
+static double larger(double a, double b) { return a > b ? a : b; }
+static double smaller(double a, double b) { return a < b ? a : b; }
 
 static double padded(double size, double tile) {
     return tile > 1.0 ? round_up(size / tile) * tile : size;
@@ -72,7 +74,7 @@ static double systolic_efficiency(const sm_chip *chip, const matmul_job *j) {
 static double split_of(const matmul_job *j, double tiles, double cores) {
     if (j->narrow || tiles > 0.5 * cores) return 1.0;
     double most = round_down(j->k / LEAST_SPLIT_K);
-    return fmax(1.0, fmin(round_down(cores / tiles), most));
+    return larger(1.0, smaller(round_down(cores / tiles), most));
 }
 
 static double waves_of(double tiles_per_core) {
@@ -80,25 +82,27 @@ static double waves_of(double tiles_per_core) {
     return EVENED_OUT * tiles_per_core + (1.0 - EVENED_OUT) * round_up(tiles_per_core);
 }
 
-/* Multiply-adds of time that one core is busy with output tiles of tile_m x tile_n. Filling the
- * pipeline takes as long for every tile and dtype: half_k steps of a chip's tile in 16 bits. */
-static double busy_core(const sm_chip *chip, const matmul_job *j, double tile_m, double tile_n) {
-    double tiles = j->batch * round_up(j->m / tile_m) * round_up(j->n / tile_n);
-    double split = split_of(j, tiles, chip->cores);
-    double large = 1.5 / fmax(chip->tile_m, chip->tile_n); /* 1/(2 tile) + 1/tile */
-    double load = 1.0 + LOAD_PER_SIDE * fmax(0.0, 1.0 / tile_m + 1.0 / tile_n - large);
-    double work = tile_m * tile_n * load * j->k / split;
-    double fill = j->half_k * chip->tile_m * chip->tile_n * j->speed;
-    return waves_of(tiles * split / chip->cores) * (work + fill);
+/* Time that one core is busy with output tiles of `area` of the chip's tile, in steps of that tile.
+ * Filling the pipeline takes as long for every tile and dtype: half_k steps in 16 bits. */
+static double busy_core(const matmul_job *j, double cores, double tiles, double area, double load) {
+    double split = split_of(j, tiles, cores);
+    double steps = area * (1.0 + load) * j->k / split + j->half_k * j->speed;
+    return waves_of(tiles * split / cores) * steps;
 }
 
-/* The best of the chip's tile, twice it either way, and half of it both ways. */
+/* The best of the chip's tile, twice it either way, and half of it both ways; the load of a tile
+ * counts beyond that of the largest. */
 static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
-    double tm = chip->tile_m, tn = chip->tile_n;
-    double tall = busy_core(chip, j, 2.0 * tm, tn), wide = busy_core(chip, j, tm, 2.0 * tn);
-    double plain = busy_core(chip, j, tm, tn), small = busy_core(chip, j, 0.5 * tm, 0.5 * tn);
-    double busy = fmin(fmin(tall, wide), fmin(plain, small));
-    return j->batch * j->m * j->n * j->k / (chip->cores * busy);
+    double m = j->m / chip->tile_m, n = j->n / chip->tile_n, cores = chip->cores;
+    double rows = j->batch * round_up(m), columns = round_up(n);
+    double side = LOAD_PER_SIDE / chip->tile_m;
+    double tall = busy_core(j, cores, j->batch * round_up(0.5 * m) * columns, 2.0, 0.0);
+    double wide = busy_core(j, cores, rows * round_up(0.5 * n), 2.0, 0.0);
+    double plain = busy_core(j, cores, rows * columns, 1.0, 0.5 * side);
+    double small = j->batch * round_up(2.0 * m) * round_up(2.0 * n);
+    small = busy_core(j, cores, small, 0.25, 2.5 * side);
+    double busy = smaller(smaller(tall, wide), smaller(plain, small));
+    return j->batch * m * n * j->k / (cores * busy);
 }
 
 /* A few large cores with systolic arrays, or many small ones that tiles are dealt to. */
@@ -124,7 +128,7 @@ static sm_op_cost op_cost(double math_s, double memory_s, double slow_math_s, do
 /* Loading and multiplying overlap, but neither hides all of the other when they are alike:
  * (a^3 + b^3)^(1/3), at most 26 % above the longer. */
 static double overlapped(double a, double b) {
-    double longer = fmax(a, b), ratio = longer > 0.0 ? fmin(a, b) / longer : 0.0;
+    double longer = larger(a, b), ratio = longer > 0.0 ? smaller(a, b) / longer : 0.0;
     return longer < INFINITY ? longer * cbrt(1.0 + ratio * ratio * ratio) : longer;
 }
 
