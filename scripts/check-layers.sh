@@ -15,7 +15,7 @@ function words(text, set, at, n, parts) {
 BEGIN {
     words("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal " \
           "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath " \
-          "threads time uchar wchar wctype fcntl pthread sched strings unistd sys/mman sys/stat " \
+          "threads time uchar wchar wctype dirent fcntl pthread sched strings unistd sys/mman sys/stat " \
           "sys/types sys/wait sys/resource sys/time", libc)
     while ((getline line < "docs/layers.txt") > 0) {
         if (line ~ /^[ \t]*(#|$)/) continue

@@ -69,5 +69,9 @@ const cli_verb cli_validate = {
     .options = validate_table,
     .values_bytes = sizeof(cli_validate_values),
     .without_system = true,
+    .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"
+             "memory-bound operations, training steps. Without it, the rows that come with the\n"
+             "program. An error is expected / measured - 1.\n\n"
+             "example: scalemodel validate data/truth/gemm.csv --by chip --plot gemm.svg\n",
     .run = run_validate,
 };

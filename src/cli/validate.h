@@ -65,7 +65,7 @@ size_t cli_members_run(const cli_member *m, size_t n, size_t from);
 
 /* ---- the answer ---- */
 sm_status cli_validate_check_by(const char *by, sm_error *err); /* of --by */
-void cli_validate_rows(sm_report *r, const cli_validation *v);  /* JSON: all that is known of each */
+void cli_validate_rows(sm_report *r, const cli_validation *v);  /* JSON: each with all we know */
 void cli_validate_table(sm_report *r, const cli_validation *v); /* CSV: the same in columns */
 void cli_validate_stats(sm_report *r, const cli_validation *v); /* what they come to */
 /* Sweeps of layouts: how well we rank them. */
