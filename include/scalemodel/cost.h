@@ -230,6 +230,8 @@ typedef struct sm_attention_shape {
     double kv_bytes;        /* per element of a key or value */
     bool shared_kv;         /* the value is part of the key (absorbed MLA): read once */
     bool one_kernel;        /* no second kernel that plans the work or joins its parts */
+    bool head_blocks;       /* a block per query head, even for one query: prefill kernels */
+    bool persistent;        /* cores take one block after another: less to set up for each */
     bool unfused;           /* separate kernels that write the scores to memory */
 } sm_attention_shape;
 /* FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5 times that

@@ -23,21 +23,25 @@ enum {
 
 /* Cycles. A single block loads and stores without anything to overlap with; of several blocks per
  * sequence each also waits for its neighbours' keys. */
-static const double latency_cycles = 14e3;            /* two kernels that depend on each other */
-static const double latency_cycles_single = 5e3;      /* one kernel */
-static const double block_cycles = 4.7e3;             /* a block of a prefill */
-static const double block_cycles_long = 6.7e3;        /* the same among several of a sequence */
-static const double block_cycles_decode = 4.2e3;      /* a query group against its cache */
+static const double latency_cycles = 17.3e3;        /* two kernels that depend on each other */
+static const double latency_cycles_single = 8.1e3;  /* one kernel */
+static const double latency_cycles_systolic = 10e3; /* a TPU's grid of sequences */
+static const double block_cycles = 4.9e3;           /* a block of a prefill */
+static const double block_cycles_long = 6.8e3;      /* the same among several of a sequence */
+static const double block_cycles_decode = 4.2e3;    /* a query group against its cache */
+static const double block_cycles_persistent = 2.3e3;
 static const double sequence_cycles_systolic = 3.4e3; /* a sequence of a decode on a TPU */
 
-static const double exponentials_per_cycle = 16; /* of a core: special function units */
-static const double converted_per_cycle = 13.5;  /* of a core: 8-bit values made 16-bit ones */
-static const double decode_rate = 0.5;           /* of prefill's: small tiles, no reuse of keys */
-static const double decode_rate_shared = 0.75;   /* one key and value for all heads (MLA) */
-static const double large_head_gain = 0.1;       /* share that does not grow with the head size */
-static const double core_bandwidth = 5;          /* times its share that one core can draw */
+static const double exponentials_per_cycle = 15.0; /* of a core: 16 special function units */
+static const double converted_per_cycle = 13.5;    /* of a core: 8-bit values made 16-bit ones */
+static const double decode_rate = 0.5;             /* of prefill's: small tiles, no reuse of keys */
+static const double decode_rate_shared = 0.75;     /* one key and value for all heads (MLA) */
+static const double large_head_gain = 0.09;        /* share that does not grow with the head size */
+static const double decode_stream = 0.92;          /* of streaming: pages of a cache */
+static const double prefill_stream = 0.82;         /* of streaming: rows of a head lie apart */
+static const double core_bandwidth = 4.6;          /* times its share that one core can draw */
 static const double longest_weight = 1.25;
-static const double clock_unknown_hz = 1.5e9;
+static const double clock_unknown_hz = 1.8e9;
 
 typedef struct blocks {
     double count, rows;         /* blocks in all, rows of scores with padding in all */
@@ -49,7 +53,7 @@ typedef struct blocks {
 static double positive(double x) { return x > 0.0 ? x : 0.0; }
 static double rate_time(double amount, double per_s) { return amount > 0.0 ? amount / per_s : 0.0; }
 static double whole(double size, double tile) { return ceil(size / tile) * tile; }
-static bool is_decode(const sm_attention_shape *s) { return s->q_len <= 1.0; }
+static bool is_decode(const sm_attention_shape *s) { return s->q_len <= 1.0 && !s->head_blocks; }
 static bool is_systolic(const sm_chip *chip) { return chip->cores <= FEW_CORES; }
 static double cores_of(const sm_chip *chip) { return chip->cores > 1 ? chip->cores : 1.0; }
 
@@ -126,19 +130,26 @@ static double memory_time(const sm_chip *chip, const sm_attention_shape *s, cons
                           double stream_s) {
     double drawing = fmin(cores_of(chip), b->count * b->parts) * core_bandwidth;
     double stream = stream_s * fmax(1.0, cores_of(chip) / drawing);
+    stream /= is_decode(s) ? decode_stream : prefill_stream;
     if (s->kv_bytes >= 2.0 || sm_dtype_bytes(s->dtype) < 2.0) return stream;
     double kv_size = s->head_size + (s->shared_kv ? 0.0 : s->v_head_size);
     double converted = s->batch * s->kv_len * s->kv_heads * kv_size;
     return fmax(stream, converted / (converted_per_cycle * cycles_per_s(chip)));
 }
 
+static double block_overhead_cycles(const sm_attention_shape *s) {
+    if (is_decode(s)) return s->persistent ? block_cycles_persistent : block_cycles_decode;
+    return s->q_len > BLOCK ? block_cycles_long : block_cycles;
+}
+
 static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const blocks *b) {
-    double cycles = cycles_per_s(chip);
-    if (is_systolic(chip)) return is_decode(s) ? s->batch * sequence_cycles_systolic / cycles : 0.0;
-    double latency = s->one_kernel ? latency_cycles_single : latency_cycles;
-    double block = s->q_len > BLOCK ? block_cycles_long : block_cycles;
-    if (is_decode(s)) block = block_cycles_decode;
-    return latency * cores_of(chip) / cycles + b->count * block / cycles;
+    double cores = cores_of(chip), cycles = latency_cycles_systolic * cores;
+    if (is_systolic(chip)) {
+        if (is_decode(s)) cycles += s->batch * sequence_cycles_systolic;
+        return cycles / cycles_per_s(chip);
+    }
+    cycles = (s->one_kernel ? latency_cycles_single : latency_cycles) * cores;
+    return (cycles + b->count * block_overhead_cycles(s)) / cycles_per_s(chip);
 }
 
 static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,

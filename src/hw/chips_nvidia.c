@@ -700,6 +700,7 @@ static const sm_chip chips[] = {
      GPU_TILE,
      .cores = 142,
      .matrix_units_per_core = 4,
+     .clock_hz = FACT(2490e6, "derived: 362e12 / (142 SMs x 4 x 256 per cycle)"),
      .fabric = SM_FABRIC_SWITCH,
      .link_bytes_per_s_oneway = FACT(31e9, STAS_NETWORK),
      .links_per_chip = 1,

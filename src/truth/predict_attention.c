@@ -83,14 +83,18 @@ static sm_attention_shape shape_of(const sm_attention_row *a) {
 /* What a source times besides the kernel, or in what other way, as its notes and names say. */
 typedef struct timing {
     bool prepares;  /* RoPE and the append to the cache, before a prefill (TensorRT-LLM) */
+    bool keeps_q;   /* ... of which MLA in 16 bits leaves all but the latents alone */
     bool quantises; /* Q, and in a prefill K and V, to 8 bits: a pass for the range, one to cast */
     bool multiplies8; /* 8-bit caches are multiplied in 8 bits */
     double gap_s;     /* of the host, where launches are not replayed from a graph */
     double slower;    /* Triton kernels without the shapes of the matrix unit */
 } timing;
 
-static const double host_gap_s = 9e-6;          /* a launch from Python */
-static const double host_gap_layers_s = 310e-6; /* a whole module called from Python */
+static const double host_gap_s = 8.3e-6;        /* a launch from Python */
+static const double host_gap_layers_s = 315e-6; /* a whole module called from Python */
+
+static const double latent_size = 576.0; /* of MLA's cache, per token */
+static const double drain_s = 2.7e-6;    /* until the kernel before has left the cores */
 
 static bool says(const sm_truth_row *row, const char *words) {
     return row->source && strstr(row->source, words) != NULL;
@@ -106,10 +110,13 @@ static timing timing_of(const sm_truth_row *row, const sm_chip *chip) {
     const phase *p = phase_of(row->of.attention.phase);
     bool narrow = format_of(row->of.attention.dtype)->kv_bytes < 2.0;
     bool sglang = says(row, "sglang"), vllm = says(row, "aic:vllm");
-    timing t = {.slower = sglang && p->latent && !p->decode ? 3.2 : 1.0};
-    t.multiplies8 = multiplies8(row, chip, p);
-    t.prepares = says(row, "aic:trtllm") && !p->decode && (narrow || !p->latent);
-    t.quantises = narrow && ((sglang && (p->decode || t.multiplies8)) || (vllm && !p->decode));
+    bool fp8 = chip->flops_per_s[SM_FP8].value > 0.0;
+    timing t = {.slower = sglang && p->latent && !p->decode ? 3.25 : 1.0};
+    bool own = multiplies8(row, chip, p);
+    t.prepares = says(row, "aic:trtllm") && !p->decode;
+    t.keeps_q = p->latent && !narrow;
+    t.quantises = narrow && fp8 && ((sglang && (p->decode || own)) || (vllm && !p->decode));
+    t.multiplies8 = own || (t.quantises && !p->decode);
     if (says(row, "infersim")) t.gap_s = host_gap_s;
     if (says(row, "vllm-0.14") && p->latent) t.gap_s = host_gap_layers_s;
     return t;
@@ -121,11 +128,12 @@ static double before_s(const timing *t, const sm_chip *chip, const sm_calibratio
     double q = s->batch * s->q_len * s->heads * s->head_size;
     double kv = s->batch * s->q_len * s->kv_heads * (s->head_size + s->v_head_size);
     double seconds = t->gap_s;
-    if (t->prepares)
-        seconds += c->launch_s +
-                   sm_vector_cost(chip, c, 0.0, 4.0 * q + (2.0 + s->kv_bytes) * kv).expected_s;
+    double prepared = 4.0 * q + (2.0 + s->kv_bytes) * kv;
+    if (t->keeps_q) prepared = 4.0 * s->batch * s->q_len * latent_size;
+    if (t->prepares) seconds += drain_s + sm_vector_cost(chip, c, 0.0, prepared).expected_s;
     if (t->quantises)
-        seconds += sm_vector_cost(chip, c, 0.0, 6.0 * (s->q_len > 1.0 ? q + kv : q)).expected_s;
+        seconds +=
+            drain_s + sm_vector_cost(chip, c, 0.0, 6.0 * (s->q_len > 1.0 ? q + kv : q)).expected_s;
     return seconds;
 }
 
@@ -144,6 +152,8 @@ void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm
     timing t = timing_of(row, chip);
     if (t.multiplies8 && shape.kv_bytes < 2.0) shape.dtype = SM_FP8;
     shape.one_kernel = says(row, "sglang") && says(row, " flashinfer");
+    shape.persistent = says(row, "trtllm");
+    shape.head_blocks = says(row, "trtllm") && !phase_of(row->of.attention.phase)->decode;
     if (!(sm_chip_peak(chip, shape.dtype, NULL) > 0.0)) {
         out->unknown = "the chip's peak in this number format";
         return;
