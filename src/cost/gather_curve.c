@@ -116,7 +116,6 @@ static const char *gather_name(const sm_footprint *fp) {
     return fp->sw[0].scale_up ? "direct" : "recursive doubling";
 }
 
-/* Between peers of one node a gather, and the sum that mirrors it, may be one kernel. */
 static bool within_node(const sm_footprint *fp) {
     return fp->torus_parts == 0 && fp->switch_parts == 1 && fp->sw[0].scale_up;
 }
@@ -139,10 +138,11 @@ static void by_ring(sm_line *line, const sm_footprint *fp, double passes) {
                        1.0 + own / (fp->n - 1.0));
 }
 
+/* Between peers of one node it may be one kernel, never beyond; a library has no such algorithm. */
 static void by_peer_kernel(sm_line *line, const sm_footprint *fp, double steps) {
-    if (!within_node(fp)) return;
     line->peer_kernel = true;
     line->steps = steps;
+    line->hops_s = within_node(fp) ? steps * fp->sw[0].hop_s : INFINITY;
 }
 
 static void add_best(sm_curve *curve, const sm_footprint *fp, double passes) {
@@ -150,8 +150,8 @@ static void add_best(sm_curve *curve, const sm_footprint *fp, double passes) {
     gather_busy(fp, passes, busy);
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
     sm_line *line = sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
-    by_ring(line, fp, passes);
-    by_peer_kernel(line, fp, passes);
+    if (within_node(fp)) by_peer_kernel(line, fp, passes);
+    else by_ring(line, fp, passes);
 }
 
 /* One part alone has nothing to overlap; the plain algorithm is then the ring in one direction. */
@@ -286,8 +286,7 @@ static void add_gather_and_add(sm_curve *curve, const sm_footprint *fp) {
     gather_busy(fp, fp->n, busy);
     double latency = torus_latency_s(fp) + switch_latency_s(fp);
     sm_line *line = sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
-    by_ring(line, fp, 1.0);
-    by_peer_kernel(line, fp, 1.0);
+    if (fp->torus_parts == 0) by_peer_kernel(line, fp, 1.0);
 }
 
 void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp) {
