@@ -7,6 +7,8 @@
 #define AMPERE_GA102 "NVIDIA Ampere GA102 GPU architecture whitepaper, not re-read"
 #define ADA "NVIDIA Ada GPU architecture whitepaper, not re-read"
 #define RTX_BLACKWELL "NVIDIA RTX Blackwell PRO GPU architecture whitepaper, not re-read"
+#define AT_1860 "derived: 82 SMs at 1860 MHz, rates per cycle of " AMPERE_GA102
+#define AT_2640 "derived: 128 SMs at 2640 MHz, rates per cycle of " ADA
 #define LAUNCH "estimate: as measured on an H100 (" BOOK_GPUS ", quiz 1.7)"
 #define ESTIMATE "estimate: 8 cards share 400 Gb/s of NIC"
 #define PCIE_4 "PCIe 4 x16, " STAS_NETWORK
@@ -123,13 +125,13 @@ static const sm_chip chips[] = {
      .aliases = "rtx3090 rtx_3090",
      .title = "GeForce RTX 3090 24GB",
      .vendor = "NVIDIA",
-     .flops_per_s[SM_BF16] = FACT(71.2e12, AMPERE_GA102),
-     .flops_per_s[SM_FP16] = FACT(71.2e12, AMPERE_GA102),
-     .flops_per_s[SM_TF32] = FACT(35.6e12, AMPERE_GA102),
-     .flops_per_s[SM_FP32] = FACT(35.6e12, AMPERE_GA102),
-     .flops_per_s[SM_INT8] = FACT(284.7e12, AMPERE_GA102),
-     .flops_per_s[SM_INT4] = FACT(569.4e12, AMPERE_GA102),
-     .vector_flops_per_s = FACT(35.6e12, AMPERE_GA102),
+     .flops_per_s[SM_BF16] = FACT(78.1e12, AT_1860),
+     .flops_per_s[SM_FP16] = FACT(78.1e12, AT_1860),
+     .flops_per_s[SM_TF32] = FACT(39.05e12, AT_1860),
+     .flops_per_s[SM_FP32] = FACT(39.05e12, AT_1860),
+     .flops_per_s[SM_INT8] = FACT(312.4e12, AT_1860),
+     .flops_per_s[SM_INT4] = FACT(624.8e12, AT_1860),
+     .vector_flops_per_s = FACT(39.05e12, AT_1860),
      .memory_bytes = FACT(25769803776.0, AMPERE_GA102),
      .memory_bytes_per_s = FACT(936.2e9, AMPERE_GA102),
      .onchip_bytes = FACT(6291456.0, AMPERE_GA102),
@@ -137,24 +139,25 @@ static const sm_chip chips[] = {
      GPU_TILE,
      .cores = 82,
      .matrix_units_per_core = 4,
-     .clock_hz = FACT(1695e6, AMPERE_GA102),
+     .clock_hz = FACT(1860e6, "ASUS ROG Strix RTX 3090 OC boost clock, not re-read"),
      ON_A_BRIDGE(56.25e9, "bridge of two cards, 112.5 GB/s both ways, " AMPERE_GA102),
      .tdp_w = FACT(350, AMPERE_GA102),
      .conflicts =
-         "GeForce halves the rate of 16-bit matmuls that accumulate in fp32 (71.2e12; 142e12 in "
-         "fp16). Peaks hold at the rated boost of 1695 MHz; cards may run faster."},
+         "Peaks at 1860 MHz, the fastest rated boost of partner cards, so that they bound: public "
+         "matmuls exceed the 71.2e12 of the reference card (1695 MHz). GeForce halves the rate of "
+         "16-bit matmuls that accumulate in fp32."},
     {.name = "rtx-4090",
      .aliases = "rtx4090 rtx_4090",
      .title = "GeForce RTX 4090 24GB",
      .vendor = "NVIDIA",
-     .flops_per_s[SM_BF16] = FACT(165.2e12, ADA),
-     .flops_per_s[SM_FP16] = FACT(165.2e12, ADA),
-     .flops_per_s[SM_TF32] = FACT(82.6e12, ADA),
-     .flops_per_s[SM_FP32] = FACT(82.6e12, ADA),
-     .flops_per_s[SM_FP8] = FACT(330.3e12, ADA),
-     .flops_per_s[SM_INT8] = FACT(660.6e12, ADA),
-     .flops_per_s[SM_INT4] = FACT(1321.2e12, ADA),
-     .vector_flops_per_s = FACT(82.6e12, ADA),
+     .flops_per_s[SM_BF16] = FACT(173e12, AT_2640),
+     .flops_per_s[SM_FP16] = FACT(173e12, AT_2640),
+     .flops_per_s[SM_TF32] = FACT(86.5e12, AT_2640),
+     .flops_per_s[SM_FP32] = FACT(86.5e12, AT_2640),
+     .flops_per_s[SM_FP8] = FACT(346e12, AT_2640),
+     .flops_per_s[SM_INT8] = FACT(692e12, AT_2640),
+     .flops_per_s[SM_INT4] = FACT(1384e12, AT_2640),
+     .vector_flops_per_s = FACT(86.5e12, AT_2640),
      .memory_bytes = FACT(25769803776.0, ADA),
      .memory_bytes_per_s = FACT(1008e9, ADA),
      .onchip_bytes = FACT(75497472.0, ADA),
@@ -162,12 +165,14 @@ static const sm_chip chips[] = {
      GPU_TILE,
      .cores = 128,
      .matrix_units_per_core = 4,
-     .clock_hz = FACT(2520e6, ADA),
+     .clock_hz = FACT(2640e6, "ASUS ROG Strix RTX 4090 OC boost clock, not re-read"),
      ON_PCIE(31e9, PCIE_4),
      .tdp_w = FACT(450, ADA),
-     .conflicts =
-         "GeForce halves the rate of 16-bit and fp8 matmuls that accumulate in fp32. Peaks hold "
-         "at the rated boost of 2520 MHz; cards may run faster."},
+     .conflicts = "Peaks at 2640 MHz, the fastest rated boost of partner cards, so that they "
+                  "bound; 165.2e12 "
+                  "in bf16 at the reference 2520 MHz. GeForce halves the rate of 16-bit and fp8 "
+                  "matmuls that "
+                  "accumulate in fp32."},
     {.name = "rtx-pro-6000",
      .aliases = "rtx_pro_6000 rtx-pro-6000-server rtx_pro_6000_server",
      .title = "RTX PRO 6000 Blackwell Server Edition 96GB",
