@@ -233,7 +233,8 @@ static void test_long_texts_are_wrapped_and_read_back(void **state) {
         "of them #two #three #four #five #six #seven #eight #nine #ten",
         "averylongwordwithoutanyblankthatrunsbeyondtheendofeverylineandthereforemustbeleftaloneas"
         "itisbecauseitcannotbebroken and then some",
-        "= equals [brackets] \"quotes\" \\ and so on, until the end of the line is reached and more",
+        "= equals [brackets] \"quotes\" \\ and so on, until the end of the line is reached and "
+        "more",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         sm_calibration c = *sm_calibration_at(0);
@@ -278,8 +279,7 @@ static const struct {
     const char *sentence;
 } wrong[] = {
     {"", 1, 1, 1, "expected a heading such as [h100 my-cluster], found no calibration"},
-    {"overlap = 1\n", 1, 1, 7,
-     "expected a heading such as [h100 my-cluster] before the first key"},
+    {"overlap = 1\n", 1, 1, 7, "expected a heading such as [h100 my-cluster] before the first key"},
     {"[h100]\n", 1, 1, 6, "a heading names a chip and a software, as in [h100 my-cluster]"},
     {"[h100 a b]\n", 1, 1, 10, "a heading names a chip and a software, as in [h100 my-cluster]"},
     {"[h100 a\n", 1, 1, 7, "a heading names a chip and a software, as in [h100 my-cluster]"},
@@ -343,8 +343,7 @@ static void test_sizes_are_limited(void **state) {
     assert_int_equal(parse(arena, text), SM_BAD_INPUT);
     assert_string_equal(error.sentence, "a text has at most 4000 bytes");
     char *many = text;
-    for (int i = 0; i < HEADINGS; i++)
-        many += sprintf(many, "[a b%d]\nbase = h100 default\n", i);
+    for (int i = 0; i < HEADINGS; i++) many += sprintf(many, "[a b%d]\nbase = h100 default\n", i);
     assert_int_equal(parse(arena, text), SM_BAD_INPUT);
     assert_string_equal(error.sentence, "a file holds at most 1000 calibrations");
     sm_arena_free(arena);

@@ -5,7 +5,9 @@
  * r = log(expected / measured) with a Student t of NU degrees of freedom:
  *     sum_i w_i (NU + 1)/2 log(1 + (r_i / s_k)^2 / NU) + 1/2 sum_j ((u_j - u0_j) / sigma_j)^2
  * (K. Lange, R. Little, J. Taylor, JASA 84 (1989) 881), solved by iteratively reweighted
- * Levenberg-Marquardt steps with a numeric Jacobian. s_k is the spread of the rows of kind k. */
+ * Levenberg-Marquardt steps with a numeric Jacobian. s_k is the spread of the rows of kind k. Kinds
+ * that contradict one another would each hold on to where it fits best; so all have one spread, in
+ * which training steps count the most, until the constants have settled. */
 #ifndef SM_TRUTH_FIT_H
 #define SM_TRUTH_FIT_H
 #include "scalemodel/truth.h"
@@ -18,6 +20,10 @@ typedef struct fit_row {
     int model, source; /* group of the cross-validation */
 } fit_row;
 
+typedef struct fit_weighed {
+    double size, weight;
+} fit_weighed;
+
 typedef struct fit_problem {
     size_t n;
     fit_row *row;
@@ -29,6 +35,8 @@ typedef struct fit_problem {
     bool unfelt[SM_CONSTANT_COUNT]; /* no row depends on it: its derivatives are known to be 0 */
     /* working room of the solver: n, n, n x p */
     double *residual, *irls, *jacobian, *scratch;
+    fit_weighed *weighed;
+    bool mixed; /* steps beside operations */
 } fit_problem;
 
 typedef struct fit_solution {

@@ -5,9 +5,10 @@
 #include <string.h>
 
 /* Rows of one sweep share their errors, so g rows of one model count as sqrt(g); and no kind of
- * measurement counts as more than MOST_COUNTED rows, so that thousands of matmuls do not drown
- * thirty training steps. */
+ * measurement counts as more than MOST_COUNTED rows, or BESIDE_STEPS of what the training steps
+ * count, so that thousands of matmuls do not drown thirty steps. */
 #define MOST_COUNTED 60.0
+#define BESIDE_STEPS 0.5
 enum { MOST_GROUPS = 12, NAME_BYTES = 160 };
 
 /* ---- groups ---- */
@@ -75,8 +76,13 @@ static void weigh(fit_problem *f, const names *models) {
         row->weight = 1.0 / sqrt((double)models->rows[row->model]);
         total[row->row->kind] += row->weight;
     }
-    for (size_t i = 0; i < f->n; i++)
-        f->row[i].weight *= fmin(1.0, MOST_COUNTED / total[f->row[i].row->kind]);
+    for (size_t i = 0; i < f->n; i++) {
+        sm_truth_kind kind = f->row[i].row->kind;
+        double most = fmin(MOST_COUNTED, BESIDE_STEPS * total[SM_TRUTH_TRAINING]);
+        if (kind == SM_TRUTH_TRAINING || !(most > 0.0)) most = MOST_COUNTED;
+        else f->mixed = true;
+        f->row[i].weight *= fmin(1.0, most / total[kind]);
+    }
 }
 
 /* At most MOST_GROUPS fits: groups are dealt out in turn. A single model is held out by the row. */
@@ -130,8 +136,9 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
     f->residual = sm_arena_array(arena, room, sizeof *f->residual);
     f->irls = sm_arena_array(arena, room, sizeof *f->irls);
     f->scratch = sm_arena_array(arena, room, sizeof *f->scratch);
+    f->weighed = sm_arena_array(arena, room, sizeof *f->weighed);
     f->jacobian = sm_arena_array(arena, room * SM_CONSTANT_COUNT, sizeof *f->jacobian);
-    if (!f->row || !f->residual || !f->irls || !f->jacobian || !f->scratch)
+    if (!f->row || !f->residual || !f->irls || !f->jacobian || !f->scratch || !f->weighed)
         return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         const sm_truth_row *row = sm_truth_case_row(cases[i]);

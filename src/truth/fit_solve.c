@@ -1,14 +1,19 @@
 /* Robust Levenberg-Marquardt: weights from the residuals, a numeric Jacobian, damped steps. */
 #include "fit.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEP 0.01 /* of the numeric derivative, on the line */
 #define SMALLEST_MOVE 1e-4
-#define LONGEST_MOVE 0.7 /* of one constant in one step: a factor of two */
-#define FLOOR 0.05       /* least spread: software releases alone differ by 4 % */
-#define FLOOR_ROWS 4.0   /* as many rows say so */
-enum { MOST_ROUNDS = 30, MOST_TRIES = 8, P = SM_CONSTANT_COUNT };
+#define LONGEST_MOVE 0.7   /* of one constant in one step: a factor of two */
+#define FLOOR 0.05         /* least spread: software releases alone differ by 4 % */
+#define FLOOR_ROWS 4.0     /* as many rows say so */
+#define HOST_LAUNCH_S 4e-5 /* of an eager framework */
+#define POOR_NETWORK 0.15
+#define SETTLED_MOVE 1e-2
+enum { COMMON_ROUNDS = 10 }; /* at most, until kinds that contradict one another have settled */
+enum { MOST_ROUNDS = 40, MOST_TRIES = 8, P = SM_CONSTANT_COUNT };
 
 bool fit_is_held_out(const fit_row *row, fit_group by, int group) {
     if (by == FIT_BY_MODEL) return row->model == group;
@@ -46,11 +51,32 @@ static double spread_of(fit_problem *f, fit_group by, int group, sm_truth_kind k
     return fmax(sqrt(square), FLOOR);
 }
 
+static int by_size(const void *a, const void *b) {
+    const fit_weighed *x = a, *y = b;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+/* The same of all kinds together: the weighted median. */
+static double common_spread(fit_problem *f, fit_group by, int group) {
+    size_t n = 0, i = 0;
+    double total = 0.0, below = 0.0;
+    for (size_t k = 0; k < f->n; k++) {
+        if (fit_is_held_out(&f->row[k], by, group) || !isfinite(f->residual[k])) continue;
+        f->weighed[n++] = (fit_weighed){fabs(f->residual[k]), f->row[k].weight};
+        total += f->row[k].weight;
+    }
+    if (n == 0) return FLOOR;
+    qsort(f->weighed, n, sizeof *f->weighed, by_size);
+    while (i + 1 < n && below + f->weighed[i].weight < 0.5 * total) below += f->weighed[i++].weight;
+    return fmax(1.4826 * f->weighed[i].size, FLOOR);
+}
+
 /* w / s^2 times (NU + 1) / (NU + (r/s)^2): 0 for rows held out. */
-static void reweigh(fit_problem *f, fit_group by, int group, fit_solution *s) {
+static void reweigh(fit_problem *f, fit_group by, int group, bool settled, fit_solution *s) {
+    double common = settled ? 0.0 : common_spread(f, by, group);
     s->rows = s->outliers = 0;
     for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
-        s->spread[k] = spread_of(f, by, group, (sm_truth_kind)k);
+        s->spread[k] = settled ? spread_of(f, by, group, (sm_truth_kind)k) : common;
     for (size_t i = 0; i < f->n; i++) {
         const fit_row *row = &f->row[i];
         f->irls[i] = 0.0;
@@ -206,14 +232,54 @@ static void fill_deviations(fit_problem *f, fit_solution *s) {
     }
 }
 
-void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *s) {
+static void descend(fit_problem *f, fit_group by, int group, fit_solution *s) {
     double damping = 1e-3;
     fill_residuals(f, by, group, s->u);
-    reweigh(f, by, group, s);
+    bool settled = !f->mixed;
+    reweigh(f, by, group, settled, s);
     for (int round = 0; round < MOST_ROUNDS; round++) {
         double went = step(f, by, group, s, &damping);
-        reweigh(f, by, group, s);
-        if (went < SMALLEST_MOVE) break;
+        if (went < SMALLEST_MOVE && settled) break;
+        settled = settled || went < SETTLED_MOVE || round >= COMMON_ROUNDS;
+        reweigh(f, by, group, settled, s);
     }
+}
+
+/* The objective with the least spread for every kind, so that two solutions compare. */
+static double merit(fit_problem *f, fit_group by, int group, const fit_solution *s) {
+    fit_solution even = *s;
+    fill_residuals(f, by, group, s->u);
+    for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++) even.spread[k] = FLOOR;
+    return objective(f, &even, s->u);
+}
+
+/* Another start: launches of an eager framework, scale-out networks at a fraction of their rate. */
+static bool other_start(const fit_problem *f, bool host, bool network, double *u) {
+    bool moved = false;
+    for (int j = 0; j < f->p; j++) {
+        sm_constant which = f->free[j];
+        double to = u[j];
+        if (host && which == SM_CONSTANT_launch_s) to = fmax(to, fit_to_line(which, HOST_LAUNCH_S));
+        if (network && which == SM_CONSTANT_network_efficiency_outer)
+            to = fmin(to, fit_to_line(which, POOR_NETWORK));
+        moved |= to < u[j] || to > u[j];
+        u[j] = to;
+    }
+    return moved;
+}
+
+/* Steps bound by launches, by the chip, or by gradients that cross a poor network have hills
+ * between them, on whose far side a constant is not felt: the descent starts on every side. */
+void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *s) {
+    fit_solution first = *s;
+    descend(f, by, group, s);
+    for (int i = 1; i < 4 && by == FIT_NO_GROUP; i++) {
+        fit_solution other = first;
+        if (!other_start(f, i & 1, i & 2, other.u)) continue;
+        descend(f, by, group, &other);
+        if (merit(f, by, group, &other) < merit(f, by, group, s)) *s = other;
+    }
+    fill_residuals(f, by, group, s->u);
+    reweigh(f, by, group, true, s);
     fill_deviations(f, s);
 }
