@@ -36,7 +36,7 @@ static void v6e_time(book_item *item)
 static void bounds(book_item *item)
 {
     sm_chip chip = v5e(197e12, 8.2e11);
-    sm_calibration ideal = {.name = "ideal", .matmul_efficiency = 1, .matmul_efficiency_fp8 = 1,
+    sm_calibration ideal = {.chip = "ideal", .matmul_efficiency = 1, .matmul_efficiency_fp8 = 1,
                             .memory_efficiency = 1};
     double flops = 2 * 1024.0 * 1024 * 1024, balanced = flops / 197e12 * 8.2e11;
     for (double bytes = balanced / 64; bytes < balanced * 65; bytes *= 8) {
