@@ -106,12 +106,23 @@ static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
 }
 
 /* A few large cores with systolic arrays, or many small ones that tiles are dealt to. */
-static double tile_efficiency(const sm_chip *chip, const matmul_job *j) {
+static bool has_many_cores(const sm_chip *chip) {
     enum { FEW_CORES = 8 };
-    if (!(j->batch * j->m * j->n * j->k > 0.0)) return 1.0;
-    if (chip->cores <= FEW_CORES || chip->tile_m <= 0 || chip->tile_n <= 0)
-        return systolic_efficiency(chip, j);
-    return best_wave_efficiency(chip, j);
+    return chip->cores > FEW_CORES && chip->tile_m > 0 && chip->tile_n > 0;
+}
+
+static double tile_efficiency(const sm_chip *chip, const matmul_job *j) {
+    return has_many_cores(chip) ? best_wave_efficiency(chip, j) : systolic_efficiency(chip, j);
+}
+
+/* Of the same fit: a matmul takes longer than a copy of its operands. Its kernel starts and ends in
+ * 1,800 cycles beyond the launch of any kernel, and a core takes in 75 bytes per cycle, one after
+ * the other with what memory does. A chip whose clock is unknown is taken to run at 1.8 GHz. */
+#define START_CYCLES 1800.0
+#define BYTES_PER_CYCLE 75.0
+
+static double clock_of(const sm_chip *chip) {
+    return chip->clock_hz.value > 0.0 ? chip->clock_hz.value : 1.8e9;
 }
 
 static double rate_time(double amount, double per_s) { return amount > 0.0 ? amount / per_s : 0.0; }
@@ -154,11 +165,16 @@ sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype
     matmul_job job = {batch, m, n, k, c->matmul_half_k, 1.0, sm_dtype_bytes(used) <= 1.0};
     double half = job.narrow ? sm_chip_peak(chip, SM_BF16, NULL) * c->matmul_efficiency : 0.0;
     if (half > 0.0) job.speed = peak * efficiency / half;
-    double tiles = tile_efficiency(chip, &job);
+    bool works = batch * m * n * k > 0.0, many = works && has_many_cores(chip);
+    double tiles = works ? tile_efficiency(chip, &job) : 1.0;
     double slow_math_s = math_s / (efficiency * tiles);
-    double slow_memory_s = memory_s / c->memory_efficiency;
-    sm_op_cost cost = op_cost(math_s, memory_s, slow_math_s, slow_memory_s, c->launch_s);
-    cost.expected_s = overlapped(slow_math_s, slow_memory_s) + c->launch_s;
+    double slow_memory_s = memory_s / c->memory_efficiency, start_s = c->launch_s;
+    if (many) {
+        slow_memory_s += rate_time(bytes, chip->cores * clock_of(chip) * BYTES_PER_CYCLE);
+        start_s += START_CYCLES / clock_of(chip);
+    }
+    sm_op_cost cost = op_cost(math_s, memory_s, slow_math_s, slow_memory_s, start_s);
+    cost.expected_s = overlapped(slow_math_s, slow_memory_s) + start_s;
     cost.tile_efficiency = tiles;
     return cost;
 }
