@@ -78,6 +78,7 @@ function set_number(key, given) {
     value[key] = given + 0 == int(given + 0) && given !~ /[.eE]/ ? given ".0" : given
 }
 function set_fitted(given,   n, i, name) {
+    sub(/[ \t]*#.*$/, "", given)
     n = split(given, name, /[ \t]+/)
     for (i = 1; i <= n; i++) {
         if (!(name[i] in low)) fail("fitted: '" name[i] "' is no constant")
@@ -111,7 +112,9 @@ BEGIN {
 FNR == 1 { last = "" }
 /^[ \t]*(#|$)/ { next }
 /^[ \t]/ {
-    if (last != "source" && last != "range") fail("a line that begins with a blank goes on with source or range")
+    if (last == "fitted") { set_fitted(trimmed($0)); next }
+    if (last != "source" && last != "range")
+        fail("a line that begins with a blank goes on with source, range or fitted")
     text[last] = text[last] (text[last] == "" ? "" : " ") trimmed($0)
     next
 }

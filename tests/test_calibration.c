@@ -197,15 +197,16 @@ static void test_an_interval_to_one_side_stays_there_until_borrowed(void **state
 static void test_a_file_is_read(void **state) {
     (void)state;
     sm_arena *arena = sm_arena_new();
-    assert_int_equal(parse(arena, "# two of them\n"
-                                  "[h100 mine]\n"
-                                  "source = three runs,\tof  ours\r\n"
-                                  "    on 64 chips # not a comment\n"
-                                  "range = 1 to 8 chips\n" CONSTANTS
-                                  "fitted = overlap launch_s # from the rows\n"
-                                  "interval.step = 0.91 1.12 138\n"
-                                  "\n  # a comment\n"
-                                  "[ h100   other ]\nbase = h100-sxm default\noverlap = .5\n"),
+    assert_int_equal(parse(arena,
+                           "# two of them\n"
+                           "[h100 mine]\n"
+                           "source = three runs,\tof  ours\r\n"
+                           "    on 64 chips # not a comment\n"
+                           "range = 1 to 8 chips\n" CONSTANTS "fitted = overlap # from the rows\n"
+                           "  launch_s # and these\n"
+                           "interval.step = 0.91 1.12 138\n"
+                           "\n  # a comment\n"
+                           "[ h100   other ]\nbase = h100-sxm default\noverlap = .5\n"),
                      SM_OK);
     assert_int_equal(listed, 2);
     assert_string_equal(list[0].chip, "h100");
@@ -311,7 +312,8 @@ static const struct {
     {"[h100 a]\nbase = h100 nonsense\n", 2, 8, 13,
      "expected a chip and a software that 'chip NAME --calibration' lists, as in h100 default"},
     {"[h100 a]\noverlap = 1\n  goes on\n", 3, 3, 7,
-     "a line that begins with a blank goes on with source or range; this one follows neither"},
+     "a line that begins with a blank goes on with source, range or fitted; this one follows none "
+     "of them"},
     {"[h100 a]\nsource = a\x01z\n", 2, 11, 1,
      "expected text, found a control character or malformed UTF-8"},
     {"# nothing but\n[h100 a]\n", 2, 1, 8,

@@ -29,7 +29,22 @@ static int set_up(void **state) {
     *state = s;
     s->arena = sm_arena_new();
     s->rng.state = 11;
-    s->start = *sm_calibration_of(sm_truth_chip("h100_sxm"));
+    s->start = (sm_calibration){.chip = "h100",
+                                .software = "start",
+                                .source = "",
+                                .range = "",
+                                .matmul_efficiency = 0.8,
+                                .matmul_efficiency_fp8 = 0.7,
+                                .matmul_half_k = 192,
+                                .attention_efficiency = 0.6,
+                                .attention_efficiency_backward = 0.5,
+                                .memory_efficiency = 0.9,
+                                .network_efficiency_inner = 0.8,
+                                .network_efficiency_outer = 0.85,
+                                .launch_s = 3e-6,
+                                .collective_s = 3e-6,
+                                .overlap = 0.85,
+                                .step_overhead_s = 5e-3};
     s->known = s->start;
     return 0;
 }

@@ -163,10 +163,10 @@ typedef struct sm_constant_info {
 const sm_constant_info *sm_constant_of(sm_constant which);
 const char *sm_regime_name(sm_regime regime);
 
-/* Compiled in (from data/calibration/ *.txt). The first of a chip is its default. */
+/* Compiled in (from data/calibration/ *.txt), one or more per chip. */
 size_t sm_calibration_count(void);
 const sm_calibration *sm_calibration_at(size_t i);
-/* Never NULL: the chip's default, or that of its nearest relative (chip tells). */
+/* Never NULL: of software "default", the chip's own or that of its nearest relative (chip tells). */
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
 /* Of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);

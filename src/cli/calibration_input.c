@@ -9,6 +9,7 @@ enum { MOST_NAMES = 64 };
 /* The software generations that are known for a chip, the usual one first. */
 static size_t softwares_of(const sm_chip *chip, const char **names) {
     size_t n = 0;
+    names[n++] = "default";
     for (size_t i = 0; i < sm_calibration_count() && n < MOST_NAMES; i++) {
         const char *name = sm_calibration_at(i)->software;
         bool known = !sm_calibration_for(chip, name);

@@ -6,12 +6,10 @@ static const sm_calibration *find_among(const sm_calibration *list, size_t n, co
                                         const char *software) {
     const sm_calibration *found = NULL;
     size_t longest = 0;
-    bool shipped = list == sm_shipped_calibrations;
     for (size_t i = 0; word && i < n; i++) {
         size_t length = strlen(list[i].chip);
         if (length <= longest || strncmp(word, list[i].chip, length) != 0) continue;
         if (software && strcmp(software, list[i].software) != 0) continue;
-        if (!software && shipped && strcmp(list[i].software, "default") != 0) continue;
         found = &list[i];
         longest = length;
     }
@@ -21,7 +19,8 @@ static const sm_calibration *find_among(const sm_calibration *list, size_t n, co
 /* Without a software: "default". Constants of one code base or of single operations do not stand
  * for the chip, so that its relative's default is preferred. */
 const sm_calibration *sm_calibration_find(const char *word, const char *software) {
-    return find_among(sm_shipped_calibrations, sm_shipped_calibration_count, word, software);
+    return find_among(sm_shipped_calibrations, sm_shipped_calibration_count, word,
+                      software ? software : "default");
 }
 
 static bool begins(const char *word, const char *beginning) {

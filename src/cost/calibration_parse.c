@@ -29,7 +29,8 @@ typedef struct reader {
     sm_span heading;
     uint64_t seen;              /* bit per key */
     const sm_calibration *base; /* gives the constants that are not written */
-    const char **text;          /* what a line that begins with a blank goes on with */
+    const char **text;          /* what a line that begins with a blank goes on with, or NULL */
+    bool fitted;                /* it goes on with the names of fitted constants */
     char words[MOST_TEXT + 1];  /* of that text so far */
     size_t words_length;
 } reader;
@@ -173,14 +174,19 @@ static sm_status end_text(reader *r) {
 
 /* ---- lines ---- */
 
+static sm_span without_comment(const char *text, sm_span value) {
+    const char *comment = memchr(text + value.offset, '#', value.length);
+    if (comment) value.length = (size_t)(comment - text) - value.offset;
+    return trim(text, value);
+}
+
 static sm_status read_value(reader *r, int key, sm_span value) {
     sm_calibration *c = &r->list[r->n - 1];
     const char *text = r->source->text;
+    r->fitted = key == KEY_FITTED;
     r->text = key == KEY_SOURCE ? &c->source : key == KEY_RANGE ? &c->range : NULL;
     if (r->text) return read_text(r, value);
-    const char *comment = memchr(text + value.offset, '#', value.length);
-    if (comment) value.length = (size_t)(comment - text) - value.offset;
-    value = trim(text, value);
+    value = without_comment(text, value);
     if (key == KEY_BASE) return read_base(r, value);
     if (key == KEY_FITTED) return read_fitted(r, value);
     if (key < FIRST_INTERVAL) return read_number(r, value, key - WORD_KEYS);
@@ -269,6 +275,7 @@ static sm_status read_heading(reader *r, sm_span line) {
     r->heading = line;
     r->seen = 0;
     r->base = NULL;
+    r->fitted = false;
     return check_new(r, c);
 }
 
@@ -278,10 +285,11 @@ static sm_status read_line(reader *r, sm_span line) {
     line = trim(text, line);
     if (line.length == 0 || text[line.offset] == '#') return SM_OK;
     if (indented && r->text) return read_text(r, line);
+    if (indented && r->fitted) return read_fitted(r, without_comment(text, line));
     if (indented)
         return sm_fail_at(r->err, r->source, line,
-                          "a line that begins with a blank goes on with source or range; this one "
-                          "follows neither");
+                          "a line that begins with a blank goes on with source, range or fitted; "
+                          "this one follows none of them");
     return text[line.offset] == '[' ? read_heading(r, line) : read_pair(r, line);
 }
 

@@ -1,5 +1,5 @@
 /* calibration_table: the shipped calibrations, made from data/calibration when the library is
- * built. Those of one chip stand in the order of its file; the first is the chip's default. */
+ * built, in the order of the files. */
 #ifndef SCALEMODEL_CALIBRATION_TABLE_H
 #define SCALEMODEL_CALIBRATION_TABLE_H
 #include "scalemodel/cost.h"
@@ -7,7 +7,7 @@
 extern const sm_calibration sm_shipped_calibrations[];
 extern const size_t sm_shipped_calibration_count;
 
-/* The shipped calibration of this software (NULL: any) whose chip is the longest beginning of the
- * word: "h100-sxm" finds "h100". Of equals the first; NULL when there is none. */
+/* The shipped calibration of this software (NULL: "default") whose chip is the longest beginning of
+ * the word: "h100-sxm" finds "h100". Of equals the first; NULL when there is none. */
 const sm_calibration *sm_calibration_find(const char *word, const char *software);
 #endif

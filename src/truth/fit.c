@@ -57,6 +57,13 @@ static sm_regime regime_of(sm_truth_kind kind) {
     return regimes[kind];
 }
 
+/* To four digits, which is more than any fit knows. */
+static double rounded(double value) {
+    if (!(value > 0.0)) return value;
+    double unit = pow(10.0, floor(log10(value)) - 3.0);
+    return unit < 1.0 ? round(value / unit) / round(1.0 / unit) : round(value / unit) * unit;
+}
+
 /* The 10 % and 90 % quantiles of measured / expected on rows held out. */
 static void learn_interval(fit_problem *f, const double *residual, sm_truth_kind kind,
                            sm_calibration *c) {
@@ -65,9 +72,18 @@ static void learn_interval(fit_problem *f, const double *residual, sm_truth_kind
     for (size_t i = 0; i < f->n; i++)
         if (f->row[i].row->kind == kind && isfinite(residual[i])) f->scratch[n++] = -residual[i];
     if (n < FEWEST) return;
-    c->interval[regime_of(kind)].lowest = exp(sm_quantile(f->scratch, n, 0.1));
-    c->interval[regime_of(kind)].highest = exp(sm_quantile(f->scratch, n, 0.9));
+    c->interval[regime_of(kind)].lowest = rounded(exp(sm_quantile(f->scratch, n, 0.1)));
+    c->interval[regime_of(kind)].highest = rounded(exp(sm_quantile(f->scratch, n, 0.9)));
     c->interval[regime_of(kind)].n = (int)n;
+}
+
+static void round_constants(const fit_problem *f, const double *u, sm_calibration *c) {
+    for (int j = 0; j < f->p; j++) {
+        const sm_constant_info *info = sm_constant_of(f->free[j]);
+        double value = rounded(sm_calibration_get(c, f->free[j]));
+        if (u[j] < f->u0[j] || u[j] > f->u0[j])
+            sm_calibration_set(c, f->free[j], fmin(fmax(value, info->low), info->high));
+    }
 }
 
 static void describe_constants(const fit_problem *f, const fit_solution *s, sm_fit *fit) {
@@ -139,6 +155,7 @@ sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibrati
     memcpy(s.u, f.u0, sizeof s.u);
     fit_solve(&f, FIT_NO_GROUP, 0, &s);
     fit->calibration = fit_calibration(&f, s.u);
+    round_constants(&f, s.u, &fit->calibration);
     fit->rows = f.n;
     fit->outliers = s.outliers;
     describe_constants(&f, &s, fit);
