@@ -77,7 +77,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
 static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
     double *to = w->phase == SM_PHASE_BACKWARD_INPUT ? &out->backward_input : &out->backward_weight;
     *to += c->expected;
-    out->kernels[1]++;
+    out->kernels[w->phase]++;
     out->math[1] += c->math;
     out->flops[1] += c->flops;
     if (c->memory_bound) out->backward_memory += c->expected;
@@ -102,19 +102,17 @@ static void add_traffic(const sm_train *t, const variant *v, const piece *p, con
 /* The host launches ahead of the chip: a pass takes what the chip computes or what the host
  * launches, whichever is longer. */
 static void add_host(const sm_train *t, piece_time *out) {
-    double launch = t->calibration->launch_s, ahead = out->forward;
-    double backward = out->backward_input + out->backward_weight;
-    if (out->kernels[0] * launch > ahead) out->forward = out->kernels[0] * launch;
-    double more = out->kernels[1] * launch;
-    if (more > backward && backward > 0) {
-        out->backward_input *= more / backward;
-        out->backward_weight *= more / backward;
+    double launch = t->calibration->launch_s;
+    double *of[SM_PHASE_COUNT] = {&out->forward, &out->backward_input, &out->backward_weight};
+    for (int i = 0; i < SM_PHASE_COUNT; i++) {
+        double host = out->kernels[i] * launch;
+        if (host > *of[i]) *of[i] = host;
+        out->launches += host;
     }
     for (int s = 0; s < MAX_SETS; s++) {
         double again = out->kernels_again[s] * launch;
         if (again > out->again[s]) out->again[s] = again;
     }
-    out->launches = (out->kernels[0] + out->kernels[1]) * launch;
 }
 
 void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,

@@ -105,7 +105,7 @@ typedef struct piece_time {
     double ring_forward, ring_backward;   /* attention under which a ring hides */
     double math[2], math_again[MAX_SETS]; /* seconds at peak: forward, backward */
     double flops[2], flops_again[MAX_SETS];
-    double kernels[2], kernels_again[MAX_SETS];
+    double kernels[SM_PHASE_COUNT], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
     double floor_s;    /* matrix FLOPs at the best efficiency: admissible for expected, forward +
                           backward */
