@@ -170,7 +170,8 @@ typedef struct sm_fit {
     int constants;
     sm_fit_constant constant[SM_CONSTANT_COUNT];
     size_t rows, outliers;
-    sm_fit_row *row; /* those fitted to, in the order given */
+    sm_fit_row *row;  /* those fitted to, in the order given */
+    unsigned learned; /* bit per regime: its interval is of these rows */
     double in_sample_median, held_out_median, held_out_p90; /* |error| */
     double held_out_by_source_median; /* NAN when there is one source */
     double before_median;             /* with the calibration it started from */

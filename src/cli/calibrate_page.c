@@ -108,7 +108,10 @@ static void error_rows(sm_report *r, const cli_fitting *q, const char *what, boo
     if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
 }
 
-static void error_lines(sm_report *r, const sm_fit *f) {
+static void error_lines(sm_report *r, const cli_fitting *q) {
+    const sm_fit *f = &q->fit;
+    /* Shipped constants of this very software may have been fitted to these rows. */
+    bool unseen = strcmp(q->start->software, q->software) != 0;
     sm_report_text(r,
                    "Median error %s with the start; fitted, %s on what was held out (90 %% of rows "
                    "below %s) and %s in sample%s.",
@@ -124,6 +127,9 @@ static void error_lines(sm_report *r, const sm_fit *f) {
     cli_put(r, object, "held_out_median", f->held_out_median);
     cli_put(r, object, "held_out_p90", f->held_out_p90);
     cli_put(r, object, "held_out_by_source_median", f->held_out_by_source_median);
+    if (unseen && f->held_out_median > f->before_median)
+        sm_report_text(r, "On what was held out the start errs less: keep it until there are more "
+                          "rows, of more models.");
 }
 
 /* ---- outliers ---- */
@@ -159,7 +165,7 @@ static void interval_rows(sm_report *r, const cli_fitting *q) {
     for (int i = 0; i < SM_REGIME_COUNT; i++) {
         const sm_calibration *c = &q->fit.calibration;
         const char *name = sm_regime_name((sm_regime)i);
-        if (c->interval[i].n == 0) continue;
+        if (!(q->fit.learned >> i & 1)) continue;
         sm_report_text(r,
                        "80 %% of what was held out (%s) took %.3g to %.3g times what is expected.",
                        name, c->interval[i].lowest, c->interval[i].highest);
@@ -227,7 +233,7 @@ void cli_fitting_page(sm_report *r, const cli_fitting *q) {
     }
     count_line(r, q);
     constant_rows(r, q);
-    error_lines(r, &q->fit);
+    error_lines(r, q);
     error_rows(r, q, "source", true);
     error_rows(r, q, "model", false);
     interval_rows(r, q);

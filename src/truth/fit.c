@@ -66,12 +66,15 @@ static double rounded(double value) {
 
 /* The 10 % and 90 % quantiles of measured / expected on rows held out. */
 static void learn_interval(fit_problem *f, const double *residual, sm_truth_kind kind,
-                           sm_calibration *c) {
+                           sm_fit *fit) {
     enum { FEWEST = 5 };
+    sm_calibration *c = &fit->calibration;
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++)
         if (f->row[i].row->kind == kind && isfinite(residual[i])) f->scratch[n++] = -residual[i];
+    if (n > 0) c->interval[regime_of(kind)].n = 0; /* what was learned with other constants */
     if (n < FEWEST) return;
+    fit->learned |= 1u << regime_of(kind);
     c->interval[regime_of(kind)].lowest = rounded(exp(sm_quantile(f->scratch, n, 0.1)));
     c->interval[regime_of(kind)].highest = rounded(exp(sm_quantile(f->scratch, n, 0.9)));
     c->interval[regime_of(kind)].n = (int)n;
@@ -125,7 +128,7 @@ static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_f
     fit->held_out_p90 = error_quantile(f, residual[1], 0.9);
     fit->held_out_by_source_median = error_quantile(f, residual[2], 0.5);
     for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
-        learn_interval(f, residual[1], (sm_truth_kind)k, &fit->calibration);
+        learn_interval(f, residual[1], (sm_truth_kind)k, fit);
     for (size_t i = 0; i < f->n; i++)
         fit->row[i] = (sm_fit_row){.row = f->row[i].row,
                                    .in_sample = expm1(residual[0][i]),

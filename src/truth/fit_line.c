@@ -6,7 +6,8 @@
 /* A share of something is fitted by its logit, which keeps it between 0 and 1; all else by its
  * logarithm. An overhead may be 0, whose logarithm is cut off at LEAST. */
 #define LEAST 1e-6
-#define EDGE 0.004 /* shares keep away from 0 and 1, where the logit has no slope */
+#define LEAST_SHARE 0.004 /* shares keep away from 0 and 1, where the logit has no slope */
+#define MOST_SHARE 0.97
 
 static bool is_share(sm_constant which) {
     return sm_constant_of(which)->high <= 1.0 && strcmp(sm_constant_of(which)->unit, "s") != 0;
@@ -16,7 +17,7 @@ static double clamp(double x, double low, double high) { return fmin(fmax(x, low
 
 double fit_to_line(sm_constant which, double value) {
     if (!is_share(which)) return log(fmax(value, LEAST * 1e-3));
-    double share = clamp(value, EDGE, 1.0 - EDGE);
+    double share = clamp(value, LEAST_SHARE, MOST_SHARE);
     return log(share / (1.0 - share));
 }
 
@@ -51,5 +52,5 @@ static double prior_relative(sm_constant which) {
  */
 double fit_prior_deviation(sm_constant which, double u0) {
     if (which == SM_CONSTANT_overlap) return 1.0;
-    return fmin(prior_relative(which) / fit_relative(which, u0), 1.5);
+    return fmin(prior_relative(which) / fit_relative(which, u0), 2.5);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define STEP 0.01 /* of the numeric derivative, on the line */
-#define SMALLEST_MOVE 1e-4
+#define SMALLEST_MOVE 1e-3
 #define LONGEST_MOVE 0.7   /* of one constant in one step: a factor of two */
 #define FLOOR 0.05         /* least spread: software releases alone differ by 4 % */
 #define FLOOR_ROWS 4.0     /* as many rows say so */
