@@ -470,8 +470,8 @@ static void phases_have_their_masks(void **state) {
                  {"prefill_noncausal", 4096, 4096, 4096},
                  {"prefill_cached", 1024, 8192, 8192 - 511.5}};
     for (size_t i = 0; i < 3; i++) {
-        sm_truth_row row = row_of("h100-sxm", masks[i].phase, 8, masks[i].q, masks[i].kv, 32, 8, 128,
-                                  "bf16", "aic:x");
+        sm_truth_row row = row_of("h100-sxm", masks[i].phase, 8, masks[i].q, masks[i].kv, 32, 8,
+                                  128, "bf16", "paper");
         double flops = 2 * 8 * 32 * masks[i].q * masks[i].keys * 256;
         expect_near(predict(&row).lower_s, flops / chip->flops_per_s[SM_BF16].value, 1e-12);
     }
