@@ -400,7 +400,7 @@ static void bad_recomputation_is_named(void **state)
                                          "                    ^~~~~~~");
     is_told("recompute=mlp_act+zzzz+x",
             "--plan:1:19: no model has an op \"zzzz\"; expected attn_norm, q_proj, k_proj, v_proj, "
-            "q_down, q_norm, q_up, kv_down, kv_norm, k_rot, k_up, v_up, k_join, q_rope, k_rope, "
+            "q_down, q_norm, q_up, kv_down, kv_norm, k_rot, k_up, v_up, k_join, q_rope, k_rope, softmax, "
             "attention, o_proj, attn_post_norm, attn_add, mlp_norm, gate_proj, up_proj, mlp_act, "
             "down_proj, router, dispatch, expert_gate, expert_up, expert_act, expert_down, "
             "combine, moe_add, mlp_post_norm, branch_add, mlp_add, embed, final_norm, lm_head or "
