@@ -166,12 +166,13 @@ const char *sm_regime_name(sm_regime regime);
 /* Compiled in (from data/calibration/ *.txt), one or more per chip. */
 size_t sm_calibration_count(void);
 const sm_calibration *sm_calibration_at(size_t i);
-/* Never NULL: of software "default", the chip's own or that of its nearest relative (chip tells). */
+/* Never NULL: of software "default", the chip's own or its nearest relative's (chip tells). */
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
 /* Of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
-/* Of a list, such as that of a file: the longest beginning of the chip's name (or of the calibration
- * that the chip names) and this software; software NULL: the first of them. NULL when none fits. */
+/* Of a list, such as that of a file: the longest beginning of the chip's name (or of the
+ * calibration that the chip names) and this software; software NULL: the first of them. NULL when
+ * none fits. */
 const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
                                            const sm_chip *chip, const char *software);
 /* Is it the chip's own, not borrowed from a relative? */

@@ -111,7 +111,7 @@ static sm_status read_fitted(const reader *r, sm_span value) {
         int i = 0;
         while (i < SM_CONSTANT_COUNT &&
                (strlen(constant_names[i]) != word.length ||
-                memcmp(constant_names[i], text + word.offset, word.length)))
+                memcmp(constant_names[i], text + word.offset, word.length) != 0))
             i++;
         if (i == SM_CONSTANT_COUNT)
             return fail_name(r, word, "constant", constant_names, SM_CONSTANT_COUNT, "");

@@ -191,7 +191,7 @@ static double move(const fit_problem *f, const double *u, const double *x, doubl
 /* One accepted step, more damped until the objective falls; how far it went, 0 when none helps. */
 static double step(fit_problem *f, fit_group by, int group, fit_solution *s, double *damping) {
     equations e;
-    double l[P][P], x[P], to[P];
+    double l[P][P] = {{0}}, x[P] = {0}, to[P];
     fill_jacobian(f, s->u);
     fill_equations(f, s->u, &e);
     double before = objective(f, s, s->u);
@@ -214,7 +214,7 @@ static double step(fit_problem *f, fit_group by, int group, fit_solution *s, dou
 /* Deviations from the inverse of the normal equations, without damping. */
 static void fill_deviations(fit_problem *f, fit_solution *s) {
     equations e;
-    double l[P][P], x[P], weights = 0.0;
+    double l[P][P] = {{0}}, x[P] = {0}, weights = 0.0;
     fill_jacobian(f, s->u);
     fill_equations(f, s->u, &e);
     factor(&e, f->p, 0.0, l);
