@@ -291,7 +291,7 @@ static void a_long_cache_streams(void **state) {
     sm_attention_shape s = decode(64, 16384, 32, 32, 128);
     sm_op_cost cost = cost_on("h100-sxm", &s);
     assert_true(cost.memory_s > 50 * cost.math_s);
-    expect_near(cost.expected_s, cost.memory_s / (0.9 * 0.92), 0.03);
+    expect_near(cost.expected_s, cost.memory_s / (0.9 * 0.95), 0.03);
 }
 
 static void a_cache_is_split_over_the_cores(void **state) {
@@ -482,7 +482,7 @@ static void sources_time_different_things(void **state) {
     const char *h = "h100-sxm", *fa3 = "aic:sglang-0.5.14 fa3";
     double plain = predicted(row_of(h, "prefill", 8, 512, 512, 32, 8, 128, "bf16", "paper"));
     expect_near(predicted(row_of(h, "prefill", 8, 512, 512, 32, 8, 128, "bf16", "infersim:fa3")),
-                plain + 8.3e-6, 1e-12);
+                plain + 4.8e-6, 1e-12);
     assert_true(predicted(row_of(h, "prefill", 8, 512, 512, 32, 8, 128, "bf16", TRT)) >
                 plain + 5e-6); /* RoPE and the append to the cache */
     double cache8 = predicted(row_of(h, "decode", 8, 1, 512, 32, 8, 128, "bf16_kvfp8", "paper"));

@@ -18,29 +18,30 @@ enum {
     BLOCK = 128,    /* query rows of a block; half of it while cores are left idle */
     KEY_TILE = 64,  /* keys of a tile */
     DIAGONAL = 160, /* keys a block sees beyond the mean of its causal rows: whole tiles */
-    SPLIT = 256     /* keys of the smallest part of a cache that is split over cores */
+    SPLIT = 512     /* keys of the smallest part of a cache that is split over cores */
 };
 
 /* Cycles. A single block loads and stores without anything to overlap with; of several blocks per
  * sequence each also waits for its neighbours' keys. */
-static const double latency_cycles = 17.3e3;        /* two kernels that depend on each other */
-static const double latency_cycles_single = 8.1e3;  /* one kernel */
+static const double latency_cycles = 16.8e3;        /* two kernels that depend on each other */
+static const double latency_cycles_single = 9.4e3;  /* one kernel */
 static const double latency_cycles_systolic = 10e3; /* a TPU's grid of sequences */
-static const double block_cycles = 4.9e3;           /* a block of a prefill */
-static const double block_cycles_long = 6.8e3;      /* the same among several of a sequence */
-static const double block_cycles_decode = 4.2e3;    /* a query group against its cache */
-static const double block_cycles_persistent = 2.3e3;
+static const double block_cycles = 5.0e3;           /* a block of a prefill */
+static const double block_cycles_long = 6.9e3;      /* the same among several of a sequence */
+static const double block_cycles_decode = 4.3e3;    /* a query group against its cache */
+static const double block_cycles_persistent = 2.35e3;
+static const double joining_cycles = 1.9e3; /* of parts, and again for every doubling of them */
 static const double sequence_cycles_systolic = 3.4e3; /* a sequence of a decode on a TPU */
 
 static const double exponentials_per_cycle = 15.0; /* of a core: 16 special function units */
 static const double converted_per_cycle = 13.5;    /* of a core: 8-bit values made 16-bit ones */
-static const double decode_rate = 0.5;             /* of prefill's: small tiles, no reuse of keys */
-static const double decode_rate_shared = 0.75;     /* one key and value for all heads (MLA) */
+static const double decode_rate = 0.51;            /* of prefill's: small tiles, no reuse of keys */
+static const double decode_rate_shared = 0.77;     /* one key and value for all heads (MLA) */
 static const double large_head_gain = 0.09;        /* share that does not grow with the head size */
-static const double decode_stream = 0.92;          /* of streaming: pages of a cache */
-static const double prefill_stream = 0.82;         /* of streaming: rows of a head lie apart */
-static const double core_bandwidth = 4.6;          /* times its share that one core can draw */
-static const double longest_weight = 1.25;
+static const double decode_stream = 0.95;          /* of streaming: pages of a cache */
+static const double prefill_stream = 0.83;         /* of streaming: rows of a head lie apart */
+static const double core_bandwidth = 4.7;          /* times its share that one core can draw */
+static const double longest_weight = 1.28;
 static const double clock_unknown_hz = 1.8e9;
 
 typedef struct blocks {
@@ -156,8 +157,9 @@ static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const
         if (is_decode(s)) cycles += s->batch * sequence_cycles_systolic;
         return cycles / cycles_per_s(chip);
     }
-    cycles = (s->one_kernel ? latency_cycles_single : latency_cycles) * cores;
-    return (cycles + b->count * block_overhead_cycles(s)) / cycles_per_s(chip);
+    cycles = s->one_kernel ? latency_cycles_single : latency_cycles;
+    if (b->parts > 1.0) cycles += joining_cycles * (1.0 + log2(b->parts));
+    return (cycles * cores + b->count * block_overhead_cycles(s)) / cycles_per_s(chip);
 }
 
 static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,

@@ -106,7 +106,11 @@ typedef struct shown {
     double blocking[2], exchange[2], ring[2], stream[2];
 } shown;
 
-static double part(double exposed, double whole) { return whole > 0 ? exposed / whole : 0; }
+/* What shows of a whole: beside busier levels a stream may take longer than it would alone, and
+ * that is theirs. */
+static double part(double exposed, double whole) {
+    return whole > 0 ? (exposed < whole ? exposed / whole : 1) : 0;
+}
 
 static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, int index, int set) {
     shown s;
