@@ -133,7 +133,7 @@ static sm_status read_rows(cli_fitting *q, sm_error *err) {
     if (!truth) return sm_fail_memory(err);
     sm_status status = read_files(q, truth, &rows, err);
     if (status) return status;
-    q->ready = sm_arena_array(q->call->arena, rows ? rows : 1, sizeof *q->ready);
+    q->ready = sm_arena_array(q->call->arena, rows ? rows : 1, sizeof(void *));
     if (!q->ready) return sm_fail_memory(err);
     bool only = is_named_software(q, truth, files);
     for (size_t f = 0; f < files && !status; f++) status = take_rows(q, &truth[f], only, err);
