@@ -18,7 +18,7 @@ enum {
     BLOCK = 128,    /* query rows of a block; half of it while cores are left idle */
     KEY_TILE = 64,  /* keys of a tile */
     DIAGONAL = 160, /* keys a block sees beyond the mean of its causal rows: whole tiles */
-    SPLIT = 512     /* keys of the smallest part of a cache that is split over cores */
+    SPLIT = 256     /* keys of the smallest part of a cache that is split over cores */
 };
 
 /* Cycles. A single block loads and stores without anything to overlap with; of several blocks per
@@ -30,7 +30,7 @@ static const double block_cycles = 5.0e3;           /* a block of a prefill */
 static const double block_cycles_long = 6.9e3;      /* the same among several of a sequence */
 static const double block_cycles_decode = 4.3e3;    /* a query group against its cache */
 static const double block_cycles_persistent = 2.35e3;
-static const double joining_cycles = 1.9e3; /* of parts, and again for every doubling of them */
+static const double joining_cycles = 1.7e3; /* of parts, and again for every doubling of them */
 static const double sequence_cycles_systolic = 3.4e3; /* a sequence of a decode on a TPU */
 
 static const double exponentials_per_cycle = 15.0; /* of a core: 16 special function units */
@@ -154,7 +154,7 @@ static double block_overhead_cycles(const sm_attention_shape *s) {
 static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const blocks *b) {
     double cores = cores_of(chip), cycles = latency_cycles_systolic * cores;
     if (is_systolic(chip)) {
-        if (is_decode(s)) cycles += s->batch * sequence_cycles_systolic;
+        cycles += (is_decode(s) ? s->batch : 1.0) * sequence_cycles_systolic;
         return cycles / cycles_per_s(chip);
     }
     cycles = s->one_kernel ? latency_cycles_single : latency_cycles;
