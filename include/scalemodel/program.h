@@ -13,7 +13,8 @@
  * one expert. */
 #define SM_DIMENSIONS(X)                                                                           \
     X(B, "B", "sequences")                                                                         \
-    X(T, "T", "positions") X(S, "S", "keys") X(D, "D", "width") X(K, "K", "KV heads")              \
+    X(T, "T", "positions")                                                                         \
+    X(S, "S", "keys") X(D, "D", "width") X(K, "K", "KV heads")                                     \
         X(G, "G", "query heads per KV head") X(H, "H", "head size") X(J, "J", "head size of V")    \
             X(F, "F", "MLP width") X(E, "E", "experts") X(C, "C", "slots per expert")              \
                 X(I, "I", "expert width") X(V, "V", "vocabulary")                                  \
@@ -32,8 +33,9 @@ typedef enum sm_dimension {
  * replicated over it: the algebra stays exact. */
 #define SM_PROGRAM_AXES(X)                                                                         \
     X(DATA, "data", "a")                                                                           \
-    X(FSDP, "fsdp", "f") X(EXPERT, "expert", "e") X(CONTEXT, "context", "c")                       \
-        X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
+    X(FSDP, "fsdp", "f")                                                                           \
+    X(EXPERT, "expert", "e") X(CONTEXT, "context", "c") X(TENSOR, "tensor", "t")                   \
+        X(TENSOR_Q, "tensor_q", "q")
 typedef enum sm_program_axis {
 #define X(id, name, letter) SM_AXIS_##id,
     SM_PROGRAM_AXES(X)
@@ -43,7 +45,8 @@ typedef enum sm_program_axis {
 #define SM_BIT(axis) ((sm_axes)(1u << (axis)))
 enum { SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) };
 
-typedef enum sm_role { SM_ROLE_ACTIVATION, SM_ROLE_WEIGHT, SM_ROLE_IDS } sm_role;
+/* CACHE: keys and values held from one step of serving to the next. */
+typedef enum sm_role { SM_ROLE_ACTIVATION, SM_ROLE_WEIGHT, SM_ROLE_IDS, SM_ROLE_CACHE } sm_role;
 
 /* An array of the program. elements counts one sequence where the array has a B or C dimension
  * (then it scales with the number of sequences). at[i]: axes that shard dimension i where the array
@@ -83,6 +86,10 @@ typedef struct sm_op {
 
 /* How the program is sharded: which dimension each axis takes, beyond what the axis names say. */
 typedef enum sm_context_by { SM_CONTEXT_RING, SM_CONTEXT_GATHER, SM_CONTEXT_HEADS } sm_context_by;
+/* What the tensor chips beyond the KV heads (tensor_q) hold of the cache: a copy each; other
+ * sequences (queries and results move by all-to-all); other positions (partial softmaxes are
+ * joined). */
+typedef enum sm_cache_by { SM_CACHE_COPIES, SM_CACHE_BATCH, SM_CACHE_SEQUENCE } sm_cache_by;
 typedef struct sm_rules {
     bool seq; /* residual stream sharded over tensor along T (sequence parallelism) */
     bool
@@ -91,6 +98,12 @@ typedef struct sm_rules {
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
+    /* Of serving alone. decode: one query a sequence, so that context shards the cache and not the
+     * queries. stationary: fsdp shards weights and the residual stream along D and nothing is
+     * gathered (2D weight-stationary, Pope et al. 2022). absorbed: latent attention on the
+     * compressed cache. */
+    bool decode, stationary, absorbed;
+    sm_cache_by cache_by;
 } sm_rules;
 
 /* One piece of the model: a layer of one kind, or the embedding, or the head with its loss. */
@@ -111,13 +124,23 @@ typedef struct sm_program {
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
+/* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
+ * that one program stands for every length: sizes say by per_query and per_key what they grow with.
+ * Attention reads the cache (k_cache, v_cache: role CACHE; the new keys and values are appended to
+ * it first). Slots of an expert: C = top_k / E of a token. A layer that shares the cache of an
+ * earlier one has no K and V projections but reads it. The head is that of sampling: logits, no
+ * loss. */
+sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
+                                   const sm_rules *rules, sm_program *program, sm_error *err);
+
 /* ---- the partitioned program: everything a product of sizes over axes ---- */
 /* base / product of the degrees of mask, times the sequences of the whole mesh when per_sequence.
- */
+ * In a program of serving also times the queries of a sequence when per_query, and the keys when
+ * per_key (training has them in base). */
 typedef struct sm_size {
     double base;
     sm_axes mask;
-    bool per_sequence;
+    bool per_sequence, per_query, per_key;
 } sm_size;
 
 typedef enum sm_phase {
@@ -138,6 +161,9 @@ typedef struct sm_work {
     sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */
     int terms;
     sm_size bytes[6]; /* what crosses HBM, in bytes */
+    uint8_t role[6];  /* sm_role of each: serving scales weights and cache to their own dtypes */
+    bool experts;     /* weights of routed experts: of E, only those some token chose are read */
+    sm_size kv_heads; /* attention: KV heads on a chip */
 } sm_work;
 
 typedef enum sm_stream {
@@ -158,6 +184,7 @@ typedef struct sm_comm {
     bool narrow;    /* feeds matmuls alone: travels in their dtype when that is 8 bits */
     bool gradient;  /* of a weight: bytes per element follow the gradient dtype */
     int forward_op; /* the forward op it serves: repeated when that op is recomputed */
+    uint8_t role;   /* sm_role of the array */
 } sm_comm;
 
 /* Weights that share a storage sharding and a gradient reduction. */
@@ -187,6 +214,8 @@ typedef struct sm_partition {
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
 } sm_partition;
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
+/* The forward pass alone; weight[] is filled too (what a chip stores; partial is 0). */
+sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);
 
 /* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that
  * really run again (those something needs), kept the arrays that must be stored. kept has room for

@@ -1,0 +1,216 @@
+/* serve: what it takes to serve a model: time to first token, time per token, throughput, memory
+ * and money of a sharding on a machine, the Pareto set of them, and the fleet for a traffic. A plan
+ * is a sharding of the serving program (program.h) and its price comes from cost.h alone. */
+#ifndef SCALEMODEL_SERVE_H
+#define SCALEMODEL_SERVE_H
+#include "scalemodel/base.h"
+#include "scalemodel/cost.h"
+#include "scalemodel/hw.h"
+#include "scalemodel/model.h"
+#include "scalemodel/program.h"
+#include "scalemodel/report.h"
+
+/* ---- plans ---- */
+/* key, name, help. Degrees first: their product is the chips of one replica. */
+#define SM_SERVE_KEYS(X)                                                                           \
+    X(DATA, "data", "groups of chips with sequences of their own and all weights")                 \
+    X(FSDP, "fsdp", "chips that shard weights along D: see weights_by")                            \
+    X(TENSOR, "tensor", "tensor-parallel degree; may exceed the KV heads: see cache_by")           \
+    X(CONTEXT, "context", "chips that split the positions of a sequence")                          \
+    X(EXPERT, "expert",                                                                            \
+      "expert-parallel degree; outside the experts its chips take other sequences")                \
+    X(PIPELINE, "pipeline", "pipeline stages")                                                     \
+    X(WEIGHTS_BY, "weights_by", "stationary (2D) or gathered: what fsdp does")                     \
+    X(CACHE_BY, "cache_by", "copies|batch|sequence: KV beyond its heads")                          \
+    X(EXPERT_TENSOR, "expert_tensor",                                                              \
+      "on|off: tensor shards each expert (on) or spreads experts (off)")                           \
+    X(SEQ, "seq", "on|off: residual stream sharded over tensor along tokens (prefill)")            \
+    X(ORDER, "order", "axes from the innermost, joined by .")                                      \
+    X(DIMS, "dims", "order in which torus dimensions are filled, as 0.1.2")
+typedef enum sm_serve_key {
+#define X(id, name, help) SM_SERVE_##id,
+    SM_SERVE_KEYS(X)
+#undef X
+        SM_SERVE_KEY_COUNT
+} sm_serve_key;
+enum { SM_SERVE_DEGREES = 6 };
+
+typedef struct sm_serve_plan {
+    uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
+    int data, fsdp, tensor, context, expert, pipeline;
+    bool gathered; /* fsdp: weights are gathered for each layer; else 2D weight-stationary */
+    sm_cache_by cache_by;
+    bool expert_tensor, seq;
+    uint8_t order[SM_SERVE_DEGREES]; /* keys DATA..PIPELINE, innermost first */
+    uint8_t dims[3];
+} sm_serve_plan;
+/* "tensor=8,expert=4". Unknown keys and values name the nearest valid one, with their place. */
+void sm_serve_plan_defaults(sm_serve_plan *plan);
+sm_status sm_serve_plan_parse(const sm_source *source, sm_serve_plan *plan, sm_error *err);
+size_t sm_serve_plan_format(const sm_serve_plan *plan, int torus_dims, char *out, size_t size);
+int sm_serve_plan_chips(const sm_serve_plan *plan);
+
+/* ---- the job ---- */
+typedef struct sm_serve_dtypes {
+    sm_dtype weights, kv, compute; /* int8 weights with bf16 compute are widened on the way in */
+} sm_serve_dtypes;
+/* Speculative decoding: depth tokens drafted, each accepted with probability acceptance; expected
+ * tokens a step (1 - a^(depth+1)) / (1 - a) (Leviathan et al. 2023). depth 0: none; depth -1: the
+ * best one is found. */
+typedef struct sm_speculation {
+    int depth;
+    double acceptance;
+    const sm_model *draft; /* NULL: n-gram or heads of the model itself, drafted for nothing */
+} sm_speculation;
+typedef struct sm_serve_job {
+    const sm_model *model;
+    const sm_system *system;
+    sm_serve_dtypes dtypes;
+    double prompt, output; /* mean tokens of a request */
+    double prefix;         /* tokens of the prompt whose cache is there already */
+    double context;        /* > 0: decode is priced at so many cached tokens; 0: at the mean of a
+                              request, prompt + output / 2 */
+    double imbalance;      /* of experts: the fullest chip's tokens over the mean; >= 1 */
+    bool eager;            /* kernels launched one by one; else replayed as one graph */
+    sm_speculation speculation;
+    double reserve;           /* fraction of memory left free; < 0: the usual 0.1 on GPUs, 0 else */
+    double usd_per_chip_hour; /* < 0: the catalogue's */
+} sm_serve_job;
+typedef struct sm_serve sm_serve; /* a job with its partitioned programs */
+sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err);
+void sm_serve_free(sm_serve *serve);
+void sm_serve_set_calibration(sm_serve *serve, const sm_calibration *calibration);
+const sm_calibration *sm_serve_calibration(const sm_serve *serve);
+
+/* ---- one step of an engine ---- */
+/* Sequences that bring `queries` new tokens each to `past` cached ones. */
+typedef struct sm_attend {
+    double sequences, queries, past;
+} sm_attend;
+/* A step: matmuls see all its tokens at once, attention each group by itself. A decode step is one
+ * group of queries 1, a prefill one group of whole prompts, a chunked prefill both. */
+enum { SM_MAX_GROUPS = 4 };
+typedef struct sm_step_batch {
+    int groups;
+    sm_attend group[SM_MAX_GROUPS];
+    double sampled; /* tokens drawn: sequences in decode, prompts that end in this step */
+} sm_step_batch;
+
+typedef enum sm_serve_bound {
+    SM_SERVE_WEIGHTS, /* reading weights */
+    SM_SERVE_KV,      /* reading the cache */
+    SM_SERVE_COMPUTE,
+    SM_SERVE_NETWORK,
+    SM_SERVE_LATENCY /* launches, hops, host */
+} sm_serve_bound;
+const char *sm_serve_bound_name(sm_serve_bound bound); /* weights kv compute network latency */
+typedef struct sm_serve_memory {
+    double params, kv, activations, buffers, total, capacity; /* bytes of the fullest chip */
+} sm_serve_memory;
+typedef struct sm_step_price {
+    double lower_s, expected_s, upper_s;
+    struct {
+        double weights, kv, compute, network, other; /* sums to expected_s */
+    } breakdown_s;
+    sm_serve_bound bound;
+    int bound_level;
+    double bound_weights_s, bound_kv_s, bound_compute_s, bound_network_s; /* parts of lower */
+    double flops;                                                         /* of the whole replica */
+} sm_step_price;
+/* SM_OK, or SM_BAD_INPUT with the reason a plan is impossible. Allocates nothing once the program
+ * variants the plan needs exist. */
+sm_status sm_serve_step(sm_serve *serve, const sm_serve_plan *plan, const sm_step_batch *batch,
+                        sm_step_price *price, sm_error *err);
+/* Memory with so many sequences of so many cached tokens held, and steps of so many tokens. */
+sm_status sm_serve_memory_of(sm_serve *serve, const sm_serve_plan *plan, double sequences,
+                             double tokens_each, double step_tokens, sm_serve_memory *memory,
+                             sm_error *err);
+/* Sequences of that length that fit beside the weights; < 1: not one. */
+double sm_serve_most_sequences(sm_serve *serve, const sm_serve_plan *plan, double tokens_each,
+                               double step_tokens);
+
+/* ---- one point: a plan with a batch ---- */
+typedef struct sm_serve_point {
+    sm_serve_plan plan;
+    int chips;
+    double batch; /* sequences decoding at once in the replica */
+    bool fits;
+    double most_batch;            /* that fits */
+    sm_step_price prefill;        /* of one prompt alone: time to first token */
+    sm_step_price decode;         /* at the mean context */
+    double ttft_s[3], tpot_s[3];  /* lower, expected, upper; tpot counts accepted speculation */
+    double tokens_per_s_per_chip; /* decoded: batch / tpot / chips, as the book counts */
+    double tokens_per_s_per_chip_with_prefill; /* when the same chips prefill too */
+    double usd_per_million_tokens, usd_per_million_tokens_with_prefill; /* 0: no price */
+    double tokens_per_step; /* of speculation, 1 without */
+    int depth;
+    sm_serve_memory memory; /* at full length: prompt + output */
+} sm_serve_point;
+sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
+                            sm_serve_point *point, sm_error *err);
+typedef struct sm_serve_collective {
+    sm_collective op;
+    char array[24], axis[32];
+    double count, bytes, time_s; /* per step */
+    const char *algorithm;
+} sm_serve_collective;
+typedef struct sm_serve_detail {
+    sm_serve_point point;
+    int collectives;
+    sm_serve_collective *collective; /* of a decode step */
+    sm_why *why;                     /* of the decode step, the prefill, the memory */
+    double turn_kv_context; /* context at which the cache takes as long as the weights; 0: never */
+    double turn_kv_batch, turn_compute_batch; /* batch at which cache, compute overtake weights */
+    char advice[256];                         /* the one change that helps most, effect computed */
+} sm_serve_detail;
+sm_status sm_serve_detail_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
+                             sm_arena *arena, sm_serve_detail *detail, sm_error *err);
+
+/* ---- search ---- */
+/* Axes of the frontier: tpot (expected), throughput per chip, cost per million tokens. */
+typedef struct sm_serve_search_options {
+    sm_serve_plan fixed;         /* keys in fixed.given are kept */
+    double batch;                /* 0: all powers of two and what fills the memory */
+    double ttft_s, tpot_s;       /* limits; 0: none */
+    int chips_least, chips_most; /* of a replica; 0: 1, the whole system */
+    bool by_lower;               /* rank by lower instead of expected */
+    bool brute;                  /* price everything: for tests */
+    bool with_prefill;           /* throughput and cost count the prefill on the same chips */
+} sm_serve_search_options;
+void sm_serve_search_defaults(sm_serve_search_options *options);
+typedef struct sm_serve_result {
+    size_t n;
+    sm_serve_point *point; /* by tpot; in the arena */
+    double space, evaluated, pruned, seconds;
+    int least_chips;                 /* smallest replica on which anything fits, 0: none */
+    double least_bytes;              /* nothing fits: the least a chip needs */
+    double best_tpot_s, best_ttft_s; /* of all that fits, whatever the limits: what an impossible
+                                        limit misses */
+} sm_serve_result;
+/* Replicas that use every slice shape (torus: the sub-slices of the catalogue's rule; switched:
+ * powers of two and whole nodes) up to the system. SM_NEGATIVE when nothing fits or no point meets
+ * the limits: the sentence says which bound forbids it and by how much. */
+sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
+                          const sm_serve_search_options *options, sm_arena *arena,
+                          sm_serve_result *result, sm_error *err);
+
+/* Disaggregated: prefill and decode pools of their own. */
+typedef struct sm_disaggregated {
+    sm_serve_point prefill, decode;
+    double prefill_batch;            /* prompts a prefill step takes */
+    double prefill_per_decode_chips; /* chips of prefill for each chip of decode */
+    double kv_bytes, kv_transfer_s;  /* of one request, over the system's outermost network */
+    double tokens_per_s_per_chip, usd_per_million_tokens; /* both pools counted */
+} sm_disaggregated;
+sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
+                                const sm_serve_search_options *options, sm_disaggregated *out,
+                                sm_error *err);
+/* Replicas for so many requests a second within the limits of options. */
+typedef struct sm_fleet {
+    sm_serve_point point;
+    double replicas, chips, usd_per_hour, utilisation, requests_per_s_per_replica;
+} sm_fleet;
+sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
+                         const sm_serve_search_options *options, double requests_per_s,
+                         sm_fleet *fleet, sm_error *err);
+#endif

@@ -1,0 +1,135 @@
+/* simulate: requests through an engine, step by step. Discrete events, deterministic for a seed,
+ * memory flat in the length of the trace. What a step takes is asked of an sm_engine, so that tests
+ * can give one whose queue has a closed form; serve.h gives the real one. */
+#ifndef SCALEMODEL_SIMULATE_H
+#define SCALEMODEL_SIMULATE_H
+#include "scalemodel/base.h"
+#include "scalemodel/serve.h"
+
+/* ---- requests ---- */
+typedef struct sm_request {
+    double arrival_s;
+    double prompt, output; /* tokens, at least 1 */
+    uint64_t conversation; /* 0: none. Requests of one conversation share a growing prefix */
+    double shared_prefix;  /* tokens of the prompt shared with everything of the same prefix id */
+    uint64_t prefix;       /* id of that prefix, 0: none */
+} sm_request;
+/* next: 1 a request, 0 the end, -1 an error (err is filled). Arrivals do not decrease. */
+typedef struct sm_arrivals {
+    void *context;
+    int (*next)(void *context, sm_request *request, sm_error *err);
+} sm_arrivals;
+/* Lengths drawn for synthetic arrivals: mean and coefficient of variation (0: fixed; else
+ * lognormal). */
+typedef struct sm_lengths {
+    double prompt, prompt_cv, output, output_cv;
+} sm_lengths;
+typedef enum sm_arrival_kind {
+    SM_ARRIVALS_POISSON,
+    SM_ARRIVALS_GAMMA,
+    SM_ARRIVALS_UNIFORM /* evenly spaced */
+} sm_arrival_kind;
+typedef struct sm_synthetic {
+    sm_arrival_kind kind;
+    double rate_per_s, cv; /* of gamma gaps */
+    double requests;       /* how many */
+    sm_lengths lengths;
+    uint64_t seed;
+    sm_rng rng;
+    double now_s, made;
+} sm_synthetic;
+sm_arrivals sm_synthetic_arrivals(sm_synthetic *state); /* state: filled down to seed */
+
+/* ---- the engine ---- */
+typedef struct sm_engine {
+    void *context;
+    /* Seconds of a step: n sequences decoding with `cached` tokens among them, and a chunk of
+     * `prefill` new tokens (0: none) whose sequences hold `past` cached tokens. */
+    double (*step_s)(void *context, double n, double cached, double prefill, double past);
+    double kv_tokens;      /* that fit in memory */
+    double host_kv_tokens; /* in host memory, for swaps and the prefix cache; 0: none */
+    double kv_bytes_per_token;
+    double host_bytes_per_s;     /* swap */
+    double transfer_bytes_per_s; /* from a prefill pool to a decode pool */
+    double transfer_latency_s;
+    double tokens_per_step; /* of speculation: a decoding sequence gains so many; 1 */
+    int chips;
+} sm_engine;
+/* The engine of a plan: tables over powers of two of n, cached and prefill, between which the time
+ * is interpolated; exact at the table's points. The engine lives in the arena. */
+sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double most_sequences,
+                          sm_arena *arena, sm_engine *engine, sm_error *err);
+
+/* ---- policies ---- */
+#define SM_POLICIES(X)                                                                             \
+    X(STATIC, "static", "batches run to the end before the next is taken")                         \
+    X(CONTINUOUS, "continuous", "prefill first, decoding waits meanwhile")                         \
+    X(CHUNKED, "chunked", "chunks of prefill ride along with decoding")                            \
+    X(DISAGGREGATED, "disaggregated", "prefill and decode in pools of their own")
+typedef enum sm_policy {
+#define X(id, name, help) SM_POLICY_##id,
+    SM_POLICIES(X)
+#undef X
+        SM_POLICY_COUNT
+} sm_policy;
+typedef enum sm_preempt { SM_PREEMPT_RECOMPUTE, SM_PREEMPT_SWAP } sm_preempt;
+typedef enum sm_route {
+    SM_ROUTE_LEAST_LOADED,
+    SM_ROUTE_ROUND_ROBIN,
+    SM_ROUTE_AFFINITY /* to the replica that holds the longest prefix, unless overloaded */
+} sm_route;
+typedef struct sm_simulation {
+    sm_policy policy;
+    int replicas;         /* of the engine; disaggregated: of the decode engine */
+    int prefill_replicas; /* disaggregated */
+    const sm_engine *engine, *prefill_engine;
+    double most_batch;   /* sequences at once in a replica */
+    double chunk_tokens; /* of a chunked step: decode and prefill tokens together */
+    double page_tokens;  /* of the KV cache: memory is taken in pages */
+    sm_preempt preempt;
+    sm_route route;
+    bool prefix_cache;     /* radix tree, least recently used goes first */
+    double ttft_s, tpot_s; /* the SLO goodput counts; 0: none */
+    uint64_t seed;
+    double sample_s; /* of the series; 0: 1/200 of the time, adaptively */
+} sm_simulation;
+void sm_simulation_defaults(sm_simulation *simulation);
+
+/* What became of one request, when it ends. */
+typedef struct sm_served {
+    uint64_t number; /* in order of arrival, from 0 */
+    double arrival_s, start_s, first_token_s, end_s;
+    double prompt, output, cached; /* tokens; cached: of the prompt found in the prefix cache */
+    int replica, preemptions;
+} sm_served;
+typedef struct sm_watch { /* may be all NULL */
+    void *context;
+    void (*served)(void *context, const sm_served *served);
+    /* one engine step, for a timeline */
+    void (*step)(void *context, int replica, double start_s, double seconds, double decoding,
+                 double prefill_tokens);
+} sm_watch;
+typedef struct sm_percentiles {
+    double mean, p50, p90, p99, most; /* within 1 %: a histogram of logarithmic bins */
+} sm_percentiles;
+typedef struct sm_sample {
+    double at_s, waiting, running, kv_occupancy, utilisation;
+} sm_sample;
+enum { SM_MAX_SAMPLES = 512 };
+typedef struct sm_simulated {
+    double requests, finished, refused; /* refused: can never fit in memory */
+    double prompt_tokens, output_tokens, cached_tokens, recomputed_tokens;
+    double seconds;     /* from the first arrival to the last token */
+    double busy_s;      /* engine seconds spent in steps, all replicas */
+    double utilisation; /* busy over seconds x replicas */
+    sm_percentiles ttft_s, tpot_s, e2e_s, queue_s;
+    double goodput_per_s, within_slo; /* requests a second, and the share, within the SLO */
+    double requests_per_s, output_tokens_per_s, output_tokens_per_s_per_chip;
+    double preemptions, steps, mean_batch, mean_in_system; /* mean_in_system: for Little's law */
+    double prefix_hit_rate;
+    int samples;
+    sm_sample sample[SM_MAX_SAMPLES];
+} sm_simulated;
+sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arrivals,
+                      const sm_watch *watch, sm_simulated *out, sm_error *err);
+#endif
