@@ -149,7 +149,9 @@ static void to_indices(sm_einsum *e, const int *dims, int8_t *at) {
 
 static sm_size size_of(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element) {
     const sm_tensor *t = &b->tensor[tensor];
-    return (sm_size){t->elements * bytes_per_element, mask, t->per_sequence};
+    return (sm_size){.base = t->elements * bytes_per_element,
+                     .mask = mask,
+                     .per_sequence = t->per_sequence};
 }
 
 static sm_axes mask_of(const sm_axes *at, int rank) {
@@ -245,7 +247,7 @@ static void emit_array(job *j, const sm_op *op, int array, int tensor, bool grad
 /* ---- local work ---- */
 
 static sm_size product(const sm_program *b, uint32_t dims, const int *at) {
-    sm_size s = {1, 0, false};
+    sm_size s = {.base = 1};
     for (int d = 0; d < SM_DIM_COUNT; d++) {
         if (!(dims >> d & 1u)) continue;
         s.base *= b->size[d];
@@ -336,8 +338,8 @@ static void attention_work(job *j, const sm_op *op, const int *at, sm_phase phas
     w->flops = product(j->b, rows, at);
     w->flops.base *= 2 * op->keys * (size[SM_DIM_H] + size[SM_DIM_J]) * matmuls;
     w->m = product(j->b, 1u << SM_DIM_T, at);
-    w->k = (sm_size){size[SM_DIM_H], 0, false};
-    w->n = (sm_size){op->keys, 0, false};
+    w->k = (sm_size){.base = size[SM_DIM_H]};
+    w->n = (sm_size){.base = op->keys};
     w->batch = product(j->b, rows & ~(1u << SM_DIM_T), at);
     for (int i = 0; i <= op->inputs; i++) {
         term t = stored(j->b, i < op->inputs ? op->in[i] : op->out, i > 0 && i < op->inputs);

@@ -29,7 +29,7 @@ uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
 }
 
 static sm_size kept_size(const sm_tensor *t) {
-    sm_size s = {t->elements * t->bytes_per_element, 0, t->per_sequence};
+    sm_size s = {.base = t->elements * t->bytes_per_element, .per_sequence = t->per_sequence};
     for (int d = 0; d < t->rank; d++) s.mask = (sm_axes)(s.mask | t->at[d]);
     return s;
 }

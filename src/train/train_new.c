@@ -82,8 +82,11 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
         sm_fail_memory(err);
         return NULL;
     }
-    v->rules = (sm_rules){plan->seq, plan->expert_tensor, plan->context_by, plan->fsdp > 1,
-                          plan->attention == SM_ATTENTION_UNFUSED};
+    v->rules = (sm_rules){.seq = plan->seq,
+                          .expert_tensor = plan->expert_tensor,
+                          .context_by = plan->context_by,
+                          .weights_over_context = plan->fsdp > 1,
+                          .unfused = plan->attention == SM_ATTENTION_UNFUSED};
     v->pieces = t->kinds + 2;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(t, v, i, err)) return NULL;
