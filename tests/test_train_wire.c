@@ -112,6 +112,44 @@ static void exposed_time_is_within_the_step(void **state)
     }
 }
 
+static double derived(const sm_why *why, const char *label)
+{
+    if (strcmp(why->label, label) == 0) return why->value;
+    for (const sm_why *child = why->first; child; child = child->next) {
+        double found = derived(child, label);
+        if (found >= 0) return found;
+    }
+    return -1;
+}
+
+static double shown_in(const char *phase)
+{
+    double s = 0;
+    for (int i = 0; i < detail.collectives; i++)
+        if (strcmp(detail.collective[i].phase, phase) == 0) s += detail.collective[i].exposed_s;
+    return s;
+}
+
+/* What shows of the end of a step is shared out over its collectives, no more and no less. */
+static void the_end_of_the_step_is_shared_out(void **state)
+{
+    (void)state;
+    static const char *const plans[] = { "data=8,zero=0", "data=2,tensor=4,zero=1",
+                                         "data=4,tensor=2,zero=0,microbatch=1" };
+    for (int i = 0; i < 3; i++) {
+        sm_arena *arena = told(plans[i]);
+        double reduced = derived(detail.why, "gradient reduction shown");
+        double gathered = derived(detail.why, "weight gathering shown");
+        if (reduced <= 0 || fabs(shown_in("step end") - reduced) > 1e-9 * reduced)
+            fail_msg("%s: %g s of reduction listed, %g shown", plans[i], shown_in("step end"),
+                     reduced);
+        if (fabs(shown_in("step start") - gathered) > 1e-9)
+            fail_msg("%s: %g s of gathering listed, %g shown", plans[i], shown_in("step start"),
+                     gathered);
+        sm_arena_free(arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +157,7 @@ int main(void)
         cmocka_unit_test(tensor_moves_the_stream),
         cmocka_unit_test(data_reduces_gradients_once),
         cmocka_unit_test(exposed_time_is_within_the_step),
+        cmocka_unit_test(the_end_of_the_step_is_shared_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,10 @@ sm_status cli_write_stdout(const char *text, size_t length, sm_error *err) {
     errno = 0;
     bool written = fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
     if (written && !ferror(stdout)) return SM_OK;
+    if (errno == EPIPE) { /* whoever read has seen enough (`| head`): a status, but no complaint */
+        *err = (sm_error){.status = SM_IO};
+        return SM_IO;
+    }
     return sm_fail(err, SM_IO, "cannot write to standard output: %s",
                    errno ? strerror(errno) : "write error");
 }
@@ -45,6 +49,7 @@ sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error
 
 void cli_show_error(const sm_error *err) {
     char text[2048];
+    if (!err->sentence[0]) return;
     sm_error_format(err, text, sizeof text);
     size_t length = strlen(text);
     fprintf(stderr, "%s%s%s", err->line || err->source[0] ? "" : "scalemodel: ", text,

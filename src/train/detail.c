@@ -107,9 +107,9 @@ typedef struct shown {
 } shown;
 
 /* What shows of a whole: beside busier levels a stream may take longer than it would alone, and
- * that is theirs. */
+ * that is theirs; a difference of sums may round to less than nothing. */
 static double part(double exposed, double whole) {
-    return whole > 0 ? (exposed < whole ? exposed / whole : 1) : 0;
+    return whole > 0 ? fmin(fmax(exposed / whole, 0), 1) : 0;
 }
 
 static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, int index, int set) {
@@ -159,9 +159,8 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
 static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int index, double times,
                          double microbatches) {
     const piece *one = &l->p->v->piece[index];
-    double reduce = 0, gather = 0;
-    for (int i = 0; i < l->p->v->pieces; i++)
-        reduce += l->p->load[i].reduce_s, gather += l->p->load[i].gather_s;
+    double show_reduce = part(end->reduce_s, end->reduce);
+    double show_gather = part(end->gather_s, end->gather);
     for (int i = 0; i < one->part.classes; i++) {
         const sm_weight_class *c = &one->part.weight[i];
         const class_slots *slots = &l->p->v->weight[index][i];
@@ -169,8 +168,6 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         char axis[32];
         axes_text(c->partial, &l->p->d, axis, sizeof axis);
         const char *what = c->expert ? "experts" : "weights";
-        double show_reduce = reduce > 0 ? fmin(1, end->reduce_s / (reduce * times)) : 0;
-        double show_gather = gather > 0 ? fmin(1, end->gather_s / (gather * times)) : 0;
         if (plan->zero == 0)
             add(l, SM_ALL_REDUCE, what, axis, "step end", l->p->at.slot[slots->all_reduce],
                 held * gradient_bytes(plan), times, show_reduce);

@@ -17,7 +17,7 @@ is() {
     tests=$((tests + 1))
     if awk -v good=0 '
         function near(a, b) { return a - b < 1e-6 * b && b - a < 1e-6 * b }
-        { path = $1; sub(/^[^ ]* /, ""); v[path] = $0 }
+        { path = $1; sub(/^[^ ]* /, ""); v[path] = /^[-0-9]/ ? $0 + 0 : $0 }
         END { '"$2"'; exit !good }' "$place/answer"; then
         echo "ok $tests - $1"
     else
