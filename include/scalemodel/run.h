@@ -1,0 +1,152 @@
+/* run: sharded arrays on real processes. The lowering that was priced is executed step by step:
+ * blocks of arrays, collectives over the axes of a mesh, local products. Nothing here knows a
+ * price. */
+#ifndef SCALEMODEL_RUN_H
+#define SCALEMODEL_RUN_H
+#include "scalemodel/base.h"
+#include "scalemodel/shard.h"
+#include "scalemodel/units.h"
+
+/* ---- elements ---- */
+#define SM_ELEMENTS(X) X(F32, "f32", 4) X(F64, "f64", 8) X(S32, "s32", 4) X(S64, "s64", 8)
+typedef enum sm_element {
+#define X(id, name, bytes) SM_ELEMENT_##id,
+    SM_ELEMENTS(X)
+#undef X
+        SM_ELEMENT_COUNT
+} sm_element;
+size_t sm_element_bytes(sm_element element);
+
+/* ---- communicators ----
+ * A group of ranks, 0 .. size-1. Every call is collective over the group unless it says otherwise
+ * and every rank must make the same calls in the same order; in debug mode each call first compares
+ * its name and size over the group and a mismatch is an error that names both. Buffers do not
+ * overlap unless a call says in place. */
+typedef struct sm_communicator sm_communicator;
+typedef struct sm_request_handle { /* of a started send or receive */
+    void *state[4];
+} sm_request_handle;
+typedef struct sm_backend {
+    const char *name; /* "self", "threads", "openmpi", "mpich" */
+    /* recv holds size blocks of `bytes`, in order of rank */
+    sm_status (*all_gather)(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err);
+    /* send holds size blocks of `count` elements; recv the sum of this rank's block */
+    sm_status (*reduce_scatter)(sm_communicator *c, const void *send, size_t count,
+                                sm_element element, void *recv, sm_error *err);
+    sm_status (*all_reduce)(sm_communicator *c, void *in_place, size_t count, sm_element element,
+                            sm_error *err);
+    /* block i of send goes to rank i, block i of recv came from rank i; `bytes` each */
+    sm_status (*all_to_all)(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err);
+    sm_status (*broadcast)(sm_communicator *c, void *in_place, size_t bytes, int root,
+                           sm_error *err);
+    /* Not collective: matched by rank, tag and order. */
+    sm_status (*start_send)(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
+                            sm_request_handle *handle, sm_error *err);
+    sm_status (*start_receive)(sm_communicator *c, void *recv, size_t bytes, int from, int tag,
+                               sm_request_handle *handle, sm_error *err);
+    sm_status (*wait)(sm_communicator *c, sm_request_handle *handle, sm_error *err);
+    sm_status (*barrier)(sm_communicator *c, sm_error *err);
+    /* Ranks of equal colour form a group, ordered by key, then by rank. */
+    sm_status (*split)(sm_communicator *c, int colour, int key, sm_communicator **out,
+                       sm_error *err);
+    void (*free)(sm_communicator *c);
+    void (*abort)(sm_communicator *c, const char *sentence); /* ends every rank */
+} sm_backend;
+/* What went through a communicator, by collective: V as sm_step counts it, summed over calls. */
+typedef struct sm_traffic {
+    double calls[SM_COLLECTIVE_COUNT], bytes[SM_COLLECTIVE_COUNT], seconds[SM_COLLECTIVE_COUNT];
+} sm_traffic;
+struct sm_communicator {
+    const sm_backend *backend;
+    void *state;
+    int rank, size;
+    bool debug;
+    sm_traffic traffic;
+};
+/* The calls that count; use these. bytes, count: as in the backend. */
+sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err);
+sm_status sm_run_reduce_scatter(sm_communicator *c, const void *send, size_t count,
+                                sm_element element, void *recv, sm_error *err);
+sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
+                            sm_error *err);
+sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err);
+sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
+                           sm_error *err);
+/* Send to one rank while receiving from another (either may be -1: none). Counts as a permute. */
+sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,
+                         size_t bytes, sm_error *err);
+sm_status sm_run_barrier(sm_communicator *c, sm_error *err);
+void sm_communicator_free(sm_communicator *c); /* NULL is fine */
+
+/* One process. */
+sm_status sm_communicator_self(sm_communicator **out, sm_error *err);
+/* `ranks` threads of this process; body runs on each; returns when all have ended, with the first
+ * error. */
+typedef sm_status (*sm_rank_body)(sm_communicator *world, void *context, sm_error *err);
+sm_status sm_run_threads(int ranks, sm_rank_body body, void *context, sm_error *err);
+/* MPI (run/mpi.c, linked only into the programs made for it): initialises, runs, finalises. */
+sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, sm_error *err);
+
+/* ---- a mesh of ranks ----
+ * The last axis varies fastest: rank = ((x0 * n1 + x1) * n2 + x2) ... */
+typedef struct sm_rank_mesh {
+    sm_mesh mesh;
+    sm_communicator *world;
+    int at[SM_MAX_AXES];                     /* this rank's coordinates */
+    sm_communicator *over[1 << SM_MAX_AXES]; /* groups along sets of axes, made on demand */
+} sm_rank_mesh;
+/* The product of the axes must be the size of world. */
+sm_status sm_rank_mesh_new(sm_communicator *world, const sm_mesh *mesh, sm_rank_mesh **out,
+                           sm_error *err);
+void sm_rank_mesh_free(sm_rank_mesh *m);
+/* Ranks that differ in these axes alone, in mesh order. */
+sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err);
+
+/* ---- blocks ---- */
+/* This rank's part of a sharded array, row-major. */
+typedef struct sm_block {
+    sm_element element;
+    int rank;
+    size_t size[SM_MAX_RANK];
+    void *data; /* sm_malloc */
+} sm_block;
+size_t sm_block_count(const sm_block *b);
+sm_status sm_block_new(sm_element element, int rank, const size_t *size, sm_block *out,
+                       sm_error *err);
+void sm_block_free(sm_block *b);
+/* The block of an array of an einsum on this rank, filled from the global position of each element
+ * (an unreduced axis: whole on the axis' first rank, zero on the others). */
+typedef double (*sm_fill)(const size_t *position, int rank, void *context);
+sm_status sm_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
+                      sm_element element, sm_fill fill, void *context, sm_block *out,
+                      sm_error *err);
+/* Apply one step of a lowering to the block of an array laid out as `before`; replaces *block.
+ * sizes: the global size of each dimension. */
+sm_status sm_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
+                        const size_t *sizes, sm_block *block, sm_error *err);
+/* out = local einsum of in[0] and in[1] (or the sum over the indices of one operand), any einsum of
+ * the notation: cblas for floats, plain loops for whole numbers. labels: index number of each
+ * dimension. */
+sm_status sm_local_einsum(int operands, const sm_block *in, const int8_t (*labels)[SM_MAX_RANK],
+                          const int8_t *out_labels, sm_block *out, sm_error *err);
+
+/* ---- a lowering ---- */
+typedef struct sm_run_step {
+    double bytes_counted; /* V as in sm_step, from the traffic of the communicator */
+    double seconds;
+} sm_run_step;
+typedef struct sm_run_result {
+    sm_run_step step[SM_MAX_STEPS];
+    double seconds;
+    sm_block out;
+} sm_run_result;
+/* in: blocks as stored; freed by the caller. overlapped: a step that runs inside the einsum as a
+ * ring (sm_lowering_overlaps of cost says which can), -1: none; directions: 1 or 2. */
+sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
+                          int overlapped, int directions, const sm_block *in, sm_run_result *out,
+                          sm_error *err);
+#endif
