@@ -108,31 +108,32 @@ sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err)
 
 /* ---- blocks ---- */
 /* This rank's part of a sharded array, row-major. */
-typedef struct sm_block {
+typedef struct sm_local_block {
     sm_element element;
     int rank;
     size_t size[SM_MAX_RANK];
     void *data; /* sm_malloc */
-} sm_block;
-size_t sm_block_count(const sm_block *b);
-sm_status sm_block_new(sm_element element, int rank, const size_t *size, sm_block *out,
-                       sm_error *err);
-void sm_block_free(sm_block *b);
+} sm_local_block;
+size_t sm_local_block_count(const sm_local_block *b);
+sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,
+                             sm_error *err);
+void sm_local_block_free(sm_local_block *b);
 /* The block of an array of an einsum on this rank, filled from the global position of each element
  * (an unreduced axis: whole on the axis' first rank, zero on the others). */
 typedef double (*sm_fill)(const size_t *position, int rank, void *context);
-sm_status sm_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
-                      sm_element element, sm_fill fill, void *context, sm_block *out,
-                      sm_error *err);
+sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
+                            sm_element element, sm_fill fill, void *context, sm_local_block *out,
+                            sm_error *err);
 /* Apply one step of a lowering to the block of an array laid out as `before`; replaces *block.
  * sizes: the global size of each dimension. */
-sm_status sm_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
-                        const size_t *sizes, sm_block *block, sm_error *err);
+sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
+                              const size_t *sizes, sm_local_block *block, sm_error *err);
 /* out = local einsum of in[0] and in[1] (or the sum over the indices of one operand), any einsum of
  * the notation: cblas for floats, plain loops for whole numbers. labels: index number of each
  * dimension. */
-sm_status sm_local_einsum(int operands, const sm_block *in, const int8_t (*labels)[SM_MAX_RANK],
-                          const int8_t *out_labels, sm_block *out, sm_error *err);
+sm_status sm_local_einsum(int operands, const sm_local_block *in,
+                          const int8_t (*labels)[SM_MAX_RANK], const int8_t *out_labels,
+                          sm_local_block *out, sm_error *err);
 
 /* ---- a lowering ---- */
 typedef struct sm_run_step {
@@ -142,11 +143,11 @@ typedef struct sm_run_step {
 typedef struct sm_run_result {
     sm_run_step step[SM_MAX_STEPS];
     double seconds;
-    sm_block out;
+    sm_local_block out;
 } sm_run_result;
 /* in: blocks as stored; freed by the caller. overlapped: a step that runs inside the einsum as a
  * ring (sm_lowering_overlaps of cost says which can), -1: none; directions: 1 or 2. */
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
-                          int overlapped, int directions, const sm_block *in, sm_run_result *out,
-                          sm_error *err);
+                          int overlapped, int directions, const sm_local_block *in,
+                          sm_run_result *out, sm_error *err);
 #endif
