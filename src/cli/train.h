@@ -56,6 +56,19 @@ typedef struct cli_plans {
     bool interrupted;
     const char *reason; /* why there is no plan */
 } cli_plans;
+/* ---- how sure it is (train_interval.c) ---- */
+typedef struct cli_interval {
+    double low, high;
+} cli_interval;
+/* 80 % of measured steps lie in it; never below the lower bound. */
+cli_interval cli_step_interval(const cli_training *q, const sm_price_of_plan *price);
+/* "10 s to 13 s, constants of h100 default" */
+const char *cli_interval_words(sm_report *r, const cli_training *q, const sm_price_of_plan *price);
+/* Does the interval of what plans are ranked by overlap that of the best plan? */
+bool cli_is_indistinguishable(const cli_plans *plans, int which);
+/* A line below the table of the other plans; none when the best one is certain. */
+void cli_indistinguishable_line(sm_report *r, const cli_plans *plans);
+
 void cli_train_page(sm_report *r, const cli_plans *plans);
 void cli_train_fields(sm_report *r, const cli_plans *plans);
 

@@ -12,11 +12,16 @@ static const char *json_bound(sm_report *r, const sm_system *system,
     return cli_textf(r, "network:%s", system->level[price->bound_level].name);
 }
 
-static void put_times(sm_report *r, sm_data *object, const sm_price_of_plan *price) {
+static void put_times(sm_report *r, sm_data *object, const cli_training *q,
+                      const sm_price_of_plan *price) {
+    cli_interval interval = cli_step_interval(q, price);
     sm_data *step = cli_object(r, object, "step_time_s");
     cli_put(r, step, "lower", price->lower_s);
     cli_put(r, step, "expected", price->expected_s);
     cli_put(r, step, "upper", price->upper_s);
+    sm_data *ends = cli_array(r, step, "interval");
+    cli_put(r, ends, NULL, interval.low);
+    cli_put(r, ends, NULL, interval.high);
 }
 
 static void put_memory(sm_report *r, sm_data *object, const sm_memory *m) {
@@ -94,7 +99,7 @@ void cli_train_plan_fields(sm_report *r, sm_data *object, const cli_training *q,
     put_mesh(r, object, &shown->detail);
     cli_put(r, object, "chips", price->chips);
     cli_put_bool(r, object, "fits", price->fits);
-    put_times(r, object, price);
+    put_times(r, object, q, price);
     cli_put_text(r, object, "bound", json_bound(r, &q->system, price));
     cli_put(r, object, "mfu", price->mfu);
     cli_put(r, object, "hfu", price->hfu);
@@ -121,6 +126,13 @@ void cli_train_system_fields(sm_report *r, sm_data *parent, const sm_system *sys
     for (int i = 0; i < system->levels; i++) cli_put_text(r, levels, NULL, system->level[i].name);
 }
 
+static void put_calibration(sm_report *r, const cli_training *q) {
+    sm_data *object = cli_object(r, r->data, "calibration");
+    cli_put_text(r, object, "chip", q->calibration->chip);
+    cli_put_text(r, object, "software", q->calibration->software);
+    cli_put_bool(r, object, "borrowed", !sm_calibration_is_own(q->calibration, &q->system.chip));
+}
+
 void cli_train_job_fields(sm_report *r, const cli_training *q, double sequences) {
     sm_params params = sm_model_params(&q->model);
     sm_data *model = cli_object(r, r->data, "model");
@@ -130,6 +142,7 @@ void cli_train_job_fields(sm_report *r, const cli_training *q, double sequences)
     cli_put(r, model, "train_flops_per_token",
             sm_model_train_flops(&q->model, q->job.seq, q->model.causal));
     cli_train_system_fields(r, r->data, &q->system);
+    put_calibration(r, q);
     sm_data *batch = cli_object(r, r->data, "batch");
     cli_put(r, batch, "tokens_asked", q->job.batch_tokens);
     cli_put(r, batch, "tokens", sequences * q->job.seq);
@@ -150,8 +163,11 @@ void cli_train_fields(sm_report *r, const cli_plans *plans) {
     cli_train_job_fields(r, plans->q, plans->sequences);
     cli_train_search_fields(r, r->data, plans->search);
     sm_data *list = cli_array(r, r->data, "plans");
-    for (int i = 0; i < plans->n; i++)
-        cli_train_plan_fields(r, cli_object(r, list, NULL), plans->q, &plans->plan[i]);
+    for (int i = 0; i < plans->n; i++) {
+        sm_data *object = cli_object(r, list, NULL);
+        cli_train_plan_fields(r, object, plans->q, &plans->plan[i]);
+        cli_put_bool(r, object, "indistinguishable_from_best", cli_is_indistinguishable(plans, i));
+    }
     if (plans->n > 0) return;
     cli_put_text(r, r->data, "reason", plans->reason);
     cli_put(r, r->data, "least_memory_bytes", plans->search->least_memory_bytes);

@@ -104,6 +104,7 @@ static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_pl
             "datasheet rates, all that can overlap overlaps");
     cli_row(r, table, "expected", cli_seconds(r, price->expected_s),
             "efficiency, exposed network, bubble, optimizer");
+    cli_row(r, table, "80 % interval", "", cli_interval_words(r, q, price));
     cli_row(r, table, "upper bound", cli_seconds(r, price->upper_s), "nothing overlaps");
     cli_row(r, table, "MFU", cli_percent(r, price->mfu),
             cli_textf(r, "%s of the model's own work per chip",
@@ -251,6 +252,7 @@ static void other_rows(sm_report *r, const cli_plans *plans) {
                 cli_train_bound(r, &plans->q->system, price), plans->plan[i].text);
     }
     sm_report_table(r, table);
+    cli_indistinguishable_line(r, plans);
 }
 
 void cli_train_search_page(sm_report *r, const sm_search_result *s) {

@@ -33,6 +33,10 @@ hold() {
     is "$1: bounds in order" 'p = "plans.0.step_time_s."
         good = v[p "lower"] > 0 && v[p "lower"] + 0 <= v[p "expected"] + 0 &&
                v[p "expected"] + 0 <= v[p "upper"] + 0'
+    is "$1: the 80 % interval is above the lower bound, and holds the expected time here" '
+        p = "plans.0.step_time_s."
+        good = v[p "interval.count"] == 2 && v[p "lower"] <= v[p "interval.0"] &&
+               v[p "interval.0"] < v[p "expected"] && v[p "expected"] < v[p "interval.1"]'
     is "$1: the breakdown sums to the expected time" 'p = "plans.0.breakdown_s."
         sum = v[p "math"] + v[p "memory"] + v[p "network_exposed"] + v[p "bubble"]
         sum += v[p "optimizer"] + v[p "other"]
@@ -95,6 +99,25 @@ fast="$(sed -n 's/^plans.0.memory_bytes.total //p' "$place/answer")"
 train llama-3.1-8b --on h100-sxm:8 --batch 1M --top 1 --objective memory
 is "with memory as the objective the best plan needs less" '
     good = v["plans.0.memory_bytes.total"] > 0 && v["plans.0.memory_bytes.total"] + 0 < '"$fast"
+is "with memory as the objective no plan within 10 % of its memory is told apart" '
+    good = v["plans.0.indistinguishable_from_best"] == "true"'
+
+# What is said of each plan is what the intervals say.
+train llama-3.1-8b --on l4:8 --batch 64k --top 40
+is "plans are indistinguishable where their intervals overlap that of the best" '
+    good = v["plans.count"] == 40 && v["plans.39.indistinguishable_from_best"] == "false"
+    for (i = 0; i < v["plans.count"]; i++) {
+        p = "plans." i "."
+        overlap = v[p "step_time_s.interval.0"] <= v["plans.0.step_time_s.interval.1"]
+        if ((v[p "indistinguishable_from_best"] == "true") != overlap) good = 0
+    }'
+is "constants of a relative are called borrowed" '
+    good = v["calibration.borrowed"] == "true" && v["calibration.chip"] == "\"a100\""'
+wide="$(awk '/plans.0.step_time_s.interval/ { x[n++] = $2 } END { print x[1] / x[0] }' "$place/answer")"
+train llama-3.1-8b --on a100-80:8 --batch 1M --top 1
+is "and their interval is wider than that of the chip itself" '
+    p = "plans.0.step_time_s.interval."
+    good = v["calibration.borrowed"] == "false" && v[p 1] / v[p 0] < '"${wide:-0}"
 train llama-3.1-8b --on h100-sxm --batch 1M --chips 4..16
 is "each size that pays off has more chips and a shorter step" '
     good = v["pareto.count"] >= 2
