@@ -45,6 +45,25 @@ sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_k
 sm_status sm_integer_parse(const sm_source *source, sm_span span, int64_t lowest, int64_t highest,
                            int64_t *value, sm_error *err);
 
+/* ---- closed sets of words and lists ("fsdp=2,order=tensor.data") ---- */
+typedef struct sm_words {
+    const char *const *word;
+    int n;
+} sm_words;
+/* [from, to) of the text without blanks at its ends. */
+sm_span sm_source_trim(const sm_source *source, size_t from, size_t to);
+/* The part of span from *at to the next separator, trimmed; *at moves past it, beyond the span's
+ * end after the last part. */
+sm_span sm_next_part(const sm_source *source, sm_span span, char separator, size_t *at);
+int sm_words_find(sm_words words, const sm_source *source, sm_span span); /* -1 if absent */
+/* SM_BAD_INPUT: `what` ("a plan has no key") "word"; the nearest word, or all of them. */
+sm_status sm_words_fail(sm_words words, const sm_source *source, sm_span span, const char *what,
+                        sm_error *err);
+/* A list of distinct words joined by '.', into list[0 .. words.n): what it leaves out follows in
+ * the order of rest. what: "no axis is named". */
+sm_status sm_words_order(sm_words words, const sm_source *source, sm_span span, const char *what,
+                         const uint8_t *rest, uint8_t *list, sm_error *err);
+
 /* A cursor for the small hand-written grammars (notation, plans, systems). */
 typedef struct sm_cursor {
     const sm_source *source;

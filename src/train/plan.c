@@ -38,54 +38,6 @@ typedef struct reader {
 
 static const char *text_of(const reader *r, sm_span span) { return r->source->text + span.offset; }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-static sm_span trim(const reader *r, size_t from, size_t to) {
-    const char *text = r->source->text;
-    while (from < to && is_blank(text[from])) from++;
-    while (to > from && is_blank(text[to - 1])) to--;
-    return (sm_span){from, to - from};
-}
-
-/* The part of span from *at to the next separator, without blanks; *at moves past it. */
-static sm_span next_part(const reader *r, sm_span span, char separator, size_t *at) {
-    size_t end = span.offset + span.length, from = *at;
-    const char *found = memchr(r->source->text + from, separator, end - from);
-    size_t to = found != NULL ? (size_t)(found - r->source->text) : end;
-    *at = to + 1;
-    return trim(r, from, to);
-}
-
-static int find_word(const reader *r, sm_span span, plan_words words) {
-    for (int i = 0; i < words.n; i++)
-        if (strlen(words.word[i]) == span.length &&
-            memcmp(words.word[i], text_of(r, span), span.length) == 0)
-            return i;
-    return -1;
-}
-
-static void list_words(plan_words words, char *out, size_t size) {
-    size_t at = 0;
-    for (int i = 0; i < words.n && at < size; i++) {
-        int n = snprintf(out + at, size - at, "%s%s",
-                         i == 0 ? "" : (i + 1 == words.n ? " or " : ", "), words.word[i]);
-        at += n > 0 ? (size_t)n : 0;
-    }
-}
-
-/* what: "a plan has no key", "recompute has no op"; the nearest word, or all of them. */
-static sm_status fail_word(const reader *r, sm_span span, const char *what, plan_words words) {
-    char all[560];
-    int shown = span.length < 40 ? (int)span.length : 40;
-    const char *near = sm_nearest(text_of(r, span), span.length, words.word, (size_t)words.n);
-    if (near != NULL)
-        return sm_fail_at(r->err, r->source, span, "%s \"%.*s\"; the nearest is \"%s\"", what,
-                          shown, text_of(r, span), near);
-    list_words(words, all, sizeof all);
-    return sm_fail_at(r->err, r->source, span, "%s \"%.*s\"; expected %s", what, shown,
-                      text_of(r, span), all);
-}
-
 /* ---- values ---- */
 
 static void *member(sm_plan *plan, const plan_field *field) { return (char *)plan + field->offset; }
@@ -101,12 +53,12 @@ static sm_status read_integer(reader *r, const plan_field *field, sm_span value)
 static sm_status fail_value(const reader *r, sm_plan_key key, sm_span value) {
     char what[64];
     snprintf(what, sizeof what, "%s cannot be", sm_plan_keys[key]);
-    return fail_word(r, value, what, sm_plan_field(key)->words);
+    return sm_words_fail(sm_plan_field(key)->words, r->source, value, what, r->err);
 }
 
 static sm_status read_word(reader *r, sm_plan_key key, sm_span value) {
     const plan_field *field = sm_plan_field(key);
-    int found = find_word(r, value, field->words);
+    int found = sm_words_find(field->words, r->source, value);
     if (found < 0) return fail_value(r, key, value);
     if (field->value == PLAN_SWITCH) *(bool *)member(r->plan, field) = found == 0;
     else *(int *)member(r->plan, field) = found;
@@ -136,9 +88,9 @@ static bool holds_op(const char *set, const char *op) {
 
 static sm_status add_op(reader *r, sm_span part) {
     char *set = r->plan->recompute_ops;
-    plan_words ops = sm_plan_ops();
-    int found = find_word(r, part, ops);
-    if (found < 0) return fail_word(r, part, "no model has an op", ops);
+    sm_words ops = sm_plan_ops();
+    int found = sm_words_find(ops, r->source, part);
+    if (found < 0) return sm_words_fail(ops, r->source, part, "no model has an op", r->err);
     if (holds_op(set, ops.word[found]))
         return sm_fail_at(r->err, r->source, part, "%s is named twice", ops.word[found]);
     size_t used = strlen(set);
@@ -152,42 +104,31 @@ static sm_status add_op(reader *r, sm_span part) {
 
 /* A policy by name, or a set of ops: a word that is neither is told the nearest of both. */
 static sm_status read_recompute(reader *r, sm_span value) {
-    plan_words policies = sm_plan_field(SM_PLAN_RECOMPUTE)->words;
-    int found = find_word(r, value, policies);
+    sm_words policies = sm_plan_field(SM_PLAN_RECOMPUTE)->words;
+    int found = sm_words_find(policies, r->source, value);
     r->plan->recompute = found < 0 ? SM_RECOMPUTE_NONE : (sm_recompute)found;
     if (found >= 0) return SM_OK;
     bool set = memchr(text_of(r, value), '+', value.length) != NULL;
-    if (!set && find_word(r, value, sm_plan_ops()) < 0 &&
+    if (!set && sm_words_find(sm_plan_ops(), r->source, value) < 0 &&
         sm_nearest(text_of(r, value), value.length, sm_plan_ops().word, (size_t)sm_plan_ops().n) ==
             NULL)
         return fail_value(r, SM_PLAN_RECOMPUTE, value);
     for (size_t at = value.offset; at <= value.offset + value.length;) {
-        sm_status status = add_op(r, next_part(r, value, '+', &at));
+        sm_status status = add_op(r, sm_next_part(r->source, value, '+', &at));
         if (status != SM_OK) return status;
     }
     return SM_OK;
 }
 
-/* What a permutation leaves out follows in the default order. */
+static sm_status read_order(reader *r, sm_span value) {
+    return sm_words_order(sm_plan_field(SM_PLAN_ORDER)->words, r->source, value, "no axis is named",
+                          default_order, r->plan->order, r->err);
+}
+
+/* What a permutation leaves out follows in the usual order. */
 static void complete(uint8_t *list, int n, int all, const uint8_t *rest) {
     for (int i = 0; i < all; i++)
         if (n < all && memchr(list, rest[i], (size_t)n) == NULL) list[n++] = rest[i];
-}
-
-static sm_status read_order(reader *r, sm_span value) {
-    plan_words degrees = sm_plan_field(SM_PLAN_ORDER)->words;
-    uint8_t *order = r->plan->order;
-    int n = 0;
-    for (size_t at = value.offset; at <= value.offset + value.length;) {
-        sm_span part = next_part(r, value, '.', &at);
-        int found = find_word(r, part, degrees);
-        if (found < 0) return fail_word(r, part, "no axis is named", degrees);
-        if (memchr(order, found, (size_t)n) != NULL)
-            return sm_fail_at(r->err, r->source, part, "%s is named twice", degrees.word[found]);
-        order[n++] = (uint8_t)found;
-    }
-    complete(order, n, SM_PLAN_DEGREES, default_order);
-    return SM_OK;
 }
 
 static sm_status read_dims(reader *r, sm_span value) {
@@ -196,7 +137,7 @@ static sm_status read_dims(reader *r, sm_span value) {
     int n = 0;
     for (size_t at = value.offset; at <= value.offset + value.length;) {
         int64_t dim = 0;
-        sm_span part = next_part(r, value, '.', &at);
+        sm_span part = sm_next_part(r->source, value, '.', &at);
         sm_status status = sm_integer_parse(r->source, part, 0, 2, &dim, r->err);
         if (status != SM_OK) return status;
         if (memchr(dims, (int)dim, (size_t)n) != NULL)
@@ -225,17 +166,17 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
 
 static sm_status read_item(reader *r, sm_span item) {
     size_t at = item.offset, end = item.offset + item.length;
-    sm_span word = next_part(r, item, '=', &at);
+    sm_span word = sm_next_part(r->source, item, '=', &at);
     if (at > end)
         return sm_fail_at(r->err, r->source, item,
                           "expected KEY=VALUE, as in fsdp=64,tensor=8,recompute=selective");
-    plan_words keys = {sm_plan_keys, SM_PLAN_KEY_COUNT};
-    int key = find_word(r, word, keys);
-    if (key < 0) return fail_word(r, word, "a plan has no key", keys);
+    sm_words keys = {sm_plan_keys, SM_PLAN_KEY_COUNT};
+    int key = sm_words_find(keys, r->source, word);
+    if (key < 0) return sm_words_fail(keys, r->source, word, "a plan has no key", r->err);
     if (r->plan->given >> key & 1)
         return sm_fail_at(r->err, r->source, word, "%s is given twice", sm_plan_keys[key]);
     r->plan->given |= 1u << key;
-    return read_value(r, (sm_plan_key)key, trim(r, at, end));
+    return read_value(r, (sm_plan_key)key, sm_source_trim(r->source, at, end));
 }
 
 /* One plan has one form: zero=3 over `data` is fsdp; fsdp is zero=3; 1f1b with several chunks per
@@ -258,10 +199,10 @@ static void canonicalise(sm_plan *plan) {
 sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
     sm_plan_defaults(plan);
     reader r = {source, plan, err};
-    sm_span all = trim(&r, 0, source->length);
+    sm_span all = sm_source_trim(r.source, 0, source->length);
     if (all.length == 0) return SM_OK;
     for (size_t at = all.offset; at <= all.offset + all.length;) {
-        sm_status status = read_item(&r, next_part(&r, all, ',', &at));
+        sm_status status = read_item(&r, sm_next_part(r.source, all, ',', &at));
         if (status != SM_OK) return status;
     }
     canonicalise(plan);

@@ -65,4 +65,4 @@ static const plan_field fields[SM_PLAN_KEY_COUNT] = {
 
 const plan_field *sm_plan_field(sm_plan_key key) { return &fields[key]; }
 
-plan_words sm_plan_ops(void) { return (plan_words)WORDS(ops); }
+sm_words sm_plan_ops(void) { return (sm_words)WORDS(ops); }

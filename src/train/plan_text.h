@@ -5,11 +5,6 @@
 
 enum { PLAN_MOST_DEGREE = 1 << 20, PLAN_MOST_VIRTUAL = 64 };
 
-typedef struct plan_words {
-    const char *const *word;
-    int n;
-} plan_words;
-
 /* How the value of a key is written. */
 typedef enum plan_value {
     PLAN_INTEGER, /* lowest .. highest */
@@ -25,11 +20,11 @@ typedef struct plan_field {
     plan_value value;
     size_t offset; /* in sm_plan: of an int, or of a bool for a switch */
     int lowest, highest;
-    plan_words words;
+    sm_words words;
 } plan_field;
 
 extern const char *const sm_plan_keys[SM_PLAN_KEY_COUNT];
 const plan_field *sm_plan_field(sm_plan_key key);
 /* Ops that recompute= may name: those of every program that program.h builds. */
-plan_words sm_plan_ops(void);
+sm_words sm_plan_ops(void);
 #endif
