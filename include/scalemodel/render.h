@@ -17,6 +17,9 @@ sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);
 /* The plot as SVG of one size; marks of one series that fall on the same pixel are drawn once. */
 sm_status sm_render_scatter(const sm_scatter *scatter, FILE *out, sm_error *err);
 
+/* Panels of lines, dots and stacked areas as SVG. */
+sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
+
 /* Trace events in the Chrome JSON format that Perfetto opens. */
 typedef struct sm_trace sm_trace;
 sm_trace *sm_trace_begin(FILE *out); /* NULL when out of memory */

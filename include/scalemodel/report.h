@@ -96,6 +96,30 @@ typedef struct sm_scatter {
     const sm_points *series;
 } sm_scatter;
 
+/* A chart of panels one above the other. Values are shown in the units of their axis ("s", "B",
+ * "USD", ...: as sm_format_value does, "" a plain number). Points without a place (NaN, infinite, not
+ * positive on a logarithmic axis) break the line. Stacked series share their x and are drawn as
+ * areas, each on top of the one before. */
+typedef enum sm_scale { SM_SCALE_LINEAR, SM_SCALE_LOG } sm_scale;
+typedef struct sm_series {
+    const char *name;
+    bool dots; /* marked at each point */
+    size_t n;
+    const double *x, *y;
+} sm_series;
+typedef struct sm_panel {
+    const char *title, *x_label, *y_label, *x_unit, *y_unit;
+    sm_scale x_scale, y_scale;
+    bool stacked;
+    size_t n;
+    const sm_series *series;
+} sm_panel;
+typedef struct sm_chart {
+    const char *title, *subtitle;
+    size_t n;
+    const sm_panel *panel;
+} sm_chart;
+
 typedef enum sm_block_kind {
     SM_BLOCK_HEADING,
     SM_BLOCK_TEXT,

@@ -5,6 +5,7 @@
 
 #include "columns.h"
 #include "scalemodel/render.h"
+#include "svg.h"
 
 enum {
     WIDTH = 780,
@@ -16,48 +17,15 @@ enum {
     LEGEND_STEP = 17,
     MOST_LEGENDS = 29, /* what fits beside the plot */
     MOST_TICKS = 16,
-    TEXT_ROOM = 200,
     PIXELS = (SIDE + 1) * (SIDE + 1)
 };
 
-static const char *const colours[] = {"#1a5fb4", "#c64600", "#26a269", "#813d9c", "#a51d2d",
-                                      "#e5a50a", "#0891b2", "#63452c", "#d6338a", "#5e7d0c"};
-enum { COLOURS = sizeof colours / sizeof colours[0] };
-static const char grey[] = "#666666", pale[] = "#dddddd", ink[] = "#222222";
 static const char bound_grey[] = "#aaaaaa";
 
 /* What both axes show: decades from first to last. */
 typedef struct axes {
     int first, last;
 } axes;
-
-typedef struct anchored {
-    double x, y;
-    const char *anchor, *fill;
-    int size;
-} anchored;
-
-/* ---- text ---- */
-
-static void put_escaped(const char *text, FILE *out) {
-    char clean[TEXT_ROOM];
-    sm_utf8_clean(clean, sizeof clean, text, strlen(text));
-    for (const char *c = clean; *c; c++) {
-        if (*c == '&') fputs("&amp;", out);
-        else if (*c == '<') fputs("&lt;", out);
-        else if (*c == '>') fputs("&gt;", out);
-        else if (*c == '"') fputs("&quot;", out);
-        else fputc(*c, out);
-    }
-}
-
-static void put_text(anchored at, const char *words, FILE *out) {
-    if (!words) return;
-    fprintf(out, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\" fill=\"%s\" font-size=\"%d\">",
-            at.x, at.y, at.anchor, at.fill, at.size);
-    put_escaped(words, out);
-    fputs("</text>\n", out);
-}
 
 /* ---- the axes ---- */
 
@@ -95,11 +63,6 @@ static bool is_within(const axes *a, double value) {
 static double x_of(const axes *a, double value) { return LEFT + SIDE * share_of(a, value); }
 static double y_of(const axes *a, double value) { return TOP + SIDE * (1.0 - share_of(a, value)); }
 
-static void put_line(double x1, double y1, double x2, double y2, const char *stroke, FILE *out) {
-    fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x1, y1,
-            x2, y2, stroke);
-}
-
 /* 10 us, 100 s: never minutes, which are no decades. */
 static void name_decade(int decade, const char *unit, char *out, size_t size) {
     static const char *const prefixes[] = {"p", "n", "u", "m", "", "k", "M", "G", "T", "P"};
@@ -117,10 +80,10 @@ static void put_decades(const sm_scatter *s, const axes *a, FILE *out) {
         double x = LEFT + SIDE * share, y = TOP + SIDE * (1.0 - share);
         char label[48];
         name_decade(decade, s->unit, label, sizeof label);
-        put_line(x, TOP, x, TOP + SIDE, pale, out);
-        put_line(LEFT, y, LEFT + SIDE, y, pale, out);
-        put_text((anchored){x, TOP + SIDE + 18, "middle", grey, 11}, label, out);
-        put_text((anchored){LEFT - 8, y + 4, "end", grey, 11}, label, out);
+        svg_line(x, TOP, x, TOP + SIDE, svg_pale, out);
+        svg_line(LEFT, y, LEFT + SIDE, y, svg_pale, out);
+        svg_text((svg_anchored){x, TOP + SIDE + 18, "middle", svg_grey, 11}, label, out);
+        svg_text((svg_anchored){LEFT - 8, y + 4, "end", svg_grey, 11}, label, out);
     }
 }
 
@@ -138,7 +101,7 @@ static void put_diagonal(const sm_scatter *s, const axes *a, FILE *out) {
     double ratios[3] = {1.0, 1.0 + s->band, 1.0 - s->band};
     for (int i = 0; i < 3; i++) {
         if (i > 0 && !(s->band > 0.0 && s->band < 1.0)) return;
-        fprintf(out, "<polyline fill=\"none\" stroke=\"%s\"%s points=\"", i ? grey : ink,
+        fprintf(out, "<polyline fill=\"none\" stroke=\"%s\"%s points=\"", i ? svg_grey : svg_ink,
                 i ? " stroke-dasharray=\"4 3\"" : "");
         put_ratio(ratios[i], a, out);
         fputs("\"/>\n", out);
@@ -181,7 +144,7 @@ static const char *colour_of(const sm_scatter *s, size_t i) {
     if (s->series[i].mark == SM_MARK_DASH) return bound_grey;
     size_t dots = 0;
     for (size_t j = 0; j < i; j++) dots += s->series[j].mark == SM_MARK_DOT;
-    return colours[dots % COLOURS];
+    return svg_colour(dots);
 }
 
 static void put_series(const sm_scatter *s, const axes *a, pixels *seen, FILE *out) {
@@ -202,23 +165,20 @@ static void put_legend(const sm_scatter *s, FILE *out) {
             "<path stroke=\"%s\" stroke-width=\"%s\" stroke-linecap=\"%s\" d=\"M%d %.0fh%d\"/>\n",
             colour_of(s, i), dot ? "7" : "1.8", dot ? "round" : "butt", dot ? LEGEND + 4 : LEGEND,
             y, dot ? 0 : 8);
-        put_text((anchored){LEGEND + 16, y + 4, "start", ink, 12}, s->series[i].name, out);
+        svg_text((svg_anchored){LEGEND + 16, y + 4, "start", svg_ink, 12}, s->series[i].name, out);
     }
 }
 
 /* ---- the whole ---- */
 
 static void put_frame(const sm_scatter *s, FILE *out) {
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
-            " viewBox=\"0 0 %d %d\" font-family=\"Helvetica, Arial, sans-serif\">\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
-    put_text((anchored){LEFT, 26, "start", ink, 16}, s->title, out);
-    put_text((anchored){LEFT, 46, "start", grey, 12}, s->subtitle, out);
-    put_text((anchored){LEFT + SIDE / 2.0, TOP + SIDE + 40, "middle", ink, 12}, s->x_label, out);
+    svg_open(WIDTH, HEIGHT, out);
+    svg_text((svg_anchored){LEFT, 26, "start", svg_ink, 16}, s->title, out);
+    svg_text((svg_anchored){LEFT, 46, "start", svg_grey, 12}, s->subtitle, out);
+    svg_text((svg_anchored){LEFT + SIDE / 2.0, TOP + SIDE + 40, "middle", svg_ink, 12}, s->x_label,
+             out);
     fprintf(out, "<g transform=\"translate(16 %d) rotate(-90)\">\n", TOP + SIDE / 2);
-    put_text((anchored){0, 0, "middle", ink, 12}, s->y_label, out);
+    svg_text((svg_anchored){0, 0, "middle", svg_ink, 12}, s->y_label, out);
     fputs("</g>\n", out);
 }
 

@@ -1,0 +1,99 @@
+/* Charts as SVG: what is drawn, and that nothing without a place is. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/render.h"
+
+static char *drawn(const sm_chart *chart) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    assert_int_equal(sm_render_chart(chart, out, NULL), SM_OK);
+    fclose(out);
+    return text;
+}
+
+static size_t count(const char *text, const char *word) {
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word)) n++;
+    return n;
+}
+
+static const double x[] = {1, 2, 4, 8}, y[] = {10, 20, 40, 80}, holed[] = {10, NAN, 40, 80};
+
+static void draw_one(const double *values, sm_scale scale, bool stacked, void (*check)(char *)) {
+    sm_series series[] = {{"a & b", true, 4, x, values}, {"c", false, 4, x, y}};
+    sm_panel panel = {"panel", "batch", "time", "", "tok", scale, scale, stacked, 2, series};
+    sm_chart chart = {"title", "subtitle", 1, &panel};
+    char *text = drawn(&chart);
+    check(text);
+    free(text);
+}
+
+static void check_lines(char *text) {
+    assert_int_equal(count(text, "<circle"), 4);
+    assert_int_equal(count(text, "fill=\"none\""), 2);
+    assert_non_null(strstr(text, "a &amp; b"));
+    assert_non_null(strstr(text, ">100 tok<"));
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+}
+static void lines_have_dots_and_escaped_names(void **state) {
+    (void)state;
+    draw_one(y, SM_SCALE_LOG, false, check_lines);
+}
+
+static void check_hole(char *text) {
+    assert_int_equal(count(text, "<circle"), 3);
+    assert_int_equal(count(text, "nan"), 0);
+    const char *path = strstr(text, "stroke-width=\"2\" d=\"");
+    const char *end = strchr(path + 20, '"');
+    size_t moves = 0;
+    for (; path < end; path++) moves += *path == 'M';
+    assert_int_equal(moves, 2);
+}
+static void a_point_without_a_place_breaks_the_line(void **state) {
+    (void)state;
+    draw_one(holed, SM_SCALE_LINEAR, false, check_hole);
+}
+
+static void check_stacked(char *text) {
+    assert_int_equal(count(text, "<polygon"), 2);
+    assert_non_null(strstr(text, ">150 tok<")); /* 80 + 80 is below 200 */
+}
+static void stacked_series_are_added(void **state) {
+    (void)state;
+    draw_one(y, SM_SCALE_LINEAR, true, check_stacked);
+}
+
+static void nothing_at_all_is_still_a_picture(void **state) {
+    (void)state;
+    static const double bad[] = {-1, 0};
+    sm_series series = {"none", true, 2, bad, bad};
+    sm_panel panel = {"p", "x", "y", "", "", SM_SCALE_LOG, SM_SCALE_LOG, false, 1, &series};
+    sm_chart chart = {"t", NULL, 1, &panel};
+    char *text = drawn(&chart);
+    assert_int_equal(count(text, "<circle"), 0);
+    assert_null(strstr(text, "nan"));
+    assert_int_equal(count(text, "</svg>"), 1);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_have_dots_and_escaped_names),
+        cmocka_unit_test(a_point_without_a_place_breaks_the_line),
+        cmocka_unit_test(stacked_series_are_added),
+        cmocka_unit_test(nothing_at_all_is_still_a_picture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
