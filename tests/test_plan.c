@@ -88,7 +88,8 @@ static void keys_are_read_and_marked(void **state)
     assert_int_equal(plan.optimizer, SM_OPTIMIZER_ADAM_8BIT);
     assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
-    uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER | 1u << SM_PLAN_DIMS;
+    uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
+                         1u << SM_PLAN_DIMS;
     assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
@@ -326,7 +327,8 @@ static void bad_keys_are_named(void **state)
                         "  ^~~~~~");
     is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
                      "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
-                     "recompute, schedule, offload, dtype, optimizer, gradient, attention, order or dims\n"
+                     "recompute, schedule, offload, dtype, optimizer, gradient, attention, order "
+                     "or dims\n"
                      "  qqq=4\n"
                      "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"
@@ -400,7 +402,8 @@ static void bad_recomputation_is_named(void **state)
                                          "                    ^~~~~~~");
     is_told("recompute=mlp_act+zzzz+x",
             "--plan:1:19: no model has an op \"zzzz\"; expected attn_norm, q_proj, k_proj, v_proj, "
-            "q_down, q_norm, q_up, kv_down, kv_norm, k_rot, k_up, v_up, k_join, q_rope, k_rope, softmax, "
+            "q_down, q_norm, q_up, kv_down, kv_norm, k_rot, k_up, v_up, k_join, q_rope, k_rope, "
+            "softmax, "
             "attention, o_proj, attn_post_norm, attn_add, mlp_norm, gate_proj, up_proj, mlp_act, "
             "down_proj, router, dispatch, expert_gate, expert_up, expert_act, expert_down, "
             "combine, moe_add, mlp_post_norm, branch_add, mlp_add, embed, final_norm, lm_head or "

@@ -64,6 +64,19 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
     return fail_software(call, chip, given->software, names, softwares_of(chip, names), err);
 }
 
+const sm_calibration *cli_calibration_of_operations(const sm_chip *chip) {
+    const sm_calibration *kernels = sm_calibration_for(chip, "kernels");
+    return kernels ? kernels : sm_calibration_of(chip);
+}
+
+sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
+                                    const cli_calibration_values *given, const sm_calibration **out,
+                                    sm_error *err) {
+    if (given->calibration || given->software) return cli_calibration(call, chip, given, out, err);
+    *out = cli_calibration_of_operations(chip);
+    return SM_OK;
+}
+
 size_t cli_softwares(const sm_chip *chip, const char **names, size_t room) {
     const char *all[MOST_NAMES];
     size_t n = softwares_of(chip, all);

@@ -89,7 +89,13 @@ static void software_line(sm_report *r, sm_data *object, const sm_chip *chip) {
         cli_put_text(r, entry, "software", names[i]);
         cli_put_text(r, entry, "chip", c ? c->chip : "");
     }
+    const sm_calibration *operations = cli_calibration_of_operations(chip);
+    sm_data *taken = cli_object(r, object, "operations");
+    cli_put_text(r, taken, "software", operations->software);
+    cli_put_text(r, taken, "chip", operations->chip);
     sm_report_text(r, "Software generations known (--software): %s.", words);
+    sm_report_text(r, "Without --software, roofline, matmul and collective take %s %s.",
+                   operations->chip, operations->software);
 }
 
 void cli_chip_calibration(sm_report *r, const sm_chip *chip, const sm_calibration *c) {

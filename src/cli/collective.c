@@ -185,7 +185,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     if (!status && q->has_array) status = check_sharding(q, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);
-    status = cli_calibration(call, &q->m.system.chip, &options->constants, &q->calibration, err);
+    status = cli_operation_calibration(call, &q->m.system.chip, &options->constants,
+                                       &q->calibration, err);
     if (!status) status = read_ragged(options, q, err);
     if (!status) q->curve = sm_collective_curve(&q->m.system, q->op, &q->group, q->ragged);
     return status;

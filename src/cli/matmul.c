@@ -83,8 +83,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     if (!status) status = cli_mesh_read(call, options->on, options->mesh, "X", &q->m, err);
     if (!status) status = read_einsum(call, q, err);
     if (!status)
-        status =
-            cli_calibration(call, &q->m.system.chip, &options->constants, &q->calibration, err);
+        status = cli_operation_calibration(call, &q->m.system.chip, &options->constants,
+                                           &q->calibration, err);
     if (status) return status;
     q->compute = operands_dtype(&q->einsum);
     status = cli_dtype("--compute", options->compute, &q->compute, err);

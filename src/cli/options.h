@@ -96,6 +96,12 @@ typedef struct cli_calibration_values {
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);
+/* The same for single operations: constants measured on those, where the chip or a relative has
+ * them. The constants of training software hold what a whole step loses around its operations. */
+sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
+                                    const cli_calibration_values *given, const sm_calibration **out,
+                                    sm_error *err);
+const sm_calibration *cli_calibration_of_operations(const sm_chip *chip);
 /* The software generations known for the chip or a relative, the usual one first; at most room. */
 size_t cli_softwares(const sm_chip *chip, const char **names, size_t room);
 /* The chips of --system FILE; none when the option is not given. */

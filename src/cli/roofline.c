@@ -118,7 +118,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     const roofline_options *options = call->values;
     sm_status status = cli_system(call, options->on, &q->system, err);
     if (!status)
-        status = cli_calibration(call, &q->system.chip, &options->constants, &q->calibration, err);
+        status = cli_operation_calibration(call, &q->system.chip, &options->constants,
+                                           &q->calibration, err);
     if (!status) status = parse_level(options->level, &q->level, err);
     if (!status) status = cli_dtype("--compute", options->compute, &q->compute, err);
     q->compute_given = options->compute != NULL;

@@ -108,7 +108,7 @@ double book_data_critical(const threshold *t, double all_reduce_s_per_byte)
     double bytes = 0;
     for (int i = 0; i < t->layer->classes; i++) {
         const sm_weight_class *w = &t->layer->weight[i];
-        sm_size gradient = {w->elements * sm_dtype_bytes(SM_BF16), w->stored, false};
+        sm_size gradient = {.base = w->elements * sm_dtype_bytes(SM_BF16), .mask = w->stored};
         if (w->partial & SM_BIT(SM_AXIS_DATA)) bytes += book_size(gradient, &d, 1);
     }
     return TOKENS * bytes * all_reduce_s_per_byte / (flops / t->flops_per_s);
