@@ -130,7 +130,7 @@ typedef enum sm_constant {
 #define SM_REGIMES(X)                                                                              \
     X(matmul, "matmul") X(attention, "attention") X(memory, "memory-bound op")                     \
     X(collective, "collective") X(step, "training step") X(peak, "peak memory")                    \
-    X(prefill, "prefill") X(decode, "decode")
+    X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
 typedef enum sm_regime {
 #define X(id, name) SM_REGIME_##id,
     SM_REGIMES(X)

@@ -72,9 +72,60 @@ typedef struct sm_training_row { /* keys as in the truth files, flattened */
     bool oom;                   /* reported as out of memory: flag OOM */
 } sm_training_row;
 
-typedef struct sm_inference_row { /* read and kept; predicted by serving */
-    int unused;
+/* Chips that do one part of serving, where prefill and decode have chips of their own. */
+typedef struct sm_inference_pool {
+    int workers, tp, pp, ep, gpus; /* degrees of one worker; gpus of the pool */
+    sm_stated dp_attention;        /* each chip of a worker attends to sequences of its own */
+    double batch;
+} sm_inference_pool;
+/* Keys as in the truth files, milliseconds turned into seconds. Degrees count devices: cores where
+ * a chip has two (tpu7x, trainium1, inferentia2). */
+typedef struct sm_inference_row {
+    struct {
+        const char *name;
+        int layers, d_model, heads, kv_heads, d_head, d_ff, vocab;
+        sm_stated gated_mlp, parallel_block;
+        int experts, top_k, d_ff_expert, shared_experts, first_dense_layers;
+        int moe_layer_step, d_ff_dense_layers; /* every moe_layer_step-th layer has experts */
+        int q_lora, kv_lora, rope_dim, nope_dim, v_dim;
+        int full_layers, sliding_layers, linear_layers, sliding_window;
+    } model;
+    int chips;
+    int tp, pp, ep, dp; /* 0: not stated */
+    const char *weight_dtype, *kv_dtype, *compute_dtype;
+    double batch, concurrency;    /* static batch; requests in flight. Neither: all that fit */
+    double input_len, output_len; /* tokens of a request */
+    const char *len_sampling;     /* "uniform[0.8L,L]": lengths are 0.9 of these on average */
+    const char *phase;            /* e2e, prefill, decode */
+    double ttft_s, tpot_s, latency_s;
+    double tokens_per_s, tokens_per_s_per_chip, mfu;
+    const char *tokens_counted; /* output, input or total: what tokens_per_s counts */
+    double total_tokens_per_s_per_chip, little_ratio, request_rate_per_s;
+    sm_stated disagg;
+    sm_inference_pool prefill, decode; /* of disaggregated rows */
+    const char *framework, *spec_decode, *scenario, *reliability, *date, *notes;
 } sm_inference_row;
+
+/* What a row of inference states and what is compared, in seconds. The first that is stated, in
+ * this order, is the row's measured_s: time per output token after the first; time per counted
+ * token of the whole system; time of the whole request or batch; time to the first token. */
+#define SM_SERVED(X)                                                                               \
+    X(TPOT, "tpot_s", SM_REGIME_decode)                                                            \
+    X(TOKEN, "token_s", SM_REGIME_throughput)                                                      \
+    X(LATENCY, "latency_s", SM_REGIME_throughput)                                                  \
+    X(TTFT, "ttft_s", SM_REGIME_prefill)
+typedef enum sm_served {
+#define X(id, name, regime) SM_SERVED_##id,
+    SM_SERVED(X)
+#undef X
+        SM_SERVED_COUNT
+} sm_served;
+const char *sm_served_name(sm_served quantity);
+sm_regime sm_served_regime(sm_served quantity);
+/* Seconds that the row states of it, NAN when it does not. */
+double sm_inference_measured(const sm_inference_row *row, sm_served quantity);
+/* The one that measured_s is; SM_SERVED_COUNT: none. */
+sm_served sm_inference_primary(const sm_inference_row *row);
 
 typedef struct sm_truth_row {
     sm_truth_kind kind;

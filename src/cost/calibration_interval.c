@@ -24,6 +24,7 @@ static const bounds usual[SM_REGIME_COUNT] = {
     [SM_REGIME_memory] = {0.75, 1.40},  [SM_REGIME_collective] = {0.65, 1.60},
     [SM_REGIME_step] = {0.80, 1.30},    [SM_REGIME_peak] = {0.90, 1.10},
     [SM_REGIME_prefill] = {0.70, 1.50}, [SM_REGIME_decode] = {0.65, 1.60},
+    [SM_REGIME_throughput] = {0.65, 1.60},
 };
 
 static double blend(double learned, int n, double before) {

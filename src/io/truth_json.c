@@ -93,16 +93,25 @@ static sm_status read_cell(const truth_file *f, size_t field, truth_cell *out) {
     }
 }
 
-/* A section that is something else would make all its keys silently absent. */
-static sm_status check_sections(const truth_file *f) {
-    static const char *const sections[] = {"model", "model.mla", "hardware", "measured", "derived"};
+/* A section that is something else would make all its keys silently absent. A source may be a
+ * plain text. */
+static sm_status check_section(const truth_file *f, const char *key, size_t length) {
     const json_row *row = f->form;
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        const json_t *v = find(row->object, sections[i]);
-        char sentence[80];
-        snprintf(sentence, sizeof sentence, "%s: expected an object {...}", sections[i]);
-        if (v && !json_is_null(v) && !json_is_object(v))
-            return fail_at_key(f, sections[i], sentence);
+    char section[64], sentence[120];
+    snprintf(section, sizeof section, "%.*s", (int)length, key);
+    const json_t *v = find(row->object, section);
+    if (!v || json_is_null(v) || json_is_object(v) || strcmp(section, "source") == 0) return SM_OK;
+    snprintf(sentence, sizeof sentence, "%s: expected an object {...}", section);
+    return fail_at_key(f, section, sentence);
+}
+
+static sm_status check_sections(const truth_file *f) {
+    for (size_t i = 0; i < f->schema->n; i++) {
+        const char *key = f->schema->field[i].key;
+        for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.')) {
+            sm_status status = check_section(f, key, (size_t)(dot - key));
+            if (status != SM_OK) return status;
+        }
     }
     return SM_OK;
 }

@@ -4,6 +4,7 @@
 #define AT(member) offsetof(truth_draft, member)
 #define ROW(member) offsetof(truth_draft, row.member)
 #define TRAINING(member) offsetof(truth_draft, row.of.training.member)
+#define INFERENCE(member) offsetof(truth_draft, row.of.inference.member)
 #define COUNT_OF(list) (sizeof(list) / sizeof(list)[0])
 
 static const truth_field gemm[] = {
@@ -57,6 +58,77 @@ static const truth_field inference[] = {
     {"chip", TRUTH_TEXT, ROW(chip)},
     {"source.title", TRUTH_TEXT, ROW(source)},
     {"source", TRUTH_LABEL, AT(label)},
+    {"model.name", TRUTH_TEXT, INFERENCE(model.name)},
+    {"model.layers", TRUTH_COUNT, INFERENCE(model.layers)},
+    {"model.d_model", TRUTH_COUNT, INFERENCE(model.d_model)},
+    {"model.heads", TRUTH_COUNT, INFERENCE(model.heads)},
+    {"model.kv_heads", TRUTH_COUNT, INFERENCE(model.kv_heads)},
+    {"model.d_head", TRUTH_COUNT, INFERENCE(model.d_head)},
+    {"model.d_ff", TRUTH_COUNT, INFERENCE(model.d_ff)},
+    {"model.vocab", TRUTH_COUNT, INFERENCE(model.vocab)},
+    {"model.gated_mlp", TRUTH_FLAG, INFERENCE(model.gated_mlp)},
+    {"model.parallel_block", TRUTH_FLAG, INFERENCE(model.parallel_block)},
+    {"model.moe.experts", TRUTH_COUNT, INFERENCE(model.experts)},
+    {"model.moe.top_k", TRUTH_COUNT, INFERENCE(model.top_k)},
+    {"model.moe.d_ff_expert", TRUTH_COUNT, INFERENCE(model.d_ff_expert)},
+    {"model.moe.shared_experts", TRUTH_COUNT, INFERENCE(model.shared_experts)},
+    {"model.moe.first_dense_layers", TRUTH_COUNT, INFERENCE(model.first_dense_layers)},
+    {"model.moe.interleave_moe_layer_step", TRUTH_COUNT, INFERENCE(model.moe_layer_step)},
+    {"model.d_ff_dense_layers", TRUTH_COUNT, INFERENCE(model.d_ff_dense_layers)},
+    {"model.mla.q_lora", TRUTH_COUNT, INFERENCE(model.q_lora)},
+    {"model.mla.kv_lora", TRUTH_COUNT, INFERENCE(model.kv_lora)},
+    {"model.mla.rope_dim", TRUTH_COUNT, INFERENCE(model.rope_dim)},
+    {"model.mla.nope_dim", TRUTH_COUNT, INFERENCE(model.nope_dim)},
+    {"model.mla.v_dim", TRUTH_COUNT, INFERENCE(model.v_dim)},
+    {"model.layer_types.full_attention", TRUTH_COUNT, INFERENCE(model.full_layers)},
+    {"model.layer_types.sliding_attention", TRUTH_COUNT, INFERENCE(model.sliding_layers)},
+    {"model.layer_types.linear_attention", TRUTH_COUNT, INFERENCE(model.linear_layers)},
+    {"model.sliding_window", TRUTH_COUNT, INFERENCE(model.sliding_window)},
+    {"chips", TRUTH_COUNT, INFERENCE(chips)},
+    {"parallel.tp", TRUTH_COUNT, INFERENCE(tp)},
+    {"parallel.pp", TRUTH_COUNT, INFERENCE(pp)},
+    {"parallel.ep", TRUTH_COUNT, INFERENCE(ep)},
+    {"parallel.dp", TRUTH_COUNT, INFERENCE(dp)},
+    {"weight_dtype", TRUTH_TEXT, INFERENCE(weight_dtype)},
+    {"kv_dtype", TRUTH_TEXT, INFERENCE(kv_dtype)},
+    {"compute_dtype", TRUTH_TEXT, INFERENCE(compute_dtype)},
+    {"batch", TRUTH_TIME, INFERENCE(batch)},
+    {"concurrency", TRUTH_TIME, INFERENCE(concurrency)},
+    {"input_len", TRUTH_TIME, INFERENCE(input_len)},
+    {"output_len", TRUTH_TIME, INFERENCE(output_len)},
+    {"len_sampling", TRUTH_TEXT, INFERENCE(len_sampling)},
+    {"phase", TRUTH_TEXT, INFERENCE(phase)},
+    {"measured.ttft_ms", TRUTH_TIME, AT(ttft_ms)},
+    {"measured.tpot_ms", TRUTH_TIME, AT(tpot_ms)},
+    {"measured.latency_ms", TRUTH_TIME, AT(latency_ms)},
+    {"measured.tokens_per_s", TRUTH_TIME, INFERENCE(tokens_per_s)},
+    {"measured.tokens_per_s_per_chip", TRUTH_TIME, INFERENCE(tokens_per_s_per_chip)},
+    {"measured.mfu", TRUTH_TIME, INFERENCE(mfu)},
+    {"tokens_counted", TRUTH_TEXT, INFERENCE(tokens_counted)},
+    {"total_tokens_per_s_per_chip", TRUTH_NUMBER, INFERENCE(total_tokens_per_s_per_chip)},
+    {"little_ratio", TRUTH_NUMBER, INFERENCE(little_ratio)},
+    {"request_rate_per_s", TRUTH_NUMBER, INFERENCE(request_rate_per_s)},
+    {"disagg", TRUTH_FLAG, INFERENCE(disagg)},
+    {"disagg_layout.prefill.workers", TRUTH_COUNT, INFERENCE(prefill.workers)},
+    {"disagg_layout.prefill.tp", TRUTH_COUNT, INFERENCE(prefill.tp)},
+    {"disagg_layout.prefill.pp", TRUTH_COUNT, INFERENCE(prefill.pp)},
+    {"disagg_layout.prefill.ep", TRUTH_COUNT, INFERENCE(prefill.ep)},
+    {"disagg_layout.prefill.gpus", TRUTH_COUNT, INFERENCE(prefill.gpus)},
+    {"disagg_layout.prefill.dp_attention", TRUTH_FLAG, INFERENCE(prefill.dp_attention)},
+    {"disagg_layout.prefill.batch", TRUTH_NUMBER, INFERENCE(prefill.batch)},
+    {"disagg_layout.decode.workers", TRUTH_COUNT, INFERENCE(decode.workers)},
+    {"disagg_layout.decode.tp", TRUTH_COUNT, INFERENCE(decode.tp)},
+    {"disagg_layout.decode.pp", TRUTH_COUNT, INFERENCE(decode.pp)},
+    {"disagg_layout.decode.ep", TRUTH_COUNT, INFERENCE(decode.ep)},
+    {"disagg_layout.decode.gpus", TRUTH_COUNT, INFERENCE(decode.gpus)},
+    {"disagg_layout.decode.dp_attention", TRUTH_FLAG, INFERENCE(decode.dp_attention)},
+    {"disagg_layout.decode.batch", TRUTH_NUMBER, INFERENCE(decode.batch)},
+    {"framework", TRUTH_TEXT, INFERENCE(framework)},
+    {"spec_decode", TRUTH_TEXT, INFERENCE(spec_decode)},
+    {"scenario", TRUTH_TEXT, INFERENCE(scenario)},
+    {"reliability", TRUTH_TEXT, INFERENCE(reliability)},
+    {"date", TRUTH_TEXT, INFERENCE(date)},
+    {"notes", TRUTH_TEXT, INFERENCE(notes)},
 };
 
 static const truth_field training[] = {
@@ -132,7 +204,8 @@ static const truth_field training[] = {
     {"derived.step_time_s_from_tokens", TRUTH_TIME, AT(time_from_tokens_s)},
     {"derived.step_time_s_from_tflops", TRUTH_TIME, AT(time_from_flops_s)},
 };
-_Static_assert(COUNT_OF(training) <= TRUTH_MAX_FIELDS, "the longest schema fits");
+_Static_assert(COUNT_OF(training) <= TRUTH_MAX_FIELDS, "the training schema fits");
+_Static_assert(COUNT_OF(inference) <= TRUTH_MAX_FIELDS, "the inference schema fits");
 
 #define FIELDS(list) list, COUNT_OF(list)
 

@@ -22,6 +22,7 @@ typedef struct truth_draft {
     sm_truth_row row;
     const char *label; /* a source that is a plain text */
     double time_us, time_from_tokens_s, time_from_flops_s, peak_gib, peak_gb;
+    double ttft_ms, tpot_ms, latency_ms;
 } truth_draft;
 
 typedef struct truth_field {

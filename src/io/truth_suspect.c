@@ -137,6 +137,10 @@ static void suspect_bandwidth(truth_warnings *w, const sm_truth_row *row) {
 
 void truth_suspect_row(truth_warnings *w, const sm_truth_row *row) {
     const sm_chip *chip = sm_truth_chip(row->chip);
+    if (row->kind == SM_TRUTH_INFERENCE) {
+        truth_suspect_serving(w, row, chip);
+        return;
+    }
     if (chip) suspect_time(w, row, chip);
     if (row->kind == SM_TRUTH_COLLECTIVE) suspect_bandwidth(w, row);
     if (row->kind != SM_TRUTH_TRAINING) return;

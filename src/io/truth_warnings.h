@@ -14,6 +14,8 @@ void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, 
     __attribute__((format(printf, 3, 4)));
 /* One row against the chip's datasheet and against itself. */
 void truth_suspect_row(truth_warnings *w, const sm_truth_row *row);
+/* The same of a row of inference; chip NULL: not in the catalogue. */
+void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip);
 /* Rows against each other: the same id, the same configuration with times far apart. */
 void truth_suspect_twins(truth_warnings *w, const sm_truth_row *row, size_t n);
 

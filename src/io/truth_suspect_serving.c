@@ -1,0 +1,94 @@
+/* A row of inference that reads well and cannot be right, or hardly: against the least work of a
+ * token, where a unit wrong by 1000 shows, and against its own other figures. */
+#include "truth_warnings.h"
+
+#include <math.h>
+
+#define FASTER 3.0      /* times above the datasheet's rates */
+#define SLOWER 3000.0   /* times the least, and over LONGEST_S */
+#define LONGEST_S 10.0  /* between two tokens, or a counted token of a whole system */
+#define LEAST_BYTES 0.5 /* of a weight */
+#define NOTABLE 0.02    /* two printed figures may differ by rounding */
+#define DIFFERENT 0.25  /* mean lengths and medians of times are further apart */
+
+/* Parameters that every token meets, without embeddings; 0: not stated. */
+static double active_params(const sm_inference_row *r) {
+    double head = r->model.d_head > 0 ? r->model.d_head : 0, D = r->model.d_model;
+    double attention = D * head * (2.0 * r->model.heads + 2.0 * r->model.kv_heads);
+    double matrices = r->model.gated_mlp == SM_NO ? 2 : 3, width = r->model.d_ff;
+    if (r->model.experts > 0)
+        width = (double)r->model.d_ff_expert * (r->model.top_k + r->model.shared_experts);
+    return r->model.layers * (attention + matrices * D * width);
+}
+
+static double most_flops_per_s(const sm_chip *chip) {
+    double most = 0;
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) most = fmax(most, chip->flops_per_s[d].value);
+    return most;
+}
+
+/* Between two tokens of a sequence: its weights are read once at least. Of a counted token: its
+ * FLOPs are done. */
+static double least_s(const sm_inference_row *r, const sm_chip *chip, sm_served quantity) {
+    double params = active_params(r), bytes_per_s = chip->memory_bytes_per_s.value;
+    double flops_per_s = most_flops_per_s(chip), chips = r->chips;
+    if (quantity == SM_SERVED_TPOT) return params * LEAST_BYTES / (bytes_per_s * chips);
+    return 2 * params / (flops_per_s * chips);
+}
+
+static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip,
+                          sm_served quantity) {
+    static const char *const figures[] = {
+        [SM_SERVED_TPOT] = "tpot_ms", [SM_SERVED_TOKEN] = "tokens_per_s"};
+    double seconds = sm_inference_measured(&row->of.inference, quantity);
+    double least = least_s(&row->of.inference, chip, quantity);
+    char measured[24], bound[24];
+    if (isnan(seconds) || !(least > 0) || !isfinite(least)) return;
+    sm_format_seconds(measured, sizeof measured, seconds);
+    sm_format_seconds(bound, sizeof bound, least);
+    if (seconds * FASTER < least)
+        truth_warn(w, row, "%s says %s a token, but %s needs %s at its datasheet's rates; %s",
+                   figures[quantity], measured, chip->name, bound,
+                   quantity == SM_SERVED_TPOT ? "is it in seconds?" : "does it count the input?");
+    else if (seconds > LONGEST_S && seconds > SLOWER * least)
+        truth_warn(w, row, "%s says %s a token, %.0f times what %s needs; %s", figures[quantity],
+                   measured, seconds / least, chip->name,
+                   quantity == SM_SERVED_TPOT ? "is it in microseconds?" : "is it of one request?");
+}
+
+static void suspect_rates(truth_warnings *w, const sm_truth_row *row) {
+    const sm_inference_row *r = &row->of.inference;
+    double of_chips = r->tokens_per_s_per_chip * r->chips;
+    if (!(r->tokens_per_s > 0) || !(of_chips > 0)) return;
+    if (fabs(of_chips / r->tokens_per_s - 1) > NOTABLE)
+        truth_warn(w, row, "tokens_per_s says %.5g, but tokens_per_s_per_chip gives %.5g",
+                   r->tokens_per_s, of_chips);
+}
+
+/* Devices are chips, or two to a chip. */
+static void suspect_degrees(truth_warnings *w, const sm_truth_row *row) {
+    const sm_inference_row *r = &row->of.inference;
+    double ranks = (double)(r->tp > 0 ? r->tp : 1) * (r->pp > 0 ? r->pp : 1);
+    if (r->disagg == SM_YES || r->chips <= 0 || ranks <= 2.0 * r->chips) return;
+    truth_warn(w, row, "tp %d x pp %d is %.0f, but there are %d chips", r->tp, r->pp, ranks,
+               r->chips);
+}
+
+static void suspect_latency(truth_warnings *w, const sm_truth_row *row) {
+    const sm_inference_row *r = &row->of.inference;
+    char printed[24], tokens[24];
+    double by_tokens = r->tpot_s * (r->output_len - 1);
+    if (!(r->latency_s > 0) || !(by_tokens > 0) || !isfinite(by_tokens)) return;
+    if (by_tokens * (1 - DIFFERENT) <= r->latency_s) return;
+    truth_warn(w, row, "latency_ms says %s, but tpot_ms over the output gives %s",
+               sm_format_seconds(printed, sizeof printed, r->latency_s),
+               sm_format_seconds(tokens, sizeof tokens, by_tokens));
+}
+
+void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
+    if (chip) suspect_least(w, row, chip, SM_SERVED_TPOT);
+    if (chip) suspect_least(w, row, chip, SM_SERVED_TOKEN);
+    suspect_rates(w, row);
+    suspect_degrees(w, row);
+    suspect_latency(w, row);
+}

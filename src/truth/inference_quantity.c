@@ -1,0 +1,49 @@
+/* What a row of inference states, each as seconds, and which of them is compared first. */
+#include <math.h>
+#include <string.h>
+
+#include "scalemodel/truth.h"
+
+const char *sm_served_name(sm_served quantity) {
+    static const char *const names[SM_SERVED_COUNT] = {
+#define X(id, name, regime) name,
+        SM_SERVED(X)
+#undef X
+    };
+    return quantity < SM_SERVED_COUNT ? names[quantity] : "?";
+}
+
+sm_regime sm_served_regime(sm_served quantity) {
+    static const sm_regime regimes[SM_SERVED_COUNT] = {
+#define X(id, name, regime) regime,
+        SM_SERVED(X)
+#undef X
+    };
+    return quantity < SM_SERVED_COUNT ? regimes[quantity] : SM_REGIME_throughput;
+}
+
+static double positive(double seconds) {
+    return seconds > 0.0 && isfinite(seconds) ? seconds : NAN;
+}
+
+/* Of one counted token of the whole system. */
+static double token_s(const sm_inference_row *r) {
+    if (r->tokens_per_s > 0.0) return 1.0 / r->tokens_per_s;
+    return 1.0 / (r->tokens_per_s_per_chip * r->chips);
+}
+
+double sm_inference_measured(const sm_inference_row *row, sm_served quantity) {
+    switch (quantity) {
+    case SM_SERVED_TPOT: return positive(row->tpot_s);
+    case SM_SERVED_TOKEN: return positive(token_s(row));
+    case SM_SERVED_LATENCY: return positive(row->latency_s);
+    case SM_SERVED_TTFT: return positive(row->ttft_s);
+    default: return NAN;
+    }
+}
+
+sm_served sm_inference_primary(const sm_inference_row *row) {
+    int q = 0;
+    while (q < SM_SERVED_COUNT && isnan(sm_inference_measured(row, (sm_served)q))) q++;
+    return (sm_served)q;
+}
