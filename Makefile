@@ -38,6 +38,11 @@ LIB_SRC := $(sort $(foreach d,$(LIB_DIRS),$(wildcard src/$(d)/*.c)))
 CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/calibration_table.o
+# What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
+RUN_SRC := $(filter-out src/run/mpi.c,$(sort $(wildcard src/run/*.c)))
+RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
+RUN_LIB := $(BUILD)/libscalemodel-run.a
+BLAS_LIBS ?= -lopenblas
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libscalemodel.a
@@ -61,6 +66,8 @@ $(BUILD)/scalemodel: $(CLI_OBJ) $(LIB)
 	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(LIB): $(LIB_OBJ)
 	rm -f $@ && ar rcs $@ $^
+$(RUN_LIB): $(RUN_OBJ)
+	rm -f $@ && ar rcs $@ $^
 $(BUILD)/libscalemodel.so: $(LIB_OBJ)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -shared -Wl,-soname,libscalemodel.so.0 -o $@ $^ $(LIBS)
 $(BUILD)/obj/%.o: src/%.c
@@ -83,9 +90,9 @@ $(BUILD)/obj/fuzz/%.o: fuzz/%.c
 $(BUILD)/obj/bench/%.o: bench/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(LIB)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(LIB)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, jansson      test: also cmocka and clang (a second compiler)
+#   build: a C compiler, make, jansson      test: also cmocka, BLAS and clang (a second compiler)
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -23,6 +23,7 @@ case "$purpose" in
 build) ;;
 test)
     want_header cmocka.h libcmocka-dev
+    want_header cblas.h libopenblas-dev
     want_command clang clang
     ;;
 fuzz) want_command clang clang ;;

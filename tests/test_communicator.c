@@ -1,0 +1,190 @@
+/* Communicators of threads and of one process: each collective against the plain definition,
+ * groups, faults. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/run.h"
+
+enum { COUNT = 5 };
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        sm_status status_ = (call);                                                                \
+        if (status_) return status_;                                                               \
+    } while (0)
+#define DEMAND(truth)                                                                              \
+    do {                                                                                           \
+        if (!(truth)) return sm_fail(err, SM_NEGATIVE, "line %d: %s", __LINE__, #truth);           \
+    } while (0)
+
+static int64_t value(int rank, int i) { return 1000 * rank + i; }
+
+static sm_status gather(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    int64_t mine[COUNT], all[16 * COUNT];
+    for (int i = 0; i < COUNT; i++) mine[i] = value(c->rank, i);
+    TRY(sm_run_all_gather(c, mine, sizeof mine, all, err));
+    for (int r = 0; r < c->size; r++)
+        for (int i = 0; i < COUNT; i++) DEMAND(all[r * COUNT + i] == value(r, i));
+    DEMAND(c->traffic.bytes[SM_ALL_GATHER] == (double)sizeof mine * c->size);
+    return SM_OK;
+}
+
+static sm_status reduce(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    int64_t send[16 * COUNT], sum[COUNT], all[COUNT];
+    for (int i = 0; i < c->size * COUNT; i++) send[i] = value(c->rank, i);
+    TRY(sm_run_reduce_scatter(c, send, COUNT, SM_ELEMENT_S64, sum, err));
+    for (int i = 0; i < COUNT; i++) all[i] = value(c->rank, i);
+    TRY(sm_run_all_reduce(c, all, COUNT, SM_ELEMENT_S64, err));
+    int64_t ranks = 1000 * (int64_t)c->size * (c->size - 1) / 2;
+    for (int i = 0; i < COUNT; i++) {
+        DEMAND(sum[i] == ranks + (int64_t)c->size * (c->rank * COUNT + i));
+        DEMAND(all[i] == ranks + (int64_t)c->size * i);
+    }
+    DEMAND(c->traffic.bytes[SM_REDUCE_SCATTER] == 8.0 * COUNT * c->size);
+    DEMAND(c->traffic.bytes[SM_ALL_REDUCE] == 8.0 * COUNT);
+    return SM_OK;
+}
+
+static sm_status exchange(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    int32_t send[16 * COUNT], recv[16 * COUNT], told[COUNT];
+    for (int i = 0; i < c->size * COUNT; i++) send[i] = 100 * c->rank + i;
+    TRY(sm_run_all_to_all(c, send, COUNT * sizeof *send, recv, err));
+    for (int r = 0; r < c->size; r++)
+        for (int i = 0; i < COUNT; i++)
+            DEMAND(recv[r * COUNT + i] == 100 * r + c->rank * COUNT + i);
+    for (int i = 0; i < COUNT; i++) told[i] = c->rank == c->size - 1 ? 7 + i : 0;
+    TRY(sm_run_broadcast(c, told, sizeof told, c->size - 1, err));
+    for (int i = 0; i < COUNT; i++) DEMAND(told[i] == 7 + i);
+    return SM_OK;
+}
+
+static sm_status ring(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    int mine = c->rank, got = -1;
+    for (int turn = 1; turn <= 3; turn++) {
+        TRY(sm_run_permute(c, &mine, (c->rank + 1) % c->size, &got,
+                           (c->rank + c->size - 1) % c->size, sizeof mine, err));
+        mine = got;
+    }
+    DEMAND(mine == (c->rank + 3 * c->size - 3) % c->size);
+    return SM_OK;
+}
+
+/* Even and odd ranks part; the odd ones count backwards, and end at different times. */
+static sm_status part(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    sm_communicator *half = NULL;
+    int odd = c->rank % 2, key = odd ? -c->rank : c->rank;
+    TRY(c->backend->split(c, odd, key, &half, err));
+    int expected = odd ? (c->size / 2 - 1) - c->rank / 2 : c->rank / 2;
+    sm_status status = SM_OK;
+    int64_t sum = c->rank, members = 0;
+    for (int i = 0; i < c->size; i++) members += i % 2 == odd ? i : 0;
+    for (int turn = 0; !status && turn < (odd ? 200 : 1); turn++) {
+        sum = c->rank;
+        status = sm_run_all_reduce(half, &sum, 1, SM_ELEMENT_S64, err);
+    }
+    bool right = half->rank == expected && sum == members;
+    sm_communicator_free(half);
+    if (!status && !right) return sm_fail(err, SM_NEGATIVE, "rank %d of the half", c->rank);
+    return status;
+}
+
+static void run_all(sm_rank_body body) {
+    for (int ranks = 1; ranks <= 8; ranks++) {
+        sm_error err = {.status = SM_OK};
+        if (body == part && ranks < 2) continue;
+        if (sm_run_threads(ranks, body, NULL, &err) != SM_OK)
+            fail_msg("%d ranks: %s", ranks, err.sentence);
+    }
+}
+
+static void all_gather_puts_blocks_in_order(void **state) { (void)state, run_all(gather); }
+static void reductions_add_over_the_ranks(void **state) { (void)state, run_all(reduce); }
+static void blocks_are_exchanged_and_told(void **state) { (void)state, run_all(exchange); }
+static void rings_turn(void **state) { (void)state, run_all(ring); }
+static void groups_split_and_end_apart(void **state) { (void)state, run_all(part); }
+
+static void one_process_is_a_group_of_one(void **state) {
+    (void)state;
+    static const sm_rank_body bodies[] = {gather, reduce, exchange, ring};
+    for (int i = 0; i < 4; i++) {
+        sm_communicator *c = NULL;
+        sm_error err = {.status = SM_OK};
+        assert_int_equal(sm_communicator_self(&c, &err), SM_OK);
+        assert_string_equal(c->backend->name, "self");
+        assert_int_equal(bodies[i](c, NULL, &err), SM_OK);
+        sm_communicator_free(c);
+    }
+}
+
+/* ---- faults ---- */
+
+static sm_status disagree(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    int64_t block[16] = {0}, all[64];
+    c->debug = true;
+    if (c->rank == 2) return sm_run_all_reduce(c, block, 3, SM_ELEMENT_S64, err);
+    return sm_run_all_gather(c, block, 8, all, err);
+}
+static void ranks_that_disagree_are_named(void **state) {
+    (void)state;
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_run_threads(4, disagree, NULL, &err), SM_INTERNAL);
+    assert_string_equal(err.sentence, "ranks disagree: rank 0 calls all-gather of 8 bytes, rank 2 "
+                                      "all-reduce of 24");
+}
+
+static sm_status leave(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    if (c->rank == 1) return SM_OK;
+    return sm_run_barrier(c, err);
+}
+static sm_status fail_alone(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    if (c->rank == 1) return sm_fail(err, SM_IO, "the disk is full");
+    return sm_run_barrier(c, err);
+}
+static void no_rank_waits_for_one_that_has_ended(void **state) {
+    (void)state;
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_run_threads(3, leave, NULL, &err), SM_INTERNAL);
+    assert_string_equal(err.sentence, "a rank has ended while others wait for it");
+    assert_int_equal(sm_run_threads(3, fail_alone, NULL, &err), SM_IO);
+    assert_string_equal(err.sentence, "the disk is full");
+    assert_int_equal(sm_run_threads(0, leave, NULL, &err), SM_BAD_INPUT);
+}
+
+static void failing_allocations_end_every_rank(void **state) {
+    (void)state;
+    for (uint64_t n = 1; n < 60; n++) {
+        sm_error err = {.status = SM_OK};
+        sm_allocation_fail_at(n);
+        sm_status status = sm_run_threads(3, part, NULL, &err);
+        sm_allocation_fail_at(0);
+        assert_true(status == SM_OK || status == SM_INTERNAL);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_gather_puts_blocks_in_order),
+        cmocka_unit_test(reductions_add_over_the_ranks),
+        cmocka_unit_test(blocks_are_exchanged_and_told),
+        cmocka_unit_test(rings_turn),
+        cmocka_unit_test(groups_split_and_end_apart),
+        cmocka_unit_test(one_process_is_a_group_of_one),
+        cmocka_unit_test(ranks_that_disagree_are_named),
+        cmocka_unit_test(no_rank_waits_for_one_that_has_ended),
+        cmocka_unit_test(failing_allocations_end_every_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
