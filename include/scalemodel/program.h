@@ -20,7 +20,8 @@
                 X(I, "I", "expert width") X(V, "V", "vocabulary")                                  \
                     X(Q, "Q", "rank of the compressed query")                                      \
                         X(R, "R", "rank of the compressed KV") X(X, "X", "router outputs")         \
-                            X(P, "P", "non-rotary head size") X(Y, "Y", "rotary head size")
+                            X(P, "P", "non-rotary head size") X(Y, "Y", "rotary head size")        \
+                                X(L, "L", "compressed KV with its rotary part")
 typedef enum sm_dimension {
 #define X(id, name, help) SM_DIM_##id,
     SM_DIMENSIONS(X)
@@ -82,6 +83,8 @@ typedef struct sm_op {
     double passes[2];         /* vector ops of several kernels: traffic of the output in units of
                                  the array, forward and backward; 0: one pass */
     double keys;              /* attention: keys a query meets on average under the mask */
+    uint8_t in_place;         /* vector ops: inputs (bit i) that are already where the output wants
+                                 them: neither read nor written */
 } sm_op;
 
 /* How the program is sharded: which dimension each axis takes, beyond what the axis names say. */
@@ -112,6 +115,7 @@ typedef struct sm_program {
     char name[24];
     double size[SM_DIM_COUNT]; /* of one sequence: B = 1 */
     double top_k;
+    bool serving; /* of one query and one key, see sm_program_build_serving */
     sm_rules rules;
     int tensors;
     sm_tensor tensor[SM_MAX_TENSORS];
@@ -126,10 +130,33 @@ sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, doub
 
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
  * that one program stands for every length: sizes say by per_query and per_key what they grow with.
- * Attention reads the cache (k_cache, v_cache: role CACHE; the new keys and values are appended to
- * it first). Slots of an expert: C = top_k / E of a token. A layer that shares the cache of an
- * earlier one has no K and V projections but reads it. The head is that of sampling: logits, no
- * loss. */
+ * Slots of an expert: C = top_k / E of a token. The head is that of sampling: logits, no loss.
+ *
+ * Ops of a layer, in order:
+ *   attn_norm; q_proj k_proj v_proj (latent: q_down q_norm q_up, kv_down k_rot kv_norm); q_rope
+ *   k_rope; append (writes the new keys and values: its traffic is of the new tokens alone);
+ *   attention (in: q, k_cache, v_cache); o_proj; [attn_post_norm]; attn_add; mlp_norm;
+ *   gate_proj up_proj mlp_act down_proj; router dispatch expert_gate expert_up expert_act
+ *   expert_down combine; [moe_add]; [mlp_post_norm]; [branch_add]; mlp_add.
+ *   absorbed: k_rot ... append; q_absorb q_rope attention (in: q, kv_cache) v_up; not absorbed: k_up
+ *   and v_up expand the cache (per_key work), k_join, and attention reads what they made.
+ *   A layer that shares the cache of an earlier one has no k_proj, v_proj, k_rope and append.
+ * Embedding: embed [embed_proj]. Head: final_norm [head_proj] lm_head sample, of the positions that
+ * are sampled: its sequences and queries are theirs.
+ *
+ * Sizes are of two-byte weights, cache and activations: scale bytes by role (sm_work.role,
+ * sm_comm.role) to the dtypes of the job. Logits, router and statistics are 4 bytes.
+ *
+ * Keys: per_key is set on the cache, on what is expanded from it, and on the FLOPs of attention.
+ * FLOPs take the keys a query meets on average (sm_layer_keys of the mask), bytes the distinct keys
+ * that the step's queries reach; a window bounds both.
+ *
+ * tensor and tensor_q: K and V fall on tensor, G on tensor_q, so that tensor divides
+ * program.size[K] and tensor_q is the rest. Latent attention takes both on its heads, whichever way
+ * they are split. With cache_by batch or sequence decode puts tensor_q (latent absorbed: both) on
+ * sequences or keys of attention; prefill leaves it on the heads, and what it gathers of the cache
+ * is marked sm_comm.past. stationary: fsdp, too, holds the cache by cache_by; copies replicate it.
+ * decode replicates activations over context; the new token is in the cache of one of its chips. */
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err);
 
@@ -185,6 +212,8 @@ typedef struct sm_comm {
     bool gradient;  /* of a weight: bytes per element follow the gradient dtype */
     int forward_op; /* the forward op it serves: repeated when that op is recomputed */
     uint8_t role;   /* sm_role of the array */
+    bool past;      /* cache that no axis of its tokens moves: every chip of the group has the new
+                       keys already, so that only those cached before the step travel */
 } sm_comm;
 
 /* Weights that share a storage sharding and a gradient reduction. */
@@ -212,6 +241,7 @@ typedef struct sm_partition {
     uint64_t needed;  /* tensors (bit) the backward ops read */
     bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
+    sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
 } sm_partition;
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
 /* The forward pass alone; weight[] is filled too (what a chip stores; partial is 0). */

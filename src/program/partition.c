@@ -57,20 +57,56 @@ static uint32_t dims_of(const sm_program *b, const sm_op *op) {
     return set;
 }
 
-static void assign(const sm_program *b, const sm_op *op, int *at) {
-    uint32_t dims = dims_of(b, op);
-    bool slots = dims >> SM_DIM_C & 1u, experts = slots && (dims >> SM_DIM_I & 1u);
-    int tokens = slots ? SM_DIM_C : SM_DIM_T;
-    at[SM_AXIS_DATA] = at[SM_AXIS_FSDP] = slots ? SM_DIM_C : SM_DIM_B;
-    at[SM_AXIS_EXPERT] = experts ? SM_DIM_E : slots ? SM_DIM_C : SM_DIM_B;
-    at[SM_AXIS_CONTEXT] = tokens;
-    if (op->kind == SM_OP_ATTENTION && b->rules.context_by == SM_CONTEXT_HEADS)
-        at[SM_AXIS_CONTEXT] = SM_DIM_K;
+/* The chips that hold no heads of their own do the part of attention whose cache they hold; only
+ * in decode, where that moves less than the cache. */
+static int attention_dim(const sm_program *b, uint32_t dims, int axis) {
+    int dim = program_tensor_dim(b, dims, axis);
+    bool headless = dim != SM_DIM_K && b->serving && b->rules.decode;
+    return headless && b->rules.cache_by != SM_CACHE_COPIES ? program_cache_dim(b, dims) : dim;
+}
+
+static int context_dim(const sm_program *b, const sm_op *op, uint32_t dims, int tokens) {
+    if (b->serving && b->rules.decode) return dims >> SM_DIM_S & 1u ? SM_DIM_S : -1;
+    if (op->kind == SM_OP_ATTENTION && b->rules.context_by == SM_CONTEXT_HEADS) return SM_DIM_K;
+    return tokens;
+}
+
+static void assign_tensor(const sm_program *b, const sm_op *op, uint32_t dims, int tokens,
+                          int *at) {
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
-        at[axis] = program_tensor_dim(&b->rules, dims, axis);
+        at[axis] = op->kind == SM_OP_ATTENTION ? attention_dim(b, dims, axis)
+                                               : program_tensor_dim(b, dims, axis);
         bool heads = dims >> SM_DIM_K & 1u;
         if (at[axis] < 0 && b->rules.seq && !heads) at[axis] = tokens;
     }
+}
+
+/* Where the output is stored, there it is made. */
+static void assign_home(const sm_tensor *out, int *at) {
+    for (int a = 0; a < SM_AXIS_COUNT; a++) {
+        at[a] = -1;
+        for (int d = 0; d < out->rank; d++)
+            if (out->at[d] & SM_BIT(a)) at[a] = out->dim[d];
+    }
+}
+
+static bool appends(const sm_program *b, const sm_op *op) {
+    return b->tensor[op->out].role == SM_ROLE_CACHE;
+}
+
+static void assign(const sm_program *b, const sm_op *op, int *at) {
+    if (appends(b, op)) {
+        assign_home(&b->tensor[op->out], at);
+        return;
+    }
+    uint32_t dims = dims_of(b, op);
+    bool slots = dims >> SM_DIM_C & 1u, experts = slots && (dims >> SM_DIM_I & 1u);
+    int tokens = slots ? SM_DIM_C : dims >> SM_DIM_T & 1u ? SM_DIM_T : SM_DIM_S;
+    at[SM_AXIS_DATA] = at[SM_AXIS_FSDP] = slots ? SM_DIM_C : SM_DIM_B;
+    if (b->serving && b->rules.stationary) at[SM_AXIS_FSDP] = program_stationary_dim(b, dims);
+    at[SM_AXIS_EXPERT] = experts ? SM_DIM_E : slots ? SM_DIM_C : SM_DIM_B;
+    at[SM_AXIS_CONTEXT] = context_dim(b, op, dims, tokens);
+    assign_tensor(b, op, dims, tokens, at);
 }
 
 static sm_axes axes_on(const int *at, int dim) {
@@ -114,6 +150,20 @@ static int index_of(sm_einsum *e, int dim) {
 static const uint8_t major_first[SM_AXIS_COUNT] = {
     SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_CONTEXT, SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
 
+/* Serving: fsdp splits a hidden width that tensor has split already, and experts are dealt out
+ * over tensor first, so that the axis which moves is the minor one there too. */
+static const uint8_t *axis_order(const sm_program *b, int dim) {
+    static const uint8_t fsdp_last[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_CONTEXT,
+                                                     SM_AXIS_EXPERT,   SM_AXIS_TENSOR,
+                                                     SM_AXIS_TENSOR_Q, SM_AXIS_FSDP};
+    static const uint8_t expert_last[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,
+                                                       SM_AXIS_CONTEXT,  SM_AXIS_TENSOR,
+                                                       SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
+    if (!b->serving) return major_first;
+    if (dim == SM_DIM_E) return expert_last;
+    return dim == SM_DIM_F || dim == SM_DIM_I || dim == SM_DIM_V ? fsdp_last : major_first;
+}
+
 static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t) {
     const sm_tensor *tensor = &b->tensor[t->tensor];
     array->rank = tensor->rank;
@@ -121,9 +171,10 @@ static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const
     for (int d = 0; d < tensor->rank; d++) {
         int dim = t->keys && tensor->dim[d] == SM_DIM_T ? SM_DIM_S : tensor->dim[d];
         sm_dim *to = &array->dim[d];
+        const uint8_t *order = axis_order(b, dim);
         to->index = index_of(e, dim);
         for (int i = 0; i < SM_AXIS_COUNT; i++)
-            if (t->at[d] & SM_BIT(major_first[i])) to->axis[to->n_axes++] = major_first[i];
+            if (t->at[d] & SM_BIT(order[i])) to->axis[to->n_axes++] = order[i];
     }
 }
 
@@ -147,11 +198,19 @@ static void to_indices(sm_einsum *e, const int *dims, int8_t *at) {
 
 /* ---- emitting ---- */
 
+/* What a size grows with. Training has queries and keys in its sizes. */
+static void grow(const sm_program *b, sm_size *s, uint32_t dims) {
+    enum { SEQUENCES = 1 << SM_DIM_B | 1 << SM_DIM_C, QUERIES = 1 << SM_DIM_T | 1 << SM_DIM_C };
+    s->per_sequence = dims & SEQUENCES;
+    s->per_query = b->serving && dims & QUERIES;
+    s->per_key = b->serving && dims >> SM_DIM_S & 1u;
+}
+
 static sm_size size_of(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element) {
     const sm_tensor *t = &b->tensor[tensor];
-    return (sm_size){.base = t->elements * bytes_per_element,
-                     .mask = mask,
-                     .per_sequence = t->per_sequence};
+    sm_size s = {.base = t->elements * bytes_per_element, .mask = mask};
+    grow(b, &s, program_dims(t));
+    return s;
 }
 
 static sm_axes mask_of(const sm_axes *at, int rank) {
@@ -195,10 +254,20 @@ static sm_stream stream_of(const job *j, const sm_tensor *t, bool gradient, sm_a
                            sm_phase phase) {
     if (t->role == SM_ROLE_WEIGHT) return gradient ? SM_STREAM_DRAIN : SM_STREAM_PREFETCH;
     /* only keys, values and their gradients travel over context alone */
-    if (axes == SM_BIT(SM_AXIS_CONTEXT) && j->b->rules.context_by == SM_CONTEXT_RING)
+    bool decodes = j->b->serving && j->b->rules.decode;
+    if (axes == SM_BIT(SM_AXIS_CONTEXT) && j->b->rules.context_by == SM_CONTEXT_RING && !decodes)
         return SM_STREAM_RING;
     if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient) return SM_STREAM_PREFETCH;
     return SM_STREAM_BLOCKING;
+}
+
+/* Partial softmaxes are joined by their maximum and their sum, two fp32 for each head and query. */
+static double joined_bytes(const job *j, const sm_op *op, int tensor, const sm_step *step) {
+    enum { STATISTICS_BYTES = 8 };
+    const sm_tensor *t = &j->b->tensor[tensor];
+    bool reduced = step->op == SM_ALL_REDUCE || step->op == SM_REDUCE_SCATTER;
+    if (!j->b->serving || op->kind != SM_OP_ATTENTION || tensor != op->out || !reduced) return 0;
+    return t->elements / j->b->size[t->dim[t->rank - 1]] * STATISTICS_BYTES;
 }
 
 static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_step *step,
@@ -212,9 +281,12 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
                  .axes = step->axes,
                  .stream = stream_of(j, t, gradient, step->axes, phase),
                  .gradient = weight_gradient,
-                 .forward_op = (int)(op - j->b->op)};
+                 .forward_op = (int)(op - j->b->op),
+                 .role = (uint8_t)t->role};
     c.bytes = size_of(j->b, tensor, (sm_axes)(before & ~step->axes),
                       weight_gradient ? 1 : t->bytes_per_element);
+    c.bytes.base += joined_bytes(j, op, tensor, step);
+    c.past = t->role == SM_ROLE_CACHE && !(step->axes & SM_BIT(SM_AXIS_CONTEXT));
     c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && t->dim[0] == SM_DIM_E;
     c.narrow = phase == SM_PHASE_FORWARD && op->kind == SM_OP_EINSUM && tensor != op->out &&
                t->role == SM_ROLE_ACTIVATION;
@@ -252,8 +324,8 @@ static sm_size product(const sm_program *b, uint32_t dims, const int *at) {
         if (!(dims >> d & 1u)) continue;
         s.base *= b->size[d];
         s.mask = (sm_axes)(s.mask | axes_on(at, d));
-        if (d == SM_DIM_B || d == SM_DIM_C) s.per_sequence = true;
     }
+    grow(b, &s, dims);
     return s;
 }
 
@@ -279,8 +351,10 @@ static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phas
     return w;
 }
 
-static void add_bytes(sm_work *w, sm_size bytes) {
-    if (w->terms < 6) w->bytes[w->terms++] = bytes;
+static void add_bytes(sm_work *w, sm_size bytes, sm_role role) {
+    if (w->terms == 6) return;
+    w->role[w->terms] = (uint8_t)role;
+    w->bytes[w->terms++] = bytes;
 }
 
 static void einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
@@ -295,8 +369,11 @@ static void einsum_work(job *j, const sm_op *op, const term *in, const term *out
     w->flops = product(j->b, a | b | c, at);
     w->flops.base *= 2;
     w->linear = true;
-    for (int i = 0; i < 2; i++) add_bytes(w, traffic(j->b, &in[i], at));
-    add_bytes(w, traffic(j->b, out, at));
+    const sm_tensor *tensor = j->b->tensor;
+    for (int i = 0; i < 2; i++) add_bytes(w, traffic(j->b, &in[i], at), tensor[in[i].tensor].role);
+    add_bytes(w, traffic(j->b, out, at), tensor[out->tensor].role);
+    w->experts =
+        tensor[in[1].tensor].role == SM_ROLE_WEIGHT && tensor[in[1].tensor].dim[0] == SM_DIM_E;
 }
 
 /* ---- lowering ---- */
@@ -329,62 +406,154 @@ static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
 
 /* ---- forward ---- */
 
+static double last_size(const sm_program *b, int tensor) {
+    const sm_tensor *t = &b->tensor[tensor];
+    return b->size[t->dim[t->rank - 1]];
+}
+
 static void attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_ATTENTION, phase);
-    const double *size = j->b->size;
     uint32_t rows = 1u << SM_DIM_B | 1u << SM_DIM_T | 1u << SM_DIM_K | 1u << SM_DIM_G;
     /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK and QK once more */
     double matmuls = phase == SM_PHASE_FORWARD ? 1 : 2.5;
+    double query_size = last_size(j->b, op->in[0]), value_size = last_size(j->b, op->out);
     w->flops = product(j->b, rows, at);
-    w->flops.base *= 2 * op->keys * (size[SM_DIM_H] + size[SM_DIM_J]) * matmuls;
+    w->flops.base *= 2 * op->keys * (query_size + value_size) * matmuls;
     w->m = product(j->b, 1u << SM_DIM_T, at);
-    w->k = (sm_size){.base = size[SM_DIM_H]};
+    w->k = (sm_size){.base = query_size};
     w->n = (sm_size){.base = op->keys};
     w->batch = product(j->b, rows & ~(1u << SM_DIM_T), at);
+    w->kv_heads = product(j->b, 1u << SM_DIM_K, at);
+    if (j->b->serving) { /* keys are a size like the others there, and may be shared out */
+        sm_axes split = axes_on(at, SM_DIM_S);
+        w->n.mask = split;
+        w->flops.mask = (sm_axes)(w->flops.mask | split);
+        w->n.per_key = w->flops.per_key = true;
+    }
     for (int i = 0; i <= op->inputs; i++) {
         term t = stored(j->b, i < op->inputs ? op->in[i] : op->out, i > 0 && i < op->inputs);
         sm_size bytes = traffic(j->b, &t, at);
         if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
-        add_bytes(w, bytes);
+        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
+    }
+}
+
+static sm_size stored_size(const sm_program *b, int tensor, double bytes_per_element) {
+    return size_of(b, tensor, stored_mask(b, tensor), bytes_per_element);
+}
+
+/* What a vector op reads; *left: of the output's elements, those that are not in place already. */
+static void vector_reads(job *j, const sm_op *op, sm_work *w, double *left) {
+    double passes = w->phase == SM_PHASE_FORWARD ? 0 : 1;
+    for (int i = 0; i < op->inputs; i++) {
+        const sm_tensor *t = &j->b->tensor[op->in[i]];
+        if (t->role != SM_ROLE_ACTIVATION && t->role != SM_ROLE_CACHE) continue;
+        if (op->in_place >> i & 1) {
+            *left -= t->elements;
+            continue;
+        }
+        double reads = 1 + passes * (op->reads >> i & 1);
+        add_bytes(w, stored_size(j->b, op->in[i], t->bytes_per_element * reads), t->role);
     }
 }
 
 static void vector_work(job *j, const sm_op *op, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
     const sm_tensor *out = &j->b->tensor[op->out];
-    double passes = phase == SM_PHASE_FORWARD ? 1 : 2;
-    w->flops = size_of(j->b, op->out, stored_mask(j->b, op->out), op->flops_per_element * passes);
-    for (int i = 0; i < op->inputs; i++) {
-        const sm_tensor *t = &j->b->tensor[op->in[i]];
-        if (t->role != SM_ROLE_ACTIVATION) continue;
-        double reads = phase == SM_PHASE_FORWARD ? 1 : 1 + (op->reads >> i & 1);
-        add_bytes(w, size_of(j->b, op->in[i], stored_mask(j->b, op->in[i]),
-                             t->bytes_per_element * reads));
-    }
+    double passes = phase == SM_PHASE_FORWARD ? 1 : 2, left = out->elements;
+    w->flops = stored_size(j->b, op->out, op->flops_per_element * passes);
+    vector_reads(j, op, w, &left);
     double over = op->passes[phase != SM_PHASE_FORWARD];
-    if (over <= 0) over = 1;
-    add_bytes(w, size_of(j->b, op->out, stored_mask(j->b, op->out), out->bytes_per_element * over));
+    if (over <= 0) over = left / out->elements;
+    add_bytes(w, stored_size(j->b, op->out, out->bytes_per_element * over), out->role);
     if (op->kind == SM_OP_GATHER) /* rows read and written */
-        add_bytes(w, size_of(j->b, op->out, stored_mask(j->b, op->out), out->bytes_per_element));
+        add_bytes(w, stored_size(j->b, op->out, out->bytes_per_element), SM_ROLE_WEIGHT);
+}
+
+/* Only the new tokens are written; the one of a decode step on whichever chip holds the end of its
+ * sequence. */
+static void append_work(job *j, const sm_op *op, const int *at) {
+    sm_work *w = new_work(j, op, SM_OP_VECTOR, SM_PHASE_FORWARD);
+    const sm_tensor *out = &j->b->tensor[op->out];
+    for (int i = 0; i < op->inputs; i++) {
+        sm_size s = product(j->b, program_dims(&j->b->tensor[op->in[i]]), at);
+        if (!j->b->rules.decode) s.mask = (sm_axes)(s.mask | axes_on(at, SM_DIM_S));
+        s.base *= j->b->tensor[op->in[i]].bytes_per_element;
+        add_bytes(w, s, SM_ROLE_ACTIVATION);
+        s.base *= out->bytes_per_element / j->b->tensor[op->in[i]].bytes_per_element;
+        add_bytes(w, s, SM_ROLE_CACHE);
+        double flops = w->flops.base + s.base / out->bytes_per_element * op->flops_per_element;
+        w->flops = s;
+        w->flops.base = flops;
+    }
+}
+
+/* ---- routed tokens in serving: dispatch and combine ---- */
+
+/* Moves one array, as it stands, to where it is wanted. */
+static bool settle(job *j, const sm_op *op, term from, term to, int array) {
+    int at[SM_AXIS_COUNT];
+    sm_lowering low;
+    sm_tensor wanted = j->b->tensor[to.tensor];
+    memcpy(wanted.at, to.at, sizeof wanted.at);
+    assign_home(&wanted, at);
+    if (!lower(j, 1, &from, &to, at, false, &low)) return false;
+    /* its only operand is array 0 of the lowering */
+    sm_axes mask = mask_of(from.at, wanted.rank);
+    for (int i = 0; i < low.steps; i++)
+        if (low.step[i].kind == SM_STEP_COLLECTIVE) low.step[i].array = array;
+    emit_array(j, op, array, from.tensor, false, mask, &low, SM_PHASE_FORWARD);
+    return true;
+}
+
+static void drop_axes(term *t, unsigned axes) {
+    for (int d = 0; d < 6; d++) t->at[d] = (sm_axes)(t->at[d] & ~axes);
+}
+
+/* Every chip of a tensor group takes from all the group's tokens those of its experts; what its
+ * experts make of them is a part of each token's sum. */
+static bool forward_crossing(job *j, const sm_op *op) {
+    bool combines = j->b->tensor[op->out].dim[0] != SM_DIM_E;
+    term out = stored(j->b, op->out, false);
+    if (combines) {
+        term part = out;
+        drop_axes(&part, SM_AXES_TENSOR);
+        part.unreduced = SM_AXES_TENSOR;
+        return settle(j, op, part, out, -1);
+    }
+    for (int i = 0; i < op->inputs; i++) {
+        term from = stored(j->b, op->in[i], false), to = from;
+        drop_axes(&to, SM_AXES_TENSOR);
+        if (!settle(j, op, from, to, i)) return false;
+    }
+    return true;
+}
+
+static bool forward_comms(job *j, const sm_op *op, const term *in, const term *out, const int *at) {
+    sm_lowering low;
+    if (crosses(j->b, op)) return !j->b->serving || forward_crossing(j, op);
+    if (!lower(j, op->inputs, in, out, at, false, &low)) return false;
+    for (int i = 0; i < op->inputs; i++)
+        if (j->b->tensor[op->in[i]].role != SM_ROLE_IDS)
+            emit_array(j, op, i, op->in[i], false, stored_mask(j->b, op->in[i]), &low,
+                       SM_PHASE_FORWARD);
+    emit_array(j, op, -1, op->out, false, out_mask(j->b, out, at), &low, SM_PHASE_FORWARD);
+    return true;
 }
 
 static bool forward_op(job *j, const sm_op *op) {
     int at[SM_AXIS_COUNT];
-    sm_lowering low;
     term in[4] = {{0}}, out = stored(j->b, op->out, false);
+    bool append = appends(j->b, op);
     assign(j->b, op, at);
+    if (j->b->serving && op->kind == SM_OP_EINSUM && j->b->tensor[op->out].dim[0] == SM_DIM_E)
+        out.unreduced = axes_on(at, SM_DIM_I) & SM_AXES_TENSOR & ~stored_mask(j->b, op->out);
     for (int i = 0; i < op->inputs; i++)
-        in[i] = stored(j->b, op->in[i], op->kind == SM_OP_ATTENTION && i > 0);
-    if (!crosses(j->b, op)) {
-        if (!lower(j, op->inputs, in, &out, at, false, &low)) return false;
-        for (int i = 0; i < op->inputs; i++)
-            if (j->b->tensor[op->in[i]].role != SM_ROLE_IDS)
-                emit_array(j, op, i, op->in[i], false, stored_mask(j->b, op->in[i]), &low,
-                           SM_PHASE_FORWARD);
-        emit_array(j, op, -1, op->out, false, out_mask(j->b, &out, at), &low, SM_PHASE_FORWARD);
-    }
+        in[i] = stored(j->b, op->in[i], append || (op->kind == SM_OP_ATTENTION && i > 0));
+    if (!forward_comms(j, op, in, &out, at)) return false;
     if (op->kind == SM_OP_EINSUM) einsum_work(j, op, in, &out, at, SM_PHASE_FORWARD);
     else if (op->kind == SM_OP_ATTENTION) attention_work(j, op, at, SM_PHASE_FORWARD);
+    else if (append) append_work(j, op, at);
     else vector_work(j, op, SM_PHASE_FORWARD);
     return true;
 }
@@ -420,11 +589,7 @@ static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm
     term in = {tensor, false, {0}, (sm_axes)(from->unreduced & only)};
     term out = stored(j->b, tensor, false);
     memcpy(in.at, from->at, sizeof in.at);
-    for (int a = 0; a < SM_AXIS_COUNT; a++) {
-        at[a] = -1;
-        for (int d = 0; d < t->rank; d++)
-            if (t->at[d] & SM_BIT(a)) at[a] = t->dim[d];
-    }
+    assign_home(t, at);
     if (!lower(j, 1, &in, &out, at, false, &low)) return false;
     emit_array(j, op, 0, tensor, true, mask_of(from->at, t->rank), &low, phase);
     return true;
@@ -578,22 +743,55 @@ static uint64_t tensors_read(const sm_program *b) {
     return read;
 }
 
-sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err) {
-    job j = {.out = out, .err = err};
-    memset(out, 0, sizeof *out);
-    out->program = *program;
-    j.b = &out->program;
-    bool ok = true;
-    for (int i = 0; ok && i < program->ops; i++) ok = forward_op(&j, &j.b->op[i]);
-    for (int i = program->ops - 1; ok && i >= 0; i--) ok = backward_op(&j, &j.b->op[i]);
-    if (ok && program->input >= 0 && program->ops) ok = flush(&j, &j.b->op[0], program->input);
-    if (!ok) return err && err->status ? err->status : SM_INTERNAL;
+static sm_status finish(const job *j, sm_error *err) {
+    sm_partition *out = j->out;
+    const sm_program *program = j->b;
     if (out->comms > SM_MAX_COMM || out->works > SM_MAX_WORK)
         return sm_fail(err, SM_INTERNAL, "a layer of this model makes more than %d collectives",
                        SM_MAX_COMM);
-    out->ops_gather = j.b->op[0].kind == SM_OP_GATHER;
-    out->needed = tensors_read(j.b);
+    out->ops_gather = program->op[0].kind == SM_OP_GATHER;
     int edge = program->output >= 0 ? program->output : program->input;
-    out->boundary = size_of(j.b, edge, stored_mask(j.b, edge), j.b->tensor[edge].bytes_per_element);
+    out->boundary = stored_size(program, edge, program->tensor[edge].bytes_per_element);
     return SM_OK;
+}
+
+static job start(const sm_program *program, sm_partition *out, sm_error *err) {
+    memset(out, 0, sizeof *out);
+    out->program = *program;
+    return (job){.out = out, .b = &out->program, .err = err};
+}
+
+static bool forward(job *j) {
+    for (int i = 0; i < j->b->ops; i++)
+        if (!forward_op(j, &j->b->op[i])) return false;
+    return true;
+}
+
+static sm_status failed(const sm_error *err) {
+    return err && err->status ? err->status : SM_INTERNAL;
+}
+
+sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err) {
+    job j = start(program, out, err);
+    bool ok = forward(&j);
+    for (int i = program->ops - 1; ok && i >= 0; i--) ok = backward_op(&j, &j.b->op[i]);
+    if (ok && program->input >= 0 && program->ops) ok = flush(&j, &j.b->op[0], program->input);
+    if (!ok) return failed(err);
+    out->needed = tensors_read(j.b);
+    return finish(&j, err);
+}
+
+sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out,
+                                       sm_error *err) {
+    job j = start(program, out, err);
+    if (!forward(&j)) return failed(err);
+    for (int i = 0; i < program->tensors; i++) {
+        const sm_tensor *t = &program->tensor[i];
+        if (t->role == SM_ROLE_WEIGHT) record_weight(&j, i, 0);
+        if (t->role != SM_ROLE_CACHE || t->producer < 0) continue;
+        double held = out->cache.base;
+        out->cache = stored_size(j.b, i, t->bytes_per_element);
+        out->cache.base += held;
+    }
+    return finish(&j, err);
 }
