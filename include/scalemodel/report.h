@@ -97,9 +97,9 @@ typedef struct sm_scatter {
 } sm_scatter;
 
 /* A chart of panels one above the other. Values are shown in the units of their axis ("s", "B",
- * "USD", ...: as sm_format_value does, "" a plain number). Points without a place (NaN, infinite, not
- * positive on a logarithmic axis) break the line. Stacked series share their x and are drawn as
- * areas, each on top of the one before. */
+ * "USD", ...: as sm_format_value does, "" a plain number). Points without a place (NaN, infinite,
+ * not positive on a logarithmic axis) break the line. Stacked series share their x and are drawn
+ * as areas, each on top of the one before. */
 typedef enum sm_scale { SM_SCALE_LINEAR, SM_SCALE_LOG } sm_scale;
 typedef struct sm_series {
     const char *name;
