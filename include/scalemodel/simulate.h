@@ -7,12 +7,19 @@
 #include "scalemodel/serve.h"
 
 /* ---- requests ---- */
+#define SM_MAX_TOKENS 1e9 /* of a prompt, of an output */
+#define SM_MAX_CV 100.0
 typedef struct sm_request {
     double arrival_s;
     double prompt, output; /* tokens, at least 1 */
     uint64_t conversation; /* 0: none. Requests of one conversation share a growing prefix */
     double shared_prefix;  /* tokens of the prompt shared with everything of the same prefix id */
     uint64_t prefix;       /* id of that prefix, 0: none */
+    /* In place of both: ids of the prompt's blocks in order, equal where all up to there is equal;
+     * they stay valid until the next request is asked for. */
+    const uint64_t *block;
+    int blocks;
+    double block_tokens;
 } sm_request;
 /* next: 1 a request, 0 the end, -1 an error (err is filled). Arrivals do not decrease. */
 typedef struct sm_arrivals {
@@ -43,9 +50,10 @@ sm_arrivals sm_synthetic_arrivals(sm_synthetic *state); /* state: filled down to
 /* ---- the engine ---- */
 typedef struct sm_engine {
     void *context;
-    /* Seconds of a step: n sequences decoding with `cached` tokens among them, and a chunk of
-     * `prefill` new tokens (0: none) whose sequences hold `past` cached tokens. */
-    double (*step_s)(void *context, double n, double cached, double prefill, double past);
+    /* Seconds of a step: n sequences decoding with `cached` tokens among them, and `prefill` new
+     * tokens (0: none) of prompts that each attend to `attended` tokens on average: a prompt of p
+     * tokens with c cached before it has c + p / 2. NaN: the step cannot be priced. */
+    double (*step_s)(void *context, double n, double cached, double prefill, double attended);
     double kv_tokens;      /* that fit in memory */
     double host_kv_tokens; /* in host memory, for swaps and the prefix cache; 0: none */
     double kv_bytes_per_token;
@@ -55,8 +63,9 @@ typedef struct sm_engine {
     double tokens_per_step; /* of speculation: a decoding sequence gains so many; 1 */
     int chips;
 } sm_engine;
-/* The engine of a plan: tables over powers of two of n, cached and prefill, between which the time
- * is interpolated; exact at the table's points. The engine lives in the arena. */
+/* The engine of a plan: tables that fill as they are asked, interpolated between points at most 1/8
+ * apart; the number of decoding sequences is exact up to 1024. Lives in the arena, together with
+ * serve; for one thread. most_sequences: of a step. */
 sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double most_sequences,
                           sm_arena *arena, sm_engine *engine, sm_error *err);
 
@@ -83,15 +92,17 @@ typedef struct sm_simulation {
     int replicas;         /* of the engine; disaggregated: of the decode engine */
     int prefill_replicas; /* disaggregated */
     const sm_engine *engine, *prefill_engine;
-    double most_batch;   /* sequences at once in a replica */
-    double chunk_tokens; /* of a chunked step: decode and prefill tokens together */
-    double page_tokens;  /* of the KV cache: memory is taken in pages */
+    double most_batch;     /* sequences at once in a replica */
+    double chunk_tokens;   /* of a chunked step: decode and prefill tokens together */
+    double prefill_tokens; /* of a prefill step of the others: whole prompts up to that, or one */
+    double page_tokens;    /* of the KV cache: memory is taken in pages */
     sm_preempt preempt;
     sm_route route;
     bool prefix_cache;     /* radix tree, least recently used goes first */
     double ttft_s, tpot_s; /* the SLO goodput counts; 0: none */
-    uint64_t seed;
-    double sample_s; /* of the series; 0: 1/200 of the time, adaptively */
+    double sample_s;       /* of the series at first; doubled whenever SM_MAX_SAMPLES are reached.
+                              0: 1 ms */
+    bool stepwise;         /* one step at a time, for tests: the same answer, slowly */
 } sm_simulation;
 void sm_simulation_defaults(sm_simulation *simulation);
 
@@ -100,25 +111,30 @@ typedef struct sm_served {
     uint64_t number; /* in order of arrival, from 0 */
     double arrival_s, start_s, first_token_s, end_s;
     double prompt, output, cached; /* tokens; cached: of the prompt found in the prefix cache */
-    int replica, preemptions;
+    int replica, preemptions;      /* replica: where it ended */
 } sm_served;
 typedef struct sm_watch { /* may be all NULL */
     void *context;
     void (*served)(void *context, const sm_served *served);
-    /* one engine step, for a timeline */
-    void (*step)(void *context, int replica, double start_s, double seconds, double decoding,
-                 double prefill_tokens);
+    /* so many equal engine steps one after the other, for a timeline; the replicas of a prefill
+     * pool come after those that decode */
+    void (*step)(void *context, int replica, double start_s, double seconds, double steps,
+                 double decoding, double prefill_tokens);
 } sm_watch;
 typedef struct sm_percentiles {
     double mean, p50, p90, p99, most; /* within 1 %: a histogram of logarithmic bins */
 } sm_percentiles;
 typedef struct sm_sample {
-    double at_s, waiting, running, kv_occupancy, utilisation;
+    double at_s; /* end of the interval over which the others are averages */
+    double waiting, running, kv_occupancy, utilisation;
 } sm_sample;
 enum { SM_MAX_SAMPLES = 512 };
 typedef struct sm_simulated {
     double requests, finished, refused; /* refused: can never fit in memory */
+    /* Of the finished. Every token is accounted for: prefilled = prompt - cached + recomputed; each
+     * prefill gives one token of the output, decoding the others. */
     double prompt_tokens, output_tokens, cached_tokens, recomputed_tokens;
+    double prefilled_tokens, decoded_tokens;
     double seconds;     /* from the first arrival to the last token */
     double busy_s;      /* engine seconds spent in steps, all replicas */
     double utilisation; /* busy over seconds x replicas */

@@ -1,0 +1,134 @@
+/* The decoding sequences of a replica. When each ends and needs pages is kept against the number of
+ * decode steps so far, which is the same for all: so k steps change none of it. */
+#include "simulation.h"
+
+#include <math.h>
+
+/* ---- a heap by (finish, number) ---- */
+
+static bool ends_before(const sim_pool *pool, int a, int b) {
+    const sim_sequence *x = &pool->slot[a], *y = &pool->slot[b];
+    return x->finish != y->finish ? x->finish < y->finish : x->number < y->number;
+}
+
+static void put_at(sim_pool *pool, sim_replica *r, int at, int slot) {
+    r->ending[at] = slot;
+    pool->slot[slot].heap_at = at;
+}
+
+static void sift_up(sim_pool *pool, sim_replica *r, int at) {
+    int slot = r->ending[at];
+    while (at > 0 && ends_before(pool, slot, r->ending[(at - 1) / 2])) {
+        put_at(pool, r, at, r->ending[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    put_at(pool, r, at, slot);
+}
+
+static void sift_down(sim_pool *pool, sim_replica *r, int at) {
+    int slot = r->ending[at];
+    for (int child = 2 * at + 1; child < r->decoding; child = 2 * at + 1) {
+        if (child + 1 < r->decoding && ends_before(pool, r->ending[child + 1], r->ending[child]))
+            child++;
+        if (!ends_before(pool, r->ending[child], slot)) break;
+        put_at(pool, r, at, r->ending[child]);
+        at = child;
+    }
+    put_at(pool, r, at, slot);
+}
+
+static void heap_remove(sim_pool *pool, sim_replica *r, int at) {
+    int last = r->ending[--r->decoding];
+    if (at == r->decoding) return;
+    put_at(pool, r, at, last);
+    sift_up(pool, r, at);
+    sift_down(pool, r, pool->slot[last].heap_at);
+}
+
+/* ---- joining and leaving ---- */
+
+/* The step at which it needs another page: the slack of the last page, in steps. */
+static void note_page(const sim_simulation *s, sim_replica *r, sim_sequence *q) {
+    double slack = (double)((q->shared + q->own) * s->page - q->length);
+    int64_t steps = (int64_t)floor(slack / r->engine->tokens_per_step);
+    if (steps < 0) steps = 0;
+    q->first_page = q->joined + (steps < r->page_steps ? steps : r->page_steps - 1);
+    r->crossing[q->first_page % r->page_steps]++;
+}
+
+sm_status sim_join(sim_simulation *s, sim_replica *r, int slot) {
+    void *heap = r->ending;
+    sm_status status = sim_reserve(&heap, r->decoding, &r->ending_room, sizeof *r->ending, s->err);
+    r->ending = heap;
+    if (status) return status;
+    sim_sequence *q = &s->pool.slot[slot];
+    q->decoding = true;
+    q->joined = r->counter;
+    q->finish =
+        r->counter + (int64_t)ceil((double)(q->output - q->done) / r->engine->tokens_per_step);
+    r->cached += (double)q->length;
+    if (s->options->policy != SM_POLICY_STATIC) note_page(s, r, q);
+    put_at(&s->pool, r, r->decoding++, slot);
+    sift_up(&s->pool, r, r->decoding - 1);
+    return SM_OK;
+}
+
+static double grown(const sim_replica *r, const sim_sequence *q) {
+    return (double)(r->counter - q->joined) * r->engine->tokens_per_step;
+}
+
+static int64_t pages_taken(const sim_replica *r, const sim_sequence *q) {
+    int64_t past = r->counter - q->first_page;
+    return past <= 0 ? 0 : 1 + (past - 1) / r->page_steps;
+}
+
+/* A static batch is reserved whole, and an ended sequence goes on costing its place in the step. */
+void sim_leave(sim_simulation *s, sim_replica *r, int slot) {
+    sim_sequence *q = &s->pool.slot[slot];
+    heap_remove(&s->pool, r, q->heap_at);
+    int64_t tokens = (int64_t)floor(grown(r, q) + 0.5), left = q->output - q->done;
+    q->decoding = false;
+    if (s->options->policy != SM_POLICY_STATIC) {
+        r->cached -= (double)q->length + grown(r, q);
+        if (r->decoding == 0) r->cached = 0.0;
+        r->crossing[q->first_page % r->page_steps]--;
+        q->own += pages_taken(r, q);
+    }
+    if (tokens > left) tokens = left;
+    q->length += tokens;
+    q->done += tokens;
+    s->totals.decoded += (double)tokens;
+}
+
+/* ---- pages ---- */
+
+int64_t sim_growth(const sim_replica *r, int64_t steps) {
+    int64_t cycles = steps / r->page_steps, rest = steps % r->page_steps;
+    int64_t pages = cycles * r->decoding, at = r->counter % r->page_steps;
+    for (int64_t i = 0; i < rest; i++) {
+        pages += r->crossing[at];
+        at = at + 1 < r->page_steps ? at + 1 : 0;
+    }
+    return pages;
+}
+
+int64_t sim_steps_within(const sim_replica *r, int64_t pages, int64_t steps) {
+    if (r->decoding == 0) return steps;
+    int64_t cycles = pages > 0 ? pages / r->decoding : 0;
+    if (steps / r->page_steps < cycles) return steps;
+    int64_t left = pages - cycles * r->decoding, at = r->counter % r->page_steps;
+    int64_t within = cycles * r->page_steps;
+    for (int64_t i = 0; i < r->page_steps && within < steps; i++, within++) {
+        left -= r->crossing[at];
+        if (left < 0) break;
+        at = at + 1 < r->page_steps ? at + 1 : 0;
+    }
+    return within < steps ? within : steps;
+}
+
+void sim_decoded(sim_simulation *s, sim_replica *r, int64_t steps) {
+    bool is_static = s->options->policy == SM_POLICY_STATIC;
+    if (!is_static) r->used += sim_growth(r, steps);
+    r->cached += r->run.path.cached_growth * (double)steps;
+    r->counter += steps;
+}

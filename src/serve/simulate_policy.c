@@ -1,0 +1,195 @@
+/* What a replica does next, by policy. A pass lets in what waits, then starts one run of steps, or
+ * leaves the replica idle. */
+#include "simulation.h"
+
+#include <math.h>
+
+static sm_status add_part(sim_simulation *s, sim_replica *r, int slot, int64_t tokens) {
+    void *part = r->part;
+    sm_status status = sim_reserve(&part, r->parts, &r->part_room, sizeof *r->part, s->err);
+    r->part = part;
+    if (status) return status;
+    r->part[r->parts++] = (sim_part){slot, tokens};
+    s->pool.slot[slot].prefilled += tokens;
+    s->totals.prefilled += (double)tokens;
+    return SM_OK;
+}
+
+static sm_status add_due(sim_simulation *s, sim_replica *r, int slot) {
+    if (r->dues == r->due_room) { /* a ring that grows is laid out anew */
+        int room = r->due_room > 0 ? 2 * r->due_room : 16;
+        int *due = sm_malloc((size_t)room * sizeof *due);
+        if (!due) return sm_fail_memory(s->err);
+        for (int i = 0; i < r->dues; i++) due[i] = r->due[(r->due_first + i) % r->due_room];
+        sm_free(r->due);
+        r->due = due;
+        r->due_first = 0;
+        r->due_room = room;
+    }
+    r->due[(r->due_first + r->dues++) % r->due_room] = slot;
+    return SM_OK;
+}
+
+/* ---- letting in ---- */
+
+/* From waiting to running. */
+static void let_in(sim_simulation *s, sim_replica *r, int slot) {
+    sim_sequence *q = &s->pool.slot[slot];
+    sim_list_remove(&s->pool, &r->waiting, slot);
+    sim_list_append(&s->pool, &r->running, slot);
+    s->totals.waiting -= 1.0;
+    s->totals.running += 1.0;
+    if (q->started) return;
+    q->started = true;
+    q->start_s = s->totals.now_s;
+    s->totals.cached += (double)q->cached;
+    s->totals.hit_prompts += (double)q->prompt;
+}
+
+/* One that was let in decodes at once, or goes through prefill. */
+static sm_status place(sim_simulation *s, sim_replica *r, int slot) {
+    sim_sequence *q = &s->pool.slot[slot];
+    if (q->ready) {
+        q->ready = false;
+        return sim_join(s, r, slot);
+    }
+    if (s->options->policy == SM_POLICY_CHUNKED) return add_due(s, r, slot);
+    return add_part(s, r, slot, q->target - q->length);
+}
+
+/* Whole prompts go together up to prefill_tokens, a static batch however long. */
+static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_sequence *q,
+                      int64_t taken) {
+    sm_policy policy = s->options->policy;
+    if (r->parts == 0 || q->ready || policy == SM_POLICY_STATIC || policy == SM_POLICY_CHUNKED)
+        return true;
+    return (double)(taken + q->prompt + q->done) <= s->options->prefill_tokens;
+}
+
+static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
+    int64_t taken = 0;
+    while (r->waiting.first != SIM_NONE && r->running.n < s->most_batch) {
+        int slot = r->waiting.first;
+        const sim_sequence *q = &s->pool.slot[slot];
+        if (!fits_step(s, r, q, taken)) break;
+        int admitted = sim_admit(s, r, slot);
+        if (admitted < 0) return SM_INTERNAL;
+        if (admitted == 0) break;
+        let_in(s, r, slot);
+        sm_status status = place(s, r, slot);
+        if (status) return status;
+        taken += s->pool.slot[slot].target - s->pool.slot[slot].length;
+    }
+    return SM_OK;
+}
+
+/* ---- runs ---- */
+
+/* Prompts attend to what is cached before them and half of themselves. */
+static void set_prefill(sim_simulation *s, sim_replica *r) {
+    double tokens = 0.0, attended = 0.0;
+    for (int i = 0; i < r->parts; i++) {
+        double part = (double)r->part[i].tokens;
+        tokens += part;
+        attended += part * ((double)s->pool.slot[r->part[i].slot].length + 0.5 * part);
+    }
+    r->run.path.prefill = tokens;
+    r->run.path.attended = tokens > 0.0 ? attended / tokens : 0.0;
+}
+
+static void set_path(sim_simulation *s, sim_replica *r, bool decodes) {
+    bool is_static = s->options->policy == SM_POLICY_STATIC;
+    double n = !decodes ? 0.0 : is_static ? (double)r->padded : (double)r->decoding;
+    r->run.path = (sim_path){.engine = r->engine, .n = n};
+    r->run.path.cached = decodes ? r->cached : 0.0;
+    r->run.path.cached_growth = n * r->engine->tokens_per_step;
+    set_prefill(s, r);
+}
+
+/* Steps until the first sequence ends or pages run out; the youngest go until one step is possible.
+ */
+static int64_t decode_steps(sim_simulation *s, sim_replica *r, int64_t most) {
+    bool is_static = s->options->policy == SM_POLICY_STATIC;
+    while (!is_static && r->running.n > 1 && r->decoding > 0 && sim_growth(r, 1) > sim_available(r))
+        sim_preempt_youngest(s, r);
+    if (r->decoding == 0) return most;
+    int64_t steps = s->pool.slot[r->ending[0]].finish - r->counter;
+    if (most < steps) steps = most;
+    if (is_static || r->running.n == 1) return steps;
+    int64_t within = sim_steps_within(r, sim_available(r), steps);
+    return within < steps ? within : steps;
+}
+
+static sm_status run_prefill(sim_simulation *s, sim_replica *r) {
+    set_path(s, r, false);
+    return sim_start_run(s, r, 1);
+}
+
+static sm_status run_decode(sim_simulation *s, sim_replica *r) {
+    int64_t steps = decode_steps(s, r, INT64_MAX);
+    if (r->decoding == 0) return SM_OK;
+    set_path(s, r, true);
+    return sim_start_run(s, r, steps);
+}
+
+static sm_status plan_static(sim_simulation *s, sim_replica *r) {
+    sm_status status = r->running.n == 0 ? let_all_in(s, r) : SM_OK;
+    if (status) return status;
+    if (r->parts > 0) return run_prefill(s, r);
+    return r->decoding > 0 ? run_decode(s, r) : SM_OK;
+}
+
+static sm_status plan_prefill_first(sim_simulation *s, sim_replica *r) {
+    sm_status status = let_all_in(s, r);
+    if (status) return status;
+    if (r->parts > 0) return run_prefill(s, r);
+    return r->decoding > 0 ? run_decode(s, r) : SM_OK;
+}
+
+/* The chunk of the next step: what is due, in order, up to `room` tokens. */
+static sm_status fill_chunk(sim_simulation *s, sim_replica *r, int64_t room) {
+    for (int i = 0; i < r->dues && room > 0; i++) {
+        int slot = r->due[(r->due_first + i) % r->due_room];
+        const sim_sequence *q = &s->pool.slot[slot];
+        int64_t left = q->target - q->length, tokens = left < room ? left : room;
+        sm_status status = add_part(s, r, slot, tokens);
+        if (status) return status;
+        room -= tokens;
+    }
+    return SM_OK;
+}
+
+/* Steps for which one prompt alone fills the chunk, all alike. */
+static int64_t equal_chunks(const sim_simulation *s, const sim_replica *r) {
+    if (r->parts != 1) return 1;
+    const sim_sequence *q = &s->pool.slot[r->part[0].slot];
+    int64_t steps = (q->target - q->length) / r->part[0].tokens;
+    return steps > 1 ? steps : 1;
+}
+
+static sm_status plan_chunked(sim_simulation *s, sim_replica *r) {
+    sm_status status = let_all_in(s, r);
+    if (status) return status;
+    if (r->dues == 0) return r->decoding > 0 ? run_decode(s, r) : SM_OK;
+    decode_steps(s, r, 1);
+    int64_t room = (int64_t)s->options->chunk_tokens - r->decoding;
+    status = fill_chunk(s, r, room > 1 ? room : 1);
+    if (status) return status;
+    int64_t steps = decode_steps(s, r, equal_chunks(s, r));
+    if (r->decoding == 0 && r->parts == 0) return SM_OK;
+    set_path(s, r, r->decoding > 0);
+    if (r->parts == 1) r->run.path.attended_growth = (double)r->part[0].tokens;
+    return sim_start_run(s, r, steps);
+}
+
+sm_status sim_plan(sim_simulation *s, sim_replica *r) {
+    r->parts = 0;
+    r->run.end_s = HUGE_VAL;
+    sm_status status = SM_OK;
+    if (s->options->policy == SM_POLICY_STATIC) status = plan_static(s, r);
+    else if (s->options->policy == SM_POLICY_CHUNKED) status = plan_chunked(s, r);
+    else status = plan_prefill_first(s, r);
+    sim_count_kv(s, r);
+    sim_event_changed(s, r);
+    return status;
+}

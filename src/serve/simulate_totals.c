@@ -1,0 +1,152 @@
+/* What is counted while a simulation runs, and what it comes to. */
+#include "simulation.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FIRST_SAMPLE_S 1e-3
+
+void sim_totals_begin(sim_simulation *s) {
+    sim_totals *t = &s->totals;
+    t->sample_s = s->options->sample_s > 0.0 ? s->options->sample_s : FIRST_SAMPLE_S;
+    for (int i = 0; i < s->replicas; i++)
+        if (s->replica[i].role != SIM_PREFILL_POOL || s->first_entry == 0)
+            t->kv_capacity += (double)s->replica[i].capacity;
+}
+
+/* ---- the series: averages over intervals that double when there are too many ---- */
+
+static void merge_samples(sim_totals *t) {
+    for (int i = 0; i < t->samples / 2; i++) {
+        const sm_sample *a = &t->sample[2 * i], *b = a + 1;
+        t->sample[i] = (sm_sample){
+            b->at_s, 0.5 * (a->waiting + b->waiting), 0.5 * (a->running + b->running),
+            0.5 * (a->kv_occupancy + b->kv_occupancy), 0.5 * (a->utilisation + b->utilisation)};
+    }
+    t->samples /= 2;
+    t->sample_s *= 2.0;
+}
+
+static void add_sample(sim_totals *t, double at_s, double seconds) {
+    const sim_areas *a = &t->area, *b = &t->sampled;
+    t->sample[t->samples++] =
+        (sm_sample){at_s, (a->waiting - b->waiting) / seconds, (a->running - b->running) / seconds,
+                    t->kv_capacity > 0.0 ? (a->kv - b->kv) / seconds / t->kv_capacity : 0.0,
+                    (a->busy - b->busy) / seconds}; /* of all replicas: made a share when read */
+    t->sampled = *a;
+    if (t->samples == SM_MAX_SAMPLES) merge_samples(t);
+}
+
+static void accrue(sim_totals *t, double now_s) {
+    double seconds = now_s - t->now_s;
+    t->area.in_system += seconds * t->in_system;
+    t->area.waiting += seconds * t->waiting;
+    t->area.running += seconds * t->running;
+    t->area.busy += seconds * t->busy;
+    t->area.kv += seconds * t->kv;
+    t->now_s = now_s;
+}
+
+void sim_advance(sim_totals *t, double now_s) {
+    if (now_s <= t->now_s) return;
+    while (t->sample_at_s + t->sample_s <= now_s) {
+        double next = t->sample_at_s + t->sample_s;
+        if (next <= t->sample_at_s) break; /* the clock is too far along for so short an interval */
+        accrue(t, fmax(next, t->now_s));
+        add_sample(t, next, t->sample_s);
+        t->sample_at_s = next;
+    }
+    accrue(t, now_s);
+}
+
+void sim_count_kv(sim_simulation *s, sim_replica *r) {
+    int64_t held = r->used + r->tree.pinned;
+    if (r->role == SIM_PREFILL_POOL) return;
+    s->totals.kv += (double)(held - r->kv_seen);
+    r->kv_seen = held;
+}
+
+/* ---- requests ---- */
+
+static void tell(const sim_simulation *s, const sim_sequence *q) {
+    if (!s->watch->served) return;
+    sm_served served = {.number = q->number,
+                        .arrival_s = q->arrival_s,
+                        .start_s = q->start_s,
+                        .first_token_s = q->first_token_s,
+                        .end_s = s->totals.now_s,
+                        .prompt = (double)q->prompt,
+                        .output = (double)q->output,
+                        .cached = (double)q->cached,
+                        .replica = q->replica,
+                        .preemptions = q->preemptions};
+    s->watch->served(s->watch->context, &served);
+}
+
+void sim_count_served(sim_simulation *s, const sim_sequence *q) {
+    sim_totals *t = &s->totals;
+    double ttft = q->first_token_s - q->arrival_s, decoded = (double)q->output - 1.0;
+    double tpot = decoded > 0.0 ? (t->now_s - q->first_token_s) / decoded : 0.0;
+    const sm_simulation *o = s->options;
+    t->finished += 1.0;
+    t->in_system -= 1.0;
+    t->prompt += (double)q->prompt;
+    t->output += (double)q->output;
+    t->recomputed += (double)(q->prefilled - (q->prompt - q->cached));
+    t->last_s = t->now_s;
+    sim_histogram_add(&t->ttft, ttft);
+    sim_histogram_add(&t->e2e, t->now_s - q->arrival_s);
+    sim_histogram_add(&t->queue, q->start_s - q->arrival_s);
+    if (decoded > 0.0) sim_histogram_add(&t->tpot, tpot);
+    bool late = (o->ttft_s > 0.0 && ttft > o->ttft_s) || (o->tpot_s > 0.0 && tpot > o->tpot_s);
+    t->within += late ? 0.0 : 1.0;
+    tell(s, q);
+}
+
+/* ---- the answer ---- */
+
+static void read_rates(const sim_simulation *s, sm_simulated *out) {
+    const sim_totals *t = &s->totals;
+    double chips = 0.0;
+    for (int i = 0; i < s->replicas; i++) chips += s->replica[i].engine->chips;
+    out->within_slo = t->requests > 0.0 ? t->within / t->requests : 0.0;
+    out->prefix_hit_rate = t->hit_prompts > 0.0 ? t->cached / t->hit_prompts : 0.0;
+    out->mean_batch = t->decode_steps > 0.0 ? t->batch_sum / t->decode_steps : 0.0;
+    if (!(out->seconds > 0.0)) return;
+    out->utilisation = out->busy_s / (out->seconds * s->replicas);
+    out->goodput_per_s = t->within / out->seconds;
+    out->requests_per_s = t->finished / out->seconds;
+    out->output_tokens_per_s = t->output / out->seconds;
+    out->output_tokens_per_s_per_chip = chips > 0.0 ? out->output_tokens_per_s / chips : 0.0;
+    out->mean_in_system = t->area.in_system / out->seconds;
+}
+
+static void read_samples(sim_simulation *s, sm_simulated *out) {
+    sim_totals *t = &s->totals;
+    double rest = t->now_s - t->sample_at_s;
+    if (rest > 0.0 && t->samples < SM_MAX_SAMPLES) add_sample(t, t->now_s, rest);
+    out->samples = t->samples;
+    memcpy(out->sample, t->sample, sizeof t->sample);
+    for (int i = 0; i < t->samples; i++) out->sample[i].utilisation /= s->replicas;
+}
+
+void sim_totals_read(sim_simulation *s, sm_simulated *out) {
+    const sim_totals *t = &s->totals;
+    *out = (sm_simulated){.requests = t->requests, .finished = t->finished, .refused = t->refused};
+    out->prompt_tokens = t->prompt;
+    out->output_tokens = t->output;
+    out->cached_tokens = t->cached;
+    out->recomputed_tokens = t->recomputed;
+    out->prefilled_tokens = t->prefilled;
+    out->decoded_tokens = t->decoded;
+    out->seconds = t->finished > 0.0 ? t->last_s - t->first_s : 0.0;
+    out->busy_s = t->area.busy;
+    out->ttft_s = sim_histogram_read(&t->ttft);
+    out->tpot_s = sim_histogram_read(&t->tpot);
+    out->e2e_s = sim_histogram_read(&t->e2e);
+    out->queue_s = sim_histogram_read(&t->queue);
+    out->preemptions = t->preemptions;
+    out->steps = t->steps;
+    read_rates(s, out);
+    read_samples(s, out);
+}

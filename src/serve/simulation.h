@@ -1,0 +1,177 @@
+/* simulation: the state of a simulated fleet. Sequences live in slots that are used again, so that
+ * memory follows what is in the system and not the length of the trace. Private to src/serve. */
+#ifndef SCALEMODEL_SERVE_SIMULATION_H
+#define SCALEMODEL_SERVE_SIMULATION_H
+#include "percentiles.h"
+#include "radix.h"
+#include "scalemodel/simulate.h"
+#include "step_run.h"
+
+enum { SIM_NONE = -1 };
+
+/* ---- sequences (sequences.c) ---- */
+typedef struct sim_sequence {
+    uint64_t number;
+    double arrival_s, start_s, first_token_s;
+    int64_t prompt, output;
+    int64_t done;        /* tokens of the output so far */
+    int64_t length;      /* tokens in its cache; of a decoding one: at `joined` */
+    int64_t target;      /* tokens that its prefill brings to the cache */
+    int64_t cached;      /* of the prompt, found in the prefix cache when it first started */
+    int64_t prefilled;   /* tokens that went through prefill for it */
+    int64_t shared, own; /* pages: of the prefix cache, and its own; at `joined` when decoding */
+    int64_t joined, finish, first_page; /* decode steps of the replica: when it joined, when it will
+                                           have ended, when it first needs another page */
+    int pinned;                         /* node of the prefix cache */
+    int next, previous;                 /* in the list that it is in */
+    int heap_at;
+    int replica, preemptions;
+    bool started, decoding;
+    bool ready;      /* its cache needs no prefill: transferred, or swapped out */
+    int64_t swapped; /* pages in host memory */
+    uint64_t prefix, conversation;
+    int64_t shared_prefix, block_tokens;
+    uint64_t *block; /* a copy */
+    int blocks;
+} sim_sequence;
+
+typedef struct sim_list { /* of slots */
+    int first, last, n;
+} sim_list;
+typedef struct sim_pool {
+    sim_sequence *slot;
+    int n, room, free;
+} sim_pool;
+sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err);
+void sim_pool_give(sim_pool *pool, int slot);
+void sim_pool_end(sim_pool *pool);
+void sim_list_append(sim_pool *pool, sim_list *list, int slot);
+void sim_list_prepend(sim_pool *pool, sim_list *list, int slot);
+void sim_list_remove(sim_pool *pool, sim_list *list, int slot);
+
+/* ---- replicas ---- */
+typedef enum sim_role { SIM_WHOLE, SIM_PREFILL_POOL, SIM_DECODE_POOL } sim_role;
+typedef struct sim_part { /* of a prompt that a step takes */
+    int slot;
+    int64_t tokens;
+} sim_part;
+typedef struct sim_run {
+    double start_s, delay_s; /* delay: swaps and loads from the host before the first step */
+    double steps, end_s;     /* end: HUGE_VAL when idle */
+    sim_path path;
+    bool may_shorten; /* an arrival may want to come in before its end */
+} sim_run;
+typedef struct sim_replica {
+    const sm_engine *engine;
+    sim_role role;
+    int64_t capacity, used; /* pages; used: the sequences' own */
+    int64_t host, swapped;  /* pages of host memory, and those that swapped sequences hold */
+    sim_radix tree;
+    sim_list waiting, running;
+    int *ending; /* heap of the decoding by (finish, number) */
+    int decoding, ending_room;
+    int *due; /* ring of those whose prefill is not done: chunked */
+    int due_first, dues, due_room;
+    sim_part *part;
+    int parts, part_room;
+    int64_t counter;   /* decode steps so far */
+    double cached;     /* tokens of the decoding */
+    int64_t *crossing; /* decoding sequences that need a page at step i modulo page_steps */
+    int64_t page_steps;
+    int64_t padded; /* static: the size of the batch, the ended included; their tokens: */
+    double delay_s; /* to be paid by the next run */
+    double link_free_s;
+    sim_run run;
+    int event_at; /* in the heap of events */
+    int64_t kv_seen;
+} sim_replica;
+
+typedef struct sim_transfer {
+    double at_s;
+    int slot;
+} sim_transfer;
+
+/* ---- what is counted (simulate_totals.c) ---- */
+typedef struct sim_areas { /* integrals over time */
+    double in_system, waiting, running, busy, kv;
+} sim_areas;
+typedef struct sim_totals {
+    double now_s, first_s, last_s;
+    double requests, finished, refused, prompt, output, cached, hit_prompts, recomputed;
+    double prefilled, decoded, preemptions, steps, decode_steps, batch_sum, within;
+    double in_system, waiting, running, busy; /* now */
+    double kv, kv_capacity;                   /* pages */
+    sim_areas area, sampled;
+    double sample_s, sample_at_s;
+    int samples;
+    sm_sample sample[SM_MAX_SAMPLES];
+    sim_histogram ttft, tpot, e2e, queue;
+} sim_totals;
+
+typedef struct sim_simulation {
+    const sm_simulation *options;
+    const sm_watch *watch;
+    const sm_arrivals *arrivals;
+    sm_error *err;
+    sim_pool pool;
+    sim_replica *replica;
+    int replicas, entries; /* all; those that take arrivals: the first, or the prefill pool */
+    int first_entry;
+    int *load;              /* requests in each replica */
+    int *event;             /* heap of replicas by the end of their run */
+    sim_transfer *transfer; /* heap by time */
+    int transfers, transfer_room;
+    int next_entry; /* round robin */
+    int64_t page, most_batch;
+    uint64_t *label; /* scratch for the runs of one prompt */
+    int64_t *end;
+    int label_room;
+    sim_totals totals;
+} sim_simulation;
+
+/* Memory for one more element. */
+sm_status sim_reserve(void **array, int n, int *room, size_t bytes, sm_error *err);
+
+/* ---- sequences that decode (decoding.c) ---- */
+sm_status sim_join(sim_simulation *s, sim_replica *r, int slot);
+void sim_leave(sim_simulation *s, sim_replica *r, int slot); /* its length and pages as they are */
+int64_t sim_growth(const sim_replica *r, int64_t steps);     /* pages that so many steps take */
+/* The most steps that take at most so many pages, up to `steps`. */
+int64_t sim_steps_within(const sim_replica *r, int64_t pages, int64_t steps);
+void sim_decoded(sim_simulation *s, sim_replica *r, int64_t steps);
+
+/* ---- memory (kv_memory.c) ---- */
+int64_t sim_pages_of(const sim_simulation *s, int64_t tokens);
+int64_t sim_available(const sim_replica *r); /* pages, cached prefixes given up */
+/* Take pages for a waiting sequence: 1 done, 0 there are none, -1 an error. */
+int sim_admit(sim_simulation *s, sim_replica *r, int slot);
+void sim_release(sim_simulation *s, sim_replica *r, int slot);
+/* What a prefill, an ended exchange leave in the prefix cache. */
+sm_status sim_keep_prompt(sim_simulation *s, sim_replica *r, int slot);
+sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot);
+int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sm_request *request);
+void sim_preempt_youngest(sim_simulation *s, sim_replica *r);
+void sim_give_up_cache(sim_replica *r);
+bool sim_has_room(const sim_simulation *s, const sim_replica *r, int slot);
+
+/* ---- runs (simulate_policy.c, simulate_run.c) ---- */
+/* What the replica does next. */
+sm_status sim_plan(sim_simulation *s, sim_replica *r);
+/* A run has ended: tokens out, sequences end. */
+sm_status sim_complete(sim_simulation *s, sim_replica *r);
+sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps);
+void sim_shorten(sim_simulation *s, sim_replica *r);
+
+/* ---- events (simulate.c) ---- */
+void sim_event_changed(sim_simulation *s, const sim_replica *r);
+sm_status sim_send(sim_simulation *s, sim_replica *r, int slot);
+/* ---- routing (simulate_route.c) ---- */
+int sim_route(sim_simulation *s, const sm_request *request);
+int sim_route_decode(const sim_simulation *s);
+
+void sim_totals_begin(sim_simulation *s);
+void sim_advance(sim_totals *t, double now_s);
+void sim_count_kv(sim_simulation *s, sim_replica *r);
+void sim_count_served(sim_simulation *s, const sim_sequence *q);
+void sim_totals_read(sim_simulation *s, sm_simulated *out);
+#endif
