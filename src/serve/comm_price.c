@@ -1,0 +1,49 @@
+/* The collectives of a step, priced on the placement of the plan. */
+#include "serve_space.h"
+
+/* Under 8-bit matmuls what feeds matmuls alone travels in their dtype. */
+static double narrowed(const step *x, const sm_comm *c) {
+    double element = sm_dtype_bytes(x->s->job.dtypes.compute);
+    return c->narrow && element < 2 ? element / 2 : 1;
+}
+
+static double bytes_of(const step *x, const sm_comm *c, const counts *n) {
+    double most = c->ragged ? x->s->job.imbalance : 1;
+    return size_at(&c->bytes, &x->d, n) * role_scale(x->s, c->role, false) * narrowed(x, c) * most;
+}
+
+static void add_group(const step *x, const sm_curve *curve, double bytes, comm_price *p) {
+    const sm_serve *s = x->s;
+    sm_collective_cost cost = sm_curve_cost(curve, &s->system, s->calibration, bytes);
+    p->bytes += bytes;
+    p->expected += cost.expected_s;
+    p->upper += cost.upper_s;
+    p->ideal += bytes * curve->ideal_s_per_byte;
+    p->level = cost.level;
+    p->algorithm = cost.algorithm;
+}
+
+comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
+    comm_price p = {0};
+    const sm_serve *s = x->s;
+    const sm_curve *curve = curve_of(x->s, &x->at, c->op, c->axes, c->ragged);
+    if (!curve) return p;
+    if (!c->bytes.per_key) {
+        const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
+        add_group(x, curve, bytes_of(x, c, n), &p);
+        return p;
+    }
+    for (int g = 0; g < x->groups; g++) {
+        counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
+        add_group(x, curve, bytes_of(x, c, &n), &p);
+    }
+    return p;
+}
+
+comm_price send_price(const step *x) {
+    comm_price p = {0};
+    const sm_size *boundary = &x->v->piece[0].part.boundary;
+    const sm_curve *curve = curve_of(x->s, &x->at, SM_PERMUTE, SM_BIT(PIPE_AXIS), false);
+    if (curve) add_group(x, curve, size_at(boundary, &x->d, &x->tokens), &p);
+    return p;
+}

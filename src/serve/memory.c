@@ -1,0 +1,198 @@
+/* What lies in the memory of a chip: weights, the cache, the arrays of a step. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+static sm_axes stored(const sm_tensor *t, bool sequences) {
+    unsigned mask = 0;
+    for (int i = 0; i < t->rank; i++)
+        if ((t->dim[i] == SM_DIM_B) == sequences) mask |= t->at[i];
+    return (sm_axes)mask;
+}
+
+/* ---- weights ---- */
+
+static double piece_params(const sm_serve *s, const variant *v, int index, const degrees *d,
+                           sm_axes gathered) {
+    const sm_partition *p = &v->piece[index].part;
+    double bytes = 0;
+    for (int i = 0; i < p->classes; i++) {
+        const sm_weight_class *c = &p->weight[i];
+        bytes += c->elements * d->inverse[c->stored & ~gathered] * 2 * weight_scale(s, c->expert);
+    }
+    return bytes;
+}
+
+static void fill_params(const sm_serve *s, const variant *v, const sm_serve_plan *plan,
+                        footprint *f) {
+    for (int i = 0; i < v->pieces; i++) f->params[i] = piece_params(s, v, i, &f->d, 0);
+    for (int k = 0; plan->gathered && k < s->kinds; k++) {
+        double whole = piece_params(s, v, k, &f->d, SM_BIT(SM_AXIS_FSDP));
+        f->gathered = larger(f->gathered, 2 * whole);
+    }
+}
+
+/* ---- the cache ---- */
+
+/* K heads of keys and values; of latent attention the compressed pair and the rotary key. */
+static double cached_values(const sm_layer_kind *k) {
+    if (k->attention == SM_ATTENTION_MLA) return (double)k->kv_rank + k->rope_H;
+    return (double)(k->K > 0 ? k->K : k->N) * ((double)k->H + (k->V_head > 0 ? k->V_head : k->H));
+}
+
+static const sm_tensor *cache_of(const sm_program *p) {
+    for (int i = 0; i < p->tensors; i++)
+        if (p->tensor[i].role == SM_ROLE_CACHE) return &p->tensor[i];
+    return NULL;
+}
+
+static void fill_cache(const sm_serve *s, const variant *v, double tokens, footprint *f) {
+    f->shards = f->d.replicas;
+    for (int k = 0; k < s->kinds; k++) {
+        const sm_tensor *cache = cache_of(&v->piece[k].part.program);
+        if (!cache) continue;
+        double values = cached_values(&s->model.kind[k]) * keys_held(&s->model.kind[k], tokens, 1);
+        f->kv[k] = values * sm_dtype_bytes(s->job.dtypes.kv) * f->d.inverse[stored(cache, false)];
+        f->shards = 1 / f->d.inverse[stored(cache, true)];
+    }
+}
+
+/* ---- the arrays of a step ---- */
+
+static double token_bytes(const sm_program *p, int tensor, const degrees *d) {
+    const sm_tensor *t = &p->tensor[tensor];
+    if (t->role != SM_ROLE_ACTIVATION) return 0;
+    return t->elements * t->bytes_per_element *
+           d->inverse[(stored(t, false) | stored(t, true)) & ~d->sequence_axes];
+}
+
+/* The residual stream, and what one op reads and writes. */
+static double peak_token(const sm_program *p, const degrees *d) {
+    double most = 0;
+    for (int i = 0; i < p->ops; i++) {
+        double live = p->input >= 0 ? token_bytes(p, p->input, d) : 0;
+        live += token_bytes(p, p->op[i].out, d);
+        for (int k = 0; k < p->op[i].inputs; k++) live += token_bytes(p, p->op[i].in[k], d);
+        most = larger(most, live);
+    }
+    return most;
+}
+
+static void fill_arrays(const sm_serve *s, const variant *v, footprint *f) {
+    const sm_program *head = &v->piece[head_piece(s)].part.program;
+    for (int k = 0; k < s->kinds; k++)
+        f->token = larger(f->token, peak_token(&v->piece[k].part.program, &f->d));
+    for (int i = 0; i < head->tensors; i++)
+        if (strcmp(head->tensor[i].name, "logits") == 0) f->logits = token_bytes(head, i, &f->d);
+}
+
+sm_status footprint_of(sm_serve *s, const sm_serve_plan *plan, double tokens_each, footprint *out,
+                       sm_error *err) {
+    sm_error own = {0};
+    char why[256];
+    memset(out, 0, sizeof *out);
+    const char *refused = serve_refuse(s, plan, why, sizeof why);
+    if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
+    const variant *decode = variant_of(s, plan, true, &own);
+    const variant *prefill = decode ? variant_of(s, plan, false, &own) : NULL;
+    if (!prefill) return err ? (*err = own, own.status) : own.status;
+    serve_degrees_set(&out->d, s, plan);
+    out->stages = plan->pipeline;
+    fill_params(s, decode, plan, out);
+    fill_cache(s, decode, tokens_each, out);
+    fill_arrays(s, prefill, out);
+    return SM_OK;
+}
+
+/* ---- stages ---- */
+
+typedef struct stage_bytes {
+    double params, kv; /* kv: of one sequence */
+} stage_bytes;
+
+static stage_bytes stage_of(const sm_serve *s, const footprint *f, int stage) {
+    int L = s->model.L, from = (int)((int64_t)stage * L / f->stages);
+    int to = (int)((int64_t)(stage + 1) * L / f->stages);
+    bool first = stage == 0, last = stage == f->stages - 1;
+    stage_bytes b = {0, 0};
+    for (int k = 0; k < s->kinds; k++) {
+        b.params += (s->before[to][k] - s->before[from][k]) * f->params[k];
+        b.kv += (s->cached[to][k] - s->cached[from][k]) * f->kv[k];
+    }
+    if (first) b.params += f->params[embedding_piece(s)];
+    if (last && !(first && s->model.tied)) b.params += f->params[head_piece(s)];
+    return b;
+}
+
+static double capacity_of(const sm_serve *s) {
+    return s->system.chip.memory_bytes.value * (1 - s->reserve);
+}
+
+/* Sequences of the fullest chip: whole ones where a whole number is dealt out. */
+static double held_sequences(const footprint *f, double sequences) {
+    double each = sequences / f->shards;
+    if (fmod(sequences, 1) == 0) each = ceil(each);
+    return each > 1 ? each : 1;
+}
+
+static double activations_of(const footprint *f, double step_tokens) {
+    return f->token * larger(1, step_tokens / f->d.replicas);
+}
+
+void footprint_memory(const sm_serve *s, const footprint *f, double sequences, double step_tokens,
+                      sm_serve_memory *m) {
+    double each = held_sequences(f, sequences), drawn = larger(1, sequences / f->d.replicas);
+    memset(m, 0, sizeof *m);
+    for (int i = 0; i < f->stages; i++) {
+        stage_bytes b = stage_of(s, f, i);
+        if (i > 0 && b.params + each * b.kv <= m->params + m->kv) continue;
+        m->params = b.params;
+        m->kv = each * b.kv;
+    }
+    m->activations = activations_of(f, step_tokens) + f->logits * drawn;
+    m->buffers = f->gathered;
+    m->total = m->params + m->kv + m->activations + m->buffers;
+    m->capacity = capacity_of(s);
+}
+
+double footprint_most(const sm_serve *s, const footprint *f, double step_tokens) {
+    double most = INFINITY;
+    for (int i = 0; i < f->stages; i++) {
+        stage_bytes b = stage_of(s, f, i);
+        double free = capacity_of(s) - b.params - f->gathered - activations_of(f, step_tokens);
+        double one = b.kv + f->logits * f->shards / f->d.replicas;
+        double each = one > 0 ? free / one : free > 0 ? INFINITY : 0;
+        most = smaller(most, each > 0 ? each : 0);
+    }
+    return most < 1 ? most : floor(smaller(most, 1e9)) * f->shards;
+}
+
+/* ---- the public doors ---- */
+
+static bool is_count(double x) { return x >= 0 && x <= 1e15; }
+
+sm_status sm_serve_memory_of(sm_serve *serve, const sm_serve_plan *plan, double sequences,
+                             double tokens_each, double step_tokens, sm_serve_memory *memory,
+                             sm_error *err) {
+    footprint f;
+    sm_serve_plan p = *plan;
+    if (!is_count(sequences) || !is_count(tokens_each) || !is_count(step_tokens))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "memory of %g sequences of %g tokens in steps of %g tokens", sequences,
+                       tokens_each, step_tokens);
+    serve_canonical(serve, &p);
+    sm_status status = footprint_of(serve, &p, tokens_each, &f, err);
+    if (status == SM_OK) footprint_memory(serve, &f, sequences, step_tokens, memory);
+    return status;
+}
+
+double sm_serve_most_sequences(sm_serve *serve, const sm_serve_plan *plan, double tokens_each,
+                               double step_tokens) {
+    footprint f;
+    sm_serve_plan p = *plan;
+    serve_canonical(serve, &p);
+    if (!is_count(tokens_each) || !is_count(step_tokens)) return 0;
+    if (footprint_of(serve, &p, tokens_each, &f, NULL) != SM_OK) return 0;
+    return footprint_most(serve, &f, step_tokens);
+}

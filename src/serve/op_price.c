@@ -1,0 +1,272 @@
+/* What one op of a piece takes on the fullest chip: matmuls see all tokens of the step, attention
+ * each group of sequences by itself. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+/* ---- dtypes ---- */
+
+/* Checkpoints in 4 bits keep all but the routed experts in 16 where there are experts (gpt-oss,
+ * DeepSeek-R1-FP4); dense ones quantise every matmul. */
+double weight_scale(const sm_serve *s, bool expert) {
+    double bytes = sm_dtype_bytes(s->job.dtypes.weights);
+    if (s->experts && !expert && bytes < 1) bytes = 2;
+    return bytes / 2;
+}
+
+double role_scale(const sm_serve *s, uint8_t role, bool expert) {
+    if (role == SM_ROLE_WEIGHT) return weight_scale(s, expert);
+    return role == SM_ROLE_CACHE ? sm_dtype_bytes(s->job.dtypes.kv) / 2 : 1;
+}
+
+/* ---- experts ---- */
+
+/* E (1 - (1 - k/E)^n): each token leaves an expert out with probability 1 - k/E. */
+double experts_reached(double E, double k, double tokens) {
+    if (!(E > 0)) return 0;
+    return k >= E ? E : -E * expm1(tokens * log1p(-k / E));
+}
+
+/* Of the experts of a chip, the share that some token reaches, and rows an expert gets then. */
+typedef struct routed {
+    double share, rows;
+} routed;
+
+static routed route(const step *x, const sm_layer_kind *kind, const sm_work *w) {
+    const counts *n = &x->tokens;
+    double mean = size_at(&w->m, &x->d, n), E = kind->E, k = kind->k_top;
+    double tokens = mean * E / k * x->s->job.imbalance; /* that this group of experts serves */
+    routed r = {experts_reached(E, k, tokens) / E, mean * x->s->job.imbalance};
+    r.rows = r.share > 0 ? larger(1, r.rows / r.share) : 1;
+    return r;
+}
+
+/* ---- tokens ---- */
+
+counts group_counts(const step *x, const sm_layer_kind *kind, const attend *g) {
+    double all = g->past + g->queries, held = kind ? keys_held(kind, all, g->queries) : all;
+    return (counts){g->sequences * x->d.replicas, g->queries, held};
+}
+
+static const sm_layer_kind *kind_of(const step *x, int index) {
+    return index < x->s->kinds ? &x->s->model.kind[index] : NULL;
+}
+
+static const counts *tokens_of(const step *x, int index) {
+    return index == head_piece(x->s) ? &x->sampled : &x->tokens;
+}
+
+/* Quantised checkpoints leave the unembedding in 16 bits. */
+static double scale_of(const step *x, int index, const sm_work *w, int term) {
+    if (w->role[term] == SM_ROLE_WEIGHT && index == head_piece(x->s))
+        return larger(1, weight_scale(x->s, false));
+    return role_scale(x->s, w->role[term], w->experts);
+}
+
+static double bytes_of(const step *x, int index, const sm_work *w, const counts *n, double share,
+                       double rows) {
+    double bytes = 0;
+    for (int i = 0; i < w->terms; i++) {
+        double part = size_at(&w->bytes[i], &x->d, n) * scale_of(x, index, w, i);
+        bytes += part * (w->role[i] == SM_ROLE_WEIGHT ? share : rows);
+    }
+    return bytes;
+}
+
+static double input_bytes(const step *x, const sm_work *w, const counts *n) {
+    return w->role[0] == SM_ROLE_ACTIVATION ? size_at(&w->bytes[0], &x->d, n) : 0;
+}
+
+/* ---- matmuls ---- */
+
+/* Everything of the step in matmuls that go over keys: one group after the other. */
+static op_price keyed_matmul(const step *x, int index, const sm_work *w) {
+    op_price p = {.name = w->name, .class = OP_MATMUL};
+    const sm_serve *s = x->s;
+    for (int g = 0; g < x->groups; g++) {
+        const attend *a = &x->group[g];
+        counts n = group_counts(x, kind_of(x, index), a);
+        double bytes = bytes_of(x, index, w, &n, 1, 1);
+        sm_op_cost c =
+            sm_matmul_cost(&s->system.chip, &s->kernel, s->job.dtypes.compute,
+                           size_at(&w->batch, &x->d, &n), larger(1, size_at(&w->m, &x->d, &n)),
+                           size_at(&w->n, &x->d, &n), size_at(&w->k, &x->d, &n), bytes);
+        p.expected += c.expected_s;
+        p.upper += c.upper_s;
+        p.memory_bound = c.memory_s > c.math_s;
+        p.flops += size_at(&w->flops, &x->d, &n);
+        p.bytes += bytes;
+        p.launch += s->kernel.launch_s;
+        p.kernels++;
+    }
+    return p;
+}
+
+static op_price matmul(const step *x, int index, const fused *f) {
+    const sm_work *w = &x->v->piece[index].part.work[f->first];
+    const counts *n = tokens_of(x, index);
+    const sm_serve *s = x->s;
+    op_price p = {.name = w->name, .class = OP_MATMUL, .launch = s->kernel.launch_s, .kernels = 1};
+    double share = 1, rows = 1, width = 0, m = larger(1, size_at(&w->m, &x->d, n));
+    if (w->experts) {
+        routed r = route(x, kind_of(x, index), w);
+        share = r.share;
+        rows = s->job.imbalance;
+        m = r.rows;
+    }
+    for (int i = 0; i < f->n; i++) {
+        width += size_at(&w[i].n, &x->d, n);
+        p.flops += size_at(&w[i].flops, &x->d, n) * rows;
+        p.bytes += bytes_of(x, index, &w[i], n, share, rows);
+        if (i > 0) p.bytes -= input_bytes(x, &w[i], n) * rows;
+    }
+    sm_op_cost c = sm_matmul_cost(
+        &s->system.chip, &s->kernel, w->linear ? s->job.dtypes.compute : SM_BF16,
+        size_at(&w->batch, &x->d, n) * share, m, width, size_at(&w->k, &x->d, n), p.bytes);
+    p.expected = c.expected_s;
+    p.upper = c.upper_s;
+    p.memory_bound = c.memory_s > c.math_s;
+    return p;
+}
+
+/* ---- attention ---- */
+
+/* Of queries past .. past + queries: the pairs of a whole prompt of that length less those of one
+ * of length past, each query. */
+double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const attend *g) {
+    double all = g->past + g->queries;
+    if (!s->model.causal) return sm_layer_keys(kind, all, false);
+    double pairs = all * sm_layer_keys(kind, all, true);
+    if (g->past > 0) pairs -= g->past * sm_layer_keys(kind, g->past, true);
+    return larger(1, pairs / g->queries);
+}
+
+double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
+    double reach = kind->chunk > 0 ? kind->chunk : kind->window;
+    return reach > 0 ? smaller(tokens, reach + queries - 1) : tokens;
+}
+
+/* Axes that split the sequences of an attention op: those of the batch and, under cache_by=batch,
+ * those that hold no heads of their own. */
+static sm_axes sequence_mask(const step *x, const sm_layer_kind *kind, const sm_work *w) {
+    unsigned axes = x->d.sequence_axes;
+    if (x->v->rules.decode && x->plan->cache_by == SM_CACHE_BATCH) {
+        axes |= SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_TENSOR_Q);
+        if (kind->attention == SM_ATTENTION_MLA) axes |= SM_BIT(SM_AXIS_TENSOR);
+    }
+    return (sm_axes)(axes & w->batch.mask);
+}
+
+static void head_sizes(const step *x, const sm_layer_kind *kind, sm_attention_shape *a) {
+    bool latent = kind->attention == SM_ATTENTION_MLA;
+    a->shared_kv = latent && x->v->rules.absorbed;
+    a->head_size = latent ? kind->nope_H + kind->rope_H : kind->H;
+    a->v_head_size = kind->V_head > 0 ? kind->V_head : kind->H;
+    if (!a->shared_kv) return;
+    a->head_size = kind->kv_rank + kind->rope_H;
+    a->v_head_size = kind->kv_rank;
+}
+
+/* A few queries of a sequence that is decoding share its keys as the heads of a group do. */
+static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, const attend *g) {
+    const sm_layer_kind *kind = kind_of(x, index);
+    double all = g->past + g->queries;
+    counts n = {g->sequences * x->d.replicas, 1, 1};
+    sm_attention_shape a = {.dtype = SM_BF16, .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv)};
+    double rows = size_at(&w->batch, &x->d, &n), split = x->d.inverse[w->n.mask];
+    double sequences = n.sequences * x->d.inverse[sequence_mask(x, kind, w)];
+    head_sizes(x, kind, &a);
+    a.heads = rows / sequences;
+    a.batch = larger(1, sequences);
+    a.kv_heads = smaller(a.heads, larger(1, size_at(&w->kv_heads, &x->d, &n)));
+    a.q_len = larger(1, g->queries * x->d.inverse[w->m.mask]);
+    a.keys = larger(1, keys_seen(x->s, kind, g) * split);
+    a.kv_len = larger(a.keys, keys_held(kind, all, g->queries) * split);
+    if (g->queries > 1 && g->queries <= MOST_VERIFIED && g->past > 0) {
+        a.heads *= a.q_len;
+        a.q_len = 1;
+    }
+    return a;
+}
+
+op_price attention_price_of(const step *x, int index, const sm_work *w, const attend *g) {
+    const sm_serve *s = x->s;
+    sm_attention_shape a = shape_of(x, index, w, g);
+    sm_op_cost c = sm_attention_cost(&s->system.chip, &s->kernel, &a, false);
+    op_price p = {.name = w->name,
+                  .class = OP_ATTENTION,
+                  .expected = c.expected_s,
+                  .upper = c.upper_s,
+                  .launch = s->kernel.launch_s,
+                  .kernels = 1};
+    double per_key =
+        a.batch * a.kv_heads * a.kv_bytes * (a.head_size + (a.shared_kv ? 0 : a.v_head_size));
+    double before = keys_held(kind_of(x, index), g->past, 1) * x->d.inverse[w->n.mask];
+    p.flops = 2 * a.batch * a.heads * a.q_len * a.keys * (a.head_size + a.v_head_size);
+    p.bytes = per_key * a.kv_len;
+    p.kv_bytes = per_key * smaller(before, a.kv_len);
+    p.memory_bound = c.memory_s > c.math_s;
+    return p;
+}
+
+static op_price attention(const step *x, int index, const sm_work *w) {
+    op_price p = {.name = w->name, .class = OP_ATTENTION};
+    double longest = 0;
+    for (int g = 0; g < x->groups; g++) {
+        op_price one = attention_price_of(x, index, w, &x->group[g]);
+        p.expected += one.expected;
+        p.upper += one.upper;
+        p.launch += one.launch;
+        p.kernels += one.kernels;
+        p.flops += one.flops;
+        p.bytes += one.bytes;
+        p.kv_bytes += one.kv_bytes;
+        if (one.expected > longest) p.memory_bound = one.memory_bound;
+        longest = larger(longest, one.expected);
+    }
+    return p;
+}
+
+/* ---- the rest ---- */
+
+static void add_vector(const step *x, int index, const sm_work *w, const counts *n, op_price *p) {
+    const sm_serve *s = x->s;
+    double bytes = bytes_of(x, index, w, n, 1, 1);
+    sm_op_cost c = sm_vector_cost(&s->system.chip, &s->kernel, size_at(&w->flops, &x->d, n), bytes);
+    p->bytes += bytes;
+    p->expected += c.expected_s;
+    p->upper += c.upper_s;
+    p->launch += s->kernel.launch_s;
+    p->kernels++;
+}
+
+static bool keyed_bytes(const sm_work *w) {
+    for (int i = 0; i < w->terms; i++)
+        if (w->bytes[i].per_key) return true;
+    return w->flops.per_key;
+}
+
+static op_price vector(const step *x, int index, const sm_work *w) {
+    op_price p = {.name = w->name, .class = OP_VECTOR, .memory_bound = true};
+    if (!keyed_bytes(w)) {
+        add_vector(x, index, w, tokens_of(x, index), &p);
+        return p;
+    }
+    for (int g = 0; g < x->groups; g++) {
+        counts n = group_counts(x, kind_of(x, index), &x->group[g]);
+        add_vector(x, index, w, &n, &p);
+    }
+    return p;
+}
+
+static bool is_keyed(const sm_work *w) {
+    return w->batch.per_key || w->m.per_key || w->n.per_key || w->k.per_key;
+}
+
+op_price op_price_of(const step *x, int index, const fused *f) {
+    const sm_work *w = &x->v->piece[index].part.work[f->first];
+    if (w->kind == SM_OP_ATTENTION) return attention(x, index, w);
+    if (w->kind != SM_OP_EINSUM) return vector(x, index, w);
+    return is_keyed(w) ? keyed_matmul(x, index, w) : matmul(x, index, f);
+}

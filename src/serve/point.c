@@ -1,0 +1,166 @@
+/* A plan with a batch: time to first token, time per token, throughput, money. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+/* Longer prompts are prefilled in chunks of this, so no step holds more. */
+static const double MOST_STEP_TOKENS = 8192;
+
+double point_step_tokens(const sm_serve *s, double batch) {
+    double prompt = smaller(s->job.prompt - s->job.prefix, MOST_STEP_TOKENS);
+    return larger(prompt, batch);
+}
+
+static double context_of(const sm_serve *s) {
+    return s->job.context > 0 ? s->job.context : s->job.prompt + s->job.output / 2;
+}
+
+static sm_step_batch one_group(double sequences, double queries, double past) {
+    sm_step_batch b = {.groups = 1, .group = {{sequences, queries, past}}, .sampled = sequences};
+    return b;
+}
+
+/* ---- pipelines ---- */
+
+/* Stages work on groups of the batch at the same time: each group passes all stages in turn, and
+ * as many groups are under way as there are stages. */
+static double group_of(const sm_serve_plan *plan, double batch) {
+    double each = batch / plan->pipeline;
+    if (fmod(batch, 1) == 0) each = ceil(each);
+    return larger(1, each);
+}
+
+/* ---- speculation ---- */
+
+/* Leviathan et al. 2023, equation 1: with k drafted, each accepted with probability a. */
+static double tokens_per_step(double a, int k) {
+    return a < 1 ? (1 - pow(a, k + 1)) / (1 - a) : k + 1;
+}
+
+/* The draft model under the nearest plan that can shard it. */
+static sm_status draft_step(sm_serve *s, const sm_serve_plan *plan, double sequences,
+                            sm_step_price *price, sm_error *err) {
+    sm_serve_plan p = *plan;
+    sm_status status = SM_BAD_INPUT;
+    sm_step_batch b = one_group(sequences, 1, context_of(s));
+    p.expert = p.fsdp = p.pipeline = 1;
+    p.gathered = false;
+    do {
+        status = sm_serve_step(s->draft, &p, &b, price, err);
+        p.tensor /= 2;
+    } while (status == SM_BAD_INPUT && p.tensor >= 1);
+    return status;
+}
+
+typedef struct decode_time {
+    sm_step_price step; /* drafting included */
+    double tokens;      /* of a sequence and step */
+    int depth;
+} decode_time;
+
+static void add_draft(const sm_step_price *draft, int depth, sm_step_price *to) {
+    to->lower_s += depth * draft->lower_s;
+    to->expected_s += depth * draft->expected_s;
+    to->upper_s += depth * draft->upper_s;
+    to->breakdown_s.weights += depth * draft->breakdown_s.weights;
+    to->breakdown_s.kv += depth * draft->breakdown_s.kv;
+    to->breakdown_s.compute += depth * draft->breakdown_s.compute;
+    to->breakdown_s.network += depth * draft->breakdown_s.network;
+    to->breakdown_s.other += depth * draft->breakdown_s.other;
+    to->flops += depth * draft->flops;
+}
+
+static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequences, int depth,
+                           decode_time *out, sm_error *err) {
+    sm_step_price draft;
+    sm_step_batch b = one_group(sequences, depth + 1, context_of(s));
+    b.sampled = sequences * (depth + 1);
+    out->depth = depth;
+    out->tokens = tokens_per_step(s->job.speculation.acceptance, depth);
+    sm_status status = sm_serve_step(s, plan, &b, &out->step, err);
+    if (status != SM_OK || depth == 0 || !s->draft) return status;
+    status = draft_step(s, plan, sequences, &draft, err);
+    if (status == SM_OK) add_draft(&draft, depth, &out->step);
+    return status;
+}
+
+static sm_status decode_of(sm_serve *s, const sm_serve_plan *plan, double sequences,
+                           decode_time *out, sm_error *err) {
+    enum { DEEPEST = 10 };
+    int depth = s->job.speculation.depth;
+    decode_time one;
+    if (depth >= 0) return decode_at(s, plan, sequences, depth, out, err);
+    sm_status status = decode_at(s, plan, sequences, 0, out, err);
+    for (int k = 1; status == SM_OK && k <= DEEPEST; k++) {
+        status = decode_at(s, plan, sequences, k, &one, err);
+        if (status == SM_OK &&
+            one.step.expected_s * out->tokens < out->step.expected_s * one.tokens)
+            *out = one;
+    }
+    return status;
+}
+
+/* ---- the point ---- */
+
+static void fill_rates(const sm_serve *s, double prefill_s, sm_serve_point *p) {
+    double usd_per_s = s->usd_per_chip_hour / 3600, output = s->job.output;
+    double decoding = p->batch / p->tpot_s[1], request_s = prefill_s + output / decoding;
+    p->tokens_per_s_per_chip = decoding / p->chips;
+    p->tokens_per_s_per_chip_with_prefill = output / request_s / p->chips;
+    p->usd_per_million_tokens = 1e6 * usd_per_s / p->tokens_per_s_per_chip;
+    p->usd_per_million_tokens_with_prefill =
+        1e6 * usd_per_s / p->tokens_per_s_per_chip_with_prefill;
+}
+
+/* Every replica and every stage prefills at the same time: seconds of the whole for each prompt. */
+static double prefill_share(const degrees *d, const sm_serve_plan *plan, double prefill_s) {
+    return prefill_s / (d->replicas * plan->pipeline);
+}
+
+static void fill_times(const sm_step_price *prefill, const decode_time *decode, sm_serve_point *p) {
+    const sm_step_price *whole = &decode->step;
+    const double first[3] = {prefill->lower_s, prefill->expected_s, prefill->upper_s};
+    const double each[3] = {whole->lower_s, whole->expected_s, whole->upper_s};
+    for (int i = 0; i < 3; i++) {
+        p->ttft_s[i] = first[i];
+        p->tpot_s[i] = each[i] / decode->tokens;
+    }
+    p->prefill = *prefill;
+    p->decode = *whole;
+    p->tokens_per_step = decode->tokens;
+    p->depth = decode->depth;
+}
+
+static void fill_memory(const sm_serve *s, const footprint *f, sm_serve_point *p) {
+    double tokens = point_step_tokens(s, p->batch);
+    footprint_memory(s, f, p->batch, tokens, &p->memory);
+    p->most_batch = footprint_most(s, f, tokens);
+    p->fits = p->memory.total <= p->memory.capacity;
+}
+
+sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
+                            sm_serve_point *point, sm_error *err) {
+    footprint f;
+    decode_time decode;
+    sm_step_price prefill;
+    const sm_serve_job *job = &serve->job;
+    memset(point, 0, sizeof *point);
+    point->plan = *plan;
+    serve_canonical(serve, &point->plan);
+    point->chips = sm_serve_plan_chips(plan);
+    point->batch = batch;
+    if (!(batch >= 1) || !(batch <= 1e9))
+        return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
+    sm_status status = footprint_of(serve, &point->plan, job->prompt + job->output, &f, err);
+    if (status != SM_OK) return status;
+    sm_step_batch prompt = one_group(1, job->prompt - job->prefix, job->prefix);
+    status = sm_serve_step(serve, &point->plan, &prompt, &prefill, err);
+    if (status == SM_OK)
+        status = decode_of(serve, &point->plan, group_of(plan, batch), &decode, err);
+    if (status != SM_OK) return status;
+    fill_times(&prefill, &decode, point);
+    fill_memory(serve, &f, point);
+    fill_rates(serve, prefill_share(&f.d, plan, prefill.expected_s), point);
+    return SM_OK;
+}

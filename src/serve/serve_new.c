@@ -1,0 +1,230 @@
+/* A job of serving and the partitioned programs it needs: built once, then only read. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+/* ---- program variants ---- */
+
+static int variant_index(const sm_serve_plan *plan, bool decode) {
+    bool stationary = plan->fsdp > 1 && !plan->gathered;
+    int cache = decode ? (int)plan->cache_by : 0;
+    int seq = decode ? 0 : plan->seq;
+    return (((decode * 2 + seq) * 2 + plan->expert_tensor) * 2 + stationary) * 3 + cache;
+}
+
+static sm_rules rules_of(const sm_serve_plan *plan, bool decode) {
+    sm_rules r = {.seq = plan->seq && !decode, .expert_tensor = plan->expert_tensor};
+    r.decode = r.absorbed = decode;
+    r.stationary = plan->fsdp > 1 && !plan->gathered;
+    r.cache_by = decode ? plan->cache_by : SM_CACHE_COPIES;
+    return r;
+}
+
+/* Matmuls that read one activation, multiply by weights and leave the same dtype. */
+static bool runs_with(const sm_partition *p, const sm_work *a, const sm_work *b) {
+    const sm_op *x = &p->program.op[a->op], *y = &p->program.op[b->op];
+    double left = p->program.tensor[x->out].bytes_per_element;
+    double right = p->program.tensor[y->out].bytes_per_element;
+    return a->kind == SM_OP_EINSUM && b->kind == SM_OP_EINSUM && x->in[0] == y->in[0] &&
+           a->experts == b->experts && a->linear && b->linear && !(left < right) &&
+           !(right < left) && a->m.per_key == b->m.per_key && a->m.mask == b->m.mask &&
+           a->k.mask == b->k.mask && a->batch.mask == b->batch.mask;
+}
+
+static void fuse(piece *p) {
+    for (int i = 0; i < p->part.works; i++) {
+        fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
+        if (last && runs_with(&p->part, &p->part.work[last->first], &p->part.work[i])) last->n++;
+        else p->op[p->ops++] = (fused){(uint8_t)i, 1};
+    }
+}
+
+static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error *err) {
+    sm_program program;
+    piece *p = &v->piece[index];
+    sm_piece what = index == head_piece(s)        ? SM_PIECE_HEAD
+                    : index == embedding_piece(s) ? SM_PIECE_EMBEDDING
+                                                  : SM_PIECE_LAYER;
+    int kind = what == SM_PIECE_LAYER ? index : 0;
+    sm_status status = sm_program_build_serving(&s->model, what, kind, &v->rules, &program, err);
+    if (status == SM_OK) status = sm_program_partition_forward(&program, &p->part, err);
+    if (status == SM_OK) fuse(p);
+    return status;
+}
+
+const variant *variant_of(sm_serve *s, const sm_serve_plan *plan, bool decode, sm_error *err) {
+    int at = variant_index(plan, decode);
+    if (s->variant[at]) return s->variant[at];
+    variant *v = sm_arena_alloc(s->arena, sizeof *v);
+    if (!v) {
+        sm_fail_memory(err);
+        return NULL;
+    }
+    v->rules = rules_of(plan, decode);
+    v->pieces = s->kinds + 2;
+    for (int i = 0; i < v->pieces; i++)
+        if (build_piece(s, v, i, err) != SM_OK) return NULL;
+    s->variant[at] = v;
+    return v;
+}
+
+/* ---- the job ---- */
+
+/* Kinds no layer uses are dropped, so that piece k is a kind in use. */
+static void keep_used_kinds(sm_model *m) {
+    int to[SM_MAX_LAYER_KINDS], used = 0;
+    for (int k = 0; k < m->kinds; k++) {
+        to[k] = -1;
+        for (int l = 0; l < m->L && to[k] < 0; l++)
+            if (m->layer[l] == k) to[k] = used++;
+        if (to[k] >= 0) m->kind[to[k]] = m->kind[k];
+    }
+    for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)to[m->layer[l]];
+    m->kinds = used;
+}
+
+static const double MOST_TOKENS = 1e9;
+
+static bool within(double x, double least, double most) { return x >= least && x <= most; }
+
+static sm_status check_lengths(const sm_serve_job *job, sm_error *err) {
+    if (!within(job->prompt, 1, MOST_TOKENS))
+        return sm_fail(err, SM_BAD_INPUT, "a prompt must have 1 to %.0e tokens, not %g",
+                       MOST_TOKENS, job->prompt);
+    if (!within(job->output, 1, MOST_TOKENS))
+        return sm_fail(err, SM_BAD_INPUT, "an output must have 1 to %.0e tokens, not %g",
+                       MOST_TOKENS, job->output);
+    if (!within(job->prefix, 0, job->prompt) || !(job->prefix < job->prompt))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a cached prefix of %g tokens is not shorter than the prompt of %g",
+                       job->prefix, job->prompt);
+    if (!within(job->context, 0, MOST_TOKENS))
+        return sm_fail(err, SM_BAD_INPUT, "a context must have 0 to %.0e tokens, not %g",
+                       MOST_TOKENS, job->context);
+    return SM_OK;
+}
+
+static sm_status check_job(const sm_serve_job *job, sm_error *err) {
+    const sm_speculation *x = &job->speculation;
+    sm_status status = check_lengths(job, err);
+    if (status != SM_OK) return status;
+    if (!within(job->imbalance, 1, 1e6))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the imbalance of experts must be at least 1 (the fullest chip's tokens "
+                       "over the mean), not %g",
+                       job->imbalance);
+    if (x->depth < -1 || x->depth >= MOST_VERIFIED)
+        return sm_fail(err, SM_BAD_INPUT, "a speculation drafts 0 to %d tokens, not %d",
+                       MOST_VERIFIED - 1, x->depth);
+    if (x->depth != 0 && !within(x->acceptance, 0, 1))
+        return sm_fail(err, SM_BAD_INPUT, "an acceptance must lie between 0 and 1, not %g",
+                       x->acceptance);
+    if (!(job->reserve < 1))
+        return sm_fail(err, SM_BAD_INPUT, "the reserve of memory must be below 1, not %g",
+                       job->reserve);
+    if (isnan(job->usd_per_chip_hour) || job->usd_per_chip_hour > 1e9)
+        return sm_fail(err, SM_BAD_INPUT, "a price of %g dollars per chip and hour",
+                       job->usd_per_chip_hour);
+    if (sm_chip_peak(&job->system->chip, job->dtypes.compute, NULL) <= 0)
+        return sm_fail(err, SM_BAD_INPUT, "chip %s has no peak FLOP/s for %s or wider",
+                       job->system->chip.name, sm_dtype_name(job->dtypes.compute));
+    return SM_OK;
+}
+
+/* Between two kernels of a graph: a grid drains and the next one fills. */
+static const double KERNEL_GAP_S = 2e-6;
+/* Between two steps an engine schedules and samples. What a training step spends there (data,
+ * logging) is no part of it, so constants learned from training count for no more than this. */
+static const double ENGINE_OVERHEAD_S = 1e-3;
+
+void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
+    const sm_calibration *given = calibration;
+    if (!given) given = sm_calibration_for(&s->system.chip, "serving");
+    s->own = given ? *given : *sm_calibration_of(&s->system.chip);
+    if (!given) s->own.step_overhead_s = fmin(s->own.step_overhead_s, ENGINE_OVERHEAD_S);
+    s->calibration = &s->own;
+    s->kernel = s->own;
+    s->kernel.launch_s = fmin(s->own.launch_s, KERNEL_GAP_S);
+    if (s->draft) sm_serve_set_calibration(s->draft, calibration);
+}
+
+const sm_calibration *sm_serve_calibration(const sm_serve *s) { return s->calibration; }
+
+void serve_set_system(sm_serve *s, const sm_system *system) {
+    s->system = *system;
+    curves_forget(s);
+    if (s->draft) serve_set_system(s->draft, system);
+}
+
+static void count_layers(sm_serve *s) {
+    const sm_model *m = &s->model;
+    for (int l = 0; l < m->L; l++) {
+        int k = m->layer[l];
+        memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
+        memcpy(s->cached[l + 1], s->cached[l], sizeof s->cached[l]);
+        s->before[l + 1][k]++;
+        if (l < m->L - m->kv_shared_layers && !m->kind[k].kv_shared) s->cached[l + 1][k]++;
+    }
+}
+
+static void fill_serve(const sm_serve_job *job, sm_serve *s) {
+    bool gpu = job->system->torus_dims == 0 && job->system->chip.fabric == SM_FABRIC_SWITCH;
+    s->model = *job->model;
+    s->system = *job->system;
+    keep_used_kinds(&s->model);
+    s->job = *job;
+    s->job.model = &s->model;
+    s->job.system = &s->system;
+    s->kinds = s->model.kinds;
+    s->usd_per_chip_hour = job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour
+                                                       : sm_chip_usd_per_hour(&s->system.chip);
+    s->reserve = job->reserve >= 0 ? job->reserve : gpu ? 0.1 : 0;
+    for (int k = 0; k < s->kinds; k++) {
+        s->experts |= s->model.kind[k].E > 0;
+        s->largest_top_k = fmax(s->largest_top_k, s->model.kind[k].k_top);
+    }
+}
+
+static sm_status make_draft(const sm_serve_job *job, sm_serve *s, sm_error *err) {
+    sm_serve_job draft = *job;
+    if (job->speculation.depth == 0 || !job->speculation.draft) return SM_OK;
+    draft.model = job->speculation.draft;
+    draft.speculation = (sm_speculation){0};
+    return sm_serve_new(&draft, &s->draft, err);
+}
+
+static sm_serve *allocate(int layers) {
+    sm_arena *arena = sm_arena_new();
+    sm_serve *s = arena ? sm_arena_alloc(arena, sizeof *s) : NULL;
+    if (s) {
+        s->before = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->before);
+        s->cached = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->cached);
+        s->curves = sm_arena_array(arena, CURVES, sizeof *s->curves);
+        s->arena = arena;
+    }
+    if (s && s->before && s->cached && s->curves) return s;
+    sm_arena_free(arena);
+    return NULL;
+}
+
+sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err) {
+    *serve = NULL;
+    sm_status status = check_job(job, err);
+    if (status != SM_OK) return status;
+    sm_serve *s = allocate(job->model->L);
+    if (!s) return sm_fail_memory(err);
+    fill_serve(job, s);
+    count_layers(s);
+    status = make_draft(job, s, err);
+    sm_serve_set_calibration(s, NULL);
+    if (status == SM_OK) *serve = s;
+    else sm_serve_free(s);
+    return status;
+}
+
+void sm_serve_free(sm_serve *serve) {
+    if (!serve) return;
+    sm_serve_free(serve->draft);
+    sm_arena_free(serve->arena);
+}

@@ -1,0 +1,198 @@
+/* Private to serve: a job with its partitioned programs, and the stages through which a step is
+ * priced.
+ *
+ *   degrees -> placed collectives -> ops of each piece -> a step -> a point -> the frontier
+ *
+ * Programs are of one query and one key, so that one partition stands for every length. */
+#ifndef SM_SERVE_SPACE_H
+#define SM_SERVE_SPACE_H
+#include "scalemodel/serve.h"
+
+enum {
+    MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
+    MASKS = 1 << SM_AXIS_COUNT,
+    PIPE_AXIS = SM_AXIS_COUNT, /* the pipeline's place in a placement */
+    PLACED_AXES = SM_AXIS_COUNT + 1,
+    VARIANTS = 48, /* decode x seq x expert_tensor x stationary x cache_by */
+    CURVES = 256,
+    MOST_VERIFIED = 16 /* queries of a sequence up to which a step is priced as decoding */
+};
+
+/* Matmuls of one input run as one kernel (Q, K and V; gate and up): work[first .. first + n). */
+typedef struct fused {
+    uint8_t first, n;
+} fused;
+typedef struct piece {
+    sm_partition part;
+    int ops;
+    fused op[SM_MAX_WORK];
+} piece;
+typedef struct variant {
+    sm_rules rules;
+    int pieces;
+    piece piece[MAX_PIECES];
+} variant;
+
+typedef struct kept_curve {
+    uint64_t key;
+    sm_curve curve;
+} kept_curve;
+
+typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
+
+struct sm_serve {
+    sm_arena *arena;
+    sm_model model;
+    sm_system system;
+    sm_calibration own;    /* a copy: what calibration points to */
+    sm_calibration kernel; /* the same for one kernel of a graph: its gap, not its launch */
+    const sm_calibration *calibration;
+    sm_serve_job job; /* its model and system point here */
+    double usd_per_chip_hour, reserve;
+    int kinds; /* in use; piece k is kind k */
+    bool experts;
+    double largest_top_k;
+    layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
+    layer_counts *cached; /* the same of layers that hold a cache of their own */
+    variant *variant[VARIANTS];
+    kept_curve *curves; /* CURVES of them: of this system, whatever the calibration */
+    int curves_used;
+    sm_serve *draft; /* the draft model on the same system, NULL without */
+};
+static inline int embedding_piece(const sm_serve *s) { return s->kinds; }
+static inline int head_piece(const sm_serve *s) { return s->kinds + 1; }
+static inline double larger(double a, double b) { return a > b ? a : b; }
+static inline double smaller(double a, double b) { return a < b ? a : b; }
+
+/* ---- degrees ---- */
+typedef struct degrees {
+    double axis[SM_AXIS_COUNT];
+    double inverse[MASKS]; /* 1 / product of the degrees of a mask */
+    double replicas;       /* groups of chips with sequences of their own */
+    sm_axes sequence_axes; /* that make them */
+} degrees;
+void serve_canonical(const sm_serve *s, sm_serve_plan *plan);
+void serve_degrees_set(degrees *d, const sm_serve *s, const sm_serve_plan *plan);
+/* Why a plan cannot shard this model, NULL when it can. */
+const char *serve_refuse(const sm_serve *s, const sm_serve_plan *plan, char *room, size_t size);
+/* Sequences of the fullest replica: whole ones where a whole number is dealt out, else the mean;
+ * never less than one. */
+double fullest(const degrees *d, double sequences);
+
+/* ---- sizes ---- */
+/* Of the whole mesh: sequences, queries of each, keys of each. */
+typedef struct counts {
+    double sequences, queries, keys;
+} counts;
+static inline double size_at(const sm_size *z, const degrees *d, const counts *n) {
+    double x = z->base * d->inverse[z->mask];
+    if (z->per_sequence) x *= n->sequences;
+    if (z->per_query) x *= n->queries;
+    if (z->per_key) x *= n->keys;
+    return x;
+}
+
+/* ---- placement ---- */
+bool serve_place(const sm_serve *s, const sm_serve_plan *plan, const degrees *d,
+                 sm_placement *placement);
+/* The curve of a collective over these axes; NULL for a group of one. */
+const sm_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
+                         bool ragged);
+void curves_forget(sm_serve *s);
+
+/* ---- bytes ---- */
+/* Bytes of an element of the program's role over the 2 of the program. */
+double weight_scale(const sm_serve *s, bool expert);
+double role_scale(const sm_serve *s, uint8_t role, bool expert);
+
+/* ---- one step ---- */
+/* A group of the step as its fullest chip sees it. */
+typedef struct attend {
+    double sequences; /* of the fullest replica */
+    double queries, past;
+} attend;
+typedef struct step {
+    sm_serve *s;
+    const sm_serve_plan *plan;
+    const variant *v;
+    degrees d;
+    sm_placement at;
+    int groups;
+    attend group[SM_MAX_GROUPS];
+    counts tokens;  /* of all groups, as sequences of one query */
+    counts sampled; /* the same of those the head sees */
+} step;
+sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_batch *batch,
+                       step *out, sm_error *err);
+
+/* What an op takes on the fullest chip. */
+typedef enum op_class { OP_MATMUL, OP_ATTENTION, OP_VECTOR } op_class;
+typedef struct op_price {
+    const char *name;
+    op_class class;
+    double expected, upper, launch; /* launch: part of expected */
+    double kernels;
+    double flops, bytes;
+    double kv_bytes; /* attention: of the cache that was there before */
+    bool memory_bound;
+} op_price;
+op_price op_price_of(const step *x, int index, const fused *f);
+/* Attention of one group alone. */
+op_price attention_price_of(const step *x, int index, const sm_work *w, const attend *g);
+/* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:
+ * none).
+ */
+counts group_counts(const step *x, const sm_layer_kind *kind, const attend *g);
+/* Keys a query sees on average, and keys that are held for it, in a layer of this kind. */
+double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const attend *g);
+double keys_held(const sm_layer_kind *kind, double tokens, double queries);
+/* Expected experts of E that n tokens of k choices each reach. */
+double experts_reached(double E, double k, double tokens);
+
+typedef struct comm_price {
+    double bytes, expected, upper, ideal; /* ideal: at datasheet bandwidth, no latency */
+    uint8_t level;
+    const char *algorithm;
+} comm_price;
+comm_price comm_price_of(const step *x, int index, const sm_comm *c);
+comm_price send_price(const step *x); /* of the residual stream to the next stage */
+
+/* Of one pass through one piece: parts of expected, and of the bound. */
+typedef struct piece_price {
+    double weights, kv, compute, other, network; /* seconds, network: what shows */
+    double upper, kernels;
+    double kv_bytes, attention_flops, weight_bytes, linear_flops;
+    double ideal[SM_MAX_LEVELS];
+    double flops; /* of all chips */
+} piece_price;
+void piece_price_of(const step *x, int index, piece_price *out);
+/* Layers of each piece that one pass goes through: all of them. fullest: as if every stage were as
+ * full as the fullest. */
+double piece_passes(const step *x, int index, bool fullest_stage);
+void step_price(const step *x, sm_step_price *price);
+
+/* ---- memory ---- */
+/* Bytes a chip holds of each piece, and of one sequence in it. */
+typedef struct footprint {
+    degrees d;
+    int stages;
+    double params[MAX_PIECES];
+    double kv[SM_MAX_LAYER_KINDS]; /* of one sequence on a chip that holds it */
+    double shards;                 /* sequences divide over so many chips */
+    double token;                  /* activations of one token of a step, at their peak */
+    double logits;                 /* of one sequence */
+    double gathered;               /* weights of the layer at work and of the next */
+} footprint;
+sm_status footprint_of(sm_serve *s, const sm_serve_plan *plan, double tokens_each, footprint *out,
+                       sm_error *err);
+void footprint_memory(const sm_serve *s, const footprint *f, double sequences, double step_tokens,
+                      sm_serve_memory *memory);
+double footprint_most(const sm_serve *s, const footprint *f, double step_tokens);
+/* Tokens of the longest step of a point: engines take longer prompts in chunks. */
+double point_step_tokens(const sm_serve *s, double batch);
+
+/* ---- variants ---- */
+const variant *variant_of(sm_serve *s, const sm_serve_plan *plan, bool decode, sm_error *err);
+/* Put another system of the same chip under a job: what a search over slices does. */
+void serve_set_system(sm_serve *s, const sm_system *system);
+#endif

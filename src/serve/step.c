@@ -1,0 +1,282 @@
+/* One step of an engine: every piece of the program on the fullest chip, three ways.
+ *
+ * lower: what no implementation of this plan goes below, as How To Scale Your Model (inference) has
+ * it: the cache is read, then the weights or the matmuls take what they take at datasheet rates,
+ *     max(cache / W, attention FLOPs / C) + max(weights / W, matmul FLOPs / C),
+ * and no network level carries its bytes in less. No launch and no latency is in it. The book
+ * counts all parameters of a dense model, the embedding too; with experts only what is read counts.
+ * expected: the sum of all ops and of what shows of the collectives, under the calibration.
+ * upper: nothing overlaps. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+/* ---- the bound of a piece ---- */
+
+/* Weights a chip reads: gathered ones whole, of routed experts those that some token reaches. */
+static double weights_read(const step *x, int index) {
+    const sm_serve *s = x->s;
+    const sm_partition *part = &x->v->piece[index].part;
+    unsigned shards = x->plan->gathered ? SM_BIT(SM_AXIS_FSDP) : 0u;
+    double bytes = 0;
+    if (part->ops_gather && s->experts) return 0;
+    if (index == embedding_piece(s) && s->model.tied) return 0;
+    for (int i = 0; i < part->classes; i++) {
+        const sm_weight_class *c = &part->weight[i];
+        double read = c->elements * x->d.inverse[c->stored & ~shards];
+        if (c->expert) {
+            const sm_layer_kind *k = &s->model.kind[index];
+            unsigned apart = x->d.sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT);
+            if (!x->v->rules.decode) apart |= SM_BIT(SM_AXIS_CONTEXT);
+            double groups = x->d.inverse[apart];
+            double tokens = x->tokens.sequences * groups;
+            read *= experts_reached(k->E, k->k_top, tokens) / k->E;
+        }
+        bytes += read * 2 * weight_scale(s, c->expert);
+    }
+    return bytes;
+}
+
+static void add_op_bound(const step *x, const sm_work *w, const op_price *p, piece_price *to) {
+    double flops = w->experts ? p->flops / x->s->job.imbalance : p->flops;
+    to->flops += flops / x->d.inverse[w->flops.mask];
+    if (p->class == OP_ATTENTION) {
+        to->kv_bytes += p->kv_bytes;
+        to->attention_flops += flops;
+    } else if (p->class == OP_MATMUL) {
+        to->linear_flops += flops;
+    }
+}
+
+/* ---- the time of a piece ---- */
+
+typedef struct streams {
+    double blocking, ring, prefetch, matmul, attention;
+} streams;
+
+static void add_op(const op_price *p, piece_price *to, streams *z) {
+    double busy = p->expected - p->launch;
+    to->other += p->launch;
+    to->upper += p->upper;
+    to->kernels += p->kernels;
+    if (p->class == OP_VECTOR) to->other += busy;
+    else if (!p->memory_bound) to->compute += busy;
+    else if (p->class == OP_ATTENTION) to->kv += busy;
+    else to->weights += busy;
+    if (p->class == OP_ATTENTION) z->attention += p->expected;
+    else if (p->class == OP_MATMUL) z->matmul += p->expected;
+}
+
+static void add_comm(const sm_comm *c, const comm_price *p, piece_price *to, streams *z) {
+    if (p->expected <= 0) return;
+    to->upper += p->upper;
+    to->kernels++;
+    to->ideal[p->level] += p->ideal;
+    if (c->stream == SM_STREAM_BLOCKING) z->blocking += p->expected;
+    else if (c->stream == SM_STREAM_RING) z->ring += p->expected;
+    else z->prefetch += p->expected;
+}
+
+/* What shows of a stream beside so much work. */
+static double shown(const sm_serve *s, double stream, double work) {
+    return stream - s->calibration->overlap * smaller(stream, work);
+}
+
+/* As in training: on a torus the compiler runs the collectives of a prefill under slices of the
+ * matmuls; on switched systems they show. Those of a decode step stand on its path everywhere. */
+static double shown_of(const step *x, const streams *z) {
+    const sm_serve *s = x->s;
+    bool slices = s->system.torus_dims > 0 && !x->v->rules.decode;
+    double blocking = slices ? shown(s, z->blocking, z->matmul) : z->blocking;
+    double path = blocking + shown(s, z->ring, z->attention);
+    return path + shown(s, z->prefetch, z->matmul + z->attention + path);
+}
+
+void piece_price_of(const step *x, int index, piece_price *out) {
+    const piece *p = &x->v->piece[index];
+    streams z = {0};
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < p->ops; i++) {
+        op_price op = op_price_of(x, index, &p->op[i]);
+        add_op(&op, out, &z);
+        add_op_bound(x, &p->part.work[p->op[i].first], &op, out);
+    }
+    for (int i = 0; i < p->part.comms; i++) {
+        comm_price c = comm_price_of(x, index, &p->part.comm[i]);
+        add_comm(&p->part.comm[i], &c, out, &z);
+    }
+    out->network = shown_of(x, &z);
+    out->weight_bytes = weights_read(x, index);
+}
+
+/* ---- the step ---- */
+
+double piece_passes(const step *x, int index, bool fullest_stage) {
+    const sm_serve *s = x->s;
+    if (index >= s->kinds) return 1;
+    double n = s->before[s->model.L][index], stages = x->plan->pipeline;
+    return fullest_stage ? n * ceil(s->model.L / stages) * stages / s->model.L : n;
+}
+
+static void add_piece(const piece_price *p, double n, double exact, piece_price *to) {
+    to->weights += n * p->weights;
+    to->kv += n * p->kv;
+    to->compute += n * p->compute;
+    to->other += n * p->other;
+    to->network += n * p->network;
+    to->upper += n * p->upper;
+    to->kernels += n * p->kernels;
+    to->kv_bytes += exact * p->kv_bytes;
+    to->attention_flops += exact * p->attention_flops;
+    to->weight_bytes += exact * p->weight_bytes;
+    to->linear_flops += exact * p->linear_flops;
+    to->flops += exact * p->flops;
+    for (int l = 0; l < SM_MAX_LEVELS; l++) to->ideal[l] += exact * p->ideal[l];
+}
+
+static void add_sends(const step *x, piece_price *to) {
+    double n = x->plan->pipeline - 1;
+    if (n <= 0) return;
+    comm_price c = send_price(x);
+    to->network += n * c.expected;
+    to->upper += n * c.upper;
+    to->ideal[c.level] += n * c.ideal;
+    to->kernels += n;
+}
+
+static void fill_bound(const step *x, const piece_price *t, sm_step_price *price) {
+    const sm_serve *s = x->s;
+    double W = s->system.chip.memory_bytes_per_s.value;
+    double C = sm_chip_peak(&s->system.chip, s->job.dtypes.compute, NULL);
+    double rest = larger(t->weight_bytes / W, t->linear_flops / C);
+    price->bound_kv_s = t->kv_bytes / W;
+    price->bound_weights_s = t->weight_bytes / W;
+    price->bound_compute_s = (t->linear_flops + t->attention_flops) / C;
+    price->lower_s = larger(price->bound_kv_s, t->attention_flops / C) + rest;
+    for (int l = 0; l < s->system.levels; l++) {
+        if (t->ideal[l] <= price->bound_network_s) continue;
+        price->bound_network_s = t->ideal[l];
+        price->bound_level = l;
+    }
+    price->lower_s = larger(price->lower_s, price->bound_network_s);
+}
+
+static sm_serve_bound bound_of(const sm_step_price *p) {
+    double most = larger(larger(p->bound_weights_s, p->bound_kv_s),
+                         larger(p->bound_compute_s, p->bound_network_s));
+    double fixed = p->breakdown_s.other + p->breakdown_s.network - p->bound_network_s;
+    if (fixed > 0.5 * p->expected_s) return SM_SERVE_LATENCY;
+    if (p->bound_network_s >= most) return SM_SERVE_NETWORK;
+    if (p->bound_compute_s >= most) return SM_SERVE_COMPUTE;
+    return p->bound_kv_s >= most ? SM_SERVE_KV : SM_SERVE_WEIGHTS;
+}
+
+const char *sm_serve_bound_name(sm_serve_bound bound) {
+    static const char *const names[] = {"weights", "kv", "compute", "network", "latency"};
+    return bound <= SM_SERVE_LATENCY ? names[bound] : "?";
+}
+
+/* Launched one by one, kernels wait for the host when it is the slower. */
+static void fill_expected(const step *x, const piece_price *t, sm_step_price *price) {
+    const sm_calibration *c = x->s->calibration;
+    double path = t->weights + t->kv + t->compute + t->other + t->network;
+    double host = x->s->job.eager ? t->kernels * c->launch_s : 0;
+    price->expected_s = larger(larger(path, host) + c->step_overhead_s, price->lower_s);
+    price->upper_s = larger(larger(t->upper, host) + c->step_overhead_s, price->expected_s);
+    price->breakdown_s.weights = t->weights;
+    price->breakdown_s.kv = t->kv;
+    price->breakdown_s.compute = t->compute;
+    price->breakdown_s.network = t->network;
+    price->breakdown_s.other = price->expected_s - t->weights - t->kv - t->compute - t->network;
+    price->bound = bound_of(price);
+    price->flops = t->flops;
+}
+
+void step_price(const step *x, sm_step_price *price) {
+    piece_price total, one;
+    memset(&total, 0, sizeof total);
+    memset(price, 0, sizeof *price);
+    for (int i = 0; i < x->v->pieces; i++) {
+        if (i == head_piece(x->s) && x->sampled.sequences <= 0) continue;
+        piece_price_of(x, i, &one);
+        add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), &total);
+    }
+    add_sends(x, &total);
+    fill_bound(x, &total, price);
+    fill_expected(x, &total, price);
+}
+
+/* ---- preparation ---- */
+
+static const double MOST = 1e12;
+
+static bool counts_tokens(double x, double least) { return x >= least && x <= MOST; }
+
+static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
+    if (batch->groups < 1 || batch->groups > SM_MAX_GROUPS)
+        return sm_fail(err, SM_BAD_INPUT, "a step has 1 to %d groups of sequences, not %d",
+                       SM_MAX_GROUPS, batch->groups);
+    for (int i = 0; i < batch->groups; i++) {
+        const sm_attend *g = &batch->group[i];
+        if (!(g->sequences > 0) || !(g->sequences <= MOST) || !counts_tokens(g->queries, 1) ||
+            !counts_tokens(g->past, 0))
+            return sm_fail(err, SM_BAD_INPUT,
+                           "a step of %g sequences with %g new tokens on %g cached ones",
+                           g->sequences, g->queries, g->past);
+    }
+    if (!counts_tokens(batch->sampled, 0))
+        return sm_fail(err, SM_BAD_INPUT, "a step cannot sample %g tokens", batch->sampled);
+    return SM_OK;
+}
+
+/* A step in which any sequence decodes is laid out for decoding. */
+static bool decodes(const sm_step_batch *batch) {
+    for (int i = 0; i < batch->groups; i++)
+        if (batch->group[i].queries <= MOST_VERIFIED && batch->group[i].past > 0) return true;
+    return false;
+}
+
+static void fill_groups(const sm_step_batch *batch, step *x) {
+    double tokens = 0;
+    x->groups = batch->groups;
+    for (int i = 0; i < batch->groups; i++) {
+        const sm_attend *g = &batch->group[i];
+        x->group[i] = (attend){fullest(&x->d, g->sequences), g->queries, g->past};
+        tokens += x->group[i].sequences * g->queries;
+    }
+    double drawn = batch->sampled > 0 ? fullest(&x->d, batch->sampled) : 0;
+    x->tokens = (counts){tokens * x->d.replicas, 1, 1};
+    x->sampled = (counts){drawn * x->d.replicas, 1, 1};
+}
+
+sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_batch *batch,
+                       step *out, sm_error *err) {
+    char why[256];
+    sm_status status = check_batch(batch, err);
+    if (status != SM_OK) return status;
+    const char *refused = serve_refuse(s, plan, why, sizeof why);
+    if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
+    out->s = s;
+    out->plan = plan;
+    serve_degrees_set(&out->d, s, plan);
+    if (!serve_place(s, plan, &out->d, &out->at))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the plan takes %d chips, which do not lay out on the %d of %s",
+                       sm_serve_plan_chips(plan), s->system.chips, s->system.text);
+    sm_error own = {0};
+    out->v = variant_of(s, plan, decodes(batch), &own);
+    if (!out->v) return err ? (*err = own, own.status) : own.status;
+    fill_groups(batch, out);
+    return SM_OK;
+}
+
+sm_status sm_serve_step(sm_serve *serve, const sm_serve_plan *plan, const sm_step_batch *batch,
+                        sm_step_price *price, sm_error *err) {
+    sm_serve_plan p = *plan;
+    step x;
+    serve_canonical(serve, &p);
+    sm_status status = step_prepare(serve, &p, batch, &x, err);
+    if (status == SM_OK) step_price(&x, price);
+    return status;
+}
