@@ -284,6 +284,32 @@ static void check_laws(const sm_simulated *out)
     assert_true(outputs == out->output_tokens && prompts == out->prompt_tokens);
 }
 
+/* Drawn requests, of which most belong to a conversation or share a prefix. */
+typedef struct related {
+    sm_synthetic drawn;
+    sm_arrivals inner;
+    sm_rng rng;
+} related;
+
+static int next_related(void *context, sm_request *request, sm_error *err)
+{
+    related *r = context;
+    int got = r->inner.next(r->inner.context, request, err);
+    if (got != 1) return got;
+    request->conversation = sm_rng_below(&r->rng, 12);
+    request->prefix = sm_rng_below(&r->rng, 4);
+    request->shared_prefix = floor(request->prompt * sm_rng_unit(&r->rng));
+    return 1;
+}
+
+static sm_simulated simulate_related(const sm_simulation *o, sm_synthetic drawn)
+{
+    related r = { .drawn = drawn, .rng = { 5 } };
+    r.inner = sm_synthetic_arrivals(&r.drawn);
+    sm_arrivals arrivals = { &r, next_related };
+    return simulate(o, &arrivals);
+}
+
 static void test_laws(void **state)
 {
     (void)state;
@@ -300,8 +326,9 @@ static void test_laws(void **state)
         o.most_batch = i % 7 == 0 ? 8 : 256;
         o.page_tokens = i % 4 == 1 ? 1 : 16;
         o.prefix_cache = i % 8 > 4;
-        sm_simulated out = simulate_drawn(&o, mixed(20.0 * (1 + i % 5), 600, (uint64_t)i));
+        sm_simulated out = simulate_related(&o, mixed(20.0 * (1 + i % 5), 600, (uint64_t)i));
         check_laws(&out);
+        assert_true(o.prefix_cache ? out.cached_tokens > 0 : out.cached_tokens == 0);
         /* decoded tokens and one for each prefill make the output */
         if (o.policy != SM_POLICY_STATIC && out.preemptions == 0)
             assert_true(out.decoded_tokens + out.finished == out.output_tokens);
