@@ -124,10 +124,10 @@ typedef double (*sm_fill)(const size_t *position, int rank, void *context);
 sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
                             sm_element element, sm_fill fill, void *context, sm_local_block *out,
                             sm_error *err);
-/* Apply one step of a lowering to the block of an array laid out as `before`; replaces *block.
- * sizes: the global size of each dimension. */
+/* Apply a slice or collective of a lowering to the block of an array laid out as `before`: *result
+ * is a new block, laid out as step->after. */
 sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
-                              const size_t *sizes, sm_local_block *block, sm_error *err);
+                              const sm_local_block *block, sm_local_block *result, sm_error *err);
 /* out = local einsum of in[0] and in[1] (or the sum over the indices of one operand), any einsum of
  * the notation: cblas for floats, plain loops for whole numbers. labels: index number of each
  * dimension. */

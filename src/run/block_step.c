@@ -1,0 +1,213 @@
+/* One step of a lowering on the block that a rank holds: slices, gathers, reductions, exchanges.
+ * All of them are boxes of the block, whose places follow from the layouts before and after. */
+#include <string.h>
+
+#include "box.h"
+#include "layout.h"
+#include "rank_mesh.h"
+
+typedef struct stepping {
+    sm_rank_mesh *m;
+    const sm_step *step;
+    const sm_layout *before, *after;
+    sm_communicator *group;
+    const sm_local_block *block; /* before */
+    sm_local_block *result;
+    size_t width; /* bytes of an element */
+} stepping;
+
+static const size_t nowhere[SM_MAX_RANK] = {0};
+
+/* The coordinates of the number-th rank of the group: those of this rank but for the axes of the
+ * step. */
+static void member_at(const stepping *s, int number, int *at) {
+    memcpy(at, s->m->at, sizeof s->m->at);
+    sm_axes axes = 0;
+    for (int a = 0; a < s->m->mesh.axes; a++)
+        if ((s->step->axes >> a & 1u) && s->m->mesh.axis[a].size > 1)
+            axes = (sm_axes)(axes | 1u << a);
+    coordinates_of(&s->m->mesh, axes, number, at);
+}
+
+/* What a member takes of this rank's block when it gains the axes of the step: sizes and offsets.
+ */
+static void taken_by(const stepping *s, int number, size_t *size, size_t *offset) {
+    int at[SM_MAX_AXES];
+    member_at(s, number, at);
+    for (int d = 0; d < s->block->rank; d++) {
+        size[d] = s->block->size[d] / parts_of(&s->m->mesh, s->after, d, s->step->axes);
+        offset[d] = size[d] * part_of(&s->m->mesh, s->after, d, s->step->axes, at);
+    }
+}
+
+/* Where the block of a member, of sizes `size`, goes in the result when the axes of the step leave
+ * their dimensions. */
+static void given_by(const stepping *s, int number, const size_t *size, size_t *offset) {
+    int at[SM_MAX_AXES];
+    member_at(s, number, at);
+    for (int d = 0; d < s->block->rank; d++)
+        offset[d] = size[d] * part_of(&s->m->mesh, s->before, d, s->step->axes, at);
+}
+
+static void take(const stepping *s, const size_t *offset, const size_t *size, void *to) {
+    box_side into = {to, size, nowhere}, from = {s->block->data, s->block->size, offset};
+    box_copy(&into, &from, s->block->rank, size, s->width);
+}
+
+static void give(const stepping *s, const void *from, const size_t *size, const size_t *offset) {
+    box_side into = {s->result->data, s->result->size, offset};
+    box_side source = {(void *)(uintptr_t)from, size, nowhere};
+    box_copy(&into, &source, s->block->rank, size, s->width);
+}
+
+static size_t product(const size_t *size, int rank) {
+    size_t n = 1;
+    for (int d = 0; d < rank; d++) n *= size[d];
+    return n;
+}
+
+/* ---- steps ---- */
+
+static sm_status slice(stepping *s, sm_error *err) {
+    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+    for (int d = 0; d < s->block->rank; d++) {
+        size[d] = s->block->size[d] / parts_of(&s->m->mesh, s->after, d, s->step->axes);
+        offset[d] = size[d] * part_of(&s->m->mesh, s->after, d, s->step->axes, s->m->at);
+    }
+    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
+    if (status) return status;
+    take(s, offset, size, s->result->data);
+    return SM_OK;
+}
+
+static sm_status all_gather(stepping *s, sm_error *err) {
+    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK], n = sm_local_block_count(s->block) * s->width;
+    for (int d = 0; d < s->block->rank; d++)
+        size[d] = s->block->size[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
+    char *all = sm_malloc(n * (size_t)s->group->size + 1);
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
+    if (!status) {
+        status = sm_run_all_gather(s->group, s->block->data, n, all, err);
+        for (int i = 0; !status && i < s->group->size; i++) {
+            given_by(s, i, s->block->size, offset);
+            give(s, all + (size_t)i * n, s->block->size, offset);
+        }
+        if (status) sm_local_block_free(s->result);
+    }
+    sm_free(all);
+    return status;
+}
+
+static sm_status reduce_scatter(stepping *s, sm_error *err) {
+    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+    taken_by(s, 0, size, offset);
+    size_t count = product(size, s->block->rank);
+    char *send = sm_malloc(count * s->width * (size_t)s->group->size + 1);
+    if (!send) return sm_fail_memory(err);
+    for (int i = 0; i < s->group->size; i++) {
+        taken_by(s, i, size, offset);
+        take(s, offset, size, send + (size_t)i * count * s->width);
+    }
+    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
+    if (!status) {
+        status =
+            sm_run_reduce_scatter(s->group, send, count, s->block->element, s->result->data, err);
+        if (status) sm_local_block_free(s->result);
+    }
+    sm_free(send);
+    return status;
+}
+
+static sm_status all_reduce(stepping *s, sm_error *err) {
+    size_t count = sm_local_block_count(s->block);
+    sm_status status =
+        sm_local_block_new(s->block->element, s->block->rank, s->block->size, s->result, err);
+    if (status) return status;
+    memcpy(s->result->data, s->block->data, count * s->width);
+    status = sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
+    if (status) sm_local_block_free(s->result);
+    return status;
+}
+
+static sm_status exchange(stepping *s, const size_t *box, char *send, char *recv, sm_error *err) {
+    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+    size_t bytes = product(box, s->block->rank) * s->width;
+    for (int i = 0; i < s->group->size; i++) {
+        taken_by(s, i, size, offset);
+        take(s, offset, size, send + (size_t)i * bytes);
+    }
+    sm_status status = sm_run_all_to_all(s->group, send, bytes, recv, err);
+    for (int i = 0; !status && i < s->group->size; i++) {
+        given_by(s, i, box, offset);
+        give(s, recv + (size_t)i * bytes, box, offset);
+    }
+    return status;
+}
+
+static sm_status all_to_all(stepping *s, sm_error *err) {
+    size_t box[SM_MAX_RANK], offset[SM_MAX_RANK], size[SM_MAX_RANK];
+    taken_by(s, 0, box, offset);
+    for (int d = 0; d < s->block->rank; d++)
+        size[d] = box[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
+    size_t bytes = product(box, s->block->rank) * s->width * (size_t)s->group->size;
+    char *room = sm_malloc(2 * bytes + 1);
+    if (!room) return sm_fail_memory(err);
+    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
+    if (!status) {
+        status = exchange(s, box, room, room + bytes, err);
+        if (status) sm_local_block_free(s->result);
+    }
+    sm_free(room);
+    return status;
+}
+
+/* The member whose block after the step is where that of `at` was before it, or the other way. */
+static int holder(const stepping *s, const sm_layout *mine, const sm_layout *theirs) {
+    int at[SM_MAX_AXES];
+    for (int i = 0; i < s->group->size; i++) {
+        bool same = true;
+        member_at(s, i, at);
+        for (int d = 0; same && d < s->block->rank; d++)
+            same = part_of(&s->m->mesh, theirs, d, s->step->axes, at) ==
+                   part_of(&s->m->mesh, mine, d, s->step->axes, s->m->at);
+        if (same) return i;
+    }
+    return -1;
+}
+
+static sm_status permute(stepping *s, sm_error *err) {
+    int to = holder(s, s->before, s->after), from = holder(s, s->after, s->before);
+    if (to < 0 || from < 0) return sm_fail(err, SM_INTERNAL, "a permutation leads nowhere");
+    sm_status status =
+        sm_local_block_new(s->block->element, s->block->rank, s->block->size, s->result, err);
+    if (status) return status;
+    status = sm_run_permute(s->group, s->block->data, to, s->result->data, from,
+                            sm_local_block_count(s->block) * s->width, err);
+    if (status) sm_local_block_free(s->result);
+    return status;
+}
+
+sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
+                              const sm_local_block *block, sm_local_block *result, sm_error *err) {
+    stepping s = {.m = m,
+                  .step = step,
+                  .before = before,
+                  .after = &step->after,
+                  .block = block,
+                  .result = result,
+                  .width = sm_element_bytes(block->element)};
+    if (step->kind == SM_STEP_SLICE) return slice(&s, err);
+    if (step->kind != SM_STEP_COLLECTIVE)
+        return sm_fail(err, SM_INTERNAL, "an einsum moves no block");
+    s.group = sm_rank_mesh_over(m, step->axes, err);
+    if (!s.group) return err ? err->status : SM_INTERNAL;
+    switch (step->op) {
+    case SM_ALL_GATHER: return all_gather(&s, err);
+    case SM_REDUCE_SCATTER: return reduce_scatter(&s, err);
+    case SM_ALL_REDUCE: return all_reduce(&s, err);
+    case SM_ALL_TO_ALL: return all_to_all(&s, err);
+    case SM_PERMUTE: return permute(&s, err);
+    default: return sm_fail(err, SM_INTERNAL, "a lowering has no %s", sm_collective_name(step->op));
+    }
+}

@@ -1,0 +1,97 @@
+/* The block of a sharded array that one rank holds. */
+#include <string.h>
+
+#include "layout.h"
+
+size_t sm_local_block_count(const sm_local_block *b) {
+    size_t count = 1;
+    for (int d = 0; d < b->rank; d++) count *= b->size[d];
+    return count;
+}
+
+sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,
+                             sm_error *err) {
+    *out = (sm_local_block){.element = element, .rank = rank};
+    for (int d = 0; d < rank; d++) out->size[d] = size[d];
+    out->data = sm_calloc(sm_local_block_count(out) + 1, sm_element_bytes(element));
+    return out->data ? SM_OK : sm_fail_memory(err);
+}
+
+void sm_local_block_free(sm_local_block *b) {
+    sm_free(b->data);
+    b->data = NULL;
+}
+
+/* ---- where a layout puts a rank's block ---- */
+
+size_t parts_of(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among) {
+    size_t parts = 1;
+    for (int a = 0; a < mesh->axes; a++)
+        if ((among >> a & 1u) && layout->dim[a] == dim) parts *= (size_t)mesh->axis[a].size;
+    return parts;
+}
+
+size_t part_of(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
+               const int *at) {
+    size_t part = 0;
+    for (int place = 0; place < mesh->axes; place++)
+        for (int a = 0; a < mesh->axes; a++)
+            if ((among >> a & 1u) && layout->dim[a] == dim && layout->place[a] == place)
+                part = part * (size_t)mesh->axis[a].size + (size_t)at[a];
+    return part;
+}
+
+/* ---- filling ---- */
+
+typedef struct filling {
+    const sm_rank_mesh *m;
+    sm_layout layout;
+    size_t offset[SM_MAX_RANK];
+    sm_fill fill;
+    void *context;
+} filling;
+
+static void put(sm_local_block *b, size_t i, double value) {
+    switch (b->element) {
+    case SM_ELEMENT_F32: ((float *)b->data)[i] = (float)value; break;
+    case SM_ELEMENT_F64: ((double *)b->data)[i] = value; break;
+    case SM_ELEMENT_S32: ((int32_t *)b->data)[i] = (int32_t)value; break;
+    case SM_ELEMENT_S64: ((int64_t *)b->data)[i] = (int64_t)value; break;
+    case SM_ELEMENT_COUNT: break;
+    }
+}
+
+/* A partial sum is whole on the first rank of its axis. */
+static bool holds_zero(const filling *f) {
+    for (int a = 0; a < f->m->mesh.axes; a++)
+        if (f->layout.dim[a] == SM_UNREDUCED && f->m->at[a] > 0) return true;
+    return false;
+}
+
+static void fill_block(const filling *f, sm_local_block *b) {
+    size_t count = sm_local_block_count(b), position[SM_MAX_RANK];
+    for (size_t i = 0; i < count; i++) {
+        size_t left = i;
+        for (int d = b->rank - 1; d >= 0; d--) {
+            position[d] = f->offset[d] + left % b->size[d];
+            left /= b->size[d];
+        }
+        put(b, i, f->fill(position, b->rank, f->context));
+    }
+}
+
+sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
+                            sm_element element, sm_fill fill, void *context, sm_local_block *out,
+                            sm_error *err) {
+    filling f = {.m = m, .layout = sm_layout_of(array), .fill = fill, .context = context};
+    sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1);
+    size_t size[SM_MAX_RANK];
+    for (int d = 0; d < array->rank; d++) {
+        size_t whole = (size_t)einsum->index[array->dim[d].index].size;
+        size[d] = whole / parts_of(&m->mesh, &f.layout, d, all);
+        f.offset[d] = size[d] * part_of(&m->mesh, &f.layout, d, all, m->at);
+    }
+    sm_status status = sm_local_block_new(element, array->rank, size, out, err);
+    if (!status && !holds_zero(&f)) fill_block(&f, out);
+    return status;
+}

@@ -1,0 +1,332 @@
+/* The local part of an einsum. Two operands become a batch of matrix products: their dimensions are
+ * sorted into batch (in both and the output), left, right and contracted ones, transposed only
+ * where they do not stand so already, and handed to BLAS; whole numbers are multiplied by plain
+ * loops. */
+#include <cblas.h>
+#include <string.h>
+
+#include "scalemodel/run.h"
+
+enum { MOST = 2 * SM_MAX_RANK };
+
+/* A list of labels with their sizes. */
+typedef struct labels {
+    int n;
+    int8_t label[MOST];
+    size_t size[MOST];
+} labels;
+
+static bool has(const labels *l, int8_t label) {
+    for (int i = 0; i < l->n; i++)
+        if (l->label[i] == label) return true;
+    return false;
+}
+
+static void add(labels *l, int8_t label, size_t size) {
+    l->label[l->n] = label;
+    l->size[l->n++] = size;
+}
+
+static labels labels_of(const sm_local_block *b, const int8_t *label) {
+    labels l = {.n = 0};
+    for (int d = 0; d < b->rank; d++) add(&l, label[d], b->size[d]);
+    return l;
+}
+
+static size_t product(const labels *l) {
+    size_t n = 1;
+    for (int i = 0; i < l->n; i++) n *= l->size[i];
+    return n;
+}
+
+static void append(labels *to, const labels *from) {
+    for (int i = 0; i < from->n; i++) add(to, from->label[i], from->size[i]);
+}
+
+static bool same_order(const labels *a, const labels *b) {
+    return a->n == b->n && memcmp(a->label, b->label, (size_t)a->n) == 0;
+}
+
+/* ---- transposing ---- */
+
+static void strides_in(const labels *array, const labels *order, size_t *stride) {
+    for (int i = 0; i < order->n; i++) {
+        stride[i] = 0;
+        size_t step = 1;
+        for (int d = array->n - 1; d >= 0; d--) {
+            if (array->label[d] == order->label[i]) stride[i] += step;
+            step *= array->size[d];
+        }
+    }
+}
+
+/* to, in `order`, from an array in its own order. */
+static void transpose(const void *from, const labels *array, const labels *order, void *to,
+                      size_t width) {
+    size_t stride[MOST], at[MOST] = {0}, offset = 0, count = product(order);
+    strides_in(array, order, stride);
+    for (size_t i = 0; i < count; i++) {
+        memcpy((char *)to + i * width, (const char *)from + offset * width, width);
+        for (int d = order->n - 1; d >= 0; d--) {
+            offset += stride[d];
+            if (++at[d] < order->size[d]) break;
+            offset -= stride[d] * order->size[d];
+            at[d] = 0;
+        }
+    }
+}
+
+/* An operand in the order wanted: itself, or a transposed copy that the caller frees. */
+static const void *in_order(const sm_local_block *b, const labels *array, const labels *order,
+                            void **copy) {
+    *copy = NULL;
+    if (same_order(array, order)) return b->data;
+    size_t width = sm_element_bytes(b->element);
+    *copy = sm_malloc(product(order) * width + 1);
+    if (*copy) transpose(b->data, array, order, *copy, width);
+    return *copy;
+}
+
+/* ---- summing what one operand alone has ---- */
+
+#define SUM(type, unsigned_type)                                                                   \
+    do {                                                                                           \
+        const type *x = from;                                                                      \
+        type *y = to;                                                                              \
+        for (size_t i = 0; i < outer; i++) {                                                       \
+            unsigned_type sum = 0;                                                                 \
+            for (size_t k = 0; k < inner; k++) sum += (unsigned_type)x[i * inner + k];             \
+            y[i] = (type)sum;                                                                      \
+        }                                                                                          \
+    } while (0)
+
+static void sum_rows(const void *from, size_t outer, size_t inner, sm_element element, void *to) {
+    switch (element) {
+    case SM_ELEMENT_F32: SUM(float, double); break;
+    case SM_ELEMENT_F64: SUM(double, double); break;
+    case SM_ELEMENT_S32: SUM(int32_t, uint32_t); break;
+    case SM_ELEMENT_S64: SUM(int64_t, uint64_t); break;
+    case SM_ELEMENT_COUNT: break;
+    }
+}
+
+/* out[order] = the sum of b over its labels that are not in order. */
+static sm_status sum_out(const sm_local_block *b, const labels *array, const labels *order,
+                         void *out, sm_error *err) {
+    labels gone = {.n = 0}, all = *order;
+    for (int d = 0; d < array->n; d++)
+        if (!has(order, array->label[d]) && !has(&gone, array->label[d]))
+            add(&gone, array->label[d], array->size[d]);
+    append(&all, &gone);
+    void *copy;
+    const void *from = in_order(b, array, &all, &copy);
+    if (!from) return sm_fail_memory(err);
+    sum_rows(from, product(order), product(&gone), b->element, out);
+    sm_free(copy);
+    return SM_OK;
+}
+
+/* ---- matrix products ---- */
+
+typedef struct product_of {
+    sm_element element;
+    size_t batch, m, n, k;
+    bool a_transposed, b_transposed; /* a is [k,m], b is [n,k] in memory */
+    const void *a, *b;
+    void *c;
+} product_of;
+
+#define LOOPS(type, unsigned_type)                                                                 \
+    for (size_t i = 0; i < p->m; i++)                                                              \
+        for (size_t j = 0; j < p->n; j++) {                                                        \
+            const type *a = p->a, *b = p->b;                                                       \
+            unsigned_type sum = 0;                                                                 \
+            for (size_t t = 0; t < p->k; t++)                                                      \
+                sum += (unsigned_type)a[p->a_transposed ? t * p->m + i : i * p->k + t] *           \
+                       (unsigned_type)b[p->b_transposed ? j * p->k + t : t * p->n + j];            \
+            ((type *)p->c)[i * p->n + j] = (type)sum;                                              \
+        }
+
+static void multiply(const product_of *p) {
+    int m = (int)p->m, n = (int)p->n, k = (int)p->k;
+    CBLAS_TRANSPOSE ta = p->a_transposed ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE tb = p->b_transposed ? CblasTrans : CblasNoTrans;
+    int lda = p->a_transposed ? m : k, ldb = p->b_transposed ? k : n;
+    switch (p->element) {
+    case SM_ELEMENT_F32:
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0F, p->a, lda, p->b, ldb, 0.0F, p->c, n);
+        break;
+    case SM_ELEMENT_F64:
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, p->a, lda, p->b, ldb, 0.0, p->c, n);
+        break;
+    case SM_ELEMENT_S32: LOOPS(int32_t, uint32_t) break;
+    case SM_ELEMENT_S64: LOOPS(int64_t, uint64_t) break;
+    case SM_ELEMENT_COUNT: break;
+    }
+}
+
+static void multiply_batch(product_of p) {
+    size_t width = sm_element_bytes(p.element);
+    if (p.m == 0 || p.n == 0) return;
+    if (p.k == 0) {
+        memset(p.c, 0, p.batch * p.m * p.n * width);
+        return;
+    }
+    for (size_t i = 0; i < p.batch; i++) {
+        multiply(&p);
+        p.a = (const char *)p.a + p.m * p.k * width;
+        p.b = (const char *)p.b + p.k * p.n * width;
+        p.c = (char *)p.c + p.m * p.n * width;
+    }
+}
+
+/* ---- two operands ---- */
+
+typedef struct pair {
+    const sm_local_block *a, *b;
+    labels la, lb, out; /* of both operands as they stand, of the output */
+    labels batch, left, right, contracted;
+} pair;
+
+/* In the order of the output where they are in it, so that it need not be transposed; contracted
+ * ones in the order of the first operand. */
+static void sort_labels(pair *p) {
+    for (int i = 0; i < p->out.n; i++) {
+        int8_t label = p->out.label[i];
+        bool in_a = has(&p->la, label), in_b = has(&p->lb, label);
+        add(in_a && in_b ? &p->batch : in_a ? &p->left : &p->right, label, p->out.size[i]);
+    }
+    for (int i = 0; i < p->la.n; i++) {
+        int8_t label = p->la.label[i];
+        if (!has(&p->out, label) && has(&p->lb, label)) add(&p->contracted, label, p->la.size[i]);
+    }
+}
+
+static labels joined(const labels *x, const labels *y, const labels *z) {
+    labels l = *x;
+    append(&l, y);
+    append(&l, z);
+    return l;
+}
+
+/* Either order of the last two groups will do for BLAS; anything else is copied. */
+static const void *as_matrix(const sm_local_block *b, const labels *array, const labels *usual,
+                             const labels *transposed, bool *is_transposed, void **copy) {
+    *is_transposed = same_order(array, transposed) && !same_order(array, usual);
+    if (!*is_transposed) return in_order(b, array, usual, copy);
+    *copy = NULL;
+    return b->data;
+}
+
+static sm_status multiply_into(pair *p, void *c, sm_error *err) {
+    labels a = joined(&p->batch, &p->left, &p->contracted);
+    labels at = joined(&p->batch, &p->contracted, &p->left);
+    labels b = joined(&p->batch, &p->contracted, &p->right);
+    labels bt = joined(&p->batch, &p->right, &p->contracted);
+    product_of m = {.element = p->a->element,
+                    .batch = product(&p->batch),
+                    .m = product(&p->left),
+                    .n = product(&p->right),
+                    .k = product(&p->contracted),
+                    .c = c};
+    void *copy_a = NULL, *copy_b = NULL;
+    m.a = as_matrix(p->a, &p->la, &a, &at, &m.a_transposed, &copy_a);
+    m.b = as_matrix(p->b, &p->lb, &b, &bt, &m.b_transposed, &copy_b);
+    sm_status status = m.a && m.b ? SM_OK : sm_fail_memory(err);
+    if (!status) multiply_batch(m);
+    sm_free(copy_a);
+    sm_free(copy_b);
+    return status;
+}
+
+/* The output as the product leaves it, and as it is wanted. When left and right only need to change
+ * places, the operands do. */
+static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
+    sort_labels(p);
+    labels made = joined(&p->batch, &p->left, &p->right);
+    if (same_order(&made, &p->out)) return multiply_into(p, out->data, err);
+    labels swapped = joined(&p->batch, &p->right, &p->left);
+    if (same_order(&swapped, &p->out)) {
+        pair turned = {.a = p->b, .b = p->a, .la = p->lb, .lb = p->la, .out = p->out};
+        sort_labels(&turned);
+        return multiply_into(&turned, out->data, err);
+    }
+    size_t width = sm_element_bytes(out->element);
+    void *c = sm_malloc(product(&made) * width + 1);
+    if (!c) return sm_fail_memory(err);
+    sm_status status = multiply_into(p, c, err);
+    if (!status) transpose(c, &made, &p->out, out->data, width);
+    sm_free(c);
+    return status;
+}
+
+/* What only this operand has is summed first; so is a label that stands twice in it. */
+static sm_status reduced(const sm_local_block *b, const labels *array, const labels *others,
+                         const labels *out, sm_local_block *room, labels *kept, sm_error *err) {
+    *kept = (labels){.n = 0};
+    for (int d = 0; d < array->n; d++)
+        if ((has(others, array->label[d]) || has(out, array->label[d])) &&
+            !has(kept, array->label[d]))
+            add(kept, array->label[d], array->size[d]);
+    *room = *b;
+    if (kept->n == array->n) return SM_OK;
+    sm_status status = sm_local_block_new(b->element, kept->n, kept->size, room, err);
+    if (!status) status = sum_out(b, array, kept, room->data, err);
+    return status;
+}
+
+static sm_status einsum_pair(const sm_local_block *a, const labels *la, const sm_local_block *b,
+                             const labels *lb, const labels *lo, sm_local_block *out,
+                             sm_error *err) {
+    sm_local_block ra = {.data = NULL}, rb = {.data = NULL};
+    pair p = {.a = &ra, .b = &rb, .out = *lo};
+    sm_status status = reduced(a, la, lb, lo, &ra, &p.la, err);
+    if (!status) status = reduced(b, lb, la, lo, &rb, &p.lb, err);
+    if (!status) status = multiply_pair(&p, out, err);
+    if (ra.data != a->data) sm_local_block_free(&ra);
+    if (rb.data != b->data) sm_local_block_free(&rb);
+    return status;
+}
+
+/* ---- any number of operands: from the left, keeping what is needed later ---- */
+
+static sm_status fold(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
+                      const labels *lo, sm_local_block *out, sm_error *err) {
+    labels la = labels_of(&in[0], label[0]), lb = labels_of(&in[1], label[1]);
+    if (operands == 2) return einsum_pair(&in[0], &la, &in[1], &lb, lo, out, err);
+    labels both = la, kept = {.n = 0}, later = *lo;
+    append(&both, &lb);
+    for (int i = 2; i < operands; i++) {
+        labels l = labels_of(&in[i], label[i]);
+        for (int d = 0; d < l.n; d++)
+            if (!has(&later, l.label[d])) add(&later, l.label[d], l.size[d]);
+    }
+    for (int i = 0; i < both.n; i++)
+        if (has(&later, both.label[i]) && !has(&kept, both.label[i]))
+            add(&kept, both.label[i], both.size[i]);
+    if (kept.n > SM_MAX_RANK)
+        return sm_fail(err, SM_BAD_INPUT, "a product of operands has more than %d dimensions",
+                       SM_MAX_RANK);
+    sm_local_block rest[SM_MAX_OPERANDS];
+    int8_t labels_left[SM_MAX_OPERANDS][SM_MAX_RANK];
+    memcpy(labels_left[0], kept.label, SM_MAX_RANK);
+    for (int i = 2; i < operands; i++) {
+        rest[i - 1] = in[i];
+        memcpy(labels_left[i - 1], label[i], SM_MAX_RANK);
+    }
+    sm_status status = sm_local_block_new(in[0].element, kept.n, kept.size, &rest[0], err);
+    if (!status) status = einsum_pair(&in[0], &la, &in[1], &lb, &kept, &rest[0], err);
+    if (!status)
+        status = fold(operands - 1, rest, (const int8_t(*)[SM_MAX_RANK])labels_left, lo, out, err);
+    sm_local_block_free(&rest[0]);
+    return status;
+}
+
+sm_status sm_local_einsum(int operands, const sm_local_block *in,
+                          const int8_t (*label)[SM_MAX_RANK], const int8_t *out_labels,
+                          sm_local_block *out, sm_error *err) {
+    labels lo = labels_of(out, out_labels);
+    if (operands > 1) return fold(operands, in, label, &lo, out, err);
+    labels la = labels_of(&in[0], label[0]);
+    return sum_out(&in[0], &la, &lo, out->data, err);
+}

@@ -1,0 +1,10 @@
+/* rank_mesh: between ranks and coordinates. */
+#ifndef SM_RUN_RANK_MESH_H
+#define SM_RUN_RANK_MESH_H
+#include "scalemodel/run.h"
+
+/* The coordinates along `axes` of the number-th rank of a group over them; the last axis varies
+ * fastest. Other coordinates stay as they are. */
+void coordinates_of(const sm_mesh *mesh, sm_axes axes, int number, int *at);
+int number_of(const sm_mesh *mesh, sm_axes axes, const int *at);
+#endif

@@ -1,0 +1,112 @@
+/* A lowering on real ranks: its steps one after the other. */
+#include <string.h>
+
+#include "scalemodel/run.h"
+
+typedef struct running {
+    sm_rank_mesh *m;
+    const sm_einsum *einsum;
+    const sm_lowering *lowering;
+    sm_local_block array[SM_MAX_OPERANDS + 1]; /* the newest of each operand, then the output */
+    bool own[SM_MAX_OPERANDS + 1];             /* ours to free; else the caller's */
+    sm_layout layout[SM_MAX_OPERANDS + 1];
+} running;
+
+static int place_of(const running *r, int array) { return array < 0 ? r->einsum->operands : array; }
+
+static void renew(running *r, int at, const sm_local_block *fresh) {
+    if (r->own[at]) sm_local_block_free(&r->array[at]);
+    r->array[at] = *fresh;
+    r->own[at] = true;
+}
+
+static sm_status move(running *r, const sm_step *step, sm_error *err) {
+    int at = place_of(r, step->array);
+    sm_local_block fresh;
+    sm_status status = sm_local_block_step(r->m, step, &r->layout[at], &r->array[at], &fresh, err);
+    if (status) return status;
+    renew(r, at, &fresh);
+    r->layout[at] = step->after;
+    return SM_OK;
+}
+
+/* The size of each dimension of the local product: that of an operand with the same index. */
+static bool out_size(const running *r, size_t *size) {
+    const sm_array *out = &r->einsum->out;
+    for (int d = 0; d < out->rank; d++) {
+        bool found = false;
+        for (int i = 0; i < r->einsum->operands; i++)
+            for (int k = 0; k < r->einsum->in[i].rank; k++) {
+                if (r->einsum->in[i].dim[k].index != out->dim[d].index) continue;
+                size[d] = r->array[i].size[k];
+                found = true;
+            }
+        if (!found) return false;
+    }
+    return true;
+}
+
+static void labels_of(const sm_array *array, int8_t *label) {
+    for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
+}
+
+static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
+    int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, out_label[SM_MAX_RANK] = {0};
+    size_t size[SM_MAX_RANK];
+    sm_local_block out;
+    for (int i = 0; i < r->einsum->operands; i++) labels_of(&r->einsum->in[i], label[i]);
+    labels_of(&r->einsum->out, out_label);
+    if (!out_size(r, size))
+        return sm_fail(err, SM_BAD_INPUT, "an index of the output is in no operand");
+    sm_status status =
+        sm_local_block_new(r->array[0].element, r->einsum->out.rank, size, &out, err);
+    if (status) return status;
+    status = sm_local_einsum(r->einsum->operands, r->array, (const int8_t(*)[SM_MAX_RANK])label,
+                             out_label, &out, err);
+    int at = r->einsum->operands;
+    renew(r, at, &out);
+    r->layout[at] = step->after;
+    return status;
+}
+
+static double traffic_of(const running *r, const sm_step *step, sm_error *err) {
+    if (step->kind != SM_STEP_COLLECTIVE) return 0.0;
+    const sm_communicator *group = sm_rank_mesh_over(r->m, step->axes, err);
+    return group ? group->traffic.bytes[step->op] : 0.0;
+}
+
+static sm_status run_step(running *r, const sm_step *step, sm_run_step *out, sm_error *err) {
+    double before = traffic_of(r, step, err), begun_s = sm_clock_s();
+    sm_status status = step->kind == SM_STEP_EINSUM ? multiply(r, step, err) : move(r, step, err);
+    out->seconds = sm_clock_s() - begun_s;
+    out->bytes_counted = traffic_of(r, step, err) - before;
+    return status;
+}
+
+static void begin(running *r, const sm_local_block *in) {
+    for (int i = 0; i < r->einsum->operands; i++) {
+        r->array[i] = in[i];
+        r->layout[i] = sm_layout_of(&r->einsum->in[i]);
+    }
+}
+
+sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
+                          int overlapped, int directions, const sm_local_block *in,
+                          sm_run_result *out, sm_error *err) {
+    (void)directions;
+    if (overlapped >= 0)
+        return sm_fail(err, SM_BAD_INPUT, "steps cannot run inside the einsum yet");
+    running r = {.m = m, .einsum = einsum, .lowering = lowering};
+    sm_status status = SM_OK;
+    double begun_s = sm_clock_s();
+    memset(out, 0, sizeof *out);
+    begin(&r, in);
+    for (int i = 0; !status && i < lowering->steps; i++)
+        status = run_step(&r, &lowering->step[i], &out->step[i], err);
+    out->seconds = sm_clock_s() - begun_s;
+    for (int i = 0; i < einsum->operands; i++)
+        if (r.own[i]) sm_local_block_free(&r.array[i]);
+    if (status) sm_local_block_free(&r.array[einsum->operands]);
+    else out->out = r.array[einsum->operands];
+    return status;
+}
