@@ -103,6 +103,28 @@ typedef struct sm_train sm_train; /* a job with its partitioned programs */
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
 void sm_train_free(sm_train *train);
 double sm_train_sequences(const sm_train *train); /* of a global batch */
+
+/* What a training software holds in memory beside what the plan says: src/train/memory_habits.c has
+ * each with its source. */
+typedef struct sm_memory_habits {
+    const char *software;
+    double loss_bytes;     /* per token and word of the vocabulary, at the loss's backward pass */
+    bool loss_whole;       /* logits are gathered over the tensor axis first */
+    double norm_bytes;     /* kept more per element of a norm that runs as several kernels */
+    bool gate_apart;       /* act(gate) is kept beside its product with up */
+    double heads_bytes;    /* kept more per element of attention's result: copies in its layout */
+    bool operands_narrow;  /* 8-bit matmuls keep their inputs in 8 bits */
+    double gradient_bytes; /* per weight held: 16-bit gradients beside their fp32 sums */
+    double shard_bytes;    /* per weight of the optimizer's shard: fp32 of a 16-bit gradient */
+    double fragmentation;  /* of the activations: reserved by the allocator, not in use */
+    double reserved_bytes; /* workspaces and buckets inside the allocator */
+    double outside_bytes;  /* context, libraries, communicators: outside the allocator */
+    bool outside_counted;  /* the peak is what the card has in use, not what the allocator has */
+} sm_memory_habits;
+/* By the name of a calibration's software; what is not listed is Megatron-Core's. */
+const sm_memory_habits *sm_memory_habits_of(const char *software);
+/* Price with other habits from now on. Copied. */
+void sm_train_set_habits(sm_train *train, const sm_memory_habits *habits);
 /* Price with other constants from now on; NULL: the chip's shipped ones. Copied. */
 void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration);
 const sm_calibration *sm_train_calibration(const sm_train *train);

@@ -158,8 +158,10 @@ static sm_why *tell_memory(teller *x, const sm_memory *m) {
     leaf(x, w, "optimizer", m->optimizer, "B", "state of the optimizer over its shards");
     leaf(x, w, "activations", m->activations, "B",
          "arrays the backward pass reads, times microbatches in flight");
-    leaf(x, w, "buffers", m->buffers, "B", "gathered weights, gradients of logits");
-    leaf(x, w, "capacity", m->capacity, "B", x->t->system.chip.memory_bytes.source);
+    leaf(x, w, "buffers", m->buffers, "B",
+         "gathered weights, gradient of logits, workspaces, fragmentation");
+    leaf(x, w, "capacity", m->capacity, "B",
+         "the chip's memory less what context and communicators hold");
     return w;
 }
 

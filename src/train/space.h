@@ -16,6 +16,7 @@ enum {
     CUSTOM_SET = SM_RECOMPUTE_COUNT,
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
+    MAX_EAGER = 24,
     MAX_CHUNKS = 1024,
     FUSED_VARIANTS = 24,           /* seq x expert_tensor x fsdp x context_by */
     VARIANTS = 2 * FUSED_VARIANTS, /* attention: fused, unfused */
@@ -24,11 +25,26 @@ enum {
     PLACED_AXES = SM_AXIS_COUNT + 1
 };
 
+/* Elements of an array that one op makes and that software of separate kernels keeps more of. */
+typedef enum eager_kind {
+    EAGER_NORM,
+    EAGER_GATE,
+    EAGER_HEADS,
+    EAGER_LOSS,
+    OPERAND /* kept for matmuls alone */
+} eager_kind;
+typedef struct eager_array {
+    eager_kind kind;
+    sm_size elements;
+} eager_array;
+
 /* What a recomputation set means for one piece. */
 typedef struct piece_set {
     uint64_t again;
     int kept;
     sm_size kept_bytes[MAX_KEPT];
+    int eager; /* what software without fused kernels keeps more */
+    eager_array eager_array[MAX_EAGER];
 } piece_set;
 
 typedef struct piece {
@@ -66,6 +82,7 @@ struct sm_train {
     sm_calibration own;    /* a copy: what calibration points to */
     sm_calibration kernel; /* the same for one kernel of a full queue: its gap, not its launch */
     const sm_calibration *calibration;
+    sm_memory_habits habits;
     double seq, sequences, tokens, usd_per_chip_hour;
     int kinds; /* layer kinds in use; piece k is kind k */
     double model_flops_per_step;
@@ -199,7 +216,7 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
 
 /* What one piece adds to its stage per step: bytes per chip and seconds. */
 typedef struct stage_load {
-    double params, gradients, optimizer;
+    double params, gradients, optimizer, more; /* more: what the software holds beside */
     double reduce_s, gather_s; /* gradient reduction and weight gathering at the end of a step */
     double reduce_ideal[SM_MAX_LEVELS], busy[SM_MAX_LEVELS];
     double update_s, offload_s;
@@ -208,7 +225,8 @@ int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
 void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
                 const sm_plan *plan, stage_load *add);
-double piece_kept_bytes(const variant *v, int index, int set, const degrees *d);
+double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set, const degrees *d,
+                        sm_dtype dtype);
 double piece_gathered_bytes(const variant *v, int index, const degrees *d, const sm_plan *plan);
 
 /* Everything of a plan that the pieces contribute, before schedule and stages. */

@@ -34,6 +34,8 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
     double updated = plan->zero >= 1 ? held * shared : held;
     add->params += held * WEIGHT_BYTES;
+    add->more += plan->gradient == SM_FP32 ? held * t->habits.gradient_bytes
+                                           : updated * t->habits.shard_bytes;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
     /* read gradient and state, write state and weight */
@@ -60,10 +62,35 @@ void piece_load(const sm_train *t, const variant *v, int index, const degrees *d
         add_class(t, &v->weight[index][i], &part->weight[i], d, p, plan, add);
 }
 
-double piece_kept_bytes(const variant *v, int index, int set, const degrees *d) {
+/* Logits at the loss. The program keeps them once in fp32, and a stage counts as much again for
+ * their gradient: what the software holds otherwise is the difference, shared over the two. */
+static double loss_bytes(const sm_memory_habits *h, sm_size logits, const degrees *d) {
+    double counted = 4 * size_at(&logits, d);
+    if (h->loss_whole) logits.mask = (sm_axes)(logits.mask & ~SM_AXES_TENSOR);
+    return h->loss_bytes / 2 * size_at(&logits, d) - counted;
+}
+
+/* Kept beyond, or short of, what fused kernels keep in 16 bits. */
+static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const degrees *d,
+                          sm_dtype dtype) {
+    double elements = size_at(&e->elements, d), wide = 2 - sm_dtype_bytes(dtype);
+    switch (e->kind) {
+    case EAGER_NORM: return h->norm_bytes * elements;
+    case EAGER_GATE: return h->gate_apart ? 2 * elements : 0;
+    case EAGER_HEADS: return h->heads_bytes * elements;
+    case EAGER_LOSS: return loss_bytes(h, e->elements, d);
+    case OPERAND: return h->operands_narrow && wide > 0 ? -wide * elements : 0;
+    }
+    return 0;
+}
+
+double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set, const degrees *d,
+                        sm_dtype dtype) {
     const piece_set *s = &v->piece[index].set[set];
     double bytes = 0;
     for (int i = 0; i < s->kept; i++) bytes += size_at(&s->kept_bytes[i], d);
+    for (int i = 0; i < s->eager; i++)
+        bytes += eager_bytes(&t->habits, &s->eager_array[i], d, dtype);
     return bytes;
 }
 

@@ -131,9 +131,25 @@ static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load,
     m->params += load->params * times;
     m->gradients += load->gradients * times;
     m->optimizer += load->optimizer * times * (shared ? 0.5 : 1);
+    m->buffers += load->more * times;
 }
 
 static double larger(double a, double b) { return a > b ? a : b; }
+
+/* What the allocator cannot give to arrays. XLA plans the memory of a torus's chips ahead: none. */
+static void add_reserved(const sm_train *t, sm_memory *m) {
+    const sm_memory_habits *h = &t->habits;
+    if (t->system.chip.fabric == SM_FABRIC_TORUS) return;
+    m->buffers += h->fragmentation * m->activations + h->reserved_bytes;
+    if (h->outside_counted) m->buffers += h->outside_bytes;
+}
+
+/* Bytes that arrays can have, or, where the software reports all in use, that there are. */
+static double capacity_of(const sm_train *t) {
+    const sm_memory_habits *h = &t->habits;
+    bool less = t->system.chip.fabric != SM_FABRIC_TORUS && !h->outside_counted;
+    return t->system.chip.memory_bytes.value - (less ? h->outside_bytes : 0);
+}
 
 static void stage_buffers(const sm_train *t, const pieces *p, int set, const double *layers,
                           sm_memory *m) {
@@ -176,6 +192,7 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         m->host += m->optimizer;
         m->optimizer = 0;
     }
+    add_reserved(t, m);
     m->total = m->params + m->gradients + m->optimizer + m->activations + m->buffers;
 }
 
@@ -189,7 +206,7 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         stage_memory(t, plan, p, s, stage, &m);
         if (m.total > memory->total) *memory = m;
     }
-    memory->capacity = t->system.chip.memory_bytes.value;
+    memory->capacity = capacity_of(t);
 }
 
 /* ---- the end of a step ---- */

@@ -32,12 +32,60 @@ static void add_kept(piece_set *s, const sm_kept *k) {
     if (s->kept < MAX_KEPT) s->kept_bytes[s->kept++] = k->bytes;
 }
 
+static void add_eager(piece_set *s, eager_kind kind, const sm_tensor *t) {
+    if (s->eager == MAX_EAGER) return;
+    eager_array *e = &s->eager_array[s->eager++];
+    *e = (eager_array){.kind = kind,
+                       .elements = {.base = t->elements, .per_sequence = t->per_sequence}};
+    for (int i = 0; i < t->rank; i++) e->elements.mask = (sm_axes)(e->elements.mask | t->at[i]);
+}
+
+static bool is_norm(const sm_program *b, const sm_op *op) {
+    return op->kind == SM_OP_VECTOR && op->inputs == 2 && b->tensor[op->in[1]].norm;
+}
+
+static void add_kinds(const sm_program *b, const sm_op *op, piece_set *s) {
+    const sm_tensor *out = &b->tensor[op->out];
+    bool product = op->kind == SM_OP_VECTOR && op->inputs == 2 && op->reads == 3;
+    if (is_norm(b, op)) add_eager(s, EAGER_NORM, out);
+    else if (op->kind == SM_OP_ATTENTION) add_eager(s, EAGER_HEADS, out);
+    else if (product && strstr(op->name, "act")) add_eager(s, EAGER_GATE, out);
+}
+
+/* Ops that read the array in the backward pass, or to run again, are all matmuls. */
+static bool only_matmuls(const sm_program *b, const piece_set *s, int tensor) {
+    if (b->tensor[tensor].producer >= 0 && b->op[b->tensor[tensor].producer].reads_output)
+        return false;
+    for (int i = 0; i < b->ops; i++) {
+        const sm_op *op = &b->op[i];
+        for (int k = 0; k < op->inputs; k++)
+            if (op->in[k] == tensor && op->kind != SM_OP_EINSUM &&
+                ((op->reads | (s->again >> i & 1 ? ~0u : 0u)) >> k & 1))
+                return false;
+    }
+    return true;
+}
+
+/* Recomputed ops keep nothing of their own. */
+static void fill_eager(const sm_program *b, const sm_kept *kept, int n, piece_set *s) {
+    s->eager = 0;
+    for (int i = 0; i < b->ops; i++) {
+        if (strcmp(b->op[i].name, "loss") == 0)
+            add_eager(s, EAGER_LOSS, &b->tensor[b->op[i].in[0]]);
+        else if (!(s->again >> i & 1)) add_kinds(b, &b->op[i], s);
+    }
+    for (int i = 0; i < n; i++)
+        if (b->tensor[kept[i].tensor].bytes_per_element == 2 && only_matmuls(b, s, kept[i].tensor))
+            add_eager(s, OPERAND, &b->tensor[kept[i].tensor]);
+}
+
 static void fill_set(piece *p, int index, uint64_t set) {
     sm_kept kept[SM_MAX_TENSORS];
     piece_set *s = &p->set[index];
     int n = sm_recompute_kept(&p->part, set, &s->again, kept);
     s->kept = 0;
     for (int i = 0; i < n; i++) add_kept(s, &kept[i]);
+    fill_eager(&p->part.program, kept, n, s);
 }
 
 void fill_custom_set(piece *p, uint64_t set) { fill_set(p, CUSTOM_SET, set); }
@@ -142,6 +190,8 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     if (t->one) placed_forget(&t->one->at); /* its curves hold the old network's rates */
 }
 
+void sm_train_set_habits(sm_train *t, const sm_memory_habits *habits) { t->habits = *habits; }
+
 const sm_calibration *sm_train_calibration(const sm_train *train) { return train->calibration; }
 
 static void fill_train(const sm_job *job, sm_train *t) {
@@ -150,6 +200,7 @@ static void fill_train(const sm_job *job, sm_train *t) {
     keep_used_kinds(&t->model);
     t->kinds = t->model.kinds;
     sm_train_set_calibration(t, NULL);
+    sm_train_set_habits(t, sm_memory_habits_of(""));
     t->seq = job->seq;
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;

@@ -22,6 +22,13 @@ static sm_status start(truth_training *t, const sm_training_row *r, sm_error *er
     return sm_train_new(&job, &t->train, err);
 }
 
+/* torchtitan compiles its loss since 2025: logits and their gradient stay in 16 bits. */
+static const sm_memory_habits *habits_of(const sm_truth_row *row) {
+    const char *software = sm_truth_software(row);
+    bool fused = strcmp(software, "torchtitan") == 0 && row->of.training.year >= 2025;
+    return sm_memory_habits_of(fused ? "torchtitan-2025" : software);
+}
+
 sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth_training **out,
                              const char **why, sm_error *err) {
     const sm_training_row *r = &row->of.training;
@@ -33,6 +40,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
         !truth_plan(r, &t->model, t->system.chips, &t->plan, why))
         return SM_OK;
     sm_status s = start(t, r, err);
+    if (s == SM_OK) sm_train_set_habits(t->train, habits_of(row));
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
     *why = t->why;

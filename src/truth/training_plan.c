@@ -95,6 +95,19 @@ static void keep_named(const char *detail, const sm_model *m, ops_list *list) {
     if (!down) OPS(list, "down_proj");
 }
 
+/* torchtitan's per-op policy keeps attention and every second matmul of a layer: q, v, gate, down.
+ */
+static bool every_second_dot(const sm_training_row *r) {
+    return has(r->title, "torchtitan") && !has(r->recompute_detail, "2nd layer;") &&
+           (has(r->recompute_detail, "per-op") || has(r->recompute_detail, "default AC"));
+}
+
+static void keep_every_second(const sm_model *m, ops_list *list) {
+    OPS(list, "attn_norm", "k_proj", "q_rope", "k_rope", "o_proj", "attn_add", "mlp_norm");
+    if (m->kind[0].E > 0) return;
+    OPS(list, "up_proj", "mlp_act");
+}
+
 static bool dots_kept(const char *detail) {
     return has(detail, "minimal") || has(detail, "DOT_ONLY") || has(detail, "save_dot") ||
            has(detail, "per-op") || has(detail, "default AC") || has(detail, "2nd layer") ||
@@ -108,6 +121,7 @@ static void recompute_of(const sm_training_row *r, const sm_model *m, sm_plan *p
     if (!strcmp(kind, "full")) plan->recompute = SM_RECOMPUTE_FULL;
     else if (has(detail, "num-layers 0")) return;
     else if (!strcmp(kind, "") || !strcmp(kind, "none")) return;
+    else if (every_second_dot(r)) keep_every_second(m, &list);
     else if (dots_kept(detail)) plan->recompute = SM_RECOMPUTE_MATMULS;
     else if (has(detail, "modules")) megatron_modules(detail, m, &list);
     else if (has(detail, "custom") || has(detail, "offload")) keep_named(detail, m, &list);
@@ -202,6 +216,7 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     schedule_of(r, plan);
     recompute_of(r, model, plan);
     plan->dtype = dtype_of(r);
+    if (has(r->notes, "CPU AdamW offload")) plan->offload = SM_OFFLOAD_OPTIMIZER;
     /* this code base keeps its gradients in 16 bits: with 32 its larger layouts would not fit */
     if (has(r->title, "Hagemann") || has(r->precision, "fp16 grads")) plan->gradient = SM_BF16;
     plan->attention =

@@ -1,0 +1,233 @@
+/* What software holds in memory beside what a plan says, each part against its equation. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "scalemodel/io.h"
+#include "scalemodel/train.h"
+#include <string.h>
+
+enum { L = 4, D = 4096, F = 14336, V = 128256, HEADS_WIDTH = 4096, T = 8192 };
+
+/* A Llama of four layers without any habit. */
+static sm_model model;
+static const sm_memory_habits plain = { .software = "plain", .loss_bytes = 8 };
+
+static int load_model(void **state)
+{
+    (void)state;
+    sm_error err = { 0 };
+    sm_arena *arena = sm_arena_new();
+    sm_status s = sm_io_model_load("llama-3.1-8b", arena, &model, &err);
+    sm_arena_free(arena);
+    model.L = L;
+    return s;
+}
+
+static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
+                                 const sm_memory_habits *habits)
+{
+    sm_error err = { 0 };
+    sm_system system;
+    sm_source on = sm_source_of("--on", chips), words = sm_source_of("--plan", text);
+    sm_plan plan;
+    sm_train *train = NULL;
+    sm_price_of_plan price;
+    if (sm_system_parse(&on, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
+    sm_job job = { &model, &system, sequences * T, T, 0, -1 };
+    if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
+    if (habits) sm_train_set_habits(train, habits);
+    if (sm_plan_parse(&words, &plan, &err) || sm_train_price(train, &plan, &price, &err))
+        fail_msg("%s: %s", text, err.sentence);
+    sm_train_free(train);
+    return price;
+}
+
+static sm_memory memory_of(const char *text, double sequences, const sm_memory_habits *habits)
+{
+    return price_on("h100-sxm:8", text, sequences, habits).memory;
+}
+
+static void is_about(double got, double want)
+{
+    if (got > want * (1 + 1e-9) + 1 || got < want * (1 - 1e-9) - 1)
+        fail_msg("%.15g, not %.15g", got, want);
+}
+
+/* ---- the table ---- */
+
+static void unknown_software_has_the_habits_of_megatron(void **state)
+{
+    (void)state;
+    assert_string_equal(sm_memory_habits_of("no such thing")->software, "megatron-core");
+    assert_string_equal(sm_memory_habits_of("nanotron")->software, "nanotron");
+}
+
+static void a_new_job_has_them_too(void **state)
+{
+    (void)state;
+    sm_memory of_default = memory_of("data=8", 8, NULL);
+    sm_memory of_megatron = memory_of("data=8", 8, sm_memory_habits_of("megatron-core"));
+    is_about(of_default.total, of_megatron.total);
+    is_about(of_default.capacity, of_megatron.capacity);
+}
+
+/* ---- the loss ---- */
+
+/* Half of its bytes is held (activations), half is work (buffers). */
+static void the_loss_holds_its_bytes_per_token_and_word(void **state)
+{
+    (void)state;
+    sm_memory_habits twice = plain;
+    twice.loss_bytes = 16;
+    sm_memory one = memory_of("data=8", 8, &plain), two = memory_of("data=8", 8, &twice);
+    is_about(two.activations - one.activations, 4.0 * T * V);
+    is_about(two.buffers - one.buffers, 4.0 * T * V);
+}
+
+static void whole_logits_are_not_divided_by_tensor(void **state)
+{
+    (void)state;
+    sm_memory_habits whole = plain;
+    whole.loss_whole = true;
+    sm_memory parts = memory_of("tensor=8", 1, &plain), all = memory_of("tensor=8", 1, &whole);
+    is_about(all.activations - parts.activations, 4.0 * T * V * 7 / 8);
+    is_about(memory_of("data=8", 8, &whole).total, memory_of("data=8", 8, &plain).total);
+}
+
+/* ---- ops of several kernels ---- */
+
+static void norms_of_several_kernels_keep_more(void **state)
+{
+    (void)state;
+    sm_memory_habits eager = plain;
+    eager.norm_bytes = 6;
+    sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &eager);
+    double norms = 2 * L + 2; /* two of a layer; the head's counts as its logits do, twice */
+    is_about(b.total - a.total, norms * 6.0 * T * D);
+}
+
+/* Recomputed norms keep nothing: only the layer at work has them. */
+static void recomputed_norms_are_kept_for_one_layer(void **state)
+{
+    (void)state;
+    sm_memory_habits eager = plain;
+    eager.norm_bytes = 6;
+    sm_memory a = memory_of("data=8,recompute=full", 8, &plain);
+    sm_memory b = memory_of("data=8,recompute=full", 8, &eager);
+    is_about(b.total - a.total, (2 + 2) * 6.0 * T * D);
+}
+
+static void a_gate_apart_is_an_array_more(void **state)
+{
+    (void)state;
+    sm_memory_habits apart = plain;
+    apart.gate_apart = true;
+    double more = memory_of("data=8", 8, &apart).total - memory_of("data=8", 8, &plain).total;
+    is_about(more, 2.0 * L * T * F);
+    more = memory_of("tensor=8", 1, &apart).total - memory_of("tensor=8", 1, &plain).total;
+    is_about(more, 2.0 * L * T * F / 8);
+}
+
+static void heads_copied_to_another_layout_count(void **state)
+{
+    (void)state;
+    sm_memory_habits copies = plain;
+    copies.heads_bytes = 8;
+    double more = memory_of("tensor=8", 1, &copies).total - memory_of("tensor=8", 1, &plain).total;
+    is_about(more, 8.0 * L * T * HEADS_WIDTH / 8);
+}
+
+/* Of a layer matmuls alone read: both norms' results and the product of gate and up; attention's
+ * backward pass reads its own result, rotation has no need of what it rotates. The head: its norm's
+ * result, counted twice as the logits are. */
+static void inputs_of_narrow_matmuls_are_narrow(void **state)
+{
+    (void)state;
+    sm_memory_habits narrow = plain;
+    narrow.operands_narrow = true;
+    sm_memory wide = memory_of("data=8,dtype=fp8", 8, &plain);
+    sm_memory less = memory_of("data=8,dtype=fp8", 8, &narrow);
+    is_about(wide.total - less.total, 1.0 * T * (L * (2.0 * D + F) + 2.0 * D));
+    is_about(memory_of("data=8", 8, &narrow).total, memory_of("data=8", 8, &plain).total);
+}
+
+/* ---- gradients and the allocator ---- */
+
+static void gradients_beside_their_sums(void **state)
+{
+    (void)state;
+    sm_memory_habits beside = plain;
+    beside.gradient_bytes = 2, beside.shard_bytes = 4;
+    sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &beside);
+    is_about(b.buffers - a.buffers, a.params);
+    a = memory_of("data=8,gradient=bf16", 8, &plain);
+    b = memory_of("data=8,gradient=bf16", 8, &beside);
+    is_about(b.buffers - a.buffers, 4 * a.params / 2 / 8);
+}
+
+static void the_allocator_takes_its_part(void **state)
+{
+    (void)state;
+    sm_memory_habits loose = plain;
+    loose.fragmentation = 0.5, loose.reserved_bytes = 3e9;
+    sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &loose);
+    is_about(b.buffers - a.buffers, 0.5 * a.activations + 3e9);
+}
+
+static void what_is_outside_lowers_the_capacity_or_counts(void **state)
+{
+    (void)state;
+    sm_memory_habits context = plain;
+    context.outside_bytes = 2e9;
+    sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &context);
+    is_about(a.capacity - b.capacity, 2e9);
+    is_about(a.total, b.total);
+    context.outside_counted = true;
+    b = memory_of("data=8", 8, &context);
+    is_about(a.capacity, b.capacity);
+    is_about(b.total - a.total, 2e9);
+}
+
+static void compiled_memory_of_tpus_has_no_allocator(void **state)
+{
+    (void)state;
+    sm_memory_habits loose = plain;
+    loose.fragmentation = 0.5, loose.reserved_bytes = 3e9, loose.outside_bytes = 2e9;
+    sm_memory a = price_on("tpu-v5p:2x2x2", "data=8", 8, &plain).memory;
+    sm_memory b = price_on("tpu-v5p:2x2x2", "data=8", 8, &loose).memory;
+    is_about(a.total, b.total);
+    is_about(a.capacity, b.capacity);
+}
+
+static void a_plan_fits_what_is_left_of_the_card(void **state)
+{
+    (void)state;
+    sm_memory_habits full = plain;
+    sm_price_of_plan p = price_on("h100-sxm:8", "data=8", 8, &plain);
+    assert_true(p.fits);
+    full.outside_bytes = p.memory.capacity - p.memory.total + 1;
+    assert_false(price_on("h100-sxm:8", "data=8", 8, &full).fits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_software_has_the_habits_of_megatron),
+        cmocka_unit_test(a_new_job_has_them_too),
+        cmocka_unit_test(the_loss_holds_its_bytes_per_token_and_word),
+        cmocka_unit_test(whole_logits_are_not_divided_by_tensor),
+        cmocka_unit_test(norms_of_several_kernels_keep_more),
+        cmocka_unit_test(recomputed_norms_are_kept_for_one_layer),
+        cmocka_unit_test(a_gate_apart_is_an_array_more),
+        cmocka_unit_test(heads_copied_to_another_layout_count),
+        cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),
+        cmocka_unit_test(gradients_beside_their_sums),
+        cmocka_unit_test(the_allocator_takes_its_part),
+        cmocka_unit_test(what_is_outside_lowers_the_capacity_or_counts),
+        cmocka_unit_test(compiled_memory_of_tpus_has_no_allocator),
+        cmocka_unit_test(a_plan_fits_what_is_left_of_the_card),
+    };
+    return cmocka_run_group_tests(tests, load_model, NULL);
+}
