@@ -174,6 +174,12 @@ typedef struct sm_prediction {
     sm_memory memory;
     sm_plan plan;
     const sm_calibration *calibration;
+    /* Of rows of inference: everything they state, the first is what stands above. */
+    int parts;
+    struct {
+        sm_served quantity;
+        double measured_s, lower_s, expected_s, low_s, high_s;
+    } part[SM_SERVED_COUNT];
 } sm_prediction;
 
 /* A row made ready: predicting it again under other constants costs microseconds. */

@@ -11,6 +11,7 @@ struct sm_truth_case {
     const sm_calibration *shipped;
     const char *unknown;
     truth_training *training;
+    truth_serving *serving;
 };
 
 const char *sm_truth_kind_name(sm_truth_kind kind) {
@@ -28,7 +29,16 @@ static sm_regime regime_of(sm_truth_kind kind) {
 
 static const sm_calibration *shipped_for(const sm_truth_row *row, const sm_chip *chip) {
     const sm_calibration *own = sm_calibration_for(chip, sm_truth_software(row));
+    if (!own && row->kind == SM_TRUTH_INFERENCE) own = sm_calibration_for(chip, "serving");
     return own ? own : sm_calibration_of(chip);
+}
+
+static sm_status make_ready(sm_truth_case *c, sm_error *err) {
+    if (c->row->kind == SM_TRUTH_TRAINING)
+        return truth_training_new(c->row, c->chip, &c->training, &c->unknown, err);
+    if (c->row->kind == SM_TRUTH_INFERENCE)
+        return truth_serving_new(c->row, c->chip, &c->serving, &c->unknown, err);
+    return SM_OK;
 }
 
 sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err) {
@@ -38,13 +48,10 @@ sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_err
     memset(c, 0, sizeof *c);
     c->row = row;
     c->chip = sm_truth_chip(row->chip);
-    if (row->kind == SM_TRUTH_INFERENCE)
-        c->unknown = "inference rows are predicted by serving, which is not built yet";
-    else if (!c->chip) c->unknown = "the chip is not in the catalogue";
+    if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;
     c->shipped = shipped_for(row, c->chip);
-    if (row->kind != SM_TRUTH_TRAINING) return SM_OK;
-    sm_status s = truth_training_new(row, c->chip, &c->training, &c->unknown, err);
+    sm_status s = make_ready(c, err);
     if (s) {
         sm_truth_case_free(c);
         *out = NULL;
@@ -55,6 +62,7 @@ sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_err
 void sm_truth_case_free(sm_truth_case *c) {
     if (!c) return;
     truth_training_free(c->training);
+    truth_serving_free(c->serving);
     sm_free(c);
 }
 
@@ -67,6 +75,7 @@ static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_predictio
     case SM_TRUTH_COLLECTIVE: sm_predict_collective(c->row, c->chip, k, out); return;
     case SM_TRUTH_MEMOP: sm_predict_memop(c->row, c->chip, k, out); return;
     case SM_TRUTH_TRAINING: truth_training_predict(c->training, k, out); return;
+    case SM_TRUTH_INFERENCE: truth_serving_predict(c->serving, c->chip, k, out); return;
     default: return;
     }
 }

@@ -2,7 +2,7 @@
  * and a row's source tells it. */
 #include <string.h>
 
-#include "scalemodel/truth.h"
+#include "truth_parts.h"
 
 /* Words of a title, and the generation they mean; the first that matches. */
 static const char *const generations[][2] = {
@@ -72,6 +72,7 @@ static const char *variant_of(const sm_truth_row *row, const char *generation) {
 }
 
 const char *sm_truth_software(const sm_truth_row *row) {
+    if (row->kind == SM_TRUTH_INFERENCE) return inference_software(row);
     if (row->kind != SM_TRUTH_TRAINING) return "kernels";
     for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
         if (contains(row->source, generations[i][0])) return variant_of(row, generations[i][1]);

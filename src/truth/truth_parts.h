@@ -18,4 +18,13 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
 void truth_training_free(truth_training *t);
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
 sm_why *truth_training_why(truth_training *t, sm_arena *arena);
+
+typedef struct truth_serving truth_serving;
+sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_serving **out,
+                            const char **why, sm_error *err);
+void truth_serving_free(truth_serving *t);
+void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
+                           sm_prediction *out);
+/* The generation of serving software of a row of inference. */
+const char *inference_software(const sm_truth_row *row);
 #endif

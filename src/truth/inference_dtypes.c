@@ -1,0 +1,57 @@
+/* The number formats a row of inference ran in. */
+#include <string.h>
+
+#include "inference_parts.h"
+
+/* Names of the files that are no names of the product. */
+static bool read_dtype(const char *printed, sm_dtype *dtype) {
+    static const struct {
+        const char *printed;
+        sm_dtype dtype;
+    } names[] = {{"fp8_block", SM_FP8}, {"nvfp4", SM_FP4},   {"w4a16", SM_INT4}, {"int4", SM_INT4},
+                 {"awq", SM_INT4},      {"gptq", SM_INT4},   {"w8a8", SM_INT8},  {"w4a8", SM_INT4},
+                 {"fp16", SM_FP16},     {"float16", SM_FP16}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(printed, names[i].printed) == 0) {
+            *dtype = names[i].dtype;
+            return true;
+        }
+    return sm_dtype_parse(printed, strlen(printed), dtype);
+}
+
+static bool has_peak(const sm_chip *chip, sm_dtype dtype) {
+    return chip->flops_per_s[dtype].value > 0;
+}
+
+static bool is_4_bit(sm_dtype d) { return d == SM_FP4 || d == SM_MXFP4 || d == SM_INT4; }
+
+/* What weights of a format are multiplied in where the source is silent. Weights in mxfp4 meet
+ * activations of 8 bits where the matrix unit takes both, and 16 elsewhere. */
+static sm_dtype usual_compute(const sm_chip *chip, sm_dtype weights) {
+    if (weights == SM_FP4 && has_peak(chip, SM_FP4)) return SM_FP4;
+    if (weights == SM_MXFP4 && (has_peak(chip, SM_MXFP4) || has_peak(chip, SM_FP4))) return SM_FP8;
+    if (is_4_bit(weights)) return SM_BF16;
+    return weights;
+}
+
+/* Weights in 8 bits and below come with a cache in 8 bits where TensorRT-LLM made the engine. */
+static sm_dtype usual_kv(const sm_inference_row *r, sm_dtype weights) {
+    bool trt = strstr(r->framework, "trt") || strstr(r->framework, "TensorRT");
+    return trt && sm_dtype_bytes(weights) <= 1 ? SM_FP8 : SM_BF16;
+}
+
+bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, sm_serve_dtypes *d,
+                      const char **why) {
+    d->weights = SM_BF16; /* unquantised, where nothing is stated */
+    *why = "weight_dtype is not a known number format";
+    if (r->weight_dtype[0] && !read_dtype(r->weight_dtype, &d->weights)) return false;
+    *why = "kv_dtype is not a known number format";
+    d->kv = usual_kv(r, d->weights);
+    if (r->kv_dtype[0] && !read_dtype(r->kv_dtype, &d->kv)) return false;
+    *why = "compute_dtype is not a known number format";
+    d->compute = usual_compute(chip, d->weights);
+    if (r->compute_dtype[0] && !read_dtype(r->compute_dtype, &d->compute)) return false;
+    if (d->compute == SM_MXFP4) d->compute = usual_compute(chip, SM_MXFP4);
+    *why = NULL;
+    return true;
+}

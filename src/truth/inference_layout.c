@@ -1,0 +1,137 @@
+/* How many engines a row ran, on how many chips each, and how the model is sharded in one. */
+#include <math.h>
+#include <string.h>
+
+#include "inference_parts.h"
+
+static int or_one(int degree) { return degree > 0 ? degree : 1; }
+
+/* Degrees count cores where a chip has two. */
+static int devices_per_chip(const char *printed) {
+    static const char *const twins[] = {"tpu7x", "trainium1", "inferentia2", "trn1", "inf2"};
+    for (size_t i = 0; i < sizeof twins / sizeof twins[0]; i++)
+        if (strncmp(printed, twins[i], strlen(twins[i])) == 0) return 2;
+    return 1;
+}
+
+static bool has_experts(const sm_model *m) { return m->kind[m->layer[m->L - 1]].E > 0; }
+
+/* Where the source is silent: the least power of two of chips whose memory the weights fill to no
+ * more than MOST_FULL. */
+static int least_tensor(const sm_chip *chip, const sm_model *m, const sm_serve_dtypes *d,
+                        int chips) {
+    static const double MOST_FULL = 0.7;
+    double bytes = sm_model_params(m).total * sm_dtype_bytes(d->weights);
+    int tensor = 1;
+    while (2 * tensor <= chips && bytes / tensor > MOST_FULL * chip->memory_bytes.value)
+        tensor *= 2;
+    return tensor;
+}
+
+/* What one engine is told, in devices. */
+typedef struct stated {
+    int tp, pp, ep;
+    int attention_dp; /* ranks with sequences of their own around shared experts */
+} stated;
+
+/* Folds two cores of a chip into one. */
+static bool fold(stated *s, int per_chip) {
+    if (per_chip == 1) return true;
+    if (s->tp % per_chip == 0) {
+        s->tp /= per_chip;
+        s->ep = s->ep > 1 && s->ep % per_chip == 0 ? s->ep / per_chip : s->ep;
+        return true;
+    }
+    if (s->attention_dp % per_chip) return false;
+    s->attention_dp /= per_chip;
+    return true;
+}
+
+/* Experts spread over all chips of a stage, or each is sharded by the tensor axis. Around them
+ * attention is data-parallel over the expert axis. */
+static inference_pool engine_of(const stated *s, const sm_model *m) {
+    inference_pool pool = {.engines = 1};
+    sm_serve_plan_defaults(&pool.plan);
+    pool.plan.tensor = s->tp;
+    pool.plan.pipeline = s->pp;
+    pool.plan.expert = has_experts(m) ? s->attention_dp : 1;
+    pool.plan.data = has_experts(m) ? 1 : s->attention_dp;
+    pool.plan.expert_tensor = !(has_experts(m) && s->ep >= s->tp && s->ep > 1);
+    pool.plan.given = ~0u;
+    pool.chips = sm_serve_plan_chips(&pool.plan);
+    return pool;
+}
+
+/* A pool of a disaggregated row: each worker has `tp` ranks, of which attention is sharded or, with
+ * dp_attention, replicated. */
+static bool pool_of(const sm_inference_pool *p, const sm_model *m, inference_pool *out) {
+    stated s = {.tp = or_one(p->tp), .pp = or_one(p->pp), .ep = or_one(p->ep), .attention_dp = 1};
+    if (p->dp_attention == SM_YES) {
+        s.attention_dp = s.tp;
+        s.tp = 1;
+    }
+    *out = engine_of(&s, m);
+    out->engines = or_one(p->workers);
+    return p->workers > 0 && p->tp > 0;
+}
+
+/* TensorRT-LLM 1.0's own table runs attention data-parallel over the ranks of `tp` where there are
+ * experts. */
+static bool is_data_parallel_attention(const sm_truth_row *row, const sm_model *m) {
+    const sm_inference_row *r = &row->of.inference;
+    if (!has_experts(m) || r->dp > 0 || r->ep > 0) return false;
+    return strstr(r->notes, "attention DP") || strstr(r->notes, "enable_attention_dp");
+}
+
+static stated stated_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *m,
+                        const sm_serve_dtypes *d) {
+    const sm_inference_row *r = &row->of.inference;
+    stated s = {.tp = r->tp, .pp = or_one(r->pp), .ep = or_one(r->ep), .attention_dp = 1};
+    if (s.tp <= 0) s.tp = least_tensor(chip, m, d, r->chips);
+    bool around = has_experts(m) && r->dp > 1 && (r->ep > 1 || s.tp == 1);
+    if (around) s.attention_dp = r->dp;
+    if (is_data_parallel_attention(row, m)) {
+        s.attention_dp = s.tp;
+        s.ep = s.tp;
+        s.tp = 1;
+    }
+    return s;
+}
+
+/* Pope et al. 2022 shard their weights in two dimensions and the cache by the batch. */
+static void two_dimensional(const sm_truth_row *row, inference_pool *pool) {
+    const sm_inference_row *r = &row->of.inference;
+    bool stationary = strstr(r->notes, "2D") != NULL, gathered = strstr(r->notes, "gathered");
+    if (r->tp > 0 || !(stationary || gathered) || r->chips % 4) return;
+    pool->plan.fsdp = 4;
+    pool->plan.tensor = r->chips / 4;
+    pool->plan.gathered = gathered;
+    pool->plan.cache_by = SM_CACHE_BATCH;
+    pool->chips = r->chips;
+}
+
+static bool pools_of(const sm_inference_row *r, const sm_model *m, inference_layout *layout) {
+    layout->apart = true;
+    return pool_of(&r->prefill, m, &layout->prefill) && pool_of(&r->decode, m, &layout->decode);
+}
+
+bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *m,
+                         const sm_serve_dtypes *d, inference_layout *layout, const char **why) {
+    const sm_inference_row *r = &row->of.inference;
+    memset(layout, 0, sizeof *layout);
+    *why = "chips not stated";
+    if (r->chips <= 0) return false;
+    *why = "the pools of prefill and decode are not stated";
+    if (r->disagg == SM_YES) return pools_of(r, m, layout);
+    stated s = stated_of(row, chip, m, d);
+    *why = "cores do not fold into chips";
+    if (!fold(&s, devices_per_chip(row->chip))) return false;
+    layout->decode = engine_of(&s, m);
+    two_dimensional(row, &layout->decode);
+    *why = "the degrees are beyond the chips";
+    layout->decode.engines = r->chips / layout->decode.chips;
+    if (layout->decode.engines < 1) return false;
+    layout->prefill = layout->decode;
+    *why = NULL;
+    return true;
+}

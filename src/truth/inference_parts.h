@@ -1,0 +1,81 @@
+/* Private to truth: a row of inference turned into engines, each a job of serving with a plan, and
+ * the load they are under. */
+#ifndef SM_INFERENCE_PARTS_H
+#define SM_INFERENCE_PARTS_H
+#include "scalemodel/serve.h"
+#include "scalemodel/truth.h"
+#include "truth_parts.h"
+
+/* The architecture. false: `why` names the missing fact. */
+bool inference_model(const sm_inference_row *row, sm_model *model, const char **why);
+/* Dtypes: as stated, else what the engine does with such weights on such a chip. */
+bool inference_dtypes(const sm_inference_row *row, const sm_chip *chip, sm_serve_dtypes *dtypes,
+                      const char **why);
+
+/* Copies of one engine. */
+typedef struct inference_pool {
+    int engines, chips; /* copies; chips of one */
+    sm_serve_plan plan;
+} inference_pool;
+/* prefill: the same as decode unless they have chips of their own. */
+typedef struct inference_layout {
+    inference_pool prefill, decode;
+    bool apart;
+} inference_layout;
+bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *model,
+                         const sm_serve_dtypes *dtypes, inference_layout *layout, const char **why);
+
+/* How requests arrive. */
+typedef enum inference_arrival {
+    ARRIVE_TOGETHER, /* one static batch */
+    ARRIVE_IN_TURN,  /* so many in flight: each that ends is followed by another */
+    ARRIVE_AT_RATE,  /* so many a second */
+    ARRIVE_ALL       /* all are there: as many run as the memory holds */
+} inference_arrival;
+/* What an engine does with them: facts of a software generation, not of a row. */
+typedef struct inference_engine {
+    bool mixed;          /* prefill and decode share a step */
+    bool eager;          /* kernels are launched one by one */
+    bool whole_reserve;  /* a request is admitted when its full length fits */
+    double budget;       /* tokens of prefill in a step */
+    double most_running; /* sequences */
+    double kv_share;     /* of the memory beside the weights, what the cache takes */
+    int drafted;         /* tokens a step of multi-token prediction drafts */
+    double accepted;     /* probability of each */
+} inference_engine;
+typedef struct inference_load {
+    inference_arrival arrival;
+    double requests;       /* batch, in flight, or a second; of the whole row */
+    double prompt, output; /* mean tokens */
+    bool prefill, decode;  /* which phases the row times */
+} inference_load;
+inference_engine inference_engine_of(const sm_truth_row *row);
+bool inference_load_of(const sm_inference_row *row, inference_load *load, const char **why);
+
+/* Seconds of one engine's steps under lower or expected prices. */
+typedef struct inference_clock {
+    sm_serve *prefill, *decode;
+    const inference_layout *layout;
+    const inference_engine *engine;
+    const inference_load *load;
+    double most_running; /* that fit in one decode engine */
+    int drafted;         /* 0: no speculation */
+    bool lower;
+    bool failed;
+    sm_error err;
+} inference_clock;
+/* n prompts at once. */
+double inference_prefill_s(inference_clock *c, double n);
+/* One step of n sequences at the mean context. */
+double inference_decode_s(inference_clock *c, double n);
+/* What the prefill of one request adds to the steps of n sequences in decode. */
+double inference_added_s(inference_clock *c, double n);
+/* Tokens of a sequence that a decode step yields on average. */
+double inference_yield(const inference_clock *c);
+
+/* Time to first token, time per token, seconds of the system per request. */
+typedef struct inference_times {
+    double ttft_s, tpot_s, request_s, latency_s;
+} inference_times;
+inference_times inference_solve(inference_clock *c);
+#endif

@@ -1,0 +1,165 @@
+/* A row of inference: its engines priced as `serve` prices them, under its load. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inference_parts.h"
+
+struct truth_serving {
+    const sm_truth_row *row;
+    sm_model model;
+    sm_system prefill_system, decode_system;
+    sm_serve_dtypes dtypes;
+    inference_layout layout;
+    inference_load load;
+    inference_engine engine;
+    sm_serve *prefill, *decode; /* one and the same unless the pools are apart */
+    double most_running;
+    char why[160];
+};
+
+/* ---- making ready ---- */
+
+static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
+    char text[96];
+    sm_error err = {0};
+    snprintf(text, sizeof text, "%s:%d", chip->name, chips);
+    sm_source source = sm_source_of("chip", text);
+    return sm_system_parse(&source, NULL, 0, system, &err) == SM_OK;
+}
+
+static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
+    const sm_inference_row *r = &t->row->of.inference;
+    if (!inference_load_of(r, &t->load, why) || !inference_model(r, &t->model, why) ||
+        !inference_dtypes(r, chip, &t->dtypes, why) ||
+        !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why))
+        return false;
+    t->engine = inference_engine_of(t->row);
+    *why = "the chips do not lay out on the chip's network";
+    if (!system_of(chip, t->layout.prefill.chips, &t->prefill_system) ||
+        !system_of(chip, t->layout.decode.chips, &t->decode_system))
+        return false;
+    *why = NULL;
+    return true;
+}
+
+static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out, sm_error *err) {
+    const sm_serve_job job = {.model = &t->model,
+                              .system = system,
+                              .dtypes = t->dtypes,
+                              .prompt = t->load.prompt,
+                              .output = t->load.output,
+                              .imbalance = 1,
+                              .eager = t->engine.eager,
+                              .reserve = 1 - t->engine.kv_share,
+                              .usd_per_chip_hour = 0};
+    return sm_serve_new(&job, out, err);
+}
+
+/* A running sequence holds its prompt and half its output on average; an engine that never evicts
+ * keeps room for all of it. */
+static double most_running(truth_serving *t) {
+    double output = t->engine.whole_reserve ? t->load.output : 0.5 * t->load.output;
+    double tokens = t->load.prompt + output;
+    double fit = sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
+                                         fmin(t->engine.budget, 8192));
+    return fmin(fit, t->engine.most_running);
+}
+
+static sm_status start_engines(truth_serving *t, sm_error *err) {
+    sm_status s = start(t, &t->decode_system, &t->decode, err);
+    if (s) return s;
+    t->prefill = t->decode;
+    if (t->layout.apart) {
+        t->prefill = NULL;
+        s = start(t, &t->prefill_system, &t->prefill, err);
+    }
+    if (!s) t->most_running = most_running(t);
+    return s;
+}
+
+sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_serving **out,
+                            const char **why, sm_error *err) {
+    truth_serving *t = sm_malloc(sizeof *t);
+    *out = t;
+    if (!t) return sm_fail_memory(err);
+    memset(t, 0, sizeof *t);
+    t->row = row;
+    if (!read_facts(t, chip, why)) return SM_OK;
+    sm_status s = start_engines(t, err);
+    if (s != SM_BAD_INPUT) return s;
+    snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
+    *why = t->why;
+    return SM_OK;
+}
+
+void truth_serving_free(truth_serving *t) {
+    if (!t) return;
+    if (t->prefill != t->decode) sm_serve_free(t->prefill);
+    sm_serve_free(t->decode);
+    sm_free(t);
+}
+
+/* ---- predicting ---- */
+
+static inference_clock clock_of(truth_serving *t, bool lower) {
+    bool drafts = strstr(t->row->of.inference.spec_decode, "mtp") != NULL;
+    return (inference_clock){.prefill = t->prefill,
+                             .decode = t->decode,
+                             .layout = &t->layout,
+                             .engine = &t->engine,
+                             .load = &t->load,
+                             .most_running = t->most_running,
+                             .drafted = drafts ? t->engine.drafted : 0,
+                             .lower = lower};
+}
+
+/* Tokens of a request that tokens_per_s counts. */
+static double counted(const truth_serving *t) {
+    const char *what = t->row->of.inference.tokens_counted;
+    if (strcmp(what, "input") == 0) return t->load.prompt;
+    return strcmp(what, "total") == 0 ? t->load.prompt + t->load.output : t->load.output;
+}
+
+static double seconds_of(const truth_serving *t, const inference_times *times, sm_served quantity) {
+    switch (quantity) {
+    case SM_SERVED_TPOT: return times->tpot_s;
+    case SM_SERVED_TOKEN: return times->request_s / counted(t);
+    case SM_SERVED_LATENCY: return times->latency_s;
+    default: return times->ttft_s;
+    }
+}
+
+static void add_part(truth_serving *t, const sm_chip *chip, const inference_times *lower,
+                     const inference_times *expected, sm_served quantity, sm_prediction *out) {
+    double measured = sm_inference_measured(&t->row->of.inference, quantity);
+    int i = out->parts;
+    if (isnan(measured)) return;
+    out->part[i].quantity = quantity;
+    out->part[i].measured_s = measured;
+    out->part[i].expected_s = seconds_of(t, expected, quantity);
+    out->part[i].lower_s = fmin(seconds_of(t, lower, quantity), out->part[i].expected_s);
+    sm_calibration_interval(out->calibration, chip, sm_served_regime(quantity),
+                            out->part[i].expected_s, &out->part[i].low_s, &out->part[i].high_s);
+    out->parts++;
+}
+
+void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
+                           sm_prediction *out) {
+    inference_clock fast = clock_of(t, true), usual = clock_of(t, false);
+    sm_serve_set_calibration(t->decode, c);
+    if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
+    inference_times lower = inference_solve(&fast), expected = inference_solve(&usual);
+    if (fast.failed || usual.failed) {
+        snprintf(t->why, sizeof t->why, "%.150s", (usual.failed ? usual : fast).err.sentence);
+        out->unknown = t->why;
+        return;
+    }
+    out->fits = t->most_running >= 1;
+    for (int q = 0; q < SM_SERVED_COUNT; q++)
+        add_part(t, chip, &lower, &expected, (sm_served)q, out);
+    out->regime = sm_served_regime(out->parts ? out->part[0].quantity : SM_SERVED_TPOT);
+    out->lower_s = out->parts ? out->part[0].lower_s : lower.tpot_s;
+    out->expected_s = out->parts ? out->part[0].expected_s : expected.tpot_s;
+    out->upper_s = out->expected_s;
+}

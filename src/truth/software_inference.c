@@ -1,0 +1,64 @@
+/* The generation of serving software a row was measured with, by the words of its framework and
+ * source. */
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "inference_parts.h"
+
+static bool same_letter(char a, char b) {
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* In any case. */
+static bool contains(const char *text, const char *words) {
+    size_t n = strlen(words);
+    if (n == 0) return true;
+    for (; *text; text++) {
+        size_t i = 0;
+        while (i < n && text[i] && same_letter(text[i], words[i])) i++;
+        if (i == n) return true;
+    }
+    return false;
+}
+
+/* Words of the framework (of the source: those in the second column), and the generation they
+ * mean; the first whose words are all there. */
+static const struct {
+    const char *framework, *source, *generation;
+} generations[] = {
+    {"", "splitwise", "vllm-2023"},
+    {"megatron", "", "megatron-lm-2022"},
+    {"fastertransformer", "", "fastertransformer"},
+    {"neuron", "", "neuronx"},
+    {"tensorrt-llm 0.5", "", "trtllm-0.5"},
+    {"tensorrt-llm 0.6", "", "trtllm-0.5"},
+    {"tensorrt-llm 0.1", "", "trtllm-0.17"},
+    {"tensorrt-llm 1", "", "trtllm-1"},
+    {"tensorrt-llm ~1", "", "trtllm-1"},
+    {"tensorrt-llm", "LLM-Inference-Bench", "trtllm-2024"},
+    {"tensorrt-llm", "", "trtllm-0.17"},
+    {"vllm-tpu", "", "vllm-tpu"},
+    {"vllm-gaudi", "", "vllm-2025"},
+    {"vllm", "LLM-Inference-Bench", "vllm-2024"},
+    {"vllm", "MLPerf", "vllm-2024"},
+    {"deepspeed", "", "deepspeed-2024"},
+    {"sambaflow", "", "sambaflow"},
+    {"jetstream", "", "jetstream"},
+    {"google internal", "", "pathways-2022"},
+    {"atom", "", "atom"},
+    {"sglang", "", "sglang-2025"},
+    {"deepseek", "", "sglang-2025"},
+    {"rtp-llm", "", "sglang-2025"},
+    {"trt", "", "trtllm-2025"},
+    {"vllm", "", "vllm-2025"},
+};
+
+const char *inference_software(const sm_truth_row *row) {
+    const sm_inference_row *r = &row->of.inference;
+    for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
+        if (contains(r->framework, generations[i].framework) &&
+            contains(row->source, generations[i].source))
+            return generations[i].generation;
+    return "serving";
+}
