@@ -63,6 +63,7 @@ typedef struct sm_tensor {
     double bytes_per_element;
     int producer; /* forward op that writes it, -1: an input or a weight */
     bool norm;    /* a weight without matmul work (norms, biases) */
+    sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
 
 typedef enum sm_op_kind {
@@ -138,8 +139,8 @@ sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, doub
  *   attention (in: q, k_cache, v_cache); o_proj; [attn_post_norm]; attn_add; mlp_norm;
  *   gate_proj up_proj mlp_act down_proj; router dispatch expert_gate expert_up expert_act
  *   expert_down combine; [moe_add]; [mlp_post_norm]; [branch_add]; mlp_add.
- *   absorbed: k_rot ... append; q_absorb q_rope attention (in: q, kv_cache) v_up; not absorbed: k_up
- *   and v_up expand the cache (per_key work), k_join, and attention reads what they made.
+ *   Latent attention, absorbed: append; q_absorb q_rope attention (in: q, kv_cache) v_up. Not
+ *   absorbed: k_up v_up k_join expand the cache (per_key work) and attention reads what they made.
  *   A layer that shares the cache of an earlier one has no k_proj, v_proj, k_rope and append.
  * Embedding: embed [embed_proj]. Head: final_norm [head_proj] lm_head sample, of the positions that
  * are sampled: its sequences and queries are theirs.

@@ -217,6 +217,14 @@ static int mlp(sm_program *b, const sm_layer_kind *kind, int x) {
     return y;
 }
 
+/* An array left as partial sums over tensor: what is added to it is partial too, and the sum is
+ * reduced once (serving). */
+static void leave_partial(sm_program *b, int tensor) {
+    sm_tensor *t = &b->tensor[tensor];
+    t->unreduced = SM_AXES_TENSOR;
+    for (int i = 0; i < t->rank; i++) t->at[i] = (sm_axes)(t->at[i] & ~SM_AXES_TENSOR);
+}
+
 /* Routed experts: tokens go to slots [E,C,D] still where they are (C sharded like tokens); that
  * each expert's matmul wants E sharded makes the all-to-all, there and back. */
 static int moe(sm_program *b, const sm_layer_kind *kind, int x) {
@@ -234,6 +242,7 @@ static int moe(sm_program *b, const sm_layer_kind *kind, int x) {
     program_einsum(b, "expert_up", up, slots, program_weight(b, "W_eu", DIMS(D_(E), D_(D), D_(I))));
     int h = act(b, "expert_act", gate, up, DIMS(D_(E), D_(C), D_(I)));
     int y = program_activation(b, "expert_out", DIMS(D_(E), D_(C), D_(D)));
+    if (b->serving && b->rules.expert_tensor) leave_partial(b, y);
     program_einsum(b, "expert_down", y, h, program_weight(b, "W_ed", DIMS(D_(E), D_(I), D_(D))));
     int m = program_activation(b, "moe_out", DIMS(D_(B), D_(T), D_(D)));
     sm_op *op = program_op(b, "combine", SM_OP_VECTOR, m, IN(y, logits));
@@ -274,6 +283,13 @@ static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T) {
     b->top_k = kind->k_top;
 }
 
+static int add_experts(sm_program *b, int dense, int routed) {
+    if (dense < 0) return routed;
+    if (b->serving) leave_partial(b, dense);
+    if (b->serving) leave_partial(b, routed);
+    return residual(b, "moe_add", dense, routed);
+}
+
 static void build_layer(const sm_model *model, const sm_layer_kind *kind, double T, sm_program *b) {
     layer_sizes(b, kind, T);
     double keys = b->serving ? 1 : sm_layer_keys(kind, T, model->causal);
@@ -288,12 +304,14 @@ static void build_layer(const sm_model *model, const sm_layer_kind *kind, double
     int mn = kind->parallel ? xn : norm(b, "mlp_norm", mid, 0);
     int m = -1;
     if (b->size[D_(F)] > 0) m = mlp(b, kind, mn);
-    if (kind->E > 0) {
-        int e = moe(b, kind, mn);
-        m = m < 0 ? e : residual(b, "moe_add", m, e);
-    }
+    if (kind->E > 0) m = add_experts(b, m, moe(b, kind, mn));
     if (kind->norms >= 4) m = norm(b, "mlp_post_norm", m, 0);
-    if (kind->parallel) m = residual(b, "branch_add", y, m);
+    if (kind->parallel) {
+        bool joined = b->serving && kind->norms < 4;
+        if (joined) leave_partial(b, y);
+        if (joined) leave_partial(b, m);
+        m = residual(b, "branch_add", y, m);
+    }
     b->output = residual(b, "mlp_add", mid, m);
     for (int i = 0; i < b->tensors; i++)
         if (b->tensor[i].norm) {

@@ -1,0 +1,174 @@
+/* Backward: dA = dC B, dB = A dC, derived from the forward op. */
+#include "partition_parts.h"
+
+#include <string.h>
+
+static void add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {
+    shares *s = &j->gradient[tensor];
+    int rank = j->b->tensor[tensor].rank;
+    for (int i = 0; i < s->n; i++) /* equal partial sums are added before they are reduced */
+        if (s->part[i].unreduced == unreduced &&
+            memcmp(s->part[i].at, at, (size_t)rank * sizeof *at) == 0)
+            return;
+    if (s->n == MAX_PARTS) return;
+    memcpy(s->part[s->n].at, at, (size_t)rank * sizeof *at);
+    s->part[s->n++].unreduced = unreduced;
+}
+
+static void lowered_at(const sm_lowering *low, sm_axes *at) {
+    memset(at, 0, 6 * sizeof *at);
+    for (int d = 0; d < low->out.rank; d++)
+        for (int i = 0; i < low->out.dim[d].n_axes; i++)
+            at[d] = (sm_axes)(at[d] | SM_BIT(low->out.dim[d].axis[i]));
+}
+
+/* Move a gradient from where it fell to where its tensor is stored; only: reduce just these axes.
+ */
+static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm_axes only,
+                      sm_phase phase) {
+    const sm_tensor *t = &j->b->tensor[tensor];
+    int at[SM_AXIS_COUNT];
+    sm_lowering low;
+    term in = {tensor, false, {0}, (sm_axes)(from->unreduced & only)};
+    term out = part_stored(j->b, tensor, false);
+    memcpy(in.at, from->at, sizeof in.at);
+    part_assign_home(t, at);
+    if (!part_lower(j, 1, &in, &out, at, false, &low)) return false;
+    part_emit(j, op, 0, tensor, true, part_mask(from->at, t->rank), &low, phase);
+    return true;
+}
+
+static sm_axes weight_shards(const sm_program *b) {
+    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
+                     (b->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
+}
+
+/* The gradient of a weight: fsdp reduces every microbatch onto the shards; what else is partial
+ * waits for the step's end. */
+static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int tensor,
+                            const int *at) {
+    sm_lowering low;
+    share from = {{0}, 0};
+    term out = part_stored(j->b, tensor, false);
+    memset(out.at, 0, sizeof out.at);
+    if (!part_lower(j, n, in, &out, at, true, &low)) return false;
+    for (int i = 0; i < n; i++)
+        part_emit(j, op, i, in[i].tensor, in[i].tensor == op->out,
+                  part_stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_WEIGHT);
+    lowered_at(&low, from.at);
+    from.unreduced = low.out.unreduced;
+    part_record_weight(j, tensor, (sm_axes)(from.unreduced & ~weight_shards(j->b)));
+    return move_home(j, op, tensor, &from, weight_shards(j->b), SM_PHASE_BACKWARD_WEIGHT);
+}
+
+static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int operands_emitted,
+                           const term *out, const int *at) {
+    sm_lowering low;
+    sm_axes home[6];
+    if (!part_lower(j, n, in, out, at, true, &low)) return false;
+    for (int i = 0; i < operands_emitted; i++)
+        part_emit(j, op, i, in[i].tensor, in[i].tensor == op->out,
+                  part_stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_INPUT);
+    lowered_at(&low, home);
+    add_share(j, out->tensor, home, low.out.unreduced);
+    return true;
+}
+
+static term bare(const sm_program *b, int tensor, bool keys) {
+    term t = part_stored(b, tensor, keys);
+    memset(t.at, 0, sizeof t.at);
+    return t;
+}
+
+static bool backward_einsum(job *j, const sm_op *op, const int *at) {
+    term dc = part_stored(j->b, op->out, false), x = part_stored(j->b, op->in[0], false);
+    term w = part_stored(j->b, op->in[1], false);
+    if (j->b->tensor[op->in[0]].role == SM_ROLE_ACTIVATION) {
+        term pair[2] = {dc, w}, dx = bare(j->b, op->in[0], false);
+        if (!input_gradient(j, op, 2, pair, 2, &dx, at)) return false;
+        part_einsum_work(j, op, pair, &dx, at, SM_PHASE_BACKWARD_INPUT);
+    }
+    term pair[2] = {x, dc}, dw = bare(j->b, op->in[1], false);
+    if (!weight_gradient(j, op, 2, pair, op->in[1], at)) return false;
+    if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_WEIGHT);
+    else part_vector_work(j, op, SM_PHASE_BACKWARD_WEIGHT);
+    return true;
+}
+
+static bool backward_attention(job *j, const sm_op *op, const int *at) {
+    term in[4] = {{0}};
+    for (int i = 0; i < 3; i++) in[i] = part_stored(j->b, op->in[i], i > 0);
+    in[3] = part_stored(j->b, op->out, false);
+    for (int i = 0; i < 3; i++) {
+        term out = bare(j->b, op->in[i], i > 0);
+        if (!input_gradient(j, op, 4, in, 4, &out, at)) return false;
+    }
+    part_attention_work(j, op, at, SM_PHASE_BACKWARD_INPUT);
+    return true;
+}
+
+static bool backward_vector(job *j, const sm_op *op, const int *at) {
+    bool local = part_crosses(j->b, op);
+    for (int i = 0; i < op->inputs; i++) {
+        const sm_tensor *t = &j->b->tensor[op->in[i]];
+        term pair[2] = {part_stored(j->b, op->out, false), part_stored(j->b, op->in[i], false)};
+        if (t->role == SM_ROLE_WEIGHT) {
+            if (!weight_gradient(j, op, 1, pair, op->in[i], at)) return false;
+        } else if (local) {
+            add_share(j, op->in[i], t->at, 0);
+        } else {
+            term out = bare(j->b, op->in[i], false);
+            if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
+        }
+    }
+    part_vector_work(j, op, SM_PHASE_BACKWARD_INPUT);
+    return true;
+}
+
+/* A sum that is whole over an axis joins one that is partial there: all but one chip of the axis
+ * count it as zero. */
+static bool joins(const job *j, int tensor, const share *a, const share *b) {
+    int rank = j->b->tensor[tensor].rank;
+    return (a->unreduced & ~b->unreduced) == 0 && a->unreduced != b->unreduced &&
+           memcmp(a->at, b->at, (size_t)rank * sizeof *a->at) == 0;
+}
+
+static void join_shares(const job *j, int tensor, shares *s) {
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->n; k++)
+            if (joins(j, tensor, &s->part[i], &s->part[k])) {
+                s->part[i--] = s->part[--s->n];
+                break;
+            }
+}
+
+bool part_flush(job *j, const sm_op *op, int tensor) {
+    shares *s = &j->gradient[tensor];
+    join_shares(j, tensor, s);
+    for (int i = 0; i < s->n; i++)
+        if (!move_home(j, op, tensor, &s->part[i], 0xffff, SM_PHASE_BACKWARD_INPUT)) return false;
+    return true;
+}
+
+bool part_backward(job *j, const sm_op *op) {
+    int at[SM_AXIS_COUNT];
+    part_assign(j->b, op, at);
+    if (!part_flush(j, op, op->out)) return false;
+    switch (op->kind) {
+    case SM_OP_ATTENTION: return backward_attention(j, op, at);
+    case SM_OP_VECTOR: return backward_vector(j, op, at);
+    default: return backward_einsum(j, op, at);
+    }
+}
+
+uint64_t part_tensors_read(const sm_program *b) {
+    uint64_t read = 0;
+    for (int i = 0; i < b->ops; i++) {
+        const sm_op *op = &b->op[i];
+        for (int k = 0; k < op->inputs; k++)
+            if ((op->reads >> k & 1) && b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION)
+                read |= 1ull << op->in[k];
+        if (op->reads_output) read |= 1ull << op->out;
+    }
+    return read;
+}

@@ -1,0 +1,200 @@
+/* Collectives: an op over the nominal mesh goes through the algebra of shard, and the steps on each
+ * of its arrays become collectives with symbolic sizes. */
+#include "partition_parts.h"
+
+#include <string.h>
+
+enum { NOMINAL = 1 << 12 };
+
+const sm_mesh *sm_program_mesh(void) {
+    static const sm_mesh mesh = {SM_AXIS_COUNT,
+                                 {
+#define X(id, name, letter) {name, 2, 0, {0}, {0, 0}},
+                                     SM_PROGRAM_AXES(X)
+#undef X
+                                 }};
+    return &mesh;
+}
+
+static int index_of(sm_einsum *e, int dim) {
+    static const char *const names[] = {
+#define X(id, name, help) name,
+        SM_DIMENSIONS(X)
+#undef X
+    };
+    for (int i = 0; i < e->indices; i++)
+        if (strcmp(e->index[i].name, names[dim]) == 0) return i;
+    sm_index *index = &e->index[e->indices];
+    *index = (sm_index){.size = NOMINAL};
+    memcpy(index->name, names[dim], strlen(names[dim]) + 1);
+    return e->indices++;
+}
+
+/* Axes that move between dimensions are the minor ones, so that no block has to change chips first.
+ */
+static const uint8_t major_first[SM_AXIS_COUNT] = {
+    SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_CONTEXT, SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
+
+/* Serving: fsdp splits a hidden width that tensor has split already, and experts are dealt out
+ * over tensor first, so that the axis which moves is the minor one there too. */
+static const uint8_t *axis_order(const sm_program *b, int dim) {
+    static const uint8_t fsdp_last[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_CONTEXT,
+                                                     SM_AXIS_EXPERT,   SM_AXIS_TENSOR,
+                                                     SM_AXIS_TENSOR_Q, SM_AXIS_FSDP};
+    static const uint8_t expert_last[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,
+                                                       SM_AXIS_CONTEXT,  SM_AXIS_TENSOR,
+                                                       SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
+    if (!b->serving) return major_first;
+    if (dim == SM_DIM_E) return expert_last;
+    return dim == SM_DIM_F || dim == SM_DIM_I || dim == SM_DIM_V ? fsdp_last : major_first;
+}
+
+static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t) {
+    const sm_tensor *tensor = &b->tensor[t->tensor];
+    array->rank = tensor->rank;
+    array->unreduced = t->unreduced;
+    for (int d = 0; d < tensor->rank; d++) {
+        int dim = t->keys && tensor->dim[d] == SM_DIM_T ? SM_DIM_S : tensor->dim[d];
+        sm_dim *to = &array->dim[d];
+        const uint8_t *order = axis_order(b, dim);
+        to->index = index_of(e, dim);
+        for (int i = 0; i < SM_AXIS_COUNT; i++)
+            if (t->at[d] & SM_BIT(order[i])) to->axis[to->n_axes++] = order[i];
+    }
+}
+
+static void make_einsum(const sm_program *b, int n, const term *in, const term *out, sm_einsum *e) {
+    memset(e, 0, sizeof *e);
+    e->operands = n;
+    for (int i = 0; i < n; i++) fill_array(e, &e->in[i], b, &in[i]);
+    fill_array(e, &e->out, b, out);
+    e->has_output = e->out_sharding_given = true;
+}
+
+static void to_indices(sm_einsum *e, const int *dims, int8_t *at) {
+    for (int a = 0; a < SM_MAX_AXES; a++) at[a] = SM_REPLICATED;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) {
+        if (dims[a] < 0) continue;
+        int before = e->indices, index = index_of(e, dims[a]);
+        if (e->indices > before) e->indices = before; /* the op does not have that dimension */
+        else at[a] = (int8_t)index;
+    }
+}
+
+bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
+                sm_lowering *low) {
+    sm_einsum e;
+    int8_t index[SM_MAX_AXES];
+    make_einsum(j->b, n, in, out, &e);
+    to_indices(&e, at, index);
+    sm_status s =
+        sm_einsum_lower(&e, sm_program_mesh(), index, keep ? NULL : &e.out, keep, low, j->err);
+    if (s && j->err) j->err->status = SM_INTERNAL; /* our own program is never the user's fault */
+    return s == SM_OK;
+}
+
+static bool already(job *j, moved move) {
+    for (int i = 0; i < j->moves; i++) {
+        const moved *m = &j->done[i];
+        if (m->tensor == move.tensor && m->from == move.from && m->axes == move.axes &&
+            m->phase == move.phase && m->gradient == move.gradient)
+            return true;
+    }
+    if (j->moves < SM_MAX_COMM) j->done[j->moves++] = move;
+    return false;
+}
+
+/* Weights of one piece that move alike travel together, as every framework buckets them. */
+static bool bucketed(sm_partition *p, const sm_comm *c) {
+    if (c->stream != SM_STREAM_PREFETCH && c->stream != SM_STREAM_DRAIN) return false;
+    for (int i = 0; i < p->comms && i < SM_MAX_COMM; i++) {
+        sm_comm *to = &p->comm[i];
+        if (to->op != c->op || to->axes != c->axes || to->phase != c->phase ||
+            to->stream != c->stream || to->gradient != c->gradient ||
+            to->bytes.mask != c->bytes.mask || to->bytes.per_sequence || c->bytes.per_sequence)
+            continue;
+        to->bytes.base += c->bytes.base;
+        to->array = "weights";
+        return true;
+    }
+    return false;
+}
+
+static sm_stream stream_of(const job *j, const sm_tensor *t, bool gradient, sm_axes axes,
+                           sm_phase phase) {
+    if (t->role == SM_ROLE_WEIGHT) return gradient ? SM_STREAM_DRAIN : SM_STREAM_PREFETCH;
+    /* only keys, values and their gradients travel over context alone */
+    bool decodes = j->b->serving && j->b->rules.decode;
+    if (axes == SM_BIT(SM_AXIS_CONTEXT) && j->b->rules.context_by == SM_CONTEXT_RING && !decodes)
+        return SM_STREAM_RING;
+    if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient) return SM_STREAM_PREFETCH;
+    return SM_STREAM_BLOCKING;
+}
+
+/* Partial softmaxes are joined by their maximum and their sum, two fp32 for each head and query. */
+static double joined_bytes(const job *j, const sm_op *op, int tensor, const sm_step *step) {
+    enum { STATISTICS_BYTES = 8 };
+    const sm_tensor *t = &j->b->tensor[tensor];
+    bool reduced = step->op == SM_ALL_REDUCE || step->op == SM_REDUCE_SCATTER;
+    if (!j->b->serving || op->kind != SM_OP_ATTENTION || tensor != op->out || !reduced) return 0;
+    return t->elements / j->b->size[t->dim[t->rank - 1]] * STATISTICS_BYTES;
+}
+
+static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_step *step,
+                 sm_axes before, sm_phase phase) {
+    sm_partition *p = j->out;
+    const sm_tensor *t = &j->b->tensor[tensor];
+    bool weight_gradient = gradient && t->role == SM_ROLE_WEIGHT;
+    sm_comm c = {.array = t->name,
+                 .op = step->op,
+                 .phase = phase,
+                 .axes = step->axes,
+                 .stream = stream_of(j, t, gradient, step->axes, phase),
+                 .gradient = weight_gradient,
+                 .forward_op = (int)(op - j->b->op),
+                 .role = (uint8_t)t->role};
+    c.bytes = part_size(j->b, tensor, (sm_axes)(before & ~step->axes),
+                        weight_gradient ? 1 : t->bytes_per_element);
+    c.bytes.base += joined_bytes(j, op, tensor, step);
+    c.past = t->role == SM_ROLE_CACHE && step->op == SM_ALL_GATHER &&
+             !(step->axes & SM_BIT(SM_AXIS_CONTEXT));
+    c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && t->dim[0] == SM_DIM_E;
+    c.narrow = phase == SM_PHASE_FORWARD && op->kind == SM_OP_EINSUM && tensor != op->out &&
+               t->role == SM_ROLE_ACTIVATION;
+    if (bucketed(p, &c)) return;
+    if (p->comms < SM_MAX_COMM) p->comm[p->comms] = c;
+    p->comms++;
+}
+
+/* Over the chips of a sequence both new and old keys travel, over others the old alone. */
+static bool gathers_new_and_past(const job *j, int tensor, const sm_step *step) {
+    return j->b->tensor[tensor].role == SM_ROLE_CACHE && step->op == SM_ALL_GATHER &&
+           (step->axes & SM_BIT(SM_AXIS_CONTEXT)) && step->axes != SM_BIT(SM_AXIS_CONTEXT);
+}
+
+void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm_axes mask,
+               const sm_lowering *low, sm_phase phase) {
+    for (int i = 0; i < low->steps; i++) {
+        const sm_step *s = &low->step[i];
+        if (s->array != array || s->kind == SM_STEP_EINSUM) continue;
+        sm_axes before = mask;
+        if (s->kind == SM_STEP_SLICE || s->op == SM_REDUCE_SCATTER)
+            mask = (sm_axes)(mask | s->axes);
+        else if (s->op == SM_ALL_GATHER) mask = (sm_axes)(mask & ~s->axes);
+        if (s->kind == SM_STEP_SLICE || s->op == SM_PERMUTE) continue;
+        /* what arrived by all-to-all is kept as it arrived: it is no larger */
+        if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient && s->op == SM_ALL_TO_ALL) continue;
+        moved move = {tensor, before, s->axes,
+                      phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT, gradient};
+        if (array >= 0 && already(j, move)) continue;
+        sm_step rest = *s;
+        if (gathers_new_and_past(j, tensor, s)) {
+            sm_step past = *s;
+            past.axes = (sm_axes)(s->axes & ~SM_BIT(SM_AXIS_CONTEXT));
+            rest.axes = SM_BIT(SM_AXIS_CONTEXT);
+            emit(j, op, tensor, gradient, &past, before, phase);
+            before = (sm_axes)(before & ~past.axes);
+        }
+        emit(j, op, tensor, gradient, &rest, before, phase);
+    }
+}

@@ -1,0 +1,83 @@
+/* Private to the partition: the job, and what its parts share. */
+#ifndef SM_PARTITION_PARTS_H
+#define SM_PARTITION_PARTS_H
+#include "scalemodel/program.h"
+
+enum { MAX_PARTS = 8 };
+
+/* A gradient on its way back to one tensor: partial sums that later contributions may still join.
+ */
+typedef struct share {
+    sm_axes at[6];
+    sm_axes unreduced;
+} share;
+typedef struct shares {
+    int n;
+    share part[MAX_PARTS];
+} shares;
+typedef struct moved {
+    int tensor;
+    sm_axes from, axes;
+    sm_phase phase;
+    bool gradient;
+} moved;
+
+typedef struct job {
+    sm_partition *out;
+    const sm_program *b;
+    sm_error *err;
+    shares gradient[SM_MAX_TENSORS];
+    int moves;
+    moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
+} job;
+
+/* An array as an op meets it. */
+typedef struct term {
+    int tensor;
+    bool keys; /* T read as S */
+    sm_axes at[6];
+    sm_axes unreduced;
+} term;
+
+/* ---- iteration.c: at[axis] is the dimension the axis splits, -1 when none ---- */
+void part_assign(const sm_program *b, const sm_op *op, int *at);
+void part_assign_home(const sm_tensor *out, int *at); /* as the array is stored */
+sm_axes part_axes_on(const int *at, int dim);
+bool part_appends(const sm_program *b, const sm_op *op); /* writes the cache */
+bool part_crosses(const sm_program *b, const sm_op *op); /* between positions and slots */
+
+/* ---- sizes.c ---- */
+term part_stored(const sm_program *b, int tensor, bool keys);
+sm_axes part_mask(const sm_axes *at, int rank);
+sm_axes part_stored_mask(const sm_program *b, int tensor);
+uint32_t part_dims(const sm_program *b, const term *t);
+sm_size part_size(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element);
+sm_size part_stored_size(const sm_program *b, int tensor, double bytes_per_element);
+sm_size part_product(const sm_program *b, uint32_t dims, const int *at);
+sm_size part_traffic(const sm_program *b, const term *t, const int *at);
+
+/* ---- work.c ---- */
+void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
+                      sm_phase phase);
+void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase);
+void part_vector_work(job *j, const sm_op *op, sm_phase phase);
+void part_append_work(job *j, const sm_op *op, const int *at);
+
+/* ---- moves.c ---- */
+/* keep: leave the output as it falls. */
+bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
+                sm_lowering *low);
+/* Walk the steps of a lowering and emit the collectives of one array (its operand number, -1: the
+ * output); mask: what shards it before. */
+void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm_axes mask,
+               const sm_lowering *low, sm_phase phase);
+
+/* ---- partition.c ---- */
+void part_record_weight(job *j, int tensor, sm_axes partial);
+
+/* ---- backward.c ---- */
+bool part_backward(job *j, const sm_op *op);
+/* Sends home what has gathered of a tensor's gradient. */
+bool part_flush(job *j, const sm_op *op, int tensor);
+uint64_t part_tensors_read(const sm_program *b);
+#endif

@@ -1,0 +1,115 @@
+/* The work of an op on one chip: FLOPs and the bytes that cross its memory. */
+#include "partition_parts.h"
+#include "program_parts.h"
+
+static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phase) {
+    sm_partition *p = j->out;
+    int at = p->works < SM_MAX_WORK ? p->works++ : SM_MAX_WORK - 1;
+    sm_work *w = &p->work[at];
+    *w = (sm_work){.name = op->name, .kind = kind, .phase = phase, .op = (int)(op - j->b->op)};
+    return w;
+}
+
+static void add_bytes(sm_work *w, sm_size bytes, sm_role role) {
+    if (w->terms == 6) return;
+    w->role[w->terms] = (uint8_t)role;
+    w->bytes[w->terms++] = bytes;
+}
+
+void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
+                      sm_phase phase) {
+    sm_work *w = new_work(j, op, SM_OP_EINSUM, phase);
+    uint32_t a = part_dims(j->b, &in[0]), b = part_dims(j->b, &in[1]);
+    uint32_t c = part_dims(j->b, out);
+    w->batch = part_product(j->b, a & b & c, at);
+    w->m = part_product(j->b, a & ~b & c, at);
+    w->n = part_product(j->b, b & ~a & c, at);
+    w->k = part_product(j->b, a & b & ~c, at);
+    w->flops = part_product(j->b, a | b | c, at);
+    w->flops.base *= 2;
+    w->linear = true;
+    const sm_tensor *tensor = j->b->tensor;
+    for (int i = 0; i < 2; i++)
+        add_bytes(w, part_traffic(j->b, &in[i], at), tensor[in[i].tensor].role);
+    add_bytes(w, part_traffic(j->b, out, at), tensor[out->tensor].role);
+    w->experts =
+        tensor[in[1].tensor].role == SM_ROLE_WEIGHT && tensor[in[1].tensor].dim[0] == SM_DIM_E;
+}
+
+static double last_size(const sm_program *b, int tensor) {
+    const sm_tensor *t = &b->tensor[tensor];
+    return b->size[t->dim[t->rank - 1]];
+}
+
+void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
+    sm_work *w = new_work(j, op, SM_OP_ATTENTION, phase);
+    uint32_t rows = 1u << SM_DIM_B | 1u << SM_DIM_T | 1u << SM_DIM_K | 1u << SM_DIM_G;
+    /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK and QK once more */
+    double matmuls = phase == SM_PHASE_FORWARD ? 1 : 2.5;
+    double query_size = last_size(j->b, op->in[0]), value_size = last_size(j->b, op->out);
+    w->flops = part_product(j->b, rows, at);
+    w->flops.base *= 2 * op->keys * (query_size + value_size) * matmuls;
+    w->m = part_product(j->b, 1u << SM_DIM_T, at);
+    w->k = (sm_size){.base = query_size};
+    w->n = (sm_size){.base = op->keys};
+    w->batch = part_product(j->b, rows & ~(1u << SM_DIM_T), at);
+    w->kv_heads = part_product(j->b, 1u << SM_DIM_K, at);
+    if (j->b->serving) { /* keys are a size like the others there, and may be shared out */
+        sm_axes split = part_axes_on(at, SM_DIM_S);
+        w->n.mask = split;
+        w->flops.mask = (sm_axes)(w->flops.mask | split);
+        w->n.per_key = w->flops.per_key = true;
+    }
+    for (int i = 0; i <= op->inputs; i++) {
+        term t = part_stored(j->b, i < op->inputs ? op->in[i] : op->out, i > 0 && i < op->inputs);
+        sm_size bytes = part_traffic(j->b, &t, at);
+        if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
+        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
+    }
+}
+
+/* What a vector op reads; *left: of the output's elements, those that are not in place already. */
+static void vector_reads(job *j, const sm_op *op, sm_work *w, double *left) {
+    double passes = w->phase == SM_PHASE_FORWARD ? 0 : 1;
+    for (int i = 0; i < op->inputs; i++) {
+        const sm_tensor *t = &j->b->tensor[op->in[i]];
+        if (t->role != SM_ROLE_ACTIVATION && t->role != SM_ROLE_CACHE) continue;
+        if (op->in_place >> i & 1) {
+            *left -= t->elements;
+            continue;
+        }
+        double reads = 1 + passes * (op->reads >> i & 1);
+        add_bytes(w, part_stored_size(j->b, op->in[i], t->bytes_per_element * reads), t->role);
+    }
+}
+
+void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
+    sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
+    const sm_tensor *out = &j->b->tensor[op->out];
+    double passes = phase == SM_PHASE_FORWARD ? 1 : 2, left = out->elements;
+    w->flops = part_stored_size(j->b, op->out, op->flops_per_element * passes);
+    vector_reads(j, op, w, &left);
+    double over = op->passes[phase != SM_PHASE_FORWARD];
+    if (over <= 0) over = left / out->elements;
+    add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element * over), out->role);
+    if (op->kind == SM_OP_GATHER) /* rows read and written */
+        add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element), SM_ROLE_WEIGHT);
+}
+
+/* Only the new tokens are written; the one of a decode step on whichever chip holds the end of its
+ * sequence. */
+void part_append_work(job *j, const sm_op *op, const int *at) {
+    sm_work *w = new_work(j, op, SM_OP_VECTOR, SM_PHASE_FORWARD);
+    const sm_tensor *out = &j->b->tensor[op->out];
+    for (int i = 0; i < op->inputs; i++) {
+        sm_size s = part_product(j->b, program_dims(&j->b->tensor[op->in[i]]), at);
+        if (!j->b->rules.decode) s.mask = (sm_axes)(s.mask | part_axes_on(at, SM_DIM_S));
+        s.base *= j->b->tensor[op->in[i]].bytes_per_element;
+        add_bytes(w, s, SM_ROLE_ACTIVATION);
+        s.base *= out->bytes_per_element / j->b->tensor[op->in[i]].bytes_per_element;
+        add_bytes(w, s, SM_ROLE_CACHE);
+        double flops = w->flops.base + s.base / out->bytes_per_element * op->flops_per_element;
+        w->flops = s;
+        w->flops.base = flops;
+    }
+}
