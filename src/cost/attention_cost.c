@@ -134,13 +134,14 @@ static double math_time(const sm_chip *chip, const sm_attention_shape *s, const 
     return is_decode(s) ? larger(all, longest) : dealt(all, longest_weight * longest);
 }
 
-/* Few blocks do not draw the whole bandwidth; an 8-bit cache under 16-bit matmuls is converted. */
+/* Few blocks do not draw the whole bandwidth; an 8-bit cache under 16-bit matmuls is converted (a
+ * TPU's vector unit takes thousands a cycle, so that it shows on cores of GPUs alone). */
 static double memory_time(const sm_chip *chip, const sm_attention_shape *s, const blocks *b,
                           double stream_s) {
     double drawing = smaller(cores_of(chip), b->count * b->parts) * core_bandwidth;
     double stream = stream_s * larger(1.0, cores_of(chip) / drawing);
     stream /= is_decode(s) ? decode_stream : prefill_stream;
-    if (s->kv_bytes >= 2.0 || sm_dtype_bytes(s->dtype) < 2.0) return stream;
+    if (s->kv_bytes >= 2.0 || sm_dtype_bytes(s->dtype) < 2.0 || is_systolic(chip)) return stream;
     double kv_size = s->head_size + (s->shared_kv ? 0.0 : s->v_head_size);
     double converted = s->batch * s->kv_len * s->kv_heads * kv_size;
     return larger(stream, converted / (converted_per_cycle * cycles_per_s(chip)));

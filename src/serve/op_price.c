@@ -34,7 +34,7 @@ typedef struct routed {
 } routed;
 
 static routed route(const step *x, const sm_layer_kind *kind, const sm_work *w) {
-    const counts *n = &x->tokens;
+    const counts *n = &x->routed;
     double mean = size_at(&w->m, &x->d, n), E = kind->E, k = kind->k_top;
     double tokens = mean * E / k * x->s->job.imbalance; /* that this group of experts serves */
     routed r = {experts_reached(E, k, tokens) / E, mean * x->s->job.imbalance};
@@ -105,7 +105,7 @@ static op_price keyed_matmul(const step *x, int index, const sm_work *w) {
 
 static op_price matmul(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
-    const counts *n = tokens_of(x, index);
+    const counts *n = w->experts ? &x->routed : tokens_of(x, index);
     const sm_serve *s = x->s;
     op_price p = {.name = w->name, .class = OP_MATMUL, .launch = s->kernel.launch_s, .kernels = 1};
     double share = 1, rows = 1, width = 0, m = larger(1, size_at(&w->m, &x->d, n));

@@ -113,9 +113,18 @@ static void fill_rates(const sm_serve *s, double prefill_s, sm_serve_point *p) {
         1e6 * usd_per_s / p->tokens_per_s_per_chip_with_prefill;
 }
 
-/* Every replica and every stage prefills at the same time: seconds of the whole for each prompt. */
-static double prefill_share(const degrees *d, const sm_serve_plan *plan, double prefill_s) {
-    return prefill_s / (d->replicas * plan->pipeline);
+/* Every replica and every stage prefills at the same time: seconds of the whole for each prompt.
+ * Experts then serve the prompts of all replicas. */
+static sm_status prefill_share(sm_serve *s, const sm_serve_plan *plan, const degrees *d,
+                               double alone_s, double *share_s, sm_error *err) {
+    sm_step_price price = {.expected_s = alone_s};
+    sm_status status = SM_OK;
+    if (s->experts && d->replicas > 1) {
+        sm_step_batch b = one_group(d->replicas, s->job.prompt - s->job.prefix, s->job.prefix);
+        status = sm_serve_step(s, plan, &b, &price, err);
+    }
+    *share_s = price.expected_s / (d->replicas * plan->pipeline);
+    return status;
 }
 
 static void fill_times(const sm_step_price *prefill, const decode_time *decode, sm_serve_point *p) {
@@ -158,9 +167,12 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double b
     status = sm_serve_step(serve, &point->plan, &prompt, &prefill, err);
     if (status == SM_OK)
         status = decode_of(serve, &point->plan, group_of(plan, batch), &decode, err);
+    double share_s = 0;
+    if (status == SM_OK)
+        status = prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);
     if (status != SM_OK) return status;
     fill_times(&prefill, &decode, point);
     fill_memory(serve, &f, point);
-    fill_rates(serve, prefill_share(&f.d, plan, prefill.expected_s), point);
+    fill_rates(serve, share_s, point);
     return SM_OK;
 }

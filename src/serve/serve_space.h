@@ -120,7 +120,8 @@ typedef struct step {
     int groups;
     attend group[SM_MAX_GROUPS];
     counts tokens;  /* of all groups, as sequences of one query */
-    counts sampled; /* the same of those the head sees */
+    counts routed;  /* those that really are there: experts serve the tokens of all replicas */
+    counts sampled; /* as tokens, of those the head sees */
 } step;
 sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_batch *batch,
                        step *out, sm_error *err);

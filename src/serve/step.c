@@ -30,7 +30,7 @@ static double weights_read(const step *x, int index) {
             unsigned apart = x->d.sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT);
             if (!x->v->rules.decode) apart |= SM_BIT(SM_AXIS_CONTEXT);
             double groups = x->d.inverse[apart];
-            double tokens = x->tokens.sequences * groups;
+            double tokens = x->routed.sequences * groups;
             read *= experts_reached(k->E, k->k_top, tokens) / k->E;
         }
         bytes += read * 2 * weight_scale(s, c->expert);
@@ -238,15 +238,17 @@ static bool decodes(const sm_step_batch *batch) {
 }
 
 static void fill_groups(const sm_step_batch *batch, step *x) {
-    double tokens = 0;
+    double tokens = 0, routed = 0;
     x->groups = batch->groups;
     for (int i = 0; i < batch->groups; i++) {
         const sm_attend *g = &batch->group[i];
         x->group[i] = (attend){fullest(&x->d, g->sequences), g->queries, g->past};
         tokens += x->group[i].sequences * g->queries;
+        routed += g->sequences * g->queries;
     }
     double drawn = batch->sampled > 0 ? fullest(&x->d, batch->sampled) : 0;
     x->tokens = (counts){tokens * x->d.replicas, 1, 1};
+    x->routed = (counts){routed, 1, 1};
     x->sampled = (counts){drawn * x->d.replicas, 1, 1};
 }
 
