@@ -1,0 +1,209 @@
+/* Ranks as processes of MPI-3. Linked only into the programs made for it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scalemodel/run.h"
+
+typedef struct member {
+    sm_communicator c; /* first: freed as one */
+    MPI_Comm comm;
+    bool borrowed; /* the world: not freed */
+} member;
+
+static MPI_Comm comm_of(const sm_communicator *c) {
+    return ((const member *)(const void *)c)->comm;
+}
+
+static sm_status check(int code, sm_error *err) {
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    if (code == MPI_SUCCESS) return SM_OK;
+    MPI_Error_string(code, text, &length);
+    return sm_fail(err, SM_IO, "MPI: %s", text);
+}
+
+static MPI_Datatype type_of(sm_element element) {
+    switch (element) {
+    case SM_ELEMENT_F32: return MPI_FLOAT;
+    case SM_ELEMENT_F64: return MPI_DOUBLE;
+    case SM_ELEMENT_S32: return MPI_INT32_T;
+    default: return MPI_INT64_T;
+    }
+}
+
+/* Counts of MPI-3 are ints: a block of more bytes is counted in units that keep within. */
+typedef struct counted {
+    int n;
+    MPI_Datatype type;
+    bool made;
+} counted;
+
+static counted count_bytes(size_t bytes) {
+    counted c = {(int)bytes, MPI_BYTE, false};
+    enum { UNIT = 4096 };
+    if (bytes <= 1u << 30) return c;
+    size_t unit = UNIT;
+    while (unit > 1 && bytes % unit) unit /= 2;
+    MPI_Type_contiguous((int)unit, MPI_BYTE, &c.type);
+    MPI_Type_commit(&c.type);
+    c.n = (int)(bytes / unit);
+    c.made = true;
+    return c;
+}
+
+static void done(counted *c) {
+    if (c->made) MPI_Type_free(&c->type);
+}
+
+/* ---- collectives ---- */
+
+static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err) {
+    counted n = count_bytes(bytes);
+    int code = MPI_Allgather(send, n.n, n.type, recv, n.n, n.type, comm_of(c));
+    done(&n);
+    return check(code, err);
+}
+
+/* Sums of floats are added in an order of MPI's own: equal on all ranks, but not that of threads.
+ */
+static sm_status reduce_scatter(sm_communicator *c, const void *send, size_t count,
+                                sm_element element, void *recv, sm_error *err) {
+    return check(
+        MPI_Reduce_scatter_block(send, recv, (int)count, type_of(element), MPI_SUM, comm_of(c)),
+        err);
+}
+
+static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
+                            sm_error *err) {
+    return check(
+        MPI_Allreduce(MPI_IN_PLACE, in_place, (int)count, type_of(element), MPI_SUM, comm_of(c)),
+        err);
+}
+
+static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err) {
+    counted n = count_bytes(bytes);
+    int code = MPI_Alltoall(send, n.n, n.type, recv, n.n, n.type, comm_of(c));
+    done(&n);
+    return check(code, err);
+}
+
+static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
+                           sm_error *err) {
+    counted n = count_bytes(bytes);
+    int code = MPI_Bcast(in_place, n.n, n.type, root, comm_of(c));
+    done(&n);
+    return check(code, err);
+}
+
+static sm_status barrier(sm_communicator *c, sm_error *err) {
+    return check(MPI_Barrier(comm_of(c)), err);
+}
+
+/* ---- sends and receives ---- */
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(sm_request_handle), "a request fits into a handle");
+
+static sm_status start_send(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
+                            sm_request_handle *handle, sm_error *err) {
+    MPI_Request request;
+    counted n = count_bytes(bytes);
+    int code = MPI_Isend(send, n.n, n.type, to, tag, comm_of(c), &request);
+    done(&n);
+    memcpy(handle, &request, sizeof request);
+    return check(code, err);
+}
+
+static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int from, int tag,
+                               sm_request_handle *handle, sm_error *err) {
+    MPI_Request request;
+    counted n = count_bytes(bytes);
+    int code = MPI_Irecv(recv, n.n, n.type, from, tag, comm_of(c), &request);
+    done(&n);
+    memcpy(handle, &request, sizeof request);
+    return check(code, err);
+}
+
+static sm_status wait_for(sm_communicator *c, sm_request_handle *handle, sm_error *err) {
+    MPI_Request request;
+    (void)c;
+    memcpy(&request, handle, sizeof request);
+    return check(MPI_Wait(&request, MPI_STATUS_IGNORE), err);
+}
+
+/* ---- groups ---- */
+
+static void free_member(sm_communicator *c) {
+    member *m = (member *)(void *)c;
+    if (!m->borrowed) MPI_Comm_free(&m->comm);
+    sm_free(m);
+}
+
+static void abort_all(sm_communicator *c, const char *sentence) {
+    if (sentence && sentence[0]) fprintf(stderr, "rank %d: %s\n", c->rank, sentence);
+    MPI_Abort(MPI_COMM_WORLD, SM_INTERNAL);
+}
+
+static sm_status split(sm_communicator *c, int colour, int key, sm_communicator **out,
+                       sm_error *err);
+
+static const sm_backend backend = {
+#ifdef OPEN_MPI
+    .name = "openmpi",
+#else
+    .name = "mpich",
+#endif
+    .all_gather = all_gather,
+    .reduce_scatter = reduce_scatter,
+    .all_reduce = all_reduce,
+    .all_to_all = all_to_all,
+    .broadcast = broadcast,
+    .start_send = start_send,
+    .start_receive = start_receive,
+    .wait = wait_for,
+    .barrier = barrier,
+    .split = split,
+    .free = free_member,
+    .abort = abort_all,
+};
+
+static sm_status wrap(MPI_Comm comm, bool borrowed, bool debug, sm_communicator **out,
+                      sm_error *err) {
+    member *m = sm_calloc(1, sizeof *m);
+    if (!m) return sm_fail_memory(err);
+    m->comm = comm;
+    m->borrowed = borrowed;
+    m->c.backend = &backend;
+    m->c.debug = debug;
+    MPI_Comm_rank(comm, &m->c.rank);
+    MPI_Comm_size(comm, &m->c.size);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    *out = &m->c;
+    return SM_OK;
+}
+
+static sm_status split(sm_communicator *c, int colour, int key, sm_communicator **out,
+                       sm_error *err) {
+    MPI_Comm comm;
+    sm_status status = check(MPI_Comm_split(comm_of(c), colour, key, &comm), err);
+    return status ? status : wrap(comm, false, c->debug, out, err);
+}
+
+/* ---- starting ---- */
+
+sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, sm_error *err) {
+    sm_communicator *world = NULL;
+    int provided = 0;
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+        return sm_fail(err, SM_IO, "MPI did not start");
+    sm_status status = wrap(MPI_COMM_WORLD, true, false, &world, err);
+    if (!status) status = body(world, context, err);
+    /* Others may wait for this rank: they are ended, with the one message. */
+    if (status > SM_NEGATIVE && world && world->size > 1)
+        abort_all(world, err ? err->sentence : NULL);
+    sm_communicator_free(world);
+    MPI_Finalize();
+    return status;
+}
