@@ -1,0 +1,568 @@
+/* The price of steps and points of serving: the figures of the book, closed forms, properties. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include "failing_alloc.h"
+#include "serve_cases.h"
+
+static void close_to(double value, double expected, double part)
+{
+    if (!(fabs(value - expected) <= part * fabs(expected)))
+        fail_msg("%.6g where %.6g was expected", value, expected);
+}
+
+/* ---- How To Scale Your Model, chapter on inference: LLaMA-2 13B on 8 TPU v5e, context 8192 ---- */
+
+static void book_table_of_llama_2_13b(void **state)
+{
+    (void)state;
+    static const struct {
+        double batch, ms;
+        bool fits;
+    } row[] = { { 1, 4.996, true }, { 8, 12.165, true }, { 32, 36.75, false },
+                { 64, 69.52, false }, { 240, 249.8, false } };
+    serve_case c;
+    serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
+    c.job.context = 8192;
+    c.job.prompt = 8190;
+    c.job.output = 2;
+    sm_serve *serve = serve_case_new(&c);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        sm_serve_point p = serve_point(serve, "tensor=8", row[i].batch);
+        close_to(p.tpot_s[0] * 1e3, row[i].ms, 1e-3);
+        assert_true(p.fits == row[i].fits);
+        close_to(p.decode.bound_kv_s, row[i].batch * 6710886400.0 / 8 / 819e9, 1e-9);
+    }
+    sm_serve_free(serve);
+}
+
+/* Grouped queries, 5 of them to a KV head: the cache shrinks to a fifth, and so does its time. */
+static void fewer_kv_heads_shrink_the_cache(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
+    c.model.kind[0].K = 8;
+    c.job.context = 8192;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "tensor=8", 64);
+    close_to(p.decode.bound_kv_s, 64 * 6710886400.0 / 5 / 8 / 819e9, 1e-9);
+    close_to(p.tpot_s[0] * 1e3, 17.08, 0.04); /* the book keeps 13e9 parameters; 11.3e9 are left */
+    sm_serve_free(serve);
+}
+
+/* Chapter on serving LLaMA 3: 70B in int8 at 8192 of context, 32 sequences. */
+static void book_figures_of_llama_3_70b(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-70b", "tpu-v5e:2x4");
+    c.job.context = 8192;
+    c.job.dtypes.weights = c.job.dtypes.kv = SM_INT8;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "tensor=8", 32);
+    close_to(p.tpot_s[0] * 1e3, 17.3, 3e-3);
+    close_to(32 / p.tpot_s[0] / 8, 235, 0.02);
+    sm_serve_free(serve);
+    serve_case_system(&c, "tpu-v5e:4x4");
+    serve = serve_case_new(&c);
+    /* K and V of 8 heads lie twice on 16 chips: 1.3 % above the book's 8.64 */
+    close_to(serve_point(serve, "tensor=16", 32).tpot_s[0] * 1e3, 8.64, 0.02);
+    sm_serve_free(serve);
+}
+
+/* The smallest slices: 16 chips in 16 bits, 8 in 8, 4 in 4, each with as many sequences of 8k. The
+ * book takes a chip for 16e9 bytes and finds 43; Google's 16 GiB hold a few more. */
+static void book_slices_of_llama_3_70b(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fits, *less, *plan, *small;
+        sm_dtype dtype;
+    } row[] = { { "tpu-v5e:4x4", "tpu-v5e:2x4", "tensor=16", "tensor=8", SM_BF16 },
+                { "tpu-v5e:2x4", "tpu-v5e:2x2", "tensor=8", "tensor=4", SM_INT8 },
+                { "tpu-v5e:2x2", "tpu-v5e:1x2", "tensor=4", "tensor=2", SM_INT4 } };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        serve_case c;
+        serve_case_fill(&c, "llama-3-70b", row[i].fits);
+        c.job.prompt = 8190;
+        c.job.output = 2;
+        c.job.dtypes.weights = c.job.dtypes.kv = row[i].dtype;
+        sm_serve *serve = serve_case_new(&c);
+        sm_serve_point p = serve_point(serve, row[i].plan, 32);
+        assert_true(p.fits);
+        assert_in_range((int)p.most_batch, 43, 50);
+        sm_serve_free(serve);
+        serve_case_system(&c, row[i].less);
+        serve = serve_case_new(&c);
+        p = serve_point(serve, row[i].small, 1);
+        assert_false(p.fits);
+        assert_true(p.most_batch < 1);
+        sm_serve_free(serve);
+    }
+}
+
+/* Prefill of many tokens: 2 FLOPs a parameter and token, and attention under the mask. */
+static void prefill_is_flops_over_peak(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
+    c.job.prompt = 4096;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "tensor=8", 1);
+    sm_params params = sm_model_params(&c.model);
+    sm_flops flops = sm_model_forward_flops(&c.model, 4096, true);
+    double head = 2.0 * c.model.D * c.model.V; /* of the last token alone */
+    double all = (2 * params.matmul_active - head + flops.attention) * 4096 + head;
+    close_to(p.prefill.flops, all, 1e-3);
+    close_to(p.ttft_s[0], all / 8 / 197e12, 1e-3);
+    assert_int_equal(p.prefill.bound, SM_SERVE_COMPUTE);
+    sm_serve_free(serve);
+}
+
+/* ---- properties over models and plans ---- */
+
+typedef struct sample {
+    const char *model, *system, *plan;
+} sample;
+static const sample samples[] = {
+    { "llama-3-8b", "h100-sxm:1", "tensor=1" },
+    { "llama-3-70b", "h100-sxm:8", "tensor=8" },
+    { "llama-3-70b", "h100-sxm:8", "tensor=4,data=2" },
+    { "llama-3-70b", "h100-sxm:16", "tensor=16" },
+    { "llama-3-70b", "h100-sxm:16", "tensor=16,cache_by=sequence" },
+    { "llama-3-70b", "h100-sxm:16", "tensor=16,cache_by=copies" },
+    { "llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4" },
+    { "llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4,weights_by=gathered" },
+    { "llama-3-70b", "tpu-v5e:4x8", "tensor=8,context=4" },
+    { "llama-3-70b", "h100-sxm:16", "tensor=8,pipeline=2" },
+    { "llama-3-70b", "h100-sxm:8", "tensor=8,seq=on" },
+    { "deepseek-v3", "h800-sxm:32", "expert=32" },
+    { "deepseek-v3", "h800-sxm:32", "tensor=8,expert=4" },
+    { "mixtral-8x7b", "h100-sxm:8", "tensor=8,expert_tensor=on" },
+    { "mixtral-8x7b", "h100-sxm:8", "expert=8" },
+    { "gpt-oss-120b", "h100-sxm:4", "tensor=4" },
+    { "gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4" },
+};
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+static sm_serve *serve_of(serve_case *c, const sample *s)
+{
+    serve_case_fill(c, s->model, s->system);
+    return serve_case_new(c);
+}
+
+static double sum_of(const sm_step_price *p)
+{
+    return p->breakdown_s.weights + p->breakdown_s.kv + p->breakdown_s.compute +
+           p->breakdown_s.network + p->breakdown_s.other;
+}
+
+static void check_step(const sample *s, const sm_step_price *p)
+{
+    if (!(p->lower_s > 0 && p->lower_s <= p->expected_s && p->expected_s <= p->upper_s))
+        fail_msg("%s %s: %g %g %g", s->model, s->plan, p->lower_s, p->expected_s, p->upper_s);
+    close_to(sum_of(p), p->expected_s, 1e-9);
+    const double parts[] = { p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute,
+                             p->breakdown_s.network, p->breakdown_s.other };
+    for (int i = 0; i < 5; i++)
+        if (!(parts[i] >= 0)) fail_msg("%s %s: part %d is %g", s->model, s->plan, i, parts[i]);
+}
+
+static void bounds_and_parts_hold(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAMPLES; i++) {
+        serve_case c;
+        sm_serve *serve = serve_of(&c, &samples[i]);
+        double last = 0;
+        for (double batch = 1; batch <= 1024; batch *= 4) {
+            sm_serve_point p = serve_point(serve, samples[i].plan, batch);
+            check_step(&samples[i], &p.prefill);
+            check_step(&samples[i], &p.decode);
+            if (p.tpot_s[1] < last * 0.98) /* tiles: a fuller one may cost less */
+                fail_msg("%s %s: batch %g takes %g after %g", samples[i].model, samples[i].plan,
+                         batch, p.tpot_s[1], last);
+            last = p.tpot_s[1];
+        }
+        sm_serve_free(serve);
+    }
+}
+
+static void memory_holds_weights_and_cache(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAMPLES; i++) {
+        serve_case c;
+        sm_serve *serve = serve_of(&c, &samples[i]);
+        sm_serve_point p = serve_point(serve, samples[i].plan, 256);
+        sm_params params = sm_model_params(&c.model);
+        double all = params.total * 2 / p.chips;
+        /* replicas, K and V of too few heads and norms lie on more than one chip */
+        if (!(p.memory.params >= all * 0.999)) fail_msg("%s: %g", samples[i].plan, p.memory.params);
+        double kv = sm_model_kv_bytes(&c.model, 2048, SM_BF16) * 256 / p.chips;
+        if (!(p.memory.kv >= kv * 0.999)) fail_msg("%s: %g", samples[i].plan, p.memory.kv);
+        close_to(p.memory.total,
+                 p.memory.params + p.memory.kv + p.memory.activations + p.memory.buffers, 1e-12);
+        assert_true(p.fits == (p.memory.total <= p.memory.capacity));
+        sm_serve_free(serve);
+    }
+}
+
+/* most_batch is the edge of what fits. */
+static void most_batch_is_the_edge(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAMPLES; i++) {
+        serve_case c;
+        sm_error err = { 0 };
+        sm_serve_memory m;
+        sm_serve *serve = serve_of(&c, &samples[i]);
+        sm_serve_plan plan = serve_plan(samples[i].plan);
+        double most = sm_serve_most_sequences(serve, &plan, 2048, 1024);
+        if (most >= 1) {
+            assert_int_equal(sm_serve_memory_of(serve, &plan, most, 2048, 1024, &m, &err), SM_OK);
+            assert_true(m.total <= m.capacity * (1 + 1e-9));
+        }
+        double more = most < 1 ? 1 : most * 2;
+        assert_int_equal(sm_serve_memory_of(serve, &plan, more, 2048, 1024, &m, &err), SM_OK);
+        assert_true(m.total > m.capacity);
+        sm_serve_free(serve);
+    }
+}
+
+static void points_allocate_nothing(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
+    sm_serve *serve = serve_case_new(&c);
+    serve_point(serve, "expert=32", 64);
+    uint64_t before = sm_allocation_count();
+    serve_point(serve, "expert=32", 128);
+    assert_int_equal(sm_allocation_count(), before);
+    sm_serve_free(serve);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_error err = { 0 };
+        sm_serve *serve;
+        sm_serve_point p;
+        sm_serve_plan plan;
+        sm_serve_plan_defaults(&plan);
+        sm_status s = sm_serve_new(&c.job, &serve, &err);
+        if (s == SM_OK) s = sm_serve_point_of(serve, &plan, 1, &p, &err);
+        assert_true(s == SM_OK || (s == SM_INTERNAL && err.sentence[0]));
+        if (!failing_alloc_refused(&loop)) assert_int_equal(s, SM_OK);
+        sm_serve_free(serve);
+    }
+}
+
+/* ---- one thing at a time ---- */
+
+/* One sequence on 8 groups of chips costs what it costs on one. */
+static void one_sequence_does_not_spread_over_data(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point one = serve_point(serve, "tensor=1", 1);
+    sm_serve_point eight = serve_point(serve, "data=8", 1);
+    sm_serve_point full = serve_point(serve, "data=8", 8);
+    close_to(eight.tpot_s[1], one.tpot_s[1], 1e-12);
+    close_to(full.tpot_s[1], one.tpot_s[1], 1e-12);
+    close_to(full.tokens_per_s_per_chip, one.tokens_per_s_per_chip, 1e-12);
+    sm_serve_free(serve);
+}
+
+/* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
+static void experts_read_follow_the_batch(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "mixtral-8x7b", "h100-sxm:2");
+    sm_serve *serve = serve_case_new(&c);
+    sm_params p = sm_model_params(&c.model);
+    double rest = (p.total - p.experts - p.embedding) * 2;
+    for (double batch = 1; batch <= 64; batch *= 2) {
+        sm_serve_point point = serve_point(serve, "tensor=2,expert_tensor=on", batch);
+        double read = (1 - pow(1 - 2.0 / 8, batch)) * p.experts * 2;
+        close_to(point.decode.bound_weights_s, (rest + read) / 2 / 3.35e12, 2e-3);
+    }
+    sm_serve_free(serve);
+}
+
+static void imbalance_costs(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
+    c.job.prompt = 4096;
+    sm_serve *even = serve_case_new(&c);
+    c.job.imbalance = 1.5;
+    sm_serve *uneven = serve_case_new(&c);
+    sm_serve_point a = serve_point(even, "expert=32", 4096);
+    sm_serve_point b = serve_point(uneven, "expert=32", 4096);
+    assert_true(b.decode.expected_s > a.decode.expected_s);
+    assert_true(b.prefill.expected_s > a.prefill.expected_s);
+    close_to(b.decode.bound_compute_s, a.decode.bound_compute_s, 1e-9);
+    sm_serve_free(even);
+    sm_serve_free(uneven);
+}
+
+/* Latent attention reads R + Y values a token, whatever the heads. */
+static void latent_caches_are_small(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
+    c.job.context = 4096;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "expert=32", 3200);
+    close_to(p.decode.bound_kv_s, 100.0 * 4096 * 576 * 2 * 61 / 3.35e12, 1e-6);
+    sm_serve_free(serve);
+}
+
+/* Layers with a window hold and read no more than it. */
+static void windows_bound_the_cache(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "gemma-2-27b", "tpu-v5p:2x2x1");
+    c.job.prompt = 32768;
+    c.job.output = 2;
+    c.job.context = 32768;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "tensor=4", 4);
+    close_to(p.memory.kv, sm_model_kv_bytes(&c.model, 32770, SM_BF16), 1e-3);
+    close_to(p.decode.bound_kv_s, sm_model_kv_bytes(&c.model, 32768, SM_BF16) / 2.765e12, 2e-3);
+    sm_serve_free(serve);
+}
+
+/* A cached prefix is attended to and not computed. */
+static void prefixes_save_work(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    c.job.prompt = 8192;
+    sm_serve *whole = serve_case_new(&c);
+    c.job.prefix = 6144;
+    sm_serve *rest = serve_case_new(&c);
+    double a = serve_point(whole, "tensor=1", 1).prefill.flops;
+    double b = serve_point(rest, "tensor=1", 1).prefill.flops;
+    c.job.prefix = 0;
+    c.job.prompt = 6144;
+    sm_serve *before = serve_case_new(&c);
+    double first = serve_point(before, "tensor=1", 1).prefill.flops;
+    double head = 2.0 * c.model.D * c.model.V;
+    close_to(b, a - first + head, 1e-3);
+    sm_serve_free(whole);
+    sm_serve_free(rest);
+    sm_serve_free(before);
+}
+
+/* A step of two groups: matmuls see all tokens, attention each group. */
+static void groups_share_the_matmuls(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_error err = { 0 };
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_plan plan = serve_plan("tensor=1");
+    sm_step_batch decode = { 1, { { 32, 1, 2048 } }, 32 }, chunk = { 1, { { 1, 512, 0 } }, 1 };
+    sm_step_batch both = { 2, { { 32, 1, 2048 }, { 1, 512, 0 } }, 33 };
+    sm_step_price d, p, x;
+    assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
+    assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
+    assert_int_equal(sm_serve_step(serve, &plan, &both, &x, &err), SM_OK);
+    close_to(x.flops, d.flops + p.flops, 1e-9);
+    close_to(x.bound_kv_s, d.bound_kv_s + p.bound_kv_s, 1e-9);
+    close_to(x.bound_weights_s, d.bound_weights_s, 1e-9);
+    assert_true(x.expected_s < d.expected_s + p.expected_s);
+    assert_true(x.expected_s > d.expected_s && x.expected_s > p.expected_s);
+    sm_serve_free(serve);
+}
+
+/* Tokens a step (Leviathan et al. 2023): (1 - a^(k+1)) / (1 - a). */
+static void speculation_gains_tokens(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_model draft;
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
+    serve_case_model(&draft, "llama-3-8b");
+    sm_serve *plain = serve_case_new(&c);
+    c.job.speculation = (sm_speculation){ 4, 0.8, NULL };
+    sm_serve *heads = serve_case_new(&c);
+    c.job.speculation.draft = &draft;
+    sm_serve *drafted = serve_case_new(&c);
+    c.job.speculation.depth = -1;
+    sm_serve *best = serve_case_new(&c);
+    sm_serve_point a = serve_point(plain, "tensor=8", 1), b = serve_point(heads, "tensor=8", 1);
+    sm_serve_point d = serve_point(drafted, "tensor=8", 1), e = serve_point(best, "tensor=8", 1);
+    close_to(b.tokens_per_step, (1 - pow(0.8, 5)) / 0.2, 1e-12);
+    assert_int_equal(b.depth, 4);
+    assert_true(b.tpot_s[1] < a.tpot_s[1] && d.tpot_s[1] > b.tpot_s[1]);
+    assert_true(e.tpot_s[1] <= d.tpot_s[1] && e.depth >= 1);
+    sm_serve_free(plain);
+    sm_serve_free(heads);
+    sm_serve_free(drafted);
+    sm_serve_free(best);
+}
+
+/* Money is chips and hours. */
+static void money_follows_throughput(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    c.job.usd_per_chip_hour = 3.6;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "tensor=1", 16);
+    close_to(p.tokens_per_s_per_chip, 16 / p.tpot_s[1], 1e-12);
+    close_to(p.usd_per_million_tokens, 1000 / p.tokens_per_s_per_chip, 1e-12);
+    assert_true(p.tokens_per_s_per_chip_with_prefill < p.tokens_per_s_per_chip);
+    sm_serve_free(serve);
+}
+
+/* Kernels launched one by one wait for the host; a replayed graph does not. */
+static void eager_steps_wait_for_the_host(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    sm_serve *graph = serve_case_new(&c);
+    c.job.eager = true;
+    sm_serve *eager = serve_case_new(&c);
+    sm_calibration slow = *sm_serve_calibration(eager);
+    slow.launch_s = 1e-4;
+    sm_serve_set_calibration(eager, &slow);
+    double a = serve_point(graph, "tensor=1", 1).tpot_s[1];
+    double b = serve_point(eager, "tensor=1", 1).tpot_s[1];
+    assert_true(b > 2 * a);
+    sm_serve_free(graph);
+    sm_serve_free(eager);
+}
+
+/* ---- what is refused ---- */
+
+static void refuses(const char *model, const char *system, const char *text, const char *sentence)
+{
+    serve_case c;
+    sm_error err = { 0 };
+    sm_serve_point p;
+    serve_case_fill(&c, model, system);
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_plan plan = serve_plan(text);
+    assert_int_equal(sm_serve_point_of(serve, &plan, 1, &p, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, sentence);
+    sm_serve_free(serve);
+}
+
+static void impossible_plans_are_refused(void **state)
+{
+    (void)state;
+    refuses("llama-3-8b", "h100-sxm:4", "tensor=8", "the plan takes 8 chips and h100-sxm:4 has 4");
+    refuses("llama-3-8b", "h100-sxm:4", "expert=2", "expert=2, but this model has no experts");
+    refuses("llama-3-8b", "h100-sxm:64", "pipeline=33", "pipeline=33, but the model has 32 layers");
+    refuses("llama-3-8b", "h100-sxm:8", "fsdp=3",
+            "tensor x fsdp = 3 does not divide the MLP width F=14336 of a dense layer");
+    refuses("mixtral-8x7b", "h100-sxm:16", "expert=16", "8 experts do not divide by expert=16 x 1");
+}
+
+static void bad_job(serve_case *c, const char *sentence)
+{
+    sm_error err = { 0 };
+    sm_serve *serve;
+    assert_int_equal(sm_serve_new(&c->job, &serve, &err), SM_BAD_INPUT);
+    assert_null(serve);
+    assert_string_equal(err.sentence, sentence);
+}
+
+static void impossible_jobs_are_refused(void **state)
+{
+    (void)state;
+    serve_case c, good;
+    serve_case_fill(&good, "llama-3-8b", "h100-sxm:1");
+    good.job.model = &good.model;
+    c = good;
+    c.job.prompt = 0;
+    bad_job(&c, "a prompt must have 1 to 1e+09 tokens, not 0");
+    c.job.prompt = NAN;
+    bad_job(&c, "a prompt must have 1 to 1e+09 tokens, not nan");
+    c = good;
+    c.job.output = INFINITY;
+    bad_job(&c, "an output must have 1 to 1e+09 tokens, not inf");
+    c = good;
+    c.job.prefix = 1024;
+    bad_job(&c, "a cached prefix of 1024 tokens is not shorter than the prompt of 1024");
+    c = good;
+    c.job.imbalance = 0.5;
+    bad_job(&c, "the imbalance of experts must be at least 1 (the fullest chip's tokens over the "
+                "mean), not 0.5");
+    c = good;
+    c.job.speculation = (sm_speculation){ 3, 2, NULL };
+    bad_job(&c, "an acceptance must lie between 0 and 1, not 2");
+}
+
+static void hostile_steps_are_refused(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_plan plan = serve_plan("");
+    static const double odd[] = { NAN, INFINITY, -1, 0, 1e300, 1, 0.5 };
+    for (size_t i = 0; i < 7 * 7 * 7; i++) {
+        sm_error err = { 0 };
+        sm_step_price p;
+        sm_step_batch b = { 1, { { odd[i % 7], odd[i / 7 % 7], odd[i / 49] } }, 1 };
+        sm_status s = sm_serve_step(serve, &plan, &b, &p, &err);
+        if (s == SM_OK) assert_true(isfinite(p.expected_s) && p.expected_s > 0);
+        else assert_true(s == SM_BAD_INPUT && err.sentence[0]);
+    }
+    sm_serve_free(serve);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(book_table_of_llama_2_13b),
+        cmocka_unit_test(fewer_kv_heads_shrink_the_cache),
+        cmocka_unit_test(book_figures_of_llama_3_70b),
+        cmocka_unit_test(book_slices_of_llama_3_70b),
+        cmocka_unit_test(prefill_is_flops_over_peak),
+        cmocka_unit_test(bounds_and_parts_hold),
+        cmocka_unit_test(memory_holds_weights_and_cache),
+        cmocka_unit_test(most_batch_is_the_edge),
+        cmocka_unit_test(points_allocate_nothing),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(one_sequence_does_not_spread_over_data),
+        cmocka_unit_test(experts_read_follow_the_batch),
+        cmocka_unit_test(imbalance_costs),
+        cmocka_unit_test(latent_caches_are_small),
+        cmocka_unit_test(windows_bound_the_cache),
+        cmocka_unit_test(prefixes_save_work),
+        cmocka_unit_test(groups_share_the_matmuls),
+        cmocka_unit_test(speculation_gains_tokens),
+        cmocka_unit_test(money_follows_throughput),
+        cmocka_unit_test(eager_steps_wait_for_the_host),
+        cmocka_unit_test(impossible_plans_are_refused),
+        cmocka_unit_test(impossible_jobs_are_refused),
+        cmocka_unit_test(hostile_steps_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
