@@ -412,6 +412,22 @@ static void latent_caches_spread_over_all_of_tensor(void **state)
     assert_int_equal(part.cache.mask & TENSOR, TENSOR);
 }
 
+/* A matmul wrote the latent part where it stands: rotation reads and writes its own part alone. */
+static void rotation_leaves_the_latent_part_in_place(void **state)
+{
+    (void)state;
+    load("deepseek-v3");
+    layer(0, (sm_rules){ .decode = true, .absorbed = true });
+    const sm_work *w = work_of("q_rope");
+    double rotary = 2.0 * 128 * 64;
+    assert_int_equal(w->terms, 2);
+    assert_true(w->bytes[0].base == rotary);
+    assert_true(w->bytes[1].base > 0.999999 * rotary && w->bytes[1].base < 1.000001 * rotary);
+    w = work_of("q_absorb");
+    assert_true(w->flops.base == 2.0 * 128 * 128 * 512 && w->bytes[2].base == 2.0 * 128 * 512);
+    assert_int_equal(w->flops.mask & TENSOR, TENSOR);
+}
+
 /* Prefill expands the cache on the heads of each chip. */
 static void expanded_attention_works_for_each_key(void **state)
 {
@@ -630,6 +646,51 @@ static void training_sizes_grow_with_sequences_alone(void **state)
     assert_true(part.cache.base == 0);
 }
 
+static bool same_size(sm_size a, sm_size b)
+{
+    return a.base == b.base && a.mask == b.mask && a.per_sequence == b.per_sequence &&
+           a.per_query == b.per_query && a.per_key == b.per_key;
+}
+
+/* The forward partition of a training program is the forward part of the whole one. */
+static void forward_alone_is_the_forward_part(void **state)
+{
+    (void)state;
+    static sm_partition whole;
+    static const char *const names[] = { "deepseek-v3", "llama-3.1-70b", "gpt-j-6b" };
+    for (int i = 0; i < 3; i++) {
+        sm_error err = { 0 };
+        sm_program program;
+        sm_rules rules = { .seq = true };
+        load(names[i]);
+        assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, model.kinds - 1, 4096, &rules,
+                                          &program, &err), SM_OK);
+        assert_int_equal(sm_program_partition(&program, &whole, &err), SM_OK);
+        assert_int_equal(sm_program_partition_forward(&program, &part, &err), SM_OK);
+        assert_true(part.works < whole.works && part.comms < whole.comms);
+        for (int w = 0; w < part.works; w++)
+            assert_true(same_size(part.work[w].flops, whole.work[w].flops));
+        for (int c = 0; c < part.comms; c++)
+            assert_true(part.comm[c].op == whole.comm[c].op &&
+                        same_size(part.comm[c].bytes, whole.comm[c].bytes));
+        assert_int_equal(whole.work[part.works].phase == SM_PHASE_FORWARD, false);
+        assert_int_equal(whole.comm[part.comms].phase == SM_PHASE_FORWARD, false);
+    }
+}
+
+static void serving_has_no_backward_pass(void **state)
+{
+    (void)state;
+    sm_error err = { 0 };
+    sm_program program;
+    sm_rules rules = { .decode = true };
+    load("llama-3.1-8b");
+    assert_int_equal(
+        sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &program, &err), SM_OK);
+    assert_int_equal(sm_program_partition(&program, &part, &err), SM_INTERNAL);
+    assert_string_equal(err.sentence, "a program of serving has no backward pass");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -651,6 +712,7 @@ int main(void)
         cmocka_unit_test(long_prompts_meet_experts_whole),
         cmocka_unit_test(absorbed_attention_reads_one_cache),
         cmocka_unit_test(latent_caches_spread_over_all_of_tensor),
+        cmocka_unit_test(rotation_leaves_the_latent_part_in_place),
         cmocka_unit_test(expanded_attention_works_for_each_key),
         cmocka_unit_test(appending_writes_new_tokens_only),
         cmocka_unit_test(attention_reads_the_cache_for_each_key),
@@ -659,6 +721,8 @@ int main(void)
         cmocka_unit_test(every_catalogue_model_is_whole),
         cmocka_unit_test(every_rule_partitions_every_model),
         cmocka_unit_test(training_sizes_grow_with_sequences_alone),
+        cmocka_unit_test(forward_alone_is_the_forward_part),
+        cmocka_unit_test(serving_has_no_backward_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

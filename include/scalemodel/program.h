@@ -157,7 +157,14 @@ sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, doub
  * they are split. With cache_by batch or sequence decode puts tensor_q (latent absorbed: both) on
  * sequences or keys of attention; prefill leaves it on the heads, and what it gathers of the cache
  * is marked sm_comm.past. stationary: fsdp, too, holds the cache by cache_by; copies replicate it.
- * decode replicates activations over context; the new token is in the cache of one of its chips. */
+ * Prefill under stationary repeats attention on the chips of fsdp. decode replicates activations
+ * over context; the new token is in the cache of one of its chips.
+ *
+ * Partial sums over tensor are added before they are reduced: parallel branches, shared and routed
+ * experts make one all-reduce (seq: reduce-scatter) of the residual stream, whatever top_k is.
+ *
+ * A piece keeps sm_partition.cache bytes of each cached token (0: a layer that shares, the head);
+ * weight[] says what a chip stores, the unembedding too where it is tied to the embedding. */
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err);
 
@@ -244,6 +251,7 @@ typedef struct sm_partition {
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
 } sm_partition;
+/* Of a program of training; SM_INTERNAL for one of serving. */
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
 /* The forward pass alone; weight[] is filled too (what a chip stores; partial is 0). */
 sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);

@@ -35,18 +35,21 @@ static int index_of(sm_einsum *e, int dim) {
 static const uint8_t major_first[SM_AXIS_COUNT] = {
     SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_CONTEXT, SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
 
-/* Serving: fsdp splits a hidden width that tensor has split already, and experts are dealt out
- * over tensor first, so that the axis which moves is the minor one there too. */
+/* Serving: stationary weights have fsdp come and go on sequences, keys and hidden widths; experts
+ * are dealt out over tensor first. Again the axis that moves is the minor one. */
 static const uint8_t *axis_order(const sm_program *b, int dim) {
-    static const uint8_t fsdp_last[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_CONTEXT,
-                                                     SM_AXIS_EXPERT,   SM_AXIS_TENSOR,
-                                                     SM_AXIS_TENSOR_Q, SM_AXIS_FSDP};
-    static const uint8_t expert_last[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,
-                                                       SM_AXIS_CONTEXT,  SM_AXIS_TENSOR,
-                                                       SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
+    static const uint8_t stationary[SM_AXIS_COUNT] = {SM_AXIS_DATA,   SM_AXIS_CONTEXT,
+                                                      SM_AXIS_EXPERT, SM_AXIS_FSDP,
+                                                      SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
+    static const uint8_t wide[SM_AXIS_COUNT] = {SM_AXIS_DATA,   SM_AXIS_CONTEXT,  SM_AXIS_EXPERT,
+                                                SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q, SM_AXIS_FSDP};
+    static const uint8_t experts[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,
+                                                   SM_AXIS_CONTEXT,  SM_AXIS_TENSOR,
+                                                   SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
     if (!b->serving) return major_first;
-    if (dim == SM_DIM_E) return expert_last;
-    return dim == SM_DIM_F || dim == SM_DIM_I || dim == SM_DIM_V ? fsdp_last : major_first;
+    if (dim == SM_DIM_E) return experts;
+    if (dim == SM_DIM_F || dim == SM_DIM_I || dim == SM_DIM_V) return wide;
+    return b->rules.stationary ? stationary : major_first;
 }
 
 static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t) {

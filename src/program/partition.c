@@ -135,6 +135,8 @@ static sm_status failed(const sm_error *err) {
 
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err) {
     job j = start(program, out, err);
+    if (program->serving)
+        return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
     bool ok = forward(&j);
     for (int i = program->ops - 1; ok && i >= 0; i--) ok = part_backward(&j, &j.b->op[i]);
     if (ok && program->input >= 0 && program->ops) ok = part_flush(&j, &j.b->op[0], program->input);
