@@ -246,6 +246,32 @@ static void test_three_steps_are_enough(void **state) {
     assert_true(s->fit.measure_next[0] != 0);
 }
 
+/* Behind a hill: a network so poor, and launches so slow, that from the start neither is felt. */
+static void test_a_poor_network_is_found_from_a_good_one(void **state) {
+    set *s = *state;
+    s->known.network_efficiency_inner = 0.2;
+    s->known.network_efficiency_outer = 0.05;
+    s->known.launch_s = 5e-5;
+    static const int widths[] = {2048, 3072, 4096, 5120};
+    for (int i = 0; i < 24; i++)
+        add(s, step("sweep", widths[i % 4], 16, i % 3 ? 16 : 8, 1 << (i % 4), 1 + i % 2), 0.01);
+    assert_int_equal(fit(s, ALL), SM_OK);
+    assert_true(s->fit.before_median > 0.25);
+    assert_true(s->fit.in_sample_median < 0.02 && s->fit.held_out_median < 0.04);
+    assert_true(s->fit.calibration.network_efficiency_inner < 0.3);
+}
+
+/* Rows of one width are held out by layout: those of the group are not what they are judged by. */
+static void test_layouts_of_one_width_are_held_out_together(void **state) {
+    set *s = *state;
+    s->known.matmul_efficiency = 0.6;
+    for (int i = 0; i < 8; i++) add(s, step("one", 4096, 16, 8, 1 + i / 4, 1), 0.0);
+    for (int i = 4; i < 8; i++) s->row[i].measured_s *= 1.2; /* what tp=2 loses, tp=1 cannot know */
+    assert_int_equal(fit(s, 1u << SM_CONSTANT_matmul_efficiency), SM_OK);
+    for (size_t i = 0; i < 4; i++) assert_true(s->fit.row[i].held_out > 0.04);
+    for (size_t i = 4; i < 8; i++) assert_true(s->fit.row[i].held_out < -0.10);
+}
+
 static void test_many_matmuls_do_not_drown_a_few_steps(void **state) {
     set *s = *state;
     sm_calibration kernels = s->known;
@@ -290,6 +316,31 @@ static void test_intervals_are_learned_from_rows_held_out(void **state) {
         inside += ratio >= lowest && ratio <= highest;
     }
     assert_true(inside >= 235 && inside <= 245);
+}
+
+/* Four rows in five of what was held out lie in the interval that the others teach. */
+static void test_coverage_is_counted_on_what_the_others_teach(void **state) {
+    set *s = *state;
+    add_gemms(s, "bf16", 300, 0.1);
+    assert_int_equal(fit(s, ALL), SM_OK);
+    size_t covered = 0;
+    for (size_t i = 0; i < s->fit.rows; i++) covered += s->fit.row[i].covered;
+    assert_true(covered > 225 && covered < 255);
+}
+
+/* Of n = 8 rows the 10 % quantile of rows to come is the least but a tenth of a step. */
+static void test_few_rows_teach_their_extremes(void **state) {
+    set *s = *state;
+    for (int i = 0; i < 8; i++) add(s, step("one", 1024 * (2 + i), 8, 8, 1, 1), 0.05);
+    assert_int_equal(fit(s, 1u << SM_CONSTANT_matmul_efficiency), SM_OK);
+    double least = INFINITY, most = 0.0;
+    for (size_t i = 0; i < s->fit.rows; i++) {
+        double ratio = 1.0 / (1.0 + s->fit.row[i].held_out);
+        least = fmin(least, ratio);
+        most = fmax(most, ratio);
+    }
+    assert_true(fabs(s->fit.calibration.interval[SM_REGIME_step].lowest / least - 1.0) < 1e-3);
+    assert_true(fabs(s->fit.calibration.interval[SM_REGIME_step].highest / most - 1.0) < 1e-3);
 }
 
 static void test_held_out_is_no_better_than_in_sample(void **state) {
@@ -366,9 +417,13 @@ int main(void) {
         TEST(test_only_free_constants_move),
         TEST(test_constants_stay_in_their_ranges),
         TEST(test_three_steps_are_enough),
+        TEST(test_a_poor_network_is_found_from_a_good_one),
+        TEST(test_layouts_of_one_width_are_held_out_together),
         TEST(test_many_matmuls_do_not_drown_a_few_steps),
         TEST(test_the_fit_is_the_same_again),
         TEST(test_intervals_are_learned_from_rows_held_out),
+        TEST(test_coverage_is_counted_on_what_the_others_teach),
+        TEST(test_few_rows_teach_their_extremes),
         TEST(test_held_out_is_no_better_than_in_sample),
         TEST(test_without_a_prior_the_rows_alone_decide),
         TEST(test_nothing_identified_is_refused),

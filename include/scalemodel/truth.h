@@ -207,7 +207,7 @@ void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_cal
 typedef struct sm_fit_options {
     unsigned free;       /* bit per constant to fit */
     double prior_weight; /* 1: as shipped priors; 0: none */
-    int folds;           /* of the cross-validation; 0: by distinct model, at most 12 */
+    int folds;           /* of the cross-validation; 0: by width of model, at most 12 */
     sm_arena *arena;     /* of what the fit lists; required */
 } sm_fit_options;
 typedef struct sm_fit_constant {
@@ -218,8 +218,9 @@ typedef struct sm_fit_constant {
 typedef struct sm_fit_row { /* expected / measured - 1 */
     const sm_truth_row *row;
     double in_sample;
-    double held_out;           /* by constants fitted to other models (one model: other rows) */
+    double held_out; /* by constants fitted to models of other widths (one width: other layouts) */
     double held_out_by_source; /* by constants fitted to other sources; NAN when there is one */
+    bool covered;              /* held out, it lies in the 80 % interval that the others teach */
     bool outlier;              /* beyond three spreads of its kind */
 } sm_fit_row;
 typedef struct sm_fit {

@@ -13,6 +13,9 @@ static const cli_option calibrate_table[] = {
     TEXT("software", 0, software, "NAME",
          "what the result is called; of a generation that the rows name, only its rows are fitted "
          "to (mine)"),
+    TEXT("start", 0, start, "NAME",
+         "start from the shipped constants of this software, which are the prior too (those of "
+         "--software, else the chip's usual)"),
     TEXT("fit", 0, fit, "NAMES",
          "constants to fit, joined by commas; the others are kept (all twelve)"),
     {"all", 0, CLI_FLAG, offsetof(cli_calibrate_values, all), NULL,

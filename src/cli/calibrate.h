@@ -6,7 +6,7 @@
 #include "scalemodel/truth.h"
 
 typedef struct cli_calibrate_values {
-    const char *chip, *software, *fit, *output;
+    const char *chip, *software, *start, *fit, *output;
     bool all;
 } cli_calibrate_values;
 

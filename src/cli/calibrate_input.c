@@ -39,6 +39,21 @@ static sm_status read_software(const char *text, cli_fitting *q, sm_error *err) 
     return sm_fail(err, SM_USAGE, "--software needs a name");
 }
 
+static sm_status read_start(const char *text, cli_fitting *q, sm_error *err) {
+    enum { MOST_NAMES = 64 };
+    const char *names[MOST_NAMES];
+    q->start = sm_calibration_for(q->chip, text ? text : q->software);
+    if (!q->start && !text) q->start = sm_calibration_of(q->chip);
+    if (q->start) return SM_OK;
+    sm_source source = sm_source_of("--start", text);
+    const char *near =
+        sm_nearest(text, source.length, names, cli_softwares(q->chip, names, MOST_NAMES));
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "%s has no calibration for '%.60s'%s%s%s", q->chip->name, text,
+                      near ? "; did you mean " : "; 'chip NAME --calibration' lists them",
+                      near ? near : "", near ? "?" : "");
+}
+
 static sm_status fail_constant(const sm_source *source, sm_span word, sm_error *err) {
     const char *names[SM_CONSTANT_COUNT];
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) names[i] = sm_constant_of((sm_constant)i)->name;
@@ -147,10 +162,9 @@ sm_status cli_fitting_read(const cli_call *call, cli_fitting *q, sm_error *err) 
     if (!status) status = read_fit(values->fit, q, err);
     if (!status && values->output && !values->output[0])
         status = sm_fail(err, SM_USAGE, "--output needs the name of a file");
-    if (status) return status;
-    q->start = sm_calibration_for(q->chip, q->software);
-    if (!q->start) q->start = sm_calibration_of(q->chip);
-    return read_rows(q, err);
+    if (!status) status = read_start(values->start, q, err);
+    if (!status) status = read_rows(q, err);
+    return status;
 }
 
 void cli_fitting_free(cli_fitting *q) {

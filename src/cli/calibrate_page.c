@@ -132,6 +132,21 @@ static void error_lines(sm_report *r, const cli_fitting *q) {
                           "rows, of more models.");
 }
 
+/* ---- every row, for machines ---- */
+
+static void put_rows(sm_report *r, const cli_fitting *q) {
+    sm_data *array = cli_array(r, r->data, "fitted");
+    for (size_t i = 0; i < q->fit.rows; i++) {
+        const sm_fit_row *f = &q->fit.row[i];
+        sm_data *object = cli_object(r, array, NULL);
+        cli_put_text(r, object, "id", f->row->id);
+        cli_put(r, object, "in_sample", f->in_sample);
+        cli_put(r, object, "held_out", f->held_out);
+        cli_put(r, object, "held_out_by_source", f->held_out_by_source);
+        if (isfinite(f->held_out)) cli_put_bool(r, object, "covered", f->covered);
+    }
+}
+
 /* ---- outliers ---- */
 
 static void outlier_rows(sm_report *r, const cli_fitting *q) {
@@ -237,6 +252,7 @@ void cli_fitting_page(sm_report *r, const cli_fitting *q) {
     error_rows(r, q, "source", true);
     error_rows(r, q, "model", false);
     interval_rows(r, q);
+    put_rows(r, q);
     outlier_rows(r, q);
     if (q->fit.measure_next[0]) sm_report_text(r, "Measure next: %s.", q->fit.measure_next);
     cli_put_text(r, r->data, "measure_next", q->fit.measure_next);

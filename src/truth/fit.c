@@ -64,20 +64,48 @@ static double rounded(double value) {
     return unit < 1.0 ? round(value / unit) / round(1.0 / unit) : round(value / unit) * unit;
 }
 
-/* The 10 % and 90 % quantiles of measured / expected on rows held out. */
-static void learn_interval(fit_problem *f, const double *residual, sm_truth_kind kind,
-                           sm_fit *fit) {
-    enum { FEWEST = 5 };
-    sm_calibration *c = &fit->calibration;
-    size_t n = 0;
-    for (size_t i = 0; i < f->n; i++)
-        if (f->row[i].row->kind == kind && isfinite(residual[i])) f->scratch[n++] = -residual[i];
-    if (n > 0) c->interval[regime_of(kind)].n = 0; /* what was learned with other constants */
-    if (n < FEWEST) return;
-    fit->learned |= 1u << regime_of(kind);
-    c->interval[regime_of(kind)].lowest = rounded(exp(sm_quantile(f->scratch, n, 0.1)));
-    c->interval[regime_of(kind)].highest = rounded(exp(sm_quantile(f->scratch, n, 0.9)));
+/* The q-quantile of a sample too small for its extremes: the value that a share q of the rows to
+ * come lies below (of n rows, the i-th is the i / (n + 1) quantile). */
+static double foreseen(double *values, size_t n, double q) {
+    double at = (q * ((double)n + 1.0) - 1.0) / ((double)n - 1.0);
+    return sm_quantile(values, n, fmin(fmax(at, 0.0), 1.0));
+}
+
+enum { FEWEST = 5 }; /* rows that an interval is learned from */
+
+/* The 10 % and 90 % quantiles of measured / expected on rows held out, of one kind and not of this
+ * group (-1: of all). false where the rows are too few. */
+static bool learn_interval(fit_problem *f, const double *residual, sm_truth_kind kind, int group,
+                           sm_calibration *c) {
+    size_t n = 0, of_kind = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->row[i].row->kind != kind || !isfinite(residual[i])) continue;
+        of_kind++;
+        if (f->row[i].model != group) f->scratch[n++] = -residual[i];
+    }
+    if (of_kind > 0) c->interval[regime_of(kind)].n = 0; /* what was learned with other constants */
+    if (n < FEWEST) return false;
+    c->interval[regime_of(kind)].lowest = rounded(exp(foreseen(f->scratch, n, 0.1)));
+    c->interval[regime_of(kind)].highest = rounded(exp(foreseen(f->scratch, n, 0.9)));
     c->interval[regime_of(kind)].n = (int)n;
+    return true;
+}
+
+/* Whether each row lies in the interval that the other groups teach. */
+static void cover_rows(fit_problem *f, const double *residual, int groups, sm_fit *fit) {
+    for (int group = 0; group < groups; group++) {
+        sm_calibration c = fit->calibration;
+        for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
+            learn_interval(f, residual, (sm_truth_kind)k, group, &c);
+        for (size_t i = 0; i < f->n; i++) {
+            if (f->row[i].model != group || !isfinite(residual[i])) continue;
+            const sm_truth_row *row = f->row[i].row;
+            double low, high, expected = row->measured_s * exp(residual[i]);
+            sm_calibration_interval(&c, sm_truth_chip(row->chip), regime_of(row->kind), expected,
+                                    &low, &high);
+            fit->row[i].covered = row->measured_s >= low && row->measured_s <= high;
+        }
+    }
 }
 
 static void round_constants(const fit_problem *f, const double *u, sm_calibration *c) {
@@ -106,16 +134,33 @@ static void describe_constants(const fit_problem *f, const fit_solution *s, sm_f
     }
 }
 
-static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_fit_options *options,
-                               sm_fit *fit, sm_error *err) {
-    double *residual[3];
-    for (int j = 0; j < f->p; j++) f->unfelt[j] = s->sensitivity[j] <= 0.0;
+static sm_status rooms_of(fit_problem *f, const sm_fit_options *options, double *residual[3],
+                          sm_fit *fit, sm_error *err) {
     for (int i = 0; i < 3; i++) {
         residual[i] = sm_arena_array(options->arena, f->n, sizeof(double));
         if (!residual[i]) return sm_fail_memory(err);
     }
     fit->row = sm_arena_array(options->arena, f->n, sizeof *fit->row);
-    if (!fit->row) return sm_fail_memory(err);
+    return fit->row ? SM_OK : sm_fail_memory(err);
+}
+
+static void list_rows(const fit_problem *f, const fit_solution *s, double *const residual[3],
+                      sm_fit *fit) {
+    for (size_t i = 0; i < f->n; i++)
+        fit->row[i] = (sm_fit_row){.row = f->row[i].row,
+                                   .in_sample = expm1(residual[0][i]),
+                                   .held_out = expm1(residual[1][i]),
+                                   .held_out_by_source = expm1(residual[2][i]),
+                                   .outlier = fabs(residual[0][i]) >
+                                              FIT_OUTLIER * s->spread[f->row[i].row->kind]};
+}
+
+static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_fit_options *options,
+                               sm_fit *fit, sm_error *err) {
+    double *residual[3];
+    for (int j = 0; j < f->p; j++) f->unfelt[j] = s->sensitivity[j] <= 0.0;
+    sm_status status = rooms_of(f, options, residual, fit, err);
+    if (status) return status;
     residuals_under(f, f->start, residual[0]);
     fit->before_median = error_quantile(f, residual[0], 0.5);
     residuals_under(f, &fit->calibration, residual[0]);
@@ -128,14 +173,10 @@ static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_f
     fit->held_out_p90 = error_quantile(f, residual[1], 0.9);
     fit->held_out_by_source_median = error_quantile(f, residual[2], 0.5);
     for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
-        learn_interval(f, residual[1], (sm_truth_kind)k, fit);
-    for (size_t i = 0; i < f->n; i++)
-        fit->row[i] = (sm_fit_row){.row = f->row[i].row,
-                                   .in_sample = expm1(residual[0][i]),
-                                   .held_out = expm1(residual[1][i]),
-                                   .held_out_by_source = expm1(residual[2][i]),
-                                   .outlier = fabs(residual[0][i]) >
-                                              FIT_OUTLIER * s->spread[f->row[i].row->kind]};
+        if (learn_interval(f, residual[1], (sm_truth_kind)k, -1, &fit->calibration))
+            fit->learned |= 1u << regime_of((sm_truth_kind)k);
+    list_rows(f, s, residual, fit);
+    cover_rows(f, residual[1], folds, fit);
     return SM_OK;
 }
 

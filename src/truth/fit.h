@@ -1,13 +1,15 @@
 /* fit: private to the fit of a calibration.
  *
- * Each constant v is fitted as a number u on the whole line: log v, or the logit of a fraction. The
- * objective is that of Gaussian priors around the start and of residuals
- * r = log(expected / measured) with a Student t of NU degrees of freedom:
- *     sum_i w_i (NU + 1)/2 log(1 + (r_i / s_k)^2 / NU) + 1/2 sum_j ((u_j - u0_j) / sigma_j)^2
- * (K. Lange, R. Little, J. Taylor, JASA 84 (1989) 881), solved by iteratively reweighted
- * Levenberg-Marquardt steps with a numeric Jacobian. s_k is the spread of the rows of kind k. Kinds
- * that contradict one another would each hold on to where it fits best; so all have one spread, in
- * which training steps count the most, until the constants have settled. */
+ * Each constant v is fitted as a number u on the whole line: log v, or the logit of a fraction.
+ * With r = log(expected / measured) the objective is
+ *     sum_i w_i rho(r_i / s_k) + sum_j rho((u_j - u0_j) / sigma_j),   rho(z) = sqrt(1 + z^2) - 1,
+ * least squares near the start and near the rows, linear far from them (the soft L1 loss; P.
+ * Charbonnier et al., IEEE Trans. Image Process. 6 (1997) 298): rows that do not fit pull no harder
+ * than others, and one constant may lie far from its start where the rows insist. It is solved by
+ * reweighted Levenberg-Marquardt steps with a numeric Jacobian, kept up by Broyden's rank-one
+ * updates. s_k is the spread of the rows of kind k. Kinds that contradict one another would each
+ * hold on to where it fits best; so all have one spread, in which training steps count the most,
+ * until the constants have settled. */
 #ifndef SM_TRUTH_FIT_H
 #define SM_TRUTH_FIT_H
 #include "scalemodel/truth.h"
@@ -33,8 +35,8 @@ typedef struct fit_problem {
     sm_constant free[SM_CONSTANT_COUNT];
     double u0[SM_CONSTANT_COUNT], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
     bool unfelt[SM_CONSTANT_COUNT]; /* no row depends on it: its derivatives are known to be 0 */
-    /* working room of the solver: n, n, n x p */
-    double *residual, *irls, *jacobian, *scratch;
+    /* working room of the solver: n each, the Jacobian n x p */
+    double *residual, *previous, *irls, *jacobian, *scratch;
     fit_weighed *weighed;
     bool mixed; /* steps beside operations */
 } fit_problem;
@@ -47,7 +49,6 @@ typedef struct fit_solution {
     size_t rows, outliers;                 /* used; beyond OUTLIER spreads */
 } fit_solution;
 
-#define FIT_NU 4.0
 #define FIT_OUTLIER 3.0
 
 /* ---- constants on the whole line: fit_line.c ---- */
@@ -62,8 +63,8 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
                       sm_arena *arena, fit_problem *f, sm_error *err);
 
 /* ---- the solver: fit_solve.c ---- */
-/* Uses the rows for which `out` is not their group in `group_of` (NULL: all rows). Starts at
- * solution->u. */
+/* Uses the rows that are not of this group. Starts at solution->u, and with FIT_NO_GROUP on the far
+ * sides of the hills too; the deviations are filled then. */
 typedef enum fit_group { FIT_NO_GROUP, FIT_BY_MODEL, FIT_BY_SOURCE } fit_group;
 bool fit_is_held_out(const fit_row *row, fit_group by, int group);
 void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *solution);

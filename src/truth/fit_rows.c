@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows of one sweep share their errors, so g rows of one model count as sqrt(g); and no kind of
+/* Rows of one sweep share their errors, so g rows of one model count as g^(3/4); and no kind of
  * measurement counts as more than MOST_COUNTED rows, or BESIDE_STEPS of what the training steps
  * count, so that thousands of matmuls do not drown thirty steps. */
 #define MOST_COUNTED 60.0
@@ -21,11 +21,12 @@ typedef struct names {
 
 static int octave(double size) { return size > 1.0 ? (int)floor(log2(size)) : 0; }
 
-/* What is held out together: a model; for operations, their shape to the octave. */
+/* What is held out together: models of one width, so that neither another depth nor a relative of
+ * a model is left in; for operations, their shape to the octave. */
 static void model_name(const sm_truth_row *row, char *out) {
     switch (row->kind) {
     case SM_TRUTH_TRAINING:
-        snprintf(out, NAME_BYTES, "training %.120s", row->of.training.model.name);
+        snprintf(out, NAME_BYTES, "training %d", row->of.training.model.d_model);
         return;
     case SM_TRUTH_GEMM:
         snprintf(out, NAME_BYTES, "gemm %d %d", octave(row->of.gemm.n), octave(row->of.gemm.k));
@@ -41,6 +42,13 @@ static void model_name(const sm_truth_row *row, char *out) {
     default:
         snprintf(out, NAME_BYTES, "memop %.60s %d", row->of.memop.op, octave(row->of.memop.bytes));
     }
+}
+
+/* Of a single model, what is held out together: its steps of one layout and sequence length. */
+static void layout_name(const sm_truth_row *row, char *out) {
+    const sm_training_row *t = &row->of.training;
+    if (row->kind != SM_TRUTH_TRAINING) model_name(row, out);
+    else snprintf(out, NAME_BYTES, "layout %d %d %d %.0f", t->tp, t->pp, t->chips, t->seq_len);
 }
 
 /* A source says what it measured after a colon. */
@@ -69,11 +77,11 @@ static bool names_new(names *list, size_t room, sm_arena *arena) {
 
 /* ---- weights ---- */
 
-static void weigh(fit_problem *f, const names *models) {
+static void weigh(fit_problem *f, const names *models, const int *model) {
     double total[SM_TRUTH_KIND_COUNT] = {0};
     for (size_t i = 0; i < f->n; i++) {
         fit_row *row = &f->row[i];
-        row->weight = 1.0 / sqrt((double)models->rows[row->model]);
+        row->weight = pow((double)models->rows[model[i]], -0.25);
         total[row->row->kind] += row->weight;
     }
     for (size_t i = 0; i < f->n; i++) {
@@ -85,7 +93,7 @@ static void weigh(fit_problem *f, const names *models) {
     }
 }
 
-/* At most MOST_GROUPS fits: groups are dealt out in turn. A single model is held out by the row. */
+/* At most MOST_GROUPS fits: groups are dealt out in turn. A single group is held out by the row. */
 static void deal(fit_problem *f, const names *models, const names *sources) {
     bool single = models->n < 2;
     f->models = (int)(single ? f->n : models->n);
@@ -99,19 +107,32 @@ static void deal(fit_problem *f, const names *models, const names *sources) {
     }
 }
 
-static bool group_rows(fit_problem *f, sm_arena *arena) {
-    names models, sources;
-    if (!names_new(&models, f->n, arena) || !names_new(&sources, f->n, arena)) return false;
+/* Each row's index among the distinct names that name_of gives; NULL: out of memory. */
+static int *index_rows(const fit_problem *f, void (*name_of)(const sm_truth_row *, char *),
+                       names *list, sm_arena *arena) {
+    int *index = sm_arena_array(arena, f->n, sizeof *index);
+    if (!index || !names_new(list, f->n, arena)) return NULL;
     for (size_t i = 0; i < f->n; i++) {
         char name[NAME_BYTES] = {0};
-        model_name(f->row[i].row, name);
-        f->row[i].model = name_index(&models, name);
-        memset(name, 0, sizeof name);
-        source_name(f->row[i].row, name);
-        f->row[i].source = name_index(&sources, name);
+        name_of(f->row[i].row, name);
+        index[i] = name_index(list, name);
     }
-    weigh(f, &models);
-    deal(f, &models, &sources);
+    return index;
+}
+
+static bool group_rows(fit_problem *f, sm_arena *arena) {
+    names models, sources, layouts;
+    const int *model = index_rows(f, model_name, &models, arena);
+    const int *source = index_rows(f, source_name, &sources, arena);
+    const int *layout = index_rows(f, layout_name, &layouts, arena);
+    if (!model || !source || !layout) return false;
+    bool single = models.n < 2;
+    weigh(f, &models, model);
+    for (size_t i = 0; i < f->n; i++) {
+        f->row[i].model = single ? layout[i] : model[i];
+        f->row[i].source = source[i];
+    }
+    deal(f, single ? &layouts : &models, &sources);
     return true;
 }
 
@@ -134,12 +155,13 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
     size_t room = n ? n : 1;
     f->row = sm_arena_array(arena, room, sizeof *f->row);
     f->residual = sm_arena_array(arena, room, sizeof *f->residual);
+    f->previous = sm_arena_array(arena, room, sizeof *f->previous);
     f->irls = sm_arena_array(arena, room, sizeof *f->irls);
     f->scratch = sm_arena_array(arena, room, sizeof *f->scratch);
     f->weighed = sm_arena_array(arena, room, sizeof *f->weighed);
     f->jacobian = sm_arena_array(arena, room * SM_CONSTANT_COUNT, sizeof *f->jacobian);
-    if (!f->row || !f->residual || !f->irls || !f->jacobian || !f->scratch || !f->weighed)
-        return sm_fail_memory(err);
+    if (!f->row || !f->residual || !f->previous || !f->irls) return sm_fail_memory(err);
+    if (!f->jacobian || !f->scratch || !f->weighed) return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         const sm_truth_row *row = sm_truth_case_row(cases[i]);
         sm_prediction p;

@@ -4,16 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP 0.01 /* of the numeric derivative, on the line */
-#define SMALLEST_MOVE 1e-3
-#define LONGEST_MOVE 0.7   /* of one constant in one step: a factor of two */
-#define FLOOR 0.05         /* least spread: software releases alone differ by 4 % */
-#define FLOOR_ROWS 4.0     /* as many rows say so */
-#define HOST_LAUNCH_S 4e-5 /* of an eager framework */
-#define POOR_NETWORK 0.15
-#define SETTLED_MOVE 1e-2
-enum { COMMON_ROUNDS = 10 }; /* at most, until kinds that contradict one another have settled */
-enum { MOST_ROUNDS = 40, MOST_TRIES = 8, P = SM_CONSTANT_COUNT };
+#define STEP 0.01        /* of the numeric derivative, on the line */
+#define SMALL_GAIN 1e-3  /* of the objective: less is not worth a step */
+#define LONGEST_MOVE 0.7 /* of one constant in one step: a factor of two */
+#define FLOOR 0.05       /* least spread: software releases alone differ by 4 % */
+#define FLOOR_ROWS 4.0   /* as many rows say so */
+enum {
+    FRESH_FOR = 4,      /* steps that one Jacobian is kept up for */
+    COMMON_ROUNDS = 10, /* at most, until kinds that contradict one another have settled */
+    MOST_ROUNDS = 40,
+    MOST_TRIES = 8,
+    P = SM_CONSTANT_COUNT
+};
 
 bool fit_is_held_out(const fit_row *row, fit_group by, int group) {
     if (by == FIT_BY_MODEL) return row->model == group;
@@ -71,7 +73,11 @@ static double common_spread(fit_problem *f, fit_group by, int group) {
     return fmax(1.4826 * f->weighed[i].size, FLOOR);
 }
 
-/* w / s^2 times (NU + 1) / (NU + (r/s)^2): 0 for rows held out. */
+/* The weight of a squared residual that gives the slope of the soft L1 loss. */
+static double soft_weight(double z) { return 1.0 / sqrt(1.0 + z * z); }
+static double soft_loss(double z) { return sqrt(1.0 + z * z) - 1.0; }
+
+/* w / s^2 over sqrt(1 + (r/s)^2): 0 for rows held out. */
 static void reweigh(fit_problem *f, fit_group by, int group, bool settled, fit_solution *s) {
     double common = settled ? 0.0 : common_spread(f, by, group);
     s->rows = s->outliers = 0;
@@ -82,7 +88,7 @@ static void reweigh(fit_problem *f, fit_group by, int group, bool settled, fit_s
         f->irls[i] = 0.0;
         if (fit_is_held_out(row, by, group) || !isfinite(f->residual[i])) continue;
         double spread = s->spread[row->row->kind], z = f->residual[i] / spread;
-        f->irls[i] = row->weight / (spread * spread) * (FIT_NU + 1.0) / (FIT_NU + z * z);
+        f->irls[i] = row->weight / (spread * spread) * soft_weight(z);
         s->rows++;
         s->outliers += fabs(z) > FIT_OUTLIER;
     }
@@ -118,6 +124,14 @@ typedef struct equations {
     double a[P][P], b[P]; /* a x = b */
 } equations;
 
+/* Priors are soft too: one constant may be far off where the rows insist. */
+static double prior_deviations(const fit_problem *f, int j, const double *u) {
+    return sqrt(f->precision[j]) * (u[j] - f->u0[j]);
+}
+static double prior_weight(const fit_problem *f, int j, const double *u) {
+    return soft_weight(prior_deviations(f, j, u));
+}
+
 static void fill_equations(const fit_problem *f, const double *u, equations *e) {
     memset(e, 0, sizeof *e);
     for (size_t i = 0; i < f->n; i++) {
@@ -129,8 +143,9 @@ static void fill_equations(const fit_problem *f, const double *u, equations *e) 
         }
     }
     for (int j = 0; j < f->p; j++) {
-        e->a[j][j] += f->precision[j] + 1e-9;
-        e->b[j] -= f->precision[j] * (u[j] - f->u0[j]);
+        double precision = f->precision[j] * prior_weight(f, j, u);
+        e->a[j][j] += precision + 1e-9;
+        e->b[j] -= precision * (u[j] - f->u0[j]);
     }
 }
 
@@ -164,10 +179,9 @@ static double objective(const fit_problem *f, const fit_solution *s, const doubl
     for (size_t i = 0; i < f->n; i++) {
         if (!(f->irls[i] > 0.0) || !isfinite(f->residual[i])) continue;
         double z = f->residual[i] / s->spread[f->row[i].row->kind];
-        sum += f->row[i].weight * (FIT_NU + 1.0) / 2.0 * log1p(z * z / FIT_NU);
+        sum += f->row[i].weight * soft_loss(z);
     }
-    for (int j = 0; j < f->p; j++)
-        sum += 0.5 * f->precision[j] * (u[j] - f->u0[j]) * (u[j] - f->u0[j]);
+    for (int j = 0; j < f->p; j++) sum += soft_loss(prior_deviations(f, j, u));
     return sum;
 }
 
@@ -188,24 +202,42 @@ static double move(const fit_problem *f, const double *u, const double *x, doubl
     return longest;
 }
 
-/* One accepted step, more damped until the objective falls; how far it went, 0 when none helps. */
+/* Broyden's rank-one update, which saves most of the derivatives: J += (dr - J dx) dx' / dx'dx. */
+static void update_jacobian(fit_problem *f, const double *from, const double *to) {
+    double dx[P] = {0}, square = 0.0;
+    for (int j = 0; j < f->p; j++) {
+        dx[j] = to[j] - from[j];
+        square += dx[j] * dx[j];
+    }
+    for (size_t i = 0; i < f->n && square > 0.0; i++) {
+        double *row = &f->jacobian[i * P], miss = f->residual[i] - f->previous[i];
+        if (!(f->irls[i] > 0.0) || !isfinite(miss)) continue;
+        for (int j = 0; j < f->p; j++) miss -= row[j] * dx[j];
+        for (int j = 0; j < f->p; j++)
+            if (!f->unfelt[j]) row[j] += miss * dx[j] / square;
+    }
+}
+
+/* One step, more damped until the objective falls; by how much of itself it fell. */
 static double step(fit_problem *f, fit_group by, int group, fit_solution *s, double *damping) {
     equations e;
     double l[P][P] = {{0}}, x[P] = {0}, to[P];
-    fill_jacobian(f, s->u);
     fill_equations(f, s->u, &e);
     double before = objective(f, s, s->u);
+    memcpy(f->previous, f->residual, f->n * sizeof *f->previous);
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         factor(&e, f->p, *damping, l);
         solve(l, f->p, e.b, x);
-        double went = move(f, s->u, x, to);
+        move(f, s->u, x, to);
         fill_residuals(f, by, group, to);
-        if (objective(f, s, to) < before) {
+        double after = objective(f, s, to);
+        if (after < before) {
+            update_jacobian(f, s->u, to);
             memcpy(s->u, to, sizeof to);
             *damping = fmax(*damping / 5.0, 1e-6);
-            return went;
+            return (before - after) / before;
         }
-        *damping *= 6.0;
+        *damping *= 8.0;
     }
     fill_residuals(f, by, group, s->u);
     return 0.0;
@@ -232,15 +264,26 @@ static void fill_deviations(fit_problem *f, fit_solution *s) {
     }
 }
 
-static void descend(fit_problem *f, fit_group by, int group, fit_solution *s) {
+/* Derivatives are taken afresh where the last step gained little, or after FRESH_FOR of them. */
+static void descend(fit_problem *f, fit_group by, int group, int rounds, fit_solution *s) {
     double damping = 1e-3;
     fill_residuals(f, by, group, s->u);
     bool settled = !f->mixed;
     reweigh(f, by, group, settled, s);
-    for (int round = 0; round < MOST_ROUNDS; round++) {
-        double went = step(f, by, group, s, &damping);
-        if (went < SMALLEST_MOVE && settled) break;
-        settled = settled || went < SETTLED_MOVE || round >= COMMON_ROUNDS;
+    int age = FRESH_FOR;
+    for (int round = 0; round < rounds; round++) {
+        bool fresh = age >= FRESH_FOR;
+        if (fresh) {
+            fill_jacobian(f, s->u);
+            age = 0;
+        }
+        double gain = step(f, by, group, s, &damping);
+        age = gain < SMALL_GAIN ? FRESH_FOR : age + 1;
+        if (fresh && gain < SMALL_GAIN) {
+            if (settled) break;
+            settled = true;
+        }
+        settled = settled || round >= COMMON_ROUNDS;
         reweigh(f, by, group, settled, s);
     }
 }
@@ -249,37 +292,81 @@ static void descend(fit_problem *f, fit_group by, int group, fit_solution *s) {
 static double merit(fit_problem *f, fit_group by, int group, const fit_solution *s) {
     fit_solution even = *s;
     fill_residuals(f, by, group, s->u);
+    reweigh(f, by, group, true, &even);
     for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++) even.spread[k] = FLOOR;
     return objective(f, &even, s->u);
 }
 
-/* Another start: launches of an eager framework, scale-out networks at a fraction of their rate. */
-static bool other_start(const fit_problem *f, bool host, bool network, double *u) {
-    bool moved = false;
-    for (int j = 0; j < f->p; j++) {
-        sm_constant which = f->free[j];
-        double to = u[j];
-        if (host && which == SM_CONSTANT_launch_s) to = fmax(to, fit_to_line(which, HOST_LAUNCH_S));
-        if (network && which == SM_CONSTANT_network_efficiency_outer)
-            to = fmin(to, fit_to_line(which, POOR_NETWORK));
-        moved |= to < u[j] || to > u[j];
-        u[j] = to;
-    }
-    return moved;
+/* ---- starts ---- */
+
+/* Steps bound by launches, by the chip, or by a poor network have hills between them, on whose far
+ * side a constant is not felt: the descent starts on every side. 0: as it is. */
+enum { SIDES = 4, MOST_VALUES = 3, KEPT = 4, FIRST_ROUNDS = 4 };
+static const struct side {
+    sm_constant which;
+    int values;
+    double value[MOST_VALUES];
+} sides[SIDES] = {{SM_CONSTANT_launch_s, 3, {0, 1e-5, 4e-5}},
+                  {SM_CONSTANT_network_efficiency_outer, 3, {0, 0.25, 0.06}},
+                  {SM_CONSTANT_network_efficiency_inner, 2, {0, 0.3}},
+                  {SM_CONSTANT_overlap, 2, {0, 0.5}}};
+
+typedef struct candidate {
+    double merit;
+    fit_solution s;
+} candidate;
+
+static int index_of(const fit_problem *f, sm_constant which) {
+    for (int j = 0; j < f->p; j++)
+        if (f->free[j] == which) return j;
+    return -1;
 }
 
-/* Steps bound by launches, by the chip, or by gradients that cross a poor network have hills
- * between them, on whose far side a constant is not felt: the descent starts on every side. */
-void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *s) {
-    fit_solution first = *s;
-    descend(f, by, group, s);
-    for (int i = 1; i < 4 && by == FIT_NO_GROUP; i++) {
-        fit_solution other = first;
-        if (!other_start(f, i & 1, i & 2, other.u)) continue;
-        descend(f, by, group, &other);
-        if (merit(f, by, group, &other) < merit(f, by, group, s)) *s = other;
+/* In order of merit, the worst of KEPT + 1 falls out. */
+static void insert(candidate *list, int *n, const candidate *c) {
+    int at = *n;
+    while (at > 0 && list[at - 1].merit > c->merit) {
+        list[at] = list[at - 1];
+        at--;
     }
+    list[at] = *c;
+    if (*n < KEPT) ++*n;
+}
+
+/* Every combination of the sides that are free to move, one side a call. */
+static void try_sides(fit_problem *f, int side, const fit_solution *from, candidate *list, int *n) {
+    if (side == SIDES) {
+        candidate c = {0.0, *from};
+        c.merit = merit(f, FIT_NO_GROUP, 0, from);
+        insert(list, n, &c);
+        return;
+    }
+    const struct side *which = &sides[side];
+    int j = index_of(f, which->which);
+    for (int i = 0; i < (j < 0 ? 1 : which->values); i++) {
+        fit_solution s = *from;
+        if (i > 0) s.u[j] = fit_to_line(which->which, which->value[i]);
+        try_sides(f, side + 1, &s, list, n);
+    }
+}
+
+/* The best few go down some steps; the best of these is where the descent goes on. */
+static void best_start(fit_problem *f, fit_solution *s) {
+    candidate list[KEPT + 1];
+    int n = 0, best = 0;
+    try_sides(f, 0, s, list, &n);
+    for (int i = 0; i < n; i++) {
+        descend(f, FIT_NO_GROUP, 0, FIRST_ROUNDS, &list[i].s);
+        list[i].merit = merit(f, FIT_NO_GROUP, 0, &list[i].s);
+        if (list[i].merit < list[best].merit) best = i;
+    }
+    *s = list[best].s;
+}
+
+void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *s) {
+    if (by == FIT_NO_GROUP) best_start(f, s);
+    descend(f, by, group, MOST_ROUNDS, s);
     fill_residuals(f, by, group, s->u);
     reweigh(f, by, group, true, s);
-    fill_deviations(f, s);
+    if (by == FIT_NO_GROUP) fill_deviations(f, s);
 }
