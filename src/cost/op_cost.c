@@ -47,9 +47,11 @@ static double padded(double size, double tile) {
     return tile > 1.0 ? round_up(size / tile) * tile : size;
 }
 
-/* A matmul on one chip. speed: of the dtype at its efficiency over 16 bits at theirs. */
+/* A matmul on one chip. speed: of the dtype at its efficiency over 16 bits at theirs; a step
+ * multiplies the chip's tile by one element of the contraction. */
 typedef struct matmul_job {
     double batch, m, n, k, half_k, speed;
+    double steps_per_cycle, least_step; /* of a core, at its efficiency; least: of a smaller tile */
     bool narrow;
 } matmul_job;
 
@@ -61,15 +63,20 @@ static double systolic_efficiency(const sm_chip *chip, const matmul_job *j) {
     return useful * j->k / (j->k + j->half_k);
 }
 
-/* Many cores that output tiles are dealt to. What measured matmuls share on all GPUs (one fit to
- * 2,800 of them; sources in docs/truth-data.md, software "kernels"):
- * A last wave that is not full costs most of a wave: kernels that even it out hide three tenths of
+/* Many cores that output tiles are dealt to. What measured matmuls share on all GPUs (one robust
+ * fit to 2,850 of them; sources in docs/truth-data.md, software "kernels"):
+ * A last wave that is not full costs most of a wave: kernels that even it out hide four tenths of
  * the gap. Tiles load rows and columns of 4 elements' worth of time per side. In 16 bits the
- * contraction is split over idle cores, in parts of at least 2048; kernels of narrower formats
- * scale as they go and do not split. */
-#define EVENED_OUT 0.3
+ * contraction is split over idle cores, in parts of at least 768, which are then added up, longer
+ * the more there are; kernels of narrower formats scale as they go and do not split. They take at
+ * least 1.2 (8 bits) or 1.6 cycles (4 bits) per element of the contraction, however small a tile.
+ */
+#define EVENED_OUT 0.4
 #define LOAD_PER_SIDE 4.0
-#define LEAST_SPLIT_K 2048.0
+#define LEAST_SPLIT_K 768.0
+#define JOINING_CYCLES 1500.0
+#define LEAST_CYCLES_8 1.2
+#define LEAST_CYCLES_4 1.6
 
 static double split_of(const matmul_job *j, double tiles, double cores) {
     if (j->narrow || tiles > 0.5 * cores) return 1.0;
@@ -82,16 +89,17 @@ static double waves_of(double tiles_per_core) {
     return EVENED_OUT * tiles_per_core + (1.0 - EVENED_OUT) * round_up(tiles_per_core);
 }
 
-/* Time that one core is busy with output tiles of `area` of the chip's tile, in steps of that tile.
- * Filling the pipeline takes as long for every tile and dtype: half_k steps in 16 bits. */
+/* Steps that one core is busy with output tiles of `area` of the chip's tile. Filling the pipeline
+ * takes as long for every tile and dtype: half_k steps in 16 bits. */
 static double busy_core(const matmul_job *j, double cores, double tiles, double area, double load) {
     double split = split_of(j, tiles, cores);
-    double steps = area * (1.0 + load) * j->k / split + j->half_k * j->speed;
-    return waves_of(tiles * split / cores) * steps;
+    double steps = larger(area * (1.0 + load), j->least_step) * j->k / split;
+    double busy = waves_of(tiles * split / cores) * (steps + j->half_k * j->speed);
+    return split > 1.0 ? busy + JOINING_CYCLES * sqrt(split) * j->steps_per_cycle : busy;
 }
 
-/* The best of the chip's tile, twice it either way, and half of it both ways; the load of a tile
- * counts beyond that of the largest. */
+/* The best of the chip's tile, twice it either way, and half of it both ways, or a quarter while
+ * that leaves cores idle; the load of a tile counts beyond that of the largest. */
 static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
     double m = j->m / chip->tile_m, n = j->n / chip->tile_n, cores = chip->cores;
     double rows = j->batch * round_up(m), columns = round_up(n);
@@ -99,8 +107,12 @@ static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
     double tall = busy_core(j, cores, j->batch * round_up(0.5 * m) * columns, 2.0, 0.0);
     double wide = busy_core(j, cores, rows * round_up(0.5 * n), 2.0, 0.0);
     double plain = busy_core(j, cores, rows * columns, 1.0, 0.5 * side);
-    double small = j->batch * round_up(2.0 * m) * round_up(2.0 * n);
-    small = busy_core(j, cores, small, 0.25, 2.5 * side);
+    double halves = j->batch * round_up(2.0 * m) * round_up(2.0 * n), small;
+    small = busy_core(j, cores, halves, 0.25, 2.5 * side);
+    if (halves < cores) {
+        double quarters = j->batch * round_up(4.0 * m) * round_up(4.0 * n);
+        small = smaller(small, busy_core(j, cores, quarters, 0.0625, 6.5 * side));
+    }
     double busy = smaller(smaller(tall, wide), smaller(plain, small));
     return j->batch * m * n * j->k / (cores * busy);
 }
@@ -116,10 +128,12 @@ static double tile_efficiency(const sm_chip *chip, const matmul_job *j) {
 }
 
 /* Of the same fit: a matmul takes longer than a copy of its operands. Its kernel starts and ends in
- * 1,800 cycles beyond the launch of any kernel, and a core takes in 75 bytes per cycle, one after
- * the other with what memory does. A chip whose clock is unknown is taken to run at 1.8 GHz. */
+ * 1,800 cycles beyond the launch of any kernel, and a core takes in 90 bytes per cycle, one after
+ * the other with what memory does. Nothing hides a quarter of the writing of results in 16 bits. A
+ * chip whose clock is unknown is taken to run at 1.8 GHz. */
 #define START_CYCLES 1800.0
-#define BYTES_PER_CYCLE 75.0
+#define BYTES_PER_CYCLE 90.0
+#define WRITTEN_AFTER 0.25
 
 static double clock_of(const sm_chip *chip) {
     return chip->clock_hz.value > 0.0 ? chip->clock_hz.value : 1.8e9;
@@ -155,6 +169,20 @@ static double efficiency_of(const sm_chip *chip, const sm_calibration *c, sm_dty
     return c->matmul_efficiency_fp8 * share * (used == SM_FP4 ? 0.8 : 1.0);
 }
 
+static matmul_job job_of(const sm_chip *chip, const sm_calibration *c, sm_dtype used, double peak,
+                         double efficiency) {
+    double width = sm_dtype_bytes(used);
+    matmul_job job = {.half_k = c->matmul_half_k, .speed = 1.0, .narrow = width <= 1.0};
+    double half = job.narrow ? sm_chip_peak(chip, SM_BF16, NULL) * c->matmul_efficiency : 0.0;
+    if (half > 0.0) job.speed = peak * efficiency / half;
+    if (!has_many_cores(chip)) return job;
+    double step_flops = 2.0 * chip->tile_m * chip->tile_n * chip->cores;
+    job.steps_per_cycle = peak * efficiency / (step_flops * clock_of(chip));
+    if (job.narrow)
+        job.least_step = job.steps_per_cycle * (width < 1.0 ? LEAST_CYCLES_4 : LEAST_CYCLES_8);
+    return job;
+}
+
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           double batch, double m, double n, double k, double bytes) {
     sm_dtype used;
@@ -162,16 +190,17 @@ sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype
     double math_s = rate_time(2.0 * batch * m * n * k, peak);
     double memory_s = rate_time(bytes, chip->memory_bytes_per_s.value);
     double efficiency = efficiency_of(chip, c, used, peak);
-    matmul_job job = {batch, m, n, k, c->matmul_half_k, 1.0, sm_dtype_bytes(used) <= 1.0};
-    double half = job.narrow ? sm_chip_peak(chip, SM_BF16, NULL) * c->matmul_efficiency : 0.0;
-    if (half > 0.0) job.speed = peak * efficiency / half;
+    matmul_job job = job_of(chip, c, used, peak, efficiency);
+    job.batch = batch, job.m = m, job.n = n, job.k = k;
     bool works = batch * m * n * k > 0.0, many = works && has_many_cores(chip);
     double tiles = works ? tile_efficiency(chip, &job) : 1.0;
     double slow_math_s = math_s / (efficiency * tiles);
     double slow_memory_s = memory_s / c->memory_efficiency, start_s = c->launch_s;
     if (many) {
+        double written = smaller(bytes, 2.0 * batch * m * n) * WRITTEN_AFTER;
         slow_memory_s += rate_time(bytes, chip->cores * clock_of(chip) * BYTES_PER_CYCLE);
         start_s += START_CYCLES / clock_of(chip);
+        start_s += rate_time(written, chip->memory_bytes_per_s.value * c->memory_efficiency);
     }
     sm_op_cost cost = op_cost(math_s, memory_s, slow_math_s, slow_memory_s, start_s);
     cost.expected_s = overlapped(slow_math_s, slow_memory_s) + start_s;
