@@ -12,11 +12,11 @@ double point_step_tokens(const sm_serve *s, double batch) {
     return larger(prompt, batch);
 }
 
-static double context_of(const sm_serve *s) {
+double point_context(const sm_serve *s) {
     return s->job.context > 0 ? s->job.context : s->job.prompt + s->job.output / 2;
 }
 
-static sm_step_batch one_group(double sequences, double queries, double past) {
+sm_step_batch point_batch(double sequences, double queries, double past) {
     sm_step_batch b = {.groups = 1, .group = {{sequences, queries, past}}, .sampled = sequences};
     return b;
 }
@@ -25,7 +25,7 @@ static sm_step_batch one_group(double sequences, double queries, double past) {
 
 /* Stages work on groups of the batch at the same time: each group passes all stages in turn, and
  * as many groups are under way as there are stages. */
-static double group_of(const sm_serve_plan *plan, double batch) {
+double point_group(const sm_serve_plan *plan, double batch) {
     double each = batch / plan->pipeline;
     if (fmod(batch, 1) == 0) each = ceil(each);
     return larger(1, each);
@@ -43,7 +43,7 @@ static sm_status draft_step(sm_serve *s, const sm_serve_plan *plan, double seque
                             sm_step_price *price, sm_error *err) {
     sm_serve_plan p = *plan;
     sm_status status = SM_BAD_INPUT;
-    sm_step_batch b = one_group(sequences, 1, context_of(s));
+    sm_step_batch b = point_batch(sequences, 1, point_context(s));
     p.expert = p.fsdp = p.pipeline = 1;
     p.gathered = false;
     do {
@@ -74,7 +74,7 @@ static void add_draft(const sm_step_price *draft, int depth, sm_step_price *to) 
 static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequences, int depth,
                            decode_time *out, sm_error *err) {
     sm_step_price draft;
-    sm_step_batch b = one_group(sequences, depth + 1, context_of(s));
+    sm_step_batch b = point_batch(sequences, depth + 1, point_context(s));
     b.sampled = sequences * (depth + 1);
     out->depth = depth;
     out->tokens = tokens_per_step(s->job.speculation.acceptance, depth);
@@ -120,7 +120,7 @@ static sm_status prefill_share(sm_serve *s, const sm_serve_plan *plan, const deg
     sm_step_price price = {.expected_s = alone_s};
     sm_status status = SM_OK;
     if (s->experts && d->replicas > 1) {
-        sm_step_batch b = one_group(d->replicas, s->job.prompt - s->job.prefix, s->job.prefix);
+        sm_step_batch b = point_batch(d->replicas, s->job.prompt - s->job.prefix, s->job.prefix);
         status = sm_serve_step(s, plan, &b, &price, err);
     }
     *share_s = price.expected_s / (d->replicas * plan->pipeline);
@@ -163,10 +163,10 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double b
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
     sm_status status = footprint_of(serve, &point->plan, job->prompt + job->output, &f, err);
     if (status != SM_OK) return status;
-    sm_step_batch prompt = one_group(1, job->prompt - job->prefix, job->prefix);
+    sm_step_batch prompt = point_batch(1, job->prompt - job->prefix, job->prefix);
     status = sm_serve_step(serve, &point->plan, &prompt, &prefill, err);
     if (status == SM_OK)
-        status = decode_of(serve, &point->plan, group_of(plan, batch), &decode, err);
+        status = decode_of(serve, &point->plan, point_group(plan, batch), &decode, err);
     double share_s = 0;
     if (status == SM_OK)
         status = prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);

@@ -152,7 +152,11 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
 const sm_calibration *sm_serve_calibration(const sm_serve *s) { return s->calibration; }
 
 void serve_set_system(sm_serve *s, const sm_system *system) {
+    bool gpu = system->torus_dims == 0 && system->chip.fabric == SM_FABRIC_SWITCH;
     s->system = *system;
+    s->reserve = s->job.reserve >= 0 ? s->job.reserve : gpu ? 0.1 : 0;
+    s->usd_per_chip_hour = s->job.usd_per_chip_hour;
+    if (s->usd_per_chip_hour < 0) s->usd_per_chip_hour = sm_chip_usd_per_hour(&system->chip);
     curves_forget(s);
     if (s->draft) serve_set_system(s->draft, system);
 }
@@ -169,17 +173,13 @@ static void count_layers(sm_serve *s) {
 }
 
 static void fill_serve(const sm_serve_job *job, sm_serve *s) {
-    bool gpu = job->system->torus_dims == 0 && job->system->chip.fabric == SM_FABRIC_SWITCH;
     s->model = *job->model;
-    s->system = *job->system;
     keep_used_kinds(&s->model);
     s->job = *job;
     s->job.model = &s->model;
     s->job.system = &s->system;
     s->kinds = s->model.kinds;
-    s->usd_per_chip_hour = job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour
-                                                       : sm_chip_usd_per_hour(&s->system.chip);
-    s->reserve = job->reserve >= 0 ? job->reserve : gpu ? 0.1 : 0;
+    serve_set_system(s, job->system);
     for (int k = 0; k < s->kinds; k++) {
         s->experts |= s->model.kind[k].E > 0;
         s->largest_top_k = fmax(s->largest_top_k, s->model.kind[k].k_top);
@@ -191,7 +191,9 @@ static sm_status make_draft(const sm_serve_job *job, sm_serve *s, sm_error *err)
     if (job->speculation.depth == 0 || !job->speculation.draft) return SM_OK;
     draft.model = job->speculation.draft;
     draft.speculation = (sm_speculation){0};
-    return sm_serve_new(&draft, &s->draft, err);
+    sm_status status = sm_serve_new(&draft, &s->draft, err);
+    if (status == SM_OK) s->job.speculation.draft = &s->draft->model;
+    return status;
 }
 
 static sm_serve *allocate(int layers) {

@@ -170,7 +170,26 @@ void piece_price_of(const step *x, int index, piece_price *out);
 /* Layers of each piece that one pass goes through: all of them. fullest: as if every stage were as
  * full as the fullest. */
 double piece_passes(const step *x, int index, bool fullest_stage);
+/* All passes together: parts of expected as if every stage were the fullest, of the bound exact. */
+void step_totals(const step *x, piece_price *total);
 void step_price(const step *x, sm_step_price *price);
+
+/* ---- points ---- */
+/* Cached tokens decoding is priced at; sequences of one pass of a pipeline; a step of one group
+ * that samples once for each sequence. */
+double point_context(const sm_serve *s);
+double point_group(const sm_serve_plan *plan, double batch);
+sm_step_batch point_batch(double sequences, double queries, double past);
+/* Tokens of the longest step: engines take longer prompts in chunks. */
+double point_step_tokens(const sm_serve *s, double batch);
+
+/* ---- detail ---- */
+/* The derivation of a point; NULL when out of memory. */
+sm_why *explain_point(sm_serve *s, const sm_serve_point *point, sm_arena *arena, sm_error *err);
+sm_status detail_turns(sm_serve *s, const sm_serve_plan *plan, double batch,
+                       sm_serve_detail *detail, sm_error *err);
+/* The one change that helps most; "" when none does. */
+void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size);
 
 /* ---- memory ---- */
 /* Bytes a chip holds of each piece, and of one sequence in it. */
@@ -189,11 +208,8 @@ sm_status footprint_of(sm_serve *s, const sm_serve_plan *plan, double tokens_eac
 void footprint_memory(const sm_serve *s, const footprint *f, double sequences, double step_tokens,
                       sm_serve_memory *memory);
 double footprint_most(const sm_serve *s, const footprint *f, double step_tokens);
-/* Tokens of the longest step of a point: engines take longer prompts in chunks. */
-double point_step_tokens(const sm_serve *s, double batch);
-
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_serve_plan *plan, bool decode, sm_error *err);
-/* Put another system of the same chip under a job: what a search over slices does. */
+/* Put another system under a job: what a search over slices does. Its calibration stays. */
 void serve_set_system(sm_serve *s, const sm_system *system);
 #endif

@@ -193,16 +193,21 @@ static void fill_expected(const step *x, const piece_price *t, sm_step_price *pr
     price->flops = t->flops;
 }
 
-void step_price(const step *x, sm_step_price *price) {
-    piece_price total, one;
-    memset(&total, 0, sizeof total);
-    memset(price, 0, sizeof *price);
+void step_totals(const step *x, piece_price *total) {
+    piece_price one;
+    memset(total, 0, sizeof *total);
     for (int i = 0; i < x->v->pieces; i++) {
         if (i == head_piece(x->s) && x->sampled.sequences <= 0) continue;
         piece_price_of(x, i, &one);
-        add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), &total);
+        add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), total);
     }
-    add_sends(x, &total);
+    add_sends(x, total);
+}
+
+void step_price(const step *x, sm_step_price *price) {
+    piece_price total;
+    memset(price, 0, sizeof *price);
+    step_totals(x, &total);
     fill_bound(x, &total, price);
     fill_expected(x, &total, price);
 }

@@ -1,0 +1,118 @@
+/* The one change that helps most: each candidate is priced, none is asserted. Of several the best
+ * is the one with the largest product of what it saves in time per token and in cost (chips where
+ * no price is known). */
+#include <stdio.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+typedef struct advice {
+    const sm_serve *s;
+    const sm_serve_point *now;
+    double score;
+    char text[256];
+} advice;
+
+static double cost_gain(const sm_serve_point *from, const sm_serve_point *to) {
+    if (from->usd_per_million_tokens > 0 && to->usd_per_million_tokens > 0)
+        return from->usd_per_million_tokens / to->usd_per_million_tokens;
+    return to->tokens_per_s_per_chip / from->tokens_per_s_per_chip;
+}
+
+/* A change that does not fit helps nobody; one that makes it fit comes before all others. */
+static double score_of(const sm_serve_point *from, const sm_serve_point *to) {
+    if (!to->fits) return 0;
+    double gain = from->tpot_s[1] / to->tpot_s[1] * cost_gain(from, to);
+    return from->fits ? gain : 1e6 * gain;
+}
+
+static void consider(advice *a, const char *change, const sm_serve_point *to) {
+    char before[32], after[32], rate[2][32];
+    double score = score_of(a->now, to);
+    if (!(score > a->score)) return;
+    a->score = score;
+    sm_format_seconds(before, sizeof before, a->now->tpot_s[1]);
+    sm_format_seconds(after, sizeof after, to->tpot_s[1]);
+    sm_format_count(rate[0], sizeof rate[0], a->now->tokens_per_s_per_chip);
+    sm_format_count(rate[1], sizeof rate[1], to->tokens_per_s_per_chip);
+    snprintf(a->text, sizeof a->text, "%s: %s to %s a token, %s to %s tokens/s/chip%s", change,
+             before, after, rate[0], rate[1], a->now->fits ? "" : ", and it fits");
+}
+
+/* Price a changed job; impossible ones are left out. */
+static void try_job(advice *a, const char *change, const sm_serve_job *job,
+                    const sm_calibration *calibration, const sm_serve_plan *plan, double batch) {
+    sm_serve *s = NULL;
+    sm_serve_point p;
+    if (sm_serve_new(job, &s, NULL) != SM_OK) return;
+    if (calibration) sm_serve_set_calibration(s, calibration);
+    if (sm_serve_point_of(s, plan, batch, &p, NULL) == SM_OK) consider(a, change, &p);
+    sm_serve_free(s);
+}
+
+static void try_dtype(advice *a, bool weights, sm_dtype dtype) {
+    char change[64];
+    sm_serve_job job = a->s->job;
+    sm_dtype *which = weights ? &job.dtypes.weights : &job.dtypes.kv;
+    if (sm_dtype_bytes(dtype) >= sm_dtype_bytes(*which)) return;
+    *which = dtype;
+    snprintf(change, sizeof change, "%s in %s", weights ? "weights" : "the KV cache",
+             sm_dtype_name(dtype));
+    try_job(a, change, &job, a->s->calibration, &a->now->plan, a->now->batch);
+}
+
+static void try_chips(advice *a) {
+    sm_system twice;
+    sm_serve_job job = a->s->job;
+    sm_serve_plan plan = a->now->plan;
+    if (sm_system_resize(&a->s->system, a->s->system.chips * 2, &twice, NULL) != SM_OK) return;
+    job.system = &twice;
+    plan.tensor *= 2;
+    try_job(a, "twice the chips (tensor)", &job, a->s->calibration, &plan, a->now->batch);
+    plan.tensor /= 2;
+    if (!a->s->experts) return;
+    plan.expert *= 2;
+    try_job(a, "twice the chips (expert)", &job, a->s->calibration, &plan, a->now->batch);
+}
+
+static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
+    char text[96], change[96];
+    sm_system system;
+    sm_serve_point p;
+    if (strcmp(chip->name, a->s->system.chip.name) == 0) return;
+    int chips = sm_serve_plan_chips(&a->now->plan);
+    snprintf(text, sizeof text, "%s:%d", chip->name, chips);
+    sm_source source = sm_source_of("advice", text);
+    if (sm_system_parse(&source, NULL, 0, &system, NULL) != SM_OK) return;
+    if (sm_chip_peak(chip, s->job.dtypes.compute, NULL) <= 0) return;
+    serve_set_system(s, &system);
+    sm_serve_set_calibration(s, NULL);
+    snprintf(change, sizeof change, "as many %s", chip->name);
+    if (sm_serve_point_of(s, &a->now->plan, a->now->batch, &p, NULL) == SM_OK)
+        consider(a, change, &p);
+}
+
+/* Where a price is given for this chip alone, others cannot be compared; of unknown price neither.
+ */
+static void try_other_chips(advice *a) {
+    sm_serve *s = NULL;
+    if (!(a->now->usd_per_million_tokens > 0)) return;
+    sm_serve_job job = a->s->job;
+    job.usd_per_chip_hour = -1; /* each chip at its own price */
+    if (sm_serve_new(&job, &s, NULL) != SM_OK) return;
+    for (size_t i = 0; i < sm_chip_count(); i++)
+        if (sm_chip_usd_per_hour(sm_chip_at(i)) > 0) try_other_chip(a, s, sm_chip_at(i));
+    sm_serve_free(s);
+}
+
+void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size) {
+    advice a = {.s = s, .now = point, .score = 1.02};
+    bool fp8 = s->system.chip.flops_per_s[SM_FP8].value > 0 || s->system.torus_dims == 0;
+    bool wide = sm_dtype_bytes(s->job.dtypes.weights) > 1;
+    try_dtype(&a, false, fp8 ? SM_FP8 : SM_INT8);
+    try_dtype(&a, true, wide ? (fp8 ? SM_FP8 : SM_INT8) : SM_INT4);
+    try_job(&a, "twice the batch", &s->job, s->calibration, &point->plan, point->batch * 2);
+    try_chips(&a);
+    try_other_chips(&a);
+    snprintf(out, size, "%s", a.text);
+}

@@ -1,0 +1,154 @@
+/* The derivation of a point: the functions that priced it, with their inputs and sources. */
+#include <stdio.h>
+#include <string.h>
+
+#include "serve_space.h"
+
+typedef struct teller {
+    const step *x;
+    sm_arena *arena;
+    bool failed;
+} teller;
+
+static sm_why *node(teller *t, const char *label, const char *formula, double value,
+                    const char *unit) {
+    sm_why *w = sm_why_node(t->arena, label, formula, value, unit);
+    if (!w) t->failed = true;
+    return w;
+}
+
+static void leaf(teller *t, sm_why *to, const char *label, double value, const char *unit,
+                 const char *source) {
+    sm_why *w = sm_why_leaf(t->arena, label, value, unit, source);
+    if (!w) t->failed = true;
+    sm_why_add(to, w);
+}
+
+static const char *text(teller *t, const char *format, const char *a, const char *b) {
+    const char *s = sm_arena_printf(t->arena, format, a, b);
+    if (!s) t->failed = true;
+    return s ? s : "";
+}
+
+/* ---- ops and collectives of a piece ---- */
+
+static const char *op_label(teller *t, const sm_work *w, int n) {
+    const char *label = w->name;
+    for (int i = 1; i < n; i++) label = text(t, "%s + %s", label, w[i].name);
+    return label;
+}
+
+static void tell_op(teller *t, sm_why *to, int index, const fused *f) {
+    static const char *const formulas[] = {
+        [OP_MATMUL] = "FLOPs / (peak x efficiency of the shape) beside bytes / (HBM x efficiency), "
+                      "+ start",
+        [OP_ATTENTION] = "max(FLOPs / (peak x efficiency), bytes / (HBM x efficiency)) + start",
+        [OP_VECTOR] = "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + start"};
+    op_price p = op_price_of(t->x, index, f);
+    const sm_work *w = &t->x->v->piece[index].part.work[f->first];
+    sm_why *op = node(t, op_label(t, w, f->n), formulas[p.class], p.expected, "s");
+    if (p.flops > 0) leaf(t, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
+    leaf(t, op, p.class == OP_ATTENTION ? "cache read" : "bytes through HBM", p.bytes, "B",
+         "the partitioned program");
+    sm_why_add(to, op);
+}
+
+static void tell_comm(teller *t, sm_why *to, int index, const sm_comm *c) {
+    comm_price p = comm_price_of(t->x, index, c);
+    if (p.expected <= 0) return;
+    const char *label = text(t, "%s of %s", sm_collective_name(c->op), c->array);
+    sm_why *w = node(t, label, "latency + bytes x seconds per byte", p.expected, "s");
+    leaf(t, w, "bytes", p.bytes, "B", "the partitioned program");
+    leaf(t, w,
+         text(t, "at datasheet bandwidth, %s on %s", p.algorithm ? p.algorithm : "",
+              t->x->s->system.level[p.level].name),
+         p.ideal, "s", "topology");
+    sm_why_add(to, w);
+}
+
+static void tell_piece(teller *t, sm_why *to, int index) {
+    const piece *p = &t->x->v->piece[index];
+    piece_price price;
+    char passes[64];
+    piece_price_of(t->x, index, &price);
+    double one = price.weights + price.kv + price.compute + price.other + price.network;
+    double n = piece_passes(t->x, index, true);
+    snprintf(passes, sizeof passes, "%.6g x (ops + what shows of its collectives)", n);
+    sm_why *w = node(t, p->part.program.name, text(t, "%s%s", passes, ""), n * one, "s");
+    for (int i = 0; i < p->ops; i++) tell_op(t, w, index, &p->op[i]);
+    for (int i = 0; i < p->part.comms; i++) tell_comm(t, w, index, &p->part.comm[i]);
+    sm_why_add(to, w);
+}
+
+/* ---- a step ---- */
+
+static void tell_lower(teller *t, sm_why *to, const sm_step_price *p) {
+    const sm_chip *chip = &t->x->s->system.chip;
+    sm_dtype used;
+    double peak = sm_chip_peak(chip, t->x->s->job.dtypes.compute, &used);
+    sm_why *w = node(t, "lower bound",
+                     "max(cache + max(weights, matmul FLOPs), network), at datasheet rates",
+                     p->lower_s, "s");
+    leaf(t, w, "reading the weights", p->bound_weights_s, "s", "bytes of a chip / HBM bandwidth");
+    leaf(t, w, "reading the cache", p->bound_kv_s, "s", "bytes of a chip / HBM bandwidth");
+    leaf(t, w, "FLOPs", p->bound_compute_s, "s", "FLOPs of a chip / peak");
+    leaf(t, w, "network", p->bound_network_s, "s", "bytes of the busiest level / its bandwidth");
+    leaf(t, w, "HBM bandwidth", chip->memory_bytes_per_s.value, "B/s",
+         chip->memory_bytes_per_s.source);
+    leaf(t, w, "peak", peak, "FLOP/s", chip->flops_per_s[used].source);
+    sm_why_add(to, w);
+}
+
+static sm_why *tell_step(teller *t, const char *label, const sm_step_price *price) {
+    const step *x = t->x;
+    sm_step_price own;
+    step_price(x, &own);
+    sm_why *w = node(t, label, "pieces + sends between stages + overhead of the engine",
+                     own.expected_s, "s");
+    for (int i = 0; i < x->v->pieces; i++)
+        if (i != head_piece(x->s) || x->sampled.sequences > 0) tell_piece(t, w, i);
+    if (x->plan->pipeline > 1)
+        leaf(t, w, "sends between stages", (x->plan->pipeline - 1) * send_price(x).expected, "s",
+             "topology and calibration");
+    leaf(t, w, "overhead of the engine", x->s->calibration->step_overhead_s, "s",
+         x->s->calibration->source);
+    tell_lower(t, w, price);
+    return w;
+}
+
+static sm_why *tell_memory(teller *t, const sm_serve_memory *m) {
+    sm_why *w = node(t, "memory of the fullest chip", "params + cache + activations + buffers",
+                     m->total, "B");
+    leaf(t, w, "params", m->params, "B", "weights in their dtype over the axes that shard them");
+    leaf(t, w, "cache", m->kv, "B", "sequences at full length, windows bounded");
+    leaf(t, w, "activations", m->activations, "B", "the largest op of a step, and logits");
+    leaf(t, w, "buffers", m->buffers, "B", "gathered weights");
+    leaf(t, w, "capacity", m->capacity, "B", t->x->s->system.chip.memory_bytes.source);
+    return w;
+}
+
+static bool prepare(sm_serve *s, const sm_serve_point *p, bool decode, step *x, sm_error *err) {
+    sm_step_batch b = point_batch(1, s->job.prompt - s->job.prefix, s->job.prefix);
+    if (decode) {
+        b = point_batch(point_group(&p->plan, p->batch), p->depth + 1, point_context(s));
+        b.sampled *= p->depth + 1;
+    }
+    return step_prepare(s, &p->plan, &b, x, err) == SM_OK;
+}
+
+sm_why *explain_point(sm_serve *s, const sm_serve_point *p, sm_arena *arena, sm_error *err) {
+    step x;
+    teller t = {&x, arena, false};
+    if (!prepare(s, p, true, &x, err)) return NULL;
+    bool drafts = p->depth > 0;
+    sm_why *root = node(&t, "time per token", drafts ? "step / tokens of a step" : "one step",
+                        p->tpot_s[1], "s");
+    sm_why_add(root, tell_step(&t, drafts ? "step that verifies" : "decode step", &p->decode));
+    if (drafts)
+        leaf(&t, root, "tokens of a step", p->tokens_per_step, "",
+             "(1 - a^(k+1)) / (1 - a), Leviathan et al. 2023");
+    sm_why_add(root, tell_memory(&t, &p->memory));
+    if (!prepare(s, p, false, &x, err)) return NULL;
+    sm_why_add(root, tell_step(&t, "time to first token: prefill of one prompt", &p->prefill));
+    return t.failed ? NULL : root;
+}
