@@ -467,6 +467,21 @@ static void appending_writes_new_tokens_only(void **state)
     }
 }
 
+/* Chips that share a prompt's positions each write their own; the one new token of a decode step
+ * falls on one of them. Copies are written by every chip. */
+static void chips_write_the_positions_they_hold(void **state)
+{
+    (void)state;
+    load("llama-3.1-70b");
+    int batch = A(DATA) | A(FSDP) | A(EXPERT);
+    layer(0, (sm_rules){ .seq = true });
+    assert_int_equal(work_of("append")->bytes[0].mask, batch | A(TENSOR) | A(CONTEXT));
+    layer(0, (sm_rules){ .decode = true });
+    assert_int_equal(work_of("append")->bytes[0].mask, batch | A(TENSOR));
+    layer(0, (sm_rules){ .decode = true, .cache_by = SM_CACHE_BATCH });
+    assert_int_equal(work_of("append")->bytes[0].mask, batch | TENSOR);
+}
+
 static void attention_reads_the_cache_for_each_key(void **state)
 {
     (void)state;
@@ -715,6 +730,7 @@ int main(void)
         cmocka_unit_test(rotation_leaves_the_latent_part_in_place),
         cmocka_unit_test(expanded_attention_works_for_each_key),
         cmocka_unit_test(appending_writes_new_tokens_only),
+        cmocka_unit_test(chips_write_the_positions_they_hold),
         cmocka_unit_test(attention_reads_the_cache_for_each_key),
         cmocka_unit_test(shared_caches_are_read_and_not_kept),
         cmocka_unit_test(one_projection_feeds_two_caches),
