@@ -119,6 +119,19 @@ static void recomputed_norms_are_kept_for_one_layer(void **state)
     is_about(b.total - a.total, (2 + 2) * 6.0 * T * D);
 }
 
+/* Where tensor shards the sequence: 2 bytes of the 7/8 that other chips hold. */
+static void gathered_results_of_norms_are_whole(void **state)
+{
+    (void)state;
+    sm_memory_habits gathered = plain;
+    gathered.gathered_kept = true;
+    sm_memory a = memory_of("tensor=8,seq=on", 1, &plain);
+    sm_memory b = memory_of("tensor=8,seq=on", 1, &gathered);
+    is_about(b.total - a.total, (2 * L + 2) * 2.0 * T * D * 7 / 8);
+    a = memory_of("tensor=8,seq=off", 1, &plain);
+    is_about(memory_of("tensor=8,seq=off", 1, &gathered).total, a.total);
+}
+
 static void a_gate_apart_is_an_array_more(void **state)
 {
     (void)state;
@@ -220,6 +233,7 @@ int main(void)
         cmocka_unit_test(whole_logits_are_not_divided_by_tensor),
         cmocka_unit_test(norms_of_several_kernels_keep_more),
         cmocka_unit_test(recomputed_norms_are_kept_for_one_layer),
+        cmocka_unit_test(gathered_results_of_norms_are_whole),
         cmocka_unit_test(a_gate_apart_is_an_array_more),
         cmocka_unit_test(heads_copied_to_another_layout_count),
         cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),

@@ -111,6 +111,7 @@ typedef struct sm_memory_habits {
     double loss_bytes;     /* per token and word of the vocabulary, at the loss's backward pass */
     bool loss_whole;       /* logits are gathered over the tensor axis first */
     double norm_bytes;     /* kept more per element of a norm that runs as several kernels */
+    bool gathered_kept;    /* norms' results are kept whole where tensor shards the sequence */
     bool gate_apart;       /* act(gate) is kept beside its product with up */
     double heads_bytes;    /* kept more per element of attention's result: copies in its layout */
     bool operands_narrow;  /* 8-bit matmuls keep their inputs in 8 bits */

@@ -7,10 +7,11 @@
  *                   bits (TransformerEngine).
  *   aleph-alpha     Aleph-Alpha/scaling: the head gathers its logits over tensor (a copy beside the
  *                   parts, 2 + 2), torch's cross entropy keeps log-softmax (4) and makes two fp32
- *                   gradients (8); act(gate) apart from the product; q, k, v and result copied to
- *                   the layout of the attention kernel (4 x 2). Without the kernel, a norm keeps
- *                   its input in fp32 and its result in 16 bits. 2.9 GB of a card are not its own:
- *                   what the driver keeps, context and communicators of every axis.
+ *                   gradients (8); act(gate) apart from the product; copies of queries and keys
+ *                   (2 x 2); a norm's result is gathered, where sequences are sharded, before the
+ *                   matmul that keeps it. Without the kernel, a norm keeps its input in fp32 and
+ *                   its result in 16 bits. 2.4 GB of a card are not its own: what the driver keeps,
+ *                   context and communicators of every axis.
  *   megatron-deepspeed  DeepSpeed's bf16 optimizer keeps 16-bit gradients beside their fp32 sums,
  *                   its fp16 optimizer fp32 gradients of its shard; buckets of 5e8 elements each
  *                   way; the figure is nvidia-smi's, so context, libraries and NCCL count, and what
@@ -34,18 +35,20 @@ static const sm_memory_habits habits[] = {
     {.software = "aleph-alpha",
      .loss_bytes = 16,
      .loss_whole = true,
+     .gathered_kept = true,
      .norm_bytes = 6,
      .gate_apart = true,
-     .heads_bytes = 8,
-     .fragmentation = 0.15,
-     .outside_bytes = 2.9e9},
+     .heads_bytes = 4,
+     .fragmentation = 0.2,
+     .outside_bytes = 2.4e9},
     {.software = "aleph-alpha-rms",
      .loss_bytes = 16,
      .loss_whole = true,
+     .gathered_kept = true,
      .gate_apart = true,
-     .heads_bytes = 8,
-     .fragmentation = 0.15,
-     .outside_bytes = 2.9e9},
+     .heads_bytes = 4,
+     .fragmentation = 0.2,
+     .outside_bytes = 2.4e9},
     {.software = "megatron-deepspeed",
      .loss_bytes = 8,
      .gradient_bytes = 2,

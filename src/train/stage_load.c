@@ -70,12 +70,20 @@ static double loss_bytes(const sm_memory_habits *h, sm_size logits, const degree
     return h->loss_bytes / 2 * size_at(&logits, d) - counted;
 }
 
+/* Of a norm: what its kernels keep, and what its result is more when kept whole. */
+static double norm_bytes(const sm_memory_habits *h, sm_size result, const degrees *d) {
+    double sharded = size_at(&result, d);
+    result.mask = (sm_axes)(result.mask & ~SM_AXES_TENSOR);
+    double whole = size_at(&result, d);
+    return h->norm_bytes * sharded + (h->gathered_kept ? 2 * (whole - sharded) : 0);
+}
+
 /* Kept beyond, or short of, what fused kernels keep in 16 bits. */
 static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const degrees *d,
                           sm_dtype dtype) {
     double elements = size_at(&e->elements, d), wide = 2 - sm_dtype_bytes(dtype);
     switch (e->kind) {
-    case EAGER_NORM: return h->norm_bytes * elements;
+    case EAGER_NORM: return norm_bytes(h, e->elements, d);
     case EAGER_GATE: return h->gate_apart ? 2 * elements : 0;
     case EAGER_HEADS: return h->heads_bytes * elements;
     case EAGER_LOSS: return loss_bytes(h, e->elements, d);

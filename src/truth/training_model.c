@@ -132,7 +132,7 @@ bool truth_model(const sm_training_row *r, sm_model *m, const char **why) {
     m->norm_bias = m->norm == SM_NORM_LAYER;
     m->final_norm = m->causal = true;
     m->note = "";
-    m->max_seq = (int)r->seq_len;
+    m->max_seq = r->seq_len >= 1 && r->seq_len <= 1e9 ? (int)r->seq_len : 1;
     fill_layers(r, m);
     add_local(r, m);
     add_mtp(r, m);

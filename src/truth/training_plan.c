@@ -130,8 +130,16 @@ static void recompute_of(const sm_training_row *r, const sm_model *m, sm_plan *p
 
 /* ---- degrees ---- */
 
-static void schedule_of(const sm_training_row *r, sm_plan *plan) {
-    plan->virtual_stages = or_one(r->vp);
+/* Where a source counts embedding and head as layers of the pipeline's split (NeMo does), a model
+ * two layers short of all chunks has them: the chunks here hold layers alone. */
+static int chunks_of(const sm_training_row *r, int layers) {
+    int chunks = or_one(r->vp), stages = or_one(r->pp);
+    bool counted = layers < stages * chunks && layers + 2 >= stages * chunks;
+    return counted && layers >= stages ? layers / stages : chunks;
+}
+
+static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan *plan) {
+    plan->virtual_stages = chunks_of(r, model->L);
     plan->schedule =
         plan->virtual_stages > 1 && plan->pipeline > 1 ? SM_SCHEDULE_INTERLEAVED : SM_SCHEDULE_1F1B;
     if (plan->schedule == SM_SCHEDULE_1F1B) plan->virtual_stages = 1;
@@ -181,8 +189,7 @@ static const char *missing(const sm_training_row *r) {
     if (!(r->seq_len >= 1)) return "seq_len not stated";
     if (!(r->global_batch_sequences >= 1)) return "global_batch_sequences not stated";
     if (!(r->microbatch > 0) && !(r->per_device_batch_size > 0)) return "microbatch not stated";
-    if (strcmp(r->task, "pretrain") != 0 && r->task[0])
-        return "only pretraining is predicted (all weights train, full sequences)";
+    if (strcmp(r->task, "lora") == 0) return "LoRA: frozen weights are not modelled";
     return NULL;
 }
 
@@ -213,7 +220,7 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern);
     expert_of(r, model, replicas, plan);
     shards_of(r, replicas, plan);
-    schedule_of(r, plan);
+    schedule_of(r, model, plan);
     recompute_of(r, model, plan);
     plan->dtype = dtype_of(r);
     if (has(r->notes, "CPU AdamW offload")) plan->offload = SM_OFFLOAD_OPTIMIZER;
