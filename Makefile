@@ -30,7 +30,7 @@ endif
 # Warnings of the link-time optimiser about inlined code repeat none of the compiler's and are no errors.
 LINK_WHOLE := -Wno-error
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
-LIBS := -ljansson -lm -pthread
+LIBS := -ljansson -lz -lm -pthread
 
 LIB_DIRS := base text units report search hw model shard program cost train truth serve io render
 LIB_SRC := $(sort $(foreach d,$(LIB_DIRS),$(wildcard src/$(d)/*.c)))
@@ -163,7 +163,7 @@ install: all
 	ln -sf libscalemodel.so.0 $(INSTALL_TO)/lib/libscalemodel.so
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: scalemodel' 'Version: $(VERSION)' \
 	    'Description: How to scale a Transformer: rooflines, sharding, training plans' \
-	    'Requires.private: jansson' 'Libs: -L$${prefix}/lib -lscalemodel' \
+	    'Requires.private: jansson zlib' 'Libs: -L$${prefix}/lib -lscalemodel' \
 	    'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
 	    > $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc
 	install -m 644 $(wildcard data/truth/*) $(INSTALL_TO)/share/scalemodel/truth/

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, jansson      test: also cmocka, BLAS and clang (a second compiler)
+#   build: a C compiler, make, jansson, zlib      test: also cmocka, BLAS and clang (a second compiler)
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -19,6 +19,7 @@ want_command gcc gcc
 want_command make make
 printf '#include <stdio.h>\n' | gcc -E -x c - >/dev/null 2>&1 || missing="$missing libc6-dev"
 want_header jansson.h libjansson-dev
+want_header zlib.h zlib1g-dev
 case "$purpose" in
 build) ;;
 test)

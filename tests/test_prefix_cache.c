@@ -204,9 +204,9 @@ static double fixed_step(void *context, double n, double cached, double prefill,
     return 0.01 + 1e-5 * n + 1e-9 * cached + 1e-4 * prefill + 1e-9 * prefill * attended;
 }
 
-static sm_served served[64];
+static sm_request_served served[64];
 
-static void keep_served(void *context, const sm_served *one)
+static void keep_served(void *context, const sm_request_served *one)
 {
     (void)context;
     served[one->number % 64] = *one;

@@ -54,13 +54,13 @@ static int next_of_list(void *context, sm_request *request, sm_error *err)
 
 typedef struct kept {
     size_t n;
-    sm_served served[4096];
+    sm_request_served served[4096];
     double prefill_tokens, decoded, prefills;
     double last_end[8];
     int overlaps;
 } kept;
 
-static void keep_served(void *context, const sm_served *served)
+static void keep_served(void *context, const sm_request_served *served)
 {
     kept *k = context;
     if (k->n < sizeof k->served / sizeof *k->served) k->served[k->n] = *served;
@@ -274,7 +274,7 @@ static void check_laws(const sm_simulated *out)
                  book.prefill_tokens, 1e-12);
     double outputs = 0, prompts = 0;
     for (size_t i = 0; i < book.n && i < 4096; i++) {
-        const sm_served *s = &book.served[i];
+        const sm_request_served *s = &book.served[i];
         assert_true(s->arrival_s <= s->start_s && s->start_s <= s->first_token_s);
         assert_true(s->first_token_s <= s->end_s && s->cached < s->prompt);
         outputs += s->output;

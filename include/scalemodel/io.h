@@ -5,6 +5,7 @@
 #include "scalemodel/base.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
+#include "scalemodel/simulate.h"
 #include "scalemodel/text.h"
 #include "scalemodel/truth.h"
 
@@ -42,4 +43,20 @@ char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
  * rows of one configuration more than a factor of two apart, one id twice. */
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
+
+/* ---- traces of requests: docs/simulate.md ---- */
+/* CSV with a header (columns in any order, others passed over) or one JSON object a line, plain or
+ * gzip. Columns or keys arrival_s, prompt_tokens, output_tokens, and where known prefix_id with
+ * prefix_tokens, conversation_id; or those of the public traces: TIMESTAMP, ContextTokens,
+ * GeneratedTokens (Azure), timestamp in ms, input_length, output_length, hash_ids (Mooncake). Dates
+ * count from the first request. Read as a stream: memory does not grow with the file. What is wrong
+ * is SM_BAD_INPUT with line and column: an unknown header, arrivals that go back, prompts of no
+ * token or of more than 1e9, what is no number. */
+typedef struct sm_request_file sm_request_file;
+sm_status sm_request_file_open(const char *path, sm_request_file **file, sm_error *err);
+sm_status sm_request_file_of(const sm_source *source, sm_request_file **file, sm_error *err);
+/* Its requests one by one; the source or path must outlive the file. */
+sm_arrivals sm_request_arrivals(sm_request_file *file);
+sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err); /* to read them again */
+void sm_request_file_close(sm_request_file *file);
 #endif

@@ -107,15 +107,15 @@ typedef struct sm_simulation {
 void sm_simulation_defaults(sm_simulation *simulation);
 
 /* What became of one request, when it ends. */
-typedef struct sm_served {
+typedef struct sm_request_served {
     uint64_t number; /* in order of arrival, from 0 */
     double arrival_s, start_s, first_token_s, end_s;
     double prompt, output, cached; /* tokens; cached: of the prompt found in the prefix cache */
     int replica, preemptions;      /* replica: where it ended */
-} sm_served;
+} sm_request_served;
 typedef struct sm_watch { /* may be all NULL */
     void *context;
-    void (*served)(void *context, const sm_served *served);
+    void (*served)(void *context, const sm_request_served *served);
     /* so many equal engine steps one after the other, for a timeline; the replicas of a prefill
      * pool come after those that decode */
     void (*step)(void *context, int replica, double start_s, double seconds, double steps,

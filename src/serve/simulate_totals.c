@@ -70,16 +70,16 @@ void sim_count_kv(sim_simulation *s, sim_replica *r) {
 
 static void tell(const sim_simulation *s, const sim_sequence *q) {
     if (!s->watch->served) return;
-    sm_served served = {.number = q->number,
-                        .arrival_s = q->arrival_s,
-                        .start_s = q->start_s,
-                        .first_token_s = q->first_token_s,
-                        .end_s = s->totals.now_s,
-                        .prompt = (double)q->prompt,
-                        .output = (double)q->output,
-                        .cached = (double)q->cached,
-                        .replica = q->replica,
-                        .preemptions = q->preemptions};
+    sm_request_served served = {.number = q->number,
+                                .arrival_s = q->arrival_s,
+                                .start_s = q->start_s,
+                                .first_token_s = q->first_token_s,
+                                .end_s = s->totals.now_s,
+                                .prompt = (double)q->prompt,
+                                .output = (double)q->output,
+                                .cached = (double)q->cached,
+                                .replica = q->replica,
+                                .preemptions = q->preemptions};
     s->watch->served(s->watch->context, &served);
 }
 

@@ -1,0 +1,31 @@
+/* line_reader: the lines of a file, plain or gzip, or of a text in memory, one after the other
+ * through a buffer that does not grow with the file. Private to src/io. */
+#ifndef SCALEMODEL_IO_LINE_READER_H
+#define SCALEMODEL_IO_LINE_READER_H
+#include "scalemodel/text.h"
+
+enum { LINE_MOST_BYTES = 4 << 20 };
+
+typedef struct line_reader {
+    const char *name;
+    void *file;         /* of zlib; NULL: memory */
+    const char *memory; /* of a text in memory */
+    size_t memory_length, memory_at;
+    char *buffer;
+    size_t room, begin, end; /* of the buffer: bytes not yet given */
+    bool at_end;
+    int line; /* number of the last line given */
+} line_reader;
+
+sm_status line_reader_open(line_reader *r, const char *path, sm_error *err);
+sm_status line_reader_of(line_reader *r, const sm_source *source, sm_error *err);
+void line_reader_close(line_reader *r);
+/* From the beginning again. SM_IO for what cannot be read twice. */
+sm_status line_reader_rewind(line_reader *r, sm_error *err);
+/* The next line that is not blank and does not begin with '#', without its end, as a source that
+ * stays valid until the next call. *more: false at the end. */
+sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error *err);
+/* sm_fail_at on a line given by the reader: the place is that in the file. */
+sm_status line_fail(const line_reader *r, const sm_source *line, sm_span span, sm_error *err,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+#endif

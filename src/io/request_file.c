@@ -1,0 +1,233 @@
+/* Request traces: the form of the file, and rows as requests, checked one by one. */
+#include "request_row.h"
+#include "scalemodel/io.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MOST_SECONDS 1e12 /* thirty thousand years */
+#define BLOCK_TOKENS 512  /* a hash of Mooncake's trace stands for so many */
+
+struct sm_request_file {
+    line_reader reader;
+    bool begun, json;
+    request_header header;
+    request_row row;
+    sm_source first; /* the first line of JSON, already taken */
+    bool first_waits;
+    bool dated; /* arrivals are dates, counted from the first */
+    int64_t first_second;
+    double first_rest, last_s;
+    double requests;
+};
+
+/* ---- opening ---- */
+
+/* The first line tells the form: an object is JSON, anything else the header of CSV. */
+static sm_status begin(sm_request_file *f, sm_error *err) {
+    sm_source line;
+    bool more = false;
+    sm_status status = line_reader_next(&f->reader, &line, &more, err);
+    if (status) return status;
+    if (!more) {
+        sm_source nothing = {f->reader.name, "", 0};
+        return sm_fail_at(err, &nothing, (sm_span){0, 0},
+                          "there are no requests: expected CSV with a header, or one JSON object a "
+                          "line");
+    }
+    size_t at = 0;
+    while (line.text[at] == ' ' || line.text[at] == '\t') at++;
+    f->json = line.text[at] == '{';
+    f->begun = true;
+    f->first = line;
+    f->first_waits = f->json;
+    return f->json ? SM_OK : request_header_read(&f->reader, &line, &f->header, err);
+}
+
+static sm_status begin_or_close(sm_request_file *f, sm_status status, sm_request_file **file,
+                                sm_error *err) {
+    if (!status) status = begin(f, err);
+    if (!status) *file = f;
+    else sm_request_file_close(f);
+    return status;
+}
+
+sm_status sm_request_file_open(const char *path, sm_request_file **file, sm_error *err) {
+    sm_request_file *f = sm_calloc(1, sizeof *f);
+    *file = NULL;
+    if (!f) return sm_fail_memory(err);
+    return begin_or_close(f, line_reader_open(&f->reader, path, err), file, err);
+}
+
+sm_status sm_request_file_of(const sm_source *source, sm_request_file **file, sm_error *err) {
+    sm_request_file *f = sm_calloc(1, sizeof *f);
+    *file = NULL;
+    if (!f) return sm_fail_memory(err);
+    return begin_or_close(f, line_reader_of(&f->reader, source, err), file, err);
+}
+
+sm_status sm_request_file_rewind(sm_request_file *f, sm_error *err) {
+    f->requests = 0.0;
+    f->last_s = 0.0;
+    sm_status status = line_reader_rewind(&f->reader, err);
+    return status ? status : begin(f, err);
+}
+
+void sm_request_file_close(sm_request_file *f) {
+    if (!f) return;
+    line_reader_close(&f->reader);
+    sm_free(f->row.block);
+    sm_free(f);
+}
+
+/* ---- values ---- */
+
+/* Where the value of a field stands in the line. */
+static sm_span place_of(const sm_request_file *f, const sm_source *line, request_field field) {
+    sm_span span = f->row.cell[field].text;
+    if (span.length == 0 && f->json)
+        for (int i = 0; i < REQUEST_NAMES && span.length == 0; i++)
+            if (request_names[i].field == field) span = request_place(line, request_names[i].name);
+    return span.length > 0 ? span : (sm_span){0, line->length};
+}
+
+/* How much of a wrong value an error repeats. */
+static int shown(sm_span span) { return span.length < 40 ? (int)span.length : 40; }
+
+static sm_status read_tokens(const sm_request_file *f, const sm_source *line, request_field field,
+                             const char *what, double least, double *tokens, sm_error *err) {
+    const request_cell *cell = &f->row.cell[field];
+    sm_span span = place_of(f, line, field);
+    if (cell->kind == CELL_ABSENT)
+        return line_fail(&f->reader, line, span, err, "this request does not say %s",
+                         request_field_names(field));
+    double value = cell->number;
+    if (cell->kind != CELL_IS_NUMBER)
+        return line_fail(&f->reader, line, span, err,
+                         "'%.*s' is no number of tokens: expected a whole number from %.0f to 1e9",
+                         shown(span), line->text + span.offset, least);
+    if (!(value >= least && value <= SM_MAX_TOKENS && value == floor(value)))
+        return line_fail(&f->reader, line, span, err,
+                         "%s of %.9g tokens: expected a whole number from %.0f to 1e9", what, value,
+                         least);
+    *tokens = value;
+    return SM_OK;
+}
+
+static sm_status fail_arrival(const sm_request_file *f, const sm_source *line, sm_error *err) {
+    sm_span span = place_of(f, line, REQUEST_ARRIVAL);
+    return line_fail(&f->reader, line, span, err,
+                     "'%.*s' is no time of arrival: expected seconds, or a date as in 2023-11-16 "
+                     "18:15:46.68",
+                     shown(span), line->text + span.offset);
+}
+
+/* Dates count from the first; numbers are what they are. */
+static sm_status read_date(sm_request_file *f, const sm_source *line, const request_cell *cell,
+                           double *arrival_s, sm_error *err) {
+    int64_t seconds = 0;
+    double rest = 0.0;
+    if (!request_date(line->text + cell->text.offset, cell->text.length, &seconds, &rest))
+        return fail_arrival(f, line, err);
+    if (f->requests == 0.0) {
+        f->first_second = seconds;
+        f->first_rest = rest;
+    }
+    *arrival_s = (double)(seconds - f->first_second) + (rest - f->first_rest);
+    return SM_OK;
+}
+
+static sm_status read_arrival(sm_request_file *f, const sm_source *line, double *arrival_s,
+                              sm_error *err) {
+    const request_cell *cell = &f->row.cell[REQUEST_ARRIVAL];
+    sm_status status = SM_OK;
+    bool dated = cell->kind == CELL_IS_TEXT;
+    if (cell->kind == CELL_ABSENT)
+        return line_fail(&f->reader, line, (sm_span){0, line->length}, err,
+                         "this request does not say %s", request_field_names(REQUEST_ARRIVAL));
+    if (f->requests == 0.0) f->dated = dated;
+    if (dated) status = read_date(f, line, cell, arrival_s, err);
+    else *arrival_s = cell->number * cell->unit_s;
+    if (status) return status;
+    if (dated != f->dated) return fail_arrival(f, line, err);
+    sm_span span = place_of(f, line, REQUEST_ARRIVAL);
+    if (!(fabs(*arrival_s) <= MOST_SECONDS)) return fail_arrival(f, line, err);
+    if (f->requests > 0.0 && *arrival_s < f->last_s)
+        return line_fail(&f->reader, line, span, err,
+                         "this request arrives %.6g s before the one above it: sort the trace by "
+                         "arrival",
+                         f->last_s - *arrival_s);
+    return SM_OK;
+}
+
+/* FNV-1a (Fowler, Noll, Vo) of the id as it is written; 0 stands for none. */
+static uint64_t read_id(const sm_request_file *f, const sm_source *line, request_field field) {
+    const request_cell *cell = &f->row.cell[field];
+    const char *text = line->text + cell->text.offset;
+    if (cell->kind == CELL_ABSENT || cell->text.length == 0) return 0;
+    if (cell->text.length == 1 && text[0] == '0') return 0;
+    uint64_t id = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < cell->text.length; i++)
+        id = (id ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return id ? id : 1;
+}
+
+static sm_status read_prefix(const sm_request_file *f, const sm_source *line, sm_request *request,
+                             sm_error *err) {
+    request->prefix = read_id(f, line, REQUEST_PREFIX);
+    request->conversation = read_id(f, line, REQUEST_CONVERSATION);
+    if (request->prefix == 0) return SM_OK;
+    sm_status status =
+        read_tokens(f, line, REQUEST_PREFIX_TOKENS, "a prefix", 0.0, &request->shared_prefix, err);
+    if (status || request->shared_prefix <= request->prompt) return status;
+    return line_fail(&f->reader, line, place_of(f, line, REQUEST_PREFIX_TOKENS), err,
+                     "a prefix cannot be longer than its prompt of %.0f tokens", request->prompt);
+}
+
+static sm_status read_request(sm_request_file *f, const sm_source *line, sm_request *request,
+                              sm_error *err) {
+    *request = (sm_request){.arrival_s = 0.0};
+    sm_status status = read_arrival(f, line, &request->arrival_s, err);
+    if (!status)
+        status = read_tokens(f, line, REQUEST_PROMPT, "a prompt", 1.0, &request->prompt, err);
+    if (!status)
+        status = read_tokens(f, line, REQUEST_OUTPUT, "an output", 0.0, &request->output, err);
+    if (!status) status = read_prefix(f, line, request, err);
+    if (status) return status;
+    if (request->output < 1.0) request->output = 1.0; /* its prefill gives a token all the same */
+    if (f->row.blocks > 0) {
+        request->block = f->row.block;
+        request->blocks = f->row.blocks;
+        request->block_tokens = BLOCK_TOKENS;
+    }
+    f->last_s = request->arrival_s;
+    f->requests += 1.0;
+    return SM_OK;
+}
+
+/* ---- row by row ---- */
+
+static sm_status next_line(sm_request_file *f, sm_source *line, bool *more, sm_error *err) {
+    if (!f->first_waits) return line_reader_next(&f->reader, line, more, err);
+    *line = f->first;
+    *more = true;
+    f->first_waits = false;
+    return SM_OK;
+}
+
+static int next_request(void *context, sm_request *request, sm_error *err) {
+    sm_request_file *f = context;
+    sm_source line;
+    bool more = false;
+    sm_status status = next_line(f, &line, &more, err);
+    if (status == SM_OK && !more) return 0;
+    memset(f->row.cell, 0, sizeof f->row.cell);
+    f->row.blocks = 0;
+    if (!status)
+        status = f->json ? request_json_read(&f->reader, &line, &f->row, err)
+                         : request_csv_read(&f->reader, &line, &f->header, &f->row, err);
+    if (!status) status = read_request(f, &line, request, err);
+    return status ? -1 : 1;
+}
+
+sm_arrivals sm_request_arrivals(sm_request_file *file) { return (sm_arrivals){file, next_request}; }

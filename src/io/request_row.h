@@ -1,0 +1,67 @@
+/* request_row: one request of a trace as it stands in a file, whether a line of CSV or of JSON: its
+ * values by field, and their places for errors. Private to src/io. */
+#ifndef SCALEMODEL_IO_REQUEST_ROW_H
+#define SCALEMODEL_IO_REQUEST_ROW_H
+#include "line_reader.h"
+
+typedef enum request_field {
+    REQUEST_ARRIVAL,
+    REQUEST_PROMPT,
+    REQUEST_OUTPUT, /* up to here every row has them */
+    REQUEST_PREFIX,
+    REQUEST_PREFIX_TOKENS,
+    REQUEST_CONVERSATION,
+    REQUEST_BLOCKS,
+    REQUEST_FIELDS
+} request_field;
+enum { REQUEST_NEEDED = REQUEST_PREFIX };
+
+/* What a column or key may be called, by whom, and the seconds of one unit of an arrival. */
+typedef struct request_name {
+    const char *name;
+    request_field field;
+    double unit_s;
+} request_name;
+extern const request_name request_names[];
+enum { REQUEST_NAMES = 17 };
+/* The row of the table for a name, NULL when it means nothing here. */
+const request_name *request_name_of(const char *text, size_t length);
+const char *request_field_names(request_field field); /* "arrival_s, timestamp or TIMESTAMP" */
+/* The value of a key of a line of JSON; length 0 when it has none. */
+sm_span request_place(const sm_source *line, const char *key);
+
+typedef enum request_kind { CELL_ABSENT, CELL_IS_TEXT, CELL_IS_NUMBER, CELL_IS_LIST } request_kind;
+typedef struct request_cell {
+    request_kind kind;
+    sm_span text; /* in the line; of JSON texts without the quotes */
+    double number;
+    double unit_s;
+} request_cell;
+typedef struct request_row {
+    request_cell cell[REQUEST_FIELDS];
+    uint64_t *block; /* kept from row to row */
+    int blocks, block_room;
+} request_row;
+
+/* CSV: which field each column holds. */
+enum { REQUEST_MOST_COLUMNS = 256 };
+typedef struct request_header {
+    int columns;
+    const request_name *name[REQUEST_MOST_COLUMNS]; /* NULL: passed over */
+} request_header;
+sm_status request_header_read(const line_reader *r, const sm_source *line, request_header *header,
+                              sm_error *err);
+sm_status request_csv_read(const line_reader *r, const sm_source *line,
+                           const request_header *header, request_row *row, sm_error *err);
+sm_status request_json_read(const line_reader *r, const sm_source *line, request_row *row,
+                            sm_error *err);
+
+/* The usual form of such a line, quickly; false: it is another one, and the row is spoiled. */
+bool request_flat_read(const sm_source *line, request_row *row);
+
+/* A decimal number that is all of the text: false when it is none. */
+bool request_number(const char *text, size_t length, double *value);
+/* "2023-11-16 18:15:46.6805900", with T for the blank, with Z or +01:00 behind it: whole seconds
+ * since 1970 and the rest. */
+bool request_date(const char *text, size_t length, int64_t *seconds, double *rest);
+#endif
