@@ -56,7 +56,7 @@ static sm_status broken(const world *w, sm_error *err) {
 
 static void break_world(world *w, sm_status status, const char *sentence) {
     if (!w->broken) {
-        snprintf(w->sentence, sizeof w->sentence, "%s", sentence);
+        snprintf(w->sentence, sizeof w->sentence, "%.199s", sentence);
         w->status = status;
     }
     w->broken = true;
