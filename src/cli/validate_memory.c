@@ -15,14 +15,29 @@ static bool is_priced(const cli_checked *c) {
 
 typedef struct verdicts {
     size_t oom_refused, oom_passed, ran_passed, ran_refused;
+    size_t twins_passed, twins_refused; /* of those that ran: a source of rows that did not */
     double least_room; /* of the rows that ran out and were passed: predicted / capacity */
 } verdicts;
 
-static void count_verdict(const cli_checked *c, verdicts *v) {
+/* A source that lists what ran out of memory beside what ran: the two differ in their layouts. */
+static bool has_twin(const cli_validation *all, const cli_checked *c) {
+    for (size_t i = 0; i < all->n; i++) {
+        const sm_truth_row *row = all->row[i].row;
+        if (row->kind == SM_TRUTH_TRAINING && row->of.training.oom &&
+            strcmp(row->source, c->row->source) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void count_verdict(const cli_validation *all, const cli_checked *c, verdicts *v) {
     double share = c->p.memory.total / c->p.memory.capacity;
     if (!c->row->of.training.oom) {
         if (c->p.fits) v->ran_passed++;
         else v->ran_refused++;
+        if (!has_twin(all, c)) return;
+        if (c->p.fits) v->twins_passed++;
+        else v->twins_refused++;
     } else if (!c->p.fits) {
         v->oom_refused++;
     } else {
@@ -34,8 +49,15 @@ static void count_verdict(const cli_checked *c, verdicts *v) {
 static verdicts count_verdicts(const cli_validation *v) {
     verdicts counts = {.least_room = HUGE_VAL};
     for (size_t i = 0; i < v->n; i++)
-        if (is_priced(&v->row[i])) count_verdict(&v->row[i], &counts);
+        if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &counts);
     return counts;
+}
+
+/* Of the rows that ran out of memory and those that ran from the same sources. */
+static double twins_right(const verdicts *v) {
+    size_t right = v->oom_refused + v->twins_passed;
+    size_t all = right + v->oom_passed + v->twins_refused;
+    return all > 0 ? (double)right / (double)all : NAN;
 }
 
 static void put_verdicts(sm_report *r, const verdicts *v, double right) {
@@ -45,6 +67,9 @@ static void put_verdicts(sm_report *r, const verdicts *v, double right) {
     cli_put(r, object, "ran_passed", (double)v->ran_passed);
     cli_put(r, object, "ran_refused", (double)v->ran_refused);
     cli_put(r, object, "right", right);
+    cli_put(r, object, "twins_passed", (double)v->twins_passed);
+    cli_put(r, object, "twins_refused", (double)v->twins_refused);
+    cli_put(r, object, "twins_right", twins_right(v));
     cli_put(r, object, "least_predicted_share_passed", v->least_room);
 }
 
@@ -59,8 +84,13 @@ static void add_verdicts(sm_report *r, const cli_validation *v) {
             cli_exact(r, (double)n.oom_passed));
     cli_row(r, table, "ran", cli_exact(r, (double)n.ran_refused),
             cli_exact(r, (double)n.ran_passed));
+    if (n.twins_passed + n.twins_refused)
+        cli_row(r, table, "  of them from the sources above", cli_exact(r, (double)n.twins_refused),
+                cli_exact(r, (double)n.twins_passed));
     if (table) sm_report_table(r, table);
     sm_report_text(r, "%s of the verdicts are right.", cli_percent(r, right));
+    if (n.twins_passed + n.twins_refused)
+        sm_report_text(r, "Of the sources that report both: %s.", cli_percent(r, twins_right(&n)));
     if (n.oom_passed)
         sm_report_text(r,
                        "Of the rows that ran out and were said to fit, the emptiest chip was "

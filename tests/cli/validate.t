@@ -100,6 +100,10 @@ is 'training: the time lost is that of our best layout' 'best = 1e9
 is 'training: verdicts count out-of-memory rows and rows that ran' '
     good = v["verdicts.out_of_memory_refused"] + v["verdicts.out_of_memory_passed"] == 2 &&
            v["verdicts.ran_passed"] + v["verdicts.ran_refused"] == 9'
+is 'training: those that ran beside them are counted by their source' '
+    good = v["verdicts.twins_passed"] + v["verdicts.twins_refused"] == 9 &&
+           near(v["verdicts.twins_right"], (v["verdicts.out_of_memory_refused"] +
+                v["verdicts.twins_passed"]) / 11)'
 is 'training: peak memory is compared where it is stated' '
     good = v["memory.n"] == 1 && near(v["rows.0.measured_memory_bytes"], 70 * 1024 ^ 3)'
 
