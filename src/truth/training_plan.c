@@ -210,8 +210,8 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
         r->microbatch > 0 ? r->microbatch : r->per_device_batch_size * plan->tensor * plan->context;
     if (per_chip > 1) { /* two ranks of one chip: as one chip with what both hold */
         *why = "ranks per chip do not fold into chips";
-        if (replicas % per_chip == 0) replicas /= per_chip, microbatch *= per_chip;
-        else if (plan->tensor % per_chip == 0) plan->tensor /= per_chip;
+        if (plan->tensor % per_chip == 0) plan->tensor /= per_chip; /* the innermost ranks */
+        else if (replicas % per_chip == 0) replicas /= per_chip, microbatch *= per_chip;
         else return false;
     }
     plan->microbatch = (int)fmax(1, round(microbatch));
