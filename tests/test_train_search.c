@@ -127,6 +127,46 @@ static void the_search_equals_brute_force(void **state)
     assert_true(spared > 0.5 * space);       /* and bounds spare work */
 }
 
+/* The bounds hold whatever the constants are: outer networks that beat the inner one, collectives
+ * that start slowly, overlap or none. */
+static void random_constants(sm_calibration *c, sm_rng *rng)
+{
+    double u[6];
+    for (int i = 0; i < 6; i++) u[i] = sm_rng_unit(rng);
+    c->network_efficiency_inner = 0.02 * pow(50, u[0]);
+    c->network_efficiency_outer = 0.02 * pow(50, u[1]);
+    c->collective_s = 1e-7 * pow(1e4, u[2]);
+    c->overlap = u[3];
+    c->matmul_efficiency = 0.1 + 0.9 * u[4];
+    c->step_overhead_s = 1e-3 * u[5];
+}
+
+static void the_search_is_exact_under_any_constants(void **state)
+{
+    (void)state;
+    static const char *const systems[] = { "h800:2x4", "h800:2x8", "h800:4x4", "h100-sxm:4x2",
+                                           "b200:2x8", "l4:4x2",   "h800:8x2", "a100-40:4x4" };
+    sm_rng rng = { 30 };
+    int found = 0;
+    for (int i = 0; i < TIMES(96); i++) {
+        random_job_fill(&r, &rng);
+        r.system = random_job_system(systems[i % 8]);
+        sm_search_options o = options_of(&rng);
+        o.objective = i % 4 ? SM_OBJECTIVE_TIME : SM_OBJECTIVE_COST;
+        sm_train *train = train_of(&r.job);
+        sm_calibration constants = *sm_train_calibration(train);
+        if (i >= 16) random_constants(&constants, &rng); /* the first as they are shipped */
+        sm_train_set_calibration(train, &constants);
+        sm_status s = search(train, &o, &exact);
+        o.prune = false;
+        assert_int_equal(search(train, &o, &brute), s);
+        same_values(&o, &exact, &brute);
+        found += s == SM_OK;
+        sm_train_free(train);
+    }
+    assert_true(found > TIMES(48));
+}
+
 /* No random plan, drawn without the search's own enumeration, beats what the search calls best. */
 static void no_random_plan_is_better(void **state)
 {
@@ -356,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_search_equals_brute_force),
+        cmocka_unit_test(the_search_is_exact_under_any_constants),
         cmocka_unit_test(no_random_plan_is_better),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(fixed_keys_are_kept),

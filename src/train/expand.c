@@ -347,7 +347,7 @@ static bool prefix_hopeless(expansion *x, int prefix, int axes) {
     if (!x->h->options->prune || prefix == 0 || axes - prefix < 2) return false;
     if (x->t->system.torus_dims > 0)
         return false; /* the bound of a torus is too loose to pay for itself */
-    place_prefix(x->t, p->v, &x->plan, prefix, axes, &p->d, &p->at);
+    place_prefix(x->t, p->v, &x->plan, prefix, &p->d, &p->at);
     for (int i = 0; i < x->c.n_microbatch; i++) {
         if (!x->l->alive[i]) continue;
         load_microbatch(x, i);

@@ -111,21 +111,30 @@ static void fill_curve(const sm_train *t, sm_collective op, const sm_group *g, d
         sm_curve curve = sm_collective_curve(&t->system, op, g, ragged);
         make_fast(t, &curve, to);
     }
-    to->content = content_of(to);
 }
 
 /* The memo is emptied when it is three quarters full: what it returns never depends on its history.
- * It belongs to one job, so to one system. */
+ * It belongs to one job, so to one system. An entry without a key is to be filled. */
+static fast_curve *memo_of(uint64_t key, placed *p) {
+    size_t at = key % CURVES;
+    while (p->memo[at].key && p->memo[at].key != key) at = (at + 1) % CURVES;
+    return &p->memo[at];
+}
+
+static const fast_curve *keep(fast_curve *c, uint64_t key, placed *p) {
+    c->key = key;
+    c->content = content_of(c);
+    p->used++;
+    return c;
+}
+
 static const fast_curve *curve_for(const sm_train *t, sm_collective op, const sm_group *g,
                                    double ragged, placed *p) {
     uint64_t key = group_key(op, g, ragged);
-    size_t at = key % CURVES;
-    for (; p->memo[at].key; at = (at + 1) % CURVES)
-        if (p->memo[at].key == key) return &p->memo[at];
-    fill_curve(t, op, g, ragged, &p->memo[at]);
-    p->memo[at].key = key;
-    p->used++;
-    return &p->memo[at];
+    fast_curve *at = memo_of(key, p);
+    if (at->key) return at;
+    fill_curve(t, op, g, ragged, at);
+    return keep(at, key, p);
 }
 
 void placed_forget(placed *p) {
@@ -188,33 +197,52 @@ static sm_axes axes_of_key(int key) {
 }
 
 static void place_slots(const sm_train *t, const variant *v, const sm_placement *at, sm_axes inside,
-                        sm_axes touching, placed *p) {
+                        placed *p) {
     for (int i = 0; i < v->slots; i++) {
         sm_axes axes = v->key[i].axes;
-        if ((axes & ~inside) || !(axes & touching)) continue;
+        if (axes & ~inside) continue;
         sm_group g = sm_group_join(at, axes);
         p->slot[i] = g.size == 1 ? &nowhere
                                  : curve_for(t, v->key[i].op, &g, ragged_of(t, &v->key[i], &g), p);
     }
 }
 
-void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes,
+/* Children of each level that a group may still be spread over. */
+typedef struct room {
+    int of[SM_MAX_LEVELS];
+} room;
+
+static room all_room(const sm_train *t) {
+    room r = {{0}};
+    for (int l = 0; l < t->system.levels; l++) r.of[l] = t->system.level[l].size;
+    return r;
+}
+
+static void take_room(const sm_placement *at, sm_axes axes, room *r) {
+    sm_group g = sm_group_join(at, axes);
+    for (int i = 0; i < g.parts; i++) r->of[g.part[i].level] /= g.part[i].size;
+}
+
+static const fast_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
+                                     const room *r, placed *p);
+
+static int members_of(const degrees *d, sm_axes axes) { return (int)(1 / d->inverse[axes] + 0.5); }
+
+void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix,
                   const degrees *d, placed *p) {
-    sm_plan order = *plan;
     sm_placement at;
     sm_axes inside = 0;
     place_hopeful(t, v, d, p);
     for (int i = 0; i < prefix; i++) inside = (sm_axes)(inside | axes_of_key(plan->order[i]));
-    if (!place_axes(t, &order, d, &at)) return;
-    place_slots(t, v, &at, inside, inside, p);
+    if (!place_axes(t, plan, d, &at)) return;
+    place_slots(t, v, &at, inside, p);
     if (t->system.torus_dims > 0)
         return; /* there what comes next may still find better factors later */
-    for (int i = prefix; i < axes; i++) {
-        sm_axes next = axes_of_key(plan->order[i]);
-        memcpy(order.order, plan->order, sizeof order.order);
-        order.order[prefix] = plan->order[i];
-        order.order[i] = plan->order[prefix];
-        if (place_axes(t, &order, d, &at)) place_slots(t, v, &at, next, next, p);
+    room left = all_room(t);
+    take_room(&at, inside, &left);
+    for (int i = 0; i < v->slots; i++) {
+        sm_axes own = v->key[i].axes;
+        if (!(own & inside)) p->slot[i] = least_curve(t, &v->key[i], members_of(d, own), &left, p);
     }
 }
 
@@ -269,30 +297,126 @@ static double ragged_least(const sm_train *t, double members) {
     return t->system.torus_dims > 0 ? ragged_part(t, &all) : 1 / fmax(1, t->largest_top_k);
 }
 
-/* Curves no placement beats. Switches: the members side by side, as deep inside as they fit. Tori:
- * a chip can take in what it must over all its links at once. */
+/* ---- the best of all placements on switches ----
+ * What a collective costs there depends on how many members of the group sit below each child of
+ * each level alone. Which split is best depends on the rates and efficiencies of the levels, on
+ * reduction in switches and, for routed tokens, on the nodes that the group spans; so all are tried
+ * and the least of each counts. */
+
+typedef struct splits {
+    const sm_train *t;
+    const slot_key *slot;
+    const room *r;
+    fast_curve *least;
+    int tried;
+} splits;
+
+static bool never_less(const fast_line *a, const fast_line *b) {
+    return a->latency_s >= b->latency_s && a->s_per_byte >= b->s_per_byte;
+}
+
+/* Below both: when there is no room for another line. */
+static void lower_to(fast_line *a, const fast_line *b) {
+    a->latency_s = fmin(a->latency_s, b->latency_s);
+    a->s_per_byte = fmin(a->s_per_byte, b->s_per_byte);
+}
+
+static void add_least(fast_curve *to, const fast_line *line) {
+    int kept = 0;
+    for (int i = 0; i < to->n; i++)
+        if (never_less(line, &to->line[i])) return;
+    for (int i = 0; i < to->n; i++)
+        if (!never_less(&to->line[i], line)) to->line[kept++] = to->line[i];
+    to->n = kept;
+    if (to->n < FAST_LINES) to->line[to->n++] = *line;
+    else lower_to(&to->line[FAST_LINES - 1], line);
+}
+
+/* No level is kept busy that another split leaves idle. */
+static void share_busy(const sm_train *t, const fast_curve *c, double *busy) {
+    for (int i = 0; i < c->n; i++)
+        for (int l = 0; l < t->system.levels; l++) busy[l] = fmin(busy[l], c->line[i].busy[l]);
+}
+
+static void add_split(splits *s, const sm_group *g) {
+    fast_curve one, *least = s->least;
+    double busy[SM_MAX_LEVELS];
+    fill_curve(s->t, s->slot->op, g, ragged_of(s->t, s->slot, g), &one);
+    if (s->tried++ == 0) {
+        *least = one;
+        return;
+    }
+    for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] = HUGE_VAL;
+    share_busy(s->t, &one, busy);
+    share_busy(s->t, least, busy);
+    for (int i = 0; i < one.n; i++) add_least(least, &one.line[i]);
+    for (int i = 0; i < least->n; i++) memcpy(least->line[i].busy, busy, sizeof busy);
+    least->ideal_s_per_byte = fmin(least->ideal_s_per_byte, one.ideal_s_per_byte);
+}
+
+/* From a level up: `left` members are still to be placed. */
+static void try_splits(splits *s, int level, int left, sm_group *g) {
+    if (left == 1) add_split(s, g);
+    if (left == 1 || level == s->t->system.levels) return;
+    try_splits(s, level + 1, left, g);
+    for (int n = 2; n <= left && n <= s->r->of[level]; n++) {
+        if (left % n || s->r->of[level] % n) continue;
+        g->part[g->parts++] = (sm_part){(uint8_t)level, n, 1};
+        try_splits(s, level + 1, left / n, g);
+        g->parts--;
+    }
+}
+
+static uint64_t splits_key(const slot_key *slot, int members, const room *r) {
+    uint64_t what = (uint64_t)slot->op << 1 | (uint64_t)slot->ragged;
+    uint64_t h = (0x9e3779b97f4a7c15ull ^ what << 32 ^ (unsigned)members) * 1099511628211ull;
+    for (int l = 0; l < SM_MAX_LEVELS; l++) {
+        h = (h ^ (unsigned)r->of[l]) * 1099511628211ull;
+        h ^= h >> 29;
+    }
+    return h | 1;
+}
+
+static const fast_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
+                                     const room *r, placed *p) {
+    if (members == 1) return &nowhere;
+    uint64_t key = splits_key(slot, members, r);
+    fast_curve *at = memo_of(key, p);
+    if (at->key) return at;
+    splits s = {t, slot, r, at, 0};
+    sm_group g = {.size = members};
+    memset(at, 0, sizeof *at);
+    try_splits(&s, 0, members, &g);
+    return keep(at, key, p);
+}
+
+static void hopeful_on_torus(const sm_train *t, const slot_key *slot, double members,
+                             fast_curve *own) {
+    int size = (int)(members + 0.5);
+    double in = torus_injection(t, size), part = (members - 1) / members;
+    sm_collective op = slot->op;
+    double times = op == SM_ALL_REDUCE ? 1 : op == SM_ALL_TO_ALL ? part / members : part;
+    double least = times / in; /* all-reduce: in-network reduction included */
+    if (op == SM_ALL_TO_ALL && t->system.levels == t->system.torus_dims)
+        least = fmax(least, torus_exchange(t, size));
+    if (slot->ragged) least *= ragged_least(t, members);
+    *own = (fast_curve){.n = members > 1};
+    own->line[0].s_per_byte = own->ideal_s_per_byte = least;
+}
+
+/* Curves no placement beats. Switches: the least of all splits over the levels. Tori: a chip can
+ * take in what it must over all its links at once. */
 void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p) {
+    room all = all_room(t);
     make_room(v, p);
+    p->send = NULL;
     for (int i = 0; i < v->slots; i++) {
-        double members = 1 / d->inverse[v->key[i].axes];
-        int size = (int)(members + 0.5), order = 0;
-        sm_placement inner;
-        if (t->system.torus_dims == 0 &&
-            sm_placement_fill(&t->system, 1, &size, &order, NULL, &inner)) {
-            const sm_group *g = &inner.axis[0];
-            p->slot[i] = curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
+        const slot_key *slot = &v->key[i];
+        if (t->system.torus_dims == 0) {
+            p->slot[i] = least_curve(t, slot, members_of(d, slot->axes), &all, p);
             continue;
         }
-        double in = torus_injection(t, size), part = (members - 1) / members;
-        sm_collective op = v->key[i].op;
-        double times = op == SM_ALL_REDUCE ? 1 : op == SM_ALL_TO_ALL ? part / members : part;
-        double least = times / in; /* all-reduce: in-network reduction included */
-        if (op == SM_ALL_TO_ALL && t->system.levels == t->system.torus_dims)
-            least = fmax(least, torus_exchange(t, size));
-        if (v->key[i].ragged) least *= ragged_least(t, members);
-        p->own[i] = (fast_curve){.n = members > 1};
-        p->own[i].line[0].s_per_byte = p->own[i].ideal_s_per_byte = least;
+        hopeful_on_torus(t, slot, 1 / d->inverse[slot->axes], &p->own[i]);
         p->slot[i] = &p->own[i];
     }
-    p->send = NULL;
 }

@@ -172,9 +172,9 @@ void placed_forget(placed *p); /* when the system changes */
 bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
 void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p);
-/* The first `prefix` axes of the plan's order as they lie, the others (of `axes` that shard
- * anything) as well as they still can: no order that begins so does better. */
-void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix, int axes,
+/* The first `prefix` axes of the plan's order as they lie, the others as well as they still can: no
+ * order that begins so does better. */
+void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix,
                   const degrees *d, placed *p);
 double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
 
