@@ -53,12 +53,6 @@ static sm_status draft_step(sm_serve *s, const sm_serve_plan *plan, double seque
     return status;
 }
 
-typedef struct decode_time {
-    sm_step_price step; /* drafting included */
-    double tokens;      /* of a sequence and step */
-    int depth;
-} decode_time;
-
 static void add_draft(const sm_step_price *draft, int depth, sm_step_price *to) {
     to->lower_s += depth * draft->lower_s;
     to->expected_s += depth * draft->expected_s;
@@ -85,8 +79,8 @@ static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequen
     return status;
 }
 
-static sm_status decode_of(sm_serve *s, const sm_serve_plan *plan, double sequences,
-                           decode_time *out, sm_error *err) {
+sm_status point_decode(sm_serve *s, const sm_serve_plan *plan, double sequences, decode_time *out,
+                       sm_error *err) {
     enum { DEEPEST = 10 };
     int depth = s->job.speculation.depth;
     decode_time one;
@@ -115,8 +109,8 @@ static void fill_rates(const sm_serve *s, double prefill_s, sm_serve_point *p) {
 
 /* Every replica and every stage prefills at the same time: seconds of the whole for each prompt.
  * Experts then serve the prompts of all replicas. */
-static sm_status prefill_share(sm_serve *s, const sm_serve_plan *plan, const degrees *d,
-                               double alone_s, double *share_s, sm_error *err) {
+sm_status point_prefill_share(sm_serve *s, const sm_serve_plan *plan, const degrees *d,
+                              double alone_s, double *share_s, sm_error *err) {
     sm_step_price price = {.expected_s = alone_s};
     sm_status status = SM_OK;
     if (s->experts && d->replicas > 1) {
@@ -166,10 +160,10 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double b
     sm_step_batch prompt = point_batch(1, job->prompt - job->prefix, job->prefix);
     status = sm_serve_step(serve, &point->plan, &prompt, &prefill, err);
     if (status == SM_OK)
-        status = decode_of(serve, &point->plan, point_group(plan, batch), &decode, err);
+        status = point_decode(serve, &point->plan, point_group(plan, batch), &decode, err);
     double share_s = 0;
     if (status == SM_OK)
-        status = prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);
+        status = point_prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);
     if (status != SM_OK) return status;
     fill_times(&prefill, &decode, point);
     fill_memory(serve, &f, point);

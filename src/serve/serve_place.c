@@ -22,15 +22,17 @@ bool serve_place(const sm_serve *s, const sm_serve_plan *plan, const degrees *d,
     return sm_placement_fill(&s->system, PLACED_AXES, sizes, order, dims, placement);
 }
 
+static uint64_t mixed(uint64_t h, uint64_t word) {
+    h = (h ^ word) * 1099511628211ull;
+    return h ^ h >> 29;
+}
+
 static uint64_t group_key(sm_collective op, const sm_group *g, bool ragged) {
-    uint64_t h = 1469598103934665603ull ^ (uint64_t)op << 1 ^ (uint64_t)ragged;
-    for (int i = 0; i < g->parts; i++) {
-        uint64_t part = (uint64_t)g->part[i].level << 56 ^ (uint64_t)g->part[i].size << 28 ^
-                        (uint64_t)g->part[i].stride;
-        h = (h ^ part) * 1099511628211ull;
-        h ^= h >> 29;
-    }
-    return h | 1;
+    uint64_t h = mixed(1469598103934665603ull, (uint64_t)op << 1 ^ (uint64_t)ragged);
+    for (int i = 0; i < g->parts; i++)
+        h = mixed(h, (uint64_t)g->part[i].level << 56 ^ (uint64_t)g->part[i].size << 28 ^
+                         (uint64_t)g->part[i].stride);
+    return h != 0 ? h : 1;
 }
 
 /* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k

@@ -164,8 +164,12 @@ typedef struct piece_price {
     double upper, kernels;
     double kv_bytes, attention_flops, weight_bytes, linear_flops;
     double ideal[SM_MAX_LEVELS];
-    double flops; /* of all chips */
+    double flops;                 /* of all chips */
+    double matmul_s, attention_s; /* under which collectives may hide */
 } piece_price;
+/* The ops of a piece, which no placement changes; and then its collectives. */
+void piece_work_of(const step *x, int index, piece_price *out);
+void piece_comm_of(const step *x, int index, piece_price *out);
 void piece_price_of(const step *x, int index, piece_price *out);
 /* Layers of each piece that one pass goes through: all of them. fullest: as if every stage were as
  * full as the fullest. */
@@ -173,6 +177,10 @@ double piece_passes(const step *x, int index, bool fullest_stage);
 /* All passes together: parts of expected as if every stage were the fullest, of the bound exact. */
 void step_totals(const step *x, piece_price *total);
 void step_price(const step *x, sm_step_price *price);
+/* The same in two: the ops of all pieces, then the whole with collectives. network false: without
+ * them, what no placement goes below. */
+void step_work(const step *x, piece_price *pieces);
+void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price);
 
 /* ---- points ---- */
 /* Cached tokens decoding is priced at; sequences of one pass of a pipeline; a step of one group
@@ -182,6 +190,35 @@ double point_group(const sm_serve_plan *plan, double batch);
 sm_step_batch point_batch(double sequences, double queries, double past);
 /* Tokens of the longest step: engines take longer prompts in chunks. */
 double point_step_tokens(const sm_serve *s, double batch);
+
+/* A decode step with what it gains; depth -1 finds the best. */
+typedef struct decode_time {
+    sm_step_price step; /* drafting included */
+    double tokens;      /* of a sequence and step */
+    int depth;
+} decode_time;
+sm_status point_decode(sm_serve *s, const sm_serve_plan *plan, double sequences, decode_time *out,
+                       sm_error *err);
+/* Seconds of the whole replica for each prompt when all of it prefills. */
+sm_status point_prefill_share(sm_serve *s, const sm_serve_plan *plan, const degrees *d,
+                              double alone_s, double *share_s, sm_error *err);
+
+/* ---- search ---- */
+enum { MAX_SLICES = 96, MAX_ORDERS = 256 };
+/* Systems on which a replica may run, from few chips to many; returns how many. */
+int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
+/* Degrees whose product is so many chips, with every choice that matters for them; keys in
+ * fixed->given stay. Placement is left as in fixed. Stops when visit says false. */
+typedef bool (*plan_visit)(void *context, const sm_serve_plan *plan);
+bool each_sharding(const sm_serve *s, const sm_serve_plan *fixed, int chips, plan_visit visit,
+                   void *context);
+/* The orders of axes and dimensions under which a plan lies differently. */
+typedef struct placements {
+    int n;
+    sm_serve_plan plan[MAX_ORDERS];
+    sm_placement at[MAX_ORDERS];
+} placements;
+void placements_of(const sm_serve *s, const sm_serve_plan *plan, placements *out);
 
 /* ---- detail ---- */
 /* The derivation of a point; NULL when out of memory. */

@@ -51,11 +51,7 @@ static void add_op_bound(const step *x, const sm_work *w, const op_price *p, pie
 
 /* ---- the time of a piece ---- */
 
-typedef struct streams {
-    double blocking, ring, prefetch, matmul, attention;
-} streams;
-
-static void add_op(const op_price *p, piece_price *to, streams *z) {
+static void add_op(const op_price *p, piece_price *to) {
     double busy = p->expected - p->launch;
     to->other += p->launch;
     to->upper += p->upper;
@@ -64,9 +60,13 @@ static void add_op(const op_price *p, piece_price *to, streams *z) {
     else if (!p->memory_bound) to->compute += busy;
     else if (p->class == OP_ATTENTION) to->kv += busy;
     else to->weights += busy;
-    if (p->class == OP_ATTENTION) z->attention += p->expected;
-    else if (p->class == OP_MATMUL) z->matmul += p->expected;
+    if (p->class == OP_ATTENTION) to->attention_s += p->expected;
+    else if (p->class == OP_MATMUL) to->matmul_s += p->expected;
 }
+
+typedef struct streams {
+    double blocking, ring, prefetch;
+} streams;
 
 static void add_comm(const sm_comm *c, const comm_price *p, piece_price *to, streams *z) {
     if (p->expected <= 0) return;
@@ -85,29 +85,38 @@ static double shown(const sm_serve *s, double stream, double work) {
 
 /* As in training: on a torus the compiler runs the collectives of a prefill under slices of the
  * matmuls; on switched systems they show. Those of a decode step stand on its path everywhere. */
-static double shown_of(const step *x, const streams *z) {
+static double shown_of(const step *x, const piece_price *p, const streams *z) {
     const sm_serve *s = x->s;
     bool slices = s->system.torus_dims > 0 && !x->v->rules.decode;
-    double blocking = slices ? shown(s, z->blocking, z->matmul) : z->blocking;
-    double path = blocking + shown(s, z->ring, z->attention);
-    return path + shown(s, z->prefetch, z->matmul + z->attention + path);
+    double blocking = slices ? shown(s, z->blocking, p->matmul_s) : z->blocking;
+    double path = blocking + shown(s, z->ring, p->attention_s);
+    return path + shown(s, z->prefetch, p->matmul_s + p->attention_s + path);
 }
 
-void piece_price_of(const step *x, int index, piece_price *out) {
+void piece_work_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
-    streams z = {0};
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->ops; i++) {
         op_price op = op_price_of(x, index, &p->op[i]);
-        add_op(&op, out, &z);
+        add_op(&op, out);
         add_op_bound(x, &p->part.work[p->op[i].first], &op, out);
     }
+    out->weight_bytes = weights_read(x, index);
+}
+
+void piece_comm_of(const step *x, int index, piece_price *out) {
+    const piece *p = &x->v->piece[index];
+    streams z = {0};
     for (int i = 0; i < p->part.comms; i++) {
         comm_price c = comm_price_of(x, index, &p->part.comm[i]);
         add_comm(&p->part.comm[i], &c, out, &z);
     }
-    out->network = shown_of(x, &z);
-    out->weight_bytes = weights_read(x, index);
+    out->network = shown_of(x, out, &z);
+}
+
+void piece_price_of(const step *x, int index, piece_price *out) {
+    piece_work_of(x, index, out);
+    piece_comm_of(x, index, out);
 }
 
 /* ---- the step ---- */
@@ -193,23 +202,45 @@ static void fill_expected(const step *x, const piece_price *t, sm_step_price *pr
     price->flops = t->flops;
 }
 
-void step_totals(const step *x, piece_price *total) {
-    piece_price one;
+static bool takes_part(const step *x, int index) {
+    return index != head_piece(x->s) || x->sampled.sequences > 0;
+}
+
+void step_work(const step *x, piece_price *pieces) {
+    for (int i = 0; i < x->v->pieces; i++)
+        if (takes_part(x, i)) piece_work_of(x, i, &pieces[i]);
+}
+
+/* network: the collectives of this placement; without, what no placement goes below. */
+static void total_of(const step *x, const piece_price *pieces, bool network, piece_price *total) {
     memset(total, 0, sizeof *total);
     for (int i = 0; i < x->v->pieces; i++) {
-        if (i == head_piece(x->s) && x->sampled.sequences <= 0) continue;
-        piece_price_of(x, i, &one);
+        if (!takes_part(x, i)) continue;
+        piece_price one = pieces[i];
+        if (network) piece_comm_of(x, i, &one);
         add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), total);
     }
-    add_sends(x, total);
+    if (network) add_sends(x, total);
+}
+
+void step_totals(const step *x, piece_price *total) {
+    piece_price pieces[MAX_PIECES];
+    step_work(x, pieces);
+    total_of(x, pieces, true, total);
+}
+
+void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price) {
+    piece_price total;
+    memset(price, 0, sizeof *price);
+    total_of(x, pieces, network, &total);
+    fill_bound(x, &total, price);
+    fill_expected(x, &total, price);
 }
 
 void step_price(const step *x, sm_step_price *price) {
-    piece_price total;
-    memset(price, 0, sizeof *price);
-    step_totals(x, &total);
-    fill_bound(x, &total, price);
-    fill_expected(x, &total, price);
+    piece_price pieces[MAX_PIECES];
+    step_work(x, pieces);
+    step_price_from(x, pieces, true, price);
 }
 
 /* ---- preparation ---- */

@@ -1,0 +1,47 @@
+/* Private to serve: the search over slices, shardings, placements and batches. */
+#ifndef SM_SERVE_FRONTIER_H
+#define SM_SERVE_FRONTIER_H
+#include "serve_space.h"
+
+/* A candidate: seconds per token against tokens per second and chip. Money is chips and hours, so
+ * that the cheapest token is that of the highest throughput per chip. */
+typedef struct found {
+    sm_serve_plan plan;
+    double batch, tpot_s, per_chip;
+    int slice;
+} found;
+
+typedef struct frontier {
+    found *point;
+    size_t n, room;
+    bool failed; /* out of memory */
+} frontier;
+/* Is there a point at least as good in both? */
+bool frontier_beats(const frontier *f, double tpot_s, double per_chip);
+/* Keep it, and drop what it beats; brute keeps everything. */
+void frontier_add(frontier *f, const found *point, bool brute);
+/* Of everything kept the points that none beats, by time per token. */
+sm_status frontier_reduce(frontier *f, sm_error *err);
+
+typedef struct hunt {
+    sm_serve *s;
+    const sm_serve_search_options *o;
+    const sm_system *slice;
+    int slices, at; /* slice[at] is under s */
+    placements *places;
+    frontier front;
+    double space, evaluated, pruned;
+    bool any_fits;
+    int least_chips;
+    double least_bytes;
+    found quickest; /* of all that fits, whatever the limits */
+    double best_ttft_s;
+    sm_status status;
+    sm_error err;
+} hunt;
+/* Fill slices and the frontier; points of it are made by hunt_point. */
+sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
+                   const sm_serve_search_options *options, sm_arena *arena, hunt *h, sm_error *err);
+sm_status hunt_point(hunt *h, const found *f, sm_serve_point *point, sm_error *err);
+void hunt_free(hunt *h);
+#endif

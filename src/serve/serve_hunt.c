@@ -1,0 +1,243 @@
+/* The search: slices, shardings, batches, placements. Exact: a candidate is passed over only when a
+ * bound of it is beaten by a point that is there. The bound of a sharding with a batch is its ops
+ * without any collective, which no placement goes below. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_frontier.h"
+
+/* ---- prefills of a sharding ---- */
+
+/* Of one placement: seconds to the first token, and of the replica for each prompt. The residual
+ * stream is sharded or not, whichever is quicker, unless seq is given. */
+typedef struct prefill {
+    double ttft_s, share_s;
+    bool seq;
+} prefill;
+
+typedef struct family {
+    const sm_serve_plan *plan;
+    footprint memory;
+    double most;
+    prefill first[MAX_ORDERS];
+    bool known[MAX_ORDERS];
+} family;
+
+static void note(hunt *h, sm_status status, const sm_error *err) {
+    if (status != SM_INTERNAL || h->status != SM_OK) return;
+    h->status = status;
+    h->err = *err;
+}
+
+static double limit_time(const hunt *h, const sm_step_price *p) {
+    return h->o->by_lower ? p->lower_s : p->expected_s;
+}
+
+static bool price_prefill(hunt *h, const sm_serve_plan *plan, const footprint *f, prefill *out) {
+    sm_error err = {0};
+    sm_step_price price;
+    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
+    sm_status status = sm_serve_step(h->s, plan, &b, &price, &err);
+    if (status == SM_OK) {
+        out->ttft_s = limit_time(h, &price);
+        status = point_prefill_share(h->s, plan, &f->d, price.expected_s, &out->share_s, &err);
+    }
+    note(h, status, &err);
+    return status == SM_OK;
+}
+
+static prefill prefill_at(hunt *h, family *f, int order) {
+    prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
+    sm_serve_plan plan = h->places->plan[order];
+    bool given = plan.given >> SM_SERVE_SEQ & 1;
+    if (f->known[order]) return f->first[order];
+    for (int seq = 0; seq < 2; seq++) {
+        if (given ? seq != (int)h->o->fixed.seq : seq && plan.tensor == 1) continue;
+        plan.seq = seq;
+        if (!price_prefill(h, &plan, &f->memory, &one) || one.ttft_s >= best.ttft_s) continue;
+        best = one;
+        best.seq = seq;
+    }
+    f->known[order] = true;
+    h->best_ttft_s = smaller(h->best_ttft_s, best.ttft_s);
+    return f->first[order] = best;
+}
+
+/* ---- candidates ---- */
+
+static double per_chip(const hunt *h, double batch, double tpot_s, double chips,
+                       const prefill *first) {
+    double decoding = batch / tpot_s, output = h->s->job.output;
+    if (!h->o->with_prefill) return decoding / chips;
+    return output / (first->share_s + output / decoding) / chips;
+}
+
+static bool meets(double value, double limit) { return !(limit > 0) || value <= limit; }
+
+static void offer(hunt *h, family *f, int order, double batch, double tpot_s) {
+    prefill first = prefill_at(h, f, order);
+    int chips = h->slice[h->at].chips;
+    found p = {h->places->plan[order], batch, tpot_s, 0, h->at};
+    p.plan.seq = first.seq;
+    p.per_chip = per_chip(h, batch, tpot_s, chips, &first);
+    if (!(h->quickest.batch > 0) || tpot_s < h->quickest.tpot_s) h->quickest = p;
+    if (!meets(tpot_s, h->o->tpot_s) || !meets(first.ttft_s, h->o->ttft_s)) return;
+    frontier_add(&h->front, &p, h->o->brute);
+}
+
+/* A step without its collectives, when it is only one step. */
+static bool bound_of(hunt *h, const step *x, const piece_price *work, double batch) {
+    sm_step_price price;
+    if (h->o->brute) return false;
+    step_price_from(x, work, false, &price);
+    /* sums of the same terms may differ in the last bits */
+    double tpot_s = limit_time(h, &price) * (1 - 1e-12);
+    double best = batch / tpot_s / h->slice[h->at].chips * (1 + 1e-12);
+    return frontier_beats(&h->front, tpot_s, best);
+}
+
+static void each_order(hunt *h, family *f, double batch, step *x, const piece_price *work) {
+    for (int i = 0; i < h->places->n; i++) {
+        sm_step_price price;
+        x->plan = &h->places->plan[i];
+        x->at = h->places->at[i];
+        step_price_from(x, work, true, &price);
+        h->evaluated++;
+        offer(h, f, i, batch, limit_time(h, &price));
+    }
+}
+
+/* With drafts a point is more than one step: priced whole. */
+static void each_order_drafted(hunt *h, family *f, double batch) {
+    for (int i = 0; i < h->places->n; i++) {
+        sm_error err = {0};
+        decode_time t;
+        const sm_serve_plan *plan = &h->places->plan[i];
+        sm_status status = point_decode(h->s, plan, point_group(plan, batch), &t, &err);
+        note(h, status, &err);
+        h->evaluated++;
+        if (status == SM_OK) offer(h, f, i, batch, limit_time(h, &t.step) / t.tokens);
+    }
+}
+
+static void price_batch(hunt *h, family *f, double batch) {
+    step x;
+    piece_price work[MAX_PIECES];
+    sm_error err = {0};
+    h->space += h->places->n;
+    if (h->s->job.speculation.depth != 0) {
+        each_order_drafted(h, f, batch);
+        return;
+    }
+    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
+    sm_status status = step_prepare(h->s, &h->places->plan[0], &b, &x, &err);
+    note(h, status, &err);
+    if (status != SM_OK) return;
+    step_work(&x, work);
+    if (bound_of(h, &x, work, batch)) h->pruned += h->places->n;
+    else each_order(h, f, batch, &x, work);
+}
+
+/* ---- batches of a sharding ---- */
+
+static bool fits(const hunt *h, const family *f, double batch) {
+    sm_serve_memory m;
+    footprint_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
+    return m.total <= m.capacity;
+}
+
+/* The most that fits with steps of that many tokens too. */
+static double most_of(const hunt *h, const family *f) {
+    double most = footprint_most(h->s, &f->memory, point_step_tokens(h->s, 1));
+    if (most > 1) most = footprint_most(h->s, &f->memory, point_step_tokens(h->s, most));
+    return most;
+}
+
+static void note_memory(hunt *h, const family *f) {
+    sm_serve_memory m;
+    double batch = larger(1, h->o->batch);
+    footprint_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
+    h->least_bytes = smaller(h->least_bytes, m.total);
+    if (m.total > m.capacity || h->any_fits) return;
+    h->any_fits = true;
+    h->least_chips = h->slice[h->at].chips;
+}
+
+static void each_batch(hunt *h, family *f) {
+    enum { MOST_DOUBLINGS = 20 };
+    if (h->o->batch > 0) {
+        if (fits(h, f, h->o->batch)) price_batch(h, f, h->o->batch);
+        return;
+    }
+    f->most = most_of(h, f);
+    double batch = 1;
+    for (int i = 0; i <= MOST_DOUBLINGS && fits(h, f, batch); i++, batch *= 2)
+        price_batch(h, f, batch);
+    bool power = f->most >= 1 && exp2(floor(log2(f->most))) >= f->most;
+    if (f->most >= 1 && f->most < 1 << MOST_DOUBLINGS && !power && fits(h, f, f->most))
+        price_batch(h, f, f->most);
+}
+
+static bool visit(void *context, const sm_serve_plan *plan) {
+    hunt *h = context;
+    family f = {.plan = plan};
+    sm_error err = {0};
+    double length = h->s->job.prompt + h->s->job.output;
+    sm_status status = footprint_of(h->s, plan, length, &f.memory, &err);
+    note(h, status, &err);
+    if (status == SM_OK) {
+        note_memory(h, &f);
+        if (fits(h, &f, larger(1, h->o->batch))) {
+            placements_of(h->s, plan, h->places);
+            if (h->places->n > 0) each_batch(h, &f);
+        }
+    }
+    if (h->front.failed) h->status = sm_fail_memory(&h->err);
+    return h->status == SM_OK;
+}
+
+/* ---- the whole ---- */
+
+static sm_status start(const sm_serve_job *job, const sm_calibration *calibration,
+                       const sm_serve_search_options *o, sm_arena *arena, hunt *h, sm_error *err) {
+    int least = o->chips_least > 0 ? o->chips_least : 1;
+    int most = o->chips_most > 0 ? o->chips_most : job->system->chips;
+    sm_system *slices = sm_arena_array(arena, MAX_SLICES, sizeof *slices);
+    memset(h, 0, sizeof *h);
+    h->o = o;
+    h->best_ttft_s = h->least_bytes = INFINITY;
+    h->places = sm_arena_alloc(arena, sizeof *h->places);
+    if (!slices || !h->places) return sm_fail_memory(err);
+    h->slice = slices;
+    h->slices = slices_of(job->system, least, most, slices);
+    if (h->slices == 0)
+        return sm_fail(err, SM_NEGATIVE, "%s has no slice of %d to %d chips", job->system->text,
+                       least, most);
+    sm_status status = sm_serve_new(job, &h->s, err);
+    if (status == SM_OK && calibration) sm_serve_set_calibration(h->s, calibration);
+    return status;
+}
+
+sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
+                   const sm_serve_search_options *options, sm_arena *arena, hunt *h,
+                   sm_error *err) {
+    sm_status status = start(job, calibration, options, arena, h, err);
+    for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
+        serve_set_system(h->s, &h->slice[h->at]);
+        each_sharding(h->s, &options->fixed, h->slice[h->at].chips, visit, h);
+        status = h->status;
+        if (status != SM_OK && err) *err = h->err;
+    }
+    if (status == SM_OK) status = frontier_reduce(&h->front, err);
+    return status;
+}
+
+sm_status hunt_point(hunt *h, const found *f, sm_serve_point *point, sm_error *err) {
+    serve_set_system(h->s, &h->slice[f->slice]);
+    return sm_serve_point_of(h->s, &f->plan, f->batch, point, err);
+}
+
+void hunt_free(hunt *h) {
+    sm_serve_free(h->s);
+    sm_free(h->front.point);
+}

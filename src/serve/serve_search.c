@@ -1,0 +1,159 @@
+/* The frontier of a job, or the sentence that says why there is none. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "serve_frontier.h"
+
+void sm_serve_search_defaults(sm_serve_search_options *options) {
+    memset(options, 0, sizeof *options);
+    sm_serve_plan_defaults(&options->fixed);
+}
+
+static bool is_limit(double x) { return x >= 0 && x <= 1e9; }
+
+static sm_status check_options(const sm_serve_search_options *o, sm_error *err) {
+    if (!is_limit(o->ttft_s) || !is_limit(o->tpot_s))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "limits of %g s to the first token and %g s a token are no times", o->ttft_s,
+                       o->tpot_s);
+    if (o->batch != 0 && !(o->batch >= 1 && o->batch <= 1e9))
+        return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", o->batch);
+    if (o->chips_least < 0 || o->chips_most < 0 ||
+        (o->chips_most > 0 && o->chips_most < o->chips_least))
+        return sm_fail(err, SM_BAD_INPUT, "no replica has %d to %d chips", o->chips_least,
+                       o->chips_most);
+    return SM_OK;
+}
+
+/* ---- nothing fits ---- */
+
+/* Twice as large, and again, until something fits. */
+static int chips_that_fit(const sm_serve_job *job, const sm_serve_search_options *options) {
+    enum { MOST_CHIPS = 4096 };
+    sm_serve_search_options o = *options;
+    sm_serve_job larger_job = *job;
+    sm_system system;
+    o.ttft_s = o.tpot_s = 0;
+    o.batch = options->batch > 0 ? options->batch : 1;
+    for (int chips = job->system->chips * 2; chips <= MOST_CHIPS; chips *= 2) {
+        hunt h;
+        sm_arena *arena = sm_arena_new();
+        if (!arena || sm_system_resize(job->system, chips, &system, NULL) != SM_OK) {
+            sm_arena_free(arena);
+            continue;
+        }
+        larger_job.system = &system;
+        o.chips_least = chips / 2 + 1;
+        o.chips_most = chips;
+        memset(&h, 0, sizeof h);
+        sm_status status = hunt_run(&larger_job, NULL, &o, arena, &h, NULL);
+        int fits = status == SM_OK && h.any_fits ? h.least_chips : 0;
+        hunt_free(&h);
+        sm_arena_free(arena);
+        if (fits > 0) return fits;
+    }
+    return 0;
+}
+
+static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options *o, hunt *h,
+                          sm_serve_result *r, sm_error *err) {
+    char least[32], capacity[32];
+    if (isinf(h->least_bytes))
+        return sm_fail(err, SM_NEGATIVE, "no plan of these degrees shards %s on %s",
+                       job->model->name, job->system->text);
+    sm_serve_memory m = {.capacity = job->system->chip.memory_bytes.value * (1 - h->s->reserve)};
+    sm_format_bytes(least, sizeof least, h->least_bytes);
+    sm_format_bytes(capacity, sizeof capacity, m.capacity);
+    r->least_chips = chips_that_fit(job, o);
+    if (r->least_chips > 0)
+        return sm_fail(err, SM_NEGATIVE,
+                       "nothing fits on %s: a chip needs at least %s and has %s; the smallest that "
+                       "fits has %d chips",
+                       job->system->text, least, capacity, r->least_chips);
+    return sm_fail(err, SM_NEGATIVE, "nothing fits on %s: a chip needs at least %s and has %s",
+                   job->system->text, least, capacity);
+}
+
+/* ---- no point meets the limits ---- */
+
+static sm_status fail_tpot(hunt *h, sm_error *err) {
+    char limit[32], best[32], bound[32], plan[200];
+    sm_serve_point p;
+    sm_status status = hunt_point(h, &h->quickest, &p, err);
+    if (status != SM_OK) return status;
+    sm_format_seconds(limit, sizeof limit, h->o->tpot_s);
+    sm_format_seconds(best, sizeof best, h->quickest.tpot_s);
+    sm_format_seconds(bound, sizeof bound, p.tpot_s[0]);
+    sm_serve_plan_format(&p.plan, h->slice[h->quickest.slice].torus_dims, plan, sizeof plan);
+    return sm_fail(err, SM_NEGATIVE,
+                   "no plan decodes in %s a token: the least is %s, %.2g times that (%s on %s at "
+                   "batch %.0f, bound by %s; its lower bound is %s)",
+                   limit, best, h->quickest.tpot_s / h->o->tpot_s, plan,
+                   h->slice[h->quickest.slice].text, h->quickest.batch,
+                   sm_serve_bound_name(p.decode.bound), bound);
+}
+
+static sm_status fail_ttft(const hunt *h, sm_error *err) {
+    char limit[32], best[32];
+    sm_format_seconds(limit, sizeof limit, h->o->ttft_s);
+    sm_format_seconds(best, sizeof best, h->best_ttft_s);
+    if (h->best_ttft_s > h->o->ttft_s)
+        return sm_fail(err, SM_NEGATIVE,
+                       "no plan reaches the first token in %s: the least is %s, %.2g times that, "
+                       "for %.0f tokens of prompt",
+                       limit, best, h->best_ttft_s / h->o->ttft_s,
+                       h->s->job.prompt - h->s->job.prefix);
+    return sm_fail(err, SM_NEGATIVE,
+                   "each limit can be met and not both: plans that decode in time take longer than "
+                   "%s to the first token",
+                   limit);
+}
+
+static sm_status fail_limits(hunt *h, sm_error *err) {
+    if (h->o->tpot_s > 0 && h->quickest.tpot_s > h->o->tpot_s) return fail_tpot(h, err);
+    return fail_ttft(h, err);
+}
+
+/* ---- the answer ---- */
+
+static sm_status fill_points(hunt *h, sm_arena *arena, sm_serve_result *r, sm_error *err) {
+    sm_status status = SM_OK;
+    r->point = sm_arena_array(arena, h->front.n, sizeof *r->point);
+    if (!r->point) return sm_fail_memory(err);
+    for (size_t i = 0; status == SM_OK && i < h->front.n; i++)
+        status = hunt_point(h, &h->front.point[i], &r->point[i], err);
+    r->n = status == SM_OK ? h->front.n : 0;
+    return status;
+}
+
+static void fill_counts(const hunt *h, sm_serve_result *r) {
+    r->space = h->space;
+    r->evaluated = h->evaluated;
+    r->pruned = h->pruned;
+    r->least_chips = h->least_chips;
+    r->least_bytes = h->any_fits || isinf(h->least_bytes) ? 0 : h->least_bytes;
+    r->best_tpot_s = h->quickest.tpot_s;
+    r->best_ttft_s = isinf(h->best_ttft_s) ? 0 : h->best_ttft_s;
+}
+
+sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
+                          const sm_serve_search_options *options, sm_arena *arena,
+                          sm_serve_result *result, sm_error *err) {
+    hunt h;
+    double start_s = sm_clock_s();
+    memset(result, 0, sizeof *result);
+    memset(&h, 0, sizeof h);
+    sm_status status = check_options(options, err);
+    if (status != SM_OK) return status;
+    status = hunt_run(job, calibration, options, arena, &h, err);
+    if (status == SM_OK) {
+        fill_counts(&h, result);
+        if (h.front.n > 0) status = fill_points(&h, arena, result, err);
+        else if (!h.any_fits) status = fail_fit(job, options, &h, result, err);
+        else status = fail_limits(&h, err);
+    }
+    hunt_free(&h);
+    result->seconds = sm_clock_s() - start_s;
+    return status;
+}
