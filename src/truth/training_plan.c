@@ -217,7 +217,8 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     plan->microbatch = (int)fmax(1, round(microbatch));
     /* Megatron shards the residual stream wherever it shards tensors since 2023 */
     bool modern = r->sp == SM_UNSTATED && r->year >= 2023;
-    plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern);
+    /* MaxText shards it over tensor too (its activation_embed axis) */
+    plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern || has(r->title, "MaxText"));
     expert_of(r, model, replicas, plan);
     shards_of(r, replicas, plan);
     schedule_of(r, model, plan);
