@@ -15,7 +15,7 @@ static void close_to(double value, double expected, double part)
         fail_msg("%.6g where %.6g was expected", value, expected);
 }
 
-/* ---- How To Scale Your Model, chapter on inference: LLaMA-2 13B on 8 TPU v5e, context 8192 ---- */
+/* ---- How To Scale Your Model, inference: LLaMA-2 13B on 8 TPU v5e, context 8192 ---- */
 
 static void book_table_of_llama_2_13b(void **state)
 {

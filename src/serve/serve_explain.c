@@ -40,8 +40,7 @@ static const char *op_label(teller *t, const sm_work *w, int n) {
 
 static void tell_op(teller *t, sm_why *to, int index, const fused *f) {
     static const char *const formulas[] = {
-        [OP_MATMUL] = "FLOPs / (peak x efficiency of the shape) beside bytes / (HBM x efficiency), "
-                      "+ start",
+        [OP_MATMUL] = "FLOPs / (peak x efficiency) beside bytes / (HBM x efficiency), + start",
         [OP_ATTENTION] = "max(FLOPs / (peak x efficiency), bytes / (HBM x efficiency)) + start",
         [OP_VECTOR] = "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + start"};
     op_price p = op_price_of(t->x, index, f);

@@ -39,6 +39,11 @@ typedef struct hunt {
     sm_status status;
     sm_error err;
 } hunt;
+/* Slices and the job under way; then each slice is put under h->s. */
+sm_status hunt_start(const sm_serve_job *job, const sm_calibration *calibration,
+                     const sm_serve_search_options *options, sm_arena *arena, hunt *h,
+                     sm_error *err);
+void hunt_note(hunt *h, sm_status status, const sm_error *err); /* an SM_INTERNAL ends the hunt */
 /* Fill slices and the frontier; points of it are made by hunt_point. */
 sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
                    const sm_serve_search_options *options, sm_arena *arena, hunt *h, sm_error *err);

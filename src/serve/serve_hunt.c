@@ -23,7 +23,7 @@ typedef struct family {
     bool known[MAX_ORDERS];
 } family;
 
-static void note(hunt *h, sm_status status, const sm_error *err) {
+void hunt_note(hunt *h, sm_status status, const sm_error *err) {
     if (status != SM_INTERNAL || h->status != SM_OK) return;
     h->status = status;
     h->err = *err;
@@ -42,7 +42,7 @@ static bool price_prefill(hunt *h, const sm_serve_plan *plan, const footprint *f
         out->ttft_s = limit_time(h, &price);
         status = point_prefill_share(h->s, plan, &f->d, price.expected_s, &out->share_s, &err);
     }
-    note(h, status, &err);
+    hunt_note(h, status, &err);
     return status == SM_OK;
 }
 
@@ -114,7 +114,7 @@ static void each_order_drafted(hunt *h, family *f, double batch) {
         decode_time t;
         const sm_serve_plan *plan = &h->places->plan[i];
         sm_status status = point_decode(h->s, plan, point_group(plan, batch), &t, &err);
-        note(h, status, &err);
+        hunt_note(h, status, &err);
         h->evaluated++;
         if (status == SM_OK) offer(h, f, i, batch, limit_time(h, &t.step) / t.tokens);
     }
@@ -131,7 +131,7 @@ static void price_batch(hunt *h, family *f, double batch) {
     }
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     sm_status status = step_prepare(h->s, &h->places->plan[0], &b, &x, &err);
-    note(h, status, &err);
+    hunt_note(h, status, &err);
     if (status != SM_OK) return;
     step_work(&x, work);
     if (bound_of(h, &x, work, batch)) h->pruned += h->places->n;
@@ -184,7 +184,7 @@ static bool visit(void *context, const sm_serve_plan *plan) {
     sm_error err = {0};
     double length = h->s->job.prompt + h->s->job.output;
     sm_status status = footprint_of(h->s, plan, length, &f.memory, &err);
-    note(h, status, &err);
+    hunt_note(h, status, &err);
     if (status == SM_OK) {
         note_memory(h, &f);
         if (fits(h, &f, larger(1, h->o->batch))) {
@@ -198,8 +198,8 @@ static bool visit(void *context, const sm_serve_plan *plan) {
 
 /* ---- the whole ---- */
 
-static sm_status start(const sm_serve_job *job, const sm_calibration *calibration,
-                       const sm_serve_search_options *o, sm_arena *arena, hunt *h, sm_error *err) {
+sm_status hunt_start(const sm_serve_job *job, const sm_calibration *calibration,
+                     const sm_serve_search_options *o, sm_arena *arena, hunt *h, sm_error *err) {
     int least = o->chips_least > 0 ? o->chips_least : 1;
     int most = o->chips_most > 0 ? o->chips_most : job->system->chips;
     sm_system *slices = sm_arena_array(arena, MAX_SLICES, sizeof *slices);
@@ -221,7 +221,7 @@ static sm_status start(const sm_serve_job *job, const sm_calibration *calibratio
 sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
                    const sm_serve_search_options *options, sm_arena *arena, hunt *h,
                    sm_error *err) {
-    sm_status status = start(job, calibration, options, arena, h, err);
+    sm_status status = hunt_start(job, calibration, options, arena, h, err);
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
         serve_set_system(h->s, &h->slice[h->at]);
         each_sharding(h->s, &options->fixed, h->slice[h->at].chips, visit, h);

@@ -1,0 +1,189 @@
+/* Disaggregated serving: a pool of replicas that prefill and one of replicas that decode, each at
+ * its own best plan, in the ratio at which their rates of requests match. */
+#include <math.h>
+#include <string.h>
+
+#include "serve_frontier.h"
+
+/* ---- the network between the pools ---- */
+
+/* Bytes per second of one chip over the outermost level: a torus link, or its share of what all
+ * chips below a switch use together. */
+static double outer_share(const sm_system *s) {
+    const sm_level *outer = &s->level[s->levels - 1];
+    double below = 1;
+    for (int l = 0; l < s->levels - 1; l++) below *= s->level[l].size;
+    return outer->kind == SM_LEVEL_TORUS ? outer->bytes_per_s_oneway
+                                         : outer->bytes_per_s_oneway / below;
+}
+
+/* Chips of the smaller replica send or receive at once. */
+static double transfer_s(const sm_system *s, double bytes, int prefill_chips, int decode_chips) {
+    int streams = prefill_chips < decode_chips ? prefill_chips : decode_chips;
+    double rate = outer_share(s) * streams;
+    if (!(rate > 0)) return 0; /* one chip without a network */
+    return s->level[s->levels - 1].hop_latency_s + bytes / rate;
+}
+
+/* ---- the best prefill ---- */
+
+/* A replica whose chips prefill `batch` prompts at once; per_chip: prompts per second. */
+typedef struct prefills {
+    hunt *h;
+    const sm_system *system; /* the pools' network */
+    double kv_bytes, decode_chips;
+    found best;
+    double best_s, quickest_s;
+} prefills;
+
+static double price_batch(prefills *p, const sm_serve_plan *plan, double group) {
+    sm_error err = {0};
+    sm_step_price price;
+    const sm_serve_job *job = &p->h->s->job;
+    sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
+    sm_status status = sm_serve_step(p->h->s, plan, &b, &price, &err);
+    hunt_note(p->h, status, &err);
+    if (status != SM_OK) return INFINITY;
+    return p->h->o->by_lower ? price.lower_s : price.expected_s;
+}
+
+/* As many groups are under way as there are stages. */
+static void offer(prefills *p, const sm_serve_plan *plan, double group) {
+    const sm_system *slice = &p->h->slice[p->h->at];
+    double step_s = price_batch(p, plan, group), limit = p->h->o->ttft_s;
+    double moved_s = transfer_s(p->system, p->kv_bytes, slice->chips, (int)p->decode_chips);
+    double rate = group * plan->pipeline / step_s / slice->chips;
+    p->quickest_s = smaller(p->quickest_s, step_s + moved_s);
+    if (limit > 0 && step_s + moved_s > limit) return;
+    if (!(rate > p->best.per_chip)) return;
+    p->best = (found){*plan, group * plan->pipeline, step_s, rate, p->h->at};
+    p->best_s = step_s;
+}
+
+static void each_seq(prefills *p, const sm_serve_plan *placed, double group) {
+    sm_serve_plan plan = *placed;
+    bool given = plan.given >> SM_SERVE_SEQ & 1;
+    for (int seq = 0; seq < 2; seq++) {
+        if (given ? seq != (int)p->h->o->fixed.seq : seq && plan.tensor == 1) continue;
+        plan.seq = seq;
+        offer(p, &plan, group);
+    }
+}
+
+/* Prompts of the largest step, over all replicas: more only wait for each other. */
+static const double MOST_TOKENS = 65536;
+
+static bool visit(void *context, const sm_serve_plan *plan) {
+    prefills *p = context;
+    hunt *h = p->h;
+    footprint f;
+    sm_error err = {0};
+    sm_serve_memory m;
+    double prompt = h->s->job.prompt;
+    sm_status status = footprint_of(h->s, plan, prompt, &f, &err);
+    hunt_note(h, status, &err);
+    if (status != SM_OK) return h->status == SM_OK;
+    placements_of(h->s, plan, h->places);
+    for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
+        double group = each * f.d.replicas;
+        footprint_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, 1), &m);
+        if (m.total > m.capacity) break;
+        for (int i = 0; i < h->places->n; i++) each_seq(p, &h->places->plan[i], group);
+    }
+    return h->status == SM_OK;
+}
+
+static sm_status fail_prefill(const prefills *p, sm_error *err) {
+    char limit[32], best[32];
+    if (isinf(p->quickest_s))
+        return sm_fail(err, SM_NEGATIVE, "no plan prefills a prompt on %s: none fits",
+                       p->system->text);
+    sm_format_seconds(limit, sizeof limit, p->h->o->ttft_s);
+    sm_format_seconds(best, sizeof best, p->quickest_s);
+    return sm_fail(err, SM_NEGATIVE,
+                   "no prefill pool reaches the first token in %s: the least is %s, the cache's "
+                   "transfer included",
+                   limit, best);
+}
+
+static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err) {
+    hunt *h = p->h;
+    sm_step_price price;
+    const sm_serve_job *job = &h->s->job;
+    double group = p->best.batch / p->best.plan.pipeline;
+    sm_status status = hunt_point(h, &p->best, &out->prefill, err);
+    if (status != SM_OK) return status;
+    sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
+    status = sm_serve_step(h->s, &p->best.plan, &b, &price, err);
+    if (status != SM_OK) return status;
+    out->prefill.prefill = price;
+    out->prefill.ttft_s[0] = price.lower_s;
+    out->prefill.ttft_s[1] = price.expected_s;
+    out->prefill.ttft_s[2] = price.upper_s;
+    out->prefill_batch = p->best.batch;
+    return sm_serve_memory_of(h->s, &p->best.plan, p->best.batch, job->prompt,
+                              point_step_tokens(h->s, 1), &out->prefill.memory, err);
+}
+
+static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *calibration,
+                              const sm_serve_search_options *o, sm_arena *arena, double *rate,
+                              sm_disaggregated *out, sm_error *err) {
+    hunt h;
+    memset(&h, 0, sizeof h);
+    prefills p = {.h = &h,
+                  .system = job->system,
+                  .kv_bytes = out->kv_bytes,
+                  .decode_chips = out->decode.chips,
+                  .quickest_s = INFINITY};
+    sm_status status = hunt_start(job, calibration, o, arena, &h, err);
+    for (h.at = 0; status == SM_OK && h.at < h.slices; h.at++) {
+        serve_set_system(h.s, &h.slice[h.at]);
+        each_sharding(h.s, &o->fixed, h.slice[h.at].chips, visit, &p);
+        status = h.status;
+        if (status != SM_OK && err) *err = h.err;
+    }
+    if (status == SM_OK)
+        status = p.best.per_chip > 0 ? fill_prefill(&p, out, err) : fail_prefill(&p, err);
+    *rate = p.best.per_chip;
+    hunt_free(&h);
+    return status;
+}
+
+/* ---- the best decode ---- */
+
+/* The last of the frontier: the most tokens per chip within the limit. */
+static sm_status find_decode(const sm_serve_job *job, const sm_calibration *calibration,
+                             const sm_serve_search_options *options, sm_arena *arena,
+                             sm_serve_point *point, sm_error *err) {
+    sm_serve_result result;
+    sm_serve_search_options o = *options;
+    o.ttft_s = 0;
+    o.with_prefill = false;
+    sm_status status = sm_serve_search(job, calibration, &o, arena, &result, err);
+    if (status == SM_OK) *point = result.point[result.n - 1];
+    return status;
+}
+
+static void fill_ratio(const sm_serve_job *job, double prompts_per_s, sm_disaggregated *out) {
+    double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
+    out->prefill_per_decode_chips = tokens / job->output / prompts_per_s;
+    out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
+    out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
+    out->kv_transfer_s =
+        transfer_s(job->system, out->kv_bytes, out->prefill.chips, out->decode.chips);
+}
+
+sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
+                                const sm_serve_search_options *options, sm_disaggregated *out,
+                                sm_error *err) {
+    double rate = 0;
+    sm_arena *arena = sm_arena_new();
+    memset(out, 0, sizeof *out);
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = find_decode(job, calibration, options, arena, &out->decode, err);
+    out->kv_bytes = sm_model_kv_bytes(job->model, job->prompt, job->dtypes.kv);
+    if (status == SM_OK) status = find_prefill(job, calibration, options, arena, &rate, out, err);
+    if (status == SM_OK) fill_ratio(job, rate, out);
+    sm_arena_free(arena);
+    return status;
+}

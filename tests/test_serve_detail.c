@@ -1,0 +1,223 @@
+/* What a point says about itself: collectives, where it turns, its derivation, advice. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include "failing_alloc.h"
+#include "serve_cases.h"
+
+static void close_to(double value, double expected, double part)
+{
+    if (!(fabs(value - expected) <= part * fabs(expected)))
+        fail_msg("%.9g where %.9g was expected", value, expected);
+}
+
+static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch, sm_arena *arena)
+{
+    sm_error err = { 0 };
+    sm_serve_detail d;
+    sm_serve_plan plan = serve_plan(text);
+    if (sm_serve_detail_of(serve, &plan, batch, arena, &d, &err) != SM_OK)
+        fail_msg("%s", err.sentence);
+    return d;
+}
+
+/* The critical batch of How To Scale Your Model, inference: peak FLOP/s over bytes per second times
+ * the bytes of a weight over 2: 240 in 16 bits, 120 with int8 weights. */
+static void compute_overtakes_weights_at_the_critical_batch(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
+    sm_serve *serve = serve_case_new(&c);
+    close_to(detailed(serve, "tensor=8", 1, arena).turn_compute_batch, 197e12 / 819e9, 0.02);
+    sm_serve_free(serve);
+    c.job.dtypes.weights = SM_INT8;
+    serve = serve_case_new(&c);
+    close_to(detailed(serve, "tensor=8", 1, arena).turn_compute_batch, 197e12 / 819e9 / 2, 0.02);
+    sm_serve_free(serve);
+    sm_arena_free(arena);
+}
+
+/* The cache takes as long as the weights where it has as many bytes. */
+static void the_cache_overtakes_the_weights(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
+    c.job.context = 4096;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_detail d = detailed(serve, "tensor=8", 4, arena);
+    double weights = sm_model_params(&c.model).total * 2;
+    close_to(d.turn_kv_context, weights / 4 / 819200, 1e-3);
+    close_to(d.turn_kv_batch, weights / 4096 / 819200, 1e-3);
+    sm_serve_free(serve);
+    sm_arena_free(arena);
+}
+
+static void collectives_add_up(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_detail d = detailed(serve, "tensor=8", 16, arena);
+    double time_s = 0;
+    bool o_proj = false;
+    for (int i = 0; i < d.collectives; i++) {
+        const sm_serve_collective *k = &d.collective[i];
+        assert_string_equal(k->axis, "tensor");
+        assert_true(k->time_s > 0 && k->bytes > 0 && k->algorithm);
+        time_s += k->time_s;
+        if (strcmp(k->array, "attn_out") != 0) continue;
+        o_proj = true; /* one all-reduce of [16, D] a layer */
+        assert_int_equal(k->op, SM_ALL_REDUCE);
+        close_to(k->count, 80, 0);
+        close_to(k->bytes, 16.0 * 8192 * 2, 0);
+    }
+    assert_true(o_proj);
+    close_to(time_s, d.point.decode.breakdown_s.network, 1e-9);
+    sm_serve_free(serve);
+    sm_arena_free(arena);
+}
+
+/* ---- derivations ---- */
+
+static const sm_why *child(const sm_why *w, const char *label)
+{
+    for (const sm_why *c = w->first; c; c = c->next)
+        if (strcmp(c->label, label) == 0) return c;
+    fail_msg("no \"%s\" below \"%s\"", label, w->label);
+    return NULL;
+}
+
+static double sum_of(const sm_why *w)
+{
+    double sum = 0;
+    for (const sm_why *c = w->first; c; c = c->next)
+        if (strcmp(c->label, "lower bound") != 0) sum += c->value;
+    return sum;
+}
+
+static void check_nodes(const sm_why *w)
+{
+    assert_true(w->label && w->label[0] && isfinite(w->value) && w->value >= 0);
+    if (!w->first) assert_non_null(w->source);
+    for (const sm_why *c = w->first; c; c = c->next) check_nodes(c);
+}
+
+static void derivations_give_the_same_numbers(void **state)
+{
+    (void)state;
+    static const char *const plans[] = { "tensor=8", "tensor=4,pipeline=2", "tensor=8,seq=on" };
+    serve_case c;
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
+    sm_serve *serve = serve_case_new(&c);
+    for (int i = 0; i < 3; i++) {
+        sm_serve_detail d = detailed(serve, plans[i], 16, arena);
+        check_nodes(d.why);
+        close_to(d.why->value, d.point.tpot_s[1], 1e-12);
+        const sm_why *decode = child(d.why, "decode step");
+        close_to(decode->value, d.point.decode.expected_s, 1e-12);
+        close_to(sum_of(decode), decode->value, 1e-9);
+        close_to(child(decode, "lower bound")->value, d.point.tpot_s[0], 1e-12);
+        const sm_why *first = child(d.why, "time to first token: prefill of one prompt");
+        close_to(first->value, d.point.ttft_s[1], 1e-12);
+        close_to(sum_of(first), first->value, 1e-9);
+        close_to(child(d.why, "memory of the fullest chip")->value, d.point.memory.total, 1e-12);
+    }
+    sm_serve_free(serve);
+    sm_arena_free(arena);
+}
+
+/* ---- advice ---- */
+
+static void advice_names_a_change_and_its_effect(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
+    sm_serve *serve = serve_case_new(&c);
+    const char *one = detailed(serve, "tensor=8", 1, arena).advice;
+    assert_non_null(strstr(one, " a token, "));
+    assert_non_null(strstr(one, " tokens/s/chip"));
+    sm_serve_free(serve);
+    /* 140 GB do not fit on 80 GB: whatever is advised makes it fit */
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:1");
+    serve = serve_case_new(&c);
+    sm_serve_detail d = detailed(serve, "tensor=1", 1, arena);
+    assert_false(d.point.fits);
+    assert_non_null(strstr(d.advice, ", and it fits"));
+    sm_serve_free(serve);
+    sm_arena_free(arena);
+}
+
+/* The effect that advice states is that of a priced point. */
+static void advice_is_computed(void **state)
+{
+    (void)state;
+    serve_case c;
+    char after[32], rate[32];
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    c.job.context = 60000;
+    c.job.dtypes.weights = SM_INT4; /* nothing left but the cache, the batch and the chips */
+    sm_serve *serve = serve_case_new(&c);
+    const char *advice = detailed(serve, "tensor=1", 8, arena).advice;
+    c.job.dtypes.kv = SM_FP8;
+    sm_serve *narrow = serve_case_new(&c);
+    sm_serve_point p = serve_point(narrow, "tensor=1", 8);
+    sm_format_seconds(after, sizeof after, p.tpot_s[1]);
+    sm_format_count(rate, sizeof rate, p.tokens_per_s_per_chip);
+    if (strncmp(advice, "the KV cache in fp8: ", 21) == 0) {
+        assert_non_null(strstr(advice, after));
+        assert_non_null(strstr(advice, rate));
+    }
+    assert_true(advice[0] != '\0');
+    sm_serve_free(serve);
+    sm_serve_free(narrow);
+    sm_arena_free(arena);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    sm_serve_plan plan = serve_plan("");
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_error err = { 0 };
+        sm_serve *serve = NULL;
+        sm_serve_detail d;
+        sm_arena *arena = sm_arena_new();
+        if (!arena) continue;
+        sm_status s = sm_serve_new(&c.job, &serve, &err);
+        if (s == SM_OK) s = sm_serve_detail_of(serve, &plan, 1, arena, &d, &err);
+        assert_true(s == SM_OK || (s == SM_INTERNAL && err.sentence[0]));
+        if (!failing_alloc_refused(&loop)) assert_int_equal(s, SM_OK);
+        sm_serve_free(serve);
+        sm_arena_free(arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compute_overtakes_weights_at_the_critical_batch),
+        cmocka_unit_test(the_cache_overtakes_the_weights),
+        cmocka_unit_test(collectives_add_up),
+        cmocka_unit_test(derivations_give_the_same_numbers),
+        cmocka_unit_test(advice_names_a_change_and_its_effect),
+        cmocka_unit_test(advice_is_computed),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

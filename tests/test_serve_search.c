@@ -1,0 +1,301 @@
+/* The frontier of serving: equal to brute force, quick enough, honest when there is none; pools and
+ * fleets. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include "failing_alloc.h"
+#include "serve_cases.h"
+
+static sm_serve_search_options options(void)
+{
+    sm_serve_search_options o;
+    sm_serve_search_defaults(&o);
+    return o;
+}
+
+static sm_serve_result searched(const serve_case *c, const sm_serve_search_options *o,
+                                sm_arena *arena)
+{
+    sm_error err = { 0 };
+    sm_serve_result r;
+    if (sm_serve_search(&c->job, NULL, o, arena, &r, &err) != SM_OK) fail_msg("%s", err.sentence);
+    assert_true(r.n > 0);
+    return r;
+}
+
+static void close_to(double value, double expected, double part)
+{
+    if (!(fabs(value - expected) <= part * fabs(expected)))
+        fail_msg("%.9g where %.9g was expected", value, expected);
+}
+
+/* ---- against brute force ---- */
+
+static void same_frontier(const char *model, const char *system, sm_serve_search_options o)
+{
+    serve_case c;
+    serve_case_fill(&c, model, system);
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result quick = searched(&c, &o, arena);
+    o.brute = true;
+    sm_serve_result brute = searched(&c, &o, arena);
+    assert_int_equal(quick.n, brute.n);
+    close_to(quick.space, brute.space, 0);
+    close_to(quick.evaluated + quick.pruned, brute.evaluated, 0);
+    for (size_t i = 0; i < quick.n; i++) {
+        char a[256], b[256];
+        sm_serve_plan_format(&quick.point[i].plan, c.system.torus_dims, a, sizeof a);
+        sm_serve_plan_format(&brute.point[i].plan, c.system.torus_dims, b, sizeof b);
+        assert_string_equal(a, b);
+        close_to(quick.point[i].batch, brute.point[i].batch, 0);
+        close_to(quick.point[i].tpot_s[1], brute.point[i].tpot_s[1], 0);
+    }
+    sm_arena_free(arena);
+}
+
+static void frontiers_equal_brute_force(void **state)
+{
+    (void)state;
+    sm_serve_search_options o = options();
+    same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
+    same_frontier("llama-3-70b", "h100-sxm:16", o);
+    same_frontier("mixtral-8x7b", "h100-sxm:8", o);
+    same_frontier("gemma-2-27b", "tpu-v5p:2x2x2", o);
+    o.by_lower = true;
+    same_frontier("llama-3-70b", "h100-sxm:8", o);
+    o = options();
+    o.with_prefill = true;
+    same_frontier("llama-3-8b", "h100-sxm:4", o);
+    o = options();
+    o.ttft_s = 0.05;
+    o.tpot_s = 0.02;
+    same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
+}
+
+/* No point of a frontier is as good as another in both. */
+static void points_do_not_beat_each_other(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-70b", "tpu-v5e:8x8");
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result r = searched(&c, &o, arena);
+    assert_true(r.n > 4);
+    for (size_t i = 0; i < r.n; i++) {
+        const sm_serve_point *p = &r.point[i];
+        assert_true(p->fits && p->batch <= p->most_batch);
+        assert_int_equal(sm_serve_plan_chips(&p->plan), p->chips);
+        if (i == 0) continue;
+        assert_true(p->tpot_s[1] > p[-1].tpot_s[1]);
+        assert_true(p->tokens_per_s_per_chip > p[-1].tokens_per_s_per_chip);
+        assert_true(p->usd_per_million_tokens < p[-1].usd_per_million_tokens);
+    }
+    close_to(r.best_tpot_s, r.point[0].tpot_s[1], 1e-9);
+    assert_int_equal(r.least_chips, 16);
+    sm_arena_free(arena);
+}
+
+/* llama-3.1-405B over all slices of TPU v5e up to 256 chips: under a second. */
+static void large_searches_are_quick(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3.1-405b", "tpu-v5e:16x16");
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result r = searched(&c, &o, arena);
+    print_message("405B on v5e: %.0f candidates, %.0f priced, %.2f s\n", r.space, r.evaluated,
+                  r.seconds);
+    assert_true(r.space > 20000 && r.evaluated + r.pruned == r.space);
+    assert_int_equal(r.least_chips, 64);
+    sm_arena_free(arena);
+}
+
+/* Limits only take points away. */
+static void limits_are_kept(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
+    o.tpot_s = 0.008;
+    o.ttft_s = 0.1;
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result r = searched(&c, &o, arena);
+    for (size_t i = 0; i < r.n; i++)
+        assert_true(r.point[i].tpot_s[1] <= 0.008 && r.point[i].ttft_s[1] <= 0.1);
+    sm_arena_free(arena);
+}
+
+static void given_keys_are_kept(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
+    o.fixed = serve_plan("tensor=2,pipeline=2,order=pipeline.tensor");
+    o.batch = 32;
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result r = searched(&c, &o, arena);
+    for (size_t i = 0; i < r.n; i++) {
+        assert_int_equal(r.point[i].plan.tensor, 2);
+        assert_int_equal(r.point[i].plan.pipeline, 2);
+        assert_int_equal(r.point[i].plan.order[0], SM_SERVE_PIPELINE);
+        close_to(r.point[i].batch, 32, 0);
+    }
+    o.chips_least = 4;
+    o.chips_most = 4;
+    r = searched(&c, &o, arena);
+    for (size_t i = 0; i < r.n; i++) assert_int_equal(r.point[i].chips, 4);
+    sm_arena_free(arena);
+}
+
+/* ---- there is none ---- */
+
+static void no_answer(const serve_case *c, const sm_serve_search_options *o, sm_status status,
+                      const char *sentence)
+{
+    sm_error err = { 0 };
+    sm_serve_result r;
+    sm_arena *arena = sm_arena_new();
+    assert_int_equal(sm_serve_search(&c->job, NULL, o, arena, &r, &err), status);
+    assert_int_equal(r.n, 0);
+    if (strncmp(err.sentence, sentence, strlen(sentence)) != 0) fail_msg("%s", err.sentence);
+    sm_arena_free(arena);
+}
+
+static void impossible_limits_say_by_how_much(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    o.tpot_s = 0.001;
+    no_answer(&c, &o, SM_NEGATIVE, "no plan decodes in 1 ms a token: the least is ");
+    o = options();
+    o.ttft_s = 0.001;
+    no_answer(&c, &o, SM_NEGATIVE, "no plan reaches the first token in 1 ms: the least is ");
+}
+
+static void what_does_not_fit_says_what_does(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3.1-405b", "h100-sxm:4");
+    no_answer(&c, &o, SM_NEGATIVE,
+              "nothing fits on h100-sxm:4: a chip needs at least 203 GB and has 77.3 GB; the "
+              "smallest that fits has 16 chips");
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:4");
+    o.fixed = serve_plan("fsdp=3");
+    no_answer(&c, &o, SM_NEGATIVE, "no plan of these degrees shards ");
+}
+
+static void hostile_options_are_refused(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    o.ttft_s = NAN;
+    no_answer(&c, &o, SM_BAD_INPUT, "limits of nan s");
+    o = options();
+    o.batch = 0.5;
+    no_answer(&c, &o, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not 0.5");
+    o = options();
+    o.chips_least = 8;
+    o.chips_most = 4;
+    no_answer(&c, &o, SM_BAD_INPUT, "no replica has 8 to 4 chips");
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_error err = { 0 };
+        sm_serve_result r;
+        sm_arena *arena = sm_arena_new();
+        if (!arena) continue;
+        sm_status s = sm_serve_search(&c.job, NULL, &o, arena, &r, &err);
+        assert_true(s == SM_OK || (s == SM_INTERNAL && err.sentence[0]));
+        if (!failing_alloc_refused(&loop)) assert_int_equal(s, SM_OK);
+        sm_arena_free(arena);
+    }
+}
+
+/* ---- pools and fleets ---- */
+
+static void pools_match_their_rates(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_error err = { 0 };
+    sm_disaggregated d;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
+    c.job.prompt = 4096;
+    c.job.usd_per_chip_hour = 2;
+    o.ttft_s = 1;
+    o.tpot_s = 0.05;
+    assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, &d, &err), SM_OK);
+    assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1 && d.decode.tpot_s[1] <= 0.05);
+    close_to(d.kv_bytes, 4096 * 327680.0, 1e-12);
+    double prompts = d.prefill_batch / d.prefill.ttft_s[1] / d.prefill.chips;
+    double requests = d.decode.tokens_per_s_per_chip / c.job.output;
+    close_to(d.prefill_per_decode_chips, requests / prompts, 1e-9);
+    close_to(d.tokens_per_s_per_chip,
+             d.decode.tokens_per_s_per_chip / (1 + d.prefill_per_decode_chips), 1e-12);
+    close_to(d.usd_per_million_tokens, 1e6 * 2 / 3600 / d.tokens_per_s_per_chip, 1e-9);
+    assert_true(d.kv_transfer_s > d.kv_bytes / 8 / 450e9);
+}
+
+static void fleets_carry_the_traffic(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_error err = { 0 };
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
+    c.job.usd_per_chip_hour = 3;
+    double chips = 0;
+    for (double rate = 1; rate <= 4096; rate *= 4) {
+        sm_fleet f;
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, rate, &f, &err), SM_OK);
+        assert_true(f.utilisation <= 0.8 + 1e-12 && f.utilisation > 0);
+        close_to(f.utilisation * f.replicas * f.requests_per_s_per_replica, rate, 1e-9);
+        close_to(f.usd_per_hour, 3 * f.chips, 1e-12);
+        close_to(f.chips, f.replicas * f.point.chips, 0);
+        assert_true(f.chips >= chips);
+        chips = f.chips;
+    }
+    sm_fleet f;
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NAN, &f, &err), SM_BAD_INPUT);
+    o.tpot_s = 1e-4;
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, 1, &f, &err), SM_NEGATIVE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frontiers_equal_brute_force),
+        cmocka_unit_test(points_do_not_beat_each_other),
+        cmocka_unit_test(large_searches_are_quick),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(given_keys_are_kept),
+        cmocka_unit_test(impossible_limits_say_by_how_much),
+        cmocka_unit_test(what_does_not_fit_says_what_does),
+        cmocka_unit_test(hostile_options_are_refused),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(pools_match_their_rates),
+        cmocka_unit_test(fleets_carry_the_traffic),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
