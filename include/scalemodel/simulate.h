@@ -63,11 +63,14 @@ typedef struct sm_engine {
     double tokens_per_step; /* of speculation: a decoding sequence gains so many; 1 */
     int chips;
 } sm_engine;
-/* The engine of a plan: tables that fill as they are asked, interpolated between points at most 1/8
- * apart; the number of decoding sequences is exact up to 1024. Lives in the arena, together with
- * serve; for one thread. most_sequences: of a step. */
-sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double most_sequences,
-                          sm_arena *arena, sm_engine *engine, sm_error *err);
+/* The engine of a plan, for steps of at most step_tokens tokens; memory is what is left beside the
+ * weights when a sequence holds mean_tokens. Its times are tables that fill as they are asked,
+ * interpolated between points 1/8 apart; the number of decoding sequences is exact up to 1024. A
+ * step that decodes and prefills is the sum of both less the matmuls counted twice. The engine lives
+ * in the arena and needs serve; it is for one thread. Host memory: half of what the chips' hosts
+ * have. SM_NEGATIVE when not one such sequence fits. */
+sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double mean_tokens,
+                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err);
 
 /* ---- policies ---- */
 #define SM_POLICIES(X)                                                                             \

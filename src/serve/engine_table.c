@@ -1,0 +1,266 @@
+/* The engine of a plan: what sm_serve_step says, kept at points of a grid. A cell is priced when it
+ * is first asked for, so a simulation pays for the few hundred that it goes through.
+ *
+ *   decoding      D(n, c)   n sequences of c cached tokens each
+ *   prefill       F(P, a)   P new tokens that attend to a tokens each
+ *   both at once  D(n, c) + F(P, a) - F0(P) + M(n + P) - M(n) + A
+ *
+ * where M(t) is a step of one decoding sequence with t tokens of short prompts, F0(t) one of these
+ * prompts alone: matmuls see all tokens of a step together, attention sees each group by itself. A
+ * starts the second attention: what is left at one small step that is priced whole. */
+#include "scalemodel/simulate.h"
+#include "serve_space.h"
+
+#include <math.h>
+
+enum {
+    OCTAVES = 42, /* 1 .. 2^42 tokens */
+    OF_OCTAVE = 8,
+    POINTS = OCTAVES * OF_OCTAVE + 1,
+    EXACT = 1024, /* sequences, or tokens of a step, up to which each has a row of its own */
+    EXACT_OCTAVES = 10,
+    ROWS_OF_OCTAVE = 32, /* beyond: times go in steps, of tiles and of waves of them */
+    SHORT = 64,          /* tokens of a short prompt */
+    ROWS = EXACT + (OCTAVES - EXACT_OCTAVES) * ROWS_OF_OCTAVE
+};
+#define HOST_SHARE 0.5 /* of host memory that holds caches */
+
+typedef struct engine_table {
+    sm_serve *serve;
+    sm_serve_plan plan;
+    sm_arena *arena;
+    double *decode[ROWS];  /* by sequences, then cached tokens of each */
+    double *prefill[ROWS]; /* by new tokens, then what each attends to */
+    double together[ROWS]; /* M, by tokens */
+    double alone[ROWS];    /* F0 */
+    double second_s;       /* A; NaN: not yet known */
+    double replicas;       /* groups of chips with sequences of their own */
+} engine_table;
+
+/* ---- the grid: equal steps within each octave ---- */
+
+typedef struct grid_place {
+    int point;
+    double share; /* of the next point */
+} grid_place;
+
+static grid_place octave_place(double value, int of_octave, int points) {
+    int exponent = 0;
+    if (!(value > 1.0)) return (grid_place){0, 0.0};
+    double mantissa = frexp(value, &exponent);
+    double at = (2.0 * mantissa - 1.0) * of_octave;
+    int within = (int)at, point = (exponent - 1) * of_octave + within;
+    if (point >= points - 1) return (grid_place){points - 1, 0.0};
+    return (grid_place){point, at - within};
+}
+
+static double octave_value(int point, int of_octave) {
+    return ldexp(1.0 + (double)(point % of_octave) / of_octave, point / of_octave);
+}
+
+static grid_place place_of(double value) { return octave_place(value, OF_OCTAVE, POINTS); }
+
+static double value_of(int point) { return octave_value(point, OF_OCTAVE); }
+
+/* Rows 0 .. EXACT - 1 are of 1 .. EXACT; the row behind them is of the next point after EXACT. */
+static grid_place row_place(double value) {
+    if (!(value > 1.0)) return (grid_place){0, 0.0};
+    if (value < EXACT) return (grid_place){(int)value - 1, value - floor(value)};
+    grid_place at = octave_place(value / EXACT, ROWS_OF_OCTAVE, ROWS - EXACT + 1);
+    return (grid_place){at.point + EXACT - 1, at.share};
+}
+
+static double row_value(int row) {
+    if (row < EXACT) return row + 1.0;
+    return EXACT * octave_value(row - EXACT + 1, ROWS_OF_OCTAVE);
+}
+
+static double *new_row(engine_table *t) {
+    double *row = sm_arena_array(t->arena, POINTS, sizeof *row);
+    for (int i = 0; row && i < POINTS; i++) row[i] = NAN;
+    return row;
+}
+
+/* ---- cells ---- */
+
+static double price_of(engine_table *t, sm_attend group, double sampled) {
+    sm_step_batch batch = {.groups = 1, .sampled = sampled};
+    sm_step_price price;
+    batch.group[0] = group;
+    sm_status status = sm_serve_step(t->serve, &t->plan, &batch, &price, NULL);
+    return status == SM_OK ? price.expected_s : NAN;
+}
+
+static double price_decode(engine_table *t, double n, double cached) {
+    return price_of(t, (sm_attend){n, 1.0, cached}, n);
+}
+
+/* New tokens that attend to more than half of them are one prompt with a cached beginning; to
+ * less: several prompts. */
+static double price_prefill(engine_table *t, double tokens, double attended) {
+    if (2.0 * attended >= tokens)
+        return price_of(t, (sm_attend){1.0, tokens, attended - 0.5 * tokens}, 1.0);
+    double each = fmax(1.0, 2.0 * attended), prompts = tokens / each;
+    return price_of(t, (sm_attend){prompts, each, 0.0}, prompts);
+}
+
+/* One row of a table: its cells by `attend`, priced by the row's own first argument. */
+typedef double (*price_cell)(engine_table *t, double first, double second);
+
+static double cell(engine_table *t, double *row, int point, price_cell price, double first) {
+    if (isnan(row[point])) row[point] = price(t, first, value_of(point));
+    return row[point];
+}
+
+static double between(engine_table *t, double **row, double second, price_cell price,
+                      double first) {
+    if (!*row) *row = new_row(t);
+    if (!*row) return NAN;
+    grid_place at = place_of(second);
+    double low = cell(t, *row, at.point, price, first);
+    if (at.share == 0.0) return low;
+    return low + at.share * (cell(t, *row, at.point + 1, price, first) - low);
+}
+
+static double table_s(engine_table *t, double **rows, double first, double second,
+                      price_cell price) {
+    grid_place at = row_place(first);
+    double low = between(t, &rows[at.point], second, price, row_value(at.point));
+    if (at.share == 0.0) return low;
+    double high = between(t, &rows[at.point + 1], second, price, row_value(at.point + 1));
+    return low + at.share * (high - low);
+}
+
+/* ---- what depends on the tokens of a step alone ---- */
+
+/* So many tokens as short prompts, over all groups of chips. */
+static sm_attend short_prompts(const engine_table *t, double tokens) {
+    double each = fmin(SHORT, fmax(1.0, tokens / t->replicas));
+    return (sm_attend){tokens / each, each, 0.0};
+}
+
+static double price_together(engine_table *t, double tokens) {
+    sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}, .sampled = 1.0};
+    sm_step_price price;
+    batch.group[1] = short_prompts(t, tokens);
+    sm_status status = sm_serve_step(t->serve, &t->plan, &batch, &price, NULL);
+    return status == SM_OK ? price.expected_s : NAN;
+}
+
+static double price_alone(engine_table *t, double tokens) {
+    return price_of(t, short_prompts(t, tokens), 1.0);
+}
+
+typedef double (*price_tokens)(engine_table *t, double tokens);
+
+static double tokens_cell(engine_table *t, double *cells, int row, price_tokens price) {
+    if (cells[row] == 0.0) cells[row] = price(t, row_value(row));
+    return cells[row];
+}
+
+static double tokens_s(engine_table *t, double *cells, double tokens, price_tokens price) {
+    grid_place at = row_place(tokens);
+    double low = tokens_cell(t, cells, at.point, price);
+    if (at.share == 0.0) return low;
+    return low + at.share * (tokens_cell(t, cells, at.point + 1, price) - low);
+}
+
+/* ---- steps ---- */
+
+static double decode_s(engine_table *t, double n, double cached) {
+    return table_s(t, t->decode, n, cached, price_decode);
+}
+
+static double prefill_s(engine_table *t, double tokens, double attended) {
+    return table_s(t, t->prefill, tokens, attended, price_prefill);
+}
+
+/* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of them
+ * had as many tokens as the fullest. */
+static double fullest_tokens(const engine_table *t, double prefill, double attended) {
+    double prompts = 2.0 * attended < prefill ? prefill / fmax(1.0, 2.0 * attended) : 1.0;
+    return prefill * fmax(1.0, t->replicas / prompts);
+}
+
+static double mixed_without_start_s(engine_table *t, double n, double cached, double prefill,
+                                    double attended) {
+    double tokens = fullest_tokens(t, prefill, attended);
+    double attention = prefill_s(t, prefill, attended) - tokens_s(t, t->alone, tokens, price_alone);
+    double matmuls = tokens_s(t, t->together, n + tokens, price_together) -
+                     tokens_s(t, t->together, n, price_together);
+    if (isnan(attention + matmuls)) return NAN;
+    return decode_s(t, n, cached) + fmax(attention, 0.0) + fmax(matmuls, 0.0);
+}
+
+static double find_second_s(engine_table *t) {
+    sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}, {1, SHORT, 0}}, .sampled = 2.0};
+    sm_step_price price;
+    if (sm_serve_step(t->serve, &t->plan, &batch, &price, NULL) != SM_OK) return 0.0;
+    return fmax(0.0, price.expected_s - mixed_without_start_s(t, 1.0, 1.0, SHORT, SHORT / 2.0));
+}
+
+static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
+    if (isnan(t->second_s)) t->second_s = find_second_s(t);
+    double sum = mixed_without_start_s(t, n, cached, prefill, attended) + t->second_s;
+    double prompts = prefill_s(t, prefill, attended);
+    return sum > prompts ? sum : isnan(sum) ? NAN : prompts;
+}
+
+static double step_s(void *context, double n, double cached, double prefill, double attended) {
+    engine_table *t = context;
+    if (n < 1.0) return prefill_s(t, prefill, attended);
+    double each = cached / n;
+    return prefill >= 1.0 ? mixed_s(t, n, each, prefill, attended) : decode_s(t, n, each);
+}
+
+/* ---- the engine ---- */
+
+static double replicas_of(const sm_serve *s, const sm_serve_plan *plan) {
+    sm_serve_plan p = *plan;
+    degrees d;
+    serve_canonical(s, &p);
+    serve_degrees_set(&d, s, &p);
+    return d.replicas;
+}
+
+static void set_links(const sm_serve *s, double chips, sm_engine *e) {
+    const sm_chip *chip = &s->system.chip;
+    double host = chip->host_bytes.value,
+           sharers = chip->chips_per_host > 0 ? (double)chip->chips_per_host : 1.0;
+    bool dcn = chip->dcn_bytes_per_s_oneway.value > 0.0;
+    double link = dcn ? chip->dcn_bytes_per_s_oneway.value : chip->link_bytes_per_s_oneway.value;
+    e->host_bytes_per_s = chips * chip->pcie_bytes_per_s_oneway.value;
+    e->host_kv_tokens = HOST_SHARE * host / sharers * chips / e->kv_bytes_per_token;
+    e->transfer_bytes_per_s = chips * link;
+    e->transfer_latency_s = dcn ? chip->dcn_latency_s.value : chip->hop_latency_s.value;
+}
+
+static sm_status set_memory(sm_serve *s, const sm_serve_plan *plan, double mean_tokens,
+                            double step_tokens, sm_engine *e, sm_error *err) {
+    double sequences = sm_serve_most_sequences(s, plan, mean_tokens, step_tokens);
+    e->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
+    e->kv_bytes_per_token = fmax(1.0, sm_model_kv_bytes_per_token(&s->model, s->job.dtypes.kv));
+    if (sequences >= 1.0) return SM_OK;
+    return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",
+                   mean_tokens);
+}
+
+sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double mean_tokens,
+                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
+    sm_step_batch one = {.groups = 1, .group = {{1.0, 1.0, 1.0}}, .sampled = 1.0};
+    sm_step_price price;
+    sm_status status = sm_serve_step(serve, plan, &one, &price, err); /* can it be priced at all? */
+    if (status) return status;
+    engine_table *t = sm_arena_alloc(arena, sizeof *t);
+    if (!t) return sm_fail_memory(err);
+    t->serve = serve;
+    t->plan = *plan;
+    t->arena = arena;
+    t->second_s = NAN;
+    t->replicas = replicas_of(serve, plan);
+    int chips = sm_serve_plan_chips(plan);
+    *engine = (sm_engine){.context = t, .step_s = step_s, .tokens_per_step = 1.0, .chips = chips};
+    status = set_memory(serve, plan, mean_tokens, step_tokens, engine, err);
+    if (!status) set_links(serve, chips, engine);
+    return status;
+}

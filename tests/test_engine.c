@@ -1,0 +1,200 @@
+/* The engine of a plan: its tables against the steps that they stand for, and a simulation on it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scalemodel/simulate.h"
+#include "serve_cases.h"
+
+typedef struct served_model {
+    serve_case job;
+    sm_arena *arena;
+    sm_serve *serve;
+    sm_serve_plan plan;
+    sm_engine engine;
+} served_model;
+
+/* *m must stay where it is: the job points into it. */
+static void set_up(served_model *m, const char *model, const char *on, const char *plan)
+{
+    sm_error err = { .status = SM_OK };
+    serve_case_fill(&m->job, model, on);
+    m->arena = sm_arena_new();
+    m->serve = serve_case_new(&m->job);
+    m->plan = serve_plan(plan);
+    if (sm_serve_engine(m->serve, &m->plan, 768, 8192, m->arena, &m->engine, &err) != SM_OK)
+        fail_msg("%s", err.sentence);
+}
+
+static void tear_down(served_model *m)
+{
+    sm_serve_free(m->serve);
+    sm_arena_free(m->arena);
+}
+
+static double step_of(served_model *m, int groups, sm_attend first, sm_attend second,
+                      double sampled)
+{
+    sm_step_batch batch = { .groups = groups, .group = { first, second }, .sampled = sampled };
+    sm_step_price price;
+    assert_int_equal(sm_serve_step(m->serve, &m->plan, &batch, &price, NULL), SM_OK);
+    return price.expected_s;
+}
+
+static double ask(served_model *m, double n, double cached, double prefill, double attended)
+{
+    return m->engine.step_s(m->engine.context, n, cached, prefill, attended);
+}
+
+/* log-uniform from least to most */
+static double draw(sm_rng *rng, double least, double most)
+{
+    return least * pow(most / least, sm_rng_unit(rng));
+}
+
+typedef struct errors {
+    double most, sum;
+    int n;
+} errors;
+
+static void note(errors *e, double value, double expected)
+{
+    double error = fabs(value / expected - 1);
+    e->most = fmax(e->most, error);
+    e->sum += error;
+    e->n++;
+}
+
+static void check(const errors *e, const char *what, double mean, double most)
+{
+    if (e->sum / e->n <= mean && e->most <= most) return;
+    fail_msg("%s: mean %.4f, most %.4f", what, e->sum / e->n, e->most);
+}
+
+static void hold_against_steps(served_model *m, double mixed_mean, double mixed_most)
+{
+    sm_rng rng = { 1 };
+    errors decode = { 0, 0, 0 }, prefill = decode, mixed = decode;
+    for (int i = 0; i < 150; i++) {
+        double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
+        double P = floor(draw(&rng, 16, 8192)), past = floor(draw(&rng, 1, 20000));
+        sm_attend decoding = { n, 1, c }, prompt = { 1, P, past };
+        note(&decode, ask(m, n, n * c, 0, 0), step_of(m, 1, decoding, decoding, n));
+        note(&prefill, ask(m, 0, 0, P, past + P / 2), step_of(m, 1, prompt, prompt, 1));
+        note(&mixed, ask(m, n, n * c, P, past + P / 2), step_of(m, 2, decoding, prompt, n + 1));
+    }
+    check(&decode, "decode", 0.002, 0.05);
+    check(&prefill, "prefill", 0.01, 0.05);
+    check(&mixed, "mixed", mixed_mean, mixed_most);
+}
+
+static void test_tables_are_the_steps(void **state)
+{
+    (void)state;
+    served_model m;
+    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
+    hold_against_steps(&m, 0.005, 0.08);
+    tear_down(&m);
+    set_up(&m, "llama-2-13b", "tpu-v5e:4x4", "tensor=4,data=4");
+    hold_against_steps(&m, 0.02, 0.15);
+    tear_down(&m);
+    set_up(&m, "mixtral-8x7b", "h100-sxm:1x8", "tensor=8");
+    hold_against_steps(&m, 0.02, 0.15);
+    tear_down(&m);
+}
+
+static void test_points_are_exact(void **state)
+{
+    (void)state;
+    served_model m;
+    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
+    const double n[] = { 1, 7, 100, 1000 }, at[] = { 1, 96, 1024, 9216 };
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            sm_attend group = { n[i], 1, at[j] };
+            assert_true(ask(&m, n[i], n[i] * at[j], 0, 0) == step_of(&m, 1, group, group, n[i]));
+        }
+    sm_attend prompt = { 1, 1024, 0 };
+    assert_true(ask(&m, 0, 0, 1024, 512) == step_of(&m, 1, prompt, prompt, 1));
+    tear_down(&m);
+}
+
+static void test_memory_and_links(void **state)
+{
+    (void)state;
+    served_model m;
+    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
+    double left = 8 * 80e9 - 2 * 70.6e9, each = 2 * 80 * 8 * 128 * 2;
+    assert_true(m.engine.kv_bytes_per_token == each);
+    assert_true(m.engine.kv_tokens > 0.7 * left / each && m.engine.kv_tokens < left / each);
+    assert_true(m.engine.host_bytes_per_s > 8 * 20e9 && m.engine.transfer_bytes_per_s > 8 * 20e9);
+    assert_true(m.engine.chips == 8 && m.engine.tokens_per_step == 1);
+    sm_serve_plan one;
+    sm_error err = { .status = SM_OK };
+    sm_serve_plan_defaults(&one);
+    sm_engine engine;
+    assert_int_equal(sm_serve_engine(m.serve, &one, 768, 8192, m.arena, &engine, &err),
+                     SM_NEGATIVE);
+    assert_string_equal(err.sentence, "not one sequence of 768 tokens fits beside the weights");
+    tear_down(&m);
+}
+
+/* One request alone takes its prefill and its decode steps as they are priced one by one. */
+static void test_one_request_alone(void **state)
+{
+    (void)state;
+    served_model m;
+    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
+    sm_synthetic one = { SM_ARRIVALS_UNIFORM, 1, 0, 1, { 512, 0, 256, 0 }, 1, { 0 }, 0, 0 };
+    sm_arrivals arrivals = sm_synthetic_arrivals(&one);
+    sm_simulation o;
+    sm_simulated out;
+    sm_simulation_defaults(&o);
+    o.engine = &m.engine;
+    assert_int_equal(sm_simulate(&o, &arrivals, NULL, &out, NULL), SM_OK);
+    sm_attend prompt = { 1, 512, 0 };
+    double seconds = step_of(&m, 1, prompt, prompt, 1);
+    for (int i = 0; i < 255; i++) {
+        sm_attend group = { 1, 1, 512 + i };
+        seconds += step_of(&m, 1, group, group, 1);
+    }
+    assert_true(fabs(out.e2e_s.mean / seconds - 1) < 1e-4);
+    tear_down(&m);
+}
+
+/* Two million requests of some hundreds of tokens a minute; here 20,000 in well under a second. */
+static void test_speed(void **state)
+{
+    (void)state;
+    served_model m;
+    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
+    sm_synthetic drawn = { SM_ARRIVALS_POISSON, 6, 0, 20000, { 512, 1, 256, 1 }, 1, { 0 }, 0, 0 };
+    sm_arrivals arrivals = sm_synthetic_arrivals(&drawn);
+    sm_simulation o;
+    sm_simulated out;
+    sm_simulation_defaults(&o);
+    o.engine = &m.engine;
+    double start = sm_clock_s();
+    assert_int_equal(sm_simulate(&o, &arrivals, NULL, &out, NULL), SM_OK);
+    double seconds = sm_clock_s() - start;
+    print_message("%.2f million requests a minute, utilisation %.2f, batch %.1f\n",
+                  20000 / seconds * 60 / 1e6, out.utilisation, out.mean_batch);
+    assert_true(out.finished == 20000 && seconds < 20);
+    tear_down(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables_are_the_steps), cmocka_unit_test(test_points_are_exact),
+        cmocka_unit_test(test_memory_and_links),     cmocka_unit_test(test_one_request_alone),
+        cmocka_unit_test(test_speed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
