@@ -224,6 +224,45 @@ static void a_plan_fits_what_is_left_of_the_card(void **state)
     assert_false(price_on("h100-sxm:8", "data=8", 8, &full).fits);
 }
 
+/* ---- what fsdp gathers ---- */
+
+/* The head is larger than a layer: it and the last layer are whole at the loss, 2 bytes of weight
+ * and 4 of gradient each; another 2 and 1 where XLA scatters one layer at a time in 16 bits. */
+static void head_and_last_layer_are_whole_at_the_loss(void **state)
+{
+    (void)state;
+    double layer = D * (2.0 * HEADS_WIDTH + 2.0 * 1024) + 3.0 * D * F + 2 * D;
+    double head = (double)V * D + D;
+    double loss = 4.0 * T * V + 4.0 * T * D; /* gradients of logits, norm and stream */
+    sm_memory m = memory_of("fsdp=8", 8, &plain);
+    is_about(m.buffers, 6 * (layer + head) + loss);
+    m = price_on("tpu-v5p:2x2x2", "fsdp=8", 8, &plain).memory;
+    is_about(m.buffers, 3 * (layer + head) + loss);
+}
+
+/* The search passes what a plan's price passes. */
+static void the_search_knows_what_is_left_of_the_card(void **state)
+{
+    (void)state;
+    sm_error err = { 0 };
+    sm_system system;
+    sm_source on = sm_source_of("--on", "h100-sxm:8");
+    static sm_search_result result;
+    sm_train *train = NULL;
+    sm_search_options o;
+    sm_memory_habits most = plain;
+    assert_int_equal(sm_system_parse(&on, NULL, 0, &system, &err), SM_OK);
+    sm_job job = { &model, &system, 64.0 * T, T, 0, -1 };
+    assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
+    most.outside_bytes = 76e9; /* leaves 10 GB */
+    sm_train_set_habits(train, &most);
+    sm_search_defaults(&o);
+    o.top = 8;
+    assert_int_equal(sm_train_search(train, &o, &result, &err), SM_OK);
+    for (int i = 0; i < result.n; i++) assert_true(result.found[i].price.fits);
+    sm_train_free(train);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +280,8 @@ int main(void)
         cmocka_unit_test(the_allocator_takes_its_part),
         cmocka_unit_test(what_is_outside_lowers_the_capacity_or_counts),
         cmocka_unit_test(compiled_memory_of_tpus_has_no_allocator),
+        cmocka_unit_test(head_and_last_layer_are_whole_at_the_loss),
+        cmocka_unit_test(the_search_knows_what_is_left_of_the_card),
         cmocka_unit_test(a_plan_fits_what_is_left_of_the_card),
     };
     return cmocka_run_group_tests(tests, load_model, NULL);

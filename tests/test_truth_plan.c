@@ -69,8 +69,7 @@ static void torchtitan_compiles_its_loss_since_2025(void **state)
     sm_truth_row row = a_row("torchtitan Llama 3.1 benchmarks");
     double before = predicted(&row).memory.total;
     row.of.training.year = 2025;
-    /* of 14 - 6 bytes half is held, in an allocator 4 % larger than what it holds */
-    double less = 4 * (1.04 + 1) * 2 * 8192 * 128256;
+    double less = (14.0 - 6.0) * 2 * 8192 * 128256;
     assert_true(fabs((before - predicted(&row).memory.total) / less - 1) < 1e-9);
 }
 

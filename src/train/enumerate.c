@@ -88,8 +88,7 @@ static double bound_of(const hunt *h, const choices *c, const sm_plan *plan) {
     }
     bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
     if (best == HUGE_VAL) return HUGE_VAL;
-    if (!memory && h->options->prune && state > h->train->system.chip.memory_bytes.value)
-        return HUGE_VAL;
+    if (!memory && h->options->prune && state > memory_capacity(h->train)) return HUGE_VAL;
     return objective_of(h->train, h->options, plan, best, state);
 }
 

@@ -30,7 +30,7 @@ double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan
 
 static void offer(expansion *x, double expected_s, double memory) {
     x->out->evaluated++;
-    if (memory > x->t->system.chip.memory_bytes.value) return;
+    if (memory > memory_capacity(x->t)) return;
     double objective = objective_of(x->t, x->h->options, &x->plan, expected_s, memory);
     if (objective >= x->threshold) return;
     x->threshold = objective;
@@ -63,7 +63,7 @@ static double memory_of(expansion *x) {
 static bool too_large(expansion *x) {
     if (!x->h->options->prune) return false;
     double bytes = memory_of(x);
-    return bytes > x->t->system.chip.memory_bytes.value ||
+    return bytes > memory_capacity(x->t) ||
            (x->h->options->objective == SM_OBJECTIVE_MEMORY && bytes >= x->threshold);
 }
 
@@ -296,7 +296,7 @@ static void try_microbatch(expansion *x, int i) {
 static void try_placement(expansion *x) {
     pieces *p = &x->l->p;
     for (int i = 0; i < p->v->pieces; i++)
-        p->gathered[i] = piece_gathered_bytes(p->v, i, &p->d, &x->plan);
+        p->gathered[i] = piece_gathered_bytes(x->t, p->v, i, &p->d, &x->plan);
     for (int z = 0; z < x->c.n_zero; z++) {
         x->plan.zero = x->c.zero[z];
         pieces_load(x->t, &x->plan, p);

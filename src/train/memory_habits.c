@@ -62,11 +62,11 @@ static const sm_memory_habits habits[] = {
      .norm_bytes = 6,
      .gate_apart = true,
      .fragmentation = 0.1,
-     .reserved_bytes = 2e9,
+     .reserved_bytes = 3e9,
      .outside_bytes = 2e9},
-    {.software = "torchtitan", .loss_bytes = 14, .fragmentation = 0.04, .outside_bytes = 2e9},
-    {.software = "torchtitan-2025", .loss_bytes = 6, .fragmentation = 0.04, .outside_bytes = 2e9},
-    {.software = "deepspeed", .fragmentation = 0.05, .reserved_bytes = 4.9e9, .outside_bytes = 2e9},
+    {.software = "torchtitan", .loss_bytes = 14, .outside_bytes = 2e9},
+    {.software = "torchtitan-2025", .loss_bytes = 6, .outside_bytes = 2e9},
+    {.software = "deepspeed", .fragmentation = 0.05, .reserved_bytes = 3e9, .outside_bytes = 2e9},
 };
 
 const sm_memory_habits *sm_memory_habits_of(const char *software) {

@@ -13,7 +13,7 @@ void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p) {
         piece_time_compute(t, p->v, i, &p->d, plan->dtype, &p->time[i]);
         for (int s = 0; s < MAX_SETS; s++)
             p->kept[i][s] = piece_kept_bytes(t, p->v, i, s, &p->d, plan->dtype);
-        p->gathered[i] = piece_gathered_bytes(p->v, i, &p->d, plan);
+        p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
     }
 }
 

@@ -144,7 +144,7 @@ static sm_status nothing_found(const hunt *h, sm_error *err) {
             "no plan fits: the least memory any priced plan needs is %s per chip, and a chip has "
             "%s",
             sm_format_bytes(need, sizeof need, h->result->least_memory_bytes),
-            sm_format_bytes(have, sizeof have, h->train->system.chip.memory_bytes.value));
+            sm_format_bytes(have, sizeof have, memory_capacity(h->train)));
     return sm_fail(
         err, SM_NEGATIVE,
         h->space > 0

@@ -227,7 +227,8 @@ void piece_load(const sm_train *t, const variant *v, int index, const degrees *d
                 const sm_plan *plan, stage_load *add);
 double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set, const degrees *d,
                         sm_dtype dtype);
-double piece_gathered_bytes(const variant *v, int index, const degrees *d, const sm_plan *plan);
+double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const degrees *d,
+                            const sm_plan *plan);
 
 /* Everything of a plan that the pieces contribute, before schedule and stages. */
 struct pieces {
@@ -274,6 +275,7 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
                    stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
 sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);
+double memory_capacity(const sm_train *t); /* bytes of a chip that arrays can have */
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
 

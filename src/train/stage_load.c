@@ -102,12 +102,16 @@ double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
     return bytes;
 }
 
-/* Weights of the piece whole over fsdp, and their gradient before it is scattered. */
-double piece_gathered_bytes(const variant *v, int index, const degrees *d, const sm_plan *plan) {
+/* Weights of the piece whole over fsdp, and their gradient before it is scattered. XLA scatters in
+ * the 16 bits that the weights travel in, one layer while the next one's gradient is made: of two
+ * layers one gradient is whole. */
+double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const degrees *d,
+                            const sm_plan *plan) {
     const sm_partition *part = &v->piece[index].part;
-    double elements = 0;
+    bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;
+    double gradient = compiled ? WEIGHT_BYTES / 2.0 : gradient_bytes(plan), elements = 0;
     if (plan->fsdp == 1) return 0;
     for (int i = 0; i < part->classes; i++)
         elements += part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
-    return elements * (WEIGHT_BYTES + gradient_bytes(plan));
+    return elements * (WEIGHT_BYTES + gradient);
 }

@@ -145,22 +145,25 @@ static void add_reserved(const sm_train *t, sm_memory *m) {
 }
 
 /* Bytes that arrays can have, or, where the software reports all in use, that there are. */
-static double capacity_of(const sm_train *t) {
+double memory_capacity(const sm_train *t) {
     const sm_memory_habits *h = &t->habits;
     bool less = t->system.chip.fabric != SM_FABRIC_TORUS && !h->outside_counted;
     return t->system.chip.memory_bytes.value - (less ? h->outside_bytes : 0);
 }
 
+/* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
+ * layer. */
 static void stage_buffers(const sm_train *t, const pieces *p, int set, const double *layers,
-                          sm_memory *m) {
+                          bool head, sm_memory *m) {
     double gathered = 0, working = 0;
     for (int k = 0; k < t->kinds; k++) {
         if (layers[k] == 0) continue;
         gathered = larger(gathered, p->gathered[k]);
         working = larger(working, p->kept[k][SM_RECOMPUTE_NONE] - p->kept[k][set]);
     }
-    m->buffers += 2 * gathered; /* the layer at work and the one prefetched */
-    m->activations += working;  /* what recomputation brings back for one layer */
+    double other = head ? larger(gathered, p->gathered[head_piece(t)]) : gathered;
+    m->buffers += gathered + other;
+    m->activations += working; /* what recomputation brings back for one layer */
 }
 
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
@@ -179,7 +182,7 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         if (offloaded && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
     }
-    stage_buffers(t, p, set, layers, m);
+    stage_buffers(t, p, set, layers, h.last, m);
     bool tied_here = t->model.tied && h.first && h.last;
     if (h.first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
     if (h.last) {
@@ -206,7 +209,7 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         stage_memory(t, plan, p, s, stage, &m);
         if (m.total > memory->total) *memory = m;
     }
-    memory->capacity = capacity_of(t);
+    memory->capacity = memory_capacity(t);
 }
 
 /* ---- the end of a step ---- */
