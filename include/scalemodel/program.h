@@ -256,6 +256,41 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
 /* The forward pass alone; weight[] is filled too (what a chip stores; partial is 0). */
 sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);
 
+/* ---- walking the partition ----
+ * What the partition adds up as sizes, a walk tells one task after the other, with real sizes on a
+ * real mesh: both take the same road, so that what is executed is what was priced. */
+typedef enum sm_task_kind {
+    SM_TASK_FORWARD,         /* an op: result from its operands */
+    SM_TASK_INPUT_GRADIENT,  /* a share of the gradient of one input of an op */
+    SM_TASK_WEIGHT_GRADIENT, /* the gradient of a weight as it falls */
+    SM_TASK_JOIN,            /* a share that is whole over `axes` is added to share `into`, which is
+                                partial there: on their first chip alone */
+    SM_TASK_HOME             /* a share, or the gradient of a weight, to where its tensor is stored:
+                                one operand. What a weight's gradient is partial over beyond that
+                                is reduced at the end of the step */
+} sm_task_kind;
+typedef struct sm_program_task {
+    sm_task_kind kind;
+    int op;        /* forward op it belongs to */
+    int result;    /* tensor that is made, or whose gradient is */
+    int share;     /* which partial sum of the gradient; those of equal number are added */
+    int into;      /* join */
+    sm_axes axes;  /* join */
+    int tensor[4]; /* of each operand of the einsum */
+    bool gradient[4]; /* the operand is the gradient of that tensor, in its stored sharding */
+    bool moves;       /* false: dispatch, combine: operands and result stay where they are stored,
+                         the lowering is empty */
+    sm_einsum einsum; /* arrays in their stored sharding; indices are named as dimensions */
+    sm_lowering lowering;
+} sm_program_task;
+/* Anything but SM_OK stops the walk, which returns it. */
+typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context, sm_error *err);
+/* Forward ops in order, then their backward. The first axes of the mesh are those of
+ * sm_program_axis; size: of each dimension, for all sequences of a microbatch. Of a program of
+ * training. SM_BAD_INPUT when a dimension does not divide over its axes. */
+sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
+                          sm_program_visit visit, void *context, sm_error *err);
+
 /* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that
  * really run again (those something needs), kept the arrays that must be stored. kept has room for
  * SM_MAX_TENSORS. */

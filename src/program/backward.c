@@ -3,16 +3,19 @@
 
 #include <string.h>
 
-static void add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {
+/* Its number. */
+static int add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {
     shares *s = &j->gradient[tensor];
     int rank = j->b->tensor[tensor].rank;
     for (int i = 0; i < s->n; i++) /* equal partial sums are added before they are reduced */
         if (s->part[i].unreduced == unreduced &&
             memcmp(s->part[i].at, at, (size_t)rank * sizeof *at) == 0)
-            return;
-    if (s->n == MAX_PARTS) return;
+            return s->part[i].number;
+    if (s->n == MAX_PARTS) return -1;
     memcpy(s->part[s->n].at, at, (size_t)rank * sizeof *at);
+    s->part[s->n].number = s->made++;
     s->part[s->n++].unreduced = unreduced;
+    return s->made - 1;
 }
 
 static void lowered_at(const sm_lowering *low, sm_axes *at) {
@@ -35,7 +38,7 @@ static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm
     part_assign_home(t, at);
     if (!part_lower(j, 1, &in, &out, at, false, &low)) return false;
     part_emit(j, op, 0, tensor, true, part_mask(from->at, t->rank), &low, phase);
-    return true;
+    return part_task_gradient(j, op, SM_TASK_HOME, tensor, from->number);
 }
 
 static sm_axes weight_shards(const sm_program *b) {
@@ -48,13 +51,14 @@ static sm_axes weight_shards(const sm_program *b) {
 static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int tensor,
                             const int *at) {
     sm_lowering low;
-    share from = {{0}, 0};
+    share from = {.number = 0};
     term out = part_stored(j->b, tensor, false);
     memset(out.at, 0, sizeof out.at);
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
         part_emit(j, op, i, in[i].tensor, in[i].tensor == op->out,
                   part_stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_WEIGHT);
+    if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
     part_record_weight(j, tensor, (sm_axes)(from.unreduced & ~weight_shards(j->b)));
@@ -70,8 +74,8 @@ static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int o
         part_emit(j, op, i, in[i].tensor, in[i].tensor == op->out,
                   part_stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_INPUT);
     lowered_at(&low, home);
-    add_share(j, out->tensor, home, low.out.unreduced);
-    return true;
+    int number = add_share(j, out->tensor, home, low.out.unreduced);
+    return part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, out->tensor, number);
 }
 
 static term bare(const sm_program *b, int tensor, bool keys) {
@@ -115,7 +119,9 @@ static bool backward_vector(job *j, const sm_op *op, const int *at) {
         if (t->role == SM_ROLE_WEIGHT) {
             if (!weight_gradient(j, op, 1, pair, op->in[i], at)) return false;
         } else if (local) {
-            add_share(j, op->in[i], t->at, 0);
+            part_task_arrays(j, 1, pair, &pair[1], NULL);
+            int number = add_share(j, op->in[i], t->at, 0);
+            if (!part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, op->in[i], number)) return false;
         } else {
             term out = bare(j->b, op->in[i], false);
             if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
@@ -133,18 +139,20 @@ static bool joins(const job *j, int tensor, const share *a, const share *b) {
            memcmp(a->at, b->at, (size_t)rank * sizeof *a->at) == 0;
 }
 
-static void join_shares(const job *j, int tensor, shares *s) {
+static bool join_shares(job *j, const sm_op *op, int tensor, shares *s) {
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < s->n; k++)
             if (joins(j, tensor, &s->part[i], &s->part[k])) {
+                if (!part_task_join(j, op, tensor, &s->part[i], &s->part[k])) return false;
                 s->part[i--] = s->part[--s->n];
                 break;
             }
+    return true;
 }
 
 bool part_flush(job *j, const sm_op *op, int tensor) {
     shares *s = &j->gradient[tensor];
-    join_shares(j, tensor, s);
+    if (!join_shares(j, op, tensor, s)) return false;
     for (int i = 0; i < s->n; i++)
         if (!move_home(j, op, tensor, &s->part[i], 0xffff, SM_PHASE_BACKWARD_INPUT)) return false;
     return true;

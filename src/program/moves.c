@@ -16,7 +16,7 @@ const sm_mesh *sm_program_mesh(void) {
     return &mesh;
 }
 
-static int index_of(sm_einsum *e, int dim) {
+static int index_of(const job *j, sm_einsum *e, int dim) {
     static const char *const names[] = {
 #define X(id, name, help) name,
         SM_DIMENSIONS(X)
@@ -25,7 +25,7 @@ static int index_of(sm_einsum *e, int dim) {
     for (int i = 0; i < e->indices; i++)
         if (strcmp(e->index[i].name, names[dim]) == 0) return i;
     sm_index *index = &e->index[e->indices];
-    *index = (sm_index){.size = NOMINAL};
+    *index = (sm_index){.size = j->size ? j->size[dim] : NOMINAL};
     memcpy(index->name, names[dim], strlen(names[dim]) + 1);
     return e->indices++;
 }
@@ -52,7 +52,8 @@ static const uint8_t *axis_order(const sm_program *b, int dim) {
     return b->rules.stationary ? stationary : major_first;
 }
 
-static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const term *t) {
+static void fill_array(const job *j, sm_einsum *e, sm_array *array, const term *t) {
+    const sm_program *b = j->b;
     const sm_tensor *tensor = &b->tensor[t->tensor];
     array->rank = tensor->rank;
     array->unreduced = t->unreduced;
@@ -60,25 +61,25 @@ static void fill_array(sm_einsum *e, sm_array *array, const sm_program *b, const
         int dim = t->keys && tensor->dim[d] == SM_DIM_T ? SM_DIM_S : tensor->dim[d];
         sm_dim *to = &array->dim[d];
         const uint8_t *order = axis_order(b, dim);
-        to->index = index_of(e, dim);
+        to->index = index_of(j, e, dim);
         for (int i = 0; i < SM_AXIS_COUNT; i++)
             if (t->at[d] & SM_BIT(order[i])) to->axis[to->n_axes++] = order[i];
     }
 }
 
-static void make_einsum(const sm_program *b, int n, const term *in, const term *out, sm_einsum *e) {
+void part_einsum(const job *j, int n, const term *in, const term *out, sm_einsum *e) {
     memset(e, 0, sizeof *e);
     e->operands = n;
-    for (int i = 0; i < n; i++) fill_array(e, &e->in[i], b, &in[i]);
-    fill_array(e, &e->out, b, out);
+    for (int i = 0; i < n; i++) fill_array(j, e, &e->in[i], &in[i]);
+    fill_array(j, e, &e->out, out);
     e->has_output = e->out_sharding_given = true;
 }
 
-static void to_indices(sm_einsum *e, const int *dims, int8_t *at) {
+static void to_indices(const job *j, sm_einsum *e, const int *dims, int8_t *at) {
     for (int a = 0; a < SM_MAX_AXES; a++) at[a] = SM_REPLICATED;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
         if (dims[a] < 0) continue;
-        int before = e->indices, index = index_of(e, dims[a]);
+        int before = e->indices, index = index_of(j, e, dims[a]);
         if (e->indices > before) e->indices = before; /* the op does not have that dimension */
         else at[a] = (int8_t)index;
     }
@@ -88,11 +89,13 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
                 sm_lowering *low) {
     sm_einsum e;
     int8_t index[SM_MAX_AXES];
-    make_einsum(j->b, n, in, out, &e);
-    to_indices(&e, at, index);
-    sm_status s =
-        sm_einsum_lower(&e, sm_program_mesh(), index, keep ? NULL : &e.out, keep, low, j->err);
-    if (s && j->err) j->err->status = SM_INTERNAL; /* our own program is never the user's fault */
+    part_einsum(j, n, in, out, &e);
+    to_indices(j, &e, at, index);
+    sm_status s = sm_einsum_lower(&e, j->mesh ? j->mesh : sm_program_mesh(), index,
+                                  keep ? NULL : &e.out, keep, low, j->err);
+    /* our own program is never the user's fault; sizes that do not divide are */
+    if (s && j->err && !j->mesh) j->err->status = SM_INTERNAL;
+    if (!s) part_task_arrays(j, n, in, out, low);
     return s == SM_OK;
 }
 

@@ -66,7 +66,10 @@ static bool adds_partial(const sm_program *b, const sm_op *op) {
 static bool forward_comms(job *j, const sm_op *op, const term *in, const term *out, const int *at) {
     sm_lowering low;
     if (adds_partial(j->b, op)) return forward_partial(j, op);
-    if (part_crosses(j->b, op)) return !j->b->serving || forward_dispatch(j, op);
+    if (part_crosses(j->b, op)) {
+        part_task_arrays(j, op->inputs, in, out, NULL);
+        return !j->b->serving || forward_dispatch(j, op);
+    }
     if (!part_lower(j, op->inputs, in, out, at, false, &low)) return false;
     for (int i = 0; i < op->inputs; i++)
         if (j->b->tensor[op->in[i]].role != SM_ROLE_IDS)
@@ -83,7 +86,7 @@ static bool forward_op(job *j, const sm_op *op) {
     part_assign(j->b, op, at);
     for (int i = 0; i < op->inputs; i++)
         in[i] = part_stored(j->b, op->in[i], append || (op->kind == SM_OP_ATTENTION && i > 0));
-    if (!forward_comms(j, op, in, &out, at)) return false;
+    if (!forward_comms(j, op, in, &out, at) || !part_task_forward(j, op)) return false;
     if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, in, &out, at, SM_PHASE_FORWARD);
     else if (op->kind == SM_OP_ATTENTION) part_attention_work(j, op, at, SM_PHASE_FORWARD);
     else if (append) part_append_work(j, op, at);
@@ -123,10 +126,17 @@ static job start(const sm_program *program, sm_partition *out, sm_error *err) {
     return (job){.out = out, .b = &out->program, .err = err};
 }
 
-static bool forward(job *j) {
+bool part_forward(job *j) {
     for (int i = 0; i < j->b->ops; i++)
         if (!forward_op(j, &j->b->op[i])) return false;
     return true;
+}
+
+bool part_backward_ops(job *j) {
+    const sm_program *b = j->b;
+    for (int i = b->ops - 1; i >= 0; i--)
+        if (!part_backward(j, &b->op[i])) return false;
+    return b->input < 0 || !b->ops || part_flush(j, &b->op[0], b->input);
 }
 
 static sm_status failed(const sm_error *err) {
@@ -137,10 +147,7 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
     job j = start(program, out, err);
     if (program->serving)
         return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
-    bool ok = forward(&j);
-    for (int i = program->ops - 1; ok && i >= 0; i--) ok = part_backward(&j, &j.b->op[i]);
-    if (ok && program->input >= 0 && program->ops) ok = part_flush(&j, &j.b->op[0], program->input);
-    if (!ok) return failed(err);
+    if (!part_forward(&j) || !part_backward_ops(&j)) return failed(err);
     out->needed = part_tensors_read(j.b);
     return finish(&j, err);
 }
@@ -148,7 +155,7 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
 sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out,
                                        sm_error *err) {
     job j = start(program, out, err);
-    if (!forward(&j)) return failed(err);
+    if (!part_forward(&j)) return failed(err);
     for (int i = 0; i < program->tensors; i++) {
         const sm_tensor *t = &program->tensor[i];
         if (t->role == SM_ROLE_WEIGHT) part_record_weight(&j, i, 0);

@@ -10,9 +10,10 @@ enum { MAX_PARTS = 8 };
 typedef struct share {
     sm_axes at[6];
     sm_axes unreduced;
+    int number; /* in order of making, by tensor */
 } share;
 typedef struct shares {
-    int n;
+    int n, made;
     share part[MAX_PARTS];
 } shares;
 typedef struct moved {
@@ -29,6 +30,12 @@ typedef struct job {
     shares gradient[SM_MAX_TENSORS];
     int moves;
     moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
+    /* a walk: real sizes on a real mesh, and who is told of each task; else NULL */
+    const sm_mesh *mesh;
+    const double *size;
+    sm_program_visit visit;
+    void *context;
+    sm_program_task *task;
 } job;
 
 /* An array as an op meets it. */
@@ -65,6 +72,7 @@ void part_append_work(job *j, const sm_op *op, const int *at);
 
 /* ---- moves.c ---- */
 /* keep: leave the output as it falls. */
+void part_einsum(const job *j, int n, const term *in, const term *out, sm_einsum *e);
 bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
                 sm_lowering *low);
 /* Walk the steps of a lowering and emit the collectives of one array (its operand number, -1: the
@@ -72,7 +80,18 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
 void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm_axes mask,
                const sm_lowering *low, sm_phase phase);
 
+/* ---- walk.c: what a walk is told; nothing happens in a partition ---- */
+/* The arrays of the task at hand: operands as they are stored, and how they were lowered (NULL: the
+ * op moves nothing). */
+void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_lowering *low);
+bool part_task_forward(job *j, const sm_op *op);
+bool part_task_gradient(job *j, const sm_op *op, sm_task_kind kind, int tensor, int number);
+bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, const share *into);
+
 /* ---- partition.c ---- */
+/* Forward ops in order, backward ops in reverse. */
+bool part_forward(job *j);
+bool part_backward_ops(job *j);
 void part_record_weight(job *j, int tensor, sm_axes partial);
 
 /* ---- backward.c ---- */
