@@ -35,10 +35,10 @@ static void close_to(double value, double expected, double part)
 
 /* ---- against brute force ---- */
 
-static void same_frontier(const char *model, const char *system, sm_serve_search_options o)
+static void same_frontier_of(serve_case c, sm_serve_search_options o)
 {
-    serve_case c;
-    serve_case_fill(&c, model, system);
+    c.job.model = &c.model;
+    c.job.system = &c.system;
     sm_arena *arena = sm_arena_new();
     sm_serve_result quick = searched(&c, &o, arena);
     o.brute = true;
@@ -55,6 +55,13 @@ static void same_frontier(const char *model, const char *system, sm_serve_search
         close_to(quick.point[i].tpot_s[1], brute.point[i].tpot_s[1], 0);
     }
     sm_arena_free(arena);
+}
+
+static void same_frontier(const char *model, const char *system, sm_serve_search_options o)
+{
+    serve_case c;
+    serve_case_fill(&c, model, system);
+    same_frontier_of(c, o);
 }
 
 static void frontiers_equal_brute_force(void **state)
@@ -74,6 +81,21 @@ static void frontiers_equal_brute_force(void **state)
     o.ttft_s = 0.05;
     o.tpot_s = 0.02;
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
+}
+
+static void drafted_frontiers_equal_brute_force(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:4");
+    c.job.speculation = (sm_speculation){ -1, 0.7, NULL };
+    same_frontier_of(c, options());
+    c.job.eager = true;
+    c.job.speculation = (sm_speculation){ 0, 0, NULL };
+    same_frontier_of(c, options());
+    c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_FP8, SM_FP8 };
+    c.job.prefix = 512;
+    same_frontier_of(c, options());
 }
 
 /* No point of a frontier is as good as another in both. */
@@ -286,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frontiers_equal_brute_force),
+        cmocka_unit_test(drafted_frontiers_equal_brute_force),
         cmocka_unit_test(points_do_not_beat_each_other),
         cmocka_unit_test(large_searches_are_quick),
         cmocka_unit_test(limits_are_kept),

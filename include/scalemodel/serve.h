@@ -107,6 +107,10 @@ const char *sm_serve_bound_name(sm_serve_bound bound); /* weights kv compute net
 typedef struct sm_serve_memory {
     double params, kv, activations, buffers, total, capacity; /* bytes of the fullest chip */
 } sm_serve_memory;
+/* lower: cache read + max(weights read, matmul FLOPs) at datasheet rates, or the busiest network
+ * level if that takes longer; no launches, no latencies. All parameters of a dense model count as
+ * read, as in How To Scale Your Model; of one with experts what the tokens reach. expected: under the
+ * calibration. upper: nothing overlaps. A pipeline's step passes all stages. */
 typedef struct sm_step_price {
     double lower_s, expected_s, upper_s;
     struct {
@@ -187,7 +191,8 @@ typedef struct sm_serve_result {
     double best_tpot_s, best_ttft_s; /* of all that fits, whatever the limits: what an impossible
                                         limit misses */
 } sm_serve_result;
-/* Replicas that use every slice shape (torus: the sub-slices of the catalogue's rule; switched:
+/* `data` copies a replica, which a fleet does too: it stays 1 unless it is given.
+ * Replicas that use every slice shape (torus: the sub-slices of the catalogue's rule; switched:
  * powers of two and whole nodes) up to the system. SM_NEGATIVE when nothing fits or no point meets
  * the limits: the sentence says which bound forbids it and by how much. */
 sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,

@@ -12,13 +12,15 @@ static double bytes_of(const step *x, const sm_comm *c, const counts *n) {
     return size_at(&c->bytes, &x->d, n) * role_scale(x->s, c->role, false) * narrowed(x, c) * most;
 }
 
-static void add_group(const step *x, const sm_curve *curve, double bytes, comm_price *p) {
+/* even: bytes when routed tokens spread evenly, as the bound has them. */
+static void add_group(const step *x, const sm_curve *curve, double bytes, double even,
+                      comm_price *p) {
     const sm_serve *s = x->s;
     sm_collective_cost cost = sm_curve_cost(curve, &s->system, s->calibration, bytes);
     p->bytes += bytes;
     p->expected += cost.expected_s;
     p->upper += cost.upper_s;
-    p->ideal += bytes * curve->ideal_s_per_byte;
+    p->ideal += even * curve->ideal_s_per_byte;
     p->level = cost.level;
     p->algorithm = cost.algorithm;
 }
@@ -30,12 +32,14 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     if (!curve) return p;
     if (!c->bytes.per_key) {
         const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
-        add_group(x, curve, bytes_of(x, c, n), &p);
+        double even = bytes_of(x, c, n);
+        add_group(x, curve, c->ragged ? even * s->job.imbalance : even, even, &p);
         return p;
     }
     for (int g = 0; g < x->groups; g++) {
         counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
-        add_group(x, curve, bytes_of(x, c, &n), &p);
+        double bytes = bytes_of(x, c, &n);
+        add_group(x, curve, bytes, bytes, &p);
     }
     return p;
 }
@@ -44,6 +48,7 @@ comm_price send_price(const step *x) {
     comm_price p = {0};
     const sm_size *boundary = &x->v->piece[0].part.boundary;
     const sm_curve *curve = curve_of(x->s, &x->at, SM_PERMUTE, SM_BIT(PIPE_AXIS), false);
-    if (curve) add_group(x, curve, size_at(boundary, &x->d, &x->tokens), &p);
+    double bytes = size_at(boundary, &x->d, &x->tokens);
+    if (curve) add_group(x, curve, bytes, bytes, &p);
     return p;
 }

@@ -1,0 +1,74 @@
+/* The price of a decode step, of a point, and the frontier of llama-3.1-405B over all slices of TPU
+ * v5e up to 256 chips, on one core. */
+#include <stdio.h>
+#include <string.h>
+#include "scalemodel/io.h"
+#include "scalemodel/serve.h"
+
+static void fail(const sm_error *err)
+{
+    fprintf(stderr, "bench_serve: %s\n", err->sentence);
+}
+
+static bool read_inputs(sm_model *model, sm_system *system, sm_error *err)
+{
+    const sm_catalogue_entry *entry = sm_catalogue_find("llama-3.1-405b", strlen("llama-3.1-405b"));
+    sm_source config = sm_source_of("config", entry->config_json);
+    sm_source on = sm_source_of("on", "tpu-v5e:16x16");
+    return sm_io_model_parse(&config, model, err) == SM_OK &&
+           sm_system_parse(&on, NULL, 0, system, err) == SM_OK;
+}
+
+static bool bench_point(const sm_serve_job *job, sm_error *err)
+{
+    enum { TIMES = 2000 };
+    sm_serve *serve;
+    sm_serve_plan plan;
+    sm_step_batch batch = { 1, { { 32, 1, 1536 } }, 32 };
+    sm_step_price price;
+    sm_serve_plan_defaults(&plan);
+    plan.tensor = 16;
+    plan.fsdp = 16;
+    if (sm_serve_new(job, &serve, err) != SM_OK) return false;
+    bool ok = sm_serve_step(serve, &plan, &batch, &price, err) == SM_OK;
+    double start = sm_clock_s();
+    for (int i = 0; ok && i < TIMES; i++) ok = !sm_serve_step(serve, &plan, &batch, &price, err);
+    printf("bench: serve_step %.3g us\n", (sm_clock_s() - start) / TIMES * 1e6);
+    sm_serve_free(serve);
+    return ok;
+}
+
+static bool bench_search(const sm_serve_job *job, sm_error *err)
+{
+    sm_serve_search_options options;
+    sm_serve_result result;
+    sm_arena *arena = sm_arena_new();
+    sm_serve_search_defaults(&options);
+    bool ok = arena && sm_serve_search(job, NULL, &options, arena, &result, err) == SM_OK;
+    if (ok) {
+        printf("bench: serve_search %.3g s\n", result.seconds);
+        printf("bench: serve_space %.0f candidates\n", result.space);
+        printf("bench: serve_priced %.0f candidates\n", result.evaluated);
+    }
+    sm_arena_free(arena);
+    return ok;
+}
+
+int main(void)
+{
+    static sm_model model;
+    static sm_system system;
+    sm_error err = { 0 };
+    sm_serve_job job = { .model = &model,
+                         .system = &system,
+                         .dtypes = { SM_BF16, SM_BF16, SM_BF16 },
+                         .prompt = 1024,
+                         .output = 1024,
+                         .imbalance = 1,
+                         .reserve = -1,
+                         .usd_per_chip_hour = -1 };
+    bool ok = read_inputs(&model, &system, &err) && bench_point(&job, &err) &&
+              bench_search(&job, &err);
+    if (!ok) fail(&err);
+    return ok ? 0 : 1;
+}
