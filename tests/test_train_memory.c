@@ -166,6 +166,26 @@ static void inputs_of_narrow_matmuls_are_narrow(void **state)
     is_about(memory_of("data=8", 8, &narrow).total, memory_of("data=8", 8, &plain).total);
 }
 
+/* Two experts of 4096 wide results for each token and layer. */
+static void experts_weighted_early_keep_no_results(void **state)
+{
+    (void)state;
+    sm_error err = { 0 };
+    sm_model dense = model;
+    sm_memory_habits early = plain;
+    sm_arena *arena = sm_arena_new();
+    early.weighted_early = true;
+    if (sm_io_model_load("mixtral-8x7b", arena, &model, &err)) fail_msg("%s", err.sentence);
+    model.L = L;
+    sm_memory late = memory_of("expert=8", 8, &plain), now = memory_of("expert=8", 8, &early);
+    is_about(late.total - now.total, 2.0 * L * 2 * T * D);
+    now = memory_of("expert=8,recompute=full", 8, &early); /* but of the layer at work */
+    late = memory_of("expert=8,recompute=full", 8, &plain);
+    is_about(late.total - now.total, 2.0 * 2 * T * D);
+    model = dense;
+    sm_arena_free(arena);
+}
+
 /* ---- gradients and the allocator ---- */
 
 static void gradients_beside_their_sums(void **state)
@@ -276,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_gate_apart_is_an_array_more),
         cmocka_unit_test(heads_copied_to_another_layout_count),
         cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),
+        cmocka_unit_test(experts_weighted_early_keep_no_results),
         cmocka_unit_test(gradients_beside_their_sums),
         cmocka_unit_test(the_allocator_takes_its_part),
         cmocka_unit_test(what_is_outside_lowers_the_capacity_or_counts),

@@ -114,6 +114,7 @@ typedef struct sm_memory_habits {
     bool gathered_kept;    /* norms' results are kept whole where tensor shards the sequence */
     bool gate_apart;       /* act(gate) is kept beside its product with up */
     double heads_bytes;    /* kept more per element of attention's result: copies in its layout */
+    bool weighted_early;   /* experts' products are weighted before their down projection */
     bool operands_narrow;  /* 8-bit matmuls keep their inputs in 8 bits */
     double gradient_bytes; /* per weight held: 16-bit gradients beside their fp32 sums */
     double shard_bytes;    /* per weight of the optimizer's shard: fp32 of a 16-bit gradient */

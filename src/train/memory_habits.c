@@ -2,25 +2,29 @@
  * kernels. Bytes per word of the vocabulary follow from the tensors alive when the loss is
  * differentiated; the allocator's part is what measured peaks leave (data/truth/training.csv).
  *
- *   megatron-core   fp32 logits that the softmax overwrites and their 16-bit gradient (fused loss);
- *                   cuBLAS and communication workspaces 1 GB; inputs of 8-bit matmuls kept in 8
- *                   bits (TransformerEngine).
- *   aleph-alpha     Aleph-Alpha/scaling: the head gathers its logits over tensor (a copy beside the
- *                   parts, 2 + 2), torch's cross entropy keeps log-softmax (4) and makes two fp32
- *                   gradients (8); act(gate) apart from the product; copies of queries and keys
- *                   (2 x 2); a norm's result is gathered, where sequences are sharded, before the
- *                   matmul that keeps it. Without the kernel, a norm keeps its input in fp32 and
- *                   its result in 16 bits. 2.4 GB of a card are not its own: what the driver keeps,
- *                   context and communicators of every axis.
- *   megatron-deepspeed  DeepSpeed's bf16 optimizer keeps 16-bit gradients beside their fp32 sums,
- *                   its fp16 optimizer fp32 gradients of its shard; buckets of 5e8 elements each
- *                   way; the figure is nvidia-smi's, so context, libraries and NCCL count, and what
- *                   the allocator has cached.
- *   nanotron        norms and gate as aleph-alpha's; sharded cross entropy in fp32, 16-bit
- * gradient. torchtitan      16-bit logits (2), log-softmax (4) and two fp32 gradients (8); since
- * 2025 the loss is compiled: 16-bit logits and gradient and the compiler's working copy. deepspeed
- * ZeRO-3 with the loss in tiles (Arctic long sequences): no logits; live and prefetched weights of
- * 1e9 elements, reduction buckets and workspaces.
+ * megatron-core: fp32 logits that the softmax overwrites and their 16-bit gradient (fused loss);
+ * router weights applied to the experts' products, so that the experts' results are not kept (since
+ * 0.12); inputs of 8-bit matmuls kept in 8 bits (TransformerEngine); workspaces 1 GB.
+ *
+ * aleph-alpha (Aleph-Alpha/scaling): the head gathers its logits over tensor (a copy beside the
+ * parts, 2 + 2), torch's cross entropy keeps log-softmax (4) and makes two fp32 gradients (8);
+ * act(gate) apart from the product; copies of queries and keys (2 x 2); a norm's result is
+ * gathered, where sequences are sharded, before the matmul that keeps it. Without the kernel, a
+ * norm keeps its input in fp32 and its result in 16 bits. 2.4 GB of a card are not its own: what
+ * the driver keeps, context and communicators of every axis.
+ *
+ * megatron-deepspeed: DeepSpeed's bf16 optimizer keeps 16-bit gradients beside their fp32 sums, its
+ * fp16 optimizer fp32 gradients of its shard; buckets of 5e8 elements each way; the figure is
+ * nvidia-smi's, so context, libraries and NCCL count, and what the allocator has cached.
+ *
+ * nanotron: norms and gate as aleph-alpha's; sharded cross entropy in fp32, 16-bit gradient;
+ * workspaces and buckets 3 GB.
+ *
+ * torchtitan: 16-bit logits (2), log-softmax (4) and two fp32 gradients (8); since 2025 the loss is
+ * compiled: 16-bit logits and gradient and the compiler's working copy.
+ *
+ * deepspeed: ZeRO-3 with the loss in tiles (Arctic long sequences), so no logits; prefetched
+ * weights, reduction buckets and workspaces 3 GB.
  */
 #include <string.h>
 
@@ -29,6 +33,7 @@
 static const sm_memory_habits habits[] = {
     {.software = "megatron-core",
      .loss_bytes = 6,
+     .weighted_early = true,
      .operands_narrow = true,
      .reserved_bytes = 1e9,
      .outside_bytes = 2e9},

@@ -31,7 +31,8 @@ typedef enum eager_kind {
     EAGER_GATE,
     EAGER_HEADS,
     EAGER_LOSS,
-    OPERAND /* kept for matmuls alone */
+    OPERAND, /* kept for matmuls alone */
+    WEIGHTED /* experts' results, kept for the gradient of their weights alone */
 } eager_kind;
 typedef struct eager_array {
     eager_kind kind;

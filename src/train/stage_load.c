@@ -87,6 +87,7 @@ static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const
     case EAGER_GATE: return h->gate_apart ? 2 * elements : 0;
     case EAGER_HEADS: return h->heads_bytes * elements;
     case EAGER_LOSS: return loss_bytes(h, e->elements, d);
+    case WEIGHTED: return h->weighted_early ? -2 * elements : 0;
     case OPERAND: return h->operands_narrow && wide > 0 ? -wide * elements : 0;
     }
     return 0;

@@ -66,6 +66,12 @@ static bool only_matmuls(const sm_program *b, const piece_set *s, int tensor) {
     return true;
 }
 
+static bool is_weighted(const sm_program *b, int tensor) {
+    for (int i = 0; i < b->ops; i++)
+        if (strcmp(b->op[i].name, "combine") == 0 && b->op[i].in[0] == tensor) return true;
+    return false;
+}
+
 /* Recomputed ops keep nothing of their own. */
 static void fill_eager(const sm_program *b, const sm_kept *kept, int n, piece_set *s) {
     s->eager = 0;
@@ -74,9 +80,12 @@ static void fill_eager(const sm_program *b, const sm_kept *kept, int n, piece_se
             add_eager(s, EAGER_LOSS, &b->tensor[b->op[i].in[0]]);
         else if (!(s->again >> i & 1)) add_kinds(b, &b->op[i], s);
     }
-    for (int i = 0; i < n; i++)
-        if (b->tensor[kept[i].tensor].bytes_per_element == 2 && only_matmuls(b, s, kept[i].tensor))
-            add_eager(s, OPERAND, &b->tensor[kept[i].tensor]);
+    for (int i = 0; i < n; i++) {
+        const sm_tensor *t = &b->tensor[kept[i].tensor];
+        if (is_weighted(b, kept[i].tensor)) add_eager(s, WEIGHTED, t);
+        else if (t->bytes_per_element == 2 && only_matmuls(b, s, kept[i].tensor))
+            add_eager(s, OPERAND, t);
+    }
 }
 
 static void fill_set(piece *p, int index, uint64_t set) {
