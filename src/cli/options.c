@@ -39,17 +39,28 @@ static bool is_named(const cli_option *option, const char *name, size_t length) 
     return strlen(option->name) == length && memcmp(option->name, name, length) == 0;
 }
 
-/* A common option that the verb has use for; one that the verb has itself means what the verb says.
- */
-static bool is_offered(const cli_verb *verb, const cli_option *option) {
+/* A name that the verb has itself means what the verb says; a letter that it lacks stays common. */
+static bool has_name(const cli_verb *verb, const cli_option *option) {
     for (const cli_option *o = verb->options; o->name; o++)
-        if (strcmp(o->name, option->name) == 0) return false;
+        if (strcmp(o->name, option->name) == 0) return true;
+    return false;
+}
+
+static bool has_letter(const cli_verb *verb, const cli_option *option) {
+    for (const cli_option *o = verb->options; o->name; o++)
+        if (o->letter == option->letter) return true;
+    return false;
+}
+
+/* A common option that the verb has use for, by a name of this many bytes. */
+static bool is_offered(const cli_verb *verb, const cli_option *option, size_t length) {
+    if (has_name(verb, option) && (length > 1 || has_letter(verb, option))) return false;
     return !verb->without_system || strcmp(option->name, "system") != 0;
 }
 
 static slot find_option(const parser *p, const char *name, size_t length) {
     for (const cli_option *o = cli_common_options; o->name; o++)
-        if (is_named(o, name, length) && is_offered(p->verb, o))
+        if (is_named(o, name, length) && is_offered(p->verb, o, length))
             return (slot){o, (char *)&p->call->common};
     for (const cli_option *o = p->verb->options; o->name; o++)
         if (is_named(o, name, length)) return (slot){o, p->call->values};
@@ -198,11 +209,13 @@ static void print_wrapped(FILE *out, const char *text, int column) {
     fputc('\n', out);
 }
 
-static void help_option(const cli_option *option, FILE *out) {
+static void help_option(const cli_option *option, bool by_name, FILE *out) {
     char head[80];
-    int n = option->letter ? snprintf(head, sizeof head, "-%c, ", option->letter) : 0;
-    n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
-                  option->value ? " " : "", option->value ? option->value : "");
+    int n =
+        option->letter ? snprintf(head, sizeof head, by_name ? "-%c, " : "-%c", option->letter) : 0;
+    n += snprintf(head + n, sizeof head - (size_t)n, "%s%s%s%s", by_name ? "--" : "",
+                  by_name ? option->name : "", option->value ? " " : "",
+                  option->value ? option->value : "");
     fprintf(out, "  %s", head);
     int at = 2 + n;
     if (at > HELP_COLUMN - 2) {
@@ -218,8 +231,8 @@ void cli_help_verb(const cli_verb *verb, FILE *out) {
             verb->arguments[0] ? " " : "");
     print_wrapped(out, verb->summary, 0);
     fputs("\noptions:\n", out);
-    for (const cli_option *o = verb->options; o->name; o++) help_option(o, out);
+    for (const cli_option *o = verb->options; o->name; o++) help_option(o, true, out);
     for (const cli_option *o = cli_common_options; o->name; o++)
-        if (is_offered(verb, o)) help_option(o, out);
+        if (is_offered(verb, o, 1)) help_option(o, !has_name(verb, o), out);
     if (verb->notes) fprintf(out, "\n%s", verb->notes);
 }

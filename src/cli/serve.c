@@ -1,0 +1,157 @@
+/* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
+ * of it. */
+#include "serve.h"
+#include "pages.h"
+#include "verbs.h"
+#include <string.h>
+
+/* ---- one point ---- */
+
+static sm_status price_one(const cli_serving *q, sm_serve *serve, cli_served *a, sm_error *err) {
+    sm_arena *arena = q->call->arena;
+    sm_serve_detail *detail = sm_arena_alloc(arena, sizeof *detail);
+    sm_serve_result *result = sm_arena_alloc(arena, sizeof *result);
+    if (!detail || !result) return sm_fail_memory(err);
+    sm_status status =
+        sm_serve_detail_of(serve, &q->search.fixed, q->search.batch, arena, detail, err);
+    if (status) return cli_serving_blame(q, status, err);
+    *result = (sm_serve_result){.n = 1, .point = &detail->point, .space = 1, .evaluated = 1};
+    a->detail = detail;
+    a->best = &detail->point;
+    a->result = result;
+    return SM_OK;
+}
+
+/* ---- the frontier ---- */
+
+/* The cheapest point; without a price that of the most tokens per chip. */
+static const sm_serve_point *choose(const cli_serving *q, const sm_serve_result *found) {
+    const sm_serve_point *best = NULL;
+    for (size_t i = 0; i < found->n; i++) {
+        const sm_serve_point *p = &found->point[i];
+        double now = q->search.with_prefill ? p->tokens_per_s_per_chip_with_prefill
+                                            : p->tokens_per_s_per_chip;
+        double most = !best ? -1.0
+                            : (q->search.with_prefill ? best->tokens_per_s_per_chip_with_prefill
+                                                      : best->tokens_per_s_per_chip);
+        if (now > most) best = p;
+    }
+    return best;
+}
+
+static sm_status detail_best(const cli_serving *q, sm_serve *serve, cli_served *a, sm_error *err) {
+    if (!a->best) return SM_OK;
+    sm_serve_detail *detail = sm_arena_alloc(q->call->arena, sizeof *detail);
+    if (!detail) return sm_fail_memory(err);
+    a->detail = detail;
+    return sm_serve_detail_of(serve, &a->best->plan, a->best->batch, q->call->arena, detail, err);
+}
+
+static sm_status find_frontier(const cli_serving *q, sm_serve *serve, cli_served *a,
+                               sm_error *err) {
+    sm_serve_result *result = sm_arena_alloc(q->call->arena, sizeof *result);
+    if (!result) return sm_fail_memory(err);
+    a->result = result;
+    sm_error none = {.status = SM_OK};
+    sm_status status =
+        sm_serve_search(&q->job, q->calibration, &q->search, q->call->arena, result, &none);
+    if (status == SM_NEGATIVE) {
+        a->reason = sm_arena_printf(q->call->arena, "%s", none.sentence);
+        return a->reason ? SM_OK : sm_fail_memory(err);
+    }
+    if (status) {
+        *err = none;
+        return cli_serving_blame(q, status, err);
+    }
+    a->best = choose(q, result);
+    return detail_best(q, serve, a, err);
+}
+
+static sm_status find_pools(const cli_serving *q, cli_served *a, sm_error *err) {
+    if (!q->disaggregated || a->reason) return SM_OK;
+    sm_disaggregated *pools = sm_arena_alloc(q->call->arena, sizeof *pools);
+    if (!pools) return sm_fail_memory(err);
+    a->pools = pools;
+    return sm_serve_disaggregate(&q->job, q->calibration, &q->search, pools, err);
+}
+
+static sm_status find_fleet(const cli_serving *q, cli_served *a, sm_error *err) {
+    if (q->requests_per_s <= 0.0 || a->reason) return SM_OK;
+    sm_fleet *fleet = sm_arena_alloc(q->call->arena, sizeof *fleet);
+    if (!fleet) return sm_fail_memory(err);
+    a->fleet = fleet;
+    return sm_serve_fleet(&q->job, q->calibration, &q->search, q->requests_per_s, fleet, err);
+}
+
+/* ---- the verb ---- */
+
+/* One point may miss limits that the search would have kept to. */
+static sm_status check_limits(const cli_serving *q, cli_served *a, sm_error *err) {
+    const sm_serve_point *p = a->best;
+    const struct {
+        const char *what;
+        double limit_s, time_s;
+    } check[2] = {{"a token takes", q->search.tpot_s, p->tpot_s[1]},
+                  {"the first token takes", q->search.ttft_s, p->ttft_s[1]}};
+    for (int i = 0; i < 2 && !a->reason; i++) {
+        char limit[32], time[32];
+        if (check[i].limit_s <= 0.0 || check[i].time_s <= check[i].limit_s) continue;
+        sm_format_seconds(limit, sizeof limit, check[i].limit_s);
+        sm_format_seconds(time, sizeof time, check[i].time_s);
+        a->reason = sm_arena_printf(q->call->arena, "%s %s, %.2g times the limit of %s",
+                                    check[i].what, time, check[i].time_s / check[i].limit_s, limit);
+        if (!a->reason) return sm_fail_memory(err);
+    }
+    return SM_OK;
+}
+
+static sm_status add_to_answer(const cli_serving *q, sm_serve *serve, cli_served *a,
+                               sm_error *err) {
+    sm_status status = find_pools(q, a, err);
+    if (!status) status = find_fleet(q, a, err);
+    if (!status && q->one) status = check_limits(q, a, err);
+    if (!status && a->best && (q->one || q->plot)) status = cli_serve_sweep(serve, a, err);
+    return status;
+}
+
+static sm_status answer(const cli_serving *q, sm_serve *serve, sm_report *r, sm_error *err) {
+    cli_served a = {.q = q};
+    sm_status status = q->one ? price_one(q, serve, &a, err) : find_frontier(q, serve, &a, err);
+    if (!status) status = add_to_answer(q, serve, &a, err);
+    if (status) return status;
+    cli_serve_fields(r, &a);
+    cli_serve_page(r, &a);
+    if (q->call->common.explain && a.detail) r->why = a.detail->why;
+    if (q->plot && a.best) status = cli_serve_plot(&a, err);
+    if (status) return status;
+    return a.best && a.best->fits && !a.reason ? SM_OK : SM_NEGATIVE;
+}
+
+static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
+    cli_serving *q = sm_arena_alloc(call->arena, sizeof *q);
+    if (!q) return sm_fail_memory(err);
+    sm_status status = cli_serving_read(call, q, err);
+    if (status) return status;
+    cli_put_text(r, r->data, "command", "serve");
+    sm_serve *serve = NULL;
+    status = sm_serve_new(&q->job, &serve, err);
+    if (status) return cli_serving_blame(q, status, err);
+    if (q->calibration) sm_serve_set_calibration(serve, q->calibration);
+    status = answer(q, serve, r, err);
+    sm_serve_free(serve);
+    return status;
+}
+
+const cli_verb cli_serve = {
+    .name = "serve",
+    .summary = "latency, throughput, memory and cost of serving a model",
+    .arguments = "MODEL",
+    .least = 1,
+    .most = 1,
+    .options = cli_serve_options,
+    .values_bytes = sizeof(cli_serve_values),
+    .notes =
+        "example: scalemodel serve llama-3.1-70b --on tpu-v5e:4x4 --weights int8 --kv int8 \\\n"
+        "           --prompt 8192 --output 512 --tpot 30ms\n",
+    .run = run_serve,
+};

@@ -1,0 +1,65 @@
+/* serve: what the parts of the `serve` verb share: the question as read, and the answer. */
+#ifndef SCALEMODEL_CLI_SERVE_H
+#define SCALEMODEL_CLI_SERVE_H
+#include "options.h"
+#include "scalemodel/serve.h"
+
+typedef struct cli_serve_values {
+    const char *on, *plan, *batch, *prompt, *output_tokens, *context, *prefix;
+    const char *weights, *kv, *compute, *ttft, *tpot, *qps, *price, *imbalance, *reserve;
+    const char *speculate, *draft, *chips, *top, *plot;
+    bool eager, lower, with_prefill, disaggregated;
+    cli_calibration_values constants;
+} cli_serve_values;
+extern const cli_option cli_serve_options[];
+
+typedef struct cli_serving {
+    const cli_call *call;
+    sm_model model, draft;
+    sm_system system;
+    sm_serve_job job; /* points to the models and the system above */
+    const sm_calibration *calibration;
+    sm_source plan; /* the text of --plan, "" when not given */
+    sm_serve_search_options search;
+    bool one; /* plan and batch are given: a single point */
+    bool disaggregated, price_known;
+    double requests_per_s; /* of --qps, 0: none */
+    int top;               /* rows of the frontier shown; 0: all */
+    const char *plot;
+} cli_serving;
+sm_status cli_serving_read(const cli_call *call, cli_serving *q, sm_error *err);
+/* An error that has no place yet, about the plan: shown under --plan. */
+sm_status cli_serving_blame(const cli_serving *q, sm_status status, sm_error *err);
+
+/* The answer. */
+typedef struct cli_served {
+    const cli_serving *q;
+    const sm_serve_result *result; /* the frontier; of one point too */
+    const sm_serve_detail *detail; /* of the point a reader is told about; NULL: none */
+    const sm_serve_point *best;    /* that point: the cheapest within the limits */
+    const sm_disaggregated *pools; /* NULL when not asked */
+    const sm_fleet *fleet;         /* NULL when not asked */
+    const char *reason;            /* why there is no point, or why it will not do */
+    int sweeps;                    /* points of the best plan at other batches */
+    sm_serve_point *sweep;         /* NULL: not looked at */
+} cli_served;
+void cli_serve_fields(sm_report *r, const cli_served *a);
+void cli_serve_page(sm_report *r, const cli_served *a);
+void cli_serve_reason(sm_report *r, const cli_served *a);
+
+/* ---- beyond one replica (serve_traffic.c) ---- */
+void cli_serve_pools_page(sm_report *r, const cli_served *a);
+void cli_serve_fleet_page(sm_report *r, const cli_served *a);
+
+/* ---- the best plan at other batches (serve_sweep.c) ---- */
+enum { CLI_MAX_SWEEP = 32 };
+sm_status cli_serve_sweep(sm_serve *serve, cli_served *a, sm_error *err);
+void cli_serve_sweep_page(sm_report *r, const cli_served *a);
+void cli_serve_sweep_fields(sm_report *r, sm_data *object, const cli_served *a);
+
+/* ---- --plot (serve_plot.c) ---- */
+sm_status cli_serve_plot(const cli_served *a, sm_error *err);
+
+const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_serve_plan *plan);
+const char *cli_serve_bound(sm_report *r, const sm_system *system, const sm_step_price *price);
+#endif

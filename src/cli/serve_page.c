@@ -1,0 +1,212 @@
+/* serve_page: the answer of `serve` as a page. */
+#include "pages.h"
+#include "serve.h"
+#include <ctype.h>
+#include <string.h>
+
+const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_serve_plan *plan) {
+    char text[256];
+    sm_serve_plan_format(plan, system->torus_dims, text, sizeof text);
+    return cli_textf(r, "%s", text[0] ? text : "one chip");
+}
+
+const char *cli_serve_bound(sm_report *r, const sm_system *system, const sm_step_price *price) {
+    if (price->bound != SM_SERVE_NETWORK) return sm_serve_bound_name(price->bound);
+    return cli_textf(r, "network:%s", system->level[price->bound_level].name);
+}
+
+static void job_page(sm_report *r, const cli_serving *q) {
+    const sm_serve_job *job = &q->job;
+    sm_report_heading(r, "%s on %s", q->model.name, q->system.text);
+    sm_report_text(r,
+                   "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
+                   "%s.",
+                   cli_exact(r, job->prompt), cli_exact(r, job->output),
+                   sm_dtype_name(job->dtypes.weights), sm_dtype_name(job->dtypes.kv),
+                   sm_dtype_name(job->dtypes.compute));
+    if (job->context > 0)
+        sm_report_text(r, "Decoding is priced at %s cached tokens.", cli_exact(r, job->context));
+}
+
+static double throughput(const cli_serving *q, const sm_serve_point *p) {
+    return q->search.with_prefill ? p->tokens_per_s_per_chip_with_prefill
+                                  : p->tokens_per_s_per_chip;
+}
+
+static double cost(const cli_serving *q, const sm_serve_point *p) {
+    return q->search.with_prefill ? p->usd_per_million_tokens_with_prefill
+                                  : p->usd_per_million_tokens;
+}
+
+/* ---- the frontier ---- */
+
+/* Plans of the rows shown, each once: rows name them by letter. */
+typedef struct named_plans {
+    size_t n;
+    const char *words[26];
+} named_plans;
+
+static const char *name_plan(sm_report *r, named_plans *names, const char *words) {
+    size_t i = 0;
+    while (i < names->n && strcmp(names->words[i], words) != 0) i++;
+    if (i == sizeof names->words / sizeof *names->words) return words;
+    if (i == names->n) names->words[names->n++] = words;
+    return cli_textf(r, "%c", (int)('a' + i));
+}
+
+static void frontier_row(sm_report *r, sm_table *t, const cli_serving *q, const sm_serve_point *p,
+                         named_plans *names) {
+    double usd = cost(q, p);
+    cli_row(r, t, cli_exact(r, p->chips), cli_exact(r, p->batch), cli_seconds(r, p->tpot_s[1]),
+            cli_seconds(r, p->tpot_s[0]), cli_seconds(r, p->ttft_s[1]),
+            cli_number(r, throughput(q, p)), usd > 0 ? cli_usd(r, usd) : "-",
+            sm_serve_bound_name(p->decode.bound),
+            name_plan(r, names, cli_serve_plan_words(r, &q->system, &p->plan)));
+}
+
+static void plan_lines(sm_report *r, const named_plans *names) {
+    sm_table *t = cli_table(r, NULL, "<plan|<is");
+    for (size_t i = 0; i < names->n; i++)
+        cli_row(r, t, cli_textf(r, "%c", (int)('a' + i)), names->words[i]);
+    sm_report_table(r, t);
+}
+
+/* Of a long frontier every k-th point, both ends included. */
+static void frontier_page(sm_report *r, const cli_served *a) {
+    const sm_serve_result *found = a->result;
+    named_plans names = {0};
+    sm_table *t = cli_table(r, "Frontier: a row below is slower and cheaper",
+                            ">chips|>batch|>token|>bound|>first|>tok/s/chip|>$/Mtok|<by|<plan");
+    size_t rows = found->n, top = (size_t)a->q->top;
+    if (rows > top) rows = top;
+    for (size_t i = 0; i < rows; i++) {
+        size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
+        frontier_row(r, t, a->q, &found->point[at], &names);
+    }
+    sm_report_table(r, t);
+    plan_lines(r, &names);
+    if (rows < found->n)
+        sm_report_text(r, "%zu of %zu points; --json has all, --top shows more.", rows, found->n);
+    sm_report_text(r, "The smallest replica that fits has %d %s.", found->least_chips,
+                   found->least_chips == 1 ? "chip" : "chips");
+}
+
+static void search_page(sm_report *r, const sm_serve_result *s) {
+    if (s->space <= 0.0) return;
+    sm_report_text(r,
+                   "%s plans: %s priced, %s ruled out by bounds. No plan of the space is better.",
+                   cli_count(r, s->space), cli_count(r, s->evaluated), cli_count(r, s->pruned));
+    sm_report_text(r, "The search took %s.", cli_seconds(r, s->seconds));
+}
+
+/* ---- one point ---- */
+
+static void steps_table(sm_report *r, const sm_serve_point *p) {
+    sm_table *t = cli_table(r, "Where the time goes",
+                            "<step|>bound|>expected|>weights|>KV|>compute|>network|>other");
+    const sm_step_price *step[2] = {&p->decode, &p->prefill};
+    static const char *const names[2] = {"decode", "prefill of one prompt"};
+    for (int i = 0; i < 2; i++)
+        cli_row(r, t, names[i], cli_seconds(r, step[i]->lower_s),
+                cli_seconds(r, step[i]->expected_s), cli_seconds(r, step[i]->breakdown_s.weights),
+                cli_seconds(r, step[i]->breakdown_s.kv),
+                cli_seconds(r, step[i]->breakdown_s.compute),
+                cli_seconds(r, step[i]->breakdown_s.network),
+                cli_seconds(r, step[i]->breakdown_s.other));
+    sm_report_table(r, t);
+}
+
+static void memory_bar(sm_report *r, const sm_serve_memory *m) {
+    sm_bar_part parts[] = {{"params", m->params},
+                           {"KV cache", m->kv},
+                           {"activations", m->activations},
+                           {"buffers", m->buffers}};
+    sm_report_bar(r, "Memory of the fullest chip", "B", m->capacity, sizeof parts / sizeof *parts,
+                  parts);
+}
+
+static void interval_line(sm_report *r, const cli_serving *q, const sm_serve_point *p) {
+    double low, high;
+    const sm_calibration *c = q->calibration ? q->calibration : sm_calibration_of(&q->system.chip);
+    sm_calibration_interval(c, &q->system.chip, SM_REGIME_decode, p->tpot_s[1], &low, &high);
+    if (low > 0)
+        sm_report_text(r, "Time per token %s (80 %%: %s to %s), bound %s by %s.",
+                       cli_seconds(r, p->tpot_s[1]), cli_seconds(r, low), cli_seconds(r, high),
+                       cli_seconds(r, p->tpot_s[0]), cli_serve_bound(r, &q->system, &p->decode));
+}
+
+static void turning_line(sm_report *r, const sm_serve_detail *d) {
+    if (d->turn_kv_context > 0)
+        sm_report_text(r, "The cache takes as long as the weights from a context of %s tokens.",
+                       cli_number(r, d->turn_kv_context));
+    if (d->turn_kv_batch > 0)
+        sm_report_text(r, "At this context it does so from a batch of %s.",
+                       cli_number(r, d->turn_kv_batch));
+    if (d->turn_compute_batch > 0)
+        sm_report_text(r, "Matmuls become compute bound from a batch of %s.",
+                       cli_number(r, d->turn_compute_batch));
+}
+
+static const char *price_words(sm_report *r, double usd) {
+    return usd > 0.0 ? cli_textf(r, ", %s per million tokens", cli_usd(r, usd)) : "";
+}
+
+static void plan_line(sm_report *r, const cli_served *a) {
+    const sm_serve_point *p = a->best;
+    sm_report_text(r, "%d %s, batch %s (%s fit): %s", p->chips, p->chips == 1 ? "chip" : "chips",
+                   cli_exact(r, p->batch),
+                   p->most_batch >= 1.0 ? cli_exact(r, p->most_batch) : "none",
+                   cli_serve_plan_words(r, &a->q->system, &p->plan));
+    if (p->fits) return;
+    sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
+                   cli_bytes(r, p->memory.total), cli_bytes(r, p->memory.capacity));
+}
+
+static void speed_lines(sm_report *r, const cli_served *a) {
+    const sm_serve_point *p = a->best;
+    interval_line(r, a->q, p);
+    sm_report_text(r, "First token after %s (bound %s).", cli_seconds(r, p->ttft_s[1]),
+                   cli_seconds(r, p->ttft_s[0]));
+    sm_report_text(r, "%s tokens/s per chip%s; with the prefill on the same chips %s%s.",
+                   cli_number(r, p->tokens_per_s_per_chip),
+                   price_words(r, p->usd_per_million_tokens),
+                   cli_number(r, p->tokens_per_s_per_chip_with_prefill),
+                   price_words(r, p->usd_per_million_tokens_with_prefill));
+    if (p->depth > 0)
+        sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
+                       cli_number(r, p->tokens_per_step));
+}
+
+static void best_page(sm_report *r, const cli_served *a) {
+    if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
+    plan_line(r, a);
+    speed_lines(r, a);
+    if (a->reason) cli_serve_reason(r, a);
+    steps_table(r, a->best);
+    memory_bar(r, &a->best->memory);
+    if (a->sweep) cli_serve_sweep_page(r, a);
+    if (!a->detail) return;
+    turning_line(r, a->detail);
+    if (a->detail->advice[0]) sm_report_text(r, "What would help most: %s.", a->detail->advice);
+}
+
+/* The library words reasons as parts of a sentence; a name at its start stays as it is. */
+void cli_serve_reason(sm_report *r, const cli_served *a) {
+    const char *chip = a->q->system.chip.name;
+    char first = a->reason[0];
+    if (strncmp(a->reason, chip, strlen(chip)) != 0) first = (char)toupper((unsigned char)first);
+    sm_report_text(r, "%c%s.", first, a->reason + 1);
+}
+
+void cli_serve_page(sm_report *r, const cli_served *a) {
+    job_page(r, a->q);
+    if (!a->best) {
+        cli_serve_reason(r, a);
+        return;
+    }
+    if (!a->q->one) frontier_page(r, a);
+    best_page(r, a);
+    if (a->pools) cli_serve_pools_page(r, a);
+    if (a->fleet) cli_serve_fleet_page(r, a);
+    if (!a->q->one) search_page(r, a->result);
+}
