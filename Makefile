@@ -9,6 +9,7 @@
 #   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
 #   make book       the acceptance set of the book
 #   make validate   docs/accuracy.md: predictions against the measurements in data/truth
+#   make held-out   data/calibration/held-out.csv: the same, of constants fitted to other rows
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
 #   make install    into PREFIX (/usr/local), below DESTDIR
 # BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
@@ -132,6 +133,8 @@ book: $(BUILD)/book
 	@$(BUILD)/book
 validate: $(BUILD)/scalemodel
 	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
+held-out: $(BUILD)/scalemodel
+	@SCALEMODEL=$(BUILD)/scalemodel scripts/held-out.sh
 
 fuzz:
 	@scripts/setup.sh fuzz
@@ -178,5 +181,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all test-programs test asan clang demo bench book validate fuzz lint lint-layers lint-shape \
+.PHONY: all test-programs test asan clang demo bench book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install uninstall clean

@@ -4,8 +4,7 @@
 # usage: scripts/accuracy.sh            SCALEMODEL=build/scalemodel OUT=docs
 #
 # Errors on rows that had no part in the fit come from data/calibration/held-out.csv, which
-# `calibrate` gives: set,n,median,p90,mean,coverage,how. Sets: vtrain-single, vtrain-multi,
-# quality-a, gemm, attention, collectives, memops, memory. A set it does not hold shows none.
+# `make held-out` writes: set,n,median,p90,mean,coverage,how. A set it does not hold shows none.
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
@@ -219,9 +218,11 @@ Predictions against public measurements, as `make validate` finds them. This pag
 - "Below lower": measured faster than the bound from datasheet rates alone, which no honest measurement can be.
 - The statistics leave out rows that repeat another, fine-tuning, rows that ran out of memory (they are verdicts), and
   rows whose source does not state a fact that the time depends on. These are counted below; none is guessed.
-- In sample: all rows, with the constants that ship, some of which were fitted to some of these rows. Held out: rows
-  that had no part in the fit, by source, model or hidden size; from `data/calibration/held-out.csv`. A dash: no such
-  figure is known, and the verdict then rests on the rows of the fit.
+- In sample: all rows, with the constants that ship, which were fitted to these rows. Held out, from
+  `data/calibration/held-out.csv` as `make held-out` writes it: the constants of each chip and software are fitted anew
+  from those of single operations, to all widths of model but one, and predict that one (where there is one width only:
+  to all layouts but one); of operations, to all sources but one. A dash: no such figure is known, and the verdict then
+  rests on the rows of the fit. Rows to come, of models and sources that the fits know in part, lie between the two.
 - Honest sources differ by 10 to 20 % for one kernel on one chip. One training configuration varies by 3.7 % in the
   median, 8.8 % at the 90th percentile, between releases of one software (Megatron-Bridge 25.09 to 26.08).
 

@@ -31,17 +31,17 @@ double fit_relative(sm_constant which, double u) {
     return is_share(which) ? 1.0 - 1.0 / (1.0 + exp(-u)) : 1.0;
 }
 
-/* Relative standard deviation before any row: a matmul is known to some 25 % from single-operation
- * benchmarks, kernels and networks differ more from one code base to the next, and what a framework
- * adds is known to a factor of three. */
+/* Relative standard deviation before any row: matmuls and attention are known to some 25 % from
+ * single-operation benchmarks, memory and networks differ more from one code base to the next, and
+ * what a framework adds is known to a factor of three. */
 static double prior_relative(sm_constant which) {
     switch (which) {
     case SM_CONSTANT_matmul_efficiency:
-    case SM_CONSTANT_matmul_efficiency_fp8: return 0.25;
+    case SM_CONSTANT_matmul_efficiency_fp8:
+    case SM_CONSTANT_attention_efficiency:
+    case SM_CONSTANT_attention_efficiency_backward: return 0.25;
     case SM_CONSTANT_network_efficiency_inner: return 0.4;
     case SM_CONSTANT_memory_efficiency: return 0.4;
-    case SM_CONSTANT_attention_efficiency:
-    case SM_CONSTANT_attention_efficiency_backward: return 0.4;
     case SM_CONSTANT_network_efficiency_outer: return 0.6;
     case SM_CONSTANT_matmul_half_k: return 0.7;
     default: return 1.2;

@@ -77,11 +77,17 @@ static bool names_new(names *list, size_t room, sm_arena *arena) {
 
 /* ---- weights ---- */
 
+/* Of a step of quality B or C, something that the time depends on is not stated. */
+static double trust_of(const sm_truth_row *row) {
+    const char *quality = row->kind == SM_TRUTH_TRAINING ? row->of.training.quality : "";
+    return strcmp(quality, "B") == 0 || strcmp(quality, "C") == 0 ? 0.5 : 1.0;
+}
+
 static void weigh(fit_problem *f, const names *models, const int *model) {
     double total[SM_TRUTH_KIND_COUNT] = {0};
     for (size_t i = 0; i < f->n; i++) {
         fit_row *row = &f->row[i];
-        row->weight = pow((double)models->rows[model[i]], -0.25);
+        row->weight = pow((double)models->rows[model[i]], -0.25) * trust_of(row->row);
         total[row->row->kind] += row->weight;
     }
     for (size_t i = 0; i < f->n; i++) {

@@ -133,7 +133,8 @@ static void recompute_of(const sm_training_row *r, const sm_model *m, sm_plan *p
 /* Where a source counts embedding and head as layers of the pipeline's split (NeMo does), a model
  * two layers short of all chunks has them: the chunks here hold layers alone. */
 static int chunks_of(const sm_training_row *r, int layers) {
-    int chunks = or_one(r->vp), stages = or_one(r->pp);
+    int said = r->vp > 0 ? r->vp : number_after(r->notes, "README say "); /* of printed NA */
+    int chunks = or_one(said), stages = or_one(r->pp);
     bool counted = layers < stages * chunks && layers + 2 >= stages * chunks;
     return counted && layers >= stages ? layers / stages : chunks;
 }
@@ -147,12 +148,20 @@ static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan
     else if (has(r->schedule, "zero-bubble")) plan->schedule = SM_SCHEDULE_ZB_H1;
 }
 
+/* Whether each expert is split over the tensor axis: as the row says, else where the experts are
+ * fewer than its ranks; recipes of before that choice follow Megatron's default, which splits. */
+static bool experts_split(const sm_training_row *r, int ep, int tensor) {
+    int said = number_after(r->notes, "ETP=");
+    bool before = said == 0 && has(r->title, "DGX Cloud") && !has(r->notes, "ETP=");
+    return tensor > 1 && (said > 1 || before || ep < tensor);
+}
+
 /* Experts of Megatron-style rows spread over the data and tensor ranks of one stage: those that
  * the tensor axis does not hold take the expert axis out of the replicas. */
 static void expert_of(const sm_training_row *r, const sm_model *m, int replicas, sm_plan *plan) {
     bool moe = m->kind[m->layer[m->L - 1]].E > 0;
     int ep = moe ? or_one(r->ep) : 1;
-    plan->expert_tensor = moe && ep < plan->tensor;
+    plan->expert_tensor = moe && experts_split(r, ep, plan->tensor);
     int spread = plan->expert_tensor ? ep : (ep + plan->tensor - 1) / plan->tensor;
     plan->expert = common(spread, replicas);
 }
