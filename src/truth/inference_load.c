@@ -37,7 +37,11 @@ bool inference_load_of(const sm_inference_row *r, inference_load *load, const ch
     load->decode = !is_phase(r, "prefill");
     load->prompt = r->input_len * share;
     load->output = load->decode ? r->output_len * share : 1;
+    load->waited_s = r->ttft_s > 0 ? r->ttft_s : 0;
     arrivals_of(r, load);
+    *why = "neither batch, concurrency nor rate is stated, and a time per token depends on them";
+    if (load->arrival == ARRIVE_ALL && isnan(sm_inference_measured(r, SM_SERVED_TOKEN)))
+        return false;
     *why = "input_len not stated";
     if (!(load->prompt >= 1)) return false;
     *why = "output_len not stated";
@@ -54,14 +58,27 @@ inference_engine inference_engine_of(const sm_truth_row *row) {
                           .budget = 8192,
                           .most_running = 1024,
                           .kv_share = 0.9,
+                          .door_s = 0.05,
+                          .burst = 0.1,
+                          .imbalance = 1.0,
                           .drafted = 3,
                           .accepted = 0.7};
+    static const char *const eager[] = {"2022", "2023", "2024", "fastertransformer", "trtllm-0"};
+    for (size_t i = 0; i < sizeof eager / sizeof eager[0]; i++)
+        if (strstr(software, eager[i])) e.eager = true;
+    if (strstr(software, "vllm-2024")) e.host_s = 60e-6;
     if (strstr(software, "sglang")) {
         e.mixed = false;
-    } else if (strstr(software, "trtllm")) {
+        e.door_s = 0.08;
+        if (!row->of.inference.len_sampling[0]) e.burst = 1; /* it keeps them in step */
+    }
+    if (strstr(software, "vllm")) e.door_s = 0.03;
+    if (strstr(software, "trtllm")) e.door_s = 0.08;
+    if (strstr(software, "trtllm")) {
         e.whole_reserve = true;
         e.most_running = 2048;
-    } else if (strstr(software, "2023") || strstr(software, "2024")) {
+        if (strcmp(software, "trtllm-1") == 0) e.imbalance = 3;
+    } else if (e.eager) {
         e.mixed = false;
         e.most_running = 256;
     }

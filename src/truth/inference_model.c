@@ -70,12 +70,20 @@ static bool is_local(const sm_inference_row *r, int layer) {
     return (layer + 1) * (long)local / all > layer * (long)local / all;
 }
 
-static int kind_at(sm_model *m, const sm_layer_kind *like, int window) {
-    for (int i = 0; i < m->kinds; i++)
-        if (!strcmp(m->kind[i].name, like->name) && m->kind[i].window == window) return i;
+static int kind_at(sm_model *m, const sm_layer_kind *like) {
+    for (int i = 0; i < m->kinds; i++) {
+        const sm_layer_kind *k = &m->kind[i];
+        if (!strcmp(k->name, like->name) && k->window == like->window && k->chunk == like->chunk)
+            return i;
+    }
     m->kind[m->kinds] = *like;
-    m->kind[m->kinds].window = window;
     return m->kinds++;
+}
+
+/* Three of four layers of Llama 4 attend within chunks, which no row states. */
+static int chunk_of(const sm_inference_row *r, int layer) {
+    bool chunked = strstr(r->model.name, "Llama-4") && layer % 4 != 3;
+    return chunked ? 8192 : 0;
 }
 
 static void fill_layers(const sm_inference_row *r, sm_model *m) {
@@ -83,9 +91,12 @@ static void fill_layers(const sm_inference_row *r, sm_model *m) {
     dense_of(r, &dense);
     if (r->model.experts > 0) moe_of(r, &moe);
     int window = r->model.sliding_layers > 0 ? r->model.sliding_window : dense.H;
-    for (int l = 0; l < m->L; l++)
-        m->layer[l] =
-            (uint8_t)kind_at(m, is_dense(r, l) ? &dense : &moe, is_local(r, l) ? window : 0);
+    for (int l = 0; l < m->L; l++) {
+        sm_layer_kind kind = is_dense(r, l) ? dense : moe;
+        kind.window = is_local(r, l) ? window : 0;
+        kind.chunk = chunk_of(r, l);
+        m->layer[l] = (uint8_t)kind_at(m, &kind);
+    }
 }
 
 bool inference_model(const sm_inference_row *r, sm_model *m, const char **why) {
@@ -106,4 +117,18 @@ bool inference_model(const sm_inference_row *r, sm_model *m, const char **why) {
     if (sm_model_check(m, &err) == SM_OK) return true;
     *why = "the architecture as stated is not consistent";
     return false;
+}
+
+static int padded(int n, int parts) {
+    return n > 0 && parts > 1 ? (n + parts - 1) / parts * parts : n;
+}
+
+void inference_pad(sm_model *m, const sm_serve_plan *plan) {
+    for (int i = 0; i < m->kinds; i++) {
+        sm_layer_kind *k = &m->kind[i];
+        bool alike = k->K == k->N;
+        k->N = padded(k->N, plan->tensor);
+        if (alike) k->K = k->N;
+        k->E = padded(k->E, plan->expert * (plan->expert_tensor ? 1 : plan->tensor));
+    }
 }

@@ -25,6 +25,10 @@ typedef struct inference_layout {
 bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *model,
                          const sm_serve_dtypes *dtypes, inference_layout *layout, const char **why);
 
+/* Engines fill heads and experts up to what the degrees divide: with heads of nothing, and with
+ * copies of the experts asked for most. */
+void inference_pad(sm_model *model, const sm_serve_plan *plan);
+
 /* How requests arrive. */
 typedef enum inference_arrival {
     ARRIVE_TOGETHER, /* one static batch */
@@ -40,6 +44,11 @@ typedef struct inference_engine {
     double budget;       /* tokens of prefill in a step */
     double most_running; /* sequences */
     double kv_share;     /* of the memory beside the weights, what the cache takes */
+    double door_s;       /* before its prefill a request is parsed, queued and scheduled */
+    double burst;        /* share of the requests that find all others before them */
+    double host_s;       /* a step, for each sequence: scheduling, sampling, detokenising */
+    double imbalance;    /* of experts: what their matmuls take over dense ones as large: grouped
+                            kernels, padding, the fullest chip */
     int drafted;         /* tokens a step of multi-token prediction drafts */
     double accepted;     /* probability of each */
 } inference_engine;
@@ -48,6 +57,9 @@ typedef struct inference_load {
     double requests;       /* batch, in flight, or a second; of the whole row */
     double prompt, output; /* mean tokens */
     bool prefill, decode;  /* which phases the row times */
+    /* The time to first token that the row states, 0: none. Of those in flight the ones that wait
+     * for it are not in decode, which a bound must not count. */
+    double waited_s;
 } inference_load;
 inference_engine inference_engine_of(const sm_truth_row *row);
 bool inference_load_of(const sm_inference_row *row, inference_load *load, const char **why);
@@ -70,6 +82,8 @@ double inference_prefill_s(inference_clock *c, double n);
 double inference_decode_s(inference_clock *c, double n);
 /* What the prefill of one request adds to the steps of n sequences in decode. */
 double inference_added_s(inference_clock *c, double n);
+/* Groups of chips of an engine that attend to sequences of their own. */
+double inference_ranks(const inference_clock *c);
 /* Tokens of a sequence that a decode step yields on average. */
 double inference_yield(const inference_clock *c);
 

@@ -10,22 +10,32 @@
 #include "inference_parts.h"
 
 enum { ROUNDS = 12 };
+static const double SETTLED = 1e-3;
 
 static double of_engines(const inference_clock *c) { return c->layout->decode.engines; }
 
+/* Between two tokens when no prefill comes between: an engine may take its prompts in waves, so
+ * this is the bound; what prefill costs shows in the time per request all the same. */
+static double alone_s(inference_clock *c, double n) {
+    return inference_decode_s(c, n) / inference_yield(c);
+}
+
 /* t at n sequences. */
 static double token_s(inference_clock *c, double n) {
-    double t = inference_decode_s(c, n) / inference_yield(c);
+    double t = alone_s(c, n);
     if (!c->load->prefill || c->layout->apart) return t;
     return t + inference_added_s(c, n) * n / c->load->output;
 }
 
-/* The wait before a prefill: half a step, and those that come meanwhile (M/D/1). */
-static double first_s(inference_clock *c, double prefill, double request) {
-    double servers = c->layout->prefill.engines;
-    double busy = fmin(0.95, prefill / (request * servers));
-    if (c->lower || !isfinite(busy)) return prefill;
-    return prefill + 0.5 * busy / (1 - busy) * prefill;
+/* What a request waits before its own prefill: at the door, for the step under way, for those that
+ * came meanwhile (M/D/1) and, where a measurement begins with all requests at once, for half of
+ * them: of ten rounds one in ten finds them there. */
+static double first_s(inference_clock *c, double prefill, double request, double in_flight) {
+    double busy = fmin(0.95, prefill / (request * c->layout->prefill.engines));
+    double burst = 0.5 * c->engine->burst * fmax(0, in_flight - 1) * prefill;
+    if (c->lower) return fmax(prefill, c->load->waited_s);
+    if (!isfinite(busy)) busy = 0;
+    return c->engine->door_s + prefill * (1 + 0.5 * busy / (1 - busy)) + burst;
 }
 
 /* What does not fit at once runs in turns: each token takes as much longer. */
@@ -34,12 +44,19 @@ static inference_times together(inference_clock *c) {
     double running = fmin(all, fmax(1, c->most_running));
     inference_times t = {0, 0, 0, 0};
     if (c->load->prefill) t.ttft_s = inference_prefill_s(c, all);
-    if (c->load->decode) t.tpot_s = token_s(c, running) * all / running;
-    if (c->load->decode && c->load->prefill) /* not interrupted by others' prefill */
-        t.tpot_s = inference_decode_s(c, running) / inference_yield(c) * all / running;
+    if (c->load->decode) t.tpot_s = alone_s(c, running) * all / running;
     double tokens = c->load->prefill ? c->load->output - 1 : c->load->output;
     t.latency_s = t.ttft_s + t.tpot_s * tokens;
     t.request_s = t.latency_s / c->load->requests;
+    return t;
+}
+
+/* All that are in flight run at best; the time of a token is that of n which do. */
+static inference_times bound_in_turn(inference_clock *c, double most, double n) {
+    double output = c->load->output;
+    inference_times t = {.ttft_s = inference_prefill_s(c, 1), .tpot_s = alone_s(c, n)};
+    t.request_s = token_s(c, most) * output / most / of_engines(c);
+    t.latency_s = t.ttft_s + t.tpot_s * (output - 1);
     return t;
 }
 
@@ -52,12 +69,15 @@ static inference_times in_turn(inference_clock *c, double in_flight) {
         t.tpot_s = token_s(c, n);
         double request = t.tpot_s * output / n / of_engines(c);
         if (c->layout->apart) request = fmax(request, prefill / c->layout->prefill.engines);
-        t.ttft_s = first_s(c, prefill, request);
+        t.ttft_s = first_s(c, prefill, request, in_flight);
         double share = t.tpot_s * output / (t.ttft_s + t.tpot_s * output);
         double next = fmax(1, fmin(in_flight * share, c->most_running));
-        n = 0.5 * (n + next);
+        bool settled = fabs(next - n) <= SETTLED * n;
+        n = i < 2 ? next : 0.5 * (n + next);
+        if (settled) break;
     }
     t.request_s = t.tpot_s * output / n / of_engines(c);
+    if (c->lower) return bound_in_turn(c, fmax(1, fmin(in_flight, c->most_running)), n);
     /* those that wait for room, by Little's law */
     double waiting = in_flight * of_engines(c) * t.request_s - t.tpot_s * output;
     if (in_flight > c->most_running) t.ttft_s = fmax(t.ttft_s, waiting);
@@ -72,11 +92,15 @@ static inference_times at_rate(inference_clock *c) {
     inference_times t = {0, 0, 0, 0};
     for (int i = 0; i < 2 * ROUNDS; i++) {
         t.tpot_s = token_s(c, n);
-        n = 0.5 * (n + fmax(1, fmin(c->most_running, rate * t.tpot_s * c->load->output)));
+        double next = fmax(1, fmin(c->most_running, rate * t.tpot_s * c->load->output));
+        bool settled = fabs(next - n) <= SETTLED * n;
+        n = 0.5 * (n + next);
+        if (settled) break;
     }
     double busy = t.tpot_s * c->load->output / n;
     t.request_s = fmax(1 / rate, busy) / of_engines(c);
-    t.ttft_s = first_s(c, prefill, t.request_s);
+    t.ttft_s = first_s(c, prefill, t.request_s, 1);
+    if (c->lower) t.tpot_s = alone_s(c, n);
     t.latency_s = t.ttft_s + t.tpot_s * (c->load->output - 1);
     return t;
 }
@@ -86,13 +110,14 @@ static inference_times all(inference_clock *c) {
     double n = fmax(1, c->most_running);
     inference_times t = {.ttft_s = inference_prefill_s(c, 1)};
     if (!c->load->decode) {
-        double prompts = fmax(1, c->engine->budget / c->load->prompt);
+        double prompts = fmax(1, c->engine->budget / c->load->prompt) * inference_ranks(c);
         t.request_s = inference_prefill_s(c, prompts) / prompts / c->layout->prefill.engines;
         t.latency_s = t.ttft_s;
         return t;
     }
     t.tpot_s = token_s(c, n);
     t.request_s = t.tpot_s * c->load->output / n / of_engines(c);
+    if (c->lower) t.tpot_s = alone_s(c, 1); /* how many run is not stated */
     t.latency_s = t.ttft_s + t.tpot_s * (c->load->output - 1);
     return t;
 }

@@ -18,6 +18,9 @@ struct truth_serving {
     char why[160];
 };
 
+/* Of the memory: what the driver and the engine's own state take. */
+static const double KEPT_FREE = 0.03;
+
 /* ---- making ready ---- */
 
 static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
@@ -34,6 +37,8 @@ static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) 
         !inference_dtypes(r, chip, &t->dtypes, why) ||
         !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why))
         return false;
+    inference_pad(&t->model, &t->layout.decode.plan);
+    if (t->layout.apart) inference_pad(&t->model, &t->layout.prefill.plan);
     t->engine = inference_engine_of(t->row);
     *why = "the chips do not lay out on the chip's network";
     if (!system_of(chip, t->layout.prefill.chips, &t->prefill_system) ||
@@ -49,9 +54,9 @@ static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out
                               .dtypes = t->dtypes,
                               .prompt = t->load.prompt,
                               .output = t->load.output,
-                              .imbalance = 1,
+                              .imbalance = t->engine.imbalance,
                               .eager = t->engine.eager,
-                              .reserve = 1 - t->engine.kv_share,
+                              .reserve = KEPT_FREE,
                               .usd_per_chip_hour = 0};
     return sm_serve_new(&job, out, err);
 }
@@ -63,7 +68,7 @@ static double most_running(truth_serving *t) {
     double tokens = t->load.prompt + output;
     double fit = sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
                                          fmin(t->engine.budget, 8192));
-    return fmin(fit, t->engine.most_running);
+    return fmin(fit * t->engine.kv_share, t->engine.most_running);
 }
 
 static sm_status start_engines(truth_serving *t, sm_error *err) {
@@ -156,10 +161,13 @@ void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calib
         return;
     }
     out->fits = t->most_running >= 1;
+    sm_served first = sm_inference_primary(&t->row->of.inference);
+    if (first < SM_SERVED_COUNT) add_part(t, chip, &lower, &expected, first, out);
     for (int q = 0; q < SM_SERVED_COUNT; q++)
-        add_part(t, chip, &lower, &expected, (sm_served)q, out);
-    out->regime = sm_served_regime(out->parts ? out->part[0].quantity : SM_SERVED_TPOT);
-    out->lower_s = out->parts ? out->part[0].lower_s : lower.tpot_s;
-    out->expected_s = out->parts ? out->part[0].expected_s : expected.tpot_s;
+        if (q != (int)first) add_part(t, chip, &lower, &expected, (sm_served)q, out);
+    if (first == SM_SERVED_COUNT) first = SM_SERVED_TPOT;
+    out->regime = sm_served_regime(first);
+    out->lower_s = out->parts ? out->part[0].lower_s : seconds_of(t, &lower, first);
+    out->expected_s = out->parts ? out->part[0].expected_s : seconds_of(t, &expected, first);
     out->upper_s = out->expected_s;
 }

@@ -31,6 +31,7 @@ static const struct {
     {"megatron", "", "megatron-lm-2022"},
     {"fastertransformer", "", "fastertransformer"},
     {"neuron", "", "neuronx"},
+    {"nvcr.io", "", "trtllm-2025"},
     {"tensorrt-llm 0.5", "", "trtllm-0.5"},
     {"tensorrt-llm 0.6", "", "trtllm-0.5"},
     {"tensorrt-llm 0.1", "", "trtllm-0.17"},
@@ -51,14 +52,30 @@ static const struct {
     {"deepseek", "", "sglang-2025"},
     {"rtp-llm", "", "sglang-2025"},
     {"trt", "", "trtllm-2025"},
+    {"vllm 0.12", "", "vllm-0.12"},
     {"vllm", "", "vllm-2025"},
 };
+
+/* Engines that doubled their speed from one winter to the next, by the day of the measurement. */
+static const struct {
+    const char *generation, *from, *later;
+} turns[] = {
+    {"sglang-2025", "2025-12-17", "sglang-2026"},
+    {"vllm-2025", "2025-12-17", "vllm-2026"},
+};
+
+static const char *turn_of(const char *generation, const char *date) {
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+        if (strcmp(turns[i].generation, generation) == 0 && strcmp(date, turns[i].from) >= 0)
+            return turns[i].later;
+    return generation;
+}
 
 const char *inference_software(const sm_truth_row *row) {
     const sm_inference_row *r = &row->of.inference;
     for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
         if (contains(r->framework, generations[i].framework) &&
             contains(row->source, generations[i].source))
-            return generations[i].generation;
+            return turn_of(generations[i].generation, r->date);
     return "serving";
 }
