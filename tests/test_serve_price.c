@@ -125,6 +125,29 @@ static void prefill_is_flops_over_peak(void **state)
     sm_serve_free(serve);
 }
 
+/* The FLOPs of a prefill are those of the model, whatever the architecture. */
+static void prefill_flops_are_the_models(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "llama-3-8b",   "deepseek-v3", "mixtral-8x7b",
+                                         "gemma-2-27b",  "gpt-oss-20b", "qwen2.5-7b" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        serve_case c;
+        sm_error err = { 0 };
+        sm_step_price p;
+        sm_step_batch batch = { 1, { { 4, 2048, 0 } }, 0 }; /* a chunk that samples nothing */
+        serve_case_fill(&c, names[i], "h200-sxm:1");
+        sm_serve *serve = serve_case_new(&c);
+        sm_serve_plan plan = serve_plan("");
+        assert_int_equal(sm_serve_step(serve, &plan, &batch, &p, &err), SM_OK);
+        double per_token = sm_model_forward_flops(&c.model, 2048, c.model.causal).total -
+                           2.0 * c.model.D * c.model.V;
+        if (!(fabs(p.flops / (4 * 2048 * per_token) - 1) < 2e-3))
+            fail_msg("%s: %g of %g", names[i], p.flops, 4 * 2048 * per_token);
+        sm_serve_free(serve);
+    }
+}
+
 /* ---- properties over models and plans ---- */
 
 typedef struct sample {
@@ -396,6 +419,27 @@ static void groups_share_the_matmuls(void **state)
     sm_serve_free(serve);
 }
 
+/* Prompts that ride along with decoding expand their keys; the compressed cache would take 3.4 times
+ * the FLOPs of attention. */
+static void mixed_latent_steps_expand_prompts(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_error err = { 0 };
+    serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_plan plan = serve_plan("expert=32");
+    sm_step_batch decode = { 1, { { 512, 1, 2048 } }, 512 }, chunk = { 1, { { 32, 4096, 0 } }, 32 };
+    sm_step_batch both = { 2, { { 512, 1, 2048 }, { 32, 4096, 0 } }, 544 };
+    sm_step_price d, p, x;
+    assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
+    assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
+    assert_int_equal(sm_serve_step(serve, &plan, &both, &x, &err), SM_OK);
+    close_to(x.flops, d.flops + p.flops, 1e-6);
+    close_to(x.bound_kv_s, d.bound_kv_s, 1e-9);
+    sm_serve_free(serve);
+}
+
 /* Tokens a step (Leviathan et al. 2023): (1 - a^(k+1)) / (1 - a). */
 static void speculation_gains_tokens(void **state)
 {
@@ -483,6 +527,23 @@ static void impossible_plans_are_refused(void **state)
     refuses("mixtral-8x7b", "h100-sxm:16", "expert=16", "8 experts do not divide by expert=16 x 1");
 }
 
+static void degrees_below_one_are_refused(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_error err = { 0 };
+    sm_serve_memory m;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_plan plan = serve_plan("");
+    plan.tensor = 0;
+    assert_int_equal(sm_serve_memory_of(serve, &plan, 1, 1024, 1, &m, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "the degrees of a plan are at least 1");
+    assert_true(sm_serve_most_sequences(serve, &plan, 1024, 1) < 1);
+    assert_int_equal(sm_serve_memory_of(serve, &plan, NAN, 1024, 1, &m, &err), SM_BAD_INPUT);
+    sm_serve_free(serve);
+}
+
 static void bad_job(serve_case *c, const char *sentence)
 {
     sm_error err = { 0 };
@@ -545,6 +606,7 @@ int main(void)
         cmocka_unit_test(book_figures_of_llama_3_70b),
         cmocka_unit_test(book_slices_of_llama_3_70b),
         cmocka_unit_test(prefill_is_flops_over_peak),
+        cmocka_unit_test(prefill_flops_are_the_models),
         cmocka_unit_test(bounds_and_parts_hold),
         cmocka_unit_test(memory_holds_weights_and_cache),
         cmocka_unit_test(most_batch_is_the_edge),
@@ -557,10 +619,12 @@ int main(void)
         cmocka_unit_test(windows_bound_the_cache),
         cmocka_unit_test(prefixes_save_work),
         cmocka_unit_test(groups_share_the_matmuls),
+        cmocka_unit_test(mixed_latent_steps_expand_prompts),
         cmocka_unit_test(speculation_gains_tokens),
         cmocka_unit_test(money_follows_throughput),
         cmocka_unit_test(eager_steps_wait_for_the_host),
         cmocka_unit_test(impossible_plans_are_refused),
+        cmocka_unit_test(degrees_below_one_are_refused),
         cmocka_unit_test(impossible_jobs_are_refused),
         cmocka_unit_test(hostile_steps_are_refused),
     };

@@ -264,6 +264,10 @@ static bool is_keyed(const sm_work *w) {
     return w->batch.per_key || w->m.per_key || w->n.per_key || w->k.per_key;
 }
 
+bool op_is_keyed(const sm_work *w) {
+    return w->kind == SM_OP_ATTENTION || is_keyed(w) || keyed_bytes(w);
+}
+
 op_price op_price_of(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
     if (w->kind == SM_OP_ATTENTION) return attention(x, index, w);

@@ -91,6 +91,9 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_serve_plan *p, i
 
 const char *serve_refuse(const sm_serve *s, const sm_serve_plan *p, char *room, size_t size) {
     int chips = sm_serve_plan_chips(p);
+    if (p->data < 1 || p->fsdp < 1 || p->tensor < 1 || p->context < 1 || p->expert < 1 ||
+        p->pipeline < 1)
+        REFUSE("the degrees of a plan are at least 1");
     if (chips > s->system.chips)
         REFUSE("the plan takes %d chips and %s has %d", chips, s->system.text, s->system.chips);
     int kv = tensor_over_kv(s, p->tensor), q = p->tensor / kv;

@@ -28,7 +28,7 @@ static bool runs_with(const sm_partition *p, const sm_work *a, const sm_work *b)
     double right = p->program.tensor[y->out].bytes_per_element;
     return a->kind == SM_OP_EINSUM && b->kind == SM_OP_EINSUM && x->in[0] == y->in[0] &&
            a->experts == b->experts && a->linear && b->linear && !(left < right) &&
-           !(right < left) && a->m.per_key == b->m.per_key && a->m.mask == b->m.mask &&
+           !(right < left) && !op_is_keyed(a) && !op_is_keyed(b) && a->m.mask == b->m.mask &&
            a->k.mask == b->k.mask && a->batch.mask == b->batch.mask;
 }
 

@@ -115,6 +115,7 @@ typedef struct step {
     sm_serve *s;
     const sm_serve_plan *plan;
     const variant *v;
+    const variant *prefill; /* of a mixed step: latent attention expands the keys of its prompts */
     degrees d;
     sm_placement at;
     int groups;
@@ -138,6 +139,7 @@ typedef struct op_price {
     bool memory_bound;
 } op_price;
 op_price op_price_of(const step *x, int index, const fused *f);
+bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
 /* Attention of one group alone. */
 op_price attention_price_of(const step *x, int index, const sm_work *w, const attend *g);
 /* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:

@@ -93,15 +93,60 @@ static double shown_of(const step *x, const piece_price *p, const streams *z) {
     return path + shown(s, z->prefetch, p->matmul_s + p->attention_s + path);
 }
 
+static void add_work(const step *x, int index, const fused *f, piece_price *to) {
+    op_price op = op_price_of(x, index, f);
+    add_op(&op, to);
+    add_op_bound(x, &x->v->piece[index].part.work[f->first], &op, to);
+}
+
+static bool is_decoding(double queries, double past) {
+    return queries <= MOST_VERIFIED && past > 0;
+}
+
+/* The same step with its decoding groups alone, or with the others. */
+static step part_of(const step *x, bool decoding) {
+    step part = *x;
+    double tokens = 0;
+    part.groups = 0;
+    for (int i = 0; i < x->groups; i++) {
+        const attend *g = &x->group[i];
+        if (is_decoding(g->queries, g->past) != decoding) continue;
+        part.group[part.groups++] = *g;
+        tokens += g->sequences * g->queries;
+    }
+    part.tokens.sequences = tokens * x->d.replicas;
+    if (!decoding) part.v = x->prefill;
+    return part;
+}
+
+static bool is_absorbed(const sm_work *w) {
+    return strcmp(w->name, "q_absorb") == 0 || strcmp(w->name, "v_up") == 0;
+}
+
+/* Prompts of a mixed step are not attended to on the compressed cache, which takes several times
+ * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. */
+static void mixed_latent(const step *x, int index, piece_price *out) {
+    step decode = part_of(x, true), prompts = part_of(x, false);
+    const piece *p = &x->v->piece[index], *expanded = &x->prefill->piece[index];
+    for (int i = 0; i < p->ops; i++) {
+        const sm_work *w = &p->part.work[p->op[i].first];
+        add_work(is_absorbed(w) || op_is_keyed(w) ? &decode : x, index, &p->op[i], out);
+    }
+    for (int i = 0; i < expanded->ops; i++)
+        if (op_is_keyed(&expanded->part.work[expanded->op[i].first]))
+            add_work(&prompts, index, &expanded->op[i], out);
+}
+
 void piece_work_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
     memset(out, 0, sizeof *out);
-    for (int i = 0; i < p->ops; i++) {
-        op_price op = op_price_of(x, index, &p->op[i]);
-        add_op(&op, out);
-        add_op_bound(x, &p->part.work[p->op[i].first], &op, out);
-    }
     out->weight_bytes = weights_read(x, index);
+    bool latent = index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
+    if (latent && x->prefill) {
+        mixed_latent(x, index, out);
+        return;
+    }
+    for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
 }
 
 void piece_comm_of(const step *x, int index, piece_price *out) {
@@ -267,10 +312,11 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
 }
 
 /* A step in which any sequence decodes is laid out for decoding. */
-static bool decodes(const sm_step_batch *batch) {
+static int decoding_groups(const sm_step_batch *batch) {
+    int n = 0;
     for (int i = 0; i < batch->groups; i++)
-        if (batch->group[i].queries <= MOST_VERIFIED && batch->group[i].past > 0) return true;
-    return false;
+        n += is_decoding(batch->group[i].queries, batch->group[i].past);
+    return n;
 }
 
 static void fill_groups(const sm_step_batch *batch, step *x) {
@@ -303,8 +349,14 @@ sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_bat
                        "the plan takes %d chips, which do not lay out on the %d of %s",
                        sm_serve_plan_chips(plan), s->system.chips, s->system.text);
     sm_error own = {0};
-    out->v = variant_of(s, plan, decodes(batch), &own);
-    if (!out->v) return err ? (*err = own, own.status) : own.status;
+    int decoding = decoding_groups(batch);
+    bool mixed = decoding > 0 && decoding < batch->groups;
+    out->v = variant_of(s, plan, decoding > 0, &own);
+    out->prefill = out->v && mixed ? variant_of(s, plan, false, &own) : NULL;
+    if (!out->v || (mixed && !out->prefill)) {
+        if (err) *err = own;
+        return own.status;
+    }
     fill_groups(batch, out);
     return SM_OK;
 }
