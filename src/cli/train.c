@@ -82,6 +82,11 @@ static sm_status answer(cli_training *q, sm_train *train, sm_report *r, sm_error
     return plans.plan[0].detail.price.fits ? SM_OK : SM_NEGATIVE;
 }
 
+void cli_train_with_software(const cli_training *q, sm_train *train) {
+    sm_train_set_calibration(train, q->calibration);
+    if (q->calibration) sm_train_set_habits(train, sm_memory_habits_of(q->calibration->software));
+}
+
 static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     cli_training *q = sm_arena_alloc(call->arena, sizeof *q);
     if (!q) return sm_fail_memory(err);
@@ -91,7 +96,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     if (q->points) return cli_train_sweep(q, r, err);
     sm_train *train = NULL;
     status = sm_train_new(&q->job, &train, err);
-    if (!status) sm_train_set_calibration(train, q->calibration);
+    if (!status) cli_train_with_software(q, train);
     if (!status) status = answer(q, train, r, err);
     sm_train_free(train);
     return status;

@@ -84,6 +84,8 @@ const char *cli_train_bound(sm_report *r, const sm_system *system, const sm_pric
 const char *cli_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
 
 /* ---- --chips (train_sweep.c) ---- */
+/* The constants of time and the habits of memory of the software asked for. */
+void cli_train_with_software(const cli_training *q, sm_train *train);
 sm_status cli_train_sweep(cli_training *q, sm_report *r, sm_error *err);
 
 /* ---- --timeline (train_timeline.c) ---- */

@@ -72,7 +72,7 @@ static sm_status fill_point(sweep *w, int chips, size_point *p, sm_report *r, sm
     job.system = &p->system;
     sm_train *train = NULL;
     if (!status) status = sm_train_new(&job, &train, err);
-    if (train) sm_train_set_calibration(train, w->q->calibration);
+    if (train) cli_train_with_software(w->q, train);
     if (!status) status = search_point(w, p, train, r, err);
     sm_train_free(train);
     return status;
