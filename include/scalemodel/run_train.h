@@ -1,0 +1,83 @@
+/* run_train: a small decoder-only Transformer trained on real ranks by the planner's own program.
+ * Every op is lowered as it was priced (sm_program_walk) and executed block by block; single
+ * precision throughout. Llama-like models: RMS norms, rotary positions, grouped queries, gated
+ * MLP, or routed experts without drops. */
+#ifndef SCALEMODEL_RUN_TRAIN_H
+#define SCALEMODEL_RUN_TRAIN_H
+#include "scalemodel/program.h"
+#include "scalemodel/run.h"
+
+/* A chunk of layers [first, last) on a pipeline stage, in model order: the first chunk also holds
+ * the embedding, the last one the head. */
+typedef struct sm_train_chunk {
+    int stage, first, last;
+} sm_train_chunk;
+typedef enum sm_train_act { SM_TRAIN_FORWARD, SM_TRAIN_BACKWARD } sm_train_act;
+/* What a stage does, in order. */
+typedef struct sm_train_action {
+    sm_train_act act;
+    int chunk, microbatch;
+} sm_train_action;
+
+typedef struct sm_train_setup {
+    const sm_model *model;
+    int tokens;     /* of a sequence */
+    int sequences;  /* of a global batch */
+    int microbatch; /* sequences per replica and microbatch */
+    int degree[SM_AXIS_COUNT];
+    sm_rules rules;
+    int zero; /* 0, 1 (optimizer state sharded), 2 (+ gradients); with fsdp of 2 or more what is
+                 left over data is sharded as by 1 */
+    sm_recompute recompute;
+    /* The pipeline; stages 1 and chunks 0: everything on one stage, microbatch by microbatch. */
+    int stages, chunks;
+    const sm_train_chunk *chunk;
+    const int *actions;              /* of each stage */
+    const sm_train_action *const *action; /* [stage][actions[stage]] */
+    /* Adam with clipping by the global norm; the rate rises over `warmup` steps and falls to a
+     * tenth along a cosine that ends at `steps`. */
+    double rate, beta1, beta2, epsilon, clip; /* clip 0: none */
+    int warmup, steps;
+    uint64_t seed; /* of the weights and the batches: neither depends on the plan */
+    const unsigned char *data; /* text as bytes, at least tokens + 2 of them */
+    size_t data_bytes;
+} sm_train_setup;
+/* One stage, all degrees 1, Adam (3e-3; 0.9, 0.95, 1e-8), clip 1, warm-up 10 of 100 steps. */
+void sm_train_setup_defaults(sm_train_setup *setup);
+/* Can this model be run, and does the plan divide it? SM_BAD_INPUT with a sentence when not. */
+sm_status sm_train_setup_check(const sm_train_setup *setup, sm_error *err);
+int sm_train_setup_microbatches(const sm_train_setup *setup);
+int sm_train_setup_ranks(const sm_train_setup *setup);
+
+/* The job on one rank. Every call is made by all ranks of world. The setup and what it points to
+ * must outlive it. */
+typedef struct sm_trainer sm_trainer;
+sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm_trainer **out,
+                         sm_error *err);
+void sm_trainer_free(sm_trainer *t);
+
+typedef struct sm_train_result {
+    double loss;          /* mean over the tokens of the batch, in nats */
+    double gradient_norm; /* before clipping */
+    double rate;
+    double seconds;
+    /* V as in sm_step, by collective, of this rank in this step: what the partition says and what
+     * went through the communicators. */
+    double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
+} sm_train_result;
+/* One step on batch number `step` (from 0). A loss that is no number is SM_BAD_INPUT. */
+sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
+/* Loss and gradients alone: the weights stay. */
+sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
+
+/* A weight as this rank holds it. layer: -1 the embedding, model->L the head. gradient: after
+ * sm_trainer_gradients of a plan without data parallelism, whole. False: not on this rank. */
+typedef struct sm_train_weight {
+    const char *name;
+    int rank;
+    size_t size[SM_MAX_RANK], whole[SM_MAX_RANK], offset[SM_MAX_RANK];
+    float *value, *gradient;
+} sm_train_weight;
+int sm_trainer_weights(const sm_trainer *t, int layer);
+bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *out);
+#endif

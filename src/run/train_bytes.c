@@ -1,0 +1,52 @@
+/* Bytes of a step on this rank: what the partition predicts and what the communicators counted. */
+#include "train_parts.h"
+
+enum { SINGLE_BYTES = 4 };
+
+static double size_of(const sm_trainer *t, const sm_size *s) {
+    return s->base * (s->per_sequence ? t->size[SM_DIM_B] : 1) / train_degree(t, s->mask);
+}
+
+static bool repeats(const train_piece *p, const sm_comm *c) {
+    bool streams = c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING;
+    return c->phase == SM_PHASE_FORWARD && streams && (p->again >> c->forward_op & 1);
+}
+
+static void add_piece(const sm_trainer *t, const train_piece *p, double *bytes) {
+    for (int i = 0; i < p->part->comms; i++) {
+        const sm_comm *c = &p->part->comm[i];
+        if (train_degree(t, c->axes) <= 1) continue;
+        double times = t->microbatches * (repeats(p, c) ? 2.0 : 1.0);
+        bytes[c->op] += size_of(t, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
+    }
+}
+
+static void add_step_end(const sm_trainer *t, const train_piece *p, double *bytes) {
+    for (int i = 0; i < p->part->classes; i++) {
+        const sm_weight_class *c = &p->part->weight[i];
+        double held = c->elements / train_degree(t, c->stored) * SINGLE_BYTES;
+        if (train_degree(t, c->partial) <= 1) continue;
+        if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
+        else {
+            bytes[SM_REDUCE_SCATTER] += held * (train_reduces_each(t) ? t->microbatches : 1);
+            bytes[SM_ALL_GATHER] += held;
+        }
+    }
+}
+
+void train_bytes_predicted(const sm_trainer *t, double *bytes) {
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
+    for (int i = 0; i < t->layers; i++) {
+        add_piece(t, t->layer[i].piece, bytes);
+        add_step_end(t, t->layer[i].piece, bytes);
+    }
+}
+
+/* Of all groups but those over the pipeline, whose hand-overs are not collectives. */
+void train_bytes_counted(const sm_trainer *t, double *bytes) {
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
+    for (int axes = 1; axes < 1 << SM_AXIS_COUNT; axes++) {
+        const sm_communicator *c = t->mesh->over[axes];
+        for (int i = 0; c && i < SM_COLLECTIVE_COUNT; i++) bytes[i] += c->traffic.bytes[i];
+    }
+}

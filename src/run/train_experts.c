@@ -1,0 +1,106 @@
+/* Routed experts on local blocks. The slots of an expert on a chip are the chip's own tokens: row n
+ * of [E,C,D] is token n where it chose the expert and zero elsewhere, so that nothing is ever
+ * dropped and routing needs no sorting. Shares are the softmax over the k chosen scores. */
+#include <math.h>
+#include <string.h>
+
+#include "train_parts.h"
+
+typedef struct routing {
+    size_t tokens, experts, width;
+    int k;
+    const float *scores; /* [tokens, experts] */
+} routing;
+
+static routing routing_of(const train_call *c, const sm_local_block *scores, size_t width) {
+    size_t experts = scores->size[scores->rank - 1];
+    return (routing){.tokens = sm_local_block_count(scores) / experts,
+                     .experts = experts,
+                     .width = width,
+                     .k = (int)c->layer->piece->program.top_k,
+                     .scores = scores->data};
+}
+
+/* share[e] of each chosen expert, 0 of the others; of equal scores the first wins. */
+static void choose(const routing *r, size_t token, float *share) {
+    const float *score = r->scores + token * r->experts;
+    float sum = 0, most = 0;
+    memset(share, 0, r->experts * sizeof *share);
+    for (int i = 0; i < r->k; i++) {
+        size_t best = r->experts;
+        for (size_t e = 0; e < r->experts; e++)
+            if (share[e] == 0 && (best == r->experts || score[e] > score[best])) best = e;
+        if (i == 0) most = score[best];
+        sum += share[best] = fmaxf(expf(score[best] - most), 1e-30F);
+    }
+    for (size_t e = 0; e < r->experts; e++) share[e] /= sum;
+}
+
+enum { MOST_EXPERTS = 512 };
+
+void train_dispatch(train_call *c) {
+    const sm_local_block *x = c->in[0].block;
+    routing r = routing_of(c, c->in[1].block, x->size[2]);
+    float share[MOST_EXPERTS], *slots = c->out->data;
+    const float *from = x->data;
+    for (size_t n = 0; n < r.tokens; n++) {
+        choose(&r, n, share);
+        for (size_t e = 0; e < r.experts; e++)
+            if (share[e] > 0)
+                memcpy(slots + (e * r.tokens + n) * r.width, from + n * r.width,
+                       r.width * sizeof *slots);
+    }
+}
+
+/* Scores get nothing here: which experts are chosen has no slope. */
+void train_dispatch_backward(train_call *c) {
+    if (c->which != 0) return;
+    routing r = routing_of(c, c->input[1], c->out->size[2]);
+    float share[MOST_EXPERTS], *dx = c->out->data;
+    const float *slots = c->in[0].block->data;
+    for (size_t n = 0; n < r.tokens; n++) {
+        choose(&r, n, share);
+        for (size_t e = 0; e < r.experts; e++)
+            for (size_t d = 0; share[e] > 0 && d < r.width; d++)
+                dx[n * r.width + d] += slots[(e * r.tokens + n) * r.width + d];
+    }
+}
+
+void train_combine(train_call *c) {
+    routing r = routing_of(c, c->in[1].block, c->out->size[2]);
+    float share[MOST_EXPERTS], *out = c->out->data;
+    const float *y = c->in[0].block->data;
+    for (size_t n = 0; n < r.tokens; n++) {
+        choose(&r, n, share);
+        for (size_t e = 0; e < r.experts; e++)
+            for (size_t d = 0; share[e] > 0 && d < r.width; d++)
+                out[n * r.width + d] += share[e] * y[(e * r.tokens + n) * r.width + d];
+    }
+}
+
+/* d share[e] = dm . y[e]; d score = share (d share - sum of share d share). */
+static void score_gradient(const routing *r, size_t n, const float *share, const float *dm,
+                           const float *y, float *dscore) {
+    float mean = 0;
+    for (size_t e = 0; e < r->experts; e++) {
+        dscore[e] = 0;
+        for (size_t d = 0; share[e] > 0 && d < r->width; d++)
+            dscore[e] += dm[n * r->width + d] * y[(e * r->tokens + n) * r->width + d];
+        mean += share[e] * dscore[e];
+    }
+    for (size_t e = 0; e < r->experts; e++) dscore[e] = share[e] * (dscore[e] - mean);
+}
+
+void train_combine_backward(train_call *c) {
+    const sm_local_block *dm = c->in[0].block;
+    routing r = routing_of(c, c->input[1], dm->size[2]);
+    float share[MOST_EXPERTS], *out = c->out->data;
+    const float *from = dm->data, *y = c->input[0]->data;
+    for (size_t n = 0; n < r.tokens; n++) {
+        choose(&r, n, share);
+        if (c->which == 1) score_gradient(&r, n, share, from, y, out + n * r.experts);
+        for (size_t e = 0; c->which == 0 && e < r.experts; e++)
+            for (size_t d = 0; share[e] > 0 && d < r.width; d++)
+                out[(e * r.tokens + n) * r.width + d] = share[e] * from[n * r.width + d];
+    }
+}

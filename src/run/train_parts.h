@@ -1,0 +1,153 @@
+/* train_parts: what the files of the training runtime share. */
+#ifndef SM_RUN_TRAIN_PARTS_H
+#define SM_RUN_TRAIN_PARTS_H
+#include "scalemodel/run_train.h"
+
+#include "layout.h"
+
+enum { TRAIN_AXES = SM_AXIS_COUNT + 1, TRAIN_PIPELINE = SM_AXIS_COUNT, TRAIN_SHARES = 8 };
+
+/* A program with its tasks on the real mesh, shared by all layers of its kind. */
+typedef struct train_piece {
+    sm_program program;
+    sm_partition *part; /* on the nominal mesh: what is predicted */
+    int tasks, forwards, room;
+    sm_program_task *task;
+    uint64_t kept;  /* tensors held from forward to backward */
+    uint64_t again; /* ops that run again */
+    sm_axes partial[SM_MAX_TENSORS]; /* of the gradient of a weight at the end of a microbatch */
+} train_piece;
+
+/* Weights of a layer whose gradients are reduced together at the end. */
+typedef struct train_group {
+    sm_axes partial, stored;
+    size_t elements; /* on this rank */
+    size_t chunk;    /* of them this rank updates: padded to equal parts */
+    float *sum;      /* reduced gradient of the chunk */
+    float *first, *second;
+} train_group;
+
+enum { TRAIN_GROUPS = SM_MAX_WEIGHT_CLASSES };
+typedef struct train_layer {
+    const train_piece *piece;
+    int number; /* -1: the embedding, L: the head */
+    int chunk;
+    sm_local_block weight[SM_MAX_TENSORS], gradient[SM_MAX_TENSORS];
+    int groups, group_of[SM_MAX_TENSORS];
+    train_group group[TRAIN_GROUPS];
+} train_layer;
+
+/* What a layer holds of one microbatch. arrived: an operand after its all-to-all, which the
+ * gradient of the weight it met wants again. */
+typedef struct train_saved {
+    sm_local_block value[SM_MAX_TENSORS], arrived[SM_MAX_TENSORS];
+} train_saved;
+
+typedef struct train_message { /* a boundary under way */
+    sm_request_handle handle;
+    sm_local_block block;
+    int tag;
+    bool local; /* both chunks are on this stage */
+} train_message;
+
+struct sm_trainer {
+    const sm_train_setup *setup;
+    sm_communicator *world;
+    sm_rank_mesh *mesh;
+    int stage, microbatches;
+    double size[SM_DIM_COUNT]; /* of all sequences of a microbatch */
+    int pieces;
+    train_piece piece[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
+    int layers;
+    train_layer *layer;  /* of this stage, in model order */
+    train_saved *saved;  /* [layer * microbatches + microbatch] */
+    int messages;
+    train_message *message;
+    int step, microbatch; /* at hand */
+    bool updating;        /* the gradients of this batch will be used */
+    uint64_t updates;     /* of the optimizer so far */
+    double loss;          /* this rank's share of the sum over tokens */
+};
+
+/* An array as a kernel meets it: this rank's block and where it lies in the whole. */
+typedef struct train_array {
+    const sm_local_block *block;
+    sm_layout layout;
+    size_t offset[SM_MAX_RANK];
+} train_array;
+/* An op at work: operands after their moves. input: saved inputs of the forward op (backward). */
+typedef struct train_call {
+    sm_trainer *t;
+    const train_layer *layer;
+    const sm_program_task *task;
+    const sm_op *op;
+    train_array in[4];
+    const sm_local_block *input[4];
+    sm_local_block *out;
+    size_t out_offset[SM_MAX_RANK];
+    int which; /* backward: the input whose gradient is wanted */
+} train_call;
+
+/* ---- train_arrays.c ---- */
+size_t train_local_size(const sm_trainer *t, double whole, const sm_layout *layout, int dim);
+void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_block *b,
+                   size_t *offset);
+sm_status train_block_like(const sm_trainer *t, const sm_einsum *e, const sm_array *array,
+                           const sm_layout *layout, sm_element element, sm_local_block *out,
+                           sm_error *err);
+sm_status train_block_copy(const sm_local_block *from, sm_local_block *to, sm_error *err);
+/* to += from, or from itself when to is empty: from is empty afterwards. */
+sm_status train_block_add(sm_local_block *to, sm_local_block *from, sm_error *err);
+/* All steps of one array of a lowering, in place. */
+sm_status train_block_move(sm_trainer *t, const sm_lowering *low, int array, sm_layout *layout,
+                           sm_local_block *block, sm_error *err);
+double train_degree(const sm_trainer *t, sm_axes axes);
+
+/* ---- train_data.c ---- */
+/* Byte at a position (0 .. tokens) of a sequence of the batch at hand. sequence: in the microbatch.
+ */
+int train_byte(const sm_trainer *t, size_t sequence, size_t position);
+
+/* ---- kernels: out is zeroed and of the right size ---- */
+sm_status train_forward_kernel(train_call *c, sm_error *err);
+sm_status train_input_kernel(train_call *c, sm_error *err);
+sm_status train_weight_kernel(train_call *c, sm_error *err);
+sm_status train_attention_forward(train_call *c, sm_error *err);
+sm_status train_attention_backward(train_call *c, sm_error *err);
+void train_dispatch(train_call *c);
+void train_dispatch_backward(train_call *c);
+void train_combine(train_call *c);
+void train_combine_backward(train_call *c);
+sm_status train_loss_forward(train_call *c, sm_error *err);
+void train_loss_backward(train_call *c);
+
+/* ---- train_pieces.c ---- */
+sm_status train_pieces_new(sm_trainer *t, sm_error *err);
+void train_pieces_free(sm_trainer *t);
+
+/* ---- train_weights.c ---- */
+sm_status train_layers_new(sm_trainer *t, sm_error *err);
+void train_layers_free(sm_trainer *t);
+
+/* ---- train_optimizer.c ---- */
+sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err);
+/* ZeRO 2: after each microbatch of a layer. */
+sm_status train_reduce_layer(sm_trainer *t, train_layer *layer, sm_error *err);
+sm_status train_reduce_rest(sm_trainer *t, sm_error *err);
+double train_norm_share(const sm_trainer *t); /* sum of squares, shared out over replicas */
+sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err);
+bool train_reduces_each(const sm_trainer *t);
+
+/* ---- train_pass.c ---- */
+sm_status train_forward(sm_trainer *t, train_layer *layer, train_saved *saved, sm_error *err);
+/* gradient: of the output, consumed (empty for the head); receives that of the input. */
+sm_status train_backward(sm_trainer *t, train_layer *layer, train_saved *saved,
+                         sm_local_block *gradient, sm_error *err);
+/* Tensors (bit) that stay; what arrived stays with the flag, which is no tensor's bit. */
+#define TRAIN_KEEP_ARRIVED (1ull << 63)
+void train_saved_free(train_saved *saved, uint64_t keep);
+
+/* ---- train_bytes.c ---- */
+void train_bytes_predicted(const sm_trainer *t, double *bytes);
+void train_bytes_counted(const sm_trainer *t, double *bytes);
+#endif

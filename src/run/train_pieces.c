@@ -1,0 +1,92 @@
+/* The programs of a training run and their tasks on its mesh. */
+#include <string.h>
+
+#include "train_parts.h"
+
+enum { SINGLE_BYTES = 4, DOUBLE_BYTES = 8 };
+
+/* Everything is single precision but the sums of the loss; and an expert has a slot for every token
+ * of its chip, so that none is dropped. */
+static void as_executed(sm_program *b) {
+    double capacity = b->size[SM_DIM_T];
+    if (b->size[SM_DIM_E] > 0) b->size[SM_DIM_C] = capacity;
+    for (int i = 0; i < b->tensors; i++) {
+        sm_tensor *t = &b->tensor[i];
+        double elements = 1;
+        bool slots = false;
+        for (int d = 0; d < t->rank; d++) {
+            elements *= b->size[t->dim[d]];
+            slots = slots || t->dim[d] == SM_DIM_C;
+        }
+        if (slots) t->elements = elements;
+        if (t->role != SM_ROLE_IDS)
+            t->bytes_per_element = strcmp(t->name, "loss") == 0 ? DOUBLE_BYTES : SINGLE_BYTES;
+    }
+}
+
+/* ---- tasks ---- */
+
+static sm_status keep_task(const sm_program_task *task, void *context, sm_error *err) {
+    train_piece *p = context;
+    if (p->tasks == p->room) {
+        int room = p->room ? 2 * p->room : 64;
+        sm_program_task *more = sm_realloc(p->task, (size_t)room * sizeof *more);
+        if (!more) return sm_fail_memory(err);
+        p->task = more;
+        p->room = room;
+    }
+    p->task[p->tasks++] = *task;
+    if (task->kind == SM_TASK_FORWARD) p->forwards = p->tasks;
+    if (task->kind == SM_TASK_WEIGHT_GRADIENT)
+        p->partial[task->result] = task->lowering.out.unreduced;
+    if (task->kind == SM_TASK_HOME && p->program.tensor[task->result].role == SM_ROLE_WEIGHT)
+        p->partial[task->result] &= (sm_axes)~task->einsum.in[0].unreduced;
+    return SM_OK;
+}
+
+static void sizes_of(const sm_trainer *t, const sm_program *b, double *size) {
+    memcpy(size, b->size, sizeof b->size);
+    size[SM_DIM_B] = t->size[SM_DIM_B];
+    size[SM_DIM_C] *= t->size[SM_DIM_B];
+}
+
+static void recompute(train_piece *p, sm_recompute policy) {
+    sm_kept kept[SM_MAX_TENSORS];
+    uint64_t set = sm_recompute_set(&p->program, policy);
+    int n = sm_recompute_kept(p->part, set, &p->again, kept);
+    for (int i = 0; i < n; i++) p->kept |= 1ull << kept[i].tensor;
+    if (p->program.output < 0) p->kept |= 1ull << p->program.op[p->program.ops - 1].out;
+}
+
+static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
+    const sm_train_setup *s = t->setup;
+    train_piece *p = &t->piece[t->pieces++];
+    double size[SM_DIM_COUNT];
+    sm_status status =
+        sm_program_build(s->model, piece, kind, s->tokens, &s->rules, &p->program, err);
+    if (status) return status;
+    as_executed(&p->program);
+    p->part = sm_malloc(sizeof *p->part);
+    if (!p->part) return sm_fail_memory(err);
+    status = sm_program_partition(&p->program, p->part, err);
+    sizes_of(t, &p->program, size);
+    if (!status) status = sm_program_walk(&p->program, &t->mesh->mesh, size, keep_task, p, err);
+    if (!status) recompute(p, piece == SM_PIECE_LAYER ? s->recompute : SM_RECOMPUTE_NONE);
+    return status;
+}
+
+sm_status train_pieces_new(sm_trainer *t, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int k = 0; !status && k < t->setup->model->kinds; k++)
+        status = new_piece(t, SM_PIECE_LAYER, k, err);
+    if (!status) status = new_piece(t, SM_PIECE_EMBEDDING, 0, err);
+    if (!status) status = new_piece(t, SM_PIECE_HEAD, 0, err);
+    return status;
+}
+
+void train_pieces_free(sm_trainer *t) {
+    for (int i = 0; i < t->pieces; i++) {
+        sm_free(t->piece[i].task);
+        sm_free(t->piece[i].part);
+    }
+}

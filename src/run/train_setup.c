@@ -1,0 +1,167 @@
+/* What can be run, and a training job on one rank. */
+#include <string.h>
+
+#include "train_parts.h"
+
+void sm_train_setup_defaults(sm_train_setup *s) {
+    *s = (sm_train_setup){.microbatch = 1,
+                          .stages = 1,
+                          .rate = 3e-3,
+                          .beta1 = 0.9,
+                          .beta2 = 0.95,
+                          .epsilon = 1e-8,
+                          .clip = 1,
+                          .warmup = 10,
+                          .steps = 100};
+    for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = 1;
+}
+
+static int batch_ways(const sm_train_setup *s) {
+    return s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
+}
+
+int sm_train_setup_microbatches(const sm_train_setup *s) {
+    return s->sequences / (s->microbatch * batch_ways(s));
+}
+
+int sm_train_setup_ranks(const sm_train_setup *s) {
+    int ranks = s->stages;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) ranks *= s->degree[a];
+    return ranks;
+}
+
+/* ---- what can be run ---- */
+
+static const char *odd_attention(const sm_layer_kind *k) {
+    if (k->attention != SM_ATTENTION_GQA) return "latent attention";
+    if (k->window || k->chunk) return "attention within a window";
+    if (k->qkv_bias || k->o_bias) return "biases in attention";
+    if (k->qk_norm) return "norms of queries and keys";
+    if (k->k_equals_v || k->kv_shared) return "shared keys and values";
+    if (k->has_sinks) return "attention sinks";
+    if (k->H % 2) return "heads of an odd size";
+    return NULL;
+}
+
+static const char *odd_layer(const sm_layer_kind *k) {
+    enum { MOST_EXPERTS = 512 };
+    if (k->mlp != SM_MLP_GATED) return "an MLP without a gate";
+    if (k->shared_gate || k->router_bias || k->expert_bias) return "gated or biased experts";
+    if (k->E > MOST_EXPERTS) return "more than 512 experts";
+    if (k->extra_params) return "parameters of its own";
+    return odd_attention(k);
+}
+
+static const char *odd_model(const sm_model *m) {
+    if (m->norm != SM_NORM_RMS || !m->final_norm || m->embed_norm)
+        return "norms other than RMS norms";
+    if (m->positions) return "learned positions";
+    if (m->embed_D > 0 && m->embed_D != m->D) return "a projected embedding";
+    if (m->tied) return "an unembedding tied to the embedding";
+    if (!m->causal) return "attention in both directions";
+    if (m->lm_head_bias || m->per_layer_D || m->extra_params) return "parameters of its own";
+    for (int i = 0; i < m->kinds; i++)
+        if (odd_layer(&m->kind[i])) return odd_layer(&m->kind[i]);
+    return NULL;
+}
+
+static sm_status check_model(const sm_train_setup *s, sm_error *err) {
+    const char *odd = odd_model(s->model);
+    if (odd)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s has %s, which cannot be run; llama-like models can (RMS norms, rotary "
+                       "positions, grouped queries, gated MLP or routed experts, untied)",
+                       s->model->name, odd);
+    if (s->model->V < 256)
+        return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes",
+                       s->model->V);
+    return SM_OK;
+}
+
+static sm_status check_batch(const sm_train_setup *s, sm_error *err) {
+    int ways = batch_ways(s) * s->microbatch;
+    if (s->tokens < 1 || s->sequences < 1 || s->microbatch < 1)
+        return sm_fail(err, SM_BAD_INPUT, "a batch needs at least one sequence of one token");
+    if (s->sequences % ways)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a batch of %d sequences does not divide into microbatches of %d on %d "
+                       "replicas",
+                       s->sequences, s->microbatch, batch_ways(s));
+    if (s->data_bytes < (size_t)s->tokens + 2)
+        return sm_fail(err, SM_BAD_INPUT, "%zu bytes of text are too few for sequences of %d",
+                       s->data_bytes, s->tokens);
+    return SM_OK;
+}
+
+sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if (s->degree[a] < 1)
+            return sm_fail(err, SM_BAD_INPUT, "a degree of %d is none", s->degree[a]);
+    if (s->rules.unfused || s->rules.decode || s->rules.stationary)
+        return sm_fail(err, SM_BAD_INPUT, "unfused attention and rules of serving cannot be run");
+    if (s->stages > 1 && s->chunks < s->stages)
+        return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
+                       s->chunks, s->stages);
+    sm_status status = check_model(s, err);
+    return status ? status : check_batch(s, err);
+}
+
+/* ---- a job on one rank ---- */
+
+static void mesh_of(const sm_train_setup *s, sm_mesh *mesh) {
+    *mesh = *sm_program_mesh();
+    for (int a = 0; a < SM_AXIS_COUNT; a++) mesh->axis[a].size = s->degree[a];
+    mesh->axes = TRAIN_AXES;
+    mesh->axis[TRAIN_PIPELINE].size = s->stages;
+    memcpy(mesh->axis[TRAIN_PIPELINE].name, "pipeline", sizeof "pipeline");
+}
+
+/* All groups at once: making one takes every rank, and stages do not work in step. */
+static sm_status make_groups(sm_trainer *t, sm_error *err) {
+    unsigned matter = 0;
+    for (int a = 0; a < TRAIN_AXES; a++)
+        if (t->mesh->mesh.axis[a].size > 1) matter |= 1u << a;
+    for (unsigned axes = 1; axes < 1u << TRAIN_AXES; axes++)
+        if ((axes & ~matter) == 0 && !sm_rank_mesh_over(t->mesh, (sm_axes)axes, err))
+            return err && err->status ? err->status : SM_INTERNAL;
+    return SM_OK;
+}
+
+static sm_status begin(sm_trainer *t, sm_error *err) {
+    sm_mesh mesh;
+    mesh_of(t->setup, &mesh);
+    sm_status status = sm_rank_mesh_new(t->world, &mesh, &t->mesh, err);
+    if (!status) status = make_groups(t, err);
+    if (status) return status;
+    t->stage = t->mesh->at[TRAIN_PIPELINE];
+    t->microbatches = sm_train_setup_microbatches(t->setup);
+    t->size[SM_DIM_B] = (double)t->setup->microbatch * batch_ways(t->setup);
+    size_t chunks = (size_t)(t->setup->chunks + 1);
+    t->message = sm_calloc(2 * chunks * (size_t)t->microbatches, sizeof *t->message);
+    if (!t->message) return sm_fail_memory(err);
+    status = train_pieces_new(t, err);
+    return status ? status : train_layers_new(t, err);
+}
+
+sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm_trainer **out,
+                         sm_error *err) {
+    sm_status status = sm_train_setup_check(setup, err);
+    if (status) return status;
+    sm_trainer *t = sm_calloc(1, sizeof *t);
+    if (!t) return sm_fail_memory(err);
+    t->setup = setup;
+    t->world = world;
+    status = begin(t, err);
+    if (status) sm_trainer_free(t);
+    else *out = t;
+    return status;
+}
+
+void sm_trainer_free(sm_trainer *t) {
+    if (!t) return;
+    train_layers_free(t);
+    train_pieces_free(t);
+    sm_rank_mesh_free(t->mesh);
+    sm_free(t->message);
+    sm_free(t);
+}

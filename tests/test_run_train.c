@@ -1,0 +1,212 @@
+/* Training on real ranks: gradients against finite differences, a loss that falls, and every plan's
+ * losses against those of one rank, step by step, with the bytes that were predicted. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/run_train.h"
+#include "scalemodel/schedule.h"
+
+enum { TOKENS = 16, SEQUENCES = 8, TEXT = 6000, MOST_STEPS = 64 };
+
+static unsigned char text[TEXT];
+
+static int fill_text(void **state) {
+    static const char *const words[] = {"a plan ",  "is a ",    "sharding ", "of the ",
+                                        "program ", "and its ", "price. ",   "The "};
+    sm_rng rng = {7};
+    (void)state;
+    for (size_t n = 0; n < sizeof text;) {
+        const char *word = words[sm_rng_below(&rng, sizeof words / sizeof *words)];
+        for (; *word && n < sizeof text; word++) text[n++] = (unsigned char)*word;
+    }
+    return 0;
+}
+
+/* ---- models ---- */
+
+static sm_layer_kind dense_kind(void) {
+    return (sm_layer_kind){.name = "dense", .N = 4, .K = 2, .H = 4, .V_head = 4, .norms = 2,
+                           .F = 32};
+}
+
+static sm_model model_of(const char *name, sm_layer_kind kind, int layers) {
+    sm_model m = {.D = 16, .L = layers, .V = 256, .final_norm = true, .causal = true, .kinds = 1};
+    snprintf(m.name, sizeof m.name, "%s", name);
+    m.kind[0] = kind;
+    return m;
+}
+
+static sm_model dense(void) { return model_of("dense", dense_kind(), 2); }
+
+static sm_model experts(void) {
+    sm_layer_kind kind = dense_kind();
+    snprintf(kind.name, sizeof kind.name, "moe");
+    kind.F = 0;
+    kind.E = 4;
+    kind.k_top = 2;
+    kind.F_expert = 16;
+    return model_of("experts", kind, 2);
+}
+
+static sm_train_setup setup_of(const sm_model *model) {
+    sm_train_setup s;
+    sm_train_setup_defaults(&s);
+    s.model = model;
+    s.tokens = TOKENS;
+    s.sequences = SEQUENCES;
+    s.microbatch = SEQUENCES;
+    s.data = text;
+    s.data_bytes = sizeof text;
+    s.seed = 11;
+    s.warmup = 2;
+    return s;
+}
+
+/* ---- running ---- */
+
+typedef struct curve {
+    const sm_train_setup *setup;
+    int steps;
+    double loss[MOST_STEPS], norm[MOST_STEPS];
+    double predicted[SM_COLLECTIVE_COUNT], counted[SM_COLLECTIVE_COUNT];
+    double difference; /* of bytes, over all ranks */
+} curve;
+
+static sm_status train(sm_communicator *world, void *context, sm_error *err) {
+    curve *c = context;
+    sm_trainer *t = NULL;
+    sm_status status = sm_trainer_new(world, c->setup, &t, err);
+    double difference = 0;
+    for (int i = 0; !status && i < c->steps; i++) {
+        sm_train_result r;
+        status = sm_trainer_step(t, i, &r, err);
+        for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
+            difference += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
+        if (world->rank) continue;
+        c->loss[i] = r.loss;
+        c->norm[i] = r.gradient_norm;
+        memcpy(c->predicted, r.bytes_predicted, sizeof c->predicted);
+        memcpy(c->counted, r.bytes_counted, sizeof c->counted);
+    }
+    if (!status) status = sm_run_all_reduce(world, &difference, 1, SM_ELEMENT_F64, err);
+    if (world->rank == 0) c->difference = difference;
+    sm_trainer_free(t);
+    return status;
+}
+
+static void run_curve(const sm_train_setup *setup, int steps, curve *c) {
+    sm_error err = {.status = SM_OK};
+    *c = (curve){.setup = setup, .steps = steps};
+    sm_status status = sm_run_threads(sm_train_setup_ranks(setup), train, c, &err);
+    if (status) print_message("%s\n", err.sentence);
+    assert_int_equal(status, SM_OK);
+}
+
+/* ---- one rank ---- */
+
+static void loss_falls(void **state) {
+    (void)state;
+    sm_model models[] = {dense(), experts()};
+    for (size_t i = 0; i < 2; i++) {
+        sm_train_setup s = setup_of(&models[i]);
+        curve c;
+        s.steps = 60;
+        s.rate = 1e-2;
+        run_curve(&s, 60, &c);
+        print_message("%s: %g -> %g\n", models[i].name, c.loss[0], c.loss[59]);
+        assert_true(fabs(c.loss[0] - log(256)) < 1);
+        assert_true(c.loss[59] < 2);
+    }
+}
+
+typedef struct probe {
+    const sm_train_setup *setup;
+    double worst;
+} probe;
+
+static double loss_at(sm_trainer *t) {
+    sm_train_result r;
+    sm_error err = {.status = SM_OK};
+    if (sm_trainer_gradients(t, 0, &r, &err)) print_message("%s\n", err.sentence);
+    assert_int_equal(err.status, SM_OK);
+    return r.loss;
+}
+
+static void shift(float *value, const float *by, size_t n, float times) {
+    for (size_t i = 0; i < n; i++) value[i] += times * by[i];
+}
+
+/* Along a random direction u: (loss(w + e u) - loss(w - e u)) / 2e against gradient . u. */
+static double slope_error(sm_trainer *t, int layer, int number, sm_rng *rng) {
+    sm_train_weight w;
+    assert_true(sm_trainer_weight(t, layer, number, &w));
+    size_t n = 1;
+    for (int d = 0; d < w.rank; d++) n *= w.size[d];
+    float *u = sm_malloc(n * sizeof *u), *kept = sm_malloc(n * sizeof *kept), step = 2e-3F;
+    double told = 0, squares = 0;
+    loss_at(t);
+    assert_true(sm_trainer_weight(t, layer, number, &w));
+    for (size_t i = 0; i < n; i++) {
+        u[i] = (float)(sm_rng_unit(rng) - 0.5) + 4 * w.gradient[i];
+        told += (double)u[i] * (double)w.gradient[i];
+        squares += (double)u[i] * (double)u[i];
+    }
+    step = fminf(step / (float)sqrt(squares / (double)n), 5e-3F / (float)fabs(told));
+    memcpy(kept, w.value, n * sizeof *kept);
+    shift(w.value, u, n, step);
+    double up = loss_at(t);
+    memcpy(w.value, kept, n * sizeof *kept);
+    shift(w.value, u, n, -step);
+    double down = loss_at(t), seen = (up - down) / (2 * (double)step);
+    memcpy(w.value, kept, n * sizeof *kept);
+    sm_free(u);
+    sm_free(kept);
+    double error = fabs(seen - told) / fmax(fabs(told), 1e-3);
+    if (error > 0.02) print_message("layer %d %s: %g against %g\n", layer, w.name, told, seen);
+    return error;
+}
+
+static sm_status probe_rank(sm_communicator *world, void *context, sm_error *err) {
+    probe *p = context;
+    sm_trainer *t;
+    sm_rng rng = {3};
+    sm_status status = sm_trainer_new(world, p->setup, &t, err);
+    if (status) return status;
+    for (int layer = -1; layer <= p->setup->model->L; layer++)
+        for (int i = 0; i < sm_trainer_weights(t, layer); i++)
+            p->worst = fmax(p->worst, slope_error(t, layer, i, &rng));
+    sm_trainer_free(t);
+    return SM_OK;
+}
+
+static void gradients_are_slopes(void **state) {
+    (void)state;
+    sm_model models[] = {dense(), experts()};
+    for (size_t i = 0; i < 2; i++) {
+        sm_train_setup s = setup_of(&models[i]);
+        sm_error err = {.status = SM_OK};
+        probe p = {.setup = &s};
+        s.sequences = s.microbatch = 2;
+        sm_communicator *self;
+        assert_int_equal(sm_communicator_self(&self, &err), SM_OK);
+        assert_int_equal(probe_rank(self, &p, &err), SM_OK);
+        sm_communicator_free(self);
+        print_message("%s: worst error %g\n", models[i].name, p.worst);
+        assert_true(p.worst < 0.02);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loss_falls),
+        cmocka_unit_test(gradients_are_slopes),
+    };
+    return cmocka_run_group_tests(tests, fill_text, NULL);
+}
