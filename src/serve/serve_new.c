@@ -135,14 +135,23 @@ static sm_status check_job(const sm_serve_job *job, sm_error *err) {
 /* Between two kernels of a graph: a grid drains and the next one fills. */
 static const double KERNEL_GAP_S = 2e-6;
 /* Between two steps an engine schedules and samples. What a training step spends there (data,
- * logging) is no part of it, so constants learned from training count for no more than this. */
+ * logging) is no part of it, so constants not learned from serving count for no more than this. */
 static const double ENGINE_OVERHEAD_S = 1e-3;
 
+/* Of serving engines; else of the chip's single operations, which the kernels of an engine are
+ * nearer to than the steps of training. */
+static void usual_calibration(sm_serve *s) {
+    const sm_chip *chip = &s->system.chip;
+    const sm_calibration *learned = sm_calibration_for(chip, "serving");
+    const sm_calibration *near = learned ? learned : sm_calibration_for(chip, "kernels");
+    if (!learned && near && !sm_calibration_is_own(near, chip)) near = NULL;
+    s->own = near ? *near : *sm_calibration_of(chip);
+    if (!learned) s->own.step_overhead_s = fmin(s->own.step_overhead_s, ENGINE_OVERHEAD_S);
+}
+
 void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
-    const sm_calibration *given = calibration;
-    if (!given) given = sm_calibration_for(&s->system.chip, "serving");
-    s->own = given ? *given : *sm_calibration_of(&s->system.chip);
-    if (!given) s->own.step_overhead_s = fmin(s->own.step_overhead_s, ENGINE_OVERHEAD_S);
+    if (calibration) s->own = *calibration;
+    else usual_calibration(s);
     s->calibration = &s->own;
     s->kernel = s->own;
     s->kernel.launch_s = fmin(s->own.launch_s, KERNEL_GAP_S);
