@@ -66,9 +66,9 @@ typedef struct sm_engine {
 /* The engine of a plan, for steps of at most step_tokens tokens; memory is what is left beside the
  * weights when a sequence holds mean_tokens. Its times are tables that fill as they are asked,
  * interpolated between points 1/8 apart; the number of decoding sequences is exact up to 1024. A
- * step that decodes and prefills is the sum of both less the matmuls counted twice. The engine lives
- * in the arena and needs serve; it is for one thread. Host memory: half of what the chips' hosts
- * have. SM_NEGATIVE when not one such sequence fits. */
+ * step that decodes and prefills is the sum of both less the matmuls counted twice. The engine
+ * lives in the arena and needs serve; it is for one thread. Host memory: half of what the chips'
+ * hosts have. SM_NEGATIVE when not one such sequence fits. */
 sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err);
 
@@ -139,6 +139,7 @@ typedef struct sm_simulated {
     double prompt_tokens, output_tokens, cached_tokens, recomputed_tokens;
     double prefilled_tokens, decoded_tokens;
     double seconds;     /* from the first arrival to the last token */
+    double arriving_s;  /* from the first arrival to the last, and a mean gap more */
     double busy_s;      /* engine seconds spent in steps, all replicas */
     double utilisation; /* busy over seconds x replicas */
     sm_percentiles ttft_s, tpot_s, e2e_s, queue_s;
@@ -151,4 +152,21 @@ typedef struct sm_simulated {
 } sm_simulated;
 sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arrivals,
                       const sm_watch *watch, sm_simulated *out, sm_error *err);
+
+/* ---- the highest rate ---- */
+/* Arrivals at `rate` times their own rate, from the beginning. */
+typedef struct sm_rated_arrivals {
+    void *context;
+    sm_status (*begin)(void *context, double rate, sm_arrivals *arrivals, sm_error *err);
+} sm_rated_arrivals;
+typedef struct sm_max_rate {
+    double rate;    /* times the arrivals' own rate; 0: the SLO is missed at any */
+    bool unbounded; /* the SLO is met however fast they come */
+    int runs;
+    sm_simulated at; /* the simulation at that rate; at the lowest tried when rate is 0 */
+} sm_max_rate;
+/* The highest rate at which a share `within` of the requests meets the SLO of the simulation,
+ * within 1 %: doubled or halved until it is between, then bisected. */
+sm_status sm_simulate_max_rate(const sm_simulation *simulation, const sm_rated_arrivals *arrivals,
+                               double within, sm_max_rate *out, sm_error *err);
 #endif

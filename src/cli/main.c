@@ -11,8 +11,8 @@
 
 /* One row per verb, in the order help shows them. */
 static const cli_verb *const verbs[] = {
-    &cli_chip,  &cli_model, &cli_roofline, &cli_matmul,    &cli_collective,
-    &cli_train, &cli_serve, &cli_validate, &cli_calibrate,
+    &cli_chip,  &cli_model, &cli_roofline, &cli_matmul,   &cli_collective,
+    &cli_train, &cli_serve, &cli_simulate, &cli_validate, &cli_calibrate,
 };
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0], MAX_VERB_NAMES = VERB_COUNT + 3 };
 

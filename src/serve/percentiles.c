@@ -19,6 +19,7 @@ static double middle_of(int bin) {
 }
 
 void sim_histogram_add(sim_histogram *h, double value) {
+    if (h->n == 0.0 || value < h->least) h->least = value;
     h->n += 1.0;
     h->sum += value;
     if (value > h->most) h->most = value;
@@ -31,7 +32,7 @@ double sim_histogram_quantile(const sim_histogram *h, double q) {
     if (h->n <= 0.0 || seen >= rank) return 0.0;
     for (int i = 0; i < SIM_BINS; i++) {
         seen += (double)h->bin[i];
-        if (seen >= rank) return fmin(middle_of(i), h->most);
+        if (seen >= rank) return fmax(h->least, fmin(middle_of(i), h->most));
     }
     return h->most;
 }

@@ -11,7 +11,7 @@ enum {
     SIM_BINS = SIM_OCTAVES * SIM_BINS_OF_OCTAVE
 };
 typedef struct sim_histogram {
-    double n, sum, most;
+    double n, sum, least, most;
     uint64_t nothing; /* values of 0 */
     uint64_t bin[SIM_BINS];
 } sim_histogram;

@@ -152,6 +152,7 @@ static sm_status arrive(sim_simulation *s, const sm_request *request) {
     uint64_t number = (uint64_t)t->requests;
     if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = request->arrival_s;
     sim_advance(t, request->arrival_s);
+    t->last_arrival_s = request->arrival_s;
     t->requests += 1.0;
     if (can_never_fit(s, request)) {
         t->refused += 1.0;

@@ -140,6 +140,8 @@ void sim_totals_read(sim_simulation *s, sm_simulated *out) {
     out->prefilled_tokens = t->prefilled;
     out->decoded_tokens = t->decoded;
     out->seconds = t->finished > 0.0 ? t->last_s - t->first_s : 0.0;
+    double gaps = t->requests - 1.0; /* n requests hold n - 1 gaps */
+    out->arriving_s = gaps > 0.0 ? (t->last_arrival_s - t->first_s) * (gaps + 1.0) / gaps : 0.0;
     out->busy_s = t->area.busy;
     out->ttft_s = sim_histogram_read(&t->ttft);
     out->tpot_s = sim_histogram_read(&t->tpot);

@@ -96,7 +96,7 @@ typedef struct sim_areas { /* integrals over time */
     double in_system, waiting, running, busy, kv;
 } sim_areas;
 typedef struct sim_totals {
-    double now_s, first_s, last_s;
+    double now_s, first_s, last_arrival_s, last_s;
     double requests, finished, refused, prompt, output, cached, hit_prompts, recomputed;
     double prefilled, decoded, preemptions, steps, decode_steps, batch_sum, within;
     double in_system, waiting, running, busy; /* now */
