@@ -79,6 +79,10 @@ sm_status cli_validate_worst(sm_report *r, const cli_validation *v, size_t most,
 /* The file of --plot. */
 sm_status cli_validate_plot(const cli_validation *v, const char *path, sm_error *err);
 
+/* Rows of inference: all figures of a row, and their statistics by quantity. */
+void cli_put_parts(sm_report *r, sm_data *object, const cli_checked *c);
+void cli_put_by_quantity(sm_report *r, const cli_validation *v, sm_data *summary);
+
 void cli_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s);
 const char *cli_signed_percent(sm_report *r, double fraction); /* +12.3 % */
 /* Its id, or FILE:LINE where rows of several files would be confused. */

@@ -97,6 +97,7 @@ void cli_validate_rows(sm_report *r, const cli_validation *v) {
         put_name(r, object, v, c);
         put_times(r, object, c);
         put_memory(r, object, c);
+        cli_put_parts(r, object, c);
         const char *calibration = calibration_of(r, c);
         if (calibration) cli_put_text(r, object, "calibration", calibration);
         if (c->p.unknown) cli_put_text(r, object, "unknown", c->p.unknown);

@@ -275,20 +275,21 @@ static void add_apart(sm_report *r, const cli_validation *v) {
 /* ---- all together ---- */
 
 /* The figures that stand in "summary". */
-static void put_summary(sm_report *r, const cli_validation *v, size_t predicted,
-                        const sm_error_stats *s) {
+static sm_data *put_summary(sm_report *r, const cli_validation *v, size_t predicted,
+                            const sm_error_stats *s) {
     sm_data *summary = cli_object(r, r->data, "summary");
     cli_put_error_stats(r, summary, s);
     cli_put(r, summary, "rows", (double)v->n);
     cli_put(r, summary, "predicted", (double)predicted);
     cli_put(r, summary, "kept_apart", (double)(v->n - v->compared));
+    return summary;
 }
 
 static void add_summary(sm_report *r, const cli_validation *v) {
     size_t predicted = 0;
     for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
     sm_error_stats s = cli_stats_of(v, v->index, v->compared);
-    put_summary(r, v, predicted, &s);
+    sm_data *summary = put_summary(r, v, predicted, &s);
     sm_table *table = cli_table(r, NULL, "<error|>value|<");
     cli_row(r, table, "rows", cli_exact(r, (double)v->n),
             cli_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
@@ -301,6 +302,7 @@ static void add_summary(sm_report *r, const cli_validation *v) {
     cli_row(r, table, "below lower", cli_exact(r, (double)s.below_lower),
             "measured faster than the bound");
     if (table) sm_report_table(r, table);
+    cli_put_by_quantity(r, v, summary);
 }
 
 void cli_validate_stats(sm_report *r, const cli_validation *v) {

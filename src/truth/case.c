@@ -27,9 +27,22 @@ static sm_regime regime_of(sm_truth_kind kind) {
     return regimes[kind];
 }
 
+/* Serving software that has no constants on this chip borrows those of its kin. */
+static const sm_calibration *serving_for(const sm_chip *chip, const char *software) {
+    const sm_calibration *own = NULL;
+    enum { GENERATIONS = 32 };
+    for (int i = 0; i < GENERATIONS && software && !own; i++) {
+        own = sm_calibration_for(chip, software);
+        software = inference_kin(software);
+    }
+    return own ? own : sm_calibration_for(chip, "kernels");
+}
+
 static const sm_calibration *shipped_for(const sm_truth_row *row, const sm_chip *chip) {
-    const sm_calibration *own = sm_calibration_for(chip, sm_truth_software(row));
-    if (!own && row->kind == SM_TRUTH_INFERENCE) own = sm_calibration_for(chip, "serving");
+    const char *software = sm_truth_software(row);
+    const sm_calibration *own = row->kind == SM_TRUTH_INFERENCE
+                                    ? serving_for(chip, software)
+                                    : sm_calibration_for(chip, software);
     return own ? own : sm_calibration_of(chip);
 }
 

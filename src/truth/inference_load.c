@@ -62,7 +62,7 @@ inference_engine inference_engine_of(const sm_truth_row *row) {
                           .burst = 0.1,
                           .imbalance = 1.0,
                           .drafted = 3,
-                          .accepted = 0.7};
+                          .accepted = 0.68};
     static const char *const eager[] = {"2022", "2023", "2024", "fastertransformer", "trtllm-0"};
     for (size_t i = 0; i < sizeof eager / sizeof eager[0]; i++)
         if (strstr(software, eager[i])) e.eager = true;

@@ -79,3 +79,29 @@ const char *inference_software(const sm_truth_row *row) {
             return turn_of(generations[i].generation, r->date);
     return "serving";
 }
+
+/* Where a generation has no constants on a chip, those of the one most like it. */
+const char *inference_kin(const char *software) {
+    static const char *const kin[][2] = {
+        {"vllm-2023", "vllm-2024"},
+        {"vllm-2024", "trtllm-2024"},
+        {"deepspeed-2024", "vllm-2024"},
+        {"trtllm-0.5", "trtllm-0.17"},
+        {"trtllm-2024", "trtllm-0.17"},
+        {"trtllm-0.17", "trtllm-1"},
+        {"fastertransformer", "trtllm-0.5"},
+        {"megatron-lm-2022", "vllm-2023"},
+        {"trtllm-1", "trtllm-2025"},
+        {"trtllm-2025", "vllm-2026"},
+        {"vllm-0.12", "vllm-2025"},
+        {"vllm-2025", "vllm-2026"},
+        {"vllm-2026", "sglang-2026"},
+        {"sglang-2025", "sglang-2026"},
+        {"atom", "sglang-2026"},
+        {"sglang-2026", "vllm-2024"},
+        {"vllm-tpu", "jetstream"},
+    };
+    for (size_t i = 0; i < sizeof kin / sizeof kin[0]; i++)
+        if (strcmp(software, kin[i][0]) == 0) return kin[i][1];
+    return NULL;
+}

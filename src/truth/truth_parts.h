@@ -27,4 +27,6 @@ void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calib
                            sm_prediction *out);
 /* The generation of serving software of a row of inference. */
 const char *inference_software(const sm_truth_row *row);
+/* The generation whose constants stand in for one that has none; NULL: there is none. */
+const char *inference_kin(const char *software);
 #endif
