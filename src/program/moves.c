@@ -35,8 +35,8 @@ static int index_of(const job *j, sm_einsum *e, int dim) {
 static const uint8_t major_first[SM_AXIS_COUNT] = {
     SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_CONTEXT, SM_AXIS_EXPERT, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
 
-/* Serving: stationary weights have fsdp come and go on sequences, keys and hidden widths; experts
- * are dealt out over tensor first. Again the axis that moves is the minor one. */
+/* Experts are dealt out over tensor first. Serving: stationary weights have fsdp come and go on
+ * sequences, keys and hidden widths. Again the axis that moves is the minor one. */
 static const uint8_t *axis_order(const sm_program *b, int dim) {
     static const uint8_t stationary[SM_AXIS_COUNT] = {SM_AXIS_DATA,   SM_AXIS_CONTEXT,
                                                       SM_AXIS_EXPERT, SM_AXIS_FSDP,
@@ -46,7 +46,8 @@ static const uint8_t *axis_order(const sm_program *b, int dim) {
     static const uint8_t experts[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,
                                                    SM_AXIS_CONTEXT,  SM_AXIS_TENSOR,
                                                    SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
-    if (!b->serving) return major_first;
+    /* slots may lie in any order, and those of an expert leave by the expert axis */
+    if (!b->serving) return dim == SM_DIM_E || dim == SM_DIM_C ? experts : major_first;
     if (dim == SM_DIM_E) return experts;
     if (dim == SM_DIM_F || dim == SM_DIM_I || dim == SM_DIM_V) return wide;
     return b->rules.stationary ? stationary : major_first;

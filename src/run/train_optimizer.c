@@ -113,6 +113,7 @@ sm_status train_reduce_layer(sm_trainer *t, train_layer *layer, sm_error *err) {
 
 sm_status train_reduce_rest(sm_trainer *t, sm_error *err) {
     sm_status status = SM_OK;
+    if (train_reduces_each(t)) return SM_OK;
     for (int i = t->layers - 1; !status && i >= 0; i--)
         status = train_reduce_layer(t, &t->layer[i], err);
     return status;

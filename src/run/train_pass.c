@@ -37,11 +37,23 @@ static const sm_tensor *tensor_of(const pass *p, int tensor) {
 
 /* ---- operands ---- */
 
+static bool counts(const sm_mesh *mesh, int axis) { return mesh->axis[axis].size > 1; }
+
+/* Axes of more than one rank that stand before this one on its dimension. */
+static int before(const sm_mesh *mesh, const sm_layout *l, int axis) {
+    int n = 0;
+    for (int i = 0; i < mesh->axes; i++)
+        n += counts(mesh, i) && l->dim[i] == l->dim[axis] && l->place[i] < l->place[axis];
+    return n;
+}
+
 static bool same_layout(const pass *p, const sm_layout *a, const sm_layout *b) {
     const sm_mesh *mesh = &p->t->mesh->mesh;
-    for (int i = 0; i < mesh->axes; i++)
-        if (mesh->axis[i].size > 1 && (a->dim[i] != b->dim[i] || a->place[i] != b->place[i]))
-            return false;
+    for (int i = 0; i < mesh->axes; i++) {
+        if (!counts(mesh, i)) continue;
+        if (a->dim[i] != b->dim[i]) return false;
+        if (a->dim[i] >= 0 && before(mesh, a, i) != before(mesh, b, i)) return false;
+    }
     return true;
 }
 
@@ -65,37 +77,36 @@ static sm_local_block *source(pass *p, const sm_program_task *task, int operand)
     return &p->saved->value[tensor];
 }
 
-static const sm_step *last_step(const sm_lowering *low, int array) {
-    const sm_step *last = NULL;
-    for (int i = 0; i < low->steps; i++)
-        if (low->step[i].array == array && low->step[i].kind != SM_STEP_EINSUM)
-            last = &low->step[i];
+/* The number of the last all-to-all on an operand, or of the last step of any kind when
+ * `any`; -1: none. */
+static int last_step(const sm_lowering *low, int array, bool any) {
+    int last = -1;
+    for (int i = 0; i < low->steps; i++) {
+        const sm_step *s = &low->step[i];
+        if (s->array != array || s->kind == SM_STEP_EINSUM) continue;
+        if (any || (s->kind == SM_STEP_COLLECTIVE && s->op == SM_ALL_TO_ALL)) last = i;
+    }
     return last;
 }
 
-static bool exchanged(const sm_lowering *low, int array) {
-    for (int i = 0; i < low->steps; i++)
-        if (low->step[i].array == array && low->step[i].kind == SM_STEP_COLLECTIVE &&
-            low->step[i].op == SM_ALL_TO_ALL)
-            return true;
-    return false;
-}
-
-/* What stays as it arrived from forward to backward: the whole of a norm's weight, and the tokens
- * an expert received (they are no larger than the slots they came from). */
-static bool stays(const pass *p, const sm_program_task *task, int operand) {
+/* What stays as it arrived from forward to backward, by the step after which it does: the whole of
+ * a norm's weight, and the tokens an expert received (they are no larger than the slots they came
+ * from). -1: nothing. */
+static int stays_after(const pass *p, const sm_program_task *task, int operand) {
     const sm_tensor *t = tensor_of(p, task->tensor[operand]);
-    if (task->kind != SM_TASK_FORWARD || !task->moves) return false;
-    if (t->role == SM_ROLE_WEIGHT) return t->norm;
+    if (task->kind != SM_TASK_FORWARD) return -1;
+    if (t->role == SM_ROLE_WEIGHT) return t->norm ? last_step(&task->lowering, operand, true) : -1;
     bool once = p->backward || !(p->piece->again >> task->op & 1);
-    return once && op_of(p, task)->kind == SM_OP_EINSUM && exchanged(&task->lowering, operand);
+    bool einsum = op_of(p, task)->kind == SM_OP_EINSUM;
+    return once && einsum ? last_step(&task->lowering, operand, false) : -1;
 }
 
-static bool wants_arrived(const pass *p, const sm_program_task *task, int operand) {
+/* The step after which an operand is taken from what stayed; -1: it is taken from the start. */
+static int resumes_after(const pass *p, const sm_program_task *task, int operand) {
     const sm_tensor *t = tensor_of(p, task->tensor[operand]);
-    if (task->gradient[operand] || !p->saved->arrived[task->tensor[operand]].data) return false;
-    if (t->role == SM_ROLE_WEIGHT) return t->norm;
-    return task->kind == SM_TASK_WEIGHT_GRADIENT && exchanged(&task->lowering, operand);
+    if (task->gradient[operand] || !p->saved->arrived[task->tensor[operand]].data) return -1;
+    if (t->role == SM_ROLE_WEIGHT) return t->norm ? last_step(&task->lowering, operand, true) : -1;
+    return task->kind == SM_TASK_WEIGHT_GRADIENT ? last_step(&task->lowering, operand, false) : -1;
 }
 
 static sm_status take_step(pass *p, const sm_step *step, moved *like, const sm_layout *before,
@@ -114,24 +125,27 @@ static sm_status take_step(pass *p, const sm_step *step, moved *like, const sm_l
     return SM_OK;
 }
 
-static sm_status take_steps(pass *p, const sm_program_task *task, int operand, train_array *out,
-                            sm_error *err) {
+static void keep_arrived(pass *p, const moved *like) {
+    moved *m = find(p, like);
+    if (!m->borrowed) p->saved->arrived[like->tensor] = m->block;
+    m->borrowed = true;
+}
+
+/* The steps of an operand from number `first` on. */
+static sm_status take_steps(pass *p, const sm_program_task *task, int operand, int first,
+                            train_array *out, sm_error *err) {
     moved like = {.tensor = task->tensor[operand],
                   .gradient = task->gradient[operand],
                   .forward = task->kind == SM_TASK_FORWARD};
-    bool any = false;
-    for (int i = 0; i < task->lowering.steps; i++) {
+    int stays = stays_after(p, task, operand);
+    for (int i = first; i < task->lowering.steps; i++) {
         const sm_step *step = &task->lowering.step[i];
         if (step->array != operand || step->kind == SM_STEP_EINSUM) continue;
         sm_status status = take_step(p, step, &like, &out->layout, &out->block, err);
         if (status) return status;
         out->layout = step->after;
-        any = true;
+        if (i == stays) keep_arrived(p, &like);
     }
-    if (!any || !stays(p, task, operand)) return SM_OK;
-    moved *m = find(p, &like);
-    if (!m->borrowed) p->saved->arrived[like.tensor] = m->block;
-    m->borrowed = true;
     return SM_OK;
 }
 
@@ -146,18 +160,13 @@ static sm_status fetch(pass *p, const sm_program_task *task, int operand, train_
     int tensor = task->tensor[operand];
     *out = (train_array){.layout = sm_layout_of(&task->einsum.in[operand])};
     if (tensor_of(p, tensor)->role == SM_ROLE_IDS || only_shapes(p, task, operand)) return SM_OK;
-    const sm_step *last = last_step(&task->lowering, operand);
-    sm_status status = SM_OK;
-    if (last && wants_arrived(p, task, operand)) {
-        out->block = &p->saved->arrived[tensor];
-        out->layout = last->after;
-    } else {
-        out->block = source(p, task, operand);
-        if (!out->block->data)
-            return sm_fail(err, SM_INTERNAL, "%s of %s is not there", tensor_of(p, tensor)->name,
-                           op_of(p, task)->name);
-        status = take_steps(p, task, operand, out, err);
-    }
+    int resumes = resumes_after(p, task, operand);
+    out->block = resumes < 0 ? source(p, task, operand) : &p->saved->arrived[tensor];
+    if (resumes >= 0) out->layout = task->lowering.step[resumes].after;
+    if (!out->block->data)
+        return sm_fail(err, SM_INTERNAL, "%s of %s is not there", tensor_of(p, tensor)->name,
+                       op_of(p, task)->name);
+    sm_status status = take_steps(p, task, operand, resumes + 1, out, err);
     if (!status) train_offsets(p->t, &out->layout, out->block, out->offset);
     return status;
 }
