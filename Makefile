@@ -60,6 +60,8 @@ BENCH_SRC := $(sort $(wildcard bench/*.c))
 BENCHES := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 BOOK_SRC := $(sort $(wildcard tests/book/*.c))
 BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
+# What of running on ranks the book needs: no BLAS.
+BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,box communicator local_block rank_mesh sums threads)
 
 all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so
 
@@ -96,7 +98,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
-    $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(LIB)
+    $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 $(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(LIB)
@@ -105,7 +107,7 @@ $(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(LIB)
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/book: $(BOOK_OBJ) $(LIB)
+$(BUILD)/book: $(BOOK_OBJ) $(BOOK_RUN) $(LIB)
 	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Everything the suite runs; `make -k` so that one broken file fails alone.

@@ -1,11 +1,11 @@
-/* "Serving LLaMA 3 on TPUs": part 8, as far as sizes, FLOPs and rooflines go. */
+/* "Serving LLaMA 3 on TPUs": part 8, sizes, FLOPs, rooflines; decode steps from serve.h. */
 #include "book.h"
-#include "instruments.h"
+#include "instruments_serve.h"
+#include "scalemodel/simulate.h"
 #include "thresholds.h"
-#include <stddef.h>
+#include <math.h>
 
 #define WIDE "D=1e8,F=1e8,B=1"
-#define SERVING "serving comes later"
 
 static sm_chip v5e(void)
 {
@@ -126,12 +126,136 @@ static void full_memory(book_item *item)
     book_is(item, "weights in int4", book_read_s(&chip, weights), 0.0106707);
 }
 
-static void prefill(book_item *item)
+/* 8192 tokens on 16 chips at an MFU of 40 %. */
+static double prefill_s(void)
 {
     sm_model model = book_of_params(70e9);
     sm_chip chip = v5e();
     double flops = 8192 * sm_model_forward_flops(&model, 1, true).matmul;
-    book_is(item, "seconds", flops / (16 * sm_chip_peak(&chip, SM_BF16, NULL) * 0.4), 0.909645);
+    return flops / (16 * sm_chip_peak(&chip, SM_BF16, NULL) * 0.4);
+}
+static void prefill(book_item *item) { book_is(item, "seconds", prefill_s(), 0.909645); }
+
+/* ---- decode steps ---- */
+
+static book_serving llama(const char *slice, sm_dtype dtype, double memory_bytes_per_s)
+{
+    sm_chip chip = v5e();
+    book_give(&chip.memory_bytes_per_s, memory_bytes_per_s);
+    return (book_serving){book_model("llama-3.1-70b"), book_system_of(&chip, slice), dtype, dtype,
+                          8192};
+}
+
+/* The book takes 70e9 parameters for 70.6e9 and 160e3 bytes of cache a token for 163,840, and
+ * rounds the step to 17 ms before it divides. */
+static void latency_32(book_item *item)
+{
+    book_serving q = llama("tpu-v5e:2x4", SM_INT8, 8.1e11);
+    book_serving large = llama("tpu-v5e:4x4", SM_INT8, 8.1e11);
+    double counts = 113.51 / 111.943 - 1 + 1e-3, rounding = counts + 17.284 / 17 - 1;
+    double s = book_serving_point(&q, "tensor=8", 32).tpot_s[0];
+    book_near(item, "step on 4x2", s, 0.017284, counts);
+    book_near(item, "tokens/s", 32 / s, 1882.35, rounding);
+    book_near(item, "per chip", 32 / s / 8, 235.294, rounding);
+    book_near(item, "step on 4x4", book_serving_point(&large, "fsdp=2,tensor=8", 32).tpot_s[0],
+              0.00864198, counts);
+}
+
+/* Requests of 512 tokens a second and chip when the memory is full and all of it is read in a step,
+ * whatever the FLOPs. The book reads its 16 GB in 19 ms (19.5, cut), counts 70e9 parameters for
+ * 70.6e9 and forgets the activations. */
+static void full_slice(book_item *item, const char *slice, const char *plan, sm_dtype dtype,
+                       double batch, double expected)
+{
+    const double rounding = 0.0195122 / 0.019 - 1 + 0.01;
+    book_serving q = llama(slice, dtype, 8.2e11);
+    sm_serve_point p = book_serving_point(&q, plan, batch);
+    book_near(item, "sequences that fit", book_serving_most(&q, plan), batch, 0.04);
+    double read_s = p.decode.bound_weights_s + p.decode.bound_kv_s;
+    book_near(item, "requests/s/chip", batch / (read_s * 512 * p.chips), expected, rounding);
+}
+static void qps_bf16(book_item *item)
+{
+    full_slice(item, "tpu-v5e:4x4", "fsdp=2,tensor=8,cache_by=sequence", SM_BF16, 43, 0.276264);
+}
+static void qps_int8(book_item *item)
+{
+    full_slice(item, "tpu-v5e:2x4", "tensor=8", SM_INT8, 43, 0.552529);
+}
+static void qps_int4(book_item *item)
+{
+    full_slice(item, "tpu-v5e:2x2", "tensor=4", SM_INT4, 43, 1.10506);
+}
+static void qps2_bf16(book_item *item)
+{
+    full_slice(item, "tpu-v5e:4x8", "fsdp=4,tensor=8,cache_by=sequence", SM_BF16, 140, 0.449733);
+}
+static void qps2_int8(book_item *item)
+{
+    full_slice(item, "tpu-v5e:4x4", "fsdp=2,tensor=8,cache_by=sequence", SM_INT8, 140, 0.899465);
+}
+static void qps2_int4(book_item *item)
+{
+    full_slice(item, "tpu-v5e:2x4", "tensor=8", SM_INT4, 140, 1.79893);
+}
+
+/* One matrix of an MLP of F = 28672 over 32 chips. */
+static void slice_4x8(book_item *item)
+{
+    sm_chip chip = v5e();
+    book_give(&chip.memory_bytes_per_s, 8.1e11);
+    sm_system pod = book_system("tpu-v5e:16x16");
+    double ring_s = book_s_per_byte(&pod, SM_ALL_GATHER, "X=16,Y=16", "X");
+    double moved = book_local_bytes("bf16[B,D]", "X=32", "B=64,D=8192");
+    double matrix = book_local_bytes("bf16[D,F_X]", "X=32", "D=8192,F=28672");
+    double flops = book_flops("bf16[B,D] bf16[D,F] -> bf16[B,F]", "B=64,D=8192,F=28672") / 32;
+    book_is(item, "network", moved * ring_s, 1.16508e-05);
+    book_is(item, "memory", book_read_s(&chip, matrix), 1.81235e-05);
+    book_is(item, "math", flops / sm_chip_peak(&chip, SM_BF16, NULL), 4.76916e-06);
+    book_give(&chip.memory_bytes_per_s, 8 / ring_s); /* the book's beta */
+    book_is(item, "chips at which both take as long", 32 * book_read_s(&chip, matrix) /
+            (moved * ring_s), 56);
+}
+
+/* ---- batches that never end, from the simulator ---- */
+
+static double one_second(void *context, double n, double cached, double prefill, double attended)
+{
+    (void)context, (void)n, (void)cached, (void)attended;
+    return prefill > 0 ? 1e-9 : 1; /* a decode step takes a second, a prompt next to nothing */
+}
+
+/* 32 sequences in flight, each of P = 8192 and G = 4096 tokens: one step in 128 frees one, that is
+ * its whole cache. The batch fills with the first 32 and drains with the last. */
+static void evictions(book_item *item)
+{
+    enum { BATCH = 32, P = 8192, G = 4096, REQUESTS = 32 * 400 };
+    sm_engine engine = {.step_s = one_second, .kv_tokens = 1e9, .tokens_per_step = 1, .chips = 1};
+    sm_synthetic many = {.kind = SM_ARRIVALS_UNIFORM, .rate_per_s = (double)BATCH / (G - 1),
+                         .requests = REQUESTS, .lengths = {P, 0, G, 0}, .seed = 1};
+    sm_arrivals arrivals = sm_synthetic_arrivals(&many);
+    sm_simulation simulation;
+    sm_simulated out;
+    sm_error err = {.status = SM_OK};
+    sm_simulation_defaults(&simulation);
+    simulation.engine = &engine;
+    simulation.most_batch = BATCH;
+    book_holds(item, "the simulation runs",
+               sm_simulate(&simulation, &arrivals, NULL, &out, &err) == SM_OK);
+    double freed = out.finished * BATCH / out.decoded_tokens; /* per step of a full batch */
+    book_is(item, "sequences a step", freed, 0.0078125);
+    book_is(item, "tokens a step", freed * (out.prompt_tokens + out.output_tokens) / out.finished,
+            96);
+}
+
+/* Prefill servers that keep one server of generation busy; its step as of a full memory. */
+static void disaggregated(book_item *item)
+{
+    sm_chip chip = v5e();
+    double step_s = book_read_s(&chip, chip.memory_bytes.value);
+    double rounding = step_s / 0.019 - 1 + 1e-3;
+    book_near(item, "of 32 sequences", prefill_s() * 32 / (512 * step_s), 2.99342, rounding);
+    book_near(item, "of 43", prefill_s() * 43 / (512 * step_s), 4.02241, rounding);
 }
 
 static void q1(book_item *item)
@@ -164,20 +288,96 @@ static void q2(book_item *item)
     book_is(item, "chips at 2048", (params + short_kv) / chip.memory_bytes.value, 2.51514);
 }
 
+/* ---- 405B within 15 ms a token ---- */
+
+/* The network when it overlaps fully, at the rate of rings on both axes as the book takes it. */
+typedef struct slice_405b {
+    book_serving serving;
+    const char *plan;
+    double network_s_per_token;
+} slice_405b;
+
+static slice_405b slice_405b_of(const char *text, const char *plan)
+{
+    sm_chip chip = v5e();
+    sm_model block = book_block(16384, 53248);
+    sm_rules rules = {.decode = true, .stationary = true};
+    sm_system pod = book_system("tpu-v5e:16x16");
+    book_degrees ones = book_ones();
+    slice_405b s = {{book_model("llama-3.1-405b"), book_system_of(&chip, text), SM_INT8, SM_INT8,
+                     8192}, plan, 0};
+    double mlp = book_serving_comm_bytes(book_serving_layer(&block, &rules), SM_ALL_REDUCE,
+                                         SM_AXES_TENSOR, &ones, 1);
+    s.network_s_per_token = s.serving.model.L * 2 * mlp * /* attention moves as much */
+                            book_s_per_byte(&pod, SM_ALL_REDUCE, "X=16,Y=16", "XY");
+    return s;
+}
+
+/* Cache, then weights or their matmuls: attention's own FLOPs, small, are those of no context. */
+static double chip_s(const slice_405b *s, double batch)
+{
+    book_serving empty = s->serving;
+    empty.cached = 2;
+    sm_step_price p = book_serving_point(&s->serving, s->plan, batch).decode;
+    sm_step_price matmuls = book_serving_point(&empty, s->plan, batch).decode;
+    return p.bound_kv_s + fmax(p.bound_weights_s, matmuls.bound_compute_s);
+}
+
+static double best_batch(const slice_405b *s)
+{
+    double batch = 1;
+    while (batch < 1000 &&
+           fmax(chip_s(s, batch + 1), (batch + 1) * s->network_s_per_token) <= 0.015)
+        batch++;
+    return batch;
+}
+
+static void best_405b(book_item *item, const char *text, const char *plan, double batch,
+                      double expected_s, double network_s, double per_chip)
+{
+    slice_405b s = slice_405b_of(text, plan);
+    double found = best_batch(&s), step_s = chip_s(&s, found);
+    double longer_s = fmax(step_s, found * s.network_s_per_token);
+    book_exactly(item, "batch", found, batch);
+    book_is(item, "memory and math", step_s, expected_s);
+    book_is(item, "network", found * s.network_s_per_token, network_s);
+    /* the embedding, 0.5 % of the parameters, is looked up and not multiplied */
+    book_near(item, "tokens/s/chip", found / longer_s / s.serving.system.chips, per_chip, 0.006);
+}
+
+static void q3(book_item *item)
+{
+    sm_model model = book_model("llama-3.1-405b");
+    sm_chip chip = v5e();
+    double bytes = (sm_model_params(&model).total - sm_model_params(&model).norm) *
+                   sm_dtype_bytes(SM_INT8);
+    book_is(item, "chips for the memory", bytes / chip.memory_bytes.value, 25.3658);
+    book_is(item, "chips for 15 ms", book_read_s(&chip, bytes) / 0.015, 32.9962);
+    book_is(item, "least step on 256", book_read_s(&chip, bytes / 256), 0.00193337);
+    best_405b(item, "tpu-v5e:8x8", "fsdp=8,tensor=8", 143, 0.0149665, 0.0131203, 148.958);
+    best_405b(item, "tpu-v5e:8x16", "fsdp=16,tensor=8", 163, 0.00852986, 0.0149553, 84.8958);
+    best_405b(item, "tpu-v5e:16x16", "fsdp=32,tensor=8", 163, 0.00426493, 0.0149553, 42.4479);
+    sm_model block = book_block(16384, 53248);
+    sm_system pod = book_system("tpu-v5e:16x16");
+    threshold t = book_threshold(book_layer(&block, 1), &chip);
+    t.tensor_s_per_byte = book_s_per_byte(&pod, SM_ALL_GATHER, "X=16,Y=16", "XY");
+    book_is(item, "degree on two axes", book_tensor_critical(&t), 48.6505);
+}
+
 static const book_answer answers[] = {
     {"ai.cost.H100", cost_h100, 0},  {"ai.cost.v5p", cost_v5p, 0},
     {"ai.cost.v5e", cost_v5e, 0},    {"ai.kv", kv, 0},
-    {"ai.mem32", memory_32, 0},      {"ai.lat32", NULL, SERVING},
+    {"ai.mem32", memory_32, 0},      {"ai.lat32", latency_32, 0},
     {"ai.ici", tensor_limit, 0},     {"ai.bcrit", critical, 0},
     {"ai.min.bf16", least_bf16, 0},  {"ai.min.int8", least_int8, 0},
     {"ai.min.int4", least_int4, 0},  {"ai.fullhbm", full_memory, 0},
-    {"ai.qps.bf16", NULL, SERVING},  {"ai.qps.int8", NULL, SERVING},
-    {"ai.qps.int4", NULL, SERVING},  {"ai.qps2.bf16", NULL, SERVING},
-    {"ai.qps2.int8", NULL, SERVING}, {"ai.qps2.int4", NULL, SERVING},
-    {"ai.4x8", NULL, SERVING},       {"ai.prefill", prefill, 0},
-    {"ai.evict", NULL, SERVING},     {"ai.disagg", NULL, SERVING},
+    {"ai.qps.bf16", qps_bf16, 0},  {"ai.qps.int8", qps_int8, 0},
+    {"ai.qps.int4", qps_int4, 0},  {"ai.qps2.bf16", qps2_bf16, 0},
+    {"ai.qps2.int8", qps2_int8, 0}, {"ai.qps2.int4", qps2_int4, 0},
+    {"ai.4x8", slice_4x8, 0},       {"ai.prefill", prefill, 0},
+    {"ai.evict", evictions, 0},     {"ai.disagg", disaggregated, 0},
     {"ai.q1", q1, 0},                {"ai.q2", q2, 0},
-    {"ai.q3", NULL, SERVING}};
+    {"ai.q3", q3, 0}};
 
-const book_chapter book_applied_inference = {"applied-inference", false, answers,
+const book_chapter book_applied_inference = {"applied-inference", true, answers,
                                              (int)(sizeof answers / sizeof *answers)};
