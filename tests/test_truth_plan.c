@@ -117,6 +117,17 @@ static void a_sequence_not_stated_is_what_is_missing(void **state)
     assert_string_equal(predicted(&row).unknown, "seq_len not stated");
 }
 
+static void degrees_beyond_the_devices_are_refused(void **state)
+{
+    (void)state;
+    sm_truth_row row = a_row("AMD Primus tech blogs");
+    row.of.training.tp = row.of.training.cp = row.of.training.pp = row.of.training.vp = 2000000000;
+    assert_string_equal(predicted(&row).unknown, "the degrees do not divide the devices");
+    row = a_row("AMD Primus tech blogs");
+    row.of.training.vp = 2000000000, row.of.training.pp = 8;
+    assert_non_null(predicted(&row).unknown);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +136,7 @@ int main(void)
         cmocka_unit_test(offload_is_read_from_the_notes),
         cmocka_unit_test(fine_tuning_of_all_weights_is_predicted),
         cmocka_unit_test(chunks_of_embedding_and_head_hold_no_layer),
+        cmocka_unit_test(degrees_beyond_the_devices_are_refused),
         cmocka_unit_test(a_sequence_not_stated_is_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

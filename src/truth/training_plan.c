@@ -130,12 +130,16 @@ static void recompute_of(const sm_training_row *r, const sm_model *m, sm_plan *p
 
 /* ---- degrees ---- */
 
+enum { MOST_CHUNKS = 1000000 };
+
 /* Where a source counts embedding and head as layers of the pipeline's split (NeMo does), a model
  * two layers short of all chunks has them: the chunks here hold layers alone. */
 static int chunks_of(const sm_training_row *r, int layers) {
     int said = r->vp > 0 ? r->vp : number_after(r->notes, "README say "); /* of printed NA */
     int chunks = or_one(said), stages = or_one(r->pp);
-    bool counted = layers < stages * chunks && layers + 2 >= stages * chunks;
+    int64_t all = (int64_t)stages * chunks;
+    bool counted = layers < all && layers + 2 >= all;
+    if (all > MOST_CHUNKS) return layers / stages + 1; /* refused as well, and counted in an int */
     return counted && layers >= stages ? layers / stages : chunks;
 }
 
@@ -211,10 +215,10 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     plan->tensor = or_one(r->tp);
     plan->context = or_one(r->cp);
     plan->pipeline = or_one(r->pp);
-    int model_ranks = plan->tensor * plan->context * plan->pipeline;
+    double ranks = (double)plan->tensor * plan->context * plan->pipeline;
     *why = "the degrees do not divide the devices";
-    if (devices % model_ranks) return false;
-    int replicas = devices / model_ranks;
+    if (ranks > devices || devices % (int)ranks) return false;
+    int replicas = devices / (int)ranks;
     double microbatch =
         r->microbatch > 0 ? r->microbatch : r->per_device_batch_size * plan->tensor * plan->context;
     if (per_chip > 1) { /* two ranks of one chip: as one chip with what both hold */
