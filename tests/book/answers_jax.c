@@ -25,7 +25,7 @@ static void explicit_mode(book_item *item)
     book_holds(item, "P(X,None) takes an all-reduce", book_step_bytes(&reduced, SM_ALL_REDUCE) > 0);
 }
 
-/* ---- shard_map over arange(512): the mean over the devices of the first four of each shard ---- */
+/* ---- shard_map over arange(512): the first four of each shard, the mean over the devices ---- */
 
 enum { DEVICES = 8, KEPT = 4 };
 typedef struct averaged {

@@ -1,4 +1,4 @@
-/* "How to Profile TPU Programs": part 9. The times it measured are set beside what rooflines give. */
+/* "How to Profile TPU Programs": part 9. */
 #include "book.h"
 #include "instruments.h"
 #include <stddef.h>
