@@ -44,6 +44,13 @@ RUN_SRC := $(filter-out src/run/mpi.c,$(sort $(wildcard src/run/*.c)))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
 RUN_LIB := $(BUILD)/libscalemodel-run.a
 BLAS_LIBS ?= -lopenblas
+# The programs that run on ranks: with threads where BLAS is there, and with each MPI that is there
+# (not under a sanitizer, to which the libraries of MPI leak).
+HAVE_BLAS := $(shell printf '\043include <cblas.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes)
+MPIS := $(if $(findstring sanitize,$(CFLAGS)),,$(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$m),$m)))
+RUN_PROGRAMS := $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%))
+RUNCLI_SRC := $(sort $(wildcard src/runcli/*.c))
+RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libscalemodel.a
@@ -63,7 +70,7 @@ BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
 # What of running on ranks the book needs: no BLAS.
 BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,box communicator local_block rank_mesh sums threads)
 
-all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so
+all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so $(RUN_PROGRAMS)
 
 $(BUILD)/scalemodel: $(CLI_OBJ) $(LIB)
 	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -71,6 +78,25 @@ $(LIB): $(LIB_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(RUN_LIB): $(RUN_OBJ)
 	rm -f $@ && ar rcs $@ $^
+# The command line without its verbs, the verbs that run on ranks, and how ranks are started.
+CLI_LIB := $(BUILD)/obj/cli.a
+RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN_LIB) $(LIB)
+$(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ))
+	rm -f $@ && ar rcs $@ $^
+$(BUILD)/scalemodel-run: $(BUILD)/obj/runcli/start_threads.o $(RUN_PARTS)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+# The compilers of MPI are wrappers around ours.
+MPICC = OMPI_CC="$(CC)" MPICH_CC="$(CC)" mpicc.$*
+$(BUILD)/scalemodel-run-%: $(BUILD)/obj/%/start_mpi.o $(BUILD)/obj/%/mpi.o $(RUN_PARTS)
+	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+$(BUILD)/obj/openmpi/%.o $(BUILD)/obj/mpich/%.o: ALL_CFLAGS += -fno-lto
+$(BUILD)/obj/openmpi/start_mpi.o $(BUILD)/obj/mpich/start_mpi.o: $(BUILD)/obj/%/start_mpi.o: src/runcli/start_mpi.c
+	@mkdir -p $(@D)
+	$(MPICC) $(ALL_CFLAGS) -Isrc/cli -DSCALEMODEL_MPI='"$*"' -MMD -MP -c -o $@ $<
+$(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/run/mpi.c
+	@mkdir -p $(@D)
+	$(MPICC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/obj/runcli/%.o: ALL_CFLAGS += -Isrc/cli
 $(BUILD)/libscalemodel.so: $(LIB_OBJ)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -shared -Wl,-soname,libscalemodel.so.0 -o $@ $^ $(LIBS)
 $(BUILD)/obj/%.o: src/%.c

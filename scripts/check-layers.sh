@@ -33,7 +33,16 @@ BEGIN {
         }
         split("", set); words(n >= 4 ? field[4] : "", set)
         for (l in set) library[layer, l] = 1
+        split("", set); words(n >= 5 ? field[5] : "", set)
+        for (l in set) lends[layer] = lends[layer] " " l
     }
+}
+function is_private(name, folder, at, n, list) { # in the folder itself, or in one that lends to it
+    if (system("test -f \"src/" folder "/" name "\"") == 0) return 1
+    n = split(lends[folder], list, " ")
+    for (at = 1; at <= n; at++)
+        if (system("test -f \"src/" list[at] "/" name "\"") == 0) return 1
+    return 0
 }
 {
     split($0, part, ":"); file = part[1]; place = file ":" part[2]
@@ -54,7 +63,7 @@ BEGIN {
             fail("layer " layer " may not include scalemodel/" name ".h (layer " owner[name] ")")
     } else if (name ~ /\// ) fail("\"" name "\" reaches out of its folder")
     else if (path[1] == "include") fail("a public header includes the private \"" name "\"")
-    else if (system("test -f \"" path[1] "/" path[2] "/" name "\"") != 0)
+    else if (!is_private(name, path[2]))
         fail("\"" name "\" is not in " path[1] "/" path[2])
 }
 END { exit broken }'

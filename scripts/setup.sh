@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, jansson, zlib      test: also cmocka, BLAS and clang (a second compiler)
+#   build: a C compiler, make, jansson, zlib      test: also cmocka, BLAS, both MPIs and clang (a second compiler)
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -25,6 +25,10 @@ build) ;;
 test)
     want_header cmocka.h libcmocka-dev
     want_header cblas.h libopenblas-dev
+    want_command mpicc.openmpi libopenmpi-dev
+    want_command mpirun.openmpi openmpi-bin
+    want_command mpicc.mpich libmpich-dev
+    want_command mpirun.mpich mpich
     want_command clang clang
     ;;
 fuzz) want_command clang clang ;;

@@ -47,6 +47,9 @@ typedef struct sm_backend {
     sm_status (*start_receive)(sm_communicator *c, void *recv, size_t bytes, int from, int tag,
                                sm_request_handle *handle, sm_error *err);
     sm_status (*wait)(sm_communicator *c, sm_request_handle *handle, sm_error *err);
+    /* Let transfers go on while this rank computes: a transfer that is done may still be waited
+     * for. NULL where they need no help. */
+    void (*poke)(sm_communicator *c, sm_request_handle *handle);
     sm_status (*barrier)(sm_communicator *c, sm_error *err);
     /* Ranks of equal colour form a group, ordered by key, then by rank. */
     sm_status (*split)(sm_communicator *c, int colour, int key, sm_communicator **out,
@@ -146,7 +149,8 @@ typedef struct sm_run_result {
     sm_local_block out;
 } sm_run_result;
 /* in: blocks as stored; freed by the caller. overlapped: a step that runs inside the einsum as a
- * ring (sm_lowering_overlaps of cost says which can), -1: none; directions: 1 or 2. */
+ * ring (sm_lowering_overlaps of cost says which can), -1: none; its seconds are those spent waiting
+ * for transfers. directions: 1, or 2: half of each chunk goes each way round. */
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
                           int overlapped, int directions, const sm_local_block *in,
                           sm_run_result *out, sm_error *err);

@@ -1,5 +1,6 @@
 /* matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its price,
  * and the best. */
+#include "matmul_rank.h"
 #include "matmul_words.h"
 #include "mesh_input.h"
 #include "pages.h"
@@ -8,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_KEPT = 256, SHOWN = 8 };
+enum { SHOWN = 8 };
 
 typedef struct matmul_options {
     const char *on, *mesh, *dims, *compute, *top;
@@ -30,30 +31,13 @@ static const cli_option matmul_table[] = {
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
-typedef struct question question;
-
-typedef struct alternative {
-    sm_lowering lowering;
-    sm_lowering_cost cost;
-} alternative;
-
-/* The cheapest alternatives seen, in order; the others are only counted. */
-typedef struct ranking {
-    const question *question;
-    const sm_lowering_input *input;
-    sm_arena *arena;
-    int n;
-    bool out_of_memory;
-    alternative *kept[MOST_KEPT];
-} ranking;
-
-struct question {
+typedef struct question {
     cli_mesh m;
     sm_einsum einsum;
     sm_dtype compute;
     const sm_calibration *calibration;
     int64_t top, in_json; /* alternatives on the page, and in the JSON answer */
-};
+} question;
 
 /* ---- reading ---- */
 
@@ -88,86 +72,9 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     if (status) return status;
     q->compute = operands_dtype(&q->einsum);
     status = cli_dtype("--compute", options->compute, &q->compute, err);
-    if (!status) status = cli_whole("--top", options->top, 1, MOST_KEPT, &q->top, err);
-    q->in_json = options->top ? q->top : MOST_KEPT;
+    if (!status) status = cli_whole("--top", options->top, 1, CLI_MOST_ALTERNATIVES, &q->top, err);
+    q->in_json = options->top ? q->top : CLI_MOST_ALTERNATIVES;
     return status;
-}
-
-/* ---- ranking ---- */
-
-/* Cheaper first; at the same price the one with fewer steps, then the one without overlap, then the
- * one seen first. */
-static bool is_better(const alternative *a, const alternative *b) {
-    if (a->cost.expected_s < b->cost.expected_s) return true;
-    if (a->cost.expected_s > b->cost.expected_s) return false;
-    if (a->lowering.steps != b->lowering.steps) return a->lowering.steps < b->lowering.steps;
-    return a->cost.overlapped < 0 && b->cost.overlapped >= 0;
-}
-
-static alternative *room_for(ranking *found, const alternative *candidate) {
-    if (found->n == MOST_KEPT) {
-        alternative *last = found->kept[MOST_KEPT - 1];
-        if (!is_better(candidate, last)) return NULL;
-        found->n--;
-        return last;
-    }
-    alternative *fresh = sm_arena_alloc(found->arena, sizeof *fresh);
-    if (!fresh) found->out_of_memory = true;
-    return fresh;
-}
-
-static bool same_step(const sm_step *a, const sm_step *b) {
-    return a->kind == b->kind && a->op == b->op && a->array == b->array && a->axes == b->axes &&
-           a->from == b->from && a->to == b->to;
-}
-
-/* The same steps to the same output, reached by another assignment of an axis that does nothing. */
-static bool is_same(const question *q, const alternative *a, const alternative *b) {
-    if (a->lowering.steps != b->lowering.steps || a->cost.overlapped != b->cost.overlapped)
-        return false;
-    for (int s = 0; s < a->lowering.steps; s++)
-        if (!same_step(&a->lowering.step[s], &b->lowering.step[s])) return false;
-    char one[256], other[256];
-    sm_array_format(&a->lowering.out, &q->einsum, &q->m.mesh, one, sizeof one);
-    sm_array_format(&b->lowering.out, &q->einsum, &q->m.mesh, other, sizeof other);
-    return strcmp(one, other) == 0;
-}
-
-static bool is_known(const ranking *found, const alternative *candidate) {
-    for (int i = 0; i < found->n; i++) {
-        const alternative *kept = found->kept[i];
-        bool same_time = !(kept->cost.expected_s < candidate->cost.expected_s) &&
-                         !(kept->cost.expected_s > candidate->cost.expected_s);
-        if (same_time && is_same(found->question, kept, candidate)) return true;
-    }
-    return false;
-}
-
-static void rank(ranking *found, const alternative *candidate) {
-    if (is_known(found, candidate)) return;
-    alternative *place = room_for(found, candidate);
-    if (!place) return;
-    *place = *candidate;
-    int at = found->n++;
-    while (at > 0 && is_better(place, found->kept[at - 1])) {
-        found->kept[at] = found->kept[at - 1];
-        at--;
-    }
-    found->kept[at] = place;
-}
-
-static bool visit(const sm_lowering *lowering, void *context) {
-    ranking *found = context;
-    alternative candidate = {.lowering = *lowering};
-    candidate.cost = sm_lowering_price(found->input, lowering, -1);
-    rank(found, &candidate);
-    int steps[SM_MAX_STEPS];
-    int n = sm_lowering_overlaps(lowering, steps);
-    for (int i = 0; i < n; i++) {
-        candidate.cost = sm_lowering_price(found->input, lowering, steps[i]);
-        rank(found, &candidate);
-    }
-    return !found->out_of_memory;
 }
 
 /* ---- JSON ---- */
@@ -178,7 +85,8 @@ static const char *output_of(sm_report *r, const question *q, const sm_lowering 
     return cli_textf(r, "%s", text);
 }
 
-static void put_step(sm_report *r, sm_data *steps, const question *q, const alternative *a, int s) {
+static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_alternative *a,
+                     int s) {
     const sm_step *step = &a->lowering.step[s];
     const sm_lowering_step_cost *cost = &a->cost.step[s];
     sm_data *object = cli_object(r, steps, NULL);
@@ -211,7 +119,7 @@ static const char *bound_of(const sm_lowering_cost *cost) {
 }
 
 static void put_alternative(sm_report *r, sm_data *object, const question *q,
-                            const alternative *a) {
+                            const cli_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
     cli_put_text(r, object, "output", output_of(r, q, &a->lowering));
     sm_data *steps = cli_array(r, object, "steps");
@@ -231,7 +139,7 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
 
 /* ---- the page ---- */
 
-static void step_rows(sm_report *r, const question *q, const alternative *a) {
+static void step_rows(sm_report *r, const question *q, const cli_alternative *a) {
     sm_table *table = cli_table(r, NULL, "<step|>bytes|>lower|>expected|<");
     for (int s = 0; s < a->lowering.steps; s++) {
         const sm_step *step = &a->lowering.step[s];
@@ -250,7 +158,7 @@ static void step_rows(sm_report *r, const question *q, const alternative *a) {
     sm_report_table(r, table);
 }
 
-static void total_rows(sm_report *r, const alternative *a) {
+static void total_rows(sm_report *r, const cli_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
     sm_table *table = cli_table(r, NULL, "<per chip|>value|<");
     cli_row(r, table, "FLOPs", cli_count(r, a->lowering.flops_per_chip), "");
@@ -270,14 +178,14 @@ static void total_rows(sm_report *r, const alternative *a) {
     sm_report_text(r, "Bound by %s.", bound_of(cost));
 }
 
-static void alternative_rows(sm_report *r, const question *q, const ranking *found) {
+static void alternative_rows(sm_report *r, const question *q, const cli_ranking *found) {
     bool free_output = !q->einsum.out_sharding_given;
     sm_table *table = cli_table(r, "Alternatives, cheapest first",
                                 free_output ? ">lower|>expected|>upper|>memory|<output|<steps"
                                             : ">lower|>expected|>upper|>memory|<steps");
     int shown = found->n < q->top ? found->n : (int)q->top;
     for (int i = 0; i < shown; i++) {
-        const alternative *a = found->kept[i];
+        const cli_alternative *a = found->kept[i];
         const char *words =
             cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
         const char *cells[] = {cli_seconds(r, a->cost.lower_s),
@@ -295,7 +203,7 @@ static void alternative_rows(sm_report *r, const question *q, const ranking *fou
 /* ---- the derivation ---- */
 
 /* A collective with what makes its bound; its expected time adds latency and efficiency. */
-static sm_why *why_collective(sm_report *r, const question *q, const alternative *a, int s) {
+static sm_why *why_collective(sm_report *r, const question *q, const cli_alternative *a, int s) {
     const sm_step *step = &a->lowering.step[s];
     const sm_lowering_step_cost *cost = &a->cost.step[s];
     const char *words = cli_step_words(r, &q->einsum, &q->m.mesh, step);
@@ -306,7 +214,7 @@ static sm_why *why_collective(sm_report *r, const question *q, const alternative
     return node;
 }
 
-static sm_why *why_lower(sm_report *r, const question *q, const alternative *a) {
+static sm_why *why_lower(sm_report *r, const question *q, const cli_alternative *a) {
     const sm_chip *chip = &q->m.system.chip;
     sm_dtype used = q->compute;
     double peak = sm_chip_peak(chip, q->compute, &used);
@@ -330,7 +238,7 @@ static sm_why *why_lower(sm_report *r, const question *q, const alternative *a) 
     return lower;
 }
 
-static void explain(sm_report *r, const question *q, const alternative *a) {
+static void explain(sm_report *r, const question *q, const cli_alternative *a) {
     const char *formula = "sum of the steps";
     if (a->cost.overlapped >= 0)
         formula =
@@ -345,7 +253,7 @@ static void explain(sm_report *r, const question *q, const alternative *a) {
 
 /* ---- the verb ---- */
 
-static void show_best(sm_report *r, const question *q, const alternative *best) {
+static void show_best(sm_report *r, const question *q, const cli_alternative *best) {
     sm_report_heading(r, "Best: %s, %s expected", output_of(r, q, &best->lowering),
                       cli_seconds(r, best->cost.expected_s));
     for (int a = 0; a < q->m.mesh.axes; a++)
@@ -354,8 +262,8 @@ static void show_best(sm_report *r, const question *q, const alternative *best) 
     total_rows(r, best);
 }
 
-static void show(const cli_call *call, sm_report *r, const question *q, const ranking *found) {
-    const alternative *best = found->kept[0];
+static void show(const cli_call *call, sm_report *r, const question *q, const cli_ranking *found) {
+    const cli_alternative *best = found->kept[0];
     char text[512];
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
     cli_put_text(r, r->data, "command", "matmul");
@@ -390,10 +298,9 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     if (status) return status;
     sm_lowering_input input = {&q.m.system, &q.m.mesh,     &q.m.placement,
                                &q.einsum,   q.calibration, q.compute};
-    ranking found = {.question = &q, .input = &input, .arena = call->arena};
+    cli_ranking found;
     sm_error none = {.status = SM_OK};
-    status = sm_einsum_alternatives(&q.einsum, &q.m.mesh, visit, &found, &none);
-    if (found.out_of_memory) return sm_fail_memory(err);
+    status = cli_rank_lowerings(&input, call->arena, &found, &none);
     if (status > SM_NEGATIVE) {
         *err = none;
         return status;

@@ -47,6 +47,7 @@ typedef struct cli_call {
     void *values; /* the verb's own struct, zero where an option was not given */
     int positionals;
     const char *positional[CLI_MAX_POSITIONALS];
+    char **argv;     /* what followed the verb, NULL at its end */
     sm_arena *arena; /* lives as long as the call */
 } cli_call;
 
@@ -60,6 +61,8 @@ struct cli_verb {
     const char *notes;         /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);
+    /* Instead of run: the rest of the command line as it is, for another program. */
+    sm_status (*pass_on)(int argc, char **argv, sm_error *err);
 };
 
 /* Parse what follows the verb. SM_USAGE with one sentence when it is not a valid command line. */

@@ -2,10 +2,12 @@
  * sorted into batch (in both and the output), left, right and contracted ones, transposed only
  * where they do not stand so already, and handed to BLAS; whole numbers are multiplied by plain
  * loops. */
+#include "local_einsum.h"
+
 #include <cblas.h>
 #include <string.h>
 
-#include "scalemodel/run.h"
+#include "sums.h"
 
 enum { MOST = 2 * SM_MAX_RANK };
 
@@ -132,32 +134,42 @@ typedef struct product_of {
     sm_element element;
     size_t batch, m, n, k;
     bool a_transposed, b_transposed; /* a is [k,m], b is [n,k] in memory */
+    bool add;                        /* to what c holds */
     const void *a, *b;
     void *c;
 } product_of;
 
+/* Row by row of c: multiples of the rows of b are added to it, or, where b is transposed, each
+ * element is the product of two rows. */
 #define LOOPS(type, unsigned_type)                                                                 \
-    for (size_t i = 0; i < p->m; i++)                                                              \
-        for (size_t j = 0; j < p->n; j++) {                                                        \
-            const type *a = p->a, *b = p->b;                                                       \
-            unsigned_type sum = 0;                                                                 \
-            for (size_t t = 0; t < p->k; t++)                                                      \
-                sum += (unsigned_type)a[p->a_transposed ? t * p->m + i : i * p->k + t] *           \
-                       (unsigned_type)b[p->b_transposed ? j * p->k + t : t * p->n + j];            \
-            ((type *)p->c)[i * p->n + j] = (type)sum;                                              \
-        }
+    for (size_t i = 0; i < p->m; i++) {                                                            \
+        const type *a = p->a, *b = p->b;                                                           \
+        unsigned_type *row = (unsigned_type *)p->c + i * p->n;                                     \
+        if (!p->add) memset(row, 0, p->n * sizeof *row);                                           \
+        for (size_t t = 0; t < p->k; t++) {                                                        \
+            unsigned_type x = (unsigned_type)a[p->a_transposed ? t * p->m + i : i * p->k + t];     \
+            const type *column = p->b_transposed ? b + t : b + t * p->n;                           \
+            size_t step = p->b_transposed ? p->k : 1;                                              \
+            if (step == 1)                                                                         \
+                for (size_t j = 0; j < p->n; j++) row[j] += x * (unsigned_type)column[j];          \
+            else                                                                                   \
+                for (size_t j = 0; j < p->n; j++) row[j] += x * (unsigned_type)column[j * step];   \
+        }                                                                                          \
+    }
 
 static void multiply(const product_of *p) {
     int m = (int)p->m, n = (int)p->n, k = (int)p->k;
     CBLAS_TRANSPOSE ta = p->a_transposed ? CblasTrans : CblasNoTrans;
     CBLAS_TRANSPOSE tb = p->b_transposed ? CblasTrans : CblasNoTrans;
     int lda = p->a_transposed ? m : k, ldb = p->b_transposed ? k : n;
+    double beta = p->add ? 1.0 : 0.0;
     switch (p->element) {
     case SM_ELEMENT_F32:
-        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0F, p->a, lda, p->b, ldb, 0.0F, p->c, n);
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0F, p->a, lda, p->b, ldb, (float)beta, p->c,
+                    n);
         break;
     case SM_ELEMENT_F64:
-        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, p->a, lda, p->b, ldb, 0.0, p->c, n);
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, p->a, lda, p->b, ldb, beta, p->c, n);
         break;
     case SM_ELEMENT_S32: LOOPS(int32_t, uint32_t) break;
     case SM_ELEMENT_S64: LOOPS(int64_t, uint64_t) break;
@@ -169,6 +181,7 @@ static void multiply_batch(product_of p) {
     size_t width = sm_element_bytes(p.element);
     if (p.m == 0 || p.n == 0) return;
     if (p.k == 0) {
+        if (p.add) return;
         memset(p.c, 0, p.batch * p.m * p.n * width);
         return;
     }
@@ -186,6 +199,7 @@ typedef struct pair {
     const sm_local_block *a, *b;
     labels la, lb, out; /* of both operands as they stand, of the output */
     labels batch, left, right, contracted;
+    bool add; /* to what the output holds */
 } pair;
 
 /* In the order of the output where they are in it, so that it need not be transposed; contracted
@@ -228,6 +242,7 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
                     .m = product(&p->left),
                     .n = product(&p->right),
                     .k = product(&p->contracted),
+                    .add = p->add,
                     .c = c};
     void *copy_a = NULL, *copy_b = NULL;
     m.a = as_matrix(p->a, &p->la, &a, &at, &m.a_transposed, &copy_a);
@@ -239,6 +254,21 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
     return status;
 }
 
+/* Into a matrix of its own, which is then transposed. */
+static sm_status multiply_apart(pair *p, const labels *made, sm_local_block *out, sm_error *err) {
+    size_t count = product(made), width = sm_element_bytes(out->element);
+    char *c = sm_malloc(2 * count * width + 1);
+    if (!c) return sm_fail_memory(err);
+    void *turned = p->add ? c + count * width : out->data;
+    bool plus = p->add;
+    p->add = false;
+    sm_status status = multiply_into(p, c, err);
+    if (!status) transpose(c, made, &p->out, turned, width);
+    if (!status && plus) sum_into(out->data, turned, count, out->element);
+    sm_free(c);
+    return status;
+}
+
 /* The output as the product leaves it, and as it is wanted. When left and right only need to change
  * places, the operands do. */
 static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
@@ -247,17 +277,12 @@ static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
     if (same_order(&made, &p->out)) return multiply_into(p, out->data, err);
     labels swapped = joined(&p->batch, &p->right, &p->left);
     if (same_order(&swapped, &p->out)) {
-        pair turned = {.a = p->b, .b = p->a, .la = p->lb, .lb = p->la, .out = p->out};
+        pair turned = {
+            .a = p->b, .b = p->a, .la = p->lb, .lb = p->la, .out = p->out, .add = p->add};
         sort_labels(&turned);
         return multiply_into(&turned, out->data, err);
     }
-    size_t width = sm_element_bytes(out->element);
-    void *c = sm_malloc(product(&made) * width + 1);
-    if (!c) return sm_fail_memory(err);
-    sm_status status = multiply_into(p, c, err);
-    if (!status) transpose(c, &made, &p->out, out->data, width);
-    sm_free(c);
-    return status;
+    return multiply_apart(p, &made, out, err);
 }
 
 /* What only this operand has is summed first; so is a label that stands twice in it. */
@@ -276,10 +301,10 @@ static sm_status reduced(const sm_local_block *b, const labels *array, const lab
 }
 
 static sm_status einsum_pair(const sm_local_block *a, const labels *la, const sm_local_block *b,
-                             const labels *lb, const labels *lo, sm_local_block *out,
+                             const labels *lb, const labels *lo, bool plus, sm_local_block *out,
                              sm_error *err) {
     sm_local_block ra = {.data = NULL}, rb = {.data = NULL};
-    pair p = {.a = &ra, .b = &rb, .out = *lo};
+    pair p = {.a = &ra, .b = &rb, .out = *lo, .add = plus};
     sm_status status = reduced(a, la, lb, lo, &ra, &p.la, err);
     if (!status) status = reduced(b, lb, la, lo, &rb, &p.lb, err);
     if (!status) status = multiply_pair(&p, out, err);
@@ -291,9 +316,9 @@ static sm_status einsum_pair(const sm_local_block *a, const labels *la, const sm
 /* ---- any number of operands: from the left, keeping what is needed later ---- */
 
 static sm_status fold(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
-                      const labels *lo, sm_local_block *out, sm_error *err) {
+                      const labels *lo, bool plus, sm_local_block *out, sm_error *err) {
     labels la = labels_of(&in[0], label[0]), lb = labels_of(&in[1], label[1]);
-    if (operands == 2) return einsum_pair(&in[0], &la, &in[1], &lb, lo, out, err);
+    if (operands == 2) return einsum_pair(&in[0], &la, &in[1], &lb, lo, plus, out, err);
     labels both = la, kept = {.n = 0}, later = *lo;
     append(&both, &lb);
     for (int i = 2; i < operands; i++) {
@@ -315,18 +340,35 @@ static sm_status fold(int operands, const sm_local_block *in, const int8_t (*lab
         memcpy(labels_left[i - 1], label[i], SM_MAX_RANK);
     }
     sm_status status = sm_local_block_new(in[0].element, kept.n, kept.size, &rest[0], err);
-    if (!status) status = einsum_pair(&in[0], &la, &in[1], &lb, &kept, &rest[0], err);
+    if (!status) status = einsum_pair(&in[0], &la, &in[1], &lb, &kept, false, &rest[0], err);
     if (!status)
-        status = fold(operands - 1, rest, (const int8_t(*)[SM_MAX_RANK])labels_left, lo, out, err);
+        status =
+            fold(operands - 1, rest, (const int8_t(*)[SM_MAX_RANK])labels_left, lo, plus, out, err);
     sm_local_block_free(&rest[0]);
     return status;
+}
+
+static sm_status sum_alone(const sm_local_block *in, const int8_t *label, const labels *lo,
+                           bool plus, sm_local_block *out, sm_error *err) {
+    labels la = labels_of(in, label);
+    if (!plus) return sum_out(in, &la, lo, out->data, err);
+    sm_local_block sum;
+    sm_status status = sm_local_block_new(out->element, out->rank, out->size, &sum, err);
+    if (!status) status = sum_out(in, &la, lo, sum.data, err);
+    if (!status) sum_into(out->data, sum.data, sm_local_block_count(out), out->element);
+    sm_local_block_free(&sum);
+    return status;
+}
+
+sm_status local_einsum(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
+                       const int8_t *out_labels, bool plus, sm_local_block *out, sm_error *err) {
+    labels lo = labels_of(out, out_labels);
+    if (operands == 1) return sum_alone(&in[0], label[0], &lo, plus, out, err);
+    return fold(operands, in, label, &lo, plus, out, err);
 }
 
 sm_status sm_local_einsum(int operands, const sm_local_block *in,
                           const int8_t (*label)[SM_MAX_RANK], const int8_t *out_labels,
                           sm_local_block *out, sm_error *err) {
-    labels lo = labels_of(out, out_labels);
-    if (operands > 1) return fold(operands, in, label, &lo, out, err);
-    labels la = labels_of(&in[0], label[0]);
-    return sum_out(&in[0], &la, &lo, out->data, err);
+    return local_einsum(operands, in, label, out_labels, false, out, err);
 }

@@ -1,7 +1,7 @@
 /* A lowering on real ranks: its steps one after the other. */
 #include <string.h>
 
-#include "scalemodel/run.h"
+#include "ring.h"
 
 typedef struct running {
     sm_rank_mesh *m;
@@ -10,6 +10,8 @@ typedef struct running {
     sm_local_block array[SM_MAX_OPERANDS + 1]; /* the newest of each operand, then the output */
     bool own[SM_MAX_OPERANDS + 1];             /* ours to free; else the caller's */
     sm_layout layout[SM_MAX_OPERANDS + 1];
+    int overlapped, directions;
+    double waiting_s, ring_bytes; /* of the ring */
 } running;
 
 static int place_of(const running *r, int array) { return array < 0 ? r->einsum->operands : array; }
@@ -50,23 +52,10 @@ static void labels_of(const sm_array *array, int8_t *label) {
     for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
 }
 
-static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
-    int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, out_label[SM_MAX_RANK] = {0};
-    size_t size[SM_MAX_RANK];
-    sm_local_block out;
-    for (int i = 0; i < r->einsum->operands; i++) labels_of(&r->einsum->in[i], label[i]);
-    labels_of(&r->einsum->out, out_label);
-    if (!out_size(r, size))
-        return sm_fail(err, SM_BAD_INPUT, "an index of the output is in no operand");
-    sm_status status =
-        sm_local_block_new(r->array[0].element, r->einsum->out.rank, size, &out, err);
-    if (status) return status;
-    status = sm_local_einsum(r->einsum->operands, r->array, (const int8_t(*)[SM_MAX_RANK])label,
-                             out_label, &out, err);
-    int at = r->einsum->operands;
-    renew(r, at, &out);
-    r->layout[at] = step->after;
-    return status;
+static sm_status multiply_alone(running *r, const ring_job *job, sm_local_block *out,
+                                sm_error *err) {
+    return sm_local_einsum(r->einsum->operands, r->array, (const int8_t(*)[SM_MAX_RANK])job->label,
+                           job->out_label, out, err);
 }
 
 static double traffic_of(const running *r, const sm_step *step, sm_error *err) {
@@ -75,12 +64,69 @@ static double traffic_of(const running *r, const sm_step *step, sm_error *err) {
     return group ? group->traffic.bytes[step->op] : 0.0;
 }
 
-static sm_status run_step(running *r, const sm_step *step, sm_run_step *out, sm_error *err) {
+static sm_status multiply_in_ring(running *r, ring_job *job, sm_local_block *out, sm_error *err) {
+    job->step = &r->lowering->step[r->overlapped];
+    job->before = &r->layout[place_of(r, job->step->array)];
+    double before = traffic_of(r, job->step, err);
+    sm_status status = ring_run(job, out, &r->waiting_s, err);
+    r->ring_bytes = traffic_of(r, job->step, err) - before;
+    return status;
+}
+
+/* What a ring changes of the local product: a gathered index is longer, a scattered one shorter. */
+static void sizes_in_ring(const running *r, const ring_job *job, size_t *size) {
+    const sm_step *step = &r->lowering->step[r->overlapped];
+    size_t parts = (size_t)sm_mesh_size(&r->m->mesh, step->axes);
+    for (int d = 0; d < r->einsum->out.rank; d++) {
+        if (step->array < 0 && job->out_label[d] == step->to) size[d] /= parts;
+        for (int k = 0; step->array >= 0 && k < r->einsum->in[step->array].rank; k++)
+            if (job->out_label[d] == step->from && job->label[step->array][k] == step->from)
+                size[d] = r->array[step->array].size[k] * parts;
+    }
+}
+
+static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
+    ring_job job = {.m = r->m, .einsum = r->einsum, .directions = r->directions, .array = r->array};
+    size_t size[SM_MAX_RANK];
+    sm_local_block out;
+    for (int i = 0; i < r->einsum->operands; i++) labels_of(&r->einsum->in[i], job.label[i]);
+    labels_of(&r->einsum->out, job.out_label);
+    if (!out_size(r, size))
+        return sm_fail(err, SM_BAD_INPUT, "an index of the output is in no operand");
+    if (r->overlapped >= 0) sizes_in_ring(r, &job, size);
+    sm_status status =
+        sm_local_block_new(r->array[0].element, r->einsum->out.rank, size, &out, err);
+    if (status) return status;
+    status = r->overlapped < 0 ? multiply_alone(r, &job, &out, err)
+                               : multiply_in_ring(r, &job, &out, err);
+    int at = r->einsum->operands;
+    renew(r, at, &out);
+    r->layout[at] = step->after;
+    if (r->overlapped >= 0 && job.step->array < 0) r->layout[at] = job.step->after;
+    return status;
+}
+
+static sm_status run_step(running *r, int number, sm_run_step *all, sm_error *err) {
+    const sm_step *step = &r->lowering->step[number];
     double before = traffic_of(r, step, err), begun_s = sm_clock_s();
+    if (number == r->overlapped) return SM_OK; /* with the einsum */
     sm_status status = step->kind == SM_STEP_EINSUM ? multiply(r, step, err) : move(r, step, err);
+    sm_run_step *out = &all[number];
     out->seconds = sm_clock_s() - begun_s;
     out->bytes_counted = traffic_of(r, step, err) - before;
+    if (step->kind != SM_STEP_EINSUM || r->overlapped < 0) return status;
+    out->seconds -= r->waiting_s;
+    all[r->overlapped] = (sm_run_step){.bytes_counted = r->ring_bytes, .seconds = r->waiting_s};
     return status;
+}
+
+/* Only a step that moves one index can run inside the einsum. */
+static bool can_overlap(const sm_lowering *lowering, int s) {
+    if (s >= lowering->steps) return false;
+    const sm_step *step = &lowering->step[s];
+    bool gathers = step->op == SM_ALL_GATHER && step->array >= 0 && step->from >= 0;
+    bool scatters = step->op == SM_REDUCE_SCATTER && step->array < 0 && step->to >= 0;
+    return step->kind == SM_STEP_COLLECTIVE && (gathers || scatters);
 }
 
 static void begin(running *r, const sm_local_block *in) {
@@ -93,16 +139,18 @@ static void begin(running *r, const sm_local_block *in) {
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
                           int overlapped, int directions, const sm_local_block *in,
                           sm_run_result *out, sm_error *err) {
-    (void)directions;
-    if (overlapped >= 0)
-        return sm_fail(err, SM_BAD_INPUT, "steps cannot run inside the einsum yet");
-    running r = {.m = m, .einsum = einsum, .lowering = lowering};
+    if (overlapped >= 0 && !can_overlap(lowering, overlapped))
+        return sm_fail(err, SM_BAD_INPUT, "step %d cannot run inside the einsum", overlapped + 1);
+    running r = {.m = m,
+                 .einsum = einsum,
+                 .lowering = lowering,
+                 .overlapped = overlapped,
+                 .directions = directions};
     sm_status status = SM_OK;
     double begun_s = sm_clock_s();
     memset(out, 0, sizeof *out);
     begin(&r, in);
-    for (int i = 0; !status && i < lowering->steps; i++)
-        status = run_step(&r, &lowering->step[i], &out->step[i], err);
+    for (int i = 0; !status && i < lowering->steps; i++) status = run_step(&r, i, out->step, err);
     out->seconds = sm_clock_s() - begun_s;
     for (int i = 0; i < einsum->operands; i++)
         if (r.own[i]) sm_local_block_free(&r.array[i]);

@@ -23,7 +23,7 @@ typedef struct message {
     int from, to, tag;
     size_t bytes;
     const void *data;
-    bool taken;
+    bool copying, taken; /* by the receiver */
     struct message *next;
 } message;
 
@@ -221,8 +221,17 @@ static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int
 
 static message *find(group *g, int from, int to, int tag) {
     for (message *m = g->first; m; m = m->next)
-        if (m->from == from && m->to == to && m->tag == tag && !m->taken) return m;
+        if (m->from == from && m->to == to && m->tag == tag && !m->copying && !m->taken) return m;
     return NULL;
+}
+
+/* Without the lock, so that others go on; the sender waits. */
+static void copy_message(world *w, message *m, void *to) {
+    m->copying = true;
+    pthread_mutex_unlock(&w->lock);
+    if (m->bytes) memcpy(to, m->data, m->bytes);
+    pthread_mutex_lock(&w->lock);
+    m->copying = false;
 }
 
 static sm_status wait_receive(sm_communicator *c, sm_request_handle *h, sm_error *err) {
@@ -241,7 +250,7 @@ static sm_status wait_receive(sm_communicator *c, sm_request_handle *h, sm_error
     else if (m->bytes != bytes)
         status = sm_fail(err, SM_INTERNAL, "rank %d sends %zu bytes and rank %d expects %zu",
                          m->from, m->bytes, c->rank, bytes);
-    else if (bytes) memcpy(h->state[BUFFER], m->data, bytes);
+    else copy_message(w, m, h->state[BUFFER]);
     if (m) m->taken = true;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
@@ -259,8 +268,8 @@ static sm_status wait_send(sm_communicator *c, message *m, sm_error *err) {
     group *g = group_of(c);
     world *w = g->world;
     pthread_mutex_lock(&w->lock);
-    while (!m->taken && !w->broken) {
-        if (w->ended[g->rank[m->to]]) break_world(w, SM_INTERNAL, left_alone);
+    while (!m->taken && (m->copying || !w->broken)) {
+        if (!m->copying && w->ended[g->rank[m->to]]) break_world(w, SM_INTERNAL, left_alone);
         else pthread_cond_wait(&w->changed, &w->lock);
     }
     sm_status status = m->taken ? SM_OK : broken(w, err);

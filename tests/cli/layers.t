@@ -36,6 +36,8 @@ write src/hw/chip.c '#include <stdio.h>' '#include "chip.h"' '#include "scalemod
 write src/hw/chip.h '#include "scalemodel/hw.h"'
 write src/io/json.c '#include <jansson.h>' '#include "scalemodel/train.h"'
 write src/cli/main.c '#include "scalemodel/train.h"' '#include "scalemodel/render.h"'
+write src/runcli/main.c '#include "pages.h"' '#include "scalemodel/train.h"'
+write src/cli/pages.h '#include "scalemodel/report.h"'
 check "a tree in order" ""
 
 write src/hw/bad.c '' '#include "scalemodel/cost.h"'

@@ -1,0 +1,117 @@
+/* program: choose the verb, let it fill a report, show the report or the error, and turn the status
+ * into the exit code. */
+#include "program.h"
+#include "answer.h"
+#include "pages.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCALEMODEL_VERSION "0.1.0"
+enum { MOST_VERBS = 32 };
+
+/* "matmul" of "run matmul": what is typed after the program. */
+static const char *word_of(const cli_verb *verb) {
+    const char *blank = strrchr(verb->name, ' ');
+    return blank ? blank + 1 : verb->name;
+}
+
+static const cli_verb *find_verb(const cli_program *p, const char *name) {
+    for (int i = 0; i < p->verbs; i++)
+        if (strcmp(word_of(p->verb[i]), name) == 0) return p->verb[i];
+    return NULL;
+}
+
+static sm_status fail_unknown_verb(const cli_program *p, const char *name, sm_error *err) {
+    const char *names[MOST_VERBS + 3];
+    int n = 0;
+    for (; n < p->verbs && n < MOST_VERBS; n++) names[n] = word_of(p->verb[n]);
+    names[n++] = "help";
+    names[n++] = "--help";
+    names[n++] = "--version";
+    const char *near = sm_nearest(name, strlen(name), names, (size_t)n);
+    const char *blank = strchr(p->name, ' ');
+    if (near)
+        return sm_fail(err, SM_USAGE, "there is no verb '%s%s%.80s'; did you mean '%s'?",
+                       blank ? blank + 1 : "", blank ? " " : "", name, near);
+    return sm_fail(err, SM_USAGE, "there is no verb '%s%s%.80s'; '%s help' lists them",
+                   blank ? blank + 1 : "", blank ? " " : "", name, p->name);
+}
+
+static void print_help(const cli_program *p, FILE *out) {
+    fprintf(out, "usage: %s VERB [ARGUMENTS] [OPTIONS]\n\n%s\n\n", p->name, p->summary);
+    for (int i = 0; i < p->verbs; i++)
+        fprintf(out, "  %-12s%s\n", word_of(p->verb[i]), p->verb[i]->summary);
+    fputs("  help VERB   the options of a verb\n\n"
+          "Every verb takes --json, --csv, --explain, -o FILE and --help.\n"
+          "Exit status: 0 answered, 1 a negative answer, 2 usage, 3 bad input, 4 I/O,\n"
+          "5 internal.\n",
+          out);
+}
+
+static sm_status help_elsewhere(const cli_verb *verb, sm_error *err) {
+    static char help[] = "--help";
+    char *argv[] = {help, NULL};
+    return verb->pass_on(1, argv, err);
+}
+
+/* Help goes through memory like every answer, so that a full disk or a closed pipe is noticed. */
+static sm_status answer_help(const cli_program *p, const char *name, sm_error *err) {
+    const cli_verb *verb = name ? find_verb(p, name) : NULL;
+    if (name && !verb) return fail_unknown_verb(p, name, err);
+    if (verb && verb->pass_on) return help_elsewhere(verb, err);
+    if (verb) cli_help_verb(verb, stdout);
+    else print_help(p, stdout);
+    return cli_write_stdout("", 0, err);
+}
+
+static bool speaks(const cli_program *p) { return !p->speaks || p->speaks(); }
+
+static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err) {
+    sm_report *report = sm_report_new();
+    if (!report) return sm_fail_memory(err);
+    sm_status answer = call->verb->run(call, report, err);
+    sm_status status = answer;
+    if (call->common.json && report->why) cli_put_why(report, report->why);
+    if ((answer == SM_OK || answer == SM_NEGATIVE) && speaks(p))
+        status = cli_answer(&call->common, report, err);
+    sm_report_free(report);
+    return status ? status : answer;
+}
+
+static sm_status run_verb(const cli_program *p, const cli_verb *verb, int argc, char **argv,
+                          sm_error *err) {
+    if (verb->pass_on) return verb->pass_on(argc, argv, err);
+    cli_call call = {.arena = sm_arena_new(), .argv = argv};
+    if (!call.arena) return sm_fail_memory(err);
+    sm_status status = cli_parse(verb, argc, argv, &call, err);
+    if (!status && call.common.help) status = answer_help(p, word_of(verb), err);
+    else if (!status) status = answer_verb(p, &call, err);
+    sm_arena_free(call.arena);
+    return status;
+}
+
+static sm_status run(const cli_program *p, int argc, char **argv, sm_error *err) {
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0) return answer_help(p, argc > 2 ? argv[2] : NULL, err);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return answer_help(p, NULL, err);
+    if (strcmp(name, "--version") == 0) {
+        const char *text = "scalemodel " SCALEMODEL_VERSION "\n";
+        return cli_write_stdout(text, strlen(text), err);
+    }
+    const cli_verb *verb = find_verb(p, name);
+    if (!verb) return fail_unknown_verb(p, name, err);
+    return run_verb(p, verb, argc - 2, argv + 2, err);
+}
+
+int cli_main(const cli_program *p, int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is then a write error, and exit status 4 */
+    if (argc < 2) {
+        print_help(p, stderr);
+        return SM_USAGE;
+    }
+    sm_error err = {.status = SM_OK};
+    sm_status status = run(p, argc, argv, &err);
+    if (status >= SM_USAGE && speaks(p)) cli_show_error(&err);
+    return (int)status;
+}

@@ -1,0 +1,16 @@
+/* program: a command line of verbs: scalemodel, and the programs beside it that run on ranks. */
+#ifndef SCALEMODEL_CLI_PROGRAM_H
+#define SCALEMODEL_CLI_PROGRAM_H
+#include "options.h"
+
+typedef struct cli_program {
+    const char *name; /* as usage shows it: "scalemodel", "scalemodel run" */
+    const char *summary;
+    const cli_verb *const *verb; /* in the order help shows them */
+    int verbs;
+    bool (*speaks)(void); /* of many processes, whether this one answers; NULL: it does */
+} cli_program;
+
+/* Returns the exit status. */
+int cli_main(const cli_program *program, int argc, char **argv);
+#endif

@@ -1,0 +1,50 @@
+/* run: plans on real processes. BLAS and MPI stay out of this program: the verb hands its command
+ * line to scalemodel-run, which lies beside it where BLAS was there to build it with. */
+#include "verbs.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_PATH = 4096, MOST_ARGUMENTS = 1024 };
+static char sibling[] = "scalemodel-run";
+
+/* The path of this program, with the sibling's name for its last part. */
+static sm_status find_sibling(char path[MOST_PATH], sm_error *err) {
+    ssize_t n = readlink("/proc/self/exe", path, MOST_PATH - sizeof sibling - 1);
+    while (n > 0 && path[n - 1] != '/') n--;
+    if (n <= 0) return sm_fail(err, SM_IO, "cannot tell the folder of this program");
+    memcpy(path + n, sibling, sizeof sibling);
+    return SM_OK;
+}
+
+static sm_status pass_on(const char *verb, int argc, char **argv, sm_error *err) {
+    char path[MOST_PATH], *all[MOST_ARGUMENTS] = {sibling}, word[16];
+    int n = 1;
+    if (argc > MOST_ARGUMENTS - 3)
+        return sm_fail(err, SM_USAGE, "at most %d arguments", MOST_ARGUMENTS - 3);
+    sm_status status = find_sibling(path, err);
+    if (status) return status;
+    if (verb) all[n++] = strcpy(word, verb);
+    for (int i = 0; i < argc; i++) all[n++] = argv[i];
+    execv(path, all);
+    if (errno == ENOENT)
+        return sm_fail(err, SM_IO,
+                       "%s is not there: it is built where BLAS is installed (libopenblas-dev)",
+                       path);
+    return sm_fail(err, SM_IO, "cannot start %s: %s", path, strerror(errno));
+}
+
+static sm_status pass_on_run(int argc, char **argv, sm_error *err) {
+    return pass_on(NULL, argc, argv, err);
+}
+
+static const cli_option no_options[] = {{NULL, 0, CLI_FLAG, 0, NULL, NULL}};
+
+const cli_verb cli_run = {
+    .name = "run",
+    .summary = "a sharded einsum on real processes, beside its prediction",
+    .arguments = "VERB",
+    .most = CLI_MAX_POSITIONALS,
+    .options = no_options,
+    .pass_on = pass_on_run,
+};

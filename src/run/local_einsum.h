@@ -1,0 +1,9 @@
+/* local_einsum: products of a rank's own blocks. */
+#ifndef SM_RUN_LOCAL_EINSUM_H
+#define SM_RUN_LOCAL_EINSUM_H
+#include "scalemodel/run.h"
+
+/* sm_local_einsum, or its sum with what `out` holds (plus). */
+sm_status local_einsum(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
+                       const int8_t *out_labels, bool plus, sm_local_block *out, sm_error *err);
+#endif

@@ -1,0 +1,264 @@
+/* execution: on each rank. */
+#include "execution.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seconds of the steps, and of all. */
+enum { TOTAL = SM_MAX_STEPS, TIMES = SM_MAX_STEPS + 1 };
+
+/* One rank at work. */
+typedef struct worker {
+    const execution_job *job;
+    sm_communicator *world;
+    sm_rank_mesh *m;
+    sm_local_block in[SM_MAX_OPERANDS];
+    double *times; /* repeats x TIMES */
+} worker;
+
+/* ---- numbers to multiply ---- */
+
+static uint64_t hash_of(const size_t *position, int rank, const void *operand) {
+    uint64_t hash = (uint64_t)(uintptr_t)operand + 1;
+    for (int d = 0; d < rank; d++) {
+        hash = (hash ^ position[d]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* -5 .. 5 */
+static double whole_number(const size_t *position, int rank, void *operand) {
+    return (double)(hash_of(position, rank, operand) % 11) - 5.0;
+}
+
+/* -1/2 .. 1/2 in steps of 2^-24, exact in every float */
+static double fraction(const size_t *position, int rank, void *operand) {
+    return (double)(hash_of(position, rank, operand) >> 40) / 16777216.0 - 0.5;
+}
+
+static bool is_whole(sm_element e) { return e == SM_ELEMENT_S32 || e == SM_ELEMENT_S64; }
+
+static sm_status fill(const worker *w, const sm_array *array, int operand, sm_element element,
+                      sm_local_block *out, sm_error *err) {
+    return sm_local_block_of(w->m, w->job->einsum, array, element,
+                             is_whole(element) ? whole_number : fraction,
+                             (void *)(uintptr_t)operand, out, err);
+}
+
+/* ---- the product of the whole arrays, where this rank holds the output ---- */
+
+/* The part of an operand that an output sharded so needs: whole along what is contracted. */
+static sm_array part_needed(const sm_array *operand, const sm_array *out) {
+    sm_array part = *operand;
+    part.unreduced = 0;
+    for (int d = 0; d < part.rank; d++) {
+        part.dim[d].n_axes = 0;
+        for (int o = 0; o < out->rank; o++)
+            if (out->dim[o].index == part.dim[d].index) part.dim[d] = out->dim[o];
+    }
+    return part;
+}
+
+static void local_sizes(const worker *w, const sm_array *array, size_t *size) {
+    for (int d = 0; d < array->rank; d++) {
+        double whole = w->job->einsum->index[array->dim[d].index].size;
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            whole /= w->m->mesh.axis[array->dim[d].axis[i]].size;
+        size[d] = (size_t)whole;
+    }
+}
+
+static void labels_of(const sm_array *array, int8_t *label) {
+    for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
+}
+
+static sm_status whole_product(const worker *w, const sm_array *out, sm_element element,
+                               sm_local_block *wanted, sm_error *err) {
+    const sm_einsum *e = w->job->einsum;
+    sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}};
+    int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, to[SM_MAX_RANK] = {0};
+    size_t size[SM_MAX_RANK];
+    local_sizes(w, out, size);
+    labels_of(out, to);
+    sm_status status = sm_local_block_new(element, out->rank, size, wanted, err);
+    for (int i = 0; !status && i < e->operands; i++) {
+        sm_array part = part_needed(&e->in[i], out);
+        labels_of(&part, label[i]);
+        status = fill(w, &part, i, element, &in[i], err);
+    }
+    if (!status)
+        status =
+            sm_local_einsum(e->operands, in, (const int8_t(*)[SM_MAX_RANK])label, to, wanted, err);
+    for (int i = 0; i < e->operands; i++) sm_local_block_free(&in[i]);
+    return status;
+}
+
+static double value_at(const sm_local_block *b, size_t i) {
+    switch (b->element) {
+    case SM_ELEMENT_F32: return ((const float *)b->data)[i];
+    case SM_ELEMENT_F64: return ((const double *)b->data)[i];
+    case SM_ELEMENT_S32: return ((const int32_t *)b->data)[i];
+    default: return (double)((const int64_t *)b->data)[i];
+    }
+}
+
+static double largest_difference(const sm_local_block *a, const sm_local_block *b) {
+    size_t count = sm_local_block_count(a);
+    double most = 0.0;
+    if (count != sm_local_block_count(b)) return INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        double difference = fabs(value_at(a, i) - value_at(b, i));
+        if (!(difference <= most)) most = difference; /* NaN stays */
+    }
+    return most;
+}
+
+/* Partial sums that were asked for are added before they are compared. */
+static sm_status add_partial_sums(const worker *w, const sm_array *out, sm_local_block *got,
+                                  sm_error *err) {
+    if (!out->unreduced) return SM_OK;
+    sm_communicator *group = sm_rank_mesh_over(w->m, out->unreduced, err);
+    if (!group) return SM_INTERNAL;
+    return sm_run_all_reduce(group, got->data, sm_local_block_count(got), got->element, err);
+}
+
+static sm_status compare(const worker *w, const sm_array *out, sm_local_block *got, double *error,
+                         sm_error *err) {
+    sm_local_block wanted = {.rank = 0};
+    sm_element exact = is_whole(got->element) ? got->element : SM_ELEMENT_F64;
+    sm_status status = add_partial_sums(w, out, got, err);
+    if (!status) status = whole_product(w, out, exact, &wanted, err);
+    if (!status) *error = largest_difference(&wanted, got);
+    sm_local_block_free(&wanted);
+    return status;
+}
+
+double execution_error_bound(const sm_einsum *einsum, sm_element element) {
+    if (is_whole(element)) return 0.0;
+    double n = 1.0, u = element == SM_ELEMENT_F32 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
+    for (int i = 0; i < einsum->indices; i++) {
+        bool kept = false;
+        for (int d = 0; d < einsum->out.rank; d++) kept = kept || einsum->out.dim[d].index == i;
+        if (!kept) n *= einsum->index[i].size;
+    }
+    /* the exact product in doubles, and its comparison, round too */
+    return 8.0 * sqrt(n) * (u + DBL_EPSILON) * n / 4.0 + u;
+}
+
+/* ---- over the ranks ---- */
+
+/* The largest of each number over the ranks. */
+static sm_status largest_of(const worker *w, double *number, int n, sm_error *err) {
+    size_t ranks = (size_t)w->world->size;
+    double *all = sm_calloc(ranks * (size_t)n, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(w->world, number, (size_t)n * sizeof *number, all, err);
+    for (size_t i = 0; !status && i < ranks * (size_t)n; i++) {
+        double *most = &number[i % (size_t)n];
+        if (!(all[i] <= *most)) *most = all[i];
+    }
+    sm_free(all);
+    return status;
+}
+
+/* What was counted: on every rank the prediction, or else what a rank counted that differs. */
+static sm_status gather_bytes(const worker *w, const sm_lowering *lowering, double *bytes,
+                              sm_error *err) {
+    double beyond[2 * SM_MAX_STEPS] = {0.0}; /* above the prediction, below it */
+    for (int s = 0; s < lowering->steps; s++) {
+        double off = bytes[s] - lowering->step[s].bytes;
+        beyond[s] = fmax(off, 0.0);
+        beyond[SM_MAX_STEPS + s] = fmax(-off, 0.0);
+    }
+    sm_status status = largest_of(w, beyond, 2 * SM_MAX_STEPS, err);
+    for (int s = 0; s < lowering->steps; s++) {
+        double above = beyond[s], below = beyond[SM_MAX_STEPS + s];
+        bytes[s] = lowering->step[s].bytes + (above > 0.0 ? above : -below);
+    }
+    return status;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of column `which` of the times. Sorts a copy at the end of the table. */
+static double median_of(const worker *w, int which) {
+    int n = w->job->repeats;
+    double *column = w->times + n * TIMES;
+    for (int i = 0; i < n; i++) column[i] = w->times[i * TIMES + which];
+    qsort(column, (size_t)n, sizeof *column, by_size);
+    return n % 2 ? column[n / 2] : (column[n / 2 - 1] + column[n / 2]) / 2.0;
+}
+
+/* ---- one alternative ---- */
+
+static sm_status run_once(worker *w, const cli_alternative *a, int overlapped, sm_run_result *out,
+                          sm_error *err) {
+    sm_status status = sm_run_barrier(w->world, err);
+    if (status) return status;
+    return sm_run_lowering(w->m, w->job->einsum, &a->lowering, overlapped, w->job->directions,
+                           w->in, out, err);
+}
+
+/* Warm up, repeat, and leave the median times in seconds[TIMES]; the last result is kept. */
+static sm_status run_often(worker *w, const cli_alternative *a, int overlapped, double *seconds,
+                           sm_run_result *last, sm_error *err) {
+    sm_status status = SM_OK;
+    last->out.data = NULL;
+    for (int i = -w->job->warmups; !status && i < w->job->repeats; i++) {
+        sm_local_block_free(&last->out);
+        status = run_once(w, a, overlapped, last, err);
+        if (status || i < 0) continue;
+        double *times = w->times + i * TIMES;
+        for (int s = 0; s < SM_MAX_STEPS; s++) times[s] = last->step[s].seconds;
+        times[TOTAL] = last->seconds;
+        status = largest_of(w, times, TIMES, err);
+    }
+    for (int t = 0; !status && t < TIMES; t++) seconds[t] = median_of(w, t);
+    return status;
+}
+
+static sm_status run_alternative(worker *w, const cli_alternative *a, execution *x, sm_error *err) {
+    sm_run_result last = {.seconds = 0.0};
+    double seconds[TIMES], apart[TIMES] = {0.0};
+    *x = (execution){.max_error = 0.0};
+    sm_status status = run_often(w, a, a->cost.overlapped, seconds, &last, err);
+    if (!status) status = compare(w, &a->lowering.out, &last.out, &x->max_error, err);
+    for (int s = 0; s < SM_MAX_STEPS; s++) x->bytes[s] = last.step[s].bytes_counted;
+    sm_local_block_free(&last.out);
+    if (!status) status = largest_of(w, &x->max_error, 1, err);
+    if (!status) status = gather_bytes(w, &a->lowering, x->bytes, err);
+    if (!status && a->cost.overlapped >= 0) {
+        status = run_often(w, a, -1, apart, &last, err);
+        sm_local_block_free(&last.out);
+    }
+    memcpy(x->seconds, seconds, sizeof x->seconds);
+    memcpy(x->apart_seconds, apart, sizeof x->apart_seconds);
+    x->total_s = seconds[TOTAL];
+    x->apart_total_s = apart[TOTAL];
+    return status;
+}
+
+sm_status execution_body(sm_communicator *world, void *context, sm_error *err) {
+    const execution_job *job = context;
+    worker w = {.job = job, .world = world};
+    execution x;
+    w.times = sm_calloc((size_t)job->repeats * (TIMES + 1), sizeof *w.times);
+    sm_status status =
+        w.times ? sm_rank_mesh_new(world, job->mesh, &w.m, err) : sm_fail_memory(err);
+    for (int i = 0; !status && i < job->einsum->operands; i++)
+        status = fill(&w, &job->einsum->in[i], i, job->element, &w.in[i], err);
+    for (int i = 0; !status && i < job->n; i++) {
+        status = run_alternative(&w, job->alternative[i], &x, err);
+        if (!status && world->rank == 0) job->result[i] = x;
+    }
+    for (int i = 0; i < job->einsum->operands; i++) sm_local_block_free(&w.in[i]);
+    sm_rank_mesh_free(w.m);
+    sm_free(w.times);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* execution: alternatives of an einsum run on ranks, timed, counted, and held against the product
+ * of the whole arrays. */
+#ifndef SCALEMODEL_RUNCLI_EXECUTION_H
+#define SCALEMODEL_RUNCLI_EXECUTION_H
+#include "matmul_rank.h"
+#include "scalemodel/run.h"
+
+/* Of one alternative. Times are medians over the repeats of the slowest rank's. */
+typedef struct execution {
+    double max_error;           /* over all ranks and elements */
+    double bytes[SM_MAX_STEPS]; /* counted; of the rank that differs from the prediction, if any */
+    double seconds[SM_MAX_STEPS];
+    double total_s;
+    /* of the same steps one after the other, when one ran inside the einsum */
+    double apart_seconds[SM_MAX_STEPS], apart_total_s;
+} execution;
+
+/* What the ranks are told; result is written by rank 0. */
+typedef struct execution_job {
+    const sm_mesh *mesh;
+    const sm_einsum *einsum;
+    sm_element element;
+    int n; /* alternatives */
+    cli_alternative *const *alternative;
+    int warmups, repeats, directions;
+    execution *result; /* n of them */
+} execution_job;
+sm_status execution_body(sm_communicator *world, void *job, sm_error *err);
+
+/* How far an element may lie from the exact product: 0 for whole numbers. Sums of n products of
+ * numbers up to 1/2 in any order, each rounded by at most u: with lambda = 8 all elements keep
+ *   |error| <= lambda sqrt(n) u n / 4
+ * but with a probability below 2 n exp(-lambda^2 / 2) (Higham and Mary, "A New Approach to
+ * Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019, theorem 2.4). */
+double execution_error_bound(const sm_einsum *einsum, sm_element element);
+#endif

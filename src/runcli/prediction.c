@@ -1,0 +1,57 @@
+/* prediction: the system under a run, and predicted against measured. */
+#include "prediction.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char placeholder[] = "cpu-host";
+
+/* The chip and as many of them as there are ranks: "cpu-host:4". */
+static sm_status name_system(const cli_call *call, const prediction_values *given,
+                             const sm_mesh *mesh, const char **on, sm_error *err) {
+    double ranks = sm_mesh_size(mesh, (sm_axes)((1u << mesh->axes) - 1));
+    const char *chip = placeholder;
+    sm_chip *chips;
+    size_t n;
+    *on = given->on;
+    if (*on) return SM_OK;
+    sm_status status = cli_system_file(call, &chips, &n, err);
+    if (status) return status;
+    if (n > 1) return sm_fail(err, SM_USAGE, "--system holds %zu chips: name the one with --on", n);
+    if (n == 1) chip = chips[0].name;
+    *on = sm_arena_printf(call->arena, "%s:%.0f", chip, ranks);
+    return *on ? SM_OK : sm_fail_memory(err);
+}
+
+sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
+                          cli_mesh *m, const sm_calibration **calibration, sm_error *err) {
+    const char *on;
+    sm_status status = cli_need(call, "mesh", mesh, err);
+    if (status) return status;
+    sm_source source = sm_source_of("--mesh", mesh);
+    status = sm_mesh_parse(&source, &m->mesh, err);
+    if (!status) status = name_system(call, given, &m->mesh, &on, err);
+    if (!status) status = cli_mesh_read(call, on, mesh, "X", m, err);
+    if (status) return status;
+    return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);
+}
+
+bool prediction_is_placeholder(const cli_mesh *m) {
+    return strcmp(m->system.chip.name, placeholder) == 0;
+}
+
+const char *prediction_ratio(sm_report *r, double predicted, double measured) {
+    if (!(measured > 0.0)) return "-";
+    return cli_textf(r, "%.2f", predicted / measured);
+}
+
+void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, double measured_s) {
+    double ratio = predicted_s / measured_s;
+    const char *side = ratio < 1.0 ? "less" : "more";
+    sm_report_text(r, "Predicted %s, measured %s: %s %s than measured.",
+                   cli_seconds(r, predicted_s), cli_seconds(r, measured_s),
+                   cli_percent(r, fabs(ratio - 1.0)), side);
+    if (prediction_is_placeholder(m))
+        sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders: "
+                          "'scalemodel measure -o FILE' describes this machine for --system FILE.");
+}

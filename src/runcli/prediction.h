@@ -1,0 +1,32 @@
+/* prediction: what a run is held against: the system it is priced on, and the verdict. */
+#ifndef SCALEMODEL_RUNCLI_PREDICTION_H
+#define SCALEMODEL_RUNCLI_PREDICTION_H
+#include "mesh_input.h"
+#include "options.h"
+#include "pages.h"
+
+typedef struct prediction_values {
+    const char *on;
+    cli_calibration_values constants;
+} prediction_values;
+#define PREDICTION_OPTIONS(values, member)                                                         \
+    {"on",                                                                                         \
+     0,                                                                                            \
+     CLI_TEXT,                                                                                     \
+     offsetof(values, member.on),                                                                  \
+     "SYSTEM",                                                                                     \
+     "predict for these chips, one for each rank (otherwise for cpu-host, or the chip of "         \
+     "--system)"},                                                                                 \
+        CLI_CALIBRATION_OPTIONS(values, member.constants)
+
+/* Read --mesh, which says how many ranks there are, and lay it on the system of --on. */
+sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
+                          cli_mesh *m, const sm_calibration **calibration, sm_error *err);
+
+/* "1.08", "-" where nothing was measured. */
+const char *prediction_ratio(sm_report *r, double predicted, double measured);
+/* Is it the catalogue's placeholder that was priced? */
+bool prediction_is_placeholder(const cli_mesh *m);
+/* One sentence. */
+void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, double measured_s);
+#endif

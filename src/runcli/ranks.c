@@ -1,0 +1,203 @@
+/* ranks: start them here, or give the command line to those who do. */
+#include "ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_PATH = 4096, MOST_ARGUMENTS = 1024, DIGITS = 16 };
+
+static const char *backend_used = "";
+static int rank_here = 0; /* of this process, once known */
+static bool done_elsewhere = false;
+
+const char *ranks_backend(void) { return backend_used; }
+
+/* ---- launchers: of MPI, or a user's own ---- */
+
+/* What a launcher tells each process it starts. */
+static const struct launcher {
+    const char *variable, *rank, *backend; /* backend NULL: either */
+} launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "openmpi"},
+    {"PMI_SIZE", "PMI_RANK", "mpich"},
+    {"PMIX_RANK", "PMIX_RANK", "openmpi"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", NULL},
+};
+
+static const struct launcher *launcher_around(void) {
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (getenv(launchers[i].variable)) return &launchers[i];
+    return NULL;
+}
+
+bool ranks_speak(void) {
+    const struct launcher *l = launcher_around();
+    const char *rank = l ? getenv(l->rank) : NULL;
+    return !done_elsewhere && rank_here == 0 && (!rank || strcmp(rank, "0") == 0);
+}
+
+/* ---- programs ---- */
+
+/* The program of a backend, beside this one. False when it was not built. */
+static bool program_of(const char *backend, char path[MOST_PATH]) {
+    static const char name[] = "scalemodel-run-";
+    size_t rest = sizeof name + strlen(backend);
+    ssize_t n = readlink("/proc/self/exe", path, MOST_PATH - rest);
+    while (n > 0 && path[n - 1] != '/') n--;
+    if (n <= 0) return false;
+    memcpy(path + n, name, sizeof name);
+    memcpy(path + n + sizeof name - 1, backend, strlen(backend) + 1);
+    return access(path, X_OK) == 0;
+}
+
+/* MPI where it was built, Open MPI first. */
+static const char *usual_backend(void) {
+    char path[MOST_PATH] = "";
+    const struct launcher *l = launcher_around();
+    if (l && l->backend) return l->backend;
+    if (program_of("openmpi", path)) return "openmpi";
+    return program_of("mpich", path) ? "mpich" : "threads";
+}
+
+static sm_status choose(const char *with, const char **backend, sm_error *err) {
+    static const char *const names[] = {"openmpi", "mpich", "threads", "self"};
+    char path[MOST_PATH] = "";
+    *backend = with ? NULL : usual_backend();
+    for (int i = 0; with && i < 4; i++)
+        if (strcmp(with, names[i]) == 0) *backend = names[i];
+    if (!*backend) {
+        sm_source source = sm_source_of("--with", with);
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "ranks are openmpi, mpich, threads or self");
+    }
+    bool mpi = (*backend)[0] == 'o' || (*backend)[0] == 'm';
+    if (mpi && !program_of(*backend, path))
+        return sm_fail(err, SM_IO, "%s is not there: it is built where mpicc.%s is installed", path,
+                       *backend);
+    return SM_OK;
+}
+
+/* ---- processes ---- */
+
+typedef struct command {
+    char *word[MOST_ARGUMENTS + 1];
+    int n;
+} command;
+
+static void say(command *c, const char *word) {
+    if (c->n < MOST_ARGUMENTS) c->word[c->n++] = (char *)(uintptr_t)word;
+}
+
+static void say_call(command *c, const cli_call *call, const char *path) {
+    const char *blank = strrchr(call->verb->name, ' ');
+    say(c, path);
+    say(c, blank ? blank + 1 : call->verb->name);
+    for (char **a = call->argv; *a; a++) say(c, *a);
+}
+
+/* Open MPI asks its user to say so when he means to run as root, or more ranks than cores. */
+static void become_mpirun(command *c, const char *backend) {
+    static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
+                                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    for (int i = 0; i < 2; i++) setenv(as_root[i], "1", 0);
+    c->word[0] = backend[0] == 'o' ? (char[]){"mpirun.openmpi"} : (char[]){"mpirun.mpich"};
+    execvp(c->word[0], c->word);
+    c->word[0] = (char[]){"mpirun"};
+    execvp(c->word[0], c->word);
+    _exit(SM_IO);
+}
+
+/* Start mpirun and wait for it. Its exit status is that of the ranks. */
+static sm_status launch(const cli_call *call, const char *backend, int ranks, sm_error *err) {
+    char path[MOST_PATH] = "", number[DIGITS];
+    command c = {.n = 0};
+    if (!program_of(backend, path)) return sm_fail(err, SM_IO, "%s has gone", path);
+    char *text = sm_arena_printf(call->arena, "%d", ranks);
+    if (!text) return sm_fail_memory(err);
+    memcpy(number, text, strlen(text) + 1);
+    say(&c, "mpirun");
+    say(&c, "-n");
+    say(&c, number);
+    if (backend[0] == 'o') say(&c, "--oversubscribe");
+    say_call(&c, call, path);
+    done_elsewhere = true;
+    pid_t child = fork();
+    if (child == 0) become_mpirun(&c, backend);
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) < 0) {
+        done_elsewhere = false;
+        return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
+    }
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : SM_INTERNAL;
+    return code <= SM_INTERNAL ? (sm_status)code : SM_INTERNAL;
+}
+
+/* Inside a user's own launcher this process becomes a rank. */
+static sm_status become_rank(const cli_call *call, const char *backend, sm_error *err) {
+    char path[MOST_PATH] = "";
+    command c = {.n = 0};
+    if (!program_of(backend, path)) return sm_fail(err, SM_IO, "%s has gone", path);
+    say_call(&c, call, path);
+    execv(path, c.word);
+    return sm_fail(err, SM_IO, "cannot start %s: %s", path, strerror(errno));
+}
+
+/* ---- here ---- */
+
+typedef struct start {
+    sm_rank_body body;
+    void *context;
+    int ranks, started; /* wanted, and found */
+    bool debug;
+} start;
+
+static sm_status on_rank(sm_communicator *world, void *context, sm_error *err) {
+    const start *s = context;
+    world->debug = s->debug;
+    return s->body(world, s->context, err);
+}
+
+/* All processes see the same wrong number: none need be ended. */
+static sm_status on_process(sm_communicator *world, void *context, sm_error *err) {
+    start *s = context;
+    rank_here = world->rank;
+    s->started = world->size;
+    return world->size == s->ranks ? on_rank(world, context, err) : SM_OK;
+}
+
+static sm_status start_self(start *s, sm_error *err) {
+    sm_communicator *self;
+    if (s->ranks != 1)
+        return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and --with self is one", s->ranks);
+    sm_status status = sm_communicator_self(&self, err);
+    if (status) return status;
+    status = on_rank(self, s, err);
+    sm_communicator_free(self);
+    return status;
+}
+
+static sm_status start_processes(start *s, sm_error *err) {
+    sm_status status = ranks_of_program.start(s->ranks, on_process, s, err);
+    if (!status && s->started != s->ranks)
+        return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and %d were started", s->ranks,
+                       s->started);
+    return status;
+}
+
+sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, sm_rank_body body,
+                    void *context, sm_error *err) {
+    start s = {.body = body, .context = context, .ranks = ranks, .debug = given->debug};
+    sm_status status = choose(given->with, &backend_used, err);
+    if (status) return status;
+    if (strcmp(backend_used, "self") == 0) return start_self(&s, err);
+    if (strcmp(backend_used, "threads") == 0) return sm_run_threads(ranks, on_rank, &s, err);
+    if (strcmp(backend_used, ranks_of_program.backend) == 0) return start_processes(&s, err);
+    if (launcher_around()) return become_rank(call, backend_used, err);
+    return launch(call, backend_used, ranks, err);
+}

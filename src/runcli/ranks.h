@@ -1,0 +1,42 @@
+/* ranks: where a verb runs: in this process, on its threads, or on processes of MPI. */
+#ifndef SCALEMODEL_RUNCLI_RANKS_H
+#define SCALEMODEL_RUNCLI_RANKS_H
+#include "options.h"
+#include "scalemodel/run.h"
+
+typedef struct ranks_values {
+    const char *with;
+    bool debug;
+} ranks_values;
+#define RANKS_OPTIONS(values, member)                                                              \
+    {"with",                                                                                       \
+     0,                                                                                            \
+     CLI_TEXT,                                                                                     \
+     offsetof(values, member.with),                                                                \
+     "BACKEND",                                                                                    \
+     "what the ranks are: openmpi, mpich, threads or self (MPI where it was there to build "       \
+     "with)"},                                                                                     \
+    {                                                                                              \
+        "debug", 0, CLI_FLAG, offsetof(values, member.debug), NULL,                                \
+            "compare each call over the ranks before it is made, and name those that differ"       \
+    }
+
+/* Run body on `ranks` ranks. Where these are processes of MPI that are not started yet, the same
+ * command line is given to mpirun and the program made for it, which answer in our place: the
+ * status is theirs and ranks_speak() is false. Each process of MPI has a context of its own, and
+ * threads share one: only rank 0 may write to it. */
+sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, sm_rank_body body,
+                    void *context, sm_error *err);
+/* Does this process answer? Not the ranks other than the first, nor one whose work was done by
+ * other processes. */
+bool ranks_speak(void);
+/* The backend that ranks_run used: "threads". */
+const char *ranks_backend(void);
+
+/* How the ranks of this program are started; one definition is linked into each program. */
+typedef struct ranks_starter {
+    const char *backend; /* "threads", "openmpi", "mpich" */
+    sm_status (*start)(int ranks, sm_rank_body body, void *context, sm_error *err);
+} ranks_starter;
+extern const ranks_starter ranks_of_program;
+#endif

@@ -1,0 +1,371 @@
+/* run matmul: a sharded einsum on real ranks: equal to the unsharded product or not, bytes counted
+ * and predicted, times measured and predicted. */
+#include <math.h>
+#include <string.h>
+
+#include "execution.h"
+#include "matmul_words.h"
+#include "prediction.h"
+#include "ranks.h"
+#include "run_verbs.h"
+
+typedef struct run_matmul_values {
+    prediction_values prediction;
+    ranks_values ranks;
+    const char *mesh, *dims, *dtype, *alternative, *repeats, *warmups, *directions;
+    bool all;
+} run_matmul_values;
+
+static const cli_option run_matmul_table[] = {
+    {"mesh", 0, CLI_TEXT, offsetof(run_matmul_values, mesh), "MESH",
+     "named axes, a rank for each place of the mesh: X=2,Y=2"},
+    {"dims", 0, CLI_TEXT, offsetof(run_matmul_values, dims), "SIZES",
+     "sizes of the indices: I=1024,J=4k,K=8k"},
+    {"dtype", 0, CLI_TEXT, offsetof(run_matmul_values, dtype), "DTYPE",
+     "multiply fp32 (the usual), fp64 or int: whole numbers of 32 bits, compared exactly"},
+    RANKS_OPTIONS(run_matmul_values, ranks),
+    PREDICTION_OPTIONS(run_matmul_values, prediction),
+    {"alternative", 0, CLI_TEXT, offsetof(run_matmul_values, alternative), "N",
+     "run the N-th alternative, cheapest first as 'matmul' lists them (1)"},
+    {"all", 0, CLI_FLAG, offsetof(run_matmul_values, all), NULL, "run every alternative"},
+    {"repeats", 0, CLI_TEXT, offsetof(run_matmul_values, repeats), "N",
+     "measure N times and take the median (5)"},
+    {"warmups", 0, CLI_TEXT, offsetof(run_matmul_values, warmups), "N",
+     "runs before the first that is measured (1)"},
+    {"directions", 0, CLI_TEXT, offsetof(run_matmul_values, directions), "N",
+     "rings inside the einsum go one way (1) or both (2, the usual)"},
+    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+};
+
+typedef struct question {
+    cli_mesh m;
+    sm_einsum einsum;
+    sm_element element;
+    sm_dtype dtype;
+    const sm_calibration *calibration;
+    int64_t first, repeats, warmups, directions; /* first: of the alternatives, from 0 */
+    int n;                                       /* alternatives that are run */
+    double bound;                                /* of the error */
+} question;
+
+/* ---- reading ---- */
+
+/* The type of all arrays: that of --dtype, or the one they are written with, or fp32. */
+static sm_status read_dtype(const char *text, question *q, sm_error *err) {
+    static const struct {
+        const char *word;
+        sm_dtype dtype;
+        sm_element element;
+    } known[] = {{"fp32", SM_FP32, SM_ELEMENT_F32}, {"f32", SM_FP32, SM_ELEMENT_F32},
+                 {"fp64", SM_FP64, SM_ELEMENT_F64}, {"f64", SM_FP64, SM_ELEMENT_F64},
+                 {"int", SM_INT32, SM_ELEMENT_S32}, {"int32", SM_INT32, SM_ELEMENT_S32},
+                 {"s32", SM_INT32, SM_ELEMENT_S32}};
+    const char *name = text ? "--dtype" : "the einsum";
+    if (!text) text = q->einsum.in[0].dtype_given ? sm_dtype_name(q->einsum.in[0].dtype) : "fp32";
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(text, known[i].word) != 0) continue;
+        q->dtype = known[i].dtype;
+        q->element = known[i].element;
+        for (int o = 0; o < q->einsum.operands; o++) q->einsum.in[o].dtype = q->dtype;
+        q->einsum.out.dtype = q->dtype;
+        return SM_OK;
+    }
+    sm_source source = sm_source_of(name, text);
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "ranks multiply fp32, fp64 or int, and '%.40s' is none of them", text);
+}
+
+static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
+    const run_matmul_values *given = call->values;
+    sm_source source = sm_source_of("EINSUM", call->positional[0]);
+    sm_status status = sm_einsum_parse(&source, &q->m.mesh, &q->einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
+    if (!status && given->dims) {
+        sm_source dims = sm_source_of("--dims", given->dims);
+        status = sm_dims_parse(&dims, &q->einsum, err);
+    }
+    if (!status) status = read_dtype(given->dtype, q, err);
+    if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, &source, err);
+    return status;
+}
+
+static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
+    const run_matmul_values *given = call->values;
+    *q = (question){.first = 1, .repeats = 5, .warmups = 1, .directions = 2};
+    sm_status status =
+        prediction_read(call, &given->prediction, given->mesh, &q->m, &q->calibration, err);
+    if (!status) status = read_einsum(call, q, err);
+    if (!status)
+        status = cli_whole("--alternative", given->alternative, 1, CLI_MOST_ALTERNATIVES, &q->first,
+                           err);
+    if (!status) status = cli_whole("--repeats", given->repeats, 1, 10000, &q->repeats, err);
+    if (!status) status = cli_whole("--warmups", given->warmups, 0, 10000, &q->warmups, err);
+    if (!status) status = cli_whole("--directions", given->directions, 1, 2, &q->directions, err);
+    if (!status && given->all && given->alternative)
+        status = sm_fail(err, SM_USAGE, "--all and --alternative exclude each other");
+    q->first--;
+    q->bound = execution_error_bound(&q->einsum, q->element);
+    return status;
+}
+
+/* ---- what was found ---- */
+
+static bool is_equal(const question *q, const execution *x) { return x->max_error <= q->bound; }
+
+static bool bytes_agree(const cli_alternative *a, const execution *x) {
+    for (int s = 0; s < a->lowering.steps; s++)
+        if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE &&
+            fabs(x->bytes[s] - a->lowering.step[s].bytes) > 0.0)
+            return false;
+    return true;
+}
+
+static int einsum_of(const sm_lowering *lowering) {
+    int s = 0;
+    while (s < lowering->steps && lowering->step[s].kind != SM_STEP_EINSUM) s++;
+    return s;
+}
+
+/* What of the shorter one of transfer and product did not add to the time. */
+static double hidden_share(const cli_alternative *a, const execution *x) {
+    double transfer_s = x->apart_seconds[a->cost.overlapped];
+    double product_s = x->apart_seconds[einsum_of(&a->lowering)];
+    return (x->apart_total_s - x->total_s) / fmin(transfer_s, product_s);
+}
+
+/* ---- JSON ---- */
+
+static void put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "predicted", predicted_s);
+    cli_put(r, time, "measured", measured_s);
+}
+
+static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_alternative *a,
+                     const execution *x, int s) {
+    const sm_step *step = &a->lowering.step[s];
+    bool moves = step->kind == SM_STEP_COLLECTIVE;
+    sm_data *object = cli_object(r, steps, NULL);
+    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
+                     : step->kind == SM_STEP_SLICE ? "slice"
+                                                   : sm_collective_name(step->op);
+    cli_put_text(r, object, "op", op);
+    if (step->kind != SM_STEP_EINSUM) {
+        cli_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
+        cli_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
+    }
+    cli_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
+    cli_put(r, object, "bytes_counted", moves ? x->bytes[s] : 0.0);
+    put_times(r, object, a->cost.step[s].expected_s, x->seconds[s]);
+    if (s == a->cost.overlapped) cli_put_bool(r, object, "overlapped", true);
+}
+
+static void put_alternative(sm_report *r, sm_data *object, const question *q,
+                            const cli_alternative *a, const execution *x) {
+    cli_put_bool(r, object, "equal", is_equal(q, x));
+    cli_put(r, object, "max_error", x->max_error);
+    cli_put(r, object, "error_bound", q->bound);
+    cli_put_bool(r, object, "bytes_equal", bytes_agree(a, x));
+    sm_data *steps = cli_array(r, object, "steps");
+    for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, x, s);
+    put_times(r, object, a->cost.expected_s, x->total_s);
+    if (a->cost.overlapped < 0) return;
+    sm_data *overlap = cli_object(r, object, "overlap");
+    cli_put(r, overlap, "chunks", a->cost.chunks);
+    cli_put(r, overlap, "directions", (double)q->directions);
+    cli_put(r, overlap, "apart_s", x->apart_total_s);
+    cli_put(r, overlap, "hidden", hidden_share(a, x));
+}
+
+/* ---- the page ---- */
+
+static void step_row(sm_report *r, sm_table *table, const question *q, const cli_alternative *a,
+                     const execution *x, int s) {
+    const sm_step *step = &a->lowering.step[s];
+    bool moves = step->kind == SM_STEP_COLLECTIVE;
+    double predicted = a->cost.step[s].expected_s;
+    cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
+            moves ? cli_exact(r, step->bytes) : "-", moves ? cli_exact(r, x->bytes[s]) : "-",
+            cli_seconds(r, predicted), cli_seconds(r, x->seconds[s]),
+            prediction_ratio(r, predicted, x->seconds[s]),
+            s == a->cost.overlapped ? "inside the einsum: waiting alone" : "");
+}
+
+static void step_rows(sm_report *r, const question *q, const cli_alternative *a,
+                      const execution *x) {
+    sm_table *table =
+        cli_table(r, NULL, "<step|>bytes predicted|>counted|>predicted|>measured|>ratio|<");
+    for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
+    cli_row(r, table, "together", "", "", cli_seconds(r, a->cost.expected_s),
+            cli_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s), "");
+    sm_report_table(r, table);
+}
+
+static void say_equal(sm_report *r, const question *q, const cli_alternative *a,
+                      const execution *x) {
+    bool exact = !(q->bound > 0.0);
+    const char *error = cli_number(r, x->max_error), *bound = cli_number(r, q->bound);
+    if (!is_equal(q, x))
+        sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,
+                       bound);
+    else if (exact) sm_report_text(r, "Equal to the unsharded product, exactly.");
+    else
+        sm_report_text(r,
+                       "Equal to the unsharded product: off by %s at most, and rounding in "
+                       "another order may give %s.",
+                       error, bound);
+    sm_report_text(r, bytes_agree(a, x) ? "Every collective moved the bytes predicted."
+                                        : "A collective moved OTHER bytes than predicted.");
+}
+
+static void say_overlap(sm_report *r, const cli_alternative *a, const execution *x) {
+    if (a->cost.overlapped < 0) return;
+    double share = hidden_share(a, x);
+    sm_report_text(r,
+                   "One step after the other takes %s: %s of the shorter one of transfer and "
+                   "product is hidden.",
+                   cli_seconds(r, x->apart_total_s), cli_percent(r, share));
+}
+
+/* Which step is the most of the difference. */
+static void say_gap(sm_report *r, const question *q, const cli_alternative *a, const execution *x) {
+    int worst = 0;
+    double most = -1.0;
+    if (a->cost.overlapped >= 0) return;
+    for (int s = 0; s < a->lowering.steps; s++) {
+        double gap = fabs(a->cost.step[s].expected_s - x->seconds[s]);
+        if (gap > most) worst = s;
+        if (gap > most) most = gap;
+    }
+    sm_report_text(r, "The largest gap: %s, predicted %s, measured %s.",
+                   cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[worst]),
+                   cli_seconds(r, a->cost.step[worst].expected_s),
+                   cli_seconds(r, x->seconds[worst]));
+}
+
+static void show_alternative(sm_report *r, const question *q, int number, const cli_alternative *a,
+                             const execution *x) {
+    sm_report_heading(
+        r, "Alternative %d: %s", number,
+        cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
+    step_rows(r, q, a, x);
+    say_equal(r, q, a, x);
+    say_overlap(r, a, x);
+    say_gap(r, q, a, x);
+}
+
+/* ---- many alternatives ---- */
+
+typedef struct order {
+    int pairs, right; /* that differ by more than 20 % measured; predicted in the same order */
+} order;
+static order order_of(const execution_job *job) {
+    order o = {0, 0};
+    for (int i = 0; i < job->n; i++)
+        for (int k = i + 1; k < job->n; k++) {
+            double a = job->result[i].total_s, b = job->result[k].total_s;
+            if (fmax(a, b) <= 1.2 * fmin(a, b)) continue;
+            double pa = job->alternative[i]->cost.expected_s;
+            double pb = job->alternative[k]->cost.expected_s;
+            o.pairs++;
+            o.right += (a < b && pa < pb) || (a > b && pa > pb);
+        }
+    return o;
+}
+
+static void show_order(sm_report *r, const execution_job *job) {
+    order o = order_of(job);
+    int fastest = 0;
+    for (int i = 1; i < job->n; i++)
+        if (job->result[i].total_s < job->result[fastest].total_s) fastest = i;
+    sm_data *object = cli_object(r, r->data, "order");
+    cli_put(r, object, "fastest", fastest + 1);
+    cli_put(r, object, "pairs", o.pairs);
+    cli_put(r, object, "right", o.right);
+    sm_report_heading(r, "All alternatives");
+    sm_report_text(r,
+                   "Alternative %d was the fastest. Of %d pairs that differ by more than 20 %%, "
+                   "%d were predicted in the right order.",
+                   fastest + 1, o.pairs, o.right);
+}
+
+/* ---- the verb ---- */
+
+static void put_question(sm_report *r, const question *q) {
+    char text[512];
+    sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
+    cli_put_text(r, r->data, "command", "run matmul");
+    cli_put_text(r, r->data, "einsum", text);
+    cli_put_text(r, r->data, "backend", ranks_backend());
+    cli_put(r, r->data, "ranks", q->m.placement.used);
+    cli_mesh_fields(r, &q->m);
+    sm_report_text(r, "%s on %d ranks (%s), predicted for %s", text, q->m.placement.used,
+                   ranks_backend(), q->m.system.text);
+}
+
+/* SM_NEGATIVE when any differs. */
+static sm_status show(sm_report *r, const question *q, const execution_job *job) {
+    bool good = true;
+    put_question(r, q);
+    put_alternative(r, r->data, q, job->alternative[0], &job->result[0]);
+    sm_data *alternatives = job->n > 1 ? cli_array(r, r->data, "alternatives") : NULL;
+    for (int i = 0; i < job->n; i++) {
+        const cli_alternative *a = job->alternative[i];
+        const execution *x = &job->result[i];
+        if (alternatives) put_alternative(r, cli_object(r, alternatives, NULL), q, a, x);
+        show_alternative(r, q, (int)q->first + i + 1, a, x);
+        good = good && is_equal(q, x) && bytes_agree(a, x);
+    }
+    if (job->n > 1) show_order(r, job);
+    else prediction_verdict(r, &q->m, job->alternative[0]->cost.expected_s, job->result[0].total_s);
+    return good ? SM_OK : SM_NEGATIVE;
+}
+
+static sm_status execute(const cli_call *call, sm_report *r, question *q, const cli_ranking *found,
+                         sm_error *err) {
+    const run_matmul_values *given = call->values;
+    execution_job job = {.mesh = &q->m.mesh,
+                         .einsum = &q->einsum,
+                         .element = q->element,
+                         .n = given->all ? found->n : 1,
+                         .alternative = found->kept + q->first,
+                         .warmups = (int)q->warmups,
+                         .repeats = (int)q->repeats,
+                         .directions = (int)q->directions};
+    job.result = sm_arena_array(call->arena, (size_t)job.n, sizeof *job.result);
+    if (!job.result) return sm_fail_memory(err);
+    sm_status status =
+        ranks_run(call, &given->ranks, q->m.placement.used, execution_body, &job, err);
+    if (status || !ranks_speak()) return status;
+    return show(r, q, &job);
+}
+
+static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
+    question q;
+    cli_ranking found;
+    sm_status status = read_question(call, &q, err);
+    if (status) return status;
+    sm_lowering_input input = {&q.m.system, &q.m.mesh,     &q.m.placement,
+                               &q.einsum,   q.calibration, q.dtype};
+    status = cli_rank_lowerings(&input, call->arena, &found, err);
+    if (status == SM_NEGATIVE)
+        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides these sizes");
+    if (status) return status;
+    if (q.first >= found.n)
+        return sm_fail(err, SM_BAD_INPUT, "there are %d alternatives, and no number %d", found.n,
+                       (int)q.first + 1);
+    return execute(call, r, &q, &found, err);
+}
+
+const cli_verb run_matmul_verb = {
+    .name = "run matmul",
+    .summary = "a sharded einsum on real ranks, held against the unsharded product",
+    .arguments = "EINSUM",
+    .least = 1,
+    .most = 1,
+    .options = run_matmul_table,
+    .values_bytes = sizeof(run_matmul_values),
+    .notes = "example: scalemodel run matmul 'A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]' --mesh X=2,Y=2 \\\n"
+             "           --dims I=1024,J=1024,K=1024\n",
+    .run = run_matmul,
+};

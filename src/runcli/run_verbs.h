@@ -1,0 +1,7 @@
+/* run_verbs: one per subcommand of `scalemodel run`, each in the file of its name. */
+#ifndef SCALEMODEL_RUNCLI_RUN_VERBS_H
+#define SCALEMODEL_RUNCLI_RUN_VERBS_H
+#include "options.h"
+
+extern const cli_verb run_matmul_verb;
+#endif
