@@ -312,12 +312,108 @@ static void expert_plans_are_equal(void **state) {
     assert_int_equal(every_plan(&model), 0);
 }
 
+/* ---- pipelines: stages of four layers by the slots of the schedule ---- */
+
+enum { MOST_CHUNKS = 8, MOST_STAGES = 4, MOST_ACTIONS = 128 };
+typedef struct line {
+    sm_train_chunk chunk[MOST_CHUNKS];
+    int actions[MOST_STAGES];
+    sm_train_action action[MOST_STAGES][MOST_ACTIONS];
+    const sm_train_action *of[MOST_STAGES];
+} line;
+
+static sm_train_act act_of(sm_slot_kind kind) {
+    return kind == SM_SLOT_FORWARD          ? SM_TRAIN_FORWARD
+           : kind == SM_SLOT_BACKWARD       ? SM_TRAIN_BACKWARD
+           : kind == SM_SLOT_BACKWARD_INPUT ? SM_TRAIN_BACKWARD_INPUT
+                                            : SM_TRAIN_BACKWARD_WEIGHT;
+}
+
+static void lay_line(sm_schedule schedule, int stages, int chunks_per_stage, sm_train_setup *s,
+                     line *l) {
+    static _Alignas(16) char scratch[1 << 16];
+    sm_chunk_time time[MOST_CHUNKS];
+    sm_slot slot[512];
+    int chunks = stages * chunks_per_stage, layers = s->model->L;
+    for (int c = 0; c < chunks; c++) time[c] = (sm_chunk_time){1, 1, 1};
+    sm_pipeline p = {schedule, stages, chunks_per_stage, sm_train_setup_microbatches(s), time, 0};
+    const char *why = "";
+    assert_true(sm_schedule_possible(schedule, stages, chunks_per_stage, p.microbatches, &why));
+    assert_true(sm_pipeline_scratch(&p) <= sizeof scratch && sm_pipeline_slots(&p) <= 512);
+    memset(slot, 0, sizeof slot);
+    sm_pipeline_simulate(&p, scratch, slot);
+    *l = (line){.actions = {0}};
+    for (size_t i = 0; i < sm_pipeline_slots(&p); i++)
+        l->action[slot[i].stage][l->actions[slot[i].stage]++] =
+            (sm_train_action){act_of(slot[i].kind), slot[i].chunk, slot[i].microbatch};
+    for (int c = 0; c < chunks; c++)
+        l->chunk[c] = (sm_train_chunk){sm_schedule_stage(schedule, stages, chunks_per_stage, c),
+                                       c * layers / chunks, (c + 1) * layers / chunks};
+    for (int i = 0; i < stages; i++) l->of[i] = l->action[i];
+    s->stages = stages;
+    s->chunks = chunks;
+    s->chunk = l->chunk;
+    s->actions = l->actions;
+    s->action = l->of;
+}
+
+typedef struct piped {
+    const char *plan;
+    sm_schedule schedule;
+    int stages, chunks_per_stage;
+} piped;
+static const piped pipes[] = {
+    {"micro=1", SM_SCHEDULE_GPIPE, 2, 1},
+    {"micro=1", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=2", SM_SCHEDULE_1F1B, 4, 1},
+    {"micro=1,recompute=3", SM_SCHEDULE_1F1B, 4, 1},
+    {"micro=1", SM_SCHEDULE_INTERLEAVED, 2, 2},
+    {"micro=1", SM_SCHEDULE_ZB_H1, 2, 1},
+    {"micro=1,recompute=2", SM_SCHEDULE_ZB_H1, 4, 1},
+    {"micro=1", SM_SCHEDULE_ZB_V, 2, 2},
+    {"micro=1,data=2,zero=1", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=1,data=2,zero=2", SM_SCHEDULE_1F1B, 4, 1},
+    {"micro=1,fsdp=2,zero=3", SM_SCHEDULE_INTERLEAVED, 2, 2},
+    {"micro=1,tensor=2,seq", SM_SCHEDULE_ZB_H1, 2, 1},
+    {"micro=1,context=2,tensor=2,seq", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=1,expert=2,tensor=2,seq", SM_SCHEDULE_ZB_V, 2, 2},
+    {"micro=1,expert=2,data=2", SM_SCHEDULE_ZB_H1, 2, 1},
+};
+
+static int every_pipeline(sm_model *model) {
+    curve one, c;
+    int wrong = 0;
+    model->L = 4;
+    sm_train_setup base = setup_of(model);
+    run_curve(&base, STEPS, &one);
+    for (size_t i = 0; i < sizeof pipes / sizeof *pipes; i++) {
+        static line l;
+        char name[100];
+        sm_train_setup s = setup_of(model);
+        read_plan(pipes[i].plan, &s);
+        lay_line(pipes[i].schedule, pipes[i].stages, pipes[i].chunks_per_stage, &s, &l);
+        run_curve(&s, STEPS, &c);
+        snprintf(name, sizeof name, "%s %d x %s", pipes[i].plan, pipes[i].stages,
+                 sm_schedule_names[pipes[i].schedule]);
+        wrong += compare(name, &one, &c);
+    }
+    return wrong;
+}
+
+static void pipelines_are_equal(void **state) {
+    (void)state;
+    sm_model models[] = {dense(), experts()};
+    assert_int_equal(every_pipeline(&models[0]), 0);
+    assert_int_equal(every_pipeline(&models[1]), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_falls),
         cmocka_unit_test(gradients_are_slopes),
         cmocka_unit_test(dense_plans_are_equal),
         cmocka_unit_test(expert_plans_are_equal),
+        cmocka_unit_test(pipelines_are_equal),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);
 }

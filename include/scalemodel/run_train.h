@@ -12,7 +12,14 @@
 typedef struct sm_train_chunk {
     int stage, first, last;
 } sm_train_chunk;
-typedef enum sm_train_act { SM_TRAIN_FORWARD, SM_TRAIN_BACKWARD } sm_train_act;
+/* A backward is whole or in two: the gradients of inputs, which the stage before waits for, and
+ * later those of weights (zero-bubble schedules). */
+typedef enum sm_train_act {
+    SM_TRAIN_FORWARD,
+    SM_TRAIN_BACKWARD,
+    SM_TRAIN_BACKWARD_INPUT,
+    SM_TRAIN_BACKWARD_WEIGHT
+} sm_train_act;
 /* What a stage does, in order. */
 typedef struct sm_train_action {
     sm_train_act act;

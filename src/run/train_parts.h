@@ -39,8 +39,10 @@ typedef struct train_layer {
 
 /* What a layer holds of one microbatch. arrived: an operand after its all-to-all, which the
  * gradient of the weight it met wants again. */
+typedef struct train_pass train_pass;
 typedef struct train_saved {
     sm_local_block value[SM_MAX_TENSORS], arrived[SM_MAX_TENSORS];
+    train_pass *open; /* a backward whose weight gradients are still to be made */
 } train_saved;
 
 typedef struct train_message { /* a boundary under way */
@@ -140,9 +142,11 @@ bool train_reduces_each(const sm_trainer *t);
 
 /* ---- train_pass.c ---- */
 sm_status train_forward(sm_trainer *t, train_layer *layer, train_saved *saved, sm_error *err);
-/* gradient: of the output, consumed (empty for the head); receives that of the input. */
-sm_status train_backward(sm_trainer *t, train_layer *layer, train_saved *saved,
-                         sm_local_block *gradient, sm_error *err);
+/* gradient: of the output, consumed (empty for the head); receives that of the input. Leaves open
+ * what the weight gradients need, which the second call takes up and ends. */
+sm_status train_backward_input(sm_trainer *t, train_layer *layer, train_saved *saved,
+                               sm_local_block *gradient, sm_error *err);
+sm_status train_backward_weight(train_saved *saved, sm_error *err);
 /* Tensors (bit) that stay; what arrived stays with the flag, which is no tensor's bit. */
 #define TRAIN_KEEP_ARRIVED (1ull << 63)
 void train_saved_free(train_saved *saved, uint64_t keep);

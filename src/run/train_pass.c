@@ -12,7 +12,7 @@ typedef struct moved {
 } moved;
 
 enum { MOST_MOVED = 160, GRADIENTS_OF_ATTENTION = 3 };
-typedef struct pass {
+struct train_pass {
     sm_trainer *t;
     const train_piece *piece;
     train_layer *layer;
@@ -25,7 +25,8 @@ typedef struct pass {
     sm_local_block attention[GRADIENTS_OF_ATTENTION];
     int moves;
     moved move[MOST_MOVED];
-} pass;
+};
+typedef train_pass pass;
 
 static const sm_op *op_of(const pass *p, const sm_program_task *task) {
     return &p->piece->program.op[task->op];
@@ -370,6 +371,8 @@ static void end(pass *p) {
 }
 
 void train_saved_free(train_saved *saved, uint64_t keep) {
+    if (!keep && saved->open) end(saved->open);
+    if (!keep) saved->open = NULL;
     for (int i = 0; i < SM_MAX_TENSORS; i++) {
         if (!(keep >> i & 1)) sm_local_block_free(&saved->value[i]);
         if (!(keep & TRAIN_KEEP_ARRIVED)) sm_local_block_free(&saved->arrived[i]);
@@ -397,24 +400,46 @@ static sm_status slope_of_loss(pass *p, sm_error *err) {
     return SM_OK;
 }
 
-sm_status train_backward(sm_trainer *t, train_layer *layer, train_saved *saved,
-                         sm_local_block *gradient, sm_error *err) {
-    pass *p = begin(t, layer, saved, true);
-    if (!p) return sm_fail_memory(err);
+static bool of_weights(const pass *p, const sm_program_task *task) {
+    return task->kind == SM_TASK_WEIGHT_GRADIENT ||
+           (task->kind == SM_TASK_HOME && tensor_of(p, task->result)->role == SM_ROLE_WEIGHT);
+}
+
+/* Ops that run again, then the gradients of activations. */
+static sm_status backward_tasks(pass *p, sm_error *err) {
     const train_piece *piece = p->piece;
     sm_status status = SM_OK;
-    if (piece->program.output >= 0) {
-        p->home[piece->program.output] = *gradient;
-        gradient->data = NULL;
-    } else status = slope_of_loss(p, err);
     for (int i = 0; !status && i < piece->forwards; i++)
         if (piece->again >> piece->task[i].op & 1) status = run(p, &piece->task[i], err);
     for (int i = piece->forwards; !status && i < piece->tasks; i++)
-        status = run(p, &piece->task[i], err);
-    if (!status && piece->program.input >= 0) {
-        *gradient = p->home[piece->program.input];
-        p->home[piece->program.input].data = NULL;
+        if (!of_weights(p, &piece->task[i])) status = run(p, &piece->task[i], err);
+    return status;
+}
+
+sm_status train_backward_input(sm_trainer *t, train_layer *layer, train_saved *saved,
+                               sm_local_block *gradient, sm_error *err) {
+    pass *p = begin(t, layer, saved, true);
+    if (!p) return sm_fail_memory(err);
+    saved->open = p;
+    const sm_program *b = &p->piece->program;
+    sm_status status = SM_OK;
+    if (b->output >= 0) {
+        p->home[b->output] = *gradient;
+        gradient->data = NULL;
+    } else status = slope_of_loss(p, err);
+    if (!status) status = backward_tasks(p, err);
+    if (!status && b->input >= 0) {
+        *gradient = p->home[b->input];
+        p->home[b->input].data = NULL;
     }
-    end(p);
+    return status;
+}
+
+sm_status train_backward_weight(train_saved *saved, sm_error *err) {
+    pass *p = saved->open;
+    const train_piece *piece = p->piece;
+    sm_status status = SM_OK;
+    for (int i = piece->forwards; !status && i < piece->tasks; i++)
+        if (of_weights(p, &piece->task[i])) status = run(p, &piece->task[i], err);
     return status;
 }

@@ -144,14 +144,20 @@ static sm_status forward(sm_trainer *t, int chunk, sm_error *err) {
 
 static sm_status layer_backward(sm_trainer *t, train_layer *layer, sm_local_block *stream,
                                 sm_error *err) {
+    return train_backward_input(t, layer, saved_of(t, layer), stream, err);
+}
+
+static sm_status layer_weights(sm_trainer *t, train_layer *layer, sm_error *err) {
     train_saved *saved = saved_of(t, layer);
-    sm_status status = train_backward(t, layer, saved, stream, err);
+    if (!saved->open) return sm_fail(err, SM_INTERNAL, "weight gradients before their inputs'");
+    sm_status status = train_backward_weight(saved, err);
     train_saved_free(saved, 0);
     if (!status && train_reduces_each(t) && t->updating) status = train_reduce_layer(t, layer, err);
     return status;
 }
 
-static sm_status backward(sm_trainer *t, int chunk, sm_error *err) {
+/* whole: the gradients of a layer's weights follow those of its input at once. */
+static sm_status backward(sm_trainer *t, int chunk, bool whole, sm_error *err) {
     int first, end;
     sm_local_block stream = {.data = NULL};
     sm_status status = SM_OK;
@@ -159,17 +165,33 @@ static sm_status backward(sm_trainer *t, int chunk, sm_error *err) {
     if (chunk + 1 < chunks_of(t))
         status = take_over(t, &t->layer[end - 1], stage_of(t, chunk + 1), tag_of(t, false, chunk),
                            &stream, err);
-    for (int i = end - 1; !status && i >= first; i--)
+    for (int i = end - 1; !status && i >= first; i--) {
         status = layer_backward(t, &t->layer[i], &stream, err);
+        if (!status && whole) status = layer_weights(t, &t->layer[i], err);
+    }
     if (!status && chunk > 0)
         status = hand_over(t, stage_of(t, chunk - 1), tag_of(t, false, chunk - 1), &stream, err);
     sm_local_block_free(&stream);
     return status;
 }
 
+static sm_status weights(sm_trainer *t, int chunk, sm_error *err) {
+    int first, end;
+    sm_status status = SM_OK;
+    layers_of(t, chunk, &first, &end);
+    for (int i = end - 1; !status && i >= first; i--) status = layer_weights(t, &t->layer[i], err);
+    return status;
+}
+
 static sm_status act(sm_trainer *t, const sm_train_action *a, sm_error *err) {
     t->microbatch = a->microbatch;
-    return a->act == SM_TRAIN_FORWARD ? forward(t, a->chunk, err) : backward(t, a->chunk, err);
+    switch (a->act) {
+    case SM_TRAIN_FORWARD: return forward(t, a->chunk, err);
+    case SM_TRAIN_BACKWARD: return backward(t, a->chunk, true, err);
+    case SM_TRAIN_BACKWARD_INPUT: return backward(t, a->chunk, false, err);
+    case SM_TRAIN_BACKWARD_WEIGHT: return weights(t, a->chunk, err);
+    }
+    return sm_fail(err, SM_INTERNAL, "an unknown action of a pipeline");
 }
 
 static sm_status run_stage(sm_trainer *t, sm_error *err) {
