@@ -8,7 +8,8 @@ enum { MOST_REPLICAS = 4096, MOST_PAGE = 65536, MOST_BATCH = 1 << 20 };
 #define MOST_PAGES 4e15 /* sums of pages stay exact */
 #define MOST_SECONDS 1e15
 
-void sm_simulation_defaults(sm_simulation *o) {
+void sm_simulation_defaults(sm_simulation *simulation) {
+    sm_simulation *o = simulation;
     *o = (sm_simulation){.policy = SM_POLICY_CONTINUOUS, .replicas = 1, .prefill_replicas = 1};
     o->most_batch = 256.0;
     o->chunk_tokens = 512.0;
