@@ -137,6 +137,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     status = sm_serve_new(&q->job, &serve, err);
     if (status) return cli_serving_blame(q, status, err);
     if (q->calibration) sm_serve_set_calibration(serve, q->calibration);
+    q->used = sm_serve_calibration(serve);
     status = answer(q, serve, r, err);
     sm_serve_free(serve);
     return status;

@@ -17,9 +17,10 @@ typedef struct cli_serving {
     const cli_call *call;
     sm_model model, draft;
     sm_system system;
-    sm_serve_job job; /* points to the models and the system above */
-    const sm_calibration *calibration;
-    sm_source plan; /* the text of --plan, "" when not given */
+    sm_serve_job job;                  /* points to the models and the system above */
+    const sm_calibration *calibration; /* asked for; NULL: what serve.h takes */
+    const sm_calibration *used;        /* that of the job, for intervals */
+    sm_source plan;                    /* the text of --plan, "" when not given */
     sm_serve_search_options search;
     bool one; /* plan and batch are given: a single point */
     bool disaggregated, price_known;

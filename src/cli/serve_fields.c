@@ -10,9 +10,7 @@ static void put_time(sm_report *r, sm_data *object, const char *key, const doubl
     cli_put(r, time, "lower", s[0]);
     cli_put(r, time, "expected", s[1]);
     cli_put(r, time, "upper", s[2]);
-    const sm_calibration *c = q->calibration;
-    if (!c) c = sm_calibration_of(&q->system.chip);
-    sm_calibration_interval(c, &q->system.chip, regime, s[1], &low, &high);
+    sm_calibration_interval(q->used, &q->system.chip, regime, s[1], &low, &high);
     sm_data *interval = cli_array(r, time, "interval");
     cli_put(r, interval, NULL, low);
     cli_put(r, interval, NULL, high);

@@ -160,7 +160,7 @@ static sm_status read_job(const cli_serve_values *o, cli_serving *q, sm_error *e
     if (!status) status = read_dtypes(o, &q->job.dtypes, err);
     if (!status) status = read_shares(o, q, err);
     if (!status) status = read_speculation(call, o, q, err);
-    if (!status)
+    if (!status && (o->constants.calibration || o->constants.software))
         status = cli_calibration(call, &q->system.chip, &o->constants, &q->calibration, err);
     q->job.model = &q->model;
     q->job.system = &q->system;

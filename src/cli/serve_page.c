@@ -127,12 +127,11 @@ static void memory_bar(sm_report *r, const sm_serve_memory *m) {
 
 static void interval_line(sm_report *r, const cli_serving *q, const sm_serve_point *p) {
     double low, high;
-    const sm_calibration *c = q->calibration ? q->calibration : sm_calibration_of(&q->system.chip);
-    sm_calibration_interval(c, &q->system.chip, SM_REGIME_decode, p->tpot_s[1], &low, &high);
-    if (low > 0)
-        sm_report_text(r, "Time per token %s (80 %%: %s to %s), bound %s by %s.",
-                       cli_seconds(r, p->tpot_s[1]), cli_seconds(r, low), cli_seconds(r, high),
-                       cli_seconds(r, p->tpot_s[0]), cli_serve_bound(r, &q->system, &p->decode));
+    sm_calibration_interval(q->used, &q->system.chip, SM_REGIME_decode, p->tpot_s[1], &low, &high);
+    sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
+                   cli_seconds(r, p->tpot_s[1]), cli_seconds(r, low), cli_seconds(r, high),
+                   q->used->chip, q->used->software, cli_seconds(r, p->tpot_s[0]),
+                   cli_serve_bound(r, &q->system, &p->decode));
 }
 
 static void turning_line(sm_report *r, const sm_serve_detail *d) {
