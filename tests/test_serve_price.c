@@ -419,8 +419,8 @@ static void groups_share_the_matmuls(void **state)
     sm_serve_free(serve);
 }
 
-/* Prompts that ride along with decoding expand their keys; the compressed cache would take 3.4 times
- * the FLOPs of attention. */
+/* Prompts that ride along with decoding expand their keys; the compressed cache would take 3.4
+ * times the FLOPs of attention. */
 static void mixed_latent_steps_expand_prompts(void **state)
 {
     (void)state;
@@ -479,6 +479,22 @@ static void money_follows_throughput(void **state)
     close_to(p.tokens_per_s_per_chip, 16 / p.tpot_s[1], 1e-12);
     close_to(p.usd_per_million_tokens, 1000 / p.tokens_per_s_per_chip, 1e-12);
     assert_true(p.tokens_per_s_per_chip_with_prefill < p.tokens_per_s_per_chip);
+    sm_serve_free(serve);
+}
+
+/* What training spends between two steps is no part of an engine. */
+static void usual_constants_are_those_of_an_engine(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    sm_serve *serve = serve_case_new(&c);
+    sm_calibration usual = sm_serve_usual_calibration(&c.system.chip);
+    const sm_calibration *used = sm_serve_calibration(serve);
+    close_to(used->step_overhead_s, usual.step_overhead_s, 0);
+    close_to(used->memory_efficiency, usual.memory_efficiency, 0);
+    if (strcmp(usual.software, "kernels") == 0 || strcmp(usual.software, "default") == 0)
+        assert_true(usual.step_overhead_s <= 1e-3);
     sm_serve_free(serve);
 }
 
@@ -622,6 +638,7 @@ int main(void)
         cmocka_unit_test(mixed_latent_steps_expand_prompts),
         cmocka_unit_test(speculation_gains_tokens),
         cmocka_unit_test(money_follows_throughput),
+        cmocka_unit_test(usual_constants_are_those_of_an_engine),
         cmocka_unit_test(eager_steps_wait_for_the_host),
         cmocka_unit_test(impossible_plans_are_refused),
         cmocka_unit_test(degrees_below_one_are_refused),

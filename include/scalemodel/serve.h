@@ -81,6 +81,9 @@ sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err)
 void sm_serve_free(sm_serve *serve);
 void sm_serve_set_calibration(sm_serve *serve, const sm_calibration *calibration);
 const sm_calibration *sm_serve_calibration(const sm_serve *serve);
+/* What calibration NULL stands for: the chip's constants of serving, else of its single operations,
+ * else the default ones; those not learned from serving with at most 1 ms of overhead a step. */
+sm_calibration sm_serve_usual_calibration(const sm_chip *chip);
 
 /* ---- one step of an engine ---- */
 /* Sequences that bring `queries` new tokens each to `past` cached ones. */

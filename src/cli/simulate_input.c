@@ -202,7 +202,7 @@ static sm_status read_job(const cli_simulate_values *o, cli_simulating *q, sm_er
     if (!status) status = cli_dtype("--weights", o->weights, &d->weights, err);
     if (!status) status = cli_dtype("--kv", o->kv, &d->kv, err);
     if (!status) status = cli_dtype("--compute", o->compute, &d->compute, err);
-    if (!status)
+    if (!status && (o->constants.calibration || o->constants.software))
         status = cli_calibration(call, &q->system.chip, &o->constants, &q->calibration, err);
     q->job.model = &q->model;
     q->job.system = &q->system;

@@ -138,20 +138,18 @@ static const double KERNEL_GAP_S = 2e-6;
  * logging) is no part of it, so constants not learned from serving count for no more than this. */
 static const double ENGINE_OVERHEAD_S = 1e-3;
 
-/* Of serving engines; else of the chip's single operations, which the kernels of an engine are
- * nearer to than the steps of training. */
-static void usual_calibration(sm_serve *s) {
-    const sm_chip *chip = &s->system.chip;
+/* The kernels of an engine are nearer to single operations than to the steps of training. */
+sm_calibration sm_serve_usual_calibration(const sm_chip *chip) {
     const sm_calibration *learned = sm_calibration_for(chip, "serving");
     const sm_calibration *near = learned ? learned : sm_calibration_for(chip, "kernels");
     if (!learned && near && !sm_calibration_is_own(near, chip)) near = NULL;
-    s->own = near ? *near : *sm_calibration_of(chip);
-    if (!learned) s->own.step_overhead_s = fmin(s->own.step_overhead_s, ENGINE_OVERHEAD_S);
+    sm_calibration usual = near ? *near : *sm_calibration_of(chip);
+    if (!learned) usual.step_overhead_s = fmin(usual.step_overhead_s, ENGINE_OVERHEAD_S);
+    return usual;
 }
 
 void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
-    if (calibration) s->own = *calibration;
-    else usual_calibration(s);
+    s->own = calibration ? *calibration : sm_serve_usual_calibration(&s->system.chip);
     s->calibration = &s->own;
     s->kernel = s->own;
     s->kernel.launch_s = fmin(s->own.launch_s, KERNEL_GAP_S);
