@@ -291,6 +291,98 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
+/* ---- what each axis splits ---- */
+
+/* 8 KV heads on 16 chips: each chip holds a copy, half the sequences, or half the positions. */
+static void spare_chips_split_the_cache(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point copies = serve_point(serve, "tensor=16,cache_by=copies", 64);
+    sm_serve_point batch = serve_point(serve, "tensor=16,cache_by=batch", 64);
+    sm_serve_point sequence = serve_point(serve, "tensor=16,cache_by=sequence", 64);
+    close_to(batch.decode.bound_kv_s, copies.decode.bound_kv_s / 2, 1e-9);
+    close_to(sequence.decode.bound_kv_s, copies.decode.bound_kv_s / 2, 1e-9);
+    close_to(batch.memory.kv, copies.memory.kv / 2, 1e-9);
+    close_to(sequence.memory.kv, copies.memory.kv / 2, 1e-9);
+    assert_true(batch.decode.breakdown_s.network > copies.decode.breakdown_s.network);
+    assert_true(batch.most_batch > 1.9 * copies.most_batch);
+    sm_serve_free(serve);
+}
+
+/* Context splits the positions of the cache in decode and those of the prompt in prefill; the
+ * weights are whole on each of its chips. */
+static void context_splits_positions(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
+    c.job.prompt = 32768;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point one = serve_point(serve, "tensor=1", 8);
+    sm_serve_point four = serve_point(serve, "context=4", 8);
+    close_to(four.decode.bound_kv_s, one.decode.bound_kv_s / 4, 1e-9);
+    close_to(four.decode.bound_weights_s, one.decode.bound_weights_s, 1e-9);
+    close_to(four.prefill.bound_compute_s, one.prefill.bound_compute_s / 4, 1e-2);
+    close_to(four.memory.params, one.memory.params, 1e-12);
+    assert_true(four.ttft_s[1] < one.ttft_s[1] / 2);
+    sm_serve_free(serve);
+}
+
+/* 2D weight-stationary shards weights over both; gathered weights are read whole. */
+static void fsdp_shards_weights(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-70b", "tpu-v5p:2x2x4");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point flat = serve_point(serve, "tensor=4", 16);
+    sm_serve_point stationary = serve_point(serve, "tensor=4,fsdp=4", 16);
+    sm_serve_point gathered = serve_point(serve, "tensor=4,fsdp=4,weights_by=gathered", 16);
+    close_to(stationary.memory.params, flat.memory.params / 4, 1e-3);
+    close_to(gathered.memory.params, flat.memory.params / 4, 1e-3);
+    close_to(stationary.decode.bound_weights_s, flat.decode.bound_weights_s / 4, 1e-3);
+    close_to(gathered.decode.bound_weights_s, flat.decode.bound_weights_s, 1e-3);
+    assert_true(gathered.memory.buffers > 0 && stationary.memory.buffers <= 0);
+    assert_true(gathered.decode.bound_network_s > stationary.decode.bound_network_s);
+    sm_serve_free(serve);
+}
+
+/* Stages share the layers; a group of the batch passes all of them. */
+static void stages_share_layers_and_batch(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point flat = serve_point(serve, "tensor=8", 16);
+    sm_serve_point two = serve_point(serve, "tensor=8,pipeline=2", 32);
+    close_to(two.decode.bound_kv_s, flat.decode.bound_kv_s, 1e-9);
+    close_to(two.decode.bound_weights_s, flat.decode.bound_weights_s, 1e-9);
+    assert_true(two.tpot_s[1] > flat.tpot_s[1] && two.tpot_s[1] < flat.tpot_s[1] * 1.02);
+    close_to(two.tokens_per_s_per_chip, flat.tokens_per_s_per_chip, 0.02);
+    assert_true(two.memory.params < flat.memory.params * 0.52);
+    assert_true(two.most_batch > 2 * flat.most_batch);
+    sm_serve_free(serve);
+}
+
+/* An expert group serves the tokens of all its chips: more of them reach more experts. */
+static void experts_serve_all_chips(void **state)
+{
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "mixtral-8x7b", "h100-sxm:8");
+    sm_serve *serve = serve_case_new(&c);
+    sm_params p = sm_model_params(&c.model);
+    sm_serve_point point = serve_point(serve, "expert=8", 8);
+    double rest = (p.total - p.experts - p.embedding) * 2;
+    double read = (1 - pow(1 - 2.0 / 8, 8)) * p.experts / 8 * 2;
+    close_to(point.decode.bound_weights_s, (rest + read) / 3.35e12, 2e-3);
+    sm_serve_free(serve);
+}
+
 /* ---- one thing at a time ---- */
 
 /* One sequence on 8 groups of chips costs what it costs on one. */
@@ -628,6 +720,11 @@ int main(void)
         cmocka_unit_test(most_batch_is_the_edge),
         cmocka_unit_test(points_allocate_nothing),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(spare_chips_split_the_cache),
+        cmocka_unit_test(context_splits_positions),
+        cmocka_unit_test(fsdp_shards_weights),
+        cmocka_unit_test(stages_share_layers_and_batch),
+        cmocka_unit_test(experts_serve_all_chips),
         cmocka_unit_test(one_sequence_does_not_spread_over_data),
         cmocka_unit_test(experts_read_follow_the_batch),
         cmocka_unit_test(imbalance_costs),
