@@ -248,11 +248,12 @@ static void test_saturation(void **state)
     assert_close(simulate_drawn(&o, drawn).requests_per_s, B / round, 0.01);
     o.policy = SM_POLICY_STATIC;
     assert_close(simulate_drawn(&o, drawn).requests_per_s, B / round, 0.01);
-    /* chunks: each step of B decoding takes chunk - B new tokens, or fewer when none are due */
+    /* chunks: B places, of which a request takes one for a step of prefill and n - 1 of decoding;
+     * each prompt fits in the room that a step has, so a request leaves every n / B steps */
     o.policy = SM_POLICY_CHUNKED;
-    o.chunk_tokens = 512;
-    double steps = n - 1 + p / B, busy = steps * (f.start + f.sequence * B) + f.token * p * B;
-    assert_close(simulate_drawn(&o, drawn).requests_per_s, B / busy, 0.05);
+    o.chunk_tokens = 64 + 400;
+    double step = f.start + f.sequence * B * (n - 1) / n + f.token * p * B / n;
+    assert_close(simulate_drawn(&o, drawn).requests_per_s, B / (n * step), 0.01);
 }
 
 /* ---- laws ---- */

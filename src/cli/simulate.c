@@ -73,6 +73,7 @@ static sm_status answer(cli_simulating *q, sm_report *r, sm_error *err) {
     if (status) return status;
     cli_simulate_fields(r, q);
     cli_simulate_page(r, q);
+    if (q->call->common.explain) r->why = cli_simulate_why(r, q);
     return found ? SM_OK : SM_NEGATIVE;
 }
 

@@ -73,5 +73,6 @@ sm_status cli_simulate_files_end(cli_simulate_files *files, sm_status status, sm
 /* ---- the answer (simulate_page.c, simulate_fields.c) ---- */
 void cli_simulate_page(sm_report *r, const cli_simulating *q);
 void cli_simulate_fields(sm_report *r, const cli_simulating *q);
+sm_why *cli_simulate_why(sm_report *r, const cli_simulating *q);
 const char *cli_arrivals_words(sm_report *r, const cli_simulating *q);
 #endif

@@ -88,3 +88,17 @@ void cli_simulate_fields(sm_report *r, const cli_simulating *q) {
     put_tokens(r, s);
     put_series(r, s);
 }
+
+/* ---- --explain ---- */
+
+/* What a simulation gives cannot be derived; what its goodput is made of can. */
+sm_why *cli_simulate_why(sm_report *r, const cli_simulating *q) {
+    const sm_simulated *s = &q->result;
+    const char *from = "simulated";
+    sm_why *why = cli_why(r, "goodput, requests per second",
+                          "requests x share within the SLO / seconds", s->goodput_per_s, "");
+    cli_why_leaf(r, why, "requests", s->requests, "", "given");
+    cli_why_leaf(r, why, "share within the SLO", s->within_slo, "", from);
+    cli_why_leaf(r, why, "first arrival to last token", s->seconds, "s", from);
+    return why;
+}

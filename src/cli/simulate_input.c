@@ -287,8 +287,6 @@ static sm_status check_together(const cli_simulate_values *o, cli_simulating *q,
         return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
     if (o->within && !o->find_max_qps)
         return sm_fail(err, SM_USAGE, "--within is of --find-max-qps");
-    if (q->call->common.explain)
-        return sm_fail(err, SM_USAGE, "a simulation has no derivation to --explain");
     const char *const files[] = {o->csv, o->plot, o->timeline, o->trace};
     static const char *const names[] = {"csv", "plot", "timeline", "trace"};
     for (int i = 0; i < 4; i++)
