@@ -1,4 +1,4 @@
-/* The engine of a plan: its tables against the steps that they stand for, and a simulation on it. */
+/* The engine of a plan: its tables against the steps they stand for, and a simulation on it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
