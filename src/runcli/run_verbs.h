@@ -4,4 +4,5 @@
 #include "options.h"
 
 extern const cli_verb run_matmul_verb;
+extern const cli_verb run_train_verb;
 #endif

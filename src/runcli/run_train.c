@@ -1,0 +1,348 @@
+/* run train: a small Transformer trained on real ranks under a plan of the planner: losses, bytes
+ * counted and predicted, the time of a step measured and predicted. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pages.h"
+#include "ranks.h"
+#include "run_verbs.h"
+#include "scalemodel/io.h"
+#include "scalemodel/render.h"
+#include "train_setup_of_plan.h"
+
+typedef struct run_train_values {
+    ranks_values ranks;
+    const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
+} run_train_values;
+
+#define TEXT(name, member, value, help)                                                            \
+    { name, 0, CLI_TEXT, offsetof(run_train_values, member), value, help }
+
+static const cli_option run_train_table[] = {
+    TEXT("data", data, "FILE", "the text to train on: any file, byte by byte"),
+    TEXT("plan", plan, "PLAN", "data=2,tensor=2,seq=on,...: a rank for each chip (one rank)"),
+    TEXT("steps", steps, "N", "steps to take (100)"),
+    TEXT("seq", seq, "T", "tokens of a sequence (128)"),
+    TEXT("batch", batch, "TOKENS", "tokens of a global batch (8 sequences)"),
+    TEXT("rate", rate, "X", "the highest learning rate (3e-3)"),
+    TEXT("seed", seed, "N", "of the first weights and of the batches (1)"),
+    TEXT("curve", curve, "FILE", "write the loss of each step as CSV"),
+    TEXT("plot", plot, "FILE", "draw the losses as SVG"),
+    TEXT("on", on, "SYSTEM", "predict for these chips (otherwise cpu-host, or --system's chip)"),
+    RANKS_OPTIONS(run_train_values, ranks),
+    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+};
+
+enum { USUAL_SEQ = 128, USUAL_SEQUENCES = 8, USUAL_STEPS = 100, MOST_STEPS = 1000000 };
+
+typedef struct question {
+    const cli_call *call;
+    sm_model model;
+    sm_plan plan;
+    sm_system system;
+    sm_train_setup setup;
+    sm_price_of_plan price;
+    /* answers, written by rank 0 */
+    double *number, *loss, *seconds; /* of each step */
+    sm_train_result last;
+    double bytes_apart; /* |predicted - counted|, over all ranks and steps */
+    double shown_s;
+} question;
+
+/* ---- reading ---- */
+
+static sm_status read_rate(const char *text, double *rate, sm_error *err) {
+    if (!text) return SM_OK;
+    char *end;
+    double value = strtod(text, &end);
+    sm_source source = sm_source_of("--rate", text);
+    if (*end || end == text || !(value > 0 && value < 1))
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "a learning rate lies between 0 and 1");
+    *rate = value;
+    return SM_OK;
+}
+
+static sm_status read_sizes(question *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    int64_t T = USUAL_SEQ, steps = USUAL_STEPS, seed = 1;
+    sm_status status = cli_whole("--seq", given->seq, 1, 1 << 20, &T, err);
+    double tokens = (double)(T * USUAL_SEQUENCES);
+    if (!status) status = cli_quantity("--batch", given->batch, SM_Q_COUNT, &tokens, err);
+    if (!status) status = cli_whole("--steps", given->steps, 1, MOST_STEPS, &steps, err);
+    if (!status) status = cli_whole("--seed", given->seed, 0, INT64_MAX, &seed, err);
+    if (!status && (tokens < (double)T || tokens > 1e9))
+        status = sm_fail(err, SM_BAD_INPUT,
+                         "a batch holds at least one sequence of %d tokens, and "
+                         "at most 1e9",
+                         (int)T);
+    if (status) return status;
+    q->setup.tokens = (int)T;
+    q->setup.sequences = (int)round(tokens / (double)T);
+    q->setup.steps = (int)steps;
+    q->setup.warmup = steps < 100 ? (int)(steps / 10) : 10;
+    q->setup.seed = (uint64_t)seed;
+    return read_rate(given->rate, &q->setup.rate, err);
+}
+
+static sm_status read_text(question *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    sm_source source;
+    sm_status status = cli_need(q->call, "data", given->data, err);
+    if (!status) status = sm_io_read(given->data, q->call->arena, &source, err);
+    if (status) return status;
+    q->setup.data = (const unsigned char *)source.text;
+    q->setup.data_bytes = source.length;
+    return SM_OK;
+}
+
+static sm_status read_plan(question *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    sm_source source = sm_source_of("--plan", given->plan ? given->plan : "");
+    sm_status status = sm_plan_parse(&source, &q->plan, err);
+    return status ? status : train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
+}
+
+static sm_status read_question(question *q, sm_error *err) {
+    sm_status status = sm_io_model_load(q->call->positional[0], q->call->arena, &q->model, err);
+    sm_train_setup_defaults(&q->setup);
+    q->setup.model = &q->model;
+    if (!status) status = read_sizes(q, err);
+    if (!status) status = read_text(q, err);
+    if (!status) status = read_plan(q, err);
+    if (status) return status;
+    size_t steps = (size_t)q->setup.steps;
+    q->number = sm_arena_array(q->call->arena, steps, sizeof *q->number);
+    q->loss = sm_arena_array(q->call->arena, steps, sizeof *q->loss);
+    q->seconds = sm_arena_array(q->call->arena, steps, sizeof *q->seconds);
+    return q->number && q->loss && q->seconds ? SM_OK : sm_fail_memory(err);
+}
+
+/* ---- predicting ---- */
+
+static sm_status name_system(question *q, const char **on, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    const char *chip = "cpu-host";
+    sm_chip *chips;
+    size_t n;
+    *on = given->on;
+    if (*on) return SM_OK;
+    sm_status status = cli_system_file(q->call, &chips, &n, err);
+    if (status) return status;
+    if (n > 1) return sm_fail(err, SM_USAGE, "--system holds %zu chips: name the one with --on", n);
+    if (n == 1) chip = chips[0].name;
+    *on = sm_arena_printf(q->call->arena, "%s:%d", chip, sm_train_setup_ranks(&q->setup));
+    return *on ? SM_OK : sm_fail_memory(err);
+}
+
+/* Executed in single precision, so priced in it. */
+static sm_status predict(question *q, sm_error *err) {
+    const char *on;
+    sm_train *train = NULL;
+    sm_status status = name_system(q, &on, err);
+    if (!status) status = cli_system(q->call, on, &q->system, err);
+    sm_job job = {.model = &q->model,
+                  .system = &q->system,
+                  .batch_tokens = (double)q->setup.sequences * q->setup.tokens,
+                  .seq = q->setup.tokens,
+                  .usd_per_chip_hour = -1};
+    q->plan.dtype = SM_FP32;
+    if (!status) status = sm_train_new(&job, &train, err);
+    if (!status) status = sm_train_price(train, &q->plan, &q->price, err);
+    sm_train_free(train);
+    return status;
+}
+
+/* ---- running ---- */
+
+static double tokens_of(const question *q) { return (double)q->setup.sequences * q->setup.tokens; }
+
+static void show_progress(question *q, int step) {
+    double now_s = sm_clock_s();
+    bool last = step + 1 == q->setup.steps;
+    if (!isatty(STDERR_FILENO) || (now_s - q->shown_s < 0.5 && !last)) return;
+    q->shown_s = now_s;
+    fprintf(stderr, "\rstep %d of %d  loss %.4f  %.0f tokens/s (predicted %.0f)%s", step + 1,
+            q->setup.steps, q->loss[step], tokens_of(q) / q->seconds[step],
+            tokens_of(q) / q->price.expected_s, last ? "\n" : " ");
+}
+
+static sm_status one_step(question *q, sm_communicator *world, sm_trainer *t, int step,
+                          double *apart, sm_error *err) {
+    sm_train_result r;
+    sm_status status = sm_trainer_step(t, step, &r, err);
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
+        *apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
+    if (status || world->rank) return status;
+    q->number[step] = step + 1;
+    q->loss[step] = r.loss;
+    q->seconds[step] = r.seconds;
+    q->last = r;
+    show_progress(q, step);
+    return SM_OK;
+}
+
+static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {
+    question *q = context;
+    sm_trainer *t = NULL;
+    double apart = 0;
+    sm_status status = sm_trainer_new(world, &q->setup, &t, err);
+    for (int i = 0; !status && i < q->setup.steps; i++)
+        status = one_step(q, world, t, i, &apart, err);
+    if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
+    if (world->rank == 0) q->bytes_apart = apart;
+    sm_trainer_free(t);
+    return status;
+}
+
+/* ---- files ---- */
+
+static sm_status write_curve(const question *q, const char *path, sm_error *err) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = path ? open_memstream(&text, &length) : NULL;
+    if (!path) return SM_OK;
+    if (!memory) return sm_fail_memory(err);
+    fputs("step,loss,seconds\n", memory);
+    for (int i = 0; i < q->setup.steps; i++)
+        fprintf(memory, "%d,%.6f,%.6f\n", i + 1, q->loss[i], q->seconds[i]);
+    sm_status status = fclose(memory) ? sm_fail_memory(err) : sm_io_write(path, text, length, err);
+    free(text);
+    return status;
+}
+
+static sm_status draw_curve(const question *q, const char *path, sm_error *err) {
+    char *text = NULL, plan[256];
+    size_t length = 0;
+    FILE *memory = path ? open_memstream(&text, &length) : NULL;
+    if (!path) return SM_OK;
+    if (!memory) return sm_fail_memory(err);
+    sm_plan_format(&q->plan, 0, plan, sizeof plan);
+    const sm_series series = {"loss", false, (size_t)q->setup.steps, q->number, q->loss};
+    const sm_panel panel = {.title = "Loss",
+                            .x_label = "step",
+                            .y_label = "nats per byte",
+                            .x_unit = "",
+                            .y_unit = "",
+                            .n = 1,
+                            .series = &series};
+    const sm_chart chart = {q->model.name, plan, 1, &panel};
+    sm_status status = sm_render_chart(&chart, memory, err);
+    if (fclose(memory) && !status) status = sm_fail_memory(err);
+    if (!status) status = sm_io_write(path, text, length, err);
+    free(text);
+    return status;
+}
+
+/* ---- the answer ---- */
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median; the first step also warms up, and is left out where there are others. */
+static double step_seconds(question *q) {
+    size_t n = (size_t)q->setup.steps, from = n > 1;
+    qsort(q->seconds + from, n - from, sizeof *q->seconds, by_size);
+    return q->seconds[from + (n - from) / 2];
+}
+
+static void put_pair(sm_report *r, const char *key, double predicted, double measured) {
+    sm_data *pair = cli_object(r, r->data, key);
+    cli_put(r, pair, "predicted", predicted);
+    cli_put(r, pair, "measured", measured);
+}
+
+static void show_collectives(sm_report *r, const question *q) {
+    sm_data *list = cli_array(r, r->data, "collectives");
+    sm_table *table =
+        cli_table(r, "Collectives of a step on the first rank", "<|>predicted|>counted");
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
+        double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
+        if (!(predicted > 0 || counted > 0)) continue;
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "op", sm_collective_name((sm_collective)k));
+        cli_put(r, one, "bytes_predicted", predicted);
+        cli_put(r, one, "bytes_counted", counted);
+        cli_row(r, table, sm_collective_name((sm_collective)k), cli_exact(r, predicted),
+                cli_exact(r, counted));
+    }
+    bool equal = !(q->bytes_apart > 0);
+    cli_put_bool(r, r->data, "bytes_equal", equal);
+    if (table && table->rows) sm_report_table(r, table);
+    sm_report_text(r, equal ? "On every rank and in every step the bytes were those predicted."
+                            : "A collective moved OTHER bytes than predicted.");
+}
+
+static void show_losses(sm_report *r, const question *q) {
+    int last = q->setup.steps - 1;
+    sm_data *list = cli_array(r, r->data, "losses");
+    for (int i = 0; i <= last && list; i++)
+        r->out_of_memory |= !sm_data_push(list, sm_data_number(r->arena, q->loss[i]));
+    sm_report_text(r, "Loss %.4f nats a byte after %d steps, %.4f at the first.", q->loss[last],
+                   last + 1, q->loss[0]);
+}
+
+static void show_times(sm_report *r, question *q) {
+    double measured_s = step_seconds(q), predicted_s = q->price.expected_s;
+    put_pair(r, "step_s", predicted_s, measured_s);
+    put_pair(r, "tokens_per_s", tokens_of(q) / predicted_s, tokens_of(q) / measured_s);
+    sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
+                   cli_seconds(r, measured_s), cli_rate(r, tokens_of(q) / measured_s, "tokens/s"),
+                   q->system.text, cli_seconds(r, predicted_s));
+    if (strcmp(q->system.chip.name, "cpu-host") == 0)
+        sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
+}
+
+static sm_status show(sm_report *r, question *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    char plan[256];
+    sm_plan_format(&q->plan, 0, plan, sizeof plan);
+    cli_put_text(r, r->data, "command", "run train");
+    cli_put_text(r, r->data, "model", q->model.name);
+    cli_put_text(r, r->data, "plan", plan);
+    cli_put_text(r, r->data, "backend", ranks_backend());
+    cli_put(r, r->data, "ranks", sm_train_setup_ranks(&q->setup));
+    cli_put(r, r->data, "steps", q->setup.steps);
+    sm_report_text(r, "%s under %s on %d ranks (%s): batches of %d sequences of %d bytes",
+                   q->model.name, plan, sm_train_setup_ranks(&q->setup), ranks_backend(),
+                   q->setup.sequences, q->setup.tokens);
+    show_losses(r, q);
+    show_collectives(r, q);
+    sm_status status = write_curve(q, given->curve, err);
+    if (!status) status = draw_curve(q, given->plot, err);
+    show_times(r, q);
+    if (status) return status;
+    return q->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
+}
+
+static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
+    const run_train_values *given = call->values;
+    question *q = sm_arena_alloc(call->arena, sizeof *q);
+    if (!q) return sm_fail_memory(err);
+    q->call = call;
+    sm_status status = read_question(q, err);
+    if (!status) status = predict(q, err);
+    if (!status)
+        status =
+            ranks_run(call, &given->ranks, sm_train_setup_ranks(&q->setup), train_rank, q, err);
+    if (status || !ranks_speak()) return status;
+    return show(r, q, err);
+}
+
+const cli_verb run_train_verb = {
+    .name = "run train",
+    .summary = "train a small Transformer on real ranks under a plan, beside its prediction",
+    .arguments = "MODEL",
+    .least = 1,
+    .most = 1,
+    .options = run_train_table,
+    .values_bytes = sizeof(run_train_values),
+    .notes = "MODEL is a config.json of a llama-like model, dense or with experts.\n"
+             "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
+    .run = run_train,
+};

@@ -1,0 +1,11 @@
+/* train_setup_of_plan: what a plan of the planner means for the training runtime. */
+#ifndef SCALEMODEL_RUNCLI_TRAIN_SETUP_OF_PLAN_H
+#define SCALEMODEL_RUNCLI_TRAIN_SETUP_OF_PLAN_H
+#include "scalemodel/run_train.h"
+#include "scalemodel/train.h"
+
+/* Degrees, rules and the order of work of each stage into *setup, whose model, tokens and sequences
+ * are set. SM_BAD_INPUT when the plan asks for what the runtime does not do. */
+sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
+                              sm_error *err);
+#endif
