@@ -91,8 +91,11 @@ static double price_of(engine_table *t, sm_attend group, double sampled) {
     return status == SM_OK ? price.expected_s : NAN;
 }
 
+/* Stages of a pipeline decode groups of the batch at the same time: a step of all lasts as long as
+ * one group passes through. */
 static double price_decode(engine_table *t, double n, double cached) {
-    return price_of(t, (sm_attend){n, 1.0, cached}, n);
+    double group = point_group(&t->plan, n);
+    return price_of(t, (sm_attend){group, 1.0, cached}, group);
 }
 
 /* New tokens that attend to more than half of them are one prompt with a cached beginning; to
