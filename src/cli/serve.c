@@ -7,6 +7,19 @@
 
 /* ---- one point ---- */
 
+/* The job on as many chips as a replica has, as the search prices it. */
+static sm_status open_slice(cli_serving *q, int chips, sm_serve **serve, sm_error *err) {
+    if (chips == q->system.chips || sm_system_resize(&q->system, chips, &q->slice, NULL) != SM_OK)
+        q->slice = q->system;
+    sm_serve_job job = q->job;
+    job.system = &q->slice;
+    sm_status status = sm_serve_new(&job, serve, err);
+    if (status) return cli_serving_blame(q, status, err);
+    if (q->calibration) sm_serve_set_calibration(*serve, q->calibration);
+    q->used = sm_serve_calibration(*serve);
+    return SM_OK;
+}
+
 static sm_status price_one(const cli_serving *q, sm_serve *serve, cli_served *a, sm_error *err) {
     sm_arena *arena = q->call->arena;
     sm_serve_detail *detail = sm_arena_alloc(arena, sizeof *detail);
@@ -40,15 +53,13 @@ static const sm_serve_point *choose(const cli_serving *q, const sm_serve_result 
 }
 
 static sm_status detail_best(const cli_serving *q, sm_serve *serve, cli_served *a, sm_error *err) {
-    if (!a->best) return SM_OK;
     sm_serve_detail *detail = sm_arena_alloc(q->call->arena, sizeof *detail);
     if (!detail) return sm_fail_memory(err);
     a->detail = detail;
     return sm_serve_detail_of(serve, &a->best->plan, a->best->batch, q->call->arena, detail, err);
 }
 
-static sm_status find_frontier(const cli_serving *q, sm_serve *serve, cli_served *a,
-                               sm_error *err) {
+static sm_status find_frontier(const cli_serving *q, cli_served *a, sm_error *err) {
     sm_serve_result *result = sm_arena_alloc(q->call->arena, sizeof *result);
     if (!result) return sm_fail_memory(err);
     a->result = result;
@@ -64,7 +75,7 @@ static sm_status find_frontier(const cli_serving *q, sm_serve *serve, cli_served
         return cli_serving_blame(q, status, err);
     }
     a->best = choose(q, result);
-    return detail_best(q, serve, a, err);
+    return SM_OK;
 }
 
 static sm_status find_pools(const cli_serving *q, cli_served *a, sm_error *err) {
@@ -105,19 +116,24 @@ static sm_status check_limits(const cli_serving *q, cli_served *a, sm_error *err
     return SM_OK;
 }
 
-static sm_status add_to_answer(const cli_serving *q, sm_serve *serve, cli_served *a,
-                               sm_error *err) {
-    sm_status status = find_pools(q, a, err);
-    if (!status) status = find_fleet(q, a, err);
-    if (!status && q->one) status = check_limits(q, a, err);
-    if (!status && a->best && (q->one || q->plot)) status = cli_serve_sweep(serve, a, err);
-    return status;
+static sm_status find_point(cli_serving *q, sm_serve **serve, cli_served *a, sm_error *err) {
+    if (q->one) {
+        sm_status status = open_slice(q, sm_serve_plan_chips(&q->search.fixed), serve, err);
+        if (!status) status = price_one(q, *serve, a, err);
+        return status ? status : check_limits(q, a, err);
+    }
+    sm_status status = find_frontier(q, a, err);
+    if (status || !a->best) return status;
+    status = open_slice(q, a->best->chips, serve, err);
+    return status ? status : detail_best(q, *serve, a, err);
 }
 
-static sm_status answer(const cli_serving *q, sm_serve *serve, sm_report *r, sm_error *err) {
+static sm_status answer(cli_serving *q, sm_serve **serve, sm_report *r, sm_error *err) {
     cli_served a = {.q = q};
-    sm_status status = q->one ? price_one(q, serve, &a, err) : find_frontier(q, serve, &a, err);
-    if (!status) status = add_to_answer(q, serve, &a, err);
+    sm_status status = find_point(q, serve, &a, err);
+    if (!status) status = find_pools(q, &a, err);
+    if (!status) status = find_fleet(q, &a, err);
+    if (!status && a.best && (q->one || q->plot)) status = cli_serve_sweep(*serve, &a, err);
     if (status) return status;
     cli_serve_fields(r, &a);
     cli_serve_page(r, &a);
@@ -134,11 +150,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     if (status) return status;
     cli_put_text(r, r->data, "command", "serve");
     sm_serve *serve = NULL;
-    status = sm_serve_new(&q->job, &serve, err);
-    if (status) return cli_serving_blame(q, status, err);
-    if (q->calibration) sm_serve_set_calibration(serve, q->calibration);
-    q->used = sm_serve_calibration(serve);
-    status = answer(q, serve, r, err);
+    status = answer(q, &serve, r, err);
     sm_serve_free(serve);
     return status;
 }

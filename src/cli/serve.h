@@ -18,8 +18,9 @@ typedef struct cli_serving {
     sm_model model, draft;
     sm_system system;
     sm_serve_job job;                  /* points to the models and the system above */
+    sm_system slice;                   /* of the system: what the point shown runs on */
     const sm_calibration *calibration; /* asked for; NULL: what serve.h takes */
-    const sm_calibration *used;        /* that of the job, for intervals */
+    const sm_calibration *used;        /* what the point shown was priced with */
     sm_source plan;                    /* the text of --plan, "" when not given */
     sm_serve_search_options search;
     bool one; /* plan and batch are given: a single point */

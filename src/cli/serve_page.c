@@ -28,14 +28,15 @@ static void job_page(sm_report *r, const cli_serving *q) {
         sm_report_text(r, "Decoding is priced at %s cached tokens.", cli_exact(r, job->context));
 }
 
+/* What ranks: with --bound what the lower bound would give. */
 static double throughput(const cli_serving *q, const sm_serve_point *p) {
-    return q->search.with_prefill ? p->tokens_per_s_per_chip_with_prefill
-                                  : p->tokens_per_s_per_chip;
+    if (q->search.with_prefill) return p->tokens_per_s_per_chip_with_prefill;
+    return q->search.by_lower ? p->batch / p->tpot_s[0] / p->chips : p->tokens_per_s_per_chip;
 }
 
 static double cost(const cli_serving *q, const sm_serve_point *p) {
-    return q->search.with_prefill ? p->usd_per_million_tokens_with_prefill
-                                  : p->usd_per_million_tokens;
+    if (q->search.with_prefill) return p->usd_per_million_tokens_with_prefill;
+    return p->usd_per_million_tokens * p->tokens_per_s_per_chip / throughput(q, p);
 }
 
 /* ---- the frontier ---- */
@@ -87,8 +88,9 @@ static void frontier_page(sm_report *r, const cli_served *a) {
     plan_lines(r, &names);
     if (rows < found->n)
         sm_report_text(r, "%zu of %zu points; --json has all, --top shows more.", rows, found->n);
-    sm_report_text(r, "The smallest replica that fits has %d %s.", found->least_chips,
-                   found->least_chips == 1 ? "chip" : "chips");
+    if (a->q->search.chips_least <= 1)
+        sm_report_text(r, "The smallest replica that fits has %d %s.", found->least_chips,
+                       found->least_chips == 1 ? "chip" : "chips");
 }
 
 static void search_page(sm_report *r, const sm_serve_result *s) {
@@ -152,8 +154,8 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const cli_served *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%d %s, batch %s (%s fit): %s", p->chips, p->chips == 1 ? "chip" : "chips",
-                   cli_exact(r, p->batch),
+    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text, cli_exact(r, p->batch),
+
                    p->most_batch >= 1.0 ? cli_exact(r, p->most_batch) : "none",
                    cli_serve_plan_words(r, &a->q->system, &p->plan));
     if (p->fits) return;
