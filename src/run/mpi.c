@@ -150,9 +150,13 @@ static void free_member(sm_communicator *c) {
     sm_free(m);
 }
 
+static void end_all(int rank, const char *sentence, int status) {
+    if (sentence && sentence[0]) fprintf(stderr, "scalemodel: rank %d: %s\n", rank, sentence);
+    MPI_Abort(MPI_COMM_WORLD, status);
+}
+
 static void abort_all(sm_communicator *c, const char *sentence) {
-    if (sentence && sentence[0]) fprintf(stderr, "rank %d: %s\n", c->rank, sentence);
-    MPI_Abort(MPI_COMM_WORLD, SM_INTERNAL);
+    end_all(c->rank, sentence, SM_INTERNAL);
 }
 
 static sm_status split(sm_communicator *c, int colour, int key, sm_communicator **out,
@@ -212,7 +216,7 @@ sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, 
     if (!status) status = body(world, context, err);
     /* Others may wait for this rank: they are ended, with the one message. */
     if (status > SM_NEGATIVE && world && world->size > 1)
-        abort_all(world, err ? err->sentence : NULL);
+        end_all(world->rank, err ? err->sentence : NULL, (int)status);
     sm_communicator_free(world);
     MPI_Finalize();
     return status;

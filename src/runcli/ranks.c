@@ -2,11 +2,12 @@
 #include "ranks.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "launch.h"
 
 enum { MOST_PATH = 4096, MOST_ARGUMENTS = 1024, DIGITS = 16 };
 
@@ -99,43 +100,21 @@ static void say_call(command *c, const cli_call *call, const char *path) {
     for (char **a = call->argv; *a; a++) say(c, *a);
 }
 
-/* Open MPI asks its user to say so when he means to run as root, or more ranks than cores. */
-static void become_mpirun(command *c, const char *backend) {
-    static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
-                                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-    for (int i = 0; i < 2; i++) setenv(as_root[i], "1", 0);
-    c->word[0] = backend[0] == 'o' ? (char[]){"mpirun.openmpi"} : (char[]){"mpirun.mpich"};
-    execvp(c->word[0], c->word);
-    c->word[0] = (char[]){"mpirun"};
-    execvp(c->word[0], c->word);
-    _exit(SM_IO);
-}
-
-/* Start mpirun and wait for it. Its exit status is that of the ranks. */
-static sm_status launch(const cli_call *call, const char *backend, int ranks, sm_error *err) {
+/* Open MPI is asked not to mind more ranks than cores. */
+static sm_status launch(const cli_call *call, const ranks_values *given, int ranks, sm_error *err) {
     char path[MOST_PATH] = "", number[DIGITS];
+    bool open_mpi = backend_used[0] == 'o';
     command c = {.n = 0};
-    if (!program_of(backend, path)) return sm_fail(err, SM_IO, "%s has gone", path);
-    char *text = sm_arena_printf(call->arena, "%d", ranks);
-    if (!text) return sm_fail_memory(err);
-    memcpy(number, text, strlen(text) + 1);
-    say(&c, "mpirun");
+    if (!program_of(backend_used, path)) return sm_fail(err, SM_IO, "%s has gone", path);
+    snprintf(number, sizeof number, "%d", ranks);
+    say(&c, open_mpi ? "mpirun.openmpi" : "mpirun.mpich");
     say(&c, "-n");
     say(&c, number);
-    if (backend[0] == 'o') say(&c, "--oversubscribe");
+    if (open_mpi) say(&c, "--oversubscribe");
     say_call(&c, call, path);
-    done_elsewhere = true;
-    pid_t child = fork();
-    if (child == 0) become_mpirun(&c, backend);
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) < 0) {
-        done_elsewhere = false;
-        return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
-    }
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : SM_INTERNAL;
-    return code <= SM_INTERNAL ? (sm_status)code : SM_INTERNAL;
+    sm_status status = launch_mpirun(c.word, given->debug, err);
+    done_elsewhere = status <= SM_NEGATIVE; /* an error without a sentence has been told, too */
+    return status;
 }
 
 /* Inside a user's own launcher this process becomes a rank. */
@@ -199,5 +178,5 @@ sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, 
     if (strcmp(backend_used, "threads") == 0) return sm_run_threads(ranks, on_rank, &s, err);
     if (strcmp(backend_used, ranks_of_program.backend) == 0) return start_processes(&s, err);
     if (launcher_around()) return become_rank(call, backend_used, err);
-    return launch(call, backend_used, ranks, err);
+    return launch(call, given, ranks, err);
 }

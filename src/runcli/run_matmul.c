@@ -221,10 +221,16 @@ static void say_equal(sm_report *r, const question *q, const cli_alternative *a,
 static void say_overlap(sm_report *r, const cli_alternative *a, const execution *x) {
     if (a->cost.overlapped < 0) return;
     double share = hidden_share(a, x);
-    sm_report_text(r,
-                   "One step after the other takes %s: %s of the shorter one of transfer and "
-                   "product is hidden.",
-                   cli_seconds(r, x->apart_total_s), cli_percent(r, share));
+    const char *apart = cli_seconds(r, x->apart_total_s), *inside = cli_seconds(r, x->total_s);
+    if (share <= 0.0)
+        sm_report_text(r,
+                       "One step after the other takes %s, inside the einsum %s: nothing is won.",
+                       apart, inside);
+    else
+        sm_report_text(r,
+                       "One step after the other takes %s, inside the einsum %s: %s of the "
+                       "transfer or the product, whichever is shorter, is hidden.",
+                       apart, inside, cli_percent(r, fmin(share, 1.0)));
 }
 
 /* Which step is the most of the difference. */

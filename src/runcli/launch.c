@@ -1,0 +1,150 @@
+/* launch: fork, filter, wait. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- signals: what ends this process ends mpirun, which ends the ranks ---- */
+
+static volatile sig_atomic_t child_pid = 0;
+
+static void forward(int number) {
+    if (child_pid > 0) kill((pid_t)child_pid, number);
+}
+
+static void forward_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+/* ---- the child ---- */
+
+/* Open MPI asks its user to say so when he means to run as root. */
+static void become_mpirun(char *const *word, int out_fd, int err_fd) {
+    static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
+                                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    if (out_fd >= 0) dup2(out_fd, STDOUT_FILENO);
+    if (err_fd >= 0) dup2(err_fd, STDERR_FILENO);
+    for (int i = 0; i < 2; i++) setenv(as_root[i], "1", 0);
+    execvp(word[0], word);
+    execvp("mpirun", word);
+    fprintf(stderr, "scalemodel: cannot start %s: %s\n", word[0], strerror(errno));
+    _exit(SM_IO);
+}
+
+/* ---- what it says ---- */
+
+typedef struct noise {
+    bool named; /* a rank has said what is wrong */
+    int signal; /* that mpirun tells of */
+} noise;
+
+static const char ours[] = "scalemodel: ";
+
+static void read_line(noise *n, const char *line) {
+    const char *signal_at = strstr(line, "signal ");
+    if (strncmp(line, ours, sizeof ours - 1) != 0) {
+        if (signal_at && !n->signal) n->signal = atoi(signal_at + 7);
+        return;
+    }
+    bool error = strncmp(line + sizeof ours - 1, "rank ", 5) == 0;
+    if (!error || !n->named) fputs(line, stderr);
+    n->named = n->named || error;
+}
+
+static void read_noise(int fd, noise *n) {
+    char *line = NULL;
+    size_t room = 0;
+    FILE *in = fdopen(fd, "r");
+    while (in && getline(&line, &room, in) > 0) read_line(n, line);
+    free(line);
+    if (in) fclose(in);
+    else close(fd);
+}
+
+/* The answer is the whole of standard output, but MPICH tells of failures there. */
+static sm_status read_answer(FILE *answer, bool good, noise *n, sm_error *err) {
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    bool written = true;
+    rewind(answer);
+    while ((length = getline(&line, &room, answer)) > 0)
+        if (!good) read_line(n, line);
+        else written = written && fwrite(line, 1, (size_t)length, stdout) == (size_t)length;
+    free(line);
+    errno = 0;
+    if (written && fflush(stdout) == 0) return SM_OK;
+    if (errno != EPIPE) sm_fail(err, SM_IO, "cannot write to standard output");
+    return SM_IO;
+}
+
+/* ---- how it ended ---- */
+
+static sm_status status_of(int code, const noise *n, sm_error *err) {
+    if (n->named || (code <= SM_INTERNAL && !n->signal))
+        return code <= SM_INTERNAL ? (sm_status)code : SM_INTERNAL; /* said already */
+    if (n->signal || code > 128)
+        return sm_fail(err, SM_INTERNAL,
+                       "a rank was killed or has crashed (signal %d), and all ranks were ended; "
+                       "--debug shows what mpirun says",
+                       n->signal ? n->signal : code - 128);
+    return sm_fail(err, SM_INTERNAL, "mpirun has failed with status %d; --debug shows what it says",
+                   code);
+}
+
+static int wait_for(pid_t child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return 255;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) {
+    int ends[2];
+    noise n = {false, 0};
+    if (pipe(ends) != 0) return sm_fail(err, SM_IO, "cannot make a pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) become_mpirun(word, fileno(answer), ends[1]);
+    close(ends[1]);
+    if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
+    child_pid = child;
+    forward_signals();
+    read_noise(ends[0], &n);
+    int code = wait_for(child);
+    bool good = code <= SM_NEGATIVE;
+    sm_status status = read_answer(answer, good, &n, err);
+    if (status) return status;
+    return good ? (sm_status)code : status_of(code, &n, err);
+}
+
+static sm_status show_all(char *const *word, sm_error *err) {
+    noise none = {false, 0};
+    pid_t child = fork();
+    if (child == 0) become_mpirun(word, -1, -1);
+    if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
+    child_pid = child;
+    forward_signals();
+    int code = wait_for(child);
+    return code <= SM_NEGATIVE ? (sm_status)code : status_of(code, &none, err);
+}
+
+sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err) {
+    fflush(stdout);
+    if (verbose) return show_all(word, err);
+    FILE *answer = tmpfile();
+    if (!answer) return sm_fail(err, SM_IO, "cannot make a temporary file: %s", strerror(errno));
+    sm_status status = run_and_listen(word, answer, err);
+    fclose(answer);
+    return status;
+}

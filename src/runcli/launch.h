@@ -1,0 +1,11 @@
+/* launch: mpirun as a child whose noise is kept from the user. */
+#ifndef SCALEMODEL_RUNCLI_LAUNCH_H
+#define SCALEMODEL_RUNCLI_LAUNCH_H
+#include "scalemodel/base.h"
+
+/* Run mpirun (word[0] and its arguments, NULL at the end) to its end and return the status of the
+ * ranks. Of their standard error only lines that begin with "scalemodel: " are passed on at once,
+ * and of several ranks that name an error the first. When the ranks were ended without a word, *err
+ * says so in one sentence. verbose: everything is passed on as it is. */
+sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err);
+#endif
