@@ -77,7 +77,7 @@ inference_engine inference_engine_of(const sm_truth_row *row) {
     if (strstr(software, "trtllm")) {
         e.whole_reserve = true;
         e.most_running = 2048;
-        if (strcmp(software, "trtllm-1") == 0) e.imbalance = 3;
+        if (strcmp(software, "trtllm-1") == 0) e.imbalance = 2;
     } else if (e.eager) {
         e.mixed = false;
         e.most_running = 256;
