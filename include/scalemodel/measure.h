@@ -1,0 +1,101 @@
+/* measure: what the ranks of this machine reach: local products, memory, messages and collectives,
+ * each timed many times, and the lines and constants that such timings are fitted by. */
+#ifndef SCALEMODEL_MEASURE_H
+#define SCALEMODEL_MEASURE_H
+#include "scalemodel/run.h"
+
+/* ---- timings ---- */
+/* Of n repeats: the least, the quartiles (linear between the order statistics) and the median. */
+typedef struct sm_spread {
+    double least, low, median, high;
+    int n;
+} sm_spread;
+sm_spread sm_spread_of(double *sample, int n); /* sorts; all zero when n < 1 */
+
+/* What streams through memory: bytes and FLOPs per element of 8 bytes. */
+#define SM_STREAMS(X)                                                                              \
+    X(COPY, "copy", 16.0, 0.0)   /* a = b, beyond the caches */                                    \
+    X(TRIAD, "triad", 24.0, 2.0) /* a = b + x c, beyond the caches */                              \
+    X(CACHED, "cached triad", 24.0, 2.0)                                                           \
+    X(VECTOR, "vector", 0.0, 16.0) /* x = x y + z eight times over: no memory */
+typedef enum sm_stream {
+#define X(id, name, bytes, flops) SM_STREAM_##id,
+    SM_STREAMS(X)
+#undef X
+        SM_STREAM_COUNT
+} sm_stream;
+const char *sm_stream_name(sm_stream stream);
+
+enum {
+    SM_MOST_MEASURED_MATMULS = 48,
+    SM_MOST_MEASURED_SENDS = 16,
+    SM_MOST_MEASURED_COLLECTIVES = 512
+};
+typedef struct sm_measured_matmul { /* on all ranks at once; seconds of the slowest */
+    sm_element element;
+    size_t m, n, k;
+    sm_spread seconds;
+} sm_measured_matmul;
+typedef struct sm_measured_stream {
+    double bytes, flops; /* of one rank; all ranks at once */
+    sm_spread seconds;
+} sm_measured_stream;
+typedef struct sm_measured_send { /* one way, from rank 0 to rank 1 */
+    size_t bytes;
+    sm_spread seconds;
+} sm_measured_send;
+/* As a step of a lowering runs it, new memory and packing included; all groups at once. bytes: V as
+ * in sm_step, for a broadcast what each rank receives. */
+typedef struct sm_measured_collective {
+    sm_collective op;
+    int ranks; /* of a group */
+    double bytes;
+    sm_spread seconds;
+} sm_measured_collective;
+typedef struct sm_measurements {
+    int ranks, matmuls, sends, collectives;
+    sm_measured_matmul matmul[SM_MOST_MEASURED_MATMULS];
+    sm_measured_stream stream[SM_STREAM_COUNT];
+    sm_measured_send send[SM_MOST_MEASURED_SENDS];
+    sm_measured_collective collective[SM_MOST_MEASURED_COLLECTIVES];
+} sm_measurements;
+
+/* How long to look. Every timing is repeated for budget_s, 5 to most_repeats times. */
+typedef struct sm_measure_job {
+    bool quick; /* fewer shapes and sizes */
+    double budget_s;
+    int most_repeats;
+    size_t stream_bytes, cached_bytes; /* of each array of a rank: beyond the caches, within them */
+    sm_measurements *out;              /* written by rank 0 */
+} sm_measure_job;
+/* A sm_rank_body; the context is a sm_measure_job. */
+sm_status sm_measure_body(sm_communicator *world, void *job, sm_error *err);
+
+/* ---- fits ---- */
+/* seconds = latency_s + bytes x s_per_byte, neither below zero, by the least sum of
+ * sqrt(1 + (r/s)^2) with r = fitted / measured - 1: relative errors, so that small sizes count as
+ * large ones do, and the linear tail of the soft L1 loss, so that a disturbed timing counts little;
+ * s: 1.4826 times the median of |r|, at least 1 %. */
+typedef struct sm_measured_line {
+    double latency_s, s_per_byte;
+    double crossover_bytes; /* latency_s / s_per_byte: half of the time is latency */
+    double error;           /* median of |r| */
+} sm_measured_line;
+/* SM_BAD_INPUT: fewer than two sizes, or a number that is negative, not finite, or a time of 0. */
+sm_status sm_measure_line(const double *bytes, const double *seconds, int n, sm_measured_line *out,
+                          sm_error *err);
+
+/* Constants of any model of time, positive, within [low, high]; value: where the search starts, and
+ * what it finds. Minimises the same loss of r = log(model / seconds) by pattern search on the
+ * logarithms, from the start and from a grid of the range: deterministic. */
+enum { SM_MOST_MEASURED_CONSTANTS = 4 };
+typedef struct sm_measured_constant {
+    double low, high, value;
+} sm_measured_constant;
+typedef double (*sm_time_model)(const double *constant, int row, void *context);
+/* *error: median of |r|. SM_BAD_INPUT: no rows, a time that is not positive and finite, a range
+ * that is empty or not positive, a start outside it, or a model that gives no positive time. */
+sm_status sm_measure_constants(sm_time_model model, void *context, const double *seconds, int rows,
+                               sm_measured_constant *constant, int constants, double *error,
+                               sm_error *err);
+#endif

@@ -1,0 +1,97 @@
+/* Memory and the vector unit, on all ranks at once: what loops of this program reach, as the
+ * compiler made them. */
+#include "measure_parts.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double bytes, flops;
+} streams[] = {
+#define X(id, name, bytes, flops) {name, bytes, flops},
+    SM_STREAMS(X)
+#undef X
+};
+
+const char *sm_stream_name(sm_stream stream) { return streams[stream].name; }
+
+typedef struct streaming {
+    double *a, *b, *c;
+    size_t n;
+    int passes;
+} streaming;
+
+static sm_status copy(void *state, sm_error *err) {
+    const streaming *s = state;
+    (void)err;
+    memcpy(s->a, s->b, s->n * sizeof *s->a);
+    return SM_OK;
+}
+
+static void triad_pass(double *restrict a, const double *restrict b, const double *restrict c,
+                       size_t n, double x) {
+    for (size_t i = 0; i < n; i++) a[i] = b[i] + x * c[i];
+}
+
+static sm_status triad(void *state, sm_error *err) {
+    const streaming *s = state;
+    (void)err;
+    for (int i = 0; i < s->passes; i++) triad_pass(s->a, s->b, s->c, s->n, 0.5 + i);
+    return SM_OK;
+}
+
+/* The innermost loop has a fixed length and stays in registers; it is written out so that the
+ * compiler makes vector operations of it. x tends to z / (1 - y), so that nothing overflows. */
+enum { LANES = 32, TURNS = 8 };
+static void vector_pass(double *restrict x, size_t n) {
+    for (size_t i = 0; i + LANES <= n; i += LANES) {
+        double lane[LANES];
+        memcpy(lane, x + i, sizeof lane);
+        for (int turn = 0; turn < TURNS; turn++)
+            for (int k = 0; k < LANES; k++) lane[k] = lane[k] * 0.5 + 0.25;
+        memcpy(x + i, lane, sizeof lane);
+    }
+}
+
+static sm_status vector(void *state, sm_error *err) {
+    const streaming *s = state;
+    (void)err;
+    for (int i = 0; i < s->passes; i++) vector_pass(s->a, s->n);
+    return SM_OK;
+}
+
+/* An array is touched before it is timed. */
+static sm_status prepare(streaming *s, size_t bytes, sm_error *err) {
+    s->n = bytes / sizeof *s->a / LANES * LANES;
+    s->a = sm_malloc(3 * s->n * sizeof *s->a);
+    if (!s->a) return sm_fail_memory(err);
+    s->b = s->a + s->n;
+    s->c = s->b + s->n;
+    for (size_t i = 0; i < 3 * s->n; i++) s->a[i] = 1.0 + (double)(i % 8) / 8.0;
+    return SM_OK;
+}
+
+static sm_status measure_stream(sm_communicator *world, const sm_measure_job *job, sm_stream which,
+                                size_t bytes, int passes, sm_error *err) {
+    static sm_status (*const call[])(void *, sm_error *) = {copy, triad, triad, vector};
+    streaming s = {.passes = passes};
+    sm_measured_stream found = {.bytes = 0.0};
+    timed_call timed = {call[which], NULL, &s, passes};
+    sm_status status = prepare(&s, bytes, err);
+    if (!status) status = measure_repeatedly(world, job, &timed, &found.seconds, err);
+    found.bytes = streams[which].bytes * (double)s.n;
+    found.flops = streams[which].flops * (double)s.n;
+    if (!status && world->rank == 0) job->out->stream[which] = found;
+    sm_free(s.a);
+    return status;
+}
+
+sm_status measure_streams(sm_communicator *world, const sm_measure_job *job, sm_error *err) {
+    static const size_t in_first_cache = 16384;
+    size_t far = job->stream_bytes, near = job->cached_bytes / 3;
+    sm_status status = measure_stream(world, job, SM_STREAM_COPY, far, 1, err);
+    if (!status) status = measure_stream(world, job, SM_STREAM_TRIAD, far, 1, err);
+    if (!status) status = measure_stream(world, job, SM_STREAM_CACHED, near, 20, err);
+    if (!status) status = measure_stream(world, job, SM_STREAM_VECTOR, in_first_cache, 100, err);
+    return status;
+}
