@@ -59,4 +59,24 @@ sm_status sm_request_file_of(const sm_source *source, sm_request_file **file, sm
 sm_arrivals sm_request_arrivals(sm_request_file *file);
 sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err); /* to read them again */
 void sm_request_file_close(sm_request_file *file);
+/* ---- safetensors: arrays of single precision by name ---- */
+enum { SM_SAFETENSOR_RANK = 8 };
+typedef struct sm_safetensor {
+    const char *name;
+    int rank;
+    size_t shape[SM_SAFETENSOR_RANK];
+    const float *data;
+} sm_safetensor;
+typedef struct sm_safetensors {
+    size_t n;
+    sm_safetensor *tensor; /* in the arena */
+    uint64_t steps;        /* "steps" of its metadata, 0 when not there */
+} sm_safetensors;
+/* Names of letters, digits, dots and underscores. Atomic as sm_io_write is. */
+sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
+                                  uint64_t steps, sm_error *err);
+/* SM_BAD_INPUT says what is cut short, misplaced, or of another dtype. */
+sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
+                                 sm_error *err);
+const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name);
 #endif

@@ -87,4 +87,26 @@ typedef struct sm_train_weight {
 } sm_train_weight;
 int sm_trainer_weights(const sm_trainer *t, int layer);
 bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *out);
+
+/* ---- checkpoints: whole arrays, whatever the mesh ---- */
+typedef enum sm_train_part { SM_TRAIN_VALUE, SM_TRAIN_FIRST, SM_TRAIN_SECOND } sm_train_part;
+typedef struct sm_train_array {
+    int layer;        /* as in sm_train_weight */
+    const char *name; /* W_q, ...; a norm's weight: the op (attn_norm, ...) */
+    bool norm;
+    sm_train_part part; /* a weight, or a moment of Adam */
+    int rank;
+    size_t size[SM_MAX_RANK];
+    float *data; /* row-major */
+} sm_train_array;
+/* Every array of the model in order, gathered on rank 0, where alone visit is called: array->data
+ * is freed afterwards unless visit sets it to NULL. */
+typedef sm_status (*sm_train_visit)(sm_train_array *array, void *context, sm_error *err);
+sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
+/* The other way, on every rank: find fills array->data (array->size says how large) with what it
+ * owns; it is only read. */
+sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err);
+/* Updates of the optimizer so far, to be kept with the arrays. */
+uint64_t sm_trainer_updates(const sm_trainer *t);
+void sm_trainer_set_updates(sm_trainer *t, uint64_t updates);
 #endif

@@ -67,11 +67,11 @@ static void pack(const train_layer *layer, int group, const sm_local_block *bloc
     }
 }
 
-static void unpack(train_layer *layer, int group, const float *row) {
+static void unpack(const train_layer *layer, int group, const float *row, sm_local_block *block) {
     for (int i = 0; i < layer->piece->program.tensors; i++) {
         if (!is_weight(layer, i) || layer->group_of[i] != group) continue;
         size_t n = sm_local_block_count(&layer->weight[i]);
-        memcpy(layer->weight[i].data, row, n * sizeof *row);
+        memcpy(block[i].data, row, n * sizeof *row);
         row += n;
     }
 }
@@ -173,7 +173,7 @@ static sm_status update_group(sm_trainer *t, train_layer *layer, int group, cons
     }
     adam_step(a, g, mine);
     if (!status && parts > 1) status = gather(t, g, mine, row, err);
-    if (!status) unpack(layer, group, row);
+    if (!status) unpack(layer, group, row, layer->weight);
     sm_free(row);
     return status;
 }
@@ -187,5 +187,53 @@ sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err) 
     for (int i = 0; !status && i < t->layers; i++)
         for (int g = 0; !status && g < t->layer[i].groups; g++)
             status = update_group(t, &t->layer[i], g, &a, err);
+    return status;
+}
+
+/* ---- moments, whole ---- */
+
+static sm_status moment_out(sm_trainer *t, const train_layer *layer, int group, bool second,
+                            sm_local_block *block, sm_error *err) {
+    const train_group *g = &layer->group[group];
+    const float *mine = second ? g->second : g->first;
+    float *row = sm_calloc(g->chunk * ways(t, g) + 1, sizeof *row);
+    if (!row) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    if (ways(t, g) > 1) status = gather(t, g, mine, row, err);
+    else memcpy(row, mine, g->chunk * sizeof *row);
+    if (!status) unpack(layer, group, row, block);
+    sm_free(row);
+    return status;
+}
+
+sm_status train_moments_out(sm_trainer *t, train_layer *layer, bool second, sm_local_block *block,
+                            sm_error *err) {
+    sm_status status = SM_OK;
+    for (int g = 0; !status && g < layer->groups; g++)
+        status = moment_out(t, layer, g, second, block, err);
+    return status;
+}
+
+static sm_status moment_in(sm_trainer *t, train_layer *layer, int group, bool second,
+                           const sm_local_block *block, sm_error *err) {
+    train_group *g = &layer->group[group];
+    size_t part = 0;
+    float *row = sm_calloc(g->chunk * ways(t, g) + 1, sizeof *row);
+    if (!row) return sm_fail_memory(err);
+    pack(layer, group, block, row);
+    if (ways(t, g) > 1) {
+        sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
+        part = over ? (size_t)over->rank : 0;
+    }
+    memcpy(second ? g->second : g->first, row + part * g->chunk, g->chunk * sizeof *row);
+    sm_free(row);
+    return SM_OK;
+}
+
+sm_status train_moments_in(sm_trainer *t, train_layer *layer, bool second,
+                           const sm_local_block *block, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int g = 0; !status && g < layer->groups; g++)
+        status = moment_in(t, layer, g, second, block, err);
     return status;
 }

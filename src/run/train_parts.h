@@ -128,6 +128,8 @@ sm_status train_pieces_new(sm_trainer *t, sm_error *err);
 void train_pieces_free(sm_trainer *t);
 
 /* ---- train_weights.c ---- */
+/* The forward task that reads a weight, and as which operand. */
+const sm_program_task *train_reader(const train_piece *p, int tensor, int *operand);
 sm_status train_layers_new(sm_trainer *t, sm_error *err);
 void train_layers_free(sm_trainer *t);
 
@@ -139,6 +141,12 @@ sm_status train_reduce_rest(sm_trainer *t, sm_error *err);
 double train_norm_share(const sm_trainer *t); /* sum of squares, shared out over replicas */
 sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err);
 bool train_reduces_each(const sm_trainer *t);
+/* A moment of Adam of all weights of a layer, between blocks as the weights lie and the chunks of
+ * their groups. Made by every rank that holds the layer. */
+sm_status train_moments_out(sm_trainer *t, train_layer *layer, bool second, sm_local_block *block,
+                            sm_error *err);
+sm_status train_moments_in(sm_trainer *t, train_layer *layer, bool second,
+                           const sm_local_block *block, sm_error *err);
 
 /* ---- train_pass.c ---- */
 sm_status train_forward(sm_trainer *t, train_layer *layer, train_saved *saved, sm_error *err);

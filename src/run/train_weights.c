@@ -30,8 +30,7 @@ static uint64_t seed_of(uint64_t seed, int layer, const char *name) {
     return sm_rng_next(&rng);
 }
 
-/* The forward task that reads a weight, and as which operand. */
-static const sm_program_task *reader(const train_piece *p, int tensor, int *operand) {
+const sm_program_task *train_reader(const train_piece *p, int tensor, int *operand) {
     for (int i = 0; i < p->forwards; i++)
         for (int k = 0; k < p->task[i].einsum.operands; k++)
             if (p->task[i].tensor[k] == tensor) {
@@ -44,7 +43,7 @@ static const sm_program_task *reader(const train_piece *p, int tensor, int *oper
 static sm_status new_weight(sm_trainer *t, train_layer *layer, int tensor, sm_error *err) {
     int operand = 0;
     const sm_tensor *w = &layer->piece->program.tensor[tensor];
-    const sm_program_task *task = reader(layer->piece, tensor, &operand);
+    const sm_program_task *task = train_reader(layer->piece, tensor, &operand);
     if (!task) return sm_fail(err, SM_INTERNAL, "nothing reads the weight %s", w->name);
     draw d = {.seed = seed_of(t->setup->seed + (uint64_t)tensor, layer->number, w->name),
               .norm = w->norm,
@@ -142,7 +141,7 @@ bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *ou
     const train_layer *l = layer_of(t, layer);
     int tensor = l ? nth_weight(&l->piece->program, number) : -1, operand = 0;
     if (tensor < 0) return false;
-    const sm_program_task *task = reader(l->piece, tensor, &operand);
+    const sm_program_task *task = train_reader(l->piece, tensor, &operand);
     const sm_array *array = &task->einsum.in[operand];
     const sm_local_block *w = &l->weight[tensor];
     sm_layout layout = sm_layout_of(array);

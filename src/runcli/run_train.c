@@ -11,11 +11,13 @@
 #include "run_verbs.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
+#include "train_checkpoint.h"
 #include "train_setup_of_plan.h"
 
 typedef struct run_train_values {
     ranks_values ranks;
     const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
+    const char *checkpoint, *every, *resume, *until;
 } run_train_values;
 
 #define TEXT(name, member, value, help)                                                            \
@@ -24,13 +26,17 @@ typedef struct run_train_values {
 static const cli_option run_train_table[] = {
     TEXT("data", data, "FILE", "the text to train on: any file, byte by byte"),
     TEXT("plan", plan, "PLAN", "data=2,tensor=2,seq=on,...: a rank for each chip (one rank)"),
-    TEXT("steps", steps, "N", "steps to take (100)"),
+    TEXT("steps", steps, "N", "steps of the whole training, which the learning rate follows (100)"),
+    TEXT("until", until, "N", "stop after step N of them; --resume goes on from there"),
     TEXT("seq", seq, "T", "tokens of a sequence (128)"),
     TEXT("batch", batch, "TOKENS", "tokens of a global batch (8 sequences)"),
     TEXT("rate", rate, "X", "the highest learning rate (3e-3)"),
     TEXT("seed", seed, "N", "of the first weights and of the batches (1)"),
     TEXT("curve", curve, "FILE", "write the loss of each step as CSV"),
     TEXT("plot", plot, "FILE", "draw the losses as SVG"),
+    TEXT("checkpoint", checkpoint, "FILE", "write weights and optimizer as safetensors at the end"),
+    TEXT("every", every, "N", "and after every N steps"),
+    TEXT("resume", resume, "FILE", "go on from a checkpoint, whatever plan it was made under"),
     TEXT("on", on, "SYSTEM", "predict for these chips (otherwise cpu-host, or --system's chip)"),
     RANKS_OPTIONS(run_train_values, ranks),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
@@ -45,6 +51,10 @@ typedef struct question {
     sm_system system;
     sm_train_setup setup;
     sm_price_of_plan price;
+    int64_t every; /* steps between checkpoints, 0: only at the end */
+    int first;     /* step to begin with: those before are in the checkpoint */
+    int end;       /* of the steps, this run takes [first, end) */
+    sm_safetensors resumed;
     /* answers, written by rank 0 */
     double *number, *loss, *seconds; /* of each step */
     sm_train_result last;
@@ -68,12 +78,17 @@ static sm_status read_rate(const char *text, double *rate, sm_error *err) {
 
 static sm_status read_sizes(question *q, sm_error *err) {
     const run_train_values *given = q->call->values;
-    int64_t T = USUAL_SEQ, steps = USUAL_STEPS, seed = 1;
+    int64_t T = USUAL_SEQ, steps = USUAL_STEPS, seed = 1, end;
     sm_status status = cli_whole("--seq", given->seq, 1, 1 << 20, &T, err);
     double tokens = (double)(T * USUAL_SEQUENCES);
     if (!status) status = cli_quantity("--batch", given->batch, SM_Q_COUNT, &tokens, err);
     if (!status) status = cli_whole("--steps", given->steps, 1, MOST_STEPS, &steps, err);
+    end = steps;
+    if (!status) status = cli_whole("--until", given->until, 1, steps, &end, err);
     if (!status) status = cli_whole("--seed", given->seed, 0, INT64_MAX, &seed, err);
+    if (!status) status = cli_whole("--every", given->every, 1, MOST_STEPS, &q->every, err);
+    if (!status && given->every && !given->checkpoint)
+        status = sm_fail(err, SM_USAGE, "--every needs --checkpoint FILE");
     if (!status && (tokens < (double)T || tokens > 1e9))
         status = sm_fail(err, SM_BAD_INPUT,
                          "a batch holds at least one sequence of %d tokens, and "
@@ -85,6 +100,7 @@ static sm_status read_sizes(question *q, sm_error *err) {
     q->setup.steps = (int)steps;
     q->setup.warmup = steps < 100 ? (int)(steps / 10) : 10;
     q->setup.seed = (uint64_t)seed;
+    q->end = (int)end;
     return read_rate(given->rate, &q->setup.rate, err);
 }
 
@@ -106,6 +122,18 @@ static sm_status read_plan(question *q, sm_error *err) {
     return status ? status : train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
 }
 
+static sm_status read_checkpoint(question *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    if (!given->resume) return SM_OK;
+    sm_status status = sm_io_safetensors_read(given->resume, q->call->arena, &q->resumed, err);
+    if (status) return status;
+    if (q->resumed.steps >= (uint64_t)q->end)
+        return sm_fail(err, SM_BAD_INPUT, "%.200s has made %llu steps, and %d are asked for",
+                       given->resume, (unsigned long long)q->resumed.steps, q->end);
+    q->first = (int)q->resumed.steps;
+    return SM_OK;
+}
+
 static sm_status read_question(question *q, sm_error *err) {
     sm_status status = sm_io_model_load(q->call->positional[0], q->call->arena, &q->model, err);
     sm_train_setup_defaults(&q->setup);
@@ -113,6 +141,7 @@ static sm_status read_question(question *q, sm_error *err) {
     if (!status) status = read_sizes(q, err);
     if (!status) status = read_text(q, err);
     if (!status) status = read_plan(q, err);
+    if (!status) status = read_checkpoint(q, err);
     if (status) return status;
     size_t steps = (size_t)q->setup.steps;
     q->number = sm_arena_array(q->call->arena, steps, sizeof *q->number);
@@ -162,7 +191,7 @@ static double tokens_of(const question *q) { return (double)q->setup.sequences *
 
 static void show_progress(question *q, int step) {
     double now_s = sm_clock_s();
-    bool last = step + 1 == q->setup.steps;
+    bool last = step + 1 == q->end;
     if (!isatty(STDERR_FILENO) || (now_s - q->shown_s < 0.5 && !last)) return;
     q->shown_s = now_s;
     fprintf(stderr, "\rstep %d of %d  loss %.4f  %.0f tokens/s (predicted %.0f)%s", step + 1,
@@ -185,13 +214,30 @@ static sm_status one_step(question *q, sm_communicator *world, sm_trainer *t, in
     return SM_OK;
 }
 
+static sm_status resume(const question *q, sm_trainer *t, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    if (!given->resume) return SM_OK;
+    return train_checkpoint_take(t, &q->model, &q->resumed, given->resume, err);
+}
+
+static sm_status keep(const question *q, sm_communicator *world, sm_trainer *t, int done,
+                      sm_error *err) {
+    const run_train_values *given = q->call->values;
+    bool due = done == q->end || (q->every && done % q->every == 0);
+    if (!given->checkpoint || !due) return SM_OK;
+    return train_checkpoint_write(t, &q->model, given->checkpoint, world->rank == 0, err);
+}
+
 static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {
     question *q = context;
     sm_trainer *t = NULL;
     double apart = 0;
     sm_status status = sm_trainer_new(world, &q->setup, &t, err);
-    for (int i = 0; !status && i < q->setup.steps; i++)
+    if (!status) status = resume(q, t, err);
+    for (int i = q->first; !status && i < q->end; i++) {
         status = one_step(q, world, t, i, &apart, err);
+        if (!status) status = keep(q, world, t, i + 1, err);
+    }
     if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
     if (world->rank == 0) q->bytes_apart = apart;
     sm_trainer_free(t);
@@ -207,7 +253,7 @@ static sm_status write_curve(const question *q, const char *path, sm_error *err)
     if (!path) return SM_OK;
     if (!memory) return sm_fail_memory(err);
     fputs("step,loss,seconds\n", memory);
-    for (int i = 0; i < q->setup.steps; i++)
+    for (int i = q->first; i < q->end; i++)
         fprintf(memory, "%d,%.6f,%.6f\n", i + 1, q->loss[i], q->seconds[i]);
     sm_status status = fclose(memory) ? sm_fail_memory(err) : sm_io_write(path, text, length, err);
     free(text);
@@ -221,7 +267,8 @@ static sm_status draw_curve(const question *q, const char *path, sm_error *err) 
     if (!path) return SM_OK;
     if (!memory) return sm_fail_memory(err);
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
-    const sm_series series = {"loss", false, (size_t)q->setup.steps, q->number, q->loss};
+    const sm_series series = {"loss", false, (size_t)(q->end - q->first), q->number + q->first,
+                              q->loss + q->first};
     const sm_panel panel = {.title = "Loss",
                             .x_label = "step",
                             .y_label = "nats per byte",
@@ -246,7 +293,8 @@ static int by_size(const void *a, const void *b) {
 
 /* The median; the first step also warms up, and is left out where there are others. */
 static double step_seconds(question *q) {
-    size_t n = (size_t)q->setup.steps, from = n > 1;
+    size_t n = (size_t)q->end, from = (size_t)q->first;
+    if (n - from > 1) from++;
     qsort(q->seconds + from, n - from, sizeof *q->seconds, by_size);
     return q->seconds[from + (n - from) / 2];
 }
@@ -279,12 +327,12 @@ static void show_collectives(sm_report *r, const question *q) {
 }
 
 static void show_losses(sm_report *r, const question *q) {
-    int last = q->setup.steps - 1;
+    int last = q->end - 1;
     sm_data *list = cli_array(r, r->data, "losses");
-    for (int i = 0; i <= last && list; i++)
+    for (int i = q->first; i <= last && list; i++)
         r->out_of_memory |= !sm_data_push(list, sm_data_number(r->arena, q->loss[i]));
-    sm_report_text(r, "Loss %.4f nats a byte after %d steps, %.4f at the first.", q->loss[last],
-                   last + 1, q->loss[0]);
+    sm_report_text(r, "Loss %.4f nats a byte after %d steps, %.4f at step %d.", q->loss[last],
+                   last + 1, q->loss[q->first], q->first + 1);
 }
 
 static void show_times(sm_report *r, question *q) {

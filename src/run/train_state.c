@@ -1,0 +1,251 @@
+/* Weights and moments as whole arrays: gathered on rank 0 block by block, or cut out of whole
+ * arrays again on another mesh. */
+#include <string.h>
+
+#include "box.h"
+#include "rank_mesh.h"
+#include "train_parts.h"
+
+static const size_t nowhere[SM_MAX_RANK] = {0};
+
+/* ---- which arrays there are, on every rank in the same order ---- */
+
+static const train_piece *piece_of(const sm_trainer *t, int layer) {
+    const sm_model *m = t->setup->model;
+    if (layer < 0) return &t->piece[m->kinds];
+    return layer == m->L ? &t->piece[m->kinds + 1] : &t->piece[m->layer[layer]];
+}
+
+static int stage_of(const sm_trainer *t, int layer) {
+    const sm_train_setup *s = t->setup;
+    if (!s->chunks || layer < 0) return s->chunks ? s->chunk[0].stage : 0;
+    for (int c = 0; c < s->chunks; c++)
+        if (layer >= s->chunk[c].first && layer < s->chunk[c].last) return s->chunk[c].stage;
+    return s->chunk[s->chunks - 1].stage;
+}
+
+static train_layer *layer_of(const sm_trainer *t, int number) {
+    for (int i = 0; i < t->layers; i++)
+        if (t->layer[i].number == number) return &t->layer[i];
+    return NULL;
+}
+
+static bool is_weight(const train_piece *p, int tensor) {
+    return p->program.tensor[tensor].role == SM_ROLE_WEIGHT;
+}
+
+static const sm_array *array_of(const train_piece *p, int tensor, const sm_einsum **einsum) {
+    int operand = 0;
+    const sm_program_task *task = train_reader(p, tensor, &operand);
+    *einsum = &task->einsum;
+    return &task->einsum.in[operand];
+}
+
+static void describe(const train_piece *p, int layer, int tensor, sm_train_part part,
+                     sm_train_array *out) {
+    const sm_einsum *einsum;
+    const sm_array *array = array_of(p, tensor, &einsum);
+    int operand = 0;
+    bool norm = p->program.tensor[tensor].norm;
+    const sm_op *reader = &p->program.op[train_reader(p, tensor, &operand)->op];
+    *out = (sm_train_array){.layer = layer,
+                            .name = norm ? reader->name : p->program.tensor[tensor].name,
+                            .norm = norm,
+                            .part = part,
+                            .rank = array->rank};
+    for (int d = 0; d < array->rank; d++)
+        out->size[d] = (size_t)einsum->index[array->dim[d].index].size;
+}
+
+static size_t count_of(const sm_train_array *a) {
+    size_t n = 1;
+    for (int d = 0; d < a->rank; d++) n *= a->size[d];
+    return n;
+}
+
+/* ---- where blocks lie ---- */
+
+/* Sizes and offsets of the block of the rank at these coordinates. */
+static void block_at(const sm_trainer *t, const sm_layout *layout, const sm_train_array *a,
+                     const int *at, size_t *size, size_t *offset) {
+    const sm_mesh *mesh = &t->mesh->mesh;
+    sm_axes all = (sm_axes)((1u << mesh->axes) - 1);
+    for (int d = 0; d < a->rank; d++) {
+        size[d] = a->size[d] / parts_of(mesh, layout, d, all);
+        offset[d] = size[d] * part_of(mesh, layout, d, all, at);
+    }
+}
+
+/* Of ranks that hold the same block the first one sends it. */
+static bool sends(const sm_trainer *t, const sm_layout *layout, const int *at, int stage) {
+    if (at[TRAIN_PIPELINE] != stage) return false;
+    for (int a = 0; a < TRAIN_PIPELINE; a++)
+        if (layout->dim[a] < 0 && t->mesh->mesh.axis[a].size > 1 && at[a] > 0) return false;
+    return true;
+}
+
+static void put_box(sm_train_array *a, const void *block, const size_t *size,
+                    const size_t *offset) {
+    box_side to = {a->data, a->size, offset}, from = {(void *)(uintptr_t)block, size, nowhere};
+    box_copy(&to, &from, a->rank, size, sizeof(float));
+}
+
+/* ---- gathering ---- */
+
+enum { TAG = 7 };
+
+static sm_status send_block(sm_trainer *t, const sm_local_block *block, sm_error *err) {
+    sm_request_handle handle = {{NULL}};
+    const sm_backend *b = t->world->backend;
+    size_t bytes = sm_local_block_count(block) * sizeof(float);
+    sm_status status = b->start_send(t->world, block->data, bytes, 0, TAG, &handle, err);
+    return status ? status : b->wait(t->world, &handle, err);
+}
+
+static sm_status receive_block(sm_trainer *t, int rank, const size_t *size, const size_t *offset,
+                               sm_train_array *a, sm_error *err) {
+    sm_request_handle handle = {{NULL}};
+    const sm_backend *b = t->world->backend;
+    size_t bytes = sizeof(float);
+    for (int d = 0; d < a->rank; d++) bytes *= size[d];
+    void *block = sm_malloc(bytes + 1);
+    if (!block) return sm_fail_memory(err);
+    sm_status status = b->start_receive(t->world, block, bytes, rank, TAG, &handle, err);
+    if (!status) status = b->wait(t->world, &handle, err);
+    if (!status) put_box(a, block, size, offset);
+    sm_free(block);
+    return status;
+}
+
+static sm_status collect(sm_trainer *t, const sm_layout *layout, int stage,
+                         const sm_local_block *own, sm_train_array *a, sm_error *err) {
+    sm_status status = SM_OK;
+    sm_axes all = (sm_axes)((1u << t->mesh->mesh.axes) - 1);
+    for (int rank = 0; !status && rank < t->world->size; rank++) {
+        int at[SM_MAX_AXES] = {0};
+        size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+        coordinates_of(&t->mesh->mesh, all, rank, at);
+        if (!sends(t, layout, at, stage)) continue;
+        block_at(t, layout, a, at, size, offset);
+        if (rank == 0) put_box(a, own->data, size, offset);
+        else status = receive_block(t, rank, size, offset, a, err);
+    }
+    return status;
+}
+
+static sm_status save_array(sm_trainer *t, sm_train_array *a, const sm_layout *layout,
+                            const sm_local_block *own, sm_train_visit visit, void *context,
+                            sm_error *err) {
+    int stage = stage_of(t, a->layer);
+    if (t->world->rank > 0)
+        return sends(t, layout, t->mesh->at, stage) ? send_block(t, own, err) : SM_OK;
+    a->data = sm_malloc(count_of(a) * sizeof(float) + 1);
+    if (!a->data) return sm_fail_memory(err);
+    sm_status status = collect(t, layout, stage, own, a, err);
+    if (!status) status = visit(a, context, err);
+    sm_free(a->data);
+    return status;
+}
+
+/* Blocks of one part of a layer's weights: the weights themselves, or made for the occasion. */
+typedef struct blocks {
+    sm_local_block block[SM_MAX_TENSORS];
+    bool own;
+} blocks;
+
+static void free_blocks(blocks *b) {
+    for (int i = 0; b->own && i < SM_MAX_TENSORS; i++) sm_local_block_free(&b->block[i]);
+}
+
+static sm_status empty_blocks(const train_layer *layer, blocks *b, sm_error *err) {
+    sm_status status = SM_OK;
+    *b = (blocks){.own = true};
+    for (int i = 0; !status && i < layer->piece->program.tensors; i++)
+        if (is_weight(layer->piece, i))
+            status = sm_local_block_new(SM_ELEMENT_F32, layer->weight[i].rank,
+                                        layer->weight[i].size, &b->block[i], err);
+    return status;
+}
+
+static sm_status fill_blocks(sm_trainer *t, train_layer *layer, sm_train_part part, blocks *b,
+                             sm_error *err) {
+    *b = (blocks){.own = false};
+    if (!layer) return SM_OK;
+    if (part == SM_TRAIN_VALUE) {
+        memcpy(b->block, layer->weight, sizeof b->block);
+        return SM_OK;
+    }
+    sm_status status = empty_blocks(layer, b, err);
+    return status ? status : train_moments_out(t, layer, part == SM_TRAIN_SECOND, b->block, err);
+}
+
+static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, sm_train_visit visit,
+                            void *context, sm_error *err) {
+    const train_piece *p = piece_of(t, number);
+    const sm_einsum *einsum;
+    blocks b;
+    sm_status status = fill_blocks(t, layer_of(t, number), part, &b, err);
+    for (int i = 0; !status && i < p->program.tensors; i++) {
+        sm_train_array a;
+        if (!is_weight(p, i)) continue;
+        sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
+        describe(p, number, i, part, &a);
+        status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
+    }
+    free_blocks(&b);
+    return status;
+}
+
+sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
+        for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
+            status = save_layer(t, layer, (sm_train_part)part, visit, context, err);
+    return status;
+}
+
+/* ---- cutting out ---- */
+
+static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *layout,
+                            sm_local_block *block, sm_train_visit find, void *context,
+                            sm_error *err) {
+    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+    sm_status status = find(a, context, err);
+    if (status) return status;
+    block_at(t, layout, a, t->mesh->at, size, offset);
+    box_side to = {block->data, size, nowhere}, from = {a->data, a->size, offset};
+    box_copy(&to, &from, a->rank, size, sizeof(float));
+    return SM_OK;
+}
+
+static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part part,
+                            sm_train_visit find, void *context, sm_error *err) {
+    const train_piece *p = layer->piece;
+    const sm_einsum *einsum;
+    blocks b;
+    sm_status status = part == SM_TRAIN_VALUE ? fill_blocks(t, layer, part, &b, err)
+                                              : empty_blocks(layer, &b, err);
+    for (int i = 0; !status && i < p->program.tensors; i++) {
+        sm_train_array a;
+        if (!is_weight(p, i)) continue;
+        sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
+        describe(p, layer->number, i, part, &a);
+        status = load_array(t, &a, &layout, &b.block[i], find, context, err);
+    }
+    if (!status && part != SM_TRAIN_VALUE)
+        status = train_moments_in(t, layer, part == SM_TRAIN_SECOND, b.block, err);
+    free_blocks(&b);
+    return status;
+}
+
+sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
+        for (int i = 0; !status && i < t->layers; i++)
+            status = load_layer(t, &t->layer[i], (sm_train_part)part, find, context, err);
+    return status;
+}
+
+uint64_t sm_trainer_updates(const sm_trainer *t) { return t->updates; }
+
+void sm_trainer_set_updates(sm_trainer *t, uint64_t updates) { t->updates = updates; }
