@@ -261,6 +261,18 @@ static void test_a_poor_network_is_found_from_a_good_one(void **state) {
     assert_true(s->fit.calibration.network_efficiency_inner < 0.3);
 }
 
+/* Steps that all take twice what the start says are not noise of 100 %. */
+static void test_what_is_far_off_is_not_taken_for_noise(void **state) {
+    set *s = *state;
+    s->known.matmul_efficiency = 0.3;
+    s->known.memory_efficiency = 0.35;
+    for (int i = 0; i < 10; i++) add(s, step("one", 4096, 16, 8, 1 << (i % 3), 1 + i / 5), 0.02);
+    assert_int_equal(fit(s, ALL), SM_OK);
+    assert_true(s->fit.before_median > 0.45);
+    assert_true(s->fit.in_sample_median < 0.06);
+    assert_int_equal(s->fit.outliers, 0);
+}
+
 /* Rows of one width are held out by layout: those of the group are not what they are judged by. */
 static void test_layouts_of_one_width_are_held_out_together(void **state) {
     set *s = *state;
@@ -418,6 +430,7 @@ int main(void) {
         TEST(test_constants_stay_in_their_ranges),
         TEST(test_three_steps_are_enough),
         TEST(test_a_poor_network_is_found_from_a_good_one),
+        TEST(test_what_is_far_off_is_not_taken_for_noise),
         TEST(test_layouts_of_one_width_are_held_out_together),
         TEST(test_many_matmuls_do_not_drown_a_few_steps),
         TEST(test_the_fit_is_the_same_again),

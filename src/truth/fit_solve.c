@@ -9,6 +9,9 @@
 #define LONGEST_MOVE 0.7 /* of one constant in one step: a factor of two */
 #define FLOOR 0.05       /* least spread: software releases alone differ by 4 % */
 #define FLOOR_ROWS 4.0   /* as many rows say so */
+/* Most: a spread that grew with what is not yet fitted would make any error look like noise. */
+#define CEILING 0.10    /* steps: one configuration differs by 9 % between releases at the 90th % */
+#define OF_KERNELS 0.30 /* honest sources of one kernel differ by 10 to 20 % */
 enum {
     FRESH_FOR = 4,      /* steps that one Jacobian is kept up for */
     COMMON_ROUNDS = 10, /* at most, until kinds that contradict one another have settled */
@@ -39,7 +42,8 @@ double fit_residual(const fit_row *row, const sm_calibration *c) {
 
 /* ---- weights ---- */
 
-/* The spread of a kind: 1.4826 times the median of |r|, drawn to FLOOR where rows are few. */
+/* The spread of a kind: 1.4826 times the median of |r|, drawn to FLOOR where rows are few, and not
+ * beyond what measurements differ by. */
 static double spread_of(fit_problem *f, fit_group by, int group, sm_truth_kind kind) {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
@@ -50,7 +54,7 @@ static double spread_of(fit_problem *f, fit_group by, int group, sm_truth_kind k
     if (n == 0) return FLOOR;
     double median = 1.4826 * sm_quantile(f->scratch, n, 0.5), rows = (double)n;
     double square = (rows * median * median + FLOOR_ROWS * FLOOR * FLOOR) / (rows + FLOOR_ROWS);
-    return fmax(sqrt(square), FLOOR);
+    return fmin(fmax(sqrt(square), FLOOR), kind == SM_TRUTH_TRAINING ? CEILING : OF_KERNELS);
 }
 
 static int by_size(const void *a, const void *b) {

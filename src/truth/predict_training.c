@@ -22,10 +22,12 @@ static sm_status start(truth_training *t, const sm_training_row *r, sm_error *er
     return sm_train_new(&job, &t->train, err);
 }
 
-/* torchtitan compiles its loss since 2025: logits and their gradient stay in 16 bits. */
+/* torchtitan compiles its loss since 2025: logits and their gradient stay in 16 bits. The flash
+ * attention of Aleph Alpha's runs makes no difference to what they hold. */
 static const sm_memory_habits *habits_of(const sm_truth_row *row) {
     const char *software = sm_truth_software(row);
     bool fused = strcmp(software, "torchtitan") == 0 && row->of.training.year >= 2025;
+    if (strcmp(software, "aleph-alpha-flash1") == 0) software = "aleph-alpha";
     return sm_memory_habits_of(fused ? "torchtitan-2025" : software);
 }
 

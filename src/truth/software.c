@@ -47,11 +47,13 @@ static const char *const generations[][2] = {
 static bool contains(const char *text, const char *words) { return strstr(text, words) != NULL; }
 
 /* Generations of one code base that differ more than the chips do, told apart by what a row says:
- * fused norms (their steps are 3 to 30 % quicker), XLA beside PyTorch, releases of two years. */
+ * fused norms (their steps are 3 to 30 % quicker), the first flash attention, XLA beside PyTorch,
+ * releases of two years. */
 static const struct {
     const char *generation, *words, *variant;
 } variants[] = {
     {"aleph-alpha", "RMS kernel", "aleph-alpha-rms"},
+    {"aleph-alpha", "flash_attentionv1", "aleph-alpha-flash1"},
     {"dgx-cloud", "XLA", "dgx-cloud-xla"},
     {"dgx-cloud", "maxtext", "dgx-cloud-xla"},
     {"megatron-bridge", "release 25", "megatron-bridge-25"},
