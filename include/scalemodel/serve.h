@@ -112,8 +112,8 @@ typedef struct sm_serve_memory {
 } sm_serve_memory;
 /* lower: cache read + max(weights read, matmul FLOPs) at datasheet rates, or the busiest network
  * level if that takes longer; no launches, no latencies. All parameters of a dense model count as
- * read, as in How To Scale Your Model; of one with experts what the tokens reach. expected: under the
- * calibration. upper: nothing overlaps. A pipeline's step passes all stages. */
+ * read, as in How To Scale Your Model; of one with experts what the tokens reach. expected: under
+ * the calibration. upper: nothing overlaps. A pipeline's step passes all stages. */
 typedef struct sm_step_price {
     double lower_s, expected_s, upper_s;
     struct {

@@ -25,10 +25,10 @@ static void add_group(const step *x, const sm_curve *curve, double bytes, double
     p->algorithm = cost.algorithm;
 }
 
-comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
+static comm_price placed_price(const step *x, int index, const sm_comm *c, const sm_placement *at) {
     comm_price p = {0};
     const sm_serve *s = x->s;
-    const sm_curve *curve = curve_of(x->s, &x->at, c->op, c->axes, c->ragged);
+    const sm_curve *curve = curve_of(x->s, at, c->op, c->axes, c->ragged);
     if (!curve) return p;
     if (!c->bytes.per_key) {
         const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
@@ -44,11 +44,43 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     return p;
 }
 
-comm_price send_price(const step *x) {
+static comm_price placed_send(const step *x, const sm_placement *at) {
     comm_price p = {0};
     const sm_size *boundary = &x->v->piece[0].part.boundary;
-    const sm_curve *curve = curve_of(x->s, &x->at, SM_PERMUTE, SM_BIT(PIPE_AXIS), false);
+    const sm_curve *curve = curve_of(x->s, at, SM_PERMUTE, SM_BIT(PIPE_AXIS), false);
     double bytes = size_at(boundary, &x->d, &x->tokens);
     if (curve) add_group(x, curve, bytes, bytes, &p);
     return p;
+}
+
+/* ---- wherever it costs least ---- */
+
+static int mask_index(const placements *p, sm_axes axes) {
+    int m = 0;
+    while (m < p->masks && p->mask[m] != axes) m++;
+    return m;
+}
+
+/* Of expected alone: which level is busy depends on the placement, so that `ideal` is left out. */
+static comm_price least_price(const step *x, int index, const sm_comm *c) {
+    const placements *any = x->any;
+    comm_price best = {0};
+    int m = mask_index(any, c ? c->axes : SM_BIT(PIPE_AXIS));
+    bool none = true;
+    for (int i = 0; i < any->n; i++) {
+        if (m < any->masks && any->first[m][i] != i) continue;
+        comm_price p = c ? placed_price(x, index, c, &any->at[i]) : placed_send(x, &any->at[i]);
+        if (none || p.expected < best.expected) best = p;
+        none = false;
+    }
+    best.ideal = 0;
+    return best;
+}
+
+comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
+    return x->any ? least_price(x, index, c) : placed_price(x, index, c, &x->at);
+}
+
+comm_price send_price(const step *x) {
+    return x->any ? least_price(x, 0, NULL) : placed_send(x, &x->at);
 }

@@ -1,6 +1,6 @@
 /* The search: slices, shardings, batches, placements. Exact: a candidate is passed over only when a
  * bound of it is beaten by a point that is there. The bound of a sharding with a batch is its ops
- * without any collective, which no placement goes below. */
+ * without any collective, then with each of them where it costs least: no placement goes below. */
 #include <math.h>
 #include <string.h>
 
@@ -85,15 +85,39 @@ static void offer(hunt *h, family *f, int order, double batch, double tpot_s) {
     frontier_add(&h->front, &p, h->o->brute);
 }
 
-/* A step without its collectives, when it is only one step. */
-static bool bound_of(hunt *h, const step *x, const piece_price *work, double batch) {
+static bool beaten(hunt *h, const step *x, const piece_price *work, bool network, double batch) {
     sm_step_price price;
-    if (h->o->brute) return false;
-    step_price_from(x, work, false, &price);
+    step_price_from(x, work, network, &price);
     /* sums of the same terms may differ in the last bits */
     double tpot_s = limit_time(h, &price) * (1 - 1e-12);
     double best = batch / tpot_s / h->slice[h->at].chips * (1 + 1e-12);
     return frontier_beats(&h->front, tpot_s, best);
+}
+
+/* Without its collectives, and then with each of them where it costs least. */
+static bool bound_of(hunt *h, step *x, const piece_price *work, double batch) {
+    if (h->o->brute) return false;
+    if (beaten(h, x, work, false, batch)) return true;
+    if (h->places->n < 2 || h->o->by_lower) return false;
+    x->any = h->places;
+    bool beats = beaten(h, x, work, true, batch);
+    x->any = NULL;
+    return beats;
+}
+
+/* Placements are told apart by what the collectives of decoding and of both prefills see. */
+static void compare_places(hunt *h, const sm_serve_plan *plan) {
+    sm_error err = {0};
+    const variant *variants[3];
+    int n = 0;
+    for (int i = 0; i < 3; i++) {
+        sm_serve_plan p = *plan;
+        p.seq = i == 2 && p.tensor > 1;
+        const variant *v = variant_of(h->s, &p, i == 0, &err);
+        if (v) variants[n++] = v;
+        else hunt_note(h, err.status, &err);
+    }
+    placements_compare(h->places, variants, n);
 }
 
 static void each_order(hunt *h, family *f, double batch, step *x, const piece_price *work) {
@@ -189,6 +213,7 @@ static bool visit(void *context, const sm_serve_plan *plan) {
         note_memory(h, &f);
         if (fits(h, &f, larger(1, h->o->batch))) {
             placements_of(h->s, plan, h->places);
+            compare_places(h, plan);
             if (h->places->n > 0) each_batch(h, &f);
         }
     }

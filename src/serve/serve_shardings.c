@@ -183,3 +183,68 @@ void placements_of(const sm_serve *s, const sm_serve_plan *plan, placements *out
         each_dims(s, &d, &p, out);
     } while (!fixed && n > 1 && next_permutation(order, n));
 }
+
+/* ---- placements that cost the same ---- */
+
+static bool same_group(const sm_group *x, const sm_group *y) {
+    if (x->size != y->size || x->parts != y->parts) return false;
+    for (int k = 0; k < x->parts; k++)
+        if (x->part[k].level != y->part[k].level || x->part[k].size != y->part[k].size ||
+            x->part[k].stride != y->part[k].stride)
+            return false;
+    return true;
+}
+
+static void add_mask(placements *p, sm_axes axes) {
+    for (int i = 0; i < p->masks; i++)
+        if (p->mask[i] == axes) return;
+    if (p->masks < MAX_MASKS) p->mask[p->masks++] = axes;
+}
+
+static void compare_groups(placements *p, int m) {
+    sm_group group[MAX_ORDERS];
+    for (int i = 0; i < p->n; i++) {
+        int k = 0;
+        group[i] = sm_group_join(&p->at[i], p->mask[m]);
+        while (k < i && !(p->first[m][k] == k && same_group(&group[k], &group[i]))) k++;
+        p->first[m][i] = (uint8_t)k;
+    }
+}
+
+static bool costs_as(const placements *p, int a, int b) {
+    for (int m = 0; m < p->masks; m++)
+        if (p->first[m][a] != p->first[m][b]) return false;
+    return true;
+}
+
+static bool is_new(const placements *p, int i) {
+    for (int k = 0; k < i; k++)
+        if (costs_as(p, k, i)) return false;
+    return true;
+}
+
+static void drop_equals(placements *p) {
+    bool keep[MAX_ORDERS];
+    int n = 0;
+    for (int i = 0; i < p->n; i++) keep[i] = is_new(p, i);
+    for (int i = 0; i < p->n; i++) {
+        if (!keep[i]) continue;
+        p->plan[n] = p->plan[i];
+        p->at[n++] = p->at[i];
+    }
+    p->n = n;
+}
+
+void placements_compare(placements *p, const variant *const *variants, int n) {
+    p->masks = 0;
+    add_mask(p, SM_BIT(PIPE_AXIS));
+    for (int v = 0; v < n; v++)
+        for (int i = 0; i < variants[v]->pieces; i++)
+            for (int c = 0; c < variants[v]->piece[i].part.comms; c++)
+                add_mask(p, variants[v]->piece[i].part.comm[c].axes);
+    if (p->masks == MAX_MASKS) return; /* more than any program has */
+    for (int m = 0; m < p->masks; m++) compare_groups(p, m);
+    int before = p->n;
+    drop_equals(p);
+    for (int m = 0; p->n < before && m < p->masks; m++) compare_groups(p, m);
+}

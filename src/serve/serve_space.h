@@ -118,6 +118,7 @@ typedef struct step {
     const variant *prefill; /* of a mixed step: latent attention expands the keys of its prompts */
     degrees d;
     sm_placement at;
+    const struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
     attend group[SM_MAX_GROUPS];
     counts tokens;  /* of all groups, as sequences of one query */
@@ -206,7 +207,7 @@ sm_status point_prefill_share(sm_serve *s, const sm_serve_plan *plan, const degr
                               double alone_s, double *share_s, sm_error *err);
 
 /* ---- search ---- */
-enum { MAX_SLICES = 96, MAX_ORDERS = 256 };
+enum { MAX_SLICES = 96, MAX_ORDERS = 256, MAX_MASKS = 32 };
 /* Systems on which a replica may run, from few chips to many; returns how many. */
 int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
@@ -214,13 +215,19 @@ int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
 typedef bool (*plan_visit)(void *context, const sm_serve_plan *plan);
 bool each_sharding(const sm_serve *s, const sm_serve_plan *fixed, int chips, plan_visit visit,
                    void *context);
-/* The orders of axes and dimensions under which a plan lies differently. */
+/* The orders of axes and dimensions under which a plan lies differently. first[m][i]: the first
+ * placement in which the axes of mask[m] form the same group as in placement i. */
 typedef struct placements {
-    int n;
+    int n, masks;
     sm_serve_plan plan[MAX_ORDERS];
     sm_placement at[MAX_ORDERS];
+    sm_axes mask[MAX_MASKS];
+    uint8_t first[MAX_MASKS][MAX_ORDERS];
 } placements;
 void placements_of(const sm_serve *s, const sm_serve_plan *plan, placements *out);
+/* Fill masks and first for the collectives of these variants; of placements in which every group is
+ * the same the first stays. */
+void placements_compare(placements *p, const variant *const *variants, int n);
 
 /* ---- detail ---- */
 /* The derivation of a point; NULL when out of memory. */

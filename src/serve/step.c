@@ -343,6 +343,7 @@ sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_bat
     if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
     out->s = s;
     out->plan = plan;
+    out->any = NULL;
     serve_degrees_set(&out->d, s, plan);
     if (!serve_place(s, plan, &out->d, &out->at))
         return sm_fail(err, SM_BAD_INPUT,
