@@ -3,7 +3,7 @@
 
 /* Affinity gives way when the replica that holds the prefix has more than so many requests beyond
  * the least loaded: 1/4 of the batch. */
-#define AFFINITY_SLACK 4
+#define AFFINITY_SLACK 4.0
 
 static int least_loaded(const sim_simulation *s, int first, int n) {
     int best = first;
@@ -15,7 +15,7 @@ static int least_loaded(const sim_simulation *s, int first, int n) {
 static int with_longest_prefix(sim_simulation *s, const sm_request *request) {
     int least = least_loaded(s, s->first_entry, s->entries), best = least;
     int64_t longest = 0;
-    double most = (double)s->load[least] + 1.0 + (double)(s->most_batch / AFFINITY_SLACK);
+    double most = (double)s->load[least] + 1.0 + (double)s->most_batch / AFFINITY_SLACK;
     if (request->prefix == 0 && request->conversation == 0 && request->blocks == 0) return least;
     for (int i = s->first_entry; i < s->first_entry + s->entries; i++) {
         int64_t pages = sim_cached_pages(s, &s->replica[i], request);
