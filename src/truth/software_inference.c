@@ -98,7 +98,6 @@ const char *inference_kin(const char *software) {
         {"vllm-2026", "sglang-2026"},
         {"sglang-2025", "sglang-2026"},
         {"atom", "sglang-2026"},
-        {"sglang-2026", "vllm-2024"},
         {"vllm-tpu", "jetstream"},
     };
     for (size_t i = 0; i < sizeof kin / sizeof kin[0]; i++)

@@ -1,0 +1,377 @@
+/* Predictions of inference rows: what a row's facts become, properties of continuous batching in
+ * closed form, and the measured rows of the project. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../src/truth/inference_parts.h"
+#include "scalemodel/io.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+static sm_inference_row llama_70b(void) {
+    sm_inference_row r;
+    memset(&r, 0, sizeof r);
+    r.model.name = "Llama-70B";
+    r.model.layers = 80;
+    r.model.d_model = 8192;
+    r.model.heads = 64;
+    r.model.kv_heads = 8;
+    r.model.d_head = 128;
+    r.model.d_ff = 28672;
+    r.model.vocab = 128256;
+    r.model.gated_mlp = SM_YES;
+    r.chips = r.tp = 8;
+    r.pp = r.dp = 1;
+    r.weight_dtype = r.kv_dtype = r.compute_dtype = "bf16";
+    r.batch = r.concurrency = r.request_rate_per_s = r.decode.batch = NAN;
+    r.tpot_s = r.ttft_s = r.latency_s = r.tokens_per_s = r.tokens_per_s_per_chip = NAN;
+    r.input_len = 1024;
+    r.output_len = 256;
+    r.len_sampling = r.spec_decode = r.notes = r.date = r.scenario = r.reliability = "";
+    r.phase = "e2e";
+    r.tokens_counted = "output";
+    r.framework = "vllm 0.18";
+    return r;
+}
+
+static sm_inference_row deepseek(void) {
+    sm_inference_row r = llama_70b();
+    r.model.layers = 61;
+    r.model.d_model = 7168;
+    r.model.heads = 128;
+    r.model.kv_heads = r.model.d_head = 0;
+    r.model.d_ff = 18432;
+    r.model.experts = 256;
+    r.model.top_k = 8;
+    r.model.d_ff_expert = 2048;
+    r.model.shared_experts = 1;
+    r.model.first_dense_layers = 3;
+    r.model.q_lora = 1536;
+    r.model.kv_lora = 512;
+    r.model.rope_dim = 64;
+    r.model.nope_dim = r.model.v_dim = 128;
+    r.weight_dtype = "fp8_block";
+    r.kv_dtype = r.compute_dtype = "";
+    return r;
+}
+
+static sm_truth_row row_of(const sm_inference_row *r, const char *chip) {
+    sm_truth_row row;
+    memset(&row, 0, sizeof row);
+    row.kind = SM_TRUTH_INFERENCE;
+    row.id = "x";
+    row.chip = chip;
+    row.source = "test";
+    row.of.inference = *r;
+    row.measured_s = sm_inference_measured(r, sm_inference_primary(r));
+    return row;
+}
+
+static sm_prediction predict(const sm_inference_row *r, const char *chip) {
+    sm_truth_row row = row_of(r, chip);
+    sm_truth_case *c = NULL;
+    sm_prediction p;
+    sm_error err = {0};
+    assert_int_equal(sm_truth_case_new(&row, &c, &err), SM_OK);
+    sm_truth_predict(c, NULL, &p);
+    sm_truth_case_free(c);
+    return p;
+}
+
+static double part(const sm_prediction *p, sm_served quantity) {
+    for (int i = 0; i < p->parts; i++)
+        if (p->part[i].quantity == quantity) return p->part[i].expected_s;
+    return NAN;
+}
+
+/* ---- facts ---- */
+
+static void models_of_rows(void **state) {
+    (void)state;
+    sm_inference_row r = deepseek();
+    sm_model m;
+    const char *why;
+    assert_true(inference_model(&r, &m, &why));
+    assert_int_equal(m.kinds, 2);
+    assert_int_equal(m.kind[m.layer[2]].F, 18432);
+    assert_int_equal(m.kind[m.layer[3]].E, 256);
+    assert_int_equal(m.kind[m.layer[3]].attention, SM_ATTENTION_MLA);
+    assert_true(fabs(sm_model_params(&m).total / 671e9 - 1) < 0.01);
+    r.model.moe_layer_step = 2; /* every second */
+    r.model.first_dense_layers = 0;
+    assert_true(inference_model(&r, &m, &why));
+    assert_int_equal(m.kind[m.layer[0]].E, 0);
+    assert_int_equal(m.kind[m.layer[1]].E, 256);
+    r = llama_70b();
+    r.model.sliding_layers = r.model.full_layers = 40;
+    r.model.sliding_window = 128;
+    assert_true(inference_model(&r, &m, &why));
+    assert_int_equal(m.kind[m.layer[0]].window + m.kind[m.layer[1]].window, 128);
+    r.model.layers = 0;
+    assert_false(inference_model(&r, &m, &why));
+    assert_string_equal(why, "layers not stated");
+}
+
+static void dtypes_of_rows(void **state) {
+    (void)state;
+    const sm_chip *b200 = sm_truth_chip("b200_sxm"), *h100 = sm_truth_chip("h100_sxm");
+    sm_inference_row r = deepseek();
+    sm_serve_dtypes d;
+    const char *why;
+    assert_true(inference_dtypes(&r, h100, &d, &why));
+    assert_true(d.weights == SM_FP8 && d.compute == SM_FP8 && d.kv == SM_BF16);
+    r.framework = "trt 1.2";
+    assert_true(inference_dtypes(&r, h100, &d, &why));
+    assert_int_equal(d.kv, SM_FP8);
+    r.weight_dtype = "nvfp4";
+    assert_true(inference_dtypes(&r, b200, &d, &why));
+    assert_true(d.weights == SM_FP4 && d.compute == SM_FP4);
+    assert_true(inference_dtypes(&r, h100, &d, &why));
+    assert_int_equal(d.compute, SM_BF16); /* no 4-bit matrix unit */
+    r.weight_dtype = "fp7";
+    assert_false(inference_dtypes(&r, h100, &d, &why));
+    assert_string_equal(why, "weight_dtype is not a known number format");
+}
+
+static bool layout(const sm_inference_row *r, const char *chip, inference_layout *l,
+                   const char **why) {
+    sm_truth_row row = row_of(r, chip);
+    const sm_serve_dtypes d = {SM_BF16, SM_BF16, SM_BF16};
+    sm_model m;
+    return inference_model(r, &m, why) &&
+           inference_layout_of(&row, sm_truth_chip(chip), &m, &d, l, why);
+}
+
+static void layouts_of_rows(void **state) {
+    (void)state;
+    sm_inference_row r = llama_70b();
+    inference_layout l;
+    const char *why;
+    r.chips = 16;
+    assert_true(layout(&r, "h100_sxm", &l, &why));
+    assert_int_equal(l.decode.plan.tensor, 8);
+    assert_int_equal(l.decode.engines, 2);
+    r.tp = 32; /* cores, two a chip */
+    assert_true(layout(&r, "trainium1", &l, &why));
+    assert_int_equal(l.decode.plan.tensor, 16);
+    assert_false(layout(&r, "h100_sxm", &l, &why));
+    assert_string_equal(why, "the degrees are beyond the chips");
+    r = deepseek();
+    r.tp = 1;
+    r.ep = r.dp = 8;
+    assert_true(layout(&r, "h100_sxm", &l, &why)); /* attention data-parallel */
+    assert_int_equal(l.decode.plan.expert, 8);
+    assert_int_equal(l.decode.plan.tensor, 1);
+    r.disagg = SM_YES;
+    r.prefill = (sm_inference_pool){.workers = 3, .tp = 4, .dp_attention = SM_NO};
+    r.decode = (sm_inference_pool){.workers = 2, .tp = 8, .ep = 8, .dp_attention = SM_YES};
+    assert_true(layout(&r, "h100_sxm", &l, &why));
+    assert_true(l.apart);
+    assert_int_equal(l.prefill.engines, 3);
+    assert_int_equal(l.prefill.plan.tensor, 4);
+    assert_int_equal(l.decode.plan.expert, 8);
+}
+
+static void software_of_rows(void **state) {
+    (void)state;
+    static const struct {
+        const char *framework, *date, *software;
+    } rows[] = {{"FasterTransformer 5.x", "", "fastertransformer"},
+                {"TensorRT-LLM 0.6.1 gptSessionBenchmark", "", "trtllm-0.5"},
+                {"TensorRT-LLM 0.17 (C++ engine)", "", "trtllm-0.17"},
+                {"TensorRT-LLM 1.0 PyTorch backend", "", "trtllm-1"},
+                {"dynamo-trt nvcr.io/nvidia/x", "", "trtllm-2025"},
+                {"sglang ", "2025-12-01", "sglang-2025"},
+                {"sglang ", "2026-01-10", "sglang-2026"},
+                {"mori-sglang ", "2026-01-10", "sglang-2026"},
+                {"vllm 0.12.0", "2026-01-10", "vllm-0.12"},
+                {"atom ", "", "atom"},
+                {"something else", "", "serving"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sm_inference_row r = llama_70b();
+        r.framework = rows[i].framework;
+        r.date = rows[i].date;
+        sm_truth_row row = row_of(&r, "h100_sxm");
+        assert_string_equal(sm_truth_software(&row), rows[i].software);
+    }
+}
+
+static void kin_end(void **state) {
+    (void)state;
+    const char *software = "trtllm-0.5";
+    int steps = 0;
+    for (; software && steps < 64; steps++) software = inference_kin(software);
+    assert_null(software);
+    assert_true(steps > 2);
+}
+
+/* ---- properties ---- */
+
+static void static_batch_adds_up(void **state) {
+    (void)state;
+    sm_inference_row r = llama_70b();
+    r.batch = 16;
+    r.ttft_s = r.tpot_s = r.latency_s = r.tokens_per_s = 1;
+    sm_prediction p = predict(&r, "h100_sxm");
+    assert_null(p.unknown);
+    assert_int_equal(p.parts, 4);
+    double latency = part(&p, SM_SERVED_TTFT) + 255 * part(&p, SM_SERVED_TPOT);
+    assert_true(fabs(part(&p, SM_SERVED_LATENCY) / latency - 1) < 1e-9);
+    assert_true(fabs(part(&p, SM_SERVED_TOKEN) * 16 * 256 / latency - 1) < 1e-9);
+}
+
+static void bounds_are_bounds(void **state) {
+    (void)state;
+    for (int n = 1; n <= 512; n *= 4) {
+        sm_inference_row r = llama_70b();
+        r.concurrency = n;
+        r.ttft_s = r.tpot_s = r.latency_s = r.tokens_per_s = 1;
+        sm_prediction p = predict(&r, "h100_sxm");
+        for (int i = 0; i < p.parts; i++) {
+            assert_true(p.part[i].lower_s > 0);
+            assert_true(p.part[i].lower_s <= p.part[i].expected_s);
+            assert_true(p.part[i].low_s < p.part[i].expected_s);
+        }
+    }
+}
+
+/* More in flight: a token takes longer and the system gives more of them. */
+static void concurrency_trades_latency_for_throughput(void **state) {
+    (void)state;
+    double tpot = 0, token = INFINITY;
+    for (int n = 1; n <= 64; n *= 2) {
+        sm_inference_row r = llama_70b();
+        r.concurrency = n;
+        r.tpot_s = r.tokens_per_s = 1;
+        sm_prediction p = predict(&r, "h100_sxm");
+        assert_true(part(&p, SM_SERVED_TPOT) > tpot);
+        assert_true(part(&p, SM_SERVED_TOKEN) < token);
+        tpot = part(&p, SM_SERVED_TPOT);
+        token = part(&p, SM_SERVED_TOKEN);
+    }
+}
+
+/* In flight = throughput x time in the system. */
+static void littles_law_holds(void **state) {
+    (void)state;
+    sm_inference_row r = llama_70b();
+    r.concurrency = 32;
+    r.latency_s = r.tokens_per_s = r.tpot_s = 1;
+    sm_prediction p = predict(&r, "h100_sxm");
+    double per_s = 1 / (part(&p, SM_SERVED_TOKEN) * 256);
+    double inside = part(&p, SM_SERVED_LATENCY) + part(&p, SM_SERVED_TPOT);
+    assert_true(fabs(per_s * inside / 32 - 1) < 0.01);
+}
+
+static void pools_of_their_own_decode_undisturbed(void **state) {
+    (void)state;
+    sm_inference_row r = deepseek();
+    r.tpot_s = 1;
+    r.concurrency = 64;
+    double together = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
+    r.disagg = SM_YES;
+    r.chips = 16;
+    r.prefill = (sm_inference_pool){.workers = 1, .tp = 8, .dp_attention = SM_NO};
+    r.decode = r.prefill;
+    r.decode.batch = NAN;
+    double apart = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
+    assert_true(apart < together);
+}
+
+static void speculation_shortens_tokens(void **state) {
+    (void)state;
+    sm_inference_row r = deepseek();
+    r.tpot_s = 1;
+    r.concurrency = 4;
+    double alone = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
+    r.spec_decode = "mtp";
+    double drafted = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
+    assert_true(drafted < 0.7 * alone);
+}
+
+static void says_what_is_missing(void **state) {
+    (void)state;
+    sm_inference_row r = llama_70b();
+    r.tpot_s = 1;
+    sm_prediction p = predict(&r, "h100_sxm");
+    assert_string_equal(p.unknown, "neither batch, concurrency nor rate is stated, and a time per "
+                                   "token depends on them");
+    r.batch = 1;
+    r.input_len = NAN;
+    p = predict(&r, "h100_sxm");
+    assert_string_equal(p.unknown, "input_len not stated");
+    p = predict(&r, "abacus");
+    assert_string_equal(p.unknown, "the chip is not in the catalogue");
+}
+
+/* Absurd facts are answered too. */
+static void survives_absurd_rows(void **state) {
+    (void)state;
+    static const double sizes[] = {1e-9, 1, 3.7, 1e9, 1e300};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int how = 0; how < 4; how++) {
+            sm_inference_row r = how % 2 ? deepseek() : llama_70b();
+            r.tpot_s = r.tokens_per_s = 1;
+            r.batch = how == 0 ? sizes[i] : NAN;
+            r.concurrency = how == 1 ? sizes[i] : NAN;
+            r.request_rate_per_s = how == 2 ? sizes[i] : NAN;
+            r.output_len = how == 3 ? sizes[i] : 256;
+            sm_prediction p = predict(&r, "h100_sxm");
+            for (int k = 0; !p.unknown && k < p.parts; k++)
+                assert_false(p.part[k].expected_s < p.part[k].lower_s);
+        }
+}
+
+/* ---- the rows of the project ---- */
+
+static void measured_rows_are_met(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_truth truth;
+    sm_error err = {0};
+    static double errors[4000];
+    size_t n = 0, below = 0, unknown = 0;
+    assert_int_equal(sm_truth_read("data/truth/inference.csv", arena, &truth, &err), SM_OK);
+    for (size_t i = 0; i < truth.n; i += 3) {
+        sm_truth_case *c = NULL;
+        sm_prediction p;
+        assert_int_equal(sm_truth_case_new(&truth.row[i], &c, &err), SM_OK);
+        sm_truth_predict(c, NULL, &p);
+        unknown += p.unknown != NULL;
+        below += !p.unknown && truth.row[i].measured_s < p.lower_s * (1 - 1e-9);
+        if (!p.unknown) errors[n++] = fabs(p.expected_s / truth.row[i].measured_s - 1);
+        sm_truth_case_free(c);
+    }
+    assert_true(unknown < 0.06 * (double)truth.n / 3);
+    assert_true(below <= 3); /* their running batch is smaller than what is in flight */
+    assert_true(sm_quantile(errors, n, 0.5) < 0.09);
+    assert_true(sm_quantile(errors, n, 0.9) < 0.35);
+    sm_arena_free(arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_of_rows),
+        cmocka_unit_test(dtypes_of_rows),
+        cmocka_unit_test(layouts_of_rows),
+        cmocka_unit_test(software_of_rows),
+        cmocka_unit_test(kin_end),
+        cmocka_unit_test(static_batch_adds_up),
+        cmocka_unit_test(bounds_are_bounds),
+        cmocka_unit_test(concurrency_trades_latency_for_throughput),
+        cmocka_unit_test(littles_law_holds),
+        cmocka_unit_test(pools_of_their_own_decode_undisturbed),
+        cmocka_unit_test(speculation_shortens_tokens),
+        cmocka_unit_test(says_what_is_missing),
+        cmocka_unit_test(survives_absurd_rows),
+        cmocka_unit_test(measured_rows_are_met),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
