@@ -136,8 +136,15 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
 $(BUILD)/book: $(BOOK_OBJ) $(BOOK_RUN) $(LIB)
 	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# Ranks of MPI under the oracle of tests/random_einsums.h.
+MPI_TESTS := $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/ranks-%))
+$(BUILD)/tests/ranks-%: $(BUILD)/obj/tests/mpi/ranks.o $(BUILD)/obj/tests/random_einsums.o \
+    $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+
 # Everything the suite runs; `make -k` so that one broken file fails alone.
-test-programs: all $(TESTS) $(REPLAYS)
+test-programs: all $(TESTS) $(MPI_TESTS) $(REPLAYS)
 
 test:
 	@CC="$(CC)" scripts/setup.sh test

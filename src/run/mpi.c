@@ -1,7 +1,9 @@
 /* Ranks as processes of MPI-3. Linked only into the programs made for it. */
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "scalemodel/run.h"
 
@@ -9,6 +11,7 @@ typedef struct member {
     sm_communicator c; /* first: freed as one */
     MPI_Comm comm;
     bool borrowed; /* the world: not freed */
+    bool crowded;  /* this machine has more ranks than cores */
 } member;
 
 static MPI_Comm comm_of(const sm_communicator *c) {
@@ -56,12 +59,39 @@ static void done(counted *c) {
     if (c->made) MPI_Type_free(&c->type);
 }
 
+/* ---- waiting ----
+ * MPI spins while it waits. Where ranks share a core this one gives it up instead: calls are
+ * started and tested, because MPICH does not yield within a call that blocks. */
+
+static int wait_politely(MPI_Request *request) {
+    int arrived = 0, code = MPI_SUCCESS;
+    while (!arrived && code == MPI_SUCCESS) {
+        code = MPI_Test(request, &arrived, MPI_STATUS_IGNORE);
+        if (!arrived) sched_yield();
+    }
+    return code;
+}
+
+static bool is_crowded(const sm_communicator *c) {
+    return ((const member *)(const void *)c)->crowded;
+}
+
+/* MPI_Call(...), or MPI_Icall(..., &request) and a polite wait. */
+#define CALL(c, blocking, started, ...)                                                            \
+    (is_crowded(c) ? polite(started(__VA_ARGS__, &request), &request) : blocking(__VA_ARGS__))
+
+static int polite(int code, MPI_Request *request) {
+    return code == MPI_SUCCESS ? wait_politely(request) : code;
+}
+
 /* ---- collectives ---- */
 
 static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err) {
+    MPI_Request request;
     counted n = count_bytes(bytes);
-    int code = MPI_Allgather(send, n.n, n.type, recv, n.n, n.type, comm_of(c));
+    int code =
+        CALL(c, MPI_Allgather, MPI_Iallgather, send, n.n, n.type, recv, n.n, n.type, comm_of(c));
     done(&n);
     return check(code, err);
 }
@@ -70,36 +100,42 @@ static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, 
  */
 static sm_status reduce_scatter(sm_communicator *c, const void *send, size_t count,
                                 sm_element element, void *recv, sm_error *err) {
-    return check(
-        MPI_Reduce_scatter_block(send, recv, (int)count, type_of(element), MPI_SUM, comm_of(c)),
-        err);
+    MPI_Request request;
+    return check(CALL(c, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, send, recv,
+                      (int)count, type_of(element), MPI_SUM, comm_of(c)),
+                 err);
 }
 
 static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
                             sm_error *err) {
-    return check(
-        MPI_Allreduce(MPI_IN_PLACE, in_place, (int)count, type_of(element), MPI_SUM, comm_of(c)),
-        err);
+    MPI_Request request;
+    return check(CALL(c, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, in_place, (int)count,
+                      type_of(element), MPI_SUM, comm_of(c)),
+                 err);
 }
 
 static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err) {
+    MPI_Request request;
     counted n = count_bytes(bytes);
-    int code = MPI_Alltoall(send, n.n, n.type, recv, n.n, n.type, comm_of(c));
+    int code =
+        CALL(c, MPI_Alltoall, MPI_Ialltoall, send, n.n, n.type, recv, n.n, n.type, comm_of(c));
     done(&n);
     return check(code, err);
 }
 
 static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err) {
+    MPI_Request request;
     counted n = count_bytes(bytes);
-    int code = MPI_Bcast(in_place, n.n, n.type, root, comm_of(c));
+    int code = CALL(c, MPI_Bcast, MPI_Ibcast, in_place, n.n, n.type, root, comm_of(c));
     done(&n);
     return check(code, err);
 }
 
 static sm_status barrier(sm_communicator *c, sm_error *err) {
-    return check(MPI_Barrier(comm_of(c)), err);
+    MPI_Request request;
+    return check(CALL(c, MPI_Barrier, MPI_Ibarrier, comm_of(c)), err);
 }
 
 /* ---- sends and receives ---- */
@@ -128,8 +164,8 @@ static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int
 
 static sm_status wait_for(sm_communicator *c, sm_request_handle *handle, sm_error *err) {
     MPI_Request request;
-    (void)c;
     memcpy(&request, handle, sizeof request);
+    if (is_crowded(c)) return check(wait_politely(&request), err);
     return check(MPI_Wait(&request, MPI_STATUS_IGNORE), err);
 }
 
@@ -183,12 +219,13 @@ static const sm_backend backend = {
     .abort = abort_all,
 };
 
-static sm_status wrap(MPI_Comm comm, bool borrowed, bool debug, sm_communicator **out,
+static sm_status wrap(MPI_Comm comm, bool borrowed, bool crowded, bool debug, sm_communicator **out,
                       sm_error *err) {
     member *m = sm_calloc(1, sizeof *m);
     if (!m) return sm_fail_memory(err);
     m->comm = comm;
     m->borrowed = borrowed;
+    m->crowded = crowded;
     m->c.backend = &backend;
     m->c.debug = debug;
     MPI_Comm_rank(comm, &m->c.rank);
@@ -202,17 +239,31 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
                        sm_error *err) {
     MPI_Comm comm;
     sm_status status = check(MPI_Comm_split(comm_of(c), colour, key, &comm), err);
-    return status ? status : wrap(comm, false, c->debug, out, err);
+    return status ? status : wrap(comm, false, is_crowded(c), c->debug, out, err);
 }
 
 /* ---- starting ---- */
+
+/* Are there more ranks than cores on any machine? */
+static bool ranks_crowd(void) {
+    MPI_Comm here;
+    int crowded = 0;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here))
+        return false;
+    MPI_Comm_size(here, &crowded);
+    MPI_Comm_free(&here);
+    crowded = cores > 0 && crowded > cores;
+    MPI_Allreduce(MPI_IN_PLACE, &crowded, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return crowded != 0;
+}
 
 sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, sm_error *err) {
     sm_communicator *world = NULL;
     int provided = 0;
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         return sm_fail(err, SM_IO, "MPI did not start");
-    sm_status status = wrap(MPI_COMM_WORLD, true, false, &world, err);
+    sm_status status = wrap(MPI_COMM_WORLD, true, ranks_crowd(), false, &world, err);
     if (!status) status = body(world, context, err);
     /* Others may wait for this rank: they are ended, with the one message. */
     if (status > SM_NEGATIVE && world && world->size > 1)

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Plans on real ranks: the golden answers on threads, then the same from each MPI that was there to
+# build with, and random einsums on processes. Times are masked: each as T.
+. "$(dirname "$0")/runner.sh"
+folder="$(dirname "$program")"
+[ -x "$folder/scalemodel-run" ] || { echo "1..0 # no BLAS" && exit 0; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# Numbers that differ from run to run, or with the calibration.
+mask() {
+    sed -e 's/"\(predicted\|measured\|apart_s\|hidden\)": -\{0,1\}[0-9.e+-]*/"\1": T/g'
+}
+run_file "$root/tests/cli/run.golden"
+
+say() { # say NAME, after a test
+    tests=$((tests + 1))
+    if [ "$?" -eq 0 ]; then echo "ok $tests - $1"; else
+        failures=$((failures + 1))
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$place/out" "$place/err" | head -n 20
+    fi
+}
+
+matmul() { # matmul BACKEND: all ways of a sharded product of whole numbers
+    scalemodel run matmul 'A[I_X,J] B[J_X,K] -> C[I,K_X]' --mesh X=2 --dims I=32,J=16,K=24 \
+        --dtype int --all --repeats 1 --with "$1" --json 2>"$place/err" |
+        sed "s/\"backend\": \"$1\"/\"backend\": B/" | mask |
+        grep -v '"order"\|"axes":.*\|"fastest"' >"$place/$1"
+    grep -q '"equal": true' "$place/$1"
+}
+
+# A rank that is killed ends all of them, with one sentence and no word of mpirun's.
+killed() {
+    scalemodel run matmul 'A[I_X,J] B[J,K] -> C[I_X,K]' --mesh X=2 --dims I=1024,J=1024,K=1024 \
+        --repeats 10000 --with "$1" >"$place/out" 2>"$place/err" &
+    launcher=$!
+    victim=
+    for wait in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        sleep 0.5
+        victim="$(rank_of "$launcher" "$folder/scalemodel-run-$1")"
+        [ -z "$victim" ] || break
+    done
+    [ -n "$victim" ] || return 1
+    sleep 1
+    kill -9 "$victim"
+    wait "$launcher"
+    [ $? -eq 5 ] && [ ! -s "$place/out" ] && [ "$(wc -l <"$place/err")" -eq 1 ] &&
+        grep -q '^scalemodel: a rank was killed' "$place/err"
+}
+
+# A process of this program below this one.
+rank_of() {
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/exe" 2>/dev/null)" = "$2" ] || continue
+        parent="${process#/proc/}"
+        while [ "${parent:-1}" -gt 1 ] && [ "$parent" != "$1" ]; do
+            parent="$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$parent/status" 2>/dev/null)"
+        done
+        [ "$parent" = "$1" ] && echo "${process#/proc/}" && return
+    done
+}
+
+matmul threads
+for mpi in openmpi mpich; do
+    [ -x "$folder/scalemodel-run-$mpi" ] || continue
+    matmul "$mpi" && cmp "$place/threads" "$place/$mpi" >"$place/out"
+    say "all ways of a product on $mpi as on threads"
+    killed "$mpi"
+    say "a rank of $mpi is killed"
+    crowd="$([ "$mpi" = openmpi ] && echo --oversubscribe)"
+    for load in "2 60" "4 20" "8 10"; do
+        ranks="${load% *}"
+        "mpirun.$mpi" $crowd -n "$ranks" "$folder/tests/ranks-$mpi" "${load#* }" 1 \
+            >"$place/out" 2>"$place/err" </dev/null && grep -q "equal on $ranks ranks" "$place/out"
+        say "random einsums on $ranks ranks of $mpi"
+    done
+done
+finish_tests
