@@ -407,6 +407,111 @@ static void pipelines_are_equal(void **state) {
     assert_int_equal(every_pipeline(&models[1]), 0);
 }
 
+/* ---- checkpoints: two steps under one plan, two more under another ---- */
+
+enum { MOST_KEPT = 200 };
+typedef struct kept {
+    int n;
+    sm_train_array array[MOST_KEPT];
+    char name[MOST_KEPT][20]; /* the trainer's own go with it */
+    uint64_t updates;
+} kept;
+
+static sm_status keep_array(sm_train_array *a, void *context, sm_error *err) {
+    kept *k = context;
+    (void)err;
+    assert_true(k->n < MOST_KEPT);
+    snprintf(k->name[k->n], sizeof k->name[k->n], "%s", a->name);
+    k->array[k->n++] = *a;
+    a->data = NULL; /* ours now */
+    return SM_OK;
+}
+
+static sm_status find_array(sm_train_array *a, void *context, sm_error *err) {
+    const kept *k = context;
+    for (int i = 0; i < k->n; i++)
+        if (k->array[i].layer == a->layer && k->array[i].part == a->part &&
+            strcmp(k->name[i], a->name) == 0) {
+            if (memcmp(k->array[i].size, a->size, sizeof a->size) != 0) break;
+            a->data = k->array[i].data;
+            return SM_OK;
+        }
+    return sm_fail(err, SM_INTERNAL, "%s of layer %d was not kept", a->name, a->layer);
+}
+
+typedef struct half {
+    const sm_train_setup *setup;
+    kept *kept;
+    bool second;
+    double loss[STEPS];
+} half;
+
+static sm_status run_half(sm_communicator *world, void *context, sm_error *err) {
+    half *h = context;
+    sm_trainer *t = NULL;
+    sm_status status = sm_trainer_new(world, h->setup, &t, err);
+    if (!status && h->second) status = sm_trainer_load(t, find_array, h->kept, err);
+    if (!status && h->second) sm_trainer_set_updates(t, h->kept->updates);
+    for (int i = 0; !status && i < STEPS / 2; i++) {
+        sm_train_result r;
+        int step = i + (h->second ? STEPS / 2 : 0);
+        status = sm_trainer_step(t, step, &r, err);
+        if (world->rank == 0) h->loss[step] = r.loss;
+    }
+    if (!status && !h->second) status = sm_trainer_save(t, keep_array, h->kept, err);
+    if (!status && !h->second && world->rank == 0) h->kept->updates = sm_trainer_updates(t);
+    sm_trainer_free(t);
+    return status;
+}
+
+static void run_both_halves(const sm_train_setup *first, const sm_train_setup *second,
+                            const curve *one) {
+    static kept k;
+    sm_error err = {.status = SM_OK};
+    k.n = 0;
+    half h = {.setup = first, .kept = &k};
+    if (sm_run_threads(sm_train_setup_ranks(first), run_half, &h, &err))
+        print_message("%s\n", err.sentence);
+    assert_int_equal(err.status, SM_OK);
+    h.second = true;
+    h.setup = second;
+    if (sm_run_threads(sm_train_setup_ranks(second), run_half, &h, &err))
+        print_message("%s\n", err.sentence);
+    assert_int_equal(err.status, SM_OK);
+    for (int i = 0; i < STEPS; i++)
+        assert_true(about_equal(h.loss[i], one->loss[i], TOLERANCE));
+    for (int i = 0; i < k.n; i++) sm_free(k.array[i].data);
+}
+
+static void resumes_on_another_mesh(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"", "data=2,zero=1"},
+        {"data=4,zero=1", "fsdp=2,tensor=2,zero=3,seq"},
+        {"fsdp=4,zero=3", "tensor=2,tensor_q=2,seq"},
+        {"expert=2,tensor=2,expert_tensor", "data=2,context=2,zero=2,micro=2"},
+        {"context=2,fsdp=2,zero=3,over_context", "expert=4"},
+        {"data=2,tensor=2,seq,zero=1", "micro=1"}};
+    sm_model models[] = {dense(), experts()};
+    for (size_t m = 0; m < 2; m++) {
+        curve one;
+        models[m].L = 4;
+        sm_train_setup base = setup_of(&models[m]);
+        run_curve(&base, STEPS, &one);
+        for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+            static line l;
+            sm_train_setup first = setup_of(&models[m]), second = first, staged = first;
+            read_plan(pairs[i][0], &first);
+            read_plan(pairs[i][1], &second);
+            run_both_halves(&first, &second, &one);
+            if (i > 1) continue;
+            read_plan("micro=1,data=2,zero=1", &staged);
+            lay_line(SM_SCHEDULE_ZB_V, 2, 2, &staged, &l);
+            run_both_halves(i ? &staged : &second, i ? &second : &staged, &one);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_falls),
@@ -414,6 +519,7 @@ int main(void) {
         cmocka_unit_test(dense_plans_are_equal),
         cmocka_unit_test(expert_plans_are_equal),
         cmocka_unit_test(pipelines_are_equal),
+        cmocka_unit_test(resumes_on_another_mesh),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);
 }
