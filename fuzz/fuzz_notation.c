@@ -1,6 +1,6 @@
-/* Fuzz the notations: the first byte selects the grammar (m: mesh, d: dimensions, a: array, else
- * einsum), the rest is the text. What parses must print to text that parses to the same print; an
- * einsum that checks is lowered. */
+/* Fuzz the notations: the first byte selects the grammar (m: mesh, d: dimensions, a: array, t:
+ * array of HLO, else einsum), the rest is the text. What parses must print to text that parses to
+ * the same print; an einsum that checks is lowered. */
 #include "scalemodel/shard.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,12 +84,24 @@ static void fuzz_einsum(const sm_source *source, parser parse) {
     lower(&einsum, &mesh, source);
 }
 
+static void fuzz_tiled(const sm_source *source) {
+    sm_tiled_array a;
+    sm_error err = {0};
+    if (sm_tiled_array_parse(source, &a, &err) != SM_OK) {
+        check_error(&err);
+        return;
+    }
+    must(a.rank >= 0 && a.rank <= SM_TILED_RANK && a.padded_bytes >= a.bytes);
+    for (int i = 0; i < a.rank; i++) must(a.padded[i] >= a.size[i]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
     const sm_source source = {"fuzz", (const char *)data + 1, size - 1};
     if (data[0] == 'm') fuzz_mesh(&source);
     else if (data[0] == 'd') fuzz_dims(&source);
+    else if (data[0] == 't') fuzz_tiled(&source);
     else fuzz_einsum(&source, data[0] == 'a' ? sm_array_parse : sm_einsum_parse);
     return 0;
 }

@@ -205,4 +205,16 @@ sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const in
 typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context); /* false stops */
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
                                  sm_lowering_visit each, void *context, sm_error *err);
+
+/* ---- arrays in the text of HLO ----
+ * "f32[3,5]{1,0:T(2,2)}": sizes, dimensions from the minor one on, tiles of the minor dimensions; a
+ * second tile cuts the first. What a compiler pads to tiles takes memory and bandwidth. */
+enum { SM_TILED_RANK = 8 };
+typedef struct sm_tiled_array {
+    sm_dtype dtype;
+    int rank, minor_to_major[SM_TILED_RANK];
+    double size[SM_TILED_RANK], padded[SM_TILED_RANK]; /* as written; in whole tiles */
+    double bytes, padded_bytes;
+} sm_tiled_array;
+sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *array, sm_error *err);
 #endif

@@ -22,15 +22,15 @@ static int batches_of(const sm_serve_point *p, double *batch) {
     return n;
 }
 
-/* A batch at which the plan is impossible (a pipeline wants a sequence for each stage), or which
- * does not fit although fewer do, is left out. */
+/* A batch at which the plan is impossible (a pipeline wants a sequence for each stage), or which is
+ * beyond the one asked for and does not fit, is left out. */
 static sm_status add_point(sm_serve *serve, cli_served *a, double batch, sm_error *err) {
     sm_serve_point *p = &a->sweep[a->sweeps];
     sm_error refused = {.status = SM_OK};
     sm_status status = sm_serve_point_of(serve, &a->best->plan, batch, p, &refused);
     if (status == SM_OK && !p->fits && batch > a->best->batch)
         status = sm_serve_point_of(serve, &a->best->plan, floor(p->most_batch), p, &refused);
-    if (status == SM_OK && (p->fits || p->batch == a->best->batch)) a->sweeps++;
+    if (status == SM_OK && (p->fits || p->batch <= a->best->batch)) a->sweeps++;
     if (status == SM_OK || status == SM_BAD_INPUT || status == SM_NEGATIVE) return SM_OK;
     *err = refused;
     return status;

@@ -79,13 +79,37 @@ static void fusion_shapes(book_item *item)
     book_holds(item, "the axis of 8 has stride 16", axes.axes == 2 && axes.axis[1].size == 16);
 }
 
+static sm_tiled_array tiled(const char *text)
+{
+    sm_tiled_array array;
+    sm_error err = {.status = SM_OK};
+    sm_source source = sm_source_of("hlo", text);
+    sm_tiled_array_parse(&source, &array, &err);
+    return array;
+}
+
+static void tile(book_item *item)
+{
+    sm_tiled_array a = tiled("f32[3,5]{1,0:T(2,2)}");
+    book_exactly(item, "rows", a.padded[0], 4);
+    book_exactly(item, "columns", a.padded[1], 6);
+    book_is(item, "expansion", a.padded_bytes / a.bytes, 1.6);
+}
+
+static void tile_bf16(book_item *item)
+{
+    book_exactly(item, "bytes", tiled("bf16[32,32,8192]{2,1,0:T(8,128)(2,1)}").padded_bytes,
+                 16777216);
+    book_exactly(item, "of [3,5]", tiled("bf16[3,5]{1,0:T(8,128)(2,1)}").padded_bytes, 2048);
+}
+
 static const book_answer answers[] = {
-    {"pf.tile", NULL, "tiled layouts come with the reading of HLO"},
-    {"pf.tile.bf16", NULL, "tiled layouts come with the reading of HLO"},
+    {"pf.tile", tile, 0},
+    {"pf.tile.bf16", tile_bf16, 0},
     {"pf.ffw", up_projection, 0},
     {"pf.rs", reduce_scatter, 0},
     {"pf.attn", attention_layer, 0},
     {"pf.q1", fusion_shapes, 0}};
 
-const book_chapter book_profiling = {"profiling", false, answers,
+const book_chapter book_profiling = {"profiling", true, answers,
                                      (int)(sizeof answers / sizeof *answers)};
