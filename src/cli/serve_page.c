@@ -24,6 +24,11 @@ static void job_page(sm_report *r, const cli_serving *q) {
                    cli_exact(r, job->prompt), cli_exact(r, job->output),
                    sm_dtype_name(job->dtypes.weights), sm_dtype_name(job->dtypes.kv),
                    sm_dtype_name(job->dtypes.compute));
+    double longest =
+        job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
+    if (q->model.max_seq > 0 && longest > (double)q->model.max_seq)
+        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.", q->model.name,
+                       cli_exact(r, (double)q->model.max_seq), cli_exact(r, longest));
     if (job->context > 0)
         sm_report_text(r, "Decoding is priced at %s cached tokens.", cli_exact(r, job->context));
 }

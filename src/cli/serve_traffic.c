@@ -29,12 +29,12 @@ void cli_serve_fleet_page(sm_report *r, const cli_served *a) {
     const sm_fleet *f = a->fleet;
     const sm_system *s = &a->q->system;
     sm_report_heading(r, "Fleet for %s requests a second", cli_exact(r, a->q->requests_per_s));
-    sm_report_text(r, "%s %s of %d %s, %s chips in all%s.", cli_exact(r, f->replicas),
-                   f->replicas == 1.0 ? "replica" : "replicas", f->point.chips,
-                   f->point.chips == 1 ? "chip" : "chips", cli_exact(r, f->chips),
+    const char *all = cli_textf(r, "%s chip%s", cli_exact(r, f->chips), f->chips > 1.0 ? "s" : "");
+    sm_report_text(r, "%s replica%s of %d chip%s, %s in all%s.", cli_exact(r, f->replicas),
+                   f->replicas > 1.0 ? "s" : "", f->point.chips, f->point.chips > 1 ? "s" : "", all,
                    f->usd_per_hour > 0 ? cli_textf(r, ", %s an hour", cli_usd(r, f->usd_per_hour))
                                        : "");
-    if (f->chips > s->chips)
+    if (s->chips > 1 && f->chips > s->chips)
         sm_report_text(r, "That is %s times %s.", cli_number(r, f->chips / s->chips), s->text);
     sm_report_text(r, "Each takes %s requests a second and is busy %s of the time.",
                    cli_number(r, f->requests_per_s_per_replica), cli_percent(r, f->utilisation));
