@@ -63,6 +63,19 @@ sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm
                          sm_error *err);
 void sm_trainer_free(sm_trainer *t);
 
+/* Where the time of a step goes on a rank. Waiting for others is in what is waited for. */
+#define SM_TRAIN_TIMES(X)                                                                          \
+    X(MATMUL, "matmuls and attention")                                                             \
+    X(VECTOR, "other ops") X(COLLECTIVE, "collectives") X(PIPELINE, "pipeline")                    \
+        X(OPTIMIZER, "optimizer") X(REST, "rest")
+typedef enum sm_train_time {
+#define X(id, name) SM_TRAIN_TIME_##id,
+    SM_TRAIN_TIMES(X)
+#undef X
+        SM_TRAIN_TIME_COUNT
+} sm_train_time;
+extern const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT];
+
 typedef struct sm_train_result {
     double loss;          /* mean over the tokens of the batch, in nats */
     double gradient_norm; /* before clipping */
@@ -71,6 +84,8 @@ typedef struct sm_train_result {
     /* V as in sm_step, by collective, of this rank in this step: what the partition says and what
      * went through the communicators. */
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
+    double collective_s[SM_COLLECTIVE_COUNT];
+    double time_s[SM_TRAIN_TIME_COUNT]; /* their sum is seconds */
 } sm_train_result;
 /* One step on batch number `step` (from 0). A loss that is no number is SM_BAD_INPUT. */
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err);

@@ -153,7 +153,10 @@ static sm_status gather(sm_trainer *t, const train_group *g, const float *mine, 
                         sm_error *err) {
     sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    return sm_run_all_gather(over, mine, g->chunk * sizeof *mine, row, err);
+    double begun_s = sm_clock_s();
+    sm_status status = sm_run_all_gather(over, mine, g->chunk * sizeof *mine, row, err);
+    t->gathered_s += sm_clock_s() - begun_s;
+    return status;
 }
 
 static sm_status update_group(sm_trainer *t, train_layer *layer, int group, const adam *a,

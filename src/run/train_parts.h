@@ -69,6 +69,8 @@ struct sm_trainer {
     bool updating;        /* the gradients of this batch will be used */
     uint64_t updates;     /* of the optimizer so far */
     double loss;          /* this rank's share of the sum over tokens */
+    double time_s[SM_TRAIN_TIME_COUNT];
+    double gathered_s; /* by the optimizer */
 };
 
 /* An array as a kernel meets it: this rank's block and where it lies in the whole. */
@@ -161,5 +163,5 @@ void train_saved_free(train_saved *saved, uint64_t keep);
 
 /* ---- train_bytes.c ---- */
 void train_bytes_predicted(const sm_trainer *t, double *bytes);
-void train_bytes_counted(const sm_trainer *t, double *bytes);
+void train_bytes_counted(const sm_trainer *t, double *bytes, double *seconds);
 #endif

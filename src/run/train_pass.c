@@ -199,6 +199,17 @@ static sm_status prepare(pass *p, const sm_program_task *task, train_call *c, sm
     return status;
 }
 
+/* ---- kernels, timed ---- */
+
+static sm_status timed(train_call *c, sm_status (*kernel)(train_call *c, sm_error *err),
+                       sm_error *err) {
+    bool vector = c->op->kind == SM_OP_VECTOR || c->op->kind == SM_OP_GATHER;
+    double begun_s = sm_clock_s();
+    sm_status status = kernel(c, err);
+    c->t->time_s[vector ? SM_TRAIN_TIME_VECTOR : SM_TRAIN_TIME_MATMUL] += sm_clock_s() - begun_s;
+    return status;
+}
+
 /* ---- forward ---- */
 
 static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
@@ -206,7 +217,7 @@ static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
     sm_layout layout;
     sm_local_block out;
     sm_status status = prepare(p, task, &c, &layout, &out, err);
-    if (!status) status = train_forward_kernel(&c, err);
+    if (!status) status = timed(&c, train_forward_kernel, err);
     if (!status) status = train_block_move(p->t, &task->lowering, -1, &layout, &out, err);
     if (status) {
         sm_local_block_free(&out);
@@ -260,7 +271,7 @@ static sm_status attention(pass *p, train_call *c, sm_local_block *out, sm_error
                                     &p->attention[i], err);
     train_call all = *c;
     all.out = p->attention;
-    if (!status) status = train_attention_backward(&all, err);
+    if (!status) status = timed(&all, train_attention_backward, err);
     if (status) return status;
     sm_local_block_free(out);
     *out = p->attention[0];
@@ -288,7 +299,7 @@ static sm_status input_gradient(pass *p, const sm_program_task *task, sm_error *
     give_inputs(p, &c);
     if (!status) status = check_inputs(&c, err);
     if (!status && c.op->kind == SM_OP_ATTENTION) status = attention(p, &c, &out, err);
-    else if (!status) status = train_input_kernel(&c, err);
+    else if (!status) status = timed(&c, train_input_kernel, err);
     if (!status) status = add_share(p, task, &layout, &out, err);
     if (status) sm_local_block_free(&out);
     return status;
@@ -299,7 +310,7 @@ static sm_status weight_gradient(pass *p, const sm_program_task *task, sm_error 
     sm_layout layout;
     sm_status status = prepare(p, task, &c, &layout, &p->weight_share, err);
     give_inputs(p, &c);
-    if (!status) status = train_weight_kernel(&c, err);
+    if (!status) status = timed(&c, train_weight_kernel, err);
     p->fell[task->result][0] = layout;
     return status;
 }

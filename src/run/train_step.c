@@ -60,16 +60,23 @@ static sm_status take_local(sm_trainer *t, int tag, sm_local_block *block, sm_er
     return sm_fail(err, SM_INTERNAL, "a chunk of layers runs before the one that feeds it");
 }
 
+static sm_status receive(sm_trainer *t, int from_stage, int tag, sm_local_block *block,
+                         sm_error *err) {
+    sm_communicator *c = pipeline(t);
+    sm_request_handle handle = {{NULL}};
+    double begun_s = sm_clock_s();
+    sm_status status =
+        c->backend->start_receive(c, block->data, bytes_of(block), from_stage, tag, &handle, err);
+    if (!status) status = c->backend->wait(c, &handle, err);
+    t->time_s[SM_TRAIN_TIME_PIPELINE] += sm_clock_s() - begun_s;
+    return status;
+}
+
 static sm_status take_over(sm_trainer *t, const train_layer *layer, int from_stage, int tag,
                            sm_local_block *block, sm_error *err) {
     if (from_stage == t->stage) return take_local(t, tag, block, err);
-    sm_communicator *c = pipeline(t);
-    sm_request_handle handle = {{NULL}};
     sm_status status = boundary_block(t, layer->piece, block, err);
-    if (status) return status;
-    status =
-        c->backend->start_receive(c, block->data, bytes_of(block), from_stage, tag, &handle, err);
-    return status ? status : c->backend->wait(c, &handle, err);
+    return status ? status : receive(t, from_stage, tag, block, err);
 }
 
 /* Every send is waited for, or memory that is still read would be freed. */
@@ -226,7 +233,8 @@ static void forget_gradients(sm_trainer *t) {
 
 static sm_status run_batch(sm_trainer *t, int step, bool updating, sm_error *err) {
     t->step = step;
-    t->loss = 0;
+    t->loss = t->gathered_s = 0;
+    memset(t->time_s, 0, sizeof t->time_s);
     t->updating = updating;
     forget_gradients(t);
     return run_stage(t, err);
@@ -254,19 +262,43 @@ static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     result->rate = rate_of(t->setup, t->step);
     double clip = t->setup->clip, scale = 1;
     if (clip > 0 && result->gradient_norm > clip) scale = clip / result->gradient_norm;
-    return train_update(t, result->rate, scale, err);
+    double begun_s = sm_clock_s();
+    status = train_update(t, result->rate, scale, err);
+    t->time_s[SM_TRAIN_TIME_OPTIMIZER] += sm_clock_s() - begun_s;
+    return status;
+}
+
+const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT] = {
+#define X(id, name) name,
+    SM_TRAIN_TIMES(X)
+#undef X
+};
+
+/* What was not measured is the rest; the gathers of the optimizer are collectives. */
+static void account(const sm_trainer *t, const double *bytes, const double *seconds,
+                    sm_train_result *r) {
+    double total = 0;
+    train_bytes_predicted(t, r->bytes_predicted);
+    train_bytes_counted(t, r->bytes_counted, r->collective_s);
+    memcpy(r->time_s, t->time_s, sizeof r->time_s);
+    r->time_s[SM_TRAIN_TIME_OPTIMIZER] -= t->gathered_s;
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        r->bytes_counted[i] -= bytes[i];
+        r->collective_s[i] -= seconds[i];
+        r->time_s[SM_TRAIN_TIME_COLLECTIVE] += r->collective_s[i];
+    }
+    for (int i = 0; i < SM_TRAIN_TIME_REST; i++) total += r->time_s[i];
+    r->time_s[SM_TRAIN_TIME_REST] = r->seconds - total;
 }
 
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err) {
-    double before[SM_COLLECTIVE_COUNT], begun_s = sm_clock_s();
+    double bytes[SM_COLLECTIVE_COUNT], seconds[SM_COLLECTIVE_COUNT], begun_s = sm_clock_s();
     memset(result, 0, sizeof *result);
-    train_bytes_counted(t, before);
+    train_bytes_counted(t, bytes, seconds);
     sm_status status = run_batch(t, step, true, err);
     if (!status) status = learn(t, result, err);
     result->seconds = sm_clock_s() - begun_s;
-    train_bytes_predicted(t, result->bytes_predicted);
-    train_bytes_counted(t, result->bytes_counted);
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) result->bytes_counted[i] -= before[i];
+    account(t, bytes, seconds, result);
     return status;
 }
 

@@ -56,9 +56,10 @@ typedef struct question {
     int end;       /* of the steps, this run takes [first, end) */
     sm_safetensors resumed;
     /* answers, written by rank 0 */
-    double *number, *loss, *seconds; /* of each step */
-    sm_train_result last;
-    double bytes_apart; /* |predicted - counted|, over all ranks and steps */
+    double *number, *loss, *seconds;          /* of each step */
+    sm_train_result last, sum;                /* sum: of times, over all steps but the first */
+    double collective_s[SM_COLLECTIVE_COUNT]; /* predicted, of a step */
+    double bytes_apart;                       /* |predicted - counted|, over all ranks and steps */
     double shown_s;
 } question;
 
@@ -167,6 +168,16 @@ static sm_status name_system(question *q, const char **on, sm_error *err) {
     return *on ? SM_OK : sm_fail_memory(err);
 }
 
+static sm_status price(question *q, sm_train *train, sm_error *err) {
+    sm_plan_detail detail;
+    sm_status status = sm_train_detail(train, &q->plan, q->call->arena, &detail, err);
+    if (status) return status;
+    q->price = detail.price;
+    for (int i = 0; i < detail.collectives; i++)
+        q->collective_s[detail.collective[i].op] += detail.collective[i].time_s;
+    return SM_OK;
+}
+
 /* Executed in single precision, so priced in it. */
 static sm_status predict(question *q, sm_error *err) {
     const char *on;
@@ -180,7 +191,7 @@ static sm_status predict(question *q, sm_error *err) {
                   .usd_per_chip_hour = -1};
     q->plan.dtype = SM_FP32;
     if (!status) status = sm_train_new(&job, &train, err);
-    if (!status) status = sm_train_price(train, &q->plan, &q->price, err);
+    if (!status) status = price(q, train, err);
     sm_train_free(train);
     return status;
 }
@@ -199,6 +210,13 @@ static void show_progress(question *q, int step) {
             tokens_of(q) / q->price.expected_s, last ? "\n" : " ");
 }
 
+/* The first step also warms up. */
+static void add_times(question *q, int step, const sm_train_result *r) {
+    if (step == q->first + 1) memset(&q->sum, 0, sizeof q->sum);
+    for (int i = 0; i < SM_TRAIN_TIME_COUNT; i++) q->sum.time_s[i] += r->time_s[i];
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) q->sum.collective_s[i] += r->collective_s[i];
+}
+
 static sm_status one_step(question *q, sm_communicator *world, sm_trainer *t, int step,
                           double *apart, sm_error *err) {
     sm_train_result r;
@@ -210,6 +228,7 @@ static sm_status one_step(question *q, sm_communicator *world, sm_trainer *t, in
     q->loss[step] = r.loss;
     q->seconds[step] = r.seconds;
     q->last = r;
+    add_times(q, step, &r);
     show_progress(q, step);
     return SM_OK;
 }
@@ -305,10 +324,73 @@ static void put_pair(sm_report *r, const char *key, double predicted, double mea
     cli_put(r, pair, "measured", measured);
 }
 
+static double steps_measured(const question *q) {
+    return q->end - q->first > 1 ? q->end - q->first - 1 : 1;
+}
+
+static void put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "predicted", predicted_s);
+    cli_put(r, time, "measured", measured_s);
+}
+
+static const char *ratio(sm_report *r, double predicted, double measured) {
+    return measured > 0 ? cli_textf(r, "%.2f", predicted / measured) : "-";
+}
+
+/* The planner parts an op's time by what bounds it, and a clock cannot: both kinds are one. */
+typedef struct part {
+    const char *name;
+    double predicted_s, measured_s;
+} part;
+enum { PARTS = 5 };
+static void parts_of(const question *q, part *of) {
+    const sm_breakdown *b = &q->price.breakdown;
+    const double *s = q->sum.time_s;
+    double steps = steps_measured(q);
+    const part all[PARTS] = {
+        {"ops", b->math + b->memory, s[SM_TRAIN_TIME_MATMUL] + s[SM_TRAIN_TIME_VECTOR]},
+        {"collectives", b->network_exposed, s[SM_TRAIN_TIME_COLLECTIVE]},
+        {"pipeline", b->bubble, s[SM_TRAIN_TIME_PIPELINE]},
+        {"optimizer", b->optimizer, s[SM_TRAIN_TIME_OPTIMIZER]},
+        {"rest", b->other, s[SM_TRAIN_TIME_REST]}};
+    for (int i = 0; i < PARTS; i++) {
+        double predicted_s = all[i].predicted_s > 1e-12 ? all[i].predicted_s : 0;
+        of[i] = (part){all[i].name, predicted_s, all[i].measured_s / steps};
+    }
+}
+
+/* Where the time goes, and which part is most of the gap. */
+static void show_parts(sm_report *r, const question *q) {
+    part of[PARTS];
+    int worst = 0;
+    sm_data *list = cli_array(r, r->data, "parts");
+    sm_table *table = cli_table(r, "Where the time of a step goes on the first rank",
+                                "<|>predicted|>measured|>ratio");
+    parts_of(q, of);
+    for (int i = 0; i < PARTS; i++) {
+        const part *p = &of[i], *w = &of[worst];
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "part", p->name);
+        put_times(r, one, p->predicted_s, p->measured_s);
+        cli_row(r, table, p->name, cli_seconds(r, p->predicted_s), cli_seconds(r, p->measured_s),
+                ratio(r, p->predicted_s, p->measured_s));
+        if (fabs(p->predicted_s - p->measured_s) > fabs(w->predicted_s - w->measured_s)) worst = i;
+    }
+    double steps = steps_measured(q), *s = (double[]){q->sum.time_s[SM_TRAIN_TIME_MATMUL] / steps,
+                                                      q->sum.time_s[SM_TRAIN_TIME_VECTOR] / steps};
+    sm_report_table(r, table);
+    sm_report_text(r,
+                   "Of the ops, matmuls and attention took %s and all others %s. The largest gap: "
+                   "%s.",
+                   cli_seconds(r, s[0]), cli_seconds(r, s[1]), of[worst].name);
+}
+
 static void show_collectives(sm_report *r, const question *q) {
     sm_data *list = cli_array(r, r->data, "collectives");
-    sm_table *table =
-        cli_table(r, "Collectives of a step on the first rank", "<|>predicted|>counted");
+    sm_table *table = cli_table(r, "Collectives of a step on the first rank",
+                                "<|>predicted|>counted|>predicted|>measured|>ratio");
+    double steps = steps_measured(q);
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
         if (!(predicted > 0 || counted > 0)) continue;
@@ -316,8 +398,11 @@ static void show_collectives(sm_report *r, const question *q) {
         cli_put_text(r, one, "op", sm_collective_name((sm_collective)k));
         cli_put(r, one, "bytes_predicted", predicted);
         cli_put(r, one, "bytes_counted", counted);
+        double predicted_s = q->collective_s[k], measured_s = q->sum.collective_s[k] / steps;
+        put_times(r, one, predicted_s, measured_s);
         cli_row(r, table, sm_collective_name((sm_collective)k), cli_exact(r, predicted),
-                cli_exact(r, counted));
+                cli_exact(r, counted), cli_seconds(r, predicted_s), cli_seconds(r, measured_s),
+                ratio(r, predicted_s, measured_s));
     }
     bool equal = !(q->bytes_apart > 0);
     cli_put_bool(r, r->data, "bytes_equal", equal);
@@ -342,6 +427,7 @@ static void show_times(sm_report *r, question *q) {
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
                    cli_seconds(r, measured_s), cli_rate(r, tokens_of(q) / measured_s, "tokens/s"),
                    q->system.text, cli_seconds(r, predicted_s));
+    show_parts(r, q);
     if (strcmp(q->system.chip.name, "cpu-host") == 0)
         sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
 }
