@@ -64,6 +64,7 @@ static const struct {
     {"tpu-v7", {"tpu-v6e", "tpu-v5p"}},
     {"tpu-v8", {"tpu-v7", "tpu-v6e"}},
     {"trn", {"trn2", "trn1"}},
+    {"inf2", {"trn1", "trn2"}},
 };
 
 static const sm_calibration *of_relative(const char *word, const char *software) {

@@ -1,9 +1,13 @@
-/* AWS Trainium. Sixteen chips of a trn1 or trn2 instance form a 4x4 torus. */
+/* AWS Trainium and Inferentia. Sixteen chips of a trn1 or trn2 instance form a 4x4 torus, twelve of
+ * an inf2 instance a ring. */
 #include "catalogue.h"
 
 #define NEURON "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/"
 #define TRN1 NEURON "neuron-hardware/trainium.html (read 2026)"
 #define TRN1_ARCH NEURON "neuron-hardware/trn1-arch.html (read 2026)"
+#define INF2 NEURON "neuron-hardware/inferentia2.html (read 2026)"
+#define INF2_RING                                                                                  \
+    "2 links of 48 GB/s each way in a ring, as those of Trainium1; written as a switch"
 #define TRN2 NEURON "neuron-hardware/trainium2.html (read 2026)"
 #define TRN2_ARCH NEURON "neuron-hardware/trn2-arch.html (read 2026)"
 #define TRN3 NEURON "neuron-hardware/trainium3.html (read 2026)"
@@ -49,6 +53,34 @@ static const sm_chip chips[] = {
          "documents: the later. EFA 800 Gb/s (trn1), 1600 (trn1n): trn1. AWS calls the "
          "network a 4-dimensional hypercube, which with 4-rings is the same graph as a 4x4 "
          "torus."},
+    {.name = "inf2",
+     .aliases = "inferentia2 inferentia-2",
+     .title = "Inferentia2",
+     .vendor = "AWS",
+     .flops_per_s[SM_BF16] = FACT(190e12, INF2),
+     .flops_per_s[SM_FP16] = FACT(190e12, INF2),
+     .flops_per_s[SM_TF32] = FACT(190e12, INF2),
+     .flops_per_s[SM_FP8] = FACT(190e12, INF2),
+     .flops_per_s[SM_INT8] = FACT(380e12, INF2),
+     .flops_per_s[SM_FP32] = FACT(47.5e12, INF2),
+     .memory_bytes = FACT(34359738368.0, INF2),
+     .memory_bytes_per_s = FACT(880468295680.0, INF2),
+     .onchip_bytes = FACT(50331648.0, NEURON "neuron-core-v2, 24 MiB per core, not re-read"),
+     .tile_m = 128,
+     .tile_n = 128,
+     .tile_k = 128,
+     .cores = 2,
+     .matrix_units_per_core = 1,
+     .fabric = SM_FABRIC_SWITCH,
+     .link_bytes_per_s_oneway = FACT(96e9, INF2_RING),
+     .links_per_chip = 2,
+     .tree_levels = 1,
+     .tree = {{"neuronlink", 12, FACT(96e9, INF2_RING), FACT(1e-6, HOP), false, NULL}},
+     .chips_per_host = 12,
+     .pcie_bytes_per_s_oneway = FACT(16e9, "estimate: PCIe 4 x8 per chip"),
+     .launch_latency_s = FACT(1.5e-6, LAUNCH),
+     .conflicts = "820 GiB/s against 820 GB/s between versions of the documents: the later. One "
+                  "instance only: more chips are refused."},
     {.name = "trn2",
      .aliases = "trainium2 trainium-2",
      .title = "Trainium2",

@@ -8,6 +8,8 @@
 #define LATENCY "estimate: RoCE in one box, 2 us"
 #define NETWORK(n, d, w, s)                                                                        \
     { n, d, FACT(w, s), FACT(2.7e-6, NCCL_TUNING), false, NULL }
+#define MAX1550 "Intel Data Center GPU Max 1550 product specifications (2023)"
+#define XE_LINK "estimate: 16 Xe links of 26.5 GB/s each way shared by seven neighbours"
 #define B60 "Arc Pro B60: hmc-tech.com and technical.city comparisons (2025)"
 #define CONFLICT                                                                                   \
     "stas00 gives the sum of all 24 ports as the egress of a chip; inside a box 21 of them "       \
@@ -78,6 +80,38 @@ static const sm_chip chips[] = {
      .conflicts =
          CONFLICT "bf16 1677e12 at the shipped 1600 MHz against 1835e12 in the whitepaper, "
                   "which needs 1750 MHz: shipped."},
+    {.name = "max-1550",
+     .aliases = "max1550 pvc ponte-vecchio",
+     .title = "Data Center GPU Max 1550",
+     .vendor = "Intel",
+     .flops_per_s[SM_BF16] = FACT(839e12, MAX1550),
+     .flops_per_s[SM_FP16] = FACT(839e12, MAX1550),
+     .flops_per_s[SM_TF32] = FACT(419e12, MAX1550),
+     .flops_per_s[SM_INT8] = FACT(1678e12, MAX1550),
+     .flops_per_s[SM_FP32] = FACT(52e12, MAX1550),
+     .vector_flops_per_s = FACT(52e12, MAX1550),
+     .memory_bytes = FACT(137438953472.0, MAX1550),
+     .memory_bytes_per_s = FACT(3276.8e9, MAX1550),
+     .onchip_bytes = FACT(427819008.0, MAX1550),
+     .tile_m = 128,
+     .tile_n = 128,
+     .tile_k = 64,
+     .cores = 128,
+     .matrix_units_per_core = 8,
+     .clock_hz = FACT(1600e6, MAX1550),
+     .fabric = SM_FABRIC_SWITCH,
+     .link_bytes_per_s_oneway = FACT(424e9, XE_LINK),
+     .links_per_chip = 16,
+     .tree_levels = 2,
+     .tree = {{"xelink", 8, FACT(424e9, XE_LINK), FACT(2e-6, LATENCY), false, NULL},
+              NETWORK("ethernet", 32, 200e9, "estimate: 8 x 200 Gb/s of NIC a node")},
+     .chips_per_host = 8,
+     .pcie_bytes_per_s_oneway = FACT(63e9, "PCIe 5 x16, " STAS_NETWORK),
+     .dcn_bytes_per_s_oneway = FACT(25e9, "estimate: 200 Gb/s of NIC a chip"),
+     .dcn_latency_s = FACT(2.7e-6, NCCL_TUNING),
+     .launch_latency_s = FACT(1.5e-6, LAUNCH),
+     .tdp_w = FACT(600, MAX1550),
+     .conflicts = "Two dies seen as one chip. No fp8 in the matrix units."},
     {.name = "arc-pro-b60",
      .aliases = "arc_pro_b60 b60",
      .title = "Arc Pro B60 24GB",

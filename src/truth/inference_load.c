@@ -73,7 +73,8 @@ inference_engine inference_engine_of(const sm_truth_row *row) {
         if (!row->of.inference.len_sampling[0]) e.burst = 1; /* it keeps them in step */
     }
     if (strstr(software, "vllm")) e.door_s = 0.03;
-    if (strstr(software, "trtllm")) e.door_s = 0.08;
+    if (strstr(software, "trtllm")) e.door_s = strstr(software, "trtllm-0") ? 0.01 : 0.08;
+    if (strstr(software, "atom")) e.burst = 0.03;
     if (strstr(software, "trtllm")) {
         e.whole_reserve = true;
         e.most_running = 2048;

@@ -126,9 +126,12 @@ static int padded(int n, int parts) {
 void inference_pad(sm_model *m, const sm_serve_plan *plan) {
     for (int i = 0; i < m->kinds; i++) {
         sm_layer_kind *k = &m->kind[i];
-        bool alike = k->K == k->N;
-        k->N = padded(k->N, plan->tensor);
+        bool alike = k->K == k->N, apart = k->K > 0 && plan->tensor % k->K && k->K % plan->tensor;
+        if (apart && !alike) k->K = padded(k->K, plan->tensor);
+        k->N = padded(padded(k->N, plan->tensor), apart && !alike ? k->K : 1);
         if (alike) k->K = k->N;
+        k->F = padded(k->F, plan->tensor);
+        k->F_expert = padded(k->F_expert, plan->expert_tensor ? plan->tensor : 1);
         k->E = padded(k->E, plan->expert * (plan->expert_tensor ? 1 : plan->tensor));
     }
 }

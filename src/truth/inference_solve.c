@@ -27,15 +27,24 @@ static double token_s(inference_clock *c, double n) {
     return t + inference_added_s(c, n) * n / c->load->output;
 }
 
-/* What a request waits before its own prefill: at the door, for the step under way, for those that
- * came meanwhile (M/D/1) and, where a measurement begins with all requests at once, for half of
- * them: of ten rounds one in ten finds them there. */
+/* What the prefill of one prompt takes of an engine whose ranks have a prompt each. */
+static double service_s(inference_clock *c) {
+    const sm_serve_plan *plan = &c->layout->prefill.plan;
+    double ranks = (double)plan->data * plan->expert;
+    return inference_prefill_s(c, ranks) / ranks;
+}
+
+/* What a request waits before its own prefill: at the door, for those that came meanwhile (M/D/1)
+ * and, where a measurement begins with all requests at once, for half of them: of ten rounds one in
+ * ten finds them there. request: seconds of the system between two requests. */
 static double first_s(inference_clock *c, double prefill, double request, double in_flight) {
-    double busy = fmin(0.95, prefill / (request * c->layout->prefill.engines));
-    double burst = 0.5 * c->engine->burst * fmax(0, in_flight - 1) * prefill;
+    double engines = c->layout->prefill.engines, service = service_s(c);
+    double busy = fmin(0.9, service / (request * engines));
+    double others = fmax(0, in_flight * of_engines(c) / engines - 1);
     if (c->lower) return fmax(prefill, c->load->waited_s);
     if (!isfinite(busy)) busy = 0;
-    return c->engine->door_s + prefill * (1 + 0.5 * busy / (1 - busy)) + burst;
+    double meanwhile = 0.5 * busy / (1 - busy) * service;
+    return c->engine->door_s + prefill + meanwhile + 0.5 * c->engine->burst * others * service;
 }
 
 /* What does not fit at once runs in turns: each token takes as much longer. */
@@ -64,12 +73,15 @@ static inference_times bound_in_turn(inference_clock *c, double most, double n) 
 static inference_times in_turn(inference_clock *c, double in_flight) {
     double output = c->load->output, n = fmax(1, fmin(in_flight, c->most_running));
     double prefill = inference_prefill_s(c, 1);
+    double least = service_s(c) / c->layout->prefill.engines;
     inference_times t = {.ttft_s = prefill};
     for (int i = 0; i < ROUNDS; i++) {
         t.tpot_s = token_s(c, n);
         double request = t.tpot_s * output / n / of_engines(c);
-        if (c->layout->apart) request = fmax(request, prefill / c->layout->prefill.engines);
+        if (c->layout->apart) request = fmax(request, least);
         t.ttft_s = first_s(c, prefill, request, in_flight);
+        if (c->layout->apart && request <= least) /* prefill is the bottleneck: they wait for it */
+            t.ttft_s = fmax(t.ttft_s, in_flight * of_engines(c) * least - t.tpot_s * output);
         double share = t.tpot_s * output / (t.ttft_s + t.tpot_s * output);
         double next = fmax(1, fmin(in_flight * share, c->most_running));
         bool settled = fabs(next - n) <= SETTLED * n;
@@ -77,6 +89,7 @@ static inference_times in_turn(inference_clock *c, double in_flight) {
         if (settled) break;
     }
     t.request_s = t.tpot_s * output / n / of_engines(c);
+    if (c->layout->apart) t.request_s = fmax(t.request_s, least);
     if (c->lower) return bound_in_turn(c, fmax(1, fmin(in_flight, c->most_running)), n);
     /* those that wait for room, by Little's law */
     double waiting = in_flight * of_engines(c) * t.request_s - t.tpot_s * output;
