@@ -5,6 +5,7 @@
 #   make demo       install what is missing, build, and answer the first question of the README
 #   make asan       the suite under AddressSanitizer and UndefinedBehaviorSanitizer alone
 #   make clang      the suite built by clang alone
+#   make tsan       ranks as threads under ThreadSanitizer
 #   make lint       layers, formatting, clang-tidy
 #   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
 #   make book       the acceptance set of the book
@@ -155,6 +156,13 @@ asan:
 clang:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh clang
+# ThreadSanitizer cannot look into BLAS: it watches what the ranks share around it.
+TSAN_TESTS := test_communicator test_run_lowering
+tsan:
+	@CC="$(CC)" scripts/setup.sh test
+	@$(MAKE) --no-print-directory -s -j2 BUILD="$(BUILD)/tsan" CFLAGS="-O1 -g -fsanitize=thread -Wno-error" \
+	    $(TSAN_TESTS:%=$(BUILD)/tsan/tests/%)
+	@for test in $(TSAN_TESTS); do TSAN_OPTIONS=halt_on_error=1 $(BUILD)/tsan/tests/$$test || exit 1; done
 
 demo:
 	@CC="$(CC)" scripts/setup.sh build
@@ -216,5 +224,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all test-programs test asan clang demo bench book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: all test-programs test asan clang tsan demo bench book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install uninstall clean

@@ -3,8 +3,10 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "element_types.h"
+#include "over_ranks.h"
 
 /* Seconds of the steps, and of all. */
 enum { TOTAL = SM_MAX_STEPS, TIMES = SM_MAX_STEPS + 1 };
@@ -18,33 +20,10 @@ typedef struct worker {
     double *times; /* repeats x TIMES */
 } worker;
 
-/* ---- numbers to multiply ---- */
-
-static uint64_t hash_of(const size_t *position, int rank, const void *operand) {
-    uint64_t hash = (uint64_t)(uintptr_t)operand + 1;
-    for (int d = 0; d < rank; d++) {
-        hash = (hash ^ position[d]) * UINT64_C(0x9E3779B97F4A7C15);
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
-/* -5 .. 5 */
-static double whole_number(const size_t *position, int rank, void *operand) {
-    return (double)(hash_of(position, rank, operand) % 11) - 5.0;
-}
-
-/* -1/2 .. 1/2 in steps of 2^-24, exact in every float */
-static double fraction(const size_t *position, int rank, void *operand) {
-    return (double)(hash_of(position, rank, operand) >> 40) / 16777216.0 - 0.5;
-}
-
-static bool is_whole(sm_element e) { return e == SM_ELEMENT_S32 || e == SM_ELEMENT_S64; }
-
 static sm_status fill(const worker *w, const sm_array *array, int operand, sm_element element,
                       sm_local_block *out, sm_error *err) {
     return sm_local_block_of(w->m, w->job->einsum, array, element,
-                             is_whole(element) ? whole_number : fraction,
+                             element_is_whole(element) ? element_whole_number : element_fraction,
                              (void *)(uintptr_t)operand, out, err);
 }
 
@@ -96,26 +75,6 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
     return status;
 }
 
-static double value_at(const sm_local_block *b, size_t i) {
-    switch (b->element) {
-    case SM_ELEMENT_F32: return ((const float *)b->data)[i];
-    case SM_ELEMENT_F64: return ((const double *)b->data)[i];
-    case SM_ELEMENT_S32: return ((const int32_t *)b->data)[i];
-    default: return (double)((const int64_t *)b->data)[i];
-    }
-}
-
-static double largest_difference(const sm_local_block *a, const sm_local_block *b) {
-    size_t count = sm_local_block_count(a);
-    double most = 0.0;
-    if (count != sm_local_block_count(b)) return INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        double difference = fabs(value_at(a, i) - value_at(b, i));
-        if (!(difference <= most)) most = difference; /* NaN stays */
-    }
-    return most;
-}
-
 /* Partial sums that were asked for are added before they are compared. */
 static sm_status add_partial_sums(const worker *w, const sm_array *out, sm_local_block *got,
                                   sm_error *err) {
@@ -128,16 +87,16 @@ static sm_status add_partial_sums(const worker *w, const sm_array *out, sm_local
 static sm_status compare(const worker *w, const sm_array *out, sm_local_block *got, double *error,
                          sm_error *err) {
     sm_local_block wanted = {.rank = 0};
-    sm_element exact = is_whole(got->element) ? got->element : SM_ELEMENT_F64;
+    sm_element exact = element_is_whole(got->element) ? got->element : SM_ELEMENT_F64;
     sm_status status = add_partial_sums(w, out, got, err);
     if (!status) status = whole_product(w, out, exact, &wanted, err);
-    if (!status) *error = largest_difference(&wanted, got);
+    if (!status) *error = element_difference(&wanted, got);
     sm_local_block_free(&wanted);
     return status;
 }
 
 double execution_error_bound(const sm_einsum *einsum, sm_element element) {
-    if (is_whole(element)) return 0.0;
+    if (element_is_whole(element)) return 0.0;
     double n = 1.0, u = element == SM_ELEMENT_F32 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
     for (int i = 0; i < einsum->indices; i++) {
         bool kept = false;
@@ -150,20 +109,6 @@ double execution_error_bound(const sm_einsum *einsum, sm_element element) {
 
 /* ---- over the ranks ---- */
 
-/* The largest of each number over the ranks. */
-static sm_status largest_of(const worker *w, double *number, int n, sm_error *err) {
-    size_t ranks = (size_t)w->world->size;
-    double *all = sm_calloc(ranks * (size_t)n, sizeof *all);
-    if (!all) return sm_fail_memory(err);
-    sm_status status = sm_run_all_gather(w->world, number, (size_t)n * sizeof *number, all, err);
-    for (size_t i = 0; !status && i < ranks * (size_t)n; i++) {
-        double *most = &number[i % (size_t)n];
-        if (!(all[i] <= *most)) *most = all[i];
-    }
-    sm_free(all);
-    return status;
-}
-
 /* What was counted: on every rank the prediction, or else what a rank counted that differs. */
 static sm_status gather_bytes(const worker *w, const sm_lowering *lowering, double *bytes,
                               sm_error *err) {
@@ -173,7 +118,7 @@ static sm_status gather_bytes(const worker *w, const sm_lowering *lowering, doub
         beyond[s] = fmax(off, 0.0);
         beyond[SM_MAX_STEPS + s] = fmax(-off, 0.0);
     }
-    sm_status status = largest_of(w, beyond, 2 * SM_MAX_STEPS, err);
+    sm_status status = largest_over_ranks(w->world, beyond, 2 * SM_MAX_STEPS, err);
     for (int s = 0; s < lowering->steps; s++) {
         double above = beyond[s], below = beyond[SM_MAX_STEPS + s];
         bytes[s] = lowering->step[s].bytes + (above > 0.0 ? above : -below);
@@ -181,18 +126,12 @@ static sm_status gather_bytes(const worker *w, const sm_lowering *lowering, doub
     return status;
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median of column `which` of the times. Sorts a copy at the end of the table. */
-static double median_of(const worker *w, int which) {
+/* The median of column `which` of the times; the row after the last has room for it. */
+static double median_time(const worker *w, int which) {
     int n = w->job->repeats;
     double *column = w->times + n * TIMES;
     for (int i = 0; i < n; i++) column[i] = w->times[i * TIMES + which];
-    qsort(column, (size_t)n, sizeof *column, by_size);
-    return n % 2 ? column[n / 2] : (column[n / 2 - 1] + column[n / 2]) / 2.0;
+    return median_of(column, n);
 }
 
 /* ---- one alternative ---- */
@@ -217,9 +156,9 @@ static sm_status run_often(worker *w, const cli_alternative *a, int overlapped, 
         double *times = w->times + i * TIMES;
         for (int s = 0; s < SM_MAX_STEPS; s++) times[s] = last->step[s].seconds;
         times[TOTAL] = last->seconds;
-        status = largest_of(w, times, TIMES, err);
+        status = largest_over_ranks(w->world, times, TIMES, err);
     }
-    for (int t = 0; !status && t < TIMES; t++) seconds[t] = median_of(w, t);
+    for (int t = 0; !status && t < TIMES; t++) seconds[t] = median_time(w, t);
     return status;
 }
 
@@ -231,7 +170,7 @@ static sm_status run_alternative(worker *w, const cli_alternative *a, execution 
     if (!status) status = compare(w, &a->lowering.out, &last.out, &x->max_error, err);
     for (int s = 0; s < SM_MAX_STEPS; s++) x->bytes[s] = last.step[s].bytes_counted;
     sm_local_block_free(&last.out);
-    if (!status) status = largest_of(w, &x->max_error, 1, err);
+    if (!status) status = largest_over_ranks(w->world, &x->max_error, 1, err);
     if (!status) status = gather_bytes(w, &a->lowering, x->bytes, err);
     if (!status && a->cost.overlapped >= 0) {
         status = run_often(w, a, -1, apart, &last, err);

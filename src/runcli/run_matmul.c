@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "element_types.h"
 #include "execution.h"
 #include "matmul_words.h"
 #include "prediction.h"
@@ -50,31 +51,6 @@ typedef struct question {
 
 /* ---- reading ---- */
 
-/* The type of all arrays: that of --dtype, or the one they are written with, or fp32. */
-static sm_status read_dtype(const char *text, question *q, sm_error *err) {
-    static const struct {
-        const char *word;
-        sm_dtype dtype;
-        sm_element element;
-    } known[] = {{"fp32", SM_FP32, SM_ELEMENT_F32}, {"f32", SM_FP32, SM_ELEMENT_F32},
-                 {"fp64", SM_FP64, SM_ELEMENT_F64}, {"f64", SM_FP64, SM_ELEMENT_F64},
-                 {"int", SM_INT32, SM_ELEMENT_S32}, {"int32", SM_INT32, SM_ELEMENT_S32},
-                 {"s32", SM_INT32, SM_ELEMENT_S32}};
-    const char *name = text ? "--dtype" : "the einsum";
-    if (!text) text = q->einsum.in[0].dtype_given ? sm_dtype_name(q->einsum.in[0].dtype) : "fp32";
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(text, known[i].word) != 0) continue;
-        q->dtype = known[i].dtype;
-        q->element = known[i].element;
-        for (int o = 0; o < q->einsum.operands; o++) q->einsum.in[o].dtype = q->dtype;
-        q->einsum.out.dtype = q->dtype;
-        return SM_OK;
-    }
-    sm_source source = sm_source_of(name, text);
-    return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "ranks multiply fp32, fp64 or int, and '%.40s' is none of them", text);
-}
-
 static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
     const run_matmul_values *given = call->values;
     sm_source source = sm_source_of("EINSUM", call->positional[0]);
@@ -84,7 +60,7 @@ static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
         sm_source dims = sm_source_of("--dims", given->dims);
         status = sm_dims_parse(&dims, &q->einsum, err);
     }
-    if (!status) status = read_dtype(given->dtype, q, err);
+    if (!status) status = element_type_read(given->dtype, &q->einsum, &q->dtype, &q->element, err);
     if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, &source, err);
     return status;
 }

@@ -1,0 +1,28 @@
+/* over_ranks: the slowest rank counts, and the median of the repeats. */
+#include "over_ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err) {
+    size_t ranks = (size_t)world->size, count = (size_t)n;
+    double *all = sm_calloc(ranks * count, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(world, number, count * sizeof *number, all, err);
+    for (size_t i = 0; !status && i < ranks * count; i++) {
+        double *most = &number[i % count];
+        if (!isnan(*most) && !(all[i] <= *most)) *most = all[i];
+    }
+    sm_free(all);
+    return status;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median_of(double *value, int n) {
+    qsort(value, (size_t)n, sizeof *value, by_size);
+    return n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2.0;
+}

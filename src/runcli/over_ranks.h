@@ -1,0 +1,10 @@
+/* over_ranks: what the ranks found, put together. */
+#ifndef SCALEMODEL_RUNCLI_OVER_RANKS_H
+#define SCALEMODEL_RUNCLI_OVER_RANKS_H
+#include "scalemodel/run.h"
+
+/* The largest of each of n numbers over the ranks; NaN where a rank has one. Collective. */
+sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err);
+/* Of n > 0 values; sorts them. */
+double median_of(double *value, int n);
+#endif

@@ -1,0 +1,390 @@
+/* run collective: one collective on real ranks: what each rank then holds, bytes counted and
+ * predicted, time measured and predicted; one size or a range of them. */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "element_types.h"
+#include "exchange.h"
+#include "prediction.h"
+#include "ranks.h"
+#include "run_verbs.h"
+#include "sweep.h"
+
+typedef struct run_collective_values {
+    prediction_values prediction;
+    ranks_values ranks;
+    const char *mesh, *over, *onto, *dims, *dtype, *repeats, *warmups;
+} run_collective_values;
+
+static const cli_option run_collective_table[] = {
+    {"mesh", 0, CLI_TEXT, offsetof(run_collective_values, mesh), "MESH",
+     "named axes, a rank for each place of the mesh: X=2,Y=2"},
+    {"over", 0, CLI_TEXT, offsetof(run_collective_values, over), "AXES",
+     "the axes to communicate over: Y, XY (the whole mesh)"},
+    {"onto", 0, CLI_TEXT, offsetof(run_collective_values, onto), "INDEX",
+     "reduce-scatter and all-to-all: the index that is sharded then (the first that divides)"},
+    {"dims", 0, CLI_TEXT, offsetof(run_collective_values, dims), "SIZES",
+     "sizes of the indices: E=2048,F=8k; ranges sweep"},
+    {"dtype", 0, CLI_TEXT, offsetof(run_collective_values, dtype), "DTYPE",
+     "move fp32 (the usual), fp64 or int"},
+    RANKS_OPTIONS(run_collective_values, ranks),
+    PREDICTION_OPTIONS(run_collective_values, prediction),
+    {"repeats", 0, CLI_TEXT, offsetof(run_collective_values, repeats), "N",
+     "measure N times and take the median (10)"},
+    {"warmups", 0, CLI_TEXT, offsetof(run_collective_values, warmups), "N",
+     "runs before the first that is measured (2)"},
+    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+};
+
+typedef struct question {
+    cli_mesh m;
+    sm_collective op;
+    sm_axes over;
+    sm_group group;
+    sm_curve curve;
+    const sm_calibration *calibration;
+    const char *text; /* of the array, or of bytes */
+    cli_sweep sweep;
+    cli_range bytes; /* of sizes given as bytes; last 0: an array is given */
+    int points;
+    sm_einsum holder; /* of the point at hand: the array is in[0] */
+    sm_dtype dtype;
+    sm_element element;
+    int64_t repeats, warmups;
+} question;
+
+typedef struct point {
+    exchange_job job;
+    double predicted_s;
+} point;
+
+/* ---- reading ---- */
+
+static sm_status read_op(const char *text, sm_collective *op, sm_error *err) {
+    size_t length = strlen(text);
+    if (sm_collective_parse(text, length, op)) return SM_OK;
+    sm_source source = sm_source_of("OP", text);
+    sm_words words = {sm_collective_names, SM_COLLECTIVE_COUNT};
+    return sm_words_fail(words, &source, (sm_span){0, length}, "there is no collective", err);
+}
+
+/* "64MB", or "1kB..64MB" that doubles. */
+static sm_status read_bytes(question *q, sm_error *err) {
+    sm_source source = sm_source_of("ARRAY", q->text);
+    const char *dots = strstr(q->text, "..");
+    size_t first = dots ? (size_t)(dots - q->text) : source.length;
+    double low = 0.0, high = 0.0;
+    sm_status status = sm_quantity_parse(&source, (sm_span){0, first}, SM_Q_BYTES, &low, err);
+    high = low;
+    if (!status && dots)
+        status = sm_quantity_parse(&source, (sm_span){first + 2, source.length - first - 2},
+                                   SM_Q_BYTES, &high, err);
+    if (status) return status;
+    if (low < 1.0 || high < low || high > 1e15)
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "bytes are a size from 1B, or a range SMALL..LARGE");
+    q->bytes = (cli_range){.first = (int64_t)low, .last = (int64_t)high, .step = 0};
+    q->points = cli_range_points(&q->bytes);
+    return SM_OK;
+}
+
+static sm_status read_array(const cli_call *call, question *q, sm_error *err) {
+    const run_collective_values *given = call->values;
+    q->text = call->positional[1];
+    bool bytes = !strchr(q->text, '[') && isdigit((unsigned char)q->text[0]);
+    if (bytes && given->dims)
+        return sm_fail(err, SM_USAGE, "--dims needs an array, and here its bytes are given");
+    if (bytes) return read_bytes(q, err);
+    sm_source source = sm_source_of("ARRAY", q->text);
+    sm_status status = sm_array_parse(&source, &q->m.mesh, &q->holder, err);
+    if (!status) status = cli_sweep_parse(given->dims, call->arena, &q->holder, &q->sweep, err);
+    q->points = q->sweep.points;
+    return status;
+}
+
+static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
+    const run_collective_values *given = call->values;
+    *q = (question){.repeats = 10, .warmups = 2};
+    sm_status status = read_op(call->positional[0], &q->op, err);
+    if (!status)
+        status =
+            prediction_read(call, &given->prediction, given->mesh, &q->m, &q->calibration, err);
+    if (status) return status;
+    q->over = (sm_axes)((1u << q->m.mesh.axes) - 1);
+    if (given->over) status = cli_over_parse(&q->m.mesh, given->over, &q->over, err);
+    if (!status) status = read_array(call, q, err);
+    if (!status) status = element_type_read(given->dtype, &q->holder, &q->dtype, &q->element, err);
+    if (!status) status = cli_whole("--repeats", given->repeats, 1, 10000, &q->repeats, err);
+    if (!status) status = cli_whole("--warmups", given->warmups, 0, 10000, &q->warmups, err);
+    if (status) return status;
+    q->group = sm_group_join(&q->m.placement, q->over);
+    q->curve = sm_collective_curve(&q->m.system, q->op, &q->group, 1.0);
+    return SM_OK;
+}
+
+/* ---- one size ---- */
+
+/* An array of which the collective moves these bytes, or a few less: V as in sm_step. */
+static sm_status array_of_bytes(const cli_call *call, question *q, double bytes, sm_error *err) {
+    char axes[128];
+    double n = q->group.size, count = fmax(floor(bytes / sm_dtype_bytes(q->dtype) / n) * n, n);
+    const char *text;
+    sm_axes_format(&q->m.mesh, q->over, axes, sizeof axes);
+    if (strchr(axes, ',')) {
+        const char *inner = sm_arena_printf(call->arena, "{%s}", axes);
+        if (!inner) return sm_fail_memory(err);
+        strcpy(axes, inner);
+    }
+    switch (q->op) {
+    case SM_ALL_GATHER: text = sm_arena_printf(call->arena, "[%.0f_%s]", count, axes); break;
+    case SM_ALL_TO_ALL: text = sm_arena_printf(call->arena, "[P_%s,N]", axes); break;
+    case SM_PERMUTE: text = sm_arena_printf(call->arena, "[%.0f_%s]", count * n, axes); break;
+    default: text = sm_arena_printf(call->arena, "[%.0f]", count); break;
+    }
+    if (!text) return sm_fail_memory(err);
+    sm_source source = sm_source_of("ARRAY", text);
+    q->holder = (sm_einsum){.operands = 0};
+    sm_status status = sm_array_parse(&source, &q->m.mesh, &q->holder, err);
+    for (int i = 0; !status && q->op == SM_ALL_TO_ALL && i < q->holder.indices; i++)
+        q->holder.index[i].size = i == 0 ? n : fmax(floor(count / n / n) * n, n);
+    q->holder.in[0].dtype = q->dtype;
+    return status;
+}
+
+static sm_status go_to(const cli_call *call, question *q, int number, sm_error *err) {
+    if (q->bytes.last)
+        return array_of_bytes(call, q, (double)cli_range_value(&q->bytes, number), err);
+    cli_sweep_point(&q->sweep, number, &q->holder);
+    sm_source source = sm_source_of("ARRAY", q->text);
+    return sm_einsum_check(&q->holder, &q->m.mesh, &source, err);
+}
+
+/* V as the step has it: gathered, before a reduction, or what a chip holds. */
+static double bytes_of(const question *q) {
+    double local = sm_array_local_bytes(&q->holder.in[0], &q->holder, &q->m.mesh);
+    bool times = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
+    return times ? local * q->group.size : local;
+}
+
+/* ---- where the axes go ---- */
+
+static bool is_over(const question *q, int axis) { return q->over >> axis & 1u; }
+
+static sm_status fail_array(const question *q, sm_error *err, const char *sentence) {
+    char over[128];
+    sm_source source = sm_source_of("ARRAY", q->text);
+    sm_axes_format(&q->m.mesh, q->over, over, sizeof over);
+    return sm_fail_at(err, &source, (sm_span){0, source.length}, "%s over %s %s",
+                      sm_collective_name(q->op), over, sentence);
+}
+
+/* Take the axes off their dimensions; they must all be there, as the minor ones. */
+static sm_status take_off(const question *q, sm_array *array, sm_error *err) {
+    sm_axes found = 0;
+    for (int d = 0; d < array->rank; d++) {
+        sm_dim *dim = &array->dim[d];
+        int kept = 0;
+        while (kept < dim->n_axes && !is_over(q, dim->axis[kept])) kept++;
+        for (int i = kept; i < dim->n_axes; i++) {
+            if (!is_over(q, dim->axis[i]))
+                return fail_array(q, err,
+                                  "moves the last axes of a dimension, and another "
+                                  "follows here");
+            found = (sm_axes)(found | 1u << dim->axis[i]);
+        }
+        dim->n_axes = kept;
+    }
+    if (found != q->over) return fail_array(q, err, "needs an array sharded over all of them");
+    return SM_OK;
+}
+
+static double local_size(const question *q, const sm_array *array, int d) {
+    double size = q->holder.index[array->dim[d].index].size;
+    for (int i = 0; i < array->dim[d].n_axes; i++)
+        size /= q->m.mesh.axis[array->dim[d].axis[i]].size;
+    return size;
+}
+
+/* Which dimension gains the axes: that of --onto, or the first that divides and did not lose them.
+ */
+static int gaining_dim(const question *q, const sm_array *array, const char *onto) {
+    for (int d = 0; d < array->rank; d++) {
+        const char *name = q->holder.index[array->dim[d].index].name;
+        bool divides = !(fmod(local_size(q, array, d), q->group.size) > 0.0);
+        bool loses = array->dim[d].n_axes < q->holder.in[0].dim[d].n_axes;
+        if (onto ? strcmp(name, onto) == 0 && divides : divides && !loses) return d;
+    }
+    return -1;
+}
+
+static sm_status put_on(const question *q, sm_array *array, const char *onto, sm_error *err) {
+    int d = gaining_dim(q, array, onto);
+    if (d < 0) return fail_array(q, err, "finds no dimension that divides by them");
+    for (int a = 0; a < q->m.mesh.axes; a++)
+        if (is_over(q, a)) array->dim[d].axis[array->dim[d].n_axes++] = (uint8_t)a;
+    return SM_OK;
+}
+
+/* Before a reduction the array is a partial sum, whether it is written so or not. */
+static sm_status make_partial(question *q, sm_error *err) {
+    sm_array *array = &q->holder.in[0];
+    for (int d = 0; d < array->rank; d++)
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            if (is_over(q, array->dim[d].axis[i]))
+                return fail_array(q, err, "adds partial sums, and this array is sharded over them");
+    array->unreduced = q->over;
+    return SM_OK;
+}
+
+static sm_status after_of(question *q, const char *onto, sm_array *after, sm_error *err) {
+    bool reduces = q->op == SM_ALL_REDUCE || q->op == SM_REDUCE_SCATTER;
+    bool takes = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
+    bool puts = q->op == SM_REDUCE_SCATTER || q->op == SM_ALL_TO_ALL;
+    sm_status status = reduces ? make_partial(q, err) : SM_OK;
+    *after = q->holder.in[0];
+    if (reduces) after->unreduced = 0;
+    if (!status && takes) status = take_off(q, after, err);
+    if (!status && puts) status = put_on(q, after, onto, err);
+    return status;
+}
+
+/* ---- running ---- */
+
+static sm_status run_point(const cli_call *call, question *q, int number, point *p, sm_error *err) {
+    const run_collective_values *given = call->values;
+    p->job = (exchange_job){.mesh = &q->m.mesh,
+                            .einsum = &q->holder,
+                            .element = q->element,
+                            .warmups = (int)q->warmups,
+                            .repeats = (int)q->repeats};
+    sm_status status = go_to(call, q, number, err);
+    if (!status) status = after_of(q, given->onto, &p->job.after, err);
+    if (status) return status;
+    p->job.step = (sm_step){.kind = SM_STEP_COLLECTIVE,
+                            .op = q->op,
+                            .axes = q->over,
+                            .from = -1,
+                            .to = -1,
+                            .bytes = bytes_of(q),
+                            .after = sm_layout_of(&p->job.after)};
+    p->predicted_s =
+        sm_curve_cost(&q->curve, &q->m.system, q->calibration, p->job.step.bytes).expected_s;
+    return SM_OK;
+}
+
+/* All points on one start of the ranks. */
+typedef struct all_points {
+    question *q;
+    sm_einsum *holder; /* of each point */
+    point *point;
+} all_points;
+
+static sm_status run_all(sm_communicator *world, void *context, sm_error *err) {
+    const all_points *all = context;
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < all->q->points; i++)
+        status = exchange_body(world, &all->point[i].job, err);
+    return status;
+}
+
+static sm_status prepare(const cli_call *call, all_points *all, sm_error *err) {
+    size_t n = (size_t)all->q->points;
+    all->point = sm_arena_array(call->arena, n, sizeof *all->point);
+    all->holder = sm_arena_array(call->arena, n, sizeof *all->holder);
+    if (!all->point || !all->holder) return sm_fail_memory(err);
+    for (int i = 0; i < all->q->points; i++) {
+        sm_status status = run_point(call, all->q, i, &all->point[i], err);
+        if (status) return status;
+        all->holder[i] = all->q->holder;
+        all->point[i].job.einsum = &all->holder[i];
+    }
+    return SM_OK;
+}
+
+/* ---- the answer ---- */
+
+static bool is_good(const point *p) {
+    return p->job.max_error <= 0.0 && !(fabs(p->job.bytes - p->job.step.bytes) > 0.0);
+}
+
+static void put_times(sm_report *r, sm_data *object, const point *p) {
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "predicted", p->predicted_s);
+    cli_put(r, time, "measured", p->job.seconds);
+}
+
+static void put_point(sm_report *r, sm_data *object, const question *q, const point *p) {
+    cli_put_bool(r, object, "equal", p->job.max_error <= 0.0);
+    cli_put(r, object, "max_error", p->job.max_error);
+    sm_data *step = cli_object(r, cli_array(r, object, "steps"), NULL);
+    cli_put_text(r, step, "op", sm_collective_name(q->op));
+    cli_put(r, step, "bytes_predicted", p->job.step.bytes);
+    cli_put(r, step, "bytes_counted", p->job.bytes);
+    put_times(r, step, p);
+    put_times(r, object, p);
+}
+
+static void point_row(sm_report *r, sm_table *table, const point *p) {
+    double bytes = p->job.step.bytes, seconds = p->job.seconds;
+    cli_row(r, table, cli_exact(r, bytes), cli_exact(r, p->job.bytes),
+            cli_seconds(r, p->predicted_s), cli_seconds(r, seconds),
+            prediction_ratio(r, p->predicted_s, seconds),
+            seconds > 0.0 ? cli_rate(r, bytes / seconds, "B/s") : "-",
+            p->job.max_error <= 0.0 ? "equal" : "DIFFERS");
+}
+
+static void put_question(sm_report *r, const cli_call *call, const question *q) {
+    const char *over = cli_axes(r, &q->m.mesh, q->over);
+    cli_put_text(r, r->data, "command", "run collective");
+    cli_put_text(r, r->data, "op", sm_collective_name(q->op));
+    cli_put_text(r, r->data, "over", over);
+    cli_put(r, r->data, "members", q->group.size);
+    cli_put_text(r, r->data, "backend", ranks_backend());
+    cli_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    cli_mesh_fields(r, &q->m);
+    sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s",
+                      sm_collective_name(q->op), sm_dtype_name(q->dtype), call->positional[1], over,
+                      q->m.placement.used, ranks_backend(), q->m.system.text);
+}
+
+static sm_status show(sm_report *r, const cli_call *call, const question *q, const point *points) {
+    bool good = true;
+    put_question(r, call, q);
+    sm_table *table =
+        cli_table(r, NULL, ">bytes predicted|>counted|>predicted|>measured|>ratio|>rate|<result");
+    sm_data *all = q->points > 1 ? cli_array(r, r->data, "points") : NULL;
+    for (int i = 0; i < q->points; i++) {
+        put_point(r, all ? cli_object(r, all, NULL) : r->data, q, &points[i]);
+        point_row(r, table, &points[i]);
+        good = good && is_good(&points[i]);
+    }
+    sm_report_table(r, table);
+    if (q->points == 1) prediction_verdict(r, &q->m, points[0].predicted_s, points[0].job.seconds);
+    return good ? SM_OK : SM_NEGATIVE;
+}
+
+static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *err) {
+    const run_collective_values *given = call->values;
+    question q;
+    all_points all = {.q = &q};
+    sm_status status = read_question(call, &q, err);
+    if (!status) status = prepare(call, &all, err);
+    if (!status) status = ranks_run(call, &given->ranks, q.m.placement.used, run_all, &all, err);
+    if (status || !ranks_speak()) return status;
+    return show(r, call, &q, all.point);
+}
+
+const cli_verb run_collective_verb = {
+    .name = "run collective",
+    .summary = "a collective on real ranks: result, bytes and time",
+    .arguments = "OP ARRAY",
+    .least = 2,
+    .most = 2,
+    .options = run_collective_table,
+    .values_bytes = sizeof(run_collective_values),
+    .notes = "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute or broadcast.\n"
+             "ARRAY is in the book's notation, 'fp32 A[E_Y,F]', or a size: 64MB, 1kB..16MB.\n\n"
+             "example: scalemodel run collective all-gather 1kB..16MB --mesh X=2\n",
+    .run = run_collective,
+};
