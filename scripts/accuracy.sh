@@ -230,6 +230,19 @@ Predictions against public measurements, as `make validate` finds them. This pag
 
 END
     goals
+    cat <<'END'
+
+Where training falls short, and why:
+
+- The tail of quality A is mixtures of experts whose experts span nodes (DGX Cloud's Grok-1 on H100: 7 to 30 % too fast,
+  FP8 the most: permuting and casting tokens is not priced), Megatron-Bridge on H100 and B300, where one configuration
+  became up to twice as quick from one release to the next, and code bases with fewer than ten rows on a chip.
+- Layouts: of BLOOM's sweep, one configuration took 107 s and 147 s in two runs; InternEvo shards the optimizer over a
+  node or over all ranks, which takes 4.5 s or 7.2 s and is one plan here; vTrain's multi-node rows of tensor degree 2
+  take up to 37 % longer than those of 1 and 4 let expect.
+- vTrain: residuals follow the shape of matmuls and the size of all-reduces (tensor 2, 8 MB: -15 % and +14 % at two
+  widths): tiles of kernels and thresholds of protocols that twelve constants do not hold.
+END
     printf '\n## Sets\n\n'
     sets
     printf '\n## Pretraining rows of quality A\n\nBy source:\n\n'
