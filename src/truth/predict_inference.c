@@ -13,8 +13,8 @@ struct truth_serving {
     inference_layout layout;
     inference_load load;
     inference_engine engine;
-    sm_serve *prefill, *decode; /* one and the same unless the pools are apart */
-    double most_running;
+    sm_serve *prefill, *decode;         /* one and the same unless the pools are apart */
+    double most_running, most_possible; /* as the engine schedules; as the memory holds */
     char why[160];
 };
 
@@ -62,13 +62,19 @@ static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out
 }
 
 /* A running sequence holds its prompt and half its output on average; an engine that never evicts
- * keeps room for all of it. */
-static double most_running(truth_serving *t) {
-    double output = t->engine.whole_reserve ? t->load.output : 0.5 * t->load.output;
+ * keeps room for all of it. Each rank of data-parallel attention has a schedule of its own. */
+static double fitting(truth_serving *t, double output) {
     double tokens = t->load.prompt + output;
-    double fit = sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
-                                         fmin(t->engine.budget, 8192));
-    return fmin(fit * t->engine.kv_share, t->engine.most_running);
+    return sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
+                                   fmin(t->engine.budget, 8192));
+}
+
+static void count_running(truth_serving *t) {
+    const sm_serve_plan *plan = &t->layout.decode.plan;
+    double ranks = (double)plan->data * plan->expert, half = 0.5 * t->load.output;
+    double fit = fitting(t, t->engine.whole_reserve ? t->load.output : half);
+    t->most_running = fmin(fit * t->engine.kv_share, t->engine.most_running * ranks);
+    t->most_possible = fmax(fitting(t, half), t->most_running);
 }
 
 static sm_status start_engines(truth_serving *t, sm_error *err) {
@@ -79,7 +85,7 @@ static sm_status start_engines(truth_serving *t, sm_error *err) {
         t->prefill = NULL;
         s = start(t, &t->prefill_system, &t->prefill, err);
     }
-    if (!s) t->most_running = most_running(t);
+    if (!s) count_running(t);
     return s;
 }
 
@@ -114,7 +120,7 @@ static inference_clock clock_of(truth_serving *t, bool lower) {
                              .layout = &t->layout,
                              .engine = &t->engine,
                              .load = &t->load,
-                             .most_running = t->most_running,
+                             .most_running = lower ? t->most_possible : t->most_running,
                              .drafted = drafts ? t->engine.drafted : 0,
                              .lower = lower};
 }
