@@ -221,7 +221,7 @@ static void ranks_measure_everything(void **state) {
     assert_true(m.matmuls >= 10 && m.sends == 3);
     for (int i = 0; i < m.matmuls; i++) check_spread(m.matmul[i].seconds);
     for (int i = 0; i < m.sends; i++) check_spread(m.send[i].seconds);
-    for (int i = 0; i < SM_STREAM_COUNT; i++) {
+    for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         check_spread(m.stream[i].seconds);
         assert_true(m.stream[i].bytes + m.stream[i].flops > 0.0);
     }
@@ -268,8 +268,8 @@ static void hostile_jobs_are_refused(void **state) {
 
 static void streams_have_names(void **state) {
     (void)state;
-    assert_string_equal(sm_stream_name(SM_STREAM_COPY), "copy");
-    assert_string_equal(sm_stream_name(SM_STREAM_VECTOR), "vector");
+    assert_string_equal(sm_sweep_name(SM_SWEEP_COPY), "copy");
+    assert_string_equal(sm_sweep_name(SM_SWEEP_VECTOR), "vector");
 }
 
 int main(void) {

@@ -13,18 +13,18 @@ typedef struct sm_spread {
 sm_spread sm_spread_of(double *sample, int n); /* sorts; all zero when n < 1 */
 
 /* What streams through memory: bytes and FLOPs per element of 8 bytes. */
-#define SM_STREAMS(X)                                                                              \
+#define SM_SWEEPS(X)                                                                               \
     X(COPY, "copy", 16.0, 0.0)   /* a = b, beyond the caches */                                    \
     X(TRIAD, "triad", 24.0, 2.0) /* a = b + x c, beyond the caches */                              \
     X(CACHED, "cached triad", 24.0, 2.0)                                                           \
     X(VECTOR, "vector", 0.0, 16.0) /* x = x y + z eight times over: no memory */
-typedef enum sm_stream {
-#define X(id, name, bytes, flops) SM_STREAM_##id,
-    SM_STREAMS(X)
+typedef enum sm_sweep {
+#define X(id, name, bytes, flops) SM_SWEEP_##id,
+    SM_SWEEPS(X)
 #undef X
-        SM_STREAM_COUNT
-} sm_stream;
-const char *sm_stream_name(sm_stream stream);
+        SM_SWEEP_COUNT
+} sm_sweep;
+const char *sm_sweep_name(sm_sweep stream);
 
 enum {
     SM_MOST_MEASURED_MATMULS = 48,
@@ -55,7 +55,7 @@ typedef struct sm_measured_collective {
 typedef struct sm_measurements {
     int ranks, matmuls, sends, collectives;
     sm_measured_matmul matmul[SM_MOST_MEASURED_MATMULS];
-    sm_measured_stream stream[SM_STREAM_COUNT];
+    sm_measured_stream stream[SM_SWEEP_COUNT];
     sm_measured_send send[SM_MOST_MEASURED_SENDS];
     sm_measured_collective collective[SM_MOST_MEASURED_COLLECTIVES];
 } sm_measurements;

@@ -149,8 +149,8 @@ static sm_status add_positional(parser *p, const char *argument, sm_error *err) 
     cli_call *call = p->call;
     if (call->positionals == p->verb->most)
         return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
-                       p->verb->name, p->verb->arguments, argument,
-                       strchr(argument, '[') ? " (quote what holds blanks)" : "");
+                       p->verb->name, *p->verb->arguments ? p->verb->arguments : "no argument",
+                       argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
     call->positional[call->positionals++] = argument;
     return SM_OK;
 }

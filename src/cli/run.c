@@ -38,6 +38,10 @@ static sm_status pass_on_run(int argc, char **argv, sm_error *err) {
     return pass_on(NULL, argc, argv, err);
 }
 
+static sm_status pass_on_measure(int argc, char **argv, sm_error *err) {
+    return pass_on("measure", argc, argv, err);
+}
+
 static const cli_option no_options[] = {{NULL, 0, CLI_FLAG, 0, NULL, NULL}};
 
 const cli_verb cli_run = {
@@ -47,4 +51,12 @@ const cli_verb cli_run = {
     .most = CLI_MAX_POSITIONALS,
     .options = no_options,
     .pass_on = pass_on_run,
+};
+
+const cli_verb cli_measure = {
+    .name = "measure",
+    .summary = "the rooflines of this machine, for --system and --calibration",
+    .arguments = "",
+    .options = no_options,
+    .pass_on = pass_on_measure,
 };

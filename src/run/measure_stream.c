@@ -9,11 +9,11 @@ static const struct {
     double bytes, flops;
 } streams[] = {
 #define X(id, name, bytes, flops) {name, bytes, flops},
-    SM_STREAMS(X)
+    SM_SWEEPS(X)
 #undef X
 };
 
-const char *sm_stream_name(sm_stream stream) { return streams[stream].name; }
+const char *sm_sweep_name(sm_sweep stream) { return streams[stream].name; }
 
 typedef struct streaming {
     double *a, *b, *c;
@@ -71,7 +71,7 @@ static sm_status prepare(streaming *s, size_t bytes, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status measure_stream(sm_communicator *world, const sm_measure_job *job, sm_stream which,
+static sm_status measure_stream(sm_communicator *world, const sm_measure_job *job, sm_sweep which,
                                 size_t bytes, int passes, sm_error *err) {
     static sm_status (*const call[])(void *, sm_error *) = {copy, triad, triad, vector};
     streaming s = {.passes = passes};
@@ -89,9 +89,9 @@ static sm_status measure_stream(sm_communicator *world, const sm_measure_job *jo
 sm_status measure_streams(sm_communicator *world, const sm_measure_job *job, sm_error *err) {
     static const size_t in_first_cache = 16384;
     size_t far = job->stream_bytes, near = job->cached_bytes / 3;
-    sm_status status = measure_stream(world, job, SM_STREAM_COPY, far, 1, err);
-    if (!status) status = measure_stream(world, job, SM_STREAM_TRIAD, far, 1, err);
-    if (!status) status = measure_stream(world, job, SM_STREAM_CACHED, near, 20, err);
-    if (!status) status = measure_stream(world, job, SM_STREAM_VECTOR, in_first_cache, 100, err);
+    sm_status status = measure_stream(world, job, SM_SWEEP_COPY, far, 1, err);
+    if (!status) status = measure_stream(world, job, SM_SWEEP_TRIAD, far, 1, err);
+    if (!status) status = measure_stream(world, job, SM_SWEEP_CACHED, near, 20, err);
+    if (!status) status = measure_stream(world, job, SM_SWEEP_VECTOR, in_first_cache, 100, err);
     return status;
 }

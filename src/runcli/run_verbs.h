@@ -3,6 +3,7 @@
 #define SCALEMODEL_RUNCLI_RUN_VERBS_H
 #include "options.h"
 
-extern const cli_verb run_matmul_verb, run_collective_verb;
+extern const cli_verb run_matmul_verb, measure_verb;
+extern const cli_verb run_collective_verb;
 extern const cli_verb run_train_verb;
 #endif

@@ -1,0 +1,238 @@
+/* measured_page: what was measured, its spread, and how well the constants tell it. */
+#include <math.h>
+
+#include "measuring.h"
+#include "pages.h"
+#include "prediction.h"
+
+/* ---- JSON ---- */
+
+static void put_spread(sm_report *r, sm_data *parent, const sm_spread *s) {
+    sm_data *object = cli_object(r, parent, "time_s");
+    cli_put(r, object, "least", s->least);
+    cli_put(r, object, "low", s->low);
+    cli_put(r, object, "median", s->median);
+    cli_put(r, object, "high", s->high);
+    cli_put(r, object, "repeats", s->n);
+}
+
+static void put_machine(sm_report *r, const measuring *q) {
+    const machine *m = &q->machine;
+    sm_data *object = cli_object(r, r->data, "provenance");
+    cli_put_text(r, object, "date", m->date);
+    cli_put_text(r, object, "cpu", m->cpu);
+    cli_put(r, object, "cpus", m->cpus);
+    cli_put_text(r, object, "blas", m->blas);
+    cli_put_text(r, object, "mpi", m->mpi);
+    const char *line = "measure";
+    for (char **a = q->call->argv; *a; a++) line = cli_textf(r, "%s %s", line, *a);
+    cli_put_text(r, object, "command", line);
+}
+
+static void put_matmuls(sm_report *r, const measuring *q) {
+    sm_data *list = cli_array(r, r->data, "matmuls");
+    for (int i = 0; i < q->found->matmuls; i++) {
+        const sm_measured_matmul *m = &q->found->matmul[i];
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "dtype", sm_dtype_name(measured_dtype(m)));
+        cli_put(r, object, "m", (double)m->m);
+        cli_put(r, object, "n", (double)m->n);
+        cli_put(r, object, "k", (double)m->k);
+        put_spread(r, object, &m->seconds);
+        cli_put(r, object, "flops_per_s", measured_flops(m) / m->seconds.median);
+        cli_put(r, object, "expected_s", q->matmul_s[i]);
+    }
+}
+
+static void put_memory(sm_report *r, const measuring *q) {
+    sm_data *list = cli_array(r, r->data, "memory");
+    for (int i = 0; i < SM_SWEEP_COUNT; i++) {
+        const sm_measured_stream *s = &q->found->stream[i];
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "stream", sm_sweep_name((sm_sweep)i));
+        cli_put(r, object, "bytes", s->bytes);
+        cli_put(r, object, "flops", s->flops);
+        put_spread(r, object, &s->seconds);
+    }
+}
+
+static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
+    cli_put(r, object, "latency_s", line->latency_s);
+    cli_put(r, object, "bytes_per_s", 1.0 / line->s_per_byte);
+    cli_put(r, object, "crossover_bytes", line->crossover_bytes);
+    cli_put(r, object, "median_error", line->error);
+}
+
+static void put_messages(sm_report *r, const measuring *q) {
+    sm_data *messages = cli_object(r, r->data, "messages");
+    put_line(r, messages, &q->send);
+    sm_data *list = cli_array(r, messages, "sizes");
+    for (int i = 0; i < q->found->sends; i++) {
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put(r, object, "bytes", (double)q->found->send[i].bytes);
+        put_spread(r, object, &q->found->send[i].seconds);
+    }
+}
+
+static void put_sizes(sm_report *r, sm_data *object, const measuring *q,
+                      const collective_line *line) {
+    sm_data *list = cli_array(r, object, "sizes");
+    for (int i = 0; i < q->found->collectives; i++) {
+        const sm_measured_collective *m = &q->found->collective[i];
+        if (m->op != line->op || m->ranks != line->ranks) continue;
+        sm_data *size = cli_object(r, list, NULL);
+        cli_put(r, size, "bytes", m->bytes);
+        put_spread(r, size, &m->seconds);
+        cli_put(r, size, "expected_s", q->collective_s[i]);
+    }
+}
+
+static void put_collectives(sm_report *r, const measuring *q) {
+    sm_data *list = cli_array(r, r->data, "collectives");
+    for (int i = 0; i < q->lines; i++) {
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "op", sm_collective_name(q->line[i].op));
+        cli_put(r, object, "ranks", q->line[i].ranks);
+        put_line(r, object, &q->line[i].line);
+        put_sizes(r, object, q, &q->line[i]);
+    }
+}
+
+static void put_constants(sm_report *r, const measuring *q) {
+    sm_data *object = cli_object(r, r->data, "constants");
+    for (int i = 0; i < SM_CONSTANT_COUNT; i++)
+        if (q->calibration.fitted >> i & 1u)
+            cli_put(r, object, sm_constant_of((sm_constant)i)->name,
+                    sm_calibration_get(&q->calibration, (sm_constant)i));
+    sm_data *errors = cli_object(r, r->data, "median_error");
+    cli_put(r, errors, "matmuls", q->matmul_error);
+    if (q->lines) cli_put(r, errors, "collectives", q->network_error);
+}
+
+static void put_all(sm_report *r, const measuring *q) {
+    cli_put_text(r, r->data, "command", "measure");
+    cli_put_text(r, r->data, "name", q->name);
+    cli_put_text(r, r->data, "backend", q->backend);
+    cli_put(r, r->data, "ranks", q->found->ranks);
+    put_machine(r, q);
+    put_matmuls(r, q);
+    put_memory(r, q);
+    if (q->found->sends) put_messages(r, q);
+    if (q->lines) put_collectives(r, q);
+    put_constants(r, q);
+}
+
+/* ---- the page ---- */
+
+/* In units of 1e9 per second, so that columns stay narrow. */
+static const char *giga(sm_report *r, double amount, double seconds) {
+    return cli_number(r, amount / seconds / 1e9);
+}
+
+static void matmul_rows(sm_report *r, const measuring *q) {
+    sm_table *table = cli_table(r, "Matrix products in GFLOP/s of a rank, all ranks at once",
+                                "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
+    for (int i = 0; i < q->found->matmuls; i++) {
+        const sm_measured_matmul *m = &q->found->matmul[i];
+        double flops = measured_flops(m);
+        if (m->m * m->n * m->k == 1) continue;
+        cli_row(r, table, sm_dtype_name(measured_dtype(m)), cli_exact(r, (double)m->m),
+                cli_exact(r, (double)m->n), cli_exact(r, (double)m->k), cli_exact(r, m->seconds.n),
+                giga(r, flops, m->seconds.median), giga(r, flops, m->seconds.high),
+                giga(r, flops, m->seconds.low), giga(r, flops, q->matmul_s[i]));
+    }
+    sm_report_table(r, table);
+}
+
+static void memory_rows(sm_report *r, const measuring *q) {
+    sm_table *table = cli_table(r, "Memory and vectors of a rank, all ranks at once",
+                                "<stream|>repeats|>median|>quartile|>quartile|>best|<");
+    for (int i = 0; i < SM_SWEEP_COUNT; i++) {
+        const sm_measured_stream *s = &q->found->stream[i];
+        bool moves = i != SM_SWEEP_VECTOR;
+        double amount = moves ? s->bytes : s->flops;
+        cli_row(r, table, sm_sweep_name((sm_sweep)i), cli_exact(r, s->seconds.n),
+                giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
+                giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
+                moves ? "GB/s" : "GFLOP/s");
+    }
+    sm_report_table(r, table);
+}
+
+static const char *line_rate(sm_report *r, const sm_measured_line *line) {
+    return line->s_per_byte > 0.0 ? cli_rate(r, 1.0 / line->s_per_byte, "B/s") : "-";
+}
+
+/* The median of expected over measured of one collective, in size of its logarithm. */
+static const char *expected_error(sm_report *r, const measuring *q, const collective_line *line) {
+    double off[SM_MOST_MEASURED_COLLECTIVES];
+    int n = 0;
+    for (int i = 0; i < q->found->collectives; i++) {
+        const sm_measured_collective *m = &q->found->collective[i];
+        if (m->op == line->op && m->ranks == line->ranks)
+            off[n++] = fabs(log(q->collective_s[i] / m->seconds.median));
+    }
+    return cli_percent(r, expm1(sm_spread_of(off, n).median));
+}
+
+static void link_rows(sm_report *r, const measuring *q) {
+    sm_table *table =
+        cli_table(r, "Lines through messages and collectives",
+                  "<what|>ranks|>latency|>bandwidth|>crossover|>line off|>expected off");
+    cli_row(r, table, "message", "2", cli_seconds(r, q->send.latency_s), line_rate(r, &q->send),
+            cli_bytes(r, q->send.crossover_bytes), cli_percent(r, q->send.error), "");
+    for (int i = 0; i < q->lines; i++) {
+        const sm_measured_line *line = &q->line[i].line;
+        cli_row(r, table, sm_collective_name(q->line[i].op), cli_exact(r, q->line[i].ranks),
+                cli_seconds(r, line->latency_s), line_rate(r, line),
+                cli_bytes(r, line->crossover_bytes), cli_percent(r, line->error),
+                expected_error(r, q, &q->line[i]));
+    }
+    sm_report_table(r, table);
+    sm_report_text(r, "Bandwidth is bytes of the whole array over time; at the crossover half of "
+                      "the time is latency. Off: the median over the sizes, of the line and of "
+                      "what the constants below make of it.");
+}
+
+static const char *origin_of(const measuring *q, sm_constant which) {
+    if (q->calibration.fitted >> which & 1u) return "measured";
+    if (which == SM_CONSTANT_matmul_efficiency_fp8) return "as of the wider types";
+    if (which == SM_CONSTANT_network_efficiency_outer && q->lines) return "as of the inner one";
+    return "usual, not measured";
+}
+
+static void constant_rows(sm_report *r, const measuring *q) {
+    sm_table *table = cli_table(r, "Constants", "<constant|>value|<unit|<");
+    for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
+        const sm_constant_info *info = sm_constant_of((sm_constant)i);
+        cli_row(r, table, info->name,
+                cli_number(r, sm_calibration_get(&q->calibration, (sm_constant)i)), info->unit,
+                origin_of(q, (sm_constant)i));
+    }
+    sm_report_table(r, table);
+}
+
+static void say_written(sm_report *r, const measuring *q) {
+    if (q->output) sm_report_text(r, "Written to %s, for --system.", q->output);
+    if (q->constants) sm_report_text(r, "Written to %s, for --calibration.", q->constants);
+    if (q->plot) sm_report_text(r, "Written to %s.", q->plot);
+    if (!q->output)
+        sm_report_text(r, "'measure -o FILE.json' writes what --system and --calibration read.");
+}
+
+void measured_page(sm_report *r, const measuring *q) {
+    put_all(r, q);
+    sm_report_heading(r, "%s", q->chip.title);
+    sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date, q->machine.blas,
+                   q->machine.mpi[0] ? " and " : "", q->machine.mpi);
+    matmul_rows(r, q);
+    memory_rows(r, q);
+    if (q->lines) link_rows(r, q);
+    constant_rows(r, q);
+    sm_report_text(r, "Under these constants the median matmul is off by %s.",
+                   cli_percent(r, expm1(q->matmul_error)));
+    if (q->lines)
+        sm_report_text(r, "The median collective is off by %s.",
+                       cli_percent(r, expm1(q->network_error)));
+    say_written(r, q);
+}

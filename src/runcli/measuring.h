@@ -1,0 +1,49 @@
+/* measuring: what the parts of the `measure` verb share: the machine, what was timed on it, and the
+ * chip and constants made of that. */
+#ifndef SCALEMODEL_RUNCLI_MEASURING_H
+#define SCALEMODEL_RUNCLI_MEASURING_H
+#include "options.h"
+#include "ranks.h"
+#include "scalemodel/measure.h"
+
+/* What the operating system and the libraries say of themselves; 0 or "" where they do not. */
+typedef struct machine {
+    const char *cpu, *blas, *mpi, *date; /* "AMD EPYC 7B13", "2026-11-21" */
+    int cpus;
+    double memory_bytes, clock_hz;
+    size_t private_cache_bytes, last_cache_bytes;
+} machine;
+sm_status machine_read(sm_arena *arena, machine *m, sm_error *err);
+
+enum { MOST_MEASURED_LINES = SM_COLLECTIVE_COUNT * 12 };
+typedef struct collective_line {
+    sm_collective op;
+    int ranks;
+    sm_measured_line line;
+} collective_line;
+
+typedef struct measuring {
+    const cli_call *call;
+    const char *name, *backend, *output, *constants, *plot; /* paths: NULL where not wanted */
+    machine machine;
+    sm_measurements *found;
+    sm_chip chip;
+    sm_calibration calibration;
+    sm_measured_line send; /* through the messages; zero on one rank */
+    int lines;
+    collective_line line[MOST_MEASURED_LINES];
+    /* medians of |log(predicted / measured)| under the constants */
+    double matmul_error, network_error;
+    double matmul_s[SM_MOST_MEASURED_MATMULS], collective_s[SM_MOST_MEASURED_COLLECTIVES];
+} measuring;
+
+/* The chip, its links and its constants from what was timed (measured_chip.c). */
+sm_status measured_chip(measuring *q, sm_error *err);
+sm_dtype measured_dtype(const sm_measured_matmul *m);
+double measured_flops(const sm_measured_matmul *m);
+double measured_bytes(const sm_measured_matmul *m); /* operands and product, once each */
+/* The files (measured_files.c), and the answer (measured_page.c). */
+sm_status measured_files(const measuring *q, sm_error *err);
+sm_status measured_plot(const measuring *q, sm_error *err);
+void measured_page(sm_report *r, const measuring *q);
+#endif
