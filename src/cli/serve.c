@@ -38,18 +38,15 @@ static sm_status price_one(const cli_serving *q, sm_serve *serve, cli_served *a,
 /* ---- the frontier ---- */
 
 /* The cheapest point; without a price that of the most tokens per chip. */
-static const sm_serve_point *choose(const cli_serving *q, const sm_serve_result *found) {
-    const sm_serve_point *best = NULL;
-    for (size_t i = 0; i < found->n; i++) {
-        const sm_serve_point *p = &found->point[i];
-        double now = q->search.with_prefill ? p->tokens_per_s_per_chip_with_prefill
-                                            : p->tokens_per_s_per_chip;
-        double most = !best ? -1.0
-                            : (q->search.with_prefill ? best->tokens_per_s_per_chip_with_prefill
-                                                      : best->tokens_per_s_per_chip);
-        if (now > most) best = p;
+static void choose(cli_serving *q, cli_served *a) {
+    double most = -1.0;
+    for (size_t i = 0; i < a->result->n; i++) {
+        double now = cli_serve_throughput(q, &a->result->point[i]);
+        if (now <= most) continue;
+        most = now;
+        a->best = &a->result->point[i];
+        q->job.dtypes = *a->dtypes[i];
     }
-    return best;
 }
 
 static sm_status detail_best(const cli_serving *q, sm_serve *serve, cli_served *a, sm_error *err) {
@@ -57,25 +54,6 @@ static sm_status detail_best(const cli_serving *q, sm_serve *serve, cli_served *
     if (!detail) return sm_fail_memory(err);
     a->detail = detail;
     return sm_serve_detail_of(serve, &a->best->plan, a->best->batch, q->call->arena, detail, err);
-}
-
-static sm_status find_frontier(const cli_serving *q, cli_served *a, sm_error *err) {
-    sm_serve_result *result = sm_arena_alloc(q->call->arena, sizeof *result);
-    if (!result) return sm_fail_memory(err);
-    a->result = result;
-    sm_error none = {.status = SM_OK};
-    sm_status status =
-        sm_serve_search(&q->job, q->calibration, &q->search, q->call->arena, result, &none);
-    if (status == SM_NEGATIVE) {
-        a->reason = sm_arena_printf(q->call->arena, "%s", none.sentence);
-        return a->reason ? SM_OK : sm_fail_memory(err);
-    }
-    if (status) {
-        *err = none;
-        return cli_serving_blame(q, status, err);
-    }
-    a->best = choose(q, result);
-    return SM_OK;
 }
 
 static sm_status find_pools(const cli_serving *q, cli_served *a, sm_error *err) {
@@ -122,7 +100,8 @@ static sm_status find_point(cli_serving *q, sm_serve **serve, cli_served *a, sm_
         if (!status) status = price_one(q, *serve, a, err);
         return status ? status : check_limits(q, a, err);
     }
-    sm_status status = find_frontier(q, a, err);
+    sm_status status = cli_serve_frontier(q, a, err);
+    if (!status) choose(q, a);
     if (status || !a->best) return status;
     status = open_slice(q, a->best->chips, serve, err);
     return status ? status : detail_best(q, *serve, a, err);

@@ -13,15 +13,19 @@ typedef struct cli_serve_values {
 } cli_serve_values;
 extern const cli_option cli_serve_options[];
 
+enum { CLI_MAX_TYPES = 4, CLI_MAX_CHOICES = CLI_MAX_TYPES * CLI_MAX_TYPES * CLI_MAX_TYPES };
 typedef struct cli_serving {
     const cli_call *call;
     sm_model model, draft;
     sm_system system;
-    sm_serve_job job;                  /* points to the models and the system above */
-    sm_system slice;                   /* of the system: what the point shown runs on */
-    const sm_calibration *calibration; /* asked for; NULL: what serve.h takes */
-    const sm_calibration *used;        /* what the point shown was priced with */
-    sm_source plan;                    /* the text of --plan, "" when not given */
+    sm_serve_job job;           /* points to the models and the system above */
+    const char *dtype_words[3]; /* of weights, cache, compute: as given */
+    int choices;
+    sm_serve_dtypes choice[CLI_MAX_CHOICES]; /* to search; job holds that of the point shown */
+    sm_system slice;                         /* of the system: what the point shown runs on */
+    const sm_calibration *calibration;       /* asked for; NULL: what serve.h takes */
+    const sm_calibration *used;              /* what the point shown was priced with */
+    sm_source plan;                          /* the text of --plan, "" when not given */
     sm_serve_search_options search;
     bool one; /* plan and batch are given: a single point */
     bool disaggregated, price_known;
@@ -29,6 +33,8 @@ typedef struct cli_serving {
     int top;               /* rows of the frontier shown; 0: all */
     const char *plot;
 } cli_serving;
+/* --weights, --kv, --compute into q->choice (serve_dtypes.c). */
+sm_status cli_serving_dtypes(const char *const texts[3], cli_serving *q, sm_error *err);
 sm_status cli_serving_read(const cli_call *call, cli_serving *q, sm_error *err);
 /* An error that has no place yet, about the plan: shown under --plan. */
 sm_status cli_serving_blame(const cli_serving *q, sm_status status, sm_error *err);
@@ -36,15 +42,22 @@ sm_status cli_serving_blame(const cli_serving *q, sm_status status, sm_error *er
 /* The answer. */
 typedef struct cli_served {
     const cli_serving *q;
-    const sm_serve_result *result; /* the frontier; of one point too */
-    const sm_serve_detail *detail; /* of the point a reader is told about; NULL: none */
-    const sm_serve_point *best;    /* that point: the cheapest within the limits */
-    const sm_disaggregated *pools; /* NULL when not asked */
-    const sm_fleet *fleet;         /* NULL when not asked */
-    const char *reason;            /* why there is no point, or why it will not do */
-    int sweeps;                    /* points of the best plan at other batches */
-    sm_serve_point *sweep;         /* NULL: not looked at */
+    const sm_serve_result *result;        /* the frontier; of one point too */
+    const sm_serve_dtypes *const *dtypes; /* of each of its points; NULL: those of the job */
+    const sm_serve_detail *detail;        /* of the point a reader is told about; NULL: none */
+    const sm_serve_point *best;           /* that point: the cheapest within the limits */
+    const sm_disaggregated *pools;        /* NULL when not asked */
+    const sm_fleet *fleet;                /* NULL when not asked */
+    const char *reason;                   /* why there is no point, or why it will not do */
+    int sweeps;                           /* points of the best plan at other batches */
+    sm_serve_point *sweep;                /* NULL: not looked at */
 } cli_served;
+/* ---- the frontier over all types (serve_dtypes.c) ---- */
+sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err);
+/* What ranks: with --bound what the lower bound would give. */
+double cli_serve_throughput(const cli_serving *q, const sm_serve_point *p);
+const char *cli_serve_dtype_words(sm_report *r, const cli_serving *q, const sm_serve_dtypes *d);
+
 void cli_serve_fields(sm_report *r, const cli_served *a);
 void cli_serve_page(sm_report *r, const cli_served *a);
 void cli_serve_reason(sm_report *r, const cli_served *a);

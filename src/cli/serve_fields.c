@@ -72,10 +72,17 @@ static void put_point(sm_report *r, sm_data *object, const cli_serving *q,
     cli_put(r, object, "tokens_per_step", p->tokens_per_step);
 }
 
+static void put_dtypes(sm_report *r, sm_data *object, const sm_serve_dtypes *d) {
+    cli_put_text(r, object, "weights", sm_dtype_name(d->weights));
+    cli_put_text(r, object, "kv", sm_dtype_name(d->kv));
+    cli_put_text(r, object, "compute", sm_dtype_name(d->compute));
+}
+
 static void put_detail(sm_report *r, const cli_served *a) {
     const sm_serve_detail *d = a->detail;
     sm_data *object = cli_object(r, r->data, "best");
     put_point(r, object, a->q, &d->point);
+    put_dtypes(r, object, &a->q->job.dtypes);
     sm_data *list = cli_array(r, object, "collectives");
     for (int i = 0; i < d->collectives; i++) {
         const sm_serve_collective *c = &d->collective[i];
@@ -138,9 +145,9 @@ static void put_job(sm_report *r, const cli_serving *q) {
     cli_put(r, asked, "prompt", job->prompt);
     cli_put(r, asked, "output", job->output);
     cli_put(r, asked, "context", job->context > 0 ? job->context : job->prompt + job->output / 2);
-    cli_put_text(r, asked, "weights", sm_dtype_name(job->dtypes.weights));
-    cli_put_text(r, asked, "kv", sm_dtype_name(job->dtypes.kv));
-    cli_put_text(r, asked, "compute", sm_dtype_name(job->dtypes.compute));
+    cli_put_text(r, asked, "weights", q->dtype_words[0]);
+    cli_put_text(r, asked, "kv", q->dtype_words[1]);
+    cli_put_text(r, asked, "compute", q->dtype_words[2]);
 }
 
 static void put_search(sm_report *r, const sm_serve_result *s) {
@@ -156,8 +163,11 @@ void cli_serve_fields(sm_report *r, const cli_served *a) {
     put_job(r, a->q);
     if (a->result) put_search(r, a->result);
     sm_data *list = cli_array(r, r->data, "frontier");
-    for (size_t i = 0; a->result && i < a->result->n; i++)
-        put_point(r, cli_object(r, list, NULL), a->q, &a->result->point[i]);
+    for (size_t i = 0; a->result && i < a->result->n; i++) {
+        sm_data *point = cli_object(r, list, NULL);
+        put_point(r, point, a->q, &a->result->point[i]);
+        put_dtypes(r, point, a->dtypes ? a->dtypes[i] : &a->q->job.dtypes);
+    }
     if (a->detail) put_detail(r, a);
     if (a->pools) put_pools(r, a);
     if (a->fleet) put_fleet(r, a);

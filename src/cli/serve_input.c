@@ -23,9 +23,9 @@ const cli_option cli_serve_options[] = {
     TEXT("context", context, "TOKENS",
          "cached tokens at which decoding is priced (prompt and half the output)"),
     TEXT("prefix", prefix, "TOKENS", "of the prompt that are in the cache already (0)"),
-    TEXT("weights", weights, "DTYPE", "weights are stored in (bf16)"),
-    TEXT("kv", kv, "DTYPE", "keys and values are stored in (bf16)"),
-    TEXT("compute", compute, "DTYPE", "matmuls are computed in (bf16)"),
+    TEXT("weights", weights, "DTYPE", "weights are stored in (bf16); int8,bf16 compares"),
+    TEXT("kv", kv, "DTYPE", "keys and values are stored in (bf16), or a list"),
+    TEXT("compute", compute, "DTYPE", "matmuls are computed in (bf16), or a list"),
     TEXT("ttft", ttft, "TIME", "limit to the time to first token: 1s"),
     TEXT("tpot", tpot, "TIME", "limit to the time per token: 30ms"),
     TEXT("qps", qps, "RATE", "requests a second: the fleet for them"),
@@ -105,13 +105,6 @@ static sm_status read_lengths(const cli_serve_values *o, sm_serve_job *job, sm_e
                   job->prompt, err);
 }
 
-static sm_status read_dtypes(const cli_serve_values *o, sm_serve_dtypes *d, sm_error *err) {
-    *d = (sm_serve_dtypes){SM_BF16, SM_BF16, SM_BF16};
-    sm_status status = cli_dtype("--weights", o->weights, &d->weights, err);
-    if (!status) status = cli_dtype("--kv", o->kv, &d->kv, err);
-    return status ? status : cli_dtype("--compute", o->compute, &d->compute, err);
-}
-
 static sm_status read_speculation(const cli_call *call, const cli_serve_values *o, cli_serving *q,
                                   sm_error *err) {
     if (!o->speculate && o->draft)
@@ -157,7 +150,8 @@ static sm_status read_job(const cli_serve_values *o, cli_serving *q, sm_error *e
     sm_status status = sm_io_model_load(call->positional[0], call->arena, &q->model, err);
     if (!status) status = cli_system(call, o->on, &q->system, err);
     if (!status) status = read_lengths(o, &q->job, err);
-    if (!status) status = read_dtypes(o, &q->job.dtypes, err);
+    const char *const types[3] = {o->weights, o->kv, o->compute};
+    if (!status) status = cli_serving_dtypes(types, q, err);
     if (!status) status = read_shares(o, q, err);
     if (!status) status = read_speculation(call, o, q, err);
     if (!status && (o->constants.calibration || o->constants.software))
@@ -256,5 +250,9 @@ sm_status cli_serving_read(const cli_call *call, cli_serving *q, sm_error *err) 
     if (!status && q->plot && !q->plot[0])
         status = sm_fail(err, SM_USAGE, "--plot needs the name of a file");
     q->one = !status && is_one_point(q);
+    if (q->one && q->choices > 1)
+        return sm_fail(err, SM_USAGE,
+                       "a plan with a batch is one point, of one type each of weights, cache and "
+                       "compute; without --batch they are compared");
     return status;
 }

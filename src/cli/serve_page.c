@@ -21,9 +21,8 @@ static void job_page(sm_report *r, const cli_serving *q) {
     sm_report_text(r,
                    "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
                    "%s.",
-                   cli_exact(r, job->prompt), cli_exact(r, job->output),
-                   sm_dtype_name(job->dtypes.weights), sm_dtype_name(job->dtypes.kv),
-                   sm_dtype_name(job->dtypes.compute));
+                   cli_exact(r, job->prompt), cli_exact(r, job->output), q->dtype_words[0],
+                   q->dtype_words[1], q->dtype_words[2]);
     double longest =
         job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
     if (q->model.max_seq > 0 && longest > (double)q->model.max_seq)
@@ -33,15 +32,9 @@ static void job_page(sm_report *r, const cli_serving *q) {
         sm_report_text(r, "Decoding is priced at %s cached tokens.", cli_exact(r, job->context));
 }
 
-/* What ranks: with --bound what the lower bound would give. */
-static double throughput(const cli_serving *q, const sm_serve_point *p) {
-    if (q->search.with_prefill) return p->tokens_per_s_per_chip_with_prefill;
-    return q->search.by_lower ? p->batch / p->tpot_s[0] / p->chips : p->tokens_per_s_per_chip;
-}
-
 static double cost(const cli_serving *q, const sm_serve_point *p) {
     if (q->search.with_prefill) return p->usd_per_million_tokens_with_prefill;
-    return p->usd_per_million_tokens * p->tokens_per_s_per_chip / throughput(q, p);
+    return p->usd_per_million_tokens * p->tokens_per_s_per_chip / cli_serve_throughput(q, p);
 }
 
 /* ---- the frontier ---- */
@@ -60,14 +53,17 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     return cli_textf(r, "%c", (int)('a' + i));
 }
 
-static void frontier_row(sm_report *r, sm_table *t, const cli_serving *q, const sm_serve_point *p,
+static void frontier_row(sm_report *r, sm_table *t, const cli_served *a, size_t at,
                          named_plans *names) {
+    const cli_serving *q = a->q;
+    const sm_serve_point *p = &a->result->point[at];
+    const char *plan = cli_textf(r, "%s%s", cli_serve_dtype_words(r, q, a->dtypes[at]),
+                                 cli_serve_plan_words(r, &q->system, &p->plan));
     double usd = cost(q, p);
     cli_row(r, t, cli_exact(r, p->chips), cli_exact(r, p->batch), cli_seconds(r, p->tpot_s[1]),
             cli_seconds(r, p->tpot_s[0]), cli_seconds(r, p->ttft_s[1]),
-            cli_number(r, throughput(q, p)), usd > 0 ? cli_usd(r, usd) : "-",
-            sm_serve_bound_name(p->decode.bound),
-            name_plan(r, names, cli_serve_plan_words(r, &q->system, &p->plan)));
+            cli_number(r, cli_serve_throughput(q, p)), usd > 0 ? cli_usd(r, usd) : "-",
+            sm_serve_bound_name(p->decode.bound), name_plan(r, names, plan));
 }
 
 static void plan_lines(sm_report *r, const named_plans *names) {
@@ -87,7 +83,7 @@ static void frontier_page(sm_report *r, const cli_served *a) {
     if (rows > top) rows = top;
     for (size_t i = 0; i < rows; i++) {
         size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
-        frontier_row(r, t, a->q, &found->point[at], &names);
+        frontier_row(r, t, a, at, &names);
     }
     sm_report_table(r, t);
     plan_lines(r, &names);
@@ -159,9 +155,10 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const cli_served *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text, cli_exact(r, p->batch),
+    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, cli_exact(r, p->batch),
 
                    p->most_batch >= 1.0 ? cli_exact(r, p->most_batch) : "none",
+                   cli_serve_dtype_words(r, a->q, &a->q->job.dtypes),
                    cli_serve_plan_words(r, &a->q->system, &p->plan));
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",

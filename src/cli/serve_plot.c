@@ -28,8 +28,7 @@ static void fill_columns(const cli_serving *q, const sm_serve_point *point, colu
         const sm_serve_point *p = &point[i];
         c->batch[i] = p->batch;
         c->tpot[i] = p->tpot_s[1];
-        c->throughput[i] = q->search.with_prefill ? p->tokens_per_s_per_chip_with_prefill
-                                                  : p->tokens_per_s_per_chip;
+        c->throughput[i] = cli_serve_throughput(q, p);
         c->part[0][i] = p->decode.breakdown_s.weights;
         c->part[1][i] = p->decode.breakdown_s.kv;
         c->part[2][i] = p->decode.breakdown_s.compute;

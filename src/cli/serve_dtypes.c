@@ -1,0 +1,164 @@
+/* serve_dtypes: lists of data types for weights, cache and compute; the frontier over all their
+ * combinations. */
+#include "pages.h"
+#include "scalemodel/search.h"
+#include "serve.h"
+#include <string.h>
+
+/* ---- reading ---- */
+
+typedef struct type_list {
+    int n;
+    sm_dtype type[CLI_MAX_TYPES];
+} type_list;
+
+static sm_status read_list(const char *option, const char *text, type_list *list, sm_error *err) {
+    sm_source source = sm_source_of(option, text);
+    sm_span all = {0, source.length};
+    for (size_t at = 0; at <= source.length;) {
+        sm_span part = sm_next_part(&source, all, ',', &at);
+        const char *word = source.text + part.offset;
+        if (list->n == CLI_MAX_TYPES)
+            return sm_fail_at(err, &source, part, "at most %d types are compared", CLI_MAX_TYPES);
+        if (!sm_dtype_parse(word, part.length, &list->type[list->n++])) {
+            const char *near = sm_nearest(word, part.length, sm_dtype_names, SM_DTYPE_COUNT);
+            return sm_fail_at(err, &source, part, "'%.*s' is no data type%s%s%s",
+                              (int)(part.length < 40 ? part.length : 40), word,
+                              near ? "; did you mean " : "; they are bf16, fp16, fp8, int8, ...",
+                              near ? near : "", near ? "?" : "");
+        }
+    }
+    return SM_OK;
+}
+
+sm_status cli_serving_dtypes(const char *const texts[3], cli_serving *q, sm_error *err) {
+    static const char *const options[3] = {"--weights", "--kv", "--compute"};
+    type_list list[3] = {{0}};
+    sm_status status = SM_OK;
+    for (int i = 0; i < 3 && !status; i++) {
+        q->dtype_words[i] = texts[i] ? texts[i] : "bf16";
+        status = read_list(options[i], q->dtype_words[i], &list[i], err);
+    }
+    if (status) return status;
+    for (int w = 0; w < list[0].n; w++)
+        for (int k = 0; k < list[1].n; k++)
+            for (int c = 0; c < list[2].n; c++)
+                q->choice[q->choices++] =
+                    (sm_serve_dtypes){list[0].type[w], list[1].type[k], list[2].type[c]};
+    q->job.dtypes = q->choice[0];
+    return SM_OK;
+}
+
+/* ---- searching ---- */
+
+/* Results of all choices, one after the other. */
+typedef struct gathered {
+    size_t n, room;
+    sm_serve_point *point;
+    const sm_serve_dtypes **dtypes;
+} gathered;
+
+static bool make_room(gathered *g, size_t more, sm_arena *arena) {
+    if (g->n + more <= g->room) return true;
+    size_t room = 2 * g->room + more;
+    sm_serve_point *point = sm_arena_array(arena, room, sizeof *point);
+    const sm_serve_dtypes **dtypes = sm_arena_array(arena, room, sizeof *dtypes);
+    if (!point || !dtypes) return false;
+    if (g->n > 0) {
+        memcpy(point, g->point, g->n * sizeof *point);
+        memcpy(dtypes, g->dtypes, g->n * sizeof *dtypes);
+    }
+    *g = (gathered){g->n, room, point, dtypes};
+    return true;
+}
+
+static void add_counts(const sm_serve_result *from, sm_serve_result *to) {
+    to->space += from->space;
+    to->evaluated += from->evaluated;
+    to->pruned += from->pruned;
+    to->seconds += from->seconds;
+    if (from->least_chips > 0 && (to->least_chips == 0 || from->least_chips < to->least_chips))
+        to->least_chips = from->least_chips;
+}
+
+static sm_status search_choice(cli_serving *q, const sm_serve_dtypes *dtypes, gathered *g,
+                               cli_served *a, sm_serve_result *total, sm_error *err) {
+    sm_arena *arena = q->call->arena;
+    sm_serve_result found;
+    sm_error none = {.status = SM_OK};
+    q->job.dtypes = *dtypes;
+    sm_status status = sm_serve_search(&q->job, q->calibration, &q->search, arena, &found, &none);
+    if (status == SM_NEGATIVE) {
+        a->reason = sm_arena_printf(arena, "%s", none.sentence);
+        if (!a->reason) return sm_fail_memory(err);
+    } else if (status) {
+        *err = none;
+        return cli_serving_blame(q, status, err);
+    }
+    add_counts(&found, total);
+    if (!make_room(g, found.n, arena)) return sm_fail_memory(err);
+    for (size_t i = 0; i < found.n; i++) {
+        g->dtypes[g->n] = dtypes;
+        g->point[g->n++] = found.point[i];
+    }
+    return SM_OK;
+}
+
+double cli_serve_throughput(const cli_serving *q, const sm_serve_point *p) {
+    if (q->search.with_prefill) return p->tokens_per_s_per_chip_with_prefill;
+    return q->search.by_lower ? p->batch / p->tpot_s[0] / p->chips : p->tokens_per_s_per_chip;
+}
+
+/* What no other choice beats, by time; of equals the earlier choice. */
+static sm_status keep_best(const cli_serving *q, gathered *g, cli_served *a, sm_error *err) {
+    sm_arena *arena = q->call->arena;
+    double *x = sm_arena_array(arena, 2 * g->n + 1, sizeof *x), *y = x ? x + g->n : NULL;
+    size_t *order = sm_arena_array(arena, g->n + 1, sizeof *order), n = 0;
+    bool *keep = sm_arena_array(arena, g->n + 1, sizeof *keep);
+    sm_serve_point *point = sm_arena_array(arena, g->n + 1, sizeof *point);
+    const sm_serve_dtypes **dtypes = sm_arena_array(arena, g->n + 1, sizeof *dtypes);
+    if (!x || !order || !keep || !point || !dtypes) return sm_fail_memory(err);
+    for (size_t i = 0; i < g->n; i++) {
+        x[i] = g->point[i].tpot_s[q->search.by_lower ? 0 : 1];
+        y[i] = -cli_serve_throughput(q, &g->point[i]);
+    }
+    sm_pareto(g->n, x, y, order, keep);
+    for (size_t i = 0; i < g->n; i++) {
+        if (!keep[i]) continue;
+        size_t at = n++;
+        for (; at > 0 && point[at - 1].tpot_s[1] > g->point[i].tpot_s[1]; at--) {
+            point[at] = point[at - 1];
+            dtypes[at] = dtypes[at - 1];
+        }
+        point[at] = g->point[i];
+        dtypes[at] = g->dtypes[i];
+    }
+    *g = (gathered){n, g->n + 1, point, dtypes};
+    a->dtypes = g->dtypes;
+    return SM_OK;
+}
+
+sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err) {
+    gathered g = {0};
+    sm_serve_result *total = sm_arena_alloc(q->call->arena, sizeof *total);
+    if (!total) return sm_fail_memory(err);
+    *total = (sm_serve_result){.n = 0};
+    a->result = total;
+    sm_status status = SM_OK;
+    for (int i = 0; i < q->choices && !status; i++)
+        status = search_choice(q, &q->choice[i], &g, a, total, err);
+    if (status || g.n == 0) return status;
+    a->reason = NULL;
+    a->dtypes = g.dtypes;
+    if (q->choices > 1) status = keep_best(q, &g, a, err);
+    total->n = g.n;
+    total->point = g.point;
+    return status;
+}
+
+/* "weights int8, cache bf16: " before a plan when types differ from row to row. */
+const char *cli_serve_dtype_words(sm_report *r, const cli_serving *q, const sm_serve_dtypes *d) {
+    if (q->choices == 1) return "";
+    return cli_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
+                     sm_dtype_name(d->kv), sm_dtype_name(d->compute));
+}
