@@ -4,6 +4,7 @@
 
 #include "box.h"
 #include "layout.h"
+#include "local_block.h"
 #include "rank_mesh.h"
 
 typedef struct stepping {
@@ -74,55 +75,89 @@ static sm_status slice(stepping *s, sm_error *err) {
         size[d] = s->block->size[d] / parts_of(&s->m->mesh, s->after, d, s->step->axes);
         offset[d] = size[d] * part_of(&s->m->mesh, s->after, d, s->step->axes, s->m->at);
     }
-    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
+    sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (status) return status;
     take(s, offset, size, s->result->data);
     return SM_OK;
 }
 
-static sm_status all_gather(stepping *s, sm_error *err) {
-    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK], n = sm_local_block_count(s->block) * s->width;
-    for (int d = 0; d < s->block->rank; d++)
-        size[d] = s->block->size[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
-    char *all = sm_malloc(n * (size_t)s->group->size + 1);
+/* Do the boxes of the members, one after the other, make up the whole array as it lies in memory?
+ * Then nothing need be copied. box: sizes of one; whole: those of the array. */
+static bool lie_in_order(const stepping *s, const size_t *box, const size_t *whole,
+                         const sm_layout *layout) {
+    size_t count = product(box, s->block->rank);
+    for (int i = 0; i < s->group->size; i++) {
+        int at[SM_MAX_AXES];
+        size_t place = 0;
+        member_at(s, i, at);
+        for (int d = 0; d < s->block->rank; d++)
+            place = place * whole[d] + box[d] * part_of(&s->m->mesh, layout, d, s->step->axes, at);
+        if (place != (size_t)i * count) return false;
+    }
+    for (int d = 0, inner = 0; d < s->block->rank; d++) { /* only the first long one is cut */
+        if (inner && box[d] != whole[d]) return false;
+        inner = inner || whole[d] > 1;
+    }
+    return true;
+}
+
+static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
+    size_t offset[SM_MAX_RANK];
+    char *all = sm_malloc(bytes * (size_t)s->group->size + 1);
     if (!all) return sm_fail_memory(err);
-    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
-    if (!status) {
-        status = sm_run_all_gather(s->group, s->block->data, n, all, err);
-        for (int i = 0; !status && i < s->group->size; i++) {
-            given_by(s, i, s->block->size, offset);
-            give(s, all + (size_t)i * n, s->block->size, offset);
-        }
-        if (status) sm_local_block_free(s->result);
+    sm_status status = sm_run_all_gather(s->group, s->block->data, bytes, all, err);
+    for (int i = 0; !status && i < s->group->size; i++) {
+        given_by(s, i, s->block->size, offset);
+        give(s, all + (size_t)i * bytes, s->block->size, offset);
     }
     sm_free(all);
     return status;
 }
 
-static sm_status reduce_scatter(stepping *s, sm_error *err) {
-    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
-    taken_by(s, 0, size, offset);
-    size_t count = product(size, s->block->rank);
+static sm_status all_gather(stepping *s, sm_error *err) {
+    size_t size[SM_MAX_RANK], bytes = sm_local_block_count(s->block) * s->width;
+    for (int d = 0; d < s->block->rank; d++)
+        size[d] = s->block->size[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
+    sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
+    if (status) return status;
+    if (lie_in_order(s, s->block->size, size, s->before))
+        status = sm_run_all_gather(s->group, s->block->data, bytes, s->result->data, err);
+    else status = gather_boxes(s, bytes, err);
+    if (status) sm_local_block_free(s->result);
+    return status;
+}
+
+static sm_status scatter_boxes(stepping *s, const size_t *box, sm_error *err) {
+    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK], count = product(box, s->block->rank);
     char *send = sm_malloc(count * s->width * (size_t)s->group->size + 1);
     if (!send) return sm_fail_memory(err);
     for (int i = 0; i < s->group->size; i++) {
         taken_by(s, i, size, offset);
         take(s, offset, size, send + (size_t)i * count * s->width);
     }
-    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
-    if (!status) {
-        status =
-            sm_run_reduce_scatter(s->group, send, count, s->block->element, s->result->data, err);
-        if (status) sm_local_block_free(s->result);
-    }
+    sm_status status =
+        sm_run_reduce_scatter(s->group, send, count, s->block->element, s->result->data, err);
     sm_free(send);
+    return status;
+}
+
+static sm_status reduce_scatter(stepping *s, sm_error *err) {
+    size_t box[SM_MAX_RANK], offset[SM_MAX_RANK];
+    taken_by(s, 0, box, offset);
+    sm_status status = local_block_raw(s->block->element, s->block->rank, box, s->result, err);
+    if (status) return status;
+    if (lie_in_order(s, box, s->block->size, s->after))
+        status = sm_run_reduce_scatter(s->group, s->block->data, product(box, s->block->rank),
+                                       s->block->element, s->result->data, err);
+    else status = scatter_boxes(s, box, err);
+    if (status) sm_local_block_free(s->result);
     return status;
 }
 
 static sm_status all_reduce(stepping *s, sm_error *err) {
     size_t count = sm_local_block_count(s->block);
     sm_status status =
-        sm_local_block_new(s->block->element, s->block->rank, s->block->size, s->result, err);
+        local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
     memcpy(s->result->data, s->block->data, count * s->width);
     status = sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
@@ -153,7 +188,7 @@ static sm_status all_to_all(stepping *s, sm_error *err) {
     size_t bytes = product(box, s->block->rank) * s->width * (size_t)s->group->size;
     char *room = sm_malloc(2 * bytes + 1);
     if (!room) return sm_fail_memory(err);
-    sm_status status = sm_local_block_new(s->block->element, s->block->rank, size, s->result, err);
+    sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (!status) {
         status = exchange(s, box, room, room + bytes, err);
         if (status) sm_local_block_free(s->result);
@@ -180,7 +215,7 @@ static sm_status permute(stepping *s, sm_error *err) {
     int to = holder(s, s->before, s->after), from = holder(s, s->after, s->before);
     if (to < 0 || from < 0) return sm_fail(err, SM_INTERNAL, "a permutation leads nowhere");
     sm_status status =
-        sm_local_block_new(s->block->element, s->block->rank, s->block->size, s->result, err);
+        local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
     status = sm_run_permute(s->group, s->block->data, to, s->result->data, from,
                             sm_local_block_count(s->block) * s->width, err);

@@ -1,4 +1,6 @@
 /* The block of a sharded array that one rank holds. */
+#include "local_block.h"
+
 #include <string.h>
 
 #include "layout.h"
@@ -7,6 +9,14 @@ size_t sm_local_block_count(const sm_local_block *b) {
     size_t count = 1;
     for (int d = 0; d < b->rank; d++) count *= b->size[d];
     return count;
+}
+
+sm_status local_block_raw(sm_element element, int rank, const size_t *size, sm_local_block *out,
+                          sm_error *err) {
+    *out = (sm_local_block){.element = element, .rank = rank};
+    for (int d = 0; d < rank; d++) out->size[d] = size[d];
+    out->data = sm_malloc((sm_local_block_count(out) + 1) * sm_element_bytes(element));
+    return out->data ? SM_OK : sm_fail_memory(err);
 }
 
 sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,

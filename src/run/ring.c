@@ -8,6 +8,7 @@
 
 #include "box.h"
 #include "layout.h"
+#include "local_block.h"
 #include "local_einsum.h"
 #include "rank_mesh.h"
 #include "sums.h"
@@ -72,7 +73,7 @@ static sm_status take_part(const sm_local_block *b, int dim, size_t from, size_t
     if (!*owned) return SM_OK;
     size_t size[SM_MAX_RANK];
     memcpy(size, part->size, sizeof size);
-    sm_status status = sm_local_block_new(b->element, b->rank, size, part, err);
+    sm_status status = local_block_raw(b->element, b->rank, size, part, err);
     if (status) return status;
     offset[dim] = from;
     box_side to = {part->data, size, nowhere}, source = {b->data, b->size, offset};
@@ -197,7 +198,7 @@ static sm_status multiply_into_part(const ring *r, const lane *l, range cut, int
     }
     size_t size[SM_MAX_RANK];
     memcpy(size, part.size, sizeof size);
-    sm_status status = sm_local_block_new(part.element, part.rank, size, &part, err);
+    sm_status status = local_block_raw(part.element, part.rank, size, &part, err);
     if (!status) status = multiply_parts(r, l, cut, false, &part, err);
     if (!status) put_part(&part, dim, from, out);
     sm_local_block_free(&part);
@@ -242,11 +243,11 @@ static sm_status begin_gather(ring *r, lane *l, sm_error *err) {
     if (status) return status;
     l->block[PRODUCT] = part;
     if (!owned) { /* a view: what arrives must not be written over it */
-        status = sm_local_block_new(part.element, part.rank, part.size, &l->block[PRODUCT], err);
+        status = local_block_raw(part.element, part.rank, part.size, &l->block[PRODUCT], err);
         if (!status) memcpy(l->block[PRODUCT].data, part.data, bytes_of(&part));
     }
     if (status) return status;
-    return sm_local_block_new(part.element, part.rank, part.size, &l->block[ARRIVING], err);
+    return local_block_raw(part.element, part.rank, part.size, &l->block[ARRIVING], err);
 }
 
 static sm_status start_gather(ring *r, lane *l, sm_error *err) {
@@ -280,7 +281,7 @@ static sm_status begin_reduce(ring *r, lane *l, sm_error *err) {
     memcpy(size, r->out->size, sizeof size);
     size[dimension_of(r->job->out_label, r->out->rank, r->cut)] = l->length;
     for (int i = 0; !status && i < BLOCKS; i++)
-        status = sm_local_block_new(r->out->element, r->out->rank, size, &l->block[i], err);
+        status = local_block_raw(r->out->element, r->out->rank, size, &l->block[i], err);
     return status;
 }
 

@@ -18,21 +18,27 @@ static const cli_program program = {
     .speaks = ranks_speak,
 };
 
-/* A rank is one core, and a BLAS with threads of its own would take the cores of the others. It
- * reads these variables when it is loaded, so this program begins anew with them. */
-static void hold_blas_threads(char **argv) {
-    static const char *const names[] = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
-                                        "BLIS_NUM_THREADS", "MKL_NUM_THREADS"};
+/* What libraries read when they are loaded, so that this program begins anew with it.
+ * A rank is one core, and a BLAS with threads of its own would take the cores of the others.
+ * Blocks are made and freed at every step: memory that went back to the system in between would
+ * come back page by page, each with a fault. */
+static const char *const settings[][2] = {
+    {"OPENBLAS_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"},
+    {"BLIS_NUM_THREADS", "1"},     {"MKL_NUM_THREADS", "1"},
+    {"MALLOC_MMAP_MAX_", "0"},     {"MALLOC_TRIM_THRESHOLD_", "1099511627776"},
+};
+
+static void hold_settings(char **argv) {
     bool held = true;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (value && strcmp(value, "1") == 0) continue;
-        held = setenv(names[i], "1", 1) != 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *value = getenv(settings[i][0]);
+        if (value && strcmp(value, settings[i][1]) == 0) continue;
+        held = setenv(settings[i][0], settings[i][1], 1) != 0;
     }
     if (!held) execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv) {
-    hold_blas_threads(argv);
+    hold_settings(argv);
     return cli_main(&program, argc, argv);
 }
