@@ -286,8 +286,9 @@ typedef struct sm_program_task {
 /* Anything but SM_OK stops the walk, which returns it. */
 typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context, sm_error *err);
 /* Forward ops in order, then their backward. The first axes of the mesh are those of
- * sm_program_axis; size: of each dimension, for all sequences of a microbatch. Of a program of
- * training. SM_BAD_INPUT when a dimension does not divide over its axes. */
+ * sm_program_axis; size: of each dimension, for all sequences of a microbatch. A program of serving
+ * has forward tasks alone (S: room of the cache) and may not route. SM_BAD_INPUT when a dimension
+ * does not divide over its axes. */
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err);
 

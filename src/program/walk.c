@@ -54,8 +54,8 @@ bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, cons
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err) {
     sm_error own = {.status = SM_OK};
-    if (program->serving)
-        return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
+    if (program->serving && program->size[SM_DIM_E] > 0)
+        return sm_fail(err, SM_INTERNAL, "routed tokens of serving are no tasks yet");
     sm_partition *part = sm_calloc(1, sizeof *part);
     sm_program_task *task = sm_calloc(1, sizeof *task);
     job j = {.out = part,
@@ -67,8 +67,8 @@ sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const 
              .context = context,
              .task = task};
     sm_status status = part && task ? SM_OK : sm_fail_memory(err);
-    if (!status && !(part_forward(&j) && part_backward_ops(&j)))
-        status = j.err->status ? j.err->status : SM_INTERNAL;
+    bool whole = !status && part_forward(&j) && (program->serving || part_backward_ops(&j));
+    if (!status && !whole) status = j.err->status ? j.err->status : SM_INTERNAL;
     sm_free(task);
     sm_free(part);
     return status;

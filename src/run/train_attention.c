@@ -77,12 +77,13 @@ static void backward(const head *h) {
 typedef struct blocks {
     const sm_local_block *x[4], *d[4];
     long ahead;
+    size_t keys; /* those that are there: a cache has room for more */
 } blocks;
 
 static head head_at(const blocks *b, size_t sequence, size_t key_head, size_t group) {
     size_t groups = b->x[Q]->size[3], query_head = key_head * groups + group;
     head h = {.queries = (int)b->x[Q]->size[1],
-              .keys = (int)b->x[KEYS]->size[1],
+              .keys = (int)b->keys,
               .size = (int)b->x[Q]->size[4],
               .value_size = (int)b->x[VALUES]->size[3],
               .ahead = b->ahead};
@@ -96,7 +97,7 @@ static head head_at(const blocks *b, size_t sequence, size_t key_head, size_t gr
 
 static sm_status each_head(const blocks *b, void (*run)(const head *), sm_error *err) {
     const size_t *q = b->x[Q]->size;
-    size_t scores = q[1] * b->x[KEYS]->size[1];
+    size_t scores = q[1] * b->keys;
     float *room = sm_malloc(2 * scores * sizeof *room + 1);
     if (!room) return sm_fail_memory(err);
     for (size_t s = 0; s < q[0]; s++)
@@ -112,8 +113,11 @@ static sm_status each_head(const blocks *b, void (*run)(const head *), sm_error 
 }
 
 static blocks blocks_of(const train_call *c) {
-    blocks b = {.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1]};
+    size_t first = c->t->position + c->in[Q].offset[1];
+    blocks b = {.ahead = (long)first - (long)c->in[KEYS].offset[1],
+                .keys = c->in[KEYS].block->size[1]};
     for (int i = 0; i < 3; i++) b.x[i] = c->in[i].block;
+    if (c->t->serving) b.keys = first + b.x[Q]->size[1];
     return b;
 }
 

@@ -1,9 +1,10 @@
-/* Batches of bytes. Which bytes sequence i of step s holds follows from the seed alone, so that
- * every plan trains on the same text in the same order. */
+/* Batches of bytes, or the bytes fed to a generator. Which bytes sequence i of step s holds follows
+ * from the seed alone, so that every plan trains on the same text in the same order. */
 #include "train_parts.h"
 
 int train_byte(const sm_trainer *t, size_t sequence, size_t position) {
     const sm_train_setup *s = t->setup;
+    if (t->fed) return t->fed[position];
     size_t number = (size_t)t->microbatch * (size_t)t->size[SM_DIM_B] + sequence;
     sm_rng rng = {s->seed ^ ((uint64_t)t->step << 32 | number)};
     sm_rng_next(&rng);

@@ -121,7 +121,9 @@ static void rotate(const sm_local_block *from, size_t first, float sense, sm_loc
         }
 }
 
-static void rope(train_call *c) { rotate(c->in[0].block, c->in[0].offset[1], 1, c->out); }
+static void rope(train_call *c) {
+    rotate(c->in[0].block, c->t->position + c->in[0].offset[1], 1, c->out);
+}
 static void rope_backward(train_call *c) { rotate(c->in[0].block, c->in[0].offset[1], -1, c->out); }
 
 /* ---- gated activation: silu(gate) up; alone: silu(up) ---- */

@@ -71,6 +71,10 @@ struct sm_trainer {
     double loss;          /* this rank's share of the sum over tokens */
     double time_s[SM_TRAIN_TIME_COUNT];
     double gathered_s; /* by the optimizer */
+    /* generating: the program is that of serving, for `fed` bytes after `position` others */
+    bool serving;
+    const unsigned char *fed;
+    size_t position;
 };
 
 /* An array as a kernel meets it: this rank's block and where it lies in the whole. */
@@ -125,7 +129,23 @@ void train_combine_backward(train_call *c);
 sm_status train_loss_forward(train_call *c, sm_error *err);
 void train_loss_backward(train_call *c);
 
+/* ---- train_setup.c ---- */
+sm_status train_check_model(const sm_train_setup *s, sm_error *err);
+/* The mesh and its groups. */
+sm_status train_mesh_new(sm_trainer *t, sm_error *err);
+
+/* ---- train_cache.c ---- */
+/* New keys and values behind those already there. */
+sm_status train_append(sm_trainer *t, const train_piece *p, const sm_program_task *task,
+                       train_saved *saved, sm_error *err);
+
+/* ---- train_state.c ---- */
+sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find, void *context,
+                          sm_error *err);
+
 /* ---- train_pieces.c ---- */
+/* The array of an op that reads a tensor; NULL when none does. */
+const sm_array *train_array_of(const train_piece *p, int tensor, const sm_einsum **einsum);
 sm_status train_pieces_new(sm_trainer *t, sm_error *err);
 void train_pieces_free(sm_trainer *t);
 

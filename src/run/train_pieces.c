@@ -48,6 +48,9 @@ static void sizes_of(const sm_trainer *t, const sm_program *b, double *size) {
     memcpy(size, b->size, sizeof b->size);
     size[SM_DIM_B] = t->size[SM_DIM_B];
     size[SM_DIM_C] *= t->size[SM_DIM_B];
+    if (!t->serving) return;
+    size[SM_DIM_T] = t->size[SM_DIM_T];
+    size[SM_DIM_S] = t->size[SM_DIM_S];
 }
 
 static void recompute(train_piece *p, sm_recompute policy) {
@@ -58,20 +61,39 @@ static void recompute(train_piece *p, sm_recompute policy) {
     if (p->program.output < 0) p->kept |= 1ull << p->program.op[p->program.ops - 1].out;
 }
 
+static void keep_cache(train_piece *p) {
+    for (int i = 0; i < p->program.tensors; i++)
+        if (p->program.tensor[i].role == SM_ROLE_CACHE) p->kept |= 1ull << i;
+}
+
+const sm_array *train_array_of(const train_piece *p, int tensor, const sm_einsum **einsum) {
+    for (int i = 0; i < p->forwards; i++)
+        for (int k = 0; k < p->task[i].einsum.operands; k++)
+            if (p->task[i].tensor[k] == tensor) {
+                *einsum = &p->task[i].einsum;
+                return &p->task[i].einsum.in[k];
+            }
+    return NULL;
+}
+
 static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
     train_piece *p = &t->piece[t->pieces++];
     double size[SM_DIM_COUNT];
     sm_status status =
-        sm_program_build(s->model, piece, kind, s->tokens, &s->rules, &p->program, err);
+        t->serving
+            ? sm_program_build_serving(s->model, piece, kind, &s->rules, &p->program, err)
+            : sm_program_build(s->model, piece, kind, s->tokens, &s->rules, &p->program, err);
     if (status) return status;
     as_executed(&p->program);
     p->part = sm_malloc(sizeof *p->part);
     if (!p->part) return sm_fail_memory(err);
-    status = sm_program_partition(&p->program, p->part, err);
+    if (t->serving) status = sm_program_partition_forward(&p->program, p->part, err);
+    else status = sm_program_partition(&p->program, p->part, err);
     sizes_of(t, &p->program, size);
     if (!status) status = sm_program_walk(&p->program, &t->mesh->mesh, size, keep_task, p, err);
-    if (!status) recompute(p, piece == SM_PIECE_LAYER ? s->recompute : SM_RECOMPUTE_NONE);
+    if (!status && t->serving) keep_cache(p);
+    else if (!status) recompute(p, piece == SM_PIECE_LAYER ? s->recompute : SM_RECOMPUTE_NONE);
     return status;
 }
 
@@ -88,5 +110,7 @@ void train_pieces_free(sm_trainer *t) {
     for (int i = 0; i < t->pieces; i++) {
         sm_free(t->piece[i].task);
         sm_free(t->piece[i].part);
+        t->piece[i] = (train_piece){.tasks = 0};
     }
+    t->pieces = 0;
 }

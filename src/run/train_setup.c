@@ -65,7 +65,7 @@ static const char *odd_model(const sm_model *m) {
     return NULL;
 }
 
-static sm_status check_model(const sm_train_setup *s, sm_error *err) {
+sm_status train_check_model(const sm_train_setup *s, sm_error *err) {
     const char *odd = odd_model(s->model);
     if (odd)
         return sm_fail(err, SM_BAD_INPUT,
@@ -102,7 +102,7 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
-    sm_status status = check_model(s, err);
+    sm_status status = train_check_model(s, err);
     return status ? status : check_batch(s, err);
 }
 
@@ -127,11 +127,15 @@ static sm_status make_groups(sm_trainer *t, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status begin(sm_trainer *t, sm_error *err) {
+sm_status train_mesh_new(sm_trainer *t, sm_error *err) {
     sm_mesh mesh;
     mesh_of(t->setup, &mesh);
     sm_status status = sm_rank_mesh_new(t->world, &mesh, &t->mesh, err);
-    if (!status) status = make_groups(t, err);
+    return status ? status : make_groups(t, err);
+}
+
+static sm_status begin(sm_trainer *t, sm_error *err) {
+    sm_status status = train_mesh_new(t, err);
     if (status) return status;
     t->stage = t->mesh->at[TRAIN_PIPELINE];
     t->microbatches = sm_train_setup_microbatches(t->setup);

@@ -238,11 +238,18 @@ static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part par
     return status;
 }
 
+sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find, void *context,
+                          sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < t->layers; i++)
+        status = load_layer(t, &t->layer[i], part, find, context, err);
+    return status;
+}
+
 sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err) {
     sm_status status = SM_OK;
-    for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
-        for (int i = 0; !status && i < t->layers; i++)
-            status = load_layer(t, &t->layer[i], (sm_train_part)part, find, context, err);
+    for (int part = SM_TRAIN_VALUE; !status && part <= SM_TRAIN_SECOND; part++)
+        status = train_load_part(t, (sm_train_part)part, find, context, err);
     return status;
 }
 

@@ -22,15 +22,11 @@ static sm_communicator *pipeline(const sm_trainer *t) { return t->mesh->over[1 <
 /* The block of the residual stream on this rank, as the layer that begins a chunk reads it. */
 static sm_status boundary_block(const sm_trainer *t, const train_piece *p, sm_local_block *out,
                                 sm_error *err) {
-    for (int i = 0; i < p->forwards; i++)
-        for (int k = 0; k < p->task[i].einsum.operands; k++)
-            if (p->task[i].tensor[k] == p->program.input) {
-                const sm_array *array = &p->task[i].einsum.in[k];
-                sm_layout layout = sm_layout_of(array);
-                return train_block_like(t, &p->task[i].einsum, array, &layout, SM_ELEMENT_F32, out,
-                                        err);
-            }
-    return sm_fail(err, SM_INTERNAL, "nothing reads the residual stream");
+    const sm_einsum *einsum;
+    const sm_array *array = train_array_of(p, p->program.input, &einsum);
+    if (!array) return sm_fail(err, SM_INTERNAL, "nothing reads the residual stream");
+    sm_layout layout = sm_layout_of(array);
+    return train_block_like(t, einsum, array, &layout, SM_ELEMENT_F32, out, err);
 }
 
 static size_t bytes_of(const sm_local_block *b) {

@@ -64,7 +64,7 @@ static sm_status new_layer(sm_trainer *t, int piece, int number, int chunk, sm_e
     for (int i = 0; !status && i < layer->piece->program.tensors; i++)
         if (layer->piece->program.tensor[i].role == SM_ROLE_WEIGHT)
             status = new_weight(t, layer, i, err);
-    return status ? status : train_groups_new(t, layer, err);
+    return status || t->serving ? status : train_groups_new(t, layer, err);
 }
 
 static sm_status new_chunk(sm_trainer *t, int chunk, const sm_train_chunk *c, int chunks,

@@ -198,3 +198,12 @@ sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_s
     if (!status) sm_trainer_set_updates(t, file->steps);
     return status;
 }
+
+sm_status train_checkpoint_take_weights(sm_generator *g, const sm_model *model,
+                                        const sm_safetensors *file, const char *path,
+                                        sm_error *err) {
+    taking r = {.model = model, .file = file, .path = path};
+    sm_status status = sm_generator_load(g, take_array, &r, err);
+    sm_free(r.room);
+    return status;
+}

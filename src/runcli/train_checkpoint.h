@@ -13,4 +13,8 @@ sm_status train_checkpoint_write(sm_trainer *t, const sm_model *model, const cha
  * another shape. */
 sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
                                 const char *path, sm_error *err);
+/* The weights alone. */
+sm_status train_checkpoint_take_weights(sm_generator *g, const sm_model *model,
+                                        const sm_safetensors *file, const char *path,
+                                        sm_error *err);
 #endif

@@ -24,7 +24,7 @@ static int tensor_over_kv(const sm_model *m, int tensor) {
     return tensor;
 }
 
-static void read_degrees(const sm_plan *p, sm_train_setup *s) {
+void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     int tensor = tensor_over_kv(s->model, p->tensor);
     s->degree[SM_AXIS_DATA] = p->data;
     s->degree[SM_AXIS_FSDP] = p->fsdp;
@@ -118,7 +118,7 @@ sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_set
                               sm_error *err) {
     const char *odd = not_run(plan);
     if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run yet", odd);
-    read_degrees(plan, setup);
+    train_degrees_of_plan(plan, setup);
     sm_status status = sm_train_setup_check(setup, err);
     if (status || plan->pipeline < 2) return status;
     status = deal_layers(plan, arena, setup, err);
