@@ -207,7 +207,8 @@ static void refuses_what_it_cannot(void **state) {
     kind.F_expert = 8;
     sm_model model = model_of(dense()), experts = model_of(kind);
     sm_train_setup s = setup_of(&experts);
-    expect_refused(&s, "small has experts or parallel branches, from which cannot be generated yet");
+    expect_refused(&s,
+                   "small has experts or parallel branches, from which cannot be generated yet");
     s = setup_of(&model);
     s.degree[SM_AXIS_DATA] = 2;
     expect_refused(&s, "one sequence is split over tensor alone");

@@ -207,7 +207,7 @@ static void gradients_are_slopes(void **state) {
 /* ---- every plan against one rank ---- */
 
 enum { STEPS = 4 };
-static const double TOLERANCE = 2e-5; /* of a loss, relative: single precision, other orders of sums */
+static const double TOLERANCE = 2e-5; /* of a loss, relative: sums in other orders */
 
 /* A plan in words: degrees and rules joined by commas. */
 static bool word(const char *plan, const char *key, int *value) {
