@@ -77,6 +77,7 @@ static sm_status find_fleet(const cli_serving *q, cli_served *a, sm_error *err) 
 /* One point may miss limits that the search would have kept to. */
 static sm_status check_limits(const cli_serving *q, cli_served *a, sm_error *err) {
     const sm_serve_point *p = a->best;
+    if (!p) return SM_OK;
     const struct {
         const char *what;
         double limit_s, time_s;

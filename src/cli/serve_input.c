@@ -230,7 +230,7 @@ static sm_status read_search(const cli_serve_values *o, cli_serving *q, sm_error
 /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
 static bool is_one_point(const cli_serving *q) {
     uint32_t degrees = (1u << SM_SERVE_DEGREES) - 1;
-    return q->search.batch > 0.0 && (q->search.fixed.given & degrees) && !q->requests_per_s &&
+    return q->search.batch > 0.0 && (q->search.fixed.given & degrees) && q->requests_per_s <= 0.0 &&
            !q->disaggregated;
 }
 
