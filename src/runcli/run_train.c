@@ -18,6 +18,7 @@ typedef struct run_train_values {
     ranks_values ranks;
     const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
     const char *checkpoint, *every, *resume, *until;
+    cli_calibration_values constants;
 } run_train_values;
 
 #define TEXT(name, member, value, help)                                                            \
@@ -39,6 +40,7 @@ static const cli_option run_train_table[] = {
     TEXT("resume", resume, "FILE", "go on from a checkpoint, whatever plan it was made under"),
     TEXT("on", on, "SYSTEM", "predict for these chips (otherwise cpu-host, or --system's chip)"),
     RANKS_OPTIONS(run_train_values, ranks),
+    CLI_CALIBRATION_OPTIONS(run_train_values, constants),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -190,7 +192,12 @@ static sm_status predict(question *q, sm_error *err) {
                   .seq = q->setup.tokens,
                   .usd_per_chip_hour = -1};
     q->plan.dtype = SM_FP32;
+    const sm_calibration *constants = NULL;
+    const run_train_values *given = q->call->values;
+    if (!status)
+        status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);
     if (!status) status = sm_train_new(&job, &train, err);
+    if (!status && constants) sm_train_set_calibration(train, constants);
     if (!status) status = price(q, train, err);
     sm_train_free(train);
     return status;
