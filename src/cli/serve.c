@@ -45,7 +45,7 @@ static void choose(cli_serving *q, cli_served *a) {
         if (now <= most) continue;
         most = now;
         a->best = &a->result->point[i];
-        q->job.dtypes = *a->dtypes[i];
+        q->job.dtypes = *cli_serve_dtypes(a, i);
     }
 }
 

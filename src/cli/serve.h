@@ -42,20 +42,22 @@ sm_status cli_serving_blame(const cli_serving *q, sm_status status, sm_error *er
 /* The answer. */
 typedef struct cli_served {
     const cli_serving *q;
-    const sm_serve_result *result;        /* the frontier; of one point too */
-    const sm_serve_dtypes *const *dtypes; /* of each of its points; NULL: those of the job */
-    const sm_serve_detail *detail;        /* of the point a reader is told about; NULL: none */
-    const sm_serve_point *best;           /* that point: the cheapest within the limits */
-    const sm_disaggregated *pools;        /* NULL when not asked */
-    const sm_fleet *fleet;                /* NULL when not asked */
-    const char *reason;                   /* why there is no point, or why it will not do */
-    int sweeps;                           /* points of the best plan at other batches */
-    sm_serve_point *sweep;                /* NULL: not looked at */
+    const sm_serve_result *result; /* the frontier; of one point too */
+    const int *choice;             /* of types, of each of its points; NULL: the job's */
+    const sm_serve_detail *detail; /* of the point a reader is told about; NULL: none */
+    const sm_serve_point *best;    /* that point: the cheapest within the limits */
+    const sm_disaggregated *pools; /* NULL when not asked */
+    const sm_fleet *fleet;         /* NULL when not asked */
+    const char *reason;            /* why there is no point, or why it will not do */
+    int sweeps;                    /* points of the best plan at other batches */
+    sm_serve_point *sweep;         /* NULL: not looked at */
 } cli_served;
 /* ---- the frontier over all types (serve_dtypes.c) ---- */
 sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err);
 /* What ranks: with --bound what the lower bound would give. */
 double cli_serve_throughput(const cli_serving *q, const sm_serve_point *p);
+/* Of the i-th point of the result. */
+const sm_serve_dtypes *cli_serve_dtypes(const cli_served *a, size_t i);
 const char *cli_serve_dtype_words(sm_report *r, const cli_serving *q, const sm_serve_dtypes *d);
 
 void cli_serve_fields(sm_report *r, const cli_served *a);

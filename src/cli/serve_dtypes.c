@@ -55,20 +55,20 @@ sm_status cli_serving_dtypes(const char *const texts[3], cli_serving *q, sm_erro
 typedef struct gathered {
     size_t n, room;
     sm_serve_point *point;
-    const sm_serve_dtypes **dtypes;
+    int *choice; /* that each is of */
 } gathered;
 
 static bool make_room(gathered *g, size_t more, sm_arena *arena) {
     if (g->n + more <= g->room) return true;
     size_t room = 2 * g->room + more;
     sm_serve_point *point = sm_arena_array(arena, room, sizeof *point);
-    const sm_serve_dtypes **dtypes = sm_arena_array(arena, room, sizeof *dtypes);
-    if (!point || !dtypes) return false;
+    int *choice = sm_arena_array(arena, room, sizeof *choice);
+    if (!point || !choice) return false;
     if (g->n > 0) {
         memcpy(point, g->point, g->n * sizeof *point);
-        memcpy(dtypes, g->dtypes, g->n * sizeof *dtypes);
+        memcpy(choice, g->choice, g->n * sizeof *choice);
     }
-    *g = (gathered){g->n, room, point, dtypes};
+    *g = (gathered){g->n, room, point, choice};
     return true;
 }
 
@@ -81,12 +81,12 @@ static void add_counts(const sm_serve_result *from, sm_serve_result *to) {
         to->least_chips = from->least_chips;
 }
 
-static sm_status search_choice(cli_serving *q, const sm_serve_dtypes *dtypes, gathered *g,
-                               cli_served *a, sm_serve_result *total, sm_error *err) {
+static sm_status search_choice(cli_serving *q, int choice, gathered *g, cli_served *a,
+                               sm_serve_result *total, sm_error *err) {
     sm_arena *arena = q->call->arena;
     sm_serve_result found;
     sm_error none = {.status = SM_OK};
-    q->job.dtypes = *dtypes;
+    q->job.dtypes = q->choice[choice];
     sm_status status = sm_serve_search(&q->job, q->calibration, &q->search, arena, &found, &none);
     if (status == SM_NEGATIVE) {
         a->reason = sm_arena_printf(arena, "%s", none.sentence);
@@ -98,7 +98,7 @@ static sm_status search_choice(cli_serving *q, const sm_serve_dtypes *dtypes, ga
     add_counts(&found, total);
     if (!make_room(g, found.n, arena)) return sm_fail_memory(err);
     for (size_t i = 0; i < found.n; i++) {
-        g->dtypes[g->n] = dtypes;
+        g->choice[g->n] = choice;
         g->point[g->n++] = found.point[i];
     }
     return SM_OK;
@@ -116,8 +116,8 @@ static sm_status keep_best(const cli_serving *q, gathered *g, cli_served *a, sm_
     size_t *order = sm_arena_array(arena, g->n + 1, sizeof *order), n = 0;
     bool *keep = sm_arena_array(arena, g->n + 1, sizeof *keep);
     sm_serve_point *point = sm_arena_array(arena, g->n + 1, sizeof *point);
-    const sm_serve_dtypes **dtypes = sm_arena_array(arena, g->n + 1, sizeof *dtypes);
-    if (!x || !order || !keep || !point || !dtypes) return sm_fail_memory(err);
+    int *choice = sm_arena_array(arena, g->n + 1, sizeof *choice);
+    if (!x || !order || !keep || !point || !choice) return sm_fail_memory(err);
     for (size_t i = 0; i < g->n; i++) {
         x[i] = g->point[i].tpot_s[q->search.by_lower ? 0 : 1];
         y[i] = -cli_serve_throughput(q, &g->point[i]);
@@ -128,13 +128,13 @@ static sm_status keep_best(const cli_serving *q, gathered *g, cli_served *a, sm_
         size_t at = n++;
         for (; at > 0 && point[at - 1].tpot_s[1] > g->point[i].tpot_s[1]; at--) {
             point[at] = point[at - 1];
-            dtypes[at] = dtypes[at - 1];
+            choice[at] = choice[at - 1];
         }
         point[at] = g->point[i];
-        dtypes[at] = g->dtypes[i];
+        choice[at] = g->choice[i];
     }
-    *g = (gathered){n, g->n + 1, point, dtypes};
-    a->dtypes = g->dtypes;
+    *g = (gathered){n, g->n + 1, point, choice};
+    a->choice = g->choice;
     return SM_OK;
 }
 
@@ -145,18 +145,21 @@ sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err) {
     *total = (sm_serve_result){.n = 0};
     a->result = total;
     sm_status status = SM_OK;
-    for (int i = 0; i < q->choices && !status; i++)
-        status = search_choice(q, &q->choice[i], &g, a, total, err);
+    for (int i = 0; i < q->choices && !status; i++) status = search_choice(q, i, &g, a, total, err);
     if (status || g.n == 0) return status;
     a->reason = NULL;
-    a->dtypes = g.dtypes;
+    a->choice = g.choice;
     if (q->choices > 1) status = keep_best(q, &g, a, err);
     total->n = g.n;
     total->point = g.point;
     return status;
 }
 
-/* "weights int8, cache bf16: " before a plan when types differ from row to row. */
+const sm_serve_dtypes *cli_serve_dtypes(const cli_served *a, size_t i) {
+    return a->choice ? &a->q->choice[a->choice[i]] : &a->q->job.dtypes;
+}
+
+/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
 const char *cli_serve_dtype_words(sm_report *r, const cli_serving *q, const sm_serve_dtypes *d) {
     if (q->choices == 1) return "";
     return cli_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),

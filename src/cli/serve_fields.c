@@ -166,7 +166,7 @@ void cli_serve_fields(sm_report *r, const cli_served *a) {
     for (size_t i = 0; a->result && i < a->result->n; i++) {
         sm_data *point = cli_object(r, list, NULL);
         put_point(r, point, a->q, &a->result->point[i]);
-        put_dtypes(r, point, a->dtypes ? a->dtypes[i] : &a->q->job.dtypes);
+        put_dtypes(r, point, cli_serve_dtypes(a, i));
     }
     if (a->detail) put_detail(r, a);
     if (a->pools) put_pools(r, a);

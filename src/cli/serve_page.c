@@ -57,7 +57,7 @@ static void frontier_row(sm_report *r, sm_table *t, const cli_served *a, size_t 
                          named_plans *names) {
     const cli_serving *q = a->q;
     const sm_serve_point *p = &a->result->point[at];
-    const char *plan = cli_textf(r, "%s%s", cli_serve_dtype_words(r, q, a->dtypes[at]),
+    const char *plan = cli_textf(r, "%s%s", cli_serve_dtype_words(r, q, cli_serve_dtypes(a, at)),
                                  cli_serve_plan_words(r, &q->system, &p->plan));
     double usd = cost(q, p);
     cli_row(r, t, cli_exact(r, p->chips), cli_exact(r, p->batch), cli_seconds(r, p->tpot_s[1]),

@@ -77,7 +77,7 @@ static void round_up(sm_tiled_array *a, bool first, double *block, const double 
 }
 
 static sm_status tiles(sm_cursor *c, sm_tiled_array *a, double *grown, sm_error *err) {
-    double block[SM_TILED_RANK] = {0}, tile[SM_TILED_RANK];
+    double block[SM_TILED_RANK] = {0}, tile[SM_TILED_RANK] = {0};
     int blocks = a->rank;
     if (!sm_cursor_accept(c, 'T')) return SM_OK;
     for (bool first = true; sm_cursor_accept(c, '('); first = false) {
