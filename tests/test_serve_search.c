@@ -83,6 +83,33 @@ static void frontiers_equal_brute_force(void **state)
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
 }
 
+/* Experts, on switched systems across nodes and on tori. */
+static void frontiers_of_experts_equal_brute_force(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    same_frontier("mixtral-8x7b", "tpu-v5p:2x2x2", o);
+    same_frontier("gpt-oss-120b", "h100-sxm:2x4", o);
+    same_frontier("gpt-oss-20b", "tpu-v5e:4x4", o);
+    same_frontier("qwen3-30b-a3b", "h100-sxm:2x8", o);
+    serve_case_fill(&c, "deepseek-v3", "h200:2x8");
+    c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_BF16, SM_FP8 };
+    c.job.imbalance = 1.3;
+    o.with_prefill = true;
+    same_frontier_of(c, o);
+    o = options();
+    o.by_lower = true;
+    same_frontier_of(c, o);
+    serve_case_fill(&c, "llama-4-scout", "tpu-v5p:2x2x4");
+    c.job.dtypes = (sm_serve_dtypes){ SM_INT8, SM_INT8, SM_BF16 };
+    c.job.context = 65536;
+    o = options();
+    o.ttft_s = 1;
+    o.tpot_s = 0.05;
+    same_frontier_of(c, o);
+}
+
 static void drafted_frontiers_equal_brute_force(void **state)
 {
     (void)state;
@@ -135,6 +162,22 @@ static void large_searches_are_quick(void **state)
                   r.seconds);
     assert_true(r.space > 20000 && r.evaluated + r.pruned == r.space);
     assert_int_equal(r.least_chips, 64);
+    sm_arena_free(arena);
+}
+
+/* Experts on hundreds of chips: what is not worth pricing is told in microseconds. */
+static void large_searches_of_experts_are_quick(void **state)
+{
+    (void)state;
+    serve_case c;
+    sm_serve_search_options o = options();
+    sm_arena *arena = sm_arena_new();
+    serve_case_fill(&c, "deepseek-v3", "h100-sxm:64x8");
+    c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_BF16, SM_FP8 };
+    sm_serve_result r = searched(&c, &o, arena);
+    print_message("DeepSeek-V3 on 512 H100: %.0f candidates, %.0f priced, %.2f s\n", r.space,
+                  r.evaluated, r.seconds);
+    assert_true(r.space > 5e6 && r.evaluated + r.pruned == r.space && r.evaluated < 1e5);
     sm_arena_free(arena);
 }
 
@@ -308,9 +351,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frontiers_equal_brute_force),
+        cmocka_unit_test(frontiers_of_experts_equal_brute_force),
         cmocka_unit_test(drafted_frontiers_equal_brute_force),
         cmocka_unit_test(points_do_not_beat_each_other),
         cmocka_unit_test(large_searches_are_quick),
+        cmocka_unit_test(large_searches_of_experts_are_quick),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(given_keys_are_kept),
         cmocka_unit_test(impossible_limits_say_by_how_much),

@@ -55,32 +55,36 @@ static comm_price placed_send(const step *x, const sm_placement *at) {
 
 /* ---- wherever it costs least ---- */
 
-static int mask_index(const placements *p, sm_axes axes) {
-    int m = 0;
-    while (m < p->masks && p->mask[m] != axes) m++;
-    return m;
+/* Of expected alone: which level is busy depends on the placement, so that `ideal` is left out. */
+static void add_least(const step *x, const sm_comm *c, double bytes, comm_price *p) {
+    p->bytes += bytes;
+    p->expected += placements_least_s(x->s, x->any, c->op, c->axes, c->ragged, bytes);
 }
 
-/* Of expected alone: which level is busy depends on the placement, so that `ideal` is left out. */
 static comm_price least_price(const step *x, int index, const sm_comm *c) {
-    const placements *any = x->any;
-    comm_price best = {0};
-    int m = mask_index(any, c ? c->axes : SM_BIT(PIPE_AXIS));
-    bool none = true;
-    for (int i = 0; i < any->n; i++) {
-        if (m < any->masks && any->first[m][i] != i) continue;
-        comm_price p = c ? placed_price(x, index, c, &any->at[i]) : placed_send(x, &any->at[i]);
-        if (none || p.expected < best.expected) best = p;
-        none = false;
+    comm_price p = {0};
+    const sm_serve *s = x->s;
+    if (!c->bytes.per_key) {
+        const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
+        add_least(x, c, bytes_of(x, c, n) * (c->ragged ? s->job.imbalance : 1), &p);
+        return p;
     }
-    best.ideal = 0;
-    return best;
+    for (int g = 0; g < x->groups; g++) {
+        counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
+        add_least(x, c, bytes_of(x, c, &n), &p);
+    }
+    return p;
 }
 
 comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     return x->any ? least_price(x, index, c) : placed_price(x, index, c, &x->at);
 }
 
-comm_price send_price(const step *x) {
-    return x->any ? least_price(x, 0, NULL) : placed_send(x, &x->at);
+static comm_price least_send(const step *x) {
+    comm_price p = {0};
+    p.bytes = size_at(&x->v->piece[0].part.boundary, &x->d, &x->tokens);
+    p.expected = placements_least_s(x->s, x->any, SM_PERMUTE, SM_BIT(PIPE_AXIS), false, p.bytes);
+    return p;
 }
+
+comm_price send_price(const step *x) { return x->any ? least_send(x) : placed_send(x, &x->at); }

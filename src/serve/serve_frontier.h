@@ -23,12 +23,21 @@ void frontier_add(frontier *f, const found *point, bool brute);
 /* Of everything kept the points that none beats, by time per token. */
 sm_status frontier_reduce(frontier *f, sm_error *err);
 
+/* The ops of a step, which neither its placement nor its pipeline changes: a small memo, whose
+ * entries replace each other. */
+typedef struct work_memo work_memo;
+work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
+const piece_price *work_of(work_memo *memo, const step *x);
+
 typedef struct hunt {
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
-    int slices, at; /* slice[at] is under s */
-    placements *places;
+    int slices, at;     /* slice[at] is under s */
+    placements *places; /* of the degrees under way */
+    sm_serve_plan placed;
+    int placed_at;
+    work_memo *memo;
     frontier front;
     double space, evaluated, pruned;
     bool any_fits;

@@ -20,8 +20,17 @@ typedef struct family {
     footprint memory;
     double most;
     prefill first[MAX_ORDERS];
-    bool known[MAX_ORDERS];
+    bool known[MAX_ORDERS], compared, keep[MAX_ORDERS];
+    step x; /* of decoding */
+    sm_serve_plan placed;
 } family;
+
+static sm_serve_plan placed_as(const hunt *h, const sm_serve_plan *plan, int order) {
+    sm_serve_plan p = *plan;
+    memcpy(p.order, h->places->plan[order].order, sizeof p.order);
+    memcpy(p.dims, h->places->plan[order].dims, sizeof p.dims);
+    return p;
+}
 
 void hunt_note(hunt *h, sm_status status, const sm_error *err) {
     if (status != SM_INTERNAL || h->status != SM_OK) return;
@@ -48,7 +57,7 @@ static bool price_prefill(hunt *h, const sm_serve_plan *plan, const footprint *f
 
 static prefill prefill_at(hunt *h, family *f, int order) {
     prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
-    sm_serve_plan plan = h->places->plan[order];
+    sm_serve_plan plan = placed_as(h, f->plan, order);
     bool given = plan.given >> SM_SERVE_SEQ & 1;
     if (f->known[order]) return f->first[order];
     for (int seq = 0; seq < 2; seq++) {
@@ -77,7 +86,7 @@ static bool meets(double value, double limit) { return !(limit > 0) || value <= 
 static void offer(hunt *h, family *f, int order, double batch, double tpot_s) {
     prefill first = prefill_at(h, f, order);
     int chips = h->slice[h->at].chips;
-    found p = {h->places->plan[order], batch, tpot_s, 0, h->at};
+    found p = {placed_as(h, f->plan, order), batch, tpot_s, 0, h->at};
     p.plan.seq = first.seq;
     p.per_chip = per_chip(h, batch, tpot_s, chips, &first);
     if (!(h->quickest.batch > 0) || tpot_s < h->quickest.tpot_s) h->quickest = p;
@@ -94,72 +103,82 @@ static bool beaten(hunt *h, const step *x, const piece_price *work, bool network
     return frontier_beats(&h->front, tpot_s, best);
 }
 
-/* Without its collectives, and then with each of them where it costs least. */
-static bool bound_of(hunt *h, step *x, const piece_price *work, double batch) {
-    if (h->o->brute) return false;
-    if (beaten(h, x, work, false, batch)) return true;
-    if (h->places->n < 2 || h->o->by_lower) return false;
+static bool least_beaten(hunt *h, step *x, const piece_price *work, double batch) {
     x->any = h->places;
     bool beats = beaten(h, x, work, true, batch);
     x->any = NULL;
     return beats;
 }
 
-/* Placements are told apart by what the collectives of decoding and of both prefills see. */
-static void compare_places(hunt *h, const sm_serve_plan *plan) {
+/* By what its ops take at least, and by what they take; each collective where it costs least. NULL:
+ * beaten. */
+static const piece_price *work_unbeaten(hunt *h, step *x, double batch) {
+    piece_price least[MAX_PIECES];
+    if (h->o->brute) return work_of(h->memo, x);
+    step_floor(x, least);
+    if (least_beaten(h, x, least, batch)) return NULL;
+    const piece_price *work = work_of(h->memo, x);
+    return least_beaten(h, x, work, batch) ? NULL : work;
+}
+
+/* Of placements that the collectives of decoding and of both prefills see alike the first stands
+ * for all. */
+static void compare_places(hunt *h, family *f) {
     sm_error err = {0};
     const variant *variants[3];
     int n = 0;
+    if (f->compared) return;
     for (int i = 0; i < 3; i++) {
-        sm_serve_plan p = *plan;
+        sm_serve_plan p = *f->plan;
         p.seq = i == 2 && p.tensor > 1;
         const variant *v = variant_of(h->s, &p, i == 0, &err);
         if (v) variants[n++] = v;
         else hunt_note(h, err.status, &err);
     }
-    placements_compare(h->places, variants, n);
+    placements_differ(h->places, variants, n, f->keep);
+    for (int i = 0; h->o->brute && i < h->places->n; i++) f->keep[i] = true;
+    f->compared = true;
 }
 
-static void each_order(hunt *h, family *f, double batch, step *x, const piece_price *work) {
-    for (int i = 0; i < h->places->n; i++) {
-        sm_step_price price;
-        x->plan = &h->places->plan[i];
-        x->at = h->places->at[i];
-        step_price_from(x, work, true, &price);
-        h->evaluated++;
-        offer(h, f, i, batch, limit_time(h, &price));
-    }
+static void price_order(hunt *h, family *f, int order, double batch, const piece_price *work) {
+    sm_step_price price;
+    f->x.at = h->places->at[order];
+    step_price_from(&f->x, work, true, &price);
+    offer(h, f, order, batch, limit_time(h, &price));
 }
 
 /* With drafts a point is more than one step: priced whole. */
-static void each_order_drafted(hunt *h, family *f, double batch) {
-    for (int i = 0; i < h->places->n; i++) {
-        sm_error err = {0};
-        decode_time t;
-        const sm_serve_plan *plan = &h->places->plan[i];
-        sm_status status = point_decode(h->s, plan, point_group(plan, batch), &t, &err);
-        hunt_note(h, status, &err);
-        h->evaluated++;
-        if (status == SM_OK) offer(h, f, i, batch, limit_time(h, &t.step) / t.tokens);
-    }
+static void price_drafted(hunt *h, family *f, int order, double batch) {
+    sm_error err = {0};
+    decode_time t;
+    sm_serve_plan plan = placed_as(h, f->plan, order);
+    sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
+    hunt_note(h, status, &err);
+    if (status == SM_OK) offer(h, f, order, batch, limit_time(h, &t.step) / t.tokens);
 }
 
 static void price_batch(hunt *h, family *f, double batch) {
-    step x;
-    piece_price work[MAX_PIECES];
-    sm_error err = {0};
+    const piece_price *work = NULL;
     h->space += h->places->n;
-    if (h->s->job.speculation.depth != 0) {
-        each_order_drafted(h, f, batch);
-        return;
+    if (h->s->job.speculation.depth == 0) {
+        sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
+        step_resize(&f->x, &b);
+        work = work_unbeaten(h, &f->x, batch);
+        if (!work) {
+            h->pruned += h->places->n;
+            return;
+        }
     }
-    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
-    sm_status status = step_prepare(h->s, &h->places->plan[0], &b, &x, &err);
-    hunt_note(h, status, &err);
-    if (status != SM_OK) return;
-    step_work(&x, work);
-    if (bound_of(h, &x, work, batch)) h->pruned += h->places->n;
-    else each_order(h, f, batch, &x, work);
+    compare_places(h, f);
+    for (int i = 0; i < h->places->n; i++) {
+        if (!f->keep[i]) {
+            h->pruned++;
+            continue;
+        }
+        h->evaluated++;
+        if (work) price_order(h, f, i, batch, work);
+        else price_drafted(h, f, i, batch);
+    }
 }
 
 /* ---- batches of a sharding ---- */
@@ -202,6 +221,24 @@ static void each_batch(hunt *h, family *f) {
         price_batch(h, f, f->most);
 }
 
+/* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
+static void place(hunt *h, const sm_serve_plan *plan) {
+    sm_serve_plan a = *plan, b = h->placed;
+    bool same = h->places->n > 0 && h->placed_at == h->at;
+    for (int key = 0; key < SM_SERVE_DEGREES; key++)
+        same = same && *serve_degree(&a, key) == *serve_degree(&b, key);
+    if (same) return;
+    placements_of(h->s, plan, h->places);
+    h->placed = *plan;
+    h->placed_at = h->at;
+}
+
+static sm_status prepare(hunt *h, family *f, sm_error *err) {
+    sm_step_batch one = point_batch(1, 1, point_context(h->s));
+    f->placed = placed_as(h, f->plan, 0);
+    return step_prepare(h->s, &f->placed, &one, &f->x, err);
+}
+
 static bool visit(void *context, const sm_serve_plan *plan) {
     hunt *h = context;
     family f = {.plan = plan};
@@ -212,9 +249,10 @@ static bool visit(void *context, const sm_serve_plan *plan) {
     if (status == SM_OK) {
         note_memory(h, &f);
         if (fits(h, &f, larger(1, h->o->batch))) {
-            placements_of(h->s, plan, h->places);
-            compare_places(h, plan);
-            if (h->places->n > 0) each_batch(h, &f);
+            place(h, plan);
+            if (h->places->n > 0) status = prepare(h, &f, &err);
+            hunt_note(h, status, &err);
+            if (h->places->n > 0 && status == SM_OK) each_batch(h, &f);
         }
     }
     if (h->front.failed) h->status = sm_fail_memory(&h->err);
@@ -239,8 +277,10 @@ sm_status hunt_start(const sm_serve_job *job, const sm_calibration *calibration,
         return sm_fail(err, SM_NEGATIVE, "%s has no slice of %d to %d chips", job->system->text,
                        least, most);
     sm_status status = sm_serve_new(job, &h->s, err);
-    if (status == SM_OK && calibration) sm_serve_set_calibration(h->s, calibration);
-    return status;
+    if (status != SM_OK) return status;
+    if (calibration) sm_serve_set_calibration(h->s, calibration);
+    h->memo = work_memo_new(arena, h->s->kinds + 2, job->system->chips);
+    return h->memo ? SM_OK : sm_fail_memory(err);
 }
 
 sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,

@@ -118,7 +118,7 @@ typedef struct step {
     const variant *prefill; /* of a mixed step: latent attention expands the keys of its prompts */
     degrees d;
     sm_placement at;
-    const struct placements *any; /* instead of at: each collective where it costs least */
+    struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
     attend group[SM_MAX_GROUPS];
     counts tokens;  /* of all groups, as sequences of one query */
@@ -127,6 +127,8 @@ typedef struct step {
 } step;
 sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_batch *batch,
                        step *out, sm_error *err);
+/* The same step with so many sequences in each of its groups. */
+void step_resize(step *x, const sm_step_batch *batch);
 
 /* What an op takes on the fullest chip. */
 typedef enum op_class { OP_MATMUL, OP_ATTENTION, OP_VECTOR } op_class;
@@ -183,6 +185,8 @@ void step_price(const step *x, sm_step_price *price);
 /* The same in two: the ops of all pieces, then the whole with collectives. network false: without
  * them, what no placement goes below. */
 void step_work(const step *x, piece_price *pieces);
+/* Quicker, and in its place for a decode step: what the ops take at least. */
+void step_floor(const step *x, piece_price *pieces);
 void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price);
 
 /* ---- points ---- */
@@ -212,22 +216,35 @@ enum { MAX_SLICES = 96, MAX_ORDERS = 256, MAX_MASKS = 32 };
 int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
  * fixed->given stay. Placement is left as in fixed. Stops when visit says false. */
+int *serve_degree(sm_serve_plan *plan, int key); /* of SM_SERVE_DATA .. SM_SERVE_PIPELINE */
 typedef bool (*plan_visit)(void *context, const sm_serve_plan *plan);
 bool each_sharding(const sm_serve *s, const sm_serve_plan *fixed, int chips, plan_visit visit,
                    void *context);
-/* The orders of axes and dimensions under which a plan lies differently. first[m][i]: the first
- * placement in which the axes of mask[m] form the same group as in placement i. */
+/* What a collective takes at least: the lowest of these lines over its bytes. None: nothing. */
+enum { MAX_FLOOR_LINES = 16, MAX_FLOORS = 64 };
+typedef struct floor_line {
+    double latency_s, s_per_byte;
+} floor_line;
+typedef struct comm_floor {
+    sm_collective op;
+    sm_axes axes;
+    bool ragged;
+    int n;
+    floor_line line[MAX_FLOOR_LINES];
+} comm_floor;
+/* The orders of axes and dimensions under which a plan lies differently. */
 typedef struct placements {
-    int n, masks;
+    int n, floors;
     sm_serve_plan plan[MAX_ORDERS];
     sm_placement at[MAX_ORDERS];
-    sm_axes mask[MAX_MASKS];
-    uint8_t first[MAX_MASKS][MAX_ORDERS];
+    comm_floor floor[MAX_FLOORS]; /* of collectives met so far, whichever placement they are on */
 } placements;
+/* Seconds of so many bytes on the placement where they take least. */
+double placements_least_s(sm_serve *s, placements *p, sm_collective op, sm_axes axes, bool ragged,
+                          double bytes);
 void placements_of(const sm_serve *s, const sm_serve_plan *plan, placements *out);
-/* Fill masks and first for the collectives of these variants; of placements in which every group is
- * the same the first stays. */
-void placements_compare(placements *p, const variant *const *variants, int n);
+/* keep[i]: no placement before i has the same groups in every collective of these variants. */
+void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
 /* ---- detail ---- */
 /* The derivation of a point; NULL when out of memory. */

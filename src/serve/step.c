@@ -149,6 +149,26 @@ void piece_work_of(const step *x, int index, piece_price *out) {
     for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
 }
 
+/* Attention as it is; of the rest the launches, and the reading of weights at the datasheet's rate
+ * (of an embedding only rows are). All collectives that may hide do. */
+static void piece_floor_of(const step *x, int index, piece_price *out) {
+    const piece *p = &x->v->piece[index];
+    const sm_chip *chip = &x->s->system.chip;
+    memset(out, 0, sizeof *out);
+    out->weight_bytes = weights_read(x, index);
+    if (index != embedding_piece(x->s))
+        out->weights = out->weight_bytes / chip->memory_bytes_per_s.value;
+    for (int i = 0; i < p->ops; i++) {
+        if (p->part.work[p->op[i].first].kind == SM_OP_ATTENTION) {
+            add_work(x, index, &p->op[i], out);
+            continue;
+        }
+        out->other += x->s->kernel.launch_s;
+        out->kernels++;
+    }
+    out->matmul_s = out->attention_s = INFINITY;
+}
+
 void piece_comm_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
     streams z = {0};
@@ -256,6 +276,11 @@ void step_work(const step *x, piece_price *pieces) {
         if (takes_part(x, i)) piece_work_of(x, i, &pieces[i]);
 }
 
+void step_floor(const step *x, piece_price *pieces) {
+    for (int i = 0; i < x->v->pieces; i++)
+        if (takes_part(x, i)) piece_floor_of(x, i, &pieces[i]);
+}
+
 /* network: the collectives of this placement; without, what no placement goes below. */
 static void total_of(const step *x, const piece_price *pieces, bool network, piece_price *total) {
     memset(total, 0, sizeof *total);
@@ -319,7 +344,7 @@ static int decoding_groups(const sm_step_batch *batch) {
     return n;
 }
 
-static void fill_groups(const sm_step_batch *batch, step *x) {
+void step_resize(step *x, const sm_step_batch *batch) {
     double tokens = 0, routed = 0;
     x->groups = batch->groups;
     for (int i = 0; i < batch->groups; i++) {
@@ -358,7 +383,7 @@ sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_bat
         if (err) *err = own;
         return own.status;
     }
-    fill_groups(batch, out);
+    step_resize(out, batch);
     return SM_OK;
 }
 
