@@ -23,6 +23,8 @@ void cli_serve_pools_page(sm_report *r, const cli_served *a) {
                    p->usd_per_million_tokens > 0 ? cli_textf(r, ", %s per million tokens",
                                                              cli_usd(r, p->usd_per_million_tokens))
                                                  : "");
+    if (a->q->search.ttft_s <= 0.0)
+        sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
 }
 
 void cli_serve_fleet_page(sm_report *r, const cli_served *a) {
