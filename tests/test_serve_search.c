@@ -123,6 +123,11 @@ static void drafted_frontiers_equal_brute_force(void **state)
     c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_FP8, SM_FP8 };
     c.job.prefix = 512;
     same_frontier_of(c, options());
+    serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:1x4");
+    c.job.speculation = (sm_speculation){ 3, 0.8, NULL };
+    same_frontier_of(c, options());
+    c.job.speculation.depth = -1;
+    same_frontier_of(c, options());
 }
 
 /* No point of a frontier is as good as another in both. */
@@ -247,6 +252,29 @@ static void impossible_limits_say_by_how_much(void **state)
     no_answer(&c, &o, SM_NEGATIVE, "no plan reaches the first token in 1 ms: the least is ");
 }
 
+/* What the sentence calls the least is that of every plan. */
+static void misses_equal_brute_force(void **state)
+{
+    (void)state;
+    const double limits[][2] = { { 0, 0.001 }, { 0.001, 0 }, { 0.001, 0.001 }, { 0.02, 1 },
+                                 { 0.06, 0.0075 } };
+    serve_case c;
+    serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:2x4");
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        sm_error quick = { 0 }, brute = { 0 };
+        sm_serve_result r;
+        sm_serve_search_options o = options();
+        sm_arena *arena = sm_arena_new();
+        o.ttft_s = limits[i][0];
+        o.tpot_s = limits[i][1];
+        sm_status status = sm_serve_search(&c.job, NULL, &o, arena, &r, &quick);
+        o.brute = true;
+        assert_int_equal(sm_serve_search(&c.job, NULL, &o, arena, &r, &brute), status);
+        assert_string_equal(quick.sentence, brute.sentence);
+        sm_arena_free(arena);
+    }
+}
+
 static void what_does_not_fit_says_what_does(void **state)
 {
     (void)state;
@@ -359,6 +387,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(given_keys_are_kept),
         cmocka_unit_test(impossible_limits_say_by_how_much),
+        cmocka_unit_test(misses_equal_brute_force),
         cmocka_unit_test(what_does_not_fit_says_what_does),
         cmocka_unit_test(hostile_options_are_refused),
         cmocka_unit_test(every_allocation_may_fail),

@@ -34,8 +34,15 @@ double point_group(const sm_serve_plan *plan, double batch) {
 /* ---- speculation ---- */
 
 /* Leviathan et al. 2023, equation 1: with k drafted, each accepted with probability a. */
-static double tokens_per_step(double a, int k) {
-    return a < 1 ? (1 - pow(a, k + 1)) / (1 - a) : k + 1;
+double point_tokens(const sm_serve *s, int depth) {
+    double a = s->job.speculation.acceptance;
+    return a < 1 ? (1 - pow(a, depth + 1)) / (1 - a) : depth + 1;
+}
+
+sm_step_batch point_drafted(const sm_serve *s, double sequences, int depth) {
+    sm_step_batch b = point_batch(sequences, depth + 1, point_context(s));
+    b.sampled = sequences * (depth + 1);
+    return b;
 }
 
 /* The draft model under the nearest plan that can shard it. */
@@ -68,10 +75,9 @@ static void add_draft(const sm_step_price *draft, int depth, sm_step_price *to) 
 static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequences, int depth,
                            decode_time *out, sm_error *err) {
     sm_step_price draft;
-    sm_step_batch b = point_batch(sequences, depth + 1, point_context(s));
-    b.sampled = sequences * (depth + 1);
+    sm_step_batch b = point_drafted(s, sequences, depth);
     out->depth = depth;
-    out->tokens = tokens_per_step(s->job.speculation.acceptance, depth);
+    out->tokens = point_tokens(s, depth);
     sm_status status = sm_serve_step(s, plan, &b, &out->step, err);
     if (status != SM_OK || depth == 0 || !s->draft) return status;
     status = draft_step(s, plan, sequences, &draft, err);
@@ -81,12 +87,11 @@ static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequen
 
 sm_status point_decode(sm_serve *s, const sm_serve_plan *plan, double sequences, decode_time *out,
                        sm_error *err) {
-    enum { DEEPEST = 10 };
     int depth = s->job.speculation.depth;
     decode_time one;
     if (depth >= 0) return decode_at(s, plan, sequences, depth, out, err);
     sm_status status = decode_at(s, plan, sequences, 0, out, err);
-    for (int k = 1; status == SM_OK && k <= DEEPEST; k++) {
+    for (int k = 1; status == SM_OK && k <= DEEPEST_DRAFT; k++) {
         status = decode_at(s, plan, sequences, k, &one, err);
         if (status == SM_OK &&
             one.step.expected_s * out->tokens < out->step.expected_s * one.tokens)

@@ -1,10 +1,14 @@
 /* The search: slices, shardings, batches, placements. Exact: a candidate is passed over only when a
- * bound of it is beaten by a point that is there. The bound of a sharding with a batch is its ops
- * without any collective, then with each of them where it costs least: no placement goes below. */
+ * bound of it is beaten by a point that is there, or misses a limit. The bound of a sharding with a
+ * batch has each collective where it costs least, which no placement goes below, with what the ops
+ * take at least and then with what they take. */
 #include <math.h>
 #include <string.h>
 
 #include "serve_frontier.h"
+
+/* Sums of the same terms may differ in the last bits. */
+static const double ROUNDING = 1e-12;
 
 /* ---- prefills of a sharding ---- */
 
@@ -18,7 +22,7 @@ typedef struct prefill {
 typedef struct family {
     const sm_serve_plan *plan;
     footprint memory;
-    double most;
+    double most, least_ttft_s; /* of any placement; 0: not known yet */
     prefill first[MAX_ORDERS];
     bool known[MAX_ORDERS], compared, keep[MAX_ORDERS];
     step x; /* of decoding */
@@ -55,13 +59,17 @@ static bool price_prefill(hunt *h, const sm_serve_plan *plan, const footprint *f
     return status == SM_OK;
 }
 
+static bool seq_counts(const hunt *h, const sm_serve_plan *plan, bool seq) {
+    if (plan->given >> SM_SERVE_SEQ & 1) return seq == h->o->fixed.seq;
+    return !seq || plan->tensor > 1;
+}
+
 static prefill prefill_at(hunt *h, family *f, int order) {
     prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
     sm_serve_plan plan = placed_as(h, f->plan, order);
-    bool given = plan.given >> SM_SERVE_SEQ & 1;
     if (f->known[order]) return f->first[order];
     for (int seq = 0; seq < 2; seq++) {
-        if (given ? seq != (int)h->o->fixed.seq : seq && plan.tensor == 1) continue;
+        if (!seq_counts(h, f->plan, seq)) continue;
         plan.seq = seq;
         if (!price_prefill(h, &plan, &f->memory, &one) || one.ttft_s >= best.ttft_s) continue;
         best = one;
@@ -70,6 +78,35 @@ static prefill prefill_at(hunt *h, family *f, int order) {
     f->known[order] = true;
     h->best_ttft_s = smaller(h->best_ttft_s, best.ttft_s);
     return f->first[order] = best;
+}
+
+/* With each collective where it costs least. */
+static double least_prefill(hunt *h, sm_serve_plan plan) {
+    step x;
+    sm_error err = {0};
+    sm_step_price price;
+    piece_price work[MAX_PIECES];
+    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
+    serve_canonical(h->s, &plan);
+    sm_status status = step_prepare(h->s, &plan, &b, &x, &err);
+    hunt_note(h, status, &err);
+    if (status != SM_OK) return INFINITY;
+    step_work(&x, work);
+    x.any = h->places;
+    step_price_from(&x, work, true, &price);
+    return limit_time(h, &price) * (1 - ROUNDING);
+}
+
+static double least_ttft(hunt *h, family *f) {
+    sm_serve_plan plan = f->placed;
+    if (f->least_ttft_s > 0) return f->least_ttft_s;
+    f->least_ttft_s = INFINITY;
+    for (int seq = 0; seq < 2; seq++) {
+        if (!seq_counts(h, f->plan, seq)) continue;
+        plan.seq = seq;
+        f->least_ttft_s = smaller(f->least_ttft_s, least_prefill(h, plan));
+    }
+    return f->least_ttft_s;
 }
 
 /* ---- candidates ---- */
@@ -94,31 +131,59 @@ static void offer(hunt *h, family *f, int order, double batch, double tpot_s) {
     frontier_add(&h->front, &p, h->o->brute);
 }
 
-static bool beaten(hunt *h, const step *x, const piece_price *work, bool network, double batch) {
+/* No point of the family that takes so long a token meets the limits, and it is no news of what
+ * could be reached without them. */
+static bool misses_limits(hunt *h, family *f, double tpot_s) {
+    const sm_serve_search_options *o = h->o;
+    if (!(h->quickest.batch > 0) || tpot_s < h->quickest.tpot_s) return false;
+    bool late = !meets(tpot_s, o->tpot_s);
+    if (!(o->ttft_s > 0)) return late;
+    if (late && h->front.n > 0) return true;
+    if (!late && meets(least_ttft(h, f), o->ttft_s)) return false;
+    return h->front.n > 0 || least_ttft(h, f) >= h->best_ttft_s;
+}
+
+/* A batch whose token takes at least so long. */
+static bool ruled_out(hunt *h, family *f, double batch, double tpot_s) {
+    double least_s = tpot_s * (1 - ROUNDING);
+    double most = batch / least_s / h->slice[h->at].chips * (1 + ROUNDING);
+    return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, least_s);
+}
+
+/* With each collective where it costs least. */
+static double least_tpot(hunt *h, step *x, const piece_price *work) {
     sm_step_price price;
-    step_price_from(x, work, network, &price);
-    /* sums of the same terms may differ in the last bits */
-    double tpot_s = limit_time(h, &price) * (1 - 1e-12);
-    double best = batch / tpot_s / h->slice[h->at].chips * (1 + 1e-12);
-    return frontier_beats(&h->front, tpot_s, best);
-}
-
-static bool least_beaten(hunt *h, step *x, const piece_price *work, double batch) {
     x->any = h->places;
-    bool beats = beaten(h, x, work, true, batch);
+    step_price_from(x, work, true, &price);
     x->any = NULL;
-    return beats;
+    return limit_time(h, &price);
 }
 
-/* By what its ops take at least, and by what they take; each collective where it costs least. NULL:
- * beaten. */
-static const piece_price *work_unbeaten(hunt *h, step *x, double batch) {
+/* By what its ops take at least, and by what they take. NULL: ruled out. */
+static const piece_price *work_unbeaten(hunt *h, family *f, double batch) {
     piece_price least[MAX_PIECES];
-    if (h->o->brute) return work_of(h->memo, x);
-    step_floor(x, least);
-    if (least_beaten(h, x, least, batch)) return NULL;
-    const piece_price *work = work_of(h->memo, x);
-    return least_beaten(h, x, work, batch) ? NULL : work;
+    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
+    step_resize(&f->x, &b);
+    if (h->o->brute) return work_of(h->memo, &f->x);
+    step_floor(&f->x, least);
+    if (ruled_out(h, f, batch, least_tpot(h, &f->x, least))) return NULL;
+    const piece_price *work = work_of(h->memo, &f->x);
+    return ruled_out(h, f, batch, least_tpot(h, &f->x, work)) ? NULL : work;
+}
+
+/* Whatever the depth, and if drafting took no time. */
+static bool drafts_ruled_out(hunt *h, family *f, double batch) {
+    int depth = h->s->job.speculation.depth, from = depth < 0 ? 0 : depth;
+    int to = depth < 0 ? DEEPEST_DRAFT : depth;
+    double least_s = INFINITY;
+    for (int k = from; k <= to && !h->o->brute; k++) {
+        piece_price least[MAX_PIECES];
+        sm_step_batch b = point_drafted(h->s, point_group(f->plan, batch), k);
+        step_resize(&f->x, &b);
+        step_floor(&f->x, least);
+        least_s = smaller(least_s, least_tpot(h, &f->x, least) / point_tokens(h->s, k));
+    }
+    return !h->o->brute && ruled_out(h, f, batch, least_s);
 }
 
 /* Of placements that the collectives of decoding and of both prefills see alike the first stands
@@ -159,15 +224,11 @@ static void price_drafted(hunt *h, family *f, int order, double batch) {
 
 static void price_batch(hunt *h, family *f, double batch) {
     const piece_price *work = NULL;
+    bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (h->s->job.speculation.depth == 0) {
-        sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
-        step_resize(&f->x, &b);
-        work = work_unbeaten(h, &f->x, batch);
-        if (!work) {
-            h->pruned += h->places->n;
-            return;
-        }
+    if (drafts ? drafts_ruled_out(h, f, batch) : !(work = work_unbeaten(h, f, batch))) {
+        h->pruned += h->places->n;
+        return;
     }
     compare_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
@@ -176,8 +237,8 @@ static void price_batch(hunt *h, family *f, double batch) {
             continue;
         }
         h->evaluated++;
-        if (work) price_order(h, f, i, batch, work);
-        else price_drafted(h, f, i, batch);
+        if (drafts) price_drafted(h, f, i, batch);
+        else price_order(h, f, i, batch, work);
     }
 }
 

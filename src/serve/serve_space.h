@@ -198,6 +198,10 @@ sm_step_batch point_batch(double sequences, double queries, double past);
 /* Tokens of the longest step: engines take longer prompts in chunks. */
 double point_step_tokens(const sm_serve *s, double batch);
 
+/* The step that verifies so many drafted tokens of each sequence, and the tokens it gives each. */
+enum { DEEPEST_DRAFT = 10 };
+sm_step_batch point_drafted(const sm_serve *s, double sequences, int depth);
+double point_tokens(const sm_serve *s, int depth);
 /* A decode step with what it gains; depth -1 finds the best. */
 typedef struct decode_time {
     sm_step_price step; /* drafting included */
