@@ -8,6 +8,7 @@
 #   make tsan       ranks as threads under ThreadSanitizer
 #   make lint       layers, formatting, clang-tidy
 #   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
+#   make bench-run  those of ranks alone
 #   make book       the acceptance set of the book
 #   make validate   docs/accuracy.md: predictions against the measurements in data/truth
 #   make held-out   data/calibration/held-out.csv: the same, of constants fitted to other rows
@@ -170,8 +171,25 @@ demo:
 	$(BUILD)/scalemodel train data/models/llama-3.1-70b/config.json --on tpu-v5p:16x20x28 \
 	    --batch 4M --seq 4096 --tokens 15T
 
-bench: $(BENCHES)
+# Two ranks, with threads and each MPI that is there; and ScaLAPACK's pdgemm where it is installed.
+SCALAPACK := $(wildcard /usr/lib/*/libscalapack-openmpi.so)
+RUN_BENCHES := $(if $(HAVE_BLAS),$(patsubst %,$(BUILD)/bench/run/two_ranks-%,threads $(MPIS)) \
+    $(if $(filter openmpi,$(MPIS)),$(if $(SCALAPACK),$(BUILD)/bench/run/pdgemm-openmpi)))
+$(BUILD)/bench/run/two_ranks-threads: bench/run/two_ranks.c $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+$(BUILD)/bench/run/two_ranks-%: bench/run/two_ranks.c $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(ALL_CFLAGS) -fno-lto -DBENCH_MPI $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+$(BUILD)/bench/run/pdgemm-%: bench/run/pdgemm.c $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lscalapack-openmpi $(BLAS_LIBS) $(LIBS)
+
+bench: $(BENCHES) $(RUN_BENCHES)
 	@for program in $(BENCHES); do $$program || exit 1; done
+	@scripts/bench-ranks.sh $(RUN_BENCHES)
+bench-run: $(RUN_BENCHES)
+	@scripts/bench-ranks.sh $(RUN_BENCHES)
 book: $(BUILD)/book
 	@$(BUILD)/book
 validate: $(BUILD)/scalemodel
@@ -224,5 +242,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all test-programs test asan clang tsan demo bench book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: all test-programs test asan clang tsan demo bench bench-run book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install uninstall clean

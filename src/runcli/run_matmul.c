@@ -159,18 +159,18 @@ static void step_row(sm_report *r, sm_table *table, const question *q, const cli
                      const execution *x, int s) {
     const sm_step *step = &a->lowering.step[s];
     bool moves = step->kind == SM_STEP_COLLECTIVE;
+    bool inside = s == a->cost.overlapped;
     double predicted = a->cost.step[s].expected_s;
     cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
             moves ? cli_exact(r, step->bytes) : "-", moves ? cli_exact(r, x->bytes[s]) : "-",
             cli_seconds(r, predicted), cli_seconds(r, x->seconds[s]),
-            prediction_ratio(r, predicted, x->seconds[s]),
-            s == a->cost.overlapped ? "inside the einsum: waiting alone" : "");
+            inside ? "-" : prediction_ratio(r, predicted, x->seconds[s]),
+            inside ? "measured: waiting" : "");
 }
 
 static void step_rows(sm_report *r, const question *q, const cli_alternative *a,
                       const execution *x) {
-    sm_table *table =
-        cli_table(r, NULL, "<step|>bytes predicted|>counted|>predicted|>measured|>ratio|<");
+    sm_table *table = cli_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
     for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
     cli_row(r, table, "together", "", "", cli_seconds(r, a->cost.expected_s),
             cli_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s), "");
@@ -280,9 +280,23 @@ static void put_question(sm_report *r, const question *q) {
     cli_put_text(r, r->data, "einsum", text);
     cli_put_text(r, r->data, "backend", ranks_backend());
     cli_put(r, r->data, "ranks", q->m.placement.used);
+    cli_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
     cli_mesh_fields(r, &q->m);
-    sm_report_text(r, "%s on %d ranks (%s), predicted for %s", text, q->m.placement.used,
-                   ranks_backend(), q->m.system.text);
+    sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
+                   q->m.placement.used, ranks_backend(), q->m.system.text);
+}
+
+/* Where the predicted time comes from; 'matmul' explains each step down to the datasheet. */
+static void explain(sm_report *r, const question *q, const cli_alternative *a) {
+    const char *formula = "sum of the steps";
+    if (a->cost.overlapped >= 0)
+        formula =
+            cli_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
+                      a->cost.chunks - 1);
+    r->why = cli_why(r, "predicted", formula, a->cost.expected_s, "s");
+    for (int s = 0; s < a->lowering.steps; s++)
+        cli_why_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+                     a->cost.step[s].expected_s, "s", q->calibration->source);
 }
 
 /* SM_NEGATIVE when any differs. */
@@ -319,6 +333,7 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
     sm_status status =
         ranks_run(call, &given->ranks, q->m.placement.used, execution_body, &job, err);
     if (status || !ranks_speak()) return status;
+    if (call->common.explain) explain(r, q, job.alternative[0]);
     return show(r, q, &job);
 }
 

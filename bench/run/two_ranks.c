@@ -1,0 +1,163 @@
+/* Products on two ranks, all in one run and by turns, so that what else the machine does falls on
+ * all alike: local products against BLAS called directly, a sharded product against the roofline
+ * measured here, and inside and outside a ring. BENCH_SIZE: rows, columns and contraction (4096).
+ */
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "scalemodel/run.h"
+
+enum { TURNS = 5 };
+enum { BLAS, LOCAL, LOCAL_TURNED, GATHER, AFTER, RING, RINGS, WHATS };
+
+typedef struct bench {
+    sm_rank_mesh *m;
+    sm_einsum einsum;
+    sm_lowering lowering;
+    sm_local_block a, b, gathered, product, turned;
+    double seconds[WHATS][TURNS];
+} bench;
+
+static double some(const size_t *position, int rank, void *context) {
+    (void)rank;
+    (void)context;
+    return (double)(position[0] * 7 + position[1] * 3) / 1024.0 - 2.0;
+}
+
+/* ---- what is timed ---- */
+
+static sm_status multiply_directly(bench *x) {
+    int m = (int)x->product.size[0], n = (int)x->product.size[1], k = (int)x->a.size[1];
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0F, x->a.data, k,
+                x->gathered.data, n, 0.0F, x->product.data, n);
+    return SM_OK;
+}
+
+static sm_status multiply_here(bench *x, bool turned, sm_error *err) {
+    const int8_t labels[2][SM_MAX_RANK] = {{0, 1}, {1, 2}},
+                 turned_labels[2][SM_MAX_RANK] = {{0, 1}, {2, 1}};
+    const int8_t out[SM_MAX_RANK] = {0, 2};
+    sm_local_block in[2] = {x->a, turned ? x->turned : x->gathered};
+    return sm_local_einsum(2, in, turned ? turned_labels : labels, out, &x->product, err);
+}
+
+static sm_status gather_alone(bench *x, sm_error *err) {
+    size_t bytes = sm_local_block_count(&x->b) * sizeof(float);
+    return sm_run_all_gather(sm_rank_mesh_over(x->m, 1, err), x->b.data, bytes, x->gathered.data,
+                             err);
+}
+
+static sm_status run_lowering(bench *x, int overlapped, int directions, sm_error *err) {
+    sm_run_result result;
+    sm_local_block in[2] = {x->a, x->b};
+    sm_status status =
+        sm_run_lowering(x->m, &x->einsum, &x->lowering, overlapped, directions, in, &result, err);
+    if (!status) sm_local_block_free(&result.out);
+    return status;
+}
+
+static sm_status run_one(bench *x, int what, sm_error *err) {
+    switch (what) {
+    case BLAS: return multiply_directly(x);
+    case LOCAL: return multiply_here(x, false, err);
+    case LOCAL_TURNED: return multiply_here(x, true, err);
+    case GATHER: return gather_alone(x, err);
+    case AFTER: return run_lowering(x, -1, 1, err);
+    case RING: return run_lowering(x, 0, 1, err);
+    default: return run_lowering(x, 0, 2, err);
+    }
+}
+
+/* Seconds of the slower rank. */
+static sm_status time_one(bench *x, int what, double *seconds, sm_error *err) {
+    double both[2];
+    sm_status status = sm_run_barrier(x->m->world, err);
+    double begun_s = sm_clock_s();
+    if (!status) status = run_one(x, what, err);
+    *seconds = sm_clock_s() - begun_s;
+    if (!status) status = sm_run_all_gather(x->m->world, seconds, sizeof *seconds, both, err);
+    *seconds = fmax(both[0], both[1]);
+    return status;
+}
+
+/* ---- the question ---- */
+
+static sm_status block(bench *x, const sm_array *array, bool whole, sm_local_block *out,
+                       sm_error *err) {
+    sm_array held = *array;
+    for (int d = 0; whole && d < held.rank; d++) held.dim[d].n_axes = 0;
+    return sm_local_block_of(x->m, &x->einsum, &held, SM_ELEMENT_F32, some, NULL, out, err);
+}
+
+static sm_status prepare(bench *x, sm_communicator *world, double size, sm_error *err) {
+    sm_source mesh = sm_source_of("mesh", "X=2");
+    sm_source words = sm_source_of("einsum", "fp32 A[I_X,J] * fp32 B[J_X,K] -> fp32 C[I_X,K]");
+    sm_mesh parsed;
+    int8_t at[SM_MAX_AXES] = {0}; /* X splits I: B is gathered */
+    sm_status status = sm_mesh_parse(&mesh, &parsed, err);
+    if (!status) status = sm_rank_mesh_new(world, &parsed, &x->m, err);
+    if (!status) status = sm_einsum_parse(&words, &parsed, &x->einsum, err);
+    for (int i = 0; i < x->einsum.indices; i++) x->einsum.index[i].size = size;
+    if (!status)
+        status = sm_einsum_lower(&x->einsum, &parsed, at, &x->einsum.out, false, &x->lowering, err);
+    if (!status) status = block(x, &x->einsum.in[0], false, &x->a, err);
+    if (!status) status = block(x, &x->einsum.in[1], false, &x->b, err);
+    if (!status) status = block(x, &x->einsum.in[1], true, &x->gathered, err);
+    if (!status) status = block(x, &x->einsum.in[1], true, &x->turned, err);
+    if (!status) status = block(x, &x->einsum.out, false, &x->product, err);
+    return status;
+}
+
+/* What else the machine does only adds time: the least of the turns. */
+static double least(const double *seconds) {
+    double best = seconds[0];
+    for (int i = 1; i < TURNS; i++) best = fmin(best, seconds[i]);
+    return best;
+}
+
+static void show(bench *x, double size) {
+    double s[WHATS], roofline_s;
+    for (int w = 0; w < WHATS; w++) s[w] = least(x->seconds[w]);
+    roofline_s = fmax(s[BLAS], s[GATHER]);
+    const char *ranks = x->m->world->backend->name;
+    printf("bench: run_local_%s %.3f of-blas\n", ranks, s[BLAS] / s[LOCAL]);
+    printf("bench: run_local_turned_%s %.3f of-blas\n", ranks, s[BLAS] / s[LOCAL_TURNED]);
+    printf("bench: run_matmul_%.0f_%s %.3f of-roofline\n", size, ranks, roofline_s / s[AFTER]);
+    printf("bench: run_matmul_rate_%.0f_%s %.1f GFLOP/s\n", size, ranks,
+           2.0 * size * size * size / s[AFTER] / 1e9);
+    printf("bench: run_ring_%.0f_%s %.3f times-gather-first\n", size, ranks, s[AFTER] / s[RING]);
+    printf("bench: run_rings_%.0f_%s %.3f times-gather-first\n", size, ranks, s[AFTER] / s[RINGS]);
+}
+
+static sm_status run(sm_communicator *world, void *context, sm_error *err) {
+    double size = *(const double *)context;
+    bench *x = sm_calloc(1, sizeof *x);
+    sm_status status = x ? prepare(x, world, size, err) : sm_fail_memory(err);
+    for (int turn = -1; !status && turn < TURNS; turn++)
+        for (int w = 0; !status && w < WHATS; w++)
+            status = time_one(x, w, &x->seconds[w][turn < 0 ? 0 : turn], err);
+    if (!status && world->rank == 0) show(x, size);
+    for (int i = 0; x && i < 5; i++)
+        sm_local_block_free(
+            (sm_local_block *[]){&x->a, &x->b, &x->gathered, &x->product, &x->turned}[i]);
+    if (x) sm_rank_mesh_free(x->m);
+    sm_free(x);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    const char *text = getenv("BENCH_SIZE");
+    double size = text ? atof(text) : 4096;
+    sm_error err = {.status = SM_OK};
+#ifdef BENCH_MPI
+    sm_status status = sm_run_mpi(&argc, &argv, run, &size, &err);
+#else
+    (void)argc;
+    (void)argv;
+    sm_status status = sm_run_threads(2, run, &size, &err);
+#endif
+    if (status) fprintf(stderr, "bench: %s\n", err.sentence);
+    return (int)status;
+}
