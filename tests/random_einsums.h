@@ -1,5 +1,5 @@
-/* random_einsums: an oracle for ranks of any kind: random einsums of small whole numbers, lowered in
- * every way, run on the ranks and held against the product of the whole arrays; bytes counted
+/* random_einsums: an oracle for ranks of any kind: random einsums of small whole numbers, lowered
+ * in every way, run on the ranks and held against the product of the whole arrays; bytes counted
  * against bytes predicted. */
 #ifndef SM_TESTS_RANDOM_EINSUMS_H
 #define SM_TESTS_RANDOM_EINSUMS_H
