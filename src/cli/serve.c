@@ -113,6 +113,7 @@ static sm_status answer(cli_serving *q, sm_serve **serve, sm_report *r, sm_error
     sm_status status = find_point(q, serve, &a, err);
     if (!status) status = find_pools(q, &a, err);
     if (!status) status = find_fleet(q, &a, err);
+    if (!status && a.best) status = cli_serve_fill(*serve, &a, err);
     if (!status && a.best && (q->one || q->plot)) status = cli_serve_sweep(*serve, &a, err);
     if (status) return status;
     cli_serve_fields(r, &a);

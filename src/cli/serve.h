@@ -51,6 +51,7 @@ typedef struct cli_served {
     const char *reason;            /* why there is no point, or why it will not do */
     int sweeps;                    /* points of the best plan at other batches */
     sm_serve_point *sweep;         /* NULL: not looked at */
+    const sm_serve_point *fullest; /* NULL: no batch between those searched does better */
 } cli_served;
 /* ---- the frontier over all types (serve_dtypes.c) ---- */
 sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err);
@@ -71,6 +72,9 @@ void cli_serve_fleet_page(sm_report *r, const cli_served *a);
 /* ---- the best plan at other batches (serve_sweep.c) ---- */
 enum { CLI_MAX_SWEEP = 32 };
 sm_status cli_serve_sweep(sm_serve *serve, cli_served *a, sm_error *err);
+/* The largest batch of the best plan within the limit per token, into a->fullest. */
+sm_status cli_serve_fill(sm_serve *serve, cli_served *a, sm_error *err);
+void cli_serve_fill_page(sm_report *r, const cli_served *a);
 void cli_serve_sweep_page(sm_report *r, const cli_served *a);
 void cli_serve_sweep_fields(sm_report *r, sm_data *object, const cli_served *a);
 

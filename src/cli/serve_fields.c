@@ -101,6 +101,7 @@ static void put_detail(sm_report *r, const cli_served *a) {
     cli_put(r, turn, "compute_over_weights_batch",
             d->turn_compute_batch > 0 ? d->turn_compute_batch : NAN);
     cli_put_text(r, object, "advice", d->advice);
+    if (a->fullest) put_point(r, cli_object(r, object, "within_tpot"), a->q, a->fullest);
     if (a->sweep) cli_serve_sweep_fields(r, object, a);
 }
 

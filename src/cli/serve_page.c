@@ -175,6 +175,7 @@ static void speed_lines(sm_report *r, const cli_served *a) {
                    price_words(r, p->usd_per_million_tokens),
                    cli_number(r, p->tokens_per_s_per_chip_with_prefill),
                    price_words(r, p->usd_per_million_tokens_with_prefill));
+    cli_serve_fill_page(r, a);
     if (p->depth > 0)
         sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
                        cli_number(r, p->tokens_per_step));

@@ -1,5 +1,5 @@
-/* serve_sweep: the best plan at other batches: where decode turns from weights to cache to
- * compute. */
+/* serve_sweep: the best plan at other batches: where decode turns from weights to cache to compute,
+ * and how many sequences it takes within the limit per token. */
 #include "pages.h"
 #include "serve.h"
 #include <math.h>
@@ -75,4 +75,40 @@ void cli_serve_sweep_fields(sm_report *r, sm_data *object, const cli_served *a) 
         cli_put(r, item, "tokens_per_s_per_chip", p->tokens_per_s_per_chip);
         cli_put_text(r, item, "bound", sm_serve_bound_name(p->decode.bound));
     }
+}
+
+/* ---- the largest batch within the limit per token ---- */
+
+static bool is_within(sm_serve *serve, const cli_served *a, double batch, sm_serve_point *point) {
+    sm_error refused = {.status = SM_OK};
+    const cli_serving *q = a->q;
+    if (sm_serve_point_of(serve, &a->best->plan, batch, point, &refused) != SM_OK) return false;
+    return point->fits && point->tpot_s[q->search.by_lower ? 0 : 1] <= q->search.tpot_s;
+}
+
+/* The search takes powers of two; between the best one and the next the limit is bisected. */
+sm_status cli_serve_fill(sm_serve *serve, cli_served *a, sm_error *err) {
+    const cli_serving *q = a->q;
+    if (q->one || q->search.tpot_s <= 0.0 || q->search.batch > 0.0) return SM_OK;
+    sm_serve_point *fullest = sm_arena_alloc(q->call->arena, sizeof *fullest), point;
+    if (!fullest) return sm_fail_memory(err);
+    double low = a->best->batch, high = floor(a->best->most_batch) + 1.0;
+    while (high - low > 1.0) {
+        double middle = floor((low + high) / 2.0);
+        if (is_within(serve, a, middle, &point)) {
+            *fullest = point;
+            low = middle;
+        } else high = middle;
+    }
+    bool more =
+        low > a->best->batch && cli_serve_throughput(q, fullest) > cli_serve_throughput(q, a->best);
+    if (more) a->fullest = fullest;
+    return SM_OK;
+}
+
+void cli_serve_fill_page(sm_report *r, const cli_served *a) {
+    if (!a->fullest) return;
+    sm_report_text(r, "Up to a batch of %s stays within %s a token: %s tokens/s per chip.",
+                   cli_exact(r, a->fullest->batch), cli_seconds(r, a->q->search.tpot_s),
+                   cli_number(r, cli_serve_throughput(a->q, a->fullest)));
 }
