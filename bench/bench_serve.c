@@ -1,5 +1,5 @@
-/* The price of a decode step, of a point, and the frontier of llama-3.1-405B over all slices of TPU
- * v5e up to 256 chips, on one core. */
+/* The price of a decode step, of a point, and the frontiers of llama-3.1-405B over all slices of
+ * TPU v5e up to 256 chips and of DeepSeek-V3 on up to 512 H100, on one core. */
 #include <stdio.h>
 #include <string.h>
 #include "scalemodel/io.h"
@@ -10,11 +10,12 @@ static void fail(const sm_error *err)
     fprintf(stderr, "bench_serve: %s\n", err->sentence);
 }
 
-static bool read_inputs(sm_model *model, sm_system *system, sm_error *err)
+static bool read_inputs(const char *name, const char *chips, sm_model *model, sm_system *system,
+                        sm_error *err)
 {
-    const sm_catalogue_entry *entry = sm_catalogue_find("llama-3.1-405b", strlen("llama-3.1-405b"));
+    const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     sm_source config = sm_source_of("config", entry->config_json);
-    sm_source on = sm_source_of("on", "tpu-v5e:16x16");
+    sm_source on = sm_source_of("on", chips);
     return sm_io_model_parse(&config, model, err) == SM_OK &&
            sm_system_parse(&on, NULL, 0, system, err) == SM_OK;
 }
@@ -38,7 +39,7 @@ static bool bench_point(const sm_serve_job *job, sm_error *err)
     return ok;
 }
 
-static bool bench_search(const sm_serve_job *job, sm_error *err)
+static bool bench_search(const sm_serve_job *job, const char *name, sm_error *err)
 {
     sm_serve_search_options options;
     sm_serve_result result;
@@ -46,9 +47,9 @@ static bool bench_search(const sm_serve_job *job, sm_error *err)
     sm_serve_search_defaults(&options);
     bool ok = arena && sm_serve_search(job, NULL, &options, arena, &result, err) == SM_OK;
     if (ok) {
-        printf("bench: serve_search %.3g s\n", result.seconds);
-        printf("bench: serve_space %.0f candidates\n", result.space);
-        printf("bench: serve_priced %.0f candidates\n", result.evaluated);
+        printf("bench: %s_search %.3g s\n", name, result.seconds);
+        printf("bench: %s_space %.0f candidates\n", name, result.space);
+        printf("bench: %s_priced %.0f candidates\n", name, result.evaluated);
     }
     sm_arena_free(arena);
     return ok;
@@ -67,8 +68,11 @@ int main(void)
                          .imbalance = 1,
                          .reserve = -1,
                          .usd_per_chip_hour = -1 };
-    bool ok = read_inputs(&model, &system, &err) && bench_point(&job, &err) &&
-              bench_search(&job, &err);
+    bool ok = read_inputs("llama-3.1-405b", "tpu-v5e:16x16", &model, &system, &err) &&
+              bench_point(&job, &err) && bench_search(&job, "serve", &err);
+    job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_BF16, SM_FP8 };
+    ok = ok && read_inputs("deepseek-v3", "h100-sxm:64x8", &model, &system, &err) &&
+         bench_search(&job, "serve_experts", &err);
     if (!ok) fail(&err);
     return ok ? 0 : 1;
 }

@@ -194,7 +194,8 @@ typedef struct sm_serve_result {
     double best_tpot_s, best_ttft_s; /* of all that fits, whatever the limits: what an impossible
                                         limit misses */
 } sm_serve_result;
-/* `data` copies a replica, which a fleet does too: it stays 1 unless it is given.
+/* `data` copies a replica, which a fleet of smaller slices does too: it stays 1 unless it is given
+ * (docs/serving.md, the search, says what that leaves out).
  * Replicas that use every slice shape (torus: the sub-slices of the catalogue's rule; switched:
  * powers of two and whole nodes) up to the system. SM_NEGATIVE when nothing fits or no point meets
  * the limits: the sentence says which bound forbids it and by how much. */

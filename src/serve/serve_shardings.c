@@ -1,7 +1,7 @@
 /* The space of plans on so many chips: factorisations into degrees and the choices that matter for
  * each. A plan stands once: what changes nothing keeps its usual value.
- * `data` beyond one group only copies a replica (a fleet has those), so that it stays 1 unless it
- * is given. */
+ * `data` copies a replica, as a fleet of smaller slices does, so that it stays 1 unless it is
+ * given. */
 #include "serve_space.h"
 
 typedef struct walk {
