@@ -5,10 +5,13 @@
 #include "scalemodel/run.h"
 
 /* ---- timings ---- */
-/* Of n repeats: the least, the quartiles (linear between the order statistics) and the median. */
+/* Of n repeats: the least, the quartiles (linear between the order statistics) and the median.
+ * disturbed: repeats in which a rank waited for a processor that another program had, though there
+ * is one for each rank. They are left out where 5 others are there; else, of a rank's own work, the
+ * waiting is subtracted, and of work together the fourth that waited least counts. */
 typedef struct sm_spread {
     double least, low, median, high;
-    int n;
+    int n, disturbed;
 } sm_spread;
 sm_spread sm_spread_of(double *sample, int n); /* sorts; all zero when n < 1 */
 

@@ -1,60 +1,139 @@
-/* Measuring on ranks: what is timed when, and how a timing is repeated. */
+/* Measuring on ranks: what is timed when, how a timing is repeated, and what other programs took of
+ * it. */
 #include "measure_parts.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { LEAST_REPEATS = 5 };
 
-/* ---- repeats ---- */
+/* ---- one call ---- */
 
-static sm_status call_once(sm_communicator *world, const timed_call *timed, double *seconds,
+typedef struct repeat {
+    double seconds;  /* of the slowest rank */
+    double waited_s; /* of the rank that waited longest for a processor */
+} repeat;
+
+/* How long this thread has waited for a processor that other threads had: the second number of
+ * Linux' schedstat, in ns. 0 where the system does not tell. */
+static double waited_s(void) {
+    double run_ns = 0.0, wait_ns = 0.0;
+    FILE *file = fopen("/proc/thread-self/schedstat", "r");
+    if (!file) return 0.0;
+    if (fscanf(file, "%lf %lf", &run_ns, &wait_ns) != 2) wait_ns = 0.0;
+    fclose(file);
+    return wait_ns * 1e-9;
+}
+
+static sm_status call_once(sm_communicator *world, const timed_call *timed, bool asks, repeat *out,
                            sm_error *err) {
     sm_status status = sm_run_barrier(world, err);
     if (status) return status;
+    double before_s = asks ? waited_s() : 0.0;
     double begun_s = sm_clock_s();
     status = timed->call(timed->state, err);
-    *seconds = sm_clock_s() - begun_s;
+    out->seconds = sm_clock_s() - begun_s;
+    out->waited_s = asks ? waited_s() - before_s : 0.0;
     if (timed->undo) timed->undo(timed->state);
     return status;
 }
 
-/* Of each of n times, that of the slowest rank. */
-static sm_status slowest_of(sm_communicator *world, double *seconds, int n, sm_error *err) {
+/* Of each of n repeats, the largest over the ranks. */
+static sm_status largest_of(sm_communicator *world, repeat *r, int n, sm_error *err) {
     size_t ranks = (size_t)world->size, count = (size_t)n;
-    double *all = sm_calloc(ranks * count, sizeof *all);
+    repeat *all = sm_calloc(ranks * count, sizeof *all);
     if (!all) return sm_fail_memory(err);
-    sm_status status = sm_run_all_gather(world, seconds, count * sizeof *seconds, all, err);
-    for (size_t i = 0; !status && i < ranks * count; i++)
-        seconds[i % count] = fmax(seconds[i % count], all[i]);
+    sm_status status = sm_run_all_gather(world, r, count * sizeof *r, all, err);
+    for (size_t i = 0; !status && i < ranks * count; i++) {
+        repeat *most = &r[i % count];
+        most->seconds = fmax(most->seconds, all[i].seconds);
+        most->waited_s = fmax(most->waited_s, all[i].waited_s);
+    }
     sm_free(all);
     return status;
 }
 
+/* ---- repeats ---- */
+
 /* The first call warms up, the second tells how often the budget lets us call: all ranks count the
- * same, that of the slowest. */
+ * same, that of the slowest. Asking for the waiting takes 10 us, by which ranks would part before a
+ * short call that they make together; such calls are over between two turns of the scheduler. */
 static sm_status count_repeats(sm_communicator *world, const sm_measure_job *job,
-                               const timed_call *timed, int *repeats, sm_error *err) {
-    double seconds = 0.0;
-    sm_status status = call_once(world, timed, &seconds, err);
-    if (!status) status = call_once(world, timed, &seconds, err);
-    if (!status) status = slowest_of(world, &seconds, 1, err);
-    double fitting = seconds > 0.0 ? job->budget_s / seconds : job->most_repeats;
+                               const timed_call *timed, int *repeats, bool *asks, sm_error *err) {
+    static const double long_s = 1e-3;
+    repeat one = {0.0, 0.0};
+    sm_status status = call_once(world, timed, true, &one, err);
+    if (!status) status = call_once(world, timed, true, &one, err);
+    if (!status) status = largest_of(world, &one, 1, err);
+    double fitting = one.seconds > 0.0 ? job->budget_s / one.seconds : job->most_repeats;
     *repeats = (int)fmax(LEAST_REPEATS, fmin(fitting, job->most_repeats));
+    *asks = !timed->together || one.seconds > long_s;
     return status;
+}
+
+/* Ranks that have a processor each were disturbed when they waited for one. More ranks than
+ * processors wait for each other, and that is theirs. */
+static bool has_processors(const sm_communicator *world) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors >= world->size;
+}
+
+/* By the share of its time that a rank waited. */
+static int by_waiting(const void *a, const void *b) {
+    const repeat *x = a, *y = b;
+    double one = x->waited_s * y->seconds, other = y->waited_s * x->seconds;
+    return (one > other) - (one < other);
+}
+
+/* A rank that is woken waits a little in any case. */
+static bool is_undisturbed(const repeat *r, bool together) {
+    return r->waited_s <= (together ? 0.1 : 0.02) * r->seconds;
+}
+
+/* Undisturbed repeats, where there are enough. Else, of work that each rank does by itself, all
+ * repeats less what was waited; of what ranks do together, where waiting of one may hide behind
+ * that of another, the fourth that waited least. Sorts r. */
+static sm_spread settle(repeat *r, int n, bool together, double *room) {
+    int kept = 0;
+    qsort(r, (size_t)n, sizeof *r, by_waiting);
+    while (kept < n && is_undisturbed(&r[kept], together)) kept++;
+    int disturbed = n - kept;
+    bool enough = kept >= LEAST_REPEATS;
+    if (!enough) kept = together ? (n / 4 > LEAST_REPEATS ? n / 4 : LEAST_REPEATS) : n;
+    for (int i = 0; i < kept; i++) {
+        bool subtract = !enough && !together;
+        room[i] = r[i].seconds - (subtract ? fmin(r[i].waited_s, 0.9 * r[i].seconds) : 0.0);
+    }
+    sm_spread spread = sm_spread_of(room, kept);
+    spread.disturbed = disturbed;
+    if (!enough && !together) spread.least = spread.low; /* a difference of two clocks can be off */
+    return spread;
+}
+
+static sm_status repeat_call(sm_communicator *world, const timed_call *timed, bool asks, repeat *r,
+                             int n, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < n; i++) status = call_once(world, timed, asks, &r[i], err);
+    return status ? status : largest_of(world, r, n, err);
 }
 
 sm_status measure_repeatedly(sm_communicator *world, const sm_measure_job *job,
                              const timed_call *timed, sm_spread *out, sm_error *err) {
-    int repeats = 0;
-    sm_status status = count_repeats(world, job, timed, &repeats, err);
+    int n = 0;
+    bool asks = false;
+    sm_status status = count_repeats(world, job, timed, &n, &asks, err);
     if (status) return status;
-    double *seconds = sm_calloc((size_t)repeats, sizeof *seconds);
-    if (!seconds) return sm_fail_memory(err);
-    for (int i = 0; !status && i < repeats; i++) status = call_once(world, timed, &seconds[i], err);
-    if (!status) status = slowest_of(world, seconds, repeats, err);
-    for (int i = 0; i < repeats; i++) seconds[i] /= timed->times;
-    *out = sm_spread_of(seconds, repeats);
-    sm_free(seconds);
+    repeat *r = sm_calloc((size_t)n, sizeof *r);
+    double *room = sm_calloc((size_t)n, sizeof *room);
+    status = r && room ? repeat_call(world, timed, asks, r, n, err) : sm_fail_memory(err);
+    for (int i = 0; !status && i < n; i++) r[i].seconds /= timed->times;
+    for (int i = 0; !status && i < n; i++) r[i].waited_s /= timed->times;
+    for (int i = 0; !status && i < n && !has_processors(world); i++) r[i].waited_s = 0.0;
+    if (!status) *out = settle(r, n, timed->together, room);
+    sm_free(r);
+    sm_free(room);
     return status;
 }
 

@@ -78,7 +78,7 @@ static sm_status measure_shape(sm_communicator *world, const sm_measure_job *job
     multiplying m = {.out = {.data = NULL}};
     sm_measured_matmul found = {element, (size_t)s->m, (size_t)s->n, (size_t)s->k, {.n = 0}};
     double often = products_of(s);
-    timed_call timed = {often > 1.0 ? multiply_often : multiply, drop_output, &m, often};
+    timed_call timed = {often > 1.0 ? multiply_often : multiply, drop_output, &m, often, false};
     sm_status status = prepare(&m, element, s, err);
     if (!status) status = measure_repeatedly(world, job, &timed, &found.seconds, err);
     if (!status && world->rank == 0) job->out->matmul[job->out->matmuls++] = found;

@@ -39,7 +39,7 @@ static sm_status measure_send(sm_communicator *world, const sm_measure_job *job,
                               sm_error *err) {
     sending s = {.world = world, .bytes = bytes, .trips = bytes > 65536 ? 2 : 20};
     sm_measured_send found = {bytes, {.n = 0}};
-    timed_call timed = {there_and_back, NULL, &s, 2.0 * s.trips};
+    timed_call timed = {there_and_back, NULL, &s, 2.0 * s.trips, true};
     s.data = sm_calloc(bytes, 1);
     if (!s.data) return sm_fail_memory(err);
     memset(s.data, 1, bytes);
@@ -137,7 +137,7 @@ static sm_status measure_collective(sm_communicator *world, const sm_measure_job
     choose_step(s, op);
     double whole = choose_sizes(s, bytes, size);
     sm_measured_collective found = {op, s->group->size, whole, {.n = 0}};
-    timed_call timed = {direct ? collect_directly : collect, drop_result, s, 1.0};
+    timed_call timed = {direct ? collect_directly : collect, drop_result, s, 1.0, true};
     sm_status status = sm_local_block_new(SM_ELEMENT_F32, 2, size, &s->in, err);
     if (status) return status;
     for (size_t i = 0; i < sm_local_block_count(&s->in); i++) ((float *)s->in.data)[i] = 1.0F;

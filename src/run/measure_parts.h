@@ -8,7 +8,8 @@ typedef struct timed_call {
     sm_status (*call)(void *state, sm_error *err);
     void (*undo)(void *state);
     void *state;
-    double times; /* how often one call does what is measured: seconds are divided by it */
+    double times;  /* how often one call does what is measured: seconds are divided by it */
+    bool together; /* ranks wait for each other in it */
 } timed_call;
 /* Over all ranks: each call begins after a barrier and lasts as long as on the slowest rank. The
  * spread is the same on every rank. */

@@ -76,7 +76,7 @@ static sm_status measure_stream(sm_communicator *world, const sm_measure_job *jo
     static sm_status (*const call[])(void *, sm_error *) = {copy, triad, triad, vector};
     streaming s = {.passes = passes};
     sm_measured_stream found = {.bytes = 0.0};
-    timed_call timed = {call[which], NULL, &s, passes};
+    timed_call timed = {call[which], NULL, &s, passes, false};
     sm_status status = prepare(&s, bytes, err);
     if (!status) status = measure_repeatedly(world, job, &timed, &found.seconds, err);
     found.bytes = streams[which].bytes * (double)s.n;

@@ -262,12 +262,14 @@ static double network_model_s(const double *constant, int row, void *context) {
     return priced_collective_s(f, &f->c, f->row[row]);
 }
 
-/* Broadcasts stand beside: no lowering has one, and here they are single copies. */
+/* Broadcasts and permutes stand beside: lowerings have none or few, and here they are single
+ * copies, unlike what libraries do. */
 static int rows_to_fit(fitting *f, double *seconds) {
     const sm_measurements *all = f->q->found;
     int n = 0;
     for (int i = 0; i < all->collectives; i++) {
-        if (all->collective[i].op == SM_BROADCAST) continue;
+        sm_collective op = all->collective[i].op;
+        if (op == SM_BROADCAST || op == SM_PERMUTE) continue;
         f->row[n] = i;
         seconds[n++] = all->collective[i].seconds.median;
     }

@@ -14,6 +14,7 @@ static void put_spread(sm_report *r, sm_data *parent, const sm_spread *s) {
     cli_put(r, object, "median", s->median);
     cli_put(r, object, "high", s->high);
     cli_put(r, object, "repeats", s->n);
+    cli_put(r, object, "disturbed", s->disturbed);
 }
 
 static void put_machine(sm_report *r, const measuring *q) {
@@ -212,6 +213,27 @@ static void constant_rows(sm_report *r, const measuring *q) {
     sm_report_table(r, table);
 }
 
+static int disturbed_repeats(const sm_measurements *m, int *repeats) {
+    int disturbed = 0;
+    *repeats = 0;
+#define COUNT(s) disturbed += (s).disturbed, *repeats += (s).n
+    for (int i = 0; i < m->matmuls; i++) COUNT(m->matmul[i].seconds);
+    for (int i = 0; i < m->sends; i++) COUNT(m->send[i].seconds);
+    for (int i = 0; i < m->collectives; i++) COUNT(m->collective[i].seconds);
+    for (int i = 0; i < SM_SWEEP_COUNT; i++) COUNT(m->stream[i].seconds);
+#undef COUNT
+    return disturbed;
+}
+
+static void say_disturbed(sm_report *r, const measuring *q) {
+    int repeats, disturbed = disturbed_repeats(q->found, &repeats);
+    if (disturbed == 0) return;
+    sm_report_text(r,
+                   "The machine was not idle: in %d repeats a rank waited for a processor that "
+                   "another program had. They or their waiting are left out; %d repeats count.",
+                   disturbed, repeats);
+}
+
 static void say_written(sm_report *r, const measuring *q) {
     if (q->output) sm_report_text(r, "Written to %s, for --system.", q->output);
     if (q->constants) sm_report_text(r, "Written to %s, for --calibration.", q->constants);
@@ -234,5 +256,6 @@ void measured_page(sm_report *r, const measuring *q) {
     if (q->lines)
         sm_report_text(r, "The median collective is off by %s.",
                        cli_percent(r, expm1(q->network_error)));
+    say_disturbed(r, q);
     say_written(r, q);
 }
