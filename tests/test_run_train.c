@@ -204,6 +204,49 @@ static void gradients_are_slopes(void **state) {
     }
 }
 
+static size_t elements(const sm_train_weight *w) {
+    size_t n = 1;
+    for (int d = 0; d < w->rank; d++) n *= w->size[d];
+    return n;
+}
+
+/* Adam's first step moves each weight by the rate against the sign of its gradient, which for a
+ * tied embedding is that of the lookup plus, transposed, that of the scores. */
+static void tied_gradients_are_sums(void **state) {
+    (void)state;
+    sm_model model = dense();
+    sm_trainer *t;
+    sm_train_weight rows, columns;
+    sm_communicator *self;
+    sm_train_result r;
+    model.tied = true;
+    sm_train_setup s = setup_of(&model);
+    s.warmup = 0;
+    assert_int_equal(sm_communicator_self(&self, NULL), SM_OK);
+    assert_int_equal(sm_trainer_new(self, &s, &t, NULL), SM_OK);
+    loss_at(t);
+    assert_true(sm_trainer_weight(t, -1, 0, &rows));
+    assert_true(sm_trainer_weight(t, model.L, 1, &columns));
+    size_t n = elements(&rows), words = rows.size[0], width = rows.size[1], checked = 0;
+    float *slope = sm_malloc(n * sizeof *slope), *before = sm_malloc(n * sizeof *before);
+    memcpy(before, rows.value, n * sizeof *before);
+    for (size_t i = 0; i < n; i++)
+        slope[i] = rows.gradient[i] + columns.gradient[i % width * words + i / width];
+    assert_int_equal(sm_trainer_step(t, 0, &r, NULL), SM_OK);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(rows.value[i] == columns.value[i % width * words + i / width]);
+        if (fabs((double)slope[i]) < 1e-5) continue;
+        double moved = (double)rows.value[i] - (double)before[i];
+        assert_true(fabs(moved + copysign(s.rate, (double)slope[i])) < 0.02 * s.rate);
+        checked++;
+    }
+    assert_true(checked > n / 4);
+    sm_free(slope);
+    sm_free(before);
+    sm_trainer_free(t);
+    sm_communicator_free(self);
+}
+
 /* ---- every plan against one rank ---- */
 
 enum { STEPS = 4 };
@@ -407,6 +450,37 @@ static void pipelines_are_equal(void **state) {
     assert_int_equal(every_pipeline(&models[1]), 0);
 }
 
+/* An embedding that is the unembedding too. */
+static void tied_plans_are_equal(void **state) {
+    (void)state;
+    static const char *const some[] = {
+        "data=2,zero=1", "data=2,zero=2,micro=1",         "fsdp=2,zero=3", "tensor=2,seq",
+        "tensor_q=2",    "fsdp=2,context=2,zero=3,over_context", "fsdp=2,tensor=2,tensor_q=2,zero=3,seq",
+        "expert=2,data=2,zero=1,micro=1"};
+    sm_model model = dense();
+    curve one, c, untied;
+    int wrong = 0;
+    sm_train_setup base = setup_of(&model);
+    run_curve(&base, STEPS, &untied);
+    model.tied = true;
+    run_curve(&base, STEPS, &one);
+    assert_true(one.loss[STEPS - 1] < one.loss[0] && fabs(one.loss[0] - untied.loss[0]) > 1e-3);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        sm_train_setup s = setup_of(&model);
+        read_plan(some[i], &s);
+        run_curve(&s, STEPS, &c);
+        wrong += compare(some[i], &one, &c);
+    }
+    static line l;
+    sm_train_setup s = setup_of(&model);
+    model.L = 4;
+    run_curve(&base, STEPS, &one);
+    read_plan("micro=1", &s);
+    lay_line(SM_SCHEDULE_ZB_V, 2, 2, &s, &l);
+    run_curve(&s, STEPS, &c);
+    assert_int_equal(wrong + compare("zb-v", &one, &c), 0);
+}
+
 /* ---- checkpoints: two steps under one plan, two more under another ---- */
 
 enum { MOST_KEPT = 200 };
@@ -516,9 +590,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_falls),
         cmocka_unit_test(gradients_are_slopes),
+        cmocka_unit_test(tied_gradients_are_sums),
         cmocka_unit_test(dense_plans_are_equal),
         cmocka_unit_test(expert_plans_are_equal),
         cmocka_unit_test(pipelines_are_equal),
+        cmocka_unit_test(tied_plans_are_equal),
         cmocka_unit_test(resumes_on_another_mesh),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);

@@ -21,10 +21,23 @@ static void add_piece(const sm_trainer *t, const train_piece *p, double *bytes) 
     }
 }
 
-static void add_step_end(const sm_trainer *t, const train_piece *p, double *bytes) {
+/* Elements of a class that are the copy of a tied embedding. */
+static double copied(const train_layer *layer, const sm_trainer *t, const sm_weight_class *c) {
+    const sm_program *b = &layer->piece->program;
+    for (int i = 0; i < b->tensors; i++) {
+        unsigned stored = 0;
+        for (int d = 0; d < b->tensor[i].rank; d++) stored |= b->tensor[i].at[d];
+        if (train_is_copy(t, layer, i) && stored == c->stored) return b->tensor[i].elements;
+    }
+    return 0;
+}
+
+static void add_step_end(const sm_trainer *t, const train_layer *layer, double *bytes) {
+    const train_piece *p = layer->piece;
     for (int i = 0; i < p->part->classes; i++) {
         const sm_weight_class *c = &p->part->weight[i];
-        double held = c->elements / train_degree(t, c->stored) * SINGLE_BYTES;
+        double elements = c->elements - copied(layer, t, c);
+        double held = elements / train_degree(t, c->stored) * SINGLE_BYTES;
         if (train_degree(t, c->partial) <= 1) continue;
         if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
         else {
@@ -38,7 +51,7 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
     for (int i = 0; i < t->layers; i++) {
         add_piece(t, t->layer[i].piece, bytes);
-        add_step_end(t, t->layer[i].piece, bytes);
+        add_step_end(t, &t->layer[i], bytes);
     }
 }
 

@@ -39,7 +39,8 @@ static bool is_weight(const train_layer *layer, int tensor) {
 
 sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err) {
     for (int i = 0; i < layer->piece->program.tensors; i++) {
-        if (!is_weight(layer, i)) continue;
+        layer->group_of[i] = -1;
+        if (!is_weight(layer, i) || train_is_copy(t, layer, i)) continue;
         sm_axes stored = that_matter(t, stored_over(&layer->piece->program.tensor[i]));
         int g = find_group(layer, that_matter(t, layer->piece->partial[i]), stored);
         if (g < 0) return sm_fail(err, SM_INTERNAL, "a layer has too many kinds of weights");
@@ -106,6 +107,7 @@ bool train_reduces_each(const sm_trainer *t) { return t->setup->zero == 2; }
 
 sm_status train_reduce_layer(sm_trainer *t, train_layer *layer, sm_error *err) {
     sm_status status = SM_OK;
+    if (layer->number == t->setup->model->L) status = train_tie_gradients(t, err);
     for (int g = 0; !status && g < layer->groups; g++) status = reduce_group(t, layer, g, err);
     for (int i = 0; i < SM_MAX_TENSORS; i++) sm_local_block_free(&layer->gradient[i]);
     return status;
@@ -190,6 +192,7 @@ sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err) 
     for (int i = 0; !status && i < t->layers; i++)
         for (int g = 0; !status && g < t->layer[i].groups; g++)
             status = update_group(t, &t->layer[i], g, &a, err);
+    train_tie_weights(t);
     return status;
 }
 

@@ -155,6 +155,12 @@ const sm_program_task *train_reader(const train_piece *p, int tensor, int *opera
 sm_status train_layers_new(sm_trainer *t, sm_error *err);
 void train_layers_free(sm_trainer *t);
 
+/* ---- train_tied.c ---- */
+/* Is this weight the head's copy of the embedding? */
+bool train_is_copy(const sm_trainer *t, const train_layer *layer, int tensor);
+void train_tie_weights(sm_trainer *t);
+sm_status train_tie_gradients(sm_trainer *t, sm_error *err);
+
 /* ---- train_optimizer.c ---- */
 sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err);
 /* ZeRO 2: after each microbatch of a layer. */

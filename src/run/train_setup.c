@@ -57,7 +57,6 @@ static const char *odd_model(const sm_model *m) {
         return "norms other than RMS norms";
     if (m->positions) return "learned positions";
     if (m->embed_D > 0 && m->embed_D != m->D) return "a projected embedding";
-    if (m->tied) return "an unembedding tied to the embedding";
     if (!m->causal) return "attention in both directions";
     if (m->lm_head_bias || m->per_layer_D || m->extra_params) return "parameters of its own";
     for (int i = 0; i < m->kinds; i++)
@@ -70,7 +69,7 @@ sm_status train_check_model(const sm_train_setup *s, sm_error *err) {
     if (odd)
         return sm_fail(err, SM_BAD_INPUT,
                        "%s has %s, which cannot be run; llama-like models can (RMS norms, rotary "
-                       "positions, grouped queries, gated MLP or routed experts, untied)",
+                       "positions, grouped queries, gated MLP or routed experts)",
                        s->model->name, odd);
     if (s->model->V < 256)
         return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes",
@@ -102,6 +101,10 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
+    if (s->model->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "an unembedding tied to the embedding needs both on one "
+                       "stage of the pipeline: zb-v has them there");
     sm_status status = train_check_model(s, err);
     return status ? status : check_batch(s, err);
 }

@@ -34,6 +34,13 @@ static bool is_weight(const train_piece *p, int tensor) {
     return p->program.tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
+/* A tied head has no weight of its own but its norm's. */
+static bool is_kept(const sm_trainer *t, const train_piece *p, int number, int tensor) {
+    bool copy =
+        t->setup->model->tied && number == t->setup->model->L && !p->program.tensor[tensor].norm;
+    return is_weight(p, tensor) && !copy;
+}
+
 static const sm_array *array_of(const train_piece *p, int tensor, const sm_einsum **einsum) {
     int operand = 0;
     const sm_program_task *task = train_reader(p, tensor, &operand);
@@ -187,7 +194,7 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, sm_tr
     sm_status status = fill_blocks(t, layer_of(t, number), part, &b, err);
     for (int i = 0; !status && i < p->program.tensors; i++) {
         sm_train_array a;
-        if (!is_weight(p, i)) continue;
+        if (!is_kept(t, p, number, i)) continue;
         sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
         describe(p, number, i, part, &a);
         status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
@@ -227,7 +234,7 @@ static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part par
                                               : empty_blocks(layer, &b, err);
     for (int i = 0; !status && i < p->program.tensors; i++) {
         sm_train_array a;
-        if (!is_weight(p, i)) continue;
+        if (!is_kept(t, p, layer->number, i)) continue;
         sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
         describe(p, layer->number, i, part, &a);
         status = load_array(t, &a, &layout, &b.block[i], find, context, err);
@@ -243,6 +250,7 @@ sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find
     sm_status status = SM_OK;
     for (int i = 0; !status && i < t->layers; i++)
         status = load_layer(t, &t->layer[i], part, find, context, err);
+    train_tie_weights(t);
     return status;
 }
 

@@ -91,6 +91,7 @@ sm_status train_layers_new(sm_trainer *t, sm_error *err) {
         sm_status status = new_chunk(t, c, &chunk[c], chunks, err);
         if (status) return status;
     }
+    train_tie_weights(t);
     size_t held = (size_t)t->layers * (size_t)t->microbatches;
     t->saved = sm_calloc(held + 1, sizeof *t->saved);
     return t->saved ? SM_OK : sm_fail_memory(err);

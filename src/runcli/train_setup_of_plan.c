@@ -122,5 +122,6 @@ sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_set
     sm_status status = sm_train_setup_check(setup, err);
     if (status || plan->pipeline < 2) return status;
     status = deal_layers(plan, arena, setup, err);
+    if (!status) status = sm_train_setup_check(setup, err);
     return status ? status : order_stages(plan, arena, setup, err);
 }
