@@ -10,7 +10,7 @@
 #include "scalemodel/run.h"
 
 enum { TURNS = 5 };
-enum { BLAS, LOCAL, LOCAL_TURNED, GATHER, AFTER, RING, RINGS, WHATS };
+enum { BLAS, LOCAL, LOCAL_TURNED, GATHER, AFTER, RING, WHATS };
 
 typedef struct bench {
     sm_rank_mesh *m;
@@ -49,11 +49,11 @@ static sm_status gather_alone(bench *x, sm_error *err) {
                              err);
 }
 
-static sm_status run_lowering(bench *x, int overlapped, int directions, sm_error *err) {
+static sm_status run_lowering(bench *x, int overlapped, sm_error *err) {
     sm_run_result result;
     sm_local_block in[2] = {x->a, x->b};
     sm_status status =
-        sm_run_lowering(x->m, &x->einsum, &x->lowering, overlapped, directions, in, &result, err);
+        sm_run_lowering(x->m, &x->einsum, &x->lowering, overlapped, 1, in, &result, err);
     if (!status) sm_local_block_free(&result.out);
     return status;
 }
@@ -64,9 +64,8 @@ static sm_status run_one(bench *x, int what, sm_error *err) {
     case LOCAL: return multiply_here(x, false, err);
     case LOCAL_TURNED: return multiply_here(x, true, err);
     case GATHER: return gather_alone(x, err);
-    case AFTER: return run_lowering(x, -1, 1, err);
-    case RING: return run_lowering(x, 0, 1, err);
-    default: return run_lowering(x, 0, 2, err);
+    case AFTER: return run_lowering(x, -1, err);
+    default: return run_lowering(x, 0, err);
     }
 }
 
@@ -128,7 +127,6 @@ static void show(bench *x, double size) {
     printf("bench: run_matmul_rate_%.0f_%s %.1f GFLOP/s\n", size, ranks,
            2.0 * size * size * size / s[AFTER] / 1e9);
     printf("bench: run_ring_%.0f_%s %.3f times-gather-first\n", size, ranks, s[AFTER] / s[RING]);
-    printf("bench: run_rings_%.0f_%s %.3f times-gather-first\n", size, ranks, s[AFTER] / s[RINGS]);
 }
 
 static sm_status run(sm_communicator *world, void *context, sm_error *err) {

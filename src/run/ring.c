@@ -319,9 +319,9 @@ static size_t length_of_cut(const ring_job *job, const sm_local_block *out) {
     return own->size[dimension_of(job->label[array], own->rank, job->step->from)];
 }
 
-/* Chunks of an odd length go one way. */
+/* Chunks of an odd length go one way, and two ranks have one way only. */
 static void make_lanes(ring *r) {
-    r->lanes = r->job->directions > 1 && r->chunk % 2 == 0 ? 2 : 1;
+    r->lanes = r->job->directions > 1 && r->n > 2 && r->chunk % 2 == 0 ? 2 : 1;
     for (int i = 0; i < r->lanes; i++) {
         r->lane[i].length = r->chunk / (size_t)r->lanes;
         r->lane[i].from = r->lane[i].length * (size_t)i;
