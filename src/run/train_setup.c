@@ -78,10 +78,9 @@ sm_status train_check_model(const sm_train_setup *s, sm_error *err) {
 }
 
 static sm_status check_batch(const sm_train_setup *s, sm_error *err) {
-    int ways = batch_ways(s) * s->microbatch;
     if (s->tokens < 1 || s->sequences < 1 || s->microbatch < 1)
         return sm_fail(err, SM_BAD_INPUT, "a batch needs at least one sequence of one token");
-    if (s->sequences % ways)
+    if (s->microbatch > s->sequences || s->sequences % (batch_ways(s) * s->microbatch))
         return sm_fail(err, SM_BAD_INPUT,
                        "a batch of %d sequences does not divide into microbatches of %d on %d "
                        "replicas",
@@ -92,10 +91,26 @@ static sm_status check_batch(const sm_train_setup *s, sm_error *err) {
     return SM_OK;
 }
 
-sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
-    for (int a = 0; a < SM_AXIS_COUNT; a++)
+static sm_status check_ranks(const sm_train_setup *s, sm_error *err) {
+    enum { MOST_RANKS = 4096 };
+    double ranks = s->stages;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) {
         if (s->degree[a] < 1)
             return sm_fail(err, SM_BAD_INPUT, "a degree of %d is none", s->degree[a]);
+        ranks *= s->degree[a];
+    }
+    if (ranks < 1 || ranks > MOST_RANKS)
+        return sm_fail(err, SM_BAD_INPUT, "%.0f ranks are asked for, and at most %d can run", ranks,
+                       MOST_RANKS);
+    if ((double)s->microbatch * ranks > 1e9)
+        return sm_fail(err, SM_BAD_INPUT, "a microbatch of %d sequences is too large",
+                       s->microbatch);
+    return SM_OK;
+}
+
+sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
+    sm_status status = check_ranks(s, err);
+    if (status) return status;
     if (s->rules.unfused || s->rules.decode || s->rules.stationary)
         return sm_fail(err, SM_BAD_INPUT, "unfused attention and rules of serving cannot be run");
     if (s->stages > 1 && s->chunks < s->stages)
@@ -105,7 +120,7 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "an unembedding tied to the embedding needs both on one "
                        "stage of the pipeline: zb-v has them there");
-    sm_status status = train_check_model(s, err);
+    status = train_check_model(s, err);
     return status ? status : check_batch(s, err);
 }
 

@@ -77,6 +77,12 @@ static sm_status read_plan(question *q, sm_error *err) {
     sm_source source = sm_source_of("--plan", given->plan ? given->plan : "");
     sm_status status = sm_plan_parse(&source, &plan, err);
     if (status) return status;
+    for (int k = 0; k < q->model.kinds; k++)
+        if (q->model.kind[k].N % plan.tensor)
+            return sm_fail(err, SM_BAD_INPUT, "tensor=%d does not divide the %d query heads",
+                           plan.tensor, q->model.kind[k].N);
+    if (plan.data > 1 || plan.fsdp > 1 || plan.context > 1 || plan.expert > 1 || plan.pipeline > 1)
+        return sm_fail(err, SM_BAD_INPUT, "one sequence is split over tensor alone");
     sm_train_setup_defaults(&q->setup);
     q->setup.model = &q->model;
     q->setup.tokens = (int)(strlen(q->prompt) + (size_t)q->tokens);
