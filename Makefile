@@ -220,7 +220,7 @@ INSTALL_TO = $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/lib/pkgconfig \
 	    $(INSTALL_TO)/share/man/man1 $(INSTALL_TO)/share/scalemodel/truth
-	install -m 755 $(BUILD)/scalemodel $(INSTALL_TO)/bin/
+	install -m 755 $(BUILD)/scalemodel $(RUN_PROGRAMS) $(INSTALL_TO)/bin/
 	install -m 644 include/scalemodel/*.h $(INSTALL_TO)/include/scalemodel/
 	install -m 644 $(LIB) $(INSTALL_TO)/lib/
 	install -m 755 $(BUILD)/libscalemodel.so $(INSTALL_TO)/lib/libscalemodel.so.0
@@ -234,7 +234,7 @@ install: all
 	for page in $(wildcard man/*.1); do install -m 644 $$page $(INSTALL_TO)/share/man/man1/; done
 uninstall:
 	rm -rf $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/share/scalemodel
-	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/lib/libscalemodel.* \
+	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/bin/scalemodel-run* $(INSTALL_TO)/lib/libscalemodel.* \
 	    $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
 
 clean:
