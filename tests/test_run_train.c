@@ -453,10 +453,14 @@ static void pipelines_are_equal(void **state) {
 /* An embedding that is the unembedding too. */
 static void tied_plans_are_equal(void **state) {
     (void)state;
-    static const char *const some[] = {
-        "data=2,zero=1", "data=2,zero=2,micro=1",         "fsdp=2,zero=3", "tensor=2,seq",
-        "tensor_q=2",    "fsdp=2,context=2,zero=3,over_context", "fsdp=2,tensor=2,tensor_q=2,zero=3,seq",
-        "expert=2,data=2,zero=1,micro=1"};
+    static const char *const some[] = {"data=2,zero=1",
+                                       "data=2,zero=2,micro=1",
+                                       "fsdp=2,zero=3",
+                                       "tensor=2,seq",
+                                       "tensor_q=2",
+                                       "fsdp=2,context=2,zero=3,over_context",
+                                       "fsdp=2,tensor=2,tensor_q=2,zero=3,seq",
+                                       "expert=2,data=2,zero=1,micro=1"};
     sm_model model = dense();
     curve one, c, untied;
     int wrong = 0;
