@@ -19,7 +19,10 @@ static char *drawn(const sm_chart *chart) {
     assert_non_null(out);
     assert_int_equal(sm_render_chart(chart, out, NULL), SM_OK);
     fclose(out);
-    return text;
+    char *copy = strdup(text);
+    free(text);
+    assert_non_null(copy);
+    return copy;
 }
 
 static size_t count(const char *text, const char *word) {

@@ -325,7 +325,7 @@ static void survives_absurd_rows(void **state) {
             r.output_len = how == 3 ? sizes[i] : 256;
             sm_prediction p = predict(&r, "h100_sxm");
             for (int k = 0; !p.unknown && k < p.parts; k++)
-                assert_false(p.part[k].expected_s < p.part[k].lower_s);
+                assert_true(p.part[k].expected_s >= p.part[k].lower_s);
         }
 }
 
@@ -349,7 +349,7 @@ static void measured_rows_are_met(void **state) {
         if (!p.unknown) errors[n++] = fabs(p.expected_s / truth.row[i].measured_s - 1);
         sm_truth_case_free(c);
     }
-    assert_true(unknown < 0.06 * (double)truth.n / 3);
+    assert_true((double)unknown < 0.06 * (double)truth.n / 3);
     assert_true(below <= 3); /* their running batch is smaller than what is in flight */
     assert_true(sm_quantile(errors, n, 0.5) < 0.09);
     assert_true(sm_quantile(errors, n, 0.9) < 0.35);

@@ -22,7 +22,7 @@ static int load_model(void **state)
     sm_status s = sm_io_model_load("llama-3.1-8b", arena, &model, &err);
     sm_arena_free(arena);
     model.L = L;
-    return s;
+    return (int)s;
 }
 
 static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
@@ -33,7 +33,7 @@ static sm_price_of_plan price_on(const char *chips, const char *text, double seq
     sm_source on = sm_source_of("--on", chips), words = sm_source_of("--plan", text);
     sm_plan plan;
     sm_train *train = NULL;
-    sm_price_of_plan price;
+    sm_price_of_plan price = { 0 };
     if (sm_system_parse(&on, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
     sm_job job = { &model, &system, sequences * T, T, 0, -1 };
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
