@@ -1,7 +1,6 @@
 /* serve_plot: the frontier, where the time of a token goes, and the best plan over its batches, as
  * one picture. */
-#include "scalemodel/io.h"
-#include "scalemodel/render.h"
+#include "picture.h"
 #include "serve.h"
 #include <stdlib.h>
 
@@ -37,18 +36,6 @@ static void fill_columns(const cli_serving *q, const sm_serve_point *point, colu
     }
 }
 
-static sm_status draw(const sm_chart *chart, const char *path, sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory) return sm_fail_memory(err);
-    sm_status status = sm_render_chart(chart, memory, err);
-    if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
-    if (!status) status = sm_io_write(path, text, length, err);
-    free(text);
-    return status;
-}
-
 static sm_status draw_panels(const cli_served *a, const columns *front, const columns *sweep,
                              const char *subtitle, sm_error *err) {
     sm_series speed[] = {{"frontier", true, front->n, front->tpot, front->throughput}};
@@ -66,7 +53,7 @@ static sm_status draw_panels(const cli_served *a, const columns *front, const co
         sm_arena_printf(a->q->call->arena, "%s on %s", a->q->model.name, a->q->system.text);
     if (!title) return sm_fail_memory(err);
     sm_chart chart = {title, subtitle, PANELS, panel};
-    return draw(&chart, a->q->plot, err);
+    return cli_write_chart(&chart, a->q->plot, err);
 }
 
 /* The lower panels are of the best plan alone, so that their batches can be compared. */

@@ -1,5 +1,6 @@
 /* simulate_files: what `simulate` writes beside its answer: a row for each request, the steps as a
  * timeline, the series as a plot. */
+#include "picture.h"
 #include "scalemodel/render.h"
 #include "simulate.h"
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static void fill_series(const sm_simulated *s, series_set *set) {
     }
 }
 
-static sm_status draw(const cli_simulating *q, const series_set *set, FILE *out, sm_error *err) {
+static sm_status draw(const cli_simulating *q, const series_set *set, sm_error *err) {
     size_t n = (size_t)q->result.samples;
     char title[160];
     snprintf(title, sizeof title, "%.60s on %.60s", q->model.name, q->system.text);
@@ -102,21 +103,14 @@ static sm_status draw(const cli_simulating *q, const series_set *set, FILE *out,
                                 .n = 2,
                                 .series = shares}};
     const sm_chart chart = {title, q->plan_text, 2, panels};
-    return sm_render_chart(&chart, out, err);
+    return cli_write_chart(&chart, q->plot, err);
 }
 
 static sm_status write_plot(const cli_simulating *q, sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
     series_set *set = sm_arena_alloc(q->call->arena, sizeof *set);
-    FILE *memory = set ? open_memstream(&text, &length) : NULL;
-    if (!memory) return sm_fail_memory(err);
+    if (!set) return sm_fail_memory(err);
     fill_series(&q->result, set);
-    sm_status status = draw(q, set, memory, err);
-    if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
-    if (!status) status = sm_io_write(q->plot, text, length, err);
-    free(text);
-    return status;
+    return draw(q, set, err);
 }
 
 /* ---- begin and end ---- */

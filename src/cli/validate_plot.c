@@ -1,6 +1,5 @@
 /* validate_plot: predicted against measured as a picture. */
-#include "scalemodel/io.h"
-#include "scalemodel/render.h"
+#include "picture.h"
 #include "validate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -64,18 +63,6 @@ static void fill_series(const cli_validation *v, const cli_member *m, chips *c) 
     qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
 }
 
-static sm_status draw(const sm_scatter *scatter, const char *path, sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory) return sm_fail_memory(err);
-    sm_status status = sm_render_scatter(scatter, memory, err);
-    if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
-    if (!status) status = sm_io_write(path, text, length, err);
-    free(text);
-    return status;
-}
-
 static const char *subtitle_of(const cli_validation *v) {
     sm_error_stats s = cli_stats_of(v, v->index, v->compared);
     char median[32], p90[32];
@@ -107,5 +94,5 @@ sm_status cli_validate_plot(const cli_validation *v, const char *path, sm_error 
                           .band = 0.1,
                           .n = c.n,
                           .series = c.series};
-    return draw(&scatter, path, err);
+    return cli_write_scatter(&scatter, path, err);
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "picture.h"
 #include "scalemodel/io.h"
-#include "scalemodel/render.h"
 
 sm_status measured_files(const measuring *q, sm_error *err) {
     char *chip = sm_io_chip_format(&q->chip, q->call->arena);
@@ -20,18 +20,6 @@ sm_status measured_files(const measuring *q, sm_error *err) {
 }
 
 /* ---- the picture ---- */
-
-static sm_status draw(const sm_chart *chart, const char *path, sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory) return sm_fail_memory(err);
-    sm_status status = sm_render_chart(chart, memory, err);
-    if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
-    if (!status) status = sm_io_write(path, text, length, err);
-    free(text);
-    return status;
-}
 
 /* Points for one series; there is room for as many as all measurements together. */
 enum { ROOM = 2 * (SM_MOST_MEASURED_COLLECTIVES + SM_MOST_MEASURED_MATMULS) };
@@ -140,5 +128,5 @@ sm_status measured_plot(const measuring *q, sm_error *err) {
     panel[1] = collective_panel(q, c + ROOFS, collectives);
     size_t panels = q->found->ranks > 1 ? 2 : 1;
     sm_chart chart = {q->chip.title, q->machine.date, panels, panel};
-    return draw(&chart, q->plot, err);
+    return cli_write_chart(&chart, q->plot, err);
 }

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "pages.h"
+#include "picture.h"
 #include "ranks.h"
 #include "run_verbs.h"
 #include "scalemodel/io.h"
-#include "scalemodel/render.h"
 #include "train_checkpoint.h"
 #include "train_setup_of_plan.h"
 
@@ -287,11 +287,8 @@ static sm_status write_curve(const question *q, const char *path, sm_error *err)
 }
 
 static sm_status draw_curve(const question *q, const char *path, sm_error *err) {
-    char *text = NULL, plan[256];
-    size_t length = 0;
-    FILE *memory = path ? open_memstream(&text, &length) : NULL;
+    char plan[256];
     if (!path) return SM_OK;
-    if (!memory) return sm_fail_memory(err);
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
     const sm_series series = {"loss", false, (size_t)(q->end - q->first), q->number + q->first,
                               q->loss + q->first};
@@ -303,11 +300,7 @@ static sm_status draw_curve(const question *q, const char *path, sm_error *err) 
                             .n = 1,
                             .series = &series};
     const sm_chart chart = {q->model.name, plan, 1, &panel};
-    sm_status status = sm_render_chart(&chart, memory, err);
-    if (fclose(memory) && !status) status = sm_fail_memory(err);
-    if (!status) status = sm_io_write(path, text, length, err);
-    free(text);
-    return status;
+    return cli_write_chart(&chart, path, err);
 }
 
 /* ---- the answer ---- */
