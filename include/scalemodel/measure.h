@@ -35,7 +35,7 @@ enum {
     SM_MOST_MEASURED_COLLECTIVES = 512
 };
 typedef struct sm_measured_matmul { /* on all ranks at once; seconds of the slowest */
-    sm_element element;
+    sm_dtype dtype; /* of operands and product */
     size_t m, n, k;
     sm_spread seconds;
 } sm_measured_matmul;
@@ -73,6 +73,18 @@ typedef struct sm_measure_job {
 } sm_measure_job;
 /* A sm_rank_body; the context is a sm_measure_job. */
 sm_status sm_measure_body(sm_communicator *world, void *job, sm_error *err);
+
+/* ---- GPUs of this host: measure_cuda.c, built where the CUDA toolkit is ---- */
+typedef struct sm_gpu_facts { /* of the first; 0 or "" where the driver does not tell */
+    char name[256], software[80]; /* "CUDA 12.9, cuBLAS 12.9.1, NCCL 2.32.3" */
+    int gpus, cores;              /* cores: streaming multiprocessors */
+    double memory_bytes, cache_bytes, shared_bytes, clock_hz;
+    sm_measured_stream host_link; /* pinned memory of the host to the device */
+} sm_gpu_facts;
+/* Products by cuBLAS, copies and triads on the first GPU; with more than one, collectives of NCCL
+ * and messages between all of them. job->out: ranks are GPUs; cached_bytes and stream_bytes are
+ * chosen here. SM_IO: no GPU, or CUDA refuses, with what it says. */
+sm_status sm_measure_gpus(const sm_measure_job *job, sm_gpu_facts *facts, sm_error *err);
 
 /* ---- fits ---- */
 /* seconds = latency_s + bytes x s_per_byte, neither below zero, by the least sum of

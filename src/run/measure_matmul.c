@@ -76,7 +76,10 @@ static sm_status multiply_often(void *state, sm_error *err) {
 static sm_status measure_shape(sm_communicator *world, const sm_measure_job *job,
                                sm_element element, const shape *s, sm_error *err) {
     multiplying m = {.out = {.data = NULL}};
-    sm_measured_matmul found = {element, (size_t)s->m, (size_t)s->n, (size_t)s->k, {.n = 0}};
+    sm_measured_matmul found = {.dtype = element == SM_ELEMENT_F64 ? SM_FP64 : SM_FP32,
+                                .m = (size_t)s->m,
+                                .n = (size_t)s->n,
+                                .k = (size_t)s->k};
     double often = products_of(s);
     timed_call timed = {often > 1.0 ? multiply_often : multiply, drop_output, &m, often, false};
     sm_status status = prepare(&m, element, s, err);

@@ -8,17 +8,13 @@
 
 enum { TILE = 8 }; /* rows and columns that kernels of BLAS work on, more or less */
 
-sm_dtype measured_dtype(const sm_measured_matmul *m) {
-    return m->element == SM_ELEMENT_F64 ? SM_FP64 : SM_FP32;
-}
-
 double measured_flops(const sm_measured_matmul *m) {
     return 2.0 * (double)m->m * (double)m->n * (double)m->k;
 }
 
 double measured_bytes(const sm_measured_matmul *m) {
     double a = (double)m->m * (double)m->k, b = (double)m->k * (double)m->n;
-    return (a + b + (double)m->m * (double)m->n) * (double)sm_element_bytes(m->element);
+    return (a + b + (double)m->m * (double)m->n) * sm_dtype_bytes(m->dtype);
 }
 
 static bool is_start(const sm_measured_matmul *m) { return m->m * m->n * m->k == 1; }
@@ -54,7 +50,7 @@ static void matmul_peak(measuring *q, sm_dtype dtype) {
     const sm_measured_matmul *best = NULL;
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
-        if (measured_dtype(m) != dtype || is_start(m)) continue;
+        if (m->dtype != dtype || is_start(m)) continue;
         if (!best || best_rate(m) > best_rate(best)) best = m;
     }
     if (!best) return;
@@ -124,7 +120,7 @@ static void set_matmul_constants(sm_calibration *c, const double *constant) {
 
 static double priced_matmul_s(const measuring *q, const sm_calibration *c, int i) {
     const sm_measured_matmul *m = &q->found->matmul[i];
-    return sm_matmul_cost(&q->chip, c, measured_dtype(m), 1.0, (double)m->m, (double)m->n,
+    return sm_matmul_cost(&q->chip, c, m->dtype, 1.0, (double)m->m, (double)m->n,
                           (double)m->k, measured_bytes(m))
         .expected_s;
 }

@@ -51,7 +51,7 @@ static void put_roof(curve *c, double peak, double bytes_per_s) {
 static void put_matmuls(curve *c, const measuring *q, sm_dtype dtype) {
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
-        if (measured_dtype(m) != dtype || m->m * m->n * m->k == 1) continue;
+        if (m->dtype != dtype || m->m * m->n * m->k == 1) continue;
         double flops = measured_flops(m);
         put_alone(c, flops / measured_bytes(m), flops / m->seconds.median);
     }

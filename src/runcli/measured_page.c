@@ -35,7 +35,7 @@ static void put_matmuls(sm_report *r, const measuring *q) {
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "dtype", sm_dtype_name(measured_dtype(m)));
+        cli_put_text(r, object, "dtype", sm_dtype_name(m->dtype));
         cli_put(r, object, "m", (double)m->m);
         cli_put(r, object, "n", (double)m->n);
         cli_put(r, object, "k", (double)m->k);
@@ -137,7 +137,7 @@ static void matmul_rows(sm_report *r, const measuring *q) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         double flops = measured_flops(m);
         if (m->m * m->n * m->k == 1) continue;
-        cli_row(r, table, sm_dtype_name(measured_dtype(m)), cli_exact(r, (double)m->m),
+        cli_row(r, table, sm_dtype_name(m->dtype), cli_exact(r, (double)m->m),
                 cli_exact(r, (double)m->n), cli_exact(r, (double)m->k), cli_exact(r, m->seconds.n),
                 giga(r, flops, m->seconds.median), giga(r, flops, m->seconds.high),
                 giga(r, flops, m->seconds.low), giga(r, flops, q->matmul_s[i]));
