@@ -1,0 +1,299 @@
+/* The plans, the models, and the job of a rank under one. */
+#include "train_plans.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const double train_tolerance = 2e-5;
+
+/* By ranks: one, two, four and eight; then pipelines. */
+const train_plan train_plans[] = {
+    /* accumulation and recomputation on one rank */
+    {.words = "micro=4"},
+    {.words = "micro=1"},
+    {.words = "recompute=1"},
+    {.words = "recompute=2"},
+    {.words = "recompute=3"},
+    {.words = "micro=2,recompute=3"},
+    /* two ranks */
+    {.words = "data=2"},
+    {.words = "data=2,zero=1"},
+    {.words = "data=2,zero=2,micro=1"},
+    {.words = "data=2,micro=2"},
+    {.words = "fsdp=2,zero=3"},
+    {.words = "fsdp=2,zero=3,micro=1"},
+    {.words = "fsdp=2,zero=3,recompute=3"},
+    {.words = "tensor=2"},
+    {.words = "tensor=2,seq"},
+    {.words = "tensor=2,recompute=1"},
+    {.words = "tensor=2,seq,recompute=3"},
+    {.words = "tensor=2,seq,recompute=2,micro=2"},
+    {.words = "tensor_q=2"},
+    {.words = "tensor_q=2,seq"},
+    {.words = "context=2"},
+    {.words = "context=2,heads"},
+    {.words = "context=2,recompute=3"},
+    {.words = "context=2,over_context"},
+    {.words = "context=2,zero=1"},
+    {.words = "expert=2"},
+    {.words = "expert=2,zero=1,micro=1"},
+    {.words = "expert=2,recompute=3"},
+    {.words = "expert=2,recompute=2"},
+    /* four */
+    {.words = "data=4"},
+    {.words = "data=4,zero=1"},
+    {.words = "data=2,fsdp=2,zero=3"},
+    {.words = "data=2,fsdp=2,zero=3,micro=1"},
+    {.words = "data=2,tensor=2"},
+    {.words = "data=2,tensor=2,seq,zero=1"},
+    {.words = "fsdp=2,tensor=2,zero=3,seq"},
+    {.words = "fsdp=4,zero=3"},
+    {.words = "tensor=2,tensor_q=2"},
+    {.words = "tensor=2,tensor_q=2,seq"},
+    {.words = "tensor=2,tensor_q=2,seq,recompute=3"},
+    {.words = "context=4"},
+    {.words = "context=2,tensor=2"},
+    {.words = "context=2,tensor=2,seq"},
+    {.words = "context=2,tensor_q=2,seq"},
+    {.words = "context=2,fsdp=2,zero=3"},
+    {.words = "context=2,fsdp=2,zero=3,over_context"},
+    {.words = "data=2,context=2,zero=2,micro=2"},
+    {.words = "expert=4"},
+    {.words = "expert=2,tensor=2"},
+    {.words = "expert=2,tensor=2,expert_tensor"},
+    {.words = "expert=2,tensor=2,seq,expert_tensor"},
+    {.words = "expert=2,tensor=2,seq"},
+    {.words = "expert=2,fsdp=2,zero=3"},
+    {.words = "expert=2,data=2,zero=1"},
+    {.words = "expert=2,context=2"},
+    {.words = "tensor=2,tensor_q=2,expert_tensor"},
+    /* eight */
+    {.words = "data=8"},
+    {.words = "data=8,zero=2"},
+    {.words = "fsdp=8,zero=3"},
+    {.words = "data=2,fsdp=2,tensor=2,zero=3,seq"},
+    {.words = "data=2,tensor=2,tensor_q=2,seq,zero=1"},
+    {.words = "fsdp=2,context=2,tensor=2,seq,zero=3"},
+    {.words = "data=2,context=2,tensor=2,seq,recompute=3"},
+    {.words = "expert=2,fsdp=2,tensor=2,seq,zero=3"},
+    {.words = "expert=2,data=2,tensor=2,expert_tensor,zero=2,micro=1"},
+    {.words = "expert=2,context=2,tensor=2,seq,recompute=2"},
+    {.words = "expert=4,fsdp=2,zero=3"},
+    {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq,recompute=1"},
+    {.words = "context=2,heads,data=2,fsdp=2,zero=3"},
+    /* pipelines */
+    {"micro=1", SM_SCHEDULE_GPIPE, 2, 1},
+    {"micro=1", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=2", SM_SCHEDULE_1F1B, 4, 1},
+    {"micro=1,recompute=3", SM_SCHEDULE_1F1B, 4, 1},
+    {"micro=1", SM_SCHEDULE_INTERLEAVED, 2, 2},
+    {"micro=1", SM_SCHEDULE_ZB_H1, 2, 1},
+    {"micro=1,recompute=2", SM_SCHEDULE_ZB_H1, 4, 1},
+    {"micro=1", SM_SCHEDULE_ZB_V, 2, 2},
+    {"micro=1,data=2,zero=1", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=1,data=2,zero=2", SM_SCHEDULE_1F1B, 4, 1},
+    {"micro=1,fsdp=2,zero=3", SM_SCHEDULE_INTERLEAVED, 2, 2},
+    {"micro=1,tensor=2,seq", SM_SCHEDULE_ZB_H1, 2, 1},
+    {"micro=1,context=2,tensor=2,seq", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=1,expert=2,tensor=2,seq", SM_SCHEDULE_ZB_V, 2, 2},
+    {"micro=1,expert=2,data=2", SM_SCHEDULE_ZB_H1, 2, 1},
+};
+const size_t train_plan_count = sizeof train_plans / sizeof *train_plans;
+
+/* ---- models ---- */
+
+static sm_layer_kind dense_kind(void) {
+    return (sm_layer_kind){
+        .name = "dense", .N = 4, .K = 2, .H = 4, .V_head = 4, .norms = 2, .F = 32};
+}
+
+static sm_layer_kind expert_kind(void) {
+    sm_layer_kind kind = dense_kind();
+    snprintf(kind.name, sizeof kind.name, "moe");
+    kind.F = 0;
+    kind.E = 4;
+    kind.k_top = 2;
+    kind.F_expert = 16;
+    return kind;
+}
+
+sm_model train_model(train_kind kind, int layers) {
+    sm_model m = {.D = 16, .L = layers, .V = 256, .final_norm = true, .causal = true, .kinds = 1};
+    snprintf(m.name, sizeof m.name, "%s", kind == TRAIN_EXPERTS ? "experts" : "dense");
+    m.kind[0] = kind == TRAIN_EXPERTS ? expert_kind() : dense_kind();
+    return m;
+}
+
+int train_plan_layers(const train_plan *plan) { return plan->stages ? 4 : 2; }
+
+const unsigned char *train_text(void) {
+    static unsigned char text[TRAIN_TEXT_BYTES];
+    static const char *const words[] = {"a plan ",  "is a ",    "sharding ", "of the ",
+                                        "program ", "and its ", "price. ",   "The "};
+    sm_rng rng = {7};
+    if (text[0]) return text;
+    for (size_t n = 0; n < sizeof text;) {
+        const char *word = words[sm_rng_below(&rng, sizeof words / sizeof *words)];
+        for (; *word && n < sizeof text; word++) text[n++] = (unsigned char)*word;
+    }
+    return text;
+}
+
+sm_train_setup train_setup_of(const sm_model *model) {
+    sm_train_setup s;
+    sm_train_setup_defaults(&s);
+    s.model = model;
+    s.tokens = TRAIN_TOKENS;
+    s.sequences = TRAIN_SEQUENCES;
+    s.microbatch = TRAIN_SEQUENCES;
+    s.data = train_text();
+    s.data_bytes = TRAIN_TEXT_BYTES;
+    s.seed = 11;
+    s.warmup = 2;
+    return s;
+}
+
+/* ---- plans ---- */
+
+static bool word(const char *words, const char *key, int *value) {
+    size_t n = strlen(key);
+    for (const char *at = words; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, key, n) == 0 && (at[n] == '=' || at[n] == ',' || !at[n])) {
+            *value = at[n] == '=' ? at[n + 1] - '0' : 1;
+            return true;
+        }
+    return false;
+}
+
+void train_words_read(const char *words, sm_train_setup *s) {
+    static const char *const axes[] = {"data", "fsdp", "expert", "context", "tensor", "tensor_q"};
+    int value;
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if (word(words, axes[a], &value)) s->degree[a] = value;
+    if (word(words, "seq", &value)) s->rules.seq = true;
+    if (word(words, "expert_tensor", &value)) s->rules.expert_tensor = true;
+    if (word(words, "heads", &value)) s->rules.context_by = SM_CONTEXT_HEADS;
+    if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
+    if (word(words, "zero", &value)) s->zero = value;
+    if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;
+    int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
+    s->microbatch = TRAIN_SEQUENCES / ways;
+    if (word(words, "micro", &value)) s->microbatch = value;
+}
+
+static sm_train_act act_of(sm_slot_kind kind) {
+    return kind == SM_SLOT_FORWARD          ? SM_TRAIN_FORWARD
+           : kind == SM_SLOT_BACKWARD       ? SM_TRAIN_BACKWARD
+           : kind == SM_SLOT_BACKWARD_INPUT ? SM_TRAIN_BACKWARD_INPUT
+                                            : SM_TRAIN_BACKWARD_WEIGHT;
+}
+
+/* The slots of the schedule, in order of time within each stage. False: it cannot be, or is too
+ * long for a line. */
+static bool list_actions(const sm_pipeline *p, train_line *l) {
+    enum { MOST_SLOTS = 1024 };
+    static _Alignas(16) char scratch[1 << 16];
+    static sm_slot slot[MOST_SLOTS];
+    const char *why = "";
+    if (!sm_schedule_possible(p->schedule, p->stages, p->chunks_per_stage, p->microbatches, &why))
+        return false;
+    size_t slots = sm_pipeline_slots(p);
+    if (sm_pipeline_scratch(p) > sizeof scratch || slots > MOST_SLOTS) return false;
+    memset(slot, 0, sizeof slot);
+    sm_pipeline_simulate(p, scratch, slot);
+    for (size_t i = 0; i < slots; i++) {
+        int *n = &l->actions[slot[i].stage];
+        if (*n == TRAIN_MOST_ACTIONS) return false;
+        l->action[slot[i].stage][(*n)++] =
+            (sm_train_action){act_of(slot[i].kind), slot[i].chunk, slot[i].microbatch};
+    }
+    return true;
+}
+
+bool train_line_lay(sm_schedule schedule, int stages, int chunks_per_stage, sm_train_setup *s,
+                    train_line *l) {
+    sm_chunk_time time[TRAIN_MOST_CHUNKS];
+    int chunks = stages * chunks_per_stage, layers = s->model->L;
+    if (stages > TRAIN_MOST_STAGES || chunks > TRAIN_MOST_CHUNKS) return false;
+    for (int c = 0; c < chunks; c++) time[c] = (sm_chunk_time){1, 1, 1};
+    sm_pipeline p = {schedule, stages, chunks_per_stage, sm_train_setup_microbatches(s), time, 0};
+    *l = (train_line){.actions = {0}};
+    if (!list_actions(&p, l)) return false;
+    for (int c = 0; c < chunks; c++)
+        l->chunk[c] = (sm_train_chunk){sm_schedule_stage(schedule, stages, chunks_per_stage, c),
+                                       c * layers / chunks, (c + 1) * layers / chunks};
+    for (int i = 0; i < stages; i++) l->of[i] = l->action[i];
+    s->stages = stages;
+    s->chunks = chunks;
+    s->chunk = l->chunk;
+    s->actions = l->actions;
+    s->action = l->of;
+    return true;
+}
+
+bool train_job_of(const train_plan *plan, train_kind kind, train_job *job) {
+    job->model = train_model(kind, train_plan_layers(plan));
+    job->setup = train_setup_of(&job->model);
+    train_words_read(plan->words, &job->setup);
+    if (!plan->stages) return true;
+    return train_line_lay(plan->schedule, plan->stages, plan->chunks_per_stage, &job->setup,
+                          &job->line);
+}
+
+/* ---- losses ---- */
+
+sm_status train_curve_run(sm_communicator *world, void *context, sm_error *err) {
+    train_curve *c = context;
+    sm_trainer *t = NULL;
+    sm_status status = sm_trainer_new(world, c->setup, &t, err);
+    double difference = 0;
+    for (int i = 0; !status && i < c->steps; i++) {
+        sm_train_result r;
+        status = sm_trainer_step(t, i, &r, err);
+        for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
+            difference += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
+        if (world->rank) continue;
+        c->loss[i] = r.loss;
+        c->norm[i] = r.gradient_norm;
+        memcpy(c->predicted, r.bytes_predicted, sizeof c->predicted);
+        memcpy(c->counted, r.bytes_counted, sizeof c->counted);
+    }
+    if (!status) status = sm_run_all_reduce(world, &difference, 1, SM_ELEMENT_F64, err);
+    if (world->rank == 0) c->difference = difference;
+    sm_trainer_free(t);
+    return status;
+}
+
+void train_curve_on_threads(const sm_train_setup *setup, int steps, train_curve *c) {
+    sm_error err = {.status = SM_OK};
+    *c = (train_curve){.setup = setup, .steps = steps};
+    c->status = sm_run_threads(sm_train_setup_ranks(setup), train_curve_run, c, &err);
+    if (c->status) printf("# %s\n", err.sentence);
+}
+
+bool train_about_equal(double a, double b, double tolerance) {
+    return fabs(a - b) <= tolerance * fabs(b);
+}
+
+static void tell(const train_plan *plan, const train_curve *one, const train_curve *c) {
+    printf("# %s of %s", plan->words, c->setup->model->name);
+    if (plan->stages) printf(", %d x %s", plan->stages, sm_schedule_names[plan->schedule]);
+    printf(":");
+    for (int i = 0; i < one->steps; i++)
+        printf(" %.6f/%.6f %.4f/%.4f", c->loss[i], one->loss[i], c->norm[i], one->norm[i]);
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
+        if (c->predicted[k] != c->counted[k])
+            printf(" %s %g/%g", sm_collective_name((sm_collective)k), c->predicted[k],
+                   c->counted[k]);
+    printf(" (bytes differ by %g)\n", c->difference);
+}
+
+int train_curve_compare(const train_plan *plan, const train_curve *one, const train_curve *c) {
+    int wrong = c->difference != 0 || c->status != SM_OK || one->status != SM_OK;
+    for (int i = 0; i < one->steps; i++)
+        wrong += !train_about_equal(c->loss[i], one->loss[i], train_tolerance) ||
+                 !train_about_equal(c->norm[i], one->norm[i], 100 * train_tolerance);
+    if (wrong) tell(plan, one, c);
+    return wrong != 0;
+}
