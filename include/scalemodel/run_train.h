@@ -92,6 +92,31 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
 /* Loss and gradients alone: the weights stay. */
 sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
 
+/* ---- memory ----
+ * Bytes of arrays that this rank has in use, and the most it ever had since sm_trainer_new or
+ * sm_trainer_forget_memory: weights, gradients, moments, what is kept for the backward pass, and
+ * everything else (buffers: gradients of activations, gathered arrays, messages, scratch). Exact;
+ * tables, whose size does not depend on that of the arrays, are not in it. */
+#define SM_TRAIN_MEMORIES(X)                                                                       \
+    X(PARAMS, "weights")                                                                           \
+    X(GRADIENTS, "gradients")                                                                      \
+    X(OPTIMIZER, "optimizer") X(ACTIVATIONS, "activations") X(BUFFERS, "buffers") X(HOST, "host")
+typedef enum sm_train_memory_part {
+#define X(id, name) SM_TRAIN_MEMORY_##id,
+    SM_TRAIN_MEMORIES(X)
+#undef X
+        SM_TRAIN_MEMORY_COUNT
+} sm_train_memory_part;
+extern const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT];
+typedef struct sm_train_memory {
+    double total; /* the most in use at once; host memory is not in it */
+    double at_most[SM_TRAIN_MEMORY_COUNT]; /* at that moment */
+    double most[SM_TRAIN_MEMORY_COUNT];    /* of each part for itself */
+    double now[SM_TRAIN_MEMORY_COUNT];
+} sm_train_memory;
+void sm_trainer_memory(const sm_trainer *t, sm_train_memory *out);
+void sm_trainer_forget_memory(sm_trainer *t);
+
 /* A weight as this rank holds it. layer: -1 the embedding, model->L the head. gradient: after
  * sm_trainer_gradients of a plan without data parallelism, whole. False: not on this rank. */
 typedef struct sm_train_weight {

@@ -5,6 +5,7 @@
 #include "box.h"
 #include "layout.h"
 #include "local_block.h"
+#include "memory_account.h"
 #include "rank_mesh.h"
 
 typedef struct stepping {
@@ -103,14 +104,14 @@ static bool lie_in_order(const stepping *s, const size_t *box, const size_t *who
 
 static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
     size_t offset[SM_MAX_RANK];
-    char *all = sm_malloc(bytes * (size_t)s->group->size + 1);
+    char *all = memory_new(bytes * (size_t)s->group->size + 1);
     if (!all) return sm_fail_memory(err);
     sm_status status = sm_run_all_gather(s->group, s->block->data, bytes, all, err);
     for (int i = 0; !status && i < s->group->size; i++) {
         given_by(s, i, s->block->size, offset);
         give(s, all + (size_t)i * bytes, s->block->size, offset);
     }
-    sm_free(all);
+    memory_free(all);
     return status;
 }
 
@@ -129,7 +130,7 @@ static sm_status all_gather(stepping *s, sm_error *err) {
 
 static sm_status scatter_boxes(stepping *s, const size_t *box, sm_error *err) {
     size_t size[SM_MAX_RANK], offset[SM_MAX_RANK], count = product(box, s->block->rank);
-    char *send = sm_malloc(count * s->width * (size_t)s->group->size + 1);
+    char *send = memory_new(count * s->width * (size_t)s->group->size + 1);
     if (!send) return sm_fail_memory(err);
     for (int i = 0; i < s->group->size; i++) {
         taken_by(s, i, size, offset);
@@ -137,7 +138,7 @@ static sm_status scatter_boxes(stepping *s, const size_t *box, sm_error *err) {
     }
     sm_status status =
         sm_run_reduce_scatter(s->group, send, count, s->block->element, s->result->data, err);
-    sm_free(send);
+    memory_free(send);
     return status;
 }
 
@@ -186,14 +187,14 @@ static sm_status all_to_all(stepping *s, sm_error *err) {
     for (int d = 0; d < s->block->rank; d++)
         size[d] = box[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
     size_t bytes = product(box, s->block->rank) * s->width * (size_t)s->group->size;
-    char *room = sm_malloc(2 * bytes + 1);
+    char *room = memory_new(2 * bytes + 1);
     if (!room) return sm_fail_memory(err);
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (!status) {
         status = exchange(s, box, room, room + bytes, err);
         if (status) sm_local_block_free(s->result);
     }
-    sm_free(room);
+    memory_free(room);
     return status;
 }
 

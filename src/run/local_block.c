@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layout.h"
+#include "memory_account.h"
 
 size_t sm_local_block_count(const sm_local_block *b) {
     size_t count = 1;
@@ -15,7 +16,7 @@ sm_status local_block_raw(sm_element element, int rank, const size_t *size, sm_l
                           sm_error *err) {
     *out = (sm_local_block){.element = element, .rank = rank};
     for (int d = 0; d < rank; d++) out->size[d] = size[d];
-    out->data = sm_malloc((sm_local_block_count(out) + 1) * sm_element_bytes(element));
+    out->data = memory_new((sm_local_block_count(out) + 1) * sm_element_bytes(element));
     return out->data ? SM_OK : sm_fail_memory(err);
 }
 
@@ -23,12 +24,12 @@ sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, s
                              sm_error *err) {
     *out = (sm_local_block){.element = element, .rank = rank};
     for (int d = 0; d < rank; d++) out->size[d] = size[d];
-    out->data = sm_calloc(sm_local_block_count(out) + 1, sm_element_bytes(element));
+    out->data = memory_new_cleared((sm_local_block_count(out) + 1) * sm_element_bytes(element));
     return out->data ? SM_OK : sm_fail_memory(err);
 }
 
 void sm_local_block_free(sm_local_block *b) {
-    sm_free(b->data);
+    memory_free(b->data);
     b->data = NULL;
 }
 

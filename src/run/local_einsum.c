@@ -7,6 +7,7 @@
 #include <cblas.h>
 #include <string.h>
 
+#include "memory_account.h"
 #include "sums.h"
 
 enum { MOST = 2 * SM_MAX_RANK };
@@ -84,7 +85,7 @@ static const void *in_order(const sm_local_block *b, const labels *array, const 
     *copy = NULL;
     if (same_order(array, order)) return b->data;
     size_t width = sm_element_bytes(b->element);
-    *copy = sm_malloc(product(order) * width + 1);
+    *copy = memory_new(product(order) * width + 1);
     if (*copy) transpose(b->data, array, order, *copy, width);
     return *copy;
 }
@@ -124,7 +125,7 @@ static sm_status sum_out(const sm_local_block *b, const labels *array, const lab
     const void *from = in_order(b, array, &all, &copy);
     if (!from) return sm_fail_memory(err);
     sum_rows(from, product(order), product(&gone), b->element, out);
-    sm_free(copy);
+    memory_free(copy);
     return SM_OK;
 }
 
@@ -249,15 +250,15 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
     m.b = as_matrix(p->b, &p->lb, &b, &bt, &m.b_transposed, &copy_b);
     sm_status status = m.a && m.b ? SM_OK : sm_fail_memory(err);
     if (!status) multiply_batch(m);
-    sm_free(copy_a);
-    sm_free(copy_b);
+    memory_free(copy_a);
+    memory_free(copy_b);
     return status;
 }
 
 /* Into a matrix of its own, which is then transposed. */
 static sm_status multiply_apart(pair *p, const labels *made, sm_local_block *out, sm_error *err) {
     size_t count = product(made), width = sm_element_bytes(out->element);
-    char *c = sm_malloc(2 * count * width + 1);
+    char *c = memory_new(2 * count * width + 1);
     if (!c) return sm_fail_memory(err);
     void *turned = p->add ? c + count * width : out->data;
     bool plus = p->add;
@@ -265,7 +266,7 @@ static sm_status multiply_apart(pair *p, const labels *made, sm_local_block *out
     sm_status status = multiply_into(p, c, err);
     if (!status) transpose(c, made, &p->out, turned, width);
     if (!status && plus) sum_into(out->data, turned, count, out->element);
-    sm_free(c);
+    memory_free(c);
     return status;
 }
 

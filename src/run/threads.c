@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scalemodel/run.h"
+#include "memory_account.h"
 #include "sums.h"
 
 typedef struct world {
@@ -154,7 +154,7 @@ static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm
     group *g = group_of(c);
     size_t width = sm_element_bytes(element), n = (size_t)c->size;
     size_t from = count * (size_t)c->rank / n, to = count * ((size_t)c->rank + 1) / n;
-    void *mine = sm_malloc((to - from) * width + 1);
+    void *mine = memory_new((to - from) * width + 1);
     if (!mine) return sm_fail_memory(err);
     sm_status status = show(c, in_place, err);
     if (!status && to > from) add_all(g, from * width, to - from, element, mine);
@@ -165,7 +165,7 @@ static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm
         if (last > first) memcpy(at(in_place, first * width), g->shown[i], (last - first) * width);
     }
     if (!status) status = part(g, err);
-    sm_free(mine);
+    memory_free(mine);
     return status;
 }
 

@@ -98,7 +98,7 @@ static head head_at(const blocks *b, size_t sequence, size_t key_head, size_t gr
 static sm_status each_head(const blocks *b, void (*run)(const head *), sm_error *err) {
     const size_t *q = b->x[Q]->size;
     size_t scores = q[1] * b->keys;
-    float *room = sm_malloc(2 * scores * sizeof *room + 1);
+    float *room = memory_new(2 * scores * sizeof *room + 1);
     if (!room) return sm_fail_memory(err);
     for (size_t s = 0; s < q[0]; s++)
         for (size_t k = 0; k < q[2]; k++)
@@ -108,7 +108,7 @@ static sm_status each_head(const blocks *b, void (*run)(const head *), sm_error 
                 h.dp = room + scores;
                 run(&h);
             }
-    sm_free(room);
+    memory_free(room);
     return SM_OK;
 }
 

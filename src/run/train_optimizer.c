@@ -47,15 +47,19 @@ sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err) {
         layer->group_of[i] = g;
         layer->group[g].elements += sm_local_block_count(&layer->weight[i]);
     }
-    for (int i = 0; i < layer->groups; i++) {
+    memory_scope before = memory_for(SM_TRAIN_MEMORY_OPTIMIZER);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < layer->groups; i++) {
         train_group *g = &layer->group[i];
         g->chunk = (g->elements + ways(t, g) - 1) / ways(t, g);
-        g->sum = sm_calloc(g->chunk + 1, sizeof *g->sum);
-        g->first = sm_calloc(g->chunk + 1, sizeof *g->first);
-        g->second = sm_calloc(g->chunk + 1, sizeof *g->second);
-        if (!g->sum || !g->first || !g->second) return sm_fail_memory(err);
+        g->sum = memory_new_cleared((g->chunk + 1) * sizeof *g->sum);
+        g->first = memory_new_cleared((g->chunk + 1) * sizeof *g->first);
+        g->second = memory_new_cleared((g->chunk + 1) * sizeof *g->second);
+        memory_mark(g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+        if (!g->sum || !g->first || !g->second) status = sm_fail_memory(err);
     }
-    return SM_OK;
+    memory_restore(before);
+    return status;
 }
 
 /* Between the blocks of a group and a row of all their elements; what has no data is zero. */
@@ -84,22 +88,22 @@ static sm_status reduce(sm_trainer *t, const train_group *g, float *row, sm_erro
     sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     if (!t->setup->zero) return sm_run_all_reduce(over, row, g->chunk, SM_ELEMENT_F32, err);
-    float *mine = sm_malloc(g->chunk * sizeof *mine + 1);
+    float *mine = memory_new(g->chunk * sizeof *mine + 1);
     if (!mine) return sm_fail_memory(err);
     sm_status status = sm_run_reduce_scatter(over, row, g->chunk, SM_ELEMENT_F32, mine, err);
     if (!status) memcpy(row, mine, g->chunk * sizeof *row);
-    sm_free(mine);
+    memory_free(mine);
     return status;
 }
 
 static sm_status reduce_group(sm_trainer *t, train_layer *layer, int group, sm_error *err) {
     train_group *g = &layer->group[group];
-    float *row = sm_calloc(g->chunk * ways(t, g) + 1, sizeof *row);
+    float *row = memory_new_cleared((g->chunk * ways(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
     pack(layer, group, layer->gradient, row);
     sm_status status = reduce(t, g, row, err);
     for (size_t i = 0; !status && i < g->chunk; i++) g->sum[i] += row[i];
-    sm_free(row);
+    memory_free(row);
     return status;
 }
 
@@ -165,7 +169,7 @@ static sm_status update_group(sm_trainer *t, train_layer *layer, int group, cons
                               sm_error *err) {
     train_group *g = &layer->group[group];
     size_t parts = ways(t, g), part = 0;
-    float *row = sm_calloc(g->chunk * (parts + 1) + 1, sizeof *row), *mine = row;
+    float *row = memory_new_cleared((g->chunk * (parts + 1) + 1) * sizeof *row), *mine = row;
     if (!row) return sm_fail_memory(err);
     pack(layer, group, layer->weight, row);
     sm_status status = SM_OK;
@@ -179,7 +183,7 @@ static sm_status update_group(sm_trainer *t, train_layer *layer, int group, cons
     adam_step(a, g, mine);
     if (!status && parts > 1) status = gather(t, g, mine, row, err);
     if (!status) unpack(layer, group, row, layer->weight);
-    sm_free(row);
+    memory_free(row);
     return status;
 }
 
@@ -202,13 +206,13 @@ static sm_status moment_out(sm_trainer *t, const train_layer *layer, int group, 
                             sm_local_block *block, sm_error *err) {
     const train_group *g = &layer->group[group];
     const float *mine = second ? g->second : g->first;
-    float *row = sm_calloc(g->chunk * ways(t, g) + 1, sizeof *row);
+    float *row = memory_new_cleared((g->chunk * ways(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
     sm_status status = SM_OK;
     if (ways(t, g) > 1) status = gather(t, g, mine, row, err);
     else memcpy(row, mine, g->chunk * sizeof *row);
     if (!status) unpack(layer, group, row, block);
-    sm_free(row);
+    memory_free(row);
     return status;
 }
 
@@ -224,7 +228,7 @@ static sm_status moment_in(sm_trainer *t, train_layer *layer, int group, bool se
                            const sm_local_block *block, sm_error *err) {
     train_group *g = &layer->group[group];
     size_t part = 0;
-    float *row = sm_calloc(g->chunk * ways(t, g) + 1, sizeof *row);
+    float *row = memory_new_cleared((g->chunk * ways(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
     pack(layer, group, block, row);
     if (ways(t, g) > 1) {
@@ -232,7 +236,7 @@ static sm_status moment_in(sm_trainer *t, train_layer *layer, int group, bool se
         part = over ? (size_t)over->rank : 0;
     }
     memcpy(second ? g->second : g->first, row + part * g->chunk, g->chunk * sizeof *row);
-    sm_free(row);
+    memory_free(row);
     return SM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "scalemodel/run_train.h"
 
 #include "layout.h"
+#include "memory_account.h"
 
 enum { TRAIN_AXES = SM_AXIS_COUNT + 1, TRAIN_PIPELINE = SM_AXIS_COUNT, TRAIN_SHARES = 8 };
 
@@ -70,6 +71,7 @@ struct sm_trainer {
     uint64_t updates;     /* of the optimizer so far */
     double loss;          /* this rank's share of the sum over tokens */
     double time_s[SM_TRAIN_TIME_COUNT];
+    memory_account memory;
     double gathered_s; /* by the optimizer */
     /* generating: the program is that of serving, for `fed` bytes after `position` others */
     bool serving;

@@ -128,7 +128,9 @@ static sm_status take_step(pass *p, const sm_step *step, moved *like, const sm_l
 
 static void keep_arrived(pass *p, const moved *like) {
     moved *m = find(p, like);
+    bool weight = tensor_of(p, like->tensor)->role == SM_ROLE_WEIGHT;
     if (!m->borrowed) p->saved->arrived[like->tensor] = m->block;
+    if (!weight) memory_mark(m->block.data, SM_TRAIN_MEMORY_ACTIVATIONS);
     m->borrowed = true;
 }
 
@@ -229,6 +231,7 @@ static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
     }
     sm_local_block_free(&p->saved->value[task->result]);
     p->saved->value[task->result] = out;
+    memory_mark(out.data, SM_TRAIN_MEMORY_ACTIVATIONS);
     return SM_OK;
 }
 
@@ -345,7 +348,9 @@ static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
                        tensor_of(p, task->result)->name);
     sm_status status = train_block_move(p->t, &task->lowering, 0, &layout, from, err);
     if (!status) status = train_block_move(p->t, &task->lowering, -1, &layout, from, err);
-    return status ? status : train_block_add(to, from, err);
+    if (!status) status = train_block_add(to, from, err);
+    if (weight) memory_mark(to->data, SM_TRAIN_MEMORY_GRADIENTS);
+    return status;
 }
 
 static sm_status run(pass *p, const sm_program_task *task, sm_error *err) {

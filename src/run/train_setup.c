@@ -173,7 +173,9 @@ sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm
     if (!t) return sm_fail_memory(err);
     t->setup = setup;
     t->world = world;
+    memory_scope before = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
     status = begin(t, err);
+    memory_restore(before);
     if (status) sm_trainer_free(t);
     else *out = t;
     return status;

@@ -120,6 +120,7 @@ static sm_status layer_forward(sm_trainer *t, train_layer *layer, sm_local_block
     train_saved *saved = saved_of(t, layer);
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
+        memory_mark(stream->data, SM_TRAIN_MEMORY_ACTIVATIONS);
         stream->data = NULL;
     }
     sm_status status = train_forward(t, layer, saved, err);
@@ -291,8 +292,10 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
     double bytes[SM_COLLECTIVE_COUNT], seconds[SM_COLLECTIVE_COUNT], begun_s = sm_clock_s();
     memset(result, 0, sizeof *result);
     train_bytes_counted(t, bytes, seconds);
+    memory_scope scope = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
     sm_status status = run_batch(t, step, true, err);
     if (!status) status = learn(t, result, err);
+    memory_restore(scope);
     result->seconds = sm_clock_s() - begun_s;
     account(t, bytes, seconds, result);
     return status;
@@ -300,9 +303,11 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
 
 sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err) {
     memset(result, 0, sizeof *result);
+    memory_scope scope = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
     sm_status status = run_batch(t, step, false, err);
     double loss = t->loss;
     if (!status) status = sum_over_ranks(t, &loss, 1, err);
+    memory_restore(scope);
     result->loss = loss / tokens_of(t);
     return status;
 }

@@ -51,8 +51,11 @@ static sm_status new_weight(sm_trainer *t, train_layer *layer, int tensor, sm_er
     const sm_array *array = &task->einsum.in[operand];
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
-    return sm_local_block_of(t->mesh, &task->einsum, array, SM_ELEMENT_F32, drawn, &d,
-                             &layer->weight[tensor], err);
+    memory_scope before = memory_for(SM_TRAIN_MEMORY_PARAMS);
+    sm_status status = sm_local_block_of(t->mesh, &task->einsum, array, SM_ELEMENT_F32, drawn, &d,
+                                         &layer->weight[tensor], err);
+    memory_restore(before);
+    return status;
 }
 
 static sm_status new_layer(sm_trainer *t, int piece, int number, int chunk, sm_error *err) {
@@ -103,9 +106,9 @@ static void free_layer(train_layer *layer) {
         sm_local_block_free(&layer->gradient[i]);
     }
     for (int i = 0; i < layer->groups; i++) {
-        sm_free(layer->group[i].sum);
-        sm_free(layer->group[i].first);
-        sm_free(layer->group[i].second);
+        memory_free(layer->group[i].sum);
+        memory_free(layer->group[i].first);
+        memory_free(layer->group[i].second);
     }
 }
 

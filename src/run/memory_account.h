@@ -1,0 +1,37 @@
+/* memory_account: bytes that a rank of the runtime has in use, by what they are for, and the most
+ * it ever had. Ranks may be threads of one process, so each thread says whose account its
+ * allocations go to; a block may be freed by any thread. */
+#ifndef SM_RUN_MEMORY_ACCOUNT_H
+#define SM_RUN_MEMORY_ACCOUNT_H
+#include <stdatomic.h>
+
+#include "scalemodel/run_train.h"
+
+/* Parts as in sm_train_memory. Host memory is counted apart: it is in no total. */
+typedef struct memory_account {
+    atomic_llong in_use[SM_TRAIN_MEMORY_COUNT];
+    double most[SM_TRAIN_MEMORY_COUNT];           /* of each part */
+    double at_most[SM_TRAIN_MEMORY_COUNT], total; /* when their sum, host apart, was greatest */
+} memory_account;
+
+/* From now on what this thread allocates goes to this account (NULL: none) as `part`. Returns what
+ * was so before, to be restored. */
+typedef struct memory_scope {
+    memory_account *account;
+    sm_train_memory_part part;
+} memory_scope;
+memory_scope memory_enter(memory_account *account, sm_train_memory_part part);
+/* The same account, another part. */
+memory_scope memory_for(sm_train_memory_part part);
+void memory_restore(memory_scope before);
+
+/* sm_malloc and sm_calloc, accounted; freed by memory_free (NULL is fine) alone. */
+void *memory_new(size_t bytes);
+void *memory_new_cleared(size_t bytes);
+void memory_free(void *block);
+/* The block is for something else now (NULL is fine). */
+void memory_mark(void *block, sm_train_memory_part part);
+
+/* The greatest so far are forgotten. */
+void memory_begin(memory_account *account);
+#endif
