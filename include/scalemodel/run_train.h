@@ -138,11 +138,19 @@ typedef struct sm_train_array {
     int rank;
     size_t size[SM_MAX_RANK];
     float *data; /* row-major */
+    int owner;   /* the rank that gathers it */
 } sm_train_array;
 /* Every array of the model in order, gathered on rank 0, where alone visit is called: array->data
  * is freed afterwards unless visit sets it to NULL. */
 typedef sm_status (*sm_train_visit)(sm_train_array *array, void *context, sm_error *err);
 sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
+/* The same, dealt out: each array is gathered on one of the ranks that hold parts of it, evenly by
+ * bytes, and visit is called there alone. */
+sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
+/* What sm_trainer_save_dealt (or, not dealt, sm_trainer_save) will gather where: visit is called for
+ * every array, without data, on every rank alike. */
+sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
+                          sm_error *err);
 /* The other way, on every rank: find fills array->data (array->size says how large) with what it
  * owns; it is only read. */
 sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err);

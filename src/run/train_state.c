@@ -1,4 +1,4 @@
-/* Weights and moments as whole arrays: gathered on rank 0 block by block, or cut out of whole
+/* Weights and moments as whole arrays: gathered on a rank block by block, or cut out of whole
  * arrays again on another mesh. */
 #include <string.h>
 
@@ -97,15 +97,31 @@ static void put_box(sm_train_array *a, const void *block, const size_t *size,
     box_copy(&to, &from, a->rank, size, sizeof(float));
 }
 
+/* ---- who gathers it ---- */
+
+/* Of the ranks of its stage, the one with the least so far. load: what each rank has been dealt;
+ * NULL: the first rank gathers everything. */
+static int deal_out(const sm_trainer *t, const sm_train_array *a, double *load) {
+    int best = -1, stage = stage_of(t, a->layer);
+    if (!load) return 0;
+    for (int rank = 0; rank < t->world->size; rank++) {
+        int at[SM_MAX_AXES] = {0};
+        coordinates_of(&t->mesh->mesh, (sm_axes)((1u << t->mesh->mesh.axes) - 1), rank, at);
+        if (at[TRAIN_PIPELINE] == stage && (best < 0 || load[rank] < load[best])) best = rank;
+    }
+    load[best] += (double)count_of(a);
+    return best;
+}
+
 /* ---- gathering ---- */
 
 enum { TAG = 7 };
 
-static sm_status send_block(sm_trainer *t, const sm_local_block *block, sm_error *err) {
+static sm_status send_block(sm_trainer *t, const sm_local_block *block, int to, sm_error *err) {
     sm_request_handle handle = {{NULL}};
     const sm_backend *b = t->world->backend;
     size_t bytes = sm_local_block_count(block) * sizeof(float);
-    sm_status status = b->start_send(t->world, block->data, bytes, 0, TAG, &handle, err);
+    sm_status status = b->start_send(t->world, block->data, bytes, to, TAG, &handle, err);
     return status ? status : b->wait(t->world, &handle, err);
 }
 
@@ -134,7 +150,7 @@ static sm_status collect(sm_trainer *t, const sm_layout *layout, int stage,
         coordinates_of(&t->mesh->mesh, all, rank, at);
         if (!sends(t, layout, at, stage)) continue;
         block_at(t, layout, a, at, size, offset);
-        if (rank == 0) put_box(a, own->data, size, offset);
+        if (rank == t->world->rank) put_box(a, own->data, size, offset);
         else status = receive_block(t, rank, size, offset, a, err);
     }
     return status;
@@ -144,8 +160,8 @@ static sm_status save_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
                             const sm_local_block *own, sm_train_visit visit, void *context,
                             sm_error *err) {
     int stage = stage_of(t, a->layer);
-    if (t->world->rank > 0)
-        return sends(t, layout, t->mesh->at, stage) ? send_block(t, own, err) : SM_OK;
+    if (t->world->rank != a->owner)
+        return sends(t, layout, t->mesh->at, stage) ? send_block(t, own, a->owner, err) : SM_OK;
     a->data = sm_malloc(count_of(a) * sizeof(float) + 1);
     if (!a->data) return sm_fail_memory(err);
     sm_status status = collect(t, layout, stage, own, a, err);
@@ -186,8 +202,8 @@ static sm_status fill_blocks(sm_trainer *t, train_layer *layer, sm_train_part pa
     return status ? status : train_moments_out(t, layer, part == SM_TRAIN_SECOND, b->block, err);
 }
 
-static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, sm_train_visit visit,
-                            void *context, sm_error *err) {
+static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load,
+                            sm_train_visit visit, void *context, sm_error *err) {
     const train_piece *p = piece_of(t, number);
     const sm_einsum *einsum;
     blocks b;
@@ -197,17 +213,56 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, sm_tr
         if (!is_kept(t, p, number, i)) continue;
         sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
         describe(p, number, i, part, &a);
+        a.owner = deal_out(t, &a, load);
         status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
     }
     free_blocks(&b);
     return status;
 }
 
-sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err) {
+static sm_status save(sm_trainer *t, double *load, sm_train_visit visit, void *context,
+                      sm_error *err) {
     sm_status status = SM_OK;
     for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
         for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
-            status = save_layer(t, layer, (sm_train_part)part, visit, context, err);
+            status = save_layer(t, layer, (sm_train_part)part, load, visit, context, err);
+    return status;
+}
+
+sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err) {
+    return save(t, NULL, visit, context, err);
+}
+
+sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err) {
+    double *load = sm_calloc((size_t)t->world->size, sizeof *load);
+    sm_status status = load ? save(t, load, visit, context, err) : sm_fail_memory(err);
+    sm_free(load);
+    return status;
+}
+
+static sm_status list_layer(const sm_trainer *t, int number, sm_train_part part, double *load,
+                            sm_train_visit visit, void *context, sm_error *err) {
+    const train_piece *p = piece_of(t, number);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < p->program.tensors; i++) {
+        sm_train_array a;
+        if (!is_kept(t, p, number, i)) continue;
+        describe(p, number, i, part, &a);
+        a.owner = deal_out(t, &a, load);
+        status = visit(&a, context, err);
+    }
+    return status;
+}
+
+sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
+                          sm_error *err) {
+    sm_status status = SM_OK;
+    double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
+    if (dealt && !load) return sm_fail_memory(err);
+    for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
+        for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
+            status = list_layer(t, layer, (sm_train_part)part, load, visit, context, err);
+    sm_free(load);
     return status;
 }
 
