@@ -66,8 +66,9 @@ void sm_trainer_free(sm_trainer *t);
 /* Where the time of a step goes on a rank. Waiting for others is in what is waited for. */
 #define SM_TRAIN_TIMES(X)                                                                          \
     X(MATMUL, "matmuls and attention")                                                             \
-    X(VECTOR, "other ops") X(COLLECTIVE, "collectives") X(PIPELINE, "pipeline")                    \
-        X(OPTIMIZER, "optimizer") X(REST, "rest")
+    X(VECTOR, "other ops")                                                                         \
+    X(AROUND, "blocks about ops")                                                                  \
+    X(COLLECTIVE, "collectives") X(PIPELINE, "pipeline") X(OPTIMIZER, "optimizer") X(REST, "rest")
 typedef enum sm_train_time {
 #define X(id, name) SM_TRAIN_TIME_##id,
     SM_TRAIN_TIMES(X)
@@ -91,6 +92,40 @@ typedef struct sm_train_result {
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
 /* Loss and gradients alone: the weights stay. */
 sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
+
+/* ---- times by op ----
+ * Of this rank, over its layers and microbatches: of the last step, or (all) of every step since
+ * the trainer was made or its times were forgotten. op: the forward op as the program names it;
+ * outside of all ops, as vector ops of the forward phase: "hand over" (waiting for the boundaries
+ * of the pipeline), "gradients as rows" (packed and added at the end of a step), "loss and norm"
+ * (joined over all ranks: here the slowest is waited for), "optimizer". Collectives are in none of
+ * them. The strings live as long as the trainer. */
+typedef struct sm_train_op_time {
+    const char *op;
+    sm_op_kind kind;
+    sm_phase phase;
+    bool again;      /* recomputed */
+    double seconds;  /* of the kernels */
+    double around_s; /* about them: new blocks, slices, copies before and after collectives, sums */
+    double calls;    /* of kernels */
+} sm_train_op_time;
+enum { SM_MOST_TRAIN_TIMES = 256 };
+/* Rows, at most `room` of them. */
+int sm_trainer_op_times(const sm_trainer *t, bool all, sm_train_op_time *row, int room);
+
+/* The same of collectives, by the array that travels. gradient: it is that of the array. step_end:
+ * gradients and weights of whole groups, beside the ops; named "weights". */
+typedef struct sm_train_move_time {
+    sm_collective op;
+    const char *array;
+    bool weight, gradient;
+    sm_phase phase;
+    bool again, step_end;
+    double seconds, bytes, calls; /* bytes: V as in sm_step, summed over calls */
+} sm_train_move_time;
+int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room);
+/* Begin the sum of all steps anew; returns how many were in it. */
+int sm_trainer_forget_times(sm_trainer *t);
 
 /* ---- memory ----
  * Bytes of arrays that this rank has in use, and the most it ever had since sm_trainer_new or

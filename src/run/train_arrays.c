@@ -58,7 +58,9 @@ sm_status train_block_move(sm_trainer *t, const sm_lowering *low, int array, sm_
         const sm_step *step = &low->step[i];
         sm_local_block moved;
         if (step->array != array || step->kind == SM_STEP_EINSUM) continue;
-        sm_status status = sm_local_block_step(t->mesh, step, layout, block, &moved, err);
+        int tensor = t->busy ? t->busy->result : -1;
+        bool gradient = t->busy && t->busy->kind != SM_TASK_FORWARD;
+        sm_status status = train_move(t, tensor, gradient, step, layout, block, &moved, err);
         if (status) return status;
         sm_local_block_free(block);
         *block = moved;

@@ -55,14 +55,15 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     }
 }
 
-/* Of all groups but those over the pipeline, whose hand-overs are not collectives. */
-void train_bytes_counted(const sm_trainer *t, double *bytes, double *seconds) {
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = seconds[i] = 0;
+/* Hand-overs between stages are not collectives. */
+void train_traffic_now(const sm_trainer *t, train_traffic *out) {
+    *out = (train_traffic){.calls = {0}};
     for (int axes = 1; axes < 1 << SM_AXIS_COUNT; axes++) {
         const sm_communicator *c = t->mesh->over[axes];
         for (int i = 0; c && i < SM_COLLECTIVE_COUNT; i++) {
-            bytes[i] += c->traffic.bytes[i];
-            seconds[i] += c->traffic.seconds[i];
+            out->calls[i] += c->traffic.calls[i];
+            out->bytes[i] += c->traffic.bytes[i];
+            out->seconds[i] += c->traffic.seconds[i];
         }
     }
 }

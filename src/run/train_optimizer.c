@@ -111,9 +111,13 @@ bool train_reduces_each(const sm_trainer *t) { return t->setup->zero == 2; }
 
 sm_status train_reduce_layer(sm_trainer *t, train_layer *layer, sm_error *err) {
     sm_status status = SM_OK;
+    train_traffic before;
+    double begun_s = sm_clock_s();
+    train_traffic_now(t, &before);
     if (layer->number == t->setup->model->L) status = train_tie_gradients(t, err);
     for (int g = 0; !status && g < layer->groups; g++) status = reduce_group(t, layer, g, err);
     for (int i = 0; i < SM_MAX_TENSORS; i++) sm_local_block_free(&layer->gradient[i]);
+    train_step_end_took(t, TRAIN_ROWS_OF_GRADIENTS, begun_s, &before);
     return status;
 }
 
@@ -159,10 +163,7 @@ static sm_status gather(sm_trainer *t, const train_group *g, const float *mine, 
                         sm_error *err) {
     sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    double begun_s = sm_clock_s();
-    sm_status status = sm_run_all_gather(over, mine, g->chunk * sizeof *mine, row, err);
-    t->gathered_s += sm_clock_s() - begun_s;
-    return status;
+    return sm_run_all_gather(over, mine, g->chunk * sizeof *mine, row, err);
 }
 
 static sm_status update_group(sm_trainer *t, train_layer *layer, int group, const adam *a,

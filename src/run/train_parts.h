@@ -53,6 +53,25 @@ typedef struct train_message { /* a boundary under way */
     bool local; /* both chunks are on this stage */
 } train_message;
 
+/* Times by op and by collective (train_times.c). */
+typedef sm_traffic train_traffic;
+typedef struct train_took {
+    uint32_t key;
+    double seconds, around_s, bytes, calls;
+} train_took;
+enum { TRAIN_ROWS = 512 };
+typedef struct train_times {
+    int rows, at;
+    train_took row[TRAIN_ROWS];
+} train_times;
+typedef enum train_outside {
+    TRAIN_HAND_OVER,
+    TRAIN_ROWS_OF_GRADIENTS,
+    TRAIN_LOSS_AND_NORM,
+    TRAIN_OPTIMIZER,
+    TRAIN_OUTSIDE_COUNT
+} train_outside;
+
 struct sm_trainer {
     const sm_train_setup *setup;
     sm_communicator *world;
@@ -72,7 +91,12 @@ struct sm_trainer {
     double loss;          /* this rank's share of the sum over tokens */
     double time_s[SM_TRAIN_TIME_COUNT];
     memory_account memory;
-    double gathered_s; /* by the optimizer */
+    train_times ops, moves, all_ops, all_moves; /* of this step; of all since they were forgotten */
+    int times_of;                               /* steps in the latter */
+    const sm_program_task *busy;                /* the task at hand, NULL: none */
+    const train_piece *busy_piece;
+    bool busy_again;
+    double busy_since_s, inside_s; /* inside: its kernels and collectives so far */
     /* generating: the program is that of serving, for `fed` bytes after `position` others */
     bool serving;
     const unsigned char *fed;
@@ -189,7 +213,26 @@ sm_status train_backward_weight(train_saved *saved, sm_error *err);
 #define TRAIN_KEEP_ARRIVED (1ull << 63)
 void train_saved_free(train_saved *saved, uint64_t keep);
 
+/* ---- train_times.c ---- */
+void train_task_begins(sm_trainer *t, const train_piece *piece, const sm_program_task *task,
+                       bool backward);
+void train_task_ends(sm_trainer *t);
+/* The kernel of the task at hand; before: the traffic when it began (read of attention alone). */
+void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, const train_traffic *before);
+/* sm_local_block_step of an array of the task at hand, counted. */
+sm_status train_move(sm_trainer *t, int tensor, bool gradient, const sm_step *step,
+                     const sm_layout *before, const sm_local_block *block, sm_local_block *result,
+                     sm_error *err);
+void train_outside_took(sm_trainer *t, train_outside what, double seconds);
+/* The same with its collectives since `before`, which are counted for themselves: returns what is
+ * left. */
+double train_step_end_took(sm_trainer *t, train_outside what, double begun_s,
+                           const train_traffic *before);
+void train_times_begin(sm_trainer *t);
+void train_times_end(sm_trainer *t);
+
 /* ---- train_bytes.c ---- */
+/* What went through the groups of this rank so far, but for those over the pipeline. */
+void train_traffic_now(const sm_trainer *t, train_traffic *out);
 void train_bytes_predicted(const sm_trainer *t, double *bytes);
-void train_bytes_counted(const sm_trainer *t, double *bytes, double *seconds);
 #endif

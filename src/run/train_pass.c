@@ -117,7 +117,8 @@ static sm_status take_step(pass *p, const sm_step *step, moved *like, const sm_l
     if (!done) {
         if (p->moves == MOST_MOVED)
             return sm_fail(err, SM_INTERNAL, "a layer moves more than %d arrays", MOST_MOVED);
-        sm_status status = sm_local_block_step(p->t->mesh, step, before, *block, &like->block, err);
+        sm_status status =
+            train_move(p->t, like->tensor, like->gradient, step, before, *block, &like->block, err);
         if (status) return status;
         p->move[p->moves] = *like;
         done = &p->move[p->moves++];
@@ -205,10 +206,11 @@ static sm_status prepare(pass *p, const sm_program_task *task, train_call *c, sm
 
 static sm_status timed(train_call *c, sm_status (*kernel)(train_call *c, sm_error *err),
                        sm_error *err) {
-    bool vector = c->op->kind == SM_OP_VECTOR || c->op->kind == SM_OP_GATHER;
+    train_traffic before;
+    if (c->op->kind == SM_OP_ATTENTION) train_traffic_now(c->t, &before);
     double begun_s = sm_clock_s();
     sm_status status = kernel(c, err);
-    c->t->time_s[vector ? SM_TRAIN_TIME_VECTOR : SM_TRAIN_TIME_MATMUL] += sm_clock_s() - begun_s;
+    train_kernel_took(c->t, c->op, begun_s, &before);
     return status;
 }
 
@@ -353,7 +355,7 @@ static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     return status;
 }
 
-static sm_status run(pass *p, const sm_program_task *task, sm_error *err) {
+static sm_status run_task(pass *p, const sm_program_task *task, sm_error *err) {
     switch (task->kind) {
     case SM_TASK_FORWARD: return forward(p, task, err);
     case SM_TASK_INPUT_GRADIENT: return input_gradient(p, task, err);
@@ -362,6 +364,13 @@ static sm_status run(pass *p, const sm_program_task *task, sm_error *err) {
     case SM_TASK_HOME: return home(p, task, err);
     }
     return sm_fail(err, SM_INTERNAL, "an unknown task");
+}
+
+static sm_status run(pass *p, const sm_program_task *task, sm_error *err) {
+    train_task_begins(p->t, p->piece, task, p->backward);
+    sm_status status = run_task(p, task, err);
+    train_task_ends(p->t);
+    return status;
 }
 
 /* ---- passes ---- */

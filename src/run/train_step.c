@@ -64,7 +64,9 @@ static sm_status receive(sm_trainer *t, int from_stage, int tag, sm_local_block 
     sm_status status =
         c->backend->start_receive(c, block->data, bytes_of(block), from_stage, tag, &handle, err);
     if (!status) status = c->backend->wait(c, &handle, err);
-    t->time_s[SM_TRAIN_TIME_PIPELINE] += sm_clock_s() - begun_s;
+    double waited_s = sm_clock_s() - begun_s;
+    t->time_s[SM_TRAIN_TIME_PIPELINE] += waited_s;
+    train_outside_took(t, TRAIN_HAND_OVER, waited_s);
     return status;
 }
 
@@ -230,8 +232,9 @@ static void forget_gradients(sm_trainer *t) {
 
 static sm_status run_batch(sm_trainer *t, int step, bool updating, sm_error *err) {
     t->step = step;
-    t->loss = t->gathered_s = 0;
+    t->loss = 0;
     memset(t->time_s, 0, sizeof t->time_s);
+    train_times_begin(t);
     t->updating = updating;
     forget_gradients(t);
     return run_stage(t, err);
@@ -245,11 +248,21 @@ static double tokens_of(const sm_trainer *t) {
     return (double)t->setup->sequences * t->setup->tokens;
 }
 
+static sm_status update(sm_trainer *t, double rate, double scale, sm_error *err) {
+    train_traffic before;
+    double begun_s = sm_clock_s();
+    train_traffic_now(t, &before);
+    sm_status status = train_update(t, rate, scale, err);
+    t->time_s[SM_TRAIN_TIME_OPTIMIZER] += train_step_end_took(t, TRAIN_OPTIMIZER, begun_s, &before);
+    return status;
+}
+
 static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     sm_status status = train_reduce_rest(t, err);
     if (status) return status;
-    double sums[2] = {t->loss, train_norm_share(t)};
+    double begun_s = sm_clock_s(), sums[2] = {t->loss, train_norm_share(t)};
     status = sum_over_ranks(t, sums, 2, err);
+    train_outside_took(t, TRAIN_LOSS_AND_NORM, sm_clock_s() - begun_s);
     if (status) return status;
     result->loss = sums[0] / tokens_of(t);
     result->gradient_norm = sqrt(sums[1]);
@@ -259,10 +272,7 @@ static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     result->rate = rate_of(t->setup, t->step);
     double clip = t->setup->clip, scale = 1;
     if (clip > 0 && result->gradient_norm > clip) scale = clip / result->gradient_norm;
-    double begun_s = sm_clock_s();
-    status = train_update(t, result->rate, scale, err);
-    t->time_s[SM_TRAIN_TIME_OPTIMIZER] += sm_clock_s() - begun_s;
-    return status;
+    return update(t, result->rate, scale, err);
 }
 
 const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT] = {
@@ -271,17 +281,17 @@ const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT] = {
 #undef X
 };
 
-/* What was not measured is the rest; the gathers of the optimizer are collectives. */
-static void account(const sm_trainer *t, const double *bytes, const double *seconds,
-                    sm_train_result *r) {
+/* What was not measured is the rest. */
+static void account(sm_trainer *t, const train_traffic *before, sm_train_result *r) {
     double total = 0;
+    train_traffic now;
+    train_traffic_now(t, &now);
+    train_times_end(t);
     train_bytes_predicted(t, r->bytes_predicted);
-    train_bytes_counted(t, r->bytes_counted, r->collective_s);
     memcpy(r->time_s, t->time_s, sizeof r->time_s);
-    r->time_s[SM_TRAIN_TIME_OPTIMIZER] -= t->gathered_s;
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-        r->bytes_counted[i] -= bytes[i];
-        r->collective_s[i] -= seconds[i];
+        r->bytes_counted[i] = now.bytes[i] - before->bytes[i];
+        r->collective_s[i] = now.seconds[i] - before->seconds[i];
         r->time_s[SM_TRAIN_TIME_COLLECTIVE] += r->collective_s[i];
     }
     for (int i = 0; i < SM_TRAIN_TIME_REST; i++) total += r->time_s[i];
@@ -289,15 +299,16 @@ static void account(const sm_trainer *t, const double *bytes, const double *seco
 }
 
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err) {
-    double bytes[SM_COLLECTIVE_COUNT], seconds[SM_COLLECTIVE_COUNT], begun_s = sm_clock_s();
+    double begun_s = sm_clock_s();
+    train_traffic before;
     memset(result, 0, sizeof *result);
-    train_bytes_counted(t, bytes, seconds);
+    train_traffic_now(t, &before);
     memory_scope scope = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
     sm_status status = run_batch(t, step, true, err);
     if (!status) status = learn(t, result, err);
     memory_restore(scope);
     result->seconds = sm_clock_s() - begun_s;
-    account(t, bytes, seconds, result);
+    account(t, &before, result);
     return status;
 }
 

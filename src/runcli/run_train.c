@@ -353,7 +353,7 @@ static void parts_of(const question *q, part *of) {
         {"collectives", b->network_exposed, s[SM_TRAIN_TIME_COLLECTIVE]},
         {"pipeline", b->bubble, s[SM_TRAIN_TIME_PIPELINE]},
         {"optimizer", b->optimizer, s[SM_TRAIN_TIME_OPTIMIZER]},
-        {"rest", b->other, s[SM_TRAIN_TIME_REST]}};
+        {"rest", b->other, s[SM_TRAIN_TIME_REST] + s[SM_TRAIN_TIME_AROUND]}};
     for (int i = 0; i < PARTS; i++) {
         double predicted_s = all[i].predicted_s > 1e-12 ? all[i].predicted_s : 0;
         of[i] = (part){all[i].name, predicted_s, all[i].measured_s / steps};

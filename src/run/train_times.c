@@ -1,0 +1,263 @@
+/* Where the time of a step goes, op by op and collective by collective: seconds by a small key
+ * while the step runs, folded over pieces when somebody asks. */
+#include <string.h>
+
+#include "train_parts.h"
+
+/* ---- keys ----
+ * piece, then an op (or a tensor and whether its gradient travels, and by which collective), then
+ * the phase and whether the op runs again. */
+enum {
+    BITS_OF_INDEX = 7, /* ops and tensors of a program */
+    INDEX = (1 << BITS_OF_INDEX) - 1,
+    OUTSIDE = INDEX, /* of no op of a program */
+    PIECE_SHIFT = 16
+};
+_Static_assert((int)SM_MAX_TENSORS < OUTSIDE && (int)SM_MAX_OPS < OUTSIDE,
+               "indices fit their bits");
+
+static uint32_t key_of(int piece, int index, sm_phase phase, bool again) {
+    return (uint32_t)piece << PIECE_SHIFT | (uint32_t)index << 3 | (uint32_t)phase << 1 |
+           (uint32_t)again;
+}
+
+static uint32_t move_key(uint32_t key, sm_collective op, bool gradient) {
+    return key | (uint32_t)op << (3 + BITS_OF_INDEX) | (uint32_t)gradient << (PIECE_SHIFT - 1);
+}
+
+static int piece_in(uint32_t key) { return (int)(key >> PIECE_SHIFT); }
+static int index_in(uint32_t key) { return (int)(key >> 3 & INDEX); }
+static sm_phase phase_in(uint32_t key) { return (sm_phase)(key >> 1 & 3); }
+static bool again_in(uint32_t key) { return key & 1; }
+static bool gradient_in(uint32_t key) { return key >> (PIECE_SHIFT - 1) & 1; }
+static sm_collective collective_in(uint32_t key) {
+    return (sm_collective)(key >> (3 + BITS_OF_INDEX) & 15);
+}
+
+/* ---- counting ---- */
+
+/* Layer follows layer, so that what comes next is mostly what came next the last time. */
+static train_took *row_of(train_times *times, uint32_t key) {
+    for (int i = 0; i < times->rows; i++) {
+        int at = times->at + 1 + i;
+        if (at >= times->rows) at -= times->rows;
+        if (times->row[at].key != key) continue;
+        times->at = at;
+        return &times->row[at];
+    }
+    if (times->rows == TRAIN_ROWS) return NULL; /* the rest of the step stays unnamed */
+    times->at = times->rows;
+    times->row[times->rows] = (train_took){.key = key};
+    return &times->row[times->rows++];
+}
+
+static void count(train_times *times, const train_took *more) {
+    train_took *row = row_of(times, more->key);
+    if (!row) return;
+    row->seconds += more->seconds;
+    row->around_s += more->around_s;
+    row->bytes += more->bytes;
+    row->calls += more->calls;
+}
+
+static sm_phase phase_of(const sm_trainer *t, const sm_program_task *task) {
+    if (task->kind == SM_TASK_FORWARD) return SM_PHASE_FORWARD;
+    bool weight = t->busy_piece->program.tensor[task->result].role == SM_ROLE_WEIGHT;
+    return task->kind == SM_TASK_WEIGHT_GRADIENT || weight ? SM_PHASE_BACKWARD_WEIGHT
+                                                           : SM_PHASE_BACKWARD_INPUT;
+}
+
+static uint32_t key_at_hand(const sm_trainer *t, int index) {
+    return key_of((int)(t->busy_piece - t->piece), index, phase_of(t, t->busy), t->busy_again);
+}
+
+void train_task_begins(sm_trainer *t, const train_piece *piece, const sm_program_task *task,
+                       bool backward) {
+    t->busy = task;
+    t->busy_piece = piece;
+    t->busy_again = backward && task->kind == SM_TASK_FORWARD;
+    t->inside_s = 0;
+    t->busy_since_s = sm_clock_s();
+}
+
+void train_task_ends(sm_trainer *t) {
+    double around_s = sm_clock_s() - t->busy_since_s - t->inside_s;
+    count(&t->ops, &(train_took){.key = key_at_hand(t, t->busy->op), .around_s = around_s});
+    t->time_s[SM_TRAIN_TIME_AROUND] += around_s;
+    t->busy = NULL;
+}
+
+static void count_move(sm_trainer *t, uint32_t key, const train_traffic *before,
+                       const train_traffic *now, sm_collective op, bool gradient) {
+    train_took more = {.key = move_key(key, op, gradient),
+                       .seconds = now->seconds[op] - before->seconds[op],
+                       .bytes = now->bytes[op] - before->bytes[op],
+                       .calls = now->calls[op] - before->calls[op]};
+    t->inside_s += more.seconds;
+    if (more.calls > 0) count(&t->moves, &more);
+}
+
+/* What a kernel exchanges itself is no work of its own. */
+void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s,
+                       const train_traffic *before) {
+    bool vector = op->kind == SM_OP_VECTOR || op->kind == SM_OP_GATHER;
+    double exchanged_s = t->inside_s;
+    if (op->kind == SM_OP_ATTENTION) {
+        train_traffic now;
+        train_traffic_now(t, &now);
+        int keys = t->busy->kind == SM_TASK_FORWARD ? op->in[1] : t->busy->result;
+        for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
+            count_move(t, key_at_hand(t, keys), before, &now, (sm_collective)i,
+                       t->busy->kind != SM_TASK_FORWARD);
+    }
+    double seconds = sm_clock_s() - begun_s - (t->inside_s - exchanged_s);
+    t->inside_s += seconds;
+    t->time_s[vector ? SM_TRAIN_TIME_VECTOR : SM_TRAIN_TIME_MATMUL] += seconds;
+    count(&t->ops,
+          &(train_took){.key = key_at_hand(t, t->busy->op), .seconds = seconds, .calls = 1});
+}
+
+sm_status train_move(sm_trainer *t, int tensor, bool gradient, const sm_step *step,
+                     const sm_layout *before, const sm_local_block *block, sm_local_block *result,
+                     sm_error *err) {
+    const sm_communicator *over = NULL;
+    if (t->busy && step->kind == SM_STEP_COLLECTIVE) {
+        over = sm_rank_mesh_over(t->mesh, step->axes, err);
+        if (!over) return err && err->status ? err->status : SM_INTERNAL;
+    }
+    train_traffic was = over ? over->traffic : (train_traffic){.calls = {0}};
+    sm_status status = sm_local_block_step(t->mesh, step, before, block, result, err);
+    if (over) count_move(t, key_at_hand(t, tensor), &was, &over->traffic, step->op, gradient);
+    return status;
+}
+
+/* ---- what is of no op ---- */
+
+void train_outside_took(sm_trainer *t, train_outside what, double seconds) {
+    count(&t->ops, &(train_took){.key = key_of((int)what, OUTSIDE, SM_PHASE_FORWARD, false),
+                                 .seconds = seconds,
+                                 .calls = 1});
+}
+
+double train_step_end_took(sm_trainer *t, train_outside what, double begun_s,
+                           const train_traffic *before) {
+    train_traffic now;
+    train_traffic_now(t, &now);
+    t->inside_s = 0;
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
+        count_move(t, key_of(0, OUTSIDE, SM_PHASE_BACKWARD_WEIGHT, false), before, &now,
+                   (sm_collective)i, what == TRAIN_ROWS_OF_GRADIENTS);
+    double own_s = sm_clock_s() - begun_s - t->inside_s;
+    train_outside_took(t, what, own_s);
+    return own_s;
+}
+
+/* ---- steps ---- */
+
+void train_times_begin(sm_trainer *t) {
+    for (int i = 0; i < t->ops.rows; i++) t->ops.row[i] = (train_took){.key = t->ops.row[i].key};
+    for (int i = 0; i < t->moves.rows; i++)
+        t->moves.row[i] = (train_took){.key = t->moves.row[i].key};
+}
+
+void train_times_end(sm_trainer *t) {
+    for (int i = 0; i < t->ops.rows; i++) count(&t->all_ops, &t->ops.row[i]);
+    for (int i = 0; i < t->moves.rows; i++) count(&t->all_moves, &t->moves.row[i]);
+    t->times_of++;
+}
+
+int sm_trainer_forget_times(sm_trainer *t) {
+    int steps = t->times_of;
+    t->all_ops.rows = t->all_moves.rows = t->times_of = 0;
+    return steps;
+}
+
+/* ---- answers ---- */
+
+static const char *const outside_names[TRAIN_OUTSIDE_COUNT] = {"hand over", "gradients as rows",
+                                                               "loss and norm", "optimizer"};
+
+static sm_train_op_time op_row(const sm_trainer *t, const train_took *x) {
+    sm_train_op_time row = {.kind = SM_OP_VECTOR,
+                            .phase = phase_in(x->key),
+                            .again = again_in(x->key),
+                            .seconds = x->seconds,
+                            .around_s = x->around_s,
+                            .calls = x->calls};
+    if (index_in(x->key) == OUTSIDE) {
+        row.op = outside_names[piece_in(x->key)];
+        return row;
+    }
+    const sm_op *op = &t->piece[piece_in(x->key)].program.op[index_in(x->key)];
+    row.op = op->name;
+    row.kind = op->kind;
+    return row;
+}
+
+static void fold_op(const sm_train_op_time *x, sm_train_op_time *row, int *rows, int room) {
+    int i = 0;
+    while (i < *rows && !(strcmp(row[i].op, x->op) == 0 && row[i].kind == x->kind &&
+                          row[i].phase == x->phase && row[i].again == x->again))
+        i++;
+    if (i == room) return;
+    if (i == *rows) {
+        row[(*rows)++] = *x;
+        return;
+    }
+    row[i].seconds += x->seconds;
+    row[i].around_s += x->around_s;
+    row[i].calls += x->calls;
+}
+
+int sm_trainer_op_times(const sm_trainer *t, bool all, sm_train_op_time *row, int room) {
+    const train_times *times = all ? &t->all_ops : &t->ops;
+    int rows = 0;
+    for (int i = 0; i < times->rows; i++) {
+        sm_train_op_time one = op_row(t, &times->row[i]);
+        if (one.calls > 0 || one.around_s > 0) fold_op(&one, row, &rows, room);
+    }
+    return rows;
+}
+
+static sm_train_move_time move_row(const sm_trainer *t, const train_took *x) {
+    sm_train_move_time row = {.op = collective_in(x->key),
+                              .array = "weights",
+                              .gradient = gradient_in(x->key),
+                              .phase = phase_in(x->key),
+                              .again = again_in(x->key),
+                              .step_end = index_in(x->key) == OUTSIDE,
+                              .seconds = x->seconds,
+                              .bytes = x->bytes,
+                              .calls = x->calls};
+    if (row.step_end) return row;
+    const sm_tensor *tensor = &t->piece[piece_in(x->key)].program.tensor[index_in(x->key)];
+    row.weight = tensor->role == SM_ROLE_WEIGHT;
+    row.array = tensor->name;
+    return row;
+}
+
+static void fold_move(const sm_train_move_time *x, sm_train_move_time *row, int *rows, int room) {
+    int i = 0;
+    while (i < *rows && !(strcmp(row[i].array, x->array) == 0 && row[i].op == x->op &&
+                          row[i].gradient == x->gradient && row[i].phase == x->phase &&
+                          row[i].again == x->again && row[i].step_end == x->step_end))
+        i++;
+    if (i == room) return;
+    if (i == *rows) {
+        row[(*rows)++] = *x;
+        return;
+    }
+    row[i].seconds += x->seconds;
+    row[i].bytes += x->bytes;
+    row[i].calls += x->calls;
+}
+
+int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room) {
+    const train_times *times = all ? &t->all_moves : &t->moves;
+    int rows = 0;
+    for (int i = 0; i < times->rows; i++) {
+        sm_train_move_time one = move_row(t, &times->row[i]);
+        if (one.calls > 0) fold_move(&one, row, &rows, room);
+    }
+    return rows;
+}
