@@ -3,27 +3,6 @@
 
 #include "train_parts.h"
 
-enum { SINGLE_BYTES = 4, DOUBLE_BYTES = 8 };
-
-/* Everything is single precision but the sums of the loss; and an expert has a slot for every token
- * of its chip, so that none is dropped. */
-static void as_executed(sm_program *b) {
-    double capacity = b->size[SM_DIM_T];
-    if (b->size[SM_DIM_E] > 0) b->size[SM_DIM_C] = capacity;
-    for (int i = 0; i < b->tensors; i++) {
-        sm_tensor *t = &b->tensor[i];
-        double elements = 1;
-        bool slots = false;
-        for (int d = 0; d < t->rank; d++) {
-            elements *= b->size[t->dim[d]];
-            slots = slots || t->dim[d] == SM_DIM_C;
-        }
-        if (slots) t->elements = elements;
-        if (t->role != SM_ROLE_IDS)
-            t->bytes_per_element = strcmp(t->name, "loss") == 0 ? DOUBLE_BYTES : SINGLE_BYTES;
-    }
-}
-
 /* ---- tasks ---- */
 
 static sm_status keep_task(const sm_program_task *task, void *context, sm_error *err) {
@@ -85,7 +64,7 @@ static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *er
             ? sm_program_build_serving(s->model, piece, kind, &s->rules, &p->program, err)
             : sm_program_build(s->model, piece, kind, s->tokens, &s->rules, &p->program, err);
     if (status) return status;
-    as_executed(&p->program);
+    sm_program_as_run(&p->program);
     p->part = sm_malloc(sizeof *p->part);
     if (!p->part) return sm_fail_memory(err);
     if (t->serving) status = sm_program_partition_forward(&p->program, p->part, err);

@@ -197,6 +197,7 @@ static sm_status predict(question *q, sm_error *err) {
     if (!status)
         status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);
     if (!status) status = sm_train_new(&job, &train, err);
+    if (!status) sm_train_set_as_run(train);
     if (!status && constants) sm_train_set_calibration(train, constants);
     if (!status) status = price(q, train, err);
     sm_train_free(train);

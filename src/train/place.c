@@ -165,7 +165,7 @@ static double ragged_part(const sm_train *t, const sm_group *g) {
 static const fast_curve nowhere = {0}; /* a group of one */
 
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
-    return key->ragged ? ragged_part(t, g) : 1;
+    return key->ragged && !t->as_run ? ragged_part(t, g) : 1; /* the runtime sends every slot */
 }
 
 void place_curves(const sm_train *t, const variant *v, placed *p) {

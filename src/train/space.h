@@ -85,6 +85,8 @@ struct sm_train {
     const sm_calibration *calibration;
     sm_memory_habits habits;
     double seq, sequences, tokens, usd_per_chip_hour;
+    bool as_run;
+    double weight_bytes; /* of a weight as it is stored and gathered */
     int kinds; /* layer kinds in use; piece k is kind k */
     double model_flops_per_step;
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */

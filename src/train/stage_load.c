@@ -17,7 +17,12 @@ static double optimizer_bytes(const sm_plan *plan) {
     return bytes[plan->optimizer];
 }
 
-enum { WEIGHT_BYTES = 2 };
+/* Weights that compute in single precision are the master copy of the optimizer themselves. */
+static double state_bytes(const sm_train *t, const sm_plan *plan) {
+    bool second_copy =
+        plan->optimizer != SM_OPTIMIZER_SGD && plan->optimizer != SM_OPTIMIZER_ADAM_NO_MASTER;
+    return optimizer_bytes(plan) - (t->as_run && second_copy ? t->weight_bytes : 0);
+}
 
 static void add_reduction(const sm_train *t, const fast_curve *reduce, double bytes,
                           double *seconds, stage_load *add) {
@@ -29,21 +34,21 @@ static void add_reduction(const sm_train *t, const fast_curve *reduce, double by
 
 static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
                       const degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
-    double gradient = gradient_bytes(plan), state = optimizer_bytes(plan);
+    double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * d->inverse[c->stored];
     double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
     double updated = plan->zero >= 1 ? held * shared : held;
-    add->params += held * WEIGHT_BYTES;
+    add->params += held * t->weight_bytes;
     add->more += plan->gradient == SM_FP32 ? held * t->habits.gradient_bytes
                                            : updated * t->habits.shard_bytes;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
     /* read gradient and state, write state and weight */
-    double traffic = updated * (gradient + 2 * state + WEIGHT_BYTES);
+    double traffic = updated * (gradient + 2 * state + t->weight_bytes);
     const sm_calibration *cal = t->calibration;
     /* offloaded: gradients go down while updated weights come up */
     if (t->system.chip.pcie_bytes_per_s_oneway.value > 0)
-        add->offload_s += updated * (gradient > WEIGHT_BYTES ? gradient : WEIGHT_BYTES) /
+        add->offload_s += updated * (gradient > t->weight_bytes ? gradient : t->weight_bytes) /
                           t->system.chip.pcie_bytes_per_s_oneway.value;
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     if (plan->zero == 0) {
@@ -52,7 +57,7 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     }
     if (plan->zero != 2)
         add_reduction(t, p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s, add);
-    add_reduction(t, p->slot[slots->all_gather], held * WEIGHT_BYTES, &add->gather_s, add);
+    add_reduction(t, p->slot[slots->all_gather], held * t->weight_bytes, &add->gather_s, add);
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
@@ -110,9 +115,9 @@ double piece_gathered_bytes(const sm_train *t, const variant *v, int index, cons
                             const sm_plan *plan) {
     const sm_partition *part = &v->piece[index].part;
     bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;
-    double gradient = compiled ? WEIGHT_BYTES / 2.0 : gradient_bytes(plan), elements = 0;
+    double gradient = compiled ? t->weight_bytes / 2.0 : gradient_bytes(plan), elements = 0;
     if (plan->fsdp == 1) return 0;
     for (int i = 0; i < part->classes; i++)
         elements += part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
-    return elements * (WEIGHT_BYTES + gradient);
+    return elements * (t->weight_bytes + gradient);
 }

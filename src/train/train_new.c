@@ -121,6 +121,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
                     : index == embedding_piece(t) ? SM_PIECE_EMBEDDING
                                                   : SM_PIECE_LAYER;
     sm_status s = sm_program_build(&t->model, what, index, t->seq, &v->rules, &program, err);
+    if (s == SM_OK && t->as_run) sm_program_as_run(&program);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;
     for (int set = 0; set < SM_RECOMPUTE_COUNT; set++)
@@ -195,8 +196,16 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     t->own = calibration ? *calibration : *sm_calibration_of(&t->system.chip);
     t->calibration = &t->own;
     t->kernel = t->own;
-    t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
+    if (!t->as_run) t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
     if (t->one) placed_forget(&t->one->at); /* its curves hold the old network's rates */
+}
+
+void sm_train_set_as_run(sm_train *t) {
+    t->as_run = true;
+    t->weight_bytes = sm_dtype_bytes(SM_FP32);
+    t->kernel = t->own;
+    memset(t->variant, 0, sizeof t->variant); /* their programs were others */
+    if (t->one) placed_forget(&t->one->at);
 }
 
 void sm_train_set_habits(sm_train *t, const sm_memory_habits *habits) { t->habits = *habits; }
@@ -207,6 +216,7 @@ static void fill_train(const sm_job *job, sm_train *t) {
     t->model = *job->model;
     t->system = *job->system;
     keep_used_kinds(&t->model);
+    t->weight_bytes = sm_dtype_bytes(SM_BF16);
     t->kinds = t->model.kinds;
     sm_train_set_calibration(t, NULL);
     sm_train_set_habits(t, sm_memory_habits_of(""));

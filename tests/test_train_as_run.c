@@ -1,0 +1,116 @@
+/* A plan priced as src/run executes it: the same plan with arrays twice as wide and more slots. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "scalemodel/io.h"
+#include "scalemodel/train.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct priced_job {
+    sm_arena *arena;
+    sm_model model;
+    sm_system system;
+    sm_train *train;
+} priced_job;
+
+static void open_job(priced_job *j, const char *model, const char *system)
+{
+    sm_error err = { 0 };
+    sm_source source = sm_source_of("system", system);
+    assert_int_equal(sm_system_parse(&source, NULL, 0, &j->system, &err), SM_OK);
+    j->arena = sm_arena_new();
+    assert_int_equal(sm_io_model_load(model, j->arena, &j->model, &err), SM_OK);
+    sm_job job = { .model = &j->model, .system = &j->system,
+                   .batch_tokens = 65536, .seq = 2048, .usd_per_chip_hour = -1 };
+    assert_int_equal(sm_train_new(&job, &j->train, &err), SM_OK);
+}
+
+static sm_plan_detail detail_of(sm_train *train, const char *text, sm_arena *arena)
+{
+    sm_error err = { 0 };
+    sm_plan plan;
+    sm_plan_detail detail;
+    sm_source source = sm_source_of("plan", text);
+    assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_OK);
+    if (sm_train_detail(train, &plan, arena, &detail, &err)) fail_msg("%s", err.sentence);
+    return detail;
+}
+
+static double bytes_of(const sm_plan_detail *d, sm_collective op, const char *array)
+{
+    double bytes = 0;
+    for (int i = 0; i < d->collectives; i++)
+        if (d->collective[i].op == op && strcmp(d->collective[i].array, array) == 0)
+            bytes += d->collective[i].bytes * d->collective[i].count;
+    return bytes;
+}
+
+/* Activations travel in four bytes instead of two; gradients in the dtype of the plan either way.
+ */
+static void activations_are_twice_as_wide(void **state)
+{
+    (void)state;
+    priced_job j;
+    open_job(&j, "llama-3.1-8b", "h100-sxm:8");
+    const char *plan = "tensor=8,seq=on,microbatch=1";
+    sm_plan_detail usual = detail_of(j.train, plan, j.arena);
+    sm_train_set_as_run(j.train);
+    sm_plan_detail run = detail_of(j.train, plan, j.arena);
+    int same = 0;
+    for (int i = 0; i < usual.collectives; i++) {
+        const sm_plan_collective *c = &usual.collective[i];
+        double before = bytes_of(&usual, c->op, c->array), after = bytes_of(&run, c->op, c->array);
+        if (fabs(after / before - 2) < 1e-9) same++;
+    }
+    assert_true(same >= 4);
+    assert_true(fabs(run.price.memory.params / usual.price.memory.params - 2) < 1e-9);
+    assert_true(run.price.expected_s > usual.price.expected_s);
+    sm_train_free(j.train);
+    sm_arena_free(j.arena);
+}
+
+/* Of E experts with k chosen, slots for all tokens are E/k times those of a balanced load. */
+static void experts_have_a_slot_for_every_token(void **state)
+{
+    (void)state;
+    priced_job j;
+    open_job(&j, "mixtral-8x7b", "h100-sxm:8");
+    const char *plan = "expert=8,microbatch=1";
+    sm_plan_detail usual = detail_of(j.train, plan, j.arena);
+    sm_train_set_as_run(j.train);
+    sm_plan_detail run = detail_of(j.train, plan, j.arena);
+    double before = bytes_of(&usual, SM_ALL_TO_ALL, "slots");
+    double after = bytes_of(&run, SM_ALL_TO_ALL, "slots");
+    assert_true(before > 0 && fabs(after / before - 2 * 8 / 2) < 1e-9);
+    sm_train_free(j.train);
+    sm_arena_free(j.arena);
+}
+
+/* The optimizer's state holds no second copy of weights that are in single precision. */
+static void weights_are_their_own_master_copy(void **state)
+{
+    (void)state;
+    priced_job j;
+    open_job(&j, "llama-3.1-8b", "h100-sxm:8");
+    sm_plan_detail usual = detail_of(j.train, "tensor=8,optimizer=adam-no-master", j.arena);
+    sm_train_set_as_run(j.train);
+    sm_plan_detail adam = detail_of(j.train, "tensor=8,optimizer=adam", j.arena);
+    sm_plan_detail none = detail_of(j.train, "tensor=8,optimizer=adam-no-master", j.arena);
+    assert_true(fabs(adam.price.memory.optimizer / none.price.memory.optimizer - 1) < 1e-12);
+    assert_true(fabs(none.price.memory.optimizer / usual.price.memory.optimizer - 1) < 1e-12);
+    sm_train_free(j.train);
+    sm_arena_free(j.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_are_twice_as_wide),
+        cmocka_unit_test(experts_have_a_slot_for_every_token),
+        cmocka_unit_test(weights_are_their_own_master_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
