@@ -327,6 +327,25 @@ static void resumes_on_another_mesh(void **state) {
     }
 }
 
+/* Weights that two stages hold: from one rank there and back. */
+static void resumes_where_weights_are_twice(void **state) {
+    (void)state;
+    static const train_plan plans[] = {{"micro=1,data=2,zero=1", SM_SCHEDULE_DUALPIPE, 2, 2},
+                                       {"micro=1,tensor=2,seq", SM_SCHEDULE_DUALPIPE, 2, 2},
+                                       {"micro=1,tensor=2,data=2,zero=1", SM_SCHEDULE_1F1B, 2, 1}};
+    for (int tied = 0; tied < 2; tied++)
+        for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+            static train_job job;
+            train_curve one;
+            assert_true(train_job_of(&plans[i], tied ? TRAIN_DENSE : TRAIN_EXPERTS, &job));
+            job.model.tied = tied;
+            sm_train_setup base = train_setup_of(&job.model);
+            train_curve_on_threads(&base, TRAIN_STEPS, &one);
+            run_both_halves(&base, &job.setup, &one);
+            run_both_halves(&job.setup, &base, &one);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_falls),
@@ -336,6 +355,7 @@ int main(void) {
         cmocka_unit_test(expert_plans_are_equal),
         cmocka_unit_test(tied_plans_are_equal),
         cmocka_unit_test(resumes_on_another_mesh),
+        cmocka_unit_test(resumes_where_weights_are_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

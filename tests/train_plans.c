@@ -98,6 +98,17 @@ const train_plan train_plans[] = {
     {"micro=1,context=2,tensor=2,seq", SM_SCHEDULE_1F1B, 2, 1},
     {"micro=1,expert=2,tensor=2,seq", SM_SCHEDULE_ZB_V, 2, 2},
     {"micro=1,expert=2,data=2", SM_SCHEDULE_ZB_H1, 2, 1},
+    /* the model twice */
+    {"micro=1", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1", SM_SCHEDULE_DUALPIPE, 4, 2},
+    {"micro=2,recompute=3", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1,data=2", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1,data=2,zero=1", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1,data=2,zero=2", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1,fsdp=2,zero=3", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1,tensor=2,seq,zero=1", SM_SCHEDULE_DUALPIPE, 4, 2},
+    {"micro=1,context=2,tensor=2,seq", SM_SCHEDULE_DUALPIPE, 2, 2},
+    {"micro=1,expert=2,tensor=2,zero=1", SM_SCHEDULE_DUALPIPE, 2, 2},
 };
 const size_t train_plan_count = sizeof train_plans / sizeof *train_plans;
 
@@ -205,8 +216,10 @@ static bool list_actions(const sm_pipeline *p, train_line *l) {
     for (size_t i = 0; i < slots; i++) {
         int *n = &l->actions[slot[i].stage];
         if (*n == TRAIN_MOST_ACTIONS) return false;
-        l->action[slot[i].stage][(*n)++] =
-            (sm_train_action){act_of(slot[i].kind), slot[i].chunk, slot[i].microbatch};
+        bool second =
+            p->schedule == SM_SCHEDULE_DUALPIPE && slot[i].microbatch >= p->microbatches / 2;
+        l->action[slot[i].stage][(*n)++] = (sm_train_action){
+            act_of(slot[i].kind), slot[i].chunk + (second ? p->stages : 0), slot[i].microbatch};
     }
     return true;
 }
@@ -220,12 +233,17 @@ bool train_line_lay(sm_schedule schedule, int stages, int chunks_per_stage, sm_t
     sm_pipeline p = {schedule, stages, chunks_per_stage, sm_train_setup_microbatches(s), time, 0};
     *l = (train_line){.actions = {0}};
     if (!list_actions(&p, l)) return false;
-    for (int c = 0; c < chunks; c++)
-        l->chunk[c] = (sm_train_chunk){sm_schedule_stage(schedule, stages, chunks_per_stage, c),
-                                       c * layers / chunks, (c + 1) * layers / chunks};
+    bool dual = schedule == SM_SCHEDULE_DUALPIPE;
+    int once = dual ? stages : chunks; /* chunks of one copy of the model */
+    for (int c = 0; c < chunks; c++) {
+        int at = c % once, stage = sm_schedule_stage(schedule, stages, chunks_per_stage, at);
+        l->chunk[c] = (sm_train_chunk){c < once ? stage : stages - 1 - stage, at * layers / once,
+                                       (at + 1) * layers / once};
+    }
     for (int i = 0; i < stages; i++) l->of[i] = l->action[i];
     s->stages = stages;
     s->chunks = chunks;
+    s->copies = dual ? 2 : 1;
     s->chunk = l->chunk;
     s->actions = l->actions;
     s->action = l->of;

@@ -8,7 +8,9 @@
 #include "scalemodel/run.h"
 
 /* A chunk of layers [first, last) on a pipeline stage, in model order: the first chunk also holds
- * the embedding, the last one the head. */
+ * the embedding, the last one the head. Two copies of the model (dualpipe): the second half of the
+ * chunks is the model again, for the later half of the microbatches; both stages of a chunk sum its
+ * gradients at the end of a step. */
 typedef struct sm_train_chunk {
     int stage, first, last;
 } sm_train_chunk;
@@ -37,7 +39,7 @@ typedef struct sm_train_setup {
                  left over data is sharded as by 1 */
     sm_recompute recompute;
     /* The pipeline; stages 1 and chunks 0: everything on one stage, microbatch by microbatch. */
-    int stages, chunks;
+    int stages, chunks, copies; /* copies: 0 and 1 are one */
     const sm_train_chunk *chunk;
     const int *actions;              /* of each stage */
     const sm_train_action *const *action; /* [stage][actions[stage]] */

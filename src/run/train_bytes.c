@@ -12,19 +12,24 @@ static bool repeats(const train_piece *p, const sm_comm *c) {
     return c->phase == SM_PHASE_FORWARD && streams && (p->again >> c->forward_op & 1);
 }
 
+/* Microbatches that pass a layer. */
+static double passes(const sm_trainer *t) {
+    return (double)t->microbatches / train_copies(t->setup);
+}
+
 static void add_piece(const sm_trainer *t, const train_piece *p, double *bytes) {
     for (int i = 0; i < p->part->comms; i++) {
         const sm_comm *c = &p->part->comm[i];
         if (train_degree(t, c->axes) <= 1) continue;
-        double times = t->microbatches * (repeats(p, c) ? 2.0 : 1.0);
+        double times = passes(t) * (repeats(p, c) ? 2.0 : 1.0);
         bytes[c->op] += size_of(t, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
     }
 }
 
-/* Elements of a class that are the copy of a tied embedding. */
+/* Elements of a class that are the copy of a tied embedding on its own stage. */
 static double copied(const train_layer *layer, const sm_trainer *t, const sm_weight_class *c) {
     const sm_program *b = &layer->piece->program;
-    for (int i = 0; i < b->tensors; i++) {
+    for (int i = 0; i < b->tensors && !train_tie_parted(t->setup); i++) {
         unsigned stored = 0;
         for (int d = 0; d < b->tensor[i].rank; d++) stored |= b->tensor[i].at[d];
         if (train_is_copy(t, layer, i) && stored == c->stored) return b->tensor[i].elements;
@@ -41,7 +46,23 @@ static void add_step_end(const sm_trainer *t, const train_layer *layer, double *
         if (train_degree(t, c->partial) <= 1) continue;
         if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
         else {
-            bytes[SM_REDUCE_SCATTER] += held * (train_reduces_each(t) ? t->microbatches : 1);
+            bytes[SM_REDUCE_SCATTER] += held * (train_reduces_each(t) ? passes(t) : 1);
+            bytes[SM_ALL_GATHER] += held;
+        }
+    }
+}
+
+/* What two stages hold is summed over both: as one row of all it was reduced to (ZeRO 0), or of
+ * this rank's part, of which each stage updates half when all of the model is there twice. */
+static void add_joined(const sm_trainer *t, const train_layer *layer, double *bytes) {
+    for (int i = 0; i < layer->groups; i++) {
+        const train_group *g = &layer->group[i];
+        double ways = t->setup->zero ? train_degree(t, g->partial) : 1;
+        double held = (double)g->elements / ways * SINGLE_BYTES;
+        if (!g->joined) continue;
+        if (train_peer_parts(t, g) == 1) bytes[SM_ALL_REDUCE] += held;
+        else {
+            bytes[SM_REDUCE_SCATTER] += held;
             bytes[SM_ALL_GATHER] += held;
         }
     }
@@ -52,14 +73,16 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < t->layers; i++) {
         add_piece(t, t->layer[i].piece, bytes);
         add_step_end(t, &t->layer[i], bytes);
+        add_joined(t, &t->layer[i], bytes);
     }
 }
 
-/* Hand-overs between stages are not collectives. */
+/* Hand-overs between stages are not collectives. axes 0 stands for the pair of stages that hold the
+ * same weights. */
 void train_traffic_now(const sm_trainer *t, train_traffic *out) {
     *out = (train_traffic){.calls = {0}};
-    for (int axes = 1; axes < 1 << SM_AXIS_COUNT; axes++) {
-        const sm_communicator *c = t->mesh->over[axes];
+    for (int axes = 0; axes < 1 << SM_AXIS_COUNT; axes++) {
+        const sm_communicator *c = axes ? t->mesh->over[axes] : t->peer;
         for (int i = 0; c && i < SM_COLLECTIVE_COUNT; i++) {
             out->calls[i] += c->traffic.calls[i];
             out->bytes[i] += c->traffic.bytes[i];

@@ -1,6 +1,7 @@
 /* Adam on the weights of a rank. Weights whose gradients are partial over the same axes at the end
  * of a step travel as one row of numbers: all-reduced (ZeRO 0), or scattered so that each rank
- * updates its part, which is gathered again (ZeRO 1; 2 scatters after each microbatch). */
+ * updates its part, which is gathered again (ZeRO 1; 2 scatters after each microbatch). What
+ * another stage holds too is summed with it then. */
 #include <math.h>
 #include <string.h>
 
@@ -21,11 +22,14 @@ static sm_axes stored_over(const sm_tensor *w) {
 
 /* ---- groups ---- */
 
-static int find_group(train_layer *layer, sm_axes partial, sm_axes stored) {
+static int find_group(train_layer *layer, sm_axes partial, sm_axes stored, bool joined) {
     for (int i = 0; i < layer->groups; i++)
-        if (layer->group[i].partial == partial && layer->group[i].stored == stored) return i;
+        if (layer->group[i].partial == partial && layer->group[i].stored == stored &&
+            layer->group[i].joined == joined)
+            return i;
     if (layer->groups == TRAIN_GROUPS) return -1;
-    layer->group[layer->groups] = (train_group){.partial = partial, .stored = stored};
+    layer->group[layer->groups] =
+        (train_group){.partial = partial, .stored = stored, .joined = joined};
     return layer->groups++;
 }
 
@@ -37,48 +41,69 @@ static bool is_weight(const train_layer *layer, int tensor) {
     return layer->weight[tensor].data != NULL;
 }
 
+/* The copy of a tied embedding on the embedding's own stage is none of the optimizer's. */
+static bool is_updated(const sm_trainer *t, const train_layer *layer, int tensor) {
+    return is_weight(layer, tensor) &&
+           (!train_is_copy(t, layer, tensor) || train_tie_parted(t->setup));
+}
+
+static sm_status size_group(const sm_trainer *t, train_group *g, sm_error *err) {
+    size_t parts = ways(t, g) * train_peer_parts(t, g);
+    g->chunk = (g->elements + parts - 1) / parts;
+    g->reduced = g->chunk * train_peer_parts(t, g);
+    memory_scope before = memory_for(SM_TRAIN_MEMORY_OPTIMIZER);
+    g->sum = memory_new_cleared((g->reduced + 1) * sizeof *g->sum);
+    g->first = memory_new_cleared((g->chunk + 1) * sizeof *g->first);
+    g->second = memory_new_cleared((g->chunk + 1) * sizeof *g->second);
+    memory_restore(before);
+    memory_mark(g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+    return g->sum && g->first && g->second ? SM_OK : sm_fail_memory(err);
+}
+
 sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err) {
     for (int i = 0; i < layer->piece->program.tensors; i++) {
         layer->group_of[i] = -1;
-        if (!is_weight(layer, i) || train_is_copy(t, layer, i)) continue;
+        if (!is_updated(t, layer, i)) continue;
         sm_axes stored = that_matter(t, stored_over(&layer->piece->program.tensor[i]));
-        int g = find_group(layer, that_matter(t, layer->piece->partial[i]), stored);
+        int g = find_group(layer, that_matter(t, layer->piece->partial[i]), stored,
+                           train_is_joined(t, layer, i));
         if (g < 0) return sm_fail(err, SM_INTERNAL, "a layer has too many kinds of weights");
         layer->group_of[i] = g;
         layer->group[g].elements += sm_local_block_count(&layer->weight[i]);
     }
-    memory_scope before = memory_for(SM_TRAIN_MEMORY_OPTIMIZER);
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < layer->groups; i++) {
-        train_group *g = &layer->group[i];
-        g->chunk = (g->elements + ways(t, g) - 1) / ways(t, g);
-        g->sum = memory_new_cleared((g->chunk + 1) * sizeof *g->sum);
-        g->first = memory_new_cleared((g->chunk + 1) * sizeof *g->first);
-        g->second = memory_new_cleared((g->chunk + 1) * sizeof *g->second);
-        memory_mark(g->sum, SM_TRAIN_MEMORY_GRADIENTS);
-        if (!g->sum || !g->first || !g->second) status = sm_fail_memory(err);
-    }
-    memory_restore(before);
+    for (int i = 0; !status && i < layer->groups; i++)
+        status = size_group(t, &layer->group[i], err);
     return status;
 }
 
-/* Between the blocks of a group and a row of all their elements; what has no data is zero. */
-static void pack(const train_layer *layer, int group, const sm_local_block *block, float *row) {
+/* Between the blocks of a group and a row of all their elements; what has no data is zero. A copy
+ * of the embedding lies in the row as the embedding does. */
+static void pack(const sm_trainer *t, const train_layer *layer, int group,
+                 const sm_local_block *block, float *row) {
     for (int i = 0; i < layer->piece->program.tensors; i++) {
         if (!is_weight(layer, i) || layer->group_of[i] != group) continue;
         size_t n = sm_local_block_count(&layer->weight[i]);
-        if (block[i].data) memcpy(row, block[i].data, n * sizeof *row);
+        if (block[i].data && train_is_copy(t, layer, i)) train_tie_out(&block[i], row);
+        else if (block[i].data) memcpy(row, block[i].data, n * sizeof *row);
         row += n;
     }
 }
 
-static void unpack(const train_layer *layer, int group, const float *row, sm_local_block *block) {
+static void unpack(const sm_trainer *t, const train_layer *layer, int group, const float *row,
+                   sm_local_block *block) {
     for (int i = 0; i < layer->piece->program.tensors; i++) {
         if (!is_weight(layer, i) || layer->group_of[i] != group) continue;
         size_t n = sm_local_block_count(&layer->weight[i]);
-        memcpy(block[i].data, row, n * sizeof *row);
+        if (train_is_copy(t, layer, i)) train_tie_in(row, &block[i]);
+        else memcpy(block[i].data, row, n * sizeof *row);
         row += n;
     }
+}
+
+/* Room for all elements of a group in equal parts. */
+static size_t row_elements(const sm_trainer *t, const train_group *g) {
+    return g->reduced * ways(t, g);
 }
 
 /* ---- reducing ---- */
@@ -87,22 +112,22 @@ static sm_status reduce(sm_trainer *t, const train_group *g, float *row, sm_erro
     if (train_degree(t, g->partial) <= 1) return SM_OK;
     sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    if (!t->setup->zero) return sm_run_all_reduce(over, row, g->chunk, SM_ELEMENT_F32, err);
-    float *mine = memory_new(g->chunk * sizeof *mine + 1);
+    if (!t->setup->zero) return sm_run_all_reduce(over, row, g->reduced, SM_ELEMENT_F32, err);
+    float *mine = memory_new(g->reduced * sizeof *mine + 1);
     if (!mine) return sm_fail_memory(err);
-    sm_status status = sm_run_reduce_scatter(over, row, g->chunk, SM_ELEMENT_F32, mine, err);
-    if (!status) memcpy(row, mine, g->chunk * sizeof *row);
+    sm_status status = sm_run_reduce_scatter(over, row, g->reduced, SM_ELEMENT_F32, mine, err);
+    if (!status) memcpy(row, mine, g->reduced * sizeof *row);
     memory_free(mine);
     return status;
 }
 
 static sm_status reduce_group(sm_trainer *t, train_layer *layer, int group, sm_error *err) {
     train_group *g = &layer->group[group];
-    float *row = memory_new_cleared((g->chunk * ways(t, g) + 1) * sizeof *row);
+    float *row = memory_new_cleared((row_elements(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
-    pack(layer, group, layer->gradient, row);
+    pack(t, layer, group, layer->gradient, row);
     sm_status status = reduce(t, g, row, err);
-    for (size_t i = 0; !status && i < g->chunk; i++) g->sum[i] += row[i];
+    for (size_t i = 0; !status && i < g->reduced; i++) g->sum[i] += row[i];
     memory_free(row);
     return status;
 }
@@ -121,22 +146,40 @@ sm_status train_reduce_layer(sm_trainer *t, train_layer *layer, sm_error *err) {
     return status;
 }
 
-sm_status train_reduce_rest(sm_trainer *t, sm_error *err) {
+static sm_status join_peers(sm_trainer *t, sm_error *err) {
     sm_status status = SM_OK;
-    if (train_reduces_each(t)) return SM_OK;
-    for (int i = t->layers - 1; !status && i >= 0; i--)
-        status = train_reduce_layer(t, &t->layer[i], err);
+    train_traffic before;
+    double begun_s = sm_clock_s();
+    train_traffic_now(t, &before);
+    for (int i = 0; !status && i < t->layers; i++)
+        for (int g = 0; !status && g < t->layer[i].groups; g++)
+            status = train_peer_sum(t, &t->layer[i].group[g], err);
+    if (t->peer) train_step_end_took(t, TRAIN_ROWS_OF_GRADIENTS, begun_s, &before);
     return status;
 }
 
+sm_status train_reduce_rest(sm_trainer *t, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = t->layers - 1; !status && !train_reduces_each(t) && i >= 0; i--)
+        status = train_reduce_layer(t, &t->layer[i], err);
+    return status ? status : join_peers(t, err);
+}
+
+/* Ranks of all stages that hold the sum of the same element. */
+static double holders(const sm_trainer *t, const train_group *g) {
+    double ranks = train_degree(t, (1u << SM_AXIS_COUNT) - 1);
+    double stages = g->joined ? 2 / (double)train_peer_parts(t, g) : 1;
+    return stages * ranks / (train_degree(t, g->stored) * (double)ways(t, g));
+}
+
 double train_norm_share(const sm_trainer *t) {
-    double total = 0, ranks = train_degree(t, (1u << SM_AXIS_COUNT) - 1);
+    double total = 0;
     for (int i = 0; i < t->layers; i++)
         for (int k = 0; k < t->layer[i].groups; k++) {
             const train_group *g = &t->layer[i].group[k];
             double squares = 0;
             for (size_t e = 0; e < g->chunk; e++) squares += (double)g->sum[e] * (double)g->sum[e];
-            total += squares * train_degree(t, g->stored) * (double)ways(t, g) / ranks;
+            total += squares / holders(t, g);
         }
     return total;
 }
@@ -159,31 +202,41 @@ static void adam_step(const adam *a, train_group *g, float *weight) {
     }
 }
 
+/* The chunks of all ranks to a row: first those of the peer stage, then of the others. */
 static sm_status gather(sm_trainer *t, const train_group *g, const float *mine, float *row,
                         sm_error *err) {
-    sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
-    if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    return sm_run_all_gather(over, mine, g->chunk * sizeof *mine, row, err);
+    bool halves = train_peer_parts(t, g) > 1, others = ways(t, g) > 1;
+    float *both = others && halves ? memory_new(g->reduced * sizeof *both + 1) : row;
+    if (!both) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    if (halves) status = sm_run_all_gather(t->peer, mine, g->chunk * sizeof *mine, both, err);
+    if (!status && others)
+        status = sm_run_all_gather(t->mesh->over[g->partial], halves ? both : mine,
+                                   g->reduced * sizeof *both, row, err);
+    if (!halves && !others) memcpy(row, mine, g->chunk * sizeof *row);
+    if (both != row) memory_free(both);
+    return status;
+}
+
+/* Where this rank's chunk lies in the row. */
+static size_t place_in_row(const sm_trainer *t, const train_group *g) {
+    size_t part = 0;
+    if (ways(t, g) > 1) part = (size_t)t->mesh->over[g->partial]->rank;
+    return part * g->reduced + train_peer_part(t, g) * g->chunk;
 }
 
 static sm_status update_group(sm_trainer *t, train_layer *layer, int group, const adam *a,
                               sm_error *err) {
     train_group *g = &layer->group[group];
-    size_t parts = ways(t, g), part = 0;
-    float *row = memory_new_cleared((g->chunk * (parts + 1) + 1) * sizeof *row), *mine = row;
+    size_t room = row_elements(t, g);
+    bool all = room == g->chunk;
+    float *row = memory_new_cleared((room + (all ? 0 : g->chunk) + 1) * sizeof *row), *mine = row;
     if (!row) return sm_fail_memory(err);
-    pack(layer, group, layer->weight, row);
-    sm_status status = SM_OK;
-    if (parts > 1) {
-        sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
-        if (over) part = (size_t)over->rank;
-        else status = SM_INTERNAL;
-        mine = row + g->chunk * parts;
-        memcpy(mine, row + g->chunk * part, g->chunk * sizeof *row);
-    }
+    pack(t, layer, group, layer->weight, row);
+    if (!all) mine = memcpy(row + room, row + place_in_row(t, g), g->chunk * sizeof *row);
     adam_step(a, g, mine);
-    if (!status && parts > 1) status = gather(t, g, mine, row, err);
-    if (!status) unpack(layer, group, row, layer->weight);
+    sm_status status = all ? SM_OK : gather(t, g, mine, row, err);
+    if (!status) unpack(t, layer, group, row, layer->weight);
     memory_free(row);
     return status;
 }
@@ -207,12 +260,10 @@ static sm_status moment_out(sm_trainer *t, const train_layer *layer, int group, 
                             sm_local_block *block, sm_error *err) {
     const train_group *g = &layer->group[group];
     const float *mine = second ? g->second : g->first;
-    float *row = memory_new_cleared((g->chunk * ways(t, g) + 1) * sizeof *row);
+    float *row = memory_new_cleared((row_elements(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
-    sm_status status = SM_OK;
-    if (ways(t, g) > 1) status = gather(t, g, mine, row, err);
-    else memcpy(row, mine, g->chunk * sizeof *row);
-    if (!status) unpack(layer, group, row, block);
+    sm_status status = gather(t, g, mine, row, err);
+    if (!status) unpack(t, layer, group, row, block);
     memory_free(row);
     return status;
 }
@@ -228,15 +279,10 @@ sm_status train_moments_out(sm_trainer *t, train_layer *layer, bool second, sm_l
 static sm_status moment_in(sm_trainer *t, train_layer *layer, int group, bool second,
                            const sm_local_block *block, sm_error *err) {
     train_group *g = &layer->group[group];
-    size_t part = 0;
-    float *row = memory_new_cleared((g->chunk * ways(t, g) + 1) * sizeof *row);
+    float *row = memory_new_cleared((row_elements(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
-    pack(layer, group, block, row);
-    if (ways(t, g) > 1) {
-        sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
-        part = over ? (size_t)over->rank : 0;
-    }
-    memcpy(second ? g->second : g->first, row + part * g->chunk, g->chunk * sizeof *row);
+    pack(t, layer, group, block, row);
+    memcpy(second ? g->second : g->first, row + place_in_row(t, g), g->chunk * sizeof *row);
     memory_free(row);
     return SM_OK;
 }

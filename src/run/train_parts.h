@@ -22,9 +22,11 @@ typedef struct train_piece {
 /* Weights of a layer whose gradients are reduced together at the end. */
 typedef struct train_group {
     sm_axes partial, stored;
+    bool joined;     /* the peer stage holds these weights too (train_peers.c) */
     size_t elements; /* on this rank */
-    size_t chunk;    /* of them this rank updates: padded to equal parts */
-    float *sum;      /* reduced gradient of the chunk */
+    size_t reduced;  /* of them whose gradient this rank sums: padded to equal parts */
+    size_t chunk;    /* of those this rank updates: all, or half where the peer updates the rest */
+    float *sum;      /* reduced gradient */
     float *first, *second;
 } train_group;
 
@@ -76,6 +78,7 @@ struct sm_trainer {
     const sm_train_setup *setup;
     sm_communicator *world;
     sm_rank_mesh *mesh;
+    sm_communicator *peer; /* of two: this stage and the one that holds the same weights, or NULL */
     int stage, microbatches;
     double size[SM_DIM_COUNT]; /* of all sequences of a microbatch */
     int pieces;
@@ -181,9 +184,29 @@ const sm_program_task *train_reader(const train_piece *p, int tensor, int *opera
 sm_status train_layers_new(sm_trainer *t, sm_error *err);
 void train_layers_free(sm_trainer *t);
 
+/* ---- train_peers.c ---- */
+/* The chunks of one copy of the model, and how many copies there are. */
+int train_chunks_of_model(const sm_train_setup *s);
+int train_copies(const sm_train_setup *s);
+sm_status train_check_copies(const sm_train_setup *s, sm_error *err);
+sm_status train_peer_new(sm_trainer *t, sm_error *err);
+bool train_is_joined(const sm_trainer *t, const train_layer *layer, int tensor);
+/* Of how many parts of a reduced gradient this rank updates one, and which. */
+size_t train_peer_parts(const sm_trainer *t, const train_group *g);
+size_t train_peer_part(const sm_trainer *t, const train_group *g);
+/* The sums of a group, of both stages: its chunk afterwards. */
+sm_status train_peer_sum(sm_trainer *t, train_group *g, sm_error *err);
+
 /* ---- train_tied.c ---- */
+/* The matrix of the embedding or of the head. */
+int train_tied_weight(const train_piece *piece);
 /* Is this weight the head's copy of the embedding? */
 bool train_is_copy(const sm_trainer *t, const train_layer *layer, int tensor);
+/* Are the two on different stages, so that each is updated where it is? */
+bool train_tie_parted(const sm_train_setup *s);
+/* A block of the copy, [D,V], to or from a row in the order of the embedding, [V,D]. */
+void train_tie_out(const sm_local_block *copy, float *row);
+void train_tie_in(const float *row, sm_local_block *copy);
 void train_tie_weights(sm_trainer *t);
 sm_status train_tie_gradients(sm_trainer *t, sm_error *err);
 

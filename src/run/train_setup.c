@@ -116,12 +116,9 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
-    if (s->model->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "an unembedding tied to the embedding needs both on one "
-                       "stage of the pipeline: zb-v has them there");
     status = train_check_model(s, err);
-    return status ? status : check_batch(s, err);
+    if (!status) status = check_batch(s, err);
+    return status ? status : train_check_copies(s, err);
 }
 
 /* ---- a job on one rank ---- */
@@ -156,6 +153,8 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     sm_status status = train_mesh_new(t, err);
     if (status) return status;
     t->stage = t->mesh->at[TRAIN_PIPELINE];
+    status = train_peer_new(t, err);
+    if (status) return status;
     t->microbatches = sm_train_setup_microbatches(t->setup);
     t->size[SM_DIM_B] = (double)t->setup->microbatch * batch_ways(t->setup);
     size_t chunks = (size_t)(t->setup->chunks + 1);
@@ -185,6 +184,7 @@ void sm_trainer_free(sm_trainer *t) {
     if (!t) return;
     train_layers_free(t);
     train_pieces_free(t);
+    sm_communicator_free(t->peer);
     sm_rank_mesh_free(t->mesh);
     sm_free(t->message);
     sm_free(t);

@@ -21,7 +21,7 @@ static int stage_of(const sm_trainer *t, int layer) {
     if (!s->chunks || layer < 0) return s->chunks ? s->chunk[0].stage : 0;
     for (int c = 0; c < s->chunks; c++)
         if (layer >= s->chunk[c].first && layer < s->chunk[c].last) return s->chunk[c].stage;
-    return s->chunk[s->chunks - 1].stage;
+    return s->chunk[train_chunks_of_model(s) - 1].stage;
 }
 
 static train_layer *layer_of(const sm_trainer *t, int number) {
@@ -34,7 +34,7 @@ static bool is_weight(const train_piece *p, int tensor) {
     return p->program.tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
-/* A tied head has no weight of its own but its norm's. */
+/* A tied head has no weight of its own but its norm's: what is kept is the embedding. */
 static bool is_kept(const sm_trainer *t, const train_piece *p, int number, int tensor) {
     bool copy =
         t->setup->model->tied && number == t->setup->model->L && !p->program.tensor[tensor].norm;
@@ -280,6 +280,25 @@ static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
     return SM_OK;
 }
 
+/* A head's copy on another stage than the embedding: this rank's part of that, turned. */
+static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
+                           sm_train_visit find, void *context, sm_error *err) {
+    const train_piece *p = piece_of(t, -1);
+    const sm_einsum *einsum;
+    sm_train_array a;
+    sm_local_block row;
+    int tensor = train_tied_weight(p);
+    const size_t size[SM_MAX_RANK] = {copy->size[1], copy->size[0]};
+    sm_layout layout = sm_layout_of(array_of(p, tensor, &einsum));
+    sm_status status = sm_local_block_new(SM_ELEMENT_F32, 2, size, &row, err);
+    if (status) return status;
+    describe(p, -1, tensor, part, &a);
+    status = load_array(t, &a, &layout, &row, find, context, err);
+    if (!status) train_tie_in(row.data, copy);
+    sm_local_block_free(&row);
+    return status;
+}
+
 static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part part,
                             sm_train_visit find, void *context, sm_error *err) {
     const train_piece *p = layer->piece;
@@ -289,7 +308,9 @@ static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part par
                                               : empty_blocks(layer, &b, err);
     for (int i = 0; !status && i < p->program.tensors; i++) {
         sm_train_array a;
-        if (!is_kept(t, p, layer->number, i)) continue;
+        if (train_tie_parted(t->setup) && train_is_copy(t, layer, i))
+            status = load_copy(t, part, &b.block[i], find, context, err);
+        if (status || !is_kept(t, p, layer->number, i)) continue;
         sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
         describe(p, layer->number, i, part, &a);
         status = load_array(t, &a, &layout, &b.block[i], find, context, err);

@@ -7,6 +7,12 @@
 
 static int chunks_of(const sm_trainer *t) { return t->setup->chunks ? t->setup->chunks : 1; }
 
+static bool begins_model(const sm_trainer *t, int chunk) {
+    return chunk % train_chunks_of_model(t->setup) == 0;
+}
+
+static bool ends_model(const sm_trainer *t, int chunk) { return begins_model(t, chunk + 1); }
+
 static int stage_of(const sm_trainer *t, int chunk) {
     return t->setup->chunks ? t->setup->chunk[chunk].stage : 0;
 }
@@ -137,12 +143,12 @@ static sm_status forward(sm_trainer *t, int chunk, sm_error *err) {
     sm_local_block stream = {.data = NULL};
     sm_status status = SM_OK;
     layers_of(t, chunk, &first, &end);
-    if (chunk > 0)
+    if (!begins_model(t, chunk))
         status = take_over(t, &t->layer[first], stage_of(t, chunk - 1), tag_of(t, true, chunk),
                            &stream, err);
     for (int i = first; !status && i < end; i++)
         status = layer_forward(t, &t->layer[i], &stream, err);
-    if (!status && chunk + 1 < chunks_of(t))
+    if (!status && !ends_model(t, chunk))
         status = hand_over(t, stage_of(t, chunk + 1), tag_of(t, true, chunk + 1), &stream, err);
     sm_local_block_free(&stream);
     return status;
@@ -168,14 +174,14 @@ static sm_status backward(sm_trainer *t, int chunk, bool whole, sm_error *err) {
     sm_local_block stream = {.data = NULL};
     sm_status status = SM_OK;
     layers_of(t, chunk, &first, &end);
-    if (chunk + 1 < chunks_of(t))
+    if (!ends_model(t, chunk))
         status = take_over(t, &t->layer[end - 1], stage_of(t, chunk + 1), tag_of(t, false, chunk),
                            &stream, err);
     for (int i = end - 1; !status && i >= first; i--) {
         status = layer_backward(t, &t->layer[i], &stream, err);
         if (!status && whole) status = layer_weights(t, &t->layer[i], err);
     }
-    if (!status && chunk > 0)
+    if (!status && !begins_model(t, chunk))
         status = hand_over(t, stage_of(t, chunk - 1), tag_of(t, false, chunk - 1), &stream, err);
     sm_local_block_free(&stream);
     return status;
@@ -226,7 +232,7 @@ static void forget_gradients(sm_trainer *t) {
     for (int i = 0; i < t->layers; i++) {
         for (int k = 0; k < SM_MAX_TENSORS; k++) sm_local_block_free(&t->layer[i].gradient[k]);
         for (int g = 0; g < t->layer[i].groups; g++)
-            memset(t->layer[i].group[g].sum, 0, t->layer[i].group[g].chunk * sizeof(float));
+            memset(t->layer[i].group[g].sum, 0, t->layer[i].group[g].reduced * sizeof(float));
     }
 }
 

@@ -7,7 +7,7 @@
 
 typedef struct draw {
     uint64_t seed;
-    bool norm;
+    bool norm, turned; /* turned: drawn as the embedding, [V,D], and held as [D,V] */
     double deviation;
     size_t whole[SM_MAX_RANK];
 } draw;
@@ -17,7 +17,10 @@ static double drawn(const size_t *position, int rank, void *context) {
     const draw *d = context;
     if (d->norm) return 1;
     uint64_t at = 0;
-    for (int i = 0; i < rank; i++) at = at * d->whole[i] + position[i];
+    for (int i = 0; i < rank; i++) {
+        int dim = d->turned ? rank - 1 - i : i;
+        at = at * d->whole[dim] + position[dim];
+    }
     sm_rng rng = {d->seed + at * 0x9e3779b97f4a7c15u};
     sm_rng_next(&rng);
     double radius = sqrt(-2 * log(1 - sm_rng_unit(&rng)));
@@ -40,6 +43,13 @@ const sm_program_task *train_reader(const train_piece *p, int tensor, int *opera
     return NULL;
 }
 
+static void draw_as_embedding(const sm_trainer *t, draw *d) {
+    const train_piece *p = &t->piece[t->setup->model->kinds];
+    int tensor = train_tied_weight(p);
+    d->turned = true;
+    d->seed = seed_of(t->setup->seed + (uint64_t)tensor, -1, p->program.tensor[tensor].name);
+}
+
 static sm_status new_weight(sm_trainer *t, train_layer *layer, int tensor, sm_error *err) {
     int operand = 0;
     const sm_tensor *w = &layer->piece->program.tensor[tensor];
@@ -48,6 +58,7 @@ static sm_status new_weight(sm_trainer *t, train_layer *layer, int tensor, sm_er
     draw d = {.seed = seed_of(t->setup->seed + (uint64_t)tensor, layer->number, w->name),
               .norm = w->norm,
               .deviation = 1 / sqrt(t->setup->model->D)};
+    if (train_is_copy(t, layer, tensor)) draw_as_embedding(t, &d);
     const sm_array *array = &task->einsum.in[operand];
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
@@ -70,14 +81,14 @@ static sm_status new_layer(sm_trainer *t, int piece, int number, int chunk, sm_e
     return status || t->serving ? status : train_groups_new(t, layer, err);
 }
 
-static sm_status new_chunk(sm_trainer *t, int chunk, const sm_train_chunk *c, int chunks,
-                           sm_error *err) {
+static sm_status new_chunk(sm_trainer *t, int chunk, const sm_train_chunk *c, sm_error *err) {
     const sm_model *model = t->setup->model;
+    int chunks = train_chunks_of_model(t->setup);
     sm_status status = SM_OK;
-    if (chunk == 0) status = new_layer(t, model->kinds, -1, chunk, err);
+    if (chunk % chunks == 0) status = new_layer(t, model->kinds, -1, chunk, err);
     for (int l = c->first; !status && l < c->last; l++)
         status = new_layer(t, model->layer[l], l, chunk, err);
-    if (!status && chunk == chunks - 1)
+    if (!status && chunk % chunks == chunks - 1)
         status = new_layer(t, model->kinds + 1, model->L, chunk, err);
     return status;
 }
@@ -86,12 +97,13 @@ sm_status train_layers_new(sm_trainer *t, sm_error *err) {
     const sm_train_setup *s = t->setup;
     const sm_train_chunk all = {0, 0, s->model->L};
     const sm_train_chunk *chunk = s->chunks ? s->chunk : &all;
-    int chunks = s->chunks ? s->chunks : 1;
+    int chunks = train_chunks_of_model(s), copies = train_copies(s);
     t->layer = sm_calloc((size_t)s->model->L + 2, sizeof *t->layer);
     if (!t->layer) return sm_fail_memory(err);
-    for (int c = 0; c < chunks; c++) {
+    for (int i = 0; i < chunks * copies; i++) { /* in model order, whichever copy has it */
+        int c = i % copies * chunks + i / copies;
         if (chunk[c].stage != t->stage) continue;
-        sm_status status = new_chunk(t, c, &chunk[c], chunks, err);
+        sm_status status = new_chunk(t, c, &chunk[c], err);
         if (status) return status;
     }
     train_tie_weights(t);

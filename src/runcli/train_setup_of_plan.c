@@ -4,9 +4,7 @@
 #include <string.h>
 
 static const char *not_run(const sm_plan *p) {
-    if (p->schedule == SM_SCHEDULE_DUALPIPE && p->pipeline > 1) return "schedule=dualpipe";
     if (p->offload != SM_OFFLOAD_NONE) return "offload";
-    if (p->attention != SM_ATTENTION_FUSED) return "attention=unfused";
     if (p->recompute_ops[0]) return "recompute by ops";
     if (p->optimizer != SM_OPTIMIZER_ADAM) return "an optimizer other than adam";
     if (p->dtype != SM_BF16 && p->dtype != SM_FP32) return "a dtype of matmuls";
@@ -50,9 +48,18 @@ static int layers_of_chunk(int layers, int chunks, int c) {
     return share + (turn < more ? 1 : 0);
 }
 
+/* dualpipe: the chunks once more, from the other end of the stages. */
+static void mirror_chunks(sm_train_chunk *chunk, int chunks, int stages) {
+    for (int c = 0; c < chunks; c++) {
+        chunk[chunks + c] = chunk[c];
+        chunk[chunks + c].stage = stages - 1 - chunk[c].stage;
+    }
+}
+
 static sm_status deal_layers(const sm_plan *p, sm_arena *arena, sm_train_setup *s, sm_error *err) {
-    int chunks = p->pipeline * p->virtual_stages, first = 0;
-    sm_train_chunk *chunk = sm_arena_array(arena, (size_t)chunks, sizeof *chunk);
+    bool dual = p->schedule == SM_SCHEDULE_DUALPIPE;
+    int chunks = dual ? p->pipeline : p->pipeline * p->virtual_stages, first = 0;
+    sm_train_chunk *chunk = sm_arena_array(arena, 2 * (size_t)chunks, sizeof *chunk);
     if (!chunk) return sm_fail_memory(err);
     for (int c = 0; c < chunks; c++) {
         int n = layers_of_chunk(s->model->L, chunks, c);
@@ -63,8 +70,10 @@ static sm_status deal_layers(const sm_plan *p, sm_arena *arena, sm_train_setup *
             sm_schedule_stage(p->schedule, p->pipeline, p->virtual_stages, c), first, first + n};
         first += n;
     }
+    if (dual) mirror_chunks(chunk, chunks, p->pipeline);
     s->stages = p->pipeline;
-    s->chunks = chunks;
+    s->copies = dual ? 2 : 1;
+    s->chunks = chunks * s->copies;
     s->chunk = chunk;
     return SM_OK;
 }
@@ -78,6 +87,13 @@ static sm_train_act act_of(sm_slot_kind kind) {
     }
 }
 
+/* Under dualpipe the later half of the microbatches passes the second copy of the model. */
+static sm_train_action action_of(const sm_slot *slot, const sm_train_setup *s) {
+    bool second = s->copies > 1 && slot->microbatch >= sm_train_setup_microbatches(s) / 2;
+    int chunk = slot->chunk + (second ? s->chunks / 2 : 0);
+    return (sm_train_action){act_of(slot->kind), chunk, slot->microbatch};
+}
+
 /* Slots come in the order of stages, then of time. */
 static sm_status order_actions(const sm_slot *slot, size_t slots, sm_arena *arena,
                                sm_train_setup *s, sm_error *err) {
@@ -87,7 +103,7 @@ static sm_status order_actions(const sm_slot *slot, size_t slots, sm_arena *aren
     int *count = sm_arena_array(arena, stages, sizeof *count);
     if (!all || !of || !count) return sm_fail_memory(err);
     for (size_t i = slots; i-- > 0;) {
-        all[i] = (sm_train_action){act_of(slot[i].kind), slot[i].chunk, slot[i].microbatch};
+        all[i] = action_of(&slot[i], s);
         of[slot[i].stage] = &all[i];
         count[slot[i].stage]++;
     }
@@ -101,10 +117,11 @@ static sm_status order_stages(const sm_plan *p, sm_arena *arena, sm_train_setup 
     sm_chunk_time *time = sm_arena_array(arena, (size_t)s->chunks, sizeof *time);
     if (!time) return sm_fail_memory(err);
     for (int c = 0; c < s->chunks; c++) time[c] = (sm_chunk_time){1, 1, 1};
+    int per_stage = s->chunks / p->pipeline;
     sm_pipeline line = {
-        p->schedule, p->pipeline, p->virtual_stages, sm_train_setup_microbatches(s), time, 0};
+        p->schedule, p->pipeline, per_stage, sm_train_setup_microbatches(s), time, 0};
     const char *why = "";
-    if (!sm_schedule_possible(p->schedule, p->pipeline, p->virtual_stages, line.microbatches, &why))
+    if (!sm_schedule_possible(p->schedule, p->pipeline, per_stage, line.microbatches, &why))
         return sm_fail(err, SM_BAD_INPUT, "this pipeline is not possible: %s", why);
     size_t slots = sm_pipeline_slots(&line);
     void *scratch = sm_arena_alloc(arena, sm_pipeline_scratch(&line));
