@@ -42,7 +42,7 @@ CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/calibration_table.o
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
-RUN_SRC := $(filter-out src/run/mpi.c,$(sort $(wildcard src/run/*.c)))
+RUN_SRC := $(filter-out src/run/mpi.c src/run/measure_cuda.c,$(sort $(wildcard src/run/*.c)))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
 RUN_LIB := $(BUILD)/libscalemodel-run.a
 BLAS_LIBS ?= -lopenblas
@@ -50,9 +50,17 @@ BLAS_LIBS ?= -lopenblas
 # (not under a sanitizer, to which the libraries of MPI leak).
 HAVE_BLAS := $(shell printf '\043include <cblas.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes)
 MPIS := $(if $(findstring sanitize,$(CFLAGS)),,$(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$m),$m)))
-RUN_PROGRAMS := $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%))
+# The program that measures GPUs, where the CUDA toolkit is: in CUDA_HOME or on the compiler's paths.
+CUDA_HOME ?= /usr/local/cuda
+CUDA_FLAGS ?= $(if $(wildcard $(CUDA_HOME)/include),-isystem $(CUDA_HOME)/include)
+has_header = $(shell printf '\043include <$(1)>\n' | $(CC) $(CUDA_FLAGS) -E -x c - >/dev/null 2>&1 && echo yes)
+HAVE_CUDA := $(if $(HAVE_BLAS),$(if $(findstring sanitize,$(CFLAGS)),,$(call has_header,cublas_v2.h)))
+HAVE_NCCL := $(if $(HAVE_CUDA),$(call has_header,nccl.h))
+CUDA_LIBS ?= $(if $(wildcard $(CUDA_HOME)/lib64),-L$(CUDA_HOME)/lib64) -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl)
+RUN_PROGRAMS := $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%)) \
+    $(if $(HAVE_CUDA),$(BUILD)/scalemodel-run-cuda)
 RUNCLI_SRC := $(sort $(wildcard src/runcli/*.c))
-RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
+RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libscalemodel.a
@@ -87,6 +95,9 @@ $(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ))
 	rm -f $@ && ar rcs $@ $^
 $(BUILD)/scalemodel-run: $(BUILD)/obj/runcli/start_threads.o $(RUN_PARTS)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+$(BUILD)/scalemodel-run-cuda: $(BUILD)/obj/runcli/start_cuda.o $(BUILD)/obj/run/measure_cuda.o $(RUN_PARTS)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(BLAS_LIBS) $(LIBS)
+$(BUILD)/obj/run/measure_cuda.o: ALL_CFLAGS += $(CUDA_FLAGS) $(if $(HAVE_NCCL),-DSCALEMODEL_NCCL)
 # The compilers of MPI are wrappers around ours.
 MPICC = OMPI_CC="$(CC)" MPICH_CC="$(CC)" mpicc.$*
 $(BUILD)/scalemodel-run-%: $(BUILD)/obj/%/start_mpi.o $(BUILD)/obj/%/mpi.o $(RUN_PARTS)
@@ -129,6 +140,15 @@ $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+# Measuring GPUs, on ones of the test's own.
+FAKE_CUDA := $(addprefix $(BUILD)/obj/tests/,test_measure_cuda.o cuda/fake_cuda.o cuda/measure_cuda.o)
+$(FAKE_CUDA): ALL_CFLAGS += -Itests/cuda -Isrc/run -DSCALEMODEL_NCCL
+$(BUILD)/obj/tests/cuda/measure_cuda.o: src/run/measure_cuda.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/tests/test_measure_cuda: $(FAKE_CUDA) $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 $(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -141,6 +161,15 @@ $(BUILD)/book: $(BOOK_OBJ) $(BOOK_RUN) $(LIB)
 # Ranks of MPI under the oracle of tests/random_einsums.h.
 MPI_TESTS := $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/ranks-%))
 $(BUILD)/tests/ranks-%: $(BUILD)/obj/tests/mpi/ranks.o $(BUILD)/obj/tests/random_einsums.o \
+    $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+
+# Ranks of MPI under the plans of tests/train_plans.h: in the variant that users build.
+ifneq (,$(findstring gcc,$(CC)))
+MPI_TESTS += $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/train-%))
+endif
+$(BUILD)/tests/train-%: $(BUILD)/obj/tests/mpi/train.o $(BUILD)/obj/tests/train_plans.o \
     $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)

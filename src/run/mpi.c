@@ -7,11 +7,20 @@
 
 #include "scalemodel/run.h"
 
+/* What a rank says in a split. */
+typedef struct place {
+    int colour, key;
+} place;
+
 typedef struct member {
     sm_communicator c; /* first: freed as one */
     MPI_Comm comm;
-    bool borrowed; /* the world: not freed */
-    bool crowded;  /* this machine has more ranks than cores */
+    bool crowded;         /* this machine has more ranks than cores */
+    bool used;            /* not freed by its user */
+    struct member *whole; /* that it was split from; NULL: the world */
+    place *places;        /* of all ranks of the whole, in that split */
+    struct member *parts; /* all that were split from it */
+    struct member *next;  /* of the same whole */
 } member;
 
 static MPI_Comm comm_of(const sm_communicator *c) {
@@ -180,10 +189,23 @@ static void poke(sm_communicator *c, sm_request_handle *handle) {
 
 /* ---- groups ---- */
 
+/* Making a group takes MPI several rounds of waiting, and MPICH spins in them. So a group that its
+ * user has freed is kept, with those split from it, for the next split alike; all ranks make and
+ * free groups in the same order, so that all find it or none. All go with the world. */
+static void free_tree(member *m) {
+    for (member *part = m->parts, *next; part; part = next) {
+        next = part->next;
+        free_tree(part);
+    }
+    if (m->whole) MPI_Comm_free(&m->comm);
+    sm_free(m->places);
+    sm_free(m);
+}
+
 static void free_member(sm_communicator *c) {
     member *m = (member *)(void *)c;
-    if (!m->borrowed) MPI_Comm_free(&m->comm);
-    sm_free(m);
+    if (m->whole) m->used = false;
+    else free_tree(m);
 }
 
 static void end_all(int rank, const char *sentence, int status) {
@@ -219,27 +241,58 @@ static const sm_backend backend = {
     .abort = abort_all,
 };
 
-static sm_status wrap(MPI_Comm comm, bool borrowed, bool crowded, bool debug, sm_communicator **out,
-                      sm_error *err) {
+static sm_status wrap(MPI_Comm comm, bool crowded, bool debug, member **out, sm_error *err) {
     member *m = sm_calloc(1, sizeof *m);
     if (!m) return sm_fail_memory(err);
     m->comm = comm;
-    m->borrowed = borrowed;
     m->crowded = crowded;
+    m->used = true;
     m->c.backend = &backend;
     m->c.debug = debug;
     MPI_Comm_rank(comm, &m->c.rank);
     MPI_Comm_size(comm, &m->c.size);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    *out = &m->c;
+    *out = m;
+    return SM_OK;
+}
+
+static member *split_before(const member *whole, const place *places) {
+    size_t bytes = (size_t)whole->c.size * sizeof *places;
+    member *part = whole->parts;
+    while (part && (part->used || memcmp(part->places, places, bytes) != 0)) part = part->next;
+    return part;
+}
+
+/* The places go with the part. */
+static sm_status split_anew(member *whole, place *places, member **part, sm_error *err) {
+    const place *mine = &places[whole->c.rank];
+    MPI_Comm comm;
+    sm_status status = check(MPI_Comm_split(whole->comm, mine->colour, mine->key, &comm), err);
+    if (!status) status = wrap(comm, whole->crowded, whole->c.debug, part, err);
+    if (status) return status;
+    (*part)->whole = whole;
+    (*part)->places = places;
+    (*part)->next = whole->parts;
+    whole->parts = *part;
     return SM_OK;
 }
 
 static sm_status split(sm_communicator *c, int colour, int key, sm_communicator **out,
                        sm_error *err) {
-    MPI_Comm comm;
-    sm_status status = check(MPI_Comm_split(comm_of(c), colour, key, &comm), err);
-    return status ? status : wrap(comm, false, is_crowded(c), c->debug, out, err);
+    member *whole = (member *)(void *)c, *part = NULL;
+    place mine = {colour, key}, *all = sm_calloc((size_t)c->size, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    sm_status status = all_gather(c, &mine, sizeof mine, all, err);
+    if (!status) part = split_before(whole, all);
+    bool anew = !status && !part;
+    if (anew) status = split_anew(whole, all, &part, err);
+    if (status || !anew) sm_free(all);
+    if (status) return status;
+    part->used = true;
+    part->c.debug = c->debug;
+    part->c.traffic = (sm_traffic){.calls = {0}};
+    *out = &part->c;
+    return SM_OK;
 }
 
 /* ---- starting ---- */
@@ -259,16 +312,16 @@ static bool ranks_crowd(void) {
 }
 
 sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, sm_error *err) {
-    sm_communicator *world = NULL;
+    member *world = NULL;
     int provided = 0;
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         return sm_fail(err, SM_IO, "MPI did not start");
-    sm_status status = wrap(MPI_COMM_WORLD, true, ranks_crowd(), false, &world, err);
-    if (!status) status = body(world, context, err);
+    sm_status status = wrap(MPI_COMM_WORLD, ranks_crowd(), false, &world, err);
+    if (!status) status = body(&world->c, context, err);
     /* Others may wait for this rank: they are ended, with the one message. */
-    if (status > SM_NEGATIVE && world && world->size > 1)
-        end_all(world->rank, err ? err->sentence : NULL, (int)status);
-    sm_communicator_free(world);
+    if (status > SM_NEGATIVE && world && world->c.size > 1)
+        end_all(world->c.rank, err ? err->sentence : NULL, (int)status);
+    if (world) free_tree(world);
     MPI_Finalize();
     return status;
 }

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Every plan of tests/train_plans.h on processes of each MPI that was there to build with: losses as
+# on one rank, bytes as predicted.
+. "$(dirname "$0")/runner.sh"
+folder="$(dirname "$program")"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_THREADS=1
+
+# All plans of so many ranks, as "N of N plans ...".
+plans_equal() { # plans_equal MPI RANKS
+    crowd="$([ "$1" = openmpi ] && echo --oversubscribe)"
+    "mpirun.$1" $crowd -n "$2" "$folder/tests/train-$1" >"$place/out" 2>"$place/err" </dev/null &&
+        grep -q "^\([1-9][0-9]*\) of \1 plans as on one rank, on $2 ranks of $1$" "$place/out"
+}
+
+for mpi in openmpi mpich; do
+    [ -x "$folder/tests/train-$mpi" ] || continue
+    for ranks in 1 2 4 8; do
+        plans_equal "$mpi" "$ranks"
+        equal=$?
+        tests=$((tests + 1))
+        if [ "$equal" -eq 0 ]; then
+            echo "ok $tests - $(sed 's/ as on .*//' "$place/out") on $ranks ranks of $mpi"
+            continue
+        fi
+        failures=$((failures + 1))
+        echo "not ok $tests - plans on $ranks ranks of $mpi"
+        sed 's/^/# /' "$place/out" "$place/err" | head -n 20
+    done
+done
+finish_tests
