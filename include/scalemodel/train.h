@@ -183,6 +183,21 @@ typedef struct sm_plan_collective {
     const char *algorithm;
     int level;
 } sm_plan_collective;
+/* An op in one phase, over the layers and microbatches of the busiest stage: a step's share of the
+ * price. again: recomputed. The rows add up to math and memory of the breakdown, memory_s to the
+ * latter. What the host needs to launch ops beyond their own time is a row "launches", of neither
+ * FLOPs nor bytes. */
+typedef struct sm_plan_op {
+    char op[20]; /* as the program names it */
+    sm_op_kind kind;
+    sm_phase phase;
+    bool again;
+    double count;            /* executions per step */
+    double time_s, memory_s; /* expected; the part of it that is bound by memory */
+    double flops, bytes;     /* matrix FLOPs; through the chip's memory */
+} sm_plan_op;
+/* What bounds most of a row: compute, memory or latency. */
+sm_bound sm_plan_op_bound(const sm_plan_op *op);
 typedef struct sm_plan_axis {
     char name[12];
     int size;
@@ -194,6 +209,9 @@ typedef struct sm_plan_detail {
     sm_plan_axis axis[SM_PLAN_DEGREES];
     int collectives;
     sm_plan_collective *collective;
+    int stage; /* the busiest, of which collectives and ops tell */
+    int ops;
+    sm_plan_op *op;
     sm_why *why;      /* derivation of expected_s and memory */
     char advice[256]; /* the one change that would help most, with its computed effect; "" when none
                        */

@@ -184,8 +184,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
     }
 }
 
-static double pieces_on_stage(const sm_train *t, const sm_plan *plan, const stages *s, int stage,
-                              int index) {
+double stage_holds(const sm_train *t, const sm_plan *plan, const stages *s, int stage, int index) {
     double n = 0;
     for (int c = 0; c < s->layout->chunks; c++) {
         bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
@@ -205,12 +204,12 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     if (!out->collective) return false;
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
-    int stage = time.busiest_stage;
+    int stage = out->stage = time.busiest_stage;
     step_end end = step_end_of(t, plan, p, s);
     step_close(t, plan, time.total_s, &end);
     double m = microbatches_of(t, plan);
     for (int i = 0; i < p->v->pieces; i++) {
-        double n = pieces_on_stage(t, plan, s, stage, i);
+        double n = stage_holds(t, plan, s, stage, i);
         if (n <= 0) continue;
         int set = i < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
         add_piece(&l, plan, i, set, n * m);
@@ -235,6 +234,8 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     price_fill(train, &p, train->one, train->one_stages, &detail->price);
     add_axes(train, &p, &train->one->at.placement, detail);
     if (!list_collectives(train, &p, train->one, train->one_stages, arena, detail))
+        return sm_fail_memory(err);
+    if (!list_ops(train, &p, train->one, train->one_stages, arena, detail))
         return sm_fail_memory(err);
     detail->why = explain_plan(train, &p, train->one, train->one_stages, &detail->price, arena);
     if (!detail->why) return sm_fail_memory(err);

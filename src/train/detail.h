@@ -12,6 +12,12 @@ piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const 
 /* How often a piece stands in a chunk. */
 double stage_pieces(const sm_train *t, const stages *s, int chunk, int index);
 
+/* The same over all chunks of a stage. */
+double stage_holds(const sm_train *t, const sm_plan *plan, const stages *s, int stage, int index);
+/* Ops of detail->stage; false when memory is short. */
+bool list_ops(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
+              sm_arena *arena, sm_plan_detail *detail);
+
 sm_why *explain_plan(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                      const sm_price_of_plan *price, sm_arena *arena);
 void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
