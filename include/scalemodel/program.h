@@ -297,6 +297,47 @@ typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err);
 
+/* ---- how long arrays live ----
+ * The tasks of a piece run one after the other: forward; or backward, first the ops that run again,
+ * then the gradients, those of weights where they come, or (SPLIT) after all others. An array lives
+ * from the task that makes it to the last one of its pass that reads it. */
+typedef enum sm_pass_order { SM_PASS_FORWARD, SM_PASS_BACKWARD, SM_PASS_SPLIT } sm_pass_order;
+enum { SM_PASS_ORDERS = SM_PASS_SPLIT + 1 };
+typedef struct sm_last_use {
+    int task;
+    uint64_t values, gradients;      /* of tensors (bit): nothing of the pass reads them later */
+    uint32_t moved[SM_MAX_OPERANDS]; /* of an operand as a step (bit) of the lowering left it */
+} sm_last_use;
+/* Entries in the order of the pass, out having room for 2 * tasks; *weights: the first entry of
+ * those that a split backward leaves for later. Returns how many, -1 when out of memory. */
+int sm_program_last_uses(const sm_program *program, const sm_mesh *mesh,
+                         const sm_program_task *task, int tasks, uint64_t again,
+                         sm_pass_order order, sm_last_use *out, int *weights);
+
+/* An operand after a step. Weights are moved once in a pass, activations once for the ops that run
+ * again and once for the gradients: what is the same is not moved a second time. */
+typedef struct sm_move {
+    int tensor;
+    bool gradient, forward;
+    sm_layout after;
+} sm_move;
+sm_move sm_move_of(const sm_program_task *task, int operand, int step);
+bool sm_move_same(const sm_program *program, const sm_mesh *mesh, const sm_move *a,
+                  const sm_move *b);
+/* Axes of one chip do not count. */
+bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
+
+/* What stays as it arrived from the forward pass to the backward: the whole of a norm's weight, and
+ * tokens that an expert received by all-to-all (they are no larger than the slots they came from).
+ * The step after which an operand does; from which one that did is taken up again. -1: none. */
+int sm_operand_stays(const sm_program *program, const sm_program_task *task, int operand);
+int sm_operand_resumes(const sm_program *program, const sm_program_task *task, int operand);
+/* Tensors (bit) that the backward pass only ever takes up so: they need not be kept themselves. */
+uint64_t sm_program_arrives(const sm_program *program, const sm_program_task *task, int tasks,
+                            uint64_t again);
+/* The gradient of a vector op names its input for the shape alone: is this operand such? */
+bool sm_operand_is_shape(const sm_program *program, const sm_program_task *task, int operand);
+
 /* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that
  * really run again (those something needs), kept the arrays that must be stored. kept has room for
  * SM_MAX_TENSORS. */

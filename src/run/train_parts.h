@@ -16,6 +16,8 @@ typedef struct train_piece {
     sm_program_task *task;
     uint64_t kept;  /* tensors held from forward to backward */
     uint64_t again; /* ops that run again */
+    sm_last_use *last[SM_PASS_ORDERS];
+    int entries[SM_PASS_ORDERS], weights[SM_PASS_ORDERS];
     sm_axes partial[SM_MAX_TENSORS]; /* of the gradient of a weight at the end of a microbatch */
 } train_piece;
 
@@ -227,10 +229,10 @@ sm_status train_moments_in(sm_trainer *t, train_layer *layer, bool second,
 
 /* ---- train_pass.c ---- */
 sm_status train_forward(sm_trainer *t, train_layer *layer, train_saved *saved, sm_error *err);
-/* gradient: of the output, consumed (empty for the head); receives that of the input. Leaves open
- * what the weight gradients need, which the second call takes up and ends. */
-sm_status train_backward_input(sm_trainer *t, train_layer *layer, train_saved *saved,
-                               sm_local_block *gradient, sm_error *err);
+/* gradient: of the output, consumed (empty for the head); receives that of the input. Unless
+ * `whole`, it leaves open what the weight gradients need, which the second call takes up. */
+sm_status train_backward(sm_trainer *t, train_layer *layer, train_saved *saved,
+                         sm_local_block *gradient, bool whole, sm_error *err);
 sm_status train_backward_weight(train_saved *saved, sm_error *err);
 /* Tensors (bit) that stay; what arrived stays with the flag, which is no tensor's bit. */
 #define TRAIN_KEEP_ARRIVED (1ull << 63)

@@ -5,9 +5,8 @@
 
 /* An operand on its way, after one step: others that go the same way take it from here. */
 typedef struct moved {
-    int tensor;
-    bool gradient, forward, borrowed;
-    sm_layout after;
+    sm_move what;
+    bool borrowed;
     sm_local_block block;
 } moved;
 
@@ -18,6 +17,8 @@ struct train_pass {
     train_layer *layer;
     train_saved *saved;
     bool backward;
+    sm_pass_order order;
+    int at;                              /* the next entry of the order */
     sm_local_block home[SM_MAX_TENSORS]; /* gradients where their tensors are stored */
     sm_local_block share[SM_MAX_TENSORS][TRAIN_SHARES];
     sm_layout fell[SM_MAX_TENSORS][TRAIN_SHARES]; /* how a share is laid out */
@@ -38,36 +39,14 @@ static const sm_tensor *tensor_of(const pass *p, int tensor) {
 
 /* ---- operands ---- */
 
-static bool counts(const sm_mesh *mesh, int axis) { return mesh->axis[axis].size > 1; }
-
-/* Axes of more than one rank that stand before this one on its dimension. */
-static int before(const sm_mesh *mesh, const sm_layout *l, int axis) {
-    int n = 0;
-    for (int i = 0; i < mesh->axes; i++)
-        n += counts(mesh, i) && l->dim[i] == l->dim[axis] && l->place[i] < l->place[axis];
-    return n;
-}
-
 static bool same_layout(const pass *p, const sm_layout *a, const sm_layout *b) {
-    const sm_mesh *mesh = &p->t->mesh->mesh;
-    for (int i = 0; i < mesh->axes; i++) {
-        if (!counts(mesh, i)) continue;
-        if (a->dim[i] != b->dim[i]) return false;
-        if (a->dim[i] >= 0 && before(mesh, a, i) != before(mesh, b, i)) return false;
-    }
-    return true;
+    return sm_layout_same(&p->t->mesh->mesh, a, b);
 }
 
-/* Weights are gathered once in a pass; activations once for the ops that run again and once for the
- * gradients. */
-static moved *find(pass *p, const moved *like) {
-    bool weight = tensor_of(p, like->tensor)->role == SM_ROLE_WEIGHT;
-    for (int i = 0; i < p->moves; i++) {
-        moved *m = &p->move[i];
-        if (m->tensor == like->tensor && m->gradient == like->gradient &&
-            (weight || m->forward == like->forward) && same_layout(p, &m->after, &like->after))
-            return m;
-    }
+static moved *find(pass *p, const sm_move *like) {
+    for (int i = 0; i < p->moves; i++)
+        if (sm_move_same(&p->piece->program, &p->t->mesh->mesh, &p->move[i].what, like))
+            return &p->move[i];
     return NULL;
 }
 
@@ -78,56 +57,38 @@ static sm_local_block *source(pass *p, const sm_program_task *task, int operand)
     return &p->saved->value[tensor];
 }
 
-/* The number of the last all-to-all on an operand, or of the last step of any kind when
- * `any`; -1: none. */
-static int last_step(const sm_lowering *low, int array, bool any) {
-    int last = -1;
-    for (int i = 0; i < low->steps; i++) {
-        const sm_step *s = &low->step[i];
-        if (s->array != array || s->kind == SM_STEP_EINSUM) continue;
-        if (any || (s->kind == SM_STEP_COLLECTIVE && s->op == SM_ALL_TO_ALL)) last = i;
-    }
-    return last;
-}
-
-/* What stays as it arrived from forward to backward, by the step after which it does: the whole of
- * a norm's weight, and the tokens an expert received (they are no larger than the slots they came
- * from). -1: nothing. */
+/* Ops that run again keep nothing from their first run. */
 static int stays_after(const pass *p, const sm_program_task *task, int operand) {
-    const sm_tensor *t = tensor_of(p, task->tensor[operand]);
-    if (task->kind != SM_TASK_FORWARD) return -1;
-    if (t->role == SM_ROLE_WEIGHT) return t->norm ? last_step(&task->lowering, operand, true) : -1;
-    bool once = p->backward || !(p->piece->again >> task->op & 1);
-    bool einsum = op_of(p, task)->kind == SM_OP_EINSUM;
-    return once && einsum ? last_step(&task->lowering, operand, false) : -1;
+    bool weight = tensor_of(p, task->tensor[operand])->role == SM_ROLE_WEIGHT;
+    bool once = weight || p->backward || !(p->piece->again >> task->op & 1);
+    return once ? sm_operand_stays(&p->piece->program, task, operand) : -1;
 }
 
 /* The step after which an operand is taken from what stayed; -1: it is taken from the start. */
 static int resumes_after(const pass *p, const sm_program_task *task, int operand) {
-    const sm_tensor *t = tensor_of(p, task->tensor[operand]);
-    if (task->gradient[operand] || !p->saved->arrived[task->tensor[operand]].data) return -1;
-    if (t->role == SM_ROLE_WEIGHT) return t->norm ? last_step(&task->lowering, operand, true) : -1;
-    return task->kind == SM_TASK_WEIGHT_GRADIENT ? last_step(&task->lowering, operand, false) : -1;
+    if (!p->saved->arrived[task->tensor[operand]].data) return -1;
+    return sm_operand_resumes(&p->piece->program, task, operand);
 }
 
-static sm_status take_step(pass *p, const sm_step *step, moved *like, const sm_layout *before,
-                           const sm_local_block **block, sm_error *err) {
-    like->after = step->after;
+static sm_status take_step(pass *p, const sm_step *step, const sm_move *like,
+                           const sm_layout *before, const sm_local_block **block, sm_error *err) {
     const moved *done = find(p, like);
     if (!done) {
+        moved *fresh = &p->move[p->moves];
         if (p->moves == MOST_MOVED)
             return sm_fail(err, SM_INTERNAL, "a layer moves more than %d arrays", MOST_MOVED);
-        sm_status status =
-            train_move(p->t, like->tensor, like->gradient, step, before, *block, &like->block, err);
+        *fresh = (moved){.what = *like};
+        sm_status status = train_move(p->t, like->tensor, like->gradient, step, before, *block,
+                                      &fresh->block, err);
         if (status) return status;
-        p->move[p->moves] = *like;
-        done = &p->move[p->moves++];
+        p->moves++;
+        done = fresh;
     }
     *block = &done->block;
     return SM_OK;
 }
 
-static void keep_arrived(pass *p, const moved *like) {
+static void keep_arrived(pass *p, const sm_move *like) {
     moved *m = find(p, like);
     bool weight = tensor_of(p, like->tensor)->role == SM_ROLE_WEIGHT;
     if (!m->borrowed) p->saved->arrived[like->tensor] = m->block;
@@ -138,13 +99,11 @@ static void keep_arrived(pass *p, const moved *like) {
 /* The steps of an operand from number `first` on. */
 static sm_status take_steps(pass *p, const sm_program_task *task, int operand, int first,
                             train_array *out, sm_error *err) {
-    moved like = {.tensor = task->tensor[operand],
-                  .gradient = task->gradient[operand],
-                  .forward = task->kind == SM_TASK_FORWARD};
     int stays = stays_after(p, task, operand);
     for (int i = first; i < task->lowering.steps; i++) {
         const sm_step *step = &task->lowering.step[i];
         if (step->array != operand || step->kind == SM_STEP_EINSUM) continue;
+        sm_move like = sm_move_of(task, operand, i);
         sm_status status = take_step(p, step, &like, &out->layout, &out->block, err);
         if (status) return status;
         out->layout = step->after;
@@ -153,17 +112,13 @@ static sm_status take_steps(pass *p, const sm_program_task *task, int operand, i
     return SM_OK;
 }
 
-/* The gradient of a vector op names its input for the shape; kernels read what they need of it. */
-static bool only_shapes(const pass *p, const sm_program_task *task, int operand) {
-    return task->kind == SM_TASK_INPUT_GRADIENT && op_of(p, task)->kind == SM_OP_VECTOR &&
-           !task->gradient[operand];
-}
-
 static sm_status fetch(pass *p, const sm_program_task *task, int operand, train_array *out,
                        sm_error *err) {
     int tensor = task->tensor[operand];
     *out = (train_array){.layout = sm_layout_of(&task->einsum.in[operand])};
-    if (tensor_of(p, tensor)->role == SM_ROLE_IDS || only_shapes(p, task, operand)) return SM_OK;
+    if (tensor_of(p, tensor)->role == SM_ROLE_IDS ||
+        sm_operand_is_shape(&p->piece->program, task, operand))
+        return SM_OK;
     int resumes = resumes_after(p, task, operand);
     out->block = resumes < 0 ? source(p, task, operand) : &p->saved->arrived[tensor];
     if (resumes >= 0) out->layout = task->lowering.step[resumes].after;
@@ -375,14 +330,53 @@ static sm_status run(pass *p, const sm_program_task *task, sm_error *err) {
 
 /* ---- passes ---- */
 
-static pass *begin(sm_trainer *t, train_layer *layer, train_saved *saved, bool backward) {
+/* What nothing reads any more. */
+static void release_moved(pass *p, const sm_last_use *last) {
+    const sm_program_task *task = &p->piece->task[last->task];
+    for (int i = 0; i < SM_MAX_OPERANDS; i++)
+        for (int k = 0; last->moved[i] >> k; k++) {
+            if (!(last->moved[i] >> k & 1)) continue;
+            sm_move like = sm_move_of(task, i, k);
+            moved *m = find(p, &like);
+            if (!m) continue;
+            if (!m->borrowed) sm_local_block_free(&m->block);
+            *m = p->move[--p->moves];
+        }
+}
+
+static void release(pass *p, const sm_last_use *last) {
+    const sm_program *b = &p->piece->program;
+    uint64_t stay = p->backward ? 0 : p->piece->kept | (b->output >= 0 ? 1ull << b->output : 0);
+    release_moved(p, last);
+    for (int i = 0; i < b->tensors; i++) {
+        if (last->values >> i & 1 & ~(stay >> i)) sm_local_block_free(&p->saved->value[i]);
+        bool activation = b->tensor[i].role == SM_ROLE_ACTIVATION;
+        if (p->backward && activation && (last->values >> i & 1))
+            sm_local_block_free(&p->saved->arrived[i]);
+        if ((last->gradients >> i & 1) && i != b->input) sm_local_block_free(&p->home[i]);
+    }
+}
+
+/* The entries of the order up to number `end`. */
+static sm_status run_until(pass *p, int end, sm_error *err) {
+    sm_status status = SM_OK;
+    for (; !status && p->at < end; p->at++) {
+        const sm_last_use *last = &p->piece->last[p->order][p->at];
+        status = run(p, &p->piece->task[last->task], err);
+        if (!p->t->serving) release(p, last);
+    }
+    return status;
+}
+
+static pass *begin(sm_trainer *t, train_layer *layer, train_saved *saved, sm_pass_order order) {
     pass *p = sm_calloc(1, sizeof *p);
     if (p) {
         p->t = t;
         p->piece = layer->piece;
         p->layer = layer;
         p->saved = saved;
-        p->backward = backward;
+        p->order = order;
+        p->backward = order != SM_PASS_FORWARD;
     }
     return p;
 }
@@ -409,11 +403,9 @@ void train_saved_free(train_saved *saved, uint64_t keep) {
 }
 
 sm_status train_forward(sm_trainer *t, train_layer *layer, train_saved *saved, sm_error *err) {
-    pass *p = begin(t, layer, saved, false);
+    pass *p = begin(t, layer, saved, SM_PASS_FORWARD);
     if (!p) return sm_fail_memory(err);
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < p->piece->forwards; i++)
-        status = run(p, &p->piece->task[i], err);
+    sm_status status = run_until(p, p->piece->forwards, err);
     end(p);
     return status;
 }
@@ -429,25 +421,9 @@ static sm_status slope_of_loss(pass *p, sm_error *err) {
     return SM_OK;
 }
 
-static bool of_weights(const pass *p, const sm_program_task *task) {
-    return task->kind == SM_TASK_WEIGHT_GRADIENT ||
-           (task->kind == SM_TASK_HOME && tensor_of(p, task->result)->role == SM_ROLE_WEIGHT);
-}
-
-/* Ops that run again, then the gradients of activations. */
-static sm_status backward_tasks(pass *p, sm_error *err) {
-    const train_piece *piece = p->piece;
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < piece->forwards; i++)
-        if (piece->again >> piece->task[i].op & 1) status = run(p, &piece->task[i], err);
-    for (int i = piece->forwards; !status && i < piece->tasks; i++)
-        if (!of_weights(p, &piece->task[i])) status = run(p, &piece->task[i], err);
-    return status;
-}
-
-sm_status train_backward_input(sm_trainer *t, train_layer *layer, train_saved *saved,
-                               sm_local_block *gradient, sm_error *err) {
-    pass *p = begin(t, layer, saved, true);
+sm_status train_backward(sm_trainer *t, train_layer *layer, train_saved *saved,
+                         sm_local_block *gradient, bool whole, sm_error *err) {
+    pass *p = begin(t, layer, saved, whole ? SM_PASS_BACKWARD : SM_PASS_SPLIT);
     if (!p) return sm_fail_memory(err);
     saved->open = p;
     const sm_program *b = &p->piece->program;
@@ -456,7 +432,7 @@ sm_status train_backward_input(sm_trainer *t, train_layer *layer, train_saved *s
         p->home[b->output] = *gradient;
         gradient->data = NULL;
     } else status = slope_of_loss(p, err);
-    if (!status) status = backward_tasks(p, err);
+    if (!status) status = run_until(p, p->piece->weights[p->order], err);
     if (!status && b->input >= 0) {
         *gradient = p->home[b->input];
         p->home[b->input].data = NULL;
@@ -466,9 +442,5 @@ sm_status train_backward_input(sm_trainer *t, train_layer *layer, train_saved *s
 
 sm_status train_backward_weight(train_saved *saved, sm_error *err) {
     pass *p = saved->open;
-    const train_piece *piece = p->piece;
-    sm_status status = SM_OK;
-    for (int i = piece->forwards; !status && i < piece->tasks; i++)
-        if (of_weights(p, &piece->task[i])) status = run(p, &piece->task[i], err);
-    return status;
+    return run_until(p, p->piece->entries[p->order], err);
 }

@@ -55,6 +55,19 @@ const sm_array *train_array_of(const train_piece *p, int tensor, const sm_einsum
     return NULL;
 }
 
+static sm_status find_last_uses(sm_trainer *t, train_piece *p, sm_error *err) {
+    for (int o = 0; o < SM_PASS_ORDERS; o++) {
+        p->last[o] = sm_calloc(2 * (size_t)p->tasks + 1, sizeof *p->last[o]);
+        p->entries[o] = !p->last[o] ? -1
+                                    : sm_program_last_uses(&p->program, &t->mesh->mesh, p->task,
+                                                           p->tasks, p->again, (sm_pass_order)o,
+                                                           p->last[o], &p->weights[o]);
+        if (p->entries[o] < 0) return sm_fail_memory(err);
+    }
+    p->kept &= ~sm_program_arrives(&p->program, p->task, p->tasks, p->again);
+    return SM_OK;
+}
+
 static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
     train_piece *p = &t->piece[t->pieces++];
@@ -73,7 +86,7 @@ static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *er
     if (!status) status = sm_program_walk(&p->program, &t->mesh->mesh, size, keep_task, p, err);
     if (!status && t->serving) keep_cache(p);
     else if (!status) recompute(p, piece == SM_PIECE_LAYER ? s->recompute : SM_RECOMPUTE_NONE);
-    return status;
+    return status ? status : find_last_uses(t, p, err);
 }
 
 sm_status train_pieces_new(sm_trainer *t, sm_error *err) {
@@ -87,6 +100,7 @@ sm_status train_pieces_new(sm_trainer *t, sm_error *err) {
 
 void train_pieces_free(sm_trainer *t) {
     for (int i = 0; i < t->pieces; i++) {
+        for (int o = 0; o < SM_PASS_ORDERS; o++) sm_free(t->piece[i].last[o]);
         sm_free(t->piece[i].task);
         sm_free(t->piece[i].part);
         t->piece[i] = (train_piece){.tasks = 0};

@@ -122,6 +122,18 @@ static void add_loss(sm_trainer *t, const train_layer *layer, const train_saved 
     t->loss += total / copies;
 }
 
+/* The output of a layer becomes the input of the next; both keep it only where both want it. */
+static sm_status pass_on(const train_layer *layer, train_saved *saved, sm_local_block *stream,
+                         sm_error *err) {
+    sm_local_block *out = &saved->value[layer->piece->program.output];
+    if (layer->piece->kept >> layer->piece->program.output & 1)
+        return train_block_copy(out, stream, err);
+    *stream = *out;
+    out->data = NULL;
+    memory_mark(stream->data, SM_TRAIN_MEMORY_BUFFERS);
+    return SM_OK;
+}
+
 static sm_status layer_forward(sm_trainer *t, train_layer *layer, sm_local_block *stream,
                                sm_error *err) {
     const sm_program *b = &layer->piece->program;
@@ -132,7 +144,7 @@ static sm_status layer_forward(sm_trainer *t, train_layer *layer, sm_local_block
         stream->data = NULL;
     }
     sm_status status = train_forward(t, layer, saved, err);
-    if (!status && b->output >= 0) status = train_block_copy(&saved->value[b->output], stream, err);
+    if (!status && b->output >= 0) status = pass_on(layer, saved, stream, err);
     if (!status && b->output < 0) add_loss(t, layer, saved);
     train_saved_free(saved, layer->piece->kept | TRAIN_KEEP_ARRIVED);
     return status;
@@ -155,8 +167,8 @@ static sm_status forward(sm_trainer *t, int chunk, sm_error *err) {
 }
 
 static sm_status layer_backward(sm_trainer *t, train_layer *layer, sm_local_block *stream,
-                                sm_error *err) {
-    return train_backward_input(t, layer, saved_of(t, layer), stream, err);
+                                bool whole, sm_error *err) {
+    return train_backward(t, layer, saved_of(t, layer), stream, whole, err);
 }
 
 static sm_status layer_weights(sm_trainer *t, train_layer *layer, sm_error *err) {
@@ -178,7 +190,7 @@ static sm_status backward(sm_trainer *t, int chunk, bool whole, sm_error *err) {
         status = take_over(t, &t->layer[end - 1], stage_of(t, chunk + 1), tag_of(t, false, chunk),
                            &stream, err);
     for (int i = end - 1; !status && i >= first; i--) {
-        status = layer_backward(t, &t->layer[i], &stream, err);
+        status = layer_backward(t, &t->layer[i], &stream, whole, err);
         if (!status && whole) status = layer_weights(t, &t->layer[i], err);
     }
     if (!status && !begins_model(t, chunk))
