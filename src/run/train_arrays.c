@@ -1,6 +1,7 @@
 /* Blocks of the training runtime: sizes and places under a layout, moves, sums. */
 #include <string.h>
 
+#include "local_block.h"
 #include "train_parts.h"
 
 static sm_axes every_axis(const sm_trainer *t) { return (sm_axes)((1u << t->mesh->mesh.axes) - 1); }
@@ -19,17 +20,30 @@ void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_
         offset[d] = b->size[d] * part_of(&t->mesh->mesh, layout, d, every_axis(t), t->mesh->at);
 }
 
+static void sizes_like(const sm_trainer *t, const sm_einsum *e, const sm_array *array,
+                       const sm_layout *layout, size_t *size) {
+    for (int d = 0; d < array->rank; d++)
+        size[d] = train_local_size(t, e->index[array->dim[d].index].size, layout, d);
+}
+
 sm_status train_block_like(const sm_trainer *t, const sm_einsum *e, const sm_array *array,
                            const sm_layout *layout, sm_element element, sm_local_block *out,
                            sm_error *err) {
     size_t size[SM_MAX_RANK];
-    for (int d = 0; d < array->rank; d++)
-        size[d] = train_local_size(t, e->index[array->dim[d].index].size, layout, d);
+    sizes_like(t, e, array, layout, size);
     return sm_local_block_new(element, array->rank, size, out, err);
 }
 
+sm_status train_raw_block_like(const sm_trainer *t, const sm_einsum *e, const sm_array *array,
+                               const sm_layout *layout, sm_element element, sm_local_block *out,
+                               sm_error *err) {
+    size_t size[SM_MAX_RANK];
+    sizes_like(t, e, array, layout, size);
+    return local_block_raw(element, array->rank, size, out, err);
+}
+
 sm_status train_block_copy(const sm_local_block *from, sm_local_block *to, sm_error *err) {
-    sm_status status = sm_local_block_new(from->element, from->rank, from->size, to, err);
+    sm_status status = local_block_raw(from->element, from->rank, from->size, to, err);
     if (!status)
         memcpy(to->data, from->data, sm_local_block_count(from) * sm_element_bytes(from->element));
     return status;

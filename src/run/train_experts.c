@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "row_math.h"
 #include "train_parts.h"
 
 typedef struct routing {
@@ -43,6 +44,7 @@ void train_dispatch(train_call *c) {
     routing r = routing_of(c, c->in[1].block, x->size[2]);
     float share[MOST_EXPERTS], *slots = c->out->data;
     const float *from = x->data;
+    memset(slots, 0, sm_local_block_count(c->out) * sizeof *slots);
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
         for (size_t e = 0; e < r.experts; e++)
@@ -54,15 +56,16 @@ void train_dispatch(train_call *c) {
 
 /* Scores get nothing here: which experts are chosen has no slope. */
 void train_dispatch_backward(train_call *c) {
+    float share[MOST_EXPERTS], *dx = c->out->data;
+    memset(dx, 0, sm_local_block_count(c->out) * sizeof *dx);
     if (c->which != 0) return;
     routing r = routing_of(c, c->input[1], c->out->size[2]);
-    float share[MOST_EXPERTS], *dx = c->out->data;
     const float *slots = c->in[0].block->data;
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
         for (size_t e = 0; e < r.experts; e++)
-            for (size_t d = 0; share[e] > 0 && d < r.width; d++)
-                dx[n * r.width + d] += slots[(e * r.tokens + n) * r.width + d];
+            if (share[e] > 0)
+                row_add(slots + (e * r.tokens + n) * r.width, 1, r.width, dx + n * r.width);
     }
 }
 
@@ -70,11 +73,12 @@ void train_combine(train_call *c) {
     routing r = routing_of(c, c->in[1].block, c->out->size[2]);
     float share[MOST_EXPERTS], *out = c->out->data;
     const float *y = c->in[0].block->data;
+    memset(out, 0, sm_local_block_count(c->out) * sizeof *out);
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
         for (size_t e = 0; e < r.experts; e++)
-            for (size_t d = 0; share[e] > 0 && d < r.width; d++)
-                out[n * r.width + d] += share[e] * y[(e * r.tokens + n) * r.width + d];
+            if (share[e] > 0)
+                row_add(y + (e * r.tokens + n) * r.width, share[e], r.width, out + n * r.width);
     }
 }
 
@@ -83,9 +87,8 @@ static void score_gradient(const routing *r, size_t n, const float *share, const
                            const float *y, float *dscore) {
     float mean = 0;
     for (size_t e = 0; e < r->experts; e++) {
-        dscore[e] = 0;
-        for (size_t d = 0; share[e] > 0 && d < r->width; d++)
-            dscore[e] += dm[n * r->width + d] * y[(e * r->tokens + n) * r->width + d];
+        const float *from = y + (e * r->tokens + n) * r->width;
+        dscore[e] = share[e] > 0 ? row_dot(dm + n * r->width, from, r->width) : 0;
         mean += share[e] * dscore[e];
     }
     for (size_t e = 0; e < r->experts; e++) dscore[e] = share[e] * (dscore[e] - mean);
@@ -96,6 +99,7 @@ void train_combine_backward(train_call *c) {
     routing r = routing_of(c, c->input[1], dm->size[2]);
     float share[MOST_EXPERTS], *out = c->out->data;
     const float *from = dm->data, *y = c->input[0]->data;
+    memset(out, 0, sm_local_block_count(c->out) * sizeof *out);
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
         if (c->which == 1) score_gradient(&r, n, share, from, y, out + n * r.experts);

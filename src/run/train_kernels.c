@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "row_math.h"
 #include "train_parts.h"
 
 static const float NORM_EPSILON = 1e-5F;
@@ -33,10 +34,15 @@ static const float *row_of(const train_call *c, const float *table, const size_t
     return here ? table + (word - first_word) * size[1] : NULL;
 }
 
+static void clear(sm_local_block *b) {
+    memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
+}
+
 static void embed(train_call *c) {
     const sm_local_block *table = c->in[1].block;
     const size_t *size = c->out->size;
     float *out = c->out->data;
+    clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++) {
             const float *row = row_of(c, table->data, table->size, c->in[1].offset[0],
@@ -49,21 +55,19 @@ static void embed_backward(train_call *c) {
     const train_array *dx = &c->in[1];
     const size_t *size = dx->block->size;
     const float *from = dx->block->data;
+    clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++) {
             float *row = (float *)(uintptr_t)row_of(c, c->out->data, c->out->size, c->out_offset[0],
                                                     dx->offset[0] + s, dx->offset[1] + p);
-            for (size_t d = 0; row && d < size[2]; d++)
-                row[d] += from[(s * size[1] + p) * size[2] + d];
+            if (row) row_add(from + (s * size[1] + p) * size[2], 1, size[2], row);
         }
 }
 
 /* ---- RMS norm: y = w x / rms(x) ---- */
 
 static float inverse_rms(const float *x, size_t width) {
-    double squares = 0;
-    for (size_t d = 0; d < width; d++) squares += (double)x[d] * (double)x[d];
-    return 1.0F / sqrtf((float)(squares / (double)width) + NORM_EPSILON);
+    return 1.0F / sqrtf(row_dot(x, x, width) / (float)width + NORM_EPSILON);
 }
 
 static void norm(train_call *c) {
@@ -83,9 +87,7 @@ static void norm_backward(train_call *c) {
     float *dx = c->out->data;
     for (size_t i = 0; i < rows; i++, x += width, dx += width, dy += width) {
         float r = inverse_rms(x, width);
-        double dot = 0;
-        for (size_t d = 0; d < width; d++) dot += (double)(w[d] * dy[d]) * (double)x[d];
-        float mean = (float)(dot / (double)width) * r * r;
+        float mean = row_triple(w, dy, x, width) / (float)width * r * r;
         for (size_t d = 0; d < width; d++) dx[d] = r * (w[d] * dy[d] - x[d] * mean);
     }
 }
@@ -95,6 +97,7 @@ static void norm_weight(train_call *c) {
     size_t width = last(in), rows = sm_local_block_count(in) / width;
     const float *dy = in->data, *x = c->input[0]->data;
     float *dw = c->out->data;
+    clear(c->out);
     for (size_t i = 0; i < rows; i++, x += width, dy += width) {
         float r = inverse_rms(x, width);
         for (size_t d = 0; d < width; d++) dw[d] += dy[d] * x[d] * r;
@@ -103,49 +106,85 @@ static void norm_weight(train_call *c) {
 
 /* ---- rotary positions: halves of a head turn by position * base^(-2i/H) ---- */
 
-static void rotate(const sm_local_block *from, size_t first, float sense, sm_local_block *to) {
+sm_status train_turns_new(sm_trainer *t, train_piece *p, sm_error *err) {
+    const sm_program *b = &p->program;
+    size_t positions = (size_t)t->setup->tokens, half = 0;
+    for (int i = 0; i < b->ops; i++) {
+        const sm_tensor *out = &b->tensor[b->op[i].out];
+        if (strcmp(b->op[i].name, "q_rope") == 0)
+            half = (size_t)b->size[out->dim[out->rank - 1]] / 2;
+    }
+    if (half == 0) return SM_OK;
+    p->turn = sm_malloc(2 * positions * half * sizeof *p->turn);
+    if (!p->turn) return sm_fail_memory(err);
+    for (size_t i = 0; i < half; i++) {
+        double turn = pow(ROTARY_BASE, -(double)i / (double)half);
+        for (size_t at = 0; at < positions; at++) {
+            p->turn[2 * at * half + i] = (float)cos((double)at * turn);
+            p->turn[(2 * at + 1) * half + i] = (float)sin((double)at * turn);
+        }
+    }
+    return SM_OK;
+}
+
+static void turn_head(const float *x, const float *cosine, const float *sine, float sense,
+                      size_t half, float *y) {
+    for (size_t i = 0; i < half; i++) y[i] = x[i] * cosine[i] - x[i + half] * (sense * sine[i]);
+    for (size_t i = 0; i < half; i++)
+        y[i + half] = x[i + half] * cosine[i] + x[i] * (sense * sine[i]);
+}
+
+static void rotate(const train_call *c, size_t first, float sense) {
+    const sm_local_block *from = c->in[0].block;
     size_t width = last(from), half = width / 2, heads = 1, positions = from->size[1];
     for (int d = 2; d < from->rank - 1; d++) heads *= from->size[d];
     const float *x = from->data;
-    float *y = to->data;
-    for (size_t row = 0; row < from->size[0] * positions; row++)
-        for (size_t i = 0; i < half; i++) {
-            double turn = pow(ROTARY_BASE, -2.0 * (double)i / (double)width);
-            double angle = (double)(first + row % positions) * turn;
-            float cosine = (float)cos(angle), sine = sense * (float)sin(angle);
-            for (size_t h = 0; h < heads; h++) {
-                size_t at = (row * heads + h) * width + i;
-                y[at] = x[at] * cosine - x[at + half] * sine;
-                y[at + half] = x[at + half] * cosine + x[at] * sine;
-            }
-        }
+    float *y = c->out->data;
+    for (size_t row = 0; row < from->size[0] * positions; row++) {
+        const float *turn = c->layer->piece->turn + 2 * (first + row % positions) * half;
+        for (size_t h = 0; h < heads; h++, x += width, y += width)
+            turn_head(x, turn, turn + half, sense, half, y);
+    }
 }
 
-static void rope(train_call *c) {
-    rotate(c->in[0].block, c->t->position + c->in[0].offset[1], 1, c->out);
-}
-static void rope_backward(train_call *c) { rotate(c->in[0].block, c->in[0].offset[1], -1, c->out); }
+static void rope(train_call *c) { rotate(c, c->t->position + c->in[0].offset[1], 1); }
+static void rope_backward(train_call *c) { rotate(c, c->in[0].offset[1], -1); }
 
 /* ---- gated activation: silu(gate) up; alone: silu(up) ---- */
 
-static float logistic(float x) { return 1.0F / (1.0F + expf(-x)); }
+/* Elements whose logistic function is computed at once. */
+enum { BATCH = 256 };
+static size_t logistics(const float *x, size_t left, float *s) {
+    size_t n = left < BATCH ? left : BATCH;
+    for (size_t i = 0; i < n; i++) s[i] = -x[i];
+    row_exponential(s, 0, n, s);
+    for (size_t i = 0; i < n; i++) s[i] = 1.0F / (1.0F + s[i]);
+    return n;
+}
 
 static void act(train_call *c) {
     size_t n = sm_local_block_count(c->out);
     const float *gate = c->in[0].block->data;
     const float *up = c->op->inputs > 1 ? c->in[1].block->data : NULL;
-    float *y = c->out->data;
-    for (size_t i = 0; i < n; i++) y[i] = gate[i] * logistic(gate[i]) * (up ? up[i] : 1.0F);
+    float *y = c->out->data, s[BATCH];
+    for (size_t at = 0, some; at < n; at += some) {
+        some = logistics(gate + at, n - at, s);
+        for (size_t i = 0; i < some; i++) y[at + i] = gate[at + i] * s[i];
+        for (size_t i = 0; up && i < some; i++) y[at + i] *= up[at + i];
+    }
 }
 
 static void act_backward(train_call *c) {
     size_t n = sm_local_block_count(c->out);
     const float *dy = c->in[0].block->data, *gate = c->input[0]->data;
     const float *up = c->op->inputs > 1 ? c->input[1]->data : NULL;
-    float *dx = c->out->data;
-    for (size_t i = 0; i < n; i++) {
-        float s = logistic(gate[i]), slope = s * (1.0F + gate[i] * (1.0F - s));
-        dx[i] = c->which == 1 ? dy[i] * gate[i] * s : dy[i] * slope * (up ? up[i] : 1.0F);
+    float *dx = c->out->data, s[BATCH];
+    for (size_t at = 0, some; at < n; at += some) {
+        const float *g = gate + at;
+        some = logistics(g, n - at, s);
+        for (size_t i = 0; i < some; i++)
+            dx[at + i] = dy[at + i] * s[i] * (c->which == 1 ? g[i] : 1.0F + g[i] * (1.0F - s[i]));
+        for (size_t i = 0; up && c->which != 1 && i < some; i++) dx[at + i] *= up[at + i];
     }
 }
 

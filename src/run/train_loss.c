@@ -4,6 +4,7 @@
  * x[target] are only ever needed summed over tokens, so they travel as one number a step. */
 #include <math.h>
 
+#include "row_math.h"
 #include "train_parts.h"
 
 /* exp of more than this leaves double precision's range when summed. */
@@ -26,6 +27,19 @@ static size_t target(const train_call *c, const words *w, size_t sequence, size_
     return here ? word - w->first_word : w->words;
 }
 
+/* exp(most) sum of exp(x - most): the largest apart, so that single precision does for the rest. */
+static double sum_of_exponentials(const float *x, float most, size_t n) {
+    enum { SOME = 256 };
+    float y[SOME];
+    double sum = 0;
+    for (size_t at = 0; at < n; at += SOME) {
+        size_t some = n - at < SOME ? n - at : SOME;
+        row_exponential(x + at, most, some, y);
+        sum += (double)row_sum(y, some);
+    }
+    return exp((double)most) * sum;
+}
+
 sm_status train_loss_forward(train_call *c, sm_error *err) {
     words w = words_of(c->in[0].block, c->in[0].offset);
     double *sums = c->out->data;
@@ -33,14 +47,12 @@ sm_status train_loss_forward(train_call *c, sm_error *err) {
         for (size_t p = 0; p < w.positions; p++) {
             const float *x = w.logit + (s * w.positions + p) * w.words;
             size_t want = target(c, &w, s, p);
-            double sum = 0;
-            for (size_t v = 0; v < w.words; v++) {
-                if (!(fabs((double)x[v]) < MOST_LOGIT))
-                    return sm_fail(err, SM_BAD_INPUT,
-                                   "training diverged in step %d: a score reached %g", c->t->step,
-                                   (double)x[v]);
-                sum += exp((double)x[v]);
-            }
+            float most = row_most(x, w.words);
+            double sum = sum_of_exponentials(x, most, w.words);
+            if (!(fabs((double)most) < MOST_LOGIT) || !(sum < INFINITY))
+                return sm_fail(err, SM_BAD_INPUT,
+                               "training diverged in step %d: a score reached %g", c->t->step,
+                               sum < INFINITY ? (double)most : NAN);
             sums[s * w.positions + p] = sum;
             if (want < w.words) c->t->loss -= (double)x[want];
         }
@@ -57,9 +69,11 @@ void train_loss_backward(train_call *c) {
     for (size_t s = 0; s < w.sequences; s++)
         for (size_t p = 0; p < w.positions; p++) {
             size_t at = s * w.positions + p, want = target(c, &w, s, p);
-            for (size_t v = 0; v < w.words; v++) {
-                double mine = exp((double)w.logit[at * w.words + v]) * slope[at];
-                out[at * w.words + v] = (float)(mine - (v == want ? 1 / tokens : 0));
-            }
+            const float *x = w.logit + at * w.words;
+            float *dx = out + at * w.words, most = row_most(x, w.words);
+            float scale = (float)(exp((double)most) * slope[at]);
+            row_exponential(x, most, w.words, dx);
+            for (size_t v = 0; v < w.words; v++) dx[v] *= scale;
+            if (want < w.words) dx[want] -= (float)(1 / tokens);
         }
 }

@@ -14,6 +14,7 @@ typedef struct train_piece {
     sm_partition *part; /* on the nominal mesh: what is predicted */
     int tasks, forwards, room;
     sm_program_task *task;
+    float *turn;    /* rotary: [position][cosine, sine][half of a head] */
     uint64_t kept;  /* tensors held from forward to backward */
     uint64_t again; /* ops that run again */
     sm_last_use *last[SM_PASS_ORDERS];
@@ -134,6 +135,10 @@ void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_
 sm_status train_block_like(const sm_trainer *t, const sm_einsum *e, const sm_array *array,
                            const sm_layout *layout, sm_element element, sm_local_block *out,
                            sm_error *err);
+/* The same, not cleared. */
+sm_status train_raw_block_like(const sm_trainer *t, const sm_einsum *e, const sm_array *array,
+                               const sm_layout *layout, sm_element element, sm_local_block *out,
+                               sm_error *err);
 sm_status train_block_copy(const sm_local_block *from, sm_local_block *to, sm_error *err);
 /* to += from, or from itself when to is empty: from is empty afterwards. */
 sm_status train_block_add(sm_local_block *to, sm_local_block *from, sm_error *err);
@@ -147,7 +152,9 @@ double train_degree(const sm_trainer *t, sm_axes axes);
  */
 int train_byte(const sm_trainer *t, size_t sequence, size_t position);
 
-/* ---- kernels: out is zeroed and of the right size ---- */
+/* ---- kernels: out is of the right size and holds anything; that of attention is zeroed ---- */
+/* The table of a piece that turns queries and keys. */
+sm_status train_turns_new(sm_trainer *t, train_piece *p, sm_error *err);
 sm_status train_forward_kernel(train_call *c, sm_error *err);
 sm_status train_input_kernel(train_call *c, sm_error *err);
 sm_status train_weight_kernel(train_call *c, sm_error *err);

@@ -150,9 +150,10 @@ static sm_status prepare(pass *p, const sm_program_task *task, train_call *c, sm
     out->data = NULL;
     for (int i = 0; !status && i < task->einsum.operands; i++)
         status = fetch(p, task, i, &c->in[i], err);
+    bool clears = c->op->kind == SM_OP_ATTENTION; /* the other kernels do themselves */
     if (!status)
-        status = train_block_like(p->t, &task->einsum, &task->einsum.out, layout,
-                                  element_of(p, task->result), out, err);
+        status = (clears ? train_block_like : train_raw_block_like)(
+            p->t, &task->einsum, &task->einsum.out, layout, element_of(p, task->result), out, err);
     if (!status) train_offsets(p->t, layout, out, c->out_offset);
     return status;
 }

@@ -82,6 +82,7 @@ static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *er
     if (!p->part) return sm_fail_memory(err);
     if (t->serving) status = sm_program_partition_forward(&p->program, p->part, err);
     else status = sm_program_partition(&p->program, p->part, err);
+    status = status ? status : train_turns_new(t, p, err);
     sizes_of(t, &p->program, size);
     if (!status) status = sm_program_walk(&p->program, &t->mesh->mesh, size, keep_task, p, err);
     if (!status && t->serving) keep_cache(p);
@@ -102,6 +103,7 @@ void train_pieces_free(sm_trainer *t) {
     for (int i = 0; i < t->pieces; i++) {
         for (int o = 0; o < SM_PASS_ORDERS; o++) sm_free(t->piece[i].last[o]);
         sm_free(t->piece[i].task);
+        sm_free(t->piece[i].turn);
         sm_free(t->piece[i].part);
         t->piece[i] = (train_piece){.tasks = 0};
     }
