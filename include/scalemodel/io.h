@@ -65,18 +65,79 @@ typedef struct sm_safetensor {
     const char *name;
     int rank;
     size_t shape[SM_SAFETENSOR_RANK];
-    const float *data;
+    const float *data; /* to be written; NULL in what was read, which lies */
+    const char *path;  /* in this file */
+    uint64_t at;       /* from this byte on */
+    bool checked;      /* the file says its checksum: CRC-32 of its bytes */
+    uint32_t checksum;
 } sm_safetensor;
 typedef struct sm_safetensors {
     size_t n;
-    sm_safetensor *tensor; /* in the arena */
+    sm_safetensor *tensor; /* by name, in the arena */
     uint64_t steps;        /* "steps" of its metadata, 0 when not there */
+    uint32_t checksum;     /* CRC-32 of all headers: what it is, told apart from others */
 } sm_safetensors;
-/* Names of letters, digits, dots and underscores. Atomic as sm_io_write is. */
-sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
-                                  uint64_t steps, sm_error *err);
-/* SM_BAD_INPUT says what is cut short, misplaced, or of another dtype. */
+/* What a file, or a checkpoint folder, holds: the headers are read, the data stays where it is.
+ * A folder: one with `latest`, which names a folder in it; or with model.safetensors.index.json as
+ * Hugging Face has it, and optimizer.safetensors.index.json beside it where there is one; or with
+ * model.safetensors. SM_BAD_INPUT says what is cut short, misplaced, missing, of another step, or
+ * of another dtype than F32. */
 sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                  sm_error *err);
 const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name);
+/* The data of a tensor that was read: as many numbers as its shape says. SM_BAD_INPUT when the file
+ * has changed since, or its bytes are not those that were written. Threads may share the tensor. */
+sm_status sm_io_safetensor_load(const sm_safetensor *tensor, float *to, sm_error *err);
+/* A header alone, of a file with so many bytes of data. */
+sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,
+                                  sm_safetensors *out, sm_error *err);
+
+/* Names of letters, digits, dots and underscores. Atomic as sm_io_write is. */
+sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
+                                  uint64_t steps, sm_error *err);
+/* The same as a stream: a file beside path, which takes its place when all is there. The tensors
+ * (data is not looked at) and path must outlive the writer. */
+typedef struct sm_safetensors_writer sm_safetensors_writer;
+sm_status sm_io_safetensors_begin(const char *path, size_t n, const sm_safetensor *tensor,
+                                  uint64_t steps, sm_safetensors_writer **out, sm_error *err);
+/* The numbers of the next tensor; of the same one again where `numbers` is less than it has. After
+ * a failure the writer can only be abandoned. */
+sm_status sm_io_safetensors_put(sm_safetensors_writer *w, const float *data, size_t numbers,
+                                sm_error *err);
+/* Every tensor was put. Frees the writer, whatever comes of it. checksum: of the header, which
+ * holds those of the data. */
+sm_status sm_io_safetensors_end(sm_safetensors_writer *w, uint32_t *checksum, sm_error *err);
+void sm_io_safetensors_abandon(sm_safetensors_writer *w); /* NULL is fine */
+
+/* ---- an index: which file of a folder holds which tensor ---- */
+typedef struct sm_shard { /* a file of the folder */
+    const char *name;
+    bool checked;      /* the index says the checksum of its header */
+    uint32_t checksum;
+} sm_shard;
+typedef struct sm_shard_place {
+    const char *name; /* of the tensor */
+    size_t shard;
+} sm_shard_place;
+typedef struct sm_shard_index {
+    uint64_t steps, bytes; /* 0 when not there; bytes of all data */
+    size_t shards, n;
+    sm_shard *shard;
+    sm_shard_place *place;
+} sm_shard_index;
+sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_shard_index *out,
+                                  sm_error *err);
+sm_status sm_io_shard_index_write(const char *path, const sm_shard_index *index, sm_error *err);
+
+/* ---- versions of a checkpoint: FOLDER/latest names FOLDER/step-000123 ----
+ * Each is written as FOLDER/step-000123.tmp and renamed when it is whole; then latest is replaced,
+ * then old ones are removed: whatever ends the process, latest names a whole version. */
+enum { SM_CHECKPOINT_NAME = 64 };
+/* Makes the folder where it is missing, removes what a process that was killed has left unfinished,
+ * and makes NAME.tmp in it. */
+sm_status sm_io_checkpoint_begin(const char *folder, uint64_t steps, char name[SM_CHECKPOINT_NAME],
+                                 sm_error *err);
+/* NAME.tmp is whole and its files are on the disk. The latest `keep` versions stay. */
+sm_status sm_io_checkpoint_end(const char *folder, const char *name, int keep, sm_error *err);
+void sm_io_checkpoint_abandon(const char *folder, const char *name);
 #endif

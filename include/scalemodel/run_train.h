@@ -184,8 +184,8 @@ sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm
 /* The same, dealt out: each array is gathered on one of the ranks that hold parts of it, evenly by
  * bytes, and visit is called there alone. */
 sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
-/* What sm_trainer_save_dealt (or, not dealt, sm_trainer_save) will gather where: visit is called for
- * every array, without data, on every rank alike. */
+/* What sm_trainer_save_dealt (or, not dealt, sm_trainer_save) will gather where: visit is called
+ * for every array, without data, on every rank alike. */
 sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
                           sm_error *err);
 /* The other way, on every rank: find fills array->data (array->size says how large) with what it

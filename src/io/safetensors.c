@@ -1,173 +1,121 @@
-/* safetensors: eight bytes with the length of a JSON header, little-endian; the header, which gives
- * each tensor's dtype, shape and place; then the data (github.com/huggingface/safetensors,
- * "Format"). Single precision alone; the machine is little-endian as the file is. */
-#include "scalemodel/io.h"
-
-#include <stdio.h>
-#include <stdlib.h>
+/* Reading safetensors: the headers at once, the data when it is asked for. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
 
+#include "checkpoint_folder.h"
 #include "json_load.h"
+#include "safetensors_front.h"
+#include "system_error.h"
 
-enum { PREFIX_BYTES = 8, ALIGNMENT = 8, SINGLE_BYTES = 4 };
-
-static size_t elements_of(const sm_safetensor *t) {
-    size_t n = 1;
-    for (int d = 0; d < t->rank; d++) n *= t->shape[d];
-    return n;
-}
-
-/* ---- writing ---- */
-
-/* Names are ours: letters, digits, dots and underscores. */
-static void write_header(FILE *out, size_t n, const sm_safetensor *tensor, uint64_t steps) {
-    size_t at = 0;
-    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"steps\":\"%llu\"}",
-            (unsigned long long)steps);
-    for (size_t i = 0; i < n; i++) {
-        size_t bytes = elements_of(&tensor[i]) * SINGLE_BYTES;
-        fprintf(out, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", tensor[i].name);
-        for (int d = 0; d < tensor[i].rank; d++)
-            fprintf(out, "%s%zu", d ? "," : "", tensor[i].shape[d]);
-        fprintf(out, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
-        at += bytes;
+/* Bytes of a file from a place on; fewer where it ends. -1 with errno. */
+static ssize_t read_at(int file, void *to, size_t bytes, uint64_t at) {
+    size_t done = 0;
+    while (done < bytes) {
+        ssize_t n = pread(file, (char *)to + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        if (n == 0) break;
+        done += (size_t)n;
     }
-    fputc('}', out);
+    return (ssize_t)done;
 }
 
-/* Blanks fill the header up, so that the data stands aligned. */
-static sm_status header_of(size_t n, const sm_safetensor *tensor, uint64_t steps, char **text,
-                           size_t *length, sm_error *err) {
-    FILE *out = open_memstream(text, length);
-    if (!out) return sm_fail_memory(err);
-    write_header(out, n, tensor, steps);
-    fflush(out);
-    for (size_t more = (ALIGNMENT - *length % ALIGNMENT) % ALIGNMENT; more > 0; more--)
-        fputc(' ', out);
-    return fclose(out) ? sm_fail_memory(err) : SM_OK;
-}
-
-sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
-                                  uint64_t steps, sm_error *err) {
-    char *header = NULL;
-    size_t length = 0, total = PREFIX_BYTES;
-    sm_status status = header_of(n, tensor, steps, &header, &length, err);
-    total += length;
-    for (size_t i = 0; i < n; i++) total += elements_of(&tensor[i]) * SINGLE_BYTES;
-    char *file = status ? NULL : sm_malloc(total), *at = file;
-    if (!status && !file) status = sm_fail_memory(err);
-    if (!status) {
-        for (int i = 0; i < PREFIX_BYTES; i++) *at++ = (char)((uint64_t)length >> 8 * i & 0xff);
-        memcpy(at, header, length);
-        at += length;
-        for (size_t i = 0; i < n; i++) {
-            memcpy(at, tensor[i].data, elements_of(&tensor[i]) * SINGLE_BYTES);
-            at += elements_of(&tensor[i]) * SINGLE_BYTES;
-        }
-        status = sm_io_write(path, file, total, err);
+static sm_status open_file(const char *path, int *file, uint64_t *bytes, sm_error *err) {
+    struct stat of;
+    *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
+    if (*file < 0) return sm_fail_system(err, "open", path, errno);
+    if (fstat(*file, &of) != 0 || !S_ISREG(of.st_mode)) {
+        close(*file);
+        return sm_fail(err, SM_BAD_INPUT, "%.200s is no regular file", path);
     }
-    sm_free(file);
-    free(header);
-    return status;
-}
-
-/* ---- reading ---- */
-
-typedef struct reading {
-    const sm_source *file;
-    const char *data;
-    size_t bytes; /* of the data */
-    sm_arena *arena;
-    sm_safetensors *out;
-    sm_error *err;
-} reading;
-
-static sm_status refuse(const reading *r, const char *name, const char *what) {
-    return sm_fail(r->err, SM_BAD_INPUT, "%.200s is no whole safetensors file: %.60s%s%s",
-                   r->file->name, name, *name ? " " : "", what);
-}
-
-static bool whole_number(const json_t *value, size_t *out) {
-    if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
-    *out = (size_t)json_integer_value(value);
-    return true;
-}
-
-static bool read_shape(const json_t *list, sm_safetensor *t, size_t most) {
-    if (!json_is_array(list) || json_array_size(list) > SM_SAFETENSOR_RANK) return false;
-    size_t n = 1;
-    t->rank = (int)json_array_size(list);
-    for (int d = 0; d < t->rank; d++) {
-        if (!whole_number(json_array_get(list, (size_t)d), &t->shape[d])) return false;
-        if (t->shape[d] == 0 || n > most / t->shape[d]) return false;
-        n *= t->shape[d];
-    }
-    return true;
-}
-
-static sm_status read_tensor(reading *r, const char *name, const json_t *value, sm_safetensor *t) {
-    const char *dtype = json_string_value(json_object_get(value, "dtype"));
-    const json_t *place = json_object_get(value, "data_offsets");
-    size_t from, to;
-    t->name = sm_arena_copy(r->arena, name, strlen(name));
-    if (!t->name) return sm_fail_memory(r->err);
-    if (!dtype || strcmp(dtype, "F32") != 0) return refuse(r, name, "is not of dtype F32");
-    if (!read_shape(json_object_get(value, "shape"), t, r->bytes))
-        return refuse(r, name, "has no shape that fits the file");
-    if (!whole_number(json_array_get(place, 0), &from) ||
-        !whole_number(json_array_get(place, 1), &to) || from > to || to > r->bytes ||
-        to - from != elements_of(t) * SINGLE_BYTES)
-        return refuse(r, name, "does not lie inside the file");
-    float *data = sm_arena_alloc(r->arena, to - from + 1);
-    if (!data) return sm_fail_memory(r->err);
-    memcpy(data, r->data + from, to - from);
-    t->data = data;
+    *bytes = (uint64_t)of.st_size;
     return SM_OK;
 }
 
-static void read_steps(const json_t *metadata, uint64_t *steps) {
-    const char *text = json_string_value(json_object_get(metadata, "steps"));
-    *steps = text ? strtoull(text, NULL, 10) : 0;
+/* ---- headers ---- */
+
+typedef struct front {
+    int file;
+    uint64_t bytes, length; /* of the file, of the header */
+    char *text;             /* prefix and header */
+} front;
+
+static sm_status read_front(const char *path, sm_arena *arena, front *f, sm_error *err) {
+    unsigned char prefix[FRONT_PREFIX_BYTES] = {0};
+    f->length = 0;
+    ssize_t n = read_at(f->file, prefix, sizeof prefix, 0);
+    if (n < 0) return sm_fail_system(err, "read", path, errno);
+    for (int i = FRONT_PREFIX_BYTES - 1; i >= 0; i--) f->length = f->length << 8 | prefix[i];
+    if (f->bytes < FRONT_PREFIX_BYTES || f->length > f->bytes - FRONT_PREFIX_BYTES)
+        return front_refuse(path, "", "it ends before its header does", err);
+    if (f->length > SM_JSON_MAX_BYTES)
+        return front_refuse(path, "", "its header has more than 16 MiB", err);
+    size_t whole = (size_t)f->length + FRONT_PREFIX_BYTES;
+    f->text = sm_arena_alloc(arena, whole + 1);
+    if (!f->text) return sm_fail_memory(err);
+    n = read_at(f->file, f->text, whole, 0);
+    if (n < 0) return sm_fail_system(err, "read", path, errno);
+    return (size_t)n == whole ? SM_OK
+                              : front_refuse(path, "", "it ends before its header does", err);
 }
 
-static sm_status read_tensors(reading *r, json_t *root) {
-    const char *name;
-    json_t *value;
-    sm_status status = SM_OK;
-    if (!json_is_object(root)) return refuse(r, "", "its header is no object");
-    r->out->tensor = sm_arena_array(r->arena, json_object_size(root) + 1, sizeof *r->out->tensor);
-    if (!r->out->tensor) return sm_fail_memory(r->err);
-    json_object_foreach(root, name, value) {
-        if (strcmp(name, "__metadata__") == 0) read_steps(value, &r->out->steps);
-        else if (!status) status = read_tensor(r, name, value, &r->out->tensor[r->out->n++]);
-    }
+static sm_status parse_front(const char *path, const front *f, sm_arena *arena, sm_safetensors *out,
+                             sm_error *err) {
+    size_t whole = (size_t)f->length + FRONT_PREFIX_BYTES;
+    const sm_source header = {path, f->text + FRONT_PREFIX_BYTES, (size_t)f->length};
+    sm_status status = sm_io_safetensors_parse(&header, f->bytes - whole, arena, out, err);
+    out->checksum = (uint32_t)crc32_z(0, (const unsigned char *)f->text, whole);
+    for (size_t i = 0; i < out->n; i++) out->tensor[i].at += whole;
+    return status;
+}
+
+sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensors *out,
+                                sm_error *err) {
+    front f;
+    *out = (sm_safetensors){.n = 0};
+    const char *name = sm_arena_copy(arena, path, strlen(path)); /* the tensors point to it */
+    if (!name) return sm_fail_memory(err);
+    sm_status status = open_file(name, &f.file, &f.bytes, err);
+    if (status) return status;
+    status = read_front(name, arena, &f, err);
+    if (!status) status = parse_front(name, &f, arena, out, err);
+    close(f.file);
     return status;
 }
 
 sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                  sm_error *err) {
-    sm_source file;
-    uint64_t length = 0;
+    struct stat of;
     *out = (sm_safetensors){.n = 0};
-    sm_status status = sm_io_read(path, arena, &file, err);
-    if (status) return status;
-    reading r = {.file = &file, .arena = arena, .out = out, .err = err};
-    for (int i = PREFIX_BYTES - 1; file.length >= PREFIX_BYTES && i >= 0; i--)
-        length = length << 8 | (unsigned char)file.text[i];
-    if (file.length < PREFIX_BYTES || length > file.length - PREFIX_BYTES)
-        return refuse(&r, "", "it ends before its header does");
-    r.data = file.text + PREFIX_BYTES + length;
-    r.bytes = file.length - PREFIX_BYTES - (size_t)length;
-    const sm_source header = {file.name, file.text + PREFIX_BYTES, (size_t)length};
-    json_t *root;
-    status = sm_json_load(&header, err, &root);
-    if (!status) status = read_tensors(&r, root);
-    json_decref(root);
-    return status;
+    if (stat(path, &of) == 0 && S_ISDIR(of.st_mode))
+        return checkpoint_folder_read(path, arena, out, err);
+    return safetensors_file_read(path, arena, out, err);
 }
 
-const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name) {
-    for (size_t i = 0; i < file->n; i++)
-        if (strcmp(file->tensor[i].name, name) == 0) return &file->tensor[i];
-    return NULL;
+/* ---- data ---- */
+
+static sm_status check_sum(const sm_safetensor *t, const void *data, size_t bytes, sm_error *err) {
+    uint32_t sum = (uint32_t)crc32_z(0, data, bytes);
+    if (!t->checked || sum == t->checksum) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT,
+                   "%.100s in %.200s is damaged: its checksum is %08lx, and %08lx was written",
+                   t->name, t->path, (unsigned long)sum, (unsigned long)t->checksum);
+}
+
+sm_status sm_io_safetensor_load(const sm_safetensor *t, float *to, sm_error *err) {
+    int file;
+    uint64_t size;
+    size_t bytes = tensor_bytes(t);
+    sm_status status = open_file(t->path, &file, &size, err);
+    if (status) return status;
+    ssize_t n = read_at(file, to, bytes, t->at);
+    if (n < 0) status = sm_fail_system(err, "read", t->path, errno);
+    close(file);
+    if (!status && (size_t)n < bytes)
+        status = sm_fail(err, SM_BAD_INPUT, "%.200s has been cut short while it was read", t->path);
+    return status ? status : check_sum(t, to, bytes, err);
 }

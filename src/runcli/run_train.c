@@ -17,7 +17,7 @@
 typedef struct run_train_values {
     ranks_values ranks;
     const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
-    const char *checkpoint, *every, *resume, *until;
+    const char *checkpoint, *every, *keep, *resume, *until;
     cli_calibration_values constants;
 } run_train_values;
 
@@ -35,9 +35,11 @@ static const cli_option run_train_table[] = {
     TEXT("seed", seed, "N", "of the first weights and of the batches (1)"),
     TEXT("curve", curve, "FILE", "write the loss of each step as CSV"),
     TEXT("plot", plot, "FILE", "draw the losses as SVG"),
-    TEXT("checkpoint", checkpoint, "FILE", "write weights and optimizer as safetensors at the end"),
+    TEXT("checkpoint", checkpoint, "PLACE",
+         "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"),
     TEXT("every", every, "N", "and after every N steps"),
-    TEXT("resume", resume, "FILE", "go on from a checkpoint, whatever plan it was made under"),
+    TEXT("keep", keep, "N", "versions that stay in FOLDER/ (1)"),
+    TEXT("resume", resume, "PLACE", "go on from a checkpoint, whatever plan it was made under"),
     TEXT("on", on, "SYSTEM", "predict for these chips (otherwise cpu-host, or --system's chip)"),
     RANKS_OPTIONS(run_train_values, ranks),
     CLI_CALIBRATION_OPTIONS(run_train_values, constants),
@@ -54,6 +56,7 @@ typedef struct question {
     sm_train_setup setup;
     sm_price_of_plan price;
     int64_t every; /* steps between checkpoints, 0: only at the end */
+    train_checkpoint_place kept;
     int first;     /* step to begin with: those before are in the checkpoint */
     int end;       /* of the steps, this run takes [first, end) */
     sm_safetensors resumed;
@@ -91,7 +94,7 @@ static sm_status read_sizes(question *q, sm_error *err) {
     if (!status) status = cli_whole("--seed", given->seed, 0, INT64_MAX, &seed, err);
     if (!status) status = cli_whole("--every", given->every, 1, MOST_STEPS, &q->every, err);
     if (!status && given->every && !given->checkpoint)
-        status = sm_fail(err, SM_USAGE, "--every needs --checkpoint FILE");
+        status = sm_fail(err, SM_USAGE, "--every needs --checkpoint PLACE");
     if (!status && (tokens < (double)T || tokens > 1e9))
         status = sm_fail(err, SM_BAD_INPUT,
                          "a batch holds at least one sequence of %d tokens, and "
@@ -125,6 +128,22 @@ static sm_status read_plan(question *q, sm_error *err) {
     return status ? status : train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
 }
 
+/* Where checkpoints go, and the config that goes with them where the model has a file. */
+static sm_status read_place(question *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    const char *model = q->call->positional[0];
+    int64_t keep = 1;
+    sm_source config;
+    sm_status status = cli_whole("--keep", given->keep, 1, MOST_STEPS, &keep, err);
+    if (!status && given->keep && !given->checkpoint)
+        status = sm_fail(err, SM_USAGE, "--keep needs --checkpoint FOLDER/");
+    q->kept = (train_checkpoint_place){.path = given->checkpoint, .keep = (int)keep};
+    if (status || !given->checkpoint || access(model, F_OK) != 0) return status;
+    status = sm_io_read(model, q->call->arena, &config, err);
+    q->kept.config = status ? NULL : config.text;
+    return status;
+}
+
 static sm_status read_checkpoint(question *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     if (!given->resume) return SM_OK;
@@ -144,6 +163,7 @@ static sm_status read_question(question *q, sm_error *err) {
     if (!status) status = read_sizes(q, err);
     if (!status) status = read_text(q, err);
     if (!status) status = read_plan(q, err);
+    if (!status) status = read_place(q, err);
     if (!status) status = read_checkpoint(q, err);
     if (status) return status;
     size_t steps = (size_t)q->setup.steps;
@@ -252,7 +272,7 @@ static sm_status keep(const question *q, sm_communicator *world, sm_trainer *t, 
     const run_train_values *given = q->call->values;
     bool due = done == q->end || (q->every && done % q->every == 0);
     if (!given->checkpoint || !due) return SM_OK;
-    return train_checkpoint_write(t, &q->model, given->checkpoint, world->rank == 0, err);
+    return train_checkpoint_write(t, world, &q->model, &q->kept, err);
 }
 
 static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {

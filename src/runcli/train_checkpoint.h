@@ -1,16 +1,25 @@
-/* train_checkpoint: a trained model and its optimizer in one safetensors file, under the names that
- * Llama and Mixtral have at Hugging Face, so that other tools open it; the moments of Adam stand
- * beside the weights as optimizer.first.NAME and optimizer.second.NAME. */
+/* train_checkpoint: a trained model and its optimizer as safetensors, under the names that Llama
+ * and Mixtral have at Hugging Face, so that other tools open it; the moments of Adam are called
+ * optimizer.first.NAME and optimizer.second.NAME. One FILE that the first rank writes, or a FOLDER
+ * of versions of which each rank writes its part: weights in files of their own with their index.
+ */
 #ifndef SCALEMODEL_RUNCLI_TRAIN_CHECKPOINT_H
 #define SCALEMODEL_RUNCLI_TRAIN_CHECKPOINT_H
 #include "scalemodel/io.h"
 #include "scalemodel/run_train.h"
 
-/* Made by every rank; the first one writes. Replaces the file at once or leaves it as it was. */
-sm_status train_checkpoint_write(sm_trainer *t, const sm_model *model, const char *path,
-                                 bool writes, sm_error *err);
-/* Into the blocks of this rank, and the number of updates. SM_BAD_INPUT names what is missing or of
- * another shape. */
+typedef struct train_checkpoint_place {
+    const char *path;   /* a folder where it ends in '/' or is one; otherwise a file */
+    int keep;           /* versions of a folder that stay, at least 1 */
+    const char *config; /* text of the model's config.json, kept beside the weights; NULL: none */
+} train_checkpoint_place;
+
+/* Made by every rank of world. Replaces what was there at once, or leaves it as it was: every rank
+ * returns the same error. */
+sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm_model *model,
+                                 const train_checkpoint_place *place, sm_error *err);
+/* Into the blocks of this rank, and the number of updates. SM_BAD_INPUT names what is missing, of
+ * another shape or damaged. */
 sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
                                 const char *path, sm_error *err);
 /* The weights alone. */

@@ -1,0 +1,18 @@
+/* replacement: a file written under a temporary name beside its place, which takes the place at
+ * once when all of it is on the disk. Private to src/io. */
+#ifndef SCALEMODEL_IO_REPLACEMENT_H
+#define SCALEMODEL_IO_REPLACEMENT_H
+#include "scalemodel/base.h"
+
+typedef struct replacement replacement;
+/* A symbolic link is kept and its target replaced; devices and pipes are written in place. path
+ * must outlive it. */
+sm_status replacement_begin(const char *path, replacement **out, sm_error *err);
+int replacement_file(const replacement *r); /* the descriptor to write to */
+/* reason: 0, or the errno of a write that failed, which leaves what was there. Frees r. */
+sm_status replacement_end(replacement *r, int reason, sm_error *err);
+void replacement_abandon(replacement *r); /* leaves what was there; frees r; NULL is fine */
+
+/* Every byte, however the system cuts it up: 0 or errno. */
+int write_bytes(int file, const void *bytes, size_t length);
+#endif

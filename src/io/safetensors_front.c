@@ -1,0 +1,204 @@
+/* The front of a safetensors file: eight bytes with the length of a JSON header, little-endian; the
+ * header, which gives each tensor's dtype, shape and place; then the data
+ * (github.com/huggingface/safetensors, "Format"). Single precision alone; the machine is
+ * little-endian as the file is. Its metadata, which others pass over, also holds the steps made and
+ * "crc32": the checksum of each tensor, in order of the data, eight hexadecimal digits each. */
+#include "safetensors_front.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_load.h"
+
+enum { ALIGNMENT = 8, DIGITS = 8 };
+
+size_t tensor_bytes(const sm_safetensor *t) {
+    size_t n = FRONT_SINGLE_BYTES;
+    for (int d = 0; d < t->rank; d++) n *= t->shape[d];
+    return n;
+}
+
+/* ---- writing ---- */
+
+static void write_tensor(FILE *out, const sm_safetensor *t, size_t at) {
+    fprintf(out, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", t->name);
+    for (int d = 0; d < t->rank; d++) fprintf(out, "%s%zu", d ? "," : "", t->shape[d]);
+    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", at, at + tensor_bytes(t));
+}
+
+static void write_header(FILE *out, size_t n, const sm_safetensor *tensor, uint64_t steps,
+                         const uint32_t *checksum) {
+    size_t at = 0;
+    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"steps\":\"%llu\",\"crc32\":\"",
+            (unsigned long long)steps);
+    for (size_t i = 0; i < n; i++) fprintf(out, "%08lx", checksum ? (unsigned long)checksum[i] : 0);
+    fputs("\"}", out);
+    for (size_t i = 0; i < n; i++) {
+        write_tensor(out, &tensor[i], at);
+        at += tensor_bytes(&tensor[i]);
+    }
+    fputc('}', out);
+}
+
+/* The length comes first and is known last. */
+static void put_length(char *text, uint64_t length) {
+    for (int i = 0; i < FRONT_PREFIX_BYTES; i++) text[i] = (char)(length >> 8 * i & 0xff);
+}
+
+sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
+                      const uint32_t *checksum, char **text, size_t *length, sm_error *err) {
+    FILE *out = open_memstream(text, length);
+    if (!out) return sm_fail_memory(err);
+    for (int i = 0; i < FRONT_PREFIX_BYTES; i++) fputc(0, out);
+    write_header(out, n, tensor, steps, checksum);
+    fflush(out);
+    for (size_t more = (ALIGNMENT - *length % ALIGNMENT) % ALIGNMENT; more > 0; more--)
+        fputc(' ', out);
+    if (fclose(out)) {
+        free(*text);
+        return sm_fail_memory(err);
+    }
+    put_length(*text, *length - FRONT_PREFIX_BYTES);
+    if (*length <= SM_JSON_MAX_BYTES) return SM_OK;
+    free(*text);
+    return sm_fail(err, SM_BAD_INPUT, "%zu arrays are too many for one safetensors file", n);
+}
+
+/* ---- reading ---- */
+
+sm_status front_refuse(const char *path, const char *tensor, const char *what, sm_error *err) {
+    return sm_fail(err, SM_BAD_INPUT, "%.200s is no whole safetensors file: %.100s%s%s", path,
+                   tensor, *tensor ? " " : "", what);
+}
+
+typedef struct reading {
+    const char *path;
+    uint64_t bytes; /* of the data */
+    sm_arena *arena;
+    sm_safetensors *out;
+    sm_error *err;
+} reading;
+
+static sm_status refuse(const reading *r, const char *name, const char *what) {
+    return front_refuse(r->path, name, what, r->err);
+}
+
+static bool whole_number(const json_t *value, size_t *out) {
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
+    *out = (size_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_shape(const json_t *list, sm_safetensor *t, uint64_t most) {
+    if (!json_is_array(list) || json_array_size(list) > SM_SAFETENSOR_RANK) return false;
+    size_t n = 1;
+    t->rank = (int)json_array_size(list);
+    for (int d = 0; d < t->rank; d++) {
+        if (!whole_number(json_array_get(list, (size_t)d), &t->shape[d])) return false;
+        if (t->shape[d] == 0 || n > most / t->shape[d]) return false;
+        n *= t->shape[d];
+    }
+    return true;
+}
+
+static sm_status read_tensor(reading *r, const char *name, const json_t *value, sm_safetensor *t) {
+    const char *dtype = json_string_value(json_object_get(value, "dtype"));
+    const json_t *place = json_object_get(value, "data_offsets");
+    size_t from, to;
+    t->name = sm_arena_copy(r->arena, name, strlen(name));
+    if (!t->name) return sm_fail_memory(r->err);
+    if (!dtype || strcmp(dtype, "F32") != 0) return refuse(r, name, "is not of dtype F32");
+    if (!read_shape(json_object_get(value, "shape"), t, r->bytes))
+        return refuse(r, name, "has no shape that fits the file");
+    if (!whole_number(json_array_get(place, 0), &from) ||
+        !whole_number(json_array_get(place, 1), &to) || from > to || to > r->bytes ||
+        to - from != tensor_bytes(t))
+        return refuse(r, name, "does not lie inside the file");
+    t->path = r->path;
+    t->at = from;
+    return SM_OK;
+}
+
+static int by_place(const void *a, const void *b) {
+    const sm_safetensor *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* One after the other, from the first byte of the data to the last. */
+static sm_status check_places(const reading *r) {
+    uint64_t end = 0;
+    qsort(r->out->tensor, r->out->n, sizeof *r->out->tensor, by_place);
+    for (size_t i = 0; i < r->out->n; i++) {
+        const sm_safetensor *t = &r->out->tensor[i];
+        if (t->at != end) return refuse(r, t->name, "does not begin where the one before it ends");
+        end = t->at + tensor_bytes(t);
+    }
+    return end == r->bytes ? SM_OK : refuse(r, "", "bytes follow its last array");
+}
+
+static bool read_checksum(const char *digits, uint32_t *out) {
+    char copy[DIGITS + 1] = "", *end;
+    memcpy(copy, digits, DIGITS);
+    *out = (uint32_t)strtoul(copy, &end, 16);
+    return !*end && strspn(copy, "0123456789abcdef") == DIGITS;
+}
+
+/* In the order of the data. */
+static sm_status read_checksums(const reading *r, const json_t *metadata) {
+    const json_t *value = json_object_get(metadata, "crc32");
+    const char *text = json_string_value(value);
+    if (!value) return SM_OK;
+    bool good = text && strlen(text) == DIGITS * r->out->n;
+    for (size_t i = 0; good && i < r->out->n; i++) {
+        sm_safetensor *t = &r->out->tensor[i];
+        t->checked = good = read_checksum(text + DIGITS * i, &t->checksum);
+    }
+    return good ? SM_OK : refuse(r, "", "its checksums are not those of its arrays");
+}
+
+static void read_steps(const json_t *metadata, uint64_t *steps) {
+    const char *text = json_string_value(json_object_get(metadata, "steps"));
+    *steps = text ? strtoull(text, NULL, 10) : 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const sm_safetensor *)a)->name, ((const sm_safetensor *)b)->name);
+}
+
+void tensors_sort(sm_safetensors *file) {
+    qsort(file->tensor, file->n, sizeof *file->tensor, by_name);
+}
+
+static sm_status read_tensors(reading *r, json_t *root) {
+    const char *name;
+    json_t *value;
+    sm_status status = SM_OK;
+    const json_t *metadata = json_object_get(root, "__metadata__");
+    if (!json_is_object(root)) return refuse(r, "", "its header is no object");
+    r->out->tensor = sm_arena_array(r->arena, json_object_size(root) + 1, sizeof *r->out->tensor);
+    if (!r->out->tensor) return sm_fail_memory(r->err);
+    read_steps(metadata, &r->out->steps);
+    json_object_foreach(root, name, value) if (!status && value != metadata) status =
+        read_tensor(r, name, value, &r->out->tensor[r->out->n++]);
+    if (!status) status = check_places(r);
+    if (!status) status = read_checksums(r, metadata);
+    tensors_sort(r->out);
+    return status;
+}
+
+sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,
+                                  sm_safetensors *out, sm_error *err) {
+    reading r = {header->name, data_bytes, arena, out, err};
+    json_t *root;
+    *out = (sm_safetensors){.n = 0};
+    sm_status status = sm_json_load(header, err, &root);
+    if (!status) status = read_tensors(&r, root);
+    json_decref(root);
+    return status;
+}
+
+const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name) {
+    const sm_safetensor key = {.name = name};
+    return file->n ? bsearch(&key, file->tensor, file->n, sizeof key, by_name) : NULL;
+}

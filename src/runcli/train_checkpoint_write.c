@@ -1,0 +1,311 @@
+/* Writing a checkpoint: every rank lists all arrays alike, so that each knows the header of its own
+ * files before any data comes; then array after array is gathered on its rank and written at once.
+ * No rank holds more than one array besides its own. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "train_checkpoint.h"
+#include "train_checkpoint_names.h"
+
+enum { KINDS = 2 };
+static const char *const kind_names[KINDS] = {"model", "optimizer"};
+
+typedef struct listed {
+    sm_safetensor tensor;
+    int owner, kind;
+} listed;
+
+typedef struct writing {
+    const sm_model *model;
+    const train_checkpoint_place *place;
+    sm_communicator *world;
+    uint64_t steps;
+    sm_arena *arena;
+    bool folder;
+    char version[SM_CHECKPOINT_NAME];
+    size_t n, room;
+    listed *all;
+    int *number[KINDS], shards[KINDS]; /* of the file of each rank, from 1; 0: it has none */
+    size_t own[KINDS];
+    sm_safetensor *mine[KINDS]; /* of this rank */
+    sm_safetensors_writer *file[KINDS];
+    uint32_t checksum[KINDS];
+    float *slice; /* one tensor, transposed */
+    size_t slice_room;
+    /* A rank that cannot write goes on gathering, so that no other waits for it in vain. */
+    sm_status failed;
+    sm_error why;
+} writing;
+
+/* All ranks return the error of the first that has one. */
+static sm_status agree(sm_communicator *world, sm_status status, const sm_error *why,
+                       sm_error *err) {
+    sm_error own = *why, *all = sm_calloc((size_t)world->size, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    own.status = status;
+    status = sm_run_all_gather(world, &own, sizeof own, all, err);
+    for (int i = world->size - 1; !status && i >= 0; i--)
+        if (all[i].status) own = all[i];
+    sm_free(all);
+    if (status || !own.status) return status;
+    if (err) *err = own;
+    return own.status;
+}
+
+/* ---- which tensors there are, and who writes them ---- */
+
+static sm_status make_room(writing *w, sm_error *err) {
+    if (w->n < w->room) return SM_OK;
+    size_t room = w->room ? 2 * w->room : 256;
+    listed *more = sm_arena_array(w->arena, room, sizeof *more);
+    if (!more) return sm_fail_memory(err);
+    if (w->n) memcpy(more, w->all, w->n * sizeof *more);
+    w->all = more;
+    w->room = room;
+    return SM_OK;
+}
+
+/* In one file everything is of one kind. */
+static int kind_of(const writing *w, const sm_train_array *a) {
+    return w->folder && a->part != SM_TRAIN_VALUE;
+}
+
+static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, sm_error *err) {
+    char name[CHECKPOINT_NAME_BYTES];
+    sm_status status = make_room(w, err);
+    if (status) return status;
+    listed *l = &w->all[w->n];
+    *l = (listed){.owner = f->array->owner, .kind = kind_of(w, f->array)};
+    checkpoint_name_of(f, slice, name);
+    checkpoint_shape_of(f, &l->tensor);
+    l->tensor.name = sm_arena_copy(w->arena, name, strlen(name));
+    if (!l->tensor.name) return sm_fail_memory(err);
+    w->number[l->kind][l->owner] = 1;
+    if (l->owner == w->world->rank) {
+        w->own[l->kind]++;
+        size_t n = f->rows * f->columns;
+        if (n > w->slice_room) w->slice_room = n;
+    }
+    w->n++;
+    return SM_OK;
+}
+
+static sm_status list_array(sm_train_array *a, void *context, sm_error *err) {
+    writing *w = context;
+    checkpoint_form f;
+    sm_status status = checkpoint_form_of(w->model, a, &f, err);
+    for (size_t i = 0; !status && i < f.slices; i++) status = list_slice(w, &f, i, err);
+    return status;
+}
+
+/* Files are numbered over the ranks that have one. */
+static void number_files(writing *w) {
+    for (int k = 0; k < KINDS; k++)
+        for (int rank = 0; rank < w->world->size; rank++)
+            if (w->number[k][rank]) w->number[k][rank] = ++w->shards[k];
+}
+
+static sm_status choose_own(writing *w, sm_error *err) {
+    for (int k = 0; k < KINDS; k++) {
+        size_t n = 0;
+        w->mine[k] = sm_arena_array(w->arena, w->own[k] + 1, sizeof *w->mine[k]);
+        if (!w->mine[k]) return sm_fail_memory(err);
+        for (size_t i = 0; i < w->n; i++)
+            if (w->all[i].kind == k && w->all[i].owner == w->world->rank)
+                w->mine[k][n++] = w->all[i].tensor;
+    }
+    w->slice = sm_malloc(w->slice_room * sizeof *w->slice);
+    return w->slice ? SM_OK : sm_fail_memory(err);
+}
+
+static sm_status list_all(writing *w, sm_trainer *t, sm_error *err) {
+    for (int k = 0; k < KINDS; k++) {
+        w->number[k] = sm_arena_array(w->arena, (size_t)w->world->size, sizeof *w->number[k]);
+        if (!w->number[k]) return sm_fail_memory(err);
+    }
+    sm_status status = sm_trainer_list(t, w->folder, list_array, w, err);
+    if (status) return status;
+    number_files(w);
+    return choose_own(w, err);
+}
+
+/* ---- the files of this rank ---- */
+
+static const char *file_name(const writing *w, int kind, int number) {
+    return sm_arena_printf(w->arena, "%s-%05d-of-%05d.safetensors", kind_names[kind], number,
+                           w->shards[kind]);
+}
+
+/* In the version that is being written. */
+static const char *path_of(const writing *w, const char *name) {
+    return name ? sm_arena_printf(w->arena, "%s/%s.tmp/%s", w->place->path, w->version, name)
+                : NULL;
+}
+
+static sm_status begin_file(writing *w, int kind, sm_error *err) {
+    int number = w->number[kind][w->world->rank];
+    if (!number) return SM_OK;
+    const char *path = w->folder ? path_of(w, file_name(w, kind, number)) : w->place->path;
+    if (!path) return sm_fail_memory(err);
+    return sm_io_safetensors_begin(path, w->own[kind], w->mine[kind], w->steps, &w->file[kind],
+                                   err);
+}
+
+static sm_status put_slice(writing *w, const checkpoint_form *f, size_t slice, sm_error *err) {
+    size_t n = f->rows * f->columns;
+    const float *data = f->array->data + slice * n;
+    if (f->transposed) {
+        checkpoint_transpose(data, f->rows, f->columns, w->slice);
+        data = w->slice;
+    }
+    return sm_io_safetensors_put(w->file[kind_of(w, f->array)], data, n, err);
+}
+
+static sm_status put_array(sm_train_array *a, void *context, sm_error *err) {
+    writing *w = context;
+    checkpoint_form f;
+    sm_status status = checkpoint_form_of(w->model, a, &f, err);
+    for (size_t i = 0; !status && !w->failed && i < f.slices; i++)
+        w->failed = put_slice(w, &f, i, &w->why);
+    return status;
+}
+
+static void end_files(writing *w) {
+    for (int k = 0; k < KINDS; k++) {
+        sm_safetensors_writer *file = w->file[k];
+        w->file[k] = NULL;
+        if (w->failed) sm_io_safetensors_abandon(file);
+        else if (file) w->failed = sm_io_safetensors_end(file, &w->checksum[k], &w->why);
+    }
+}
+
+/* When every rank has closed its files. */
+static void remove_version(const writing *w) {
+    if (w->world->rank == 0) sm_io_checkpoint_abandon(w->place->path, w->version);
+    sm_run_barrier(w->world, NULL);
+}
+
+static sm_status write_files(writing *w, sm_trainer *t, sm_error *err) {
+    for (int k = 0; !w->failed && k < KINDS; k++) w->failed = begin_file(w, k, &w->why);
+    sm_status status = w->folder ? sm_trainer_save_dealt(t, put_array, w, err)
+                                 : sm_trainer_save(t, put_array, w, err);
+    if (status) w->failed = status;
+    end_files(w);
+    if (status) return status; /* of a rank alone: the others are being ended */
+    status = agree(w->world, w->failed, &w->why, err);
+    if (status && w->folder) remove_version(w);
+    return status;
+}
+
+/* ---- the version as a whole ---- */
+
+static sm_status index_shards(writing *w, int kind, const uint32_t *checksum, sm_shard_index *index,
+                              sm_error *err) {
+    index->shard = sm_arena_array(w->arena, (size_t)w->shards[kind], sizeof *index->shard);
+    if (!index->shard) return sm_fail_memory(err);
+    for (int rank = 0; rank < w->world->size; rank++) {
+        if (!w->number[kind][rank]) continue;
+        const char *name = file_name(w, kind, w->number[kind][rank]);
+        if (!name) return sm_fail_memory(err);
+        index->shard[index->shards++] = (sm_shard){name, true, checksum[rank * KINDS + kind]};
+    }
+    return SM_OK;
+}
+
+static size_t bytes_of(const sm_safetensor *t) {
+    size_t n = sizeof(float);
+    for (int d = 0; d < t->rank; d++) n *= t->shape[d];
+    return n;
+}
+
+static sm_status index_tensors(writing *w, int kind, sm_shard_index *index, sm_error *err) {
+    index->place = sm_arena_array(w->arena, w->n, sizeof *index->place);
+    if (!index->place) return sm_fail_memory(err);
+    for (size_t i = 0; i < w->n; i++) {
+        const listed *l = &w->all[i];
+        if (l->kind != kind) continue;
+        size_t shard = (size_t)w->number[kind][l->owner] - 1;
+        index->place[index->n++] = (sm_shard_place){l->tensor.name, shard};
+        index->bytes += bytes_of(&l->tensor);
+    }
+    return SM_OK;
+}
+
+static sm_status write_index(writing *w, int kind, const uint32_t *checksum, sm_error *err) {
+    char name[64];
+    sm_shard_index index = {.steps = w->steps};
+    if (!w->shards[kind]) return SM_OK;
+    snprintf(name, sizeof name, "%s.safetensors.index.json", kind_names[kind]);
+    const char *path = path_of(w, name);
+    if (!path) return sm_fail_memory(err);
+    sm_status status = index_shards(w, kind, checksum, &index, err);
+    if (!status) status = index_tensors(w, kind, &index, err);
+    return status ? status : sm_io_shard_index_write(path, &index, err);
+}
+
+static sm_status write_config(const writing *w, sm_error *err) {
+    const char *text = w->place->config, *path = path_of(w, "config.json");
+    if (!text) return SM_OK;
+    return path ? sm_io_write(path, text, strlen(text), err) : sm_fail_memory(err);
+}
+
+/* Of the first rank, when the files of all are on the disk. */
+static sm_status complete(writing *w, const uint32_t *checksum, sm_error *err) {
+    sm_status status = write_config(w, err);
+    for (int k = 0; !status && k < KINDS; k++) status = write_index(w, k, checksum, err);
+    if (!status) status = sm_io_checkpoint_end(w->place->path, w->version, w->place->keep, err);
+    if (status) sm_io_checkpoint_abandon(w->place->path, w->version);
+    return status;
+}
+
+static sm_status complete_all(writing *w, sm_error *err) {
+    size_t ranks = (size_t)w->world->size;
+    uint32_t *checksum = sm_arena_array(w->arena, ranks * KINDS, sizeof *checksum);
+    if (!checksum) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(w->world, w->checksum, sizeof w->checksum, checksum, err);
+    if (status) return status;
+    if (w->world->rank == 0) w->failed = complete(w, checksum, &w->why);
+    return agree(w->world, w->failed, &w->why, err);
+}
+
+/* ---- all of it ---- */
+
+static bool names_folder(const char *path) {
+    struct stat of;
+    size_t n = strlen(path);
+    return (n > 0 && path[n - 1] == '/') || (stat(path, &of) == 0 && S_ISDIR(of.st_mode));
+}
+
+/* The first rank finds out what there is, and makes the folder of the version. */
+static sm_status begin_version(writing *w, sm_error *err) {
+    if (w->world->rank == 0 && names_folder(w->place->path))
+        w->failed = sm_io_checkpoint_begin(w->place->path, w->steps, w->version, &w->why);
+    sm_status status = agree(w->world, w->failed, &w->why, err);
+    if (!status) status = sm_run_broadcast(w->world, w->version, sizeof w->version, 0, err);
+    w->folder = w->version[0] != 0;
+    return status;
+}
+
+static sm_status write_all(writing *w, sm_trainer *t, sm_error *err) {
+    sm_status status = begin_version(w, err);
+    if (!status) status = list_all(w, t, err);
+    if (status) return status;
+    status = write_files(w, t, err);
+    return status || !w->folder ? status : complete_all(w, err);
+}
+
+sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm_model *model,
+                                 const train_checkpoint_place *place, sm_error *err) {
+    writing w = {.model = model,
+                 .place = place,
+                 .world = world,
+                 .steps = sm_trainer_updates(t),
+                 .arena = sm_arena_new(),
+                 .why = {.status = SM_OK}};
+    if (!w.arena) return sm_fail_memory(err);
+    sm_status status = write_all(&w, t, err);
+    sm_free(w.slice);
+    sm_arena_free(w.arena);
+    return status;
+}
