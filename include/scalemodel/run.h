@@ -50,6 +50,8 @@ typedef struct sm_backend {
     /* Let transfers go on while this rank computes: a transfer that is done may still be waited
      * for. NULL where they need no help. */
     void (*poke)(sm_communicator *c, sm_request_handle *handle);
+    /* Of a send: is its buffer free? It must still be waited for, which takes no time then. */
+    bool (*done)(sm_communicator *c, sm_request_handle *handle);
     sm_status (*barrier)(sm_communicator *c, sm_error *err);
     /* Ranks of equal colour form a group, ordered by key, then by rank. */
     sm_status (*split)(sm_communicator *c, int colour, int key, sm_communicator **out,

@@ -187,6 +187,13 @@ static void poke(sm_communicator *c, sm_request_handle *handle) {
     memcpy(handle, &request, sizeof request);
 }
 
+static bool is_done(sm_communicator *c, sm_request_handle *handle) {
+    MPI_Request request;
+    poke(c, handle);
+    memcpy(&request, handle, sizeof request);
+    return request == MPI_REQUEST_NULL;
+}
+
 /* ---- groups ---- */
 
 /* Making a group takes MPI several rounds of waiting, and MPICH spins in them. So a group that its
@@ -235,6 +242,7 @@ static const sm_backend backend = {
     .start_receive = start_receive,
     .wait = wait_for,
     .poke = poke,
+    .done = is_done,
     .barrier = barrier,
     .split = split,
     .free = free_member,

@@ -278,6 +278,15 @@ static sm_status wait_send(sm_communicator *c, message *m, sm_error *err) {
     return status;
 }
 
+static bool is_done(sm_communicator *c, sm_request_handle *handle) {
+    world *w = group_of(c)->world;
+    const message *m = handle->state[MESSAGE];
+    pthread_mutex_lock(&w->lock);
+    bool taken = m && m->taken;
+    pthread_mutex_unlock(&w->lock);
+    return taken;
+}
+
 static sm_status wait_for(sm_communicator *c, sm_request_handle *handle, sm_error *err) {
     message *m = handle->state[MESSAGE];
     return m ? wait_send(c, m, err) : wait_receive(c, handle, err);
@@ -350,7 +359,8 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
         .name = label, .all_gather = all_gather, .reduce_scatter = reduce_scatter,                 \
         .all_reduce = all_reduce, .all_to_all = all_to_all, .broadcast = broadcast,                \
         .start_send = start_send, .start_receive = start_receive, .wait = wait_for,                \
-        .barrier = barrier, .split = split, .free = free_member, .abort = abort_all                \
+        .done = is_done, .barrier = barrier, .split = split, .free = free_member,                  \
+        .abort = abort_all                                                                         \
     }
 static const sm_backend threads_backend = BACKEND("threads"), self_backend = BACKEND("self");
 

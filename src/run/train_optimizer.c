@@ -52,12 +52,10 @@ static sm_status size_group(const sm_trainer *t, train_group *g, sm_error *err) 
     g->chunk = (g->elements + parts - 1) / parts;
     g->reduced = g->chunk * train_peer_parts(t, g);
     memory_scope before = memory_for(SM_TRAIN_MEMORY_OPTIMIZER);
-    g->sum = memory_new_cleared((g->reduced + 1) * sizeof *g->sum);
     g->first = memory_new_cleared((g->chunk + 1) * sizeof *g->first);
     g->second = memory_new_cleared((g->chunk + 1) * sizeof *g->second);
     memory_restore(before);
-    memory_mark(g->sum, SM_TRAIN_MEMORY_GRADIENTS);
-    return g->sum && g->first && g->second ? SM_OK : sm_fail_memory(err);
+    return g->first && g->second ? SM_OK : sm_fail_memory(err);
 }
 
 sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err) {
@@ -108,17 +106,34 @@ static size_t row_elements(const sm_trainer *t, const train_group *g) {
 
 /* ---- reducing ---- */
 
-static sm_status reduce(sm_trainer *t, const train_group *g, float *row, sm_error *err) {
+/* The row becomes what this rank keeps of it. */
+static sm_status reduce(sm_trainer *t, const train_group *g, float **row, sm_error *err) {
     if (train_degree(t, g->partial) <= 1) return SM_OK;
     sm_communicator *over = sm_rank_mesh_over(t->mesh, g->partial, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    if (!t->setup->zero) return sm_run_all_reduce(over, row, g->reduced, SM_ELEMENT_F32, err);
+    if (!t->setup->zero) return sm_run_all_reduce(over, *row, g->reduced, SM_ELEMENT_F32, err);
     float *mine = memory_new(g->reduced * sizeof *mine + 1);
     if (!mine) return sm_fail_memory(err);
-    sm_status status = sm_run_reduce_scatter(over, row, g->reduced, SM_ELEMENT_F32, mine, err);
-    if (!status) memcpy(row, mine, g->reduced * sizeof *row);
-    memory_free(mine);
+    sm_status status = sm_run_reduce_scatter(over, *row, g->reduced, SM_ELEMENT_F32, mine, err);
+    memory_free(*row);
+    *row = mine;
     return status;
+}
+
+/* Takes the row. */
+static void add_sum(train_group *g, float *row) {
+    if (!g->sum) {
+        g->sum = row;
+        memory_mark(row, SM_TRAIN_MEMORY_GRADIENTS);
+        return;
+    }
+    for (size_t i = 0; i < g->reduced; i++) g->sum[i] += row[i];
+    memory_free(row);
+}
+
+static void free_gradients(train_layer *layer, int group) {
+    for (int i = 0; i < layer->piece->program.tensors; i++)
+        if (layer->group_of[i] == group) sm_local_block_free(&layer->gradient[i]);
 }
 
 static sm_status reduce_group(sm_trainer *t, train_layer *layer, int group, sm_error *err) {
@@ -126,9 +141,10 @@ static sm_status reduce_group(sm_trainer *t, train_layer *layer, int group, sm_e
     float *row = memory_new_cleared((row_elements(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
     pack(t, layer, group, layer->gradient, row);
-    sm_status status = reduce(t, g, row, err);
-    for (size_t i = 0; !status && i < g->reduced; i++) g->sum[i] += row[i];
-    memory_free(row);
+    free_gradients(layer, group);
+    sm_status status = reduce(t, g, &row, err);
+    if (status) memory_free(row);
+    else add_sum(g, row);
     return status;
 }
 
@@ -235,6 +251,8 @@ static sm_status update_group(sm_trainer *t, train_layer *layer, int group, cons
     pack(t, layer, group, layer->weight, row);
     if (!all) mine = memcpy(row + room, row + place_in_row(t, g), g->chunk * sizeof *row);
     adam_step(a, g, mine);
+    memory_free(g->sum);
+    g->sum = NULL;
     sm_status status = all ? SM_OK : gather(t, g, mine, row, err);
     if (!status) unpack(t, layer, group, row, layer->weight);
     memory_free(row);

@@ -29,7 +29,7 @@ typedef struct train_group {
     size_t elements; /* on this rank */
     size_t reduced;  /* of them whose gradient this rank sums: padded to equal parts */
     size_t chunk;    /* of those this rank updates: all, or half where the peer updates the rest */
-    float *sum;      /* reduced gradient */
+    float *sum;      /* reduced gradient, from reducing to updating */
     float *first, *second;
 } train_group;
 

@@ -39,14 +39,30 @@ static size_t bytes_of(const sm_local_block *b) {
     return sm_local_block_count(b) * sm_element_bytes(b->element);
 }
 
-/* Takes the block; it lives until the step ends. A message within a stage waits for its reader. */
+/* The blocks of messages that have arrived are not read any more. */
+static sm_status free_arrived(sm_trainer *t, sm_error *err) {
+    sm_communicator *c = pipeline(t);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < t->messages; i++) {
+        train_message *m = &t->message[i];
+        if (m->local || !m->block.data || !c->backend->done(c, &m->handle)) continue;
+        status = c->backend->wait(c, &m->handle, err);
+        sm_local_block_free(&m->block);
+    }
+    return status;
+}
+
+/* Takes the block; it lives until the message has arrived. A message within a stage waits for its
+ * reader. */
 static sm_status hand_over(sm_trainer *t, int to_stage, int tag, sm_local_block *block,
                            sm_error *err) {
-    train_message *m = &t->message[t->messages++];
-    *m = (train_message){.block = *block, .tag = tag, .local = to_stage == t->stage};
-    block->data = NULL;
-    if (m->local) return SM_OK;
     sm_communicator *c = pipeline(t);
+    bool local = to_stage == t->stage;
+    sm_status status = local ? SM_OK : free_arrived(t, err);
+    train_message *m = &t->message[t->messages++];
+    *m = (train_message){.block = *block, .tag = tag, .local = local};
+    block->data = NULL;
+    if (local || status) return status;
     return c->backend->start_send(c, m->block.data, bytes_of(&m->block), to_stage, tag, &m->handle,
                                   err);
 }
@@ -88,7 +104,8 @@ static sm_status end_messages(sm_trainer *t, sm_status so_far, sm_error *err) {
     sm_status status = so_far;
     for (int i = 0; i < t->messages; i++) {
         train_message *m = &t->message[i];
-        if (!status && !m->local) status = pipeline(t)->backend->wait(pipeline(t), &m->handle, err);
+        if (!status && !m->local && m->block.data)
+            status = pipeline(t)->backend->wait(pipeline(t), &m->handle, err);
         sm_local_block_free(&m->block);
     }
     t->messages = 0;
@@ -240,11 +257,15 @@ static double rate_of(const sm_train_setup *s, int step) {
     return s->rate * (0.55 + 0.45 * cos(3.14159265358979323846 * part));
 }
 
+static void free_sum(train_group *g) {
+    memory_free(g->sum);
+    g->sum = NULL;
+}
+
 static void forget_gradients(sm_trainer *t) {
     for (int i = 0; i < t->layers; i++) {
         for (int k = 0; k < SM_MAX_TENSORS; k++) sm_local_block_free(&t->layer[i].gradient[k]);
-        for (int g = 0; g < t->layer[i].groups; g++)
-            memset(t->layer[i].group[g].sum, 0, t->layer[i].group[g].reduced * sizeof(float));
+        for (int g = 0; g < t->layer[i].groups; g++) free_sum(&t->layer[i].group[g]);
     }
 }
 
