@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "row_math.h"
 #include "train_parts.h"
 
 static sm_axes that_matter(const sm_trainer *t, sm_axes axes) {
@@ -188,13 +189,16 @@ static double holders(const sm_trainer *t, const train_group *g) {
     return stages * ranks / (train_degree(t, g->stored) * (double)ways(t, g));
 }
 
+enum { SOME = 1024 }; /* elements that are summed in single precision */
 double train_norm_share(const sm_trainer *t) {
     double total = 0;
     for (int i = 0; i < t->layers; i++)
         for (int k = 0; k < t->layer[i].groups; k++) {
             const train_group *g = &t->layer[i].group[k];
             double squares = 0;
-            for (size_t e = 0; e < g->chunk; e++) squares += (double)g->sum[e] * (double)g->sum[e];
+            for (size_t e = 0; e < g->chunk; e += SOME)
+                squares += (double)row_dot(g->sum + e, g->sum + e,
+                                           g->chunk - e < SOME ? g->chunk - e : SOME);
             total += squares / holders(t, g);
         }
     return total;
@@ -206,15 +210,19 @@ typedef struct adam {
     double rate, scale, beta1, beta2, epsilon, bias1, bias2;
 } adam;
 
-static void adam_step(const adam *a, train_group *g, float *weight) {
+/* Both moments are old + (1 - beta) (new - old). The steps that need more than single precision are
+ * made once: rate / bias1, and the root of bias2 taken out of that of the second moment. */
+static void adam_step(const adam *a, train_group *g, float *restrict weight) {
+    float *restrict first = g->first, *restrict second = g->second, *restrict sum = g->sum;
+    float scale = (float)a->scale, epsilon = (float)(a->epsilon * sqrt(a->bias2));
+    float near1 = (float)(1 - a->beta1), near2 = (float)(1 - a->beta2);
+    float rate = (float)(a->rate / a->bias1 * sqrt(a->bias2));
     for (size_t i = 0; i < g->chunk; i++) {
-        double slope = (double)g->sum[i] * a->scale;
-        double first = a->beta1 * (double)g->first[i] + (1 - a->beta1) * slope;
-        double second = a->beta2 * (double)g->second[i] + (1 - a->beta2) * slope * slope;
-        g->first[i] = (float)first;
-        g->second[i] = (float)second;
-        g->sum[i] = 0;
-        weight[i] -= (float)(a->rate * (first / a->bias1) / (sqrt(second / a->bias2) + a->epsilon));
+        float slope = sum[i] * scale;
+        first[i] += near1 * (slope - first[i]);
+        second[i] += near2 * (slope * slope - second[i]);
+        weight[i] -= rate * first[i] / (sqrtf(second[i]) + epsilon);
+        sum[i] = 0;
     }
 }
 
