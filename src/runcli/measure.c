@@ -20,7 +20,7 @@ static const cli_option measure_table[] = {
     RANKS_OPTIONS(measure_values, ranks),
     {"quick", 0, CLI_FLAG, offsetof(measure_values, quick), NULL,
      "fewer shapes and sizes, and fewer repeats: seconds instead of a minute"},
-    TEXT("name", 0, name, "NAME", "what the chip is called (cpu-measured)"),
+    TEXT("name", 0, name, "NAME", "what the chip is called (cpu-measured, gpu-measured)"),
     TEXT("output", 'o', output, "FILE",
          "write the chip to FILE, for --system FILE, and its constants beside it"),
     TEXT("constants", 0, constants, "FILE",
@@ -71,9 +71,14 @@ static sm_status read_files(const measure_values *given, measuring *q, sm_error 
     return q->output && !q->constants ? sm_fail_memory(err) : SM_OK;
 }
 
+/* --with cuda: not the processors but the GPUs. */
+static bool is_gpu(const measure_values *given) {
+    return given->ranks.with && strcmp(given->ranks.with, "cuda") == 0;
+}
+
 static sm_status read_options(measuring *q, int64_t *ranks, sm_error *err) {
     const measure_values *given = q->call->values;
-    q->name = given->name ? given->name : "cpu-measured";
+    q->name = given->name ? given->name : is_gpu(given) ? "gpu-measured" : "cpu-measured";
     if (!is_name(q->name)) {
         sm_source source = sm_source_of("--name", q->name);
         return sm_fail_at(err, &source, (sm_span){0, source.length},
@@ -82,6 +87,8 @@ static sm_status read_options(measuring *q, int64_t *ranks, sm_error *err) {
     }
     sm_status status = read_files(given, q, err);
     if (!status) status = machine_read(q->call->arena, &q->machine, err);
+    if (!status && is_gpu(given) && given->count)
+        status = sm_fail(err, SM_USAGE, "--with cuda measures every GPU it finds: no --ranks");
     if (status) return status;
     *ranks =
         given->ranks.with && strcmp(given->ranks.with, "self") == 0 ? 1 : usual_ranks(&q->machine);
@@ -120,7 +127,8 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
     sm_status status = q->found ? read_options(q, &ranks, err) : sm_fail_memory(err);
     if (status) return status;
     sm_measure_job job = make_job(q, ranks);
-    status = ranks_run(call, &given->ranks, (int)ranks, sm_measure_body, &job, err);
+    if (is_gpu(given)) status = ranks_measure_gpus(call, &job, &q->gpu, err);
+    else status = ranks_run(call, &given->ranks, (int)ranks, sm_measure_body, &job, err);
     if (status || !ranks_speak()) return status;
     q->backend = ranks_backend();
     status = measured_chip(q, err);
@@ -136,6 +144,9 @@ const cli_verb measure_verb = {
     .options = measure_table,
     .values_bytes = sizeof(measure_values),
     .without_system = true,
-    .notes = "example: scalemodel measure -o machine.json\n",
+    .notes =
+        "--with cuda measures the GPUs of this machine, where the CUDA toolkit was there to build "
+        "with.\n"
+        "example: scalemodel measure -o machine.json\n",
     .run = run_measure,
 };

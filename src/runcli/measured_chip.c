@@ -29,10 +29,11 @@ static const char *source_of(const measuring *q, const char *what, const sm_spre
     sm_format_rate(low, sizeof low, amount / s->high, unit);
     sm_format_rate(high, sizeof high, amount / s->low, unit);
     return sm_arena_printf(q->call->arena,
-                           "measured %s: %s on %d ranks (%s) at once; the best of %d; median %s, "
+                           "measured %s: %s on %d %s (%s)%s; the best of %d; median %s, "
                            "quartiles %s to %s",
-                           q->machine.date, what, q->found->ranks, q->backend, s->n, best, low,
-                           high);
+                           q->machine.date, what, q->gpu.gpus ? 1 : q->found->ranks,
+                           q->gpu.gpus ? "GPU" : "ranks", q->backend, q->gpu.gpus ? "" : " at once",
+                           s->n, best, low, high);
 }
 
 /* The least time, as the peak; the source tells the usual one. */
@@ -55,8 +56,11 @@ static void matmul_peak(measuring *q, sm_dtype dtype) {
     }
     if (!best) return;
     const char *what =
-        sm_arena_printf(q->call->arena, "%s %zux%zux%zu, %s", dtype == SM_FP64 ? "dgemm" : "sgemm",
-                        best->m, best->n, best->k, q->machine.blas);
+        sm_arena_printf(q->call->arena, "%s %zux%zux%zu, %s",
+                        q->gpu.gpus        ? sm_dtype_name(dtype)
+                        : dtype == SM_FP64 ? "dgemm"
+                                           : "sgemm",
+                        best->m, best->n, best->k, q->gpu.gpus ? q->gpu.software : q->machine.blas);
     q->chip.flops_per_s[dtype] =
         peak_of(q, what ? what : "", &best->seconds, measured_flops(best), "FLOP/s");
 }
@@ -111,6 +115,22 @@ static void machine_facts(measuring *q) {
     q->chip.chips_per_host = places;
 }
 
+/* Of a GPU: what the driver tells, and the link to the host as timed. */
+static void gpu_facts(measuring *q) {
+    static const char told[] = "the CUDA driver";
+    const sm_gpu_facts *g = &q->gpu;
+    const sm_spread *host = &g->host_link.seconds;
+    q->chip.memory_bytes = (sm_fact){g->memory_bytes, told};
+    q->chip.host_bytes = (sm_fact){q->machine.memory_bytes, "/proc/meminfo"};
+    q->chip.onchip_bytes = (sm_fact){g->cache_bytes, told};
+    q->chip.shared_bytes = (sm_fact){g->shared_bytes, told};
+    q->chip.clock_hz = (sm_fact){g->clock_hz, told};
+    q->chip.cores = g->cores;
+    q->chip.chips_per_host = g->gpus;
+    q->chip.pcie_bytes_per_s_oneway =
+        peak_of(q, "copies from pinned memory", host, g->host_link.bytes, "B/s");
+}
+
 /* ---- constants of products ---- */
 
 static void set_matmul_constants(sm_calibration *c, const double *constant) {
@@ -120,8 +140,8 @@ static void set_matmul_constants(sm_calibration *c, const double *constant) {
 
 static double priced_matmul_s(const measuring *q, const sm_calibration *c, int i) {
     const sm_measured_matmul *m = &q->found->matmul[i];
-    return sm_matmul_cost(&q->chip, c, m->dtype, 1.0, (double)m->m, (double)m->n,
-                          (double)m->k, measured_bytes(m))
+    return sm_matmul_cost(&q->chip, c, m->dtype, 1.0, (double)m->m, (double)m->n, (double)m->k,
+                          measured_bytes(m))
         .expected_s;
 }
 
@@ -309,6 +329,23 @@ static sm_status fit_network(measuring *q, fitting *f, sm_error *err) {
 
 static unsigned bit(sm_constant which) { return 1u << which; }
 
+static void describe_gpu(measuring *q) {
+    sm_arena *arena = q->call->arena;
+    const sm_measurements *all = q->found;
+    q->calibration.source =
+        sm_arena_printf(arena,
+                        "measured %s on %d %s, %s: median error of matmuls %.1f %%, of collectives "
+                        "%.1f %%; attention, overlap and what a step adds are not measured",
+                        q->machine.date, q->gpu.gpus, q->gpu.name, q->gpu.software,
+                        100.0 * q->matmul_error, 100.0 * q->network_error);
+    q->calibration.range =
+        sm_arena_printf(arena,
+                        "%d matmuls up to 8192 a side; %d timings of collectives of 4 KiB "
+                        "to 1 GiB on up to %d GPUs",
+                        all->matmuls, all->collectives, all->ranks);
+    q->chip.title = sm_arena_printf(arena, "%s, one of %d", q->gpu.name, q->gpu.gpus);
+}
+
 static sm_status describe(measuring *q, sm_error *err) {
     sm_arena *arena = q->call->arena;
     const machine *m = &q->machine;
@@ -327,6 +364,7 @@ static sm_status describe(measuring *q, sm_error *err) {
         all->matmuls, all->collectives, all->ranks);
     q->chip.title =
         sm_arena_printf(arena, "%s, one of %d ranks (%s)", m->cpu, all->ranks, q->backend);
+    if (q->gpu.gpus) describe_gpu(q);
     q->calibration.fitted = bit(SM_CONSTANT_matmul_efficiency) | bit(SM_CONSTANT_matmul_half_k) |
                             bit(SM_CONSTANT_memory_efficiency) | bit(SM_CONSTANT_launch_s);
     if (all->ranks > 1)
@@ -342,6 +380,14 @@ static void hold_in_range(sm_calibration *c) {
                            range_of((sm_constant)i, sm_calibration_get(c, (sm_constant)i)).value);
 }
 
+/* Constants that are not measured are those of a GPU like it: the catalogue's H100. */
+static void begin_gpu(sm_chip *chip) {
+    chip->tile_m = chip->tile_n = 128;
+    chip->tile_k = 64;
+    chip->conflicts = "The peaks are the best that cuBLAS reached, not the datasheet's.";
+    chip->calibration = "h100";
+}
+
 static void begin(measuring *q) {
     q->chip = (sm_chip){.name = q->name,
                         .aliases = "",
@@ -354,6 +400,7 @@ static void begin(measuring *q) {
                         .cores = 1,
                         .matrix_units_per_core = 1,
                         .fabric = SM_FABRIC_NONE};
+    if (q->gpu.gpus) begin_gpu(&q->chip);
     q->calibration = *sm_calibration_of(&q->chip);
     memset(q->calibration.interval, 0, sizeof q->calibration.interval);
     q->calibration.chip = q->name;
@@ -365,9 +412,9 @@ sm_status measured_chip(measuring *q, sm_error *err) {
     if (!f) return sm_fail_memory(err);
     f->q = q;
     begin(q);
-    machine_facts(q);
-    matmul_peak(q, SM_FP32);
-    matmul_peak(q, SM_FP64);
+    if (q->gpu.gpus) gpu_facts(q);
+    else machine_facts(q);
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) matmul_peak(q, (sm_dtype)d);
     memory_facts(q);
     launch_facts(q);
     hold_in_range(&q->calibration);

@@ -81,8 +81,10 @@ static sm_series series_of(const char *name, bool dots, const curve *c) {
 
 enum { ROOFS = 5 };
 static sm_panel roof_panel(const measuring *q, curve *c, sm_series *s) {
-    static const sm_dtype dtypes[] = {SM_FP32, SM_FP64};
-    static const char *const names[] = {"fp32 roof", "fp64 roof", "fp32", "fp64"};
+    const sm_dtype dtypes[] = {q->gpu.gpus ? SM_BF16 : SM_FP32, q->gpu.gpus ? SM_FP32 : SM_FP64};
+    static const char *const cpu_names[] = {"fp32 roof", "fp64 roof", "fp32", "fp64"};
+    static const char *const gpu_names[] = {"bf16 roof", "fp32 roof", "bf16", "fp32"};
+    const char *const *names = q->gpu.gpus ? gpu_names : cpu_names;
     for (int i = 0; i < 2; i++) {
         put_roof(&c[i], q->chip.flops_per_s[dtypes[i]].value, q->chip.memory_bytes_per_s.value);
         put_matmuls(&c[2 + i], q, dtypes[i]);
@@ -90,7 +92,8 @@ static sm_panel roof_panel(const measuring *q, curve *c, sm_series *s) {
     put_triad(&c[4], q);
     for (int i = 0; i < 4; i++) s[i] = series_of(names[i], i > 1, &c[i]);
     s[4] = series_of("triad", true, &c[4]);
-    return (sm_panel){"Roofline of one rank: medians below the best",
+    return (sm_panel){q->gpu.gpus ? "Roofline of one GPU: medians below the best"
+                                  : "Roofline of one rank: medians below the best",
                       "FLOPs per byte",
                       "FLOP/s",
                       "",

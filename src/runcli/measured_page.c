@@ -25,6 +25,8 @@ static void put_machine(sm_report *r, const measuring *q) {
     cli_put(r, object, "cpus", m->cpus);
     cli_put_text(r, object, "blas", m->blas);
     cli_put_text(r, object, "mpi", m->mpi);
+    if (q->gpu.gpus) cli_put_text(r, object, "gpu", q->gpu.name);
+    if (q->gpu.gpus) cli_put_text(r, object, "cuda", q->gpu.software);
     const char *line = "measure";
     for (char **a = q->call->argv; *a; a++) line = cli_textf(r, "%s %s", line, *a);
     cli_put_text(r, object, "command", line);
@@ -131,8 +133,11 @@ static const char *giga(sm_report *r, double amount, double seconds) {
 }
 
 static void matmul_rows(sm_report *r, const measuring *q) {
-    sm_table *table = cli_table(r, "Matrix products in GFLOP/s of a rank, all ranks at once",
-                                "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
+    sm_table *table =
+        cli_table(r,
+                  q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
+                              : "Matrix products in GFLOP/s of a rank, all ranks at once",
+                  "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         double flops = measured_flops(m);
@@ -146,11 +151,14 @@ static void matmul_rows(sm_report *r, const measuring *q) {
 }
 
 static void memory_rows(sm_report *r, const measuring *q) {
-    sm_table *table = cli_table(r, "Memory and vectors of a rank, all ranks at once",
+    sm_table *table = cli_table(r,
+                                q->gpu.gpus ? "Memory of the first GPU"
+                                            : "Memory and vectors of a rank, all ranks at once",
                                 "<stream|>repeats|>median|>quartile|>quartile|>best|<");
     for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         const sm_measured_stream *s = &q->found->stream[i];
         bool moves = i != SM_SWEEP_VECTOR;
+        if (s->seconds.n == 0) continue;
         double amount = moves ? s->bytes : s->flops;
         cli_row(r, table, sm_sweep_name((sm_sweep)i), cli_exact(r, s->seconds.n),
                 giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
@@ -245,7 +253,8 @@ static void say_written(sm_report *r, const measuring *q) {
 void measured_page(sm_report *r, const measuring *q) {
     put_all(r, q);
     sm_report_heading(r, "%s", q->chip.title);
-    sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date, q->machine.blas,
+    sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date,
+                   q->gpu.gpus ? q->gpu.software : q->machine.blas,
                    q->machine.mpi[0] ? " and " : "", q->machine.mpi);
     matmul_rows(r, q);
     memory_rows(r, q);

@@ -26,6 +26,7 @@ typedef struct measuring {
     const cli_call *call;
     const char *name, *backend, *output, *constants, *plot; /* paths: NULL where not wanted */
     machine machine;
+    sm_gpu_facts gpu; /* gpus 0: ranks of this machine were measured */
     sm_measurements *found;
     sm_chip chip;
     sm_calibration calibration;

@@ -127,6 +127,17 @@ static sm_status become_rank(const cli_call *call, const char *backend, sm_error
     return sm_fail(err, SM_IO, "cannot start %s: %s", path, strerror(errno));
 }
 
+sm_status ranks_measure_gpus(const cli_call *call, const sm_measure_job *job, sm_gpu_facts *facts,
+                             sm_error *err) {
+    static const char cuda[] = "cuda";
+    char path[MOST_PATH] = "";
+    backend_used = cuda;
+    if (ranks_of_program.measure_gpus) return ranks_of_program.measure_gpus(job, facts, err);
+    if (!program_of(cuda, path))
+        return sm_fail(err, SM_IO, "%s is not there: it is built where the CUDA toolkit is", path);
+    return become_rank(call, cuda, err);
+}
+
 /* ---- here ---- */
 
 typedef struct start {

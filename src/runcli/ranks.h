@@ -2,6 +2,7 @@
 #ifndef SCALEMODEL_RUNCLI_RANKS_H
 #define SCALEMODEL_RUNCLI_RANKS_H
 #include "options.h"
+#include "scalemodel/measure.h"
 #include "scalemodel/run.h"
 
 typedef struct ranks_values {
@@ -35,8 +36,13 @@ const char *ranks_backend(void);
 
 /* How the ranks of this program are started; one definition is linked into each program. */
 typedef struct ranks_starter {
-    const char *backend; /* "threads", "openmpi", "mpich" */
+    const char *backend; /* "threads", "openmpi", "mpich", "cuda" */
     sm_status (*start)(int ranks, sm_rank_body body, void *context, sm_error *err);
+    /* NULL in all but the program made with CUDA */
+    sm_status (*measure_gpus)(const sm_measure_job *job, sm_gpu_facts *facts, sm_error *err);
 } ranks_starter;
 extern const ranks_starter ranks_of_program;
+/* GPUs are measured by a program of their own: here, or by becoming it. */
+sm_status ranks_measure_gpus(const cli_call *call, const sm_measure_job *job, sm_gpu_facts *facts,
+                             sm_error *err);
 #endif

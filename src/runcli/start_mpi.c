@@ -6,4 +6,4 @@ static sm_status start(int ranks, sm_rank_body body, void *context, sm_error *er
     return sm_run_mpi(NULL, NULL, body, context, err);
 }
 
-const ranks_starter ranks_of_program = {SCALEMODEL_MPI, start};
+const ranks_starter ranks_of_program = {SCALEMODEL_MPI, start, NULL};
