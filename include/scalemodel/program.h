@@ -287,6 +287,7 @@ typedef struct sm_program_task {
                          the lowering is empty */
     sm_einsum einsum; /* arrays in their stored sharding; indices are named as dimensions */
     sm_lowering lowering;
+    uint32_t ring; /* steps of it (bit) that travel as a ring under attention: SM_STREAM_RING */
 } sm_program_task;
 /* Anything but SM_OK stops the walk, which returns it. */
 typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context, sm_error *err);

@@ -81,9 +81,14 @@ sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, 
                             sm_error *err);
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err);
-/* Send to one rank while receiving from another (either may be -1: none). Counts as a permute. */
+/* Send to one rank while receiving from another (either may be -1: none). Counts as a permute. In
+ * debug mode every rank of the group takes part, and what one sends another must expect. */
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,
                          size_t bytes, sm_error *err);
+/* Before a step of a ring, which starts to send `bytes` to one rank or to receive them from another
+ * with the calls of the backend: in debug mode compared over the group like a permute, otherwise
+ * nothing. */
+sm_status sm_run_check_ring(sm_communicator *c, int to, int from, size_t bytes, sm_error *err);
 sm_status sm_run_barrier(sm_communicator *c, sm_error *err);
 void sm_communicator_free(sm_communicator *c); /* NULL is fine */
 

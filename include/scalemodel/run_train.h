@@ -154,6 +154,10 @@ typedef struct sm_train_memory {
 void sm_trainer_memory(const sm_trainer *t, sm_train_memory *out);
 void sm_trainer_forget_memory(sm_trainer *t);
 
+/* The most bytes of blocks under way in a ring (keys, values and their gradients of other ranks)
+ * that attention has held at once on this rank; 0 without context_by ring. */
+double sm_trainer_ring_bytes(const sm_trainer *t);
+
 /* A weight as this rank holds it. layer: -1 the embedding, model->L the head. gradient: after
  * sm_trainer_gradients of a plan without data parallelism, whole. False: not on this rank. */
 typedef struct sm_train_weight {

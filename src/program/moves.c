@@ -191,6 +191,9 @@ void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm
         if (s->kind == SM_STEP_SLICE || s->op == SM_PERMUTE) continue;
         /* what arrived by all-to-all is kept as it arrived: it is no larger */
         if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient && s->op == SM_ALL_TO_ALL) continue;
+        if (array >= 0 &&
+            stream_of(j, &j->b->tensor[tensor], gradient, s->axes, phase) == SM_STREAM_RING)
+            part_task_ring(j, i);
         moved move = {tensor, before, s->axes,
                       phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT, gradient};
         if (array >= 0 && already(j, move)) continue;

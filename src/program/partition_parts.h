@@ -84,6 +84,8 @@ void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm
 /* The arrays of the task at hand: operands as they are stored, and how they were lowered (NULL: the
  * op moves nothing). */
 void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_lowering *low);
+/* This step of the task's lowering is priced as a ring. */
+void part_task_ring(job *j, int step);
 bool part_task_forward(job *j, const sm_op *op);
 bool part_task_gradient(job *j, const sm_op *op, sm_task_kind kind, int tensor, int number);
 bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, const share *into);

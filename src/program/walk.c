@@ -12,6 +12,11 @@ void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_l
     if (low) t->lowering = *low;
 }
 
+void part_task_ring(job *j, int step) {
+    _Static_assert(SM_MAX_STEPS <= 32, "a bit for each step");
+    if (j->task) j->task->ring |= 1u << step;
+}
+
 static bool tell(job *j, const sm_op *op, sm_task_kind kind) {
     sm_program_task *t = j->task;
     t->kind = kind;

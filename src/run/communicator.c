@@ -15,15 +15,85 @@ size_t sm_element_bytes(sm_element element) {
 
 /* ---- what ranks must agree on ---- */
 
-enum { BARRIER = SM_COLLECTIVE_COUNT };
+enum { BARRIER = SM_COLLECTIVE_COUNT, RING };
 typedef struct call {
     int32_t op, element;
     uint64_t bytes;
     int64_t root;
+    int32_t to, from; /* a permute or a step of a ring; -1: none */
 } call;
 
 static const char *name_of(const call *c) {
-    return c->op == BARRIER ? "barrier" : sm_collective_name((sm_collective)c->op);
+    return c->op == BARRIER ? "barrier"
+           : c->op == RING  ? "a step of a ring"
+                            : sm_collective_name((sm_collective)c->op);
+}
+
+static bool passes_on(const call *c) { return c->op == SM_PERMUTE || c->op == RING; }
+
+/* What passes on may differ from rank to rank, as long as the two ends agree. */
+static bool alike(const call *a, const call *b) {
+    if (a->op != b->op) return false;
+    return passes_on(a) || memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool is_rank(int rank, int n) { return rank >= -1 && rank < n; }
+
+static unsigned long long bytes_of(const call *c) { return (unsigned long long)c->bytes; }
+
+/* Does the rank that this one sends to expect that? */
+static sm_status check_send(const call *all, int rank, sm_error *err) {
+    int to = all[rank].to;
+    const call *other = &all[to];
+    if (other->from == rank && other->bytes == all[rank].bytes) return SM_OK;
+    if (other->from < 0)
+        return sm_fail(err, SM_INTERNAL,
+                       "ranks disagree in %s: rank %d sends %llu bytes to rank %d, which expects "
+                       "nothing",
+                       name_of(other), rank, bytes_of(&all[rank]), to);
+    return sm_fail(err, SM_INTERNAL,
+                   "ranks disagree in %s: rank %d sends %llu bytes to rank %d, which expects %llu "
+                   "from rank %d",
+                   name_of(other), rank, bytes_of(&all[rank]), to, bytes_of(other), other->from);
+}
+
+/* Does the rank that this one expects bytes from send to it? */
+static sm_status check_receive(const call *all, int rank, sm_error *err) {
+    int from = all[rank].from;
+    const call *other = &all[from];
+    if (other->to == rank) return SM_OK;
+    if (other->to < 0)
+        return sm_fail(err, SM_INTERNAL,
+                       "ranks disagree in %s: rank %d expects %llu bytes from rank %d, which sends "
+                       "nothing",
+                       name_of(other), rank, bytes_of(&all[rank]), from);
+    return sm_fail(err, SM_INTERNAL,
+                   "ranks disagree in %s: rank %d expects %llu bytes from rank %d, which sends to "
+                   "rank %d",
+                   name_of(other), rank, bytes_of(&all[rank]), from, other->to);
+}
+
+static sm_status check_pairs(const call *all, int n, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; i < n; i++)
+        if (!is_rank(all[i].to, n) || !is_rank(all[i].from, n))
+            return sm_fail(err, SM_INTERNAL, "in %s rank %d names rank %d, and there are %d ranks",
+                           name_of(&all[i]), i, is_rank(all[i].to, n) ? all[i].from : all[i].to, n);
+    for (int i = 0; !status && i < n; i++) {
+        if (all[i].to >= 0) status = check_send(all, i, err);
+        if (!status && all[i].from >= 0) status = check_receive(all, i, err);
+    }
+    return status;
+}
+
+static sm_status check_calls(const call *all, int n, sm_error *err) {
+    for (int i = 1; i < n; i++)
+        if (!alike(&all[i], &all[0]))
+            return sm_fail(err, SM_INTERNAL,
+                           "ranks disagree: rank 0 calls %s of %llu bytes, rank %d %s of %llu",
+                           name_of(&all[0]), bytes_of(&all[0]), i, name_of(&all[i]),
+                           bytes_of(&all[i]));
+    return passes_on(&all[0]) ? check_pairs(all, n, err) : SM_OK;
 }
 
 static sm_status compare(sm_communicator *c, const call *mine, sm_error *err) {
@@ -31,12 +101,7 @@ static sm_status compare(sm_communicator *c, const call *mine, sm_error *err) {
     call *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
     sm_status status = c->backend->all_gather(c, mine, sizeof *mine, all, err);
-    for (int i = 1; !status && i < c->size; i++)
-        if (memcmp(&all[i], &all[0], sizeof *all) != 0)
-            status = sm_fail(err, SM_INTERNAL,
-                             "ranks disagree: rank 0 calls %s of %llu bytes, rank %d %s of %llu",
-                             name_of(&all[0]), (unsigned long long)all[0].bytes, i,
-                             name_of(&all[i]), (unsigned long long)all[i].bytes);
+    if (!status) status = check_calls(all, c->size, err);
     sm_free(all);
     return status;
 }
@@ -104,15 +169,22 @@ sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,
                          size_t bytes, sm_error *err) {
     enum { TAG = 1 };
+    call mine = {.op = SM_PERMUTE, .bytes = bytes, .to = to, .from = from};
     sm_request_handle receiving = {{NULL}}, sending = {{NULL}};
+    sm_status status = compare(c, &mine, err), other = SM_OK;
     double begun_s = sm_clock_s();
-    sm_status status = SM_OK, other = SM_OK;
-    if (from >= 0) status = c->backend->start_receive(c, recv, bytes, from, TAG, &receiving, err);
+    if (!status && from >= 0)
+        status = c->backend->start_receive(c, recv, bytes, from, TAG, &receiving, err);
     if (!status && to >= 0) status = c->backend->start_send(c, send, bytes, to, TAG, &sending, err);
     if (!status && from >= 0) status = c->backend->wait(c, &receiving, err);
     if (!status && to >= 0) other = c->backend->wait(c, &sending, err);
     if (!status && !other) count(c, SM_PERMUTE, (double)bytes, begun_s);
     return status ? status : other;
+}
+
+sm_status sm_run_check_ring(sm_communicator *c, int to, int from, size_t bytes, sm_error *err) {
+    call mine = {.op = RING, .bytes = bytes, .to = to, .from = from};
+    return compare(c, &mine, err);
 }
 
 sm_status sm_run_barrier(sm_communicator *c, sm_error *err) {

@@ -11,6 +11,7 @@
 #include "local_block.h"
 #include "local_einsum.h"
 #include "rank_mesh.h"
+#include "ring_transfer.h"
 #include "sums.h"
 
 enum { MOST_LANES = 2, TAG = 11 };
@@ -21,8 +22,7 @@ typedef struct lane {
     int direction; /* +1: what arrives comes from the next rank; -1: from the one before */
     size_t from, length;
     sm_local_block block[BLOCKS];
-    sm_request_handle receiving, sending;
-    bool receives, sends; /* started and not waited for */
+    ring_transfer way;
 } lane;
 
 typedef struct ring {
@@ -33,7 +33,6 @@ typedef struct ring {
     int lanes;
     lane lane[MOST_LANES];
     sm_local_block *out;
-    double sent_bytes, waiting_s;
 } ring;
 
 static int gathered(const ring *r) { return r->job->step->array; }
@@ -107,46 +106,8 @@ static size_t chunk_start(const ring *r, int member) {
     return 0;
 }
 
-/* ---- transfers ---- */
-
-static size_t bytes_of(const sm_local_block *b) {
-    return sm_local_block_count(b) * sm_element_bytes(b->element);
-}
-
-static sm_status start_receive(ring *r, lane *l, sm_error *err) {
-    int from = wrap(r, r->rank + l->direction);
-    sm_status status = r->group->backend->start_receive(r->group, l->block[ARRIVING].data,
-                                                        bytes_of(&l->block[ARRIVING]), from,
-                                                        TAG + l->direction, &l->receiving, err);
-    l->receives = !status;
-    return status;
-}
-
-static sm_status start_send(ring *r, lane *l, int which, sm_error *err) {
-    int to = wrap(r, r->rank - l->direction);
-    sm_status status =
-        r->group->backend->start_send(r->group, l->block[which].data, bytes_of(&l->block[which]),
-                                      to, TAG + l->direction, &l->sending, err);
-    l->sends = !status;
-    if (!status) r->sent_bytes += (double)bytes_of(&l->block[which]);
-    return status;
-}
-
-static sm_status wait_for(ring *r, sm_request_handle *handle, bool *started, sm_error *err) {
-    if (!*started) return SM_OK;
-    double begun_s = sm_clock_s();
-    *started = false;
-    sm_status status = r->group->backend->wait(r->group, handle, err);
-    r->waiting_s += sm_clock_s() - begun_s;
-    return status;
-}
-
 static void poke(ring *r) {
-    for (int i = 0; r->group->backend->poke && i < r->lanes; i++) {
-        lane *l = &r->lane[i];
-        if (l->receives) r->group->backend->poke(r->group, &l->receiving);
-        if (l->sends) r->group->backend->poke(r->group, &l->sending);
-    }
+    for (int i = 0; i < r->lanes; i++) ring_poke(&r->lane[i].way);
 }
 
 static void swap(lane *l, int one, int other) {
@@ -244,20 +205,22 @@ static sm_status begin_gather(ring *r, lane *l, sm_error *err) {
     l->block[PRODUCT] = part;
     if (!owned) { /* a view: what arrives must not be written over it */
         status = local_block_raw(part.element, part.rank, part.size, &l->block[PRODUCT], err);
-        if (!status) memcpy(l->block[PRODUCT].data, part.data, bytes_of(&part));
+        if (!status)
+            memcpy(l->block[PRODUCT].data, part.data,
+                   sm_local_block_count(&part) * sm_element_bytes(part.element));
     }
     if (status) return status;
     return local_block_raw(part.element, part.rank, part.size, &l->block[ARRIVING], err);
 }
 
-static sm_status start_gather(ring *r, lane *l, sm_error *err) {
-    sm_status status = start_receive(r, l, err);
-    return status ? status : start_send(r, l, PRODUCT, err);
+static sm_status start_gather(lane *l, sm_error *err) {
+    sm_status status = ring_start_receive(&l->way, &l->block[ARRIVING], err);
+    return status ? status : ring_start_send(&l->way, &l->block[PRODUCT], err);
 }
 
-static sm_status end_gather(ring *r, lane *l, sm_error *err) {
-    sm_status status = wait_for(r, &l->receiving, &l->receives, err);
-    if (!status) status = wait_for(r, &l->sending, &l->sends, err);
+static sm_status end_gather(lane *l, sm_error *err) {
+    sm_status status = ring_end_receive(&l->way, err);
+    if (!status) status = ring_end_send(&l->way, err);
     swap(l, PRODUCT, ARRIVING);
     return status;
 }
@@ -265,11 +228,10 @@ static sm_status end_gather(ring *r, lane *l, sm_error *err) {
 static sm_status gather_stage(ring *r, int stage, sm_error *err) {
     sm_status status = SM_OK;
     bool last = stage == r->n - 1;
-    for (int i = 0; !status && !last && i < r->lanes; i++)
-        status = start_gather(r, &r->lane[i], err);
+    for (int i = 0; !status && !last && i < r->lanes; i++) status = start_gather(&r->lane[i], err);
     for (int i = 0; !status && i < r->lanes; i++)
         status = multiply(r, &r->lane[i], wrap(r, r->rank + r->lane[i].direction * stage), err);
-    for (int i = 0; !status && !last && i < r->lanes; i++) status = end_gather(r, &r->lane[i], err);
+    for (int i = 0; !status && !last && i < r->lanes; i++) status = end_gather(&r->lane[i], err);
     return status;
 }
 
@@ -288,20 +250,20 @@ static sm_status begin_reduce(ring *r, lane *l, sm_error *err) {
 /* The sums that arrived are added to this rank's product, and passed on. */
 static sm_status end_reduce(ring *r, lane *l, int stage, sm_error *err) {
     sm_local_block *product = &l->block[PRODUCT];
-    sm_status status = wait_for(r, &l->receiving, &l->receives, err);
+    sm_status status = ring_end_receive(&l->way, err);
     if (!status && stage > 0)
         sum_into(product->data, l->block[ARRIVING].data, sm_local_block_count(product),
                  product->element);
-    if (!status) status = wait_for(r, &l->sending, &l->sends, err);
+    if (!status) status = ring_end_send(&l->way, err);
     if (status || stage == r->n - 1) return status;
     swap(l, PRODUCT, SENT);
-    return start_send(r, l, SENT, err);
+    return ring_start_send(&l->way, &l->block[SENT], err);
 }
 
 static sm_status reduce_stage(ring *r, int stage, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = 0; !status && stage > 0 && i < r->lanes; i++)
-        status = start_receive(r, &r->lane[i], err);
+        status = ring_start_receive(&r->lane[i].way, &r->lane[i].block[ARRIVING], err);
     for (int i = 0; !status && i < r->lanes; i++) {
         int owner = wrap(r, r->rank + r->lane[i].direction * (stage + 1));
         status = multiply(r, &r->lane[i], owner, err);
@@ -326,6 +288,7 @@ static void make_lanes(ring *r) {
         r->lane[i].length = r->chunk / (size_t)r->lanes;
         r->lane[i].from = r->lane[i].length * (size_t)i;
         r->lane[i].direction = i == 0 ? 1 : -1;
+        r->lane[i].way = ring_transfer_of(r->group, r->lane[i].direction, TAG + i);
     }
 }
 
@@ -340,17 +303,22 @@ static void put_sums(ring *r) {
 static void end_lanes(ring *r) {
     for (int i = 0; i < r->lanes; i++) {
         lane *l = &r->lane[i];
-        wait_for(r, &l->sending, &l->sends, NULL);
+        ring_end_send(&l->way, NULL);
         for (int b = 0; b < BLOCKS; b++) sm_local_block_free(&l->block[b]);
     }
 }
 
 /* Each rank sends n-1 of the n chunks of the array V that the step counts. */
-static void count(ring *r) {
+static void count(ring *r, double *waiting_s) {
     sm_collective op = r->job->step->op;
+    double sent_bytes = *waiting_s = 0;
+    for (int i = 0; i < r->lanes; i++) {
+        sent_bytes += r->lane[i].way.sent_bytes;
+        *waiting_s += r->lane[i].way.waiting_s;
+    }
     r->group->traffic.calls[op] += 1;
-    r->group->traffic.bytes[op] += r->sent_bytes / (r->n - 1) * r->n;
-    r->group->traffic.seconds[op] += r->waiting_s;
+    r->group->traffic.bytes[op] += sent_bytes / (r->n - 1) * r->n;
+    r->group->traffic.seconds[op] += *waiting_s;
 }
 
 sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, sm_error *err) {
@@ -370,7 +338,6 @@ sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, 
         status = gathers ? gather_stage(&r, stage, err) : reduce_stage(&r, stage, err);
     if (!status && !gathers) put_sums(&r);
     end_lanes(&r);
-    if (!status) count(&r);
-    *waiting_s = r.waiting_s;
+    if (!status) count(&r, waiting_s);
     return status;
 }

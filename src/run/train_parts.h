@@ -48,7 +48,8 @@ typedef struct train_layer {
 typedef struct train_pass train_pass;
 typedef struct train_saved {
     sm_local_block value[SM_MAX_TENSORS], arrived[SM_MAX_TENSORS];
-    train_pass *open; /* a backward whose weight gradients are still to be made */
+    sm_local_block log_sums; /* ring attention: log of the sum of e^score of each query */
+    train_pass *open;        /* a backward whose weight gradients are still to be made */
 } train_saved;
 
 typedef struct train_message { /* a boundary under way */
@@ -103,6 +104,7 @@ struct sm_trainer {
     const train_piece *busy_piece;
     bool busy_again;
     double busy_since_s, inside_s; /* inside: its kernels and collectives so far */
+    double ring_bytes; /* most of the blocks that ring attention has held */
     /* generating: the program is that of serving, for `fed` bytes after `position` others */
     bool serving;
     const unsigned char *fed;
@@ -119,6 +121,7 @@ typedef struct train_array {
 typedef struct train_call {
     sm_trainer *t;
     const train_layer *layer;
+    train_saved *saved;
     const sm_program_task *task;
     const sm_op *op;
     train_array in[4];
@@ -166,6 +169,13 @@ void train_combine(train_call *c);
 void train_combine_backward(train_call *c);
 sm_status train_loss_forward(train_call *c, sm_error *err);
 void train_loss_backward(train_call *c);
+
+/* ---- train_ring.c ---- */
+/* The step of the keys of an attention that runs as a ring; NULL: this task does not. Its keys and
+ * values come as they are stored, and their gradients arrive there. */
+const sm_step *train_ring_step(const sm_trainer *t, const sm_op *op, const sm_program_task *task);
+sm_status train_ring_forward(train_call *c, sm_error *err);
+sm_status train_ring_backward(train_call *c, sm_error *err);
 
 /* ---- train_setup.c ---- */
 sm_status train_check_model(const sm_train_setup *s, sm_error *err);

@@ -96,6 +96,11 @@ static void keep_arrived(pass *p, const sm_move *like) {
     m->borrowed = true;
 }
 
+/* Steps (bit) that attention makes itself, as a ring. */
+static uint32_t made_in_ring(const pass *p, const sm_program_task *task) {
+    return train_ring_step(p->t, op_of(p, task), task) ? task->ring : 0;
+}
+
 /* The steps of an operand from number `first` on. */
 static sm_status take_steps(pass *p, const sm_program_task *task, int operand, int first,
                             train_array *out, sm_error *err) {
@@ -103,6 +108,7 @@ static sm_status take_steps(pass *p, const sm_program_task *task, int operand, i
     for (int i = first; i < task->lowering.steps; i++) {
         const sm_step *step = &task->lowering.step[i];
         if (step->array != operand || step->kind == SM_STEP_EINSUM) continue;
+        if (made_in_ring(p, task) >> i & 1u) continue;
         sm_move like = sm_move_of(task, operand, i);
         sm_status status = take_step(p, step, &like, &out->layout, &out->block, err);
         if (status) return status;
@@ -138,6 +144,21 @@ static sm_layout made_as(const sm_program_task *task) {
     return sm_layout_of(&task->einsum.out);
 }
 
+/* The gradient of what travels in a ring arrives where that set out. */
+static void set_home(const pass *p, const sm_program_task *task, const train_array *in,
+                     sm_layout *made) {
+    for (int i = 0; i < task->lowering.steps; i++) {
+        const sm_step *step = &task->lowering.step[i];
+        if (!(made_in_ring(p, task) >> i & 1u) || task->tensor[step->array] != task->result)
+            continue;
+        for (int a = 0; a < SM_AXIS_COUNT; a++) {
+            if (!(step->axes >> a & 1u)) continue;
+            made->dim[a] = in[step->array].layout.dim[a];
+            made->place[a] = in[step->array].layout.place[a];
+        }
+    }
+}
+
 static sm_element element_of(const pass *p, int tensor) {
     return strcmp(tensor_of(p, tensor)->name, "loss") == 0 ? SM_ELEMENT_F64 : SM_ELEMENT_F32;
 }
@@ -145,11 +166,17 @@ static sm_element element_of(const pass *p, int tensor) {
 static sm_status prepare(pass *p, const sm_program_task *task, train_call *c, sm_layout *layout,
                          sm_local_block *out, sm_error *err) {
     sm_status status = SM_OK;
-    *c = (train_call){.t = p->t, .layer = p->layer, .task = task, .op = op_of(p, task), .out = out};
+    *c = (train_call){.t = p->t,
+                      .layer = p->layer,
+                      .saved = p->saved,
+                      .task = task,
+                      .op = op_of(p, task),
+                      .out = out};
     *layout = made_as(task);
     out->data = NULL;
     for (int i = 0; !status && i < task->einsum.operands; i++)
         status = fetch(p, task, i, &c->in[i], err);
+    set_home(p, task, c->in, layout);
     bool clears = c->op->kind == SM_OP_ATTENTION; /* the other kernels do themselves */
     if (!status)
         status = (clears ? train_block_like : train_raw_block_like)(
@@ -182,6 +209,8 @@ static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
     sm_local_block out;
     sm_status status = prepare(p, task, &c, &layout, &out, err);
     if (!status) status = timed(&c, train_forward_kernel, err);
+    bool anew = !p->backward && (p->piece->again >> task->op & 1); /* its sums are, too */
+    if (anew && c.op->kind == SM_OP_ATTENTION) sm_local_block_free(&p->saved->log_sums);
     if (!status) status = train_block_move(p->t, &task->lowering, -1, &layout, &out, err);
     if (status) {
         sm_local_block_free(&out);
@@ -291,6 +320,26 @@ static sm_status join(pass *p, const sm_program_task *task, sm_error *err) {
     return SM_OK;
 }
 
+/* Steps home that a ring has made already. */
+static sm_lowering still_to_do(const sm_program_task *task, const sm_layout *fell,
+                               sm_layout *stored) {
+    sm_lowering low = task->lowering;
+    low.steps = 0;
+    for (int i = 0; i < task->lowering.steps; i++) {
+        const sm_step *step = &task->lowering.step[i];
+        bool done = task->ring >> i & 1u;
+        for (int a = 0; a < SM_AXIS_COUNT; a++)
+            if ((step->axes >> a & 1u) && fell->dim[a] == SM_UNREDUCED) done = false;
+        if (!done) low.step[low.steps++] = *step;
+        for (int a = 0; done && a < SM_AXIS_COUNT; a++) {
+            if (!(step->axes >> a & 1u)) continue;
+            stored->dim[a] = step->after.dim[a];
+            stored->place[a] = step->after.place[a];
+        }
+    }
+    return low;
+}
+
 static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     bool weight = tensor_of(p, task->result)->role == SM_ROLE_WEIGHT;
     int share = weight ? 0 : task->share;
@@ -301,11 +350,12 @@ static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     for (int a = 0; a < SM_AXIS_COUNT; a++) /* what waits for the end of the step */
         if (weight && fell.dim[a] == SM_UNREDUCED && layout.dim[a] != SM_UNREDUCED)
             fell.dim[a] = layout.dim[a];
+    sm_lowering low = still_to_do(task, &fell, &layout);
     if (!same_layout(p, &fell, &layout))
         return sm_fail(err, SM_INTERNAL, "the gradient of %s does not lie as it was priced",
                        tensor_of(p, task->result)->name);
-    sm_status status = train_block_move(p->t, &task->lowering, 0, &layout, from, err);
-    if (!status) status = train_block_move(p->t, &task->lowering, -1, &layout, from, err);
+    sm_status status = train_block_move(p->t, &low, 0, &layout, from, err);
+    if (!status) status = train_block_move(p->t, &low, -1, &layout, from, err);
     if (!status) status = train_block_add(to, from, err);
     if (weight) memory_mark(to->data, SM_TRAIN_MEMORY_GRADIENTS);
     return status;
@@ -401,6 +451,7 @@ void train_saved_free(train_saved *saved, uint64_t keep) {
         if (!(keep >> i & 1)) sm_local_block_free(&saved->value[i]);
         if (!(keep & TRAIN_KEEP_ARRIVED)) sm_local_block_free(&saved->arrived[i]);
     }
+    if (!(keep & TRAIN_KEEP_ARRIVED)) sm_local_block_free(&saved->log_sums);
 }
 
 sm_status train_forward(sm_trainer *t, train_layer *layer, train_saved *saved, sm_error *err) {

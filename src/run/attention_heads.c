@@ -1,0 +1,89 @@
+/* One head of one sequence at a time: three matrix products forward, five backward. */
+#include "attention_heads.h"
+
+#include <cblas.h>
+#include <math.h>
+
+enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
+
+static attention_rows rows_of(const sm_local_block *b, size_t sequence, size_t of_head) {
+    size_t heads = 1, width = b->size[b->rank - 1];
+    for (int d = 2; d < b->rank - 1; d++) heads *= b->size[d];
+    float *data = b->data;
+    return (attention_rows){data ? data + (sequence * b->size[1] * heads + of_head) * width : NULL,
+                            (int)(heads * width)};
+}
+
+static attention_head head_at(const attention_blocks *b, size_t sequence, size_t key_head,
+                              size_t group) {
+    const size_t *q = b->x[Q]->size;
+    size_t query_head = key_head * q[3] + group;
+    attention_head h = {.queries = (int)q[1],
+                        .keys = (int)b->keys,
+                        .size = (int)q[4],
+                        .value_size = (int)b->x[VALUES]->size[3],
+                        .ahead = b->ahead,
+                        .row = (sequence * q[2] * q[3] + query_head) * q[1],
+                        .p = b->room,
+                        .dp = b->room + q[1] * b->keys};
+    for (int i = 0; i < ATTENTION_ARRAYS; i++) {
+        size_t at = i == Q || i == OUT ? query_head : key_head;
+        if (b->x[i]) h.x[i] = rows_of(b->x[i], sequence, at);
+        if (b->d[i]) h.d[i] = rows_of(b->d[i], sequence, at);
+    }
+    return h;
+}
+
+size_t attention_room_count(const attention_blocks *b) { return 2 * b->x[Q]->size[1] * b->keys; }
+
+size_t attention_row_count(const attention_blocks *b) {
+    const size_t *q = b->x[Q]->size;
+    return q[0] * q[1] * q[2] * q[3];
+}
+
+void attention_each_head(const attention_blocks *b,
+                         void (*visit)(const attention_head *head, void *context), void *context) {
+    const size_t *q = b->x[Q]->size;
+    for (size_t s = 0; s < q[0]; s++)
+        for (size_t k = 0; k < q[2]; k++)
+            for (size_t g = 0; g < q[3]; g++) {
+                attention_head h = head_at(b, s, k, g);
+                visit(&h, context);
+            }
+}
+
+int attention_seen(const attention_head *h, int query) {
+    long seen = query + h->ahead + 1;
+    return seen < 0 ? 0 : seen > h->keys ? h->keys : (int)seen;
+}
+
+void attention_scores(const attention_head *h) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size,
+                1.0F / sqrtf((float)h->size), h->x[Q].first, h->x[Q].apart, h->x[KEYS].first,
+                h->x[KEYS].apart, 0.0F, h->p, h->keys);
+}
+
+/* dp becomes dS = P (dP - sum of P dP) / sqrt(H). */
+static void slopes_of_scores(const attention_head *h, const float *dots) {
+    float scale = 1.0F / sqrtf((float)h->size);
+    for (int i = 0; i < h->queries; i++) {
+        float *p = h->p + (size_t)i * (size_t)h->keys, *dp = h->dp + (size_t)i * (size_t)h->keys;
+        float sum = dots ? dots[i] : 0;
+        for (int s = 0; !dots && s < h->keys; s++) sum += p[s] * dp[s];
+        for (int s = 0; s < h->keys; s++) dp[s] = p[s] * (dp[s] - sum) * scale;
+    }
+}
+
+/* dV += P' dO; dP = dO V'; dQ += dS K; dK += dS' Q. */
+void attention_slopes(const attention_head *h, const float *dots) {
+    const attention_rows *d = h->d, *x = h->x;
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, h->keys, h->value_size, h->queries, 1.0F,
+                h->p, h->keys, d[OUT].first, d[OUT].apart, 1.0F, d[VALUES].first, d[VALUES].apart);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->value_size, 1.0F,
+                d[OUT].first, d[OUT].apart, x[VALUES].first, x[VALUES].apart, 0.0F, h->dp, h->keys);
+    slopes_of_scores(h, dots);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->size, h->keys, 1.0F,
+                h->dp, h->keys, x[KEYS].first, x[KEYS].apart, 1.0F, d[Q].first, d[Q].apart);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, h->keys, h->size, h->queries, 1.0F, h->dp,
+                h->keys, x[Q].first, x[Q].apart, 1.0F, d[KEYS].first, d[KEYS].apart);
+}

@@ -1,0 +1,381 @@
+/* Ring attention: the chips of a sequence hold its keys and values in blocks, which pass from rank
+ * to rank while attention works on the block at hand; no rank ever holds them all. Softmax is put
+ * together block by block from a running maximum m and sum l (Milakov and Gimelshein, "Online
+ * normalizer calculation for softmax", 2018; Liu, Zaharia and Abbeel, "Ring Attention with
+ * Blockwise Transformers for Near-Infinite Context", 2023): m' = max(m, max s), l' = l e^(m-m') +
+ * sum e^(s-m'), O' = O e^(m-m') + e^(s-m') V, out = O / l. m + log l of each query stays for the
+ * backward pass, where the blocks pass once more and their gradients follow one rank behind: that
+ * of a block begins at the next rank, gathers what each adds and ends at home. Of n blocks each
+ * rank sends n-1, of the gradients too, as an all-gather and a reduce-scatter would. A block of
+ * which no key may be seen is passed on all the same. */
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+#include "attention_heads.h"
+#include "local_block.h"
+#include "rank_mesh.h"
+#include "ring_transfer.h"
+#include "sums.h"
+#include "train_parts.h"
+
+enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
+enum { PAIR = 2, FIRST_TAG = 21 }; /* keys and values */
+
+/* Keys or values: the block at hand goes on while the next arrives. */
+typedef struct passing {
+    ring_transfer way;
+    const sm_local_block *at_hand; /* this rank's own, then in turn each room */
+    sm_local_block room[2];
+} passing;
+
+/* Their gradient on the way home. */
+typedef struct returning {
+    ring_transfer way;
+    sm_local_block made, arriving, leaving;
+} returning;
+
+typedef struct ring {
+    train_call *c;
+    const sm_step *step; /* of the keys */
+    sm_communicator *group;
+    int n, rank;
+    bool backward;
+    attention_blocks at;
+    passing x[PAIR];
+    returning d[PAIR];
+    float *row[2]; /* forward: m and l; backward: m + log l and out . d out */
+} ring;
+
+const sm_step *train_ring_step(const sm_trainer *t, const sm_op *op, const sm_program_task *task) {
+    if (t->serving || op->kind != SM_OP_ATTENTION) return NULL;
+    for (int i = 0; i < task->lowering.steps; i++)
+        if ((task->ring >> i & 1u) && task->lowering.step[i].array == KEYS)
+            return &task->lowering.step[i];
+    return NULL;
+}
+
+/* ---- transfers ---- */
+
+static void poke(ring *r) {
+    for (int i = 0; i < PAIR; i++) {
+        ring_poke(&r->x[i].way);
+        if (r->backward) ring_poke(&r->d[i].way);
+    }
+}
+
+static sm_status start_passing(ring *r, int stage, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < PAIR; i++) {
+        status = ring_start_receive(&r->x[i].way, &r->x[i].room[stage % 2], err);
+        if (!status) status = ring_start_send(&r->x[i].way, r->x[i].at_hand, err);
+    }
+    return status;
+}
+
+static sm_status end_passing(ring *r, int stage, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < PAIR; i++) {
+        status = ring_end_receive(&r->x[i].way, err);
+        if (!status) status = ring_end_send(&r->x[i].way, err);
+        r->x[i].at_hand = &r->x[i].room[stage % 2];
+    }
+    return status;
+}
+
+static void swap(sm_local_block *one, sm_local_block *other) {
+    sm_local_block held = *one;
+    *one = *other;
+    *other = held;
+}
+
+static void add(sm_local_block *to, const sm_local_block *from) {
+    sum_into(to->data, from->data, sm_local_block_count(to), SM_ELEMENT_F32);
+}
+
+static sm_status start_returning(ring *r, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < PAIR; i++)
+        status = ring_start_receive(&r->d[i].way, &r->d[i].arriving, err);
+    return status;
+}
+
+/* What this rank adds to the gradient of the block at hand joins what the ranks before it made. */
+static sm_status send_on(ring *r, bool joins, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < PAIR; i++) {
+        returning *d = &r->d[i];
+        if (joins) status = ring_end_receive(&d->way, err);
+        if (!status && joins) add(&d->made, &d->arriving);
+        if (!status) status = ring_end_send(&d->way, err);
+        swap(&d->made, &d->leaving);
+        if (!status) status = ring_start_send(&d->way, &d->leaving, err);
+    }
+    return status;
+}
+
+static sm_status arrive_home(ring *r, sm_error *err) {
+    sm_status status = start_returning(r, err);
+    for (int i = 0; !status && i < PAIR; i++) {
+        status = ring_end_receive(&r->d[i].way, err);
+        if (!status) add(&r->c->out[KEYS + i], &r->d[i].arriving);
+        if (!status) status = ring_end_send(&r->d[i].way, err);
+    }
+    return status;
+}
+
+/* ---- a block of keys at work ---- */
+
+/* The position of the first key of a member's block. */
+static long first_key(const ring *r, int member) {
+    const train_array *keys = &r->c->in[KEYS];
+    const sm_rank_mesh *m = r->c->t->mesh;
+    sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1), among = 0;
+    int at[SM_MAX_AXES];
+    memcpy(at, m->at, sizeof at);
+    for (int a = 0; a < m->mesh.axes; a++)
+        if ((r->step->axes >> a & 1u) && m->mesh.axis[a].size > 1)
+            among = (sm_axes)(among | 1u << a);
+    coordinates_of(&m->mesh, among, member, at);
+    return (long)(keys->block->size[1] * part_of(&m->mesh, &keys->layout, 1, all, at));
+}
+
+/* Keys and values at hand, and where their gradients go: those of this rank's own are at home. */
+static void lay_out(ring *r, int stage) {
+    int member = (r->rank - stage + r->n) % r->n;
+    r->at.ahead = (long)r->c->in[Q].offset[1] - first_key(r, member);
+    for (int i = 0; i < PAIR; i++) {
+        r->at.x[KEYS + i] = r->x[i].at_hand;
+        if (r->backward) r->at.d[KEYS + i] = stage ? &r->d[i].made : &r->c->out[KEYS + i];
+    }
+}
+
+static void work(ring *r, void (*visit)(const attention_head *head, void *context)) {
+    bool in_future = r->at.ahead + (long)r->at.x[Q]->size[1] <= 0;
+    if (!in_future) attention_each_head(&r->at, visit, r);
+}
+
+/* ---- forward ---- */
+
+/* Scores of a query become e^(s-m'); returns e^(m-m'), by which what was made before fades. */
+static float join(float *p, int seen, int keys, float *most, float *sum) {
+    float before = *most, total = 0;
+    for (int s = 0; s < seen; s++) *most = p[s] > *most ? p[s] : *most;
+    for (int s = 0; s < seen; s++) total += p[s] = expf(p[s] - *most);
+    for (int s = seen; s < keys; s++) p[s] = 0;
+    float fade = seen ? expf(before - *most) : 1.0F;
+    *sum = *sum * fade + total;
+    return fade;
+}
+
+static void attend(const attention_head *h, void *context) {
+    ring *r = context;
+    const attention_rows *out = &h->x[OUT];
+    attention_scores(h);
+    poke(r);
+    for (int i = 0; i < h->queries; i++) {
+        size_t row = h->row + (size_t)i;
+        float fade = join(h->p + (size_t)i * (size_t)h->keys, attention_seen(h, i), h->keys,
+                          &r->row[0][row], &r->row[1][row]);
+        float *o = out->first + (size_t)i * (size_t)out->apart;
+        for (int j = 0; j < h->value_size; j++) o[j] *= fade;
+    }
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->value_size, h->keys, 1.0F,
+                h->p, h->keys, h->x[VALUES].first, h->x[VALUES].apart, 1.0F, out->first,
+                out->apart);
+    poke(r);
+}
+
+/* out = O / l, and m becomes m + log l. */
+static void finish(const attention_head *h, void *context) {
+    const ring *r = context;
+    const attention_rows *out = &h->x[OUT];
+    for (int i = 0; i < h->queries; i++) {
+        size_t row = h->row + (size_t)i;
+        float sum = r->row[1][row], *o = out->first + (size_t)i * (size_t)out->apart;
+        for (int j = 0; j < h->value_size; j++) o[j] /= sum;
+        r->row[0][row] += logf(sum);
+    }
+}
+
+static sm_status forward_stage(ring *r, int stage, sm_error *err) {
+    bool last = stage == r->n - 1;
+    sm_status status = SM_OK;
+    if (!last) status = start_passing(r, stage, err);
+    if (status) return status;
+    lay_out(r, stage);
+    work(r, attend);
+    return last ? SM_OK : end_passing(r, stage, err);
+}
+
+/* ---- backward ---- */
+
+static void dot_rows(const attention_head *h, void *context) {
+    const ring *r = context;
+    const attention_rows *out = &h->x[OUT], *d = &h->d[OUT];
+    for (int i = 0; i < h->queries; i++) {
+        const float *o = out->first + (size_t)i * (size_t)out->apart;
+        const float *slope = d->first + (size_t)i * (size_t)d->apart;
+        float sum = 0;
+        for (int j = 0; j < h->value_size; j++) sum += o[j] * slope[j];
+        r->row[1][h->row + (size_t)i] = sum;
+    }
+}
+
+static void attend_back(const attention_head *h, void *context) {
+    ring *r = context;
+    attention_scores(h);
+    for (int i = 0; i < h->queries; i++) {
+        float *p = h->p + (size_t)i * (size_t)h->keys, log_sum = r->row[0][h->row + (size_t)i];
+        int seen = attention_seen(h, i);
+        for (int s = 0; s < h->keys; s++) p[s] = s < seen ? expf(p[s] - log_sum) : 0;
+    }
+    poke(r);
+    attention_slopes(h, r->row[1] + h->row);
+    poke(r);
+}
+
+static void clear(sm_local_block *b) {
+    memset(b->data, 0, sm_local_block_count(b) * sm_element_bytes(b->element));
+}
+
+static sm_status backward_stage(ring *r, int stage, sm_error *err) {
+    bool last = stage == r->n - 1, joins = stage > 1;
+    sm_status status = SM_OK;
+    if (!last) status = start_passing(r, stage, err);
+    if (!status && joins) status = start_returning(r, err);
+    if (status) return status;
+    for (int i = 0; stage && i < PAIR; i++) clear(&r->d[i].made);
+    lay_out(r, stage);
+    work(r, attend_back);
+    if (stage) status = send_on(r, joins, err);
+    if (status) return status;
+    return last ? arrive_home(r, err) : end_passing(r, stage, err);
+}
+
+/* ---- the ring ---- */
+
+static sm_status room_like(const sm_local_block *b, sm_local_block *room, double *bytes,
+                           sm_error *err) {
+    *bytes += (double)sm_local_block_count(b) * (double)sm_element_bytes(b->element);
+    return local_block_raw(b->element, b->rank, b->size, room, err);
+}
+
+/* Blocks of other ranks: two of keys and of values, and three of their gradients. */
+static sm_status make_rooms(ring *r, sm_error *err) {
+    double held = 0;
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < PAIR; i++) {
+        const sm_local_block *own = r->c->in[KEYS + i].block;
+        returning *d = &r->d[i];
+        for (int k = 0; !status && k < 2 && k < r->n - 1; k++)
+            status = room_like(own, &r->x[i].room[k], &held, err);
+        if (!status && r->backward) status = room_like(own, &d->made, &held, err);
+        if (!status && r->backward) status = room_like(own, &d->arriving, &held, err);
+        if (!status && r->backward) status = room_like(own, &d->leaving, &held, err);
+    }
+    if (held > r->c->t->ring_bytes) r->c->t->ring_bytes = held;
+    return status;
+}
+
+static sm_status make_rows(ring *r, sm_error *err) {
+    size_t rows = attention_row_count(&r->at);
+    sm_local_block *log_sums = &r->c->saved->log_sums;
+    if (r->backward && (!log_sums->data || sm_local_block_count(log_sums) != rows))
+        return sm_fail(err, SM_INTERNAL, "the sums of attention were not kept for its backward");
+    if (!r->backward) {
+        sm_local_block_free(log_sums);
+        sm_status status = local_block_raw(SM_ELEMENT_F32, 1, &rows, log_sums, err);
+        if (status) return status;
+        memory_mark(log_sums->data, SM_TRAIN_MEMORY_ACTIVATIONS);
+    }
+    r->row[0] = log_sums->data;
+    r->row[1] = memory_new((rows + 1) * sizeof *r->row[1]);
+    r->at.room = memory_new(attention_room_count(&r->at) * sizeof *r->at.room + 1);
+    if (!r->row[1] || !r->at.room) return sm_fail_memory(err);
+    for (size_t i = 0; !r->backward && i < rows; i++) {
+        r->row[0][i] = -INFINITY;
+        r->row[1][i] = 0;
+    }
+    return SM_OK;
+}
+
+static sm_status begin(ring *r, sm_error *err) {
+    r->group = sm_rank_mesh_over(r->c->t->mesh, r->step->axes, err);
+    if (!r->group) return err && err->status ? err->status : SM_INTERNAL;
+    r->n = r->group->size;
+    r->rank = r->group->rank;
+    for (int i = 0; i < PAIR; i++) {
+        r->x[i].at_hand = r->c->in[KEYS + i].block;
+        r->x[i].way = ring_transfer_of(r->group, -1, FIRST_TAG + i);
+        r->d[i].way = ring_transfer_of(r->group, -1, FIRST_TAG + PAIR + i);
+    }
+    for (int i = Q; i <= VALUES; i++) r->at.x[i] = r->c->in[i].block;
+    r->at.keys = r->at.x[KEYS]->size[1];
+    sm_status status = make_rooms(r, err);
+    return status ? status : make_rows(r, err);
+}
+
+/* What is under way uses blocks that are about to go. */
+static void end(ring *r) {
+    for (int i = 0; i < PAIR; i++) {
+        ring_end_send(&r->x[i].way, NULL);
+        ring_end_send(&r->d[i].way, NULL);
+        for (int k = 0; k < 2; k++) sm_local_block_free(&r->x[i].room[k]);
+        sm_local_block_free(&r->d[i].made);
+        sm_local_block_free(&r->d[i].arriving);
+        sm_local_block_free(&r->d[i].leaving);
+    }
+    memory_free(r->row[1]);
+    memory_free(r->at.room);
+}
+
+/* Each rank sent n-1 of the n blocks of the array that the step counts. */
+static void count(ring *r) {
+    sm_traffic *traffic = &r->group->traffic;
+    for (int i = 0; i < PAIR; i++) {
+        const ring_transfer *way[2] = {&r->x[i].way, &r->d[i].way};
+        static const sm_collective op[2] = {SM_ALL_GATHER, SM_REDUCE_SCATTER};
+        for (int k = 0; k < (r->backward ? 2 : 1); k++) {
+            traffic->calls[op[k]] += 1;
+            traffic->bytes[op[k]] += way[k]->sent_bytes / (r->n - 1) * r->n;
+            traffic->seconds[op[k]] += way[k]->waiting_s;
+        }
+    }
+}
+
+static sm_status travel(ring *r, sm_error *err) {
+    sm_status status = SM_OK;
+    if (r->backward) attention_each_head(&r->at, dot_rows, r);
+    for (int stage = 0; !status && stage < r->n; stage++)
+        status = r->backward ? backward_stage(r, stage, err) : forward_stage(r, stage, err);
+    if (!status && !r->backward) attention_each_head(&r->at, finish, r);
+    return status;
+}
+
+sm_status train_ring_forward(train_call *c, sm_error *err) {
+    ring r = {.c = c, .step = train_ring_step(c->t, c->op, c->task)};
+    r.at.x[OUT] = c->out;
+    sm_status status = begin(&r, err);
+    if (!status) status = travel(&r, err);
+    end(&r);
+    if (!status) count(&r);
+    return status;
+}
+
+sm_status train_ring_backward(train_call *c, sm_error *err) {
+    ring r = {.c = c, .step = train_ring_step(c->t, c->op, c->task), .backward = true};
+    r.at.x[OUT] = &c->saved->value[c->op->out];
+    r.at.d[Q] = &c->out[Q];
+    r.at.d[OUT] = c->in[OUT].block;
+    if (!r.at.x[OUT]->data ||
+        sm_local_block_count(r.at.x[OUT]) != sm_local_block_count(r.at.d[OUT]))
+        return sm_fail(err, SM_INTERNAL, "the result of attention was not kept for its backward");
+    sm_status status = begin(&r, err);
+    if (!status) status = travel(&r, err);
+    end(&r);
+    if (!status) count(&r);
+    return status;
+}
+
+double sm_trainer_ring_bytes(const sm_trainer *t) { return t->ring_bytes; }
