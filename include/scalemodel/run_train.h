@@ -90,6 +90,8 @@ typedef struct sm_train_result {
     double collective_s[SM_COLLECTIVE_COUNT];
     double time_s[SM_TRAIN_TIME_COUNT]; /* their sum is seconds */
 } sm_train_result;
+/* Of the pipeline, that this rank works on. */
+int sm_trainer_stage(const sm_trainer *t);
 /* One step on batch number `step` (from 0). A loss that is no number is SM_BAD_INPUT. */
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
 /* Loss and gradients alone: the weights stay. */

@@ -337,6 +337,8 @@ static void account(sm_trainer *t, const train_traffic *before, sm_train_result 
     r->time_s[SM_TRAIN_TIME_REST] = r->seconds - total;
 }
 
+int sm_trainer_stage(const sm_trainer *t) { return t->stage; }
+
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err) {
     double begun_s = sm_clock_s();
     train_traffic before;

@@ -1,0 +1,47 @@
+/* run_train: a run of training as the files of the verb share it: what was asked, what the planner
+ * predicts, what was measured. */
+#ifndef SCALEMODEL_RUNCLI_RUN_TRAIN_H
+#define SCALEMODEL_RUNCLI_RUN_TRAIN_H
+#include "options.h"
+#include "ranks.h"
+#include "scalemodel/io.h"
+#include "train_checkpoint.h"
+#include "train_tally.h"
+
+typedef struct run_train_values {
+    ranks_values ranks;
+    const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
+    const char *checkpoint, *every, *keep, *resume, *until;
+    cli_calibration_values constants;
+} run_train_values;
+
+typedef struct train_run {
+    const cli_call *call;
+    sm_model model;
+    sm_plan plan;
+    sm_system system;
+    sm_train_setup setup;
+    sm_plan_detail detail;
+    int64_t every; /* steps between checkpoints, 0: only at the end */
+    int first;     /* step to begin with: those before are in the checkpoint */
+    int end;       /* of the steps, this run takes [first, end) */
+    train_checkpoint_place kept;
+    sm_safetensors resumed;
+    /* answers, written by rank 0 */
+    double *number, *loss, *seconds; /* of each step */
+    sm_train_result last;
+    train_times times;
+    double bytes_apart; /* |predicted - counted|, over all ranks and steps */
+    double shown_s;
+} train_run;
+double train_run_tokens(const train_run *q); /* of a batch */
+
+/* ---- train_report.c ---- */
+/* The whole answer, and the files of --curve and --plot; SM_NEGATIVE when bytes were not as
+ * predicted. */
+sm_status train_report(sm_report *r, train_run *q, sm_error *err);
+
+/* ---- train_report_times.c ---- */
+/* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap. */
+void train_report_times(sm_report *r, train_run *q);
+#endif

@@ -1,0 +1,288 @@
+/* The times of training's steps: parts, ops and collectives, predicted beside measured. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pages.h"
+#include "prediction.h"
+#include "run_train.h"
+
+static void put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "predicted", predicted_s);
+    cli_put(r, time, "measured", measured_s);
+}
+
+static const char *seconds_or_none(sm_report *r, double seconds) {
+    return seconds > 0 ? cli_seconds(r, seconds) : "-";
+}
+
+static const char *ratio(sm_report *r, double predicted_s, double measured_s) {
+    return predicted_s > 0 ? prediction_ratio(r, predicted_s, measured_s) : "-";
+}
+
+/* ---- parts ---- */
+
+/* The planner parts an op's time by what bounds it, and a clock cannot: both kinds are one. */
+typedef struct part {
+    const char *name;
+    double predicted_s, measured_s;
+} part;
+enum { PARTS = 6 };
+static void parts_of(const train_run *q, part *of) {
+    const sm_breakdown *b = &q->detail.price.breakdown;
+    const double *s = q->times.time_s;
+    const part all[PARTS] = {
+        {"ops", b->math + b->memory, s[SM_TRAIN_TIME_MATMUL] + s[SM_TRAIN_TIME_VECTOR]},
+        {"blocks about ops", 0, s[SM_TRAIN_TIME_AROUND]},
+        {"collectives", b->network_exposed, s[SM_TRAIN_TIME_COLLECTIVE]},
+        {"pipeline", b->bubble, s[SM_TRAIN_TIME_PIPELINE]},
+        {"optimizer", b->optimizer, s[SM_TRAIN_TIME_OPTIMIZER]},
+        {"rest", b->other, s[SM_TRAIN_TIME_REST]}};
+    for (int i = 0; i < PARTS; i++) {
+        of[i] = all[i];
+        if (of[i].predicted_s < 1e-12) of[i].predicted_s = 0;
+    }
+}
+
+static const char *told_of(sm_report *r, const train_times *x) {
+    if (x->stages == 1) return x->ranks == 1 ? "" : cli_textf(r, ", mean of %d ranks", x->ranks);
+    return cli_textf(r, ", stage %d of %d%s", x->stage + 1, x->stages,
+                     x->ranks == 1 ? "" : cli_textf(r, ", mean of %d ranks", x->ranks));
+}
+
+static void show_parts(sm_report *r, const train_run *q) {
+    part of[PARTS];
+    const train_times *x = &q->times;
+    sm_data *list = cli_array(r, r->data, "parts");
+    sm_table *table = cli_table(r, cli_textf(r, "Where the time of a step goes%s", told_of(r, x)),
+                                "<|>predicted|>measured|>ratio");
+    parts_of(q, of);
+    for (int i = 0; i < PARTS; i++) {
+        const part *p = &of[i];
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "part", p->name);
+        put_times(r, one, p->predicted_s, p->measured_s);
+        cli_row(r, table, p->name, seconds_or_none(r, p->predicted_s),
+                seconds_or_none(r, p->measured_s), ratio(r, p->predicted_s, p->measured_s));
+    }
+    double predicted_s = q->detail.price.expected_s;
+    cli_row(r, table, "a step (mean)", cli_seconds(r, predicted_s), cli_seconds(r, x->step_s),
+            ratio(r, predicted_s, x->step_s));
+    sm_report_table(r, table);
+    if (x->busiest != x->stage)
+        sm_report_text(r, "Stage %d works longest by the prediction, stage %d by the clock.",
+                       x->stage + 1, x->busiest + 1);
+}
+
+/* ---- ops ---- */
+
+static const char *kind_name(sm_op_kind kind) {
+    static const char *const names[] = {"matmul", "attention", "vector", "gather"};
+    return names[kind];
+}
+
+static const char *bound_name(const train_op_row *o) {
+    if (!(o->predicted_s > 0)) return "-";
+    return o->bound == SM_BOUND_COMPUTE  ? "compute"
+           : o->bound == SM_BOUND_MEMORY ? "memory"
+                                         : "latency";
+}
+
+static double size_of(const train_op_row *o) { return fmax(o->predicted_s, o->measured_s); }
+
+static int by_size(const void *a, const void *b) {
+    const train_op_row *x = a, *y = b;
+    double left = size_of(x), right = size_of(y);
+    if (left == right) return strcmp(x->op, y->op);
+    return left < right ? 1 : -1;
+}
+
+static void put_op(sm_report *r, sm_data *list, const train_op_row *o) {
+    sm_data *one = cli_object(r, list, NULL);
+    cli_put_text(r, one, "op", o->op);
+    cli_put_text(r, one, "kind", kind_name(o->kind));
+    cli_put_text(r, one, "pass", train_way_name(o->way));
+    cli_put_text(r, one, "bound", bound_name(o));
+    cli_put(r, one, "calls", o->calls);
+    cli_put(r, one, "calls_predicted", o->predicted_calls);
+    cli_put(r, one, "flops", o->flops);
+    cli_put(r, one, "bytes", o->bytes);
+    put_times(r, one, o->predicted_s, o->measured_s);
+    cli_put(r, one, "slowest_rank_s", o->most_s);
+    cli_put(r, one, "blocks_s", o->around_s);
+}
+
+/* As many as a page takes, and the others as one. */
+static void show_ops(sm_report *r, train_run *q) {
+    enum { SHOWN = 20 };
+    train_times *x = &q->times;
+    double predicted_s = 0, measured_s = 0;
+    sm_data *list = cli_array(r, r->data, "ops");
+    sm_table *table = cli_table(r, cli_textf(r, "Ops of a step%s", told_of(r, x)),
+                                "<|<pass|<bound|>calls|>predicted|>measured|>ratio");
+    qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
+    for (int i = 0; i < x->ops; i++) {
+        const train_op_row *o = &x->op[i];
+        put_op(r, list, o);
+        if (i >= SHOWN) {
+            predicted_s += o->predicted_s;
+            measured_s += o->measured_s;
+        } else
+            cli_row(r, table, o->op, train_way_name(o->way), bound_name(o), cli_exact(r, o->calls),
+                    seconds_or_none(r, o->predicted_s), seconds_or_none(r, o->measured_s),
+                    ratio(r, o->predicted_s, o->measured_s));
+    }
+    if (x->ops > SHOWN)
+        cli_row(r, table, cli_textf(r, "%d others", x->ops - SHOWN), "", "", "",
+                seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+                ratio(r, predicted_s, measured_s));
+    sm_report_table(r, table);
+}
+
+/* ---- collectives ---- */
+
+static double predicted_s(const train_times *x, int op) {
+    double sum = 0;
+    for (int i = 0; i < x->moves; i++)
+        if ((int)x->move[i].op == op) sum += x->move[i].predicted_s;
+    return sum;
+}
+
+/* The bytes are those of the first rank, and were compared on all of them. */
+static void show_collectives(sm_report *r, const train_run *q) {
+    sm_data *list = cli_array(r, r->data, "collectives");
+    sm_table *table = cli_table(r, "Collectives of a step",
+                                "<|>bytes predicted|>counted|>predicted|>measured|>ratio");
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
+        double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
+        double told_s = predicted_s(&q->times, k), measured_s = q->times.collective_s[k];
+        if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
+        const char *name = sm_collective_name((sm_collective)k);
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "op", name);
+        cli_put(r, one, "bytes_predicted", predicted);
+        cli_put(r, one, "bytes_counted", counted);
+        put_times(r, one, told_s, measured_s);
+        cli_row(r, table, name, cli_exact(r, predicted), cli_exact(r, counted),
+                seconds_or_none(r, told_s), seconds_or_none(r, measured_s),
+                ratio(r, told_s, measured_s));
+    }
+    bool equal = !(q->bytes_apart > 0);
+    cli_put_bool(r, r->data, "bytes_equal", equal);
+    if (table && table->rows) sm_report_table(r, table);
+    sm_report_text(r, equal ? "On every rank and in every step the bytes were those predicted."
+                            : "A collective moved OTHER bytes than predicted.");
+}
+
+static int by_time(const void *a, const void *b) {
+    const train_move_row *x = a, *y = b;
+    double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
+    if (left == right) return strcmp(x->array, y->array);
+    return left < right ? 1 : -1;
+}
+
+static void show_arrays(sm_report *r, train_run *q) {
+    enum { SHOWN = 12 };
+    train_times *x = &q->times;
+    sm_data *list = cli_array(r, r->data, "collectives_by_array");
+    sm_table *table = cli_table(r, cli_textf(r, "Arrays that travel%s", told_of(r, x)),
+                                "<|<of|<pass|>calls|>predicted|>measured|>ratio");
+    qsort(x->move, (size_t)x->moves, sizeof *x->move, by_time);
+    for (int i = 0; i < x->moves; i++) {
+        const train_move_row *m = &x->move[i];
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "collective", sm_collective_name(m->op));
+        cli_put_text(r, one, "array", m->array);
+        cli_put_text(r, one, "pass", train_way_name(m->way));
+        cli_put(r, one, "calls", m->calls);
+        cli_put(r, one, "bytes", m->bytes);
+        cli_put(r, one, "exposed_s", m->shown_s);
+        put_times(r, one, m->predicted_s, m->measured_s);
+        if (i < SHOWN)
+            cli_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
+                    cli_exact(r, m->calls), seconds_or_none(r, m->predicted_s),
+                    seconds_or_none(r, m->measured_s), ratio(r, m->predicted_s, m->measured_s));
+    }
+    if (x->moves > 1) sm_report_table(r, table);
+}
+
+/* ---- the gap ---- */
+
+static void put_gap(sm_report *r, sm_data *list, const train_gap *g, double gap_s) {
+    sm_data *one = cli_object(r, list, NULL);
+    cli_put_text(r, one, "row", g->name);
+    put_times(r, one, g->predicted_s, g->measured_s);
+    cli_put(r, one, "share", (g->measured_s - g->predicted_s) / gap_s);
+}
+
+static const part *part_that_explains(const train_run *q, double gap_s, part *of) {
+    const part *most = of;
+    parts_of(q, of);
+    for (int i = 1; i < PARTS; i++)
+        if ((of[i].measured_s - of[i].predicted_s) / gap_s >
+            (most->measured_s - most->predicted_s) / gap_s)
+            most = &of[i];
+    return most;
+}
+
+/* "attention, backward 1.2 ms (40 %), ...": the rows that explain three quarters of the gap, three
+ * at most. */
+static const char *rows_that_explain(sm_report *r, const train_gap *gap, int n, double gap_s) {
+    const char *text = "";
+    double told = 0;
+    for (int i = 0, named = 0; i < n && named < 3 && told < 0.75; i++) {
+        double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
+        if (share < 0.02) continue;
+        text = cli_textf(r, "%s%s%s (%s of the gap)", text, named ? "; " : "", gap[i].name,
+                         cli_percent(r, share));
+        told += share;
+        named++;
+    }
+    return text;
+}
+
+/* What went the other way, when it hides a part of the gap. */
+static void show_opposite(sm_report *r, const train_gap *gap, int n, double gap_s) {
+    for (int i = 0; i < n; i++) {
+        double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
+        if (share > -0.1) continue;
+        sm_report_text(r, "The other way: %s, %s predicted and %s measured.", gap[i].name,
+                       cli_seconds(r, gap[i].predicted_s), cli_seconds(r, gap[i].measured_s));
+        return;
+    }
+}
+
+static void show_gap(sm_report *r, const train_run *q) {
+    train_gap *gap = sm_arena_array(r->arena, TRAIN_MOST_GAPS, sizeof *gap);
+    double predicted = q->detail.price.expected_s, measured = q->times.step_s;
+    double gap_s = measured - predicted;
+    if (!gap) {
+        r->out_of_memory = true;
+        return;
+    }
+    int n = train_gaps(&q->times, &q->detail.price, gap);
+    sm_data *object = cli_object(r, r->data, "gap");
+    put_times(r, object, predicted, measured);
+    sm_data *list = cli_array(r, object, "rows");
+    for (int i = 0; i < n; i++) put_gap(r, list, &gap[i], gap_s);
+    if (fabs(gap_s) < 0.03 * measured) {
+        sm_report_text(r, "A step took what was predicted, within 3 %%.");
+        return;
+    }
+    const part *most = part_that_explains(q, gap_s, (part[PARTS]){{NULL, 0, 0}});
+    sm_report_text(r, "A step took %s %s than predicted, %s of that in %s: %s.",
+                   cli_seconds(r, fabs(gap_s)), gap_s > 0 ? "longer" : "less",
+                   cli_percent(r, (most->measured_s - most->predicted_s) / gap_s), most->name,
+                   rows_that_explain(r, gap, n, gap_s));
+    show_opposite(r, gap, n, gap_s);
+}
+
+void train_report_times(sm_report *r, train_run *q) {
+    train_times_predict(&q->detail, &q->times);
+    show_parts(r, q);
+    show_ops(r, q);
+    show_collectives(r, q);
+    show_arrays(r, q);
+    show_gap(r, q);
+}

@@ -1,0 +1,272 @@
+/* The times of every rank, gathered and laid beside the prediction. */
+#include "train_tally.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- on each rank ---- */
+
+void train_tally_add(train_tally *tally, const sm_train_result *r) {
+    tally->steps++;
+    tally->step_s += r->seconds;
+    for (int i = 0; i < SM_TRAIN_TIME_COUNT; i++) tally->time_s[i] += r->time_s[i];
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) tally->collective_s[i] += r->collective_s[i];
+}
+
+void train_tally_forget(train_tally *tally, sm_trainer *t) {
+    memset(tally, 0, sizeof *tally);
+    sm_trainer_forget_times(t);
+}
+
+/* As it travels: names in place of pointers. */
+typedef struct rank_times {
+    int stage, ops, moves;
+    train_tally tally;
+    sm_train_op_time op[SM_MOST_TRAIN_TIMES];
+    sm_train_move_time move[SM_MOST_TRAIN_TIMES];
+    char op_name[SM_MOST_TRAIN_TIMES][24], array[SM_MOST_TRAIN_TIMES][24];
+} rank_times;
+
+static void read_times(const sm_trainer *t, const train_tally *tally, rank_times *mine) {
+    mine->stage = sm_trainer_stage(t);
+    mine->tally = *tally;
+    mine->ops = sm_trainer_op_times(t, true, mine->op, SM_MOST_TRAIN_TIMES);
+    mine->moves = sm_trainer_move_times(t, true, mine->move, SM_MOST_TRAIN_TIMES);
+    for (int i = 0; i < mine->ops; i++) {
+        snprintf(mine->op_name[i], sizeof mine->op_name[i], "%s", mine->op[i].op);
+        mine->op[i].op = NULL;
+    }
+    for (int i = 0; i < mine->moves; i++) {
+        const char *name = mine->move[i].weight ? "weights" : mine->move[i].array;
+        snprintf(mine->array[i], sizeof mine->array[i], "%s", name);
+        mine->move[i].array = NULL;
+    }
+}
+
+/* ---- rows ---- */
+
+const char *train_way_name(train_way way) {
+    static const char *const names[] = {"forward", "recomputed", "backward", "step end"};
+    return names[way];
+}
+
+static train_way way_of(sm_phase phase, bool again, bool step_end) {
+    if (step_end) return TRAIN_STEP_END;
+    if (again) return TRAIN_AGAIN;
+    return phase == SM_PHASE_FORWARD ? TRAIN_FORWARD : TRAIN_BACKWARD;
+}
+
+static train_op_row *op_row(train_times *x, const char *op, sm_op_kind kind, train_way way) {
+    for (int i = 0; i < x->ops; i++)
+        if (strcmp(x->op[i].op, op) == 0 && x->op[i].way == way) return &x->op[i];
+    if (x->ops == TRAIN_MOST_ROWS) return NULL;
+    train_op_row *row = &x->op[x->ops++];
+    *row = (train_op_row){.kind = kind, .way = way};
+    snprintf(row->op, sizeof row->op, "%s", op);
+    return row;
+}
+
+static train_move_row *move_row(train_times *x, sm_collective op, const char *array,
+                                train_way way) {
+    for (int i = 0; i < x->moves; i++)
+        if (x->move[i].op == op && strcmp(x->move[i].array, array) == 0 && x->move[i].way == way)
+            return &x->move[i];
+    if (x->moves == TRAIN_MOST_ROWS) return NULL;
+    train_move_row *row = &x->move[x->moves++];
+    *row = (train_move_row){.op = op, .way = way};
+    snprintf(row->array, sizeof row->array, "%s", array);
+    return row;
+}
+
+/* ---- gathering ---- */
+
+/* Of no op: parts of a step that have a place of their own. */
+static bool add_outside(const char *name, double seconds, train_times *out) {
+    bool gradients = strcmp(name, "gradients as rows") == 0;
+    bool joining = strcmp(name, "loss and norm") == 0;
+    if (gradients) out->gradients_s += seconds;
+    if (joining) out->joining_s += seconds;
+    return gradients || joining || strcmp(name, "hand over") == 0 || strcmp(name, "optimizer") == 0;
+}
+
+static void add_op(const char *name, const sm_train_op_time *o, double share, train_times *out) {
+    if (add_outside(name, o->seconds * share, out)) return;
+    train_op_row *row = op_row(out, name, o->kind, way_of(o->phase, o->again, false));
+    if (!row) return;
+    row->measured_s += o->seconds * share;
+    row->around_s += o->around_s * share;
+    row->calls += o->calls * share;
+}
+
+/* share: 1 / (steps x ranks). */
+static void add_rank(const rank_times *r, double share, train_times *out) {
+    out->step_s += r->tally.step_s * share;
+    for (int i = 0; i < SM_TRAIN_TIME_COUNT; i++) out->time_s[i] += r->tally.time_s[i] * share;
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
+        out->collective_s[i] += r->tally.collective_s[i] * share;
+    for (int i = 0; i < r->ops; i++) add_op(r->op_name[i], &r->op[i], share, out);
+    for (int i = 0; i < r->moves; i++) {
+        const sm_train_move_time *m = &r->move[i];
+        train_move_row *row =
+            move_row(out, m->op, r->array[i], way_of(m->phase, m->again, m->step_end));
+        if (!row) continue;
+        row->measured_s += m->seconds * share;
+        row->bytes += m->bytes * share;
+        row->calls += m->calls * share;
+    }
+}
+
+static double ops_s(const rank_times *r) {
+    return r->tally.time_s[SM_TRAIN_TIME_MATMUL] + r->tally.time_s[SM_TRAIN_TIME_VECTOR];
+}
+
+static void note_longest(const rank_times *r, train_times *out) {
+    for (int k = 0; k < out->ops; k++) {
+        double seconds = 0;
+        for (int i = 0; i < r->ops; i++)
+            if (strcmp(r->op_name[i], out->op[k].op) == 0 &&
+                way_of(r->op[i].phase, r->op[i].again, false) == out->op[k].way)
+                seconds += r->op[i].seconds / r->tally.steps;
+        out->op[k].most_s = fmax(out->op[k].most_s, seconds);
+    }
+}
+
+static void fold(const rank_times *all, int ranks, train_times *out) {
+    double longest_s = 0;
+    for (int i = 0; i < ranks; i++) {
+        out->ranks += all[i].stage == out->stage;
+        if (all[i].stage >= out->stages) out->stages = all[i].stage + 1;
+        if (ops_s(&all[i]) <= longest_s) continue;
+        longest_s = ops_s(&all[i]);
+        out->busiest = all[i].stage;
+    }
+    for (int i = 0; i < ranks; i++)
+        if (all[i].stage == out->stage && all[i].tally.steps > 0)
+            add_rank(&all[i], 1.0 / all[i].tally.steps / out->ranks, out);
+    for (int i = 0; i < ranks; i++)
+        if (all[i].stage == out->stage && all[i].tally.steps > 0) note_longest(&all[i], out);
+}
+
+sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_tally *tally,
+                             int stage, train_times *out, sm_error *err) {
+    rank_times *mine = sm_calloc(1, sizeof *mine);
+    rank_times *all = sm_calloc((size_t)world->size, sizeof *all);
+    sm_status status = mine && all ? SM_OK : sm_fail_memory(err);
+    if (!status) read_times(t, tally, mine);
+    if (!status) status = sm_run_all_gather(world, mine, sizeof *mine, all, err);
+    if (!status && world->rank == 0) {
+        out->stage = stage;
+        fold(all, world->size, out);
+    }
+    sm_free(mine);
+    sm_free(all);
+    return status;
+}
+
+/* ---- predicting ---- */
+
+static void predict_op(const sm_plan_op *o, train_times *out) {
+    train_op_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
+    if (!row) return;
+    if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
+    row->predicted_s += o->time_s;
+    row->predicted_calls += o->count;
+    row->flops += o->flops;
+    row->bytes += o->bytes;
+}
+
+static train_way way_called(const char *phase) {
+    if (strcmp(phase, "forward") == 0) return TRAIN_FORWARD;
+    if (strcmp(phase, "recompute") == 0) return TRAIN_AGAIN;
+    return strncmp(phase, "step", 4) == 0 ? TRAIN_STEP_END : TRAIN_BACKWARD;
+}
+
+/* Weights of a piece travel as one; here all their rows are, each way. What is gathered for an op
+ * that runs again is gathered in the backward pass, whatever it is for. */
+static bool of_weights(const char *array) {
+    return array[0] == 'W' || strcmp(array, "weights") == 0 || strcmp(array, "experts") == 0;
+}
+
+static void predict_move(const sm_plan_collective *c, train_times *out) {
+    bool handed_over = strcmp(c->axis, "pipeline") == 0; /* it is in the pipeline's time */
+    if (handed_over) return;
+    train_way way = way_called(c->phase);
+    train_move_row *row = move_row(out, c->op, of_weights(c->array) ? "weights" : c->array, way);
+    if (!row) return;
+    row->predicted_s += c->time_s;
+    row->shown_s += c->exposed_s;
+}
+
+void train_times_predict(const sm_plan_detail *detail, train_times *out) {
+    for (int i = 0; i < detail->ops; i++) predict_op(&detail->op[i], out);
+    for (int i = 0; i < detail->collectives; i++) predict_move(&detail->collective[i], out);
+}
+
+/* ---- gaps ---- */
+
+static void add_gap(train_gap *gap, int *n, double predicted_s, double measured_s) {
+    if (!(predicted_s > 0 || measured_s > 0)) return;
+    gap[*n].predicted_s = predicted_s;
+    gap[*n].measured_s = measured_s;
+    ++*n;
+}
+
+static void name_gap(train_gap *gap, const char *what, const char *way) {
+    snprintf(gap->name, sizeof gap->name, "%s%s%s", what, way ? ", " : "", way ? way : "");
+}
+
+static int by_difference(const void *a, const void *b) {
+    const train_gap *x = a, *y = b;
+    double left = fabs(x->measured_s - x->predicted_s),
+           right = fabs(y->measured_s - y->predicted_s);
+    return left == right ? strcmp(x->name, y->name) : left < right ? 1 : -1;
+}
+
+static void add_ops(const train_times *x, train_gap *gap, int *n) {
+    for (int i = 0; i < x->ops; i++) {
+        name_gap(&gap[*n], x->op[i].op, train_way_name(x->op[i].way));
+        add_gap(gap, n, x->op[i].predicted_s, x->op[i].measured_s);
+    }
+}
+
+/* And what the rows do not cover of the price's and the communicators' time. */
+static void add_moves(const train_times *x, double shown_s, train_gap *gap, int *n) {
+    double named_s = 0, told_s = 0;
+    for (int i = 0; i < x->moves; i++) {
+        const train_move_row *m = &x->move[i];
+        char what[48];
+        snprintf(what, sizeof what, "%s of %s", sm_collective_name(m->op), m->array);
+        name_gap(&gap[*n], what, train_way_name(m->way));
+        add_gap(gap, n, m->shown_s, m->measured_s);
+        told_s += m->shown_s;
+        named_s += m->measured_s;
+    }
+    double more_s = shown_s - told_s, unnamed_s = x->time_s[SM_TRAIN_TIME_COLLECTIVE] - named_s;
+    name_gap(&gap[*n], "other collectives", NULL);
+    add_gap(gap, n, fabs(more_s) > 1e-9 * shown_s ? more_s : 0,
+            unnamed_s > 1e-9 * named_s ? unnamed_s : 0);
+}
+
+static void add_part(const char *name, double predicted_s, double measured_s, train_gap *gap,
+                     int *n) {
+    name_gap(&gap[*n], name, NULL);
+    add_gap(gap, n, predicted_s, measured_s);
+}
+
+int train_gaps(const train_times *x, const sm_price_of_plan *price, train_gap *gap) {
+    const sm_breakdown *b = &price->breakdown;
+    int n = 0;
+    double rest_s = x->time_s[SM_TRAIN_TIME_REST] - x->gradients_s - x->joining_s;
+    add_ops(x, gap, &n);
+    add_moves(x, b->network_exposed, gap, &n);
+    add_part("blocks about ops", 0, x->time_s[SM_TRAIN_TIME_AROUND], gap, &n);
+    add_part("pipeline", b->bubble, x->time_s[SM_TRAIN_TIME_PIPELINE], gap, &n);
+    add_part("optimizer", b->optimizer, x->time_s[SM_TRAIN_TIME_OPTIMIZER], gap, &n);
+    add_part("rows of gradients", 0, x->gradients_s, gap, &n);
+    add_part("joining loss and norm", 0, x->joining_s, gap, &n);
+    add_part("rest of the step", b->other, rest_s, gap, &n);
+    qsort(gap, (size_t)n, sizeof *gap, by_difference);
+    return n;
+}
