@@ -209,12 +209,30 @@ static void odd_copies_are_refused(void **state) {
     refuses(&job.setup, "a pipeline holds the model once or twice, not 2 times");
 }
 
+static sm_status make(sm_communicator *world, void *context, sm_error *err) {
+    sm_trainer *t = NULL;
+    sm_status status = sm_trainer_new(world, context, &t, err);
+    sm_trainer_free(t);
+    return status;
+}
+
+static void unknown_ops_are_refused(void **state) {
+    (void)state;
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    sm_train_setup setup = train_setup_of(&model);
+    sm_error err = {.status = SM_OK};
+    setup.recompute_ops = "attn_norm+expert_act+q_proj";
+    assert_int_equal(sm_run_threads(1, make, &setup, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "recompute names \"expert_act\", which no layer has");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parted_ties_train_alike),
         cmocka_unit_test(both_copies_stay_equal),
         cmocka_unit_test(parted_ties_stay_equal),
         cmocka_unit_test(odd_copies_are_refused),
+        cmocka_unit_test(unknown_ops_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,19 @@
 
 const double train_tolerance = 2e-5;
 
+/* Sets of ops to run again, ops=0 and so on: of a dense layer and of one with experts. */
+static const char *const op_sets[][TRAIN_KINDS] = {
+    {"attn_norm", "attn_norm"},
+    {"q_proj+k_rope+mlp_act+o_proj", "q_proj+k_rope+expert_act+o_proj"},
+    {"attention+mlp_norm", "attention+mlp_norm+dispatch"},
+    {"o_proj+attn_add+mlp_norm", "o_proj+attn_add+mlp_norm"},
+    {"gate_proj+mlp_act", "dispatch+expert_gate+expert_act"},
+    {"v_proj+down_proj+mlp_add", "v_proj+expert_down+combine"},
+    {"k_proj+k_rope", "k_proj+k_rope+router"},
+    {"mlp_norm+up_proj+mlp_add", "mlp_norm+router+expert_down+combine+mlp_add"},
+    {"q_rope+attention+mlp_norm", "q_rope+attention+mlp_norm"},
+};
+
 /* By ranks: one, two, four and eight; then pipelines. */
 const train_plan train_plans[] = {
     /* accumulation and recomputation on one rank */
@@ -16,6 +29,8 @@ const train_plan train_plans[] = {
     {.words = "recompute=2"},
     {.words = "recompute=3"},
     {.words = "micro=2,recompute=3"},
+    {.words = "ops=0"},
+    {.words = "micro=2,ops=1"},
     /* two ranks */
     {.words = "data=2"},
     {.words = "data=2,zero=1"},
@@ -40,6 +55,11 @@ const train_plan train_plans[] = {
     {.words = "expert=2,zero=1,micro=1"},
     {.words = "expert=2,recompute=3"},
     {.words = "expert=2,recompute=2"},
+    {.words = "data=2,zero=1,ops=2"},
+    {.words = "tensor=2,seq,ops=3"},
+    {.words = "expert=2,ops=4"},
+    {.words = "fsdp=2,zero=3,ops=5"},
+    {.words = "context=2,ops=6"},
     /* four */
     {.words = "data=4"},
     {.words = "data=4,zero=1"},
@@ -80,6 +100,7 @@ const train_plan train_plans[] = {
     {.words = "expert=2,data=2,tensor=2,expert_tensor,zero=2,micro=1"},
     {.words = "expert=2,context=2,tensor=2,seq,recompute=2"},
     {.words = "expert=4,fsdp=2,zero=3"},
+    {.words = "expert=2,tensor=2,context=2,seq,ops=7"},
     {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq,recompute=1"},
     {.words = "context=2,heads,data=2,fsdp=2,zero=3"},
     /* pipelines */
@@ -98,6 +119,7 @@ const train_plan train_plans[] = {
     {"micro=1,context=2,tensor=2,seq", SM_SCHEDULE_1F1B, 2, 1},
     {"micro=1,expert=2,tensor=2,seq", SM_SCHEDULE_ZB_V, 2, 2},
     {"micro=1,expert=2,data=2", SM_SCHEDULE_ZB_H1, 2, 1},
+    {"micro=1,ops=8", SM_SCHEDULE_ZB_H1, 2, 1},
     /* the model twice */
     {"micro=1", SM_SCHEDULE_DUALPIPE, 2, 2},
     {"micro=1", SM_SCHEDULE_DUALPIPE, 4, 2},
@@ -188,6 +210,7 @@ void train_words_read(const char *words, sm_train_setup *s) {
     if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
     if (word(words, "zero", &value)) s->zero = value;
     if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;
+    if (word(words, "ops", &value)) s->recompute_ops = op_sets[value][s->model->kind[0].E > 0];
     int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
     s->microbatch = TRAIN_SEQUENCES / ways;
     if (word(words, "micro", &value)) s->microbatch = value;

@@ -223,7 +223,8 @@ typedef struct sm_comm {
     bool ragged;    /* an all-to-all of routed tokens */
     bool narrow;    /* feeds matmuls alone: travels in their dtype when that is 8 bits */
     bool gradient;  /* of a weight: bytes per element follow the gradient dtype */
-    int forward_op; /* the forward op it serves: repeated when that op is recomputed */
+    int forward_op; /* the first forward op it serves */
+    uint64_t forward_ops; /* all of them (bit): repeated when one of them is recomputed */
     uint8_t role;   /* sm_role of the array */
     bool past;      /* cache that no axis of its tokens moves: every chip of the group has the new
                        keys already, so that only those cached before the step travel */
@@ -352,6 +353,11 @@ typedef enum sm_recompute {
 extern const char
     *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls full */
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy);
+/* The ops of the program that are named in "a+b+c"; names of no op are passed over. */
+uint64_t sm_recompute_named(const sm_program *program, const char *names);
+/* The first name that none of the programs has an op of, and its length; NULL when each has one. */
+const char *sm_recompute_unknown(const sm_program *const *programs, int n, const char *names,
+                                 size_t *length);
 int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain

@@ -38,6 +38,7 @@ typedef struct sm_train_setup {
     int zero; /* 0, 1 (optimizer state sharded), 2 (+ gradients); with fsdp of 2 or more what is
                  left over data is sharded as by 1 */
     sm_recompute recompute;
+    const char *recompute_ops; /* ops of layers joined by '+', in place of the policy; NULL: none */
     /* The pipeline; stages 1 and chunks 0: everything on one stage, microbatch by microbatch. */
     int stages, chunks, copies; /* copies: 0 and 1 are one */
     const sm_train_chunk *chunk;

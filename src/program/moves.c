@@ -100,12 +100,17 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
     return s == SM_OK;
 }
 
-static bool already(job *j, moved move) {
+/* Then it serves this op too. */
+static bool already(job *j, const sm_op *op, moved move) {
+    sm_partition *p = j->out;
     for (int i = 0; i < j->moves; i++) {
         const moved *m = &j->done[i];
-        if (m->tensor == move.tensor && m->from == move.from && m->axes == move.axes &&
-            m->phase == move.phase && m->gradient == move.gradient)
-            return true;
+        if (m->tensor != move.tensor || m->from != move.from || m->axes != move.axes ||
+            m->phase != move.phase || m->gradient != move.gradient)
+            continue;
+        bool own = m->comm >= 0 && m->comm < p->comms && m->comm < SM_MAX_COMM;
+        if (own) p->comm[m->comm].forward_ops |= 1ull << (op - j->b->op);
+        return true;
     }
     if (j->moves < SM_MAX_COMM) j->done[j->moves++] = move;
     return false;
@@ -159,6 +164,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
                  .stream = stream_of(j, t, gradient, step->axes, phase),
                  .gradient = weight_gradient,
                  .forward_op = (int)(op - j->b->op),
+                 .forward_ops = 1ull << (op - j->b->op),
                  .role = (uint8_t)t->role};
     c.bytes = part_size(j->b, tensor, (sm_axes)(before & ~step->axes),
                         weight_gradient ? 1 : t->bytes_per_element);
@@ -194,9 +200,11 @@ void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm
         if (array >= 0 &&
             stream_of(j, &j->b->tensor[tensor], gradient, s->axes, phase) == SM_STREAM_RING)
             part_task_ring(j, i);
-        moved move = {tensor, before, s->axes,
-                      phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT, gradient};
-        if (array >= 0 && already(j, move)) continue;
+        bool weight = j->b->tensor[tensor].role == SM_ROLE_WEIGHT;
+        moved move = {tensor,   before,
+                      s->axes,  phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT,
+                      gradient, weight ? -1 : j->out->comms};
+        if (array >= 0 && already(j, op, move)) continue;
         sm_step rest = *s;
         if (gathers_new_and_past(j, tensor, s)) {
             sm_step past = *s;

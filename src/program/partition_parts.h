@@ -21,6 +21,7 @@ typedef struct moved {
     sm_axes from, axes;
     sm_phase phase;
     bool gradient;
+    int comm; /* of the partition; -1: a bucket's */
 } moved;
 
 typedef struct job {

@@ -28,6 +28,37 @@ uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
     return set;
 }
 
+static uint64_t ops_named(const sm_program *program, const char *name, size_t n) {
+    uint64_t set = 0;
+    for (int i = 0; i < program->ops; i++)
+        if (strlen(program->op[i].name) == n && strncmp(program->op[i].name, name, n) == 0)
+            set |= 1ull << i;
+    return set;
+}
+
+static const char *next_name(const char *name, size_t n) { return name + n + (name[n] == '+'); }
+
+uint64_t sm_recompute_named(const sm_program *program, const char *names) {
+    uint64_t set = 0;
+    for (const char *at = names; *at;) {
+        size_t n = strcspn(at, "+");
+        set |= ops_named(program, at, n);
+        at = next_name(at, n);
+    }
+    return set;
+}
+
+const char *sm_recompute_unknown(const sm_program *const *programs, int n, const char *names,
+                                 size_t *length) {
+    for (const char *at = names; *at; at = next_name(at, *length)) {
+        uint64_t found = 0;
+        *length = strcspn(at, "+");
+        for (int i = 0; i < n; i++) found |= ops_named(programs[i], at, *length);
+        if (!found) return at;
+    }
+    return NULL;
+}
+
 static sm_size kept_size(const sm_tensor *t) {
     sm_size s = {.base = t->elements * t->bytes_per_element, .per_sequence = t->per_sequence};
     for (int d = 0; d < t->rank; d++) s.mask = (sm_axes)(s.mask | t->at[d]);

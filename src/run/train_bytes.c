@@ -9,7 +9,7 @@ static double size_of(const sm_trainer *t, const sm_size *s) {
 
 static bool repeats(const train_piece *p, const sm_comm *c) {
     bool streams = c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING;
-    return c->phase == SM_PHASE_FORWARD && streams && (p->again >> c->forward_op & 1);
+    return c->phase == SM_PHASE_FORWARD && streams && (p->again & c->forward_ops);
 }
 
 /* Microbatches that pass a layer. */

@@ -32,9 +32,14 @@ static void sizes_of(const sm_trainer *t, const sm_program *b, double *size) {
     size[SM_DIM_S] = t->size[SM_DIM_S];
 }
 
-static void recompute(train_piece *p, sm_recompute policy) {
+static uint64_t run_again(const sm_train_setup *s, const sm_program *b, sm_piece piece) {
+    if (piece != SM_PIECE_LAYER) return 0;
+    return s->recompute_ops ? sm_recompute_named(b, s->recompute_ops)
+                            : sm_recompute_set(b, s->recompute);
+}
+
+static void recompute(train_piece *p, uint64_t set) {
     sm_kept kept[SM_MAX_TENSORS];
-    uint64_t set = sm_recompute_set(&p->program, policy);
     int n = sm_recompute_kept(p->part, set, &p->again, kept);
     for (int i = 0; i < n; i++) p->kept |= 1ull << kept[i].tensor;
     if (p->program.output < 0) p->kept |= 1ull << p->program.op[p->program.ops - 1].out;
@@ -86,8 +91,20 @@ static sm_status new_piece(sm_trainer *t, sm_piece piece, int kind, sm_error *er
     sizes_of(t, &p->program, size);
     if (!status) status = sm_program_walk(&p->program, &t->mesh->mesh, size, keep_task, p, err);
     if (!status && t->serving) keep_cache(p);
-    else if (!status) recompute(p, piece == SM_PIECE_LAYER ? s->recompute : SM_RECOMPUTE_NONE);
+    else if (!status) recompute(p, run_again(s, &p->program, piece));
     return status ? status : find_last_uses(t, p, err);
+}
+
+/* Every op to run again is one of some layer. */
+static sm_status check_names(const sm_trainer *t, sm_error *err) {
+    const sm_program *program[SM_MAX_LAYER_KINDS];
+    size_t n;
+    int kinds = t->setup->model->kinds;
+    if (!t->setup->recompute_ops) return SM_OK;
+    for (int k = 0; k < kinds; k++) program[k] = &t->piece[k].program;
+    const char *odd = sm_recompute_unknown(program, kinds, t->setup->recompute_ops, &n);
+    if (!odd) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT, "recompute names \"%.*s\", which no layer has", (int)n, odd);
 }
 
 sm_status train_pieces_new(sm_trainer *t, sm_error *err) {
@@ -96,7 +113,7 @@ sm_status train_pieces_new(sm_trainer *t, sm_error *err) {
         status = new_piece(t, SM_PIECE_LAYER, k, err);
     if (!status) status = new_piece(t, SM_PIECE_EMBEDDING, 0, err);
     if (!status) status = new_piece(t, SM_PIECE_HEAD, 0, err);
-    return status;
+    return status ? status : check_names(t, err);
 }
 
 void train_pieces_free(sm_trainer *t) {

@@ -5,7 +5,6 @@
 
 static const char *not_run(const sm_plan *p) {
     if (p->offload != SM_OFFLOAD_NONE) return "offload";
-    if (p->recompute_ops[0]) return "recompute by ops";
     if (p->optimizer != SM_OPTIMIZER_ADAM) return "an optimizer other than adam";
     if (p->dtype != SM_BF16 && p->dtype != SM_FP32) return "a dtype of matmuls";
     return NULL;
@@ -136,6 +135,7 @@ sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_set
     const char *odd = not_run(plan);
     if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run yet", odd);
     train_degrees_of_plan(plan, setup);
+    setup->recompute_ops = plan->recompute_ops[0] ? plan->recompute_ops : NULL;
     sm_status status = sm_train_setup_check(setup, err);
     if (status || plan->pipeline < 2) return status;
     status = deal_layers(plan, arena, setup, err);

@@ -151,7 +151,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
         add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes, times, part_of[way]);
         bool repeats = way == 0 &&
                        (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
-                       one->set[set].again >> c->forward_op & 1;
+                       (one->set[set].again & c->forward_ops);
         if (repeats) add(l, c->op, c->array, axis, "recompute", curve, bytes, times, part_of[1]);
     }
 }

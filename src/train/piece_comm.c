@@ -10,7 +10,7 @@ static void add_stream(const sm_train *t, const fast_line *line, double bytes, d
 static void add_again(const sm_train *t, const piece *p, const sm_comm *c, const fast_curve *curve,
                       const fast_line *line, double bytes, double s, piece_comm *out) {
     for (int set = 1; set < MAX_SETS; set++) { /* set 0 recomputes nothing */
-        if (!(p->set[set].again >> c->forward_op & 1)) continue;
+        if (!(p->set[set].again & c->forward_ops)) continue;
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
         else if (c->ragged) out->again_exchange[set] += s;
         else out->again_blocking[set] += s;

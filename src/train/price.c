@@ -206,16 +206,8 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
 static void set_custom(const sm_train *t, const sm_plan *plan) {
     variant *v = t->variant[variant_index(plan)];
     for (int k = 0; k < t->kinds; k++) {
-        uint64_t set = 0;
         const sm_program *program = &v->piece[k].part.program;
-        for (const char *at = plan->recompute_ops; *at;) {
-            size_t n = strcspn(at, "+");
-            for (int i = 0; i < program->ops; i++)
-                if (strlen(program->op[i].name) == n && strncmp(program->op[i].name, at, n) == 0)
-                    set |= 1ull << i;
-            at += n + (at[n] == '+');
-        }
-        fill_custom_set(&v->piece[k], set);
+        fill_custom_set(&v->piece[k], sm_recompute_named(program, plan->recompute_ops));
     }
 }
 
@@ -223,22 +215,17 @@ static void set_custom(const sm_train *t, const sm_plan *plan) {
 static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan *plan,
                               sm_error *err) {
     const char *names[SM_MAX_OPS * SM_MAX_LAYER_KINDS];
-    size_t count = 0;
-    for (int k = 0; k < t->kinds; k++)
-        for (int i = 0; i < v->piece[k].part.program.ops; i++)
-            names[count++] = v->piece[k].part.program.op[i].name;
-    for (const char *at = plan->recompute_ops; *at;) {
-        size_t n = strcspn(at, "+"), i = 0;
-        while (i < count && !(strlen(names[i]) == n && strncmp(names[i], at, n) == 0)) i++;
-        if (i == count) {
-            const char *near = sm_nearest(at, n, names, count);
-            return sm_fail(err, SM_BAD_INPUT, "recompute names \"%.*s\", which no layer has%s%s%s",
-                           (int)n, at, near ? "; did you mean \"" : "", near ? near : "",
-                           near ? "\"?" : "");
-        }
-        at += n + (at[n] == '+');
+    const sm_program *program[SM_MAX_LAYER_KINDS];
+    size_t count = 0, n;
+    for (int k = 0; k < t->kinds; k++) {
+        program[k] = &v->piece[k].part.program;
+        for (int i = 0; i < program[k]->ops; i++) names[count++] = program[k]->op[i].name;
     }
-    return SM_OK;
+    const char *at = sm_recompute_unknown(program, t->kinds, plan->recompute_ops, &n);
+    if (!at) return SM_OK;
+    const char *near = sm_nearest(at, n, names, count);
+    return sm_fail(err, SM_BAD_INPUT, "recompute names \"%.*s\", which no layer has%s%s%s", (int)n,
+                   at, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err) {
