@@ -16,6 +16,18 @@ static void fill_slots(const sm_program *b, sm_tensor *t) {
     if (slots) t->elements = elements;
 }
 
+/* Exponentials are polynomials in the vector unit: clamping, splitting, six terms, the power of two
+ * (row_math.c of the runtime); with the division of a gate or the maximum and sum of a loss they
+ * take about so many operations. Backward they are made again, for each input. */
+static const double GATE_FLOPS = 32, LOSS_FLOPS = 25;
+
+static void count_flops(const sm_program *b, sm_op *op) {
+    if (op->kind == SM_OP_ATTENTION) op->keys = b->size[SM_DIM_S];
+    if (strcmp(op->name, "mlp_act") == 0 || strcmp(op->name, "expert_act") == 0)
+        op->flops_per_element = GATE_FLOPS;
+    if (strcmp(op->name, "loss") == 0) op->flops_per_element = LOSS_FLOPS * b->size[SM_DIM_V];
+}
+
 void sm_program_as_run(sm_program *b) {
     if (b->size[SM_DIM_E] > 0) b->size[SM_DIM_C] = b->size[SM_DIM_T];
     for (int i = 0; i < b->tensors; i++) {
@@ -24,6 +36,5 @@ void sm_program_as_run(sm_program *b) {
         if (t->role != SM_ROLE_IDS)
             t->bytes_per_element = strcmp(t->name, "loss") == 0 ? DOUBLE_BYTES : SINGLE_BYTES;
     }
-    for (int i = 0; i < b->ops; i++)
-        if (b->op[i].kind == SM_OP_ATTENTION) b->op[i].keys = b->size[SM_DIM_S];
+    for (int i = 0; i < b->ops; i++) count_flops(b, &b->op[i]);
 }

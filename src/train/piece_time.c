@@ -25,6 +25,8 @@ static priced price_attention(const sm_train *t, const sm_work *w, const degrees
         w->phase == SM_PHASE_FORWARD ? c->attention_efficiency : c->attention_efficiency_backward;
     double math = flops / peak;
     double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
+    /* as BLAS multiplies one head: the scores contract the head alone, however many keys */
+    if (t->as_run) efficiency *= size_at(&w->k, d) / (size_at(&w->k, d) + c->matmul_half_k);
     double busy = math / efficiency, stream = memory / c->memory_efficiency;
     return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, 0, memory > math};
 }

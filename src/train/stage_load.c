@@ -32,6 +32,15 @@ static void add_reduction(const sm_train *t, const fast_curve *reduce, double by
     for (int l = 0; line && l < t->system.levels; l++) add->busy[l] += bytes * line->busy[l];
 }
 
+/* What the runtime moves (train_optimizer.c): gradients into a row that was cleared, to their sum,
+ * weights into a row and back; sums cleared, squared for the norm, read and cleared again, moments
+ * and weights read and written. */
+static double run_traffic(const sm_train *t, double held, double updated, double gradient,
+                          double state) {
+    double rows = 6 * gradient + 5 * t->weight_bytes;
+    return held * rows + updated * (4 * gradient + 2 * state + 2 * t->weight_bytes);
+}
+
 static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
                       const degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
@@ -45,6 +54,7 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     add->optimizer += updated * state;
     /* read gradient and state, write state and weight */
     double traffic = updated * (gradient + 2 * state + t->weight_bytes);
+    if (t->as_run) traffic = run_traffic(t, held, updated, gradient, state);
     const sm_calibration *cal = t->calibration;
     /* offloaded: gradients go down while updated weights come up */
     if (t->system.chip.pcie_bytes_per_s_oneway.value > 0)
