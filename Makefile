@@ -187,7 +187,7 @@ clang:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh clang
 # ThreadSanitizer cannot look into BLAS: it watches what the ranks share around it.
-TSAN_TESTS := test_communicator test_run_lowering test_run_generate test_run_train
+TSAN_TESTS := test_communicator test_run_lowering test_run_generate test_ring_attention test_run_train
 tsan:
 	@CC="$(CC)" scripts/setup.sh test
 	@$(MAKE) --no-print-directory -s -j2 BUILD="$(BUILD)/tsan" CFLAGS="-O1 -g -fsanitize=thread -Wno-error" \

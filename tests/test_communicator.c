@@ -143,6 +143,111 @@ static void ranks_that_disagree_are_named(void **state) {
                                       "all-reduce of 24");
 }
 
+/* A permute to the next rank but for one mistake, on rank 1. */
+typedef enum mistake { NO_MISTAKE, SIZE, PARTNER, SENDS_NOTHING, EXPECTS_NOTHING, NO_RANK } mistake;
+typedef struct passing {
+    mistake mistake;
+    bool ring;
+} passing;
+
+static sm_status pass_on(sm_communicator *c, void *context, sm_error *err) {
+    const passing *p = context;
+    mistake m = c->rank == 1 ? p->mistake : NO_MISTAKE;
+    int64_t send[4] = {0}, recv[4];
+    int to = (c->rank + 1) % c->size, from = (c->rank + c->size - 1) % c->size;
+    size_t bytes = m == SIZE ? 16 : 8;
+    c->debug = true;
+    if (m == PARTNER) from = 2;
+    if (m == SENDS_NOTHING) to = -1;
+    if (m == EXPECTS_NOTHING) from = -1;
+    if (m == NO_RANK) to = 9;
+    if (p->ring) return sm_run_check_ring(c, to, from, bytes, err);
+    return sm_run_permute(c, send, to, recv, from, bytes, err);
+}
+
+static void permutes_and_rings_that_disagree_are_named(void **state) {
+    (void)state;
+    static const char *const words[] = {
+        [SIZE] = "ranks disagree in %s: rank 0 sends 8 bytes to rank 1, which expects 16 from "
+                 "rank 0",
+        [PARTNER] = "ranks disagree in %s: rank 0 sends 8 bytes to rank 1, which expects 8 from "
+                    "rank 2",
+        [SENDS_NOTHING] = "ranks disagree in %s: rank 2 expects 8 bytes from rank 1, which sends "
+                          "nothing",
+        [EXPECTS_NOTHING] = "ranks disagree in %s: rank 0 sends 8 bytes to rank 1, which expects "
+                            "nothing",
+        [NO_RANK] = "in %s rank 1 names rank 9, and there are 4 ranks"};
+    for (mistake m = NO_MISTAKE; m <= NO_RANK; m++)
+        for (int ring = 0; ring < 2; ring++) {
+            passing p = {m, ring != 0};
+            sm_error err = {.status = SM_OK};
+            sm_status status = sm_run_threads(4, pass_on, &p, &err);
+            assert_int_equal(status, m ? SM_INTERNAL : SM_OK);
+            if (!m) continue;
+            char text[200];
+            const char *step = strstr(words[m], "%s");
+            snprintf(text, sizeof text, "%.*s%s%s", (int)(step - words[m]), words[m],
+                     ring ? "a step of a ring" : "permute", step + 2);
+            assert_string_equal(err.sentence, text);
+        }
+}
+
+/* One that does something else, and one that sends where the receiver expects another. */
+static sm_status stray(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    int64_t block = 0, got;
+    c->debug = true;
+    if (c->rank == 1) return sm_run_barrier(c, err);
+    return sm_run_permute(c, &block, -1, &got, -1, sizeof block, err);
+}
+static sm_status cross(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    static const int to[] = {-1, 2, -1}, from[] = {1, -1, 1};
+    c->debug = true;
+    return sm_run_check_ring(c, to[c->rank], from[c->rank], 8, err);
+}
+static void a_permute_that_meets_another_call_is_named(void **state) {
+    (void)state;
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_run_threads(2, stray, NULL, &err), SM_INTERNAL);
+    assert_string_equal(err.sentence,
+                        "ranks disagree: rank 0 calls permute of 8 bytes, rank 1 barrier of 0");
+    assert_int_equal(sm_run_threads(3, cross, NULL, &err), SM_INTERNAL);
+    assert_string_equal(err.sentence, "ranks disagree in a step of a ring: rank 0 expects 8 bytes "
+                                      "from rank 1, which sends to rank 2");
+}
+
+/* A receiver that computes takes what has come when it pokes: its sender need not wait for the
+ * wait, which here comes only after the sender's next message. */
+static sm_status poke_on(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    enum { FIRST = 3, SECOND = 4 };
+    int64_t block[2] = {5, 7}, got[2] = {0};
+    sm_request_handle one = {{NULL}}, two = {{NULL}};
+    const sm_backend *b = c->backend;
+    if (c->rank == 0) {
+        TRY(b->start_send(c, &block[0], sizeof *block, 1, FIRST, &one, err));
+        TRY(b->wait(c, &one, err));
+        TRY(b->start_send(c, &block[1], sizeof *block, 1, SECOND, &two, err));
+        return b->wait(c, &two, err);
+    }
+    TRY(b->start_receive(c, &got[0], sizeof *got, 0, FIRST, &one, err));
+    TRY(b->start_receive(c, &got[1], sizeof *got, 0, SECOND, &two, err));
+    double begun_s = sm_clock_s();
+    while (got[0] != 5 && sm_clock_s() - begun_s < 10) b->poke(c, &one);
+    DEMAND(got[0] == 5);
+    b->poke(c, &one); /* once more does nothing */
+    TRY(b->wait(c, &two, err));
+    TRY(b->wait(c, &one, err));
+    DEMAND(got[1] == 7);
+    return SM_OK;
+}
+static void receivers_take_what_has_come(void **state) {
+    (void)state;
+    sm_error err = {.status = SM_OK};
+    if (sm_run_threads(2, poke_on, NULL, &err)) fail_msg("%s", err.sentence);
+}
+
 static sm_status leave(sm_communicator *c, void *context, sm_error *err) {
     (void)context;
     if (c->rank == 1) return SM_OK;
@@ -183,6 +288,9 @@ int main(void) {
         cmocka_unit_test(groups_split_and_end_apart),
         cmocka_unit_test(one_process_is_a_group_of_one),
         cmocka_unit_test(ranks_that_disagree_are_named),
+        cmocka_unit_test(permutes_and_rings_that_disagree_are_named),
+        cmocka_unit_test(a_permute_that_meets_another_call_is_named),
+        cmocka_unit_test(receivers_take_what_has_come),
         cmocka_unit_test(no_rank_waits_for_one_that_has_ended),
         cmocka_unit_test(failing_allocations_end_every_rank),
     };

@@ -4,6 +4,8 @@
 #include <cblas.h>
 #include <math.h>
 
+#include "row_math.h"
+
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 
 static attention_rows rows_of(const sm_local_block *b, size_t sequence, size_t of_head) {
@@ -52,9 +54,9 @@ void attention_each_head(const attention_blocks *b,
             }
 }
 
-int attention_seen(const attention_head *h, int query) {
+size_t attention_seen(const attention_head *h, int query) {
     long seen = query + h->ahead + 1;
-    return seen < 0 ? 0 : seen > h->keys ? h->keys : (int)seen;
+    return seen < 0 ? 0 : (size_t)(seen > h->keys ? h->keys : seen);
 }
 
 void attention_scores(const attention_head *h) {
@@ -66,11 +68,11 @@ void attention_scores(const attention_head *h) {
 /* dp becomes dS = P (dP - sum of P dP) / sqrt(H). */
 static void slopes_of_scores(const attention_head *h, const float *dots) {
     float scale = 1.0F / sqrtf((float)h->size);
+    size_t keys = (size_t)h->keys;
     for (int i = 0; i < h->queries; i++) {
-        float *p = h->p + (size_t)i * (size_t)h->keys, *dp = h->dp + (size_t)i * (size_t)h->keys;
-        float sum = dots ? dots[i] : 0;
-        for (int s = 0; !dots && s < h->keys; s++) sum += p[s] * dp[s];
-        for (int s = 0; s < h->keys; s++) dp[s] = p[s] * (dp[s] - sum) * scale;
+        const float *p = h->p + (size_t)i * keys;
+        float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
+        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum) * scale;
     }
 }
 

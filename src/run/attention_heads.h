@@ -34,7 +34,7 @@ void attention_each_head(const attention_blocks *b,
                          void (*visit)(const attention_head *head, void *context), void *context);
 
 /* How many keys query i of the head may see. */
-int attention_seen(const attention_head *h, int query);
+size_t attention_seen(const attention_head *h, int query);
 /* p = q k' / sqrt(H). */
 void attention_scores(const attention_head *h);
 /* From the probabilities p, adds to the gradients of q, k and v. dots: for each query the sum of

@@ -1,9 +1,9 @@
 /* Causal attention with grouped queries where all keys are at hand: stored whole, gathered, or
  * cached. The backward pass computes the probabilities again. */
 #include <cblas.h>
-#include <math.h>
 
 #include "attention_heads.h"
+#include "row_math.h"
 #include "train_parts.h"
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
@@ -12,11 +12,12 @@ enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = 
 static void probabilities(const attention_head *h) {
     attention_scores(h);
     for (int i = 0; i < h->queries; i++) {
-        float *row = h->p + (size_t)i * (size_t)h->keys, most = -INFINITY, sum = 0;
-        int seen = attention_seen(h, i);
-        for (int s = 0; s < seen; s++) most = row[s] > most ? row[s] : most;
-        for (int s = 0; s < seen; s++) sum += row[s] = expf(row[s] - most);
-        for (int s = 0; s < h->keys; s++) row[s] = s < seen ? row[s] / sum : 0;
+        float *row = h->p + (size_t)i * (size_t)h->keys;
+        size_t seen = attention_seen(h, i), keys = (size_t)h->keys;
+        row_exponential(row, row_most(row, seen), seen, row);
+        float share = 1.0F / row_sum(row, seen);
+        for (size_t s = 0; s < seen; s++) row[s] *= share;
+        for (size_t s = seen; s < keys; s++) row[s] = 0;
     }
 }
 

@@ -16,6 +16,7 @@
 #include "local_block.h"
 #include "rank_mesh.h"
 #include "ring_transfer.h"
+#include "row_math.h"
 #include "sums.h"
 #include "train_parts.h"
 
@@ -158,13 +159,13 @@ static void work(ring *r, void (*visit)(const attention_head *head, void *contex
 /* ---- forward ---- */
 
 /* Scores of a query become e^(s-m'); returns e^(m-m'), by which what was made before fades. */
-static float join(float *p, int seen, int keys, float *most, float *sum) {
-    float before = *most, total = 0;
-    for (int s = 0; s < seen; s++) *most = p[s] > *most ? p[s] : *most;
-    for (int s = 0; s < seen; s++) total += p[s] = expf(p[s] - *most);
-    for (int s = seen; s < keys; s++) p[s] = 0;
-    float fade = seen ? expf(before - *most) : 1.0F;
-    *sum = *sum * fade + total;
+static float join(float *p, size_t seen, size_t keys, float *most, float *sum) {
+    float before = *most, now = row_most(p, seen);
+    if (now > before) *most = now;
+    row_exponential(p, *most, seen, p);
+    for (size_t s = seen; s < keys; s++) p[s] = 0;
+    float fade = now > before ? expf(before - now) : 1.0F;
+    *sum = *sum * fade + row_sum(p, seen);
     return fade;
 }
 
@@ -175,7 +176,7 @@ static void attend(const attention_head *h, void *context) {
     poke(r);
     for (int i = 0; i < h->queries; i++) {
         size_t row = h->row + (size_t)i;
-        float fade = join(h->p + (size_t)i * (size_t)h->keys, attention_seen(h, i), h->keys,
+        float fade = join(h->p + (size_t)i * (size_t)h->keys, attention_seen(h, i), (size_t)h->keys,
                           &r->row[0][row], &r->row[1][row]);
         float *o = out->first + (size_t)i * (size_t)out->apart;
         for (int j = 0; j < h->value_size; j++) o[j] *= fade;
@@ -216,9 +217,7 @@ static void dot_rows(const attention_head *h, void *context) {
     for (int i = 0; i < h->queries; i++) {
         const float *o = out->first + (size_t)i * (size_t)out->apart;
         const float *slope = d->first + (size_t)i * (size_t)d->apart;
-        float sum = 0;
-        for (int j = 0; j < h->value_size; j++) sum += o[j] * slope[j];
-        r->row[1][h->row + (size_t)i] = sum;
+        r->row[1][h->row + (size_t)i] = row_dot(o, slope, (size_t)h->value_size);
     }
 }
 
@@ -226,9 +225,10 @@ static void attend_back(const attention_head *h, void *context) {
     ring *r = context;
     attention_scores(h);
     for (int i = 0; i < h->queries; i++) {
-        float *p = h->p + (size_t)i * (size_t)h->keys, log_sum = r->row[0][h->row + (size_t)i];
-        int seen = attention_seen(h, i);
-        for (int s = 0; s < h->keys; s++) p[s] = s < seen ? expf(p[s] - log_sum) : 0;
+        size_t seen = attention_seen(h, i), keys = (size_t)h->keys;
+        float *p = h->p + (size_t)i * keys;
+        row_exponential(p, r->row[0][h->row + (size_t)i], seen, p);
+        for (size_t s = seen; s < keys; s++) p[s] = 0;
     }
     poke(r);
     attention_slopes(h, r->row[1] + h->row);
