@@ -135,6 +135,13 @@ $(BUILD)/obj/bench/%.o: bench/%.c
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
+# Checkpoints of trainings, as the command line makes them.
+CHECKPOINT_OBJ := $(filter %/train_checkpoint.o %/train_checkpoint_names.o \
+    %/train_checkpoint_write.o,$(RUNCLI_OBJ))
+$(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o \
+    $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(LIB)

@@ -123,8 +123,8 @@ static sm_status make_folder(const char *path, bool may_exist, sm_error *err) {
     struct stat of;
     if (mkdir(path, 0777) == 0) return SM_OK;
     int reason = errno;
-    if (may_exist && reason == EEXIST && stat(path, &of) == 0) {
-        if (S_ISDIR(of.st_mode)) return SM_OK;
+    if (may_exist && reason == EEXIST) {
+        if (stat(path, &of) == 0 && S_ISDIR(of.st_mode)) return SM_OK;
         reason = ENOTDIR;
     }
     return sm_fail_system(err, "make the folder", path, reason);

@@ -1,16 +1,20 @@
 #include "json_load.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* jansson reports a refused allocation as an invalid token, or drops a character and goes on. Its
  * hook has no context to note that in: hence one flag per thread, cleared before each document. */
-static _Thread_local bool refused;
+static _Thread_local bool refused, parsing;
 
+/* A string that jansson could not let grow ends in an assertion of its own: what was refused is
+ * noted, and given all the same where it can be, until the document ends and is given up. */
 static void *allocate(size_t bytes) {
     void *block = sm_malloc(bytes);
-    if (!block) refused = true;
-    return block;
+    if (block) return block;
+    refused = true;
+    return parsing && bytes <= SM_JSON_MAX_BYTES ? malloc(bytes) : NULL;
 }
 
 static void route_allocation(void) { json_set_alloc_funcs(allocate, sm_free); }
@@ -61,8 +65,10 @@ sm_status sm_json_load(const sm_source *s, sm_error *err, json_t **root) {
         return sm_fail_at(err, s, (sm_span){0, 0},
                           "the document has %zu bytes; at most %d are read", s->length,
                           SM_JSON_MAX_BYTES);
+    parsing = true;
     *root = json_loadb(s->text ? s->text : "", s->length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
                        &json);
+    parsing = false;
     if (*root && !refused) return SM_OK;
     json_decref(*root); /* when refused, it lacks characters that jansson could not store */
     *root = NULL;
