@@ -129,9 +129,9 @@ typedef struct sm_program {
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
-/* From now on as the runtime (run_train.h) executes it: every array in single precision but the sums
- * of the loss, which are double; a slot of every expert for each token of a chip, so that none is
- * dropped (C = T); attention on all keys, masked or not. */
+/* From now on as the runtime (run_train.h) executes it: every array in single precision but the
+ * sums of the loss, which are double; a slot of every expert for each token of a chip, so that none
+ * is dropped (C = T); attention on all keys, masked or not. */
 void sm_program_as_run(sm_program *program);
 
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
