@@ -43,6 +43,12 @@ char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
  * rows of one configuration more than a factor of two apart, one id twice. */
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
+/* A row of a kind that states nothing yet. */
+void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row);
+/* Add a row to a file of JSON lines, which is made where there is none; it reads back as it was,
+ * but for its id where it has none. The old file stays whole until the new one is. SM_BAD_INPUT
+ * when the file holds rows of another kind, or is CSV. */
+sm_status sm_truth_append(const char *path, const sm_truth_row *row, sm_error *err);
 
 /* ---- traces of requests: docs/simulate.md ---- */
 /* CSV with a header (columns in any order, others passed over) or one JSON object a line, plain or

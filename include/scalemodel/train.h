@@ -182,6 +182,7 @@ typedef struct sm_plan_collective {
     double time_s, exposed_s; /* per step */
     const char *algorithm;
     int level;
+    bool weight; /* a weight or its gradient */
 } sm_plan_collective;
 /* An op in one phase, over the layers and microbatches of the busiest stage: a step's share of the
  * price. again: recomputed. The rows add up to math and memory of the breakdown, memory_s to the

@@ -66,6 +66,7 @@ typedef struct sm_training_row { /* keys as in the truth files, flattened */
     const char *recompute, *recompute_detail, *attention_kernel, *optimizer, *schedule,
         *schedule_detail, *notes;
     sm_stated flash_attention;
+    const char *plan; /* in the product's own words: takes the place of what the degrees say */
     double tokens_per_s_per_chip, model_tflops_per_chip, hw_tflops_per_chip, mfu, hfu;
     double step_time_s, peak_memory_bytes; /* printed GiB or GB in bytes; NAN: not printed */
     double derived_step_time_s; /* any derived.step_time_s_*: arithmetic on printed figures */
@@ -132,6 +133,7 @@ typedef struct sm_truth_row {
     const char *id; /* of the row; CSV files without an id column: the line number */
     int line;       /* in its file, 1-based */
     const char *chip, *source; /* chip or system as printed; source: title or source column */
+    const sm_chip *on; /* the chip itself, where it is none of the catalogue's; NULL: by its name */
     double measured_s; /* what is compared: seconds of the operation, of a training step */
     union {
         sm_gemm_row gemm;
@@ -161,6 +163,10 @@ typedef struct sm_truth {
 /* The catalogue chip for the name a truth file prints ("a100_sxm_80gb", "TPU v5p",
  * "mi300x|mi325x", "GB200"); the system column of collectives too. NULL when unknown. */
 const sm_chip *sm_truth_chip(const char *printed);
+/* row->on, or the catalogue's. NULL when unknown. */
+const sm_chip *sm_truth_row_chip(const sm_truth_row *row);
+/* Source of the rows that `run` records of itself, and the software it stands for. */
+#define SM_TRUTH_RUN "scalemodel run"
 /* Software generation by the row's source: "megatron-bridge", "llm-foundry", "kernels", ... */
 const char *sm_truth_software(const sm_truth_row *row);
 

@@ -68,10 +68,11 @@ const cli_verb cli_validate = {
     .most = CLI_MAX_POSITIONALS,
     .options = validate_table,
     .values_bytes = sizeof(cli_validate_values),
-    .without_system = true,
     .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"
              "memory-bound operations, training steps. Without it, the rows that come with the\n"
-             "program. An error is expected / measured - 1.\n\n"
+             "program. An error is expected / measured - 1. Rows of chips that the file of\n"
+             "--system describes are predicted for those: so are the rows that --record of\n"
+             "run train, run matmul and run collective writes of the machine at hand.\n\n"
              "example: scalemodel validate data/truth/gemm.csv --by chip --plot gemm.svg\n",
     .run = run_validate,
 };

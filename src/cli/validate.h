@@ -31,6 +31,8 @@ typedef struct cli_validation {
     const cli_call *call;
     const cli_validate_values *values;
     cli_override override;
+    sm_chip *chip; /* of --system */
+    size_t chips;
     size_t files;
     sm_truth *truth;
     const char *title; /* the one file, or how many */

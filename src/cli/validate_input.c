@@ -18,13 +18,13 @@ static bool contains(const char *text, const char *words) {
 }
 
 static const char *chip_of(const sm_truth_row *row) {
-    const sm_chip *chip = sm_truth_chip(row->chip);
+    const sm_chip *chip = sm_truth_row_chip(row);
     return chip ? chip->name : row->chip;
 }
 
 static bool is_wanted_chip(const sm_truth_row *row, const char *name) {
     const sm_chip *wanted = sm_chip_find(name, strlen(name));
-    if (wanted) return sm_truth_chip(row->chip) == wanted;
+    if (wanted) return sm_truth_row_chip(row) == wanted;
     return contains(row->chip, name);
 }
 
@@ -124,14 +124,24 @@ static sm_status find_files(const cli_call *call, const char *const **files, siz
     return status;
 }
 
+/* Rows of a chip of --system are predicted for that chip. */
+static void place_rows(const cli_validation *v, sm_truth *truth) {
+    for (size_t i = 0; i < truth->n; i++)
+        for (size_t k = 0; k < v->chips; k++)
+            if (strcmp(truth->row[i].chip, v->chip[k].name) == 0)
+                truth->row[i].on = &v->chip[k];
+}
+
 static sm_status read_files(const cli_call *call, cli_validation *v, sm_error *err) {
     const char *const *files;
     sm_status status = find_files(call, &files, &v->files, err);
     if (status) return status;
     v->truth = sm_arena_array(call->arena, v->files, sizeof *v->truth);
     if (!v->truth) return sm_fail_memory(err);
-    for (size_t i = 0; i < v->files && !status; i++)
+    for (size_t i = 0; i < v->files && !status; i++) {
         status = sm_truth_read(files[i], call->arena, &v->truth[i], err);
+        if (!status) place_rows(v, &v->truth[i]);
+    }
     v->title = v->files == 1 ? files[0]
                              : sm_arena_printf(call->arena, "%zu files of measurements", v->files);
     return v->title ? status : sm_fail_memory(err);
@@ -151,6 +161,7 @@ sm_status cli_validation_read(const cli_call *call, cli_validation *v, sm_error 
     *v = (cli_validation){.call = call, .values = call->values};
     sm_status status = check_kind(v->values->kind, err);
     if (!status) status = cli_override_read(call, &v->override, err);
+    if (!status) status = cli_system_file(call, &v->chip, &v->chips, err);
     if (!status) status = read_files(call, v, err);
     size_t rows = 0;
     for (size_t i = 0; i < v->files && !status; i++) rows += v->truth[i].n;

@@ -108,7 +108,7 @@ static sm_comparison peak_of(const cli_checked *c) {
     sm_comparison peak = {.measured = c->row->of.training.peak_memory_bytes,
                           .lower = NAN,
                           .expected = c->p.memory.total};
-    sm_calibration_interval(c->p.calibration, sm_truth_chip(c->row->chip), SM_REGIME_peak,
+    sm_calibration_interval(c->p.calibration, sm_truth_row_chip(c->row), SM_REGIME_peak,
                             peak.expected, &peak.low, &peak.high);
     return peak;
 }

@@ -46,7 +46,7 @@ static const sm_calibration *listed_for(const cli_override *override, const char
 }
 
 const sm_calibration *cli_override_for(const cli_override *override, const sm_truth_row *row) {
-    const sm_chip *chip = override->n || override->software ? sm_truth_chip(row->chip) : NULL;
+    const sm_chip *chip = override->n || override->software ? sm_truth_row_chip(row) : NULL;
     if (!chip) return NULL;
     const char *software = override->software ? override->software : sm_truth_software(row);
     if (override->n) return listed_for(override, chip->name, software);

@@ -192,6 +192,7 @@ static const truth_field training[] = {
     {"optimizer", TRUTH_TEXT, TRAINING(optimizer)},
     {"schedule", TRUTH_TEXT, TRAINING(schedule)},
     {"schedule_detail", TRUTH_TEXT, TRAINING(schedule_detail)},
+    {"plan", TRUTH_TEXT, TRAINING(plan)},
     {"notes", TRUTH_TEXT, TRAINING(notes)},
     {"measured.tokens_per_s_per_chip", TRUTH_TIME, TRAINING(tokens_per_s_per_chip)},
     {"measured.model_tflops_per_chip", TRUTH_NUMBER, TRAINING(model_tflops_per_chip)},

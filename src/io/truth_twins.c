@@ -23,11 +23,11 @@ static char *key_of_model(const sm_training_row *t, sm_arena *arena) {
 }
 
 static char *key_of_plan(const sm_training_row *t, sm_arena *arena) {
-    return sm_arena_printf(arena, "%d,%d|%s|%g,%g,%g,%g|%d,%d,%d,%d,%d,%d,%d,%d,%d|%s|%s|%s|%s",
+    return sm_arena_printf(arena, "%d,%d|%s|%g,%g,%g,%g|%d,%d,%d,%d,%d,%d,%d,%d,%d|%s|%s|%s|%s|%s",
                            t->chips, t->devices, t->precision_class, t->seq_len,
                            t->global_batch_sequences, t->microbatch, t->per_device_batch_size,
                            t->tp, t->cp, t->pp, t->vp, t->ep, t->dp, t->sp, t->fsdp, t->zero_stage,
-                           t->recompute, t->attention_kernel, t->schedule, t->task);
+                           t->recompute, t->attention_kernel, t->schedule, t->task, t->plan);
 }
 
 static char *key_of_training(const sm_truth_row *row, sm_arena *arena) {

@@ -196,6 +196,7 @@ static void show_arrays(sm_report *r, train_run *q) {
         cli_put_text(r, one, "array", m->array);
         cli_put_text(r, one, "pass", train_way_name(m->way));
         cli_put(r, one, "calls", m->calls);
+        cli_put(r, one, "calls_predicted", m->predicted_calls);
         cli_put(r, one, "bytes", m->bytes);
         cli_put(r, one, "exposed_s", m->shown_s);
         put_times(r, one, m->predicted_s, m->measured_s);

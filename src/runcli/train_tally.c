@@ -183,20 +183,20 @@ static train_way way_called(const char *phase) {
     return strncmp(phase, "step", 4) == 0 ? TRAIN_STEP_END : TRAIN_BACKWARD;
 }
 
-/* Weights of a piece travel as one; here all their rows are, each way. What is gathered for an op
- * that runs again is gathered in the backward pass, whatever it is for. */
-static bool of_weights(const char *array) {
-    return array[0] == 'W' || strcmp(array, "weights") == 0 || strcmp(array, "experts") == 0;
+/* Weights of a piece are priced as one bucket; here they are one row each way. */
+static bool of_weights(const sm_plan_collective *c) {
+    return c->weight || strcmp(c->array, "weights") == 0 || strcmp(c->array, "experts") == 0;
 }
 
 static void predict_move(const sm_plan_collective *c, train_times *out) {
     bool handed_over = strcmp(c->axis, "pipeline") == 0; /* it is in the pipeline's time */
     if (handed_over) return;
     train_way way = way_called(c->phase);
-    train_move_row *row = move_row(out, c->op, of_weights(c->array) ? "weights" : c->array, way);
+    train_move_row *row = move_row(out, c->op, of_weights(c) ? "weights" : c->array, way);
     if (!row) return;
     row->predicted_s += c->time_s;
     row->shown_s += c->exposed_s;
+    row->predicted_calls += c->count;
 }
 
 void train_times_predict(const sm_plan_detail *detail, train_times *out) {

@@ -34,7 +34,7 @@ typedef struct train_move_row {
     char array[24];
     train_way way;
     double predicted_s, shown_s; /* shown: what other work does not hide */
-    double measured_s, calls, bytes;
+    double measured_s, predicted_calls, calls, bytes;
 } train_move_row;
 
 enum { TRAIN_MOST_ROWS = 256 };

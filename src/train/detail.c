@@ -82,11 +82,12 @@ static sm_plan_collective *find(list *l, const sm_plan_collective *c) {
     return o;
 }
 
-static void add(list *l, sm_collective op, const char *array, const char *axis, const char *phase,
-                const fast_curve *curve, double bytes, double count, double shown) {
+static sm_plan_collective *add(list *l, sm_collective op, const char *array, const char *axis,
+                               const char *phase, const fast_curve *curve, double bytes,
+                               double count, double shown) {
     const fast_line *line;
     double s = curve_seconds(curve, bytes, &line);
-    if (!line || count <= 0) return;
+    if (!line || count <= 0) return NULL;
     sm_plan_collective c = {
         .op = op, .bytes = bytes, .algorithm = line->algorithm, .level = line->level};
     c.wire_bytes = bytes * line->wire_per_byte;
@@ -94,10 +95,11 @@ static void add(list *l, sm_collective op, const char *array, const char *axis, 
     snprintf(c.axis, sizeof c.axis, "%s", axis);
     snprintf(c.phase, sizeof c.phase, "%s", phase);
     sm_plan_collective *o = find(l, &c);
-    if (!o) return;
+    if (!o) return NULL;
     o->count += count;
     o->time_s += s * count;
     o->exposed_s += s * count * shown;
+    return o;
 }
 
 /* What part of each stream of a piece shows: passes know the sums, the parts are shared out by
@@ -148,7 +150,9 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
                                                                   : s.blocking;
         double bytes = comm_bytes(c, &l->p->d, plan);
         axes_text(c->axes, &l->p->d, axis, sizeof axis);
-        add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes, times, part_of[way]);
+        sm_plan_collective *o = add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes,
+                                    times, part_of[way]);
+        if (o) o->weight = c->role == SM_ROLE_WEIGHT;
         bool repeats = way == 0 &&
                        (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
                        (one->set[set].again & c->forward_ops);

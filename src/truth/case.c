@@ -60,7 +60,7 @@ sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_err
     if (!c) return sm_fail_memory(err);
     memset(c, 0, sizeof *c);
     c->row = row;
-    c->chip = sm_truth_chip(row->chip);
+    c->chip = sm_truth_row_chip(row);
     if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;
     c->shipped = shipped_for(row, c->chip);

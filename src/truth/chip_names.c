@@ -82,6 +82,10 @@ static const sm_chip *chip_called(const char *name, size_t n) {
     return sm_chip_find(name, n);
 }
 
+const sm_chip *sm_truth_row_chip(const sm_truth_row *row) {
+    return row->on ? row->on : sm_truth_chip(row->chip);
+}
+
 const sm_chip *sm_truth_chip(const char *printed) {
     char buffer[LONGEST];
     if (!printed || !plain_name(printed, buffer)) return NULL;

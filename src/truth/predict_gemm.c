@@ -17,6 +17,7 @@ typedef struct number_format {
 static const number_format formats[] = {
     {"bf16", SM_BF16, 2.0, 2.0, 2.0, 0.0},
     {"fp16", SM_FP16, 2.0, 2.0, 2.0, 0.0},
+    {"fp32", SM_FP32, 4.0, 4.0, 4.0, 0.0},
     {"fp8", SM_FP8, 1.0, 1.0, 2.0, 0.0},
     {"fp8_block", SM_FP8, 1.0 + 4.0 / 128.0, 1.0 + 4.0 / 16384.0, 2.0, 0.0},
     {"int8", SM_INT8, 1.0, 1.0, 2.0, 2.0},

@@ -6,6 +6,7 @@
 
 /* Words of a title, and the generation they mean; the first that matches. */
 static const char *const generations[][2] = {
+    {SM_TRUTH_RUN, "scalemodel-run"},
     {"vTrain", "vtrain-megatron"},
     {"Hagemann", "aleph-alpha"},
     {"BLOOM", "megatron-deepspeed"},

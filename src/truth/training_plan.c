@@ -206,8 +206,19 @@ static const char *missing(const sm_training_row *r) {
     return NULL;
 }
 
+/* A row that states its plan in the product's own words. */
+static bool stated_plan(const sm_training_row *r, sm_plan *plan, const char **why) {
+    sm_source source = sm_source_of("plan", r->plan);
+    sm_error err = {0};
+    *why = "the plan as stated cannot be read";
+    if (sm_plan_parse(&source, plan, &err)) return false;
+    *why = NULL;
+    return true;
+}
+
 bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_plan *plan,
                 const char **why) {
+    if (r->plan && r->plan[0]) return stated_plan(r, plan, why);
     int devices = r->devices > 0 ? r->devices : chips, per_chip = devices / chips;
     *why = missing(r);
     if (*why) return false;

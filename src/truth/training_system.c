@@ -83,7 +83,7 @@ bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *syste
     shape_text(r, chip, text, sizeof text);
     sm_source source = sm_source_of("chip", text);
     *why = "the chips do not lay out on the chip's network";
-    if (sm_system_parse(&source, NULL, 0, system, &err)) return false;
+    if (sm_system_parse(&source, chip, 1, system, &err)) return false;
     set_network(r, chip, system);
     *why = NULL;
     return true;

@@ -1,0 +1,206 @@
+/* Measured rows written as they are read: one JSON object a line, by the keys of the schema. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scalemodel/io.h"
+#include "truth_schema.h"
+
+static const truth_schema *schema_of(sm_truth_kind kind) {
+    for (int i = 0; i < SM_TRUTH_KIND_COUNT; i++)
+        if (truth_schemas[i].kind == kind) return &truth_schemas[i];
+    return NULL;
+}
+
+static void *place(truth_draft *draft, const truth_field *f) { return (char *)draft + f->offset; }
+
+/* ---- a row that states nothing ---- */
+
+static void unstate(truth_draft *draft, const truth_field *f) {
+    switch (f->type) {
+    case TRUTH_TEXT:
+    case TRUTH_LABEL:
+    case TRUTH_WORDS: *(const char **)place(draft, f) = ""; return;
+    case TRUTH_NUMBER:
+    case TRUTH_TIME:
+    case TRUTH_SIZE: *(double *)place(draft, f) = NAN; return;
+    case TRUTH_COUNT: *(int *)place(draft, f) = 0; return;
+    case TRUTH_STAGE: *(int *)place(draft, f) = -1; return;
+    case TRUTH_FLAG: *(sm_stated *)place(draft, f) = SM_UNSTATED; return;
+    }
+}
+
+static void unstate_all(truth_draft *draft, sm_truth_kind kind) {
+    const truth_schema *s = schema_of(kind);
+    memset(draft, 0, sizeof *draft);
+    for (size_t i = 0; i < s->n; i++) unstate(draft, &s->field[i]);
+    draft->row.kind = kind;
+    draft->row.measured_s = NAN;
+}
+
+void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row) {
+    truth_draft draft;
+    unstate_all(&draft, kind);
+    if (kind == SM_TRUTH_TRAINING)
+        draft.row.of.training.peak_memory_bytes = draft.row.of.training.derived_step_time_s = NAN;
+    *row = draft.row;
+    row->source = "";
+}
+
+/* ---- writing ---- */
+
+static json_t *number(double value) {
+    bool whole = value >= floor(value) && value <= floor(value) && fabs(value) < 9e15;
+    return whole ? json_integer((json_int_t)value) : json_real(value);
+}
+
+/* "OOM repeated": a list of texts. */
+static json_t *words(const char *text) {
+    json_t *list = json_array();
+    while (list && *text) {
+        size_t n = strcspn(text, " ");
+        if (n && json_array_append_new(list, json_stringn(text, n))) {
+            json_decref(list);
+            return NULL;
+        }
+        text += n + (text[n] == ' ');
+    }
+    return list;
+}
+
+static bool stated(truth_draft *draft, const truth_field *f) {
+    switch (f->type) {
+    case TRUTH_TEXT:
+    case TRUTH_LABEL:
+    case TRUTH_WORDS: {
+        const char *text = *(const char **)place(draft, f);
+        return text && text[0];
+    }
+    case TRUTH_NUMBER:
+    case TRUTH_TIME:
+    case TRUTH_SIZE: return isfinite(*(double *)place(draft, f));
+    case TRUTH_COUNT: return *(int *)place(draft, f) != 0;
+    case TRUTH_STAGE: return *(int *)place(draft, f) >= 0;
+    case TRUTH_FLAG: return *(sm_stated *)place(draft, f) != SM_UNSTATED;
+    }
+    return false;
+}
+
+static json_t *value_of(truth_draft *draft, const truth_field *f) {
+    switch (f->type) {
+    case TRUTH_TEXT:
+    case TRUTH_LABEL: return json_string(*(const char **)place(draft, f));
+    case TRUTH_WORDS: return words(*(const char **)place(draft, f));
+    case TRUTH_NUMBER:
+    case TRUTH_TIME:
+    case TRUTH_SIZE: return number(*(double *)place(draft, f));
+    case TRUTH_COUNT:
+    case TRUTH_STAGE: return json_integer(*(int *)place(draft, f));
+    case TRUTH_FLAG: return json_boolean(*(sm_stated *)place(draft, f) == SM_YES);
+    }
+    return NULL;
+}
+
+/* "model.layers" goes into the object "model". Takes the value. */
+static bool put(json_t *object, const char *key, json_t *value) {
+    char outer[32];
+    size_t n = strcspn(key, ".");
+    if (!key[n]) return value && !json_object_set_new(object, key, value);
+    snprintf(outer, sizeof outer, "%.*s", (int)n, key);
+    json_t *inner = json_object_get(object, outer);
+    if (!inner && !json_object_set_new(object, outer, json_object()))
+        inner = json_object_get(object, outer);
+    if (inner) return put(inner, key + n + 1, value);
+    json_decref(value);
+    return false;
+}
+
+/* What the file prints in other units than a row is in. */
+static void undo_units(truth_draft *draft) {
+    sm_truth_row *row = &draft->row;
+    if (row->kind == SM_TRUTH_TRAINING) {
+        draft->peak_gib = ldexp(row->of.training.peak_memory_bytes, -30);
+        draft->time_from_tokens_s = row->of.training.derived_step_time_s;
+        row->of.training.title = row->source;
+        return;
+    }
+    if (row->kind == SM_TRUTH_INFERENCE) {
+        draft->ttft_ms = row->of.inference.ttft_s * 1e3;
+        draft->tpot_ms = row->of.inference.tpot_s * 1e3;
+        draft->latency_ms = row->of.inference.latency_s * 1e3;
+        return;
+    }
+    draft->label = row->source;
+    draft->time_us = row->measured_s * 1e6;
+}
+
+static json_t *object_of(const sm_truth_row *row) {
+    truth_draft draft;
+    const truth_schema *s = schema_of(row->kind);
+    json_t *object = json_object();
+    unstate_all(&draft, row->kind);
+    draft.row = *row;
+    undo_units(&draft);
+    bool done = object != NULL;
+    for (size_t i = 0; done && i < s->n; i++) {
+        const truth_field *f = &s->field[i];
+        if (stated(&draft, f)) done = put(object, f->key, value_of(&draft, f));
+    }
+    if (done) return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* ---- appending ---- */
+
+/* All rows of a file are of one kind, and of one form. */
+static sm_status check_file(const char *path, const sm_truth_row *row, const sm_source *so_far,
+                            sm_arena *arena, sm_error *err) {
+    sm_truth truth;
+    sm_span all = sm_source_trim(so_far, 0, so_far->length);
+    if (all.length == 0) return SM_OK;
+    if (so_far->text[all.offset] != '{')
+        return sm_fail(err, SM_BAD_INPUT, "%s holds no JSON lines: rows are added to those alone",
+                       path);
+    sm_status status = sm_truth_read(path, arena, &truth, err);
+    if (status || truth.kind == row->kind) return status;
+    return sm_fail(err, SM_BAD_INPUT, "%s holds rows of %s, and this one is of %s", path,
+                   sm_truth_kind_name(truth.kind), sm_truth_kind_name(row->kind));
+}
+
+static sm_status write_lines(const char *path, const sm_source *so_far, const char *line,
+                             size_t more, sm_arena *arena, sm_error *err) {
+    size_t n = so_far->length;
+    bool ended = n == 0 || so_far->text[n - 1] == '\n';
+    char *text = sm_arena_alloc(arena, n + more + 3);
+    if (!text) return sm_fail_memory(err);
+    if (n) memcpy(text, so_far->text, n);
+    if (!ended) text[n++] = '\n';
+    memcpy(text + n, line, more);
+    text[n + more] = '\n';
+    return sm_io_write(path, text, n + more + 1, err);
+}
+
+static sm_status append(const char *path, const sm_truth_row *row, sm_arena *arena, sm_error *err) {
+    sm_source so_far = {.text = "", .length = 0};
+    sm_status status = SM_OK;
+    if (access(path, F_OK) == 0) status = sm_io_read(path, arena, &so_far, err);
+    if (!status) status = check_file(path, row, &so_far, arena, err);
+    if (status) return status;
+    json_t *object = object_of(row);
+    size_t n = object ? json_dumpb(object, NULL, 0, JSON_COMPACT) : 0;
+    char *line = n ? sm_arena_alloc(arena, n) : NULL;
+    bool dumped = line && json_dumpb(object, line, n, JSON_COMPACT) == n;
+    json_decref(object);
+    return dumped ? write_lines(path, &so_far, line, n, arena, err) : sm_fail_memory(err);
+}
+
+sm_status sm_truth_append(const char *path, const sm_truth_row *row, sm_error *err) {
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = append(path, row, arena, err);
+    sm_arena_free(arena);
+    return status;
+}

@@ -1,0 +1,200 @@
+/* Rows written to a file read back as they were, and predict the same. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/io.h"
+
+static char folder[] = "/tmp/scalemodel-rows-XXXXXX";
+static char path[80], other[80];
+
+static int begin(void **state) {
+    (void)state;
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/rows.jsonl", folder);
+    snprintf(other, sizeof other, "%s/again.jsonl", folder);
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    unlink(path);
+    unlink(other);
+    return rmdir(folder);
+}
+
+static sm_truth read_rows(const char *from, sm_arena *arena) {
+    sm_truth truth;
+    sm_error err = {.status = SM_OK};
+    if (sm_truth_read(from, arena, &truth, &err)) fail_msg("%s", err.sentence);
+    return truth;
+}
+
+static double predicted(const sm_truth_row *row, bool *known) {
+    sm_truth_case *c;
+    sm_prediction p;
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
+    sm_truth_predict(c, NULL, &p);
+    *known = p.unknown == NULL;
+    sm_truth_case_free(c);
+    return *known ? p.expected_s : 0;
+}
+
+static bool same_number(double a, double b) {
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-12 * fabs(b);
+}
+
+static void append(const char *to, const sm_truth_row *row) {
+    sm_error err = {.status = SM_OK};
+    if (sm_truth_append(to, row, &err)) fail_msg("%s", err.sentence);
+}
+
+/* Rows of each kind as they were published, some from every part of their file. */
+static void published_rows_come_back(void **state) {
+    (void)state;
+    static const char *const files[] = {"data/truth/training.csv",    "data/truth/gemm.csv",
+                                        "data/truth/attention.csv",   "data/truth/collectives.csv",
+                                        "data/truth/memops.csv",      "data/truth/inference.csv",
+                                        "data/truth/training_oom.csv"};
+    enum { ROWS = 12 };
+    for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+        sm_arena *arena = sm_arena_new();
+        sm_truth all = read_rows(files[f], arena);
+        unlink(path);
+        for (size_t i = 0; i < ROWS; i++) append(path, &all.row[i * all.n / ROWS]);
+        sm_truth back = read_rows(path, arena);
+        assert_int_equal(back.n, ROWS);
+        assert_int_equal(back.kind, all.kind);
+        for (size_t i = 0; i < ROWS; i++) {
+            const sm_truth_row *x = &all.row[i * all.n / ROWS], *y = &back.row[i];
+            bool known, again;
+            assert_string_equal(y->id, x->id);
+            assert_string_equal(y->chip, x->chip);
+            assert_string_equal(y->source, x->source);
+            assert_true(same_number(y->measured_s, x->measured_s));
+            double first = predicted(x, &known), second = predicted(y, &again);
+            assert_true(known == again && same_number(second, first));
+        }
+        sm_arena_free(arena);
+    }
+}
+
+static sm_truth_row own_step(void) {
+    sm_truth_row row;
+    sm_truth_row_blank(SM_TRUTH_TRAINING, &row);
+    row.id = "a \"quoted\" name";
+    row.chip = "desk";
+    row.source = SM_TRUTH_RUN;
+    row.measured_s = row.of.training.step_time_s = 0.1 + 0.2;
+    row.of.training.flags = "quick rough";
+    row.of.training.peak_memory_bytes = 3e9;
+    row.of.training.zero_stage = 0;
+    row.of.training.sp = SM_NO;
+    row.of.training.model.layers = 4;
+    row.of.training.plan = "tensor=2,context_by=gather";
+    return row;
+}
+
+static void own_rows_come_back(void **state) {
+    (void)state;
+    sm_truth_row row = own_step();
+    sm_arena *arena = sm_arena_new();
+    unlink(path);
+    append(path, &row);
+    append(path, &row);
+    sm_truth back = read_rows(path, arena);
+    assert_int_equal(back.n, 2);
+    const sm_truth_row *y = &back.row[1];
+    assert_string_equal(y->id, row.id);
+    assert_string_equal(y->source, SM_TRUTH_RUN);
+    assert_string_equal(sm_truth_software(y), "scalemodel-run");
+    assert_true(y->measured_s == 0.1 + 0.2);
+    assert_string_equal(y->of.training.flags, "quick rough");
+    assert_string_equal(y->of.training.plan, row.of.training.plan);
+    assert_true(same_number(y->of.training.peak_memory_bytes, 3e9));
+    assert_int_equal(y->of.training.zero_stage, 0);
+    assert_int_equal(y->of.training.sp, SM_NO);
+    assert_int_equal(y->of.training.fsdp, SM_UNSTATED);
+    assert_true(isnan(y->of.training.seq_len));
+    assert_int_equal(y->of.training.model.layers, 4);
+    sm_arena_free(arena);
+}
+
+static void write_text(const char *text) {
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_io_write(path, text, strlen(text), &err), SM_OK);
+}
+
+static void refused(const char *text, const char *why) {
+    sm_truth_row row = own_step();
+    sm_error err = {.status = SM_OK};
+    char sentence[200];
+    sm_arena *arena = sm_arena_new();
+    sm_source after;
+    write_text(text);
+    assert_int_equal(sm_truth_append(path, &row, &err), SM_BAD_INPUT);
+    snprintf(sentence, sizeof sentence, why, path);
+    assert_string_equal(err.sentence, sentence);
+    assert_int_equal(sm_io_read(path, arena, &after, &err), SM_OK);
+    assert_int_equal(after.length, strlen(text));
+    sm_arena_free(arena);
+}
+
+static void other_files_are_left_alone(void **state) {
+    (void)state;
+    refused("chip,dtype,m,n,k,time_us\nh100,bf16,8,8,8,1\n",
+            "%s holds no JSON lines: rows are added to those alone");
+    refused("{\"chip\":\"h100\",\"dtype\":\"bf16\",\"m\":8,\"n\":8,\"k\":8,\"time_us\":1}",
+            "%s holds rows of gemm, and this one is of training");
+    write_text("\n{\"hardware\":{\"chip\":\"x\"},\"id\":\"first\"}"); /* no end of line */
+    sm_truth_row row = own_step();
+    append(path, &row);
+    sm_arena *arena = sm_arena_new();
+    sm_truth back = read_rows(path, arena);
+    assert_int_equal(back.n, 2);
+    assert_string_equal(back.row[0].id, "first");
+    sm_arena_free(arena);
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_truth_append("/nowhere/at/all", &row, &err), SM_IO);
+}
+
+/* A chip that the catalogue has not is the one that is given. */
+static void rows_of_own_chips_are_predicted(void **state) {
+    (void)state;
+    sm_truth_row row;
+    bool known;
+    sm_truth_row_blank(SM_TRUTH_GEMM, &row);
+    row.id = "1";
+    row.chip = "desk";
+    row.of.gemm.dtype = "bf16";
+    row.of.gemm.m = row.of.gemm.n = row.of.gemm.k = 1024;
+    predicted(&row, &known);
+    assert_false(known);
+    sm_chip chip = *sm_chip_find("h100-sxm", 8);
+    chip.name = "desk";
+    row.on = &chip;
+    double own_s = predicted(&row, &known);
+    assert_true(known);
+    row.on = NULL;
+    row.chip = "h100-sxm";
+    assert_true(own_s > 0 && own_s < 2 * predicted(&row, &known));
+    row.of.gemm.dtype = "fp32";
+    assert_true(predicted(&row, &known) > own_s && known);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(published_rows_come_back),
+                                       cmocka_unit_test(own_rows_come_back),
+                                       cmocka_unit_test(other_files_are_left_alone),
+                                       cmocka_unit_test(rows_of_own_chips_are_predicted)};
+    return cmocka_run_group_tests_name("truth_write", tests, begin, end);
+}
