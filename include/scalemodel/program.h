@@ -284,8 +284,8 @@ typedef struct sm_program_task {
     sm_axes axes;  /* join */
     int tensor[4]; /* of each operand of the einsum */
     bool gradient[4]; /* the operand is the gradient of that tensor, in its stored sharding */
-    bool moves;       /* false: dispatch, combine: operands and result stay where they are stored,
-                         the lowering is empty */
+    bool moves;       /* false: dispatch, combine of training: operands and result stay where they
+                         are stored, the lowering is empty */
     sm_einsum einsum; /* arrays in their stored sharding; indices are named as dimensions */
     sm_lowering lowering;
     uint32_t ring; /* steps of it (bit) that travel as a ring under attention: SM_STREAM_RING */
@@ -294,7 +294,7 @@ typedef struct sm_program_task {
 typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context, sm_error *err);
 /* Forward ops in order, then their backward. The first axes of the mesh are those of
  * sm_program_axis; size: of each dimension, for all sequences of a microbatch. A program of serving
- * has forward tasks alone (S: room of the cache) and may not route. SM_BAD_INPUT when a dimension
+ * has forward tasks alone (S: room of the cache). SM_BAD_INPUT when a dimension
  * does not divide over its axes. */
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err);

@@ -14,18 +14,31 @@ static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
 
 /* ---- routed tokens in serving: dispatch and combine ---- */
 
+/* A step of one array after the others of the op; its lowering had it as operand 0. */
+static bool add_step(job *j, sm_lowering *all, const sm_step *step, int array) {
+    if (all->steps == SM_MAX_STEPS) {
+        sm_fail(j->err, SM_INTERNAL, "an op moves its arrays in more than %d steps", SM_MAX_STEPS);
+        return false;
+    }
+    all->step[all->steps] = *step;
+    all->step[all->steps++].array = array;
+    return true;
+}
+
 /* Moves one array, as it stands, to where it is wanted. */
-static bool settle(job *j, const sm_op *op, term from, term to, int array) {
+static bool settle(job *j, const sm_op *op, term from, term to, int array, sm_lowering *all) {
     int at[SM_AXIS_COUNT];
     sm_lowering low;
     sm_tensor wanted = j->b->tensor[to.tensor];
     memcpy(wanted.at, to.at, sizeof wanted.at);
     part_assign_home(&wanted, at);
     if (!part_lower(j, 1, &from, &to, at, false, &low)) return false;
-    /* its only operand is array 0 of the lowering */
     sm_axes mask = part_mask(from.at, wanted.rank);
-    for (int i = 0; i < low.steps; i++)
-        if (low.step[i].kind == SM_STEP_COLLECTIVE) low.step[i].array = array;
+    for (int i = 0; i < low.steps; i++) {
+        if (low.step[i].kind == SM_STEP_EINSUM) continue;
+        low.step[i].array = array;
+        if (!add_step(j, all, &low.step[i], array)) return false;
+    }
     part_emit(j, op, array, from.tensor, false, mask, &low, SM_PHASE_FORWARD);
     return true;
 }
@@ -34,28 +47,20 @@ static void drop_axes(term *t, unsigned axes) {
     for (int d = 0; d < 6; d++) t->at[d] = (sm_axes)(t->at[d] & ~axes);
 }
 
-/* Every chip of a tensor group takes from all the group's tokens those of its experts. */
-static bool forward_dispatch(job *j, const sm_op *op) {
-    for (int i = 0; i < op->inputs; i++) {
-        term from = part_stored(j->b, op->in[i], false), to = from;
-        drop_axes(&to, SM_AXES_TENSOR);
-        if (!settle(j, op, from, to, i)) return false;
-    }
-    return true;
-}
-
-/* What the experts of a chip make of a token is a part of its sum, and partial sums are added
- * before they are reduced. */
-static bool forward_partial(job *j, const sm_op *op) {
-    term part = part_stored(j->b, op->out, false), out = part;
-    if (out.unreduced) return true;
-    drop_axes(&part, SM_AXES_TENSOR);
-    part.unreduced = SM_AXES_TENSOR;
-    return settle(j, op, part, out, -1);
-}
-
 static bool carries_experts(const sm_program *b, int tensor) {
     return b->tensor[tensor].dim[0] == SM_DIM_E;
+}
+
+/* Every chip of a tensor group takes from all the group's tokens those of its experts; what experts
+ * made of them stays where it is. */
+static bool settle_tokens(job *j, const sm_op *op, sm_lowering *all) {
+    for (int i = 0; i < op->inputs; i++) {
+        term from = part_stored(j->b, op->in[i], false), to = from;
+        if (carries_experts(j->b, op->in[i])) continue;
+        drop_axes(&to, SM_AXES_TENSOR);
+        if (!settle(j, op, from, to, i, all)) return false;
+    }
+    return true;
 }
 
 static bool adds_partial(const sm_program *b, const sm_op *op) {
@@ -63,12 +68,37 @@ static bool adds_partial(const sm_program *b, const sm_op *op) {
     return b->tensor[op->in[0]].unreduced || (part_crosses(b, op) && !carries_experts(b, op->out));
 }
 
+/* What the experts of a chip make of a token is a part of its sum, and partial sums are added
+ * before they are reduced. */
+static term made_by(const job *j, const sm_op *op) {
+    term made = part_stored(j->b, op->out, false);
+    if (!adds_partial(j->b, op) || made.unreduced) return made;
+    drop_axes(&made, SM_AXES_TENSOR);
+    made.unreduced = SM_AXES_TENSOR;
+    return made;
+}
+
+static bool settle_op(job *j, const sm_op *op, const term *in, const term *out) {
+    sm_lowering all = {.steps = 0};
+    sm_step make = {.kind = SM_STEP_EINSUM, .op = SM_COLLECTIVE_COUNT};
+    term made = made_by(j, op);
+    sm_einsum e;
+    if (part_crosses(j->b, op) && !settle_tokens(j, op, &all)) return false;
+    part_einsum(j, 1, &made, out, &e);
+    make.after = sm_layout_of(&e.in[0]);
+    if (!add_step(j, &all, &make, -1)) return false;
+    if (made.unreduced != out->unreduced && !settle(j, op, made, *out, -1, &all)) return false;
+    part_task_arrays(j, op->inputs, in, out, &all);
+    return true;
+}
+
 static bool forward_comms(job *j, const sm_op *op, const term *in, const term *out, const int *at) {
     sm_lowering low;
-    if (adds_partial(j->b, op)) return forward_partial(j, op);
-    if (part_crosses(j->b, op)) {
+    bool crosses = part_crosses(j->b, op);
+    if (adds_partial(j->b, op) || (crosses && j->b->serving)) return settle_op(j, op, in, out);
+    if (crosses) {
         part_task_arrays(j, op->inputs, in, out, NULL);
-        return !j->b->serving || forward_dispatch(j, op);
+        return true;
     }
     if (!part_lower(j, op->inputs, in, out, at, false, &low)) return false;
     for (int i = 0; i < op->inputs; i++)

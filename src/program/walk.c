@@ -59,8 +59,6 @@ bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, cons
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err) {
     sm_error own = {.status = SM_OK};
-    if (program->serving && program->size[SM_DIM_E] > 0)
-        return sm_fail(err, SM_INTERNAL, "routed tokens of serving are no tasks yet");
     sm_partition *part = sm_calloc(1, sizeof *part);
     sm_program_task *task = sm_calloc(1, sizeof *task);
     job j = {.out = part,
