@@ -1,5 +1,6 @@
 /* Generating on ranks: the program of serving, with its cache, gives the scores of the program of
- * training, whether bytes come at once or one by one, on any ranks. */
+ * training; texts are those of one rank and one sequence, whatever the plan, the other sequences
+ * and the draft; and speculative sampling leaves the distribution as it is. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,42 +11,16 @@
 
 #include <cmocka.h>
 
-#include "scalemodel/run_train.h"
+#include "scalemodel/run_generate.h"
+#include "train_plans.h"
 
-enum { TOKENS = 12, WORDS = 256, MOST_KEPT = 200, NAME = 20 };
+enum { WORDS = 256, MOST_KEPT = 600, NAME = 20, ROOM = 32, TEXTS = 5, NEW = 9, RANKS = 8 };
 
-/* Sequences begin at byte 0 or 1 of it. */
-static const unsigned char text[TOKENS + 2] = "the cache tel";
-
-static sm_model model_of(sm_layer_kind kind) {
-    sm_model m = {.name = "small", .D = 16, .L = 2, .V = WORDS, .final_norm = true, .causal = true,
-                  .kinds = 1};
-    m.kind[0] = kind;
-    return m;
-}
-
-static sm_layer_kind dense(void) {
-    return (sm_layer_kind){.name = "dense", .N = 4, .K = 2, .H = 4, .V_head = 4, .norms = 2,
-                           .F = 32};
-}
-
-static sm_train_setup setup_of(const sm_model *model) {
-    sm_train_setup s;
-    sm_train_setup_defaults(&s);
-    s.model = model;
-    s.tokens = TOKENS;
-    s.sequences = s.microbatch = 1;
-    s.data = text;
-    s.data_bytes = sizeof text;
-    s.seed = 5;
-    return s;
-}
-
-/* ---- the weights, and the loss of one sequence ---- */
+/* ---- trained weights ---- */
 
 typedef struct kept {
     const sm_train_setup *setup;
-    int n;
+    int steps, n;
     sm_train_array array[MOST_KEPT];
     char name[MOST_KEPT][NAME];
     double loss;
@@ -54,6 +29,7 @@ typedef struct kept {
 static sm_status keep(sm_train_array *a, void *context, sm_error *err) {
     kept *k = context;
     (void)err;
+    if (a->part != SM_TRAIN_VALUE) return SM_OK;
     assert_true(k->n < MOST_KEPT);
     snprintf(k->name[k->n], NAME, "%s", a->name);
     k->array[k->n++] = *a;
@@ -64,11 +40,11 @@ static sm_status keep(sm_train_array *a, void *context, sm_error *err) {
 static sm_status find(sm_train_array *a, void *context, sm_error *err) {
     const kept *k = context;
     for (int i = 0; i < k->n; i++)
-        if (k->array[i].layer == a->layer && k->array[i].part == a->part &&
-            strcmp(k->name[i], a->name) == 0) {
-            assert_memory_equal(k->array[i].size, a->size, (size_t)a->rank * sizeof *a->size);
+        if (k->array[i].layer == a->layer && strcmp(k->name[i], a->name) == 0) {
             a->data = k->array[i].data;
-            return SM_OK;
+            return memcmp(k->array[i].size, a->size, (size_t)a->rank * sizeof *a->size)
+                       ? sm_fail(err, SM_INTERNAL, "%s has another size", a->name)
+                       : SM_OK;
         }
     return sm_fail(err, SM_INTERNAL, "%s of layer %d was not kept", a->name, a->layer);
 }
@@ -76,60 +52,69 @@ static sm_status find(sm_train_array *a, void *context, sm_error *err) {
 static sm_status train(sm_communicator *world, void *context, sm_error *err) {
     kept *k = context;
     sm_trainer *t = NULL;
-    sm_train_result r;
+    sm_train_result r = {.loss = 0};
     sm_status status = sm_trainer_new(world, k->setup, &t, err);
-    for (int i = 0; !status && i < 3; i++) status = sm_trainer_step(t, i, &r, err);
-    if (!status) status = sm_trainer_gradients(t, 3, &r, err);
+    for (int i = 0; !status && i < k->steps; i++) status = sm_trainer_step(t, i, &r, err);
+    if (!status) status = sm_trainer_gradients(t, k->steps, &r, err);
     if (!status) status = sm_trainer_save(t, keep, k, err);
     k->loss = r.loss;
     sm_trainer_free(t);
     return status;
 }
 
-static void drop(kept *k) {
-    for (int i = 0; i < k->n; i++) sm_free(k->array[i].data);
+static void expect_ok(sm_status status, const sm_error *err) {
+    if (status) fail_msg("%s", err->sentence);
 }
 
-/* ---- generating ---- */
+static void train_on_one(kept *k, const sm_train_setup *s, int steps) {
+    sm_error err = {.status = SM_OK};
+    k->setup = s;
+    k->steps = steps;
+    k->n = 0;
+    expect_ok(sm_run_threads(1, train, k, &err), &err);
+}
+
+static void drop(kept *k) {
+    for (int i = 0; i < k->n; i++) sm_free(k->array[i].data);
+    k->n = 0;
+}
+
+/* ---- scores ---- */
+
+enum { TOKENS = 12 };
+/* Sequences begin at byte 0 or 1 of it. */
+static const unsigned char short_text[TOKENS + 2] = "the cache tel";
 
 typedef struct asked {
     const kept *kept;
     const sm_train_setup *setup;
     int first; /* byte of the text the sequence begins with */
-    size_t at_once;
-    float scores[TOKENS][WORDS]; /* after each byte that was fed alone, or last of several */
+    float scores[TOKENS][WORDS];
 } asked;
 
-static sm_status feed(sm_communicator *world, void *context, sm_error *err) {
+static sm_status score(sm_communicator *world, void *context, sm_error *err) {
     asked *q = context;
     sm_generator *g = NULL;
-    float scores[WORDS];
+    const size_t one = 1;
     sm_status status = sm_generator_new(world, q->setup, &g, err);
     if (!status) status = sm_generator_load(g, find, (void *)(uintptr_t)q->kept, err);
-    for (size_t at = 0; !status && at < TOKENS;) {
-        size_t n = at == 0 ? q->at_once : 1;
-        status = sm_generator_feed(g, text + q->first + at, n, scores, err);
-        at += n;
-        if (world->rank == 0) memcpy(q->scores[at - 1], scores, sizeof scores);
+    for (size_t at = 0; !status && at < TOKENS; at++) {
+        sm_generator_pass pass = {1, short_text + q->first + at, &one, false};
+        status = sm_generator_feed(g, &pass, q->scores[at], NULL, err);
     }
     sm_generator_free(g);
     return status;
 }
 
-static void ask(asked *q, const kept *k, const sm_train_setup *s, int first, size_t at_once) {
+static double loss_of(asked *q, const kept *k, const sm_train_setup *s, int first) {
     sm_error err = {.status = SM_OK};
-    *q = (asked){.kept = k, .setup = s, .first = first, .at_once = at_once};
-    if (sm_run_threads(sm_train_setup_ranks(s), feed, q, &err))
-        print_message("%s\n", err.sentence);
-    assert_int_equal(err.status, SM_OK);
-}
-
-static double loss_of(const asked *q) {
+    *q = (asked){.kept = k, .setup = s, .first = first};
+    expect_ok(sm_run_threads(1, score, q, &err), &err);
     double loss = 0;
     for (int i = 0; i < TOKENS; i++) {
         double sum = 0;
         for (int v = 0; v < WORDS; v++) sum += exp((double)q->scores[i][v]);
-        loss += log(sum) - (double)q->scores[i][text[q->first + i + 1]];
+        loss += log(sum) - (double)q->scores[i][short_text[first + i + 1]];
     }
     return loss / TOKENS;
 }
@@ -137,52 +122,354 @@ static double loss_of(const asked *q) {
 static void scores_are_those_of_training(void **state) {
     (void)state;
     static kept k;
-    static asked a, b;
-    sm_model model = model_of(dense());
-    sm_train_setup s = setup_of(&model);
-    k = (kept){.setup = &s};
-    assert_int_equal(sm_run_threads(1, train, &k, NULL), SM_OK);
-    ask(&a, &k, &s, 0, 1);
-    ask(&b, &k, &s, 1, 1);
-    double error = fmin(fabs(loss_of(&a) - k.loss), fabs(loss_of(&b) - k.loss));
-    if (error > 1e-5) print_message("%g %g, %g\n", loss_of(&a), loss_of(&b), k.loss);
-    assert_true(error <= 1e-5);
-    drop(&k);
-}
-
-static int best(const float *scores) {
-    int at = 0;
-    for (int v = 1; v < WORDS; v++)
-        if (scores[v] > scores[at]) at = v;
-    return at;
-}
-
-static void expect_equal(const asked *q, const asked *one) {
-    for (size_t i = q->at_once - 1; i < TOKENS; i++) {
-        for (int v = 0; v < WORDS; v++)
-            assert_true(fabs((double)q->scores[i][v] - (double)one->scores[i][v]) < 1e-4);
-        assert_int_equal(best(q->scores[i]), best(one->scores[i]));
+    static asked q;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++) {
+        sm_model model = train_model((train_kind)kind, 2);
+        sm_train_setup s = train_setup_of(&model);
+        s.tokens = TOKENS;
+        s.sequences = s.microbatch = 1;
+        s.data = short_text;
+        s.data_bytes = sizeof short_text;
+        train_on_one(&k, &s, 3);
+        double a = loss_of(&q, &k, &s, 0), b = loss_of(&q, &k, &s, 1);
+        double error = fmin(fabs(a - k.loss), fabs(b - k.loss));
+        if (error > 1e-5) fail_msg("%s: %g %g, %g", model.name, a, b, k.loss);
+        drop(&k);
     }
 }
 
-static void scores_do_not_depend_on_ranks(void **state) {
+/* ---- texts ---- */
+
+static const char *const prompts[TEXTS] = {"a plan is", "The p", "o", "program and its ", "zz "};
+
+typedef struct written {
+    const kept *kept, *draft_kept;
+    const sm_train_setup *setup, *draft_setup;
+    int texts, first; /* prompts [first, first + texts) */
+    int depth;
+    double temperature;
+    unsigned char text[RANKS][TEXTS][ROOM];
+    sm_generate_result result[RANKS];
+} written;
+
+static sm_status new_generator(sm_communicator *world, const kept *k, const sm_train_setup *s,
+                               sm_generator **g, sm_error *err) {
+    sm_status status = sm_generator_new(world, s, g, err);
+    return status ? status : sm_generator_load(*g, find, (void *)(uintptr_t)k, err);
+}
+
+static sm_status write_texts(sm_communicator *world, void *context, sm_error *err) {
+    written *w = context;
+    sm_generator *target = NULL, *draft = NULL;
+    unsigned char *text[TEXTS];
+    size_t bytes[TEXTS];
+    for (int i = 0; i < w->texts; i++) {
+        text[i] = w->text[world->rank][i];
+        bytes[i] = strlen(prompts[w->first + i]);
+        memcpy(text[i], prompts[w->first + i], bytes[i]);
+    }
+    sm_status status = new_generator(world, w->kept, w->setup, &target, err);
+    if (!status && w->depth)
+        status = new_generator(world, w->draft_kept, w->draft_setup, &draft, err);
+    sm_generate_job job = {target, draft,          w->depth, (size_t)w->texts, WORDS, bytes,
+                           NEW,    w->temperature, 3};
+    if (!status) status = sm_generate(&job, text, &w->result[world->rank], err);
+    sm_generator_free(draft);
+    sm_generator_free(target);
+    return status;
+}
+
+static sm_status run_written(written *w, sm_error *err) {
+    err->status = SM_OK;
+    return sm_run_threads(sm_train_setup_ranks(w->setup), write_texts, w, err);
+}
+
+/* Every text on every rank is that of `one`, which holds all of them; and the bytes are right. */
+static void expect_texts(const written *w, const written *one, const char *plan) {
+    for (int r = 0; r < sm_train_setup_ranks(w->setup); r++) {
+        for (int i = 0; i < w->texts; i++)
+            if (memcmp(w->text[r][i], one->text[0][w->first + i], ROOM) != 0)
+                fail_msg("%s, rank %d: '%.32s', expected '%.32s'", plan, r,
+                         (const char *)w->text[r][i], (const char *)one->text[0][w->first + i]);
+        if (w->result[r].bytes_apart > 0)
+            fail_msg("%s, rank %d: %g bytes apart", plan, r, w->result[r].bytes_apart);
+    }
+}
+
+static sm_train_setup room_for(const sm_train_setup *trained, int sequences) {
+    sm_train_setup s = *trained;
+    s.tokens = ROOM;
+    s.sequences = sequences;
+    return s;
+}
+
+/* One prompt at a time on one rank. */
+static void write_alone(written *all, const kept *k, const sm_train_setup *trained,
+                        double temperature) {
+    static written w;
+    sm_error err;
+    sm_train_setup s = room_for(trained, 1);
+    memset(all, 0, sizeof *all);
+    for (int i = 0; i < TEXTS; i++) {
+        w = (written){.kept = k, .setup = &s, .texts = 1, .first = i, .temperature = temperature};
+        expect_ok(run_written(&w, &err), &err);
+        memcpy(all->text[0][i], w.text[0][0], ROOM);
+        assert_true(w.result[0].decode.passes == NEW - 1 && w.result[0].prefill.passes == 1);
+    }
+}
+
+/* Rules of training alone make no plan of their own. */
+static bool generates(const train_plan *plan, train_kind kind) {
+    static const char *const training[] = {"seq", "heads", "recompute", "zero=1", "zero=2"};
+    for (size_t i = 0; i < sizeof training / sizeof *training; i++)
+        if (!plan->stages && strstr(plan->words, training[i])) return false;
+    if (!plan->stages && strstr(plan->words, "micro")) return false;
+    return plan->chunks_per_stage < 2 &&
+           (kind == TRAIN_EXPERTS || !strstr(plan->words, "expert_tensor"));
+}
+
+static void texts_do_not_depend_on_the_plan(void **state) {
     (void)state;
-    static const int degrees[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
-    static const size_t prompts[] = {1, 5, TOKENS};
     static kept k;
-    static asked one, q;
-    sm_model model = model_of(dense());
-    sm_train_setup s = setup_of(&model);
-    k = (kept){.setup = &s};
-    assert_int_equal(sm_run_threads(1, train, &k, NULL), SM_OK);
-    ask(&one, &k, &s, 0, 1);
-    for (size_t d = 0; d < sizeof degrees / sizeof *degrees; d++)
-        for (size_t p = 0; p < sizeof prompts / sizeof *prompts; p++) {
-            s.degree[SM_AXIS_TENSOR] = degrees[d][0];
-            s.degree[SM_AXIS_TENSOR_Q] = degrees[d][1];
-            ask(&q, &k, &s, 0, prompts[p]);
-            expect_equal(&q, &one);
+    static written one, w;
+    static train_job job;
+    sm_error err;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++)
+        for (int layers = 2; layers <= 4; layers += 2) {
+            sm_model model = train_model((train_kind)kind, layers);
+            sm_train_setup s = train_setup_of(&model);
+            s.rate = 2e-2;
+            train_on_one(&k, &s, 25);
+            write_alone(&one, &k, &s, 0);
+            for (size_t p = 0; p < train_plan_count; p++) {
+                const train_plan *plan = &train_plans[p];
+                if (train_plan_layers(plan) != layers || !generates(plan, (train_kind)kind))
+                    continue;
+                if (!train_job_of(plan, (train_kind)kind, &job)) continue;
+                sm_train_setup room = room_for(&job.setup, 8);
+                w = (written){.kept = &k, .setup = &room, .texts = TEXTS};
+                if (run_written(&w, &err)) fail_msg("%s: %s", plan->words, err.sentence);
+                expect_texts(&w, &one, plan->words);
+            }
+            drop(&k);
         }
+}
+
+/* ---- speculation ---- */
+
+typedef enum draft_kind { SAME, GOOD, BAD, DRAFTS } draft_kind;
+typedef struct drafts {
+    kept target, good, bad;
+    sm_model model, small;
+    sm_train_setup setup, small_setup;
+} drafts;
+
+/* Good: fewer layers, trained on the same text. Bad: of other weights, not trained. */
+static void train_drafts(drafts *d, train_kind kind) {
+    d->model = train_model(kind, 4);
+    d->small = train_model(TRAIN_DENSE, 2);
+    d->setup = train_setup_of(&d->model);
+    d->small_setup = train_setup_of(&d->small);
+    d->setup.rate = d->small_setup.rate = 2e-2;
+    train_on_one(&d->target, &d->setup, 25);
+    train_on_one(&d->good, &d->small_setup, 25);
+    train_on_one(&d->bad, &d->small_setup, 0);
+}
+
+static void drop_drafts(drafts *d) {
+    drop(&d->target);
+    drop(&d->good);
+    drop(&d->bad);
+}
+
+static void give_degrees(const char *words, int sequences, sm_train_setup *s) {
+    train_words_read(words, s);
+    *s = room_for(s, sequences);
+}
+
+static void speculate(written *w, drafts *d, draft_kind which, const char *plan, int depth) {
+    static sm_train_setup target, draft;
+    sm_error err;
+    target = d->setup;
+    draft = which == SAME ? d->setup : d->small_setup;
+    give_degrees(plan, 8, &target);
+    give_degrees(plan, 8, &draft);
+    *w = (written){.kept = &d->target,
+                   .draft_kept = which == SAME   ? &d->target
+                                 : which == GOOD ? &d->good
+                                                 : &d->bad,
+                   .setup = &target,
+                   .draft_setup = &draft,
+                   .texts = TEXTS,
+                   .depth = depth};
+    if (run_written(w, &err)) fail_msg("%s: %s", plan, err.sentence);
+}
+
+static void drafts_leave_greedy_texts_as_they_are(void **state) {
+    (void)state;
+    static const char *const plans[] = {"",
+                                        "data=2",
+                                        "tensor=2",
+                                        "context=2,tensor_q=2",
+                                        "fsdp=2",
+                                        "expert=4",
+                                        "expert=2,tensor=2,data=2"};
+    static drafts d;
+    static written one, w;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++) {
+        train_drafts(&d, (train_kind)kind);
+        write_alone(&one, &d.target, &d.setup, 0);
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++)
+            for (int which = 0; which < DRAFTS; which++) {
+                int depth = 1 + (int)(p + (size_t)which) % 4;
+                speculate(&w, &d, (draft_kind)which, plans[p], depth);
+                expect_texts(&w, &one, plans[p]);
+            }
+        drop_drafts(&d);
+    }
+}
+
+/* The first byte comes with the prompts; of the others a pass makes depth + 1 with a draft that is
+ * always right, and one with a draft that never is. */
+static void a_draft_saves_passes(void **state) {
+    (void)state;
+    static drafts d;
+    static written w;
+    train_drafts(&d, TRAIN_DENSE);
+    speculate(&w, &d, SAME, "", 3);
+    const sm_generate_result *r = &w.result[0];
+    assert_true(r->decode.passes == (NEW - 1) / 4 && r->accepted == r->drafted);
+    assert_true(r->drafted == TEXTS * (NEW - 1 - 2));
+    speculate(&w, &d, GOOD, "", 3);
+    double good = r->accepted / r->drafted;
+    assert_true(r->decode.passes < NEW - 1);
+    speculate(&w, &d, BAD, "", 3);
+    assert_true(r->accepted / r->drafted < good && r->decode.passes <= NEW - 1);
+    drop_drafts(&d);
+}
+
+/* ---- draws ---- */
+
+static void draws_do_not_depend_on_the_plan(void **state) {
+    (void)state;
+    static const char *const plans[] = {"data=4", "tensor=2,context=2", "fsdp=2,tensor_q=2"};
+    static kept k;
+    static written one, greedy, w;
+    sm_error err;
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    sm_train_setup s = train_setup_of(&model);
+    train_on_one(&k, &s, 3);
+    write_alone(&greedy, &k, &s, 0);
+    sm_train_setup room = room_for(&s, 8);
+    one = (written){.kept = &k, .setup = &room, .texts = TEXTS, .temperature = 1};
+    expect_ok(run_written(&one, &err), &err);
+    assert_memory_not_equal(one.text[0], greedy.text[0], sizeof one.text[0]);
+    for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+        sm_train_setup split = s;
+        give_degrees(plans[p], 8, &split);
+        w = (written){.kept = &k, .setup = &split, .texts = TEXTS, .temperature = 1};
+        expect_ok(run_written(&w, &err), &err);
+        expect_texts(&w, &one, plans[p]);
+    }
+    drop(&k);
+}
+
+enum { SMALL = 5, DRAWS = 200000 };
+static const double wanted[SMALL] = {0.05, 0.4, 0.25, 0.3, 0};
+
+/* Chi-squared of 3 degrees of freedom: above 16.3 once in 1000. */
+static double misfit(const int *count) {
+    double sum = 0;
+    for (int w = 0; w < SMALL - 1; w++) {
+        double expected = DRAWS * wanted[w];
+        sum += (count[w] - expected) * (count[w] - expected) / expected;
+    }
+    return sum;
+}
+
+static double speculated(const double *q, int *count, sm_rng *rng) {
+    double kept_words = 0;
+    memset(count, 0, SMALL * sizeof *count);
+    for (int i = 0; i < DRAWS; i++) {
+        bool stays;
+        size_t word = sm_draw_word(q, SMALL, sm_rng_unit(rng));
+        double u_keep = sm_rng_unit(rng), u_word = sm_rng_unit(rng);
+        count[sm_draw_speculative(wanted, q, SMALL, word, u_keep, u_word, &stays)]++;
+        kept_words += stays;
+    }
+    return kept_words / DRAWS;
+}
+
+/* What stays is the sum of min(p, q) (Leviathan et al. 2023, theorem 3.5). */
+static void speculation_leaves_the_distribution(void **state) {
+    (void)state;
+    static const double proposals[][SMALL] = {{0.05, 0.4, 0.25, 0.3, 0},
+                                              {0.2, 0.2, 0.2, 0.2, 0.2},
+                                              {0.9, 0.025, 0.025, 0.025, 0.025},
+                                              {0, 0, 0, 0, 1},
+                                              {0, 1, 0, 0, 0}};
+    sm_rng rng = {12};
+    for (size_t d = 0; d < sizeof proposals / sizeof *proposals; d++) {
+        int count[SMALL];
+        double share = speculated(proposals[d], count, &rng), expected = 0;
+        for (int w = 0; w < SMALL; w++) expected += fmin(wanted[w], proposals[d][w]);
+        assert_true(fabs(share - expected) < 0.005);
+        assert_int_equal(count[SMALL - 1], 0);
+        if (misfit(count) > 16.3) fail_msg("draft %zu: chi-squared %g", d, misfit(count));
+    }
+}
+
+static void words_follow_their_distribution(void **state) {
+    (void)state;
+    static const float scores[] = {1, 3, 3, -2};
+    double p[4];
+    int count[SMALL] = {0};
+    sm_rng rng = {4};
+    for (int i = 0; i < DRAWS; i++) count[sm_draw_word(wanted, SMALL, sm_rng_unit(&rng))]++;
+    assert_true(misfit(count) < 16.3 && count[SMALL - 1] == 0);
+    assert_int_equal(sm_draw_best(scores, 4), 1);
+    assert_int_equal(sm_draw_word((double[]){0, 1, 0}, 3, 1), 1); /* rounding at the end */
+    sm_draw_distribution(scores, 4, 2, p);
+    assert_true(fabs(p[0] + p[1] + p[2] + p[3] - 1) < 1e-12);
+    assert_true(fabs(p[0] / p[1] - exp(-1)) < 1e-12 && fabs(p[3] / p[2] - exp(-2.5)) < 1e-12);
+}
+
+/* ---- a cache that forgets ---- */
+
+static sm_status rewound(sm_communicator *world, void *context, sm_error *err) {
+    asked *q = context;
+    sm_generator *g = NULL;
+    static const unsigned char wrong[] = "####";
+    sm_status status = new_generator(world, q->kept, q->setup, &g, err);
+    sm_generator_pass pass = {6, short_text, (size_t[]){6}, false};
+    if (!status) status = sm_generator_feed(g, &pass, q->scores[0], NULL, err);
+    pass = (sm_generator_pass){4, wrong, (size_t[]){4}, true};
+    if (!status) status = sm_generator_feed(g, &pass, q->scores[2], NULL, err);
+    sm_generator_rewind(g, 0, 6);
+    assert_int_equal(sm_generator_cached(g, 0), 6);
+    sm_generator_rewind(g, 0, 9); /* nothing lies there to go back to */
+    assert_int_equal(sm_generator_cached(g, 0), 6);
+    pass = (sm_generator_pass){3, short_text + 6, (size_t[]){3}, false};
+    if (!status) status = sm_generator_feed(g, &pass, q->scores[0], NULL, err);
+    sm_generator_rewind(g, 0, 0);
+    pass = (sm_generator_pass){9, short_text, (size_t[]){9}, false};
+    if (!status) status = sm_generator_feed(g, &pass, q->scores[1], NULL, err);
+    sm_generator_free(g);
+    return status;
+}
+
+static void what_is_rewound_leaves_no_trace(void **state) {
+    (void)state;
+    static kept k;
+    static asked q;
+    sm_error err = {.status = SM_OK};
+    sm_model model = train_model(TRAIN_EXPERTS, 2);
+    sm_train_setup s = train_setup_of(&model), room = room_for(&s, 1);
+    train_on_one(&k, &s, 1);
+    q = (asked){.kept = &k, .setup = &room};
+    expect_ok(sm_run_threads(1, rewound, &q, &err), &err);
+    for (int v = 0; v < WORDS; v++)
+        assert_true(fabs((double)q.scores[0][v] - (double)q.scores[1][v]) < 1e-5);
     drop(&k);
 }
 
@@ -200,47 +487,111 @@ static void expect_refused(const sm_train_setup *s, const char *sentence) {
 
 static void refuses_what_it_cannot(void **state) {
     (void)state;
-    sm_layer_kind kind = dense();
-    kind.E = 4;
-    kind.k_top = 2;
-    kind.F = 0;
-    kind.F_expert = 8;
-    sm_model model = model_of(dense()), experts = model_of(kind);
-    sm_train_setup s = setup_of(&experts);
-    expect_refused(&s,
-                   "small has experts or parallel branches, from which cannot be generated yet");
-    s = setup_of(&model);
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    sm_train_setup first = train_setup_of(&model), s = room_for(&first, 3);
     s.degree[SM_AXIS_DATA] = 2;
-    expect_refused(&s, "one sequence is split over tensor alone");
-    s = setup_of(&model);
+    expect_refused(&s, "3 sequences do not divide over 2 ranks");
+    s = room_for(&first, 1);
+    s.tokens = 15;
+    s.degree[SM_AXIS_CONTEXT] = 2;
+    expect_refused(&s, "a cache of 15 positions does not divide over 2 ranks");
+    s = room_for(&first, 1);
     s.stages = 2;
-    expect_refused(&s, "a pipeline does not generate yet");
+    expect_refused(&s, "2 stages generate with one chunk of layers each");
+    s.chunks = 2;
+    model.tied = true;
+    expect_refused(&s, "an unembedding tied to the embedding needs both on one stage of the "
+                       "pipeline");
+    model.tied = false;
+    s = room_for(&first, 1);
+    s.degree[SM_AXIS_TENSOR] = 0;
+    expect_refused(&s, "a degree of 0 is none");
+}
+
+static void expect_failed(sm_status status, const sm_error *err, const char *sentence) {
+    assert_int_equal(status, SM_BAD_INPUT);
+    assert_string_equal(err->sentence, sentence);
 }
 
 static void fills_no_more_than_the_cache(void **state) {
     (void)state;
-    sm_model model = model_of(dense());
-    sm_train_setup s = setup_of(&model);
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    sm_train_setup first = train_setup_of(&model), s = room_for(&first, 1);
     sm_communicator *self;
     sm_generator *g;
-    float scores[WORDS];
+    static const unsigned char bytes[ROOM] = "x";
+    static float scores[WORDS];
+    sm_error err = {.status = SM_OK};
+    s.tokens = TOKENS;
+    assert_int_equal(sm_communicator_self(&self, &err), SM_OK);
+    assert_int_equal(sm_generator_new(self, &s, &g, &err), SM_OK);
+    sm_generator_pass pass = {TOKENS, bytes, (size_t[]){0}, false};
+    expect_failed(sm_generator_feed(g, &pass, scores, NULL, &err), &err,
+                  "a pass brings at least one byte");
+    pass.count = (size_t[]){TOKENS};
+    assert_int_equal(sm_generator_feed(g, &pass, scores, NULL, &err), SM_OK);
+    pass = (sm_generator_pass){1, bytes, (size_t[]){1}, false};
+    expect_failed(sm_generator_feed(g, &pass, scores, NULL, &err), &err,
+                  "the cache has room for 12 bytes, and 1 come after 12");
+    sm_generator_free(g);
+    sm_communicator_free(self);
+}
+
+static void expect_no_texts(const sm_generate_job *job, const char *sentence) {
+    static unsigned char room[ROOM];
+    unsigned char *text[] = {room, room};
+    sm_generate_result result;
+    sm_error err = {.status = SM_OK};
+    expect_failed(sm_generate(job, text, &result, &err), &err, sentence);
+}
+
+static void refuses_jobs_that_do_not_fit(void **state) {
+    (void)state;
+    sm_model model = train_model(TRAIN_DENSE, 2), wide = model;
+    wide.V = 300;
+    sm_train_setup trained = train_setup_of(&model), s = room_for(&trained, 1), other = s, two = s;
+    other.model = &wide;
+    two.sequences = 2;
+    sm_communicator *self;
+    sm_generator *g, *draft, *more;
     sm_error err = {.status = SM_OK};
     assert_int_equal(sm_communicator_self(&self, &err), SM_OK);
     assert_int_equal(sm_generator_new(self, &s, &g, &err), SM_OK);
-    assert_int_equal(sm_generator_feed(g, text, 0, scores, &err), SM_BAD_INPUT);
-    assert_int_equal(sm_generator_feed(g, text, TOKENS, scores, &err), SM_OK);
-    assert_int_equal(sm_generator_feed(g, text, 1, scores, &err), SM_BAD_INPUT);
-    assert_string_equal(err.sentence, "the cache has room for 12 bytes, and 1 come after 12");
+    assert_int_equal(sm_generator_new(self, &other, &draft, &err), SM_OK);
+    assert_int_equal(sm_generator_new(self, &two, &more, &err), SM_OK);
+    const sm_generate_job fits = {g, NULL, 2, 1, WORDS, (size_t[]){4}, NEW, 0, 1};
+    sm_generate_job job = fits;
+    job.sequences = 2;
+    expect_no_texts(&job, "2 texts of 9 more bytes are none, or too many");
+    job = fits;
+    job.prompt_bytes = (size_t[]){ROOM};
+    expect_no_texts(&job, "a prompt of 32 bytes and 9 more do not go into a cache of 32");
+    job = fits;
+    job.draft = draft;
+    expect_no_texts(&job, "the draft has a vocabulary of 300 words and the model one of 256");
+    job.draft = more;
+    expect_no_texts(&job, "the draft holds other sequences than the model");
+    job.depth = 0;
+    expect_no_texts(&job, "a draft proposes at least one byte");
     sm_generator_free(g);
+    sm_generator_free(draft);
+    sm_generator_free(more);
     sm_communicator_free(self);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_those_of_training),
-        cmocka_unit_test(scores_do_not_depend_on_ranks),
+        cmocka_unit_test(texts_do_not_depend_on_the_plan),
+        cmocka_unit_test(drafts_leave_greedy_texts_as_they_are),
+        cmocka_unit_test(a_draft_saves_passes),
+        cmocka_unit_test(draws_do_not_depend_on_the_plan),
+        cmocka_unit_test(speculation_leaves_the_distribution),
+        cmocka_unit_test(words_follow_their_distribution),
+        cmocka_unit_test(what_is_rewound_leaves_no_trace),
         cmocka_unit_test(refuses_what_it_cannot),
         cmocka_unit_test(fills_no_more_than_the_cache),
+        cmocka_unit_test(refuses_jobs_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,18 +202,7 @@ sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_
 uint64_t sm_trainer_updates(const sm_trainer *t);
 void sm_trainer_set_updates(sm_trainer *t, uint64_t updates);
 
-/* ---- generating: the program of serving on the same ranks ----
- * One sequence. Keys and values are cached as the program shards them: heads over tensor. */
+/* ---- generating (run_generate.h) ---- */
 typedef struct sm_generator sm_generator;
-/* setup: model, degrees (tensor and tensor_q alone may be more than 1), and tokens, the room of the
- * cache. Models without experts. */
-sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
-                           sm_error *err);
-void sm_generator_free(sm_generator *g);
 sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context, sm_error *err);
-/* n bytes after those fed before (the prompt, then one at a time); scores: of the byte that
- * follows, one for each word of the vocabulary, the same on every rank. SM_BAD_INPUT when the
- * cache is full. */
-sm_status sm_generator_feed(sm_generator *g, const unsigned char *bytes, size_t n, float *scores,
-                            sm_error *err);
 #endif

@@ -35,6 +35,8 @@ void sm_program_as_run(sm_program *b) {
         fill_slots(b, t);
         if (t->role != SM_ROLE_IDS)
             t->bytes_per_element = strcmp(t->name, "loss") == 0 ? DOUBLE_BYTES : SINGLE_BYTES;
+        /* a byte is drawn from the scores of all words, which travel */
+        if (strcmp(t->name, "token") == 0) t->bytes_per_element *= b->size[SM_DIM_V];
     }
     for (int i = 0; i < b->ops; i++) count_flops(b, &b->op[i]);
 }

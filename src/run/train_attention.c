@@ -1,5 +1,5 @@
-/* Causal attention with grouped queries where all keys are at hand: stored whole, gathered, or
- * cached. The backward pass computes the probabilities again. */
+/* Causal attention with grouped queries where all keys are at hand: stored whole, or gathered. The
+ * backward pass computes the probabilities again. */
 #include <cblas.h>
 
 #include "attention_heads.h"
@@ -36,11 +36,9 @@ static void backward(const attention_head *h, void *context) {
 }
 
 static attention_blocks blocks_of(const train_call *c) {
-    size_t first = c->t->position + c->in[Q].offset[1];
-    attention_blocks b = {.ahead = (long)first - (long)c->in[KEYS].offset[1],
+    attention_blocks b = {.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1],
                           .keys = c->in[KEYS].block->size[1]};
     for (int i = 0; i < 3; i++) b.x[i] = c->in[i].block;
-    if (c->t->serving) b.keys = first + b.x[Q]->size[1];
     return b;
 }
 

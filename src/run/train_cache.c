@@ -9,24 +9,39 @@ static int tensor_named(const sm_program *b, const char *name) {
     return -1;
 }
 
-static sm_status make_room(const sm_trainer *t, const train_piece *p, int tensor,
-                           sm_local_block *cache, sm_error *err) {
+typedef struct cache {
+    sm_local_block *block; /* [B,S,...] */
+    size_t offset[SM_MAX_RANK];
+} cache;
+
+static sm_status make_room(const sm_trainer *t, const train_piece *p, int tensor, cache *c,
+                           sm_error *err) {
     const sm_einsum *einsum;
     const sm_array *array = train_array_of(p, tensor, &einsum);
-    if (cache->data) return SM_OK;
+    sm_status status = SM_OK;
     if (!array) return sm_fail(err, SM_INTERNAL, "nothing reads the cache");
     sm_layout layout = sm_layout_of(array);
-    return train_block_like(t, einsum, array, &layout, SM_ELEMENT_F32, cache, err);
+    if (!c->block->data)
+        status = train_block_like(t, einsum, array, &layout, SM_ELEMENT_F32, c->block, err);
+    if (!status) train_offsets(t, &layout, c->block, c->offset);
+    return status;
 }
 
-/* Rows [B,T,...] behind the first `position` of [B,S,...]. */
-static void copy_behind(const sm_local_block *from, size_t position, sm_local_block *cache) {
-    size_t row = sm_local_block_count(from) / (from->size[0] * from->size[1]);
+/* Rows [B,T,...] behind those cached of each sequence, where this rank has their positions. */
+static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c) {
+    size_t queries = from->size[1], positions = c->block->size[1];
+    size_t row = sm_local_block_count(from) / (from->size[0] * queries);
     const float *x = from->data;
-    float *y = cache->data;
-    for (size_t s = 0; s < from->size[0]; s++)
-        memcpy(y + (s * cache->size[1] + position) * row, x + s * from->size[1] * row,
-               from->size[1] * row * sizeof *y);
+    float *y = c->block->data;
+    for (size_t s = 0; s < from->size[0]; s++) {
+        size_t sequence = c->offset[0] + s;
+        for (size_t q = 0; q < feed->pass->count[sequence]; q++) {
+            size_t position = feed->cached[sequence] + q;
+            if (position < c->offset[1] || position >= c->offset[1] + positions) continue;
+            memcpy(y + (s * positions + position - c->offset[1]) * row, x + (s * queries + q) * row,
+                   row * sizeof *y);
+        }
+    }
 }
 
 sm_status train_append(sm_trainer *t, const train_piece *p, const sm_program_task *task,
@@ -36,9 +51,10 @@ sm_status train_append(sm_trainer *t, const train_piece *p, const sm_program_tas
     for (int i = 0; i < 2; i++) {
         int tensor = tensor_named(&p->program, names[i]);
         if (tensor < 0) return sm_fail(err, SM_INTERNAL, "the program has no %s", names[i]);
-        sm_status status = make_room(t, p, tensor, &saved->value[tensor], err);
+        cache c = {.block = &saved->value[tensor]};
+        sm_status status = make_room(t, p, tensor, &c, err);
         if (status) return status;
-        copy_behind(&saved->value[op->in[i]], t->position, &saved->value[tensor]);
+        copy_behind(t->feed, &saved->value[op->in[i]], &c);
     }
     return SM_OK;
 }

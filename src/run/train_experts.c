@@ -9,6 +9,7 @@
 
 typedef struct routing {
     size_t tokens, experts, width;
+    size_t first, own; /* experts whose slots are at hand: all in training */
     int k;
     const float *scores; /* [tokens, experts] */
 } routing;
@@ -18,6 +19,7 @@ static routing routing_of(const train_call *c, const sm_local_block *scores, siz
     return (routing){.tokens = sm_local_block_count(scores) / experts,
                      .experts = experts,
                      .width = width,
+                     .own = experts,
                      .k = (int)c->layer->piece->program.top_k,
                      .scores = scores->data};
 }
@@ -42,13 +44,15 @@ enum { MOST_EXPERTS = 512 };
 void train_dispatch(train_call *c) {
     const sm_local_block *x = c->in[0].block;
     routing r = routing_of(c, c->in[1].block, x->size[2]);
+    r.first = c->out_offset[0];
+    r.own = c->out->size[0];
     float share[MOST_EXPERTS], *slots = c->out->data;
     const float *from = x->data;
     memset(slots, 0, sm_local_block_count(c->out) * sizeof *slots);
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
-        for (size_t e = 0; e < r.experts; e++)
-            if (share[e] > 0)
+        for (size_t e = 0; e < r.own; e++)
+            if (share[r.first + e] > 0)
                 memcpy(slots + (e * r.tokens + n) * r.width, from + n * r.width,
                        r.width * sizeof *slots);
     }
@@ -71,14 +75,17 @@ void train_dispatch_backward(train_call *c) {
 
 void train_combine(train_call *c) {
     routing r = routing_of(c, c->in[1].block, c->out->size[2]);
+    r.first = c->in[0].offset[0];
+    r.own = c->in[0].block->size[0];
     float share[MOST_EXPERTS], *out = c->out->data;
     const float *y = c->in[0].block->data;
     memset(out, 0, sm_local_block_count(c->out) * sizeof *out);
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
-        for (size_t e = 0; e < r.experts; e++)
-            if (share[e] > 0)
-                row_add(y + (e * r.tokens + n) * r.width, share[e], r.width, out + n * r.width);
+        for (size_t e = 0; e < r.own; e++)
+            if (share[r.first + e] > 0)
+                row_add(y + (e * r.tokens + n) * r.width, share[r.first + e], r.width,
+                        out + n * r.width);
     }
 }
 

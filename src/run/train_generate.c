@@ -1,35 +1,131 @@
-/* Generating: prompts and single bytes through the program of serving, forward. */
+/* Generating: bytes through the program of serving, forward, for several sequences at once. */
 #include <string.h>
 
+#include "rank_mesh.h"
 #include "train_parts.h"
 
+/* Programs and tasks of passes of one size. */
+typedef struct piece_set {
+    size_t queries, sampled;
+    int pieces;
+    train_piece piece[SM_MAX_LAYER_KINDS + 2];
+} piece_set;
+
+enum { SETS = 4 };
 struct sm_generator {
     sm_trainer t; /* of which only the forward half is used */
+    sm_train_setup setup;
+    train_feed feed;
+    size_t *cached;
+    piece_set *set; /* [SETS]: those of the passes made lately */
+    int next_set;
+    sm_generator_part own, *part; /* part: of every rank */
 };
 
-/* ---- begin and end ---- */
+/* ---- what can be generated from ---- */
+
+static sm_status check_room(const sm_train_setup *s, sm_error *err) {
+    int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
+    if (s->sequences < 1 || s->sequences % ways)
+        return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,
+                       ways);
+    if (s->tokens < 1 || s->tokens % s->degree[SM_AXIS_CONTEXT])
+        return sm_fail(err, SM_BAD_INPUT, "a cache of %d positions does not divide over %d ranks",
+                       s->tokens, s->degree[SM_AXIS_CONTEXT]);
+    return SM_OK;
+}
 
 static sm_status check(const sm_train_setup *s, sm_error *err) {
     sm_status status = train_check_model(s, err);
     if (status) return status;
-    for (int a = 0; a < SM_AXIS_TENSOR; a++)
-        if (s->degree[a] > 1)
-            return sm_fail(err, SM_BAD_INPUT, "one sequence is split over tensor alone");
-    if (s->stages > 1) return sm_fail(err, SM_BAD_INPUT, "a pipeline does not generate yet");
-    for (int k = 0; k < s->model->kinds; k++)
-        if (s->model->kind[k].E > 0 || s->model->kind[k].parallel)
-            return sm_fail(err, SM_BAD_INPUT,
-                           "%s has experts or parallel branches, from which "
-                           "cannot be generated yet",
-                           s->model->name);
-    return SM_OK;
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if (s->degree[a] < 1)
+            return sm_fail(err, SM_BAD_INPUT, "a degree of %d is none", s->degree[a]);
+    if (s->stages > 1 && s->chunks != s->stages)
+        return sm_fail(err, SM_BAD_INPUT, "%d stages generate with one chunk of layers each",
+                       s->stages);
+    if (s->stages > 1 && s->model->tied)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "an unembedding tied to the embedding needs both on one "
+                       "stage of the pipeline");
+    return check_room(s, err);
 }
 
-static sm_status make_pieces(sm_trainer *t, size_t queries, sm_error *err) {
-    if (t->pieces && (size_t)t->size[SM_DIM_T] == queries) return SM_OK;
+/* ---- programs ---- */
+
+static void take_set(sm_trainer *t, const piece_set *set) {
+    memcpy(t->piece, set->piece, sizeof t->piece);
+    t->pieces = set->pieces;
+    t->size[SM_DIM_T] = (double)set->queries;
+    t->sampled = set->sampled;
+}
+
+static void drop_set(sm_trainer *t, piece_set *set) {
+    take_set(t, set);
     train_pieces_free(t);
+    *set = (piece_set){.pieces = 0};
+}
+
+static sm_status new_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
+    sm_trainer *t = &g->t;
+    piece_set *set = &g->set[g->next_set];
+    g->next_set = (g->next_set + 1) % SETS;
+    drop_set(t, set);
     t->size[SM_DIM_T] = (double)queries;
-    return train_pieces_new(t, err);
+    t->sampled = sampled;
+    sm_status status = train_pieces_new(t, err);
+    set->queries = queries;
+    set->sampled = sampled;
+    set->pieces = t->pieces;
+    memcpy(set->piece, t->piece, sizeof set->piece);
+    if (status) drop_set(t, set);
+    return status;
+}
+
+static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
+    for (int i = 0; i < SETS; i++) {
+        const piece_set *set = &g->set[i];
+        if (!set->pieces || set->queries != queries || set->sampled != sampled) continue;
+        take_set(&g->t, set);
+        return SM_OK;
+    }
+    return new_set(g, queries, sampled, err);
+}
+
+/* ---- begin and end ---- */
+
+static bool last_stage(const sm_trainer *t) { return t->stage == t->setup->stages - 1; }
+
+/* The sequences of this rank, and those of all others. */
+static sm_status deal_sequences(sm_generator *g, sm_error *err) {
+    sm_trainer *t = &g->t;
+    const train_piece *head = &t->piece[t->setup->model->kinds + 1];
+    const sm_einsum *einsum;
+    const sm_array *scores =
+        train_array_of(head, head->program.op[head->program.ops - 1].in[0], &einsum);
+    if (!scores) return sm_fail(err, SM_INTERNAL, "nothing reads the scores");
+    sm_layout layout = sm_layout_of(scores);
+    sm_local_block block = {.rank = 1};
+    size_t offset[SM_MAX_RANK];
+    block.size[0] = train_local_size(t, t->size[SM_DIM_B], &layout, 0);
+    train_offsets(t, &layout, &block, offset);
+    if (last_stage(t)) g->own = (sm_generator_part){offset[0], block.size[0]};
+    g->part = sm_calloc((size_t)t->world->size, sizeof *g->part);
+    if (!g->part) return sm_fail_memory(err);
+    return sm_run_all_gather(t->world, &g->own, sizeof g->own, g->part, err);
+}
+
+static sm_status begin(sm_generator *g, sm_error *err) {
+    sm_trainer *t = &g->t;
+    g->cached = sm_calloc((size_t)t->setup->sequences, sizeof *g->cached);
+    g->set = sm_calloc(SETS, sizeof *g->set);
+    if (!g->cached || !g->set) return sm_fail_memory(err);
+    sm_status status = train_mesh_new(t, err);
+    if (status) return status;
+    t->stage = t->mesh->at[TRAIN_PIPELINE];
+    status = use_set(g, 1, 1, err);
+    if (!status) status = train_layers_new(t, err);
+    return status ? status : deal_sequences(g, err);
 }
 
 sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
@@ -38,15 +134,14 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, 
     if (status) return status;
     sm_generator *g = sm_calloc(1, sizeof *g);
     if (!g) return sm_fail_memory(err);
-    g->t.setup = setup;
-    g->t.world = world;
-    g->t.serving = true;
-    g->t.microbatches = 1;
-    g->t.size[SM_DIM_B] = 1;
+    g->setup = *setup;
+    /* one road for prompts and single bytes: the cache lies over context, queries are on all */
+    g->setup.rules = (sm_rules){.expert_tensor = setup->rules.expert_tensor, .decode = true};
+    g->t = (sm_trainer){
+        .setup = &g->setup, .world = world, .serving = true, .feed = &g->feed, .microbatches = 1};
+    g->t.size[SM_DIM_B] = setup->sequences;
     g->t.size[SM_DIM_S] = setup->tokens;
-    status = train_mesh_new(&g->t, err);
-    if (!status) status = make_pieces(&g->t, 1, err);
-    if (!status) status = train_layers_new(&g->t, err);
+    status = begin(g, err);
     if (status) sm_generator_free(g);
     else *out = g;
     return status;
@@ -55,8 +150,11 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, 
 void sm_generator_free(sm_generator *g) {
     if (!g) return;
     train_layers_free(&g->t);
-    train_pieces_free(&g->t);
+    for (int i = 0; g->set && i < SETS; i++) drop_set(&g->t, &g->set[i]);
     sm_rank_mesh_free(g->t.mesh);
+    sm_free(g->set);
+    sm_free(g->cached);
+    sm_free(g->part);
     sm_free(g);
 }
 
@@ -64,12 +162,67 @@ sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context,
     return train_load_part(&g->t, SM_TRAIN_VALUE, find, context, err);
 }
 
+/* ---- between stages: the neighbour has the same coordinates otherwise ---- */
+
+enum { TAG = 11 };
+
+static int neighbour(const sm_trainer *t, int by) {
+    int at[SM_MAX_AXES];
+    memcpy(at, t->mesh->at, sizeof at);
+    at[TRAIN_PIPELINE] += by;
+    return number_of(&t->mesh->mesh, (sm_axes)((1u << t->mesh->mesh.axes) - 1), at);
+}
+
+static sm_status hand_over(sm_trainer *t, sm_local_block *stream, sm_error *err) {
+    sm_request_handle handle = {{NULL}};
+    const sm_backend *b = t->world->backend;
+    size_t bytes = sm_local_block_count(stream) * sizeof(float);
+    sm_status status =
+        b->start_send(t->world, stream->data, bytes, neighbour(t, 1), TAG, &handle, err);
+    return status ? status : b->wait(t->world, &handle, err);
+}
+
+static sm_status receive(sm_trainer *t, const train_piece *p, sm_local_block *stream,
+                         sm_error *err) {
+    sm_request_handle handle = {{NULL}};
+    const sm_backend *b = t->world->backend;
+    const sm_einsum *einsum;
+    const sm_array *array = train_array_of(p, p->program.input, &einsum);
+    if (!array) return sm_fail(err, SM_INTERNAL, "a stage begins without an input");
+    sm_layout layout = sm_layout_of(array);
+    sm_status status = train_block_like(t, einsum, array, &layout, SM_ELEMENT_F32, stream, err);
+    if (status) return status;
+    size_t bytes = sm_local_block_count(stream) * sizeof(float);
+    status = b->start_receive(t->world, stream->data, bytes, neighbour(t, -1), TAG, &handle, err);
+    return status ? status : b->wait(t->world, &handle, err);
+}
+
 /* ---- forward ---- */
+
+/* The rows whose scores are wanted: all, or the last one meant of each sequence. */
+static sm_status sampled_rows(const sm_generator *g, sm_local_block *stream, sm_error *err) {
+    const sm_generator_pass *pass = g->feed.pass;
+    size_t queries = stream->size[1], width = stream->size[2];
+    sm_local_block rows;
+    if (g->t.sampled == queries) return SM_OK;
+    sm_status status =
+        sm_local_block_new(SM_ELEMENT_F32, 3, (size_t[]){stream->size[0], 1, width}, &rows, err);
+    if (status) return status;
+    for (size_t s = 0; s < stream->size[0]; s++) {
+        size_t count = pass->count[g->own.first + s], at = count ? count - 1 : 0;
+        memcpy((float *)rows.data + s * width,
+               (const float *)stream->data + (s * queries + at) * width, width * sizeof(float));
+    }
+    sm_local_block_free(stream);
+    *stream = rows;
+    return SM_OK;
+}
 
 static sm_status layer_forward(sm_trainer *t, train_layer *layer, train_saved *saved,
                                sm_local_block *stream, sm_error *err) {
     const sm_program *b = &layer->piece->program;
     if (b->input >= 0) {
+        sm_local_block_free(&saved->value[b->input]);
         saved->value[b->input] = *stream;
         stream->data = NULL;
     }
@@ -78,51 +231,133 @@ static sm_status layer_forward(sm_trainer *t, train_layer *layer, train_saved *s
     return status;
 }
 
-/* The last position's scores: this rank's words among zeros, summed over the ranks of the
- * vocabulary, which is exact. */
-static sm_status gather_scores(sm_trainer *t, const train_piece *head, const sm_local_block *logits,
-                               float *scores, sm_error *err) {
-    const sm_op *sample = &head->program.op[head->program.ops - 1];
+/* What the op `sample` moves: the scores of this rank's words among zeros, summed over the ranks of
+ * the vocabulary, which is exact. */
+static sm_status gather_scores(const sm_generator *g, const train_layer *head,
+                               const sm_local_block *logits, float *scores, sm_error *err) {
+    const sm_program *b = &head->piece->program;
     const sm_einsum *einsum;
-    const sm_array *array = train_array_of(head, sample->in[0], &einsum);
+    const sm_array *array = train_array_of(head->piece, b->op[b->ops - 1].in[0], &einsum);
     sm_layout layout = sm_layout_of(array);
-    size_t offset[SM_MAX_RANK], words = logits->size[2];
-    train_offsets(t, &layout, logits, offset);
-    memset(scores, 0, (size_t)t->setup->model->V * sizeof *scores);
-    memcpy(scores + offset[2], (const float *)logits->data + (logits->size[1] - 1) * words,
-           words * sizeof *scores);
-    if (train_degree(t, SM_AXES_TENSOR) <= 1) return SM_OK;
-    sm_communicator *over = sm_rank_mesh_over(t->mesh, SM_AXES_TENSOR, err);
+    size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)g->setup.model->V;
+    size_t rows = logits->size[0] * logits->size[1];
+    train_offsets(&g->t, &layout, logits, offset);
+    float *to = scores + g->own.first * g->t.sampled * all;
+    memset(to, 0, rows * all * sizeof *to);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(to + i * all + offset[2], (const float *)logits->data + i * words,
+               words * sizeof *to);
+    if (train_degree(&g->t, SM_AXES_TENSOR) <= 1) return SM_OK;
+    sm_communicator *over = sm_rank_mesh_over(g->t.mesh, SM_AXES_TENSOR, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    return sm_run_all_reduce(over, scores, (size_t)t->setup->model->V, SM_ELEMENT_F32, err);
+    return sm_run_all_reduce(over, to, rows * all, SM_ELEMENT_F32, err);
 }
 
-static sm_status forward(sm_trainer *t, float *scores, sm_error *err) {
+static sm_status one_layer(sm_generator *g, int number, sm_local_block *stream, float *scores,
+                           sm_error *err) {
+    sm_trainer *t = &g->t;
+    train_layer *layer = &t->layer[number];
+    train_saved *saved = &t->saved[number];
+    const sm_program *b = &layer->piece->program;
+    bool head = b->output < 0;
+    sm_status status = head ? sampled_rows(g, stream, err) : SM_OK;
+    if (!status) status = layer_forward(t, layer, saved, stream, err);
+    if (!status && head)
+        status = gather_scores(g, layer, &saved->value[b->op[b->ops - 1].in[0]], scores, err);
+    train_saved_free(saved, layer->piece->kept);
+    return status;
+}
+
+static sm_status forward(sm_generator *g, float *scores, sm_error *err) {
+    sm_trainer *t = &g->t;
     sm_local_block stream = {.data = NULL};
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < t->layers; i++) {
-        const train_piece *p = t->layer[i].piece;
-        train_saved *saved = &t->saved[i];
-        status = layer_forward(t, &t->layer[i], saved, &stream, err);
-        if (!status && p->program.output < 0) {
-            int logits = p->program.op[p->program.ops - 1].in[0];
-            status = gather_scores(t, p, &saved->value[logits], scores, err);
-        }
-        train_saved_free(saved, p->kept | TRAIN_KEEP_ARRIVED);
-    }
+    if (t->stage > 0) status = receive(t, t->layer[0].piece, &stream, err);
+    for (int i = 0; !status && i < t->layers; i++) status = one_layer(g, i, &stream, scores, err);
+    if (!status && !last_stage(t)) status = hand_over(t, &stream, err);
     sm_local_block_free(&stream);
     return status;
 }
 
-sm_status sm_generator_feed(sm_generator *g, const unsigned char *bytes, size_t n, float *scores,
-                            sm_error *err) {
-    sm_trainer *t = &g->t;
-    if (n < 1 || t->position + n > (size_t)t->setup->tokens)
-        return sm_fail(err, SM_BAD_INPUT, "the cache has room for %d bytes, and %zu come after %zu",
-                       t->setup->tokens, n, t->position);
-    sm_status status = make_pieces(t, n, err);
-    t->fed = bytes;
-    if (!status) status = forward(t, scores, err);
-    t->position += n;
+/* ---- passes ---- */
+
+static sm_status check_pass(const sm_generator *g, const sm_generator_pass *pass, sm_error *err) {
+    size_t most = 0;
+    for (int i = 0; i < g->setup.sequences; i++) {
+        size_t n = pass->count[i], room = (size_t)g->setup.tokens;
+        if (n > pass->queries || g->cached[i] + n > room)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "the cache has room for %zu bytes, and %zu come after %zu", room, n,
+                           g->cached[i]);
+        if (n > most) most = n;
+    }
+    return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one byte");
+}
+
+static void measure(const sm_trainer *t, const train_traffic *before, double begun_s,
+                    sm_generator_result *r) {
+    train_traffic now;
+    r->seconds = sm_clock_s() - begun_s;
+    train_traffic_now(t, &now);
+    generate_bytes_predicted(t, r->bytes_predicted);
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        r->bytes_counted[i] = now.bytes[i] - before->bytes[i];
+        r->collective_s[i] = now.seconds[i] - before->seconds[i];
+    }
+}
+
+sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
+                            sm_generator_result *result, sm_error *err) {
+    train_traffic before;
+    double begun_s = sm_clock_s();
+    sm_status status = check_pass(g, pass, err);
+    if (!status) status = use_set(g, pass->queries, pass->each ? pass->queries : 1, err);
+    if (status) return status;
+    g->feed = (train_feed){pass, g->cached};
+    train_traffic_now(&g->t, &before);
+    status = forward(g, scores, err);
+    for (int i = 0; !status && i < g->setup.sequences; i++) g->cached[i] += pass->count[i];
+    if (!status && result) measure(&g->t, &before, begun_s, result);
+    return status;
+}
+
+sm_generator_size sm_generator_size_of(const sm_generator *g) {
+    return (sm_generator_size){(size_t)g->setup.sequences, (size_t)g->setup.tokens,
+                               (size_t)g->setup.model->V};
+}
+
+size_t sm_generator_cached(const sm_generator *g, size_t sequence) { return g->cached[sequence]; }
+
+void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached) {
+    if (cached < g->cached[sequence]) g->cached[sequence] = cached;
+}
+
+/* ---- sharing ---- */
+
+sm_generator_part sm_generator_own(const sm_generator *g) { return g->own; }
+
+static size_t most_of(const sm_generator *g) {
+    size_t most = 0;
+    for (int i = 0; i < g->t.world->size; i++)
+        if (g->part[i].n > most) most = g->part[i].n;
+    return most;
+}
+
+/* Of ranks with the same sequences the first one is heard. */
+static void hear(const sm_generator *g, const char *all, size_t block, size_t bytes, char *to) {
+    for (int i = g->t.world->size - 1; i >= 0; i--)
+        memcpy(to + g->part[i].first * bytes, all + (size_t)i * block, g->part[i].n * bytes);
+}
+
+sm_status sm_generator_share(sm_generator *g, void *records, size_t bytes, sm_error *err) {
+    sm_communicator *world = g->t.world;
+    size_t block = most_of(g) * bytes, ranks = (size_t)world->size;
+    if (ranks == 1) return SM_OK;
+    char *room = sm_calloc(ranks + 1, block);
+    if (!room) return sm_fail_memory(err);
+    memcpy(room, (char *)records + g->own.first * bytes, g->own.n * bytes);
+    sm_status status = sm_run_all_gather(world, room, block, room + block, err);
+    if (!status) hear(g, room + block, block, bytes, records);
+    sm_free(room);
     return status;
 }

@@ -134,21 +134,30 @@ static void turn_head(const float *x, const float *cosine, const float *sine, fl
         y[i + half] = x[i + half] * cosine[i] + x[i] * (sense * sine[i]);
 }
 
-static void rotate(const train_call *c, size_t first, float sense) {
+/* Where a row of a block stands in its sequence. What pads a pass may stand behind the end. */
+static size_t place_of(const train_call *c, size_t sequence, size_t position) {
+    size_t most = (size_t)c->t->setup->tokens - 1;
+    size_t place =
+        train_position(c->t, c->in[0].offset[0] + sequence) + c->in[0].offset[1] + position;
+    return place < most ? place : most;
+}
+
+static void rotate(const train_call *c, float sense) {
     const sm_local_block *from = c->in[0].block;
     size_t width = last(from), half = width / 2, heads = 1, positions = from->size[1];
     for (int d = 2; d < from->rank - 1; d++) heads *= from->size[d];
     const float *x = from->data;
     float *y = c->out->data;
     for (size_t row = 0; row < from->size[0] * positions; row++) {
-        const float *turn = c->layer->piece->turn + 2 * (first + row % positions) * half;
+        size_t place = place_of(c, row / positions, row % positions);
+        const float *turn = c->layer->piece->turn + 2 * place * half;
         for (size_t h = 0; h < heads; h++, x += width, y += width)
             turn_head(x, turn, turn + half, sense, half, y);
     }
 }
 
-static void rope(train_call *c) { rotate(c, c->t->position + c->in[0].offset[1], 1); }
-static void rope_backward(train_call *c) { rotate(c, c->in[0].offset[1], -1); }
+static void rope(train_call *c) { rotate(c, 1); }
+static void rope_backward(train_call *c) { rotate(c, -1); }
 
 /* ---- gated activation: silu(gate) up; alone: silu(up) ---- */
 
@@ -242,7 +251,8 @@ static sm_status run(train_call *c, void (*with)(train_call *c), sm_error *err) 
 
 sm_status train_forward_kernel(train_call *c, sm_error *err) {
     if (c->op->kind == SM_OP_EINSUM) return einsum(c, err);
-    if (c->op->kind == SM_OP_ATTENTION) return train_attention_forward(c, err);
+    if (c->op->kind == SM_OP_ATTENTION)
+        return c->t->serving ? generate_attention(c, err) : train_attention_forward(c, err);
     if (strcmp(c->op->name, "loss") == 0) return train_loss_forward(c, err);
     return run(c, kernel_of(c)->forward, err);
 }

@@ -1,6 +1,7 @@
 /* train_parts: what the files of the training runtime share. */
 #ifndef SM_RUN_TRAIN_PARTS_H
 #define SM_RUN_TRAIN_PARTS_H
+#include "scalemodel/run_generate.h"
 #include "scalemodel/run_train.h"
 
 #include "layout.h"
@@ -77,6 +78,11 @@ typedef enum train_outside {
     TRAIN_OPTIMIZER,
     TRAIN_OUTSIDE_COUNT
 } train_outside;
+/* What a pass of a generator brings to its sequences. */
+typedef struct train_feed {
+    const sm_generator_pass *pass;
+    const size_t *cached; /* positions each sequence has already */
+} train_feed;
 
 struct sm_trainer {
     const sm_train_setup *setup;
@@ -105,10 +111,10 @@ struct sm_trainer {
     bool busy_again;
     double busy_since_s, inside_s; /* inside: its kernels and collectives so far */
     double ring_bytes; /* most of the blocks that ring attention has held */
-    /* generating: the program is that of serving, for `fed` bytes after `position` others */
+    /* generating: the program is that of serving, for what is fed */
     bool serving;
-    const unsigned char *fed;
-    size_t position;
+    const train_feed *feed;
+    size_t sampled; /* positions of a sequence whose scores are wanted */
 };
 
 /* An array as a kernel meets it: this rank's block and where it lies in the whole. */
@@ -154,6 +160,8 @@ double train_degree(const sm_trainer *t, sm_axes axes);
 /* Byte at a position (0 .. tokens) of a sequence of the batch at hand. sequence: in the microbatch.
  */
 int train_byte(const sm_trainer *t, size_t sequence, size_t position);
+/* The place in its sequence of the first byte of a pass: 0 in training. */
+size_t train_position(const sm_trainer *t, size_t sequence);
 
 /* ---- kernels: out is of the right size and holds anything; that of attention is zeroed ---- */
 /* The table of a piece that turns queries and keys. */
@@ -186,6 +194,12 @@ sm_status train_mesh_new(sm_trainer *t, sm_error *err);
 /* New keys and values behind those already there. */
 sm_status train_append(sm_trainer *t, const train_piece *p, const sm_program_task *task,
                        train_saved *saved, sm_error *err);
+
+/* ---- generate_attention.c ---- */
+sm_status generate_attention(train_call *c, sm_error *err);
+
+/* ---- generate_bytes.c: of one pass ---- */
+void generate_bytes_predicted(const sm_trainer *t, double *bytes);
 
 /* ---- train_state.c ---- */
 sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find, void *context,

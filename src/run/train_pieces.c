@@ -28,8 +28,9 @@ static void sizes_of(const sm_trainer *t, const sm_program *b, double *size) {
     size[SM_DIM_B] = t->size[SM_DIM_B];
     size[SM_DIM_C] *= t->size[SM_DIM_B];
     if (!t->serving) return;
-    size[SM_DIM_T] = t->size[SM_DIM_T];
+    size[SM_DIM_T] = b->output < 0 ? (double)t->sampled : t->size[SM_DIM_T];
     size[SM_DIM_S] = t->size[SM_DIM_S];
+    size[SM_DIM_C] *= size[SM_DIM_T];
 }
 
 static uint64_t run_again(const sm_train_setup *s, const sm_program *b, sm_piece piece) {

@@ -1,26 +1,30 @@
 /* prediction: the system under a run, and predicted against measured. */
 #include "prediction.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 static const char placeholder[] = "cpu-host";
 
-/* The chip and as many of them as there are ranks: "cpu-host:4". */
-static sm_status name_system(const cli_call *call, const prediction_values *given,
-                             const sm_mesh *mesh, const char **on, sm_error *err) {
-    double ranks = sm_mesh_size(mesh, (sm_axes)((1u << mesh->axes) - 1));
+sm_status prediction_system_name(const cli_call *call, const char *given, int ranks,
+                                 const char **on, sm_error *err) {
     const char *chip = placeholder;
     sm_chip *chips;
     size_t n;
-    *on = given->on;
+    *on = given;
     if (*on) return SM_OK;
     sm_status status = cli_system_file(call, &chips, &n, err);
     if (status) return status;
     if (n > 1) return sm_fail(err, SM_USAGE, "--system holds %zu chips: name the one with --on", n);
     if (n == 1) chip = chips[0].name;
-    *on = sm_arena_printf(call->arena, "%s:%.0f", chip, ranks);
+    *on = sm_arena_printf(call->arena, "%s:%d", chip, ranks);
     return *on ? SM_OK : sm_fail_memory(err);
+}
+
+static int ranks_of(const sm_mesh *mesh) {
+    double ranks = sm_mesh_size(mesh, (sm_axes)((1u << mesh->axes) - 1));
+    return ranks < INT_MAX ? (int)ranks : INT_MAX;
 }
 
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
@@ -30,7 +34,7 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
     if (status) return status;
     sm_source source = sm_source_of("--mesh", mesh);
     status = sm_mesh_parse(&source, &m->mesh, err);
-    if (!status) status = name_system(call, given, &m->mesh, &on, err);
+    if (!status) status = prediction_system_name(call, given->on, ranks_of(&m->mesh), &on, err);
     if (!status) status = cli_mesh_read(call, on, mesh, "X", m, err);
     if (status) return status;
     return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);

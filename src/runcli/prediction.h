@@ -19,6 +19,10 @@ typedef struct prediction_values {
      "--system)"},                                                                                 \
         CLI_CALIBRATION_OPTIONS(values, member.constants)
 
+/* What --on names, or else as many chips as there are ranks: of --system FILE, which then holds one
+ * kind, or the placeholder: "cpu-host:4". */
+sm_status prediction_system_name(const cli_call *call, const char *given, int ranks,
+                                 const char **on, sm_error *err);
 /* Read --mesh, which says how many ranks there are, and lay it on the system of --on. */
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
                           cli_mesh *m, const sm_calibration **calibration, sm_error *err);

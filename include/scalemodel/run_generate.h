@@ -1,0 +1,96 @@
+/* run_generate: text from a trained model on real ranks, by the program of serving. Several
+ * sequences at once, each of its own length, share the ranks by the axes of the batch; keys and
+ * values are cached where the program stores them: sequences over data, fsdp and expert, heads over
+ * tensor, positions over context. Whatever the ranks, greedy output is that of one. */
+#ifndef SCALEMODEL_RUN_GENERATE_H
+#define SCALEMODEL_RUN_GENERATE_H
+#include "scalemodel/run_train.h"
+
+/* setup: model, degrees, stages (with chunks: one to a stage), expert_tensor of the rules;
+ * sequences, a multiple of data x fsdp x expert; tokens, the room of each sequence's cache, a
+ * multiple of context. The setup must outlive the generator, and all ranks of world make every
+ * call. SM_BAD_INPUT says what cannot be run or does not divide. */
+sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
+                           sm_error *err);
+void sm_generator_free(sm_generator *g);
+
+typedef struct sm_generator_size {
+    size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
+} sm_generator_size;
+sm_generator_size sm_generator_size_of(const sm_generator *g);
+
+/* One pass through the model. */
+typedef struct sm_generator_pass {
+    size_t queries;             /* rows of each sequence in bytes */
+    const unsigned char *bytes; /* [sequences, queries] */
+    const size_t *count;        /* [sequences]: of the queries so many are meant, the rest pad */
+    bool each;                  /* scores after each query, otherwise after the last one meant */
+} sm_generator_pass;
+typedef struct sm_generator_result {
+    double seconds;
+    /* V as in sm_step, by collective, of this rank: what the partition says and what went through
+     * the communicators. */
+    double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
+    double collective_s[SM_COLLECTIVE_COUNT];
+} sm_generator_result;
+/* Bytes are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
+ * rank fills its own sequences; each == false and count 0: anything. result may be NULL.
+ * SM_BAD_INPUT when a cache is full. */
+sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
+                            sm_generator_result *result, sm_error *err);
+size_t sm_generator_cached(const sm_generator *g, size_t sequence);
+/* Forgets what lies behind the first `cached` positions. */
+void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached);
+
+/* Sequences [first, first + n) whose scores this rank has: none before the last stage. */
+typedef struct sm_generator_part {
+    size_t first, n;
+} sm_generator_part;
+sm_generator_part sm_generator_own(const sm_generator *g);
+/* records: [sequences] of `bytes` each, those of its own filled by each rank: afterwards all, on
+ * every rank the same. */
+sm_status sm_generator_share(sm_generator *g, void *records, size_t bytes, sm_error *err);
+
+/* ---- drawing from scores ----
+ * Of the first `words` words. Drawing takes numbers that depend on seed, sequence and place alone,
+ * so that the text does not depend on the ranks. */
+size_t sm_draw_best(const float *scores, size_t words);
+/* p[w] = softmax(scores / temperature) */
+void sm_draw_distribution(const float *scores, size_t words, double temperature, double *p);
+/* The word at which the cumulated distribution passes u, 0 <= u < 1. */
+size_t sm_draw_word(const double *p, size_t words, double u);
+/* Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): a word drawn from q stays with
+ * probability min(1, p/q), else one is drawn from max(0, p - q): what comes out is distributed as
+ * p. Returns the word; *kept: is it the drafted one? */
+size_t sm_draw_speculative(const double *p, const double *q, size_t words, size_t drafted,
+                           double u_keep, double u_word, bool *kept);
+
+/* ---- texts ---- */
+typedef struct sm_generate_job {
+    sm_generator *target;
+    sm_generator *draft;        /* NULL: none; of the same vocabulary, sequences and ranks */
+    int depth;                  /* bytes drafted for each pass of the target, >= 1 with a draft */
+    size_t sequences;           /* those of the setup may be more: they pad */
+    size_t words;               /* of the vocabulary, that may be chosen: at most 256 */
+    const size_t *prompt_bytes; /* of each sequence, >= 1 */
+    size_t tokens;              /* to be generated behind each prompt */
+    double temperature;         /* 0: the best word each time */
+    uint64_t seed;
+} sm_generate_job;
+typedef struct sm_generate_phase {
+    double passes, seconds;
+    sm_generator_result sum;
+} sm_generate_phase;
+typedef struct sm_generate_result {
+    sm_generate_phase prefill, decode; /* of the target */
+    sm_generate_phase draft_prefill, draft;
+    double seconds;           /* after the prompts: choosing, drafting and sharing too */
+    double drafted, accepted; /* bytes, over all sequences */
+    double bytes_apart;       /* |predicted - counted|, of this rank, over all passes */
+} sm_generate_result;
+/* text[i]: the prompt, with room for prompt_bytes[i] + tokens bytes, filled on every rank. With a
+ * draft greedy output is the same, in fewer passes of the target: these score depth + 1 bytes at
+ * once, and what the draft had right stays. */
+sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
+                      sm_generate_result *result, sm_error *err);
+#endif

@@ -1,0 +1,311 @@
+/* Texts behind prompts: the prompts in one pass, then byte by byte, or as a draft proposes. */
+#include <math.h>
+#include <string.h>
+
+#include "scalemodel/run_generate.h"
+#include "scalemodel/run_train.h"
+
+/* What a pass made of a sequence: drafted bytes that stay, and the byte behind them. */
+typedef struct verdict {
+    size_t kept;
+    unsigned char next;
+} verdict;
+
+typedef struct writer {
+    const sm_generate_job *job;
+    unsigned char *const *text;
+    sm_generate_result *result;
+    sm_generator_part own;
+    size_t sequences, vocabulary; /* of the generators */
+    size_t queries;               /* rooms are made for */
+    size_t *length, *end;         /* of each text: now, and when it is whole */
+    size_t *count, *drafted;
+    unsigned char *bytes, *byte; /* [sequences, queries], [sequences] */
+    verdict *verdict;
+    float *scores; /* [sequences, depth + 1, vocabulary] */
+    double *p, *q; /* p of a word, and the draft's [sequences, depth, words] */
+} writer;
+
+/* ---- draws: numbers that follow from the seed, the sequence and the place ---- */
+
+typedef enum purpose { DRAW, DRAFT, KEEP } purpose;
+
+static double unit(const writer *w, size_t sequence, size_t place, purpose why) {
+    sm_rng rng = {w->job->seed};
+    rng.state = sm_rng_next(&rng) + sequence;
+    rng.state = sm_rng_next(&rng) + 3 * place + (size_t)why;
+    return sm_rng_unit(&rng);
+}
+
+static unsigned char choose(const writer *w, size_t sequence, size_t place, const float *scores) {
+    size_t words = w->job->words;
+    if (!(w->job->temperature > 0)) return (unsigned char)sm_draw_best(scores, words);
+    sm_draw_distribution(scores, words, w->job->temperature, w->p);
+    return (unsigned char)sm_draw_word(w->p, words, unit(w, sequence, place, DRAW));
+}
+
+/* ---- passes ---- */
+
+static void add(sm_generate_phase *phase, const sm_generator_result *r, double *apart) {
+    phase->passes++;
+    phase->seconds += r->seconds;
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        phase->sum.bytes_predicted[i] += r->bytes_predicted[i];
+        phase->sum.bytes_counted[i] += r->bytes_counted[i];
+        phase->sum.collective_s[i] += r->collective_s[i];
+        *apart += fabs(r->bytes_predicted[i] - r->bytes_counted[i]);
+    }
+}
+
+/* The next count[i] bytes of each text that the generator has not seen. */
+static sm_status feed(writer *w, sm_generator *g, size_t queries, bool each,
+                      sm_generate_phase *phase, sm_error *err) {
+    sm_generator_pass pass = {queries, w->bytes, w->count, each};
+    sm_generator_result r;
+    memset(w->bytes, 0, w->sequences * queries);
+    for (size_t i = 0; i < w->sequences; i++)
+        if (w->count[i])
+            memcpy(w->bytes + i * queries, w->text[i] + sm_generator_cached(g, i), w->count[i]);
+    sm_status status = sm_generator_feed(g, &pass, w->scores, &r, err);
+    if (!status) add(phase, &r, &w->result->bytes_apart);
+    return status;
+}
+
+static bool is_text(const writer *w, size_t sequence) { return sequence < w->job->sequences; }
+
+static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *phase, sm_error *err) {
+    size_t most = 0;
+    for (size_t i = 0; i < w->job->sequences; i++) {
+        w->count[i] = w->job->prompt_bytes[i];
+        if (w->count[i] > most) most = w->count[i];
+    }
+    return feed(w, g, most, false, phase, err);
+}
+
+static size_t own_end(const writer *w) { return w->own.first + w->own.n; }
+
+/* A byte behind each text, from the scores of its last one. */
+static sm_status append_bytes(writer *w, sm_error *err) {
+    for (size_t i = w->own.first; i < own_end(w); i++)
+        if (is_text(w, i)) w->byte[i] = choose(w, i, w->length[i], w->scores + i * w->vocabulary);
+    sm_status status = sm_generator_share(w->job->target, w->byte, 1, err);
+    for (size_t i = 0; !status && i < w->job->sequences; i++)
+        w->text[i][w->length[i]++] = w->byte[i];
+    return status;
+}
+
+static sm_status byte_by_byte(writer *w, sm_error *err) {
+    sm_status status = SM_OK;
+    for (size_t n = 1; !status && n < w->job->tokens; n++) {
+        for (size_t i = 0; i < w->job->sequences; i++) w->count[i] = 1;
+        status = feed(w, w->job->target, 1, false, &w->result->decode, err);
+        if (!status) status = append_bytes(w, err);
+    }
+    return status;
+}
+
+/* ---- drafting ---- */
+
+static double *draft_p(const writer *w, size_t sequence, size_t step) {
+    return w->q + (sequence * (size_t)w->job->depth + step) * w->job->words;
+}
+
+static unsigned char propose(const writer *w, size_t sequence, size_t step) {
+    const float *scores = w->scores + sequence * w->vocabulary;
+    if (!(w->job->temperature > 0)) return (unsigned char)sm_draw_best(scores, w->job->words);
+    double *q = draft_p(w, sequence, step);
+    sm_draw_distribution(scores, w->job->words, w->job->temperature, q);
+    double u = unit(w, sequence, w->length[sequence] + step, DRAFT);
+    return (unsigned char)sm_draw_word(q, w->job->words, u);
+}
+
+/* The draft first reads what it has not seen, then its own bytes. */
+static sm_status draft_step(writer *w, size_t step, sm_error *err) {
+    size_t most = 0;
+    for (size_t i = 0; i < w->job->sequences; i++) {
+        size_t seen = sm_generator_cached(w->job->draft, i);
+        w->count[i] = step < w->drafted[i] ? w->length[i] + step - seen : 0;
+        if (w->count[i] > most) most = w->count[i];
+    }
+    sm_status status = feed(w, w->job->draft, most, false, &w->result->draft, err);
+    for (size_t i = w->own.first; !status && i < own_end(w); i++)
+        if (is_text(w, i) && w->count[i]) w->byte[i] = propose(w, i, step);
+    if (!status) status = sm_generator_share(w->job->draft, w->byte, 1, err);
+    for (size_t i = 0; !status && i < w->job->sequences; i++)
+        if (w->count[i]) w->text[i][w->length[i] + step] = w->byte[i];
+    return status;
+}
+
+/* One byte follows in any case: no more are drafted than leave room for it. */
+static sm_status draft(writer *w, sm_error *err) {
+    size_t steps = 0;
+    sm_status status = SM_OK;
+    for (size_t i = 0; i < w->job->sequences; i++) {
+        size_t left = w->end[i] - w->length[i];
+        w->drafted[i] = left == 0 ? 0 : left - 1;
+        if (w->drafted[i] > (size_t)w->job->depth) w->drafted[i] = (size_t)w->job->depth;
+        if (w->drafted[i] > steps) steps = w->drafted[i];
+    }
+    for (size_t k = 0; !status && k < steps; k++) status = draft_step(w, k, err);
+    return status;
+}
+
+/* ---- verifying ---- */
+
+static bool keeps(const writer *w, size_t sequence, size_t step, const float *scores,
+                  unsigned char *next) {
+    size_t place = w->length[sequence] + step, words = w->job->words;
+    unsigned char proposed = w->text[sequence][place];
+    bool kept;
+    if (!(w->job->temperature > 0)) {
+        *next = (unsigned char)sm_draw_best(scores, words);
+        return *next == proposed;
+    }
+    sm_draw_distribution(scores, words, w->job->temperature, w->p);
+    *next = (unsigned char)sm_draw_speculative(w->p, draft_p(w, sequence, step), words, proposed,
+                                               unit(w, sequence, place, KEEP),
+                                               unit(w, sequence, place, DRAW), &kept);
+    return kept;
+}
+
+static verdict judge(const writer *w, size_t sequence) {
+    size_t rows = (size_t)w->job->depth + 1;
+    const float *scores = w->scores + sequence * rows * w->vocabulary;
+    verdict v = {0, 0};
+    for (; v.kept < w->drafted[sequence]; v.kept++, scores += w->vocabulary)
+        if (!keeps(w, sequence, v.kept, scores, &v.next)) return v;
+    v.next = choose(w, sequence, w->length[sequence] + v.kept, scores);
+    return v;
+}
+
+static void accept(writer *w, size_t sequence, const verdict *v) {
+    size_t *length = &w->length[sequence];
+    w->result->drafted += (double)w->drafted[sequence];
+    w->result->accepted += (double)v->kept;
+    *length += v->kept;
+    w->text[sequence][(*length)++] = v->next;
+    sm_generator_rewind(w->job->target, sequence, *length - 1);
+    sm_generator_rewind(w->job->draft, sequence, *length - 1);
+}
+
+static sm_status verify(writer *w, sm_error *err) {
+    for (size_t i = 0; i < w->job->sequences; i++)
+        w->count[i] = w->length[i] < w->end[i] ? w->drafted[i] + 1 : 0;
+    sm_status status =
+        feed(w, w->job->target, (size_t)w->job->depth + 1, true, &w->result->decode, err);
+    for (size_t i = w->own.first; !status && i < own_end(w); i++)
+        if (is_text(w, i) && w->count[i]) w->verdict[i] = judge(w, i);
+    if (!status) status = sm_generator_share(w->job->target, w->verdict, sizeof *w->verdict, err);
+    for (size_t i = 0; !status && i < w->job->sequences; i++)
+        if (w->count[i]) accept(w, i, &w->verdict[i]);
+    return status;
+}
+
+static bool done(const writer *w) {
+    for (size_t i = 0; i < w->job->sequences; i++)
+        if (w->length[i] < w->end[i]) return false;
+    return true;
+}
+
+static sm_status speculate(writer *w, sm_error *err) {
+    sm_status status = SM_OK;
+    while (!status && !done(w)) {
+        status = draft(w, err);
+        if (!status) status = verify(w, err);
+    }
+    return status;
+}
+
+/* ---- rooms ---- */
+
+static sm_status make_rooms(writer *w, sm_error *err) {
+    size_t n = w->sequences, depth = w->job->draft ? (size_t)w->job->depth : 0;
+    w->length = sm_calloc(n, sizeof *w->length);
+    w->end = sm_calloc(n, sizeof *w->end);
+    w->count = sm_calloc(n, sizeof *w->count);
+    w->drafted = sm_calloc(n, sizeof *w->drafted);
+    w->byte = sm_calloc(n, 1);
+    w->verdict = sm_calloc(n, sizeof *w->verdict);
+    w->bytes = sm_calloc(n, w->queries);
+    w->scores = sm_calloc(n * (depth + 1) * w->vocabulary, sizeof *w->scores);
+    w->p = sm_calloc(w->job->words, sizeof *w->p);
+    w->q = sm_calloc(n * depth * w->job->words + 1, sizeof *w->q);
+    bool all = w->length && w->end && w->count && w->drafted && w->byte && w->verdict && w->bytes &&
+               w->scores && w->p && w->q;
+    return all ? SM_OK : sm_fail_memory(err);
+}
+
+static void free_rooms(writer *w) {
+    sm_free(w->length);
+    sm_free(w->end);
+    sm_free(w->count);
+    sm_free(w->drafted);
+    sm_free(w->byte);
+    sm_free(w->verdict);
+    sm_free(w->bytes);
+    sm_free(w->scores);
+    sm_free(w->p);
+    sm_free(w->q);
+}
+
+/* ---- texts ---- */
+
+static sm_status write_texts(writer *w, sm_error *err) {
+    const sm_generate_job *job = w->job;
+    for (size_t i = 0; i < job->sequences; i++) {
+        w->length[i] = job->prompt_bytes[i];
+        w->end[i] = job->prompt_bytes[i] + job->tokens;
+    }
+    sm_status status = SM_OK;
+    if (job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
+    if (!status) status = feed_prompts(w, job->target, &w->result->prefill, err);
+    double begun_s = sm_clock_s();
+    if (!status) status = append_bytes(w, err);
+    if (!status) status = job->draft ? speculate(w, err) : byte_by_byte(w, err);
+    w->result->seconds = sm_clock_s() - begun_s;
+    return status;
+}
+
+static sm_status check(const sm_generate_job *job, sm_error *err) {
+    sm_generator_size target = sm_generator_size_of(job->target);
+    if (job->sequences < 1 || job->sequences > target.sequences || job->tokens < 1)
+        return sm_fail(err, SM_BAD_INPUT, "%zu texts of %zu more bytes are none, or too many",
+                       job->sequences, job->tokens);
+    for (size_t i = 0; i < job->sequences; i++)
+        if (job->prompt_bytes[i] < 1 || job->prompt_bytes[i] + job->tokens > target.room)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "a prompt of %zu bytes and %zu more do not go into "
+                           "a cache of %zu",
+                           job->prompt_bytes[i], job->tokens, target.room);
+    if (!job->draft) return SM_OK;
+    sm_generator_size draft = sm_generator_size_of(job->draft);
+    sm_generator_part a = sm_generator_own(job->target), b = sm_generator_own(job->draft);
+    if (job->depth < 1) return sm_fail(err, SM_BAD_INPUT, "a draft proposes at least one byte");
+    if (draft.vocabulary != target.vocabulary)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the draft has a vocabulary of %zu words and the model one of %zu",
+                       draft.vocabulary, target.vocabulary);
+    if (draft.sequences != target.sequences || draft.room < target.room || a.first != b.first ||
+        a.n != b.n)
+        return sm_fail(err, SM_BAD_INPUT, "the draft holds other sequences than the model");
+    return SM_OK;
+}
+
+sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
+                      sm_generate_result *result, sm_error *err) {
+    *result = (sm_generate_result){.seconds = 0};
+    sm_status status = check(job, err);
+    if (status) return status;
+    sm_generator_size size = sm_generator_size_of(job->target);
+    writer w = {.job = job,
+                .text = text,
+                .result = result,
+                .own = sm_generator_own(job->target),
+                .sequences = size.sequences,
+                .vocabulary = size.vocabulary,
+                .queries = size.room};
+    status = make_rooms(&w, err);
+    if (!status) status = write_texts(&w, err);
+    free_rooms(&w);
+    return status;
+}

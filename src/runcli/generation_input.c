@@ -1,0 +1,208 @@
+/* What `run generate` is asked: prompts, models, and the plan of serving they run under. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "generation.h"
+#include "train_setup_of_plan.h"
+
+enum {
+    USUAL_TOKENS = 64,
+    MOST_TOKENS = 1 << 20,
+    MOST_PROMPTS = 1024,
+    USUAL_DEPTH = 4,
+    MOST_DEPTH = 64
+};
+
+/* ---- numbers ---- */
+
+static sm_status read_temperature(const char *text, double *value, sm_error *err) {
+    char *end;
+    if (!text) return SM_OK;
+    *value = strtod(text, &end);
+    sm_source source = sm_source_of("--temperature", text);
+    if (*end || end == text || !(*value >= 0 && *value <= 100))
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "a temperature lies between 0 and 100");
+    return SM_OK;
+}
+
+static sm_status read_numbers(generation *g, sm_error *err) {
+    const run_generate_values *given = g->call->values;
+    int64_t tokens = USUAL_TOKENS, depth = USUAL_DEPTH;
+    g->seed = 1;
+    sm_status status = cli_need(g->call, "checkpoint", given->checkpoint, err);
+    if (!status) status = cli_whole("--tokens", given->tokens, 1, MOST_TOKENS, &tokens, err);
+    if (!status) status = cli_whole("--seed", given->seed, 0, INT64_MAX, &g->seed, err);
+    if (!status) status = cli_whole("--speculate", given->speculate, 1, MOST_DEPTH, &depth, err);
+    if (!status) status = read_temperature(given->temperature, &g->temperature, err);
+    if (!status && !given->draft && (given->speculate || given->draft_checkpoint))
+        status = sm_fail(err, SM_USAGE, "%s needs --draft MODEL",
+                         given->speculate ? "--speculate" : "--draft-checkpoint");
+    if (!status && given->draft)
+        status = cli_need(g->call, "draft-checkpoint", given->draft_checkpoint, err);
+    g->tokens = (size_t)tokens;
+    g->depth = (int)depth;
+    g->drafts = given->draft != NULL;
+    return status;
+}
+
+/* ---- prompts ---- */
+
+static sm_status add_prompt(generation *g, const char *text, size_t bytes, sm_error *err) {
+    if (bytes < 1 || bytes > MOST_TOKENS)
+        return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d bytes", MOST_TOKENS);
+    if (g->prompts == MOST_PROMPTS)
+        return sm_fail(err, SM_BAD_INPUT, "there are more than %d prompts", MOST_PROMPTS);
+    g->prompt[g->prompts] = text;
+    g->prompt_bytes[g->prompts++] = bytes;
+    return SM_OK;
+}
+
+/* One on each line that is not empty. */
+static sm_status read_lines(generation *g, const char *path, sm_error *err) {
+    sm_source source;
+    sm_status status = sm_io_read(path, g->call->arena, &source, err);
+    for (size_t at = 0; !status && at < source.length;) {
+        const char *line = source.text + at, *end = memchr(line, '\n', source.length - at);
+        size_t bytes = end ? (size_t)(end - line) : source.length - at;
+        if (bytes) status = add_prompt(g, line, bytes, err);
+        at += bytes + 1;
+    }
+    return status;
+}
+
+static sm_status read_prompts(generation *g, sm_error *err) {
+    const run_generate_values *given = g->call->values;
+    g->prompt = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt);
+    g->prompt_bytes = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt_bytes);
+    if (!g->prompt || !g->prompt_bytes) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < given->prompt.n; i++)
+        status = add_prompt(g, given->prompt.text[i], strlen(given->prompt.text[i]), err);
+    if (!status && given->prompts) status = read_lines(g, given->prompts, err);
+    if (!status && g->prompts == 0)
+        status = given->prompts
+                     ? sm_fail(err, SM_BAD_INPUT, "%.200s holds no prompt", given->prompts)
+                     : sm_fail(err, SM_USAGE, "run generate needs --prompt TEXT or --prompts FILE");
+    return status;
+}
+
+static size_t longest(const generation *g) {
+    size_t most = 0;
+    for (size_t i = 0; i < g->prompts; i++)
+        if (g->prompt_bytes[i] > most) most = g->prompt_bytes[i];
+    return most;
+}
+
+/* ---- the plan ---- */
+
+static const char *not_run(const sm_serve_plan *p) {
+    bool given_cache = p->given >> SM_SERVE_CACHE_BY & 1;
+    bool given_weights = p->given >> SM_SERVE_WEIGHTS_BY & 1;
+    if (p->seq) return "seq=on";
+    if (given_cache && p->cache_by != SM_CACHE_COPIES) return "a cache by batch or sequence";
+    if (given_weights && !p->gathered && p->fsdp > 1) return "weights_by=stationary";
+    return NULL;
+}
+
+static sm_status read_plan(generation *g, sm_error *err) {
+    const run_generate_values *given = g->call->values;
+    sm_serve_plan *p = &g->plan;
+    sm_source source = sm_source_of("--plan", given->plan ? given->plan : "");
+    sm_serve_plan_defaults(p);
+    sm_status status = given->plan ? sm_serve_plan_parse(&source, p, err) : SM_OK;
+    if (status) return status;
+    const char *odd = not_run(p);
+    if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
+    p->gathered = p->fsdp > 1;
+    p->cache_by = SM_CACHE_COPIES;
+    p->given |= 1u << SM_SERVE_CACHE_BY | 1u << SM_SERVE_WEIGHTS_BY;
+    return SM_OK;
+}
+
+static int rounded_up(size_t n, int to) {
+    size_t parts = (n + (size_t)to - 1) / (size_t)to;
+    return (int)parts * to;
+}
+
+/* Equal shares of the layers, the first stages one more. */
+static sm_status deal_layers(const generation *g, generation_model *m, sm_error *err) {
+    int stages = g->plan.pipeline, layers = m->model.L, first = 0;
+    if (stages < 2) return SM_OK;
+    if (layers < stages)
+        return sm_fail(err, SM_BAD_INPUT, "%d layers of %s are too few for %d stages", layers,
+                       m->model.name, stages);
+    sm_train_chunk *chunk = sm_arena_array(g->call->arena, (size_t)stages, sizeof *chunk);
+    if (!chunk) return sm_fail_memory(err);
+    for (int c = 0; c < stages; c++) {
+        int n = layers / stages + (c < layers % stages);
+        chunk[c] = (sm_train_chunk){c, first, first + n};
+        first += n;
+    }
+    m->setup.stages = m->setup.chunks = stages;
+    m->setup.chunk = chunk;
+    return SM_OK;
+}
+
+static sm_status lay_out(const generation *g, generation_model *m, sm_error *err) {
+    const sm_serve_plan *p = &g->plan;
+    const sm_plan like = {.data = p->data,
+                          .fsdp = p->fsdp,
+                          .tensor = p->tensor,
+                          .context = p->context,
+                          .expert = p->expert,
+                          .microbatch = 1,
+                          .expert_tensor = p->expert_tensor};
+    for (int k = 0; k < m->model.kinds; k++)
+        if (m->model.kind[k].N % p->tensor)
+            return sm_fail(err, SM_BAD_INPUT, "tensor=%d does not divide the %d query heads of %s",
+                           p->tensor, m->model.kind[k].N, m->model.name);
+    sm_train_setup_defaults(&m->setup);
+    m->setup.model = &m->model;
+    m->setup.tokens = rounded_up(longest(g) + g->tokens, p->context);
+    m->setup.sequences = rounded_up(g->prompts, p->data * p->fsdp * p->expert);
+    train_degrees_of_plan(&like, &m->setup);
+    return deal_layers(g, m, err);
+}
+
+/* ---- models ---- */
+
+static sm_status read_model(const generation *g, const char *model, const char *checkpoint,
+                            generation_model *m, sm_error *err) {
+    m->path = checkpoint;
+    sm_status status = sm_io_model_load(model, g->call->arena, &m->model, err);
+    if (!status) status = lay_out(g, m, err);
+    if (!status) status = sm_io_safetensors_read(checkpoint, g->call->arena, &m->file, err);
+    return status;
+}
+
+static sm_status read_draft(generation *g, sm_error *err) {
+    const run_generate_values *given = g->call->values;
+    if (!g->drafts) return SM_OK;
+    sm_status status = read_model(g, given->draft, given->draft_checkpoint, &g->draft, err);
+    if (!status && g->draft.model.V != g->target.model.V)
+        status =
+            sm_fail(err, SM_BAD_INPUT, "the draft %s has a vocabulary of %d words and %s one of %d",
+                    g->draft.model.name, g->draft.model.V, g->target.model.name, g->target.model.V);
+    return status;
+}
+
+static sm_status make_texts(generation *g, sm_error *err) {
+    g->text = sm_arena_array(g->call->arena, g->prompts, sizeof *g->text);
+    if (!g->text) return sm_fail_memory(err);
+    for (size_t i = 0; i < g->prompts; i++) {
+        g->text[i] = sm_arena_alloc(g->call->arena, g->prompt_bytes[i] + g->tokens + 1);
+        if (!g->text[i]) return sm_fail_memory(err);
+    }
+    return SM_OK;
+}
+
+sm_status generation_read(generation *g, sm_error *err) {
+    const run_generate_values *given = g->call->values;
+    sm_status status = read_numbers(g, err);
+    if (!status) status = read_prompts(g, err);
+    if (!status) status = read_plan(g, err);
+    if (!status) status = read_model(g, g->call->positional[0], given->checkpoint, &g->target, err);
+    if (!status) status = read_draft(g, err);
+    return status ? status : make_texts(g, err);
+}

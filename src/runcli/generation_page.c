@@ -1,0 +1,175 @@
+/* The page of `run generate`: texts, passes predicted and measured, bytes predicted and counted. */
+#include <string.h>
+
+#include "generation.h"
+#include "pages.h"
+
+/* ---- texts ---- */
+
+static const char *clean_text(sm_report *r, const generation *g, size_t i) {
+    size_t n = g->prompt_bytes[i] + g->tokens, room = 4 * n + 1;
+    char *clean = sm_arena_alloc(r->arena, room);
+    if (!clean) {
+        r->out_of_memory = true;
+        return "";
+    }
+    sm_utf8_clean(clean, room, (const char *)g->text[i], n);
+    return clean;
+}
+
+static void put_bytes(sm_report *r, sm_data *object, const generation *g, size_t i) {
+    sm_data *bytes = cli_array(r, object, "bytes");
+    for (size_t k = 0; k < g->tokens && bytes; k++)
+        r->out_of_memory |=
+            !sm_data_push(bytes, sm_data_number(r->arena, g->text[i][g->prompt_bytes[i] + k]));
+}
+
+static void show_texts(sm_report *r, const generation *g) {
+    sm_data *list = cli_array(r, r->data, "texts");
+    for (size_t i = 0; i < g->prompts; i++) {
+        sm_data *one = cli_object(r, list, NULL);
+        const char *text = clean_text(r, g, i);
+        cli_put_text(r, one, "text", text);
+        put_bytes(r, one, g, i);
+        sm_report_text(r, "%s", text);
+    }
+}
+
+/* ---- passes ---- */
+
+typedef struct row {
+    const char *key, *name;
+    const sm_generate_phase *phase;
+    double predicted_s; /* of a pass */
+} row;
+enum { ROWS = 4 };
+
+static int rows_of(const generation *g, row *rows) {
+    const sm_generate_result *s = &g->result;
+    const row all[ROWS] = {
+        {"prefill", "prompts", &s->prefill, g->price.prefill_s},
+        {"decode", g->drafts ? "bytes that are verified" : "a byte of each text", &s->decode,
+         g->price.decode_s},
+        {"draft_prefill", "draft: prompts", &s->draft_prefill, g->price.draft_prefill_s},
+        {"draft", "draft: a byte of each text", &s->draft, g->price.draft_s}};
+    int n = 0;
+    for (int i = 0; i < ROWS; i++)
+        if (all[i].phase->passes > 0) rows[n++] = all[i];
+    return n;
+}
+
+static double pass_s(const row *w) { return w->phase->seconds / w->phase->passes; }
+
+static void show_passes(sm_report *r, const generation *g) {
+    row rows[ROWS];
+    int n = rows_of(g, rows);
+    sm_table *table =
+        cli_table(r, "A pass on the first rank", "<|>passes|>predicted|>measured|>ratio");
+    for (int i = 0; i < n; i++) {
+        sm_data *one = cli_object(r, r->data, rows[i].key);
+        double measured_s = pass_s(&rows[i]);
+        cli_put(r, one, "passes", rows[i].phase->passes);
+        cli_put(r, one, "predicted_s", rows[i].predicted_s);
+        cli_put(r, one, "measured_s", measured_s);
+        cli_row(r, table, rows[i].name, cli_exact(r, rows[i].phase->passes),
+                cli_seconds(r, rows[i].predicted_s), cli_seconds(r, measured_s),
+                prediction_ratio(r, rows[i].predicted_s, measured_s));
+    }
+    sm_report_table(r, table);
+}
+
+/* After the first byte, which comes with the prompts. */
+static double predicted_s(const generation *g) {
+    return g->price.decode_s * g->result.decode.passes + g->price.draft_s * g->result.draft.passes;
+}
+
+static void show_rate(sm_report *r, const generation *g) {
+    double bytes = (double)g->prompts * (double)(g->tokens - 1);
+    if (g->tokens < 2) return;
+    sm_data *pair = cli_object(r, r->data, "tokens_per_s");
+    cli_put(r, pair, "predicted", bytes / predicted_s(g));
+    cli_put(r, pair, "measured", bytes / g->result.seconds);
+    sm_report_text(r, "%s after the prompts; predicted for %s: %s.",
+                   cli_rate(r, bytes / g->result.seconds, "tokens/s"), g->system.text,
+                   cli_rate(r, bytes / predicted_s(g), "tokens/s"));
+}
+
+static void show_speculation(sm_report *r, const generation *g) {
+    const sm_generate_result *s = &g->result;
+    if (!g->drafts || !(s->decode.passes > 0)) return;
+    double rate = s->drafted > 0 ? s->accepted / s->drafted : 0;
+    double each = (double)g->prompts * (double)(g->tokens - 1) / s->decode.passes;
+    sm_data *one = cli_object(r, r->data, "speculation");
+    cli_put_text(r, one, "draft", g->draft.model.name);
+    cli_put(r, one, "depth", g->depth);
+    cli_put(r, one, "drafted", s->drafted);
+    cli_put(r, one, "accepted", s->accepted);
+    cli_put(r, one, "acceptance", rate);
+    cli_put(r, one, "tokens_per_pass", each);
+    sm_report_text(r,
+                   "%s proposed %s bytes, of which %s stayed (%s): %s bytes for each pass of %s.",
+                   g->draft.model.name, cli_exact(r, s->drafted), cli_exact(r, s->accepted),
+                   cli_percent(r, rate), cli_number(r, each), g->target.model.name);
+}
+
+/* ---- collectives ---- */
+
+static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table) {
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
+        const sm_generator_result *s = &w->phase->sum;
+        double predicted = s->bytes_predicted[k], counted = s->bytes_counted[k];
+        if (!(predicted > 0 || counted > 0)) continue;
+        const char *name = sm_collective_name((sm_collective)k);
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "phase", w->key);
+        cli_put_text(r, one, "op", name);
+        cli_put(r, one, "bytes_predicted", predicted);
+        cli_put(r, one, "bytes_counted", counted);
+        cli_put(r, one, "measured_s", s->collective_s[k]);
+        cli_row(r, table, w->name, name, cli_exact(r, predicted), cli_exact(r, counted),
+                cli_seconds(r, s->collective_s[k]));
+    }
+}
+
+static void show_collectives(sm_report *r, const generation *g) {
+    row rows[ROWS];
+    int n = rows_of(g, rows);
+    bool equal = !(g->bytes_apart > 0);
+    sm_data *list = cli_array(r, r->data, "collectives");
+    sm_table *table = cli_table(r, "Collectives of all passes on the first rank",
+                                "<|<|>predicted|>counted|>measured");
+    for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
+    cli_put_bool(r, r->data, "bytes_equal", equal);
+    if (table && table->rows) sm_report_table(r, table);
+    sm_report_text(r, equal ? "On every rank and in every pass the bytes were those predicted."
+                            : "A collective moved OTHER bytes than predicted.");
+}
+
+/* ---- all of it ---- */
+
+static void show_head(sm_report *r, const generation *g) {
+    char plan[256];
+    int ranks = sm_train_setup_ranks(&g->target.setup);
+    sm_serve_plan_format(&g->plan, 0, plan, sizeof plan);
+    cli_put_text(r, r->data, "command", "run generate");
+    cli_put_text(r, r->data, "model", g->target.model.name);
+    cli_put_text(r, r->data, "plan", plan);
+    cli_put_text(r, r->data, "backend", ranks_backend());
+    cli_put(r, r->data, "ranks", ranks);
+}
+
+sm_status generation_show(sm_report *r, const generation *g, sm_error *err) {
+    (void)err;
+    show_head(r, g);
+    show_texts(r, g);
+    sm_report_text(r, "%s on %d ranks (%s): %zu texts, %zu bytes each after prompts of up to %d.",
+                   g->target.model.name, sm_train_setup_ranks(&g->target.setup), ranks_backend(),
+                   g->prompts, g->tokens, g->target.setup.tokens - (int)g->tokens);
+    show_passes(r, g);
+    show_speculation(r, g);
+    show_collectives(r, g);
+    show_rate(r, g);
+    if (strcmp(g->system.chip.name, "cpu-host") == 0)
+        sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
+    return g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
+}
