@@ -77,6 +77,8 @@ typedef struct sm_line {
     double excess;    /* bytes handled per byte on the wire: a member's own part */
     double start;     /* of collective_s, beyond the first */
     bool peer_kernel; /* one kernel reads the peers' memory (custom all-reduce); no library does */
+    sm_collective op; /* and members, of the curve: a calibration may have measured just these */
+    int members;
 } sm_line;
 typedef struct sm_curve {
     sm_collective op;
@@ -138,6 +140,13 @@ typedef enum sm_regime {
         SM_REGIME_COUNT
 } sm_regime;
 
+/* A collective as measured on groups of so many ranks: takes the place of the algorithms there. */
+typedef struct sm_collective_line {
+    sm_collective op;
+    int ranks;
+    double latency_s, s_per_byte; /* of V */
+} sm_collective_line;
+
 typedef struct sm_calibration {
     const char *chip;     /* as in the catalogue */
     const char *software; /* "megatron-2023", "kernels" (single-operation benchmarks), ... */
@@ -153,7 +162,11 @@ typedef struct sm_calibration {
         double lowest, highest;
         int n;
     } interval[SM_REGIME_COUNT];
+    const sm_collective_line *line; /* NULL where none was measured, as on all shipped chips */
+    int lines;
 } sm_calibration;
+/* NULL: not measured. */
+const sm_collective_line *sm_calibration_line(const sm_calibration *c, sm_collective op, int ranks);
 double sm_calibration_get(const sm_calibration *c, sm_constant which);
 void sm_calibration_set(sm_calibration *c, sm_constant which, double value);
 typedef struct sm_constant_info {

@@ -62,6 +62,15 @@ static char *add_interval(sm_arena *arena, char *out, const sm_calibration *c, i
                            c->interval[regime].n);
 }
 
+static char *add_line(sm_arena *arena, char *out, const sm_collective_line *line) {
+    char latency[40], slope[40];
+    sm_format_exact(latency, sizeof latency, line->latency_s);
+    sm_format_exact(slope, sizeof slope, line->s_per_byte);
+    return out ? sm_arena_printf(arena, "%sline.%s.%d = %s %s\n", out, sm_collective_name(line->op),
+                                 line->ranks, latency, slope)
+               : NULL;
+}
+
 char *sm_calibration_format(const sm_calibration *c, sm_arena *arena) {
     char *out = sm_arena_printf(arena, "[%s %s]\n", c->chip, c->software);
     out = add_text(arena, out, "source", c->source);
@@ -71,5 +80,6 @@ char *sm_calibration_format(const sm_calibration *c, sm_arena *arena) {
                          sm_calibration_get(c, (sm_constant)i));
     out = add_fitted(arena, out, c->fitted);
     for (int i = 0; i < SM_REGIME_COUNT; i++) out = add_interval(arena, out, c, i);
+    for (int i = 0; i < c->lines; i++) out = add_line(arena, out, &c->line[i]);
     return out;
 }

@@ -1,5 +1,6 @@
 /* The text of calibration files: [chip software] headings, "key = value" lines, text that goes on
  * in lines that begin with a blank, comments from "#". docs/calibration-file.md describes it. */
+#include "calibration_line.h"
 #include "calibration_table.h"
 #include "scalemodel/text.h"
 #include <math.h>
@@ -202,6 +203,13 @@ static sm_status read_pair(reader *r, sm_span line) {
     sm_span name = trim(text, (sm_span){line.offset, (size_t)(equals - start)});
     sm_span value = {(size_t)(equals + 1 - text), line.length - (size_t)(equals + 1 - start)};
     int key = 0;
+    if (r->n > 0 && calibration_is_line(r->source, name)) {
+        sm_status ended = end_text(r);
+        r->fitted = false;
+        return ended ? ended
+                     : calibration_read_line(r->source, name, without_comment(text, value),
+                                             r->arena, &r->list[r->n - 1], r->err);
+    }
     while (key < KEYS && (strlen(keys[key]) != name.length ||
                           memcmp(keys[key], text + name.offset, name.length) != 0))
         key++;

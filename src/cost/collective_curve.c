@@ -20,6 +20,10 @@ sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm
     curve.group = (int)fp.n;
     curve.ideal_s_per_byte = 0.0;
     if (fp.torus_parts + fp.switch_parts > 0) add_lines(&curve, &fp, op, ragged);
+    for (int i = 0; i < curve.n; i++) {
+        curve.line[i].op = op;
+        curve.line[i].members = curve.group;
+    }
     return curve;
 }
 

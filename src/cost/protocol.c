@@ -39,10 +39,25 @@ static void time_line(const sm_line *line, const protocol *p, const sm_system *s
         c->collective_s * (p->start + line->start) + p->wait * waits + p->fill * line->fill_s;
 }
 
+/* Busy are the links as long as the bytes take. */
+static void time_measured(const sm_line *line, const sm_collective_line *measured,
+                          const sm_system *system, const sm_calibration *c, sm_timing *timing) {
+    double ideal = line->s_per_byte / sm_network_efficiency(system, c, line->level);
+    *timing = (sm_timing){.latency_s = measured->latency_s,
+                          .s_per_byte = measured->s_per_byte,
+                          .excess = ideal > 0.0 ? measured->s_per_byte / ideal : 1.0,
+                          .protocol = "measured"};
+}
+
 int sm_line_timings(const sm_line *line, const sm_system *system, const sm_calibration *c,
                     sm_timing timing[SM_MAX_TIMINGS]) {
     static const protocol plain = {"", 1.0, 1.0, 1.0, 0.0};
     if (line->book || line->peer_kernel) return 0;
+    const sm_collective_line *measured = sm_calibration_line(c, line->op, line->members);
+    if (measured) {
+        time_measured(line, measured, system, c, &timing[0]);
+        return 1;
+    }
     if (!(line->steps > 0.0)) {
         time_line(line, &plain, system, c, &timing[0]);
         return 1;
