@@ -58,6 +58,8 @@ const train_plan train_plans[] = {
     {.words = "data=2,zero=1,ops=2"},
     {.words = "tensor=2,seq,ops=3"},
     {.words = "expert=2,ops=4"},
+    {.words = "data=2,zero=1,micro=1,host=3"},
+    {.words = "expert=2,tensor=2,recompute=1,host=3"},
     {.words = "fsdp=2,zero=3,ops=5"},
     {.words = "context=2,ops=6"},
     /* four */
@@ -120,6 +122,8 @@ const train_plan train_plans[] = {
     {"micro=1,expert=2,tensor=2,seq", SM_SCHEDULE_ZB_V, 2, 2},
     {"micro=1,expert=2,data=2", SM_SCHEDULE_ZB_H1, 2, 1},
     {"micro=1,ops=8", SM_SCHEDULE_ZB_H1, 2, 1},
+    {"micro=1,data=2,zero=2,host=3", SM_SCHEDULE_1F1B, 2, 1},
+    {"micro=1,context=2,host=2", SM_SCHEDULE_INTERLEAVED, 2, 2},
     /* the model twice */
     {"micro=1", SM_SCHEDULE_DUALPIPE, 2, 2},
     {"micro=1", SM_SCHEDULE_DUALPIPE, 4, 2},
@@ -210,6 +214,10 @@ void train_words_read(const char *words, sm_train_setup *s) {
     if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
     if (word(words, "zero", &value)) s->zero = value;
     if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;
+    if (word(words, "host", &value)) {
+        s->offload_optimizer = value & 1;
+        s->offload_activations = value & 2;
+    }
     if (word(words, "ops", &value)) s->recompute_ops = op_sets[value][s->model->kind[0].E > 0];
     int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
     s->microbatch = TRAIN_SEQUENCES / ways;

@@ -28,6 +28,17 @@ typedef struct sm_train_action {
     int chunk, microbatch;
 } sm_train_action;
 
+/* SGD has no state; the moments of Adam are stored in single precision, in bf16 or in 8 bits with a
+ * scale for each 256 of a rank's numbers. Weights are single precision throughout. */
+#define SM_TRAIN_OPTIMIZERS(X)                                                                     \
+    X(ADAM, "adam") X(ADAM_BF16, "adam-bf16") X(ADAM_8BIT, "adam-8bit") X(SGD, "sgd")
+typedef enum sm_train_optimizer {
+#define X(id, name) SM_TRAIN_##id,
+    SM_TRAIN_OPTIMIZERS(X)
+#undef X
+        SM_TRAIN_OPTIMIZER_COUNT
+} sm_train_optimizer;
+
 typedef struct sm_train_setup {
     const sm_model *model;
     int tokens;     /* of a sequence */
@@ -44,7 +55,10 @@ typedef struct sm_train_setup {
     const sm_train_chunk *chunk;
     const int *actions;              /* of each stage */
     const sm_train_action *const *action; /* [stage][actions[stage]] */
-    /* Adam with clipping by the global norm; the rate rises over `warmup` steps and falls to a
+    sm_train_optimizer optimizer;
+    /* Kept in host memory while not in use: moments, what layers keep for their backward pass. */
+    bool offload_optimizer, offload_activations;
+    /* Clipping is by the global norm; the rate rises over `warmup` steps and falls to a
      * tenth along a cosine that ends at `steps`. */
     double rate, beta1, beta2, epsilon, clip; /* clip 0: none */
     int warmup, steps;

@@ -1,6 +1,6 @@
-/* Adam on the weights of a rank. Weights whose gradients are partial over the same axes at the end
- * of a step travel as one row of numbers: all-reduced (ZeRO 0), or scattered so that each rank
- * updates its part, which is gathered again (ZeRO 1; 2 scatters after each microbatch). What
+/* The optimizer on the weights of a rank. Weights whose gradients are partial over the same axes at
+ * the end of a step travel as one row of numbers: all-reduced (ZeRO 0), or scattered so that each
+ * rank updates its part, which is gathered again (ZeRO 1; 2 scatters after each microbatch). What
  * another stage holds too is summed with it then. */
 #include <math.h>
 #include <string.h>
@@ -52,11 +52,8 @@ static sm_status size_group(const sm_trainer *t, train_group *g, sm_error *err) 
     size_t parts = ways(t, g) * train_peer_parts(t, g);
     g->chunk = (g->elements + parts - 1) / parts;
     g->reduced = g->chunk * train_peer_parts(t, g);
-    memory_scope before = memory_for(SM_TRAIN_MEMORY_OPTIMIZER);
-    g->first = memory_new_cleared((g->chunk + 1) * sizeof *g->first);
-    g->second = memory_new_cleared((g->chunk + 1) * sizeof *g->second);
-    memory_restore(before);
-    return g->first && g->second ? SM_OK : sm_fail_memory(err);
+    sm_status status = train_moment_new(t, g->chunk, &g->first, err);
+    return status ? status : train_moment_new(t, g->chunk, &g->second, err);
 }
 
 sm_status train_groups_new(sm_trainer *t, train_layer *layer, sm_error *err) {
@@ -204,7 +201,7 @@ double train_norm_share(const sm_trainer *t) {
     return total;
 }
 
-/* ---- Adam ---- */
+/* ---- the update ---- */
 
 typedef struct adam {
     double rate, scale, beta1, beta2, epsilon, bias1, bias2;
@@ -212,18 +209,43 @@ typedef struct adam {
 
 /* Both moments are old + (1 - beta) (new - old). The steps that need more than single precision are
  * made once: rate / bias1, and the root of bias2 taken out of that of the second moment. */
-static void adam_step(const adam *a, train_group *g, float *restrict weight) {
-    float *restrict first = g->first, *restrict second = g->second, *restrict sum = g->sum;
+static void adam_step(const adam *a, size_t n, float *restrict first, float *restrict second,
+                      float *restrict sum, float *restrict weight) {
     float scale = (float)a->scale, epsilon = (float)(a->epsilon * sqrt(a->bias2));
     float near1 = (float)(1 - a->beta1), near2 = (float)(1 - a->beta2);
     float rate = (float)(a->rate / a->bias1 * sqrt(a->bias2));
-    for (size_t i = 0; i < g->chunk; i++) {
+    for (size_t i = 0; i < n; i++) {
         float slope = sum[i] * scale;
         first[i] += near1 * (slope - first[i]);
         second[i] += near2 * (slope * slope - second[i]);
         weight[i] -= rate * first[i] / (sqrtf(second[i]) + epsilon);
         sum[i] = 0;
     }
+}
+
+static void sgd_step(const adam *a, size_t n, const float *sum, float *weight) {
+    float rate = (float)(a->rate * a->scale);
+    for (size_t i = 0; i < n; i++) weight[i] -= rate * sum[i];
+}
+
+/* Moments that are stored otherwise, or elsewhere, come in parts to be updated and go again. */
+static void update_in_parts(const sm_trainer *t, const adam *a, train_group *g, float *weight) {
+    enum { PART = 4 * TRAIN_MOMENT_BLOCK };
+    float first[PART], second[PART];
+    for (size_t i = 0; i < g->chunk; i += PART) {
+        size_t n = g->chunk - i < PART ? g->chunk - i : PART;
+        train_moment_read(t, &g->first, false, i, n, first);
+        train_moment_read(t, &g->second, true, i, n, second);
+        adam_step(a, n, first, second, g->sum + i, weight + i);
+        train_moment_write(t, &g->first, false, i, n, first);
+        train_moment_write(t, &g->second, true, i, n, second);
+    }
+}
+
+static void update_weights(const sm_trainer *t, const adam *a, train_group *g, float *weight) {
+    if (t->setup->optimizer == SM_TRAIN_SGD) sgd_step(a, g->chunk, g->sum, weight);
+    else if (!train_moments_plain(t->setup)) update_in_parts(t, a, g, weight);
+    else adam_step(a, g->chunk, g->first.code, g->second.code, g->sum, weight);
 }
 
 /* The chunks of all ranks to a row: first those of the peer stage, then of the others. */
@@ -258,7 +280,7 @@ static sm_status update_group(sm_trainer *t, train_layer *layer, int group, cons
     if (!row) return sm_fail_memory(err);
     pack(t, layer, group, layer->weight, row);
     if (!all) mine = memcpy(row + room, row + place_in_row(t, g), g->chunk * sizeof *row);
-    adam_step(a, g, mine);
+    update_weights(t, a, g, mine);
     memory_free(g->sum);
     g->sum = NULL;
     sm_status status = all ? SM_OK : gather(t, g, mine, row, err);
@@ -285,9 +307,10 @@ sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err) 
 static sm_status moment_out(sm_trainer *t, const train_layer *layer, int group, bool second,
                             sm_local_block *block, sm_error *err) {
     const train_group *g = &layer->group[group];
-    const float *mine = second ? g->second : g->first;
-    float *row = memory_new_cleared((row_elements(t, g) + 1) * sizeof *row);
+    size_t room = row_elements(t, g);
+    float *row = memory_new_cleared((room + g->chunk + 1) * sizeof *row), *mine = row + room;
     if (!row) return sm_fail_memory(err);
+    train_moment_read(t, second ? &g->second : &g->first, second, 0, g->chunk, mine);
     sm_status status = gather(t, g, mine, row, err);
     if (!status) unpack(t, layer, group, row, block);
     memory_free(row);
@@ -308,7 +331,8 @@ static sm_status moment_in(sm_trainer *t, train_layer *layer, int group, bool se
     float *row = memory_new_cleared((row_elements(t, g) + 1) * sizeof *row);
     if (!row) return sm_fail_memory(err);
     pack(t, layer, group, block, row);
-    memcpy(second ? g->second : g->first, row + place_in_row(t, g), g->chunk * sizeof *row);
+    train_moment_write(t, second ? &g->second : &g->first, second, 0, g->chunk,
+                       row + place_in_row(t, g));
     memory_free(row);
     return SM_OK;
 }

@@ -24,6 +24,16 @@ typedef struct train_piece {
 } train_piece;
 
 /* Weights of a layer whose gradients are reduced together at the end. */
+/* A moment as it is stored (train_moments.c). */
+typedef struct train_moment {
+    void *code;
+    float *scale; /* of each block, for codes of 8 bits */
+} train_moment;
+enum { TRAIN_MOMENT_BLOCK = 256 };
+typedef struct train_codes { /* what codes of 8 bits stand for, beside their sign */
+    float positive[256], half[128];
+} train_codes;
+
 typedef struct train_group {
     sm_axes partial, stored;
     bool joined;     /* the peer stage holds these weights too (train_peers.c) */
@@ -31,7 +41,7 @@ typedef struct train_group {
     size_t reduced;  /* of them whose gradient this rank sums: padded to equal parts */
     size_t chunk;    /* of those this rank updates: all, or half where the peer updates the rest */
     float *sum;      /* reduced gradient, from reducing to updating */
-    float *first, *second;
+    train_moment first, second;
 } train_group;
 
 enum { TRAIN_GROUPS = SM_MAX_WEIGHT_CLASSES };
@@ -51,7 +61,13 @@ typedef struct train_saved {
     sm_local_block value[SM_MAX_TENSORS], arrived[SM_MAX_TENSORS];
     sm_local_block log_sums; /* ring attention: log of the sum of e^score of each query */
     train_pass *open;        /* a backward whose weight gradients are still to be made */
+    bool away;               /* in host memory */
 } train_saved;
+typedef struct train_resident { /* of those that may be offloaded, one that is not */
+    const train_layer *layer;
+    train_saved *saved;
+} train_resident;
+enum { TRAIN_RESIDENTS = 3 };
 
 typedef struct train_message { /* a boundary under way */
     sm_request_handle handle;
@@ -101,6 +117,9 @@ struct sm_trainer {
     int step, microbatch; /* at hand */
     bool updating;        /* the gradients of this batch will be used */
     uint64_t updates;     /* of the optimizer so far */
+    train_codes codes;
+    int residents; /* from the one used longest ago */
+    train_resident resident[TRAIN_RESIDENTS];
     double loss;          /* this rank's share of the sum over tokens */
     double time_s[SM_TRAIN_TIME_COUNT];
     memory_account memory;
@@ -216,6 +235,24 @@ void train_pieces_free(sm_trainer *t);
 const sm_program_task *train_reader(const train_piece *p, int tensor, int *operand);
 sm_status train_layers_new(sm_trainer *t, sm_error *err);
 void train_layers_free(sm_trainer *t);
+
+/* ---- train_moments.c ---- */
+void train_codes_new(train_codes *codes);
+sm_status train_moment_new(const sm_trainer *t, size_t n, train_moment *m, sm_error *err);
+void train_moment_free(train_moment *m);
+/* Are they floats in the rank's own memory? Else they are read and written in parts that begin at
+ * multiples of a block. */
+bool train_moments_plain(const sm_train_setup *s);
+void train_moment_read(const sm_trainer *t, const train_moment *m, bool second, size_t first,
+                       size_t n, float *x);
+void train_moment_write(const sm_trainer *t, train_moment *m, bool second, size_t first, size_t n,
+                        const float *x);
+
+/* ---- train_offload.c: around the forward pass of a layer, and before its backward pass ---- */
+sm_status train_offload_begin(sm_trainer *t, const train_layer *layer, sm_error *err);
+void train_offload_end(sm_trainer *t, const train_layer *layer, train_saved *saved);
+sm_status train_offload_fetch(sm_trainer *t, const train_layer *layer, train_saved *saved,
+                              sm_error *err);
 
 /* ---- train_peers.c ---- */
 /* The chunks of one copy of the model, and how many copies there are. */

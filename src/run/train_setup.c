@@ -113,6 +113,8 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (status) return status;
     if (s->rules.unfused || s->rules.decode || s->rules.stationary)
         return sm_fail(err, SM_BAD_INPUT, "unfused attention and rules of serving cannot be run");
+    if ((int)s->optimizer < 0 || s->optimizer >= SM_TRAIN_OPTIMIZER_COUNT)
+        return sm_fail(err, SM_BAD_INPUT, "there is no optimizer of number %d", (int)s->optimizer);
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
@@ -172,6 +174,7 @@ sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm
     if (!t) return sm_fail_memory(err);
     t->setup = setup;
     t->world = world;
+    train_codes_new(&t->codes);
     memory_scope before = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
     status = begin(t, err);
     memory_restore(before);

@@ -8,6 +8,10 @@
 
 static const size_t nowhere[SM_MAX_RANK] = {0};
 
+static int last_part(const sm_trainer *t) {
+    return t->setup->optimizer == SM_TRAIN_SGD ? SM_TRAIN_VALUE : SM_TRAIN_SECOND;
+}
+
 /* ---- which arrays there are, on every rank in the same order ---- */
 
 static const train_piece *piece_of(const sm_trainer *t, int layer) {
@@ -223,7 +227,7 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
 static sm_status save(sm_trainer *t, double *load, sm_train_visit visit, void *context,
                       sm_error *err) {
     sm_status status = SM_OK;
-    for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
+    for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
         for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
             status = save_layer(t, layer, (sm_train_part)part, load, visit, context, err);
     return status;
@@ -259,7 +263,7 @@ sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit,
     sm_status status = SM_OK;
     double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
     if (dealt && !load) return sm_fail_memory(err);
-    for (int part = SM_TRAIN_VALUE; part <= SM_TRAIN_SECOND; part++)
+    for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
         for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
             status = list_layer(t, layer, (sm_train_part)part, load, visit, context, err);
     sm_free(load);
@@ -332,7 +336,7 @@ sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find
 
 sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err) {
     sm_status status = SM_OK;
-    for (int part = SM_TRAIN_VALUE; !status && part <= SM_TRAIN_SECOND; part++)
+    for (int part = SM_TRAIN_VALUE; !status && part <= last_part(t); part++)
         status = train_load_part(t, (sm_train_part)part, find, context, err);
     return status;
 }

@@ -160,10 +160,12 @@ static sm_status layer_forward(sm_trainer *t, train_layer *layer, sm_local_block
         memory_mark(stream->data, SM_TRAIN_MEMORY_ACTIVATIONS);
         stream->data = NULL;
     }
-    sm_status status = train_forward(t, layer, saved, err);
+    sm_status status = train_offload_begin(t, layer, err);
+    if (!status) status = train_forward(t, layer, saved, err);
     if (!status && b->output >= 0) status = pass_on(layer, saved, stream, err);
     if (!status && b->output < 0) add_loss(t, layer, saved);
     train_saved_free(saved, layer->piece->kept | TRAIN_KEEP_ARRIVED);
+    if (!status) train_offload_end(t, layer, saved);
     return status;
 }
 
@@ -185,7 +187,9 @@ static sm_status forward(sm_trainer *t, int chunk, sm_error *err) {
 
 static sm_status layer_backward(sm_trainer *t, train_layer *layer, sm_local_block *stream,
                                 bool whole, sm_error *err) {
-    return train_backward(t, layer, saved_of(t, layer), stream, whole, err);
+    train_saved *saved = saved_of(t, layer);
+    sm_status status = train_offload_fetch(t, layer, saved, err);
+    return status ? status : train_backward(t, layer, saved, stream, whole, err);
 }
 
 static sm_status layer_weights(sm_trainer *t, train_layer *layer, sm_error *err) {
@@ -272,6 +276,7 @@ static void forget_gradients(sm_trainer *t) {
 static sm_status run_batch(sm_trainer *t, int step, bool updating, sm_error *err) {
     t->step = step;
     t->loss = 0;
+    t->residents = 0;
     memset(t->time_s, 0, sizeof t->time_s);
     train_times_begin(t);
     t->updating = updating;

@@ -119,8 +119,8 @@ static void free_layer(train_layer *layer) {
     }
     for (int i = 0; i < layer->groups; i++) {
         memory_free(layer->group[i].sum);
-        memory_free(layer->group[i].first);
-        memory_free(layer->group[i].second);
+        train_moment_free(&layer->group[i].first);
+        train_moment_free(&layer->group[i].second);
     }
 }
 

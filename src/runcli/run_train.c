@@ -160,12 +160,20 @@ static sm_status name_system(train_run *q, const char **on, sm_error *err) {
     return *on ? SM_OK : sm_fail_memory(err);
 }
 
+/* Host memory of a chip whose link to it is not known is its own memory under another account: what
+ * is offloaded is read there and written here. */
+static void link_host(sm_chip *chip) {
+    if (!(chip->pcie_bytes_per_s_oneway.value > 0))
+        chip->pcie_bytes_per_s_oneway.value = chip->memory_bytes_per_s.value / 2;
+}
+
 /* Executed in single precision, so priced in it. */
 static sm_status predict(train_run *q, sm_error *err) {
     const char *on;
     sm_train *train = NULL;
     sm_status status = name_system(q, &on, err);
     if (!status) status = cli_system(q->call, on, &q->system, err);
+    if (!status) link_host(&q->system.chip);
     sm_job job = {.model = &q->model,
                   .system = &q->system,
                   .batch_tokens = (double)q->setup.sequences * q->setup.tokens,

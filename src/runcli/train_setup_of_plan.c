@@ -3,11 +3,28 @@
 
 #include <string.h>
 
-static const char *not_run(const sm_plan *p) {
-    if (p->offload != SM_OFFLOAD_NONE) return "offload";
-    if (p->optimizer != SM_OPTIMIZER_ADAM) return "an optimizer other than adam";
-    if (p->dtype != SM_BF16 && p->dtype != SM_FP32) return "a dtype of matmuls";
-    return NULL;
+/* All is single precision. A plan of bf16 is taken as that: it is the planner's default. */
+static sm_status check_dtypes(const sm_plan *p, sm_error *err) {
+    if (p->gradient != SM_FP32)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "gradient=%s cannot be run: gradients are reduced in the single precision "
+                       "that they are summed in; gradient=fp32 can",
+                       sm_dtype_name(p->gradient));
+    if (p->dtype != SM_BF16 && p->dtype != SM_FP32)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "dtype=%s cannot be run: matmuls are of single precision; dtype=fp32 can",
+                       sm_dtype_name(p->dtype));
+    return SM_OK;
+}
+
+/* Weights are single precision and their own master copy, so that adam without one is adam. */
+static sm_train_optimizer optimizer_of(const sm_plan *p) {
+    switch (p->optimizer) {
+    case SM_OPTIMIZER_SGD: return SM_TRAIN_SGD;
+    case SM_OPTIMIZER_ADAM_BF16: return SM_TRAIN_ADAM_BF16;
+    case SM_OPTIMIZER_ADAM_8BIT: return SM_TRAIN_ADAM_8BIT;
+    default: return SM_TRAIN_ADAM;
+    }
 }
 
 static int common_divisor(int a, int b) { return b ? common_divisor(b, a % b) : a; }
@@ -132,11 +149,16 @@ static sm_status order_stages(const sm_plan *p, sm_arena *arena, sm_train_setup 
 
 sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
                               sm_error *err) {
-    const char *odd = not_run(plan);
-    if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run yet", odd);
+    sm_status status = check_dtypes(plan, err);
+    if (status) return status;
     train_degrees_of_plan(plan, setup);
+    setup->optimizer = optimizer_of(plan);
+    setup->offload_optimizer =
+        plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
+    setup->offload_activations =
+        plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     setup->recompute_ops = plan->recompute_ops[0] ? plan->recompute_ops : NULL;
-    sm_status status = sm_train_setup_check(setup, err);
+    status = sm_train_setup_check(setup, err);
     if (status || plan->pipeline < 2) return status;
     status = deal_layers(plan, arena, setup, err);
     if (!status) status = sm_train_setup_check(setup, err);
