@@ -6,14 +6,15 @@
 
 #include "scalemodel/lowering.h"
 
-enum { SIZE = 8, MOST_WAYS = 24, MOST_TEXT = 200 };
+/* Indices are 8, 16 and 24 long in turn: any mesh divides them, and few matrices are square. */
+enum { SIZE = 8, LENGTHS = 3, MOST_WAYS = 24, MOST_TEXT = 200 };
 
 /* ---- random einsums ---- */
 
 static const char *const meshes[] = {"X=1", "X=2",         "X=4",    "X=2,Y=2",
                                      "X=8", "X=2,Y=2,Z=2", "X=4,Y=2"};
 enum { MESHES = sizeof meshes / sizeof *meshes };
-/* without shardings; every index has SIZE */
+/* without shardings */
 static const char *const forms[] = {
     "IJ,JK>IK", "IJ,JK>KI",  "BIJ,BJK>BIK", "BIJ,JK>BIK", "IJ,KJ>IK", "JI,JK>IK",   "BIJ,KBJ>IBK",
     "IJ,IJ>I",  "IJK,KJ>IJ", "IJ,JKL>IKL",  "IJ,JI>IJ",   "IJ>J",     "IJ,JK,KL>IL"};
@@ -29,13 +30,13 @@ static void say(text *t, const char *words) {
 
 /* One array with each free axis on a random dimension, or none. */
 static void say_array(text *t, const char *dims, size_t n, const char *axes, sm_rng *rng,
-                      bool shard) {
+                      sm_element element) {
     char on[8][8] = {{0}};
-    for (const char *a = axes; *a && shard; a++) {
+    for (const char *a = axes; *a; a++) {
         uint64_t at = sm_rng_below(rng, 2 * n);
         if (at < n) on[at][strlen(on[at])] = *a;
     }
-    say(t, "int32 [");
+    say(t, element == SM_ELEMENT_F32 ? "fp32 [" : "int32 [");
     for (size_t d = 0; d < n; d++) {
         if (d) say(t, ",");
         say(t, (char[]){dims[d], 0});
@@ -45,13 +46,14 @@ static void say_array(text *t, const char *dims, size_t n, const char *axes, sm_
     say(t, "]");
 }
 
-static void random_einsum(const char *form, const sm_mesh *mesh, sm_rng *rng, text *t) {
+static void random_einsum(const char *form, const sm_mesh *mesh, sm_rng *rng, sm_element element,
+                          text *t) {
     char axes[8] = {0};
     for (int a = 0; a < mesh->axes; a++) axes[a] = mesh->axis[a].name[0];
     *t = (text){.n = 0};
     while (*form) {
         size_t n = strcspn(form, ",>");
-        say_array(t, form, n, axes, rng, true);
+        say_array(t, form, n, axes, rng, element);
         form += n;
         if (*form == ',') say(t, " * ");
         if (*form == '>') say(t, " -> ");
@@ -76,19 +78,21 @@ typedef struct job {
     sm_einsum einsum;
     ways ways;
     const char *text;
+    sm_element element; /* of 4 bytes; small whole numbers are exact in either */
 } job;
 
 /* A small whole number that every position has of its own. */
-static double element(const size_t *position, int rank, void *context) {
+static double small_number(const size_t *position, int rank, void *context) {
     uint64_t hash = (uint64_t)(uintptr_t)context + 7;
     for (int d = 0; d < rank; d++) hash = hash * 31 + position[d] * 17 + 3;
     return (double)(hash % 11) - 5.0;
 }
 
-static sm_status whole_product(const sm_einsum *e, sm_local_block *out, sm_error *err) {
+static sm_status whole_product(const job *j, sm_local_block *out, sm_error *err) {
+    const sm_einsum *e = &j->einsum;
     sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}};
     int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, to[SM_MAX_RANK] = {0};
-    size_t size[SM_MAX_RANK] = {SIZE, SIZE, SIZE, SIZE, SIZE, SIZE, SIZE, SIZE};
+    size_t size[SM_MAX_RANK] = {0};
     sm_communicator *self = NULL;
     sm_rank_mesh *m = NULL;
     sm_mesh none = {.axes = 0};
@@ -100,11 +104,14 @@ static sm_status whole_product(const sm_einsum *e, sm_local_block *out, sm_error
             bare.dim[d].n_axes = 0;
             label[i][d] = (int8_t)bare.dim[d].index;
         }
-        status = sm_local_block_of(m, e, &bare, SM_ELEMENT_S32, element, (void *)(uintptr_t)i,
+        status = sm_local_block_of(m, e, &bare, j->element, small_number, (void *)(uintptr_t)i,
                                    &in[i], err);
     }
-    for (int d = 0; d < e->out.rank; d++) to[d] = (int8_t)e->out.dim[d].index;
-    if (!status) status = sm_local_block_new(SM_ELEMENT_S32, e->out.rank, size, out, err);
+    for (int d = 0; d < e->out.rank; d++) {
+        to[d] = (int8_t)e->out.dim[d].index;
+        size[d] = (size_t)e->index[to[d]].size;
+    }
+    if (!status) status = sm_local_block_new(j->element, e->out.rank, size, out, err);
     if (!status)
         status =
             sm_local_einsum(e->operands, in, (const int8_t(*)[SM_MAX_RANK])label, to, out, err);
@@ -114,22 +121,27 @@ static sm_status whole_product(const sm_einsum *e, sm_local_block *out, sm_error
     return status;
 }
 
+static double value_at(const sm_local_block *b, size_t at) {
+    if (b->element == SM_ELEMENT_F32) return (double)((const float *)b->data)[at];
+    return ((const int32_t *)b->data)[at];
+}
+
 static double looked_up(const size_t *position, int rank, void *context) {
     const sm_local_block *whole = context;
     size_t at = 0;
     for (int d = 0; d < rank; d++) at = at * whole->size[d] + position[d];
-    return ((const int32_t *)whole->data)[at];
+    return value_at(whole, at);
 }
 
 static sm_status same(const sm_rank_mesh *m, const job *j, const sm_lowering *way,
                       sm_local_block *whole, const sm_local_block *got, sm_error *err) {
     sm_local_block wanted;
     sm_status status =
-        sm_local_block_of(m, &j->einsum, &way->out, SM_ELEMENT_S32, looked_up, whole, &wanted, err);
+        sm_local_block_of(m, &j->einsum, &way->out, j->element, looked_up, whole, &wanted, err);
     if (status) return status;
     size_t count = sm_local_block_count(&wanted);
-    bool equal =
-        count == sm_local_block_count(got) && memcmp(wanted.data, got->data, 4 * count) == 0;
+    bool equal = count == sm_local_block_count(got);
+    for (size_t i = 0; equal && i < count; i++) equal = value_at(&wanted, i) == value_at(got, i);
     sm_local_block_free(&wanted);
     return equal ? SM_OK : sm_fail(err, SM_NEGATIVE, "%s differs from the whole product", j->text);
 }
@@ -170,9 +182,9 @@ static sm_status run_variants(sm_rank_mesh *m, const job *j, const sm_lowering *
 
 static sm_status run_all(sm_rank_mesh *m, const job *j, sm_error *err) {
     sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}}, whole = {.rank = 0};
-    sm_status status = whole_product(&j->einsum, &whole, err);
+    sm_status status = whole_product(j, &whole, err);
     for (int i = 0; !status && i < j->einsum.operands; i++)
-        status = sm_local_block_of(m, &j->einsum, &j->einsum.in[i], SM_ELEMENT_S32, element,
+        status = sm_local_block_of(m, &j->einsum, &j->einsum.in[i], j->element, small_number,
                                    (void *)(uintptr_t)i, &in[i], err);
     for (int i = 0; !status && i < j->ways.n; i++)
         status = run_variants(m, j, &j->ways.way[i], in, &whole, err);
@@ -187,7 +199,7 @@ static sm_status prepare(job *j, const char *words, sm_error *err) {
     sm_source source = sm_source_of("einsum", words);
     sm_status status = sm_einsum_parse(&source, &j->mesh, &j->einsum, err);
     if (status) return status;
-    for (int i = 0; i < j->einsum.indices; i++) j->einsum.index[i].size = SIZE;
+    for (int i = 0; i < j->einsum.indices; i++) j->einsum.index[i].size = SIZE * (1 + i % LENGTHS);
     j->text = words;
     j->ways.n = 0;
     status = sm_einsum_alternatives(&j->einsum, &j->mesh, keep, &j->ways, err);
@@ -209,7 +221,8 @@ static sm_status run_case(sm_rank_mesh *m, sm_rng *rng, job *j, sm_error *err) {
     text words;
     const char *form = forms[sm_rng_below(rng, sizeof forms / sizeof *forms)];
     j->mesh = m->mesh;
-    random_einsum(form, &j->mesh, rng, &words);
+    j->element = sm_rng_below(rng, 2) ? SM_ELEMENT_F32 : SM_ELEMENT_S32;
+    random_einsum(form, &j->mesh, rng, j->element, &words);
     sm_status status = prepare(j, words.of, err);
     return status ? status : run_all(m, j, err);
 }

@@ -1,7 +1,7 @@
 /* Products on two ranks, all in one run and by turns, so that what else the machine does falls on
- * all alike: local products against BLAS called directly, a sharded product against the roofline
- * measured here, and inside and outside a ring. BENCH_SIZE: rows, columns and contraction (4096).
- */
+ * all alike: local products against the same BLAS called directly, a sharded product against the
+ * roofline measured here, and inside a ring against one after the other, as predicted and as
+ * measured. BENCH_SIZE: rows, columns and contraction (4096); BENCH_TURNS (7). */
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,15 +9,21 @@
 
 #include "scalemodel/run.h"
 
-enum { TURNS = 5 };
-enum { BLAS, LOCAL, LOCAL_TURNED, GATHER, AFTER, RING, WHATS };
+enum { MOST_TURNS = 100 };
+/* Local products are of half the rows, columns and contraction: their ratio needs no more. */
+enum { SMALL, LOCAL, SMALL_TURNED, LOCAL_TURNED, BLAS, GATHER, AFTER, RING, WHATS };
+
+typedef struct problem {
+    double size;
+    int turns;
+} problem;
 
 typedef struct bench {
     sm_rank_mesh *m;
     sm_einsum einsum;
     sm_lowering lowering;
-    sm_local_block a, b, gathered, product, turned;
-    double seconds[WHATS][TURNS];
+    sm_local_block a, b, gathered, product;
+    double seconds[WHATS][MOST_TURNS];
 } bench;
 
 static double some(const size_t *position, int rank, void *context) {
@@ -28,10 +34,13 @@ static double some(const size_t *position, int rank, void *context) {
 
 /* ---- what is timed ---- */
 
-static sm_status multiply_directly(bench *x) {
+/* The product of the local blocks; small: of so much of them as if they had half the size. */
+static sm_status multiply_directly(bench *x, bool small, bool turned) {
     int m = (int)x->product.size[0], n = (int)x->product.size[1], k = (int)x->a.size[1];
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0F, x->a.data, k,
-                x->gathered.data, n, 0.0F, x->product.data, n);
+    int part = small ? 2 : 1;
+    m /= part, n /= part, k /= part;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, turned ? CblasTrans : CblasNoTrans, m, n, k, 1.0F,
+                x->a.data, k, x->gathered.data, turned ? k : n, 0.0F, x->product.data, n);
     return SM_OK;
 }
 
@@ -39,8 +48,13 @@ static sm_status multiply_here(bench *x, bool turned, sm_error *err) {
     const int8_t labels[2][SM_MAX_RANK] = {{0, 1}, {1, 2}},
                  turned_labels[2][SM_MAX_RANK] = {{0, 1}, {2, 1}};
     const int8_t out[SM_MAX_RANK] = {0, 2};
-    sm_local_block in[2] = {x->a, turned ? x->turned : x->gathered};
-    return sm_local_einsum(2, in, turned ? turned_labels : labels, out, &x->product, err);
+    sm_local_block in[2] = {x->a, x->gathered}, product = x->product;
+    for (int d = 0; d < 2; d++) {
+        in[0].size[d] /= 2;
+        in[1].size[d] /= 2; /* square: it may be turned as it is */
+        product.size[d] /= 2;
+    }
+    return sm_local_einsum(2, in, turned ? turned_labels : labels, out, &product, err);
 }
 
 static sm_status gather_alone(bench *x, sm_error *err) {
@@ -60,7 +74,9 @@ static sm_status run_lowering(bench *x, int overlapped, sm_error *err) {
 
 static sm_status run_one(bench *x, int what, sm_error *err) {
     switch (what) {
-    case BLAS: return multiply_directly(x);
+    case SMALL: return multiply_directly(x, true, false);
+    case SMALL_TURNED: return multiply_directly(x, true, true);
+    case BLAS: return multiply_directly(x, false, false);
     case LOCAL: return multiply_here(x, false, err);
     case LOCAL_TURNED: return multiply_here(x, true, err);
     case GATHER: return gather_alone(x, err);
@@ -104,57 +120,70 @@ static sm_status prepare(bench *x, sm_communicator *world, double size, sm_error
     if (!status) status = block(x, &x->einsum.in[0], false, &x->a, err);
     if (!status) status = block(x, &x->einsum.in[1], false, &x->b, err);
     if (!status) status = block(x, &x->einsum.in[1], true, &x->gathered, err);
-    if (!status) status = block(x, &x->einsum.in[1], true, &x->turned, err);
     if (!status) status = block(x, &x->einsum.out, false, &x->product, err);
     return status;
 }
 
 /* What else the machine does only adds time: the least of the turns. */
-static double least(const double *seconds) {
+static double least(const double *seconds, int turns) {
     double best = seconds[0];
-    for (int i = 1; i < TURNS; i++) best = fmin(best, seconds[i]);
+    for (int i = 1; i < turns; i++) best = fmin(best, seconds[i]);
     return best;
 }
 
-static void show(bench *x, double size) {
-    double s[WHATS], roofline_s;
-    for (int w = 0; w < WHATS; w++) s[w] = least(x->seconds[w]);
-    roofline_s = fmax(s[BLAS], s[GATHER]);
+/* Ring: while one half of the sum is multiplied the other half of the array travels, so that
+ * max(half the product, the transfer) + half the product is predicted (sm_lowering_price). */
+static double predicted_ring_s(const double *s) {
+    return fmax(s[BLAS] / 2, s[GATHER]) + s[BLAS] / 2;
+}
+
+static void show(bench *x, const problem *p) {
+    double s[WHATS];
     const char *ranks = x->m->world->backend->name;
-    printf("bench: run_local_%s %.3f of-blas\n", ranks, s[BLAS] / s[LOCAL]);
-    printf("bench: run_local_turned_%s %.3f of-blas\n", ranks, s[BLAS] / s[LOCAL_TURNED]);
-    printf("bench: run_matmul_%.0f_%s %.3f of-roofline\n", size, ranks, roofline_s / s[AFTER]);
-    printf("bench: run_matmul_rate_%.0f_%s %.1f GFLOP/s\n", size, ranks,
-           2.0 * size * size * size / s[AFTER] / 1e9);
-    printf("bench: run_ring_%.0f_%s %.3f times-gather-first\n", size, ranks, s[AFTER] / s[RING]);
+    for (int w = 0; w < WHATS; w++) s[w] = least(x->seconds[w], p->turns);
+    double roofline_s = fmax(s[BLAS], s[GATHER]), apart_s = s[BLAS] + s[GATHER];
+    printf("bench: run_local_%s %.3f of-blas\n", ranks, s[SMALL] / s[LOCAL]);
+    printf("bench: run_local_turned_%s %.3f of-blas\n", ranks, s[SMALL_TURNED] / s[LOCAL_TURNED]);
+    printf("bench: run_matmul_%.0f_%s %.3f of-roofline\n", p->size, ranks, roofline_s / s[AFTER]);
+    printf("bench: run_matmul_parts_%.0f_%s %.3f of-blas-and-gather\n", p->size, ranks,
+           apart_s / s[AFTER]);
+    printf("bench: run_matmul_rate_%.0f_%s %.1f GFLOP/s\n", p->size, ranks,
+           2.0 * p->size * p->size * p->size / s[AFTER] / 1e9);
+    printf("bench: run_ring_predicted_%.0f_%s %.3f times-gather-first\n", p->size, ranks,
+           apart_s / predicted_ring_s(s));
+    printf("bench: run_ring_%.0f_%s %.3f times-gather-first\n", p->size, ranks, s[AFTER] / s[RING]);
 }
 
 static sm_status run(sm_communicator *world, void *context, sm_error *err) {
-    double size = *(const double *)context;
+    const problem *p = context;
     bench *x = sm_calloc(1, sizeof *x);
-    sm_status status = x ? prepare(x, world, size, err) : sm_fail_memory(err);
-    for (int turn = -1; !status && turn < TURNS; turn++)
+    sm_status status = x ? prepare(x, world, p->size, err) : sm_fail_memory(err);
+    for (int turn = -1; !status && turn < p->turns; turn++) /* the first warms up */
         for (int w = 0; !status && w < WHATS; w++)
             status = time_one(x, w, &x->seconds[w][turn < 0 ? 0 : turn], err);
-    if (!status && world->rank == 0) show(x, size);
-    for (int i = 0; x && i < 5; i++)
-        sm_local_block_free(
-            (sm_local_block *[]){&x->a, &x->b, &x->gathered, &x->product, &x->turned}[i]);
+    if (!status && world->rank == 0) show(x, p);
+    for (int i = 0; x && i < 4; i++)
+        sm_local_block_free((sm_local_block *[]){&x->a, &x->b, &x->gathered, &x->product}[i]);
     if (x) sm_rank_mesh_free(x->m);
     sm_free(x);
     return status;
 }
 
+static double number_of(const char *name, double usual) {
+    const char *text = getenv(name);
+    return text ? atof(text) : usual;
+}
+
 int main(int argc, char **argv) {
-    const char *text = getenv("BENCH_SIZE");
-    double size = text ? atof(text) : 4096;
+    problem p = {number_of("BENCH_SIZE", 4096),
+                 (int)fmax(1, fmin(MOST_TURNS, number_of("BENCH_TURNS", 7)))};
     sm_error err = {.status = SM_OK};
 #ifdef BENCH_MPI
-    sm_status status = sm_run_mpi(&argc, &argv, run, &size, &err);
+    sm_status status = sm_run_mpi(&argc, &argv, run, &p, &err);
 #else
     (void)argc;
     (void)argv;
-    sm_status status = sm_run_threads(2, run, &size, &err);
+    sm_status status = sm_run_threads(2, run, &p, &err);
 #endif
     if (status) fprintf(stderr, "bench: %s\n", err.sentence);
     return (int)status;

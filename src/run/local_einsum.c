@@ -12,11 +12,12 @@
 
 enum { MOST = 2 * SM_MAX_RANK };
 
-/* A list of labels with their sizes. */
+/* A list of labels with their sizes, and the room that each has in memory: more than its size where
+ * a part of an array is used where it lies. */
 typedef struct labels {
     int n;
     int8_t label[MOST];
-    size_t size[MOST];
+    size_t size[MOST], room[MOST];
 } labels;
 
 static bool has(const labels *l, int8_t label) {
@@ -27,6 +28,7 @@ static bool has(const labels *l, int8_t label) {
 
 static void add(labels *l, int8_t label, size_t size) {
     l->label[l->n] = label;
+    l->room[l->n] = size;
     l->size[l->n++] = size;
 }
 
@@ -40,6 +42,19 @@ static size_t product(const labels *l) {
     size_t n = 1;
     for (int i = 0; i < l->n; i++) n *= l->size[i];
     return n;
+}
+
+static size_t room_of(const labels *l, int first, int n) {
+    size_t room = 1;
+    for (int i = first; i < first + n; i++) room *= l->room[i];
+    return room;
+}
+
+/* Does every label but the first fill its room? */
+static bool dense(const labels *l) {
+    for (int i = 1; i < l->n; i++)
+        if (l->room[i] != l->size[i]) return false;
+    return true;
 }
 
 static void append(labels *to, const labels *from) {
@@ -58,7 +73,7 @@ static void strides_in(const labels *array, const labels *order, size_t *stride)
         size_t step = 1;
         for (int d = array->n - 1; d >= 0; d--) {
             if (array->label[d] == order->label[i]) stride[i] += step;
-            step *= array->size[d];
+            step *= array->room[d];
         }
     }
 }
@@ -83,7 +98,7 @@ static void transpose(const void *from, const labels *array, const labels *order
 static const void *in_order(const sm_local_block *b, const labels *array, const labels *order,
                             void **copy) {
     *copy = NULL;
-    if (same_order(array, order)) return b->data;
+    if (same_order(array, order) && dense(array)) return b->data;
     size_t width = sm_element_bytes(b->element);
     *copy = memory_new(product(order) * width + 1);
     if (*copy) transpose(b->data, array, order, *copy, width);
@@ -135,6 +150,7 @@ typedef struct product_of {
     sm_element element;
     size_t batch, m, n, k;
     bool a_transposed, b_transposed; /* a is [k,m], b is [n,k] in memory */
+    size_t lda, ldb;                 /* from row to row */
     bool add;                        /* to what c holds */
     const void *a, *b;
     void *c;
@@ -148,9 +164,9 @@ typedef struct product_of {
         unsigned_type *row = (unsigned_type *)p->c + i * p->n;                                     \
         if (!p->add) memset(row, 0, p->n * sizeof *row);                                           \
         for (size_t t = 0; t < p->k; t++) {                                                        \
-            unsigned_type x = (unsigned_type)a[p->a_transposed ? t * p->m + i : i * p->k + t];     \
-            const type *column = p->b_transposed ? b + t : b + t * p->n;                           \
-            size_t step = p->b_transposed ? p->k : 1;                                              \
+            unsigned_type x = (unsigned_type)a[p->a_transposed ? t * p->lda + i : i * p->lda + t]; \
+            const type *column = p->b_transposed ? b + t : b + t * p->ldb;                         \
+            size_t step = p->b_transposed ? p->ldb : 1;                                            \
             if (step == 1)                                                                         \
                 for (size_t j = 0; j < p->n; j++) row[j] += x * (unsigned_type)column[j];          \
             else                                                                                   \
@@ -162,7 +178,7 @@ static void multiply(const product_of *p) {
     int m = (int)p->m, n = (int)p->n, k = (int)p->k;
     CBLAS_TRANSPOSE ta = p->a_transposed ? CblasTrans : CblasNoTrans;
     CBLAS_TRANSPOSE tb = p->b_transposed ? CblasTrans : CblasNoTrans;
-    int lda = p->a_transposed ? m : k, ldb = p->b_transposed ? k : n;
+    int lda = (int)p->lda, ldb = (int)p->ldb;
     double beta = p->add ? 1.0 : 0.0;
     switch (p->element) {
     case SM_ELEMENT_F32:
@@ -188,8 +204,8 @@ static void multiply_batch(product_of p) {
     }
     for (size_t i = 0; i < p.batch; i++) {
         multiply(&p);
-        p.a = (const char *)p.a + p.m * p.k * width;
-        p.b = (const char *)p.b + p.k * p.n * width;
+        p.a = (const char *)p.a + (p.a_transposed ? p.k : p.m) * p.lda * width;
+        p.b = (const char *)p.b + (p.b_transposed ? p.n : p.k) * p.ldb * width;
         p.c = (char *)p.c + p.m * p.n * width;
     }
 }
@@ -224,20 +240,33 @@ static labels joined(const labels *x, const labels *y, const labels *z) {
     return l;
 }
 
-/* Either order of the last two groups will do for BLAS; anything else is copied. */
-static const void *as_matrix(const sm_local_block *b, const labels *array, const labels *usual,
-                             const labels *transposed, bool *is_transposed, void **copy) {
-    *is_transposed = same_order(array, transposed) && !same_order(array, usual);
-    if (!*is_transposed) return in_order(b, array, usual, copy);
+/* Of an array that BLAS is to take as it lies, only rows may be apart. */
+static bool rows_alone_apart(const labels *array, int before_columns) {
+    for (int i = 1; i < array->n; i++)
+        if (array->room[i] != array->size[i] && i != before_columns) return false;
+    return true;
+}
+
+/* An operand of BLAS, and how far its rows are apart: either order of the last two groups will do;
+ * anything else is copied. */
+static const void *as_matrix(const pair *p, const sm_local_block *b, const labels *array,
+                             const labels *rows, const labels *columns, bool *is_transposed,
+                             size_t *lead, void **copy) {
+    labels usual = joined(&p->batch, rows, columns), turned = joined(&p->batch, columns, rows);
+    bool crossed = same_order(array, &turned) && !same_order(array, &usual);
+    const labels *first = crossed ? columns : rows, *second = crossed ? rows : columns;
+    int before_columns = p->batch.n + first->n;
     *copy = NULL;
+    *is_transposed = false;
+    *lead = product(columns);
+    if (!(crossed || same_order(array, &usual)) || !rows_alone_apart(array, before_columns))
+        return in_order(b, array, &usual, copy);
+    *is_transposed = crossed;
+    *lead = room_of(array, before_columns, second->n);
     return b->data;
 }
 
 static sm_status multiply_into(pair *p, void *c, sm_error *err) {
-    labels a = joined(&p->batch, &p->left, &p->contracted);
-    labels at = joined(&p->batch, &p->contracted, &p->left);
-    labels b = joined(&p->batch, &p->contracted, &p->right);
-    labels bt = joined(&p->batch, &p->right, &p->contracted);
     product_of m = {.element = p->a->element,
                     .batch = product(&p->batch),
                     .m = product(&p->left),
@@ -246,8 +275,8 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
                     .add = p->add,
                     .c = c};
     void *copy_a = NULL, *copy_b = NULL;
-    m.a = as_matrix(p->a, &p->la, &a, &at, &m.a_transposed, &copy_a);
-    m.b = as_matrix(p->b, &p->lb, &b, &bt, &m.b_transposed, &copy_b);
+    m.a = as_matrix(p, p->a, &p->la, &p->left, &p->contracted, &m.a_transposed, &m.lda, &copy_a);
+    m.b = as_matrix(p, p->b, &p->lb, &p->contracted, &p->right, &m.b_transposed, &m.ldb, &copy_b);
     sm_status status = m.a && m.b ? SM_OK : sm_fail_memory(err);
     if (!status) multiply_batch(m);
     memory_free(copy_a);
@@ -295,7 +324,10 @@ static sm_status reduced(const sm_local_block *b, const labels *array, const lab
             !has(kept, array->label[d]))
             add(kept, array->label[d], array->size[d]);
     *room = *b;
-    if (kept->n == array->n) return SM_OK;
+    if (kept->n == array->n) {
+        *kept = *array;
+        return SM_OK;
+    }
     sm_status status = sm_local_block_new(b->element, kept->n, kept->size, room, err);
     if (!status) status = sum_out(b, array, kept, room->data, err);
     return status;
@@ -366,6 +398,20 @@ sm_status local_einsum(int operands, const sm_local_block *in, const int8_t (*la
     labels lo = labels_of(out, out_labels);
     if (operands == 1) return sum_alone(&in[0], label[0], &lo, plus, out, err);
     return fold(operands, in, label, &lo, plus, out, err);
+}
+
+static labels labels_of_part(const sm_local_block *b, const int8_t *label, local_part part) {
+    labels l = labels_of(b, label);
+    if (part.dim >= 0) l.room[part.dim] = part.whole;
+    return l;
+}
+
+sm_status local_einsum_of_parts(const sm_local_block *in, const local_part *part,
+                                const int8_t (*label)[SM_MAX_RANK], const int8_t *out_labels,
+                                bool plus, sm_local_block *out, sm_error *err) {
+    labels la = labels_of_part(&in[0], label[0], part[0]);
+    labels lb = labels_of_part(&in[1], label[1], part[1]), lo = labels_of(out, out_labels);
+    return einsum_pair(&in[0], &la, &in[1], &lb, &lo, plus, out, err);
 }
 
 sm_status sm_local_einsum(int operands, const sm_local_block *in,

@@ -23,6 +23,7 @@ typedef struct lane {
     size_t from, length;
     sm_local_block block[BLOCKS];
     ring_transfer way;
+    bool borrowed; /* the first PRODUCT is the caller's */
 } lane;
 
 typedef struct ring {
@@ -33,6 +34,7 @@ typedef struct ring {
     int lanes;
     lane lane[MOST_LANES];
     sm_local_block *out;
+    bool written; /* out holds the product of a chunk */
 } ring;
 
 static int gathered(const ring *r) { return r->job->step->array; }
@@ -60,15 +62,21 @@ static void *part_at(const sm_local_block *b, int dim, size_t from) {
     return (char *)b->data + from * step;
 }
 
-/* The part [from, from + length) of a dimension: a view, or a copy that *owned tells to free. */
+/* The part [from, from + length) of a dimension where it lies, apart or not. */
+static sm_local_block view_of_part(const sm_local_block *b, int dim, size_t from, size_t length) {
+    sm_local_block part = *b;
+    part.size[dim] = length;
+    part.data = part_at(b, dim, from);
+    return part;
+}
+
+/* The same: a view of what stands together, or a copy that *owned tells to free. */
 static sm_status take_part(const sm_local_block *b, int dim, size_t from, size_t length,
                            sm_local_block *part, bool *owned, sm_error *err) {
     static const size_t nowhere[SM_MAX_RANK] = {0};
     size_t offset[SM_MAX_RANK] = {0};
-    *part = *b;
-    part->size[dim] = length;
+    *part = view_of_part(b, dim, from, length);
     *owned = !stands_together(b, dim);
-    part->data = part_at(b, dim, from);
     if (!*owned) return SM_OK;
     size_t size[SM_MAX_RANK];
     memcpy(size, part->size, sizeof size);
@@ -123,27 +131,32 @@ typedef struct range {
     size_t start, within, length;
 } range;
 
-/* The operands with their part of the cut index; that of the array which is gathered comes from the
- * chunk at hand. */
+/* The operands with their part of the cut index, where they lie if there are two of them; that of
+ * the array which is gathered comes from the chunk at hand. */
 static sm_status multiply_parts(const ring *r, const lane *l, range cut, bool plus,
                                 sm_local_block *out, sm_error *err) {
     const ring_job *job = r->job;
+    const int8_t(*label)[SM_MAX_RANK] = (const int8_t(*)[SM_MAX_RANK])job->label;
+    int operands = job->einsum->operands;
     sm_local_block in[SM_MAX_OPERANDS];
+    local_part part[SM_MAX_OPERANDS];
     bool owned[SM_MAX_OPERANDS] = {false};
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < job->einsum->operands; i++) {
+    for (int i = 0; !status && i < operands; i++) {
         bool travels = i == gathered(r);
         const sm_local_block *whole = travels ? &l->block[PRODUCT] : &job->array[i];
         int dim = dimension_of(job->label[i], whole->rank, r->cut);
+        size_t from = travels ? cut.within : cut.start;
         in[i] = *whole;
-        if (dim >= 0)
-            status = take_part(whole, dim, travels ? cut.within : cut.start, cut.length, &in[i],
-                               &owned[i], err);
+        part[i] = (local_part){dim, dim < 0 ? 0 : whole->size[dim]};
+        if (dim >= 0 && operands == 2) in[i] = view_of_part(whole, dim, from, cut.length);
+        else if (dim >= 0) status = take_part(whole, dim, from, cut.length, &in[i], &owned[i], err);
     }
     if (!status)
-        status = local_einsum(job->einsum->operands, in, (const int8_t(*)[SM_MAX_RANK])job->label,
-                              job->out_label, plus, out, err);
-    for (int i = 0; i < job->einsum->operands; i++)
+        status = operands == 2
+                     ? local_einsum_of_parts(in, part, label, job->out_label, plus, out, err)
+                     : local_einsum(operands, in, label, job->out_label, plus, out, err);
+    for (int i = 0; i < operands; i++)
         if (owned[i]) sm_local_block_free(&in[i]);
     return status;
 }
@@ -166,19 +179,23 @@ static sm_status multiply_into_part(const ring *r, const lane *l, range cut, int
     return status;
 }
 
-/* A gathered chunk adds to a part of the product, or, where the cut index is contracted, to all of
- * it; a reduced one makes the chunk of sums. */
+/* A gathered chunk makes a part of the product, or, where the cut index is contracted, the first
+ * makes all of it and the others add; a reduced one makes the chunk of sums. */
 static sm_status multiply_range(ring *r, lane *l, range cut, sm_error *err) {
     int dim = dimension_of(r->job->out_label, r->out->rank, r->cut);
     if (gathered(r) < 0)
         return multiply_into_part(r, l, cut, dim, cut.within, &l->block[PRODUCT], err);
-    if (dim < 0) return multiply_parts(r, l, cut, true, r->out, err);
+    if (dim < 0) {
+        bool plus = r->written;
+        r->written = true;
+        return multiply_parts(r, l, cut, plus, r->out, err);
+    }
     return multiply_into_part(r, l, cut, dim, cut.start, r->out, err);
 }
 
 /* The lane's part of a member's chunk, in pieces between which transfers are helped along. */
 static sm_status multiply(ring *r, lane *l, int member, sm_error *err) {
-    enum { MOST_PIECES = 4, LEAST_LENGTH = 256 };
+    enum { MOST_PIECES = 4, LEAST_LENGTH = 512 };
     size_t start = chunk_start(r, member) + l->from, pieces = l->length / LEAST_LENGTH;
     sm_status status = SM_OK;
     if (pieces > MOST_PIECES) pieces = MOST_PIECES;
@@ -194,23 +211,21 @@ static sm_status multiply(ring *r, lane *l, int member, sm_error *err) {
 
 /* ---- gathering ---- */
 
-/* This rank's chunk, and room for the next. */
+/* Room for what arrives next. */
+static sm_status make_room(lane *l, sm_error *err) {
+    const sm_local_block *like = &l->block[PRODUCT];
+    return local_block_raw(like->element, like->rank, like->size, &l->block[ARRIVING], err);
+}
+
+/* This rank's chunk, where it lies if it can, and room for the next. */
 static sm_status begin_gather(ring *r, lane *l, sm_error *err) {
     const sm_local_block *own = &r->job->array[gathered(r)];
     int dim = dimension_of(r->job->label[gathered(r)], own->rank, r->cut);
     bool owned;
-    sm_local_block part;
-    sm_status status = take_part(own, dim, l->from, l->length, &part, &owned, err);
+    sm_status status = take_part(own, dim, l->from, l->length, &l->block[PRODUCT], &owned, err);
     if (status) return status;
-    l->block[PRODUCT] = part;
-    if (!owned) { /* a view: what arrives must not be written over it */
-        status = local_block_raw(part.element, part.rank, part.size, &l->block[PRODUCT], err);
-        if (!status)
-            memcpy(l->block[PRODUCT].data, part.data,
-                   sm_local_block_count(&part) * sm_element_bytes(part.element));
-    }
-    if (status) return status;
-    return local_block_raw(part.element, part.rank, part.size, &l->block[ARRIVING], err);
+    l->borrowed = !owned;
+    return make_room(l, err);
 }
 
 static sm_status start_gather(lane *l, sm_error *err) {
@@ -218,11 +233,16 @@ static sm_status start_gather(lane *l, sm_error *err) {
     return status ? status : ring_start_send(&l->way, &l->block[PRODUCT], err);
 }
 
-static sm_status end_gather(lane *l, sm_error *err) {
+/* What is the caller's is not written over. */
+static sm_status end_gather(lane *l, bool more, sm_error *err) {
     sm_status status = ring_end_receive(&l->way, err);
     if (!status) status = ring_end_send(&l->way, err);
+    if (status) return status;
     swap(l, PRODUCT, ARRIVING);
-    return status;
+    if (!l->borrowed) return SM_OK;
+    l->borrowed = false;
+    l->block[ARRIVING].data = NULL;
+    return more ? make_room(l, err) : SM_OK;
 }
 
 static sm_status gather_stage(ring *r, int stage, sm_error *err) {
@@ -231,7 +251,8 @@ static sm_status gather_stage(ring *r, int stage, sm_error *err) {
     for (int i = 0; !status && !last && i < r->lanes; i++) status = start_gather(&r->lane[i], err);
     for (int i = 0; !status && i < r->lanes; i++)
         status = multiply(r, &r->lane[i], wrap(r, r->rank + r->lane[i].direction * stage), err);
-    for (int i = 0; !status && !last && i < r->lanes; i++) status = end_gather(&r->lane[i], err);
+    for (int i = 0; !status && !last && i < r->lanes; i++)
+        status = end_gather(&r->lane[i], stage < r->n - 2, err);
     return status;
 }
 
@@ -295,6 +316,12 @@ static void make_lanes(ring *r) {
 /* A chunk of sums is this rank's part of the product. */
 static void put_sums(ring *r) {
     int dim = dimension_of(r->job->out_label, r->out->rank, r->cut);
+    if (r->lanes == 1) { /* all of it */
+        void *room = r->out->data;
+        r->out->data = r->lane[0].block[PRODUCT].data;
+        r->lane[0].block[PRODUCT].data = room;
+        return;
+    }
     for (int i = 0; i < r->lanes; i++)
         put_part(&r->lane[i].block[PRODUCT], dim, r->lane[i].from, r->out);
 }
@@ -304,6 +331,7 @@ static void end_lanes(ring *r) {
     for (int i = 0; i < r->lanes; i++) {
         lane *l = &r->lane[i];
         ring_end_send(&l->way, NULL);
+        if (l->borrowed) l->block[PRODUCT].data = NULL;
         for (int b = 0; b < BLOCKS; b++) sm_local_block_free(&l->block[b]);
     }
 }

@@ -96,9 +96,7 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT, "an index of the output is in no operand");
     if (r->overlapped >= 0) sizes_in_ring(r, &job, size);
     sm_element element = r->array[0].element;
-    bool adds = r->overlapped >= 0; /* a ring may add to it */
-    sm_status status = adds ? sm_local_block_new(element, r->einsum->out.rank, size, &out, err)
-                            : local_block_raw(element, r->einsum->out.rank, size, &out, err);
+    sm_status status = local_block_raw(element, r->einsum->out.rank, size, &out, err);
     if (status) return status;
     status = r->overlapped < 0 ? multiply_alone(r, &job, &out, err)
                                : multiply_in_ring(r, &job, &out, err);
