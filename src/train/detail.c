@@ -236,6 +236,8 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     sm_status s = price_prepare(train, &p, err);
     if (s) return s;
     price_fill(train, &p, train->one, train->one_stages, &detail->price);
+    s = price_live(train, &p, train->one, train->one_stages, &detail->price, err);
+    if (s) return s;
     add_axes(train, &p, &train->one->at.placement, detail);
     if (!list_collectives(train, &p, train->one, train->one_stages, arena, detail))
         return sm_fail_memory(err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "detail.h"
+#include "live.h"
 
 void plan_canonical(const sm_train *t, sm_plan *plan) {
     if (plan->fsdp > 1) plan->zero = 3;
@@ -201,6 +202,14 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     fill_rates(t, plan, hardware_flops(t, plan, p, s), price);
 }
 
+sm_status price_live(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                     sm_price_of_plan *price, sm_error *err) {
+    if (!t->as_run) return SM_OK;
+    sm_status status = live_memory(t, plan, p, s, &price->memory, err);
+    price->fits = price->memory.total <= price->memory.capacity;
+    return status;
+}
+
 /* ---- the public door ---- */
 
 static void set_custom(const sm_train *t, const sm_plan *plan) {
@@ -277,6 +286,7 @@ sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan 
                          sm_error *err) {
     sm_plan p = *plan;
     sm_status s = price_prepare(train, &p, err);
-    if (s == SM_OK) price_fill(train, &p, train->one, train->one_stages, price);
-    return s;
+    if (s) return s;
+    price_fill(train, &p, train->one, train->one_stages, price);
+    return price_live(train, &p, train->one, train->one_stages, price, err);
 }

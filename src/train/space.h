@@ -297,6 +297,10 @@ double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, ste
 
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
+/* What software that runs the tasks themselves has in use (live.h), in place of the planner's sums:
+ * nothing where the job is not priced as run. */
+sm_status price_live(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                     sm_price_of_plan *price, sm_error *err);
 /* The whole price from filled pieces and stages. */
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price);

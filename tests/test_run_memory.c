@@ -1,0 +1,179 @@
+/* Memory of training on ranks: the most that any rank has in use, counted, against what the planner
+ * predicts for the same plan as it is run. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/hw.h"
+#include "scalemodel/train.h"
+#include "train_plans.h"
+
+/* Large enough that arrays outweigh single rows, and that weights and activations both matter. */
+enum { TOKENS = 32, WIDTH = 32, LAYERS = 4, MOST_RANKS = 64 };
+static const double tolerance = 0.10;
+
+static void enlarge(sm_model *m, const sm_train_setup *s) {
+    sm_layer_kind *k = &m->kind[0];
+    m->D = WIDTH;
+    m->L = LAYERS;
+    k->H = k->V_head = WIDTH / 4;
+    if (k->F) k->F = 2 * WIDTH;
+    if (k->F_expert) k->F_expert = WIDTH;
+    if (s->degree[SM_AXIS_TENSOR] == 1 && s->degree[SM_AXIS_TENSOR_Q] > 1) k->K = 1;
+}
+
+/* The plan of the planner, whose rules the setup takes over. */
+static sm_plan plan_of(const train_plan *of, sm_train_setup *s) {
+    sm_plan p;
+    sm_plan_defaults(&p);
+    p.data = s->degree[SM_AXIS_DATA], p.fsdp = s->degree[SM_AXIS_FSDP];
+    p.expert = s->degree[SM_AXIS_EXPERT], p.context = s->degree[SM_AXIS_CONTEXT];
+    p.tensor = s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q];
+    p.seq = s->rules.seq, p.expert_tensor = s->rules.expert_tensor;
+    p.context_by = s->rules.context_by;
+    p.recompute = s->recompute;
+    p.zero = s->zero, p.microbatch = s->microbatch;
+    p.dtype = SM_FP32;
+    if (s->recompute_ops) snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", s->recompute_ops);
+    if (of->stages) {
+        p.pipeline = of->stages;
+        p.schedule = of->schedule;
+        p.virtual_stages = of->chunks_per_stage;
+    }
+    s->rules.weights_over_context = p.fsdp > 1;
+    return p;
+}
+
+static sm_memory predicted(const sm_model *model, const sm_plan *plan) {
+    sm_error err = {.status = SM_OK};
+    sm_system system;
+    sm_train *train;
+    sm_price_of_plan price;
+    sm_source name = sm_source_of("--on", "cpu-host:8");
+    assert_int_equal(sm_system_parse(&name, NULL, 0, &system, &err), SM_OK);
+    sm_job job = {.model = model,
+                  .system = &system,
+                  .batch_tokens = TRAIN_SEQUENCES * TOKENS,
+                  .seq = TOKENS,
+                  .usd_per_chip_hour = -1};
+    if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
+    sm_train_set_as_run(train);
+    if (sm_train_price(train, plan, &price, &err)) fail_msg("%s", err.sentence);
+    sm_train_free(train);
+    return price.memory;
+}
+
+typedef struct measured {
+    const sm_train_setup *setup;
+    sm_train_memory rank[MOST_RANKS];
+} measured;
+
+static sm_status measure(sm_communicator *world, void *context, sm_error *err) {
+    measured *m = context;
+    sm_trainer *t = NULL;
+    sm_status status = sm_trainer_new(world, m->setup, &t, err);
+    if (!status) sm_trainer_forget_memory(t);
+    sm_train_result r;
+    if (!status) status = sm_trainer_step(t, 0, &r, err);
+    if (!status) sm_trainer_memory(t, &m->rank[world->rank]);
+    sm_trainer_free(t);
+    return status;
+}
+
+static const sm_train_memory *worst(const measured *m) {
+    const sm_train_memory *most = &m->rank[0];
+    for (int i = 1; i < sm_train_setup_ranks(m->setup); i++)
+        if (m->rank[i].total > most->total) most = &m->rank[i];
+    return most;
+}
+
+static void show(const train_plan *of, const sm_memory *told, const sm_train_memory *seen) {
+    const double pair[][2] = {{told->total, seen->total},
+                              {told->params, seen->at_most[SM_TRAIN_MEMORY_PARAMS]},
+                              {told->gradients, seen->at_most[SM_TRAIN_MEMORY_GRADIENTS]},
+                              {told->optimizer, seen->at_most[SM_TRAIN_MEMORY_OPTIMIZER]},
+                              {told->activations, seen->at_most[SM_TRAIN_MEMORY_ACTIVATIONS]},
+                              {told->buffers, seen->at_most[SM_TRAIN_MEMORY_BUFFERS]}};
+    print_message("%s, %d x %s:", of->words, of->stages, sm_schedule_names[of->schedule]);
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+        print_message(" %.0f|%.0f", pair[i][0] / 1e3, pair[i][1] / 1e3);
+    print_message(" kB\n");
+}
+
+static void lay(const train_plan *of, train_kind kind, train_job *job, sm_plan *plan) {
+    job->model = train_model(kind, LAYERS);
+    job->setup = train_setup_of(&job->model);
+    job->setup.tokens = TOKENS;
+    train_words_read(of->words, &job->setup);
+    enlarge(&job->model, &job->setup);
+    *plan = plan_of(of, &job->setup);
+    if (of->stages)
+        assert_true(train_line_lay(of->schedule, of->stages, of->chunks_per_stage, &job->setup,
+                                   &job->line));
+}
+
+/* Predicted over counted. */
+static double ratio_of(const train_plan *of, train_kind kind) {
+    static train_job job;
+    static measured m;
+    sm_error err = {.status = SM_OK};
+    sm_plan plan;
+    lay(of, kind, &job, &plan);
+    if (kind == TRAIN_DENSE && plan.expert > 1) return 1; /* no plan of the planner */
+    sm_memory told = predicted(&job.model, &plan);
+    memset(&m, 0, sizeof m);
+    m.setup = &job.setup;
+    assert_true(sm_train_setup_ranks(&job.setup) <= MOST_RANKS);
+    if (sm_run_threads(sm_train_setup_ranks(&job.setup), measure, &m, &err))
+        fail_msg("%s: %s", of->words, err.sentence);
+    double ratio = told.total / worst(&m)->total;
+    if (fabs(ratio - 1) > tolerance) show(of, &told, worst(&m));
+    return ratio;
+}
+
+static void every_plan(train_kind kind) {
+    int wrong = 0;
+    double furthest = 0;
+    for (size_t i = 0; i < train_plan_count; i++) {
+        double apart = fabs(ratio_of(&train_plans[i], kind) - 1);
+        wrong += apart > tolerance;
+        furthest = fmax(furthest, apart);
+    }
+    print_message("at most %.1f %% apart\n", 100 * furthest);
+    assert_int_equal(wrong, 0);
+}
+
+static void dense_memory_is_as_predicted(void **state) {
+    (void)state;
+    every_plan(TRAIN_DENSE);
+}
+
+static void expert_memory_is_as_predicted(void **state) {
+    (void)state;
+    every_plan(TRAIN_EXPERTS);
+}
+
+/* Ranks are threads already. */
+static void hold_blas_to_one_thread(char **argv) {
+    if (getenv("OPENBLAS_NUM_THREADS")) return;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    hold_blas_to_one_thread(argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dense_memory_is_as_predicted),
+        cmocka_unit_test(expert_memory_is_as_predicted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
