@@ -219,6 +219,9 @@ typedef struct sm_plan_detail {
 } sm_plan_detail;
 sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
                           sm_plan_detail *detail, sm_error *err);
+/* The price and the ops of it alone, for fits that ask often. */
+sm_status sm_train_ops(sm_train *train, const sm_plan *plan, sm_arena *arena,
+                       sm_plan_detail *detail, sm_error *err);
 
 /* The simulated step: pipeline slots of every stage. */
 typedef struct sm_timeline {

@@ -229,6 +229,19 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     return true;
 }
 
+sm_status sm_train_ops(sm_train *train, const sm_plan *plan, sm_arena *arena,
+                       sm_plan_detail *detail, sm_error *err) {
+    sm_plan p = *plan;
+    memset(detail, 0, sizeof *detail);
+    sm_status s = price_prepare(train, &p, err);
+    if (s) return s;
+    price_fill(train, &p, train->one, train->one_stages, &detail->price);
+    stages_chunks(train, &p, train->one, EXPECTED, train->one_stages);
+    detail->stage = stages_run(&p, train->one_stages, true).busiest_stage;
+    return list_ops(train, &p, train->one, train->one_stages, arena, detail) ? SM_OK
+                                                                             : sm_fail_memory(err);
+}
+
 sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
                           sm_plan_detail *detail, sm_error *err) {
     sm_plan p = *plan;
