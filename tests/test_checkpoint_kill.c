@@ -334,12 +334,20 @@ static void check_next(const form *f) {
     assert_in_range(entries(in_place("work/ck"), count_entry), 0, 2); /* latest, one version */
 }
 
+/* A process under AddressSanitizer takes long to begin: there, and where the same is run a second
+ * time by another compiler, some of the calls must do. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+enum { STRIDE = 7 };
+#else
+enum { STRIDE = 1 };
+#endif
+
 static void every_call(form *f, harm with) {
     const char *path = f->path;
     long n = count_calls(path), refused = 0;
     f->after = look(path);
     assert_int_equal(f->after.steps, 2);
-    for (long number = 1; number <= n; number++) {
+    for (long number = 1 + with % STRIDE; number <= n; number += STRIDE) {
         begin_turn();
         int status = run_child(path, with, number);
         check_turn(f, with, number, status);

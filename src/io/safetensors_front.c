@@ -183,7 +183,8 @@ static sm_status read_tensors(reading *r, json_t *root) {
         read_tensor(r, name, value, &r->out->tensor[r->out->n++]);
     if (!status) status = check_places(r);
     if (!status) status = read_checksums(r, metadata);
-    tensors_sort(r->out);
+    if (status) r->out->n = 0;
+    else tensors_sort(r->out);
     return status;
 }
 

@@ -17,6 +17,17 @@ sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_e
     return status;
 }
 
+sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, sm_error *err) {
+    size_t ranks = (size_t)world->size;
+    uint64_t *all = sm_calloc(ranks, sizeof *all);
+    *same = true;
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(world, &number, sizeof number, all, err);
+    for (size_t i = 0; !status && i < ranks; i++) *same = *same && all[i] == number;
+    sm_free(all);
+    return status;
+}
+
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "over_ranks.h"
 #include "pages.h"
 #include "run_verbs.h"
 #include "train_setup_of_plan.h"
@@ -238,12 +239,30 @@ static sm_status keep(const train_run *q, sm_communicator *world, sm_trainer *t,
     return train_checkpoint_write(t, world, &q->model, &q->kept, err);
 }
 
+/* Processes read the text and the checkpoint each for itself: what changes meanwhile would part
+ * them. Fowler, Noll and Vo's hash. */
+static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    uint64_t text = 0xcbf29ce484222325u, from = q->resumed.steps << 32 | q->resumed.checksum;
+    bool same;
+    for (size_t i = 0; i < q->setup.data_bytes; i++)
+        text = (text ^ q->setup.data[i]) * 0x100000001b3u;
+    sm_status status = same_over_ranks(world, text, &same, err);
+    if (!status && !same)
+        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", given->data);
+    if (!status) status = same_over_ranks(world, from, &same, err);
+    if (!status && !same)
+        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", given->resume);
+    return status;
+}
+
 static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {
     train_run *q = context;
     sm_trainer *t = NULL;
     train_tally tally = {.steps = 0};
     double apart = 0;
-    sm_status status = sm_trainer_new(world, &q->setup, &t, err);
+    sm_status status = check_inputs(q, world, err);
+    if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
     if (!status) status = resume(q, t, err);
     for (int i = q->first; !status && i < q->end; i++) {
         status = one_step(q, world, t, i, &apart, &tally, err);

@@ -2,6 +2,7 @@
 # Plans on real ranks: the golden answers on threads, then the same from each MPI that was there to
 # build with, and random einsums on processes. Times are masked: each as T.
 . "$(dirname "$0")/runner.sh"
+. "$(dirname "$0")/ranks.sh"
 folder="$(dirname "$program")"
 [ -x "$folder/scalemodel-run" ] || { echo "1..0 # no BLAS" && exit 0; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -11,15 +12,6 @@ mask() {
     sed -e 's/"\(predicted\|measured\|apart_s\|hidden\)": -\{0,1\}[0-9.e+-]*/"\1": T/g'
 }
 run_file "$root/tests/cli/run.golden"
-
-say() { # say NAME, after a test
-    tests=$((tests + 1))
-    if [ "$?" -eq 0 ]; then echo "ok $tests - $1"; else
-        failures=$((failures + 1))
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$place/out" "$place/err" | head -n 20
-    fi
-}
 
 matmul() { # matmul BACKEND: all ways of a sharded product of whole numbers
     scalemodel run matmul 'A[I_X,J] B[J_X,K] -> C[I,K_X]' --mesh X=2 --dims I=32,J=16,K=24 \
@@ -46,18 +38,6 @@ killed() {
     wait "$launcher"
     [ $? -eq 5 ] && [ ! -s "$place/out" ] && [ "$(wc -l <"$place/err")" -eq 1 ] &&
         grep -q '^scalemodel: a rank was killed' "$place/err"
-}
-
-# A process of this program below this one.
-rank_of() {
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/exe" 2>/dev/null)" = "$2" ] || continue
-        parent="${process#/proc/}"
-        while [ "${parent:-1}" -gt 1 ] && [ "$parent" != "$1" ]; do
-            parent="$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$parent/status" 2>/dev/null)"
-        done
-        [ "$parent" = "$1" ] && echo "${process#/proc/}" && return
-    done
 }
 
 matmul threads

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Checkpoints of trainings on the command line; and a rank that is killed between two of them: all
+# end with one sentence, and the last checkpoint is gone on from under another plan.
+. "$(dirname "$0")/runner.sh"
+. "$(dirname "$0")/ranks.sh"
+folder="$(dirname "$program")"
+[ -x "$folder/scalemodel-run" ] || { echo "1..0 # no BLAS" && exit 0; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+run_file "$root/tests/cli/checkpoint.golden"
+
+train() { # train OPTION...: the same training in every call
+    (cd "$place/work" && exec "$program" run train inputs/tiny-llama.json \
+        --data data/models/llama-3.1-8b/config.json --seq 32 --steps 5000 --rate 1e-4 "$@")
+}
+
+latest() { sed -n 's/^step-0*//p' "$place/work/$1/latest" 2>/dev/null; }
+
+# Kill a rank of a training that writes a checkpoint after every step.
+killed() { # killed BACKEND
+    train --with "$1" --plan data=2,zero=1 --checkpoint "$1/" --every 1 \
+        >"$place/out" 2>"$place/err" &
+    launcher=$!
+    for wait in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+        [ -z "$(latest "$1")" ] || break
+        sleep 0.5
+    done
+    victim="$(rank_of "$launcher" "$folder/scalemodel-run-$1")"
+    [ -n "$victim" ] || return 1
+    kill -9 "$victim"
+    wait "$launcher"
+    [ $? -eq 5 ] && [ ! -s "$place/out" ] && [ "$(wc -l <"$place/err")" -eq 1 ] &&
+        grep -q '^scalemodel: a rank was killed' "$place/err"
+}
+
+# What is left is whole, and goes on as the training that was never stopped.
+resumed() { # resumed BACKEND
+    made="$(latest "$1")"
+    [ -n "$made" ] || return 1
+    until=$((made + 2))
+    train --with threads --plan fsdp=2,microbatch=2 --resume "$1" --until "$until" \
+        --checkpoint "$1" --curve "$1.csv" >"$place/out" 2>"$place/err" || return 1
+    train --with threads --until "$until" --curve whole.csv >"$place/out" 2>"$place/err" || return 1
+    [ "$(ls "$place/work/$1" | wc -l)" -eq 2 ] && [ "$(latest "$1")" -eq "$until" ] &&
+        awk -F, 'NR == FNR { a[$1] = $2; next }
+            FNR > 1 { d = a[$1] - $2; if (d * d > 1e-6) bad = 1; n++ }
+            END { exit bad || n != 2 }' "$place/work/whole.csv" "$place/work/$1.csv"
+}
+
+for mpi in openmpi mpich; do
+    [ -x "$folder/scalemodel-run-$mpi" ] || continue
+    killed "$mpi"
+    say "a rank of $mpi is killed while it trains"
+    resumed "$mpi"
+    say "what it left is gone on from"
+    # each process reads another text there
+    train --with "$mpi" --plan data=2 --data /proc/self/status >"$place/out" 2>"$place/err"
+    [ $? -eq 3 ] && grep -q '/proc/self/status changed while the ranks read it' "$place/err"
+    say "ranks of $mpi that have read different texts"
+done
+finish_tests
