@@ -4,6 +4,13 @@
 
 #include "live.h"
 
+/* What a layer keeps of a microbatch. */
+typedef struct resident {
+    int layer, microbatch;
+    double bytes;
+} resident;
+enum { RESIDENTS = 3 }; /* that stay under offload, the one at work among them */
+
 typedef struct stage_life {
     const sm_train *t;
     const sm_plan *plan;
@@ -15,6 +22,9 @@ typedef struct stage_life {
     uint8_t *made;            /* of each layer of each chunk: its gradients are there */
     double params, optimizer; /* all the time */
     live_effect effect;
+    int residents;
+    resident resident[RESIDENTS];
+    double host, host_most;
 } stage_life;
 
 /* ---- what a stage holds ---- */
@@ -81,6 +91,46 @@ static bool is_local(const stage_life *s, int chunk, int other) {
            stage_of(s->plan, chunk) == stage_of(s->plan, other);
 }
 
+/* ---- activations in host memory ---- */
+
+static bool offloads(const stage_life *s, int index) {
+    int offload = s->plan->offload;
+    return index < s->t->kinds && (offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH);
+}
+
+static void to_host(stage_life *s, double bytes) {
+    s->host += bytes;
+    if (s->host > s->host_most) s->host_most = s->host;
+    live_add(&s->effect, LIVE_ACTIVATIONS, -bytes);
+}
+
+static void forget(stage_life *s, int i) {
+    s->residents--;
+    for (; i < s->residents; i++) s->resident[i] = s->resident[i + 1];
+}
+
+static void make_room(stage_life *s) {
+    if (s->residents < RESIDENTS) return;
+    to_host(s, s->resident[0].bytes);
+    forget(s, 0);
+}
+
+static double kept_of(const stage_life *s, int index) {
+    return s->piece[index].forward.end[LIVE_ACTIVATIONS];
+}
+
+/* Before its backward pass: in from host memory, unless it is among those that stayed. */
+static void fetch(stage_life *s, int index, int layer, int microbatch) {
+    if (!offloads(s, index)) return;
+    for (int i = 0; i < s->residents; i++)
+        if (s->resident[i].layer == layer && s->resident[i].microbatch == microbatch) {
+            forget(s, i);
+            return;
+        }
+    make_room(s);
+    to_host(s, -kept_of(s, index));
+}
+
 /* ---- gradients of a piece: from blocks to what the optimizer wants ---- */
 
 static double elements_held(const stage_life *s, const sm_weight_class *c) {
@@ -119,12 +169,18 @@ static uint8_t *made_of(stage_life *s, int chunk, int n, int microbatch) {
     return &s->made[layer + (second ? MOST_LAYERS : 0)];
 }
 
-static void forward(stage_life *s, int chunk) {
-    int last = s->layout->chunks - 1;
+static void forward(stage_life *s, const sm_slot *slot) {
+    int chunk = slot->chunk, last = s->layout->chunks - 1;
     double boundary = s->piece[0].input;
     if (chunk > 0) receive(s, is_local(s, chunk, chunk - 1), boundary);
-    for (int n = 0, index; (index = nth_piece(s, chunk, n)) >= 0; n++)
+    for (int n = 0, index; (index = nth_piece(s, chunk, n)) >= 0; n++) {
+        if (offloads(s, index)) make_room(s);
         live_then(&s->effect, &s->piece[index].forward);
+        if (offloads(s, index))
+            s->resident[s->residents++] =
+                (resident){(int)(made_of(s, chunk, n, slot->microbatch) - s->made),
+                           slot->microbatch, kept_of(s, index)};
+    }
     if (chunk < last) hand_over(s, is_local(s, chunk, chunk + 1), false, boundary);
 }
 
@@ -145,6 +201,7 @@ static void backward(stage_life *s, const sm_slot *slot) {
     while (n-- > 0) {
         int index = nth_piece(s, chunk, n);
         uint8_t *made = made_of(s, chunk, n, slot->microbatch);
+        fetch(s, index, (int)(made - s->made), slot->microbatch);
         if (slot->kind == SM_SLOT_BACKWARD_INPUT) {
             live_then(&s->effect, &s->piece[index].inputs);
             continue;
@@ -168,7 +225,7 @@ static void weights(stage_life *s, const sm_slot *slot) {
 
 static void act(stage_life *s, const sm_slot *slot) {
     switch (slot->kind) {
-    case SM_SLOT_FORWARD: forward(s, slot->chunk); break;
+    case SM_SLOT_FORWARD: forward(s, slot); break;
     case SM_SLOT_BACKWARD:
     case SM_SLOT_BACKWARD_INPUT: backward(s, slot); break;
     case SM_SLOT_BACKWARD_WEIGHT: weights(s, slot); break;
@@ -206,16 +263,18 @@ static void live_through(stage_life *s, const sm_slot *slot, size_t slots) {
 
 static void worse(const stage_life *s, sm_memory *m) {
     const double *peak = s->effect.peak;
-    double total = s->params + s->optimizer + live_sum(peak);
+    bool away = s->plan->offload == SM_OFFLOAD_OPTIMIZER || s->plan->offload == SM_OFFLOAD_BOTH;
+    double optimizer = away ? 0 : s->optimizer, capacity = m->capacity;
+    double total = s->params + optimizer + live_sum(peak);
     if (total <= m->total) return;
-    double capacity = m->capacity;
     *m = (sm_memory){.params = s->params,
-                     .optimizer = s->optimizer,
+                     .optimizer = optimizer,
                      .gradients = peak[LIVE_GRADIENTS],
                      .activations = peak[LIVE_ACTIVATIONS],
                      .buffers = peak[LIVE_BUFFERS],
                      .total = total,
                      .capacity = capacity,
+                     .host = s->optimizer - optimizer + s->host_most,
                      .stage = s->stage};
 }
 
