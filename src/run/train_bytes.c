@@ -52,13 +52,24 @@ static void add_step_end(const sm_trainer *t, const train_layer *layer, double *
     }
 }
 
+/* ZeRO cuts the row of a group's gradients into equal parts, the last of which is filled up. */
+static void add_filling(const sm_trainer *t, const train_layer *layer, double *bytes) {
+    for (int i = 0; t->setup->zero && i < layer->groups; i++) {
+        const train_group *g = &layer->group[i];
+        double ways = train_degree(t, g->partial);
+        double filling = ((double)g->reduced * ways - (double)g->elements) * SINGLE_BYTES;
+        if (ways <= 1) continue;
+        bytes[SM_REDUCE_SCATTER] += filling * (train_reduces_each(t) ? passes(t) : 1);
+        bytes[SM_ALL_GATHER] += filling;
+    }
+}
+
 /* What two stages hold is summed over both: as one row of all it was reduced to (ZeRO 0), or of
  * this rank's part, of which each stage updates half when all of the model is there twice. */
 static void add_joined(const sm_trainer *t, const train_layer *layer, double *bytes) {
     for (int i = 0; i < layer->groups; i++) {
         const train_group *g = &layer->group[i];
-        double ways = t->setup->zero ? train_degree(t, g->partial) : 1;
-        double held = (double)g->elements / ways * SINGLE_BYTES;
+        double held = (double)g->reduced * SINGLE_BYTES;
         if (!g->joined) continue;
         if (train_peer_parts(t, g) == 1) bytes[SM_ALL_REDUCE] += held;
         else {
@@ -73,6 +84,7 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < t->layers; i++) {
         add_piece(t, t->layer[i].piece, bytes);
         add_step_end(t, &t->layer[i], bytes);
+        add_filling(t, &t->layer[i], bytes);
         add_joined(t, &t->layer[i], bytes);
     }
 }

@@ -310,8 +310,11 @@ void train_saved_free(train_saved *saved, uint64_t keep);
 void train_task_begins(sm_trainer *t, const train_piece *piece, const sm_program_task *task,
                        bool backward);
 void train_task_ends(sm_trainer *t);
-/* The kernel of the task at hand; before: the traffic when it began (read of attention alone). */
-void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, const train_traffic *before);
+/* The kernel of the task at hand; inside_s: that of the trainer when it began. */
+void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, double inside_s);
+/* An array that a kernel moved itself: seconds of waiting. */
+void train_kernel_moved(sm_trainer *t, int tensor, bool gradient, sm_collective op, double bytes,
+                        double seconds);
 /* sm_local_block_step of an array of the task at hand, counted. */
 sm_status train_move(sm_trainer *t, int tensor, bool gradient, const sm_step *step,
                      const sm_layout *before, const sm_local_block *block, sm_local_block *result,

@@ -331,16 +331,20 @@ static void end(ring *r) {
 }
 
 /* Each rank sent n-1 of the n blocks of the array that the step counts. */
-static void count(ring *r) {
+static void count(ring *r, const ring_transfer *way, int which, bool gradient) {
+    sm_collective op = gradient ? SM_REDUCE_SCATTER : SM_ALL_GATHER;
+    double bytes = way->sent_bytes / (r->n - 1) * r->n;
     sm_traffic *traffic = &r->group->traffic;
+    traffic->calls[op] += 1;
+    traffic->bytes[op] += bytes;
+    traffic->seconds[op] += way->waiting_s;
+    train_kernel_moved(r->c->t, r->c->op->in[KEYS + which], gradient, op, bytes, way->waiting_s);
+}
+
+static void count_all(ring *r) {
     for (int i = 0; i < PAIR; i++) {
-        const ring_transfer *way[2] = {&r->x[i].way, &r->d[i].way};
-        static const sm_collective op[2] = {SM_ALL_GATHER, SM_REDUCE_SCATTER};
-        for (int k = 0; k < (r->backward ? 2 : 1); k++) {
-            traffic->calls[op[k]] += 1;
-            traffic->bytes[op[k]] += way[k]->sent_bytes / (r->n - 1) * r->n;
-            traffic->seconds[op[k]] += way[k]->waiting_s;
-        }
+        count(r, &r->x[i].way, i, false);
+        if (r->backward) count(r, &r->d[i].way, i, true);
     }
 }
 
@@ -359,7 +363,7 @@ sm_status train_ring_forward(train_call *c, sm_error *err) {
     sm_status status = begin(&r, err);
     if (!status) status = travel(&r, err);
     end(&r);
-    if (!status) count(&r);
+    if (!status) count_all(&r);
     return status;
 }
 
@@ -374,7 +378,7 @@ sm_status train_ring_backward(train_call *c, sm_error *err) {
     sm_status status = begin(&r, err);
     if (!status) status = travel(&r, err);
     end(&r);
-    if (!status) count(&r);
+    if (!status) count_all(&r);
     return status;
 }
 

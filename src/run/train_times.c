@@ -97,20 +97,19 @@ static void count_move(sm_trainer *t, uint32_t key, const train_traffic *before,
     if (more.calls > 0) count(&t->moves, &more);
 }
 
+void train_kernel_moved(sm_trainer *t, int tensor, bool gradient, sm_collective op, double bytes,
+                        double seconds) {
+    t->inside_s += seconds;
+    count(&t->moves, &(train_took){.key = move_key(key_at_hand(t, tensor), op, gradient),
+                                   .seconds = seconds,
+                                   .bytes = bytes,
+                                   .calls = 1});
+}
+
 /* What a kernel exchanges itself is no work of its own. */
-void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s,
-                       const train_traffic *before) {
+void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, double inside_s) {
     bool vector = op->kind == SM_OP_VECTOR || op->kind == SM_OP_GATHER;
-    double exchanged_s = t->inside_s;
-    if (op->kind == SM_OP_ATTENTION) {
-        train_traffic now;
-        train_traffic_now(t, &now);
-        int keys = t->busy->kind == SM_TASK_FORWARD ? op->in[1] : t->busy->result;
-        for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
-            count_move(t, key_at_hand(t, keys), before, &now, (sm_collective)i,
-                       t->busy->kind != SM_TASK_FORWARD);
-    }
-    double seconds = sm_clock_s() - begun_s - (t->inside_s - exchanged_s);
+    double seconds = sm_clock_s() - begun_s - (t->inside_s - inside_s);
     t->inside_s += seconds;
     t->time_s[vector ? SM_TRAIN_TIME_VECTOR : SM_TRAIN_TIME_MATMUL] += seconds;
     count(&t->ops,
