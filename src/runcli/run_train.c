@@ -269,6 +269,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
         if (!status) status = keep(q, world, t, i + 1, err);
     }
     if (!status) status = train_tally_gather(world, t, &tally, q->detail.stage, &q->times, err);
+    if (!status) status = train_memory_gather(world, t, &q->memory, err);
     if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
     if (world->rank == 0) q->bytes_apart = apart;
     sm_trainer_free(t);

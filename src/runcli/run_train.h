@@ -6,6 +6,7 @@
 #include "ranks.h"
 #include "scalemodel/io.h"
 #include "train_checkpoint.h"
+#include "train_memory.h"
 #include "train_tally.h"
 
 typedef struct run_train_values {
@@ -31,6 +32,7 @@ typedef struct train_run {
     double *number, *loss, *seconds; /* of each step */
     sm_train_result last;
     train_times times;
+    train_memory memory;
     double bytes_apart; /* |predicted - counted|, over all ranks and steps */
     double shown_s;
 } train_run;

@@ -101,6 +101,7 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     sm_status status = write_curve(q, given->curve, err);
     if (!status) status = draw_curve(q, given->plot, err);
     show_times(r, q);
+    train_memory_show(r, &q->detail.price.memory, &q->memory);
     if (status) return status;
     return q->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
