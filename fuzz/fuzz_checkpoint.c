@@ -1,6 +1,6 @@
-/* Fuzz target: two bytes, how much data a file has, and any text as the header of a safetensors file
- * and as an index of shards. What is accepted must be whole: arrays one after the other that fill
- * the data, files inside the folder. */
+/* Fuzz target: two bytes, how much data a file has, and any text as the header of a safetensors
+ * file and as an index of shards. What is accepted must be whole: arrays one after the other that
+ * fill the data, files inside the folder. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
