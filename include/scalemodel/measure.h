@@ -3,6 +3,7 @@
 #ifndef SCALEMODEL_MEASURE_H
 #define SCALEMODEL_MEASURE_H
 #include "scalemodel/run.h"
+#include "scalemodel/run_train.h"
 
 /* ---- timings ---- */
 /* Of n repeats: the least, the quartiles (linear between the order statistics) and the median.
@@ -55,12 +56,30 @@ typedef struct sm_measured_collective {
     double bytes;
     sm_spread seconds;
 } sm_measured_collective;
+/* A short training, for what ops take where they really run: of one step of rank 0, each number the
+ * median over the steps. */
+enum { SM_MOST_MEASURED_TRAININGS = 12, SM_MOST_MEASURED_OPS = 96 };
+typedef struct sm_measured_op { /* as sm_train_op_time; recomputed ones apart */
+    char op[24];
+    sm_op_kind kind;
+    sm_phase phase;
+    bool again;
+    double seconds, around_s, calls;
+} sm_measured_op;
+typedef struct sm_measured_training {
+    sm_spread seconds; /* of a step */
+    int ops;
+    sm_measured_op op[SM_MOST_MEASURED_OPS];
+    double move_s[SM_COLLECTIVE_COUNT], move_bytes[SM_COLLECTIVE_COUNT]; /* of all collectives */
+    double moves[SM_COLLECTIVE_COUNT];
+} sm_measured_training;
 typedef struct sm_measurements {
-    int ranks, matmuls, sends, collectives;
+    int ranks, matmuls, sends, collectives, trainings;
     sm_measured_matmul matmul[SM_MOST_MEASURED_MATMULS];
     sm_measured_stream stream[SM_SWEEP_COUNT];
     sm_measured_send send[SM_MOST_MEASURED_SENDS];
     sm_measured_collective collective[SM_MOST_MEASURED_COLLECTIVES];
+    sm_measured_training training[SM_MOST_MEASURED_TRAININGS]; /* in the order of the job */
 } sm_measurements;
 
 /* How long to look. Every timing is repeated for budget_s, 5 to most_repeats times. */
@@ -69,6 +88,8 @@ typedef struct sm_measure_job {
     double budget_s;
     int most_repeats;
     size_t stream_bytes, cached_bytes; /* of each array of a rank: beyond the caches, within them */
+    int trainings; /* each on as many ranks as its plan has, which are those of the world */
+    const sm_train_setup *training;
     sm_measurements *out;              /* written by rank 0 */
 } sm_measure_job;
 /* A sm_rank_body; the context is a sm_measure_job. */

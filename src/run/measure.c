@@ -150,5 +150,6 @@ sm_status sm_measure_body(sm_communicator *world, void *context, sm_error *err) 
     if (!status) status = measure_matmuls(world, job, err);
     if (!status) status = measure_sends(world, job, err);
     if (!status) status = measure_collectives(world, job, err);
+    if (!status) status = measure_trainings(world, job, err);
     return status;
 }

@@ -19,5 +19,6 @@ sm_status measure_repeatedly(sm_communicator *world, const sm_measure_job *job,
 sm_status measure_matmuls(sm_communicator *world, const sm_measure_job *job, sm_error *err);
 sm_status measure_streams(sm_communicator *world, const sm_measure_job *job, sm_error *err);
 sm_status measure_sends(sm_communicator *world, const sm_measure_job *job, sm_error *err);
+sm_status measure_trainings(sm_communicator *world, const sm_measure_job *job, sm_error *err);
 sm_status measure_collectives(sm_communicator *world, const sm_measure_job *job, sm_error *err);
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "measured_training.h"
 #include "measuring.h"
 #include "run_verbs.h"
 
@@ -127,6 +128,11 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
     sm_status status = q->found ? read_options(q, &ranks, err) : sm_fail_memory(err);
     if (status) return status;
     sm_measure_job job = make_job(q, ranks);
+    sm_train_setup *trainings = NULL;
+    if (!is_gpu(given)) status = measured_runs(q, (int)ranks, given->quick, &trainings, err);
+    job.training = trainings;
+    job.trainings = q->runs;
+    if (status) return status;
     if (is_gpu(given)) status = ranks_measure_gpus(call, &job, &q->gpu, err);
     else status = ranks_run(call, &given->ranks, (int)ranks, sm_measure_body, &job, err);
     if (status || !ranks_speak()) return status;

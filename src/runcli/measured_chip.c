@@ -1,6 +1,7 @@
 /* measured_chip: timings become a chip and constants. A peak is the best that was seen, so that no
  * bound lies above a measurement; the constants turn peaks into what is usual, so that expected
  * times are those of the medians. */
+#include "measured_training.h"
 #include "measuring.h"
 
 #include <math.h>
@@ -353,20 +354,24 @@ static sm_status describe(measuring *q, sm_error *err) {
     q->calibration.source = sm_arena_printf(
         arena,
         "measured %s on %s, %d ranks (%s%s%s), %s: median error of matmuls %.1f %%, of collectives "
-        "%.1f %%; attention, overlap and what a step adds are not measured but those of [cpu "
-        "default]",
+        "%.1f %%, of the steps of %d trainings %.1f %%",
         m->date, m->cpu, all->ranks, q->backend, m->mpi[0] ? ", " : "", m->mpi, m->blas,
-        100.0 * q->matmul_error, 100.0 * q->network_error);
+        100.0 * q->matmul_error, 100.0 * q->network_error, q->runs, 100.0 * q->training_error);
     q->calibration.range = sm_arena_printf(
         arena,
         "%d matmuls of fp32 and fp64 up to 1024 a side; %d timings of collectives of 4 KiB "
-        "to 16 MiB on up to %d ranks, new memory and packing included",
+        "to 16 MiB on up to %d ranks, new memory and packing included; trainings of models up to "
+        "384 wide, sequences up to 192",
         all->matmuls, all->collectives, all->ranks);
     q->chip.title =
         sm_arena_printf(arena, "%s, one of %d ranks (%s)", m->cpu, all->ranks, q->backend);
     if (q->gpu.gpus) describe_gpu(q);
     q->calibration.fitted = bit(SM_CONSTANT_matmul_efficiency) | bit(SM_CONSTANT_matmul_half_k) |
                             bit(SM_CONSTANT_memory_efficiency) | bit(SM_CONSTANT_launch_s);
+    if (q->runs > 0)
+        q->calibration.fitted |= bit(SM_CONSTANT_attention_efficiency) |
+                                 bit(SM_CONSTANT_attention_efficiency_backward) |
+                                 bit(SM_CONSTANT_overlap) | bit(SM_CONSTANT_step_overhead_s);
     if (all->ranks > 1)
         q->calibration.fitted |=
             bit(SM_CONSTANT_network_efficiency_inner) | bit(SM_CONSTANT_collective_s);
@@ -407,6 +412,23 @@ static void begin(measuring *q) {
     q->calibration.software = "measured";
 }
 
+static void price_lines(measuring *q, fitting *f) {
+    double off[SM_MOST_MEASURED_COLLECTIVES];
+    for (int i = 0; i < q->found->collectives; i++) {
+        q->collective_s[i] = priced_collective_s(f, &q->calibration, i);
+        off[i] = fabs(log(q->collective_s[i] / q->found->collective[i].seconds.median));
+    }
+    q->network_error = sm_spread_of(off, q->found->collectives).median;
+}
+
+/* Collectives as measured, then what the training runtime adds to them and to ops. */
+static sm_status fit_trainings(measuring *q, fitting *f, sm_error *err) {
+    sm_status status = q->found->ranks > 1 ? SM_OK : make_system(q, &f->system, err);
+    if (!status) status = measured_lines(q, err);
+    if (!status && q->found->collectives > 0) price_lines(q, f);
+    return status ? status : measured_training_fit(q, &f->system, err);
+}
+
 sm_status measured_chip(measuring *q, sm_error *err) {
     fitting *f = sm_arena_alloc(q->call->arena, sizeof *f);
     if (!f) return sm_fail_memory(err);
@@ -421,6 +443,7 @@ sm_status measured_chip(measuring *q, sm_error *err) {
     f->c = q->calibration;
     sm_status status = fit_matmuls(q, f, err);
     if (!status && q->found->ranks > 1) status = fit_network(q, f, err);
+    if (!status && !q->gpu.gpus) status = fit_trainings(q, f, err);
     for (int i = 0; !status && i < q->found->matmuls; i++)
         q->matmul_s[i] = priced_matmul_s(q, &q->calibration, i);
     return status ? status : describe(q, err);

@@ -1,6 +1,7 @@
 /* measured_page: what was measured, its spread, and how well the constants tell it. */
 #include <math.h>
 
+#include "measured_training.h"
 #include "measuring.h"
 #include "pages.h"
 #include "prediction.h"
@@ -112,6 +113,25 @@ static void put_constants(sm_report *r, const measuring *q) {
     if (q->lines) cli_put(r, errors, "collectives", q->network_error);
 }
 
+static const char *plan_of(sm_report *r, const measured_run *run) {
+    const sm_model *m = &run->model;
+    bool tensor = run->plan.tensor > 1;
+    return cli_textf(r, "%d wide, %d layers%s, sequences of %d, %s=%d", m->D, m->L,
+                     m->kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
+                     tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
+}
+
+static void put_trainings(sm_report *r, const measuring *q) {
+    sm_data *list = cli_array(r, r->data, "trainings");
+    for (int i = 0; i < q->runs; i++) {
+        sm_data *object = cli_object(r, list, NULL);
+        cli_put_text(r, object, "what", plan_of(r, &q->run[i]));
+        put_spread(r, object, &q->found->training[i].seconds);
+        cli_put(r, object, "expected_s", q->run[i].predicted_s);
+    }
+    cli_put(r, r->data, "waiting_s", q->waiting_s);
+}
+
 static void put_all(sm_report *r, const measuring *q) {
     cli_put_text(r, r->data, "command", "measure");
     cli_put_text(r, r->data, "name", q->name);
@@ -123,6 +143,7 @@ static void put_all(sm_report *r, const measuring *q) {
     if (q->found->sends) put_messages(r, q);
     if (q->lines) put_collectives(r, q);
     put_constants(r, q);
+    if (q->runs) put_trainings(r, q);
 }
 
 /* ---- the page ---- */
@@ -203,6 +224,22 @@ static void link_rows(sm_report *r, const measuring *q) {
                       "what the constants below make of it.");
 }
 
+static void training_rows(sm_report *r, const measuring *q) {
+    sm_table *table = cli_table(r, "Steps of short trainings",
+                                "<model and plan|>repeats|>median|>quartile|>expected");
+    for (int i = 0; i < q->runs; i++) {
+        const sm_spread *s = &q->found->training[i].seconds;
+        cli_row(r, table, plan_of(r, &q->run[i]), cli_exact(r, s->n), cli_seconds(r, s->median),
+                cli_seconds(r, s->high), cli_seconds(r, q->run[i].predicted_s));
+    }
+    sm_report_table(r, table);
+    sm_report_text(r,
+                   "The median product in them is off by %s, the median step by %s. Between ops a "
+                   "collective waits %s for the slower rank, which its line for --calibration has.",
+                   cli_percent(r, expm1(q->op_error)), cli_percent(r, expm1(q->training_error)),
+                   cli_seconds(r, q->waiting_s));
+}
+
 static const char *origin_of(const measuring *q, sm_constant which) {
     if (q->calibration.fitted >> which & 1u) return "measured";
     if (which == SM_CONSTANT_matmul_efficiency_fp8) return "as of the wider types";
@@ -259,6 +296,7 @@ void measured_page(sm_report *r, const measuring *q) {
     matmul_rows(r, q);
     memory_rows(r, q);
     if (q->lines) link_rows(r, q);
+    if (q->runs) training_rows(r, q);
     constant_rows(r, q);
     sm_report_text(r, "Under these constants the median matmul is off by %s.",
                    cli_percent(r, expm1(q->matmul_error)));

@@ -35,6 +35,12 @@ typedef struct measuring {
     collective_line line[MOST_MEASURED_LINES];
     /* medians of |log(predicted / measured)| under the constants */
     double matmul_error, network_error;
+    sm_collective_line *line_in_use; /* of the calibration */
+    struct measured_run *run; /* trainings (measured_training.h) */
+    int runs;
+    /* of trainings: medians of |log(predicted / measured)| of products in them and of steps; what a
+     * collective waits for the slower rank */
+    double op_error, training_error, waiting_s;
     double matmul_s[SM_MOST_MEASURED_MATMULS], collective_s[SM_MOST_MEASURED_COLLECTIVES];
 } measuring;
 

@@ -1,0 +1,329 @@
+/* measured_training: short trainings of small models, priced as they run, and the constants under
+ * which the prices are the measured times. Other models and plans than users have: what is fitted
+ * here is the constants, not their trainings. */
+#include "measured_training.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scalemodel/io.h"
+#include "train_setup_of_plan.h"
+
+/* ---- what is trained ---- */
+
+typedef struct training_shape {
+    int D, L, heads, kv_heads, F, experts, seq, microbatch, sequences; /* sequences: of a rank */
+    bool quick, tensor; /* tensor: over all ranks, else data */
+} training_shape;
+static const training_shape shapes[] = {
+    {48, 2, 4, 2, 128, 0, 64, 2, 4, true, false},   {96, 2, 4, 2, 256, 0, 128, 1, 2, false, false},
+    {192, 2, 4, 4, 512, 0, 96, 1, 2, false, false}, {384, 1, 6, 3, 1024, 0, 64, 2, 4, false, false},
+    {96, 2, 4, 2, 160, 4, 64, 1, 2, false, false},  {160, 2, 4, 4, 384, 0, 128, 1, 2, true, true},
+    {320, 1, 4, 4, 768, 0, 192, 1, 1, false, true},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes, TEXT_BYTES = 65536 };
+_Static_assert((int)SHAPES <= (int)MOST_RUNS, "room for all trainings");
+
+static sm_status make_model(const training_shape *s, sm_arena *arena, sm_model *model,
+                            sm_error *err) {
+    const char *experts = "";
+    if (s->experts)
+        experts = sm_arena_printf(arena, "\"num_local_experts\":%d,\"num_experts_per_tok\":2,",
+                                  s->experts);
+    char *text = sm_arena_printf(
+        arena,
+        "{\"architectures\":[\"%s\"],\"model_type\":\"%s\",%s\"hidden_size\":%d,"
+        "\"num_hidden_layers\":%d,\"num_attention_heads\":%d,\"num_key_value_heads\":%d,"
+        "\"intermediate_size\":%d,\"vocab_size\":256,\"max_position_embeddings\":4096,"
+        "\"hidden_act\":\"silu\",\"tie_word_embeddings\":false}",
+        s->experts ? "MixtralForCausalLM" : "LlamaForCausalLM", s->experts ? "mixtral" : "llama",
+        experts ? experts : "", s->D, s->L, s->heads, s->kv_heads, s->F);
+    if (!text || !experts) return sm_fail_memory(err);
+    sm_source source = sm_source_of("a model to measure with", text);
+    return sm_io_model_parse(&source, model, err);
+}
+
+static sm_status make_plan(const training_shape *s, int ranks, sm_arena *arena, sm_plan *plan,
+                           sm_error *err) {
+    char *text =
+        s->tensor ? sm_arena_printf(arena, "tensor=%d,seq=on,microbatch=%d", ranks, s->microbatch)
+                  : sm_arena_printf(arena, "data=%d,zero=0,microbatch=%d", ranks, s->microbatch);
+    if (!text) return sm_fail_memory(err);
+    sm_source source = sm_source_of("a plan to measure with", text);
+    sm_status status = sm_plan_parse(&source, plan, err);
+    plan->dtype = SM_FP32;
+    return status;
+}
+
+/* Any bytes will do. */
+static const unsigned char *make_text(sm_arena *arena) {
+    unsigned char *text = sm_arena_alloc(arena, TEXT_BYTES);
+    sm_rng rng = {20};
+    for (int i = 0; text && i < TEXT_BYTES; i++) text[i] = (unsigned char)sm_rng_below(&rng, 256);
+    return text;
+}
+
+static sm_status make_run(const training_shape *s, int ranks, const unsigned char *text,
+                          sm_arena *arena, measured_run *run, sm_error *err) {
+    sm_status status = make_model(s, arena, &run->model, err);
+    if (!status) status = make_plan(s, ranks, arena, &run->plan, err);
+    if (status) return status;
+    sm_train_setup_defaults(&run->setup);
+    run->setup.model = &run->model;
+    run->setup.tokens = s->seq;
+    run->setup.sequences = s->sequences * (s->tensor ? 1 : ranks);
+    run->setup.data = text;
+    run->setup.data_bytes = TEXT_BYTES;
+    run->has_moves = s->tensor;
+    return train_setup_of_plan(&run->plan, arena, &run->setup, err);
+}
+
+/* Tensor parallelism deals out whole heads. */
+static bool is_wanted(const training_shape *s, int ranks, bool quick) {
+    if (quick && !s->quick) return false;
+    return !s->tensor || (ranks > 1 && s->kv_heads % ranks == 0);
+}
+
+sm_status measured_runs(measuring *q, int ranks, bool quick, sm_train_setup **setups,
+                        sm_error *err) {
+    sm_arena *arena = q->call->arena;
+    const unsigned char *text = make_text(arena);
+    q->run = sm_arena_array(arena, MOST_RUNS, sizeof *q->run);
+    *setups = sm_arena_array(arena, MOST_RUNS, sizeof **setups);
+    if (!text || !q->run || !*setups) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < SHAPES; i++) {
+        if (!is_wanted(&shapes[i], ranks, quick)) continue;
+        measured_run *run = &q->run[q->runs];
+        status = make_run(&shapes[i], ranks, text, arena, run, err);
+        (*setups)[q->runs++] = run->setup;
+    }
+    return status;
+}
+
+/* ---- prices ---- */
+
+typedef struct trained_row {
+    int run, op;       /* in the run's measured ops */
+    double measured_s; /* of one call */
+} trained_row;
+enum { MOST_ROWS = MOST_RUNS * SM_MOST_MEASURED_OPS };
+typedef struct training_fit {
+    measuring *q;
+    sm_calibration c; /* under which the prices below were made */
+    sm_arena *arena;  /* of these prices */
+    bool priced;
+    sm_status status;
+    sm_plan_detail detail[MOST_RUNS];
+    int rows;
+    trained_row row[MOST_ROWS];
+} training_fit;
+
+static sm_status open_run(const sm_system *system, measured_run *run, sm_error *err) {
+    const sm_train_setup *s = &run->setup;
+    sm_job job = {.model = &run->model,
+                  .system = system,
+                  .batch_tokens = (double)s->sequences * s->tokens,
+                  .seq = s->tokens,
+                  .usd_per_chip_hour = -1};
+    sm_status status = sm_train_new(&job, &run->train, err);
+    if (!status) sm_train_set_as_run(run->train);
+    return status;
+}
+
+static sm_status price_runs(training_fit *f, sm_error *err) {
+    measuring *q = f->q;
+    sm_arena_free(f->arena);
+    f->arena = sm_arena_new();
+    if (!f->arena) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < q->runs; i++) {
+        measured_run *run = &q->run[i];
+        sm_train_set_calibration(run->train, &f->c);
+        status = sm_train_ops(run->train, &run->plan, f->arena, &f->detail[i], err);
+        run->predicted_s = f->detail[i].price.expected_s;
+    }
+    return status;
+}
+
+/* A call of an op as priced; 0 where the price has none. */
+static double priced_op_s(const training_fit *f, int run, const sm_measured_op *op) {
+    const sm_plan_detail *d = &f->detail[run];
+    for (int i = 0; i < d->ops; i++) {
+        const sm_plan_op *x = &d->op[i];
+        if (strcmp(x->op, op->op) == 0 && x->kind == op->kind && x->phase == op->phase &&
+            x->again == op->again && x->count > 0)
+            return x->time_s / op->calls;
+    }
+    return 0;
+}
+
+/* Rows of one kind, and of one direction: forward, backward or both (way < 0). */
+static void choose_rows(training_fit *f, sm_op_kind kind, int way) {
+    const sm_measurements *found = f->q->found;
+    f->rows = 0;
+    for (int i = 0; i < f->q->runs; i++)
+        for (int k = 0; k < found->training[i].ops; k++) {
+            const sm_measured_op *op = &found->training[i].op[k];
+            bool backward = op->phase != SM_PHASE_FORWARD;
+            if (op->kind != kind || op->again || !(op->calls > 0 && op->seconds > 0)) continue;
+            if ((way >= 0 && backward != (way == 1)) || !(priced_op_s(f, i, op) > 0)) continue;
+            f->row[f->rows++] = (trained_row){i, k, op->seconds / op->calls + f->c.launch_s};
+        }
+}
+
+static double row_s(const training_fit *f, const trained_row *row) {
+    return priced_op_s(f, row->run, &f->q->found->training[row->run].op[row->op]);
+}
+
+/* ---- constants ---- */
+
+static double held_in_range(sm_constant which, double value) {
+    const sm_constant_info *info = sm_constant_of(which);
+    return fmin(info->high, fmax(info->low, value));
+}
+
+/* About a call of an op: its block, slices, copies and sums. */
+static double launch_of(const measuring *q) {
+    double around_s = 0, calls = 0;
+    for (int i = 0; i < q->runs; i++)
+        for (int k = 0; k < q->found->training[i].ops; k++) {
+            around_s += q->found->training[i].op[k].around_s;
+            calls += q->found->training[i].op[k].calls;
+        }
+    return calls > 0 ? around_s / calls : q->calibration.launch_s;
+}
+
+static double product_model_s(const double *constant, int row, void *context) {
+    training_fit *f = context;
+    bool same =
+        f->priced && f->c.matmul_efficiency == constant[0] && f->c.matmul_half_k == constant[1];
+    f->c.matmul_efficiency = f->c.matmul_efficiency_fp8 = constant[0];
+    f->c.matmul_half_k = constant[1];
+    if (!same) f->priced = price_runs(f, NULL) == SM_OK;
+    return f->priced ? row_s(f, &f->row[row]) : 0;
+}
+
+static sm_status fit_products(training_fit *f, sm_error *err) {
+    sm_measured_constant c[2];
+    static const sm_constant which[] = {SM_CONSTANT_matmul_efficiency, SM_CONSTANT_matmul_half_k};
+    double *seconds = sm_arena_array(f->q->call->arena, MOST_ROWS, sizeof *seconds);
+    if (!seconds) return sm_fail_memory(err);
+    for (int i = 0; i < 2; i++) {
+        const sm_constant_info *info = sm_constant_of(which[i]);
+        c[i] = (sm_measured_constant){info->low, info->high, sm_calibration_get(&f->c, which[i])};
+    }
+    choose_rows(f, SM_OP_EINSUM, -1);
+    if (f->rows == 0) return SM_OK;
+    for (int i = 0; i < f->rows; i++) seconds[i] = f->row[i].measured_s;
+    f->priced = false;
+    sm_status status =
+        sm_measure_constants(product_model_s, f, seconds, f->rows, c, 2, &f->q->op_error, err);
+    if (status) return status;
+    f->c.matmul_efficiency = f->c.matmul_efficiency_fp8 = c[0].value;
+    f->c.matmul_half_k = c[1].value;
+    return price_runs(f, err);
+}
+
+/* The median of priced over measured, both without the launch: an efficiency that is off by this
+ * factor makes it 1. */
+static double factor_of(training_fit *f, sm_op_kind kind, int way) {
+    double ratio[MOST_ROWS];
+    choose_rows(f, kind, way);
+    for (int i = 0; i < f->rows; i++)
+        ratio[i] = (row_s(f, &f->row[i]) - f->c.launch_s) / (f->row[i].measured_s - f->c.launch_s);
+    return f->rows ? sm_spread_of(ratio, f->rows).median : 1;
+}
+
+static sm_status fit_attention(training_fit *f, sm_error *err) {
+    f->c.attention_efficiency =
+        held_in_range(SM_CONSTANT_attention_efficiency,
+                      f->c.attention_efficiency * factor_of(f, SM_OP_ATTENTION, 0));
+    f->c.attention_efficiency_backward =
+        held_in_range(SM_CONSTANT_attention_efficiency_backward,
+                      f->c.attention_efficiency_backward * factor_of(f, SM_OP_ATTENTION, 1));
+    return price_runs(f, err);
+}
+
+/* What collectives between ops take beyond those that ranks begin together: one waits for the
+ * other. */
+static double waiting_of(const measuring *q) {
+    double extra[MOST_RUNS * SM_COLLECTIVE_COUNT];
+    int n = 0;
+    for (int i = 0; i < q->runs; i++) {
+        const sm_measured_training *t = &q->found->training[i];
+        for (int op = 0; q->run[i].has_moves && op < SM_COLLECTIVE_COUNT; op++) {
+            const sm_collective_line *line =
+                sm_calibration_line(&q->calibration, (sm_collective)op, q->found->ranks);
+            if (!line || !(t->moves[op] > 0)) continue;
+            extra[n++] = (t->move_s[op] - t->move_bytes[op] * line->s_per_byte) / t->moves[op] -
+                         line->latency_s;
+        }
+    }
+    return n ? fmax(0.0, sm_spread_of(extra, n).median) : 0;
+}
+
+sm_status measured_lines(measuring *q, sm_error *err) {
+    if (q->lines == 0) return SM_OK;
+    sm_collective_line *line = sm_arena_array(q->call->arena, (size_t)q->lines, sizeof *line);
+    if (!line) return sm_fail_memory(err);
+    for (int i = 0; i < q->lines; i++)
+        line[i] = (sm_collective_line){q->line[i].op, q->line[i].ranks, q->line[i].line.latency_s,
+                                       q->line[i].line.s_per_byte};
+    q->calibration.line = line;
+    q->calibration.lines = q->lines;
+    q->line_in_use = line;
+    return SM_OK;
+}
+
+static void wait_for_each_other(measuring *q) {
+    q->waiting_s = waiting_of(q);
+    for (int i = 0; i < q->calibration.lines; i++) q->line_in_use[i].latency_s += q->waiting_s;
+}
+
+/* What is left of a step. */
+static double overhead_of(const training_fit *f) {
+    double left[MOST_RUNS];
+    const measuring *q = f->q;
+    for (int i = 0; i < q->runs; i++)
+        left[i] = q->found->training[i].seconds.median - q->run[i].predicted_s;
+    return held_in_range(SM_CONSTANT_step_overhead_s, sm_spread_of(left, q->runs).median);
+}
+
+static double median_error(const measuring *q) {
+    double off[MOST_RUNS];
+    for (int i = 0; i < q->runs; i++)
+        off[i] = fabs(log(q->run[i].predicted_s / q->found->training[i].seconds.median));
+    return sm_spread_of(off, q->runs).median;
+}
+
+static sm_status fit_all(training_fit *f, sm_error *err) {
+    measuring *q = f->q;
+    f->c.launch_s = held_in_range(SM_CONSTANT_launch_s, launch_of(q));
+    f->c.overlap = 0; /* collectives block */
+    f->c.step_overhead_s = 0;
+    sm_status status = price_runs(f, err);
+    if (!status) status = fit_products(f, err);
+    if (!status) status = fit_attention(f, err);
+    if (status) return status;
+    f->c.step_overhead_s = overhead_of(f);
+    status = price_runs(f, err);
+    q->training_error = median_error(q);
+    q->calibration = f->c;
+    return status;
+}
+
+sm_status measured_training_fit(measuring *q, const sm_system *system, sm_error *err) {
+    sm_status status = SM_OK;
+    if (q->found->trainings < q->runs || q->runs == 0) return SM_OK;
+    wait_for_each_other(q);
+    training_fit *f = sm_arena_alloc(q->call->arena, sizeof *f);
+    if (!f) return sm_fail_memory(err);
+    f->q = q;
+    f->c = q->calibration;
+    for (int i = 0; !status && i < q->runs; i++) status = open_run(system, &q->run[i], err);
+    if (!status) status = fit_all(f, err);
+    for (int i = 0; i < q->runs; i++) sm_train_free(q->run[i].train);
+    sm_arena_free(f->arena);
+    return status;
+}
