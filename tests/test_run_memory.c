@@ -1,6 +1,7 @@
 /* Memory of training on ranks: the most that any rank has in use, counted, against what the planner
  * predicts for the same plan as it is run. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../src/run/memory_account.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/train.h"
 #include "train_plans.h"
@@ -79,6 +81,7 @@ static sm_memory predicted(const sm_model *model, const sm_plan *plan) {
 typedef struct measured {
     const sm_train_setup *setup;
     sm_train_memory rank[MOST_RANKS];
+    int stage[MOST_RANKS];
 } measured;
 
 static sm_status measure(sm_communicator *world, void *context, sm_error *err) {
@@ -89,6 +92,7 @@ static sm_status measure(sm_communicator *world, void *context, sm_error *err) {
     sm_train_result r;
     if (!status) status = sm_trainer_step(t, 0, &r, err);
     if (!status) sm_trainer_memory(t, &m->rank[world->rank]);
+    if (!status) m->stage[world->rank] = sm_trainer_stage(t);
     sm_trainer_free(t);
     return status;
 }
@@ -97,6 +101,14 @@ static const sm_train_memory *worst(const measured *m) {
     const sm_train_memory *most = &m->rank[0];
     for (int i = 1; i < sm_train_setup_ranks(m->setup); i++)
         if (m->rank[i].total > most->total) most = &m->rank[i];
+    return most;
+}
+
+/* The most that a rank of this stage ever had in host memory. */
+static double host_of(const measured *m, int stage) {
+    double most = 0;
+    for (int i = 0; i < sm_train_setup_ranks(m->setup); i++)
+        if (m->stage[i] == stage) most = fmax(most, m->rank[i].most[SM_TRAIN_MEMORY_HOST]);
     return most;
 }
 
@@ -140,7 +152,7 @@ static double ratio_of(const train_plan *of, train_kind kind) {
     assert_true(sm_train_setup_ranks(&job.setup) <= MOST_RANKS);
     if (sm_run_threads(sm_train_setup_ranks(&job.setup), measure, &m, &err))
         fail_msg("%s: %s", of->words, err.sentence);
-    double ratio = told.total / worst(&m)->total, host = worst(&m)->most[SM_TRAIN_MEMORY_HOST];
+    double ratio = told.total / worst(&m)->total, host = host_of(&m, told.stage);
     assert_true(fabs(told.host - host) <= tolerance * told.host + 64);
     if (fabs(ratio - 1) > tolerance) show(of, &told, worst(&m));
     return ratio;
@@ -168,6 +180,99 @@ static void expert_memory_is_as_predicted(void **state) {
     every_plan(TRAIN_EXPERTS);
 }
 
+/* ---- the account ---- */
+
+static void expect(const memory_account *a, double buffers, double host, double most) {
+    assert_true(atomic_load(&a->in_use[SM_TRAIN_MEMORY_BUFFERS]) == (long long)buffers);
+    assert_true(atomic_load(&a->in_use[SM_TRAIN_MEMORY_HOST]) == (long long)host);
+    assert_true(fabs(a->total - most) < 0.5);
+}
+
+static void *free_block(void *block) {
+    memory_free(block);
+    return NULL;
+}
+
+/* To the byte; what another thread frees, or has no account, included. */
+static void every_byte_is_accounted_for(void **state) {
+    (void)state;
+    static memory_account a, other;
+    pthread_t thread;
+    void *nobody = memory_new(7);
+    memory_scope before = memory_enter(&a, SM_TRAIN_MEMORY_BUFFERS);
+    char *one = memory_new(1000), *two = memory_new_cleared(500);
+    assert_non_null(one);
+    for (int i = 0; i < 500; i++) assert_int_equal(two[i], 0);
+    expect(&a, 1500, 0, 1500);
+    memory_mark(two, SM_TRAIN_MEMORY_HOST);
+    expect(&a, 1000, 500, 1500);
+    memory_free(nobody);
+    assert_int_equal(pthread_create(&thread, NULL, free_block, one), 0);
+    pthread_join(thread, NULL);
+    expect(&a, 0, 500, 1500);
+    memory_scope inner = memory_enter(&other, SM_TRAIN_MEMORY_PARAMS);
+    void *three = memory_new(30);
+    memory_restore(inner);
+    memory_free(two); /* of the first account still */
+    memory_free(three);
+    expect(&a, 0, 0, 1500);
+    assert_true(fabs(other.most[SM_TRAIN_MEMORY_PARAMS] - 30) < 0.5);
+    memory_begin(&a);
+    expect(&a, 0, 0, 0);
+    memory_free(NULL);
+    memory_mark(NULL, SM_TRAIN_MEMORY_HOST);
+    assert_null(memory_new(SIZE_MAX - 8));
+    memory_restore(before);
+    memory_free(memory_new(100));
+    expect(&a, 0, 0, 0);
+}
+
+/* The highest moment, and each part for itself. */
+static void the_highest_moment_is_kept(void **state) {
+    (void)state;
+    static memory_account a;
+    memory_scope before = memory_enter(&a, SM_TRAIN_MEMORY_ACTIVATIONS);
+    void *kept = memory_new(300);
+    memory_for(SM_TRAIN_MEMORY_BUFFERS);
+    memory_free(memory_new(700));
+    memory_free(kept);
+    memory_free(memory_new(900));
+    memory_restore(before);
+    assert_true(fabs(a.total - 1000) < 0.5);
+    assert_true(fabs(a.at_most[SM_TRAIN_MEMORY_BUFFERS] - 700) < 0.5);
+    assert_true(fabs(a.at_most[SM_TRAIN_MEMORY_ACTIVATIONS] - 300) < 0.5);
+    assert_true(fabs(a.most[SM_TRAIN_MEMORY_BUFFERS] - 900) < 0.5);
+}
+
+/* After a step weights and moments are left, under every plan. */
+static sm_status left_over(sm_communicator *world, void *context, sm_error *err) {
+    const sm_train_setup *s = context;
+    sm_trainer *t = NULL;
+    sm_train_result r;
+    sm_train_memory before, after;
+    sm_status status = sm_trainer_new(world, s, &t, err);
+    if (!status) sm_trainer_memory(t, &before);
+    if (!status) status = sm_trainer_step(t, 0, &r, err);
+    if (!status) sm_trainer_memory(t, &after);
+    for (int i = 0; !status && i < SM_TRAIN_MEMORY_COUNT; i++)
+        if (fabs(after.now[i] - before.now[i]) > 0.5)
+            status = sm_fail(err, SM_INTERNAL, "%s: %.0f bytes are left", sm_train_memory_names[i],
+                             after.now[i] - before.now[i]);
+    sm_trainer_free(t);
+    return status;
+}
+
+static void a_step_leaves_nothing_behind(void **state) {
+    (void)state;
+    static train_job job;
+    for (size_t i = 0; i < train_plan_count; i += 3) {
+        sm_error err = {.status = SM_OK};
+        assert_true(train_job_of(&train_plans[i], TRAIN_EXPERTS, &job));
+        if (sm_run_threads(sm_train_setup_ranks(&job.setup), left_over, &job.setup, &err))
+            fail_msg("%s: %s", train_plans[i].words, err.sentence);
+    }
+}
+
 /* Ranks are threads already. */
 static void hold_blas_to_one_thread(char **argv) {
     if (getenv("OPENBLAS_NUM_THREADS")) return;
@@ -179,6 +284,9 @@ int main(int argc, char **argv) {
     (void)argc;
     hold_blas_to_one_thread(argv);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_byte_is_accounted_for),
+        cmocka_unit_test(the_highest_moment_is_kept),
+        cmocka_unit_test(a_step_leaves_nothing_behind),
         cmocka_unit_test(dense_memory_is_as_predicted),
         cmocka_unit_test(expert_memory_is_as_predicted),
     };

@@ -88,10 +88,13 @@ static sm_status take_step(pass *p, const sm_step *step, const sm_move *like,
     return SM_OK;
 }
 
+/* Of two ops that receive it, one in the forward pass and one that runs again, the first keeps it.
+ */
 static void keep_arrived(pass *p, const sm_move *like) {
     moved *m = find(p, like);
     bool weight = tensor_of(p, like->tensor)->role == SM_ROLE_WEIGHT;
-    if (!m->borrowed) p->saved->arrived[like->tensor] = m->block;
+    if (p->saved->arrived[like->tensor].data) return;
+    p->saved->arrived[like->tensor] = m->block;
     if (!weight) memory_mark(m->block.data, SM_TRAIN_MEMORY_ACTIVATIONS);
     m->borrowed = true;
 }

@@ -132,7 +132,7 @@ static int stays_after(const living *l, const sm_program_task *t, int operand) {
 
 static void keep_arrived(living *l, struct live_move *m) {
     bool weight = l->b->tensor[m->what.tensor].role == SM_ROLE_WEIGHT;
-    if (m->borrowed) return;
+    if (l->arrived[m->what.tensor] > 0) return;
     m->borrowed = true;
     l->arrived[m->what.tensor] = m->bytes;
     if (weight) return;

@@ -1,0 +1,226 @@
+/* How long arrays live: the last use of each in a pass against a plain reading of the tasks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/program.h"
+#include "train_plans.h"
+
+enum { MOST_TASKS = 400, TOKENS = 16, SEQUENCES = 8 };
+
+typedef struct walked {
+    sm_program program;
+    sm_mesh mesh;
+    int tasks;
+    sm_program_task task[MOST_TASKS];
+    uint64_t kept, again;
+} walked;
+
+static sm_status keep(const sm_program_task *task, void *context, sm_error *err) {
+    walked *w = context;
+    (void)err;
+    assert_true(w->tasks < MOST_TASKS);
+    w->task[w->tasks++] = *task;
+    return SM_OK;
+}
+
+/* A layer under degrees of expert, tensor and context, as it is run. */
+static void walk(train_kind kind, int expert, int tensor, int context, sm_recompute policy,
+                 walked *w) {
+    static sm_partition part;
+    sm_error err = {.status = SM_OK};
+    sm_model model = train_model(kind, 2);
+    sm_rules rules = {.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER};
+    double size[SM_DIM_COUNT];
+    sm_kept kept[SM_MAX_TENSORS];
+    memset(w, 0, sizeof *w);
+    assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 0, TOKENS, &rules, &w->program, &err),
+                     SM_OK);
+    sm_program_as_run(&w->program);
+    assert_int_equal(sm_program_partition(&w->program, &part, &err), SM_OK);
+    w->mesh = *sm_program_mesh();
+    for (int a = 0; a < SM_AXIS_COUNT; a++) w->mesh.axis[a].size = 1;
+    w->mesh.axis[SM_AXIS_EXPERT].size = expert;
+    w->mesh.axis[SM_AXIS_TENSOR].size = tensor;
+    w->mesh.axis[SM_AXIS_CONTEXT].size = context;
+    memcpy(size, w->program.size, sizeof size);
+    size[SM_DIM_B] = SEQUENCES;
+    size[SM_DIM_C] *= SEQUENCES;
+    if (sm_program_walk(&w->program, &w->mesh, size, keep, w, &err)) fail_msg("%s", err.sentence);
+    int n = sm_recompute_kept(&part, sm_recompute_set(&w->program, policy), &w->again, kept);
+    for (int i = 0; i < n; i++) w->kept |= 1ull << kept[i].tensor;
+}
+
+static const int degrees[][3] = {{1, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1}, {2, 2, 2}};
+enum { MESHES = sizeof degrees / sizeof *degrees };
+
+static int entries_of(const walked *w, sm_pass_order order, sm_last_use *last, int *weights) {
+    memset(last, 0, 2 * MOST_TASKS * sizeof *last);
+    int n = sm_program_last_uses(&w->program, &w->mesh, w->task, w->tasks, w->again, order, last,
+                                 weights);
+    assert_true(n > 0 && n <= 2 * w->tasks);
+    return n;
+}
+
+static void for_every(void (*check)(const walked *w)) {
+    static walked w;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++)
+        for (int m = 0; m < MESHES; m++)
+            for (int policy = 0; policy < SM_RECOMPUTE_COUNT; policy++) {
+                if (kind == TRAIN_DENSE && degrees[m][0] > 1) continue;
+                walk((train_kind)kind, degrees[m][0], degrees[m][1], degrees[m][2],
+                     (sm_recompute)policy, &w);
+                check(&w);
+            }
+}
+
+static bool is_weight(const walked *w, const sm_program_task *t) {
+    return t->kind == SM_TASK_WEIGHT_GRADIENT ||
+           (t->kind == SM_TASK_HOME && w->program.tensor[t->result].role == SM_ROLE_WEIGHT);
+}
+
+/* Every gradient once, in the order of the walk; what runs again before them. */
+static void check_order(const walked *w) {
+    static sm_last_use last[2 * MOST_TASKS];
+    for (int order = 0; order < SM_PASS_ORDERS; order++) {
+        int weights, n = entries_of(w, (sm_pass_order)order, last, &weights), want = 0;
+        bool forward = order == SM_PASS_FORWARD;
+        for (int i = 0; i < w->tasks; i++)
+            want += w->task[i].kind == SM_TASK_FORWARD ? forward || (w->again >> w->task[i].op & 1)
+                                                       : !forward;
+        assert_int_equal(n, want);
+        for (int i = 1; i < n; i++)
+            assert_true(last[i].task > last[i - 1].task || (i == weights && !forward));
+        for (int i = 0; i < n && order == SM_PASS_SPLIT; i++)
+            assert_true(is_weight(w, &w->task[last[i].task]) == (i >= weights));
+        if (order == SM_PASS_BACKWARD) assert_int_equal(weights, n);
+    }
+}
+
+static void passes_run_every_task_once(void **state) {
+    (void)state;
+    for_every(check_order);
+}
+
+/* Does the task read this value, or this gradient, as an operand or beside them? */
+static bool reads(const walked *w, const sm_program_task *t, int tensor, bool gradient) {
+    const sm_op *op = &w->program.op[t->op];
+    if (t->kind == SM_TASK_HOME || t->kind == SM_TASK_JOIN) return false;
+    for (int i = 0; i < t->einsum.operands; i++)
+        if (t->tensor[i] == tensor && t->gradient[i] == gradient &&
+            !sm_operand_is_shape(&w->program, t, i))
+            return true;
+    if (gradient || t->kind == SM_TASK_FORWARD) return false;
+    if (op->reads_output && op->out == tensor) return true;
+    for (int i = 0; i < op->inputs; i++)
+        if (op->in[i] == tensor && (op->reads >> i & 1) &&
+            (op->kind == SM_OP_VECTOR || op->kind == SM_OP_GATHER))
+            return true;
+    return false;
+}
+
+/* What is let go is not read later, is let go once, and what is read is let go in the end. */
+static void check_ends(const walked *w) {
+    static sm_last_use last[2 * MOST_TASKS];
+    for (int order = 0; order < SM_PASS_ORDERS; order++) {
+        int weights, n = entries_of(w, (sm_pass_order)order, last, &weights);
+        uint64_t gone[2] = {0, 0}, read[2] = {0, 0};
+        for (int i = 0; i < n; i++) {
+            uint64_t now[2] = {last[i].values, last[i].gradients};
+            for (int k = 0; k < w->program.tensors; k++)
+                for (int g = 0; g < 2; g++) {
+                    if (!reads(w, &w->task[last[i].task], k, g)) continue;
+                    assert_false(gone[g] >> k & 1);
+                    read[g] |= 1ull << k;
+                }
+            for (int g = 0; g < 2; g++) {
+                assert_true((gone[g] & now[g]) == 0);
+                gone[g] |= now[g];
+            }
+        }
+        assert_true((read[0] & ~gone[0]) == 0 && (read[1] & ~gone[1]) == 0);
+    }
+}
+
+static void arrays_end_with_their_last_reader(void **state) {
+    (void)state;
+    for_every(check_ends);
+}
+
+/* A version of an operand is let go by its last use, once. */
+static void check_versions(const walked *w) {
+    static sm_last_use last[2 * MOST_TASKS];
+    for (int order = 0; order < SM_PASS_ORDERS; order++) {
+        int weights, n = entries_of(w, (sm_pass_order)order, last, &weights);
+        for (int i = 0; i < n; i++)
+            for (int o = 0; o < SM_MAX_OPERANDS; o++)
+                for (int k = 0; last[i].moved[o] >> k; k++) {
+                    if (!(last[i].moved[o] >> k & 1)) continue;
+                    sm_move gone = sm_move_of(&w->task[last[i].task], o, k);
+                    for (int j = i + 1; j < n; j++)
+                        for (int p = 0; p < SM_MAX_OPERANDS; p++)
+                            for (int s = 0; last[j].moved[p] >> s; s++) {
+                                sm_move later = sm_move_of(&w->task[last[j].task], p, s);
+                                assert_false((last[j].moved[p] >> s & 1) &&
+                                             sm_move_same(&w->program, &w->mesh, &gone, &later));
+                            }
+                }
+    }
+}
+
+static void moved_arrays_end_once(void **state) {
+    (void)state;
+    for_every(check_versions);
+}
+
+/* Slots that reach their experts by all-to-all are kept as they arrive, and only so; on one chip
+ * they do not travel. */
+static void slots_are_kept_as_they_arrive(void **state) {
+    (void)state;
+    static walked w;
+    int slots = -1;
+    walk(TRAIN_EXPERTS, 2, 1, 1, SM_RECOMPUTE_NONE, &w);
+    for (int i = 0; i < w.program.ops; i++)
+        if (strcmp(w.program.op[i].name, "dispatch") == 0) slots = w.program.op[i].out;
+    assert_true(slots >= 0 && (w.kept >> slots & 1));
+    assert_true(sm_program_arrives(&w.program, w.task, w.tasks, w.again) == 1ull << slots);
+    walk(TRAIN_EXPERTS, 1, 1, 1, SM_RECOMPUTE_NONE, &w);
+    assert_true(sm_program_arrives(&w.program, w.task, w.tasks, w.again) == 0);
+    walk(TRAIN_DENSE, 1, 2, 1, SM_RECOMPUTE_FULL, &w);
+    assert_true(sm_program_arrives(&w.program, w.task, w.tasks, w.again) == 0);
+}
+
+/* Axes of one chip do not matter, nor does where they stand. */
+static void layouts_of_one_chip_are_one(void **state) {
+    (void)state;
+    sm_mesh mesh = *sm_program_mesh();
+    sm_layout a, b;
+    memset(&a, SM_REPLICATED, sizeof a);
+    mesh.axis[SM_AXIS_DATA].size = 1;
+    b = a;
+    a.dim[SM_AXIS_DATA] = 0, a.place[SM_AXIS_DATA] = 0;
+    a.dim[SM_AXIS_FSDP] = 0, a.place[SM_AXIS_FSDP] = 1;
+    b.dim[SM_AXIS_FSDP] = 0, b.place[SM_AXIS_FSDP] = 0;
+    assert_true(sm_layout_same(&mesh, &a, &b));
+    b.dim[SM_AXIS_TENSOR] = 0, b.place[SM_AXIS_TENSOR] = 1;
+    assert_false(sm_layout_same(&mesh, &a, &b));
+    a.dim[SM_AXIS_TENSOR] = 0, a.place[SM_AXIS_TENSOR] = 0; /* before fsdp */
+    assert_false(sm_layout_same(&mesh, &a, &b));
+    a.place[SM_AXIS_TENSOR] = 2;
+    assert_true(sm_layout_same(&mesh, &a, &b));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_run_every_task_once),
+        cmocka_unit_test(arrays_end_with_their_last_reader),
+        cmocka_unit_test(moved_arrays_end_once),
+        cmocka_unit_test(slots_are_kept_as_they_arrive),
+        cmocka_unit_test(layouts_of_one_chip_are_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
