@@ -49,6 +49,8 @@ void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row);
  * but for its id where it has none. The old file stays whole until the new one is. SM_BAD_INPUT
  * when the file holds rows of another kind, or is CSV. */
 sm_status sm_truth_append(const char *path, const sm_truth_row *row, sm_error *err);
+/* The same refusals, before there is a row. */
+sm_status sm_truth_append_check(const char *path, sm_truth_kind kind, sm_error *err);
 
 /* ---- traces of requests: docs/simulate.md ---- */
 /* CSV with a header (columns in any order, others passed over) or one JSON object a line, plain or

@@ -131,7 +131,7 @@ void sm_train_set_habits(sm_train *train, const sm_memory_habits *habits);
 void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration);
 /* Price from now on what src/run executes (sm_program_as_run): single precision throughout, weights
  * without a second copy, slots of experts for every token, each op started by the rank that
- * computes it. */
+ * computes it, offloading into the chip's own memory where no link to a host is known. */
 void sm_train_set_as_run(sm_train *train);
 const sm_calibration *sm_train_calibration(const sm_train *train);
 

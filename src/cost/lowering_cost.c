@@ -3,11 +3,6 @@
 #include "scalemodel/lowering.h"
 #include <math.h>
 
-/* The four sizes a matrix unit sees, of the local einsum. */
-typedef struct local_shape {
-    double batch, m, n, k;
-} local_shape;
-
 static bool has_index(const sm_array *array, int index) {
     for (int d = 0; d < array->rank; d++)
         if (array->dim[d].index == index) return true;
@@ -29,10 +24,10 @@ static double local_size(const sm_lowering_input *input, const sm_lowering *lowe
 
 /* Kept in the output and in one side only: rows or columns; in both: batch; not kept: contracted.
  */
-static local_shape shape_of(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
-                            double chunks) {
+static sm_product_shape shape_of(const sm_lowering_input *input, const sm_lowering *lowering,
+                                 int cut, double chunks) {
     const sm_einsum *einsum = input->einsum;
-    local_shape shape = {1.0, 1.0, 1.0, 1.0};
+    sm_product_shape shape = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         double size = local_size(input, lowering, i) / (i == cut ? chunks : 1.0);
         bool first = has_index(&einsum->in[0], i), later = in_later_operand(einsum, i);
@@ -42,6 +37,10 @@ static local_shape shape_of(const sm_lowering_input *input, const sm_lowering *l
         else shape.n *= size;
     }
     return shape;
+}
+
+sm_product_shape sm_lowering_product(const sm_lowering_input *input, const sm_lowering *lowering) {
+    return shape_of(input, lowering, -1, 1.0);
 }
 
 static double array_bytes(const sm_lowering_input *input, const sm_lowering *lowering,
@@ -66,7 +65,7 @@ static double chunk_bytes(const sm_lowering_input *input, const sm_lowering *low
 static sm_op_cost local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
                              double flops, double bytes, int cut, double chunks) {
     const sm_chip *chip = &input->system->chip;
-    local_shape s = shape_of(input, lowering, cut, chunks);
+    sm_product_shape s = shape_of(input, lowering, cut, chunks);
     bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
     if (flops <= 0.0 || elementwise) return sm_vector_cost(chip, input->calibration, flops, bytes);
     return sm_matmul_cost(chip, input->calibration, input->compute, s.batch, s.m, s.n, s.k, bytes);

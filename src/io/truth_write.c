@@ -156,7 +156,7 @@ static json_t *object_of(const sm_truth_row *row) {
 /* ---- appending ---- */
 
 /* All rows of a file are of one kind, and of one form. */
-static sm_status check_file(const char *path, const sm_truth_row *row, const sm_source *so_far,
+static sm_status check_file(const char *path, sm_truth_kind kind, const sm_source *so_far,
                             sm_arena *arena, sm_error *err) {
     sm_truth truth;
     sm_span all = sm_source_trim(so_far, 0, so_far->length);
@@ -165,9 +165,26 @@ static sm_status check_file(const char *path, const sm_truth_row *row, const sm_
         return sm_fail(err, SM_BAD_INPUT, "%s holds no JSON lines: rows are added to those alone",
                        path);
     sm_status status = sm_truth_read(path, arena, &truth, err);
-    if (status || truth.kind == row->kind) return status;
+    if (status || truth.kind == kind) return status;
     return sm_fail(err, SM_BAD_INPUT, "%s holds rows of %s, and this one is of %s", path,
-                   sm_truth_kind_name(truth.kind), sm_truth_kind_name(row->kind));
+                   sm_truth_kind_name(truth.kind), sm_truth_kind_name(kind));
+}
+
+static sm_status read_so_far(const char *path, sm_truth_kind kind, sm_arena *arena,
+                             sm_source *so_far, sm_error *err) {
+    *so_far = (sm_source){.text = "", .length = 0};
+    if (access(path, F_OK) != 0) return SM_OK;
+    sm_status status = sm_io_read(path, arena, so_far, err);
+    return status ? status : check_file(path, kind, so_far, arena, err);
+}
+
+sm_status sm_truth_append_check(const char *path, sm_truth_kind kind, sm_error *err) {
+    sm_source so_far;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = read_so_far(path, kind, arena, &so_far, err);
+    sm_arena_free(arena);
+    return status;
 }
 
 static sm_status write_lines(const char *path, const sm_source *so_far, const char *line,
@@ -184,10 +201,8 @@ static sm_status write_lines(const char *path, const sm_source *so_far, const ch
 }
 
 static sm_status append(const char *path, const sm_truth_row *row, sm_arena *arena, sm_error *err) {
-    sm_source so_far = {.text = "", .length = 0};
-    sm_status status = SM_OK;
-    if (access(path, F_OK) == 0) status = sm_io_read(path, arena, &so_far, err);
-    if (!status) status = check_file(path, row, &so_far, arena, err);
+    sm_source so_far;
+    sm_status status = read_so_far(path, row->kind, arena, &so_far, err);
     if (status) return status;
     json_t *object = object_of(row);
     size_t n = object ? json_dumpb(object, NULL, 0, JSON_COMPACT) : 0;

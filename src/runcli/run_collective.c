@@ -6,20 +6,18 @@
 
 #include "element_types.h"
 #include "exchange.h"
-#include "prediction.h"
-#include "ranks.h"
+#include "record.h"
 #include "run_verbs.h"
 #include "sweep.h"
+#include "timing_options.h"
 
 typedef struct run_collective_values {
-    prediction_values prediction;
-    ranks_values ranks;
-    const char *mesh, *over, *onto, *dims, *dtype, *repeats, *warmups;
+    timing_values timing;
+    const char *over, *onto, *dims, *dtype;
 } run_collective_values;
 
 static const cli_option run_collective_table[] = {
-    {"mesh", 0, CLI_TEXT, offsetof(run_collective_values, mesh), "MESH",
-     "named axes, a rank for each place of the mesh: X=2,Y=2"},
+    TIMING_MESH_OPTION(run_collective_values, timing),
     {"over", 0, CLI_TEXT, offsetof(run_collective_values, over), "AXES",
      "the axes to communicate over: Y, XY (the whole mesh)"},
     {"onto", 0, CLI_TEXT, offsetof(run_collective_values, onto), "INDEX",
@@ -28,12 +26,7 @@ static const cli_option run_collective_table[] = {
      "sizes of the indices: E=2048,F=8k; ranges sweep"},
     {"dtype", 0, CLI_TEXT, offsetof(run_collective_values, dtype), "DTYPE",
      "move fp32 (the usual), fp64 or int"},
-    RANKS_OPTIONS(run_collective_values, ranks),
-    PREDICTION_OPTIONS(run_collective_values, prediction),
-    {"repeats", 0, CLI_TEXT, offsetof(run_collective_values, repeats), "N",
-     "measure N times and take the median (10)"},
-    {"warmups", 0, CLI_TEXT, offsetof(run_collective_values, warmups), "N",
-     "runs before the first that is measured (2)"},
+    TIMING_OPTIONS(run_collective_values, timing, "10", "2"),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -108,18 +101,21 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     *q = (question){.repeats = 10, .warmups = 2};
     sm_status status = read_op(call->positional[0], &q->op, err);
     if (!status)
-        status =
-            prediction_read(call, &given->prediction, given->mesh, &q->m, &q->calibration, err);
+        status = prediction_read(call, &given->timing.prediction, given->timing.mesh, &q->m,
+                                 &q->calibration, err);
     if (status) return status;
     q->over = (sm_axes)((1u << q->m.mesh.axes) - 1);
     if (given->over) status = cli_over_parse(&q->m.mesh, given->over, &q->over, err);
     if (!status) status = read_array(call, q, err);
     if (!status) status = element_type_read(given->dtype, &q->holder, &q->dtype, &q->element, err);
-    if (!status) status = cli_whole("--repeats", given->repeats, 1, 10000, &q->repeats, err);
-    if (!status) status = cli_whole("--warmups", given->warmups, 0, 10000, &q->warmups, err);
+    if (!status)
+        status = timing_read(&given->timing, SM_TRUTH_COLLECTIVE, q->dtype, &q->repeats,
+                             &q->warmups, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);
     q->curve = sm_collective_curve(&q->m.system, q->op, &q->group, 1.0);
+    if (given->timing.record && q->group.size != q->m.placement.used)
+        return sm_fail(err, SM_USAGE, "--record keeps collectives over the whole mesh");
     return SM_OK;
 }
 
@@ -364,15 +360,40 @@ static sm_status show(sm_report *r, const cli_call *call, const question *q, con
     return good ? SM_OK : SM_NEGATIVE;
 }
 
+/* --record: bytes as benchmarks count them, of an all-to-all those of one rank. */
+static sm_status record(sm_report *r, const question *q, const char *path, const point *points,
+                        sm_error *err) {
+    static const char *const names[SM_COLLECTIVE_COUNT] = {
+        [SM_ALL_GATHER] = "all_gather", [SM_REDUCE_SCATTER] = "reduce_scatter",
+        [SM_ALL_REDUCE] = "all_reduce", [SM_ALL_TO_ALL] = "all_to_all",
+        [SM_PERMUTE] = "send_recv",     [SM_BROADCAST] = "broadcast"};
+    sm_truth_row *row = sm_arena_array(r->arena, (size_t)q->points, sizeof *row);
+    if (!row) return sm_fail_memory(err);
+    for (int i = 0; i < q->points; i++) {
+        double bytes = points[i].job.step.bytes;
+        row[i] = record_begin(SM_TRUTH_COLLECTIVE, q->m.system.chip.name, points[i].job.seconds);
+        row[i].of.collective =
+            (sm_collective_row){.op = names[q->op],
+                                .ranks = q->group.size,
+                                .nodes = 1,
+                                .bytes = q->op == SM_ALL_TO_ALL ? bytes / q->group.size : bytes,
+                                .busbw_GBps = NAN};
+    }
+    return record_rows(r, path, row, q->points, err);
+}
+
 static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *err) {
     const run_collective_values *given = call->values;
     question q;
     all_points all = {.q = &q};
     sm_status status = read_question(call, &q, err);
     if (!status) status = prepare(call, &all, err);
-    if (!status) status = ranks_run(call, &given->ranks, q.m.placement.used, run_all, &all, err);
+    if (!status)
+        status = ranks_run(call, &given->timing.ranks, q.m.placement.used, run_all, &all, err);
     if (status || !ranks_speak()) return status;
-    return show(r, call, &q, all.point);
+    sm_status shown = show(r, call, &q, all.point);
+    if (given->timing.record) status = record(r, &q, given->timing.record, all.point, err);
+    return status ? status : shown;
 }
 
 const cli_verb run_collective_verb = {

@@ -6,35 +6,28 @@
 #include "element_types.h"
 #include "execution.h"
 #include "matmul_words.h"
-#include "prediction.h"
-#include "ranks.h"
+#include "record.h"
 #include "run_verbs.h"
+#include "timing_options.h"
 
 typedef struct run_matmul_values {
-    prediction_values prediction;
-    ranks_values ranks;
-    const char *mesh, *dims, *dtype, *alternative, *repeats, *warmups, *directions;
+    timing_values timing;
+    const char *dims, *dtype, *alternative, *directions;
     bool all;
 } run_matmul_values;
 
 static const cli_option run_matmul_table[] = {
-    {"mesh", 0, CLI_TEXT, offsetof(run_matmul_values, mesh), "MESH",
-     "named axes, a rank for each place of the mesh: X=2,Y=2"},
+    TIMING_MESH_OPTION(run_matmul_values, timing),
     {"dims", 0, CLI_TEXT, offsetof(run_matmul_values, dims), "SIZES",
      "sizes of the indices: I=1024,J=4k,K=8k"},
     {"dtype", 0, CLI_TEXT, offsetof(run_matmul_values, dtype), "DTYPE",
      "multiply fp32 (the usual), fp64 or int: whole numbers of 32 bits, compared exactly"},
-    RANKS_OPTIONS(run_matmul_values, ranks),
-    PREDICTION_OPTIONS(run_matmul_values, prediction),
     {"alternative", 0, CLI_TEXT, offsetof(run_matmul_values, alternative), "N",
      "run the N-th alternative, cheapest first as 'matmul' lists them (1)"},
     {"all", 0, CLI_FLAG, offsetof(run_matmul_values, all), NULL, "run every alternative"},
-    {"repeats", 0, CLI_TEXT, offsetof(run_matmul_values, repeats), "N",
-     "measure N times and take the median (5)"},
-    {"warmups", 0, CLI_TEXT, offsetof(run_matmul_values, warmups), "N",
-     "runs before the first that is measured (1)"},
     {"directions", 0, CLI_TEXT, offsetof(run_matmul_values, directions), "N",
      "rings inside the einsum go one way (1) or both (2, the usual)"},
+    TIMING_OPTIONS(run_matmul_values, timing, "5", "1"),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -68,14 +61,15 @@ static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const run_matmul_values *given = call->values;
     *q = (question){.first = 1, .repeats = 5, .warmups = 1, .directions = 2};
-    sm_status status =
-        prediction_read(call, &given->prediction, given->mesh, &q->m, &q->calibration, err);
+    sm_status status = prediction_read(call, &given->timing.prediction, given->timing.mesh, &q->m,
+                                       &q->calibration, err);
     if (!status) status = read_einsum(call, q, err);
     if (!status)
         status = cli_whole("--alternative", given->alternative, 1, CLI_MOST_ALTERNATIVES, &q->first,
                            err);
-    if (!status) status = cli_whole("--repeats", given->repeats, 1, 10000, &q->repeats, err);
-    if (!status) status = cli_whole("--warmups", given->warmups, 0, 10000, &q->warmups, err);
+    if (!status)
+        status =
+            timing_read(&given->timing, SM_TRUTH_GEMM, q->dtype, &q->repeats, &q->warmups, err);
     if (!status) status = cli_whole("--directions", given->directions, 1, 2, &q->directions, err);
     if (!status && given->all && given->alternative)
         status = sm_fail(err, SM_USAGE, "--all and --alternative exclude each other");
@@ -299,6 +293,27 @@ static void explain(sm_report *r, const question *q, const cli_alternative *a) {
                      a->cost.step[s].expected_s, "s", q->calibration->source);
 }
 
+/* --record: the product that each rank makes, of every alternative that was run. */
+static sm_status record(sm_report *r, const question *q, const char *path, const execution_job *job,
+                        sm_error *err) {
+    sm_lowering_input input = {&q->m.system, &q->m.mesh,     &q->m.placement,
+                               &q->einsum,   q->calibration, q->dtype};
+    sm_truth_row *row = sm_arena_array(r->arena, (size_t)job->n, sizeof *row);
+    if (!row) return sm_fail_memory(err);
+    for (int i = 0; i < job->n; i++) {
+        const cli_alternative *a = job->alternative[i];
+        const execution *x = &job->result[i];
+        const double *seconds = a->cost.overlapped < 0 ? x->seconds : x->apart_seconds;
+        sm_product_shape shape = sm_lowering_product(&input, &a->lowering);
+        if (shape.batch > 1 || q->einsum.operands != 2)
+            return sm_fail(err, SM_BAD_INPUT, "--record keeps plain products: this one is batched");
+        row[i] =
+            record_begin(SM_TRUTH_GEMM, q->m.system.chip.name, seconds[einsum_of(&a->lowering)]);
+        row[i].of.gemm = (sm_gemm_row){"fp32", shape.m, shape.n, shape.k};
+    }
+    return record_rows(r, path, row, job->n, err);
+}
+
 /* SM_NEGATIVE when any differs. */
 static sm_status show(sm_report *r, const question *q, const execution_job *job) {
     bool good = true;
@@ -331,10 +346,12 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
     job.result = sm_arena_array(call->arena, (size_t)job.n, sizeof *job.result);
     if (!job.result) return sm_fail_memory(err);
     sm_status status =
-        ranks_run(call, &given->ranks, q->m.placement.used, execution_body, &job, err);
+        ranks_run(call, &given->timing.ranks, q->m.placement.used, execution_body, &job, err);
     if (status || !ranks_speak()) return status;
     if (call->common.explain) explain(r, q, job.alternative[0]);
-    return show(r, q, &job);
+    sm_status shown = show(r, q, &job);
+    if (given->timing.record) status = record(r, q, given->timing.record, &job, err);
+    return status ? status : shown;
 }
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {

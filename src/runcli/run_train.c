@@ -9,6 +9,7 @@
 
 #include "over_ranks.h"
 #include "pages.h"
+#include "prediction.h"
 #include "run_verbs.h"
 #include "train_setup_of_plan.h"
 
@@ -32,6 +33,7 @@ static const cli_option run_train_table[] = {
     TEXT("keep", keep, "N", "versions that stay in FOLDER/ (1)"),
     TEXT("resume", resume, "PLACE", "go on from a checkpoint, whatever plan it was made under"),
     TEXT("on", on, "SYSTEM", "predict for these chips (otherwise cpu-host, or --system's chip)"),
+    RECORD_OPTION(run_train_values, record),
     RANKS_OPTIONS(run_train_values, ranks),
     CLI_CALIBRATION_OPTIONS(run_train_values, constants),
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
@@ -106,6 +108,7 @@ static sm_status read_place(train_run *q, sm_error *err) {
     int64_t keep = 1;
     sm_source config;
     sm_status status = cli_whole("--keep", given->keep, 1, MOST_STEPS, &keep, err);
+    if (!status) status = record_check(given->record, SM_TRUTH_TRAINING, err);
     if (!status && given->keep && !given->checkpoint)
         status = sm_fail(err, SM_USAGE, "--keep needs --checkpoint FOLDER/");
     q->kept = (train_checkpoint_place){.path = given->checkpoint, .keep = (int)keep};
@@ -146,35 +149,14 @@ static sm_status read_question(train_run *q, sm_error *err) {
 
 /* ---- predicting ---- */
 
-static sm_status name_system(train_run *q, const char **on, sm_error *err) {
-    const run_train_values *given = q->call->values;
-    const char *chip = "cpu-host";
-    sm_chip *chips;
-    size_t n;
-    *on = given->on;
-    if (*on) return SM_OK;
-    sm_status status = cli_system_file(q->call, &chips, &n, err);
-    if (status) return status;
-    if (n > 1) return sm_fail(err, SM_USAGE, "--system holds %zu chips: name the one with --on", n);
-    if (n == 1) chip = chips[0].name;
-    *on = sm_arena_printf(q->call->arena, "%s:%d", chip, sm_train_setup_ranks(&q->setup));
-    return *on ? SM_OK : sm_fail_memory(err);
-}
-
-/* Host memory of a chip whose link to it is not known is its own memory under another account: what
- * is offloaded is read there and written here. */
-static void link_host(sm_chip *chip) {
-    if (!(chip->pcie_bytes_per_s_oneway.value > 0))
-        chip->pcie_bytes_per_s_oneway.value = chip->memory_bytes_per_s.value / 2;
-}
-
 /* Executed in single precision, so priced in it. */
 static sm_status predict(train_run *q, sm_error *err) {
     const char *on;
     sm_train *train = NULL;
-    sm_status status = name_system(q, &on, err);
+    const run_train_values *given = q->call->values;
+    sm_status status =
+        prediction_system_name(q->call, given->on, sm_train_setup_ranks(&q->setup), &on, err);
     if (!status) status = cli_system(q->call, on, &q->system, err);
-    if (!status) link_host(&q->system.chip);
     sm_job job = {.model = &q->model,
                   .system = &q->system,
                   .batch_tokens = (double)q->setup.sequences * q->setup.tokens,
@@ -182,7 +164,6 @@ static sm_status predict(train_run *q, sm_error *err) {
                   .usd_per_chip_hour = -1};
     q->plan.dtype = SM_FP32;
     const sm_calibration *constants = NULL;
-    const run_train_values *given = q->call->values;
     if (!status)
         status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);
     if (!status) status = sm_train_new(&job, &train, err);

@@ -4,6 +4,7 @@
 #define SCALEMODEL_RUNCLI_RUN_TRAIN_H
 #include "options.h"
 #include "ranks.h"
+#include "record.h"
 #include "scalemodel/io.h"
 #include "train_checkpoint.h"
 #include "train_memory.h"
@@ -12,7 +13,7 @@
 typedef struct run_train_values {
     ranks_values ranks;
     const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
-    const char *checkpoint, *every, *keep, *resume, *until;
+    const char *checkpoint, *every, *keep, *resume, *until, *record;
     cli_calibration_values constants;
 } run_train_values;
 
@@ -42,6 +43,10 @@ double train_run_tokens(const train_run *q); /* of a batch */
 /* The whole answer, and the files of --curve and --plot; SM_NEGATIVE when bytes were not as
  * predicted. */
 sm_status train_report(sm_report *r, train_run *q, sm_error *err);
+
+/* ---- train_record.c ---- */
+/* --record: the run as a row, where it was asked for. step_s: measured. */
+sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err);
 
 /* ---- train_report_times.c ---- */
 /* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap. */

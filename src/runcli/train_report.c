@@ -70,8 +70,8 @@ static void show_losses(sm_report *r, const train_run *q) {
                    last + 1, q->loss[q->first], q->first + 1);
 }
 
-static void show_times(sm_report *r, train_run *q) {
-    double measured_s = step_seconds(q), predicted_s = q->detail.price.expected_s;
+static void show_times(sm_report *r, train_run *q, double measured_s) {
+    double predicted_s = q->detail.price.expected_s;
     put_pair(r, "step_s", predicted_s, measured_s);
     put_pair(r, "tokens_per_s", train_run_tokens(q) / predicted_s,
              train_run_tokens(q) / measured_s);
@@ -100,8 +100,14 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     show_losses(r, q);
     sm_status status = write_curve(q, given->curve, err);
     if (!status) status = draw_curve(q, given->plot, err);
+<<<<<<< Updated upstream
     show_times(r, q);
     train_memory_show(r, &q->detail.price.memory, &q->memory);
+=======
+    double step_s = step_seconds(q);
+    show_times(r, q, step_s);
+    if (!status) status = train_record(r, q, step_s, err);
+>>>>>>> Stashed changes
     if (status) return status;
     return q->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }

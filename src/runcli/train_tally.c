@@ -23,6 +23,7 @@ void train_tally_forget(train_tally *tally, sm_trainer *t) {
 /* As it travels: names in place of pointers. */
 typedef struct rank_times {
     int stage, ops, moves;
+    double peak_bytes;
     train_tally tally;
     sm_train_op_time op[SM_MOST_TRAIN_TIMES];
     sm_train_move_time move[SM_MOST_TRAIN_TIMES];
@@ -30,6 +31,9 @@ typedef struct rank_times {
 } rank_times;
 
 static void read_times(const sm_trainer *t, const train_tally *tally, rank_times *mine) {
+    sm_train_memory memory;
+    sm_trainer_memory(t, &memory);
+    mine->peak_bytes = memory.total;
     mine->stage = sm_trainer_stage(t);
     mine->tally = *tally;
     mine->ops = sm_trainer_op_times(t, true, mine->op, SM_MOST_TRAIN_TIMES);
@@ -137,6 +141,7 @@ static void fold(const rank_times *all, int ranks, train_times *out) {
     double longest_s = 0;
     for (int i = 0; i < ranks; i++) {
         out->ranks += all[i].stage == out->stage;
+        out->peak_bytes = fmax(out->peak_bytes, all[i].peak_bytes);
         if (all[i].stage >= out->stages) out->stages = all[i].stage + 1;
         if (ops_s(&all[i]) <= longest_s) continue;
         longest_s = ops_s(&all[i]);

@@ -46,6 +46,7 @@ typedef struct train_times {
     double time_s[SM_TRAIN_TIME_COUNT], collective_s[SM_COLLECTIVE_COUNT];
     double gradients_s; /* rows of gradients packed and added at the end of the step */
     double joining_s;   /* loss and norm joined over all ranks */
+    double peak_bytes;  /* of arrays, on the fullest rank of all */
     int ops, moves;
     train_op_row op[TRAIN_MOST_ROWS];
     train_move_row move[TRAIN_MOST_ROWS];

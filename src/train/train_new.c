@@ -200,8 +200,16 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     if (t->one) placed_forget(&t->one->at); /* its curves hold the old network's rates */
 }
 
+/* Host memory of a chip whose link to it is not known is its own memory under another account: what
+ * is offloaded is read there and written here. */
+static void link_host(sm_chip *chip) {
+    if (!(chip->pcie_bytes_per_s_oneway.value > 0))
+        chip->pcie_bytes_per_s_oneway.value = chip->memory_bytes_per_s.value / 2;
+}
+
 void sm_train_set_as_run(sm_train *t) {
     t->as_run = true;
+    link_host(&t->system.chip);
     t->weight_bytes = sm_dtype_bytes(SM_FP32);
     t->kernel = t->own;
     memset(t->variant, 0, sizeof t->variant); /* their programs were others */

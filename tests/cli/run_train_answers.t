@@ -18,7 +18,7 @@ train() {
 is() {
     tests=$((tests + 1))
     if awk -v good=0 '
-        function near(a, b) { return (a - b) ^ 2 <= (1e-6 * b) ^ 2 }
+        function near(a, b) { return b > 0 && (a - b) ^ 2 <= (1e-6 * b) ^ 2 }
         function sum(rows, field,    n, s) {
             for (n = 0; (rows "." n "." field) in v; n++) s += v[rows "." n "." field]
             return s
