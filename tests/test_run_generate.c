@@ -255,6 +255,60 @@ static void texts_do_not_depend_on_the_plan(void **state) {
         }
 }
 
+static void give_degrees(const char *words, int sequences, sm_train_setup *s) {
+    train_words_read(words, s);
+    *s = room_for(s, sequences);
+}
+
+/* ---- layers of other kinds: sums of several branches are reduced once ---- */
+
+static sm_model with_shared_expert(void) {
+    sm_model model = train_model(TRAIN_EXPERTS, 2);
+    model.kind[0].E_shared = 1;
+    model.kind[0].F_shared = 16;
+    return model;
+}
+
+static sm_model with_parallel_branches(void) {
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    model.kind[0].parallel = true;
+    model.kind[0].norms = 1;
+    return model;
+}
+
+static sm_model with_four_norms(void) {
+    sm_model model = train_model(TRAIN_EXPERTS, 2);
+    model.kind[0].norms = 4;
+    model.tied = true;
+    return model;
+}
+
+static void layers_of_other_kinds_are_generated_from(void **state) {
+    (void)state;
+    static const char *const plans[] = {"tensor=2", "expert=2,tensor=2", "fsdp=2,context=2",
+                                        "tensor=2,tensor_q=2,expert_tensor"};
+    static sm_model (*const models[])(void) = {with_shared_expert, with_parallel_branches,
+                                               with_four_norms};
+    static kept k;
+    static written one, w;
+    sm_error err;
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        sm_model model = models[m]();
+        sm_train_setup s = train_setup_of(&model);
+        s.rate = 2e-2;
+        train_on_one(&k, &s, 12);
+        write_alone(&one, &k, &s, 0);
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+            sm_train_setup split = s;
+            give_degrees(plans[p], 8, &split);
+            w = (written){.kept = &k, .setup = &split, .texts = TEXTS};
+            if (run_written(&w, &err)) fail_msg("%zu, %s: %s", m, plans[p], err.sentence);
+            expect_texts(&w, &one, plans[p]);
+        }
+        drop(&k);
+    }
+}
+
 /* ---- speculation ---- */
 
 typedef enum draft_kind { SAME, GOOD, BAD, DRAFTS } draft_kind;
@@ -280,11 +334,6 @@ static void drop_drafts(drafts *d) {
     drop(&d->target);
     drop(&d->good);
     drop(&d->bad);
-}
-
-static void give_degrees(const char *words, int sequences, sm_train_setup *s) {
-    train_words_read(words, s);
-    *s = room_for(s, sequences);
 }
 
 static void speculate(written *w, drafts *d, draft_kind which, const char *plan, int depth) {
@@ -583,6 +632,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_those_of_training),
         cmocka_unit_test(texts_do_not_depend_on_the_plan),
+        cmocka_unit_test(layers_of_other_kinds_are_generated_from),
         cmocka_unit_test(drafts_leave_greedy_texts_as_they_are),
         cmocka_unit_test(a_draft_saves_passes),
         cmocka_unit_test(draws_do_not_depend_on_the_plan),
