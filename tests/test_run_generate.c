@@ -336,7 +336,8 @@ static void drop_drafts(drafts *d) {
     drop(&d->bad);
 }
 
-static void speculate(written *w, drafts *d, draft_kind which, const char *plan, int depth) {
+static void speculate(written *w, drafts *d, draft_kind which, const char *plan, int depth,
+                      double temperature) {
     static sm_train_setup target, draft;
     sm_error err;
     target = d->setup;
@@ -350,7 +351,8 @@ static void speculate(written *w, drafts *d, draft_kind which, const char *plan,
                    .setup = &target,
                    .draft_setup = &draft,
                    .texts = TEXTS,
-                   .depth = depth};
+                   .depth = depth,
+                   .temperature = temperature};
     if (run_written(w, &err)) fail_msg("%s: %s", plan, err.sentence);
 }
 
@@ -371,7 +373,7 @@ static void drafts_leave_greedy_texts_as_they_are(void **state) {
         for (size_t p = 0; p < sizeof plans / sizeof *plans; p++)
             for (int which = 0; which < DRAFTS; which++) {
                 int depth = 1 + (int)(p + (size_t)which) % 4;
-                speculate(&w, &d, (draft_kind)which, plans[p], depth);
+                speculate(&w, &d, (draft_kind)which, plans[p], depth, 0);
                 expect_texts(&w, &one, plans[p]);
             }
         drop_drafts(&d);
@@ -385,15 +387,33 @@ static void a_draft_saves_passes(void **state) {
     static drafts d;
     static written w;
     train_drafts(&d, TRAIN_DENSE);
-    speculate(&w, &d, SAME, "", 3);
+    speculate(&w, &d, SAME, "", 3, 0);
     const sm_generate_result *r = &w.result[0];
     assert_true(r->decode.passes == (NEW - 1) / 4 && r->accepted == r->drafted);
     assert_true(r->drafted == TEXTS * (NEW - 1 - 2));
-    speculate(&w, &d, GOOD, "", 3);
+    speculate(&w, &d, GOOD, "", 3, 0);
     double good = r->accepted / r->drafted;
     assert_true(r->decode.passes < NEW - 1);
-    speculate(&w, &d, BAD, "", 3);
+    speculate(&w, &d, BAD, "", 3, 0);
     assert_true(r->accepted / r->drafted < good && r->decode.passes <= NEW - 1);
+    drop_drafts(&d);
+}
+
+static void speculated_draws_do_not_depend_on_the_plan(void **state) {
+    (void)state;
+    static const char *const plans[] = {"tensor=2", "data=2,context=2"};
+    static drafts d;
+    static written one, w;
+    train_drafts(&d, TRAIN_DENSE);
+    speculate(&one, &d, GOOD, "", 3, 0.7);
+    assert_true(one.result[0].accepted > 0 && one.result[0].accepted < one.result[0].drafted);
+    for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+        speculate(&w, &d, GOOD, plans[p], 3, 0.7);
+        expect_texts(&w, &one, plans[p]);
+        assert_true(!(fabs(w.result[0].accepted - one.result[0].accepted) > 0));
+    }
+    speculate(&one, &d, SAME, "", 3, 0.7);
+    assert_true(!(one.result[0].accepted < one.result[0].drafted));
     drop_drafts(&d);
 }
 
@@ -635,6 +655,7 @@ int main(void) {
         cmocka_unit_test(layers_of_other_kinds_are_generated_from),
         cmocka_unit_test(drafts_leave_greedy_texts_as_they_are),
         cmocka_unit_test(a_draft_saves_passes),
+        cmocka_unit_test(speculated_draws_do_not_depend_on_the_plan),
         cmocka_unit_test(draws_do_not_depend_on_the_plan),
         cmocka_unit_test(speculation_leaves_the_distribution),
         cmocka_unit_test(words_follow_their_distribution),

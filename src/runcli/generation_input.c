@@ -10,7 +10,8 @@ enum {
     MOST_TOKENS = 1 << 20,
     MOST_PROMPTS = 1024,
     USUAL_DEPTH = 4,
-    MOST_DEPTH = 64
+    MOST_DEPTH = 64,
+    MOST_RANKS = 4096
 };
 
 /* ---- numbers ---- */
@@ -114,6 +115,9 @@ static sm_status read_plan(generation *g, sm_error *err) {
     if (status) return status;
     const char *odd = not_run(p);
     if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
+    if (sm_serve_plan_chips(p) > MOST_RANKS)
+        return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
+                       sm_serve_plan_chips(p), MOST_RANKS);
     p->gathered = p->fsdp > 1;
     p->cache_by = SM_CACHE_COPIES;
     p->given |= 1u << SM_SERVE_CACHE_BY | 1u << SM_SERVE_WEIGHTS_BY;
