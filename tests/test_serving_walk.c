@@ -1,0 +1,172 @@
+/* The walk of a program of serving tells the collectives that its partition prices: the same bytes
+ * by kind, for models with and without experts
+ * (and shared ones) under rules of prompts and of decoding. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/io.h"
+#include "scalemodel/program.h"
+
+enum { SEQUENCES = 64, QUERIES = 32, KEYS = 256, MOST_MOVES = 200 };
+
+typedef struct told {
+    int tensor, array;
+    sm_layout after;
+} told;
+typedef struct walked {
+    const sm_program *program;
+    const sm_mesh *mesh;
+    int moves, routed;
+    told move[MOST_MOVES];
+    double bytes[SM_COLLECTIVE_COUNT];
+} walked;
+
+/* What several ops read goes there once. */
+static bool again(walked *w, int tensor, const sm_layout *after) {
+    for (int i = 0; i < w->moves; i++)
+        if (w->move[i].tensor == tensor && sm_layout_same(w->mesh, &w->move[i].after, after))
+            return true;
+    assert_true(w->moves < MOST_MOVES);
+    w->move[w->moves++] = (told){.tensor = tensor, .after = *after};
+    return false;
+}
+
+static sm_status tell(const sm_program_task *task, void *context, sm_error *err) {
+    walked *w = context;
+    (void)err;
+    assert_int_equal(task->kind, SM_TASK_FORWARD);
+    w->routed += strcmp(w->program->op[task->op].name, "combine") == 0;
+    for (int i = 0; i < task->lowering.steps; i++) {
+        const sm_step *s = &task->lowering.step[i];
+        int tensor = s->array < 0 ? task->result : task->tensor[s->array];
+        const sm_tensor *t = &w->program->tensor[tensor];
+        if (s->kind != SM_STEP_COLLECTIVE || s->op == SM_PERMUTE || t->role == SM_ROLE_IDS)
+            continue;
+        if (s->array >= 0 && again(w, tensor, &s->after)) continue;
+        w->bytes[s->op] += s->bytes / sm_dtype_bytes((sm_dtype)0) * t->bytes_per_element;
+    }
+    return SM_OK;
+}
+
+static double priced(const sm_partition *p, const sm_mesh *mesh, sm_collective op) {
+    double sum = 0;
+    for (int i = 0; i < p->comms; i++) {
+        const sm_size *s = &p->comm[i].bytes;
+        if (p->comm[i].op != op || !(sm_mesh_size(mesh, p->comm[i].axes) > 1)) continue;
+        double bytes = s->base / sm_mesh_size(mesh, s->mask);
+        if (s->per_sequence) bytes *= SEQUENCES;
+        if (s->per_query) bytes *= QUERIES;
+        if (s->per_key) bytes *= KEYS;
+        sum += bytes;
+    }
+    return sum;
+}
+
+/* Norms ride in one array, whose elements are those of all: they are compared without. */
+static void drop_norms(sm_program *b) {
+    for (int i = 0; i < b->tensors; i++)
+        if (b->tensor[i].norm) b->tensor[i].elements = b->size[SM_DIM_D];
+}
+
+static void compare(const sm_model *model, int kind, const sm_rules *rules, const sm_mesh *mesh) {
+    static sm_partition part;
+    static walked w;
+    sm_error err = {.status = SM_OK};
+    sm_program b;
+    assert_int_equal(sm_program_build_serving(model, SM_PIECE_LAYER, kind, rules, &b, &err), SM_OK);
+    drop_norms(&b);
+    assert_int_equal(sm_program_partition_forward(&b, &part, &err), SM_OK);
+    w = (walked){.program = &b, .mesh = mesh};
+    double size[SM_DIM_COUNT];
+    memcpy(size, b.size, sizeof size);
+    size[SM_DIM_B] = SEQUENCES;
+    size[SM_DIM_T] = QUERIES;
+    size[SM_DIM_S] = KEYS;
+    size[SM_DIM_C] *= SEQUENCES * QUERIES;
+    if (sm_program_walk(&b, mesh, size, tell, &w, &err))
+        fail_msg("%s: %s", model->name, err.sentence);
+    assert_int_equal(w.routed, b.size[SM_DIM_E] > 0);
+    for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
+        double expected = priced(&part, mesh, (sm_collective)op);
+        if (w.bytes[op] - expected > 1e-9 * expected || expected - w.bytes[op] > 1e-9 * expected)
+            fail_msg("%s, %s: %g bytes told and %g priced", model->name,
+                     sm_collective_name((sm_collective)op), w.bytes[op], expected);
+    }
+}
+
+static sm_mesh mesh_of(const int *degrees) {
+    sm_mesh mesh = *sm_program_mesh();
+    for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = degrees[a];
+    return mesh;
+}
+
+/* data, fsdp, expert, context, tensor, tensor_q */
+static const int meshes[][SM_AXIS_COUNT] = {
+    {2, 1, 1, 1, 1, 1}, {1, 2, 1, 1, 2, 1}, {1, 1, 2, 1, 1, 1}, {1, 1, 1, 1, 4, 1},
+    {1, 1, 1, 1, 2, 2}, {2, 2, 2, 1, 2, 1}, {1, 1, 2, 1, 2, 2}};
+static const sm_rules rules_tried[] = {{.decode = true},
+                                       {.decode = true, .expert_tensor = true},
+                                       {.seq = true},
+                                       {.seq = true, .expert_tensor = true},
+                                       {.stationary = true, .decode = true}};
+static const char *const models[] = {"llama-3.1-8b", "mixtral-8x7b", "llama-4-scout",
+                                     "qwen3-30b-a3b"};
+
+/* llama-4-scout has 5 query heads for each of K and V: 4 divide. */
+static void even_heads(sm_model *model) {
+    for (int k = 0; k < model->kinds; k++) {
+        sm_layer_kind *kind = &model->kind[k];
+        if (kind->K > 0 && kind->N / kind->K % 2) kind->N = 4 * kind->K;
+    }
+}
+
+static void what_is_told_is_what_is_priced(void **state) {
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        sm_model model;
+        sm_error err = {.status = SM_OK};
+        sm_arena *arena = sm_arena_new();
+        if (sm_io_model_load(models[m], arena, &model, &err)) fail_msg("%s", err.sentence);
+        even_heads(&model);
+        for (size_t r = 0; r < sizeof rules_tried / sizeof *rules_tried; r++)
+            for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+                sm_mesh mesh = mesh_of(meshes[i]);
+                for (int k = 0; k < model.kinds; k++) compare(&model, k, &rules_tried[r], &mesh);
+            }
+        sm_arena_free(arena);
+    }
+}
+
+static void what_does_not_divide_is_told(void **state) {
+    (void)state;
+    sm_model model;
+    sm_error err = {.status = SM_OK};
+    sm_arena *arena = sm_arena_new();
+    sm_program b;
+    walked w;
+    assert_int_equal(sm_io_model_load("mixtral-8x7b", arena, &model, &err), SM_OK);
+    const sm_rules rules = {.decode = true};
+    assert_int_equal(sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &b, &err), SM_OK);
+    sm_mesh mesh = mesh_of((const int[]){1, 1, 3, 1, 1, 1});
+    w = (walked){.program = &b, .mesh = &mesh};
+    double size[SM_DIM_COUNT];
+    memcpy(size, b.size, sizeof size);
+    size[SM_DIM_B] = 48;
+    size[SM_DIM_C] *= 48;
+    assert_int_equal(sm_program_walk(&b, &mesh, size, tell, &w, &err), SM_BAD_INPUT);
+    assert_true(strstr(err.sentence, "E") != NULL);
+    sm_arena_free(arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_told_is_what_is_priced),
+        cmocka_unit_test(what_does_not_divide_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
