@@ -1,6 +1,6 @@
 /* The walk of a program of serving tells the collectives that its partition prices: the same bytes
- * by kind, for models with and without experts
- * (and shared ones) under rules of prompts and of decoding. */
+ * by kind, for dense models, routed and shared
+ * experts, under rules of prompts and of decoding. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
