@@ -358,6 +358,43 @@ static void every_call(form *f, harm with) {
     assert_true(n > 20 && (with == KILL || with == HALF_WRITE) == (refused == 0));
 }
 
+/* The number of calls that were made; the one of this number comes to harm. */
+static long look_harmed(const char *path, harm with, long number, seen *now) {
+    how = with;
+    atomic_store(&strike_at, number);
+    atomic_store(&armed, true);
+    *now = look(path);
+    atomic_store(&armed, false);
+    atomic_store(&strike_at, 0);
+    return atomic_exchange(&calls, 0);
+}
+
+/* A call that fails while the checkpoint is read is told; one that reads half does no harm. */
+static void every_reading_call(const char *name, harm with) {
+    seen before, now;
+    char path[128];
+    snprintf(path, sizeof path, "%s", in_place(name));
+    long n = look_harmed(path, with, 1 << 30, &before);
+    assert_true(n > 50 && before.steps == 1);
+    for (long number = 1; number <= n; number++) {
+        look_harmed(path, with, number, &now);
+        if (with == HALF_WRITE) assert_true(same(&before, &now));
+        else assert_true(now.status == SM_IO && good_words(now.err.sentence));
+    }
+}
+
+static void reading_tells_of_a_bad_disk(void **state) {
+    (void)state;
+    every_reading_call("first/ck", BAD_DISK);
+    every_reading_call("first/file.safetensors", BAD_DISK);
+}
+
+static void reading_survives_half_reads(void **state) {
+    (void)state;
+    every_reading_call("first/ck", HALF_WRITE);
+    every_reading_call("first/file.safetensors", HALF_WRITE);
+}
+
 static form forms[] = {{.name = "ck"}, {.name = "file.safetensors"}};
 
 static bool make_first(form *f) {
@@ -405,6 +442,8 @@ TURNS(file_survives_half_writes, 1, HALF_WRITE)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reading_tells_of_a_bad_disk),
+        cmocka_unit_test(reading_survives_half_reads),
         cmocka_unit_test(folder_survives_kills),
         cmocka_unit_test(folder_survives_a_full_disk),
         cmocka_unit_test(folder_survives_a_bad_disk),

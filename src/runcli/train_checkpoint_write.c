@@ -19,6 +19,7 @@ typedef struct listed {
 typedef struct writing {
     const sm_model *model;
     const train_checkpoint_place *place;
+    const char *path; /* of it, without a slash at the end */
     sm_communicator *world;
     uint64_t steps;
     sm_arena *arena;
@@ -139,14 +140,13 @@ static const char *file_name(const writing *w, int kind, int number) {
 
 /* In the version that is being written. */
 static const char *path_of(const writing *w, const char *name) {
-    return name ? sm_arena_printf(w->arena, "%s/%s.tmp/%s", w->place->path, w->version, name)
-                : NULL;
+    return name ? sm_arena_printf(w->arena, "%s/%s.tmp/%s", w->path, w->version, name) : NULL;
 }
 
 static sm_status begin_file(writing *w, int kind, sm_error *err) {
     int number = w->number[kind][w->world->rank];
     if (!number) return SM_OK;
-    const char *path = w->folder ? path_of(w, file_name(w, kind, number)) : w->place->path;
+    const char *path = w->folder ? path_of(w, file_name(w, kind, number)) : w->path;
     if (!path) return sm_fail_memory(err);
     return sm_io_safetensors_begin(path, w->own[kind], w->mine[kind], w->steps, &w->file[kind],
                                    err);
@@ -182,7 +182,7 @@ static void end_files(writing *w) {
 
 /* When every rank has closed its files. */
 static void remove_version(const writing *w) {
-    if (w->world->rank == 0) sm_io_checkpoint_abandon(w->place->path, w->version);
+    if (w->world->rank == 0) sm_io_checkpoint_abandon(w->path, w->version);
     sm_run_barrier(w->world, NULL);
 }
 
@@ -254,8 +254,8 @@ static sm_status write_config(const writing *w, sm_error *err) {
 static sm_status complete(writing *w, const uint32_t *checksum, sm_error *err) {
     sm_status status = write_config(w, err);
     for (int k = 0; !status && k < KINDS; k++) status = write_index(w, k, checksum, err);
-    if (!status) status = sm_io_checkpoint_end(w->place->path, w->version, w->place->keep, err);
-    if (status) sm_io_checkpoint_abandon(w->place->path, w->version);
+    if (!status) status = sm_io_checkpoint_end(w->path, w->version, w->place->keep, err);
+    if (status) sm_io_checkpoint_abandon(w->path, w->version);
     return status;
 }
 
@@ -280,7 +280,7 @@ static bool names_folder(const char *path) {
 /* The first rank finds out what there is, and makes the folder of the version. */
 static sm_status begin_version(writing *w, sm_error *err) {
     if (w->world->rank == 0 && names_folder(w->place->path))
-        w->failed = sm_io_checkpoint_begin(w->place->path, w->steps, w->version, &w->why);
+        w->failed = sm_io_checkpoint_begin(w->path, w->steps, w->version, &w->why);
     sm_status status = agree(w->world, w->failed, &w->why, err);
     if (!status) status = sm_run_broadcast(w->world, w->version, sizeof w->version, 0, err);
     w->folder = w->version[0] != 0;
@@ -304,7 +304,10 @@ sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm
                  .arena = sm_arena_new(),
                  .why = {.status = SM_OK}};
     if (!w.arena) return sm_fail_memory(err);
-    sm_status status = write_all(&w, t, err);
+    size_t length = strlen(place->path);
+    while (length > 1 && place->path[length - 1] == '/') length--;
+    w.path = sm_arena_copy(w.arena, place->path, length);
+    sm_status status = w.path ? write_all(&w, t, err) : sm_fail_memory(err);
     sm_free(w.slice);
     sm_arena_free(w.arena);
     return status;
