@@ -1,8 +1,10 @@
 /* Ranks as processes of MPI-3. Linked only into the programs made for it. */
+#include <limits.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "scalemodel/run.h"
@@ -70,13 +72,21 @@ static void done(counted *c) {
 
 /* ---- waiting ----
  * MPI spins while it waits. Where ranks share a core this one gives it up instead: calls are
- * started and tested, because MPICH does not yield within a call that blocks. */
+ * started and tested, because MPICH does not yield within a call that blocks. A rank that only
+ * yielded would still take turns from those that work: after a while it sleeps. */
+
+static void give_way(int turns) {
+    enum { YIELDS = 20 };
+    static const struct timespec nap = {.tv_nsec = 20000};
+    if (turns < YIELDS) sched_yield();
+    else nanosleep(&nap, NULL);
+}
 
 static int wait_politely(MPI_Request *request) {
     int arrived = 0, code = MPI_SUCCESS;
-    while (!arrived && code == MPI_SUCCESS) {
+    for (int turns = 0; !arrived && code == MPI_SUCCESS; turns += turns < INT_MAX) {
         code = MPI_Test(request, &arrived, MPI_STATUS_IGNORE);
-        if (!arrived) sched_yield();
+        if (!arrived) give_way(turns);
     }
     return code;
 }
