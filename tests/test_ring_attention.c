@@ -180,6 +180,28 @@ static void odd_rows_are_filled_up(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* More queries than are worked on at once, on one rank and on two; on three and eight not. */
+static void long_sequences_are_cut(void **state) {
+    (void)state;
+    enum { LONG = 264 };
+    static const int ring[] = {2, 3, 8};
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    train_curve one, c;
+    int wrong = 0;
+    assert_true(LONG / 2 > SM_QUERIES_AT_ONCE && LONG / 3 < SM_QUERIES_AT_ONCE);
+    sm_train_setup setup = train_setup_of(&model);
+    setup.tokens = LONG;
+    setup.sequences = setup.microbatch = 1;
+    train_curve_on_threads(&setup, TRAIN_STEPS, &one);
+    for (size_t i = 0; i < sizeof ring / sizeof *ring; i++) {
+        const train_plan plan = {.words = "a long sequence"};
+        setup.degree[SM_AXIS_CONTEXT] = ring[i];
+        train_curve_on_threads(&setup, TRAIN_STEPS, &c);
+        wrong += train_curve_compare(&plan, &one, &c);
+    }
+    assert_int_equal(wrong, 0);
+}
+
 /* ---- gradients ---- */
 
 enum { MOST_NUMBERS = 1 << 16 };
@@ -381,6 +403,7 @@ int main(void) {
         cmocka_unit_test(dense_rings_are_equal),
         cmocka_unit_test(expert_rings_are_equal),
         cmocka_unit_test(odd_rows_are_filled_up),
+        cmocka_unit_test(long_sequences_are_cut),
         cmocka_unit_test(gradients_are_those_of_one_rank),
         cmocka_unit_test(a_rank_holds_two_blocks_of_others),
         cmocka_unit_test(arrays_that_pass_are_counted_by_name),

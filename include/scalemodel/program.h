@@ -74,6 +74,9 @@ typedef enum sm_op_kind {
 } sm_op_kind;
 
 enum { SM_MAX_TENSORS = 64, SM_MAX_OPS = 40 };
+/* What executes attention works on so many queries of a head at once, with the keys that they see:
+ * the room it needs for scores. */
+enum { SM_QUERIES_AT_ONCE = 128 };
 typedef struct sm_op {
     char name[20];
     sm_op_kind kind;

@@ -25,9 +25,7 @@ static attention_head head_at(const attention_blocks *b, size_t sequence, size_t
                         .size = (int)q[4],
                         .value_size = (int)b->x[VALUES]->size[3],
                         .ahead = b->ahead,
-                        .row = (sequence * q[2] * q[3] + query_head) * q[1],
-                        .p = b->room,
-                        .dp = b->room + q[1] * b->keys};
+                        .row = (sequence * q[2] * q[3] + query_head) * q[1]};
     for (int i = 0; i < ATTENTION_ARRAYS; i++) {
         size_t at = i == Q || i == OUT ? query_head : key_head;
         if (b->x[i]) h.x[i] = rows_of(b->x[i], sequence, at);
@@ -36,7 +34,12 @@ static attention_head head_at(const attention_blocks *b, size_t sequence, size_t
     return h;
 }
 
-size_t attention_room_count(const attention_blocks *b) { return 2 * b->x[Q]->size[1] * b->keys; }
+enum { AT_ONCE = SM_QUERIES_AT_ONCE };
+
+size_t attention_room_count(const attention_blocks *b) {
+    size_t queries = b->x[Q]->size[1];
+    return 2 * (queries < AT_ONCE ? queries : AT_ONCE) * b->keys;
+}
 
 size_t attention_row_count(const attention_blocks *b) {
     const size_t *q = b->x[Q]->size;
@@ -52,6 +55,46 @@ void attention_each_head(const attention_blocks *b,
                 attention_head h = head_at(b, s, k, g);
                 visit(&h, context);
             }
+}
+
+static float *row_at(const attention_rows *r, int row) {
+    return r->first ? r->first + (size_t)row * (size_t)r->apart : NULL;
+}
+
+/* Some queries of a head with the keys that they may see. */
+static attention_head panel_of(const attention_head *h, int first, float *room) {
+    attention_head panel = *h;
+    panel.queries = h->queries - first < AT_ONCE ? h->queries - first : AT_ONCE;
+    panel.ahead = h->ahead + first;
+    panel.row = h->row + (size_t)first;
+    panel.keys = (int)attention_seen(&panel, panel.queries - 1);
+    for (int i = Q; i < ATTENTION_ARRAYS; i += OUT - Q) {
+        panel.x[i].first = row_at(&h->x[i], first);
+        panel.d[i].first = row_at(&h->d[i], first);
+    }
+    panel.p = room;
+    panel.dp = room + (size_t)panel.queries * (size_t)panel.keys;
+    return panel;
+}
+
+typedef struct working {
+    float *room;
+    void (*work)(const attention_head *panel, void *context);
+    void *context;
+} working;
+
+static void each_panel(const attention_head *h, void *context) {
+    const working *w = context;
+    for (int first = 0; first < h->queries; first += AT_ONCE) {
+        attention_head panel = panel_of(h, first, w->room);
+        if (panel.keys > 0) w->work(&panel, w->context);
+    }
+}
+
+void attention_each_panel(const attention_blocks *b,
+                          void (*work)(const attention_head *panel, void *context), void *context) {
+    working w = {b->room, work, context};
+    attention_each_head(b, each_panel, &w);
 }
 
 size_t attention_seen(const attention_head *h, int query) {

@@ -2,6 +2,7 @@
  * that stand apart: q [B,T,K,G,H], k [B,S,K,H], v [B,S,K,J], out [B,T,K,G,J]. */
 #ifndef SM_RUN_ATTENTION_HEADS_H
 #define SM_RUN_ATTENTION_HEADS_H
+#include "scalemodel/program.h"
 #include "scalemodel/run.h"
 
 enum { ATTENTION_Q, ATTENTION_KEYS, ATTENTION_VALUES, ATTENTION_OUT, ATTENTION_ARRAYS };
@@ -32,6 +33,11 @@ size_t attention_room_count(const attention_blocks *b);
 size_t attention_row_count(const attention_blocks *b);
 void attention_each_head(const attention_blocks *b,
                          void (*visit)(const attention_head *head, void *context), void *context);
+/* Some queries of a head at a time (SM_QUERIES_AT_ONCE), with the keys that any of them may see:
+ * what the mask hides from all of them is not multiplied. p and dp have room for these; queries
+ * that see no key are left out. */
+void attention_each_panel(const attention_blocks *b,
+                          void (*work)(const attention_head *panel, void *context), void *context);
 
 /* How many keys query i of the head may see. */
 size_t attention_seen(const attention_head *h, int query);

@@ -42,12 +42,12 @@ static attention_blocks blocks_of(const train_call *c) {
     return b;
 }
 
-static sm_status each_head(attention_blocks *b,
-                           void (*visit)(const attention_head *head, void *context),
-                           sm_error *err) {
+static sm_status each_panel(attention_blocks *b,
+                            void (*work)(const attention_head *panel, void *context),
+                            sm_error *err) {
     b->room = memory_new(attention_room_count(b) * sizeof *b->room + 1);
     if (!b->room) return sm_fail_memory(err);
-    attention_each_head(b, visit, NULL);
+    attention_each_panel(b, work, NULL);
     memory_free(b->room);
     return SM_OK;
 }
@@ -56,7 +56,7 @@ sm_status train_attention_forward(train_call *c, sm_error *err) {
     if (train_ring_step(c->t, c->op, c->task)) return train_ring_forward(c, err);
     attention_blocks b = blocks_of(c);
     b.x[OUT] = c->out;
-    return each_head(&b, forward, err);
+    return each_panel(&b, forward, err);
 }
 
 /* out: three blocks, of the gradients of q, k and v, zeroed. The fourth operand is that of out. */
@@ -65,5 +65,5 @@ sm_status train_attention_backward(train_call *c, sm_error *err) {
     attention_blocks b = blocks_of(c);
     for (int i = 0; i < 3; i++) b.d[i] = &c->out[i];
     b.d[OUT] = c->in[OUT].block;
-    return each_head(&b, backward, err);
+    return each_panel(&b, backward, err);
 }

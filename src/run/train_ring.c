@@ -153,7 +153,7 @@ static void lay_out(ring *r, int stage) {
 
 static void work(ring *r, void (*visit)(const attention_head *head, void *context)) {
     bool in_future = r->at.ahead + (long)r->at.x[Q]->size[1] <= 0;
-    if (!in_future) attention_each_head(&r->at, visit, r);
+    if (!in_future) attention_each_panel(&r->at, visit, r);
 }
 
 /* ---- forward ---- */

@@ -242,9 +242,11 @@ static double local_size(const living *l, const sm_program_task *t, int operand,
 
 enum { SINGLE_BYTES = 4, POSITIONS = 1, Q = 0, KEYS = 1, VALUES = 2 };
 
-/* The probabilities of one head of one sequence and, backward, their gradient. */
+/* The probabilities of some queries of one head and, backward, their gradient. */
 static double scores(const living *l, const sm_program_task *t) {
-    return 2 * SINGLE_BYTES * local_size(l, t, Q, POSITIONS) * local_size(l, t, KEYS, POSITIONS);
+    double queries = local_size(l, t, Q, POSITIONS);
+    if (queries > SM_QUERIES_AT_ONCE) queries = SM_QUERIES_AT_ONCE;
+    return 2 * SINGLE_BYTES * queries * local_size(l, t, KEYS, POSITIONS);
 }
 
 /* One number for each query of each head. */
