@@ -100,14 +100,10 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     show_losses(r, q);
     sm_status status = write_curve(q, given->curve, err);
     if (!status) status = draw_curve(q, given->plot, err);
-<<<<<<< Updated upstream
-    show_times(r, q);
-    train_memory_show(r, &q->detail.price.memory, &q->memory);
-=======
     double step_s = step_seconds(q);
     show_times(r, q, step_s);
+    train_memory_show(r, &q->detail.price.memory, &q->memory);
     if (!status) status = train_record(r, q, step_s, err);
->>>>>>> Stashed changes
     if (status) return status;
     return q->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
