@@ -468,6 +468,40 @@ static void survives_failing_allocations(void **state) {
     }
 }
 
+/* Memory that is refused while a checkpoint is written: there is a whole one all the same. */
+static void write_refused(sm_trainer *t, sm_communicator *world, const sm_model *model,
+                          const char *path) {
+    const train_checkpoint_place to = {.path = path, .keep = 1, .config = "{}\n"};
+    assert_int_equal(train_checkpoint_write(t, world, model, &to, NULL), SM_OK);
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_safetensors all;
+        sm_status status = train_checkpoint_write(t, world, model, &to, NULL);
+        if (!failing_alloc_refused(&loop)) assert_int_equal(status, SM_OK);
+        if (!failing_alloc_refused(&loop)) continue;
+        assert_int_equal(status, SM_INTERNAL);
+        sm_arena *arena = sm_arena_new();
+        read_place(path, arena, &all);
+        sm_arena_free(arena);
+    }
+}
+
+static void writing_survives_failing_allocations(void **state) {
+    (void)state;
+    sm_communicator *world;
+    sm_trainer *t;
+    char path[128];
+    sm_model model = train_model(TRAIN_EXPERTS, 1);
+    sm_train_setup s = train_setup_of(&model);
+    assert_int_equal(sm_communicator_self(&world, NULL), SM_OK);
+    assert_int_equal(sm_trainer_new(world, &s, &t, NULL), SM_OK);
+    snprintf(path, sizeof path, "%s", at("ck/"));
+    write_refused(t, world, &model, path);
+    snprintf(path, sizeof path, "%s", at("file"));
+    write_refused(t, world, &model, path);
+    sm_trainer_free(t);
+    sm_communicator_free(world);
+}
+
 /* ---- of another model ---- */
 
 static void expect_resume(const sm_model *model, const char *from, const char *words) {
@@ -523,6 +557,7 @@ int main(void) {
         TEST(refuses_files_of_others),      TEST(refuses_wrong_indexes),
         TEST(refuses_wrong_latest),         TEST(refuses_cut_files),
         TEST(reads_what_others_wrote),      TEST(survives_failing_allocations),
+        TEST(writing_survives_failing_allocations),
         TEST(refuses_other_models),         TEST(refuses_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
