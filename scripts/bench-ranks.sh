@@ -6,7 +6,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # As scalemodel-run holds them: a rank is one core, and memory stays with the process.
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 BLIS_NUM_THREADS=1 MKL_NUM_THREADS=1
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1099511627776
-export GLIBC_TUNABLES=glibc.malloc.hugetlb=1
+export GLIBC_TUNABLES=glibc.malloc.hugetlb=1 MALLOC_ARENA_MAX=1
 BENCH_SIZE_GIVEN="${BENCH_SIZE:-}"
 for program in "$@"; do
     case "$program" in
