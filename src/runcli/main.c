@@ -30,7 +30,7 @@ static const char *const settings[][2] = {
     {"MALLOC_MMAP_MAX_", "0"},
     {"MALLOC_TRIM_THRESHOLD_", "1099511627776"},
     {"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}, /* 2 MiB pages: fewer faults when it is new */
-    {"MALLOC_ARENA_MAX", "1"}, /* those of threads are too small for large blocks and map them anew */
+    {"MALLOC_ARENA_MAX", "1"}, /* that of a thread has no room for large blocks: mapped anew */
 };
 
 static void hold_settings(char **argv) {
