@@ -96,7 +96,8 @@ static sm_status take_over(sm_trainer *t, const train_layer *layer, int from_sta
                            sm_local_block *block, sm_error *err) {
     if (from_stage == t->stage) return take_local(t, tag, block, err);
     sm_status status = boundary_block(t, layer->piece, block, err);
-    return status ? status : receive(t, from_stage, tag, block, err);
+    if (!status) status = receive(t, from_stage, tag, block, err);
+    return status ? status : free_arrived(t, err);
 }
 
 /* Every send is waited for, or memory that is still read would be freed. */
