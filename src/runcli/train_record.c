@@ -58,7 +58,7 @@ static void tell_run(const train_run *q, double step_s, sm_training_row *t) {
     t->seq_len = q->setup.tokens;
     t->global_batch_sequences = q->setup.sequences;
     t->step_time_s = step_s;
-    t->peak_memory_bytes = q->times.peak_bytes;
+    t->peak_memory_bytes = q->memory.most.total;
 }
 
 sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {

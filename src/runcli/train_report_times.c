@@ -28,13 +28,13 @@ typedef struct part {
     const char *name;
     double predicted_s, measured_s;
 } part;
-enum { PARTS = 6 };
+enum { PARTS = 5 };
 static void parts_of(const train_run *q, part *of) {
     const sm_breakdown *b = &q->detail.price.breakdown;
     const double *s = q->times.time_s;
     const part all[PARTS] = {
-        {"ops", b->math + b->memory, s[SM_TRAIN_TIME_MATMUL] + s[SM_TRAIN_TIME_VECTOR]},
-        {"blocks about ops", 0, s[SM_TRAIN_TIME_AROUND]},
+        {"ops", b->math + b->memory,
+         s[SM_TRAIN_TIME_MATMUL] + s[SM_TRAIN_TIME_VECTOR] + s[SM_TRAIN_TIME_AROUND]},
         {"collectives", b->network_exposed, s[SM_TRAIN_TIME_COLLECTIVE]},
         {"pipeline", b->bubble, s[SM_TRAIN_TIME_PIPELINE]},
         {"optimizer", b->optimizer, s[SM_TRAIN_TIME_OPTIMIZER]},
@@ -117,10 +117,10 @@ static void put_op(sm_report *r, sm_data *list, const train_op_row *o) {
 static void show_ops(sm_report *r, train_run *q) {
     enum { SHOWN = 20 };
     train_times *x = &q->times;
-    double predicted_s = 0, measured_s = 0;
+    double predicted_s = 0, measured_s = 0, around_s = 0;
     sm_data *list = cli_array(r, r->data, "ops");
     sm_table *table = cli_table(r, cli_textf(r, "Ops of a step%s", told_of(r, x)),
-                                "<|<pass|<bound|>calls|>predicted|>measured|>ratio");
+                                "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
     qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
     for (int i = 0; i < x->ops; i++) {
         const train_op_row *o = &x->op[i];
@@ -128,15 +128,16 @@ static void show_ops(sm_report *r, train_run *q) {
         if (i >= SHOWN) {
             predicted_s += o->predicted_s;
             measured_s += o->measured_s;
+            around_s += o->around_s;
         } else
             cli_row(r, table, o->op, train_way_name(o->way), bound_name(o), cli_exact(r, o->calls),
                     seconds_or_none(r, o->predicted_s), seconds_or_none(r, o->measured_s),
-                    ratio(r, o->predicted_s, o->measured_s));
+                    seconds_or_none(r, o->around_s), ratio(r, o->predicted_s, o->measured_s));
     }
     if (x->ops > SHOWN)
         cli_row(r, table, cli_textf(r, "%d others", x->ops - SHOWN), "", "", "",
                 seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
-                ratio(r, predicted_s, measured_s));
+                seconds_or_none(r, around_s), ratio(r, predicted_s, measured_s));
     sm_report_table(r, table);
 }
 

@@ -23,7 +23,6 @@ void train_tally_forget(train_tally *tally, sm_trainer *t) {
 /* As it travels: names in place of pointers. */
 typedef struct rank_times {
     int stage, ops, moves;
-    double peak_bytes;
     train_tally tally;
     sm_train_op_time op[SM_MOST_TRAIN_TIMES];
     sm_train_move_time move[SM_MOST_TRAIN_TIMES];
@@ -31,9 +30,6 @@ typedef struct rank_times {
 } rank_times;
 
 static void read_times(const sm_trainer *t, const train_tally *tally, rank_times *mine) {
-    sm_train_memory memory;
-    sm_trainer_memory(t, &memory);
-    mine->peak_bytes = memory.total;
     mine->stage = sm_trainer_stage(t);
     mine->tally = *tally;
     mine->ops = sm_trainer_op_times(t, true, mine->op, SM_MOST_TRAIN_TIMES);
@@ -99,7 +95,7 @@ static void add_op(const char *name, const sm_train_op_time *o, double share, tr
     if (add_outside(name, o->seconds * share, out)) return;
     train_op_row *row = op_row(out, name, o->kind, way_of(o->phase, o->again, false));
     if (!row) return;
-    row->measured_s += o->seconds * share;
+    row->measured_s += (o->seconds + o->around_s) * share;
     row->around_s += o->around_s * share;
     row->calls += o->calls * share;
 }
@@ -123,7 +119,8 @@ static void add_rank(const rank_times *r, double share, train_times *out) {
 }
 
 static double ops_s(const rank_times *r) {
-    return r->tally.time_s[SM_TRAIN_TIME_MATMUL] + r->tally.time_s[SM_TRAIN_TIME_VECTOR];
+    return r->tally.time_s[SM_TRAIN_TIME_MATMUL] + r->tally.time_s[SM_TRAIN_TIME_VECTOR] +
+           r->tally.time_s[SM_TRAIN_TIME_AROUND];
 }
 
 static void note_longest(const rank_times *r, train_times *out) {
@@ -132,7 +129,7 @@ static void note_longest(const rank_times *r, train_times *out) {
         for (int i = 0; i < r->ops; i++)
             if (strcmp(r->op_name[i], out->op[k].op) == 0 &&
                 way_of(r->op[i].phase, r->op[i].again, false) == out->op[k].way)
-                seconds += r->op[i].seconds / r->tally.steps;
+                seconds += (r->op[i].seconds + r->op[i].around_s) / r->tally.steps;
         out->op[k].most_s = fmax(out->op[k].most_s, seconds);
     }
 }
@@ -141,7 +138,6 @@ static void fold(const rank_times *all, int ranks, train_times *out) {
     double longest_s = 0;
     for (int i = 0; i < ranks; i++) {
         out->ranks += all[i].stage == out->stage;
-        out->peak_bytes = fmax(out->peak_bytes, all[i].peak_bytes);
         if (all[i].stage >= out->stages) out->stages = all[i].stage + 1;
         if (ops_s(&all[i]) <= longest_s) continue;
         longest_s = ops_s(&all[i]);
@@ -266,7 +262,6 @@ int train_gaps(const train_times *x, const sm_price_of_plan *price, train_gap *g
     double rest_s = x->time_s[SM_TRAIN_TIME_REST] - x->gradients_s - x->joining_s;
     add_ops(x, gap, &n);
     add_moves(x, b->network_exposed, gap, &n);
-    add_part("blocks about ops", 0, x->time_s[SM_TRAIN_TIME_AROUND], gap, &n);
     add_part("pipeline", b->bubble, x->time_s[SM_TRAIN_TIME_PIPELINE], gap, &n);
     add_part("optimizer", b->optimizer, x->time_s[SM_TRAIN_TIME_OPTIMIZER], gap, &n);
     add_part("rows of gradients", 0, x->gradients_s, gap, &n);

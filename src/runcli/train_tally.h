@@ -22,8 +22,9 @@ typedef struct train_op_row {
     char op[24];
     sm_op_kind kind;
     train_way way;
-    double predicted_s, measured_s, around_s; /* around: blocks and copies about the kernels */
-    double most_s;                            /* measured of the rank that took longest */
+    double predicted_s, measured_s;
+    double around_s; /* of measured: blocks and copies about the kernels, which a launch pays for */
+    double most_s;   /* measured of the rank that took longest */
     double predicted_calls, calls, flops, bytes;
     sm_bound bound; /* predicted */
 } train_op_row;
@@ -46,7 +47,6 @@ typedef struct train_times {
     double time_s[SM_TRAIN_TIME_COUNT], collective_s[SM_COLLECTIVE_COUNT];
     double gradients_s; /* rows of gradients packed and added at the end of the step */
     double joining_s;   /* loss and norm joined over all ranks */
-    double peak_bytes;  /* of arrays, on the fullest rank of all */
     int ops, moves;
     train_op_row op[TRAIN_MOST_ROWS];
     train_move_row move[TRAIN_MOST_ROWS];
