@@ -100,7 +100,8 @@ static sm_status look(sm_communicator *world, void *context, sm_error *err) {
     for (int layer = -1; !status && layer <= layers; layer++)
         for (int k = 0; k < sm_trainer_weights(t, layer); k++) {
             sm_train_weight w;
-            assert_true(k < MOST_NUMBERS && sm_trainer_weight(t, layer, k, &w));
+            if (k == MOST_NUMBERS || !sm_trainer_weight(t, layer, k, &w))
+                return sm_fail(err, SM_INTERNAL, "weight %d of layer %d is not there", k, layer);
             bool turned = s->setup->model->tied && layer == layers && w.rank == 2;
             s->mark[world->rank][layer + 1][k] = mark_of(&w, turned);
             memcpy(s->offset[world->rank][layer + 1][k], w.offset, sizeof w.offset);
