@@ -31,6 +31,7 @@ static void forward_signals(void) {
 static void become_mpirun(char *const *word, int out_fd, int err_fd) {
     static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
                                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
+    if (err_fd >= 0 && isatty(STDERR_FILENO)) setenv(LAUNCH_WATCHED, "1", 1);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     if (out_fd >= 0) dup2(out_fd, STDOUT_FILENO);
@@ -45,19 +46,32 @@ static void become_mpirun(char *const *word, int out_fd, int err_fd) {
 /* ---- what it says ---- */
 
 typedef struct noise {
-    bool named; /* a rank has said what is wrong */
-    int signal; /* that mpirun tells of */
+    bool named;   /* a rank has said what is wrong */
+    bool watched; /* the line that tells of progress is open */
+    int signal;   /* that mpirun tells of */
 } noise;
 
 static const char ours[] = "scalemodel: ";
 
+/* In the place of the one before. */
+static void show_progress(noise *n, const char *text) {
+    fprintf(stderr, "\r%.*s ", (int)strcspn(text, "\n"), text);
+    n->watched = true;
+}
+
 static void read_line(noise *n, const char *line) {
     const char *signal_at = strstr(line, "signal ");
+    if (strncmp(line, LAUNCH_PROGRESS, sizeof LAUNCH_PROGRESS - 1) == 0) {
+        show_progress(n, line + sizeof LAUNCH_PROGRESS - 1);
+        return;
+    }
     if (strncmp(line, ours, sizeof ours - 1) != 0) {
         if (signal_at && !n->signal) n->signal = atoi(signal_at + 7);
         return;
     }
     bool error = strncmp(line + sizeof ours - 1, "rank ", 5) == 0;
+    if (n->watched) fputc('\n', stderr);
+    n->watched = false;
     if (!error || !n->named) fputs(line, stderr);
     n->named = n->named || error;
 }
@@ -67,6 +81,8 @@ static void read_noise(int fd, noise *n) {
     size_t room = 0;
     FILE *in = fdopen(fd, "r");
     while (in && getline(&line, &room, in) > 0) read_line(n, line);
+    if (n->watched) fputc('\n', stderr);
+    n->watched = false;
     free(line);
     if (in) fclose(in);
     else close(fd);
@@ -112,7 +128,7 @@ static int wait_for(pid_t child) {
 
 static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) {
     int ends[2];
-    noise n = {false, 0};
+    noise n = {false, false, 0};
     if (pipe(ends) != 0) return sm_fail(err, SM_IO, "cannot make a pipe: %s", strerror(errno));
     pid_t child = fork();
     if (child == 0) become_mpirun(word, fileno(answer), ends[1]);
@@ -129,7 +145,7 @@ static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) 
 }
 
 static sm_status show_all(char *const *word, sm_error *err) {
-    noise none = {false, 0};
+    noise none = {false, false, 0};
     pid_t child = fork();
     if (child == 0) become_mpirun(word, -1, -1);
     if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));

@@ -8,4 +8,10 @@
  * and of several ranks that name an error the first. When the ranks were ended without a word, *err
  * says so in one sentence. verbose: everything is passed on as it is. */
 sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err);
+
+/* Where standard error of the ranks is read by the process that started them, and that one's is a
+ * terminal, this variable is set, and lines that begin so tell of progress: one takes the place of
+ * the other. */
+#define LAUNCH_WATCHED "SCALEMODEL_WATCHED"
+#define LAUNCH_PROGRESS "progress: "
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "over_ranks.h"
+#include "launch.h"
 #include "pages.h"
 #include "prediction.h"
 #include "run_verbs.h"
@@ -180,12 +181,14 @@ double train_run_tokens(const train_run *q) { return (double)q->setup.sequences 
 
 static void show_progress(train_run *q, int step) {
     double now_s = sm_clock_s();
-    bool last = step + 1 == q->end;
-    if (!isatty(STDERR_FILENO) || (now_s - q->shown_s < 0.5 && !last)) return;
+    bool last = step + 1 == q->end, read = getenv(LAUNCH_WATCHED) != NULL;
+    bool watched = read || isatty(STDERR_FILENO);
+    if (!watched || (now_s - q->shown_s < 0.5 && !last)) return;
     q->shown_s = now_s;
-    fprintf(stderr, "\rstep %d of %d  loss %.4f  %.0f tokens/s (predicted %.0f)%s", step + 1,
-            q->setup.steps, q->loss[step], train_run_tokens(q) / q->seconds[step],
-            train_run_tokens(q) / q->detail.price.expected_s, last ? "\n" : " ");
+    fprintf(stderr, "%sstep %d of %d  loss %.4f  %.0f tokens/s (predicted %.0f)%s",
+            read ? LAUNCH_PROGRESS : "\r", step + 1, q->setup.steps, q->loss[step],
+            train_run_tokens(q) / q->seconds[step],
+            train_run_tokens(q) / q->detail.price.expected_s, last || read ? "\n" : " ");
 }
 
 /* The first step also warms up: its times are forgotten where there are others. */
