@@ -412,6 +412,18 @@ static void begin(measuring *q) {
     q->calibration.software = "measured";
 }
 
+/* Under the constants in the end. */
+static void price_matmuls(measuring *q) {
+    double off[SM_MOST_MEASURED_MATMULS];
+    int n = 0;
+    for (int i = 0; i < q->found->matmuls; i++) {
+        q->matmul_s[i] = priced_matmul_s(q, &q->calibration, i);
+        if (is_start(&q->found->matmul[i])) continue;
+        off[n++] = fabs(log(q->matmul_s[i] / q->found->matmul[i].seconds.median));
+    }
+    if (n > 0) q->matmul_error = sm_spread_of(off, n).median;
+}
+
 static void price_lines(measuring *q, fitting *f) {
     double off[SM_MOST_MEASURED_COLLECTIVES];
     for (int i = 0; i < q->found->collectives; i++) {
@@ -444,7 +456,6 @@ sm_status measured_chip(measuring *q, sm_error *err) {
     sm_status status = fit_matmuls(q, f, err);
     if (!status && q->found->ranks > 1) status = fit_network(q, f, err);
     if (!status && !q->gpu.gpus) status = fit_trainings(q, f, err);
-    for (int i = 0; !status && i < q->found->matmuls; i++)
-        q->matmul_s[i] = priced_matmul_s(q, &q->calibration, i);
+    if (!status) price_matmuls(q);
     return status ? status : describe(q, err);
 }
