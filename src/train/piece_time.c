@@ -16,6 +16,16 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d
     return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
 }
 
+/* Of the keys that the last queries of a sequence meet in the runtime, the share: some queries at a
+ * time with all keys that any of them may see. Of the chips that share a sequence the one with its
+ * end has most to do, and the others wait for it. */
+static double keys_met(const sm_train *t, const sm_work *w, const degrees *d) {
+    double queries = size_at(&w->m, d), some = SM_QUERIES_AT_ONCE;
+    double panels = (double)(int64_t)(queries / some), rest = queries - panels * some;
+    double own = (some * some * panels * (panels + 1) / 2 + rest * queries) / queries;
+    return (t->seq - queries + own) / t->seq;
+}
+
 /* Fused attention: one kernel at a fraction of the peak that its calibration gives for each
  * direction. */
 static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d) {
@@ -26,7 +36,9 @@ static priced price_attention(const sm_train *t, const sm_work *w, const degrees
     double math = flops / peak;
     double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
     /* as BLAS multiplies one head: the scores contract the head alone, however many keys */
-    if (t->as_run) efficiency *= size_at(&w->k, d) / (size_at(&w->k, d) + c->matmul_half_k);
+    if (t->as_run)
+        efficiency *=
+            size_at(&w->k, d) / (size_at(&w->k, d) + c->matmul_half_k) / keys_met(t, w, d);
     double busy = math / efficiency, stream = memory / c->memory_efficiency;
     return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, 0, memory > math};
 }
