@@ -191,10 +191,77 @@ static void rows_of_own_chips_are_predicted(void **state) {
     assert_true(predicted(&row, &known) > own_s && known);
 }
 
+static const char *reason(const sm_truth_row *row) {
+    static char kept[200];
+    sm_truth_case *c;
+    sm_prediction p;
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
+    sm_truth_predict(c, NULL, &p);
+    snprintf(kept, sizeof kept, "%s", p.unknown ? p.unknown : "");
+    sm_truth_case_free(c);
+    return kept;
+}
+
+/* A step of this program's runtime is priced as the runtime executes it, under the plan it states,
+ * whatever the row's degrees say. */
+static void own_steps_are_priced_as_run(void **state) {
+    (void)state;
+    sm_truth_row row = own_step();
+    sm_training_row *t = &row.of.training;
+    sm_error err = {.status = SM_OK};
+    sm_arena *arena = sm_arena_new();
+    sm_model model;
+    sm_system system;
+    sm_plan plan;
+    sm_train *train = NULL;
+    sm_price_of_plan price;
+    bool known;
+    assert_int_equal(sm_io_model_load("tests/cli/inputs/tiny-llama.json", arena, &model, &err), 0);
+    row.chip = "h100-sxm";
+    t->model.layers = model.L;
+    t->model.d_model = model.D;
+    t->model.d_ff = model.kind[0].F;
+    t->model.n_heads = model.kind[0].N;
+    t->model.n_kv_heads = model.kind[0].K;
+    t->model.d_head = model.kind[0].H;
+    t->model.vocab = model.V;
+    t->model.gated = SM_YES;
+    t->model.tied = model.tied ? SM_YES : SM_NO;
+    t->chips = 4;
+    t->tp = 1;
+    t->seq_len = 32;
+    t->global_batch_sequences = 8;
+    t->flags = "";
+    t->plan = "data=2,tensor=2,microbatch=2,dtype=fp32";
+    sm_source chips = sm_source_of("chips", "h100-sxm:4"), words = sm_source_of("plan", t->plan);
+    assert_int_equal(sm_system_parse(&chips, NULL, 0, &system, &err), SM_OK);
+    assert_int_equal(sm_plan_parse(&words, &plan, &err), SM_OK);
+    sm_job job = {.model = &model,
+                  .system = &system,
+                  .batch_tokens = 256,
+                  .seq = 32,
+                  .usd_per_chip_hour = -1};
+    assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
+    sm_train_set_as_run(train);
+    assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_OK);
+    assert_true(same_number(predicted(&row, &known), price.expected_s) && known);
+    row.source = "somebody else";
+    assert_false(same_number(predicted(&row, &known), price.expected_s));
+    t->plan = "data=2,tensr=2";
+    assert_string_equal(reason(&row), "the plan as stated cannot be read");
+    t->plan = "data=8";
+    assert_string_equal(reason(&row),
+                        "the plan takes 8 chips, which do not lay out on the 4 of h100-sxm:4");
+    sm_train_free(train);
+    sm_arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(published_rows_come_back),
                                        cmocka_unit_test(own_rows_come_back),
                                        cmocka_unit_test(other_files_are_left_alone),
-                                       cmocka_unit_test(rows_of_own_chips_are_predicted)};
+                                       cmocka_unit_test(rows_of_own_chips_are_predicted),
+                                       cmocka_unit_test(own_steps_are_priced_as_run)};
     return cmocka_run_group_tests_name("truth_write", tests, begin, end);
 }
