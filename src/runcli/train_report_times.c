@@ -51,6 +51,31 @@ static const char *told_of(sm_report *r, const train_times *x) {
                      x->ranks == 1 ? "" : cli_textf(r, ", mean of %d ranks", x->ranks));
 }
 
+static const char *kind_name(sm_op_kind kind) {
+    static const char *const names[] = {"matmul", "attention", "vector", "gather"};
+    return names[kind];
+}
+
+/* The ops by kind, as rows below theirs. */
+static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
+    sm_data *list = cli_array(r, r->data, "op_kinds");
+    for (int kind = SM_OP_EINSUM; kind <= SM_OP_GATHER; kind++) {
+        double predicted_s = 0, measured_s = 0;
+        for (int i = 0; i < x->ops; i++) {
+            if ((int)x->op[i].kind != kind) continue;
+            predicted_s += x->op[i].predicted_s;
+            measured_s += x->op[i].measured_s;
+        }
+        if (!(predicted_s > 0 || measured_s > 0)) continue;
+        const char *name = kind_name((sm_op_kind)kind);
+        sm_data *one = cli_object(r, list, NULL);
+        cli_put_text(r, one, "kind", name);
+        put_times(r, one, predicted_s, measured_s);
+        cli_row(r, table, cli_textf(r, "  %s", name), seconds_or_none(r, predicted_s),
+                seconds_or_none(r, measured_s), ratio(r, predicted_s, measured_s));
+    }
+}
+
 static void show_parts(sm_report *r, const train_run *q) {
     part of[PARTS];
     const train_times *x = &q->times;
@@ -65,6 +90,7 @@ static void show_parts(sm_report *r, const train_run *q) {
         put_times(r, one, p->predicted_s, p->measured_s);
         cli_row(r, table, p->name, seconds_or_none(r, p->predicted_s),
                 seconds_or_none(r, p->measured_s), ratio(r, p->predicted_s, p->measured_s));
+        if (i == 0) show_kinds(r, table, x);
     }
     double predicted_s = q->detail.price.expected_s;
     cli_row(r, table, "a step (mean)", cli_seconds(r, predicted_s), cli_seconds(r, x->step_s),
@@ -76,11 +102,6 @@ static void show_parts(sm_report *r, const train_run *q) {
 }
 
 /* ---- ops ---- */
-
-static const char *kind_name(sm_op_kind kind) {
-    static const char *const names[] = {"matmul", "attention", "vector", "gather"};
-    return names[kind];
-}
 
 static const char *bound_name(const train_op_row *o) {
     if (!(o->predicted_s > 0)) return "-";

@@ -134,6 +134,15 @@ static void note_longest(const rank_times *r, train_times *out) {
     }
 }
 
+/* Where loss and norm are joined a stage that is done waits for the others: the last of the bubble.
+ */
+static void drain(train_times *out) {
+    if (out->stages == 1) return;
+    out->time_s[SM_TRAIN_TIME_PIPELINE] += out->joining_s;
+    out->time_s[SM_TRAIN_TIME_REST] -= out->joining_s;
+    out->joining_s = 0;
+}
+
 static void fold(const rank_times *all, int ranks, train_times *out) {
     double longest_s = 0;
     for (int i = 0; i < ranks; i++) {
@@ -148,6 +157,7 @@ static void fold(const rank_times *all, int ranks, train_times *out) {
             add_rank(&all[i], 1.0 / all[i].tally.steps / out->ranks, out);
     for (int i = 0; i < ranks; i++)
         if (all[i].stage == out->stage && all[i].tally.steps > 0) note_longest(&all[i], out);
+    drain(out);
 }
 
 sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_tally *tally,

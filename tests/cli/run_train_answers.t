@@ -41,7 +41,9 @@ hold() {
     is "$1 $2: parts add up to the step" 'good = near(sum("parts", "time_s.measured"), v["gap.time_s.measured"]) &&
         near(sum("parts", "time_s.predicted"), v["step_s.predicted"])'
     is "$1 $2: ops add up to their part" 'good = near(sum("ops", "time_s.predicted"), v["parts.0.time_s.predicted"]) &&
-        near(sum("ops", "time_s.measured"), v["parts.0.time_s.measured"])'
+        near(sum("ops", "time_s.measured"), v["parts.0.time_s.measured"]) &&
+        near(sum("op_kinds", "time_s.predicted"), v["parts.0.time_s.predicted"]) &&
+        near(sum("op_kinds", "time_s.measured"), v["parts.0.time_s.measured"])'
     is "$1 $2: what is priced was run" '
         for (n = 0; ("ops." n ".op") in v; n++) {
             p = "ops." n "."
