@@ -167,7 +167,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 void tensors_sort(sm_safetensors *file) {
-    qsort(file->tensor, file->n, sizeof *file->tensor, by_name);
+    if (file->n) qsort(file->tensor, file->n, sizeof *file->tensor, by_name);
 }
 
 static sm_status read_tensors(reading *r, json_t *root) {
