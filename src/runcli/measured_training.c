@@ -168,7 +168,9 @@ static void choose_rows(training_fit *f, sm_op_kind kind, int way) {
             bool backward = op->phase != SM_PHASE_FORWARD;
             if (op->kind != kind || op->again || !(op->calls > 0 && op->seconds > 0)) continue;
             if ((way >= 0 && backward != (way == 1)) || !(priced_op_s(f, i, op) > 0)) continue;
-            f->row[f->rows++] = (trained_row){i, k, op->seconds / op->calls + f->c.launch_s};
+            bool adds = op->phase == SM_PHASE_BACKWARD_WEIGHT;
+            double around_s = adds ? op->around_s / op->calls : f->c.launch_s;
+            f->row[f->rows++] = (trained_row){i, k, op->seconds / op->calls + around_s};
         }
 }
 
@@ -183,13 +185,16 @@ static double held_in_range(sm_constant which, double value) {
     return fmin(info->high, fmax(info->low, value));
 }
 
-/* About a call of an op: its block, slices, copies and sums. */
+/* About a call of an op: its block, slices and sums; what adds up the gradients of weights is
+ * priced as work of theirs. */
 static double launch_of(const measuring *q) {
     double around_s = 0, calls = 0;
     for (int i = 0; i < q->runs; i++)
         for (int k = 0; k < q->found->training[i].ops; k++) {
-            around_s += q->found->training[i].op[k].around_s;
-            calls += q->found->training[i].op[k].calls;
+            const sm_measured_op *op = &q->found->training[i].op[k];
+            if (op->phase == SM_PHASE_BACKWARD_WEIGHT) continue;
+            around_s += op->around_s;
+            calls += op->calls;
         }
     return calls > 0 ? around_s / calls : q->calibration.launch_s;
 }

@@ -9,11 +9,20 @@ static double work_bytes(const sm_work *w, const degrees *d) {
     return bytes;
 }
 
+/* The runtime adds the gradient of a weight to those of the microbatches before: it is read, and
+ * the sum read and written. */
+static double adding_s(const sm_train *t, const sm_work *w, const degrees *d) {
+    if (!t->as_run || w->phase != SM_PHASE_BACKWARD_WEIGHT) return 0;
+    double bytes = 3 * size_at(&w->bytes[w->terms - 1], d);
+    return bytes / (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
+}
+
 static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
     sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, w->linear ? dtype : SM_BF16,
                                   size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                   size_at(&w->k, d), work_bytes(w, d));
-    return (priced){c.expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
+    double expected_s = c.expected_s + adding_s(t, w, d);
+    return (priced){expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
 }
 
 /* Of the keys that the last queries of a sequence meet in the runtime, the share: some queries at a
