@@ -142,6 +142,13 @@ $(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/o
     $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+# Constants from trainings, as the command line makes them.
+MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
+$(BUILD)/obj/tests/test_measured_training.o: ALL_CFLAGS += -Isrc/cli -Isrc/runcli
+$(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
+    $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(LIB)
