@@ -1,5 +1,5 @@
-/* Constants from short trainings: those under which synthetic timings were made are found again, and
- * real trainings fill in every row. */
+/* Constants from short trainings: those under which synthetic timings were made are found again,
+ * and real trainings fill in every row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
