@@ -105,12 +105,72 @@ static void weights_are_their_own_master_copy(void **state)
     sm_arena_free(j.arena);
 }
 
+static double op_s(priced_job *j, const char *text, const char *name, sm_phase phase)
+{
+    sm_error err = { 0 };
+    sm_plan plan;
+    sm_plan_detail d;
+    sm_source source = sm_source_of("plan", text);
+    assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_OK);
+    if (sm_train_ops(j->train, &plan, j->arena, &d, &err)) fail_msg("%s", err.sentence);
+    for (int i = 0; i < d.ops; i++)
+        if (strcmp(d.op[i].op, name) == 0 && d.op[i].phase == phase && !d.op[i].again)
+            return d.op[i].time_s / d.op[i].count;
+    fail_msg("no op %s", name);
+    return 0;
+}
+
+/* 128 queries at a time meet the keys up to their end: of 2048, (128 + 256 + ... + 2048) / 16 =
+ * 1088 on average; of the second half of the sequence, 1024 + (128 + ... + 1024) / 8 = 1600. */
+static void the_chip_with_the_end_of_a_sequence_attends_most(void **state)
+{
+    (void)state;
+    priced_job j;
+    open_job(&j, "llama-3.1-8b", "h100-sxm:8");
+    sm_calibration c = *sm_train_calibration(j.train);
+    c.launch_s = 1e-12;
+    sm_train_set_as_run(j.train);
+    sm_train_set_calibration(j.train, &c);
+    for (int way = SM_PHASE_FORWARD; way <= SM_PHASE_BACKWARD_INPUT; way++) {
+        double whole = op_s(&j, "data=8,microbatch=1", "attention", (sm_phase)way);
+        double half = op_s(&j, "data=4,context=2,context_by=gather,microbatch=1", "attention",
+                           (sm_phase)way);
+        double heads = op_s(&j, "data=4,context=2,context_by=heads,microbatch=1", "attention",
+                            (sm_phase)way);
+        assert_true(fabs(half / whole - 0.5 * 1600 / 1088) < 1e-6);
+        assert_true(fabs(heads / whole - 0.5) < 1e-6);
+    }
+    sm_train_free(j.train);
+    sm_arena_free(j.arena);
+}
+
+/* The launch of an op is that of the calibration, not the gap of a GPU's queue. */
+static void an_op_costs_its_launch(void **state)
+{
+    (void)state;
+    priced_job j;
+    open_job(&j, "llama-3.1-8b", "h100-sxm:8");
+    sm_calibration c = *sm_train_calibration(j.train);
+    sm_train_set_as_run(j.train);
+    c.launch_s = 1e-6;
+    sm_train_set_calibration(j.train, &c);
+    double before = op_s(&j, "data=8", "attn_add", SM_PHASE_FORWARD);
+    c.launch_s = 5e-4;
+    sm_train_set_calibration(j.train, &c);
+    double after = op_s(&j, "data=8", "attn_add", SM_PHASE_FORWARD);
+    assert_true(fabs(after - before - 4.99e-4) < 1e-9);
+    sm_train_free(j.train);
+    sm_arena_free(j.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_are_twice_as_wide),
         cmocka_unit_test(experts_have_a_slot_for_every_token),
         cmocka_unit_test(weights_are_their_own_master_copy),
+        cmocka_unit_test(the_chip_with_the_end_of_a_sequence_attends_most),
+        cmocka_unit_test(an_op_costs_its_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
