@@ -61,7 +61,8 @@ static sm_status timed_rank(sm_communicator *world, void *context, sm_error *err
     sm_trainer *t = NULL;
     double steps_s = 0;
     if (!x) return sm_fail_memory(err);
-    sm_status status = sm_trainer_new(world, out->setup, &t, err);
+    x->setup = out->setup;
+    sm_status status = sm_trainer_new(world, x->setup, &t, err);
     for (int i = 0; !status && i < STEPS; i++) {
         status = sm_trainer_step(t, i, &x->last, err);
         x->ops = sm_trainer_op_times(t, false, x->op, SM_MOST_TRAIN_TIMES);
@@ -79,7 +80,6 @@ static sm_status timed_rank(sm_communicator *world, void *context, sm_error *err
     if (!status) status = sm_run_all_reduce(world, apart, 2, SM_ELEMENT_F64, err);
     x->bytes_apart = apart[0];
     x->parts_apart = apart[1];
-    x->setup = out->setup;
     if (world->rank == 0) *out = *x;
     sm_free(x);
     sm_trainer_free(t);
