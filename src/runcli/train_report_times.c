@@ -256,7 +256,7 @@ static const char *rows_that_explain(sm_report *r, const train_gap *gap, int n, 
     double told = 0;
     for (int i = 0, named = 0; i < n && named < 3 && told < 0.75; i++) {
         double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
-        if (share < 0.02) continue;
+        if (share <= 0) continue;
         text = cli_textf(r, "%s%s%s (%s of the gap)", text, named ? "; " : "", gap[i].name,
                          cli_percent(r, share));
         told += share;
