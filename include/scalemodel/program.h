@@ -229,6 +229,7 @@ typedef struct sm_comm {
     int forward_op; /* the first forward op it serves */
     uint64_t forward_ops; /* all of them (bit): repeated when one of them is recomputed */
     uint8_t role;   /* sm_role of the array */
+    int arrays;     /* weights that travel together here, 1 otherwise */
     bool past;      /* cache that no axis of its tokens moves: every chip of the group has the new
                        keys already, so that only those cached before the step travel */
 } sm_comm;

@@ -126,6 +126,7 @@ static bool bucketed(sm_partition *p, const sm_comm *c) {
             to->bytes.mask != c->bytes.mask || to->bytes.per_sequence || c->bytes.per_sequence)
             continue;
         to->bytes.base += c->bytes.base;
+        to->arrays++;
         to->array = "weights";
         return true;
     }
@@ -165,6 +166,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
                  .gradient = weight_gradient,
                  .forward_op = (int)(op - j->b->op),
                  .forward_ops = 1ull << (op - j->b->op),
+                 .arrays = 1,
                  .role = (uint8_t)t->role};
     c.bytes = part_size(j->b, tensor, (sm_axes)(before & ~step->axes),
                         weight_gradient ? 1 : t->bytes_per_element);

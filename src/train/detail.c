@@ -148,10 +148,11 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
                                 : c->ragged                       ? s.exchange
                                                                   : s.blocking;
-        double bytes = comm_bytes(c, &l->p->d, plan);
+        int apart = l->t->as_run ? c->arrays : 1; /* not bucketed there */
+        double bytes = comm_bytes(c, &l->p->d, plan) / apart;
         axes_text(c->axes, &l->p->d, axis, sizeof axis);
         sm_plan_collective *o = add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes,
-                                    times, part_of[way]);
+                                    times * apart, part_of[way]);
         if (o) o->weight = c->role == SM_ROLE_WEIGHT;
         bool repeats = way == 0 &&
                        (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
@@ -178,13 +179,13 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         if (plan->zero == 2)
             add(l, SM_REDUCE_SCATTER, what, axis, "backward-weight",
                 l->p->at.slot[slots->reduce_scatter], held * gradient_bytes(plan),
-                times * microbatches, 0);
+                times * microbatches, l->t->as_run ? 1 : 0);
         else if (plan->zero)
             add(l, SM_REDUCE_SCATTER, what, axis, "step end", l->p->at.slot[slots->reduce_scatter],
                 held * gradient_bytes(plan), times, show_reduce);
         if (plan->zero)
             add(l, SM_ALL_GATHER, what, axis, "step start", l->p->at.slot[slots->all_gather],
-                held * 2, times, show_gather);
+                held * l->t->weight_bytes, times, show_gather);
     }
 }
 

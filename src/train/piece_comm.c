@@ -24,6 +24,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
     const fast_line *line;
     double s = curve_seconds(curve, bytes, &line);
     if (!line) return;
+    if (t->as_run) s += (c->arrays - 1) * line->latency_s; /* which sends them one by one */
     int way = c->phase != SM_PHASE_FORWARD;
     bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
     out->ideal[way][curve->level] += bytes * curve->ideal_s_per_byte;
@@ -51,10 +52,14 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const degr
         const fast_line *line;
         double s = curve_seconds(curve, bytes, &line);
         if (!line) continue;
-        out->serial[1] += s;
         out->ideal[1][curve->level] += bytes * curve->ideal_s_per_byte;
-        add_stream(t, line, bytes, out->busy[1]);
         add_stream(t, line, bytes, out->all[1]);
+        if (t->as_run) {
+            out->blocking[1] += s;
+            continue;
+        }
+        out->serial[1] += s;
+        add_stream(t, line, bytes, out->busy[1]);
     }
 }
 

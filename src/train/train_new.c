@@ -113,6 +113,17 @@ static void fill_slots(variant *v, int index) {
     }
 }
 
+/* The runtime gathers weights when they are wanted, and scatters gradients when they are made; what
+ * runs again finds weights that have been gathered. */
+static void all_block(sm_partition *part) {
+    for (int i = 0; i < part->comms; i++) {
+        sm_comm *c = &part->comm[i];
+        if (c->stream != SM_STREAM_PREFETCH && c->stream != SM_STREAM_DRAIN) continue;
+        c->stream = SM_STREAM_BLOCKING;
+        c->forward_ops = 0;
+    }
+}
+
 static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err) {
     static const uint64_t nothing = 0;
     sm_program program;
@@ -124,6 +135,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     if (s == SM_OK && t->as_run) sm_program_as_run(&program);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;
+    if (t->as_run) all_block(&p->part);
     for (int set = 0; set < SM_RECOMPUTE_COUNT; set++)
         fill_set(p, set,
                  what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing);
