@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { WARM_UP = 3, LEAST_STEPS = 7, MOST_STEPS = 101 };
+enum { WARM_UP = 3, LEAST_STEPS = 9, MOST_STEPS = 101 };
 
 /* What each step took, step by step. */
 typedef struct diary {
@@ -122,7 +122,7 @@ static sm_status train(sm_communicator *world, sm_trainer *t, double budget_s,
 }
 
 sm_status measure_trainings(sm_communicator *world, const sm_measure_job *job, sm_error *err) {
-    enum { LONGER = 3 }; /* a step holds many ops */
+    enum { LONGER = 6 }; /* a step holds many ops */
     sm_status status = SM_OK;
     sm_measured_training *found = sm_calloc(1, sizeof *found);
     if (!found) return sm_fail_memory(err);
