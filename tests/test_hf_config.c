@@ -607,8 +607,25 @@ static void every_allocation_may_fail(void **state) {
     }
 }
 
+static void what_only_running_needs(void **state) {
+    (void)state;
+    sm_model m = read_good(LLAMA(""));
+    assert_true(m.rope_theta == 10000 && m.norm_epsilon == 1e-6 && !m.odd_positions);
+    m = read_good(LLAMA(", \"rope_theta\": 500000.0, \"rms_norm_eps\": 1e-05"));
+    assert_true(m.rope_theta == 500000 && m.norm_epsilon == 1e-5 && !m.odd_positions);
+    m = read_good(LLAMA(", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8}"));
+    assert_true(m.odd_positions);
+    m = read_good(
+        LLAMA(", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 7e5}"));
+    assert_true(m.rope_theta == 7e5 && !m.odd_positions);
+    m = read_good(LLAMA(", \"rope_theta\": [1e4, 1e6], \"hidden_act\": \"gelu\""));
+    assert_true(m.odd_positions);
+    assert_string_equal(m.activation, "gelu");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_only_running_needs),
         cmocka_unit_test(llama_defaults),
         cmocka_unit_test(llama_fields_change_the_count),
         cmocka_unit_test(harmless_fields_are_passed_over),

@@ -58,6 +58,11 @@ typedef struct sm_model {
     bool embed_norm; /* bloom: a norm after the embedding */
     bool final_norm;
     int max_seq; /* trained context */
+    /* What sizes do not say and only running the model needs; 0 and "" where nothing tells. */
+    double rope_theta;   /* base of rotary positions; 0: 10000 */
+    double norm_epsilon; /* of RMS norms; 0: 1e-6 */
+    bool odd_positions;  /* rotary positions that are stretched, or differ by layer */
+    char activation[24]; /* of the MLP; "": silu */
     bool causal;
     int kinds;
     sm_layer_kind kind[SM_MAX_LAYER_KINDS];

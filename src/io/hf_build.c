@@ -2,6 +2,7 @@
  * one. */
 #include "hf_field.h"
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -254,6 +255,38 @@ static void set_whole(const hf_config *c, sm_model *m) {
     m->note = note_of(c);
 }
 
+/* What transformers 5 writes for all of the keys rope_*. */
+static const json_t *rope_parameters(const hf_config *c) {
+    return json_object_get(c->object, "rope_parameters");
+}
+
+/* Anything but "default", under the old name or the new. */
+static bool stretches(const json_t *rope) {
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    if (!type) type = json_string_value(json_object_get(rope, "type"));
+    return json_object_size(rope) > 0 && (!type || strcmp(type, "default") != 0);
+}
+
+/* The number of a key, what is usual where the file is silent, and 0 for what is no such number (a
+ * list by layer, say): only running the model needs it, which refuses that. */
+static double positive(const hf_config *c, const char *key, double family, double usual) {
+    const json_t *json = json_object_get(c->object, key);
+    if (!json) json = json_object_get(rope_parameters(c), key);
+    double value = json_number_value(json);
+    if (!json || json_is_null(json)) return family > 0 ? family : usual;
+    return value > 0 && isfinite(value) ? value : 0;
+}
+
+static void set_numbers(const hf_config *c, sm_model *m) {
+    const hf_family *f = c->family;
+    const char *activation = json_string_value(c->value[HF_ACTIVATION].json);
+    snprintf(m->activation, sizeof m->activation, "%s", activation ? activation : "");
+    m->rope_theta = positive(c, "rope_theta", f->rope_theta, 10000);
+    m->norm_epsilon = positive(c, "rms_norm_eps", f->norm_epsilon, 1e-6);
+    m->odd_positions = m->rope_theta <= 0 || stretches(rope_parameters(c)) ||
+                       stretches(json_object_get(c->object, "rope_scaling"));
+}
+
 sm_status hf_build(const hf_config *c, sm_model *model) {
     sm_error inner;
     sm_status status = check_fields(c);
@@ -261,6 +294,7 @@ sm_status hf_build(const hf_config *c, sm_model *model) {
     set_whole(c, model);
     status = build_layers(c, model);
     if (status != SM_OK) return status;
+    set_numbers(c, model);
     if (c->family->finish) c->family->finish(c, model);
     name_kinds(model);
     status = sm_model_check(model, &inner);

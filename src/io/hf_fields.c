@@ -127,6 +127,7 @@ static sm_status read_activation(hf_config *c, const hf_rule *rule, const json_t
                        "%s \"%s\" is not understood: it may gate the MLP and change its size; "
                        "expected one such as \"silu\", \"gelu\" or \"relu2\"",
                        rule->key, hf_shown(name, shown, sizeof shown));
+    c->value[rule->field].json = (json_t *)(uintptr_t)json;
     return SM_OK;
 }
 

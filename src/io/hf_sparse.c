@@ -219,6 +219,8 @@ static sm_status refuse_deepseek(const hf_config *c) {
 const hf_family hf_sparse[HF_SPARSE] = {
     {.name = "mixtral",
      .model_types = "mixtral",
+     .rope_theta = 1e6,
+     .norm_epsilon = 1e-5,
      .architectures = "MixtralForCausalLM",
      .rules = {mixtral, hf_rules_core, hf_rules_untied},
      .norms = 2,

@@ -6,7 +6,7 @@
 #include "row_math.h"
 #include "train_parts.h"
 
-static const float NORM_EPSILON = 1e-5F;
+static const float NORM_EPSILON = 1e-6F; /* where the model does not say */
 static const double ROTARY_BASE = 10000;
 
 static size_t last(const sm_local_block *b) { return b->size[b->rank - 1]; }
@@ -66,40 +66,48 @@ static void embed_backward(train_call *c) {
 
 /* ---- RMS norm: y = w x / rms(x) ---- */
 
-static float inverse_rms(const float *x, size_t width) {
-    return 1.0F / sqrtf(row_dot(x, x, width) / (float)width + NORM_EPSILON);
+static float epsilon_of(const train_call *c) {
+    double epsilon = c->t->setup->model->norm_epsilon;
+    return epsilon > 0 ? (float)epsilon : NORM_EPSILON;
+}
+
+static float inverse_rms(const float *x, size_t width, float epsilon) {
+    return 1.0F / sqrtf(row_dot(x, x, width) / (float)width + epsilon);
 }
 
 static void norm(train_call *c) {
+    const float epsilon = epsilon_of(c);
     size_t width = last(c->out), rows = sm_local_block_count(c->out) / width;
     const float *x = c->in[0].block->data, *w = c->in[1].block->data;
     float *y = c->out->data;
     for (size_t i = 0; i < rows; i++, x += width, y += width) {
-        float r = inverse_rms(x, width);
+        float r = inverse_rms(x, width, epsilon);
         for (size_t d = 0; d < width; d++) y[d] = x[d] * r * w[d];
     }
 }
 
 /* dx = r (w dy - x r^2 mean(w dy x)) */
 static void norm_backward(train_call *c) {
+    const float epsilon = epsilon_of(c);
     size_t width = last(c->out), rows = sm_local_block_count(c->out) / width;
     const float *dy = c->in[0].block->data, *x = c->input[0]->data, *w = c->input[1]->data;
     float *dx = c->out->data;
     for (size_t i = 0; i < rows; i++, x += width, dx += width, dy += width) {
-        float r = inverse_rms(x, width);
+        float r = inverse_rms(x, width, epsilon);
         float mean = row_triple(w, dy, x, width) / (float)width * r * r;
         for (size_t d = 0; d < width; d++) dx[d] = r * (w[d] * dy[d] - x[d] * mean);
     }
 }
 
 static void norm_weight(train_call *c) {
+    const float epsilon = epsilon_of(c);
     const sm_local_block *in = c->in[0].block;
     size_t width = last(in), rows = sm_local_block_count(in) / width;
     const float *dy = in->data, *x = c->input[0]->data;
     float *dw = c->out->data;
     clear(c->out);
     for (size_t i = 0; i < rows; i++, x += width, dy += width) {
-        float r = inverse_rms(x, width);
+        float r = inverse_rms(x, width, epsilon);
         for (size_t d = 0; d < width; d++) dw[d] += dy[d] * x[d] * r;
     }
 }
@@ -114,11 +122,12 @@ sm_status train_turns_new(sm_trainer *t, train_piece *p, sm_error *err) {
         if (strcmp(b->op[i].name, "q_rope") == 0)
             half = (size_t)b->size[out->dim[out->rank - 1]] / 2;
     }
+    double base = t->setup->model->rope_theta > 0 ? t->setup->model->rope_theta : ROTARY_BASE;
     if (half == 0) return SM_OK;
     p->turn = sm_malloc(2 * positions * half * sizeof *p->turn);
     if (!p->turn) return sm_fail_memory(err);
     for (size_t i = 0; i < half; i++) {
-        double turn = pow(ROTARY_BASE, -(double)i / (double)half);
+        double turn = pow(base, -(double)i / (double)half);
         for (size_t at = 0; at < positions; at++) {
             p->turn[2 * at * half + i] = (float)cos((double)at * turn);
             p->turn[(2 * at + 1) * half + i] = (float)sin((double)at * turn);

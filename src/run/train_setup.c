@@ -58,6 +58,10 @@ static const char *odd_model(const sm_model *m) {
     if (m->positions) return "learned positions";
     if (m->embed_D > 0 && m->embed_D != m->D) return "a projected embedding";
     if (!m->causal) return "attention in both directions";
+    if (m->odd_positions) return "stretched rotary positions (rope_scaling)";
+    if (m->activation[0] && strcmp(m->activation, "silu") != 0 &&
+        strcmp(m->activation, "swish") != 0)
+        return "an activation other than silu";
     if (m->lm_head_bias || m->per_layer_D || m->extra_params) return "parameters of its own";
     for (int i = 0; i < m->kinds; i++)
         if (odd_layer(&m->kind[i])) return odd_layer(&m->kind[i]);

@@ -35,6 +35,8 @@ static const struct launcher *launcher_around(void) {
     return NULL;
 }
 
+bool ranks_are_here(void) { return !launcher_around(); }
+
 bool ranks_speak(void) {
     const struct launcher *l = launcher_around();
     const char *rank = l ? getenv(l->rank) : NULL;

@@ -31,6 +31,8 @@ sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, 
 /* Does this process answer? Not the ranks other than the first, nor one whose work was done by
  * other processes. */
 bool ranks_speak(void);
+/* Will all ranks be on this machine? Not known of those that a user's own launcher starts. */
+bool ranks_are_here(void);
 /* The backend that ranks_run used: "threads". */
 const char *ranks_backend(void);
 

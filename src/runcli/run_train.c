@@ -268,6 +268,8 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status status = read_question(q, err);
     if (!status) status = predict(q, err);
     if (!status)
+        status = train_memory_check(r, &q->detail.price.memory, sm_train_setup_ranks(&q->setup));
+    if (!status)
         status =
             ranks_run(call, &given->ranks, sm_train_setup_ranks(&q->setup), train_rank, q, err);
     if (status || !ranks_speak()) return status;
