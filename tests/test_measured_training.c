@@ -105,7 +105,7 @@ static void pretend(bench *b, int run, const sm_calibration *truth)
     sm_train_set_as_run(train);
     sm_train_set_calibration(train, truth);
     assert_int_equal(sm_train_ops(train, &r->plan, b->call.arena, &d, &err), SM_OK);
-    to->seconds = (sm_spread){ .n = 9, .median = d.price.expected_s };
+    to->seconds = (sm_spread){ .n = 9, .low = d.price.expected_s };
     for (int i = 0; i < d.ops; i++) {
         const sm_plan_op *x = &d.op[i];
         sm_measured_op *op = &to->op[to->ops++];

@@ -57,7 +57,7 @@ typedef struct sm_measured_collective {
     sm_spread seconds;
 } sm_measured_collective;
 /* A short training, for what ops take where they really run: of one step of rank 0, each number the
- * median over the steps. */
+ * lower quartile over the steps, since other programs make them longer alone. */
 enum { SM_MOST_MEASURED_TRAININGS = 12, SM_MOST_MEASURED_OPS = 96 };
 typedef struct sm_measured_op { /* as sm_train_op_time; recomputed ones apart */
     char op[24];

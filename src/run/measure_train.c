@@ -58,19 +58,21 @@ static sm_status note_steps(sm_trainer *t, diary *d, sm_error *err) {
     return status;
 }
 
-/* ---- medians ---- */
+/* ---- quartiles ----
+ * The lower one: what other programs take of a processor makes steps longer, and most of all the
+ * collectives, in which one rank waits for the other that was held up. */
 
-static double median_of_ops(const diary *d, int row, bool around) {
+static double quartile_of_ops(const diary *d, int row, bool around) {
     for (int i = 0; i < d->steps; i++) {
         const sm_train_op_time *x = &d->op[i * SM_MOST_MEASURED_OPS + row];
         d->room[i] = around ? x->around_s : x->seconds;
     }
-    return sm_spread_of(d->room, d->steps).median;
+    return sm_spread_of(d->room, d->steps).low;
 }
 
-static double median_of_moves(const diary *d, int op) {
+static double quartile_of_moves(const diary *d, int op) {
     for (int i = 0; i < d->steps; i++) d->room[i] = d->move[i * SM_COLLECTIVE_COUNT + op].seconds;
-    return sm_spread_of(d->room, d->steps).median;
+    return sm_spread_of(d->room, d->steps).low;
 }
 
 static void sum_up(const diary *d, sm_measured_training *out) {
@@ -83,13 +85,13 @@ static void sum_up(const diary *d, sm_measured_training *out) {
         *to = (sm_measured_op){.kind = x->kind, .phase = x->phase, .again = x->again};
         snprintf(to->op, sizeof to->op, "%s", x->op);
         to->calls = x->calls;
-        to->seconds = median_of_ops(d, i, false);
-        to->around_s = median_of_ops(d, i, true);
+        to->seconds = quartile_of_ops(d, i, false);
+        to->around_s = quartile_of_ops(d, i, true);
     }
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
         out->moves[i] = d->move[i].calls;
         out->move_bytes[i] = d->move[i].bytes;
-        out->move_s[i] = median_of_moves(d, i);
+        out->move_s[i] = quartile_of_moves(d, i);
     }
 }
 

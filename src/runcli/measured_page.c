@@ -230,11 +230,12 @@ static void training_rows(sm_report *r, const measuring *q) {
     for (int i = 0; i < q->runs; i++) {
         const sm_spread *s = &q->found->training[i].seconds;
         cli_row(r, table, plan_of(r, &q->run[i]), cli_exact(r, s->n), cli_seconds(r, s->median),
-                cli_seconds(r, s->high), cli_seconds(r, q->run[i].predicted_s));
+                cli_seconds(r, s->low), cli_seconds(r, q->run[i].predicted_s));
     }
     sm_report_table(r, table);
     sm_report_text(r,
-                   "The median product in them is off by %s, the median step by %s. Between ops a "
+                   "Ops and steps are fitted to their lower quartile: the median product is off by "
+                   "%s, the median step by %s. Between ops a "
                    "collective waits %s for the slower rank, which its line for --calibration has.",
                    cli_percent(r, expm1(q->op_error)), cli_percent(r, expm1(q->training_error)),
                    cli_seconds(r, q->waiting_s));

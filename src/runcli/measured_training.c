@@ -291,14 +291,14 @@ static double overhead_of(const training_fit *f) {
     double left[MOST_RUNS];
     const measuring *q = f->q;
     for (int i = 0; i < q->runs; i++)
-        left[i] = q->found->training[i].seconds.median - q->run[i].predicted_s;
+        left[i] = q->found->training[i].seconds.low - q->run[i].predicted_s;
     return held_in_range(SM_CONSTANT_step_overhead_s, sm_spread_of(left, q->runs).median);
 }
 
 static double median_error(const measuring *q) {
     double off[MOST_RUNS];
     for (int i = 0; i < q->runs; i++)
-        off[i] = fabs(log(q->run[i].predicted_s / q->found->training[i].seconds.median));
+        off[i] = fabs(log(q->run[i].predicted_s / q->found->training[i].seconds.low));
     return sm_spread_of(off, q->runs).median;
 }
 
