@@ -78,7 +78,7 @@ BENCHES := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 BOOK_SRC := $(sort $(wildcard tests/book/*.c))
 BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
 # What of running on ranks the book needs: no BLAS.
-BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,box communicator local_block rank_mesh sums threads)
+BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,box communicator local_block memory_account rank_mesh sums threads)
 
 all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so $(RUN_PROGRAMS)
 
