@@ -4,13 +4,16 @@
 # off the median step is and how often the order of two plans of one model is predicted right, of
 # the pairs that differ by more than 20 %. Neither models nor plans are those that `measure` fits
 # its constants to.
-# usage: scripts/predicted-steps.sh BUILD [threads|openmpi|mpich] [STEPS]
-# The files it makes stay in BUILD/predicted-steps: machine.json, machine.txt, one JSON a run, and
-# the table as rows.csv. Nothing else should run on the machine.
+# Every plan is run twice, half the study apart, and the lesser of the two median steps counts.
+# usage: scripts/predicted-steps.sh BUILD [threads|openmpi|mpich] [STEPS] [keep]
+# keep: the machine was measured by an earlier run, whose files are there.
+# The files it makes stay in BUILD/predicted-steps: machine.json, machine.txt, one JSON a plan and
+# model, and all runs as rows.csv. Nothing else should run on the machine.
 set -eu
-build=${1:?usage: scripts/predicted-steps.sh BUILD [threads|openmpi|mpich] [STEPS]}
+build=${1:?usage: scripts/predicted-steps.sh BUILD [threads|openmpi|mpich] [STEPS] [keep]}
 with=${2:-threads}
 steps=${3:-15}
+kept=${4:-}
 program=$build/scalemodel
 place=$build/predicted-steps
 mkdir -p "$place"
@@ -70,7 +73,9 @@ pipeline=2,schedule=1f1b,microbatch=1"
 
 # ---- measuring ----
 echo "load before: $(cat /proc/loadavg 2>/dev/null || uptime)"
-"$program" measure --ranks 2 --with "$with" -o "$place/machine.json" >"$place/measure.out"
+if [ -z "$kept" ]; then
+    "$program" measure --ranks 2 --with "$with" -o "$place/machine.json" >"$place/measure.out"
+fi
 
 # ---- one run: MODEL NUMBER PLAN ----
 field() { # predicted or measured of step_s
@@ -97,21 +102,35 @@ all() {
         run "$1" "$number" "$plan"
     done
 }
-all small "$plans_of_any"
-all large "$plans_of_any"
-all experts "$plans_of_experts"
+for round in 1 2; do
+    all small "$plans_of_any"
+    all large "$plans_of_any"
+    all experts "$plans_of_experts"
+    echo "load after round $round: $(cat /proc/loadavg 2>/dev/null || uptime)"
+done
 
 # ---- the answer ----
 awk -F'"' 'NR > 1 {
     split($1, a, ","); split($3, b, ",")
-    model[++n] = a[1]; plan[n] = $2; p[n] = b[2]; m[n] = b[3]
-    ratio = p[n] / m[n]
-    off[n] = ratio > 1 ? ratio - 1 : 1 - ratio
-    printf "%-8s %-54s %9.2f ms %9.2f ms %6.2f\n", model[n], plan[n], 1e3 * p[n], 1e3 * m[n], ratio
+    key = a[1] SUBSEP $2
+    if (!(key in at)) {
+        at[key] = ++n
+        model[n] = a[1]; plan[n] = $2; p[n] = b[2]; m[n] = b[3]
+    } else if (b[3] < m[at[key]]) m[at[key]] = b[3]
 }
 END {
+    for (i = 1; i <= n; i++) {
+        ratio = p[i] / m[i]
+        off[i] = ratio > 1 ? ratio - 1 : 1 - ratio
+        printf "%-8s %-54s %9.2f ms %9.2f ms %6.2f\n", model[i], plan[i], 1e3 * p[i],
+            1e3 * m[i], ratio
+    }
     for (i = 2; i <= n; i++)
-        for (k = i; k > 1 && off[k] < off[k - 1]; k--) { t = off[k]; off[k] = off[k - 1]; off[k - 1] = t }
+        for (k = i; k > 1 && off[k] < off[k - 1]; k--) {
+            t = off[k]
+            off[k] = off[k - 1]
+            off[k - 1] = t
+        }
     for (i = 1; i <= n; i++)
         for (k = 1; k < i; k++) {
             if (model[i] != model[k]) continue
@@ -122,7 +141,9 @@ END {
         }
     median = n % 2 ? off[(n + 1) / 2] : (off[n / 2] + off[n / 2 + 1]) / 2
     for (i = 1; i <= n; i++) within += off[i] <= 0.15
-    printf "%d runs: predicted step time off by %.1f %% in the median, %d of them by 15 %% or less\n", n, 100 * median, within
-    if (pairs) printf "%d pairs differ by more than 20 %%: %.1f %% in the right order\n", pairs, 100 * right / pairs
+    printf "%d plans: predicted step time off by %.1f %% in the median", n, 100 * median
+    printf ", %d of them by 15 %% or less\n", within
+    if (pairs)
+        printf "%d pairs differ by more than 20 %%: %.1f %% in the right order\n", pairs,
+            100 * right / pairs
 }' "$rows"
-echo "load after: $(cat /proc/loadavg 2>/dev/null || uptime)"
