@@ -82,6 +82,24 @@ static void reads_what_was_written(void **state) {
     free(text);
 }
 
+/* A check writes nothing: not over what is there, not into a folder, not into a pipe. */
+static void what_can_be_written_is_told_before(void **state) {
+    (void)state;
+    sm_error err = {0};
+    entries(true);
+    put(in_folder("kept"), "kept");
+    assert_int_equal(sm_io_write_check(in_folder("kept"), &err), SM_OK);
+    assert_int_equal(sm_io_write_check(in_folder("new"), &err), SM_OK);
+    assert_content(in_folder("kept"), "kept", 4);
+    assert_int_equal(sm_io_write_check("/dev/full", &err), SM_OK);
+    assert_int_equal(sm_io_write_check("/no/such/file", &err), SM_IO);
+    assert_string_equal(err.sentence,
+                        "cannot create a file beside /no/such/file: No such file or directory");
+    assert_int_equal(sm_io_write_check(folder, &err), SM_IO);
+    assert_non_null(strstr(err.sentence, "Is a directory"));
+    assert_int_equal(entries(false), 1);
+}
+
 static void replacing_leaves_one_file(void **state) {
     (void)state;
     entries(true);
@@ -216,6 +234,7 @@ static void refused_memory_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_was_written),
+        cmocka_unit_test(what_can_be_written_is_told_before),
         cmocka_unit_test(replacing_leaves_one_file),
         cmocka_unit_test(permissions_are_kept),
         cmocka_unit_test(links_are_followed),

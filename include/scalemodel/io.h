@@ -15,6 +15,9 @@ sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_er
 /* Write atomically: to a temporary file beside path, then rename. A symbolic link is kept and its
  * target replaced; devices and pipes are written in place. A failure leaves what was there. */
 sm_status sm_io_write(const char *path, const char *text, size_t length, sm_error *err);
+/* Could sm_io_write begin? A new file is made beside path and removed. What is neither a file nor a
+ * folder is not opened, since a pipe's other end would notice. */
+sm_status sm_io_write_check(const char *path, sm_error *err);
 
 /* A Hugging Face config.json text -> architecture. Errors carry file, line, column of the offending
  * value or key. A field that changes the size or the work and is not understood is an error naming

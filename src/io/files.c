@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "replacement.h"
@@ -66,4 +67,13 @@ sm_status sm_io_write(const char *path, const char *text, size_t length, sm_erro
     sm_status status = replacement_begin(path, &r, err);
     if (status) return status;
     return replacement_end(r, write_bytes(replacement_file(r), text, length), err);
+}
+
+sm_status sm_io_write_check(const char *path, sm_error *err) {
+    struct stat is;
+    replacement *r;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode) && !S_ISDIR(is.st_mode)) return SM_OK;
+    sm_status status = replacement_begin(path, &r, err);
+    if (!status) replacement_abandon(r);
+    return status;
 }

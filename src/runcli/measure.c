@@ -5,6 +5,7 @@
 #include "measured_training.h"
 #include "measuring.h"
 #include "run_verbs.h"
+#include "scalemodel/io.h"
 
 typedef struct measure_values {
     ranks_values ranks;
@@ -69,7 +70,12 @@ static sm_status read_files(const measure_values *given, measuring *q, sm_error 
     q->plot = given->plot;
     q->constants = given->constants;
     if (q->output && !q->constants) q->constants = beside(q->call->arena, q->output);
-    return q->output && !q->constants ? sm_fail_memory(err) : SM_OK;
+    if (q->output && !q->constants) return sm_fail_memory(err);
+    const char *const written[] = {q->output, q->constants, q->plot};
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < 3 && ranks_are_here(); i++)
+        if (written[i]) status = sm_io_write_check(written[i], err);
+    return status;
 }
 
 /* --with cuda: not the processors but the GPUs. */

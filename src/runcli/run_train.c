@@ -175,6 +175,17 @@ static sm_status predict(train_run *q, sm_error *err) {
     return status;
 }
 
+/* Before the work: what cannot be written at its end would be lost with it. */
+static sm_status check_places(const train_run *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    const char *const file[] = {given->curve, given->plot, q->call->common.output};
+    sm_status status =
+        given->checkpoint ? train_checkpoint_check(&q->kept, q->call->arena, err) : SM_OK;
+    for (int i = 0; !status && i < 3; i++)
+        if (file[i]) status = sm_io_write_check(file[i], err);
+    return status;
+}
+
 /* ---- running ---- */
 
 double train_run_tokens(const train_run *q) { return (double)q->setup.sequences * q->setup.tokens; }
@@ -246,6 +257,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     train_tally tally = {.steps = 0};
     double apart = 0;
     sm_status status = check_inputs(q, world, err);
+    if (!status && world->rank == 0 && !ranks_are_here()) status = check_places(q, err);
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
     if (!status) status = resume(q, t, err);
     for (int i = q->first; !status && i < q->end; i++) {
@@ -267,6 +279,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     q->call = call;
     sm_status status = read_question(q, err);
     if (!status) status = predict(q, err);
+    if (!status && ranks_are_here()) status = check_places(q, err);
     if (!status)
         status = train_memory_check(r, &q->detail.price.memory, sm_train_setup_ranks(&q->setup));
     if (!status)
@@ -278,7 +291,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb run_train_verb = {
     .name = "run train",
-    .summary = "train a small Transformer on real ranks under a plan, beside its prediction",
+    .summary = "train a small Transformer under a plan, beside its prediction",
     .arguments = "MODEL",
     .least = 1,
     .most = 1,

@@ -14,6 +14,9 @@ typedef struct train_checkpoint_place {
     const char *config; /* text of the model's config.json, kept beside the weights; NULL: none */
 } train_checkpoint_place;
 
+/* Before the work: can a checkpoint be written there? */
+sm_status train_checkpoint_check(const train_checkpoint_place *place, sm_arena *arena,
+                                 sm_error *err);
 /* Made by every rank of world. Replaces what was there at once, or leaves it as it was: every rank
  * returns the same error. */
 sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm_model *model,

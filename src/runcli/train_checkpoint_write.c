@@ -1,6 +1,7 @@
 /* Writing a checkpoint: every rank lists all arrays alike, so that each knows the header of its own
  * files before any data comes; then array after array is gathered on its rank and written at once.
  * No rank holds more than one array besides its own. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -275,6 +276,19 @@ static bool names_folder(const char *path) {
     struct stat of;
     size_t n = strlen(path);
     return (n > 0 && path[n - 1] == '/') || (stat(path, &of) == 0 && S_ISDIR(of.st_mode));
+}
+
+/* In the folder, or beside it where it is not there yet. */
+sm_status train_checkpoint_check(const train_checkpoint_place *place, sm_arena *arena,
+                                 sm_error *err) {
+    struct stat of;
+    const char *path = place->path;
+    size_t n = strlen(path);
+    if (!names_folder(path)) return sm_io_write_check(path, err);
+    while (n > 1 && path[n - 1] == '/') n--;
+    bool absent = stat(path, &of) != 0 && errno == ENOENT;
+    char *file = sm_arena_printf(arena, "%.*s%s", (int)n, path, absent ? "" : "/latest");
+    return file ? sm_io_write_check(file, err) : sm_fail_memory(err);
 }
 
 /* The first rank finds out what there is, and makes the folder of the version. */
