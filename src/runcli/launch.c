@@ -12,9 +12,10 @@
 
 /* ---- signals: what ends this process ends mpirun, which ends the ranks ---- */
 
-static volatile sig_atomic_t child_pid = 0;
+static volatile sig_atomic_t child_pid = 0, ended_by = 0;
 
 static void forward(int number) {
+    ended_by = number;
     if (child_pid > 0) kill((pid_t)child_pid, number);
 }
 
@@ -23,6 +24,13 @@ static void forward_signals(void) {
     struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
+}
+
+/* What ended the ranks ends this process in the same way, so that a script stops, too. */
+static void end_as_asked(void) {
+    if (!ended_by) return;
+    signal(ended_by, SIG_DFL);
+    raise(ended_by);
 }
 
 /* ---- the child ---- */
@@ -123,6 +131,7 @@ static int wait_for(pid_t child) {
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return 255;
+    if (status) end_as_asked();
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

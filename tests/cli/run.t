@@ -21,9 +21,9 @@ matmul() { # matmul BACKEND: all ways of a sharded product of whole numbers
     grep -q '"equal": true' "$place/$1"
 }
 
-# A rank that is killed ends all of them, with one sentence and no word of mpirun's.
-killed() {
-    scalemodel run matmul 'A[I_X,J] B[J,K] -> C[I_X,K]' --mesh X=2 --dims I=1024,J=1024,K=1024 \
+# What runs at length on MPI: its first rank that is there, or nothing.
+begin() { # begin BACKEND
+    "$program" run matmul 'A[I_X,J] B[J,K] -> C[I_X,K]' --mesh X=2 --dims I=1024,J=1024,K=1024 \
         --repeats 10000 --with "$1" >"$place/out" 2>"$place/err" &
     launcher=$!
     victim=
@@ -32,12 +32,25 @@ killed() {
         victim="$(rank_of "$launcher" "$folder/scalemodel-run-$1")"
         [ -z "$victim" ] || break
     done
-    [ -n "$victim" ] || return 1
+    [ -n "$victim" ]
+}
+
+# A rank that is killed ends all of them, with one sentence and no word of mpirun's.
+killed() {
+    begin "$1" || return 1
     sleep 1
     kill -9 "$victim"
     wait "$launcher"
     [ $? -eq 5 ] && [ ! -s "$place/out" ] && [ "$(wc -l <"$place/err")" -eq 1 ] &&
         grep -q '^scalemodel: a rank was killed' "$place/err"
+}
+
+# A signal to the command ends the ranks, and then it in the same way: 128 + 15, not an answer.
+stopped() {
+    begin "$1" || return 1
+    kill -TERM "$launcher"
+    wait "$launcher" 2>"$place/said"
+    [ $? -eq 143 ] && [ ! -s "$place/out" ] && [ ! -s "$place/err" ] && [ ! -e "/proc/$victim" ]
 }
 
 matmul threads
@@ -47,6 +60,8 @@ for mpi in openmpi mpich; do
     say "all ways of a product on $mpi as on threads"
     killed "$mpi"
     say "a rank of $mpi is killed"
+    stopped "$mpi"
+    say "a command with ranks of $mpi is stopped"
     crowd="$([ "$mpi" = openmpi ] && echo --oversubscribe)"
     for load in "2 60" "4 20" "8 10"; do
         ranks="${load% *}"
