@@ -95,7 +95,7 @@ static sm_panel roof_panel(const measuring *q, curve *c, sm_series *s) {
     return (sm_panel){q->gpu.gpus ? "Roofline of one GPU: medians below the best"
                                   : "Roofline of one rank: medians below the best",
                       "FLOPs per byte",
-                      "FLOP/s",
+                      "", /* each tick has its unit, and no room beside it */
                       "",
                       "FLOP/s",
                       SM_SCALE_LOG,

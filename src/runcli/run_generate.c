@@ -115,7 +115,7 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb run_generate_verb = {
     .name = "run generate",
-    .summary = "texts from a checkpoint of run train, on ranks that share the cache",
+    .summary = "texts from a checkpoint, on ranks that share the cache",
     .arguments = "MODEL",
     .least = 1,
     .most = 1,
