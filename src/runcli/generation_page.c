@@ -162,9 +162,10 @@ sm_status generation_show(sm_report *r, const generation *g, sm_error *err) {
     (void)err;
     show_head(r, g);
     show_texts(r, g);
-    sm_report_text(r, "%s on %d ranks (%s): %zu texts, %zu bytes each after prompts of up to %d.",
-                   g->target.model.name, sm_train_setup_ranks(&g->target.setup), ranks_backend(),
-                   g->prompts, g->tokens, g->target.setup.tokens - (int)g->tokens);
+    int ranks = sm_train_setup_ranks(&g->target.setup);
+    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu bytes each after prompts of up to %d.",
+                   g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
+                   g->prompts == 1 ? "" : "s", g->tokens, g->target.setup.tokens - (int)g->tokens);
     show_passes(r, g);
     show_speculation(r, g);
     show_collectives(r, g);

@@ -94,8 +94,9 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     cli_put_text(r, r->data, "backend", ranks_backend());
     cli_put(r, r->data, "ranks", sm_train_setup_ranks(&q->setup));
     cli_put(r, r->data, "steps", q->setup.steps);
-    sm_report_text(r, "%s under %s on %d ranks (%s): batches of %d sequences of %d bytes",
-                   q->model.name, plan, sm_train_setup_ranks(&q->setup), ranks_backend(),
+    int ranks = sm_train_setup_ranks(&q->setup);
+    sm_report_text(r, "%s under %s on %d rank%s (%s): batches of %d sequences of %d bytes",
+                   q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),
                    q->setup.sequences, q->setup.tokens);
     show_losses(r, q);
     sm_status status = write_curve(q, given->curve, err);
