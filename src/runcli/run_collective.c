@@ -216,6 +216,14 @@ static int gaining_dim(const question *q, const sm_array *array, const char *ont
 
 static sm_status put_on(const question *q, sm_array *array, const char *onto, sm_error *err) {
     int d = gaining_dim(q, array, onto);
+    bool known = !onto;
+    for (int i = 0; onto && i < array->rank; i++)
+        known = known || strcmp(q->holder.index[array->dim[i].index].name, onto) == 0;
+    if (!known) {
+        sm_source source = sm_source_of("--onto", onto);
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "the array has no index of this name");
+    }
     if (d < 0) return fail_array(q, err, "finds no dimension that divides by them");
     for (int a = 0; a < q->m.mesh.axes; a++)
         if (is_over(q, a)) array->dim[d].axis[array->dim[d].n_axes++] = (uint8_t)a;

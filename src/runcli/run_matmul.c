@@ -5,6 +5,7 @@
 
 #include "element_types.h"
 #include "execution.h"
+#include "machine_memory.h"
 #include "matmul_words.h"
 #include "record.h"
 #include "run_verbs.h"
@@ -332,6 +333,22 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     return good ? SM_OK : SM_NEGATIVE;
 }
 
+/* At least: the operands and the product of the local einsum. */
+static double bytes_of_rank(const question *q, const cli_alternative *a) {
+    sm_lowering_input input = {&q->m.system, &q->m.mesh,     &q->m.placement,
+                               &q->einsum,   q->calibration, q->dtype};
+    sm_product_shape s = sm_lowering_product(&input, &a->lowering);
+    double elements = s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
+    return elements * (double)sm_element_bytes(q->element);
+}
+
+static sm_status check_memory(sm_report *r, const question *q, const execution_job *job) {
+    double most = 0.0;
+    for (int i = 0; i < job->n; i++) most = fmax(most, bytes_of_rank(q, job->alternative[i]));
+    return machine_memory_holds(r, "this product", most, q->m.placement.used,
+                                "Smaller --dims need less.");
+}
+
 static sm_status execute(const cli_call *call, sm_report *r, question *q, const cli_ranking *found,
                          sm_error *err) {
     const run_matmul_values *given = call->values;
@@ -345,8 +362,10 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
                          .directions = (int)q->directions};
     job.result = sm_arena_array(call->arena, (size_t)job.n, sizeof *job.result);
     if (!job.result) return sm_fail_memory(err);
-    sm_status status =
-        ranks_run(call, &given->timing.ranks, q->m.placement.used, execution_body, &job, err);
+    sm_status status = check_memory(r, q, &job);
+    if (!status)
+        status =
+            ranks_run(call, &given->timing.ranks, q->m.placement.used, execution_body, &job, err);
     if (status || !ranks_speak()) return status;
     if (call->common.explain) explain(r, q, job.alternative[0]);
     sm_status shown = show(r, q, &job);

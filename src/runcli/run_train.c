@@ -9,6 +9,7 @@
 
 #include "over_ranks.h"
 #include "launch.h"
+#include "machine_memory.h"
 #include "pages.h"
 #include "prediction.h"
 #include "run_verbs.h"
@@ -280,8 +281,11 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status status = read_question(q, err);
     if (!status) status = predict(q, err);
     if (!status && ranks_are_here()) status = check_places(q, err);
+    const sm_memory *memory = &q->detail.price.memory;
     if (!status)
-        status = train_memory_check(r, &q->detail.price.memory, sm_train_setup_ranks(&q->setup));
+        status = machine_memory_holds(
+            r, "this training", memory->total + memory->host, sm_train_setup_ranks(&q->setup),
+            "A smaller model, batch or sequence, or recomputation, needs less.");
     if (!status)
         status =
             ranks_run(call, &given->ranks, sm_train_setup_ranks(&q->setup), train_rank, q, err);

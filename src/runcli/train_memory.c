@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "ranks.h"
 
 /* ---- measuring ---- */
 
@@ -48,23 +45,6 @@ sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train
     if (!status && world->rank == 0) fold(all, world->size, out);
     sm_free(all);
     return status;
-}
-
-/* ---- before a run ---- */
-
-/* Ranks that a user's own launcher starts may be on other machines: of them, one must fit. */
-sm_status train_memory_check(sm_report *r, const sm_memory *predicted, int ranks) {
-    double pages = (double)sysconf(_SC_PHYS_PAGES), page_bytes = (double)sysconf(_SC_PAGESIZE);
-    double here = ranks_are_here() ? ranks : 1;
-    double bytes = here * (predicted->total + predicted->host);
-    if (pages <= 0 || page_bytes <= 0 || bytes <= pages * page_bytes) return SM_OK;
-    cli_put(r, r->data, "needed_bytes", bytes);
-    cli_put(r, r->data, "memory_bytes", pages * page_bytes);
-    sm_report_text(r,
-                   "Not started: this training needs %s of memory on this machine, which has %s. A "
-                   "smaller model, batch or sequence, or recomputation, needs less.",
-                   cli_bytes(r, bytes), cli_bytes(r, pages * page_bytes));
-    return SM_NEGATIVE;
 }
 
 /* ---- showing ---- */

@@ -11,9 +11,6 @@ typedef struct train_memory {
     sm_train_memory most; /* of it */
     double process_bytes; /* resident, of the largest process that is one rank; 0: not known */
 } train_memory;
-/* Before anything is started: SM_NEGATIVE, which the page explains, when ranks that need so much
- * each do not fit into the memory of this machine. */
-sm_status train_memory_check(sm_report *r, const sm_memory *predicted, int ranks);
 /* Called by every rank; rank 0 fills out. */
 sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train_memory *out,
                               sm_error *err);

@@ -164,6 +164,28 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
 
 /* ---- the whole ---- */
 
+/* What other tools call the keys. */
+static const struct {
+    const char *theirs;
+    sm_plan_key key;
+} nicknames[] = {
+    {"dp", SM_PLAN_DATA},           {"tp", SM_PLAN_TENSOR},   {"pp", SM_PLAN_PIPELINE},
+    {"cp", SM_PLAN_CONTEXT},        {"ep", SM_PLAN_EXPERT},   {"sp", SM_PLAN_SEQ},
+    {"vp", SM_PLAN_VIRTUAL},        {"vpp", SM_PLAN_VIRTUAL}, {"mbs", SM_PLAN_MICROBATCH},
+    {"etp", SM_PLAN_EXPERT_TENSOR},
+};
+
+static sm_status fail_key(reader *r, sm_words keys, sm_span word) {
+    const char *text = r->source->text + word.offset;
+    for (size_t i = 0; i < sizeof nicknames / sizeof *nicknames; i++)
+        if (strlen(nicknames[i].theirs) == word.length &&
+            memcmp(text, nicknames[i].theirs, word.length) == 0)
+            return sm_fail_at(r->err, r->source, word,
+                              "a plan has no key \"%s\"; it is called \"%s\" here",
+                              nicknames[i].theirs, sm_plan_keys[nicknames[i].key]);
+    return sm_words_fail(keys, r->source, word, "a plan has no key", r->err);
+}
+
 static sm_status read_item(reader *r, sm_span item) {
     size_t at = item.offset, end = item.offset + item.length;
     sm_span word = sm_next_part(r->source, item, '=', &at);
@@ -172,7 +194,7 @@ static sm_status read_item(reader *r, sm_span item) {
                           "expected KEY=VALUE, as in fsdp=64,tensor=8,recompute=selective");
     sm_words keys = {sm_plan_keys, SM_PLAN_KEY_COUNT};
     int key = sm_words_find(keys, r->source, word);
-    if (key < 0) return sm_words_fail(keys, r->source, word, "a plan has no key", r->err);
+    if (key < 0) return fail_key(r, keys, word);
     if (r->plan->given >> key & 1)
         return sm_fail_at(r->err, r->source, word, "%s is given twice", sm_plan_keys[key]);
     r->plan->given |= 1u << key;
