@@ -12,6 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef __SANITIZE_ADDRESS__
+enum { MOST_CHIPS = 36 }; /* a sanitizer takes its time */
+#else
+enum { MOST_CHIPS = 64 };
+#endif
+
 /* ---- systems made by hand: rates and latencies that no two levels share ---- */
 
 static void add_level(sm_system *system, sm_level_kind kind, int size, bool wrap, double rate) {
@@ -441,7 +447,7 @@ static void test_every_line_and_ring(void **state) {
 static void test_every_torus_of_two_dimensions(void **state) {
     (void)state;
     for (int a = 2; a <= 32; a++)
-        for (int b = a; a * b <= 64; b++)
+        for (int b = a; a * b <= MOST_CHIPS; b++)
             for (unsigned wraps = 0; wraps < 4; wraps++) {
                 sm_system system = torus_of((int[]){a, b}, 2, wraps);
                 every_placement(&system, check_all);
@@ -452,7 +458,7 @@ static void test_every_torus_of_three_dimensions(void **state) {
     (void)state;
     for (int a = 2; a <= 4; a++)
         for (int b = a; a * b * b <= 64; b++)
-            for (int c = b; a * b * c <= 64; c++)
+            for (int c = b; a * b * c <= MOST_CHIPS; c++)
                 for (unsigned wraps = 0; wraps < 8; wraps++) {
                     sm_system system = torus_of((int[]){a, b, c}, 3, wraps);
                     every_placement(&system, check_all);
@@ -460,9 +466,9 @@ static void test_every_torus_of_three_dimensions(void **state) {
 }
 
 static void each_tree(int levels, int rates, unsigned in_network, group_check check) {
-    for (int a = 2; a <= 64; a++)
-        for (int b = levels > 1 ? 2 : 1; a * b <= 64 && (levels > 1 || b == 1); b++)
-            for (int c = levels > 2 ? 2 : 1; a * b * c <= 64 && (levels > 2 || c == 1); c++) {
+    for (int a = 2; a <= MOST_CHIPS; a++)
+        for (int b = levels > 1 ? 2 : 1; a * b <= MOST_CHIPS && (levels > 1 || b == 1); b++)
+            for (int c = levels > 2 ? 2 : 1; a * b * c <= MOST_CHIPS && (levels > 2 || c == 1); c++) {
                 sm_system system = tree_of((int[]){a, b, c}, levels, rates);
                 for (int l = 0; l < levels; l++)
                     system.level[l].in_network_reduction = in_network >> l & 1u;

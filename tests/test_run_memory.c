@@ -21,12 +21,6 @@
 /* Large enough that arrays outweigh single rows, and that weights and activations both matter. */
 enum { TOKENS = 32, WIDTH = 32, LAYERS = 4, MOST_RANKS = 64 };
 static const double tolerance = 0.10;
-/* Sanitizers take their time: every third plan will do for them. */
-#ifdef __SANITIZE_ADDRESS__
-enum { EVERY = 3 };
-#else
-enum { EVERY = 1 };
-#endif
 
 static void enlarge(sm_model *m, const sm_train_setup *s) {
     sm_layer_kind *k = &m->kind[0];
@@ -167,7 +161,7 @@ static double ratio_of(const train_plan *of, train_kind kind) {
 static void every_plan(train_kind kind) {
     int wrong = 0;
     double furthest[2] = {0, 0};
-    for (size_t i = 0; i < train_plan_count; i += EVERY) {
+    for (size_t i = TRAIN_FIRST; i < train_plan_count; i += TRAIN_EVERY) {
         double apart = fabs(ratio_of(&train_plans[i], kind) - 1);
         wrong += apart > tolerance;
         bool piped = train_plans[i].stages > 0;

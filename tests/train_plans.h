@@ -16,6 +16,16 @@ enum {
     TRAIN_MOST_ACTIONS = 128
 };
 
+/* The plans that run in each variant of the suite: all of them as users compile them, every fourth
+ * (from a variant's own on) under a sanitizer, which takes its time, and by clang. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { TRAIN_EVERY = 4, TRAIN_FIRST = 0 };
+#elif defined(__clang__)
+enum { TRAIN_EVERY = 4, TRAIN_FIRST = 1 };
+#else
+enum { TRAIN_EVERY = 1, TRAIN_FIRST = 0 };
+#endif
+
 /* A plan in words: degrees and rules joined by commas, as in "data=2,zero=1,micro=2": data, fsdp,
  * expert, context, tensor, tensor_q; seq, expert_tensor, heads, over_context; zero, recompute,
  * micro; ops, the number of a set of ops to run again; host, 1 for moments, 2 for activations,
