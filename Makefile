@@ -123,6 +123,9 @@ $(CALIBRATION_TABLE): scripts/calibration_table.awk include/scalemodel/cost.h da
 $(BUILD)/obj/made/calibration_table.o: $(CALIBRATION_TABLE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Isrc/cost -MMD -MP -c -o $@ $<
+# What is linked without the link-time optimiser need not be compiled for it too.
+$(BUILD)/obj/tests/%.o $(BUILD)/obj/fuzz/%.o: ALL_CFLAGS += -fno-lto
+$(BUILD)/obj/run/%.o $(BUILD)/obj/runcli/%.o: ALL_CFLAGS += -fno-lto
 $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
