@@ -128,8 +128,7 @@ static sm_status find_files(const cli_call *call, const char *const **files, siz
 static void place_rows(const cli_validation *v, sm_truth *truth) {
     for (size_t i = 0; i < truth->n; i++)
         for (size_t k = 0; k < v->chips; k++)
-            if (strcmp(truth->row[i].chip, v->chip[k].name) == 0)
-                truth->row[i].on = &v->chip[k];
+            if (strcmp(truth->row[i].chip, v->chip[k].name) == 0) truth->row[i].on = &v->chip[k];
 }
 
 static sm_status read_files(const cli_call *call, cli_validation *v, sm_error *err) {

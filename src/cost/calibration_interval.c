@@ -20,10 +20,10 @@ typedef struct bounds {
 /* Of measured / expected where nothing was learned. Honest sources of one kernel on one chip differ
  * by 10 to 20 %, collectives by more; a step averages over many operations. */
 static const bounds usual[SM_REGIME_COUNT] = {
-    [SM_REGIME_matmul] = {0.80, 1.35},  [SM_REGIME_attention] = {0.75, 1.45},
-    [SM_REGIME_memory] = {0.75, 1.40},  [SM_REGIME_collective] = {0.65, 1.60},
-    [SM_REGIME_step] = {0.80, 1.30},    [SM_REGIME_peak] = {0.90, 1.10},
-    [SM_REGIME_prefill] = {0.70, 1.50}, [SM_REGIME_decode] = {0.65, 1.60},
+    [SM_REGIME_matmul] = {0.80, 1.35},     [SM_REGIME_attention] = {0.75, 1.45},
+    [SM_REGIME_memory] = {0.75, 1.40},     [SM_REGIME_collective] = {0.65, 1.60},
+    [SM_REGIME_step] = {0.80, 1.30},       [SM_REGIME_peak] = {0.90, 1.10},
+    [SM_REGIME_prefill] = {0.70, 1.50},    [SM_REGIME_decode] = {0.65, 1.60},
     [SM_REGIME_throughput] = {0.65, 1.60},
 };
 

@@ -147,7 +147,7 @@ struct hf_family {
     bool final_norm, embed_norm, parallel, lm_head_bias;
     bool all_biases, qkv_bias, expert_bias, router_bias, shared_gate;
     bool active_omits_embedding;
-    double rope_theta, norm_epsilon; /* where a config is silent; 0: 10000, 1e-6 */
+    double rope_theta, norm_epsilon;               /* where a config is silent; 0: 10000, 1e-6 */
     bool (*local)(const hf_config *c, int layer);  /* does the window apply here? NULL: never */
     bool (*sparse)(const hf_config *c, int layer); /* has this layer experts? NULL: never */
     void (*adapt)(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *kind);

@@ -379,8 +379,8 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     {                                                                                              \
         .name = label, .all_gather = all_gather, .reduce_scatter = reduce_scatter,                 \
         .all_reduce = all_reduce, .all_to_all = all_to_all, .broadcast = broadcast,                \
-        .start_send = start_send, .start_receive = start_receive, .wait = wait_for,                \
-        .poke = poke, .done = is_done, .barrier = barrier, .split = split, .free = free_member,    \
+        .start_send = start_send, .start_receive = start_receive, .wait = wait_for, .poke = poke,  \
+        .done = is_done, .barrier = barrier, .split = split, .free = free_member,                  \
         .abort = abort_all                                                                         \
     }
 static const sm_backend threads_backend = BACKEND("threads"), self_backend = BACKEND("self");

@@ -110,8 +110,8 @@ struct sm_trainer {
     int pieces;
     train_piece piece[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
     int layers;
-    train_layer *layer;  /* of this stage, in model order */
-    train_saved *saved;  /* [layer * microbatches + microbatch] */
+    train_layer *layer; /* of this stage, in model order */
+    train_saved *saved; /* [layer * microbatches + microbatch] */
     int messages;
     train_message *message;
     int step, microbatch; /* at hand */
@@ -120,7 +120,7 @@ struct sm_trainer {
     train_codes codes;
     int residents; /* from the one used longest ago */
     train_resident resident[TRAIN_RESIDENTS];
-    double loss;          /* this rank's share of the sum over tokens */
+    double loss; /* this rank's share of the sum over tokens */
     double time_s[SM_TRAIN_TIME_COUNT];
     memory_account memory;
     train_times ops, moves, all_ops, all_moves; /* of this step; of all since they were forgotten */
@@ -129,7 +129,7 @@ struct sm_trainer {
     const train_piece *busy_piece;
     bool busy_again;
     double busy_since_s, inside_s; /* inside: its kernels and collectives so far */
-    double ring_bytes; /* most of the blocks that ring attention has held */
+    double ring_bytes;             /* most of the blocks that ring attention has held */
     /* generating: the program is that of serving, for what is fed */
     bool serving;
     const train_feed *feed;

@@ -36,7 +36,7 @@ typedef struct measuring {
     /* medians of |log(predicted / measured)| under the constants */
     double matmul_error, network_error;
     sm_collective_line *line_in_use; /* of the calibration */
-    struct measured_run *run; /* trainings (measured_training.h) */
+    struct measured_run *run;        /* trainings (measured_training.h) */
     int runs;
     /* of trainings: medians of |log(predicted / measured)| of products in them and of steps; what a
      * collective waits for the slower rank */

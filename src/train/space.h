@@ -87,7 +87,7 @@ struct sm_train {
     double seq, sequences, tokens, usd_per_chip_hour;
     bool as_run;
     double weight_bytes; /* of a weight as it is stored and gathered */
-    int kinds; /* layer kinds in use; piece k is kind k */
+    int kinds;           /* layer kinds in use; piece k is kind k */
     double model_flops_per_step;
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
