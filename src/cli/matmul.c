@@ -239,11 +239,7 @@ static sm_why *why_lower(sm_report *r, const question *q, const cli_alternative 
 }
 
 static void explain(sm_report *r, const question *q, const cli_alternative *a) {
-    const char *formula = "sum of the steps";
-    if (a->cost.overlapped >= 0)
-        formula =
-            cli_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
-                      a->cost.chunks - 1);
+    const char *formula = cli_cost_formula(r, &a->cost);
     r->why = cli_why(r, "expected", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
         cli_why_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),

@@ -127,3 +127,9 @@ const char *cli_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh 
     }
     return cli_textf(r, "%s%s.", text, talks ? "" : "; nothing to communicate");
 }
+
+const char *cli_cost_formula(sm_report *r, const sm_lowering_cost *cost) {
+    if (cost->overlapped < 0) return "sum of the steps";
+    return cli_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
+                     cost->chunks - 1);
+}

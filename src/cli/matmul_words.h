@@ -14,6 +14,8 @@ const char *cli_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh 
 /* All steps: "all-gather B over X, einsum"; the one that is overlapped says so. */
 const char *cli_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                                const sm_lowering *lowering, int overlapped);
+/* How the expected time comes from the steps: "sum of the steps", or that of an overlapped one. */
+const char *cli_cost_formula(sm_report *r, const sm_lowering_cost *cost);
 /* The name of an operand (or of the output, -1): as written, otherwise "operand 1". */
 const char *cli_array_name(sm_report *r, const sm_einsum *einsum, int array);
 #endif

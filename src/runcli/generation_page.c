@@ -1,8 +1,7 @@
 /* The page of `run generate`: texts, passes predicted and measured, bytes predicted and counted. */
-#include <string.h>
-
 #include "generation.h"
 #include "pages.h"
+#include "prediction.h"
 
 /* ---- texts ---- */
 
@@ -170,7 +169,7 @@ sm_status generation_show(sm_report *r, const generation *g, sm_error *err) {
     show_speculation(r, g);
     show_collectives(r, g);
     show_rate(r, g);
-    if (strcmp(g->system.chip.name, "cpu-host") == 0)
+    if (prediction_is_placeholder(&g->system))
         sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
     return g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }

@@ -40,8 +40,14 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
     return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);
 }
 
-bool prediction_is_placeholder(const cli_mesh *m) {
-    return strcmp(m->system.chip.name, placeholder) == 0;
+bool prediction_is_placeholder(const sm_system *system) {
+    return strcmp(system->chip.name, placeholder) == 0;
+}
+
+void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
+    sm_data *time = cli_object(r, object, "time_s");
+    cli_put(r, time, "predicted", predicted_s);
+    cli_put(r, time, "measured", measured_s);
 }
 
 const char *prediction_ratio(sm_report *r, double predicted, double measured) {
@@ -55,7 +61,7 @@ void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, dou
     sm_report_text(r, "Predicted %s, measured %s: %s %s than measured.",
                    cli_seconds(r, predicted_s), cli_seconds(r, measured_s),
                    cli_percent(r, fabs(ratio - 1.0)), side);
-    if (prediction_is_placeholder(m))
+    if (prediction_is_placeholder(&m->system))
         sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders: "
                           "'scalemodel measure -o FILE' describes this machine for --system FILE.");
 }

@@ -29,8 +29,10 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
 
 /* "1.08", "-" where nothing was measured. */
 const char *prediction_ratio(sm_report *r, double predicted, double measured);
+/* "time_s": {"predicted": ..., "measured": ...} */
+void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s);
 /* Is it the catalogue's placeholder that was priced? */
-bool prediction_is_placeholder(const cli_mesh *m);
+bool prediction_is_placeholder(const sm_system *system);
 /* One sentence. */
 void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, double measured_s);
 #endif

@@ -313,9 +313,7 @@ static bool is_good(const point *p) {
 }
 
 static void put_times(sm_report *r, sm_data *object, const point *p) {
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "predicted", p->predicted_s);
-    cli_put(r, time, "measured", p->job.seconds);
+    prediction_put_times(r, object, p->predicted_s, p->job.seconds);
 }
 
 static void put_point(sm_report *r, sm_data *object, const question *q, const point *p) {

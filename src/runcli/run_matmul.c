@@ -106,12 +106,6 @@ static double hidden_share(const cli_alternative *a, const execution *x) {
 
 /* ---- JSON ---- */
 
-static void put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "predicted", predicted_s);
-    cli_put(r, time, "measured", measured_s);
-}
-
 static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_alternative *a,
                      const execution *x, int s) {
     const sm_step *step = &a->lowering.step[s];
@@ -127,7 +121,7 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_
     }
     cli_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
     cli_put(r, object, "bytes_counted", moves ? x->bytes[s] : 0.0);
-    put_times(r, object, a->cost.step[s].expected_s, x->seconds[s]);
+    prediction_put_times(r, object, a->cost.step[s].expected_s, x->seconds[s]);
     if (s == a->cost.overlapped) cli_put_bool(r, object, "overlapped", true);
 }
 
@@ -139,7 +133,7 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
     cli_put_bool(r, object, "bytes_equal", bytes_agree(a, x));
     sm_data *steps = cli_array(r, object, "steps");
     for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, x, s);
-    put_times(r, object, a->cost.expected_s, x->total_s);
+    prediction_put_times(r, object, a->cost.expected_s, x->total_s);
     if (a->cost.overlapped < 0) return;
     sm_data *overlap = cli_object(r, object, "overlap");
     cli_put(r, overlap, "chunks", a->cost.chunks);
@@ -283,11 +277,7 @@ static void put_question(sm_report *r, const question *q) {
 
 /* Where the predicted time comes from; 'matmul' explains each step down to the datasheet. */
 static void explain(sm_report *r, const question *q, const cli_alternative *a) {
-    const char *formula = "sum of the steps";
-    if (a->cost.overlapped >= 0)
-        formula =
-            cli_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
-                      a->cost.chunks - 1);
+    const char *formula = cli_cost_formula(r, &a->cost);
     r->why = cli_why(r, "predicted", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
         cli_why_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),

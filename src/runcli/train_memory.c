@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "prediction.h"
+
 /* ---- measuring ---- */
 
 /* VmHWM of Linux: the most of this process that ever lay in memory at once. */
@@ -49,17 +51,13 @@ sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train
 
 /* ---- showing ---- */
 
-static const char *ratio(sm_report *r, double predicted, double measured) {
-    return measured > 0 ? cli_textf(r, "%.2f", predicted / measured) : "-";
-}
-
 static void put_part(sm_report *r, sm_table *table, sm_data *object, const char *name,
                      double predicted, double measured) {
     sm_data *part = cli_object(r, object, name);
     cli_put(r, part, "predicted", predicted);
     cli_put(r, part, "measured", measured);
     cli_row(r, table, name, cli_bytes(r, predicted), cli_bytes(r, measured),
-            ratio(r, predicted, measured));
+            prediction_ratio(r, predicted, measured));
 }
 
 void train_memory_show(sm_report *r, const sm_memory *predicted, const train_memory *measured) {

@@ -5,6 +5,7 @@
 
 #include "pages.h"
 #include "picture.h"
+#include "prediction.h"
 #include "run_train.h"
 
 /* ---- files ---- */
@@ -80,7 +81,7 @@ static void show_times(sm_report *r, train_run *q, double measured_s) {
                    cli_rate(r, train_run_tokens(q) / measured_s, "tokens/s"), q->system.text,
                    cli_seconds(r, predicted_s));
     train_report_times(r, q);
-    if (strcmp(q->system.chip.name, "cpu-host") == 0)
+    if (prediction_is_placeholder(&q->system))
         sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
 }
 

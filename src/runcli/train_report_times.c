@@ -7,12 +7,6 @@
 #include "prediction.h"
 #include "run_train.h"
 
-static void put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "predicted", predicted_s);
-    cli_put(r, time, "measured", measured_s);
-}
-
 static const char *seconds_or_none(sm_report *r, double seconds) {
     return seconds > 0 ? cli_seconds(r, seconds) : "-";
 }
@@ -70,7 +64,7 @@ static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
         const char *name = kind_name((sm_op_kind)kind);
         sm_data *one = cli_object(r, list, NULL);
         cli_put_text(r, one, "kind", name);
-        put_times(r, one, predicted_s, measured_s);
+        prediction_put_times(r, one, predicted_s, measured_s);
         cli_row(r, table, cli_textf(r, "  %s", name), seconds_or_none(r, predicted_s),
                 seconds_or_none(r, measured_s), ratio(r, predicted_s, measured_s));
     }
@@ -87,7 +81,7 @@ static void show_parts(sm_report *r, const train_run *q) {
         const part *p = &of[i];
         sm_data *one = cli_object(r, list, NULL);
         cli_put_text(r, one, "part", p->name);
-        put_times(r, one, p->predicted_s, p->measured_s);
+        prediction_put_times(r, one, p->predicted_s, p->measured_s);
         cli_row(r, table, p->name, seconds_or_none(r, p->predicted_s),
                 seconds_or_none(r, p->measured_s), ratio(r, p->predicted_s, p->measured_s));
         if (i == 0) show_kinds(r, table, x);
@@ -129,7 +123,7 @@ static void put_op(sm_report *r, sm_data *list, const train_op_row *o) {
     cli_put(r, one, "calls_predicted", o->predicted_calls);
     cli_put(r, one, "flops", o->flops);
     cli_put(r, one, "bytes", o->bytes);
-    put_times(r, one, o->predicted_s, o->measured_s);
+    prediction_put_times(r, one, o->predicted_s, o->measured_s);
     cli_put(r, one, "slowest_rank_s", o->most_s);
     cli_put(r, one, "blocks_s", o->around_s);
 }
@@ -185,7 +179,7 @@ static void show_collectives(sm_report *r, const train_run *q) {
         cli_put_text(r, one, "op", name);
         cli_put(r, one, "bytes_predicted", predicted);
         cli_put(r, one, "bytes_counted", counted);
-        put_times(r, one, told_s, measured_s);
+        prediction_put_times(r, one, told_s, measured_s);
         cli_row(r, table, name, cli_exact(r, predicted), cli_exact(r, counted),
                 seconds_or_none(r, told_s), seconds_or_none(r, measured_s),
                 ratio(r, told_s, measured_s));
@@ -221,7 +215,7 @@ static void show_arrays(sm_report *r, train_run *q) {
         cli_put(r, one, "calls_predicted", m->predicted_calls);
         cli_put(r, one, "bytes", m->bytes);
         cli_put(r, one, "exposed_s", m->shown_s);
-        put_times(r, one, m->predicted_s, m->measured_s);
+        prediction_put_times(r, one, m->predicted_s, m->measured_s);
         if (i < SHOWN)
             cli_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
                     cli_exact(r, m->calls), seconds_or_none(r, m->predicted_s),
@@ -235,7 +229,7 @@ static void show_arrays(sm_report *r, train_run *q) {
 static void put_gap(sm_report *r, sm_data *list, const train_gap *g, double gap_s) {
     sm_data *one = cli_object(r, list, NULL);
     cli_put_text(r, one, "row", g->name);
-    put_times(r, one, g->predicted_s, g->measured_s);
+    prediction_put_times(r, one, g->predicted_s, g->measured_s);
     cli_put(r, one, "share", (g->measured_s - g->predicted_s) / gap_s);
 }
 
@@ -286,7 +280,7 @@ static void show_gap(sm_report *r, const train_run *q) {
     }
     int n = train_gaps(&q->times, &q->detail.price, gap);
     sm_data *object = cli_object(r, r->data, "gap");
-    put_times(r, object, predicted, measured);
+    prediction_put_times(r, object, predicted, measured);
     sm_data *list = cli_array(r, object, "rows");
     for (int i = 0; i < n; i++) put_gap(r, list, &gap[i], gap_s);
     if (fabs(gap_s) < 0.03 * measured) {

@@ -230,13 +230,18 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     return true;
 }
 
+static sm_status price_whole(sm_train *train, sm_plan *p, sm_plan_detail *detail, sm_error *err) {
+    memset(detail, 0, sizeof *detail);
+    sm_status s = price_prepare(train, p, err);
+    if (!s) price_fill(train, p, train->one, train->one_stages, &detail->price);
+    return s;
+}
+
 sm_status sm_train_ops(sm_train *train, const sm_plan *plan, sm_arena *arena,
                        sm_plan_detail *detail, sm_error *err) {
     sm_plan p = *plan;
-    memset(detail, 0, sizeof *detail);
-    sm_status s = price_prepare(train, &p, err);
+    sm_status s = price_whole(train, &p, detail, err);
     if (s) return s;
-    price_fill(train, &p, train->one, train->one_stages, &detail->price);
     stages_chunks(train, &p, train->one, EXPECTED, train->one_stages);
     detail->stage = stages_run(&p, train->one_stages, true).busiest_stage;
     return list_ops(train, &p, train->one, train->one_stages, arena, detail) ? SM_OK
@@ -246,10 +251,8 @@ sm_status sm_train_ops(sm_train *train, const sm_plan *plan, sm_arena *arena,
 sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
                           sm_plan_detail *detail, sm_error *err) {
     sm_plan p = *plan;
-    memset(detail, 0, sizeof *detail);
-    sm_status s = price_prepare(train, &p, err);
+    sm_status s = price_whole(train, &p, detail, err);
     if (s) return s;
-    price_fill(train, &p, train->one, train->one_stages, &detail->price);
     s = price_live(train, &p, train->one, train->one_stages, &detail->price, err);
     if (s) return s;
     add_axes(train, &p, &train->one->at.placement, detail);
