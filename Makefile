@@ -1,6 +1,7 @@
 # scalemodel: `make` builds, `make test` tests, `make demo` shows. See README.md.
 #
 #   make            build/scalemodel, build/libscalemodel.a, build/libscalemodel.so
+#   make release    the same in build/release, optimised as a whole and stripped: what is installed
 #   make test       install what is missing, then the whole suite; ends with "N passed, M failed"
 #   make demo       install what is missing, build, and answer the first question of the README
 #   make asan       the suite under AddressSanitizer and UndefinedBehaviorSanitizer alone
@@ -24,25 +25,24 @@ BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
-# Pricing is a tight loop over many small files, so gcc links them as one; other compilers get plain -O2.
-ifneq (,$(findstring gcc,$(CC)))
-CFLAGS ?= -O3 -g -flto=auto -ffat-lto-objects -fno-math-errno -fno-trapping-math
-else
-CFLAGS ?= -O2 -g
-endif
+CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
+# Pricing is a tight loop over many small files: `make release` has gcc link them as one.
+RELEASE_CFLAGS := -O3 -g -flto=auto -ffat-lto-objects -fno-math-errno -fno-trapping-math
 # Warnings of the link-time optimiser about inlined code repeat none of the compiler's and are no errors.
 LINK_WHOLE := -Wno-error
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
 LIBS := -ljansson -lz -lm -pthread
 
 LIB_DIRS := base text units report search hw model shard program cost train truth serve io render
-LIB_SRC := $(sort $(foreach d,$(LIB_DIRS),$(wildcard src/$(d)/*.c)))
+# A layer is a folder of src; a large one has folders of its own, whose headers see each other.
+sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
+LIB_SRC := $(call sources_of,$(LIB_DIRS))
 # The shipped calibrations become a C table, so that nothing is read when the program starts.
 CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/calibration_table.o
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
-RUN_SRC := $(filter-out src/run/mpi.c src/run/measure_cuda.c,$(sort $(wildcard src/run/*.c)))
+RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
 RUN_LIB := $(BUILD)/libscalemodel-run.a
 BLAS_LIBS ?= -lopenblas
@@ -59,9 +59,10 @@ HAVE_NCCL := $(if $(HAVE_CUDA),$(call has_header,nccl.h))
 CUDA_LIBS ?= $(if $(wildcard $(CUDA_HOME)/lib64),-L$(CUDA_HOME)/lib64) -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl)
 RUN_PROGRAMS := $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%)) \
     $(if $(HAVE_CUDA),$(BUILD)/scalemodel-run-cuda)
-RUNCLI_SRC := $(sort $(wildcard src/runcli/*.c))
+# The verbs that run on ranks are programs of their own.
+RUNCLI_SRC := $(sort $(wildcard src/cli/run/*.c))
 RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
-CLI_SRC := $(sort $(wildcard src/cli/*.c))
+CLI_SRC := $(filter-out $(RUNCLI_SRC),$(call sources_of,cli))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libscalemodel.a
 
@@ -78,7 +79,7 @@ BENCHES := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 BOOK_SRC := $(sort $(wildcard tests/book/*.c))
 BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
 # What of running on ranks the book needs: no BLAS.
-BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,box communicator local_block memory_account rank_mesh sums threads)
+BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,comm/communicator comm/memory_account comm/rank_mesh comm/sums comm/threads einsum/box einsum/local_block)
 
 all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so $(RUN_PROGRAMS)
 
@@ -93,23 +94,24 @@ CLI_LIB := $(BUILD)/obj/cli.a
 RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN_LIB) $(LIB)
 $(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ))
 	rm -f $@ && ar rcs $@ $^
-$(BUILD)/scalemodel-run: $(BUILD)/obj/runcli/start_threads.o $(RUN_PARTS)
+$(BUILD)/scalemodel-run: $(BUILD)/obj/cli/run/start_threads.o $(RUN_PARTS)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
-$(BUILD)/scalemodel-run-cuda: $(BUILD)/obj/runcli/start_cuda.o $(BUILD)/obj/run/measure_cuda.o $(RUN_PARTS)
+$(BUILD)/scalemodel-run-cuda: $(BUILD)/obj/cli/run/start_cuda.o $(BUILD)/obj/run/measure/measure_cuda.o $(RUN_PARTS)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(BLAS_LIBS) $(LIBS)
-$(BUILD)/obj/run/measure_cuda.o: ALL_CFLAGS += $(CUDA_FLAGS) $(if $(HAVE_NCCL),-DSCALEMODEL_NCCL)
+$(BUILD)/obj/run/measure/measure_cuda.o: ALL_CFLAGS += $(CUDA_FLAGS) $(if $(HAVE_NCCL),-DSCALEMODEL_NCCL)
 # The compilers of MPI are wrappers around ours.
 MPICC = OMPI_CC="$(CC)" MPICH_CC="$(CC)" mpicc.$*
 $(BUILD)/scalemodel-run-%: $(BUILD)/obj/%/start_mpi.o $(BUILD)/obj/%/mpi.o $(RUN_PARTS)
 	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
 $(BUILD)/obj/openmpi/%.o $(BUILD)/obj/mpich/%.o: ALL_CFLAGS += -fno-lto
-$(BUILD)/obj/openmpi/start_mpi.o $(BUILD)/obj/mpich/start_mpi.o: $(BUILD)/obj/%/start_mpi.o: src/runcli/start_mpi.c
+$(BUILD)/obj/openmpi/start_mpi.o $(BUILD)/obj/mpich/start_mpi.o: $(BUILD)/obj/%/start_mpi.o: src/cli/run/start_mpi.c
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) -Isrc/cli -DSCALEMODEL_MPI='"$*"' -MMD -MP -c -o $@ $<
-$(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/run/mpi.c
+	$(MPICC) $(ALL_CFLAGS) $(call folders_of,cli) -DSCALEMODEL_MPI='"$*"' -MMD -MP -c -o $@ $<
+$(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/run/comm/mpi.c
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/obj/runcli/%.o: ALL_CFLAGS += -Isrc/cli
+	$(MPICC) $(ALL_CFLAGS) $(call folders_of,run) -MMD -MP -c -o $@ $<
+folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
+$(foreach d,io run cli,$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
 $(BUILD)/libscalemodel.so: $(LIB_OBJ)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -shared -Wl,-soname,libscalemodel.so.0 -o $@ $^ $(LIBS)
 $(BUILD)/obj/%.o: src/%.c
@@ -125,10 +127,11 @@ $(BUILD)/obj/made/calibration_table.o: $(CALIBRATION_TABLE)
 	$(CC) $(ALL_CFLAGS) -Isrc/cost -MMD -MP -c -o $@ $<
 # What is linked without the link-time optimiser need not be compiled for it too.
 $(BUILD)/obj/tests/%.o $(BUILD)/obj/fuzz/%.o: ALL_CFLAGS += -fno-lto
-$(BUILD)/obj/run/%.o $(BUILD)/obj/runcli/%.o: ALL_CFLAGS += -fno-lto
+$(BUILD)/obj/run/%.o $(BUILD)/obj/cli/run/%.o: ALL_CFLAGS += -fno-lto
+TEST_FOLDERS = $(foreach d,io run cli,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/fuzz/%.o: fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -147,7 +150,6 @@ $(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/o
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
 # Constants from trainings, as the command line makes them.
 MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
-$(BUILD)/obj/tests/test_measured_training.o: ALL_CFLAGS += -Isrc/cli -Isrc/runcli
 $(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
     $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
 	@mkdir -p $(@D)
@@ -159,8 +161,8 @@ $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 # Measuring GPUs, on ones of the test's own.
 FAKE_CUDA := $(addprefix $(BUILD)/obj/tests/,test_measure_cuda.o cuda/fake_cuda.o cuda/measure_cuda.o)
-$(FAKE_CUDA): ALL_CFLAGS += -Itests/cuda -Isrc/run -DSCALEMODEL_NCCL
-$(BUILD)/obj/tests/cuda/measure_cuda.o: src/run/measure_cuda.c
+$(FAKE_CUDA): ALL_CFLAGS += -Itests/cuda $(call folders_of,run) -DSCALEMODEL_NCCL
+$(BUILD)/obj/tests/cuda/measure_cuda.o: src/run/measure/measure_cuda.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/tests/test_measure_cuda: $(FAKE_CUDA) $(RUN_LIB) $(LIB)
@@ -190,6 +192,10 @@ $(BUILD)/tests/train-%: $(BUILD)/obj/tests/mpi/train.o $(BUILD)/obj/tests/train_
     $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+
+release:
+	@$(MAKE) --no-print-directory -s BUILD="$(BUILD)/release" CFLAGS="$(RELEASE_CFLAGS)" all
+	strip $(wildcard $(BUILD)/release/scalemodel*) $(BUILD)/release/libscalemodel.so
 
 # Everything the suite runs; `make -k` so that one broken file fails alone.
 test-programs: all $(TESTS) $(MPI_TESTS) $(REPLAYS)
@@ -254,13 +260,13 @@ lint-shape:
 	@scripts/check-shape.sh
 lint-format:
 	@scripts/setup.sh lint
-	@clang-format --dry-run --Werror $(sort $(wildcard src/*/*.[ch]))
+	@clang-format --dry-run --Werror $(sort $(wildcard src/*/*.[ch] src/*/*/*.[ch]))
 lint-tidy:
 	@scripts/setup.sh lint
 	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 8 sh -c \
-	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude 2>/dev/null' tidy
+	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude $(foreach d,io cli,$(call folders_of,$(d))) 2>/dev/null' tidy
 format:
-	@clang-format -i $(sort $(wildcard src/*/*.[ch]))
+	@clang-format -i $(sort $(wildcard src/*/*.[ch] src/*/*/*.[ch]))
 
 INSTALL_TO = $(DESTDIR)$(PREFIX)
 install: all
@@ -288,5 +294,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all test-programs test asan clang tsan demo bench bench-run book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: all release test-programs test asan clang tsan demo bench bench-run book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install uninstall clean

@@ -5,6 +5,10 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 
+find src -name '*.[ch]' | LC_ALL=C sort | awk -F/ '
+$NF in first { print $0 ": its name is that of " first[$NF]; broken = 1; next }
+{ first[$NF] = $0 }
+END { exit broken }' && named=0 || named=1
 find src include -name '*.[ch]' | LC_ALL=C sort | xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' |
 LC_ALL=C awk '
 function fail(text) { print place ": " text; broken = 1 }
@@ -33,16 +37,10 @@ BEGIN {
         }
         split("", set); words(n >= 4 ? field[4] : "", set)
         for (l in set) library[layer, l] = 1
-        split("", set); words(n >= 5 ? field[5] : "", set)
-        for (l in set) lends[layer] = lends[layer] " " l
     }
 }
-function is_private(name, folder, at, n, list) { # in the folder itself, or in one that lends to it
-    if (system("test -f \"src/" folder "/" name "\"") == 0) return 1
-    n = split(lends[folder], list, " ")
-    for (at = 1; at <= n; at++)
-        if (system("test -f \"src/" list[at] "/" name "\"") == 0) return 1
-    return 0
+function is_private(name, layer) { # in the folder of the layer or in one of those within it
+    return system("ls src/" layer "/" name " src/" layer "/*/" name " 2>/dev/null | grep -q .") == 0
 }
 {
     split($0, part, ":"); file = part[1]; place = file ":" part[2]
@@ -67,3 +65,4 @@ function is_private(name, folder, at, n, list) { # in the folder itself, or in o
         fail("\"" name "\" is not in " path[1] "/" path[2])
 }
 END { exit broken }'
+[ "$named" -eq 0 ]

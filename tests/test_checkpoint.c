@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../src/runcli/train_checkpoint.h"
+#include "train_checkpoint.h"
 #include "failing_alloc.h"
 #include "train_plans.h"
 

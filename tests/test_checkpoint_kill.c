@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "../src/runcli/train_checkpoint.h"
+#include "train_checkpoint.h"
 
 /* ---- the calls ---- */
 

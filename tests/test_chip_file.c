@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../src/io/chip_schema.h"
+#include "chip_schema.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../src/io/json_load.h"
-#include "../src/io/json_place.h"
+#include "json_load.h"
+#include "json_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../src/io/request_row.h"
+#include "request_row.h"
 #include "scalemodel/io.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../src/run/row_math.h"
+#include "row_math.h"
 #include "scalemodel/base.h"
 
 enum { MOST = 67 };

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../src/run/memory_account.h"
+#include "memory_account.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/train.h"
 #include "train_plans.h"

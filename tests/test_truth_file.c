@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../src/io/truth_schema.h"
+#include "truth_schema.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
 #include "truth_rows.h"

@@ -36,7 +36,7 @@ write src/hw/chip.c '#include <stdio.h>' '#include "chip.h"' '#include "scalemod
 write src/hw/chip.h '#include "scalemodel/hw.h"'
 write src/io/json.c '#include <jansson.h>' '#include "scalemodel/train.h"'
 write src/cli/main.c '#include "scalemodel/train.h"' '#include "scalemodel/render.h"'
-write src/runcli/main.c '#include "pages.h"' '#include "scalemodel/train.h"'
+write src/cli/run/main_run.c '#include "pages.h"' '#include "scalemodel/train.h"'
 write src/cli/pages.h '#include "scalemodel/report.h"'
 check "a tree in order" ""
 
@@ -60,6 +60,9 @@ rm "$tree/src/hw/bad.c"
 write src/cli/bad.c '#include "chip.h"'
 check "a private header in the command line" 'src/cli/bad.c:1: "chip.h" is not in src/cli'
 rm "$tree/src/cli/bad.c"
+write src/cli/run/main.c '#include <stdio.h>'
+check "two files of one name" 'src/cli/run/main.c: its name is that of src/cli/main.c'
+rm "$tree/src/cli/run/main.c"
 
 write src/extra/new.c '#include <stdio.h>'
 check "a folder of no layer" 'src/extra/new.c:1: layer "extra" is not in docs/layers.txt'

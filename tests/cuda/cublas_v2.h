@@ -1,4 +1,4 @@
-/* What src/run/measure_cuda.c uses of cuBLAS. */
+/* What src/run/measure/measure_cuda.c uses of cuBLAS. */
 #ifndef FAKE_CUBLAS_V2_H
 #define FAKE_CUBLAS_V2_H
 #include "cuda_runtime_api.h"

@@ -1,4 +1,4 @@
-/* What src/run/measure_cuda.c uses of the CUDA runtime, for the GPUs of fake_cuda.c. */
+/* What src/run/measure/measure_cuda.c uses of the CUDA runtime, for the GPUs of fake_cuda.c. */
 #ifndef FAKE_CUDA_RUNTIME_API_H
 #define FAKE_CUDA_RUNTIME_API_H
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What src/run/measure_cuda.c uses of NCCL. */
+/* What src/run/measure/measure_cuda.c uses of NCCL. */
 #ifndef FAKE_NCCL_H
 #define FAKE_NCCL_H
 #include "cuda_runtime_api.h"

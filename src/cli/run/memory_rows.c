@@ -1,5 +1,5 @@
 /* Memory of a training: gathered over the ranks, laid beside the prediction. */
-#include "train_memory.h"
+#include "memory_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
