@@ -33,7 +33,7 @@ LINK_WHOLE := -Wno-error
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
 LIBS := -ljansson -lz -lm -pthread
 
-LIB_DIRS := base text units report search hw model shard program cost train truth serve io render
+LIB_DIRS := base text units report search hw model shard program cost train truth serve io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))
@@ -111,7 +111,7 @@ $(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/r
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(call folders_of,run) -MMD -MP -c -o $@ $<
 folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
-$(foreach d,io run cli,$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
+$(foreach d,io answer run cli,$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
 $(BUILD)/libscalemodel.so: $(LIB_OBJ)
 	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -shared -Wl,-soname,libscalemodel.so.0 -o $@ $^ $(LIBS)
 $(BUILD)/obj/%.o: src/%.c
@@ -128,7 +128,7 @@ $(BUILD)/obj/made/calibration_table.o: $(CALIBRATION_TABLE)
 # What is linked without the link-time optimiser need not be compiled for it too.
 $(BUILD)/obj/tests/%.o $(BUILD)/obj/fuzz/%.o: ALL_CFLAGS += -fno-lto
 $(BUILD)/obj/run/%.o $(BUILD)/obj/cli/run/%.o: ALL_CFLAGS += -fno-lto
-TEST_FOLDERS = $(foreach d,io run cli,$(call folders_of,$(d)))
+TEST_FOLDERS = $(foreach d,io answer run cli,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
@@ -264,7 +264,7 @@ lint-format:
 lint-tidy:
 	@scripts/setup.sh lint
 	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 8 sh -c \
-	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude $(foreach d,io cli,$(call folders_of,$(d))) 2>/dev/null' tidy
+	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude $(foreach d,io answer cli,$(call folders_of,$(d))) 2>/dev/null' tidy
 format:
 	@clang-format -i $(sort $(wildcard src/*/*.[ch] src/*/*/*.[ch]))
 

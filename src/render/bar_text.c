@@ -57,8 +57,8 @@ static int label_width(const sm_bar *bar, int room) {
 
 static void draw_label(const char *label, int width, FILE *out) {
     size_t next = 0, n = sm_next_line(label, strlen(label), width, &next);
-    sm_put_text(out, label, n);
-    sm_put_repeated(out, " ", width - sm_columns_of(label, n));
+    sm_print_text(out, label, n);
+    sm_print_repeated(out, " ", width - sm_columns_of(label, n));
 }
 
 static void draw_title(const sm_bar *bar, double total, int width, FILE *out) {
@@ -69,7 +69,7 @@ static void draw_title(const sm_bar *bar, double total, int width, FILE *out) {
                  sm_format_value(capacity, sizeof capacity, bar->capacity, bar->unit),
                  sm_format_percent(share, sizeof share, total / bar->capacity));
     else snprintf(line, sizeof line, "%.*s: %s", 100, bar->title, sum);
-    sm_put_wrapped(out, line, width, "", "  ");
+    sm_print_wrapped(out, line, width, "", "  ");
 }
 
 void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {

@@ -22,7 +22,7 @@ int sm_columns_of(const char *text, size_t length) {
     return columns;
 }
 
-void sm_put_text(FILE *out, const char *text, size_t length) {
+void sm_print_text(FILE *out, const char *text, size_t length) {
     for (size_t at = 0, n = 0; at < length; at += n) {
         bool shown = false;
         measure(text + at, length - at, &n, &shown);
@@ -31,7 +31,7 @@ void sm_put_text(FILE *out, const char *text, size_t length) {
     }
 }
 
-void sm_put_repeated(FILE *out, const char *glyph, int times) {
+void sm_print_repeated(FILE *out, const char *glyph, int times) {
     for (int i = 0; i < times; i++) fputs(glyph, out);
 }
 
@@ -68,14 +68,14 @@ size_t sm_next_line(const char *text, size_t length, int columns, size_t *next) 
     return fits;
 }
 
-void sm_put_wrapped(FILE *out, const char *text, int width, const char *first, const char *rest) {
+void sm_print_wrapped(FILE *out, const char *text, int width, const char *first, const char *rest) {
     const char *lead = first;
     size_t length = strlen(text), at = 0;
     do {
         int columns = width - sm_columns_of(lead, strlen(lead));
         size_t next = 0, n = sm_next_line(text + at, length - at, columns, &next);
         fputs(lead, out);
-        sm_put_text(out, text + at, n);
+        sm_print_text(out, text + at, n);
         fputc('\n', out);
         at += next;
         lead = rest;

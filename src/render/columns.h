@@ -6,8 +6,8 @@
 #include "scalemodel/base.h"
 
 int sm_columns_of(const char *text, size_t length);
-void sm_put_text(FILE *out, const char *text, size_t length);
-void sm_put_repeated(FILE *out, const char *glyph, int times);
+void sm_print_text(FILE *out, const char *text, size_t length);
+void sm_print_repeated(FILE *out, const char *glyph, int times);
 
 /* A line of at most `columns` columns from the start of text: its bytes, and in *next where the
  * line after it begins. Breaks at a newline, else at the last blank, else after the last of ",;/",
@@ -15,7 +15,7 @@ void sm_put_repeated(FILE *out, const char *glyph, int times);
 size_t sm_next_line(const char *text, size_t length, int columns, size_t *next);
 
 /* text wrapped to `width` columns: `first` leads the first line, `rest` the others. */
-void sm_put_wrapped(FILE *out, const char *text, int width, const char *first, const char *rest);
+void sm_print_wrapped(FILE *out, const char *text, int width, const char *first, const char *rest);
 
 /* SM_OK, or SM_IO when the stream has failed. */
 sm_status sm_finish_stream(FILE *out, sm_error *err);

@@ -6,9 +6,9 @@
 #include "scalemodel/render.h"
 
 static void draw_heading(const char *text, int width, FILE *out) {
-    sm_put_wrapped(out, text, width, "", "");
+    sm_print_wrapped(out, text, width, "", "");
     int columns = sm_columns_of(text, strlen(text));
-    sm_put_repeated(out, "\xE2\x95\x90", columns < width ? columns : width); /* U+2550 */
+    sm_print_repeated(out, "\xE2\x95\x90", columns < width ? columns : width); /* U+2550 */
     fputc('\n', out);
 }
 
@@ -19,7 +19,7 @@ static void draw_text(const char *text, int width, FILE *out) {
     if (blanks >= sizeof indent || (int)blanks > width / 2) blanks = 0;
     memset(indent, ' ', blanks);
     indent[blanks] = '\0';
-    sm_put_wrapped(out, text + blanks, width, indent, indent);
+    sm_print_wrapped(out, text + blanks, width, indent, indent);
 }
 
 static sm_status draw_block(const sm_block *block, int width, FILE *out, sm_error *err) {

@@ -75,8 +75,8 @@ static void draw_cell_line(FILE *out, const char *cell, column *col, sm_align al
     size_t n = length > 0 ? sm_next_line(cell + col->at, length, col->width, &next) : 0;
     int used = sm_columns_of(cell + col->at, n), spare = larger(col->width - used, 0);
     if (n > 0) {
-        sm_put_repeated(out, " ", *blanks + (align == SM_RIGHT ? spare : 0));
-        sm_put_text(out, cell + col->at, n);
+        sm_print_repeated(out, " ", *blanks + (align == SM_RIGHT ? spare : 0));
+        sm_print_text(out, cell + col->at, n);
         *blanks = 0;
     }
     *blanks += n > 0 ? (align == SM_RIGHT ? 0 : spare) : col->width;
@@ -100,8 +100,8 @@ static void draw_row(const sm_table *table, column *columns, const char **cells,
 
 static void draw_rule(const column *columns, size_t n, FILE *out) {
     for (size_t c = 0; c < n; c++) {
-        sm_put_repeated(out, "\xE2\x94\x80", columns[c].width); /* U+2500 */
-        sm_put_repeated(out, " ", c + 1 < n ? GAP : 0);
+        sm_print_repeated(out, "\xE2\x94\x80", columns[c].width); /* U+2500 */
+        sm_print_repeated(out, " ", c + 1 < n ? GAP : 0);
     }
     fputc('\n', out);
 }
@@ -127,7 +127,7 @@ static void draw_records(const sm_table *table, column *columns, int width, FILE
 sm_status sm_draw_table(const sm_table *table, int width, FILE *out, sm_error *err) {
     column *columns = sm_calloc(table->columns + 2, sizeof *columns);
     if (columns == NULL) return sm_fail_memory(err);
-    if (table->title != NULL) sm_put_wrapped(out, table->title, width, "", "");
+    if (table->title != NULL) sm_print_wrapped(out, table->title, width, "", "");
     measure_columns(table, columns);
     if (table->columns > 0 && fit(table, columns, width)) {
         draw_row(table, columns, table->heads, out);

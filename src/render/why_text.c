@@ -39,7 +39,7 @@ static bool draw_node(const drawing *d, const sm_why *why, const char *first, co
     const char *line = line_of(d->arena, why);
     const char *hang = sm_arena_printf(d->arena, "%s%s", rest, why->first != NULL ? BAR : BLANK);
     if (line == NULL || hang == NULL) return false;
-    sm_put_wrapped(d->out, line, d->width, first, hang);
+    sm_print_wrapped(d->out, line, d->width, first, hang);
     if (why->first != NULL && level >= d->levels) {
         fprintf(d->out, "%s" CORNER "...\n", rest);
         return true;

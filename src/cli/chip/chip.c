@@ -1,7 +1,8 @@
 /* chip: the catalogue, or all that is known of one chip: peaks, memories, links, ridge points and
  * their sources. */
 #include "chip_facts.h"
-#include "pages.h"
+#include "scalemodel/answer.h"
+#include "scalemodel/page.h"
 #include "verbs.h"
 #include <string.h>
 
@@ -22,29 +23,29 @@ static const cli_option chip_table[] = {
 
 static const char *show_peak(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
     double peak = chip->flops_per_s[dtype].value;
-    return peak > 0.0 ? cli_number(r, peak / 1e12) : "-";
+    return peak > 0.0 ? sm_show_number(r, peak / 1e12) : "-";
 }
 
 static const char *show_links(sm_report *r, const sm_chip *chip) {
     double rate = chip->link_bytes_per_s_oneway.value;
     if (chip->fabric == SM_FABRIC_TORUS)
-        return cli_textf(r, "%d x %s, %dD", chip->links_per_chip, cli_rate(r, rate, "B/s"),
-                         chip->torus_axes);
+        return sm_textf(r, "%d x %s, %dD", chip->links_per_chip, sm_show_rate(r, rate, "B/s"),
+                        chip->torus_axes);
     if (chip->fabric == SM_FABRIC_NONE || chip->tree_levels == 0) return "-";
-    return cli_textf(r, "%s in %ds",
-                     cli_rate(r, chip->tree[0].child_bytes_per_s_oneway.value, "B/s"),
-                     chip->tree[0].degree);
+    return sm_textf(r, "%s in %ds",
+                    sm_show_rate(r, chip->tree[0].child_bytes_per_s_oneway.value, "B/s"),
+                    chip->tree[0].degree);
 }
 
 static void catalogue_row(sm_report *r, sm_table *table, sm_data *chips, const sm_chip *chip) {
     double usd = sm_chip_usd_per_hour(chip);
-    cli_row(r, table, chip->name, show_peak(r, chip, SM_BF16), show_peak(r, chip, SM_FP8),
-            chip->memory_bytes.value > 0.0 ? cli_bytes(r, chip->memory_bytes.value) : "-",
-            chip->memory_bytes_per_s.value > 0.0
-                ? cli_rate(r, chip->memory_bytes_per_s.value, "B/s")
-                : "-",
-            show_links(r, chip), usd > 0.0 ? cli_textf(r, "%.2f", usd) : "-");
-    cli_chip_fields(r, cli_object(r, chips, NULL), chip);
+    sm_page_row(r, table, chip->name, show_peak(r, chip, SM_BF16), show_peak(r, chip, SM_FP8),
+                chip->memory_bytes.value > 0.0 ? sm_show_bytes(r, chip->memory_bytes.value) : "-",
+                chip->memory_bytes_per_s.value > 0.0
+                    ? sm_show_rate(r, chip->memory_bytes_per_s.value, "B/s")
+                    : "-",
+                show_links(r, chip), usd > 0.0 ? sm_textf(r, "%.2f", usd) : "-");
+    cli_chip_fields(r, sm_put_object(r, chips, NULL), chip);
 }
 
 static sm_status show_catalogue(const cli_call *call, sm_report *r, sm_error *err) {
@@ -52,10 +53,10 @@ static sm_status show_catalogue(const cli_call *call, sm_report *r, sm_error *er
     size_t n;
     sm_status status = cli_system_file(call, &own, &n, err);
     if (status) return status;
-    sm_data *chips = cli_array(r, r->data, "chips");
+    sm_data *chips = sm_put_array(r, r->data, "chips");
     sm_table *table =
-        cli_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
-                  "<chip|>bf16|>fp8|>memory|>bandwidth|<links|>$/h");
+        sm_page_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
+                      "<chip|>bf16|>fp8|>memory|>bandwidth|<links|>$/h");
     for (size_t i = 0; i < n; i++) catalogue_row(r, table, chips, &own[i]);
     for (size_t i = 0; i < sm_chip_count(); i++) catalogue_row(r, table, chips, sm_chip_at(i));
     sm_report_table(r, table);
@@ -77,15 +78,15 @@ static const char *note_of(sm_report *r, notes *list, const char *source) {
     while (i < list->n && strcmp(list->text[i], source) != 0) i++;
     if (i == MOST_NOTES) return source;
     if (i == list->n) list->text[list->n++] = source;
-    return cli_textf(r, "[%d]", i + 1);
+    return sm_textf(r, "[%d]", i + 1);
 }
 
 static void peak_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
     for (int d = 0; d < SM_DTYPE_COUNT; d++) {
         const sm_fact *peak = &chip->flops_per_s[d];
         if (peak->value > 0.0)
-            cli_row(r, table, cli_textf(r, "%s peak, dense", sm_dtype_names[d]),
-                    cli_rate(r, peak->value, "FLOP/s"), note_of(r, list, peak->source));
+            sm_page_row(r, table, sm_textf(r, "%s peak, dense", sm_dtype_names[d]),
+                        sm_show_rate(r, peak->value, "FLOP/s"), note_of(r, list, peak->source));
     }
 }
 
@@ -93,27 +94,27 @@ static void peak_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes 
 static const char *price_label(sm_report *r, const sm_price *price) {
     const char *provider = price->provider ? price->provider : "";
     const char *date = price->date ? price->date : "";
-    return cli_textf(r, "price per hour%s%s%s%s", *provider ? ", " : "", provider,
-                     *date ? ", " : "", date);
+    return sm_textf(r, "price per hour%s%s%s%s", *provider ? ", " : "", provider, *date ? ", " : "",
+                    date);
 }
 
 static void price_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
     for (int i = 0; i < chip->prices; i++) {
         const sm_price *price = &chip->price[i];
-        cli_row(r, table, price_label(r, price), cli_textf(r, "$%.2f", price->usd_per_chip_hour),
-                note_of(r, list, price->source));
+        sm_page_row(r, table, price_label(r, price), sm_textf(r, "$%.2f", price->usd_per_chip_hour),
+                    note_of(r, list, price->source));
     }
 }
 
 static void fact_rows(sm_report *r, const sm_chip *chip) {
     notes list = {.n = 0};
-    sm_table *table = cli_table(r, NULL, "<fact|>value|<source");
+    sm_table *table = sm_page_table(r, NULL, "<fact|>value|<source");
     peak_rows(r, chip, table, &list);
     for (const cli_fact_row *row = cli_fact_rows; row->key; row++) {
         const sm_fact *fact = cli_fact_of(chip, row);
         if (fact->value > 0.0)
-            cli_row(r, table, row->label, cli_fact_show(r, row->unit, fact->value),
-                    note_of(r, &list, fact->source));
+            sm_page_row(r, table, row->label, cli_fact_show(r, row->unit, fact->value),
+                        note_of(r, &list, fact->source));
     }
     price_rows(r, chip, table, &list);
     sm_report_table(r, table);
@@ -123,16 +124,16 @@ static void fact_rows(sm_report *r, const sm_chip *chip) {
 static void ridge_rows(sm_report *r, const sm_chip *chip) {
     cli_feed feeds[CLI_MAX_FEEDS];
     int n = cli_feeds(chip, feeds);
-    if (n > CLI_MAX_COLUMNS - 1) n = CLI_MAX_COLUMNS - 1;
+    if (n > SM_PAGE_COLUMNS - 1) n = SM_PAGE_COLUMNS - 1;
     const char *heads = "<dtype";
-    for (int i = 0; i < n; i++) heads = cli_textf(r, "%s|>%s", heads, feeds[i].name);
+    for (int i = 0; i < n; i++) heads = sm_textf(r, "%s|>%s", heads, feeds[i].name);
     sm_table *table =
-        cli_table(r, "Ridge points: FLOPs per byte from which the math is the limit", heads);
+        sm_page_table(r, "Ridge points: FLOPs per byte from which the math is the limit", heads);
     for (int d = 0; d < SM_DTYPE_COUNT; d++) {
         double peak = chip->flops_per_s[d].value;
-        const char *cells[CLI_MAX_COLUMNS] = {sm_dtype_names[d]};
-        for (int i = 0; i < n; i++) cells[i + 1] = cli_number(r, peak / feeds[i].rate->value);
-        if (peak > 0.0) cli_cells(r, table, cells);
+        const char *cells[SM_PAGE_COLUMNS] = {sm_dtype_names[d]};
+        for (int i = 0; i < n; i++) cells[i + 1] = sm_show_number(r, peak / feeds[i].rate->value);
+        if (peak > 0.0) sm_page_cells(r, table, cells);
     }
     sm_report_table(r, table);
 }
@@ -141,17 +142,17 @@ static void link_rows(sm_report *r, const sm_chip *chip) {
     cli_feed feeds[CLI_MAX_FEEDS];
     int n = cli_feeds(chip, feeds);
     sm_table *table =
-        cli_table(r, "Links", "<link|<of|>one way|>per chip|>latency|<reduces in the switch");
+        sm_page_table(r, "Links", "<link|<of|>one way|>per chip|>latency|<reduces in the switch");
     int rows = 0;
     for (int i = 0; i < n; i++) {
         const cli_feed *feed = &feeds[i];
         if (!feed->link) continue;
-        cli_row(r, table, feed->name,
-                feed->chips == 1 ? "a chip" : cli_textf(r, "%d chips", feed->chips),
-                cli_rate(r, feed->rate->value, "B/s"),
-                cli_rate(r, feed->rate->value / feed->chips, "B/s"),
-                feed->latency_s > 0.0 ? cli_seconds(r, feed->latency_s) : "-",
-                feed->in_network_reduction ? "yes" : "no");
+        sm_page_row(r, table, feed->name,
+                    feed->chips == 1 ? "a chip" : sm_textf(r, "%d chips", feed->chips),
+                    sm_show_rate(r, feed->rate->value, "B/s"),
+                    sm_show_rate(r, feed->rate->value / feed->chips, "B/s"),
+                    feed->latency_s > 0.0 ? sm_show_seconds(r, feed->latency_s) : "-",
+                    feed->in_network_reduction ? "yes" : "no");
         rows++;
     }
     if (rows) sm_report_table(r, table);
@@ -183,13 +184,13 @@ static void explain_ridges(sm_report *r, const sm_chip *chip) {
     int n = cli_feeds(chip, feeds);
     sm_dtype used;
     double peak = sm_chip_peak(chip, SM_BF16, &used);
-    r->why = cli_why(r, cli_textf(r, "ridge points in %s:", sm_dtype_name(used)),
-                     "one per memory and link", n, "");
+    r->why = sm_page_why(r, sm_textf(r, "ridge points in %s:", sm_dtype_name(used)),
+                         "one per memory and link", n, "");
     for (int i = 0; i < n; i++) {
-        sm_why *node =
-            cli_why(r, feeds[i].name, "peak / bandwidth", peak / feeds[i].rate->value, "FLOP/B");
-        cli_why_fact(r, node, "peak", &chip->flops_per_s[used], "FLOP/s");
-        cli_why_fact(r, node, "bandwidth, one way", feeds[i].rate, "B/s");
+        sm_why *node = sm_page_why(r, feeds[i].name, "peak / bandwidth",
+                                   peak / feeds[i].rate->value, "FLOP/B");
+        sm_page_fact(r, node, "peak", &chip->flops_per_s[used], "FLOP/s");
+        sm_page_fact(r, node, "bandwidth, one way", feeds[i].rate, "B/s");
         sm_why_add(r->why, node);
     }
 }
@@ -215,7 +216,7 @@ static sm_status show_calibration(const cli_call *call, const sm_chip *chip, sm_
 
 static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     const chip_options *options = call->values;
-    cli_put_text(r, r->data, "command", "chip");
+    sm_put_text(r, r->data, "command", "chip");
     if (options->software && !options->calibration)
         return sm_fail(err, SM_USAGE, "--software needs --calibration");
     if (call->positionals == 0) {

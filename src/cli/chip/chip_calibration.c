@@ -2,13 +2,13 @@
  * each comes from, and the error bars they carry. */
 #include "chip_facts.h"
 #include "options.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include <string.h>
 
 enum { MOST_SOFTWARES = 64 };
 
 static const char *value_text(sm_report *r, const sm_constant_info *info, double value) {
-    return strcmp(info->unit, "s") == 0 ? cli_seconds(r, value) : cli_number(r, value);
+    return strcmp(info->unit, "s") == 0 ? sm_show_seconds(r, value) : sm_show_number(r, value);
 }
 
 static const char *unit_text(const sm_constant_info *info) {
@@ -20,59 +20,60 @@ static const char *origin(const sm_calibration *c, int constant) {
 }
 
 static void constant_rows(sm_report *r, sm_data *object, const sm_calibration *c) {
-    sm_table *table = cli_table(r, NULL, "<constant|>value|<unit|<from|<may be");
+    sm_table *table = sm_page_table(r, NULL, "<constant|>value|<unit|<from|<may be");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
         double value = sm_calibration_get(c, (sm_constant)i);
-        cli_row(r, table, info->name, value_text(r, info, value), unit_text(info), origin(c, i),
-                cli_textf(r, "%s .. %s", value_text(r, info, info->low),
-                          value_text(r, info, info->high)));
-        cli_put(r, object, info->name, value);
+        sm_page_row(r, table, info->name, value_text(r, info, value), unit_text(info), origin(c, i),
+                    sm_textf(r, "%s .. %s", value_text(r, info, info->low),
+                             value_text(r, info, info->high)));
+        sm_put(r, object, info->name, value);
     }
     sm_report_table(r, table);
 }
 
 static void meaning_rows(sm_report *r) {
-    sm_table *table = cli_table(r, NULL, "<constant|<meaning");
+    sm_table *table = sm_page_table(r, NULL, "<constant|<meaning");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
-        cli_row(r, table, info->name, info->meaning);
+        sm_page_row(r, table, info->name, info->meaning);
     }
     sm_report_table(r, table);
 }
 
 static void constant_fields(sm_report *r, sm_data *object, const sm_calibration *c) {
-    sm_data *list = cli_array(r, object, "constants");
+    sm_data *list = sm_put_array(r, object, "constants");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
-        sm_data *entry = cli_object(r, list, NULL);
-        cli_put_text(r, entry, "name", info->name);
-        cli_put(r, entry, "value", sm_calibration_get(c, (sm_constant)i));
-        cli_put_text(r, entry, "unit", info->unit);
-        cli_put_bool(r, entry, "fitted", c->fitted >> i & 1);
-        cli_put(r, entry, "lowest", info->low);
-        cli_put(r, entry, "highest", info->high);
-        cli_put_text(r, entry, "meaning", info->meaning);
+        sm_data *entry = sm_put_object(r, list, NULL);
+        sm_put_text(r, entry, "name", info->name);
+        sm_put(r, entry, "value", sm_calibration_get(c, (sm_constant)i));
+        sm_put_text(r, entry, "unit", info->unit);
+        sm_put_bool(r, entry, "fitted", c->fitted >> i & 1);
+        sm_put(r, entry, "lowest", info->low);
+        sm_put(r, entry, "highest", info->high);
+        sm_put_text(r, entry, "meaning", info->meaning);
     }
 }
 
 /* What an expected time of 1 s may turn out to be. */
 static void interval_rows(sm_report *r, sm_data *object, const sm_chip *chip,
                           const sm_calibration *c) {
-    sm_table *table = cli_table(r, "80 % intervals: measured over expected",
-                                "<of|>lowest|>highest|<learned from");
-    sm_data *list = cli_array(r, object, "intervals");
+    sm_table *table = sm_page_table(r, "80 % intervals: measured over expected",
+                                    "<of|>lowest|>highest|<learned from");
+    sm_data *list = sm_put_array(r, object, "intervals");
     for (int i = 0; i < SM_REGIME_COUNT; i++) {
         double low = 0.0, high = 0.0;
         int n = c->interval[i].n;
         sm_calibration_interval(c, chip, (sm_regime)i, 1.0, &low, &high);
-        cli_row(r, table, sm_regime_name((sm_regime)i), cli_textf(r, "%.2f", low),
-                cli_textf(r, "%.2f", high), n ? cli_textf(r, "%d rows", n) : "nothing: the usual");
-        sm_data *entry = cli_object(r, list, NULL);
-        cli_put_text(r, entry, "of", sm_regime_name((sm_regime)i));
-        cli_put(r, entry, "lowest", low);
-        cli_put(r, entry, "highest", high);
-        cli_put(r, entry, "rows", n);
+        sm_page_row(r, table, sm_regime_name((sm_regime)i), sm_textf(r, "%.2f", low),
+                    sm_textf(r, "%.2f", high),
+                    n ? sm_textf(r, "%d rows", n) : "nothing: the usual");
+        sm_data *entry = sm_put_object(r, list, NULL);
+        sm_put_text(r, entry, "of", sm_regime_name((sm_regime)i));
+        sm_put(r, entry, "lowest", low);
+        sm_put(r, entry, "highest", high);
+        sm_put(r, entry, "rows", n);
     }
     sm_report_table(r, table);
 }
@@ -81,18 +82,18 @@ static void software_line(sm_report *r, sm_data *object, const sm_chip *chip) {
     const char *names[MOST_SOFTWARES];
     size_t n = cli_softwares(chip, names, MOST_SOFTWARES);
     const char *words = "";
-    sm_data *list = cli_array(r, object, "softwares");
+    sm_data *list = sm_put_array(r, object, "softwares");
     for (size_t i = 0; i < n; i++) {
-        words = cli_textf(r, "%s%s%s", words, i ? ", " : "", names[i]);
-        sm_data *entry = cli_object(r, list, NULL);
+        words = sm_textf(r, "%s%s%s", words, i ? ", " : "", names[i]);
+        sm_data *entry = sm_put_object(r, list, NULL);
         const sm_calibration *c = sm_calibration_for(chip, names[i]);
-        cli_put_text(r, entry, "software", names[i]);
-        cli_put_text(r, entry, "chip", c ? c->chip : "");
+        sm_put_text(r, entry, "software", names[i]);
+        sm_put_text(r, entry, "chip", c ? c->chip : "");
     }
     const sm_calibration *operations = cli_calibration_of_operations(chip);
-    sm_data *taken = cli_object(r, object, "operations");
-    cli_put_text(r, taken, "software", operations->software);
-    cli_put_text(r, taken, "chip", operations->chip);
+    sm_data *taken = sm_put_object(r, object, "operations");
+    sm_put_text(r, taken, "software", operations->software);
+    sm_put_text(r, taken, "chip", operations->chip);
     sm_report_text(r, "Software generations known (--software): %s.", words);
     sm_report_text(r, "Without --software, roofline, matmul and collective take %s %s.",
                    operations->chip, operations->software);
@@ -102,12 +103,12 @@ void cli_chip_calibration(sm_report *r, const sm_chip *chip, const sm_calibratio
     bool own = sm_calibration_is_own(c, chip);
     sm_report_text(r, "Calibration '%s', software '%s'%s.", c->chip, c->software,
                    own ? "" : ", of the nearest relative: the intervals are wider");
-    sm_data *object = cli_object(r, r->data, "calibration");
-    cli_put_text(r, object, "name", c->chip);
-    cli_put_text(r, object, "software", c->software);
-    cli_put_text(r, object, "source", c->source ? c->source : "");
-    cli_put_text(r, object, "range", c->range ? c->range : "");
-    cli_put_bool(r, object, "own", own);
+    sm_data *object = sm_put_object(r, r->data, "calibration");
+    sm_put_text(r, object, "name", c->chip);
+    sm_put_text(r, object, "software", c->software);
+    sm_put_text(r, object, "source", c->source ? c->source : "");
+    sm_put_text(r, object, "range", c->range ? c->range : "");
+    sm_put_bool(r, object, "own", own);
     constant_rows(r, object, c);
     constant_fields(r, object, c);
     meaning_rows(r);

@@ -30,12 +30,12 @@ const sm_fact *cli_fact_of(const sm_chip *chip, const cli_fact_row *row) {
 
 const char *cli_fact_show(sm_report *r, cli_fact_unit unit, double value) {
     switch (unit) {
-    case CLI_BYTES: return cli_bytes(r, value);
-    case CLI_BYTES_PER_S: return cli_rate(r, value, "B/s");
-    case CLI_FLOPS_PER_S: return cli_rate(r, value, "FLOP/s");
-    case CLI_SECONDS: return cli_seconds(r, value);
-    case CLI_HERTZ: return cli_textf(r, "%.4g GHz", value / 1e9);
-    case CLI_WATT: return cli_textf(r, "%.4g W", value);
+    case CLI_BYTES: return sm_show_bytes(r, value);
+    case CLI_BYTES_PER_S: return sm_show_rate(r, value, "B/s");
+    case CLI_FLOPS_PER_S: return sm_show_rate(r, value, "FLOP/s");
+    case CLI_SECONDS: return sm_show_seconds(r, value);
+    case CLI_HERTZ: return sm_textf(r, "%.4g GHz", value / 1e9);
+    case CLI_WATT: return sm_textf(r, "%.4g W", value);
     }
     return "";
 }
@@ -81,24 +81,24 @@ int cli_feeds(const sm_chip *chip, cli_feed *feeds) {
 
 static void put_ridges(sm_report *r, sm_data *object, const char *key, const sm_chip *chip,
                        double bytes_per_s) {
-    sm_data *ridges = cli_object(r, object, key);
+    sm_data *ridges = sm_put_object(r, object, key);
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
         if (chip->flops_per_s[d].value > 0.0)
-            cli_put(r, ridges, sm_dtype_names[d], chip->flops_per_s[d].value / bytes_per_s);
+            sm_put(r, ridges, sm_dtype_names[d], chip->flops_per_s[d].value / bytes_per_s);
 }
 
 static void put_link(sm_report *r, sm_data *links, const sm_chip *chip, const cli_feed *feed) {
-    sm_data *link = cli_object(r, links, NULL);
+    sm_data *link = sm_put_object(r, links, NULL);
     bool torus = chip->fabric == SM_FABRIC_TORUS && strcmp(feed->name, "ici") == 0;
-    cli_put_text(r, link, "name", feed->name);
-    cli_put_text(r, link, "kind", torus ? "torus" : "switch");
-    cli_put(r, link, "chips_per_child", feed->chips);
-    cli_put(r, link, "bytes_per_s_oneway", feed->rate->value);
-    cli_put(r, link, "latency_s", feed->latency_s);
-    cli_put_bool(r, link, "in_network_reduction", feed->in_network_reduction);
+    sm_put_text(r, link, "name", feed->name);
+    sm_put_text(r, link, "kind", torus ? "torus" : "switch");
+    sm_put(r, link, "chips_per_child", feed->chips);
+    sm_put(r, link, "bytes_per_s_oneway", feed->rate->value);
+    sm_put(r, link, "latency_s", feed->latency_s);
+    sm_put_bool(r, link, "in_network_reduction", feed->in_network_reduction);
     put_ridges(r, link, "ridge_flops_per_byte", chip, feed->rate->value);
     if (torus) {
-        cli_put(r, link, "links_per_chip", chip->links_per_chip);
+        sm_put(r, link, "links_per_chip", chip->links_per_chip);
         put_ridges(r, link, "ridge_flops_per_byte_ring", chip, 2.0 * feed->rate->value);
     }
 }
@@ -107,72 +107,72 @@ static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
     cli_feed feeds[CLI_MAX_FEEDS];
     int n = cli_feeds(chip, feeds);
     put_ridges(r, object, "ridge_flops_per_byte", chip, chip->memory_bytes_per_s.value);
-    sm_data *ridges = cli_object(r, object, "ridges");
+    sm_data *ridges = sm_put_object(r, object, "ridges");
     for (int i = 0; i < n; i++) put_ridges(r, ridges, feeds[i].name, chip, feeds[i].rate->value);
-    sm_data *links = cli_array(r, object, "links");
+    sm_data *links = sm_put_array(r, object, "links");
     for (int i = 0; i < n; i++)
         if (feeds[i].link) put_link(r, links, chip, &feeds[i]);
 }
 
 static void put_prices(sm_report *r, sm_data *object, const sm_chip *chip) {
-    sm_data *prices = cli_array(r, object, "prices");
+    sm_data *prices = sm_put_array(r, object, "prices");
     for (int i = 0; i < chip->prices; i++) {
-        sm_data *price = cli_object(r, prices, NULL);
-        cli_put(r, price, "usd_per_chip_hour", chip->price[i].usd_per_chip_hour);
-        cli_put_text(r, price, "provider", chip->price[i].provider ? chip->price[i].provider : "");
-        cli_put_text(r, price, "date", chip->price[i].date ? chip->price[i].date : "");
-        cli_put_text(r, price, "source", chip->price[i].source ? chip->price[i].source : "");
+        sm_data *price = sm_put_object(r, prices, NULL);
+        sm_put(r, price, "usd_per_chip_hour", chip->price[i].usd_per_chip_hour);
+        sm_put_text(r, price, "provider", chip->price[i].provider ? chip->price[i].provider : "");
+        sm_put_text(r, price, "date", chip->price[i].date ? chip->price[i].date : "");
+        sm_put_text(r, price, "source", chip->price[i].source ? chip->price[i].source : "");
     }
 }
 
 static void put_source(sm_report *r, sm_data *sources, const char *key, const sm_fact *fact) {
-    if (fact->value > 0.0 && fact->source) cli_put_text(r, sources, key, fact->source);
+    if (fact->value > 0.0 && fact->source) sm_put_text(r, sources, key, fact->source);
 }
 
 static void put_sources(sm_report *r, sm_data *object, const sm_chip *chip) {
-    sm_data *sources = cli_object(r, object, "sources");
+    sm_data *sources = sm_put_object(r, object, "sources");
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        put_source(r, sources, cli_textf(r, "flops_per_s.%s", sm_dtype_names[d]),
+        put_source(r, sources, sm_textf(r, "flops_per_s.%s", sm_dtype_names[d]),
                    &chip->flops_per_s[d]);
     for (const cli_fact_row *row = cli_fact_rows; row->key; row++)
         put_source(r, sources, row->key, cli_fact_of(chip, row));
     for (int i = 0; i < chip->tree_levels; i++) {
         const sm_tree_level *level = &chip->tree[i];
-        put_source(r, sources, cli_textf(r, "%s.bytes_per_s_oneway", level->name),
+        put_source(r, sources, sm_textf(r, "%s.bytes_per_s_oneway", level->name),
                    &level->child_bytes_per_s_oneway);
-        put_source(r, sources, cli_textf(r, "%s.latency_s", level->name), &level->hop_latency_s);
+        put_source(r, sources, sm_textf(r, "%s.latency_s", level->name), &level->hop_latency_s);
     }
 }
 
 static void put_shape(sm_report *r, sm_data *object, const sm_chip *chip) {
     static const char *const fabrics[] = {"torus", "switch", "none"};
-    cli_put_text(r, object, "fabric", fabrics[chip->fabric]);
-    sm_data *pod = cli_array(r, object, "pod_shape");
-    for (int i = 0; i < chip->torus_axes; i++) cli_put(r, pod, NULL, chip->pod_shape[i]);
-    sm_data *tile = cli_array(r, object, "tile");
-    cli_put(r, tile, NULL, chip->tile_m);
-    cli_put(r, tile, NULL, chip->tile_k);
-    cli_put(r, tile, NULL, chip->tile_n);
-    cli_put(r, object, "cores", chip->cores);
-    cli_put(r, object, "matrix_units_per_core", chip->matrix_units_per_core);
-    cli_put(r, object, "chips_per_host", chip->chips_per_host);
+    sm_put_text(r, object, "fabric", fabrics[chip->fabric]);
+    sm_data *pod = sm_put_array(r, object, "pod_shape");
+    for (int i = 0; i < chip->torus_axes; i++) sm_put(r, pod, NULL, chip->pod_shape[i]);
+    sm_data *tile = sm_put_array(r, object, "tile");
+    sm_put(r, tile, NULL, chip->tile_m);
+    sm_put(r, tile, NULL, chip->tile_k);
+    sm_put(r, tile, NULL, chip->tile_n);
+    sm_put(r, object, "cores", chip->cores);
+    sm_put(r, object, "matrix_units_per_core", chip->matrix_units_per_core);
+    sm_put(r, object, "chips_per_host", chip->chips_per_host);
 }
 
 void cli_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
-    cli_put_text(r, object, "name", chip->name);
-    cli_put_text(r, object, "title", chip->title ? chip->title : "");
-    cli_put_text(r, object, "vendor", chip->vendor ? chip->vendor : "");
-    sm_data *flops = cli_object(r, object, "flops_per_s");
+    sm_put_text(r, object, "name", chip->name);
+    sm_put_text(r, object, "title", chip->title ? chip->title : "");
+    sm_put_text(r, object, "vendor", chip->vendor ? chip->vendor : "");
+    sm_data *flops = sm_put_object(r, object, "flops_per_s");
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
         if (chip->flops_per_s[d].value > 0.0)
-            cli_put(r, flops, sm_dtype_names[d], chip->flops_per_s[d].value);
+            sm_put(r, flops, sm_dtype_names[d], chip->flops_per_s[d].value);
     for (const cli_fact_row *row = cli_fact_rows; row->key; row++) {
         double value = cli_fact_of(chip, row)->value;
-        if (value > 0.0) cli_put(r, object, row->key, value);
+        if (value > 0.0) sm_put(r, object, row->key, value);
     }
     put_shape(r, object, chip);
     put_feeds(r, object, chip);
     put_prices(r, object, chip);
-    cli_put_text(r, object, "conflicts", chip->conflicts ? chip->conflicts : "");
+    sm_put_text(r, object, "conflicts", chip->conflicts ? chip->conflicts : "");
     put_sources(r, object, chip);
 }

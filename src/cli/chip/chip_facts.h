@@ -1,7 +1,7 @@
 /* chip_facts: the facts of a chip as rows, its links with their ridge points, and both as JSON. */
 #ifndef SCALEMODEL_CLI_CHIP_FACTS_H
 #define SCALEMODEL_CLI_CHIP_FACTS_H
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 

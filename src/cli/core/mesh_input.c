@@ -82,32 +82,32 @@ sm_status cli_over_parse(const sm_mesh *mesh, const char *over, sm_axes *axes, s
 const char *cli_axes(sm_report *r, const sm_mesh *mesh, sm_axes axes) {
     char text[128];
     sm_axes_format(mesh, axes, text, sizeof text);
-    return cli_textf(r, "%s", text);
+    return sm_textf(r, "%s", text);
 }
 
 static const char *part_words(sm_report *r, const sm_system *system, const sm_part *part) {
     const sm_level *level = &system->level[part->level];
-    const char *stride = part->stride > 1 ? cli_textf(r, ", every %d", part->stride) : "";
+    const char *stride = part->stride > 1 ? sm_textf(r, ", every %d", part->stride) : "";
     if (level->kind == SM_LEVEL_SWITCH)
-        return cli_textf(r, "%s %d%s", level->name, part->size, stride);
+        return sm_textf(r, "%s %d%s", level->name, part->size, stride);
     bool ring = level->wrap && part->size == level->size;
-    return cli_textf(r, "%s%d %d (%s%s)", level->name, part->level, part->size,
-                     ring ? "ring" : "line", stride);
+    return sm_textf(r, "%s%d %d (%s%s)", level->name, part->level, part->size,
+                    ring ? "ring" : "line", stride);
 }
 
 const char *cli_group(sm_report *r, const sm_system *system, const sm_group *group) {
     if (group->parts == 0) return "one chip";
     const char *text = part_words(r, system, &group->part[0]);
     for (int i = 1; i < group->parts; i++)
-        text = cli_textf(r, "%s x %s", text, part_words(r, system, &group->part[i]));
+        text = sm_textf(r, "%s x %s", text, part_words(r, system, &group->part[i]));
     return text;
 }
 
 void cli_mesh_page(sm_report *r, const cli_mesh *m) {
     const char *text = "";
     for (int i = 0; i < m->mesh.axes; i++)
-        text = cli_textf(r, "%s%s%s=%d on %s", text, i ? "; " : "", m->mesh.axis[i].name,
-                         m->mesh.axis[i].size, cli_group(r, &m->system, &m->placement.axis[i]));
+        text = sm_textf(r, "%s%s%s=%d on %s", text, i ? "; " : "", m->mesh.axis[i].name,
+                        m->mesh.axis[i].size, cli_group(r, &m->system, &m->placement.axis[i]));
     sm_report_text(r, "Mesh: %s.", text);
     if (m->placement.idle > 1)
         sm_report_text(r, "The mesh uses %d of the %d chips of %s.", m->placement.used,
@@ -115,17 +115,17 @@ void cli_mesh_page(sm_report *r, const cli_mesh *m) {
 }
 
 void cli_mesh_fields(sm_report *r, const cli_mesh *m) {
-    sm_data *system = cli_object(r, r->data, "system");
-    cli_put_text(r, system, "chip", m->system.chip.name);
-    cli_put(r, system, "chips", m->system.chips);
-    sm_data *shape = cli_array(r, system, "shape");
-    for (int i = 0; i < m->system.levels; i++) cli_put(r, shape, NULL, m->system.level[i].size);
-    sm_data *mesh = cli_array(r, r->data, "mesh");
+    sm_data *system = sm_put_object(r, r->data, "system");
+    sm_put_text(r, system, "chip", m->system.chip.name);
+    sm_put(r, system, "chips", m->system.chips);
+    sm_data *shape = sm_put_array(r, system, "shape");
+    for (int i = 0; i < m->system.levels; i++) sm_put(r, shape, NULL, m->system.level[i].size);
+    sm_data *mesh = sm_put_array(r, r->data, "mesh");
     for (int i = 0; i < m->mesh.axes; i++) {
-        sm_data *axis = cli_object(r, mesh, NULL);
-        cli_put_text(r, axis, "axis", m->mesh.axis[i].name);
-        cli_put(r, axis, "size", m->mesh.axis[i].size);
-        cli_put_text(r, axis, "on", cli_group(r, &m->system, &m->placement.axis[i]));
+        sm_data *axis = sm_put_object(r, mesh, NULL);
+        sm_put_text(r, axis, "axis", m->mesh.axis[i].name);
+        sm_put(r, axis, "size", m->mesh.axis[i].size);
+        sm_put_text(r, axis, "on", cli_group(r, &m->system, &m->placement.axis[i]));
     }
-    cli_put(r, r->data, "chips_used", m->placement.used);
+    sm_put(r, r->data, "chips_used", m->placement.used);
 }

@@ -2,7 +2,7 @@
 #ifndef SCALEMODEL_CLI_MESH_INPUT_H
 #define SCALEMODEL_CLI_MESH_INPUT_H
 #include "options.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/cost.h"
 
 typedef struct cli_mesh {

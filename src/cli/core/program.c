@@ -2,7 +2,7 @@
  * into the exit code. */
 #include "program.h"
 #include "answer.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err
     if (!report) return sm_fail_memory(err);
     sm_status answer = call->verb->run(call, report, err);
     sm_status status = answer;
-    if (call->common.json && report->why) cli_put_why(report, report->why);
+    if (call->common.json && report->why) sm_put_why(report, report->why);
     if ((answer == SM_OK || answer == SM_NEGATIVE) && speaks(p))
         status = cli_answer(&call->common, report, err);
     sm_report_free(report);

@@ -1,6 +1,6 @@
 /* collective: the time of one collective on a mesh, algorithm by algorithm. */
 #include "mesh_input.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/cost.h"
 #include "sweep.h"
 #include "verbs.h"
@@ -236,49 +236,50 @@ static const char *bound_of(const sm_collective_cost *cost) {
 static void put_point(sm_report *r, sm_data *object, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     const sm_line *book = book_line(&q->curve);
-    cli_put(r, object, "bytes", bytes);
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "lower", cost.lower_s);
-    cli_put(r, time, "expected", cost.expected_s);
-    cli_put(r, time, "upper", cost.upper_s);
-    cli_put(r, object, "latency_s", cost.latency_s);
-    if (book) cli_put(r, object, "book_s", fmax(book->s_per_byte * bytes, book->latency_s));
-    cli_put_text(r, object, "bound", bound_of(&cost));
-    cli_put(r, object, "bytes_busiest_link", cost.bytes_busiest_link);
-    cli_put_text(r, object, "algorithm", cost.algorithm ? cost.algorithm : "none");
+    sm_put(r, object, "bytes", bytes);
+    sm_data *time = sm_put_object(r, object, "time_s");
+    sm_put(r, time, "lower", cost.lower_s);
+    sm_put(r, time, "expected", cost.expected_s);
+    sm_put(r, time, "upper", cost.upper_s);
+    sm_put(r, object, "latency_s", cost.latency_s);
+    if (book) sm_put(r, object, "book_s", fmax(book->s_per_byte * bytes, book->latency_s));
+    sm_put_text(r, object, "bound", bound_of(&cost));
+    sm_put(r, object, "bytes_busiest_link", cost.bytes_busiest_link);
+    sm_put_text(r, object, "algorithm", cost.algorithm ? cost.algorithm : "none");
 }
 
 static void put_algorithms(sm_report *r, sm_data *object, const question *q, double bytes) {
-    sm_data *algorithms = cli_array(r, object, "algorithms");
+    sm_data *algorithms = sm_put_array(r, object, "algorithms");
     for (int i = 0; i < q->curve.n; i++) {
         const sm_line *line = &q->curve.line[i];
-        sm_data *entry = cli_object(r, algorithms, NULL);
-        cli_put_text(r, entry, "name", line->algorithm);
-        cli_put(r, entry, "lower_s", line->s_per_byte * bytes);
-        cli_put(r, entry, "datasheet_s", line_s(line, bytes));
-        cli_put(r, entry, "latency_s", line->latency_s);
-        cli_put(r, entry, "bytes_busiest_link", line->link_bytes_per_byte * bytes);
-        cli_put_text(r, entry, "level", q->m.system.level[line->level].name);
-        cli_put_bool(r, entry, "book", line->book);
+        sm_data *entry = sm_put_object(r, algorithms, NULL);
+        sm_put_text(r, entry, "name", line->algorithm);
+        sm_put(r, entry, "lower_s", line->s_per_byte * bytes);
+        sm_put(r, entry, "datasheet_s", line_s(line, bytes));
+        sm_put(r, entry, "latency_s", line->latency_s);
+        sm_put(r, entry, "bytes_busiest_link", line->link_bytes_per_byte * bytes);
+        sm_put_text(r, entry, "level", q->m.system.level[line->level].name);
+        sm_put_bool(r, entry, "book", line->book);
     }
 }
 
 static const char *level_name(sm_report *r, const sm_system *system, int level) {
     bool torus = system->level[level].kind == SM_LEVEL_TORUS;
-    return torus ? cli_textf(r, "%s%d", system->level[level].name, level)
+    return torus ? sm_textf(r, "%s%d", system->level[level].name, level)
                  : system->level[level].name;
 }
 
 static void algorithm_rows(sm_report *r, const question *q, double bytes) {
     sm_table *table =
-        cli_table(r, "Algorithms, at datasheet rates",
-                  "<algorithm|>latency|>bytes / rate|>together|>busiest link|<level|<");
+        sm_page_table(r, "Algorithms, at datasheet rates",
+                      "<algorithm|>latency|>bytes / rate|>together|>busiest link|<level|<");
     for (int i = 0; i < q->curve.n; i++) {
         const sm_line *line = &q->curve.line[i];
-        cli_row(r, table, line->algorithm, cli_seconds(r, line->latency_s),
-                cli_seconds(r, line->s_per_byte * bytes), cli_seconds(r, line_s(line, bytes)),
-                cli_bytes(r, line->link_bytes_per_byte * bytes),
-                level_name(r, &q->m.system, line->level), line->book ? "book" : "");
+        sm_page_row(r, table, line->algorithm, sm_show_seconds(r, line->latency_s),
+                    sm_show_seconds(r, line->s_per_byte * bytes),
+                    sm_show_seconds(r, line_s(line, bytes)),
+                    sm_show_bytes(r, line->link_bytes_per_byte * bytes),
+                    level_name(r, &q->m.system, line->level), line->book ? "book" : "");
     }
     sm_report_table(r, table);
 }
@@ -296,20 +297,20 @@ static const char *bytes_words(const question *q) {
 
 static void point_rows(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
-    sm_table *table = cli_table(r, NULL, "<quantity|>value|<");
-    cli_row(r, table, "members", cli_textf(r, "%d", q->group.size),
-            cli_group(r, &q->m.system, &q->group));
-    cli_row(r, table, "bytes", cli_bytes(r, bytes), bytes_words(q));
+    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
+    sm_page_row(r, table, "members", sm_textf(r, "%d", q->group.size),
+                cli_group(r, &q->m.system, &q->group));
+    sm_page_row(r, table, "bytes", sm_show_bytes(r, bytes), bytes_words(q));
     if (q->ragged < 1.0)
-        cli_row(r, table, "of these move", cli_percent(r, q->ragged), "ragged all-to-all");
-    cli_row(r, table, "lower bound", cli_seconds(r, cost.lower_s),
-            "bandwidth alone, at datasheet rates");
-    cli_row(r, table, "expected", cli_seconds(r, cost.expected_s),
-            "the best algorithm with latency and efficiency");
-    cli_row(r, table, "of it latency", cli_seconds(r, cost.latency_s),
-            cost.algorithm ? cost.algorithm : "");
-    cli_row(r, table, "busiest link", cli_bytes(r, cost.bytes_busiest_link),
-            level_name(r, &q->m.system, cost.level));
+        sm_page_row(r, table, "of these move", sm_show_percent(r, q->ragged), "ragged all-to-all");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost.lower_s),
+                "bandwidth alone, at datasheet rates");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, cost.expected_s),
+                "the best algorithm with latency and efficiency");
+    sm_page_row(r, table, "of it latency", sm_show_seconds(r, cost.latency_s),
+                cost.algorithm ? cost.algorithm : "");
+    sm_page_row(r, table, "busiest link", sm_show_bytes(r, cost.bytes_busiest_link),
+                level_name(r, &q->m.system, cost.level));
     sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", bound_of(&cost));
 }
@@ -335,13 +336,13 @@ static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const s
                           double bytes) {
     const sm_level *level = &q->m.system.level[line->level];
     double crossing = line->link_bytes_per_byte * bytes;
-    sm_why *wire = cli_why(r, "bandwidth", "bytes on the busiest link / its rate",
-                           line->s_per_byte * bytes, "s");
-    sm_why *link = cli_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
-    cli_why_leaf(r, link, "V", bytes, "B", q->has_array ? bytes_words(q) : "given");
-    cli_why_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->algorithm);
+    sm_why *wire = sm_page_why(r, "bandwidth", "bytes on the busiest link / its rate",
+                               line->s_per_byte * bytes, "s");
+    sm_why *link = sm_page_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
+    sm_page_leaf(r, link, "V", bytes, "B", q->has_array ? bytes_words(q) : "given");
+    sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->algorithm);
     sm_why_add(wire, link);
-    cli_why_leaf(r, wire, cli_textf(r, "rate of %s, one way", level->name),
+    sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
                  level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
     sm_why_add(time, wire);
 }
@@ -354,11 +355,12 @@ static const char *latency_words(const sm_collective_cost *cost) {
 static void explain(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     const sm_line *line = chosen_line(q, &cost);
-    r->why = cli_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
+    r->why =
+        sm_page_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
     if (!line) return;
-    cli_why_leaf(r, r->why, "latency", cost.latency_s, "s", latency_words(&cost));
+    sm_page_leaf(r, r->why, "latency", cost.latency_s, "s", latency_words(&cost));
     why_bandwidth(r, r->why, q, line, bytes);
-    cli_why_leaf(r, r->why, cli_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
+    sm_page_leaf(r, r->why, sm_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
                  cost.efficiency, "", q->calibration->source);
 }
 
@@ -367,40 +369,40 @@ static void explain(sm_report *r, const question *q, double bytes) {
 static void sweep_heads(sm_report *r, const question *q, const char **heads) {
     *heads = "";
     for (int i = 0; i < q->sweep.ranges; i++)
-        *heads = cli_textf(r, "%s>%s|", *heads, q->holder.index[q->sweep.range[i].index].name);
-    *heads = cli_textf(r, "%s>bytes|>lower|>expected|>rate|<bound|<algorithm", *heads);
+        *heads = sm_textf(r, "%s>%s|", *heads, q->holder.index[q->sweep.range[i].index].name);
+    *heads = sm_textf(r, "%s>bytes|>lower|>expected|>rate|<bound|<algorithm", *heads);
 }
 
 static void sweep_row(sm_report *r, sm_table *table, const question *q, sm_data *object,
                       double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
-    const char *cells[CLI_MAX_COLUMNS];
+    const char *cells[SM_PAGE_COLUMNS];
     int n = 0;
-    sm_data *dims = q->has_array ? cli_object(r, object, "dims") : NULL;
+    sm_data *dims = q->has_array ? sm_put_object(r, object, "dims") : NULL;
     for (int i = 0; i < q->sweep.ranges; i++) {
         const sm_index *index = &q->holder.index[q->sweep.range[i].index];
-        cells[n++] = cli_exact(r, index->size);
-        cli_put(r, dims, index->name, index->size);
+        cells[n++] = sm_show_exact(r, index->size);
+        sm_put(r, dims, index->name, index->size);
     }
-    cells[n++] = cli_bytes(r, bytes);
-    cells[n++] = cli_seconds(r, cost.lower_s);
-    cells[n++] = cli_seconds(r, cost.expected_s);
-    cells[n++] = cost.expected_s > 0.0 ? cli_rate(r, bytes / cost.expected_s, "B/s") : "-";
+    cells[n++] = sm_show_bytes(r, bytes);
+    cells[n++] = sm_show_seconds(r, cost.lower_s);
+    cells[n++] = sm_show_seconds(r, cost.expected_s);
+    cells[n++] = cost.expected_s > 0.0 ? sm_show_rate(r, bytes / cost.expected_s, "B/s") : "-";
     cells[n++] = bound_of(&cost);
     cells[n++] = cost.algorithm ? cost.algorithm : "none";
-    cli_cells(r, table, cells);
+    sm_page_cells(r, table, cells);
 }
 
 static sm_status show_sweep(sm_report *r, question *q, sm_error *err) {
     const char *heads;
     sweep_heads(r, q, &heads);
-    sm_table *table = cli_table(r, NULL, heads);
-    sm_data *points = cli_array(r, r->data, "points");
+    sm_table *table = sm_page_table(r, NULL, heads);
+    sm_data *points = sm_put_array(r, r->data, "points");
     for (int p = 0; p < q->points; p++) {
         double bytes = 0.0;
         sm_status status = point_bytes(q, p, &bytes, err);
         if (status) return status;
-        sm_data *object = cli_object(r, points, NULL);
+        sm_data *object = sm_put_object(r, points, NULL);
         sweep_row(r, table, q, object, bytes);
         put_point(r, object, q, bytes);
     }
@@ -429,10 +431,10 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
     sm_status status = read_question(call, &q, err);
     if (status) return status;
     const char *over = cli_axes(r, &q.m.mesh, q.over);
-    cli_put_text(r, r->data, "command", "collective");
-    cli_put_text(r, r->data, "op", sm_collective_name(q.op));
-    cli_put_text(r, r->data, "over", over);
-    cli_put(r, r->data, "members", q.group.size);
+    sm_put_text(r, r->data, "command", "collective");
+    sm_put_text(r, r->data, "op", sm_collective_name(q.op));
+    sm_put_text(r, r->data, "over", over);
+    sm_put(r, r->data, "members", q.group.size);
     cli_mesh_fields(r, &q.m);
     sm_report_heading(r, "%s of %s over %s on %s", sm_collective_name(q.op), call->positional[1],
                       over, q.m.system.text);

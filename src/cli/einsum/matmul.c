@@ -3,7 +3,8 @@
 #include "matmul_rank.h"
 #include "matmul_words.h"
 #include "mesh_input.h"
-#include "pages.h"
+#include "scalemodel/answer.h"
+#include "scalemodel/page.h"
 #include "scalemodel/lowering.h"
 #include "verbs.h"
 #include <math.h>
@@ -82,35 +83,35 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 static const char *output_of(sm_report *r, const question *q, const sm_lowering *lowering) {
     char text[256];
     sm_array_format(&lowering->out, &q->einsum, &q->m.mesh, text, sizeof text);
-    return cli_textf(r, "%s", text);
+    return sm_textf(r, "%s", text);
 }
 
 static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_alternative *a,
                      int s) {
     const sm_step *step = &a->lowering.step[s];
     const sm_lowering_step_cost *cost = &a->cost.step[s];
-    sm_data *object = cli_object(r, steps, NULL);
+    sm_data *object = sm_put_object(r, steps, NULL);
     const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
                      : step->kind == SM_STEP_SLICE ? "slice"
                                                    : sm_collective_name(step->op);
-    cli_put_text(r, object, "op", op);
+    sm_put_text(r, object, "op", op);
     if (step->kind == SM_STEP_EINSUM) {
-        cli_put(r, object, "flops", step->flops);
-        cli_put(r, object, "bytes", step->local_bytes);
+        sm_put(r, object, "flops", step->flops);
+        sm_put(r, object, "bytes", step->local_bytes);
     } else {
-        cli_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
-        cli_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
-        cli_put(r, object, "bytes", step->bytes);
-        if (step->to >= 0) cli_put_text(r, object, "onto", q->einsum.index[step->to].name);
+        sm_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
+        sm_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
+        sm_put(r, object, "bytes", step->bytes);
+        if (step->to >= 0) sm_put_text(r, object, "onto", q->einsum.index[step->to].name);
     }
     if (cost->algorithm) {
-        cli_put_text(r, object, "algorithm", cost->algorithm);
-        cli_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
-        cli_put_text(r, object, "bound", cost->latency_bound ? "latency" : "bandwidth");
+        sm_put_text(r, object, "algorithm", cost->algorithm);
+        sm_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
+        sm_put_text(r, object, "bound", cost->latency_bound ? "latency" : "bandwidth");
     }
-    cli_put(r, object, "lower_s", cost->lower_s);
-    cli_put(r, object, "time_s", cost->expected_s);
-    if (s == a->cost.overlapped) cli_put_bool(r, object, "overlapped", true);
+    sm_put(r, object, "lower_s", cost->lower_s);
+    sm_put(r, object, "time_s", cost->expected_s);
+    if (s == a->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
 }
 
 static const char *bound_of(const sm_lowering_cost *cost) {
@@ -121,26 +122,26 @@ static const char *bound_of(const sm_lowering_cost *cost) {
 static void put_alternative(sm_report *r, sm_data *object, const question *q,
                             const cli_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
-    cli_put_text(r, object, "output", output_of(r, q, &a->lowering));
-    sm_data *steps = cli_array(r, object, "steps");
+    sm_put_text(r, object, "output", output_of(r, q, &a->lowering));
+    sm_data *steps = sm_put_array(r, object, "steps");
     for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, s);
-    cli_put_bool(r, object, "overlapped", cost->overlapped >= 0);
-    cli_put(r, object, "flops_per_chip", a->lowering.flops_per_chip);
-    cli_put(r, object, "peak_bytes_per_chip", a->lowering.peak_bytes);
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "math", cost->math_s);
-    cli_put(r, time, "memory", cost->memory_s);
-    cli_put(r, time, "network", cost->network_s);
-    cli_put(r, time, "lower", cost->lower_s);
-    cli_put(r, time, "expected", cost->expected_s);
-    cli_put(r, time, "upper", cost->upper_s);
-    cli_put_text(r, object, "bound", bound_of(cost));
+    sm_put_bool(r, object, "overlapped", cost->overlapped >= 0);
+    sm_put(r, object, "flops_per_chip", a->lowering.flops_per_chip);
+    sm_put(r, object, "peak_bytes_per_chip", a->lowering.peak_bytes);
+    sm_data *time = sm_put_object(r, object, "time_s");
+    sm_put(r, time, "math", cost->math_s);
+    sm_put(r, time, "memory", cost->memory_s);
+    sm_put(r, time, "network", cost->network_s);
+    sm_put(r, time, "lower", cost->lower_s);
+    sm_put(r, time, "expected", cost->expected_s);
+    sm_put(r, time, "upper", cost->upper_s);
+    sm_put_text(r, object, "bound", bound_of(cost));
 }
 
 /* ---- the page ---- */
 
 static void step_rows(sm_report *r, const question *q, const cli_alternative *a) {
-    sm_table *table = cli_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
     for (int s = 0; s < a->lowering.steps; s++) {
         const sm_step *step = &a->lowering.step[s];
         const sm_lowering_step_cost *cost = &a->cost.step[s];
@@ -148,53 +149,56 @@ static void step_rows(sm_report *r, const question *q, const cli_alternative *a)
         double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
         const char *note = cost->algorithm ? cost->algorithm : "";
         if (step->kind == SM_STEP_EINSUM)
-            note = cli_textf(r, "%s FLOPs", cli_count(r, step->flops));
+            note = sm_textf(r, "%s FLOPs", sm_show_count(r, step->flops));
         if (s == a->cost.overlapped)
-            note = cli_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
-        cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
-                slice ? "-" : cli_bytes(r, bytes), slice ? "-" : cli_seconds(r, cost->lower_s),
-                slice ? "-" : cli_seconds(r, cost->expected_s), note);
+            note = sm_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
+        sm_page_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
+                    slice ? "-" : sm_show_bytes(r, bytes),
+                    slice ? "-" : sm_show_seconds(r, cost->lower_s),
+                    slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
     }
     sm_report_table(r, table);
 }
 
 static void total_rows(sm_report *r, const cli_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
-    sm_table *table = cli_table(r, NULL, "<per chip|>value|<");
-    cli_row(r, table, "FLOPs", cli_count(r, a->lowering.flops_per_chip), "");
-    cli_row(r, table, "math", cli_seconds(r, cost->math_s), "at the datasheet peak");
-    cli_row(r, table, "memory", cli_seconds(r, cost->memory_s), "at the datasheet bandwidth");
-    cli_row(r, table, "network", cli_seconds(r, cost->network_s),
-            "collectives at datasheet bandwidth");
-    cli_row(r, table, "lower bound", cli_seconds(r, cost->lower_s), "the largest of the three");
-    cli_row(r, table, "expected", cli_seconds(r, cost->expected_s),
-            cost->overlapped < 0 ? "the steps one after the other"
-                                 : "one collective inside the einsum");
-    cli_row(r, table, "upper bound", cli_seconds(r, cost->upper_s),
-            "nothing overlaps, with efficiency");
-    cli_row(r, table, "peak memory", cli_bytes(r, a->lowering.peak_bytes),
-            "of the arrays alive at once");
+    sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, a->lowering.flops_per_chip), "");
+    sm_page_row(r, table, "math", sm_show_seconds(r, cost->math_s), "at the datasheet peak");
+    sm_page_row(r, table, "memory", sm_show_seconds(r, cost->memory_s),
+                "at the datasheet bandwidth");
+    sm_page_row(r, table, "network", sm_show_seconds(r, cost->network_s),
+                "collectives at datasheet bandwidth");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost->lower_s),
+                "the largest of the three");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, cost->expected_s),
+                cost->overlapped < 0 ? "the steps one after the other"
+                                     : "one collective inside the einsum");
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, cost->upper_s),
+                "nothing overlaps, with efficiency");
+    sm_page_row(r, table, "peak memory", sm_show_bytes(r, a->lowering.peak_bytes),
+                "of the arrays alive at once");
     sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", bound_of(cost));
 }
 
 static void alternative_rows(sm_report *r, const question *q, const cli_ranking *found) {
     bool free_output = !q->einsum.out_sharding_given;
-    sm_table *table = cli_table(r, "Alternatives, cheapest first",
-                                free_output ? ">lower|>expected|>upper|>memory|<output|<steps"
-                                            : ">lower|>expected|>upper|>memory|<steps");
+    sm_table *table = sm_page_table(r, "Alternatives, cheapest first",
+                                    free_output ? ">lower|>expected|>upper|>memory|<output|<steps"
+                                                : ">lower|>expected|>upper|>memory|<steps");
     int shown = found->n < q->top ? found->n : (int)q->top;
     for (int i = 0; i < shown; i++) {
         const cli_alternative *a = found->kept[i];
         const char *words =
             cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
-        const char *cells[] = {cli_seconds(r, a->cost.lower_s),
-                               cli_seconds(r, a->cost.expected_s),
-                               cli_seconds(r, a->cost.upper_s),
-                               cli_bytes(r, a->lowering.peak_bytes),
+        const char *cells[] = {sm_show_seconds(r, a->cost.lower_s),
+                               sm_show_seconds(r, a->cost.expected_s),
+                               sm_show_seconds(r, a->cost.upper_s),
+                               sm_show_bytes(r, a->lowering.peak_bytes),
                                free_output ? output_of(r, q, &a->lowering) : words,
                                words};
-        cli_cells(r, table, cells);
+        sm_page_cells(r, table, cells);
     }
     sm_report_table(r, table);
     if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
@@ -207,9 +211,10 @@ static sm_why *why_collective(sm_report *r, const question *q, const cli_alterna
     const sm_step *step = &a->lowering.step[s];
     const sm_lowering_step_cost *cost = &a->cost.step[s];
     const char *words = cli_step_words(r, &q->einsum, &q->m.mesh, step);
-    sm_why *node = cli_why(r, words, "bytes on the busiest link / its rate", cost->lower_s, "s");
-    cli_why_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
-    cli_why_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",
+    sm_why *node =
+        sm_page_why(r, words, "bytes on the busiest link / its rate", cost->lower_s, "s");
+    sm_page_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
+    sm_page_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",
                  cost->algorithm);
     return node;
 }
@@ -218,17 +223,18 @@ static sm_why *why_lower(sm_report *r, const question *q, const cli_alternative 
     const sm_chip *chip = &q->m.system.chip;
     sm_dtype used = q->compute;
     double peak = sm_chip_peak(chip, q->compute, &used);
-    sm_why *lower = cli_why(r, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
-    sm_why *math = cli_why(r, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
-    cli_why_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP",
+    sm_why *lower =
+        sm_page_why(r, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
+    sm_why *math = sm_page_why(r, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
+    sm_page_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP",
                  "2 x product of the local sizes");
     if (peak > 0.0)
-        cli_why_fact(r, math, cli_textf(r, "peak in %s", sm_dtype_name(used)),
+        sm_page_fact(r, math, sm_textf(r, "peak in %s", sm_dtype_name(used)),
                      &chip->flops_per_s[used], "FLOP/s");
     sm_why *memory =
-        cli_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
-    cli_why_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
-    sm_why *network = cli_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
+        sm_page_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
+    sm_page_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
+    sm_why *network = sm_page_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
         if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE)
             sm_why_add(network, why_collective(r, q, a, s));
@@ -240,9 +246,9 @@ static sm_why *why_lower(sm_report *r, const question *q, const cli_alternative 
 
 static void explain(sm_report *r, const question *q, const cli_alternative *a) {
     const char *formula = cli_cost_formula(r, &a->cost);
-    r->why = cli_why(r, "expected", formula, a->cost.expected_s, "s");
+    r->why = sm_page_why(r, "expected", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
-        cli_why_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+        sm_page_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
                      a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
     sm_why_add(r->why, why_lower(r, q, a));
 }
@@ -251,7 +257,7 @@ static void explain(sm_report *r, const question *q, const cli_alternative *a) {
 
 static void show_best(sm_report *r, const question *q, const cli_alternative *best) {
     sm_report_heading(r, "Best: %s, %s expected", output_of(r, q, &best->lowering),
-                      cli_seconds(r, best->cost.expected_s));
+                      sm_show_seconds(r, best->cost.expected_s));
     for (int a = 0; a < q->m.mesh.axes; a++)
         sm_report_text(r, "%s", cli_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
     step_rows(r, q, best);
@@ -262,13 +268,13 @@ static void show(const cli_call *call, sm_report *r, const question *q, const cl
     const cli_alternative *best = found->kept[0];
     char text[512];
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    cli_put_text(r, r->data, "command", "matmul");
-    cli_put_text(r, r->data, "einsum", text);
+    sm_put_text(r, r->data, "command", "matmul");
+    sm_put_text(r, r->data, "einsum", text);
     cli_mesh_fields(r, &q->m);
-    put_alternative(r, cli_object(r, r->data, "best"), q, best);
-    sm_data *alternatives = cli_array(r, r->data, "alternatives");
+    put_alternative(r, sm_put_object(r, r->data, "best"), q, best);
+    sm_data *alternatives = sm_put_array(r, r->data, "alternatives");
     for (int i = 0; i < found->n && i < q->in_json; i++)
-        put_alternative(r, cli_object(r, alternatives, NULL), q, found->kept[i]);
+        put_alternative(r, sm_put_object(r, alternatives, NULL), q, found->kept[i]);
     sm_report_text(r, "%s on %s", text, q->m.system.text);
     cli_mesh_page(r, &q->m);
     show_best(r, q, best);
@@ -280,11 +286,11 @@ static void show(const cli_call *call, sm_report *r, const question *q, const cl
 static void show_none(sm_report *r, const question *q, const sm_error *why) {
     const char *sentence =
         why->sentence[0] ? why->sentence : "no assignment of the mesh axes divides these sizes";
-    cli_put_text(r, r->data, "command", "matmul");
+    sm_put_text(r, r->data, "command", "matmul");
     cli_mesh_fields(r, &q->m);
-    cli_put(r, r->data, "best", NAN);
-    cli_array(r, r->data, "alternatives");
-    cli_put_text(r, r->data, "reason", sentence);
+    sm_put(r, r->data, "best", NAN);
+    sm_put_array(r, r->data, "alternatives");
+    sm_put_text(r, r->data, "reason", sentence);
     sm_report_text(r, "There is no way: %s.", sentence);
 }
 

@@ -1,7 +1,7 @@
 /* matmul_words: a lowering in words: what each mesh axis meets, and what each step does. */
 #ifndef SCALEMODEL_CLI_MATMUL_WORDS_H
 #define SCALEMODEL_CLI_MATMUL_WORDS_H
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/lowering.h"
 
 /* "X: both operands are sharded along the contracted J (case 3): partial sums, reduce-scatter onto

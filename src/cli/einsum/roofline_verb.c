@@ -1,6 +1,7 @@
 /* roofline: an einsum on one chip: FLOPs, bytes, intensity, what bounds it, and from which size on.
  */
-#include "pages.h"
+#include "scalemodel/answer.h"
+#include "scalemodel/page.h"
 #include "scalemodel/cost.h"
 #include "sweep.h"
 #include "verbs.h"
@@ -136,7 +137,7 @@ static sm_status solve_critical(question *q, int i, sm_report *r, sm_error *err)
                                             q->critical[i], &q->solved[i], &none);
     if (status == SM_NEGATIVE) {
         q->solved[i] = NAN;
-        q->reason[i] = cli_textf(r, "%s", none.sentence);
+        q->reason[i] = sm_textf(r, "%s", none.sentence);
     } else if (status) {
         *err = none;
     }
@@ -182,7 +183,7 @@ static const char *level_title(const question *q) {
 static const char *show_einsum(sm_report *r, const sm_einsum *einsum) {
     char text[512];
     sm_einsum_format(einsum, NULL, text, sizeof text);
-    return cli_textf(r, "%s", text);
+    return sm_textf(r, "%s", text);
 }
 
 static bool has_index(const sm_array *array, int index) {
@@ -208,52 +209,55 @@ static bool on_vector_unit(const question *q) {
 
 static const char *unit_words(sm_report *r, const question *q, const sm_roofline *point) {
     if (on_vector_unit(q)) return "on the vector unit";
-    return cli_textf(r, "in %s", sm_dtype_name(point->compute));
+    return sm_textf(r, "in %s", sm_dtype_name(point->compute));
 }
 
 static void put_point(sm_report *r, sm_data *object, const sm_roofline *point) {
-    cli_put(r, object, "flops", point->flops);
-    cli_put(r, object, "bytes", point->bytes);
-    cli_put(r, object, "intensity", point->intensity);
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "math", point->math_s);
-    cli_put(r, time, "memory", point->memory_s);
-    cli_put(r, time, "lower", point->lower_s);
-    cli_put(r, time, "expected", point->expected_s);
-    cli_put(r, time, "upper", point->upper_s);
-    cli_put_text(r, object, "bound", bound_of(point));
+    sm_put(r, object, "flops", point->flops);
+    sm_put(r, object, "bytes", point->bytes);
+    sm_put(r, object, "intensity", point->intensity);
+    sm_data *time = sm_put_object(r, object, "time_s");
+    sm_put(r, time, "math", point->math_s);
+    sm_put(r, time, "memory", point->memory_s);
+    sm_put(r, time, "lower", point->lower_s);
+    sm_put(r, time, "expected", point->expected_s);
+    sm_put(r, time, "upper", point->upper_s);
+    sm_put_text(r, object, "bound", bound_of(point));
 }
 
 static void point_rows(sm_report *r, const question *q, const sm_roofline *point) {
     double ridge = point->peak_flops_per_s / point->bytes_per_s;
-    sm_table *table = cli_table(r, NULL, "<quantity|>value|<");
-    cli_row(r, table, "FLOPs", cli_count(r, point->flops), "");
-    cli_row(r, table, "bytes", cli_bytes(r, point->bytes), "each array once, in its own type");
-    cli_row(r, table, "intensity", cli_textf(r, "%s FLOP/B", cli_number(r, point->intensity)),
-            cli_textf(r, "the chip turns at %s", cli_number(r, ridge)));
-    cli_row(r, table, "math", cli_seconds(r, point->math_s),
-            cli_textf(r, "at %s %s", cli_rate(r, point->peak_flops_per_s, "FLOP/s"),
-                      unit_words(r, q, point)));
-    cli_row(r, table, "memory", cli_seconds(r, point->memory_s),
-            cli_textf(r, "at %s from %s", cli_rate(r, point->bytes_per_s, "B/s"), level_title(q)));
-    cli_row(r, table, "lower bound", cli_seconds(r, point->lower_s),
-            "math and memory overlap fully");
-    cli_row(r, table, "expected", cli_seconds(r, point->expected_s),
-            "with tiles, efficiency and launch");
-    cli_row(r, table, "upper bound", cli_seconds(r, point->upper_s), "nothing overlaps");
+    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, point->flops), "");
+    sm_page_row(r, table, "bytes", sm_show_bytes(r, point->bytes),
+                "each array once, in its own type");
+    sm_page_row(r, table, "intensity",
+                sm_textf(r, "%s FLOP/B", sm_show_number(r, point->intensity)),
+                sm_textf(r, "the chip turns at %s", sm_show_number(r, ridge)));
+    sm_page_row(r, table, "math", sm_show_seconds(r, point->math_s),
+                sm_textf(r, "at %s %s", sm_show_rate(r, point->peak_flops_per_s, "FLOP/s"),
+                         unit_words(r, q, point)));
+    sm_page_row(
+        r, table, "memory", sm_show_seconds(r, point->memory_s),
+        sm_textf(r, "at %s from %s", sm_show_rate(r, point->bytes_per_s, "B/s"), level_title(q)));
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, point->lower_s),
+                "math and memory overlap fully");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, point->expected_s),
+                "with tiles, efficiency and launch");
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, point->upper_s), "nothing overlaps");
     sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", point->compute_bound ? "compute" : "memory");
 }
 
 static void critical_rows(sm_report *r, const question *q) {
-    sm_data *object = q->criticals ? cli_object(r, r->data, "critical") : NULL;
+    sm_data *object = q->criticals ? sm_put_object(r, r->data, "critical") : NULL;
     for (int i = 0; i < q->criticals; i++) {
         const char *name = q->einsum.index[q->critical[i]].name;
-        cli_put(r, object, name, q->solved[i]);
+        sm_put(r, object, name, q->solved[i]);
         if (isnan(q->solved[i])) sm_report_text(r, "Critical %s: %s.", name, q->reason[i]);
         else
             sm_report_text(r, "Critical %s = %s: math and memory take equally long there.", name,
-                           cli_textf(r, "%.6g", q->solved[i]));
+                           sm_textf(r, "%.6g", q->solved[i]));
     }
 }
 
@@ -262,7 +266,7 @@ static void critical_rows(sm_report *r, const question *q) {
 static void why_sizes(sm_report *r, sm_why *parent, const sm_einsum *einsum) {
     for (int i = 0; i < einsum->indices; i++)
         if (!einsum->index[i].literal)
-            cli_why_given(r, parent, einsum->index[i].name, einsum->index[i].size, "");
+            sm_page_given(r, parent, einsum->index[i].name, einsum->index[i].size, "");
 }
 
 static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
@@ -270,14 +274,15 @@ static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *
     sm_array_format(array, einsum, NULL, text, sizeof text);
     double elements = sm_array_elements(array, einsum), each = sm_dtype_bytes(array->dtype);
     sm_why *node =
-        cli_why(r, cli_textf(r, "%s", text), "elements x bytes of one", elements * each, "B");
-    cli_why_leaf(r, node, "elements", elements, "", "sizes given");
-    cli_why_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
+        sm_page_why(r, sm_textf(r, "%s", text), "elements x bytes of one", elements * each, "B");
+    sm_page_leaf(r, node, "elements", elements, "", "sizes given");
+    sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
     return node;
 }
 
 static sm_why *why_bytes(sm_report *r, const sm_einsum *einsum, const sm_roofline *point) {
-    sm_why *bytes = cli_why(r, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
+    sm_why *bytes =
+        sm_page_why(r, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
     for (int i = 0; i < einsum->operands; i++)
         sm_why_add(bytes, why_array(r, einsum, &einsum->in[i]));
     sm_why_add(bytes, why_array(r, einsum, &einsum->out));
@@ -292,13 +297,13 @@ static const sm_fact *bandwidth_fact(const question *q) {
 
 static sm_why *why_matmul(sm_report *r, const sm_calibration *c, const sm_roofline *point) {
     bool narrow = sm_dtype_bytes(point->compute) <= 1.0;
-    sm_why *node =
-        cli_why(r, "expected",
-                "max(math / (efficiency x tiles x k / (k + half k)), memory / efficiency) + launch",
-                point->expected_s, "s");
-    cli_why_leaf(r, node, "matmul efficiency",
+    sm_why *node = sm_page_why(
+        r, "expected",
+        "max(math / (efficiency x tiles x k / (k + half k)), memory / efficiency) + launch",
+        point->expected_s, "s");
+    sm_page_leaf(r, node, "matmul efficiency",
                  narrow ? c->matmul_efficiency_fp8 : c->matmul_efficiency, "", c->source);
-    cli_why_leaf(r, node, "half k: contraction at half efficiency", c->matmul_half_k, "",
+    sm_page_leaf(r, node, "half k: contraction at half efficiency", c->matmul_half_k, "",
                  "calibration");
     return node;
 }
@@ -306,11 +311,11 @@ static sm_why *why_matmul(sm_report *r, const sm_calibration *c, const sm_roofli
 static sm_why *why_expected(sm_report *r, const question *q, const sm_roofline *point) {
     const sm_calibration *c = q->calibration;
     sm_why *node = on_vector_unit(q)
-                       ? cli_why(r, "expected", "max(math, memory / efficiency) + launch",
-                                 point->expected_s, "s")
+                       ? sm_page_why(r, "expected", "max(math, memory / efficiency) + launch",
+                                     point->expected_s, "s")
                        : why_matmul(r, c, point);
-    cli_why_leaf(r, node, "memory efficiency", c->memory_efficiency, "", "calibration");
-    cli_why_leaf(r, node, "launch", c->launch_s, "s", "calibration");
+    sm_page_leaf(r, node, "memory efficiency", c->memory_efficiency, "", "calibration");
+    sm_page_leaf(r, node, "launch", c->launch_s, "s", "calibration");
     return node;
 }
 
@@ -318,16 +323,16 @@ static void explain(sm_report *r, const question *q, const sm_roofline *point) {
     const sm_chip *chip = &q->system.chip;
     const sm_fact *peak =
         on_vector_unit(q) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
-    sm_why *time = cli_why(r, "lower bound", "max(math, memory)", point->lower_s, "s");
-    sm_why *math = cli_why(r, "math", "FLOPs / peak", point->math_s, "s");
+    sm_why *time = sm_page_why(r, "lower bound", "max(math, memory)", point->lower_s, "s");
+    sm_why *math = sm_page_why(r, "math", "FLOPs / peak", point->math_s, "s");
     sm_why *flops =
-        cli_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
+        sm_page_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
     why_sizes(r, flops, &q->einsum);
     sm_why_add(math, flops);
-    cli_why_fact(r, math, cli_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
-    sm_why *memory = cli_why(r, "memory", "bytes / bandwidth", point->memory_s, "s");
+    sm_page_fact(r, math, sm_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
+    sm_why *memory = sm_page_why(r, "memory", "bytes / bandwidth", point->memory_s, "s");
     sm_why_add(memory, why_bytes(r, &q->einsum, point));
-    cli_why_fact(r, memory, cli_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
+    sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
                  "B/s");
     sm_why_add(time, math);
     sm_why_add(time, memory);
@@ -336,9 +341,9 @@ static void explain(sm_report *r, const question *q, const sm_roofline *point) {
     for (int i = 0; i < q->criticals; i++)
         if (!isnan(q->solved[i]))
             sm_why_add(r->why,
-                       cli_why(r, cli_textf(r, "critical %s", q->einsum.index[q->critical[i]].name),
-                               "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i],
-                               ""));
+                       sm_page_why(
+                           r, sm_textf(r, "critical %s", q->einsum.index[q->critical[i]].name),
+                           "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i], ""));
 }
 
 /* ---- one point or many ---- */
@@ -352,34 +357,34 @@ static sm_status price(const question *q, const sm_einsum *einsum, sm_roofline *
 static sm_status show_sweep(sm_report *r, question *q, sm_error *err) {
     const char *heads = "";
     for (int i = 0; i < q->sweep.ranges; i++)
-        heads = cli_textf(r, "%s>%s|", heads, q->einsum.index[q->sweep.range[i].index].name);
-    heads = cli_textf(r, "%s>FLOPs|>bytes|>FLOP/B|>math|>memory|>lower|>expected|<bound", heads);
-    sm_table *table = cli_table(r, NULL, heads);
-    sm_data *points = cli_array(r, r->data, "points");
+        heads = sm_textf(r, "%s>%s|", heads, q->einsum.index[q->sweep.range[i].index].name);
+    heads = sm_textf(r, "%s>FLOPs|>bytes|>FLOP/B|>math|>memory|>lower|>expected|<bound", heads);
+    sm_table *table = sm_page_table(r, NULL, heads);
+    sm_data *points = sm_put_array(r, r->data, "points");
     for (int p = 0; p < q->sweep.points; p++) {
         cli_sweep_point(&q->sweep, p, &q->einsum);
         sm_roofline at;
         sm_status status = price(q, &q->einsum, &at, err);
         if (status) return status;
-        sm_data *object = cli_object(r, points, NULL);
-        sm_data *dims = cli_object(r, object, "dims");
-        const char *cells[CLI_MAX_COLUMNS];
+        sm_data *object = sm_put_object(r, points, NULL);
+        sm_data *dims = sm_put_object(r, object, "dims");
+        const char *cells[SM_PAGE_COLUMNS];
         int n = 0;
         for (int i = 0; i < q->sweep.ranges; i++) {
             const sm_index *index = &q->einsum.index[q->sweep.range[i].index];
-            cli_put(r, dims, index->name, index->size);
-            cells[n++] = cli_exact(r, index->size);
+            sm_put(r, dims, index->name, index->size);
+            cells[n++] = sm_show_exact(r, index->size);
         }
         put_point(r, object, &at);
-        cells[n++] = cli_count(r, at.flops);
-        cells[n++] = cli_bytes(r, at.bytes);
-        cells[n++] = cli_number(r, at.intensity);
-        cells[n++] = cli_seconds(r, at.math_s);
-        cells[n++] = cli_seconds(r, at.memory_s);
-        cells[n++] = cli_seconds(r, at.lower_s);
-        cells[n++] = cli_seconds(r, at.expected_s);
+        cells[n++] = sm_show_count(r, at.flops);
+        cells[n++] = sm_show_bytes(r, at.bytes);
+        cells[n++] = sm_show_number(r, at.intensity);
+        cells[n++] = sm_show_seconds(r, at.math_s);
+        cells[n++] = sm_show_seconds(r, at.memory_s);
+        cells[n++] = sm_show_seconds(r, at.lower_s);
+        cells[n++] = sm_show_seconds(r, at.expected_s);
         cells[n++] = bound_of(&at);
-        cli_cells(r, table, cells);
+        sm_page_cells(r, table, cells);
     }
     sm_report_table(r, table);
     return SM_OK;
@@ -392,7 +397,7 @@ static sm_status show_point(const cli_call *call, sm_report *r, const question *
     put_point(r, r->data, &point);
     if (q->open >= 0) {
         const sm_index *index = &q->einsum.index[q->open];
-        sm_report_text(r, "At %s = %s:", index->name, cli_exact(r, index->size));
+        sm_report_text(r, "At %s = %s:", index->name, sm_show_exact(r, index->size));
     }
     point_rows(r, q, &point);
     if (call->common.explain) explain(r, q, &point);
@@ -406,9 +411,9 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     if (!status) status = solve_criticals(&q, r, &negative, err);
     if (status) return status;
     settle_open(&q);
-    cli_put_text(r, r->data, "command", "roofline");
-    cli_put_text(r, r->data, "einsum", show_einsum(r, &q.einsum));
-    cli_put_text(r, r->data, "chip", q.system.chip.name);
+    sm_put_text(r, r->data, "command", "roofline");
+    sm_put_text(r, r->data, "einsum", show_einsum(r, &q.einsum));
+    sm_put_text(r, r->data, "chip", q.system.chip.name);
     sm_report_heading(r, "%s on %s", show_einsum(r, &q.einsum), q.system.chip.name);
     if (q.sweep.ranges && call->common.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");

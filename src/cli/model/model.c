@@ -1,5 +1,5 @@
 /* model: the parameters, FLOPs and KV cache of an architecture. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/io.h"
 #include "scalemodel/model.h"
 #include "verbs.h"
@@ -36,22 +36,23 @@ static sm_status catalogue_row(sm_report *r, sm_arena *arena, sm_table *table, s
     sm_status status = sm_io_model_load(entry->name, arena, &model, err);
     if (status) return status;
     sm_params params = sm_model_params(&model);
-    cli_row(r, table, entry->name, model.family, cli_count(r, params.total),
-            cli_count(r, params.active), cli_textf(r, "%d", model.L), cli_textf(r, "%d", model.D));
-    sm_data *object = cli_object(r, models, NULL);
-    cli_put_text(r, object, "name", entry->name);
-    cli_put_text(r, object, "family", model.family);
-    cli_put(r, object, "params", params.total);
-    cli_put(r, object, "active_params", params.active);
+    sm_page_row(r, table, entry->name, model.family, sm_show_count(r, params.total),
+                sm_show_count(r, params.active), sm_textf(r, "%d", model.L),
+                sm_textf(r, "%d", model.D));
+    sm_data *object = sm_put_object(r, models, NULL);
+    sm_put_text(r, object, "name", entry->name);
+    sm_put_text(r, object, "family", model.family);
+    sm_put(r, object, "params", params.total);
+    sm_put(r, object, "active_params", params.active);
     if (entry->published_params > 0.0)
-        cli_put(r, object, "published_params", entry->published_params);
-    if (entry->source) cli_put_text(r, object, "source", entry->source);
+        sm_put(r, object, "published_params", entry->published_params);
+    if (entry->source) sm_put_text(r, object, "source", entry->source);
     return SM_OK;
 }
 
 static sm_status show_catalogue(const cli_call *call, sm_report *r, sm_error *err) {
-    sm_table *table = cli_table(r, "Models", "<model|<family|>params|>active|>layers|>width");
-    sm_data *models = cli_array(r, r->data, "models");
+    sm_table *table = sm_page_table(r, "Models", "<model|<family|>params|>active|>layers|>width");
+    sm_data *models = sm_put_array(r, r->data, "models");
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         sm_status status = catalogue_row(r, call->arena, table, models, sm_catalogue_at(i), err);
         if (status) return status;
@@ -81,15 +82,15 @@ static double share(const sm_flops *flops) {
 /* ---- JSON ---- */
 
 static void put_components(sm_report *r, const sm_params *p) {
-    sm_data *components = cli_object(r, r->data, "components");
-    cli_put(r, components, "embedding", p->embedding);
-    cli_put(r, components, "unembedding", p->unembedding);
-    cli_put(r, components, "attention", p->attention);
-    cli_put(r, components, "mlp", p->mlp);
-    cli_put(r, components, "experts", p->experts);
-    cli_put(r, components, "router", p->router);
-    cli_put(r, components, "norm", p->norm);
-    cli_put(r, components, "other", p->other);
+    sm_data *components = sm_put_object(r, r->data, "components");
+    sm_put(r, components, "embedding", p->embedding);
+    sm_put(r, components, "unembedding", p->unembedding);
+    sm_put(r, components, "attention", p->attention);
+    sm_put(r, components, "mlp", p->mlp);
+    sm_put(r, components, "experts", p->experts);
+    sm_put(r, components, "router", p->router);
+    sm_put(r, components, "norm", p->norm);
+    sm_put(r, components, "other", p->other);
 }
 
 static int layers_of_kind(const sm_model *model, int kind) {
@@ -99,51 +100,51 @@ static int layers_of_kind(const sm_model *model, int kind) {
 }
 
 static void put_kinds(sm_report *r, const question *q) {
-    sm_data *kinds = cli_array(r, r->data, "layers");
+    sm_data *kinds = sm_put_array(r, r->data, "layers");
     for (int k = 0; k < q->model.kinds; k++) {
         const sm_layer_kind *kind = &q->model.kind[k];
-        sm_data *object = cli_object(r, kinds, NULL);
-        cli_put_text(r, object, "kind", kind->name);
-        cli_put(r, object, "count", layers_of_kind(&q->model, k));
-        cli_put(r, object, "params", sm_layer_params(&q->model, kind, false));
-        cli_put(r, object, "active_params", sm_layer_params(&q->model, kind, true));
-        cli_put(r, object, "query_heads", kind->N);
-        cli_put(r, object, "kv_heads", kind->K);
-        cli_put(r, object, "head_size", kind->H);
-        cli_put(r, object, "mlp_width", kind->F);
-        cli_put(r, object, "experts", kind->E);
-        cli_put(r, object, "experts_per_token", kind->k_top);
-        cli_put(r, object, "expert_width", kind->F_expert);
-        cli_put(r, object, "window", kind->window > 0 ? kind->window : kind->chunk);
+        sm_data *object = sm_put_object(r, kinds, NULL);
+        sm_put_text(r, object, "kind", kind->name);
+        sm_put(r, object, "count", layers_of_kind(&q->model, k));
+        sm_put(r, object, "params", sm_layer_params(&q->model, kind, false));
+        sm_put(r, object, "active_params", sm_layer_params(&q->model, kind, true));
+        sm_put(r, object, "query_heads", kind->N);
+        sm_put(r, object, "kv_heads", kind->K);
+        sm_put(r, object, "head_size", kind->H);
+        sm_put(r, object, "mlp_width", kind->F);
+        sm_put(r, object, "experts", kind->E);
+        sm_put(r, object, "experts_per_token", kind->k_top);
+        sm_put(r, object, "expert_width", kind->F_expert);
+        sm_put(r, object, "window", kind->window > 0 ? kind->window : kind->chunk);
     }
 }
 
 static void put_fields(sm_report *r, const question *q) {
     sm_data *d = r->data;
-    cli_put_text(r, d, "name", q->model.name);
-    cli_put_text(r, d, "family", q->model.family);
-    cli_put(r, d, "params", q->params.total);
-    cli_put(r, d, "active_params", q->params.active);
-    cli_put(r, d, "matmul_params_active", q->params.matmul_active);
+    sm_put_text(r, d, "name", q->model.name);
+    sm_put_text(r, d, "family", q->model.family);
+    sm_put(r, d, "params", q->params.total);
+    sm_put(r, d, "active_params", q->params.active);
+    sm_put(r, d, "matmul_params_active", q->params.matmul_active);
     put_components(r, &q->params);
-    cli_put(r, d, "layer_count", q->model.L);
-    cli_put(r, d, "width", q->model.D);
-    cli_put(r, d, "vocabulary", q->model.V);
+    sm_put(r, d, "layer_count", q->model.L);
+    sm_put(r, d, "width", q->model.D);
+    sm_put(r, d, "vocabulary", q->model.V);
     put_kinds(r, q);
-    cli_put(r, d, "seq", q->T);
-    cli_put(r, d, "forward_flops_per_token", q->causal.total);
-    cli_put(r, d, "train_flops_per_token", train_flops(&q->causal));
-    cli_put(r, d, "forward_flops_per_token_full", q->full.total);
-    cli_put(r, d, "train_flops_per_token_full", train_flops(&q->full));
-    cli_put(r, d, "matmul_flops_per_token", q->causal.matmul);
-    cli_put(r, d, "attention_flops_per_token", q->causal.attention);
-    cli_put(r, d, "attention_share", share(&q->causal));
-    cli_put(r, d, "attention_share_full", share(&q->full));
-    cli_put(r, d, "attention_equals_matmul_seq", meeting_length(q));
-    cli_put_text(r, d, "kv_dtype", sm_dtype_name(q->kv));
-    cli_put(r, d, "kv_bytes_per_token", sm_model_kv_bytes_per_token(&q->model, q->kv));
-    cli_put(r, d, "kv_bytes_per_sequence", sm_model_kv_bytes(&q->model, q->T, q->kv));
-    cli_put_text(r, d, "note", q->model.note ? q->model.note : "");
+    sm_put(r, d, "seq", q->T);
+    sm_put(r, d, "forward_flops_per_token", q->causal.total);
+    sm_put(r, d, "train_flops_per_token", train_flops(&q->causal));
+    sm_put(r, d, "forward_flops_per_token_full", q->full.total);
+    sm_put(r, d, "train_flops_per_token_full", train_flops(&q->full));
+    sm_put(r, d, "matmul_flops_per_token", q->causal.matmul);
+    sm_put(r, d, "attention_flops_per_token", q->causal.attention);
+    sm_put(r, d, "attention_share", share(&q->causal));
+    sm_put(r, d, "attention_share_full", share(&q->full));
+    sm_put(r, d, "attention_equals_matmul_seq", meeting_length(q));
+    sm_put_text(r, d, "kv_dtype", sm_dtype_name(q->kv));
+    sm_put(r, d, "kv_bytes_per_token", sm_model_kv_bytes_per_token(&q->model, q->kv));
+    sm_put(r, d, "kv_bytes_per_sequence", sm_model_kv_bytes(&q->model, q->T, q->kv));
+    sm_put_text(r, d, "note", q->model.note ? q->model.note : "");
 }
 
 /* ---- the page ---- */
@@ -151,13 +152,13 @@ static void put_fields(sm_report *r, const question *q) {
 static void component_row(sm_report *r, sm_table *table, const char *name, double value,
                           double total) {
     if (value > 0.0)
-        cli_row(r, table, name, cli_exact(r, value), cli_count(r, value),
-                cli_percent(r, value / total));
+        sm_page_row(r, table, name, sm_show_exact(r, value), sm_show_count(r, value),
+                    sm_show_percent(r, value / total));
 }
 
 static void component_rows(sm_report *r, const question *q) {
     const sm_params *p = &q->params;
-    sm_table *table = cli_table(r, NULL, "<parameters|>exact|>short|>share");
+    sm_table *table = sm_page_table(r, NULL, "<parameters|>exact|>short|>share");
     component_row(r, table, "embedding", p->embedding, p->total);
     component_row(r, table, "unembedding", p->unembedding, p->total);
     component_row(r, table, "attention", p->attention, p->total);
@@ -174,44 +175,45 @@ static void component_rows(sm_report *r, const question *q) {
 
 static const char *heads_words(sm_report *r, const sm_layer_kind *kind) {
     if (kind->attention == SM_ATTENTION_MLA)
-        return cli_textf(r, "%d, MLA rank %d", kind->N, kind->kv_rank);
-    return kind->N == kind->K ? cli_textf(r, "%d x %d", kind->N, kind->H)
-                              : cli_textf(r, "%d x %d, %d KV", kind->N, kind->H, kind->K);
+        return sm_textf(r, "%d, MLA rank %d", kind->N, kind->kv_rank);
+    return kind->N == kind->K ? sm_textf(r, "%d x %d", kind->N, kind->H)
+                              : sm_textf(r, "%d x %d, %d KV", kind->N, kind->H, kind->K);
 }
 
 static const char *expert_words(sm_report *r, const sm_layer_kind *kind) {
     if (kind->E == 0) return "-";
-    const char *shared = kind->E_shared ? cli_textf(r, " + %d shared", kind->E_shared) : "";
-    return cli_textf(r, "%d of %d x %d%s", kind->k_top, kind->E, kind->F_expert, shared);
+    const char *shared = kind->E_shared ? sm_textf(r, " + %d shared", kind->E_shared) : "";
+    return sm_textf(r, "%d of %d x %d%s", kind->k_top, kind->E, kind->F_expert, shared);
 }
 
 static const char *reach_words(sm_report *r, const sm_layer_kind *kind) {
-    if (kind->window > 0) return cli_textf(r, "%d", kind->window);
-    return kind->chunk > 0 ? cli_textf(r, "chunks of %d", kind->chunk) : "all";
+    if (kind->window > 0) return sm_textf(r, "%d", kind->window);
+    return kind->chunk > 0 ? sm_textf(r, "chunks of %d", kind->chunk) : "all";
 }
 
 static void kind_rows(sm_report *r, const question *q) {
     sm_table *table =
-        cli_table(r, "Layers", "<kind|>count|>params each|<heads|<keys|>mlp|<experts");
+        sm_page_table(r, "Layers", "<kind|>count|>params each|<heads|<keys|>mlp|<experts");
     for (int k = 0; k < q->model.kinds; k++) {
         const sm_layer_kind *kind = &q->model.kind[k];
-        cli_row(r, table, kind->name, cli_textf(r, "%d", layers_of_kind(&q->model, k)),
-                cli_count(r, sm_layer_params(&q->model, kind, false)), heads_words(r, kind),
-                reach_words(r, kind), kind->F > 0 ? cli_textf(r, "%d", kind->F) : "-",
-                expert_words(r, kind));
+        sm_page_row(r, table, kind->name, sm_textf(r, "%d", layers_of_kind(&q->model, k)),
+                    sm_show_count(r, sm_layer_params(&q->model, kind, false)), heads_words(r, kind),
+                    reach_words(r, kind), kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-",
+                    expert_words(r, kind));
     }
     sm_report_table(r, table);
 }
 
 static void work_rows(sm_report *r, const question *q) {
     sm_table *table =
-        cli_table(r, cli_textf(r, "FLOPs per token in sequences of %s", cli_exact(r, q->T)),
-                  "<|>forward|>training|>of it attention|<");
-    cli_row(r, table, "causal", cli_count(r, q->causal.total),
-            cli_count(r, train_flops(&q->causal)), cli_percent(r, share(&q->causal)),
-            "pairs that the mask keeps");
-    cli_row(r, table, "full", cli_count(r, q->full.total), cli_count(r, train_flops(&q->full)),
-            cli_percent(r, share(&q->full)), "all pairs, as the book counts");
+        sm_page_table(r, sm_textf(r, "FLOPs per token in sequences of %s", sm_show_exact(r, q->T)),
+                      "<|>forward|>training|>of it attention|<");
+    sm_page_row(r, table, "causal", sm_show_count(r, q->causal.total),
+                sm_show_count(r, train_flops(&q->causal)), sm_show_percent(r, share(&q->causal)),
+                "pairs that the mask keeps");
+    sm_page_row(r, table, "full", sm_show_count(r, q->full.total),
+                sm_show_count(r, train_flops(&q->full)), sm_show_percent(r, share(&q->full)),
+                "all pairs, as the book counts");
     sm_report_table(r, table);
 }
 
@@ -220,33 +222,34 @@ static void closing_text(sm_report *r, const question *q) {
     if (isfinite(meeting))
         sm_report_text(r,
                        "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
-                       cli_number(r, meeting),
-                       cli_number(r, meeting * q->full.attention / q->causal.attention));
-    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
-                   sm_dtype_name(q->kv),
-                   cli_bytes(r, sm_model_kv_bytes_per_token(&q->model, q->kv)),
-                   cli_bytes(r, sm_model_kv_bytes(&q->model, q->T, q->kv)), cli_exact(r, q->T));
+                       sm_show_number(r, meeting),
+                       sm_show_number(r, meeting * q->full.attention / q->causal.attention));
+    sm_report_text(
+        r, "KV cache in %s: %s per token, %s for a sequence of %s.", sm_dtype_name(q->kv),
+        sm_show_bytes(r, sm_model_kv_bytes_per_token(&q->model, q->kv)),
+        sm_show_bytes(r, sm_model_kv_bytes(&q->model, q->T, q->kv)), sm_show_exact(r, q->T));
     if (q->model.note && q->model.note[0]) sm_report_text(r, "Note: %s", q->model.note);
 }
 
 /* ---- the derivation ---- */
 
 static void explain(sm_report *r, const question *q) {
-    sm_why *train = cli_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
-                            train_flops(&q->causal), "FLOP");
-    sm_why *forward = cli_why(r, "forward", "matmuls + attention", q->causal.total, "FLOP");
+    sm_why *train =
+        sm_page_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
+                    train_flops(&q->causal), "FLOP");
+    sm_why *forward = sm_page_why(r, "forward", "matmuls + attention", q->causal.total, "FLOP");
     sm_why *matmul =
-        cli_why(r, "matmuls", "2 x parameters in matmuls per token", q->causal.matmul, "FLOP");
-    cli_why_leaf(r, matmul, "parameters in matmuls", q->params.matmul_active, "", q->model.name);
+        sm_page_why(r, "matmuls", "2 x parameters in matmuls per token", q->causal.matmul, "FLOP");
+    sm_page_leaf(r, matmul, "parameters in matmuls", q->params.matmul_active, "", q->model.name);
     sm_why *attention =
-        cli_why(r, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
-                q->causal.attention, "FLOP");
+        sm_page_why(r, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
+                    q->causal.attention, "FLOP");
     for (int k = 0; k < q->model.kinds; k++)
-        cli_why_leaf(r, attention,
-                     cli_textf(r, "keys seen on average in the %d '%s' layers",
-                               layers_of_kind(&q->model, k), q->model.kind[k].name),
+        sm_page_leaf(r, attention,
+                     sm_textf(r, "keys seen on average in the %d '%s' layers",
+                              layers_of_kind(&q->model, k), q->model.kind[k].name),
                      sm_layer_keys(&q->model.kind[k], q->T, true), "", "causal mask and window");
-    cli_why_given(r, attention, "T", q->T, "");
+    sm_page_given(r, attention, "T", q->T, "");
     sm_why_add(forward, matmul);
     sm_why_add(forward, attention);
     sm_why_add(train, forward);
@@ -270,7 +273,7 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 }
 
 static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
-    cli_put_text(r, r->data, "command", "model");
+    sm_put_text(r, r->data, "command", "model");
     if (call->positionals == 0 && call->common.explain)
         return sm_fail(err, SM_USAGE, "model --explain needs a MODEL");
     if (call->positionals == 0) return show_catalogue(call, r, err);
@@ -278,8 +281,8 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status status = read_question(call, &q, err);
     if (status) return status;
     put_fields(r, &q);
-    sm_report_heading(r, "%s: %s parameters, %s active", q.model.name, cli_count(r, q.params.total),
-                      cli_count(r, q.params.active));
+    sm_report_heading(r, "%s: %s parameters, %s active", q.model.name,
+                      sm_show_count(r, q.params.total), sm_show_count(r, q.params.active));
     component_rows(r, &q);
     kind_rows(r, &q);
     work_rows(r, &q);

@@ -1,6 +1,6 @@
 /* The page of `run generate`: texts, passes predicted and measured, bytes predicted and counted. */
 #include "generation.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "prediction.h"
 
 /* ---- texts ---- */
@@ -17,18 +17,18 @@ static const char *clean_text(sm_report *r, const generation *g, size_t i) {
 }
 
 static void put_bytes(sm_report *r, sm_data *object, const generation *g, size_t i) {
-    sm_data *bytes = cli_array(r, object, "bytes");
+    sm_data *bytes = sm_put_array(r, object, "bytes");
     for (size_t k = 0; k < g->tokens && bytes; k++)
         r->out_of_memory |=
             !sm_data_push(bytes, sm_data_number(r->arena, g->text[i][g->prompt_bytes[i] + k]));
 }
 
 static void show_texts(sm_report *r, const generation *g) {
-    sm_data *list = cli_array(r, r->data, "texts");
+    sm_data *list = sm_put_array(r, r->data, "texts");
     for (size_t i = 0; i < g->prompts; i++) {
-        sm_data *one = cli_object(r, list, NULL);
+        sm_data *one = sm_put_object(r, list, NULL);
         const char *text = clean_text(r, g, i);
-        cli_put_text(r, one, "text", text);
+        sm_put_text(r, one, "text", text);
         put_bytes(r, one, g, i);
         sm_report_text(r, "%s", text);
     }
@@ -63,16 +63,16 @@ static void show_passes(sm_report *r, const generation *g) {
     row rows[ROWS];
     int n = rows_of(g, rows);
     sm_table *table =
-        cli_table(r, "A pass on the first rank", "<|>passes|>predicted|>measured|>ratio");
+        sm_page_table(r, "A pass on the first rank", "<|>passes|>predicted|>measured|>ratio");
     for (int i = 0; i < n; i++) {
-        sm_data *one = cli_object(r, r->data, rows[i].key);
+        sm_data *one = sm_put_object(r, r->data, rows[i].key);
         double measured_s = pass_s(&rows[i]);
-        cli_put(r, one, "passes", rows[i].phase->passes);
-        cli_put(r, one, "predicted_s", rows[i].predicted_s);
-        cli_put(r, one, "measured_s", measured_s);
-        cli_row(r, table, rows[i].name, cli_exact(r, rows[i].phase->passes),
-                cli_seconds(r, rows[i].predicted_s), cli_seconds(r, measured_s),
-                prediction_ratio(r, rows[i].predicted_s, measured_s));
+        sm_put(r, one, "passes", rows[i].phase->passes);
+        sm_put(r, one, "predicted_s", rows[i].predicted_s);
+        sm_put(r, one, "measured_s", measured_s);
+        sm_page_row(r, table, rows[i].name, sm_show_exact(r, rows[i].phase->passes),
+                    sm_show_seconds(r, rows[i].predicted_s), sm_show_seconds(r, measured_s),
+                    prediction_ratio(r, rows[i].predicted_s, measured_s));
     }
     sm_report_table(r, table);
 }
@@ -85,12 +85,12 @@ static double predicted_s(const generation *g) {
 static void show_rate(sm_report *r, const generation *g) {
     double bytes = (double)g->prompts * (double)(g->tokens - 1);
     if (g->tokens < 2) return;
-    sm_data *pair = cli_object(r, r->data, "tokens_per_s");
-    cli_put(r, pair, "predicted", bytes / predicted_s(g));
-    cli_put(r, pair, "measured", bytes / g->result.seconds);
+    sm_data *pair = sm_put_object(r, r->data, "tokens_per_s");
+    sm_put(r, pair, "predicted", bytes / predicted_s(g));
+    sm_put(r, pair, "measured", bytes / g->result.seconds);
     sm_report_text(r, "%s after the prompts; predicted for %s: %s.",
-                   cli_rate(r, bytes / g->result.seconds, "tokens/s"), g->system.text,
-                   cli_rate(r, bytes / predicted_s(g), "tokens/s"));
+                   sm_show_rate(r, bytes / g->result.seconds, "tokens/s"), g->system.text,
+                   sm_show_rate(r, bytes / predicted_s(g), "tokens/s"));
 }
 
 static void show_speculation(sm_report *r, const generation *g) {
@@ -98,17 +98,17 @@ static void show_speculation(sm_report *r, const generation *g) {
     if (!g->drafts || !(s->decode.passes > 0)) return;
     double rate = s->drafted > 0 ? s->accepted / s->drafted : 0;
     double each = (double)g->prompts * (double)(g->tokens - 1) / s->decode.passes;
-    sm_data *one = cli_object(r, r->data, "speculation");
-    cli_put_text(r, one, "draft", g->draft.model.name);
-    cli_put(r, one, "depth", g->depth);
-    cli_put(r, one, "drafted", s->drafted);
-    cli_put(r, one, "accepted", s->accepted);
-    cli_put(r, one, "acceptance", rate);
-    cli_put(r, one, "tokens_per_pass", each);
+    sm_data *one = sm_put_object(r, r->data, "speculation");
+    sm_put_text(r, one, "draft", g->draft.model.name);
+    sm_put(r, one, "depth", g->depth);
+    sm_put(r, one, "drafted", s->drafted);
+    sm_put(r, one, "accepted", s->accepted);
+    sm_put(r, one, "acceptance", rate);
+    sm_put(r, one, "tokens_per_pass", each);
     sm_report_text(r,
                    "%s proposed %s bytes, of which %s stayed (%s): %s bytes for each pass of %s.",
-                   g->draft.model.name, cli_exact(r, s->drafted), cli_exact(r, s->accepted),
-                   cli_percent(r, rate), cli_number(r, each), g->target.model.name);
+                   g->draft.model.name, sm_show_exact(r, s->drafted), sm_show_exact(r, s->accepted),
+                   sm_show_percent(r, rate), sm_show_number(r, each), g->target.model.name);
 }
 
 /* ---- collectives ---- */
@@ -119,14 +119,14 @@ static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table)
         double predicted = s->bytes_predicted[k], counted = s->bytes_counted[k];
         if (!(predicted > 0 || counted > 0)) continue;
         const char *name = sm_collective_name((sm_collective)k);
-        sm_data *one = cli_object(r, list, NULL);
-        cli_put_text(r, one, "phase", w->key);
-        cli_put_text(r, one, "op", name);
-        cli_put(r, one, "bytes_predicted", predicted);
-        cli_put(r, one, "bytes_counted", counted);
-        cli_put(r, one, "measured_s", s->collective_s[k]);
-        cli_row(r, table, w->name, name, cli_exact(r, predicted), cli_exact(r, counted),
-                cli_seconds(r, s->collective_s[k]));
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "phase", w->key);
+        sm_put_text(r, one, "op", name);
+        sm_put(r, one, "bytes_predicted", predicted);
+        sm_put(r, one, "bytes_counted", counted);
+        sm_put(r, one, "measured_s", s->collective_s[k]);
+        sm_page_row(r, table, w->name, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
+                    sm_show_seconds(r, s->collective_s[k]));
     }
 }
 
@@ -134,11 +134,11 @@ static void show_collectives(sm_report *r, const generation *g) {
     row rows[ROWS];
     int n = rows_of(g, rows);
     bool equal = !(g->bytes_apart > 0);
-    sm_data *list = cli_array(r, r->data, "collectives");
-    sm_table *table = cli_table(r, "Collectives of all passes on the first rank",
-                                "<|<|>predicted|>counted|>measured");
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
+                                    "<|<|>predicted|>counted|>measured");
     for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
-    cli_put_bool(r, r->data, "bytes_equal", equal);
+    sm_put_bool(r, r->data, "bytes_equal", equal);
     if (table && table->rows) sm_report_table(r, table);
     sm_report_text(r, equal ? "On every rank and in every pass the bytes were those predicted."
                             : "A collective moved OTHER bytes than predicted.");
@@ -150,11 +150,11 @@ static void show_head(sm_report *r, const generation *g) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->target.setup);
     sm_serve_plan_format(&g->plan, 0, plan, sizeof plan);
-    cli_put_text(r, r->data, "command", "run generate");
-    cli_put_text(r, r->data, "model", g->target.model.name);
-    cli_put_text(r, r->data, "plan", plan);
-    cli_put_text(r, r->data, "backend", ranks_backend());
-    cli_put(r, r->data, "ranks", ranks);
+    sm_put_text(r, r->data, "command", "run generate");
+    sm_put_text(r, r->data, "model", g->target.model.name);
+    sm_put_text(r, r->data, "plan", plan);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put(r, r->data, "ranks", ranks);
 }
 
 sm_status generation_show(sm_report *r, const generation *g, sm_error *err) {

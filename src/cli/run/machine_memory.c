@@ -10,9 +10,9 @@ sm_status machine_memory_holds(sm_report *r, const char *what, double bytes_of_r
     double pages = (double)sysconf(_SC_PHYS_PAGES), page_bytes = (double)sysconf(_SC_PAGESIZE);
     double here = ranks_are_here() ? ranks : 1, bytes = here * bytes_of_rank;
     if (pages <= 0 || page_bytes <= 0 || bytes <= pages * page_bytes) return SM_OK;
-    cli_put(r, r->data, "needed_bytes", bytes);
-    cli_put(r, r->data, "memory_bytes", pages * page_bytes);
+    sm_put(r, r->data, "needed_bytes", bytes);
+    sm_put(r, r->data, "memory_bytes", pages * page_bytes);
     sm_report_text(r, "Not started: %s needs %s of memory on this machine, which has %s. %s", what,
-                   cli_bytes(r, bytes), cli_bytes(r, pages * page_bytes), advice);
+                   sm_show_bytes(r, bytes), sm_show_bytes(r, pages * page_bytes), advice);
     return SM_NEGATIVE;
 }

@@ -1,7 +1,7 @@
 /* machine_memory: is there room on this machine for what ranks will hold? */
 #ifndef SCALEMODEL_RUNCLI_MACHINE_MEMORY_H
 #define SCALEMODEL_RUNCLI_MACHINE_MEMORY_H
-#include "pages.h"
+#include "scalemodel/page.h"
 
 /* SM_NEGATIVE, which the page explains, where `ranks` ranks of so many bytes each do not fit: of
  * ranks that a user's own launcher starts, perhaps on other machines, one must. what: "this

@@ -3,140 +3,140 @@
 
 #include "measured_training.h"
 #include "measuring.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "prediction.h"
 
 /* ---- JSON ---- */
 
 static void put_spread(sm_report *r, sm_data *parent, const sm_spread *s) {
-    sm_data *object = cli_object(r, parent, "time_s");
-    cli_put(r, object, "least", s->least);
-    cli_put(r, object, "low", s->low);
-    cli_put(r, object, "median", s->median);
-    cli_put(r, object, "high", s->high);
-    cli_put(r, object, "repeats", s->n);
-    cli_put(r, object, "disturbed", s->disturbed);
+    sm_data *object = sm_put_object(r, parent, "time_s");
+    sm_put(r, object, "least", s->least);
+    sm_put(r, object, "low", s->low);
+    sm_put(r, object, "median", s->median);
+    sm_put(r, object, "high", s->high);
+    sm_put(r, object, "repeats", s->n);
+    sm_put(r, object, "disturbed", s->disturbed);
 }
 
 static void put_machine(sm_report *r, const measuring *q) {
     const machine *m = &q->machine;
-    sm_data *object = cli_object(r, r->data, "provenance");
-    cli_put_text(r, object, "date", m->date);
-    cli_put_text(r, object, "cpu", m->cpu);
-    cli_put(r, object, "cpus", m->cpus);
-    cli_put_text(r, object, "blas", m->blas);
-    cli_put_text(r, object, "mpi", m->mpi);
-    if (q->gpu.gpus) cli_put_text(r, object, "gpu", q->gpu.name);
-    if (q->gpu.gpus) cli_put_text(r, object, "cuda", q->gpu.software);
+    sm_data *object = sm_put_object(r, r->data, "provenance");
+    sm_put_text(r, object, "date", m->date);
+    sm_put_text(r, object, "cpu", m->cpu);
+    sm_put(r, object, "cpus", m->cpus);
+    sm_put_text(r, object, "blas", m->blas);
+    sm_put_text(r, object, "mpi", m->mpi);
+    if (q->gpu.gpus) sm_put_text(r, object, "gpu", q->gpu.name);
+    if (q->gpu.gpus) sm_put_text(r, object, "cuda", q->gpu.software);
     const char *line = "measure";
-    for (char **a = q->call->argv; *a; a++) line = cli_textf(r, "%s %s", line, *a);
-    cli_put_text(r, object, "command", line);
+    for (char **a = q->call->argv; *a; a++) line = sm_textf(r, "%s %s", line, *a);
+    sm_put_text(r, object, "command", line);
 }
 
 static void put_matmuls(sm_report *r, const measuring *q) {
-    sm_data *list = cli_array(r, r->data, "matmuls");
+    sm_data *list = sm_put_array(r, r->data, "matmuls");
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "dtype", sm_dtype_name(m->dtype));
-        cli_put(r, object, "m", (double)m->m);
-        cli_put(r, object, "n", (double)m->n);
-        cli_put(r, object, "k", (double)m->k);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "dtype", sm_dtype_name(m->dtype));
+        sm_put(r, object, "m", (double)m->m);
+        sm_put(r, object, "n", (double)m->n);
+        sm_put(r, object, "k", (double)m->k);
         put_spread(r, object, &m->seconds);
-        cli_put(r, object, "flops_per_s", measured_flops(m) / m->seconds.median);
-        cli_put(r, object, "expected_s", q->matmul_s[i]);
+        sm_put(r, object, "flops_per_s", measured_flops(m) / m->seconds.median);
+        sm_put(r, object, "expected_s", q->matmul_s[i]);
     }
 }
 
 static void put_memory(sm_report *r, const measuring *q) {
-    sm_data *list = cli_array(r, r->data, "memory");
+    sm_data *list = sm_put_array(r, r->data, "memory");
     for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         const sm_measured_stream *s = &q->found->stream[i];
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "stream", sm_sweep_name((sm_sweep)i));
-        cli_put(r, object, "bytes", s->bytes);
-        cli_put(r, object, "flops", s->flops);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "stream", sm_sweep_name((sm_sweep)i));
+        sm_put(r, object, "bytes", s->bytes);
+        sm_put(r, object, "flops", s->flops);
         put_spread(r, object, &s->seconds);
     }
 }
 
 static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
-    cli_put(r, object, "latency_s", line->latency_s);
-    cli_put(r, object, "bytes_per_s", 1.0 / line->s_per_byte);
-    cli_put(r, object, "crossover_bytes", line->crossover_bytes);
-    cli_put(r, object, "median_error", line->error);
+    sm_put(r, object, "latency_s", line->latency_s);
+    sm_put(r, object, "bytes_per_s", 1.0 / line->s_per_byte);
+    sm_put(r, object, "crossover_bytes", line->crossover_bytes);
+    sm_put(r, object, "median_error", line->error);
 }
 
 static void put_messages(sm_report *r, const measuring *q) {
-    sm_data *messages = cli_object(r, r->data, "messages");
+    sm_data *messages = sm_put_object(r, r->data, "messages");
     put_line(r, messages, &q->send);
-    sm_data *list = cli_array(r, messages, "sizes");
+    sm_data *list = sm_put_array(r, messages, "sizes");
     for (int i = 0; i < q->found->sends; i++) {
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put(r, object, "bytes", (double)q->found->send[i].bytes);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put(r, object, "bytes", (double)q->found->send[i].bytes);
         put_spread(r, object, &q->found->send[i].seconds);
     }
 }
 
 static void put_sizes(sm_report *r, sm_data *object, const measuring *q,
                       const collective_line *line) {
-    sm_data *list = cli_array(r, object, "sizes");
+    sm_data *list = sm_put_array(r, object, "sizes");
     for (int i = 0; i < q->found->collectives; i++) {
         const sm_measured_collective *m = &q->found->collective[i];
         if (m->op != line->op || m->ranks != line->ranks) continue;
-        sm_data *size = cli_object(r, list, NULL);
-        cli_put(r, size, "bytes", m->bytes);
+        sm_data *size = sm_put_object(r, list, NULL);
+        sm_put(r, size, "bytes", m->bytes);
         put_spread(r, size, &m->seconds);
-        cli_put(r, size, "expected_s", q->collective_s[i]);
+        sm_put(r, size, "expected_s", q->collective_s[i]);
     }
 }
 
 static void put_collectives(sm_report *r, const measuring *q) {
-    sm_data *list = cli_array(r, r->data, "collectives");
+    sm_data *list = sm_put_array(r, r->data, "collectives");
     for (int i = 0; i < q->lines; i++) {
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "op", sm_collective_name(q->line[i].op));
-        cli_put(r, object, "ranks", q->line[i].ranks);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "op", sm_collective_name(q->line[i].op));
+        sm_put(r, object, "ranks", q->line[i].ranks);
         put_line(r, object, &q->line[i].line);
         put_sizes(r, object, q, &q->line[i]);
     }
 }
 
 static void put_constants(sm_report *r, const measuring *q) {
-    sm_data *object = cli_object(r, r->data, "constants");
+    sm_data *object = sm_put_object(r, r->data, "constants");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++)
         if (q->calibration.fitted >> i & 1u)
-            cli_put(r, object, sm_constant_of((sm_constant)i)->name,
-                    sm_calibration_get(&q->calibration, (sm_constant)i));
-    sm_data *errors = cli_object(r, r->data, "median_error");
-    cli_put(r, errors, "matmuls", q->matmul_error);
-    if (q->lines) cli_put(r, errors, "collectives", q->network_error);
+            sm_put(r, object, sm_constant_of((sm_constant)i)->name,
+                   sm_calibration_get(&q->calibration, (sm_constant)i));
+    sm_data *errors = sm_put_object(r, r->data, "median_error");
+    sm_put(r, errors, "matmuls", q->matmul_error);
+    if (q->lines) sm_put(r, errors, "collectives", q->network_error);
 }
 
 static const char *plan_of(sm_report *r, const measured_run *run) {
     const sm_model *m = &run->model;
     bool tensor = run->plan.tensor > 1;
-    return cli_textf(r, "%d wide, %d layers%s, sequences of %d, %s=%d", m->D, m->L,
-                     m->kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
-                     tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
+    return sm_textf(r, "%d wide, %d layers%s, sequences of %d, %s=%d", m->D, m->L,
+                    m->kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
+                    tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
 }
 
 static void put_trainings(sm_report *r, const measuring *q) {
-    sm_data *list = cli_array(r, r->data, "trainings");
+    sm_data *list = sm_put_array(r, r->data, "trainings");
     for (int i = 0; i < q->runs; i++) {
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "what", plan_of(r, &q->run[i]));
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "what", plan_of(r, &q->run[i]));
         put_spread(r, object, &q->found->training[i].seconds);
-        cli_put(r, object, "expected_s", q->run[i].predicted_s);
+        sm_put(r, object, "expected_s", q->run[i].predicted_s);
     }
-    cli_put(r, r->data, "waiting_s", q->waiting_s);
+    sm_put(r, r->data, "waiting_s", q->waiting_s);
 }
 
 static void put_all(sm_report *r, const measuring *q) {
-    cli_put_text(r, r->data, "command", "measure");
-    cli_put_text(r, r->data, "name", q->name);
-    cli_put_text(r, r->data, "backend", q->backend);
-    cli_put(r, r->data, "ranks", q->found->ranks);
+    sm_put_text(r, r->data, "command", "measure");
+    sm_put_text(r, r->data, "name", q->name);
+    sm_put_text(r, r->data, "backend", q->backend);
+    sm_put(r, r->data, "ranks", q->found->ranks);
     put_machine(r, q);
     put_matmuls(r, q);
     put_memory(r, q);
@@ -150,47 +150,48 @@ static void put_all(sm_report *r, const measuring *q) {
 
 /* In units of 1e9 per second, so that columns stay narrow. */
 static const char *giga(sm_report *r, double amount, double seconds) {
-    return cli_number(r, amount / seconds / 1e9);
+    return sm_show_number(r, amount / seconds / 1e9);
 }
 
 static void matmul_rows(sm_report *r, const measuring *q) {
     sm_table *table =
-        cli_table(r,
-                  q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
-                              : "Matrix products in GFLOP/s of a rank, all ranks at once",
-                  "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
+        sm_page_table(r,
+                      q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
+                                  : "Matrix products in GFLOP/s of a rank, all ranks at once",
+                      "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         double flops = measured_flops(m);
         if (m->m * m->n * m->k == 1) continue;
-        cli_row(r, table, sm_dtype_name(m->dtype), cli_exact(r, (double)m->m),
-                cli_exact(r, (double)m->n), cli_exact(r, (double)m->k), cli_exact(r, m->seconds.n),
-                giga(r, flops, m->seconds.median), giga(r, flops, m->seconds.high),
-                giga(r, flops, m->seconds.low), giga(r, flops, q->matmul_s[i]));
+        sm_page_row(r, table, sm_dtype_name(m->dtype), sm_show_exact(r, (double)m->m),
+                    sm_show_exact(r, (double)m->n), sm_show_exact(r, (double)m->k),
+                    sm_show_exact(r, m->seconds.n), giga(r, flops, m->seconds.median),
+                    giga(r, flops, m->seconds.high), giga(r, flops, m->seconds.low),
+                    giga(r, flops, q->matmul_s[i]));
     }
     sm_report_table(r, table);
 }
 
 static void memory_rows(sm_report *r, const measuring *q) {
-    sm_table *table = cli_table(r,
-                                q->gpu.gpus ? "Memory of the first GPU"
-                                            : "Memory and vectors of a rank, all ranks at once",
-                                "<stream|>repeats|>median|>quartile|>quartile|>best|<");
+    sm_table *table = sm_page_table(r,
+                                    q->gpu.gpus ? "Memory of the first GPU"
+                                                : "Memory and vectors of a rank, all ranks at once",
+                                    "<stream|>repeats|>median|>quartile|>quartile|>best|<");
     for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         const sm_measured_stream *s = &q->found->stream[i];
         bool moves = i != SM_SWEEP_VECTOR;
         if (s->seconds.n == 0) continue;
         double amount = moves ? s->bytes : s->flops;
-        cli_row(r, table, sm_sweep_name((sm_sweep)i), cli_exact(r, s->seconds.n),
-                giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
-                giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
-                moves ? "GB/s" : "GFLOP/s");
+        sm_page_row(r, table, sm_sweep_name((sm_sweep)i), sm_show_exact(r, s->seconds.n),
+                    giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
+                    giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
+                    moves ? "GB/s" : "GFLOP/s");
     }
     sm_report_table(r, table);
 }
 
 static const char *line_rate(sm_report *r, const sm_measured_line *line) {
-    return line->s_per_byte > 0.0 ? cli_rate(r, 1.0 / line->s_per_byte, "B/s") : "-";
+    return line->s_per_byte > 0.0 ? sm_show_rate(r, 1.0 / line->s_per_byte, "B/s") : "-";
 }
 
 /* The median of expected over measured of one collective, in size of its logarithm. */
@@ -202,21 +203,22 @@ static const char *expected_error(sm_report *r, const measuring *q, const collec
         if (m->op == line->op && m->ranks == line->ranks)
             off[n++] = fabs(log(q->collective_s[i] / m->seconds.median));
     }
-    return cli_percent(r, expm1(sm_spread_of(off, n).median));
+    return sm_show_percent(r, expm1(sm_spread_of(off, n).median));
 }
 
 static void link_rows(sm_report *r, const measuring *q) {
     sm_table *table =
-        cli_table(r, "Lines through messages and collectives",
-                  "<what|>ranks|>latency|>bandwidth|>crossover|>line off|>expected off");
-    cli_row(r, table, "message", "2", cli_seconds(r, q->send.latency_s), line_rate(r, &q->send),
-            cli_bytes(r, q->send.crossover_bytes), cli_percent(r, q->send.error), "");
+        sm_page_table(r, "Lines through messages and collectives",
+                      "<what|>ranks|>latency|>bandwidth|>crossover|>line off|>expected off");
+    sm_page_row(r, table, "message", "2", sm_show_seconds(r, q->send.latency_s),
+                line_rate(r, &q->send), sm_show_bytes(r, q->send.crossover_bytes),
+                sm_show_percent(r, q->send.error), "");
     for (int i = 0; i < q->lines; i++) {
         const sm_measured_line *line = &q->line[i].line;
-        cli_row(r, table, sm_collective_name(q->line[i].op), cli_exact(r, q->line[i].ranks),
-                cli_seconds(r, line->latency_s), line_rate(r, line),
-                cli_bytes(r, line->crossover_bytes), cli_percent(r, line->error),
-                expected_error(r, q, &q->line[i]));
+        sm_page_row(r, table, sm_collective_name(q->line[i].op), sm_show_exact(r, q->line[i].ranks),
+                    sm_show_seconds(r, line->latency_s), line_rate(r, line),
+                    sm_show_bytes(r, line->crossover_bytes), sm_show_percent(r, line->error),
+                    expected_error(r, q, &q->line[i]));
     }
     sm_report_table(r, table);
     sm_report_text(r, "Bandwidth is bytes of the whole array over time; at the crossover half of "
@@ -225,20 +227,21 @@ static void link_rows(sm_report *r, const measuring *q) {
 }
 
 static void training_rows(sm_report *r, const measuring *q) {
-    sm_table *table = cli_table(r, "Steps of short trainings",
-                                "<model and plan|>repeats|>median|>quartile|>expected");
+    sm_table *table = sm_page_table(r, "Steps of short trainings",
+                                    "<model and plan|>repeats|>median|>quartile|>expected");
     for (int i = 0; i < q->runs; i++) {
         const sm_spread *s = &q->found->training[i].seconds;
-        cli_row(r, table, plan_of(r, &q->run[i]), cli_exact(r, s->n), cli_seconds(r, s->median),
-                cli_seconds(r, s->low), cli_seconds(r, q->run[i].predicted_s));
+        sm_page_row(r, table, plan_of(r, &q->run[i]), sm_show_exact(r, s->n),
+                    sm_show_seconds(r, s->median), sm_show_seconds(r, s->low),
+                    sm_show_seconds(r, q->run[i].predicted_s));
     }
     sm_report_table(r, table);
     sm_report_text(r,
                    "Ops and steps are fitted to their lower quartile: the median product is off by "
                    "%s, the median step by %s. Between ops a "
                    "collective waits %s for the slower rank, which its line for --calibration has.",
-                   cli_percent(r, expm1(q->op_error)), cli_percent(r, expm1(q->training_error)),
-                   cli_seconds(r, q->waiting_s));
+                   sm_show_percent(r, expm1(q->op_error)),
+                   sm_show_percent(r, expm1(q->training_error)), sm_show_seconds(r, q->waiting_s));
 }
 
 static const char *origin_of(const measuring *q, sm_constant which) {
@@ -249,12 +252,12 @@ static const char *origin_of(const measuring *q, sm_constant which) {
 }
 
 static void constant_rows(sm_report *r, const measuring *q) {
-    sm_table *table = cli_table(r, "Constants", "<constant|>value|<unit|<");
+    sm_table *table = sm_page_table(r, "Constants", "<constant|>value|<unit|<");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
-        cli_row(r, table, info->name,
-                cli_number(r, sm_calibration_get(&q->calibration, (sm_constant)i)), info->unit,
-                origin_of(q, (sm_constant)i));
+        sm_page_row(r, table, info->name,
+                    sm_show_number(r, sm_calibration_get(&q->calibration, (sm_constant)i)),
+                    info->unit, origin_of(q, (sm_constant)i));
     }
     sm_report_table(r, table);
 }
@@ -300,10 +303,10 @@ void measured_page(sm_report *r, const measuring *q) {
     if (q->runs) training_rows(r, q);
     constant_rows(r, q);
     sm_report_text(r, "Under these constants the median matmul is off by %s.",
-                   cli_percent(r, expm1(q->matmul_error)));
+                   sm_show_percent(r, expm1(q->matmul_error)));
     if (q->lines)
         sm_report_text(r, "The median collective is off by %s.",
-                       cli_percent(r, expm1(q->network_error)));
+                       sm_show_percent(r, expm1(q->network_error)));
     say_disturbed(r, q);
     say_written(r, q);
 }

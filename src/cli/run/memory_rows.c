@@ -53,11 +53,11 @@ sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train
 
 static void put_part(sm_report *r, sm_table *table, sm_data *object, const char *name,
                      double predicted, double measured) {
-    sm_data *part = cli_object(r, object, name);
-    cli_put(r, part, "predicted", predicted);
-    cli_put(r, part, "measured", measured);
-    cli_row(r, table, name, cli_bytes(r, predicted), cli_bytes(r, measured),
-            prediction_ratio(r, predicted, measured));
+    sm_data *part = sm_put_object(r, object, name);
+    sm_put(r, part, "predicted", predicted);
+    sm_put(r, part, "measured", measured);
+    sm_page_row(r, table, name, sm_show_bytes(r, predicted), sm_show_bytes(r, measured),
+                prediction_ratio(r, predicted, measured));
 }
 
 void train_memory_show(sm_report *r, const sm_memory *predicted, const train_memory *measured) {
@@ -68,9 +68,9 @@ void train_memory_show(sm_report *r, const sm_memory *predicted, const train_mem
                                                      predicted->activations,
                                                  [SM_TRAIN_MEMORY_BUFFERS] = predicted->buffers,
                                                  [SM_TRAIN_MEMORY_HOST] = predicted->host};
-    sm_data *object = cli_object(r, r->data, "memory");
-    sm_table *table = cli_table(
-        r, cli_textf(r, "Memory at its highest, on rank %d, which has most", measured->rank),
+    sm_data *object = sm_put_object(r, r->data, "memory");
+    sm_table *table = sm_page_table(
+        r, sm_textf(r, "Memory at its highest, on rank %d, which has most", measured->rank),
         "<|>predicted|>measured|>ratio");
     for (int i = 0; i < SM_TRAIN_MEMORY_COUNT; i++) {
         double seen =
@@ -81,8 +81,8 @@ void train_memory_show(sm_report *r, const sm_memory *predicted, const train_mem
     put_part(r, table, object, "total", predicted->total, measured->most.total);
     if (table) sm_report_table(r, table);
     if (!(measured->process_bytes > 0)) return;
-    cli_put(r, object, "process", measured->process_bytes);
+    sm_put(r, object, "process", measured->process_bytes);
     sm_report_text(r,
                    "The process of a rank had %s in memory at most, libraries and text included.",
-                   cli_bytes(r, measured->process_bytes));
+                   sm_show_bytes(r, measured->process_bytes));
 }

@@ -2,7 +2,7 @@
  * predicts of it. */
 #ifndef SCALEMODEL_RUNCLI_TRAIN_MEMORY_H
 #define SCALEMODEL_RUNCLI_TRAIN_MEMORY_H
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/run_train.h"
 #include "scalemodel/train.h"
 

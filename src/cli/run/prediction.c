@@ -45,22 +45,22 @@ bool prediction_is_placeholder(const sm_system *system) {
 }
 
 void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
-    sm_data *time = cli_object(r, object, "time_s");
-    cli_put(r, time, "predicted", predicted_s);
-    cli_put(r, time, "measured", measured_s);
+    sm_data *time = sm_put_object(r, object, "time_s");
+    sm_put(r, time, "predicted", predicted_s);
+    sm_put(r, time, "measured", measured_s);
 }
 
 const char *prediction_ratio(sm_report *r, double predicted, double measured) {
     if (!(measured > 0.0)) return "-";
-    return cli_textf(r, "%.2f", predicted / measured);
+    return sm_textf(r, "%.2f", predicted / measured);
 }
 
 void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, double measured_s) {
     double ratio = predicted_s / measured_s;
     const char *side = ratio < 1.0 ? "less" : "more";
     sm_report_text(r, "Predicted %s, measured %s: %s %s than measured.",
-                   cli_seconds(r, predicted_s), cli_seconds(r, measured_s),
-                   cli_percent(r, fabs(ratio - 1.0)), side);
+                   sm_show_seconds(r, predicted_s), sm_show_seconds(r, measured_s),
+                   sm_show_percent(r, fabs(ratio - 1.0)), side);
     if (prediction_is_placeholder(&m->system))
         sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders: "
                           "'scalemodel measure -o FILE' describes this machine for --system FILE.");

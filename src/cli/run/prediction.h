@@ -3,7 +3,7 @@
 #define SCALEMODEL_RUNCLI_PREDICTION_H
 #include "mesh_input.h"
 #include "options.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 
 typedef struct prediction_values {
     const char *on;

@@ -1,7 +1,7 @@
 /* Rows of what was run. */
 #include "record.h"
 
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "ranks.h"
 #include "scalemodel/io.h"
 

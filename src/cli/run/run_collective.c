@@ -317,33 +317,33 @@ static void put_times(sm_report *r, sm_data *object, const point *p) {
 }
 
 static void put_point(sm_report *r, sm_data *object, const question *q, const point *p) {
-    cli_put_bool(r, object, "equal", p->job.max_error <= 0.0);
-    cli_put(r, object, "max_error", p->job.max_error);
-    sm_data *step = cli_object(r, cli_array(r, object, "steps"), NULL);
-    cli_put_text(r, step, "op", sm_collective_name(q->op));
-    cli_put(r, step, "bytes_predicted", p->job.step.bytes);
-    cli_put(r, step, "bytes_counted", p->job.bytes);
+    sm_put_bool(r, object, "equal", p->job.max_error <= 0.0);
+    sm_put(r, object, "max_error", p->job.max_error);
+    sm_data *step = sm_put_object(r, sm_put_array(r, object, "steps"), NULL);
+    sm_put_text(r, step, "op", sm_collective_name(q->op));
+    sm_put(r, step, "bytes_predicted", p->job.step.bytes);
+    sm_put(r, step, "bytes_counted", p->job.bytes);
     put_times(r, step, p);
     put_times(r, object, p);
 }
 
 static void point_row(sm_report *r, sm_table *table, const point *p) {
     double bytes = p->job.step.bytes, seconds = p->job.seconds;
-    cli_row(r, table, cli_exact(r, bytes), cli_exact(r, p->job.bytes),
-            cli_seconds(r, p->predicted_s), cli_seconds(r, seconds),
-            prediction_ratio(r, p->predicted_s, seconds),
-            seconds > 0.0 ? cli_rate(r, bytes / seconds, "B/s") : "-",
-            p->job.max_error <= 0.0 ? "equal" : "DIFFERS");
+    sm_page_row(r, table, sm_show_exact(r, bytes), sm_show_exact(r, p->job.bytes),
+                sm_show_seconds(r, p->predicted_s), sm_show_seconds(r, seconds),
+                prediction_ratio(r, p->predicted_s, seconds),
+                seconds > 0.0 ? sm_show_rate(r, bytes / seconds, "B/s") : "-",
+                p->job.max_error <= 0.0 ? "equal" : "DIFFERS");
 }
 
 static void put_question(sm_report *r, const cli_call *call, const question *q) {
     const char *over = cli_axes(r, &q->m.mesh, q->over);
-    cli_put_text(r, r->data, "command", "run collective");
-    cli_put_text(r, r->data, "op", sm_collective_name(q->op));
-    cli_put_text(r, r->data, "over", over);
-    cli_put(r, r->data, "members", q->group.size);
-    cli_put_text(r, r->data, "backend", ranks_backend());
-    cli_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_put_text(r, r->data, "command", "run collective");
+    sm_put_text(r, r->data, "op", sm_collective_name(q->op));
+    sm_put_text(r, r->data, "over", over);
+    sm_put(r, r->data, "members", q->group.size);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
     cli_mesh_fields(r, &q->m);
     sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s",
                       sm_collective_name(q->op), sm_dtype_name(q->dtype), call->positional[1], over,
@@ -353,11 +353,11 @@ static void put_question(sm_report *r, const cli_call *call, const question *q) 
 static sm_status show(sm_report *r, const cli_call *call, const question *q, const point *points) {
     bool good = true;
     put_question(r, call, q);
-    sm_table *table =
-        cli_table(r, NULL, ">bytes predicted|>counted|>predicted|>measured|>ratio|>rate|<result");
-    sm_data *all = q->points > 1 ? cli_array(r, r->data, "points") : NULL;
+    sm_table *table = sm_page_table(
+        r, NULL, ">bytes predicted|>counted|>predicted|>measured|>ratio|>rate|<result");
+    sm_data *all = q->points > 1 ? sm_put_array(r, r->data, "points") : NULL;
     for (int i = 0; i < q->points; i++) {
-        put_point(r, all ? cli_object(r, all, NULL) : r->data, q, &points[i]);
+        put_point(r, all ? sm_put_object(r, all, NULL) : r->data, q, &points[i]);
         point_row(r, table, &points[i]);
         good = good && is_good(&points[i]);
     }

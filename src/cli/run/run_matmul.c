@@ -110,36 +110,36 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_
                      const execution *x, int s) {
     const sm_step *step = &a->lowering.step[s];
     bool moves = step->kind == SM_STEP_COLLECTIVE;
-    sm_data *object = cli_object(r, steps, NULL);
+    sm_data *object = sm_put_object(r, steps, NULL);
     const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
                      : step->kind == SM_STEP_SLICE ? "slice"
                                                    : sm_collective_name(step->op);
-    cli_put_text(r, object, "op", op);
+    sm_put_text(r, object, "op", op);
     if (step->kind != SM_STEP_EINSUM) {
-        cli_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
-        cli_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
+        sm_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
+        sm_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
     }
-    cli_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
-    cli_put(r, object, "bytes_counted", moves ? x->bytes[s] : 0.0);
+    sm_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
+    sm_put(r, object, "bytes_counted", moves ? x->bytes[s] : 0.0);
     prediction_put_times(r, object, a->cost.step[s].expected_s, x->seconds[s]);
-    if (s == a->cost.overlapped) cli_put_bool(r, object, "overlapped", true);
+    if (s == a->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
 }
 
 static void put_alternative(sm_report *r, sm_data *object, const question *q,
                             const cli_alternative *a, const execution *x) {
-    cli_put_bool(r, object, "equal", is_equal(q, x));
-    cli_put(r, object, "max_error", x->max_error);
-    cli_put(r, object, "error_bound", q->bound);
-    cli_put_bool(r, object, "bytes_equal", bytes_agree(a, x));
-    sm_data *steps = cli_array(r, object, "steps");
+    sm_put_bool(r, object, "equal", is_equal(q, x));
+    sm_put(r, object, "max_error", x->max_error);
+    sm_put(r, object, "error_bound", q->bound);
+    sm_put_bool(r, object, "bytes_equal", bytes_agree(a, x));
+    sm_data *steps = sm_put_array(r, object, "steps");
     for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, x, s);
     prediction_put_times(r, object, a->cost.expected_s, x->total_s);
     if (a->cost.overlapped < 0) return;
-    sm_data *overlap = cli_object(r, object, "overlap");
-    cli_put(r, overlap, "chunks", a->cost.chunks);
-    cli_put(r, overlap, "directions", (double)q->directions);
-    cli_put(r, overlap, "apart_s", x->apart_total_s);
-    cli_put(r, overlap, "hidden", hidden_share(a, x));
+    sm_data *overlap = sm_put_object(r, object, "overlap");
+    sm_put(r, overlap, "chunks", a->cost.chunks);
+    sm_put(r, overlap, "directions", (double)q->directions);
+    sm_put(r, overlap, "apart_s", x->apart_total_s);
+    sm_put(r, overlap, "hidden", hidden_share(a, x));
 }
 
 /* ---- the page ---- */
@@ -150,26 +150,28 @@ static void step_row(sm_report *r, sm_table *table, const question *q, const cli
     bool moves = step->kind == SM_STEP_COLLECTIVE;
     bool inside = s == a->cost.overlapped;
     double predicted = a->cost.step[s].expected_s;
-    cli_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
-            moves ? cli_exact(r, step->bytes) : "-", moves ? cli_exact(r, x->bytes[s]) : "-",
-            cli_seconds(r, predicted), cli_seconds(r, x->seconds[s]),
-            inside ? "-" : prediction_ratio(r, predicted, x->seconds[s]),
-            inside ? "measured: waiting" : "");
+    sm_page_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
+                moves ? sm_show_exact(r, step->bytes) : "-",
+                moves ? sm_show_exact(r, x->bytes[s]) : "-", sm_show_seconds(r, predicted),
+                sm_show_seconds(r, x->seconds[s]),
+                inside ? "-" : prediction_ratio(r, predicted, x->seconds[s]),
+                inside ? "measured: waiting" : "");
 }
 
 static void step_rows(sm_report *r, const question *q, const cli_alternative *a,
                       const execution *x) {
-    sm_table *table = cli_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
     for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
-    cli_row(r, table, "together", "", "", cli_seconds(r, a->cost.expected_s),
-            cli_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s), "");
+    sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
+                sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
+                "");
     sm_report_table(r, table);
 }
 
 static void say_equal(sm_report *r, const question *q, const cli_alternative *a,
                       const execution *x) {
     bool exact = !(q->bound > 0.0);
-    const char *error = cli_number(r, x->max_error), *bound = cli_number(r, q->bound);
+    const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
     if (!is_equal(q, x))
         sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,
                        bound);
@@ -186,7 +188,8 @@ static void say_equal(sm_report *r, const question *q, const cli_alternative *a,
 static void say_overlap(sm_report *r, const cli_alternative *a, const execution *x) {
     if (a->cost.overlapped < 0) return;
     double share = hidden_share(a, x);
-    const char *apart = cli_seconds(r, x->apart_total_s), *inside = cli_seconds(r, x->total_s);
+    const char *apart = sm_show_seconds(r, x->apart_total_s),
+               *inside = sm_show_seconds(r, x->total_s);
     if (share <= 0.0)
         sm_report_text(r,
                        "One step after the other takes %s, inside the einsum %s: nothing is won.",
@@ -195,7 +198,7 @@ static void say_overlap(sm_report *r, const cli_alternative *a, const execution 
         sm_report_text(r,
                        "One step after the other takes %s, inside the einsum %s: %s of the "
                        "transfer or the product, whichever is shorter, is hidden.",
-                       apart, inside, cli_percent(r, fmin(share, 1.0)));
+                       apart, inside, sm_show_percent(r, fmin(share, 1.0)));
 }
 
 /* Which step is the most of the difference. */
@@ -210,8 +213,8 @@ static void say_gap(sm_report *r, const question *q, const cli_alternative *a, c
     }
     sm_report_text(r, "The largest gap: %s, predicted %s, measured %s.",
                    cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[worst]),
-                   cli_seconds(r, a->cost.step[worst].expected_s),
-                   cli_seconds(r, x->seconds[worst]));
+                   sm_show_seconds(r, a->cost.step[worst].expected_s),
+                   sm_show_seconds(r, x->seconds[worst]));
 }
 
 static void show_alternative(sm_report *r, const question *q, int number, const cli_alternative *a,
@@ -249,10 +252,10 @@ static void show_order(sm_report *r, const execution_job *job) {
     int fastest = 0;
     for (int i = 1; i < job->n; i++)
         if (job->result[i].total_s < job->result[fastest].total_s) fastest = i;
-    sm_data *object = cli_object(r, r->data, "order");
-    cli_put(r, object, "fastest", fastest + 1);
-    cli_put(r, object, "pairs", o.pairs);
-    cli_put(r, object, "right", o.right);
+    sm_data *object = sm_put_object(r, r->data, "order");
+    sm_put(r, object, "fastest", fastest + 1);
+    sm_put(r, object, "pairs", o.pairs);
+    sm_put(r, object, "right", o.right);
     sm_report_heading(r, "All alternatives");
     sm_report_text(r,
                    "Alternative %d was the fastest. Of %d pairs that differ by more than 20 %%, "
@@ -265,11 +268,11 @@ static void show_order(sm_report *r, const execution_job *job) {
 static void put_question(sm_report *r, const question *q) {
     char text[512];
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    cli_put_text(r, r->data, "command", "run matmul");
-    cli_put_text(r, r->data, "einsum", text);
-    cli_put_text(r, r->data, "backend", ranks_backend());
-    cli_put(r, r->data, "ranks", q->m.placement.used);
-    cli_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_put_text(r, r->data, "command", "run matmul");
+    sm_put_text(r, r->data, "einsum", text);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put(r, r->data, "ranks", q->m.placement.used);
+    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
     cli_mesh_fields(r, &q->m);
     sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
                    q->m.placement.used, ranks_backend(), q->m.system.text);
@@ -278,9 +281,9 @@ static void put_question(sm_report *r, const question *q) {
 /* Where the predicted time comes from; 'matmul' explains each step down to the datasheet. */
 static void explain(sm_report *r, const question *q, const cli_alternative *a) {
     const char *formula = cli_cost_formula(r, &a->cost);
-    r->why = cli_why(r, "predicted", formula, a->cost.expected_s, "s");
+    r->why = sm_page_why(r, "predicted", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
-        cli_why_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+        sm_page_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
                      a->cost.step[s].expected_s, "s", q->calibration->source);
 }
 
@@ -310,11 +313,11 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     bool good = true;
     put_question(r, q);
     put_alternative(r, r->data, q, job->alternative[0], &job->result[0]);
-    sm_data *alternatives = job->n > 1 ? cli_array(r, r->data, "alternatives") : NULL;
+    sm_data *alternatives = job->n > 1 ? sm_put_array(r, r->data, "alternatives") : NULL;
     for (int i = 0; i < job->n; i++) {
         const cli_alternative *a = job->alternative[i];
         const execution *x = &job->result[i];
-        if (alternatives) put_alternative(r, cli_object(r, alternatives, NULL), q, a, x);
+        if (alternatives) put_alternative(r, sm_put_object(r, alternatives, NULL), q, a, x);
         show_alternative(r, q, (int)q->first + i + 1, a, x);
         good = good && is_equal(q, x) && bytes_agree(a, x);
     }

@@ -10,7 +10,7 @@
 #include "over_ranks.h"
 #include "launch.h"
 #include "machine_memory.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "prediction.h"
 #include "run_verbs.h"
 #include "train_setup_of_plan.h"

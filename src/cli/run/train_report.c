@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "picture.h"
 #include "prediction.h"
 #include "run_train.h"
@@ -57,14 +57,14 @@ static double step_seconds(train_run *q) {
 }
 
 static void put_pair(sm_report *r, const char *key, double predicted, double measured) {
-    sm_data *pair = cli_object(r, r->data, key);
-    cli_put(r, pair, "predicted", predicted);
-    cli_put(r, pair, "measured", measured);
+    sm_data *pair = sm_put_object(r, r->data, key);
+    sm_put(r, pair, "predicted", predicted);
+    sm_put(r, pair, "measured", measured);
 }
 
 static void show_losses(sm_report *r, const train_run *q) {
     int last = q->end - 1;
-    sm_data *list = cli_array(r, r->data, "losses");
+    sm_data *list = sm_put_array(r, r->data, "losses");
     for (int i = q->first; i <= last && list; i++)
         r->out_of_memory |= !sm_data_push(list, sm_data_number(r->arena, q->loss[i]));
     sm_report_text(r, "Loss %.4f nats a byte after %d steps, %.4f at step %d.", q->loss[last],
@@ -77,9 +77,9 @@ static void show_times(sm_report *r, train_run *q, double measured_s) {
     put_pair(r, "tokens_per_s", train_run_tokens(q) / predicted_s,
              train_run_tokens(q) / measured_s);
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
-                   cli_seconds(r, measured_s),
-                   cli_rate(r, train_run_tokens(q) / measured_s, "tokens/s"), q->system.text,
-                   cli_seconds(r, predicted_s));
+                   sm_show_seconds(r, measured_s),
+                   sm_show_rate(r, train_run_tokens(q) / measured_s, "tokens/s"), q->system.text,
+                   sm_show_seconds(r, predicted_s));
     train_report_times(r, q);
     if (prediction_is_placeholder(&q->system))
         sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
@@ -89,12 +89,12 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     char plan[256];
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
-    cli_put_text(r, r->data, "command", "run train");
-    cli_put_text(r, r->data, "model", q->model.name);
-    cli_put_text(r, r->data, "plan", plan);
-    cli_put_text(r, r->data, "backend", ranks_backend());
-    cli_put(r, r->data, "ranks", sm_train_setup_ranks(&q->setup));
-    cli_put(r, r->data, "steps", q->setup.steps);
+    sm_put_text(r, r->data, "command", "run train");
+    sm_put_text(r, r->data, "model", q->model.name);
+    sm_put_text(r, r->data, "plan", plan);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put(r, r->data, "ranks", sm_train_setup_ranks(&q->setup));
+    sm_put(r, r->data, "steps", q->setup.steps);
     int ranks = sm_train_setup_ranks(&q->setup);
     sm_report_text(r, "%s under %s on %d rank%s (%s): batches of %d sequences of %d bytes",
                    q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "prediction.h"
 #include "run_train.h"
 
 static const char *seconds_or_none(sm_report *r, double seconds) {
-    return seconds > 0 ? cli_seconds(r, seconds) : "-";
+    return seconds > 0 ? sm_show_seconds(r, seconds) : "-";
 }
 
 static const char *ratio(sm_report *r, double predicted_s, double measured_s) {
@@ -40,9 +40,9 @@ static void parts_of(const train_run *q, part *of) {
 }
 
 static const char *told_of(sm_report *r, const train_times *x) {
-    if (x->stages == 1) return x->ranks == 1 ? "" : cli_textf(r, ", mean of %d ranks", x->ranks);
-    return cli_textf(r, ", stage %d of %d%s", x->stage + 1, x->stages,
-                     x->ranks == 1 ? "" : cli_textf(r, ", mean of %d ranks", x->ranks));
+    if (x->stages == 1) return x->ranks == 1 ? "" : sm_textf(r, ", mean of %d ranks", x->ranks);
+    return sm_textf(r, ", stage %d of %d%s", x->stage + 1, x->stages,
+                    x->ranks == 1 ? "" : sm_textf(r, ", mean of %d ranks", x->ranks));
 }
 
 static const char *kind_name(sm_op_kind kind) {
@@ -52,7 +52,7 @@ static const char *kind_name(sm_op_kind kind) {
 
 /* The ops by kind, as rows below theirs. */
 static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
-    sm_data *list = cli_array(r, r->data, "op_kinds");
+    sm_data *list = sm_put_array(r, r->data, "op_kinds");
     for (int kind = SM_OP_EINSUM; kind <= SM_OP_GATHER; kind++) {
         double predicted_s = 0, measured_s = 0;
         for (int i = 0; i < x->ops; i++) {
@@ -62,33 +62,34 @@ static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
         }
         if (!(predicted_s > 0 || measured_s > 0)) continue;
         const char *name = kind_name((sm_op_kind)kind);
-        sm_data *one = cli_object(r, list, NULL);
-        cli_put_text(r, one, "kind", name);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "kind", name);
         prediction_put_times(r, one, predicted_s, measured_s);
-        cli_row(r, table, cli_textf(r, "  %s", name), seconds_or_none(r, predicted_s),
-                seconds_or_none(r, measured_s), ratio(r, predicted_s, measured_s));
+        sm_page_row(r, table, sm_textf(r, "  %s", name), seconds_or_none(r, predicted_s),
+                    seconds_or_none(r, measured_s), ratio(r, predicted_s, measured_s));
     }
 }
 
 static void show_parts(sm_report *r, const train_run *q) {
     part of[PARTS];
     const train_times *x = &q->times;
-    sm_data *list = cli_array(r, r->data, "parts");
-    sm_table *table = cli_table(r, cli_textf(r, "Where the time of a step goes%s", told_of(r, x)),
-                                "<|>predicted|>measured|>ratio");
+    sm_data *list = sm_put_array(r, r->data, "parts");
+    sm_table *table =
+        sm_page_table(r, sm_textf(r, "Where the time of a step goes%s", told_of(r, x)),
+                      "<|>predicted|>measured|>ratio");
     parts_of(q, of);
     for (int i = 0; i < PARTS; i++) {
         const part *p = &of[i];
-        sm_data *one = cli_object(r, list, NULL);
-        cli_put_text(r, one, "part", p->name);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "part", p->name);
         prediction_put_times(r, one, p->predicted_s, p->measured_s);
-        cli_row(r, table, p->name, seconds_or_none(r, p->predicted_s),
-                seconds_or_none(r, p->measured_s), ratio(r, p->predicted_s, p->measured_s));
+        sm_page_row(r, table, p->name, seconds_or_none(r, p->predicted_s),
+                    seconds_or_none(r, p->measured_s), ratio(r, p->predicted_s, p->measured_s));
         if (i == 0) show_kinds(r, table, x);
     }
     double predicted_s = q->detail.price.expected_s;
-    cli_row(r, table, "a step (mean)", cli_seconds(r, predicted_s), cli_seconds(r, x->step_s),
-            ratio(r, predicted_s, x->step_s));
+    sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
+                sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
     sm_report_table(r, table);
     if (x->busiest != x->stage)
         sm_report_text(r, "Stage %d works longest by the prediction, stage %d by the clock.",
@@ -114,18 +115,18 @@ static int by_size(const void *a, const void *b) {
 }
 
 static void put_op(sm_report *r, sm_data *list, const train_op_row *o) {
-    sm_data *one = cli_object(r, list, NULL);
-    cli_put_text(r, one, "op", o->op);
-    cli_put_text(r, one, "kind", kind_name(o->kind));
-    cli_put_text(r, one, "pass", train_way_name(o->way));
-    cli_put_text(r, one, "bound", bound_name(o));
-    cli_put(r, one, "calls", o->calls);
-    cli_put(r, one, "calls_predicted", o->predicted_calls);
-    cli_put(r, one, "flops", o->flops);
-    cli_put(r, one, "bytes", o->bytes);
+    sm_data *one = sm_put_object(r, list, NULL);
+    sm_put_text(r, one, "op", o->op);
+    sm_put_text(r, one, "kind", kind_name(o->kind));
+    sm_put_text(r, one, "pass", train_way_name(o->way));
+    sm_put_text(r, one, "bound", bound_name(o));
+    sm_put(r, one, "calls", o->calls);
+    sm_put(r, one, "calls_predicted", o->predicted_calls);
+    sm_put(r, one, "flops", o->flops);
+    sm_put(r, one, "bytes", o->bytes);
     prediction_put_times(r, one, o->predicted_s, o->measured_s);
-    cli_put(r, one, "slowest_rank_s", o->most_s);
-    cli_put(r, one, "blocks_s", o->around_s);
+    sm_put(r, one, "slowest_rank_s", o->most_s);
+    sm_put(r, one, "blocks_s", o->around_s);
 }
 
 /* As many as a page takes, and the others as one. */
@@ -133,9 +134,9 @@ static void show_ops(sm_report *r, train_run *q) {
     enum { SHOWN = 20 };
     train_times *x = &q->times;
     double predicted_s = 0, measured_s = 0, around_s = 0;
-    sm_data *list = cli_array(r, r->data, "ops");
-    sm_table *table = cli_table(r, cli_textf(r, "Ops of a step%s", told_of(r, x)),
-                                "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
+    sm_data *list = sm_put_array(r, r->data, "ops");
+    sm_table *table = sm_page_table(r, sm_textf(r, "Ops of a step%s", told_of(r, x)),
+                                    "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
     qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
     for (int i = 0; i < x->ops; i++) {
         const train_op_row *o = &x->op[i];
@@ -145,14 +146,15 @@ static void show_ops(sm_report *r, train_run *q) {
             measured_s += o->measured_s;
             around_s += o->around_s;
         } else
-            cli_row(r, table, o->op, train_way_name(o->way), bound_name(o), cli_exact(r, o->calls),
-                    seconds_or_none(r, o->predicted_s), seconds_or_none(r, o->measured_s),
-                    seconds_or_none(r, o->around_s), ratio(r, o->predicted_s, o->measured_s));
+            sm_page_row(r, table, o->op, train_way_name(o->way), bound_name(o),
+                        sm_show_exact(r, o->calls), seconds_or_none(r, o->predicted_s),
+                        seconds_or_none(r, o->measured_s), seconds_or_none(r, o->around_s),
+                        ratio(r, o->predicted_s, o->measured_s));
     }
     if (x->ops > SHOWN)
-        cli_row(r, table, cli_textf(r, "%d others", x->ops - SHOWN), "", "", "",
-                seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
-                seconds_or_none(r, around_s), ratio(r, predicted_s, measured_s));
+        sm_page_row(r, table, sm_textf(r, "%d others", x->ops - SHOWN), "", "", "",
+                    seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+                    seconds_or_none(r, around_s), ratio(r, predicted_s, measured_s));
     sm_report_table(r, table);
 }
 
@@ -167,25 +169,25 @@ static double predicted_s(const train_times *x, int op) {
 
 /* The bytes are those of the first rank, and were compared on all of them. */
 static void show_collectives(sm_report *r, const train_run *q) {
-    sm_data *list = cli_array(r, r->data, "collectives");
-    sm_table *table = cli_table(r, "Collectives of a step",
-                                "<|>bytes predicted|>counted|>predicted|>measured|>ratio");
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    sm_table *table = sm_page_table(r, "Collectives of a step",
+                                    "<|>bytes predicted|>counted|>predicted|>measured|>ratio");
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
         double told_s = predicted_s(&q->times, k), measured_s = q->times.collective_s[k];
         if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
         const char *name = sm_collective_name((sm_collective)k);
-        sm_data *one = cli_object(r, list, NULL);
-        cli_put_text(r, one, "op", name);
-        cli_put(r, one, "bytes_predicted", predicted);
-        cli_put(r, one, "bytes_counted", counted);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "op", name);
+        sm_put(r, one, "bytes_predicted", predicted);
+        sm_put(r, one, "bytes_counted", counted);
         prediction_put_times(r, one, told_s, measured_s);
-        cli_row(r, table, name, cli_exact(r, predicted), cli_exact(r, counted),
-                seconds_or_none(r, told_s), seconds_or_none(r, measured_s),
-                ratio(r, told_s, measured_s));
+        sm_page_row(r, table, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
+                    seconds_or_none(r, told_s), seconds_or_none(r, measured_s),
+                    ratio(r, told_s, measured_s));
     }
     bool equal = !(q->bytes_apart > 0);
-    cli_put_bool(r, r->data, "bytes_equal", equal);
+    sm_put_bool(r, r->data, "bytes_equal", equal);
     if (table && table->rows) sm_report_table(r, table);
     sm_report_text(r, equal ? "On every rank and in every step the bytes were those predicted."
                             : "A collective moved OTHER bytes than predicted.");
@@ -201,25 +203,25 @@ static int by_time(const void *a, const void *b) {
 static void show_arrays(sm_report *r, train_run *q) {
     enum { SHOWN = 12 };
     train_times *x = &q->times;
-    sm_data *list = cli_array(r, r->data, "collectives_by_array");
-    sm_table *table = cli_table(r, cli_textf(r, "Arrays that travel%s", told_of(r, x)),
-                                "<|<of|<pass|>calls|>predicted|>measured|>ratio");
+    sm_data *list = sm_put_array(r, r->data, "collectives_by_array");
+    sm_table *table = sm_page_table(r, sm_textf(r, "Arrays that travel%s", told_of(r, x)),
+                                    "<|<of|<pass|>calls|>predicted|>measured|>ratio");
     qsort(x->move, (size_t)x->moves, sizeof *x->move, by_time);
     for (int i = 0; i < x->moves; i++) {
         const train_move_row *m = &x->move[i];
-        sm_data *one = cli_object(r, list, NULL);
-        cli_put_text(r, one, "collective", sm_collective_name(m->op));
-        cli_put_text(r, one, "array", m->array);
-        cli_put_text(r, one, "pass", train_way_name(m->way));
-        cli_put(r, one, "calls", m->calls);
-        cli_put(r, one, "calls_predicted", m->predicted_calls);
-        cli_put(r, one, "bytes", m->bytes);
-        cli_put(r, one, "exposed_s", m->shown_s);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "collective", sm_collective_name(m->op));
+        sm_put_text(r, one, "array", m->array);
+        sm_put_text(r, one, "pass", train_way_name(m->way));
+        sm_put(r, one, "calls", m->calls);
+        sm_put(r, one, "calls_predicted", m->predicted_calls);
+        sm_put(r, one, "bytes", m->bytes);
+        sm_put(r, one, "exposed_s", m->shown_s);
         prediction_put_times(r, one, m->predicted_s, m->measured_s);
         if (i < SHOWN)
-            cli_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
-                    cli_exact(r, m->calls), seconds_or_none(r, m->predicted_s),
-                    seconds_or_none(r, m->measured_s), ratio(r, m->predicted_s, m->measured_s));
+            sm_page_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
+                        sm_show_exact(r, m->calls), seconds_or_none(r, m->predicted_s),
+                        seconds_or_none(r, m->measured_s), ratio(r, m->predicted_s, m->measured_s));
     }
     if (x->moves > 1) sm_report_table(r, table);
 }
@@ -227,10 +229,10 @@ static void show_arrays(sm_report *r, train_run *q) {
 /* ---- the gap ---- */
 
 static void put_gap(sm_report *r, sm_data *list, const train_gap *g, double gap_s) {
-    sm_data *one = cli_object(r, list, NULL);
-    cli_put_text(r, one, "row", g->name);
+    sm_data *one = sm_put_object(r, list, NULL);
+    sm_put_text(r, one, "row", g->name);
     prediction_put_times(r, one, g->predicted_s, g->measured_s);
-    cli_put(r, one, "share", (g->measured_s - g->predicted_s) / gap_s);
+    sm_put(r, one, "share", (g->measured_s - g->predicted_s) / gap_s);
 }
 
 static const part *part_that_explains(const train_run *q, double gap_s, part *of) {
@@ -251,8 +253,8 @@ static const char *rows_that_explain(sm_report *r, const train_gap *gap, int n, 
     for (int i = 0, named = 0; i < n && named < 3 && told < 0.75; i++) {
         double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
         if (share <= 0) continue;
-        text = cli_textf(r, "%s%s%s (%s of the gap)", text, named ? "; " : "", gap[i].name,
-                         cli_percent(r, share));
+        text = sm_textf(r, "%s%s%s (%s of the gap)", text, named ? "; " : "", gap[i].name,
+                        sm_show_percent(r, share));
         told += share;
         named++;
     }
@@ -265,7 +267,8 @@ static void show_opposite(sm_report *r, const train_gap *gap, int n, double gap_
         double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
         if (share > -0.1) continue;
         sm_report_text(r, "The other way: %s, %s predicted and %s measured.", gap[i].name,
-                       cli_seconds(r, gap[i].predicted_s), cli_seconds(r, gap[i].measured_s));
+                       sm_show_seconds(r, gap[i].predicted_s),
+                       sm_show_seconds(r, gap[i].measured_s));
         return;
     }
 }
@@ -279,9 +282,9 @@ static void show_gap(sm_report *r, const train_run *q) {
         return;
     }
     int n = train_gaps(&q->times, &q->detail.price, gap);
-    sm_data *object = cli_object(r, r->data, "gap");
+    sm_data *object = sm_put_object(r, r->data, "gap");
     prediction_put_times(r, object, predicted, measured);
-    sm_data *list = cli_array(r, object, "rows");
+    sm_data *list = sm_put_array(r, object, "rows");
     for (int i = 0; i < n; i++) put_gap(r, list, &gap[i], gap_s);
     if (fabs(gap_s) < 0.03 * measured) {
         sm_report_text(r, "A step took what was predicted, within 3 %%.");
@@ -289,8 +292,8 @@ static void show_gap(sm_report *r, const train_run *q) {
     }
     const part *most = part_that_explains(q, gap_s, (part[PARTS]){{NULL, 0, 0}});
     sm_report_text(r, "A step took %s %s than predicted, %s of that in %s: %s.",
-                   cli_seconds(r, fabs(gap_s)), gap_s > 0 ? "longer" : "less",
-                   cli_percent(r, (most->measured_s - most->predicted_s) / gap_s), most->name,
+                   sm_show_seconds(r, fabs(gap_s)), gap_s > 0 ? "longer" : "less",
+                   sm_show_percent(r, (most->measured_s - most->predicted_s) / gap_s), most->name,
                    rows_that_explain(r, gap, n, gap_s));
     show_opposite(r, gap, n, gap_s);
 }

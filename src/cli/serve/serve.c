@@ -1,7 +1,7 @@
 /* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
  * of it. */
 #include "serve.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "verbs.h"
 #include <string.h>
 
@@ -129,7 +129,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     if (!q) return sm_fail_memory(err);
     sm_status status = cli_serving_read(call, q, err);
     if (status) return status;
-    cli_put_text(r, r->data, "command", "serve");
+    sm_put_text(r, r->data, "command", "serve");
     sm_serve *serve = NULL;
     status = answer(q, &serve, r, err);
     sm_serve_free(serve);

@@ -1,6 +1,6 @@
 /* serve_dtypes: lists of data types for weights, cache and compute; the frontier over all their
  * combinations. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/search.h"
 #include "serve.h"
 #include <string.h>
@@ -162,6 +162,6 @@ const sm_serve_dtypes *cli_serve_dtypes(const cli_served *a, size_t i) {
 /* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
 const char *cli_serve_dtype_words(sm_report *r, const cli_serving *q, const sm_serve_dtypes *d) {
     if (q->choices == 1) return "";
-    return cli_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
-                     sm_dtype_name(d->kv), sm_dtype_name(d->compute));
+    return sm_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
+                    sm_dtype_name(d->kv), sm_dtype_name(d->compute));
 }

@@ -1,5 +1,5 @@
 /* serve_page: the answer of `serve` as a page. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "serve.h"
 #include <ctype.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_serve_plan *plan) {
     char text[256];
     sm_serve_plan_format(plan, system->torus_dims, text, sizeof text);
-    return cli_textf(r, "%s", text[0] ? text : "one chip");
+    return sm_textf(r, "%s", text[0] ? text : "one chip");
 }
 
 const char *cli_serve_bound(sm_report *r, const sm_system *system, const sm_step_price *price) {
     if (price->bound != SM_SERVE_NETWORK) return sm_serve_bound_name(price->bound);
-    return cli_textf(r, "network:%s", system->level[price->bound_level].name);
+    return sm_textf(r, "network:%s", system->level[price->bound_level].name);
 }
 
 static void job_page(sm_report *r, const cli_serving *q) {
@@ -21,15 +21,16 @@ static void job_page(sm_report *r, const cli_serving *q) {
     sm_report_text(r,
                    "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
                    "%s.",
-                   cli_exact(r, job->prompt), cli_exact(r, job->output), q->dtype_words[0],
+                   sm_show_exact(r, job->prompt), sm_show_exact(r, job->output), q->dtype_words[0],
                    q->dtype_words[1], q->dtype_words[2]);
     double longest =
         job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
     if (q->model.max_seq > 0 && longest > (double)q->model.max_seq)
         sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.", q->model.name,
-                       cli_exact(r, (double)q->model.max_seq), cli_exact(r, longest));
+                       sm_show_exact(r, (double)q->model.max_seq), sm_show_exact(r, longest));
     if (job->context > 0)
-        sm_report_text(r, "Decoding is priced at %s cached tokens.", cli_exact(r, job->context));
+        sm_report_text(r, "Decoding is priced at %s cached tokens.",
+                       sm_show_exact(r, job->context));
 }
 
 static double cost(const cli_serving *q, const sm_serve_point *p) {
@@ -50,26 +51,27 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     while (i < names->n && strcmp(names->words[i], words) != 0) i++;
     if (i == sizeof names->words / sizeof *names->words) return words;
     if (i == names->n) names->words[names->n++] = words;
-    return cli_textf(r, "%c", (int)('a' + i));
+    return sm_textf(r, "%c", (int)('a' + i));
 }
 
 static void frontier_row(sm_report *r, sm_table *t, const cli_served *a, size_t at,
                          named_plans *names) {
     const cli_serving *q = a->q;
     const sm_serve_point *p = &a->result->point[at];
-    const char *plan = cli_textf(r, "%s%s", cli_serve_dtype_words(r, q, cli_serve_dtypes(a, at)),
-                                 cli_serve_plan_words(r, &q->system, &p->plan));
+    const char *plan = sm_textf(r, "%s%s", cli_serve_dtype_words(r, q, cli_serve_dtypes(a, at)),
+                                cli_serve_plan_words(r, &q->system, &p->plan));
     double usd = cost(q, p);
-    cli_row(r, t, cli_exact(r, p->chips), cli_exact(r, p->batch), cli_seconds(r, p->tpot_s[1]),
-            cli_seconds(r, p->tpot_s[0]), cli_seconds(r, p->ttft_s[1]),
-            cli_number(r, cli_serve_throughput(q, p)), usd > 0 ? cli_usd(r, usd) : "-",
-            sm_serve_bound_name(p->decode.bound), name_plan(r, names, plan));
+    sm_page_row(r, t, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
+                sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
+                sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, cli_serve_throughput(q, p)),
+                usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
+                name_plan(r, names, plan));
 }
 
 static void plan_lines(sm_report *r, const named_plans *names) {
-    sm_table *t = cli_table(r, NULL, "<plan|<is");
+    sm_table *t = sm_page_table(r, NULL, "<plan|<is");
     for (size_t i = 0; i < names->n; i++)
-        cli_row(r, t, cli_textf(r, "%c", (int)('a' + i)), names->words[i]);
+        sm_page_row(r, t, sm_textf(r, "%c", (int)('a' + i)), names->words[i]);
     sm_report_table(r, t);
 }
 
@@ -77,8 +79,8 @@ static void plan_lines(sm_report *r, const named_plans *names) {
 static void frontier_page(sm_report *r, const cli_served *a) {
     const sm_serve_result *found = a->result;
     named_plans names = {0};
-    sm_table *t = cli_table(r, "Frontier: a row below is slower and cheaper",
-                            ">chips|>batch|>token|>bound|>first|>tok/s/chip|>$/Mtok|<by|<plan");
+    sm_table *t = sm_page_table(r, "Frontier: a row below is slower and cheaper",
+                                ">chips|>batch|>token|>bound|>first|>tok/s/chip|>$/Mtok|<by|<plan");
     size_t rows = found->n, top = (size_t)a->q->top;
     if (rows > top) rows = top;
     for (size_t i = 0; i < rows; i++) {
@@ -96,26 +98,27 @@ static void frontier_page(sm_report *r, const cli_served *a) {
 
 static void search_page(sm_report *r, const sm_serve_result *s) {
     if (s->space <= 0.0) return;
-    sm_report_text(r,
-                   "%s plans: %s priced, %s ruled out by bounds. No plan of the space is better.",
-                   cli_count(r, s->space), cli_count(r, s->evaluated), cli_count(r, s->pruned));
-    sm_report_text(r, "The search took %s.", cli_seconds(r, s->seconds));
+    sm_report_text(
+        r, "%s plans: %s priced, %s ruled out by bounds. No plan of the space is better.",
+        sm_show_count(r, s->space), sm_show_count(r, s->evaluated), sm_show_count(r, s->pruned));
+    sm_report_text(r, "The search took %s.", sm_show_seconds(r, s->seconds));
 }
 
 /* ---- one point ---- */
 
 static void steps_table(sm_report *r, const sm_serve_point *p) {
-    sm_table *t = cli_table(r, "Where the time goes",
-                            "<step|>bound|>expected|>weights|>KV|>compute|>network|>other");
+    sm_table *t = sm_page_table(r, "Where the time goes",
+                                "<step|>bound|>expected|>weights|>KV|>compute|>network|>other");
     const sm_step_price *step[2] = {&p->decode, &p->prefill};
     static const char *const names[2] = {"decode", "prefill of one prompt"};
     for (int i = 0; i < 2; i++)
-        cli_row(r, t, names[i], cli_seconds(r, step[i]->lower_s),
-                cli_seconds(r, step[i]->expected_s), cli_seconds(r, step[i]->breakdown_s.weights),
-                cli_seconds(r, step[i]->breakdown_s.kv),
-                cli_seconds(r, step[i]->breakdown_s.compute),
-                cli_seconds(r, step[i]->breakdown_s.network),
-                cli_seconds(r, step[i]->breakdown_s.other));
+        sm_page_row(r, t, names[i], sm_show_seconds(r, step[i]->lower_s),
+                    sm_show_seconds(r, step[i]->expected_s),
+                    sm_show_seconds(r, step[i]->breakdown_s.weights),
+                    sm_show_seconds(r, step[i]->breakdown_s.kv),
+                    sm_show_seconds(r, step[i]->breakdown_s.compute),
+                    sm_show_seconds(r, step[i]->breakdown_s.network),
+                    sm_show_seconds(r, step[i]->breakdown_s.other));
     sm_report_table(r, t);
 }
 
@@ -132,53 +135,53 @@ static void interval_line(sm_report *r, const cli_serving *q, const sm_serve_poi
     double low, high;
     sm_calibration_interval(q->used, &q->system.chip, SM_REGIME_decode, p->tpot_s[1], &low, &high);
     sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
-                   cli_seconds(r, p->tpot_s[1]), cli_seconds(r, low), cli_seconds(r, high),
-                   q->used->chip, q->used->software, cli_seconds(r, p->tpot_s[0]),
-                   cli_serve_bound(r, &q->system, &p->decode));
+                   sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, low),
+                   sm_show_seconds(r, high), q->used->chip, q->used->software,
+                   sm_show_seconds(r, p->tpot_s[0]), cli_serve_bound(r, &q->system, &p->decode));
 }
 
 static void turning_line(sm_report *r, const sm_serve_detail *d) {
     if (d->turn_kv_context > 0)
         sm_report_text(r, "The cache takes as long as the weights from a context of %s tokens.",
-                       cli_number(r, d->turn_kv_context));
+                       sm_show_number(r, d->turn_kv_context));
     if (d->turn_kv_batch > 0)
         sm_report_text(r, "At this context it does so from a batch of %s.",
-                       cli_number(r, d->turn_kv_batch));
+                       sm_show_number(r, d->turn_kv_batch));
     if (d->turn_compute_batch > 0)
         sm_report_text(r, "Matmuls become compute bound from a batch of %s.",
-                       cli_number(r, d->turn_compute_batch));
+                       sm_show_number(r, d->turn_compute_batch));
 }
 
 static const char *price_words(sm_report *r, double usd) {
-    return usd > 0.0 ? cli_textf(r, ", %s per million tokens", cli_usd(r, usd)) : "";
+    return usd > 0.0 ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, usd)) : "";
 }
 
 static void plan_line(sm_report *r, const cli_served *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, cli_exact(r, p->batch),
+    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, sm_show_exact(r, p->batch),
 
-                   p->most_batch >= 1.0 ? cli_exact(r, p->most_batch) : "none",
+                   p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    cli_serve_dtype_words(r, a->q, &a->q->job.dtypes),
                    cli_serve_plan_words(r, &a->q->system, &p->plan));
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
-                   cli_bytes(r, p->memory.total), cli_bytes(r, p->memory.capacity));
+                   sm_show_bytes(r, p->memory.total), sm_show_bytes(r, p->memory.capacity));
 }
 
 static void speed_lines(sm_report *r, const cli_served *a) {
     const sm_serve_point *p = a->best;
     interval_line(r, a->q, p);
-    sm_report_text(r, "First token after %s (bound %s).", cli_seconds(r, p->ttft_s[1]),
-                   cli_seconds(r, p->ttft_s[0]));
+    sm_report_text(r, "First token after %s (bound %s).", sm_show_seconds(r, p->ttft_s[1]),
+                   sm_show_seconds(r, p->ttft_s[0]));
     sm_report_text(r, "%s tokens/s per chip%s; with the prefill on the same chips %s%s.",
-                   cli_number(r, p->tokens_per_s_per_chip),
+                   sm_show_number(r, p->tokens_per_s_per_chip),
                    price_words(r, p->usd_per_million_tokens),
-                   cli_number(r, p->tokens_per_s_per_chip_with_prefill),
+                   sm_show_number(r, p->tokens_per_s_per_chip_with_prefill),
                    price_words(r, p->usd_per_million_tokens_with_prefill));
     cli_serve_fill_page(r, a);
     if (p->depth > 0)
         sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
-                       cli_number(r, p->tokens_per_step));
+                       sm_show_number(r, p->tokens_per_step));
 }
 
 static void best_page(sm_report *r, const cli_served *a) {

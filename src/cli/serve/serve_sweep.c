@@ -1,6 +1,6 @@
 /* serve_sweep: the best plan at other batches: where decode turns from weights to cache to compute,
  * and how many sequences it takes within the limit per token. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "serve.h"
 #include <math.h>
 
@@ -48,32 +48,34 @@ sm_status cli_serve_sweep(sm_serve *serve, cli_served *a, sm_error *err) {
 
 void cli_serve_sweep_page(sm_report *r, const cli_served *a) {
     sm_table *t =
-        cli_table(r, "This plan at other batches",
-                  ">batch|>token|>bound|>weights|>KV|>compute|>network|>other|>tok/s/chip");
+        sm_page_table(r, "This plan at other batches",
+                      ">batch|>token|>bound|>weights|>KV|>compute|>network|>other|>tok/s/chip");
     for (int i = 0; i < a->sweeps; i++) {
         const sm_serve_point *p = &a->sweep[i];
-        cli_row(
-            r, t, cli_exact(r, p->batch), cli_seconds(r, p->tpot_s[1]),
-            cli_seconds(r, p->tpot_s[0]), cli_seconds(r, p->decode.breakdown_s.weights),
-            cli_seconds(r, p->decode.breakdown_s.kv), cli_seconds(r, p->decode.breakdown_s.compute),
-            cli_seconds(r, p->decode.breakdown_s.network),
-            cli_seconds(r, p->decode.breakdown_s.other), cli_number(r, p->tokens_per_s_per_chip));
+        sm_page_row(r, t, sm_show_exact(r, p->batch), sm_show_seconds(r, p->tpot_s[1]),
+                    sm_show_seconds(r, p->tpot_s[0]),
+                    sm_show_seconds(r, p->decode.breakdown_s.weights),
+                    sm_show_seconds(r, p->decode.breakdown_s.kv),
+                    sm_show_seconds(r, p->decode.breakdown_s.compute),
+                    sm_show_seconds(r, p->decode.breakdown_s.network),
+                    sm_show_seconds(r, p->decode.breakdown_s.other),
+                    sm_show_number(r, p->tokens_per_s_per_chip));
     }
     sm_report_table(r, t);
 }
 
 void cli_serve_sweep_fields(sm_report *r, sm_data *object, const cli_served *a) {
-    sm_data *list = cli_array(r, object, "batch_sweep");
+    sm_data *list = sm_put_array(r, object, "batch_sweep");
     for (int i = 0; i < a->sweeps; i++) {
         const sm_serve_point *p = &a->sweep[i];
-        sm_data *item = cli_object(r, list, NULL);
-        cli_put(r, item, "batch", p->batch);
-        cli_put_bool(r, item, "fits", p->fits);
-        sm_data *time = cli_object(r, item, "tpot_s");
-        cli_put(r, time, "lower", p->tpot_s[0]);
-        cli_put(r, time, "expected", p->tpot_s[1]);
-        cli_put(r, item, "tokens_per_s_per_chip", p->tokens_per_s_per_chip);
-        cli_put_text(r, item, "bound", sm_serve_bound_name(p->decode.bound));
+        sm_data *item = sm_put_object(r, list, NULL);
+        sm_put(r, item, "batch", p->batch);
+        sm_put_bool(r, item, "fits", p->fits);
+        sm_data *time = sm_put_object(r, item, "tpot_s");
+        sm_put(r, time, "lower", p->tpot_s[0]);
+        sm_put(r, time, "expected", p->tpot_s[1]);
+        sm_put(r, item, "tokens_per_s_per_chip", p->tokens_per_s_per_chip);
+        sm_put_text(r, item, "bound", sm_serve_bound_name(p->decode.bound));
     }
 }
 
@@ -109,6 +111,6 @@ sm_status cli_serve_fill(sm_serve *serve, cli_served *a, sm_error *err) {
 void cli_serve_fill_page(sm_report *r, const cli_served *a) {
     if (!a->fullest) return;
     sm_report_text(r, "Up to a batch of %s stays within %s a token: %s tokens/s per chip.",
-                   cli_exact(r, a->fullest->batch), cli_seconds(r, a->q->search.tpot_s),
-                   cli_number(r, cli_serve_throughput(a->q, a->fullest)));
+                   sm_show_exact(r, a->fullest->batch), sm_show_seconds(r, a->q->search.tpot_s),
+                   sm_show_number(r, cli_serve_throughput(a->q, a->fullest)));
 }

@@ -1,84 +1,85 @@
 /* simulate_fields: the answer of `simulate` as JSON. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "simulate.h"
 
 static void put_percentiles(sm_report *r, const char *key, const sm_percentiles *p) {
-    sm_data *object = cli_object(r, r->data, key);
-    cli_put(r, object, "mean", p->mean);
-    cli_put(r, object, "p50", p->p50);
-    cli_put(r, object, "p90", p->p90);
-    cli_put(r, object, "p99", p->p99);
-    cli_put(r, object, "max", p->most);
+    sm_data *object = sm_put_object(r, r->data, key);
+    sm_put(r, object, "mean", p->mean);
+    sm_put(r, object, "p50", p->p50);
+    sm_put(r, object, "p90", p->p90);
+    sm_put(r, object, "p99", p->p99);
+    sm_put(r, object, "max", p->most);
 }
 
 static void put_question(sm_report *r, const cli_simulating *q) {
     const sm_simulation *o = &q->options;
-    sm_data *model = cli_object(r, r->data, "model"), *system = cli_object(r, r->data, "system");
-    cli_put_text(r, model, "name", q->model.name);
-    cli_put_text(r, system, "on", q->system.text);
-    cli_put(r, system, "chips_per_replica", q->engine.chips);
-    cli_put_text(r, r->data, "plan", q->plan_text);
-    cli_put_text(
+    sm_data *model = sm_put_object(r, r->data, "model"),
+            *system = sm_put_object(r, r->data, "system");
+    sm_put_text(r, model, "name", q->model.name);
+    sm_put_text(r, system, "on", q->system.text);
+    sm_put(r, system, "chips_per_replica", q->engine.chips);
+    sm_put_text(r, r->data, "plan", q->plan_text);
+    sm_put_text(
         r, r->data, "policy",
         (const char *const[]){"static", "continuous", "chunked", "disaggregated"}[o->policy]);
-    cli_put(r, r->data, "replicas", o->replicas);
+    sm_put(r, r->data, "replicas", o->replicas);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
-        cli_put_text(r, r->data, "prefill_plan", q->prefill_plan_text);
-        cli_put(r, r->data, "prefill_replicas", o->prefill_replicas);
+        sm_put_text(r, r->data, "prefill_plan", q->prefill_plan_text);
+        sm_put(r, r->data, "prefill_replicas", o->prefill_replicas);
     }
-    cli_put_text(r, r->data, "arrivals", cli_arrivals_words(r, q));
-    cli_put(r, r->data, "kv_tokens", q->engine.kv_tokens);
+    sm_put_text(r, r->data, "arrivals", cli_arrivals_words(r, q));
+    sm_put(r, r->data, "kv_tokens", q->engine.kv_tokens);
 }
 
 static void put_rates(sm_report *r, const sm_simulated *s) {
-    cli_put(r, r->data, "requests", s->requests);
-    cli_put(r, r->data, "finished", s->finished);
-    cli_put(r, r->data, "refused", s->refused);
-    cli_put(r, r->data, "seconds", s->seconds);
-    cli_put(r, r->data, "requests_per_s", s->requests_per_s);
-    cli_put(r, r->data, "output_tokens_per_s", s->output_tokens_per_s);
-    cli_put(r, r->data, "output_tokens_per_s_per_chip", s->output_tokens_per_s_per_chip);
-    cli_put(r, r->data, "goodput_per_s", s->goodput_per_s);
-    cli_put(r, r->data, "within_slo", s->within_slo);
-    cli_put(r, r->data, "utilisation", s->utilisation);
-    cli_put(r, r->data, "mean_batch", s->mean_batch);
-    cli_put(r, r->data, "mean_in_system", s->mean_in_system);
-    cli_put(r, r->data, "preemptions", s->preemptions);
-    cli_put(r, r->data, "steps", s->steps);
-    cli_put(r, r->data, "prefix_hit_rate", s->prefix_hit_rate);
+    sm_put(r, r->data, "requests", s->requests);
+    sm_put(r, r->data, "finished", s->finished);
+    sm_put(r, r->data, "refused", s->refused);
+    sm_put(r, r->data, "seconds", s->seconds);
+    sm_put(r, r->data, "requests_per_s", s->requests_per_s);
+    sm_put(r, r->data, "output_tokens_per_s", s->output_tokens_per_s);
+    sm_put(r, r->data, "output_tokens_per_s_per_chip", s->output_tokens_per_s_per_chip);
+    sm_put(r, r->data, "goodput_per_s", s->goodput_per_s);
+    sm_put(r, r->data, "within_slo", s->within_slo);
+    sm_put(r, r->data, "utilisation", s->utilisation);
+    sm_put(r, r->data, "mean_batch", s->mean_batch);
+    sm_put(r, r->data, "mean_in_system", s->mean_in_system);
+    sm_put(r, r->data, "preemptions", s->preemptions);
+    sm_put(r, r->data, "steps", s->steps);
+    sm_put(r, r->data, "prefix_hit_rate", s->prefix_hit_rate);
 }
 
 static void put_tokens(sm_report *r, const sm_simulated *s) {
-    sm_data *tokens = cli_object(r, r->data, "tokens");
-    cli_put(r, tokens, "prompt", s->prompt_tokens);
-    cli_put(r, tokens, "cached", s->cached_tokens);
-    cli_put(r, tokens, "recomputed", s->recomputed_tokens);
-    cli_put(r, tokens, "prefilled", s->prefilled_tokens);
-    cli_put(r, tokens, "output", s->output_tokens);
-    cli_put(r, tokens, "decoded", s->decoded_tokens);
+    sm_data *tokens = sm_put_object(r, r->data, "tokens");
+    sm_put(r, tokens, "prompt", s->prompt_tokens);
+    sm_put(r, tokens, "cached", s->cached_tokens);
+    sm_put(r, tokens, "recomputed", s->recomputed_tokens);
+    sm_put(r, tokens, "prefilled", s->prefilled_tokens);
+    sm_put(r, tokens, "output", s->output_tokens);
+    sm_put(r, tokens, "decoded", s->decoded_tokens);
 }
 
 static void put_series(sm_report *r, const sm_simulated *s) {
-    sm_data *list = cli_array(r, r->data, "series");
+    sm_data *list = sm_put_array(r, r->data, "series");
     for (int i = 0; i < s->samples; i++) {
-        sm_data *item = cli_object(r, list, NULL);
-        cli_put(r, item, "at_s", s->sample[i].at_s);
-        cli_put(r, item, "waiting", s->sample[i].waiting);
-        cli_put(r, item, "running", s->sample[i].running);
-        cli_put(r, item, "kv_occupancy", s->sample[i].kv_occupancy);
-        cli_put(r, item, "utilisation", s->sample[i].utilisation);
+        sm_data *item = sm_put_object(r, list, NULL);
+        sm_put(r, item, "at_s", s->sample[i].at_s);
+        sm_put(r, item, "waiting", s->sample[i].waiting);
+        sm_put(r, item, "running", s->sample[i].running);
+        sm_put(r, item, "kv_occupancy", s->sample[i].kv_occupancy);
+        sm_put(r, item, "utilisation", s->sample[i].utilisation);
     }
 }
 
 void cli_simulate_fields(sm_report *r, const cli_simulating *q) {
     const sm_simulated *s = &q->result;
     put_question(r, q);
-    cli_put_bool(r, r->data, "fits", true);
+    sm_put_bool(r, r->data, "fits", true);
     if (q->max_rate) {
         bool found = q->max_rate->rate > 0.0;
-        cli_put(r, r->data, "max_qps", found ? s->requests / s->arriving_s : 0.0);
-        cli_put(r, r->data, "max_rate", q->max_rate->rate);
-        cli_put_bool(r, r->data, "unbounded", q->max_rate->unbounded);
+        sm_put(r, r->data, "max_qps", found ? s->requests / s->arriving_s : 0.0);
+        sm_put(r, r->data, "max_rate", q->max_rate->rate);
+        sm_put_bool(r, r->data, "unbounded", q->max_rate->unbounded);
     }
     put_rates(r, s);
     put_percentiles(r, "ttft_s", &s->ttft_s);
@@ -95,10 +96,10 @@ void cli_simulate_fields(sm_report *r, const cli_simulating *q) {
 sm_why *cli_simulate_why(sm_report *r, const cli_simulating *q) {
     const sm_simulated *s = &q->result;
     const char *from = "simulated";
-    sm_why *why = cli_why(r, "goodput, requests per second",
-                          "requests x share within the SLO / seconds", s->goodput_per_s, "");
-    cli_why_leaf(r, why, "requests", s->requests, "", "given");
-    cli_why_leaf(r, why, "share within the SLO", s->within_slo, "", from);
-    cli_why_leaf(r, why, "first arrival to last token", s->seconds, "s", from);
+    sm_why *why = sm_page_why(r, "goodput, requests per second",
+                              "requests x share within the SLO / seconds", s->goodput_per_s, "");
+    sm_page_leaf(r, why, "requests", s->requests, "", "given");
+    sm_page_leaf(r, why, "share within the SLO", s->within_slo, "", from);
+    sm_page_leaf(r, why, "first arrival to last token", s->seconds, "s", from);
     return why;
 }

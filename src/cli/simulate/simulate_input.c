@@ -1,5 +1,5 @@
 /* simulate_input: the options of `simulate`, and the question they ask. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "simulate.h"
 #include <math.h>
 #include <string.h>

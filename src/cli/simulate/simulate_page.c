@@ -1,5 +1,5 @@
 /* simulate_page: the answer of `simulate` for a person. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "simulate.h"
 #include <math.h>
 
@@ -11,9 +11,11 @@ const char *cli_arrivals_words(sm_report *r, const cli_simulating *q) {
     const sm_synthetic *d = &s->draw;
     const char *drawn = "as they came";
     if (s->drawn && d->kind == SM_ARRIVALS_GAMMA)
-        drawn = cli_textf(r, "gamma:%s/s:%s", cli_exact(r, d->rate_per_s), cli_exact(r, d->cv));
-    else if (s->drawn) drawn = cli_textf(r, "%s:%s/s", kinds[d->kind], cli_exact(r, d->rate_per_s));
-    return s->path ? cli_textf(r, "%.120s, %s", s->path, drawn) : drawn;
+        drawn =
+            sm_textf(r, "gamma:%s/s:%s", sm_show_exact(r, d->rate_per_s), sm_show_exact(r, d->cv));
+    else if (s->drawn)
+        drawn = sm_textf(r, "%s:%s/s", kinds[d->kind], sm_show_exact(r, d->rate_per_s));
+    return s->path ? sm_textf(r, "%.120s, %s", s->path, drawn) : drawn;
 }
 
 static void tell_question(sm_report *r, const cli_simulating *q) {
@@ -29,9 +31,11 @@ static void tell_question(sm_report *r, const cli_simulating *q) {
     if (q->source.path) sm_report_text(r, "requests: %s", cli_arrivals_words(r, q));
     else
         sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
-                       cli_arrivals_words(r, q), cli_exact(r, l->prompt), cli_exact(r, l->output));
-    sm_report_text(r, "KV cache of a replica: %s tokens of %s", cli_count(r, q->engine.kv_tokens),
-                   cli_bytes(r, q->engine.kv_bytes_per_token));
+                       cli_arrivals_words(r, q), sm_show_exact(r, l->prompt),
+                       sm_show_exact(r, l->output));
+    sm_report_text(r, "KV cache of a replica: %s tokens of %s",
+                   sm_show_count(r, q->engine.kv_tokens),
+                   sm_show_bytes(r, q->engine.kv_bytes_per_token));
 }
 
 static void tell_rate(sm_report *r, const cli_simulating *q) {
@@ -42,23 +46,25 @@ static void tell_rate(sm_report *r, const cli_simulating *q) {
         sm_report_text(r,
                        "No rate meets the SLO: at the lowest tried %.1f %% of requests do, and "
                        "%g %% must. TTFT p50 is then %s, TPOT p50 %s.",
-                       100.0 * q->result.within_slo, share, cli_seconds(r, q->result.ttft_s.p50),
-                       cli_seconds(r, q->result.tpot_s.p50));
+                       100.0 * q->result.within_slo, share,
+                       sm_show_seconds(r, q->result.ttft_s.p50),
+                       sm_show_seconds(r, q->result.tpot_s.p50));
     else if (m->unbounded)
         sm_report_text(r, "The SLO is met at every rate tried, up to %s requests/s.",
-                       cli_number(r, q->result.requests / q->result.arriving_s));
+                       sm_show_number(r, q->result.requests / q->result.arriving_s));
     else
         sm_report_text(r, "Highest rate at which %g %% of requests meet the SLO: %s requests/s.",
-                       share, cli_number(r, q->result.requests / q->result.arriving_s));
+                       share, sm_show_number(r, q->result.requests / q->result.arriving_s));
 }
 
 static void put_row(sm_report *r, sm_table *t, const char *name, const sm_percentiles *p) {
-    cli_row(r, t, name, cli_seconds(r, p->mean), cli_seconds(r, p->p50), cli_seconds(r, p->p90),
-            cli_seconds(r, p->p99), cli_seconds(r, p->most));
+    sm_page_row(r, t, name, sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
+                sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
+                sm_show_seconds(r, p->most));
 }
 
 static void tell_latencies(sm_report *r, const sm_simulated *s) {
-    sm_table *t = cli_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
+    sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
     put_row(r, t, "queue", &s->queue_s);
     put_row(r, t, "time to first token", &s->ttft_s);
     put_row(r, t, "time per output token", &s->tpot_s);
@@ -68,34 +74,34 @@ static void tell_latencies(sm_report *r, const sm_simulated *s) {
 
 static void tell_slo(sm_report *r, const sm_simulation *o, const sm_simulated *s) {
     if (o->ttft_s <= 0.0 && o->tpot_s <= 0.0) return;
-    const char *ttft = o->ttft_s > 0.0 ? cli_textf(r, "TTFT %s", cli_seconds(r, o->ttft_s)) : "";
-    const char *tpot = o->tpot_s > 0.0 ? cli_textf(r, "TPOT %s", cli_seconds(r, o->tpot_s)) : "";
+    const char *ttft = o->ttft_s > 0.0 ? sm_textf(r, "TTFT %s", sm_show_seconds(r, o->ttft_s)) : "";
+    const char *tpot = o->tpot_s > 0.0 ? sm_textf(r, "TPOT %s", sm_show_seconds(r, o->tpot_s)) : "";
     sm_report_text(r, "SLO %s%s%s: %s of requests within it, goodput %s requests/s", ttft,
-                   ttft[0] && tpot[0] ? ", " : "", tpot, cli_percent(r, s->within_slo),
-                   cli_number(r, s->goodput_per_s));
+                   ttft[0] && tpot[0] ? ", " : "", tpot, sm_show_percent(r, s->within_slo),
+                   sm_show_number(r, s->goodput_per_s));
 }
 
 static void tell_rates(sm_report *r, const cli_simulating *q) {
     const sm_simulated *s = &q->result;
     sm_report_text(r, "%s requests in %s: %s requests/s, %s output tokens/s, %s of them per chip",
-                   cli_exact(r, s->finished), cli_seconds(r, s->seconds),
-                   cli_number(r, s->requests_per_s), cli_number(r, s->output_tokens_per_s),
-                   cli_number(r, s->output_tokens_per_s_per_chip));
+                   sm_show_exact(r, s->finished), sm_show_seconds(r, s->seconds),
+                   sm_show_number(r, s->requests_per_s), sm_show_number(r, s->output_tokens_per_s),
+                   sm_show_number(r, s->output_tokens_per_s_per_chip));
     if (s->refused > 0.0)
         sm_report_text(r, "%s requests were refused: they can never fit in the KV cache",
-                       cli_exact(r, s->refused));
+                       sm_show_exact(r, s->refused));
     tell_slo(r, &q->options, s);
     sm_report_text(r,
                    "engines busy %s of the time, %s sequences in a decode step, %s requests in "
                    "the system",
-                   cli_percent(r, s->utilisation), cli_number(r, s->mean_batch),
-                   cli_number(r, s->mean_in_system));
+                   sm_show_percent(r, s->utilisation), sm_show_number(r, s->mean_batch),
+                   sm_show_number(r, s->mean_in_system));
     if (s->preemptions > 0.0)
-        sm_report_text(r, "%s preemptions, %s tokens computed again", cli_exact(r, s->preemptions),
-                       cli_count(r, s->recomputed_tokens));
+        sm_report_text(r, "%s preemptions, %s tokens computed again",
+                       sm_show_exact(r, s->preemptions), sm_show_count(r, s->recomputed_tokens));
     if (q->options.prefix_cache)
         sm_report_text(r, "prefix cache: %s of the prompts' tokens found",
-                       cli_percent(r, s->prefix_hit_rate));
+                       sm_show_percent(r, s->prefix_hit_rate));
 }
 
 /* The series in at most eight rows, each an average. */
@@ -104,7 +110,7 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
     int group = (s->samples + ROWS - 1) / ROWS;
     if (group == 0) return;
     double begin = s->sample[s->samples - 1].at_s - s->seconds;
-    sm_table *t = cli_table(r, "Over time", ">until|>waiting|>running|>KV cache|>busy");
+    sm_table *t = sm_page_table(r, "Over time", ">until|>waiting|>running|>KV cache|>busy");
     for (int i = 0; i < s->samples; i += group) {
         int n = s->samples - i < group ? s->samples - i : group;
         sm_sample sum = {.at_s = s->sample[i + n - 1].at_s - begin};
@@ -114,9 +120,9 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
             sum.kv_occupancy += s->sample[j].kv_occupancy / n;
             sum.utilisation += s->sample[j].utilisation / n;
         }
-        cli_row(r, t, cli_seconds(r, sum.at_s), cli_number(r, sum.waiting),
-                cli_number(r, sum.running), cli_percent(r, sum.kv_occupancy),
-                cli_percent(r, sum.utilisation));
+        sm_page_row(r, t, sm_show_seconds(r, sum.at_s), sm_show_number(r, sum.waiting),
+                    sm_show_number(r, sum.running), sm_show_percent(r, sum.kv_occupancy),
+                    sm_show_percent(r, sum.utilisation));
     }
     sm_report_table(r, t);
 }

@@ -1,6 +1,6 @@
 /* simulate: requests through replicas of a serving engine. */
 #include "simulate.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "verbs.h"
 #include <math.h>
 
@@ -79,8 +79,8 @@ static sm_status answer(cli_simulating *q, sm_report *r, sm_error *err) {
 
 /* Not one sequence fits: an answer. */
 static sm_status answer_nothing_fits(sm_report *r, const sm_error *why) {
-    cli_put_bool(r, r->data, "fits", false);
-    cli_put_text(r, r->data, "reason", why->sentence);
+    sm_put_bool(r, r->data, "fits", false);
+    sm_put_text(r, r->data, "reason", why->sentence);
     sm_report_text(r, "Nothing can be simulated: %s.", why->sentence);
     return SM_NEGATIVE;
 }
@@ -90,7 +90,7 @@ static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err)
     if (!q) return sm_fail_memory(err);
     sm_status status = cli_simulating_read(call, q, err);
     if (status) return status;
-    cli_put_text(r, r->data, "command", "simulate");
+    sm_put_text(r, r->data, "command", "simulate");
     status = make_engines(q, err);
     if (status == SM_NEGATIVE) status = answer_nothing_fits(r, err);
     if (!status) status = cli_source_open(&q->source, err);

@@ -1,6 +1,6 @@
 /* train: the best plans to train a model on a system, or the price of one plan. */
 #include "train.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "verbs.h"
 #include <string.h>
 
@@ -92,7 +92,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     if (!q) return sm_fail_memory(err);
     sm_status status = cli_training_read(call, q, err);
     if (status) return status;
-    cli_put_text(r, r->data, "command", "train");
+    sm_put_text(r, r->data, "command", "train");
     if (q->points) return cli_train_sweep(q, r, err);
     sm_train *train = NULL;
     status = sm_train_new(&q->job, &train, err);

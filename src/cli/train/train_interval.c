@@ -1,6 +1,6 @@
 /* train_interval: where 8 of 10 measured steps are expected to lie, and which plans the prediction
  * cannot tell from the best one. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "train.h"
 #include <math.h>
 
@@ -18,8 +18,8 @@ const char *cli_interval_words(sm_report *r, const cli_training *q, const sm_pri
     const sm_calibration *c = q->calibration;
     cli_interval i = cli_step_interval(q, price);
     bool own = sm_calibration_is_own(c, &q->system.chip);
-    return cli_textf(r, "%s to %s, constants %s %s %s", cli_seconds(r, i.low),
-                     cli_seconds(r, i.high), own ? "of" : "borrowed from", c->chip, c->software);
+    return sm_textf(r, "%s to %s, constants %s %s %s", sm_show_seconds(r, i.low),
+                    sm_show_seconds(r, i.high), own ? "of" : "borrowed from", c->chip, c->software);
 }
 
 /* ---- which plans are as good as the best ---- */
@@ -52,8 +52,8 @@ static const char *rows_alike(sm_report *r, const cli_plans *plans, int *alike) 
         if (!cli_is_indistinguishable(plans, i)) continue;
         while (last + 1 < plans->n && cli_is_indistinguishable(plans, last + 1)) last++;
         *alike += last - i + 1;
-        const char *range = last > i ? cli_textf(r, "%d to %d", i, last) : cli_textf(r, "%d", i);
-        out = cli_textf(r, "%s%s%s", out, out[0] ? ", " : "", range);
+        const char *range = last > i ? sm_textf(r, "%d to %d", i, last) : sm_textf(r, "%d", i);
+        out = sm_textf(r, "%s%s%s", out, out[0] ? ", " : "", range);
         i = last;
     }
     return out;
@@ -64,8 +64,8 @@ void cli_indistinguishable_line(sm_report *r, const cli_plans *plans) {
     const char *rows = rows_alike(r, plans, &alike);
     if (alike == 0) return;
     if (alike < plans->n - 1)
-        rows = cli_textf(r, "Row%s %s of these %s", alike > 1 ? "s" : "", rows,
-                         alike > 1 ? "are" : "is");
+        rows = sm_textf(r, "Row%s %s of these %s", alike > 1 ? "s" : "", rows,
+                        alike > 1 ? "are" : "is");
     else rows = alike > 1 ? "All of these are" : "It is";
     sm_report_text(r, "%s indistinguishable from the best plan: the 80 %% intervals overlap.",
                    rows);

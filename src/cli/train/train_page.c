@@ -1,6 +1,6 @@
 /* train_page: the answer of `train` as a page: the best plan in full, then the others in a table.
  */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "train.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ const char *cli_train_bound(sm_report *r, const sm_system *system, const sm_pric
     if (price->bound != SM_BOUND_NETWORK) return words[price->bound];
     const sm_level *level = &system->level[price->bound_level];
     if (level->kind == SM_LEVEL_TORUS)
-        return cli_textf(r, "network %s%d", level->name, price->bound_level);
-    return cli_textf(r, "network %s", level->name);
+        return sm_textf(r, "network %s%d", level->name, price->bound_level);
+    return sm_textf(r, "network %s", level->name);
 }
 
 static const char *bound_sentence(sm_report *r, const sm_system *system,
@@ -28,11 +28,11 @@ static const char *bound_sentence(sm_report *r, const sm_system *system,
     case SM_BOUND_LATENCY: return "bound by latency";
     case SM_BOUND_NETWORK: break;
     }
-    return cli_textf(r, "bound by the %s", cli_train_bound(r, system, price));
+    return sm_textf(r, "bound by the %s", cli_train_bound(r, system, price));
 }
 
 static const char *share(sm_report *r, double part, double whole) {
-    return cli_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * part / whole : 0.0);
+    return sm_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * part / whole : 0.0);
 }
 
 /* ---- the job ---- */
@@ -40,24 +40,24 @@ static const char *share(sm_report *r, double part, double whole) {
 static void batch_page(sm_report *r, const cli_training *q, double sequences) {
     double tokens = sequences * q->job.seq;
     const char *seqs =
-        cli_textf(r, "A batch is %s sequence%s of %s tokens", cli_exact(r, sequences),
-                  sequences == 1.0 ? "" : "s", cli_exact(r, q->job.seq));
+        sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
+                 sequences == 1.0 ? "" : "s", sm_show_exact(r, q->job.seq));
     const char *why = q->seq_given ? "" : " (the length taken when --seq is not given)";
     if (tokens == q->job.batch_tokens) sm_report_text(r, "%s%s.", seqs, why);
     else
         sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.", seqs,
-                       why, cli_exact(r, tokens), cli_exact(r, q->job.batch_tokens));
+                       why, sm_show_exact(r, tokens), sm_show_exact(r, q->job.batch_tokens));
 }
 
 void cli_train_job_page(sm_report *r, const cli_training *q, double sequences) {
     sm_params params = sm_model_params(&q->model);
     const char *active = params.active < params.total
-                             ? cli_textf(r, ", %s of them active", cli_count(r, params.active))
+                             ? sm_textf(r, ", %s of them active", sm_show_count(r, params.active))
                              : "";
     sm_report_heading(r, "%s on %s", q->model.name, q->system.text);
-    sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.", cli_count(r, params.total),
-                   active,
-                   cli_count(r, sm_model_train_flops(&q->model, q->job.seq, q->model.causal)));
+    sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
+                   sm_show_count(r, params.total), active,
+                   sm_show_count(r, sm_model_train_flops(&q->model, q->job.seq, q->model.causal)));
     if (sequences > 0.0) batch_page(r, q, sequences);
 }
 
@@ -65,10 +65,10 @@ void cli_train_job_page(sm_report *r, const cli_training *q, double sequences) {
 
 static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
     if (detail->axes == 0) return;
-    sm_table *table = cli_table(r, NULL, "<axis|>chips|<on");
+    sm_table *table = sm_page_table(r, NULL, "<axis|>chips|<on");
     for (int i = 0; i < detail->axes; i++)
-        cli_row(r, table, detail->axis[i].name, cli_textf(r, "%d", detail->axis[i].size),
-                detail->axis[i].on);
+        sm_page_row(r, table, detail->axis[i].name, sm_textf(r, "%d", detail->axis[i].size),
+                    detail->axis[i].on);
     sm_report_table(r, table);
 }
 
@@ -84,34 +84,34 @@ static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
     if (q->job.tokens <= 0.0) return;
     double per_hour =
         q->price_given ? q->job.usd_per_chip_hour : sm_chip_usd_per_hour(&q->system.chip);
-    cli_row(r, table, cli_textf(r, "run of %s tokens", cli_count(r, q->job.tokens)),
-            cli_seconds(r, price->train_time_s),
-            cli_textf(r, "%s steps, without restarts",
-                      cli_count(r, price->train_time_s / price->expected_s)));
+    sm_page_row(r, table, sm_textf(r, "run of %s tokens", sm_show_count(r, q->job.tokens)),
+                sm_show_seconds(r, price->train_time_s),
+                sm_textf(r, "%s steps, without restarts",
+                         sm_show_count(r, price->train_time_s / price->expected_s)));
     if (!q->price_known)
-        cli_row(r, table, "cost", "-",
-                "the catalogue has no price of this chip; --price USD names one");
+        sm_page_row(r, table, "cost", "-",
+                    "the catalogue has no price of this chip; --price USD names one");
     else
-        cli_row(r, table, "cost", cli_usd(r, price->cost_usd),
-                cli_textf(r, "%d chip%s at $%.2f an hour%s", price->chips,
-                          price->chips == 1 ? "" : "s", per_hour, whose_price(q)));
+        sm_page_row(r, table, "cost", sm_show_usd(r, price->cost_usd),
+                    sm_textf(r, "%d chip%s at $%.2f an hour%s", price->chips,
+                             price->chips == 1 ? "" : "s", per_hour, whose_price(q)));
 }
 
 static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_plan *price) {
     const cli_training *q = plans->q;
-    sm_table *table = cli_table(r, NULL, "<step|>|<");
-    cli_row(r, table, "lower bound", cli_seconds(r, price->lower_s),
-            "datasheet rates, all that can overlap overlaps");
-    cli_row(r, table, "expected", cli_seconds(r, price->expected_s),
-            "efficiency, exposed network, bubble, optimizer");
-    cli_row(r, table, "80 % interval", "", cli_interval_words(r, q, price));
-    cli_row(r, table, "upper bound", cli_seconds(r, price->upper_s), "nothing overlaps");
-    cli_row(r, table, "MFU", cli_percent(r, price->mfu),
-            cli_textf(r, "%s of the model's own work per chip",
-                      cli_rate(r, price->model_flops_per_s_per_chip, "FLOP/s")));
-    cli_row(r, table, "HFU", cli_percent(r, price->hfu), "with what is computed again");
-    cli_row(r, table, "tokens/s", cli_count(r, price->tokens_per_s_per_chip * price->chips),
-            cli_textf(r, "%s per chip", cli_count(r, price->tokens_per_s_per_chip)));
+    sm_table *table = sm_page_table(r, NULL, "<step|>|<");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, price->lower_s),
+                "datasheet rates, all that can overlap overlaps");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, price->expected_s),
+                "efficiency, exposed network, bubble, optimizer");
+    sm_page_row(r, table, "80 % interval", "", cli_interval_words(r, q, price));
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, price->upper_s), "nothing overlaps");
+    sm_page_row(r, table, "MFU", sm_show_percent(r, price->mfu),
+                sm_textf(r, "%s of the model's own work per chip",
+                         sm_show_rate(r, price->model_flops_per_s_per_chip, "FLOP/s")));
+    sm_page_row(r, table, "HFU", sm_show_percent(r, price->hfu), "with what is computed again");
+    sm_page_row(r, table, "tokens/s", sm_show_count(r, price->tokens_per_s_per_chip * price->chips),
+                sm_textf(r, "%s per chip", sm_show_count(r, price->tokens_per_s_per_chip)));
     run_rows(r, table, q, price);
     sm_report_table(r, table);
 }
@@ -119,13 +119,13 @@ static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_pl
 static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,
                      const char *what) {
     if (seconds < 1e-9 * whole) seconds = 0.0; /* the rest of a difference of sums */
-    cli_row(r, table, name, cli_seconds(r, seconds), share(r, seconds, whole), what);
+    sm_page_row(r, table, name, sm_show_seconds(r, seconds), share(r, seconds, whole), what);
 }
 
 static void breakdown_rows(sm_report *r, const sm_price_of_plan *price) {
     const sm_breakdown *b = &price->breakdown;
     double whole = price->expected_s;
-    sm_table *table = cli_table(r, NULL, "<where the step goes|>|>|<");
+    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>|>|<");
     part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
     part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
     part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");
@@ -142,11 +142,11 @@ static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
                                  {"activations", m->activations},
                                  {"buffers", m->buffers}};
     const char *title = plan->pipeline > 1
-                            ? cli_textf(r, "Memory of a chip of stage %d, the fullest", m->stage)
+                            ? sm_textf(r, "Memory of a chip of stage %d, the fullest", m->stage)
                             : "Memory of a chip";
     sm_report_bar(r, title, "B", m->capacity, sizeof parts / sizeof *parts, parts);
     if (m->host > 0.0)
-        sm_report_text(r, "In host memory, for each chip: %s.", cli_bytes(r, m->host));
+        sm_report_text(r, "In host memory, for each chip: %s.", sm_show_bytes(r, m->host));
 }
 
 /* Collectives of the same kind over the same axes in the same phase: one line of the page. */
@@ -176,7 +176,7 @@ static int find_families(sm_report *r, const sm_plan_detail *detail, family *lin
         while (at < n && !same_family(line[at].first, c)) at++;
         if (at == n) line[n++] = (family){.first = c, .arrays = c->array};
         else if (!names(line[at].arrays, c->array))
-            line[at].arrays = cli_textf(r, "%s, %s", line[at].arrays, c->array);
+            line[at].arrays = sm_textf(r, "%s, %s", line[at].arrays, c->array);
         line[at].count += c->count;
         line[at].bytes += c->count * c->bytes;
         line[at].time_s += c->time_s;
@@ -194,11 +194,11 @@ static int by_exposed(const void *a, const void *b) {
 }
 
 static void family_row(sm_report *r, sm_table *table, const family *f) {
-    cli_row(r, table,
-            cli_textf(r, "%s of %s over %s, %s", sm_collective_name(f->first->op), f->arrays,
-                      f->first->axis, f->first->phase),
-            cli_count(r, f->count), cli_bytes(r, f->bytes), cli_seconds(r, f->time_s),
-            cli_seconds(r, f->exposed_s));
+    sm_page_row(r, table,
+                sm_textf(r, "%s of %s over %s, %s", sm_collective_name(f->first->op), f->arrays,
+                         f->first->axis, f->first->phase),
+                sm_show_count(r, f->count), sm_show_bytes(r, f->bytes),
+                sm_show_seconds(r, f->time_s), sm_show_seconds(r, f->exposed_s));
 }
 
 static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
@@ -210,7 +210,7 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
     }
     int n = find_families(r, detail, line);
     qsort(line, (size_t)n, sizeof *line, by_exposed);
-    sm_table *table = cli_table(r, NULL, "<collectives of a step|>times|>bytes|>time|>exposed");
+    sm_table *table = sm_page_table(r, NULL, "<collectives of a step|>times|>bytes|>time|>exposed");
     for (int i = 0; i < n && i < TOP_COLLECTIVES; i++) family_row(r, table, &line[i]);
     sm_report_table(r, table);
     if (n > TOP_COLLECTIVES)
@@ -222,7 +222,7 @@ static void best_page(sm_report *r, const cli_plans *plans) {
     const sm_price_of_plan *price = &best->detail.price;
     const cli_training *q = plans->q;
     const char *what = q->priced_only ? "This plan" : "Best plan";
-    sm_report_heading(r, "%s: %s a step, %s%s", what, cli_seconds(r, price->expected_s),
+    sm_report_heading(r, "%s: %s a step, %s%s", what, sm_show_seconds(r, price->expected_s),
                       bound_sentence(r, &q->system, price),
                       price->fits ? "" : "; does not fit in memory");
     sm_report_text(r, "%s", best->text);
@@ -242,14 +242,14 @@ static void best_page(sm_report *r, const cli_plans *plans) {
 static void other_rows(sm_report *r, const cli_plans *plans) {
     if (plans->n < 2) return;
     sm_table *table =
-        cli_table(r, "Next best with other degrees", ">step|>slower|>MFU|>memory|<bound|<plan");
+        sm_page_table(r, "Next best with other degrees", ">step|>slower|>MFU|>memory|<bound|<plan");
     double best = plans->plan[0].detail.price.expected_s;
     for (int i = 1; i < plans->n; i++) {
         const sm_price_of_plan *price = &plans->plan[i].detail.price;
-        cli_row(r, table, cli_seconds(r, price->expected_s),
-                cli_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)),
-                cli_percent(r, price->mfu), cli_bytes(r, price->memory.total),
-                cli_train_bound(r, &plans->q->system, price), plans->plan[i].text);
+        sm_page_row(r, table, sm_show_seconds(r, price->expected_s),
+                    sm_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)),
+                    sm_show_percent(r, price->mfu), sm_show_bytes(r, price->memory.total),
+                    cli_train_bound(r, &plans->q->system, price), plans->plan[i].text);
     }
     sm_report_table(r, table);
     cli_indistinguishable_line(r, plans);
@@ -259,9 +259,9 @@ void cli_train_search_page(sm_report *r, const sm_search_result *s) {
     const char *proof = " No plan of the space is better.";
     if (s->n == 0) proof = "";
     if (!s->optimal) proof = " The search was stopped: there may be better plans.";
-    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", cli_count(r, s->space),
-                   cli_count(r, s->evaluated), cli_count(r, s->pruned), proof);
-    sm_report_text(r, "The search took %s.", cli_seconds(r, s->seconds));
+    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", sm_show_count(r, s->space),
+                   sm_show_count(r, s->evaluated), sm_show_count(r, s->pruned), proof);
+    sm_report_text(r, "The search took %s.", sm_show_seconds(r, s->seconds));
 }
 
 static void search_page(sm_report *r, const cli_plans *plans) {

@@ -1,5 +1,5 @@
 /* train_plan: the options of `train` that speak of plans: --plan, --dtype, --optimizer, --max. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "train.h"
 #include <math.h>
 #include <stdio.h>
@@ -179,7 +179,7 @@ static bool order_is_default(const sm_plan *plan, const sm_plan *plain) {
 /* A plan that leaves chips idle names all its degrees, so that it reads back as whole. */
 static const char *with_all_degrees(sm_report *r, const sm_plan *plan, const char *text) {
     for (int i = 0; i < SM_PLAN_DEGREES; i++)
-        if (*degrees_of(plan, i) == 1) text = cli_textf(r, "%s,%s=1", text, degree_names[i]);
+        if (*degrees_of(plan, i) == 1) text = sm_textf(r, "%s,%s=1", text, degree_names[i]);
     return text;
 }
 
@@ -191,6 +191,6 @@ const char *cli_plan_words(sm_report *r, const sm_system *system, const sm_plan 
     sm_plan_format(&shown, system->torus_dims, text, sizeof text);
     double used = 1.0;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) used *= *degrees_of(plan, i);
-    const char *kept = cli_textf(r, "%s", text);
+    const char *kept = sm_textf(r, "%s", text);
     return used < system->chips ? with_all_degrees(r, plan, kept) : kept;
 }

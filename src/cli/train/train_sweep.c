@@ -1,5 +1,5 @@
 /* train_sweep: --chips: the best plan on systems of many sizes, and the sizes that pay off. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/search.h"
 #include "train.h"
 
@@ -106,7 +106,7 @@ static void mark_pareto(const sweep *w, bool *pays) {
 static void put_point(sm_report *r, const sweep *w, const size_point *p, sm_data *list) {
     cli_training q = *w->q;
     q.system = p->system;
-    sm_data *object = cli_object(r, list, NULL);
+    sm_data *object = sm_put_object(r, list, NULL);
     cli_train_system_fields(r, object, &p->system);
     cli_train_plan_fields(r, object, &q, &p->best);
 }
@@ -116,16 +116,16 @@ static const char *why_dropped(const size_point *p) {
 }
 
 static void put_dropped(sm_report *r, const size_point *p, sm_data *list) {
-    sm_data *object = cli_object(r, list, NULL);
-    cli_put(r, object, "chips", p->system.chips);
-    cli_put_text(r, object, "reason", why_dropped(p));
+    sm_data *object = sm_put_object(r, list, NULL);
+    sm_put(r, object, "chips", p->system.chips);
+    sm_put_text(r, object, "reason", why_dropped(p));
 }
 
 static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
     cli_train_job_fields(r, w->q, w->sequences);
     cli_train_search_fields(r, r->data, &w->total);
-    sm_data *pareto = cli_array(r, r->data, "pareto");
-    sm_data *dropped = cli_array(r, r->data, "dropped");
+    sm_data *pareto = sm_put_array(r, r->data, "pareto");
+    sm_data *dropped = sm_put_array(r, r->data, "dropped");
     for (int i = 0; i < w->q->points; i++) {
         const size_point *p = &w->point[i];
         if (pays[i]) put_point(r, w, p, pareto);
@@ -136,38 +136,39 @@ static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
 /* Seconds times chips of the smallest system over those of this one: 1 when chips add up. */
 static const char *scaling(sm_report *r, const size_point *first, const size_point *p) {
     const sm_price_of_plan *a = &first->best.detail.price, *b = &p->best.detail.price;
-    return cli_percent(r, a->expected_s * a->chips / (b->expected_s * b->chips));
+    return sm_show_percent(r, a->expected_s * a->chips / (b->expected_s * b->chips));
 }
 
 static void point_row(sm_report *r, const sweep *w, const size_point *first, const size_point *p,
                       sm_table *table) {
     const sm_price_of_plan *price = &p->best.detail.price;
     bool run = w->q->job.tokens > 0.0;
-    const char *cells[] = {cli_textf(r, "%d", price->chips),
-                           cli_seconds(r, price->expected_s),
+    const char *cells[] = {sm_textf(r, "%d", price->chips),
+                           sm_show_seconds(r, price->expected_s),
                            scaling(r, first, p),
-                           cli_percent(r, price->mfu),
-                           cli_count(r, price->tokens_per_s_per_chip),
+                           sm_show_percent(r, price->mfu),
+                           sm_show_count(r, price->tokens_per_s_per_chip),
                            cli_train_bound(r, &p->system, price),
-                           run ? cli_seconds(r, price->train_time_s)
-                               : cli_bytes(r, price->memory.total),
-                           run && w->q->price_known ? cli_usd(r, price->cost_usd) : "-"};
-    cli_cells(r, table, cells);
+                           run ? sm_show_seconds(r, price->train_time_s)
+                               : sm_show_bytes(r, price->memory.total),
+                           run && w->q->price_known ? sm_show_usd(r, price->cost_usd) : "-"};
+    sm_page_cells(r, table, cells);
 }
 
 static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
     const size_point *first = NULL;
     bool run = w->q->job.tokens > 0.0;
-    sm_table *numbers = cli_table(r, "The best plan for each number of chips that pays off",
-                                  run ? ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>run|>cost"
-                                      : ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>memory");
-    sm_table *plans = cli_table(r, NULL, ">chips|<plan");
+    sm_table *numbers =
+        sm_page_table(r, "The best plan for each number of chips that pays off",
+                      run ? ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>run|>cost"
+                          : ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>memory");
+    sm_table *plans = sm_page_table(r, NULL, ">chips|<plan");
     for (int i = 0; i < w->q->points; i++) {
         const size_point *p = &w->point[i];
         if (!pays[i]) continue;
         if (!first) first = p;
         point_row(r, w, first, p, numbers);
-        cli_row(r, plans, cli_textf(r, "%d", p->best.detail.price.chips), p->best.text);
+        sm_page_row(r, plans, sm_textf(r, "%d", p->best.detail.price.chips), p->best.text);
     }
     if (!first) return;
     sm_report_table(r, numbers);

@@ -1,6 +1,6 @@
 /* calibrate: constants of a chip and a software fitted to measured rows. */
 #include "calibrate.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 #include <string.h>

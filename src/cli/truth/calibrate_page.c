@@ -1,7 +1,7 @@
 /* calibrate_page: the constants before and after, the error on rows held out, the rows that do not
  * fit, and what to measure next. */
 #include "calibrate.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,26 +10,26 @@ enum { MOST_OUTLIERS = 10, MOST_GROUPS = 12 };
 
 static const char *value_text(sm_report *r, sm_constant which, double value) {
     bool seconds = strcmp(sm_constant_of(which)->unit, "s") == 0;
-    return seconds ? cli_seconds(r, value) : cli_number(r, value);
+    return seconds ? sm_show_seconds(r, value) : sm_show_number(r, value);
 }
 
 /* ---- constants ---- */
 
 static void constant_rows(sm_report *r, const cli_fitting *q) {
-    sm_table *table = cli_table(r, NULL, "<constant|>before|>after|>deviation|<from");
-    sm_data *list = cli_array(r, r->data, "constants");
+    sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
+    sm_data *list = sm_put_array(r, r->data, "constants");
     for (int i = 0; i < q->fit.constants; i++) {
         const sm_fit_constant *c = &q->fit.constant[i];
         const char *name = sm_constant_of(c->which)->name;
         const char *from = c->identified ? "the rows" : "the prior";
-        cli_row(r, table, name, value_text(r, c->which, c->before),
-                value_text(r, c->which, c->after), cli_percent(r, c->deviation), from);
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "name", name);
-        cli_put(r, object, "before", c->before);
-        cli_put(r, object, "after", c->after);
-        cli_put(r, object, "relative_deviation", c->deviation);
-        cli_put_bool(r, object, "identified", c->identified);
+        sm_page_row(r, table, name, value_text(r, c->which, c->before),
+                    value_text(r, c->which, c->after), sm_show_percent(r, c->deviation), from);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", name);
+        sm_put(r, object, "before", c->before);
+        sm_put(r, object, "after", c->after);
+        sm_put(r, object, "relative_deviation", c->deviation);
+        sm_put_bool(r, object, "identified", c->identified);
     }
     sm_report_table(r, table);
 }
@@ -88,21 +88,23 @@ static group *group_rows(const cli_fitting *q, const char *(*name_of)(const sm_t
 static void error_rows(sm_report *r, const cli_fitting *q, const char *what, bool by_source) {
     size_t n = 0;
     group *list = group_rows(q, by_source ? source_of : model_of, by_source, &n);
-    sm_data *array = cli_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
+    sm_data *array =
+        sm_put_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
     if (!list || n == 0) return;
-    sm_table *table = cli_table(r, cli_textf(r, "Error when the %s is held out", what),
-                                cli_textf(r, "<%s|>rows|>median|>90 %%", what));
+    sm_table *table = sm_page_table(r, sm_textf(r, "Error when the %s is held out", what),
+                                    sm_textf(r, "<%s|>rows|>median|>90 %%", what));
     for (size_t g = 0; g < n; g++) {
         double median = sm_quantile(list[g].error, list[g].n, 0.5);
         double p90 = sm_quantile(list[g].error, list[g].n, 0.9);
-        sm_data *object = cli_object(r, array, NULL);
-        cli_put_text(r, object, what, list[g].name);
-        cli_put(r, object, "rows", (double)list[g].n);
-        cli_put(r, object, "median", median);
-        cli_put(r, object, "p90", p90);
+        sm_data *object = sm_put_object(r, array, NULL);
+        sm_put_text(r, object, what, list[g].name);
+        sm_put(r, object, "rows", (double)list[g].n);
+        sm_put(r, object, "median", median);
+        sm_put(r, object, "p90", p90);
         if (g < MOST_GROUPS)
-            cli_row(r, table, cli_textf(r, "%.60s", list[g].name), cli_exact(r, (double)list[g].n),
-                    cli_percent(r, median), cli_percent(r, p90));
+            sm_page_row(r, table, sm_textf(r, "%.60s", list[g].name),
+                        sm_show_exact(r, (double)list[g].n), sm_show_percent(r, median),
+                        sm_show_percent(r, p90));
     }
     sm_report_table(r, table);
     if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
@@ -115,18 +117,18 @@ static void error_lines(sm_report *r, const cli_fitting *q) {
     sm_report_text(r,
                    "Median error %s with the start; fitted, %s on what was held out (90 %% of rows "
                    "below %s) and %s in sample%s.",
-                   cli_percent(r, f->before_median), cli_percent(r, f->held_out_median),
-                   cli_percent(r, f->held_out_p90), cli_percent(r, f->in_sample_median),
+                   sm_show_percent(r, f->before_median), sm_show_percent(r, f->held_out_median),
+                   sm_show_percent(r, f->held_out_p90), sm_show_percent(r, f->in_sample_median),
                    isfinite(f->held_out_by_source_median)
-                       ? cli_textf(r, "; with the source held out %s",
-                                   cli_percent(r, f->held_out_by_source_median))
+                       ? sm_textf(r, "; with the source held out %s",
+                                  sm_show_percent(r, f->held_out_by_source_median))
                        : "");
-    sm_data *object = cli_object(r, r->data, "error");
-    cli_put(r, object, "before_median", f->before_median);
-    cli_put(r, object, "in_sample_median", f->in_sample_median);
-    cli_put(r, object, "held_out_median", f->held_out_median);
-    cli_put(r, object, "held_out_p90", f->held_out_p90);
-    cli_put(r, object, "held_out_by_source_median", f->held_out_by_source_median);
+    sm_data *object = sm_put_object(r, r->data, "error");
+    sm_put(r, object, "before_median", f->before_median);
+    sm_put(r, object, "in_sample_median", f->in_sample_median);
+    sm_put(r, object, "held_out_median", f->held_out_median);
+    sm_put(r, object, "held_out_p90", f->held_out_p90);
+    sm_put(r, object, "held_out_by_source_median", f->held_out_by_source_median);
     if (unseen && f->held_out_median > f->before_median)
         sm_report_text(r, "On what was held out the start errs less: keep it until there are more "
                           "rows, of more models.");
@@ -135,39 +137,39 @@ static void error_lines(sm_report *r, const cli_fitting *q) {
 /* ---- every row, for machines ---- */
 
 static void put_rows(sm_report *r, const cli_fitting *q) {
-    sm_data *array = cli_array(r, r->data, "fitted");
+    sm_data *array = sm_put_array(r, r->data, "fitted");
     for (size_t i = 0; i < q->fit.rows; i++) {
         const sm_fit_row *f = &q->fit.row[i];
-        sm_data *object = cli_object(r, array, NULL);
-        cli_put_text(r, object, "id", f->row->id);
-        cli_put(r, object, "in_sample", f->in_sample);
-        cli_put(r, object, "held_out", f->held_out);
-        cli_put(r, object, "held_out_by_source", f->held_out_by_source);
-        if (isfinite(f->held_out)) cli_put_bool(r, object, "covered", f->covered);
+        sm_data *object = sm_put_object(r, array, NULL);
+        sm_put_text(r, object, "id", f->row->id);
+        sm_put(r, object, "in_sample", f->in_sample);
+        sm_put(r, object, "held_out", f->held_out);
+        sm_put(r, object, "held_out_by_source", f->held_out_by_source);
+        if (isfinite(f->held_out)) sm_put_bool(r, object, "covered", f->covered);
     }
 }
 
 /* ---- outliers ---- */
 
 static void outlier_rows(sm_report *r, const cli_fitting *q) {
-    sm_data *array = cli_array(r, r->data, "outliers");
+    sm_data *array = sm_put_array(r, r->data, "outliers");
     if (q->fit.outliers == 0) return;
-    sm_table *table = cli_table(r, "Rows that do not fit: they count for little",
-                                "<row|>line|>measured|>expected|>error");
+    sm_table *table = sm_page_table(r, "Rows that do not fit: they count for little",
+                                    "<row|>line|>measured|>expected|>error");
     int shown = 0;
     for (size_t i = 0; i < q->fit.rows; i++) {
         const sm_fit_row *f = &q->fit.row[i];
         if (!f->outlier) continue;
-        sm_data *object = cli_object(r, array, NULL);
-        cli_put_text(r, object, "id", f->row->id);
-        cli_put(r, object, "line", f->row->line);
-        cli_put(r, object, "measured_s", f->row->measured_s);
-        cli_put(r, object, "error", f->in_sample);
+        sm_data *object = sm_put_object(r, array, NULL);
+        sm_put_text(r, object, "id", f->row->id);
+        sm_put(r, object, "line", f->row->line);
+        sm_put(r, object, "measured_s", f->row->measured_s);
+        sm_put(r, object, "error", f->in_sample);
         if (shown++ < MOST_OUTLIERS)
-            cli_row(r, table, cli_textf(r, "%.70s", f->row->id), cli_exact(r, f->row->line),
-                    cli_seconds(r, f->row->measured_s),
-                    cli_seconds(r, f->row->measured_s * (1.0 + f->in_sample)),
-                    cli_textf(r, "%+.1f %%", 100.0 * f->in_sample));
+            sm_page_row(r, table, sm_textf(r, "%.70s", f->row->id), sm_show_exact(r, f->row->line),
+                        sm_show_seconds(r, f->row->measured_s),
+                        sm_show_seconds(r, f->row->measured_s * (1.0 + f->in_sample)),
+                        sm_textf(r, "%+.1f %%", 100.0 * f->in_sample));
     }
     sm_report_table(r, table);
     if (shown > MOST_OUTLIERS) sm_report_text(r, "... and %d more.", shown - MOST_OUTLIERS);
@@ -176,7 +178,7 @@ static void outlier_rows(sm_report *r, const cli_fitting *q) {
 /* ---- intervals ---- */
 
 static void interval_rows(sm_report *r, const cli_fitting *q) {
-    sm_data *array = cli_array(r, r->data, "intervals");
+    sm_data *array = sm_put_array(r, r->data, "intervals");
     for (int i = 0; i < SM_REGIME_COUNT; i++) {
         const sm_calibration *c = &q->fit.calibration;
         const char *name = sm_regime_name((sm_regime)i);
@@ -184,29 +186,30 @@ static void interval_rows(sm_report *r, const cli_fitting *q) {
         sm_report_text(r,
                        "80 %% of what was held out (%s) took %.3g to %.3g times what is expected.",
                        name, c->interval[i].lowest, c->interval[i].highest);
-        sm_data *entry = cli_object(r, array, NULL);
-        cli_put_text(r, entry, "regime", name);
-        cli_put(r, entry, "lowest", c->interval[i].lowest);
-        cli_put(r, entry, "highest", c->interval[i].highest);
-        cli_put(r, entry, "rows", c->interval[i].n);
+        sm_data *entry = sm_put_object(r, array, NULL);
+        sm_put_text(r, entry, "regime", name);
+        sm_put(r, entry, "lowest", c->interval[i].lowest);
+        sm_put(r, entry, "highest", c->interval[i].highest);
+        sm_put(r, entry, "rows", c->interval[i].n);
     }
 }
 
 /* ---- the derivation ---- */
 
 static void explain(sm_report *r, const cli_fitting *q) {
-    r->why = cli_why(r, "median error on what was held out",
-                     "median of |expected / measured - 1|, constants fitted to the other groups",
-                     q->fit.held_out_median, "");
-    cli_why_given(r, r->why, "rows", (double)q->fit.rows, "");
+    r->why =
+        sm_page_why(r, "median error on what was held out",
+                    "median of |expected / measured - 1|, constants fitted to the other groups",
+                    q->fit.held_out_median, "");
+    sm_page_given(r, r->why, "rows", (double)q->fit.rows, "");
     for (int i = 0; i < q->fit.constants; i++) {
         const sm_fit_constant *c = &q->fit.constant[i];
         const sm_constant_info *info = sm_constant_of(c->which);
-        sm_why *node = cli_why(r, info->name, "most likely under the prior and the rows", c->after,
-                               strcmp(info->unit, "s") == 0 ? "s" : "");
-        cli_why_leaf(r, node, "start", c->before, strcmp(info->unit, "s") == 0 ? "s" : "",
+        sm_why *node = sm_page_why(r, info->name, "most likely under the prior and the rows",
+                                   c->after, strcmp(info->unit, "s") == 0 ? "s" : "");
+        sm_page_leaf(r, node, "start", c->before, strcmp(info->unit, "s") == 0 ? "s" : "",
                      q->start->source);
-        cli_why_leaf(r, node, "relative deviation", c->deviation, "",
+        sm_page_leaf(r, node, "relative deviation", c->deviation, "",
                      c->identified ? "the rows" : "the prior");
         sm_why_add(r->why, node);
     }
@@ -215,18 +218,18 @@ static void explain(sm_report *r, const cli_fitting *q) {
 /* ---- the whole ---- */
 
 static void head_fields(sm_report *r, const cli_fitting *q) {
-    cli_put_text(r, r->data, "command", "calibrate");
-    cli_put_text(r, r->data, "chip", q->chip->name);
-    cli_put_text(r, r->data, "software", q->software);
-    sm_data *start = cli_object(r, r->data, "start");
-    cli_put_text(r, start, "chip", q->start->chip);
-    cli_put_text(r, start, "software", q->start->software);
-    sm_data *rows = cli_object(r, r->data, "rows");
-    cli_put(r, rows, "read", (double)q->read);
-    cli_put(r, rows, "of_chip", (double)q->of_chip);
-    cli_put(r, rows, "kept_apart", (double)q->apart);
-    cli_put(r, rows, "fitted_to", (double)q->fit.rows);
-    cli_put(r, rows, "outliers", (double)q->fit.outliers);
+    sm_put_text(r, r->data, "command", "calibrate");
+    sm_put_text(r, r->data, "chip", q->chip->name);
+    sm_put_text(r, r->data, "software", q->software);
+    sm_data *start = sm_put_object(r, r->data, "start");
+    sm_put_text(r, start, "chip", q->start->chip);
+    sm_put_text(r, start, "software", q->start->software);
+    sm_data *rows = sm_put_object(r, r->data, "rows");
+    sm_put(r, rows, "read", (double)q->read);
+    sm_put(r, rows, "of_chip", (double)q->of_chip);
+    sm_put(r, rows, "kept_apart", (double)q->apart);
+    sm_put(r, rows, "fitted_to", (double)q->fit.rows);
+    sm_put(r, rows, "outliers", (double)q->fit.outliers);
 }
 
 static void count_line(sm_report *r, const cli_fitting *q) {
@@ -243,7 +246,7 @@ void cli_fitting_page(sm_report *r, const cli_fitting *q) {
     head_fields(r, q);
     if (q->reason) {
         sm_report_text(r, "No calibration: %s.", q->reason);
-        cli_put_text(r, r->data, "reason", q->reason);
+        sm_put_text(r, r->data, "reason", q->reason);
         return;
     }
     count_line(r, q);
@@ -255,7 +258,7 @@ void cli_fitting_page(sm_report *r, const cli_fitting *q) {
     put_rows(r, q);
     outlier_rows(r, q);
     if (q->fit.measure_next[0]) sm_report_text(r, "Measure next: %s.", q->fit.measure_next);
-    cli_put_text(r, r->data, "measure_next", q->fit.measure_next);
+    sm_put_text(r, r->data, "measure_next", q->fit.measure_next);
     if (values->output) sm_report_text(r, "Written to %s.", values->output);
     if (q->call->common.explain) explain(r, q);
 }

@@ -1,7 +1,7 @@
 /* calibrate_text: the calibration file that `calibrate` writes: the constants, and where they come
  * from. */
 #include "calibrate.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include <math.h>
 #include <string.h>
 

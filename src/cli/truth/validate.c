@@ -1,6 +1,6 @@
 /* validate: measured rows against what is predicted for them. */
 #include "validate.h"
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "verbs.h"
 
 enum { USUAL_WORST = 10, MOST_WORST = 1000 };
@@ -38,7 +38,7 @@ static sm_status add_page(sm_report *r, const cli_validation *v, size_t worst, s
 }
 
 static sm_status answer(const cli_validation *v, sm_report *r, size_t worst, sm_error *err) {
-    cli_put_text(r, r->data, "command", "validate");
+    sm_put_text(r, r->data, "command", "validate");
     if (v->call->common.csv) cli_validate_table(r, v);
     if (v->call->common.csv) return SM_OK;
     if (v->call->common.json && !v->values->summary) cli_validate_rows(r, v);

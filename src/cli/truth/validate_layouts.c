@@ -1,6 +1,6 @@
 /* validate_layouts: where one source measured many layouts of one model on one machine, do we rank
  * them as they were measured, and what would trusting our best have cost? */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 #include <math.h>
 
@@ -49,46 +49,46 @@ static void fill_sweep(const cli_validation *v, const cli_member *m, size_t n, s
 static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const cli_checked *c,
                       size_t layouts, double tau, double lost) {
     const sm_training_row *t = &c->row->of.training;
-    cli_row(r, table, t->model.name, cli_textf(r, "%d x %s", t->chips, c->chip),
-            cli_exact(r, t->seq_len), cli_exact(r, (double)layouts),
-            isfinite(tau) ? cli_textf(r, "%.2f", tau) : "-", cli_percent(r, lost));
-    sm_data *object = cli_object(r, list, NULL);
-    cli_put_text(r, object, "source", c->row->source);
-    cli_put_text(r, object, "model", t->model.name);
-    cli_put_text(r, object, "chip", c->chip);
-    cli_put(r, object, "chips", t->chips);
-    cli_put(r, object, "seq", t->seq_len);
-    cli_put_text(r, object, "precision", t->precision_class);
-    cli_put(r, object, "layouts", (double)layouts);
-    cli_put(r, object, "kendall_tau", tau);
-    cli_put(r, object, "time_lost", lost);
+    sm_page_row(r, table, t->model.name, sm_textf(r, "%d x %s", t->chips, c->chip),
+                sm_show_exact(r, t->seq_len), sm_show_exact(r, (double)layouts),
+                isfinite(tau) ? sm_textf(r, "%.2f", tau) : "-", sm_show_percent(r, lost));
+    sm_data *object = sm_put_object(r, list, NULL);
+    sm_put_text(r, object, "source", c->row->source);
+    sm_put_text(r, object, "model", t->model.name);
+    sm_put_text(r, object, "chip", c->chip);
+    sm_put(r, object, "chips", t->chips);
+    sm_put(r, object, "seq", t->seq_len);
+    sm_put_text(r, object, "precision", t->precision_class);
+    sm_put(r, object, "layouts", (double)layouts);
+    sm_put(r, object, "kendall_tau", tau);
+    sm_put(r, object, "time_lost", lost);
 }
 
 static void put_ranking(sm_report *r, ranking *k) {
     double mean = 0.0;
     for (size_t i = 0; i < k->sweeps; i++) mean += k->lost[i] / (double)k->sweeps;
-    sm_data *object = cli_object(r, r->data, "ranking");
+    sm_data *object = sm_put_object(r, r->data, "ranking");
     double tau = sm_quantile(k->tau, k->sweeps, 0.5), worst = sm_quantile(k->tau, k->sweeps, 0.0);
     double lost = sm_quantile(k->lost, k->sweeps, 0.5), most = sm_quantile(k->lost, k->sweeps, 1.0);
-    cli_put(r, object, "sweeps", (double)k->sweeps);
-    cli_put(r, object, "median_kendall_tau", tau);
-    cli_put(r, object, "least_kendall_tau", worst);
-    cli_put(r, object, "median_time_lost", lost);
-    cli_put(r, object, "mean_time_lost", mean);
-    cli_put(r, object, "most_time_lost", most);
+    sm_put(r, object, "sweeps", (double)k->sweeps);
+    sm_put(r, object, "median_kendall_tau", tau);
+    sm_put(r, object, "least_kendall_tau", worst);
+    sm_put(r, object, "median_time_lost", lost);
+    sm_put(r, object, "mean_time_lost", mean);
+    sm_put(r, object, "most_time_lost", most);
     if (k->sweeps > 1)
         sm_report_text(r,
                        "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "
                        "%s at most.",
-                       k->sweeps, tau, cli_percent(r, lost), cli_percent(r, mean),
-                       cli_percent(r, most));
+                       k->sweeps, tau, sm_show_percent(r, lost), sm_show_percent(r, mean),
+                       sm_show_percent(r, most));
 }
 
 static void add_sweeps(sm_report *r, const cli_validation *v, const cli_member *m, size_t n,
                        sweep *s, ranking *k) {
-    sm_data *list = cli_array(r, r->data, "layouts");
-    sm_table *table = cli_table(r, "Layouts of one model on one machine",
-                                "<model|<on|>seq|>layouts|>Kendall tau|>time lost");
+    sm_data *list = sm_put_array(r, r->data, "layouts");
+    sm_table *table = sm_page_table(r, "Layouts of one model on one machine",
+                                    "<model|<on|>seq|>layouts|>Kendall tau|>time lost");
     for (size_t i = 0, j; i < n; i = j) {
         j = cli_members_run(m, n, i);
         if (j - i < LEAST_LAYOUTS) continue;

@@ -1,6 +1,6 @@
 /* validate_memory: verdicts on configurations that ran out of memory and on those that ran, and
  * predicted peaks against those that were measured. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 #include <math.h>
 #include <string.h>
@@ -61,16 +61,16 @@ static double twins_right(const verdicts *v) {
 }
 
 static void put_verdicts(sm_report *r, const verdicts *v, double right) {
-    sm_data *object = cli_object(r, r->data, "verdicts");
-    cli_put(r, object, "out_of_memory_refused", (double)v->oom_refused);
-    cli_put(r, object, "out_of_memory_passed", (double)v->oom_passed);
-    cli_put(r, object, "ran_passed", (double)v->ran_passed);
-    cli_put(r, object, "ran_refused", (double)v->ran_refused);
-    cli_put(r, object, "right", right);
-    cli_put(r, object, "twins_passed", (double)v->twins_passed);
-    cli_put(r, object, "twins_refused", (double)v->twins_refused);
-    cli_put(r, object, "twins_right", twins_right(v));
-    cli_put(r, object, "least_predicted_share_passed", v->least_room);
+    sm_data *object = sm_put_object(r, r->data, "verdicts");
+    sm_put(r, object, "out_of_memory_refused", (double)v->oom_refused);
+    sm_put(r, object, "out_of_memory_passed", (double)v->oom_passed);
+    sm_put(r, object, "ran_passed", (double)v->ran_passed);
+    sm_put(r, object, "ran_refused", (double)v->ran_refused);
+    sm_put(r, object, "right", right);
+    sm_put(r, object, "twins_passed", (double)v->twins_passed);
+    sm_put(r, object, "twins_refused", (double)v->twins_refused);
+    sm_put(r, object, "twins_right", twins_right(v));
+    sm_put(r, object, "least_predicted_share_passed", v->least_room);
 }
 
 static void add_verdicts(sm_report *r, const cli_validation *v) {
@@ -79,23 +79,25 @@ static void add_verdicts(sm_report *r, const cli_validation *v) {
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;
     put_verdicts(r, &n, right);
-    sm_table *table = cli_table(r, "Fits or not", "<reported|>does not fit|>fits");
-    cli_row(r, table, "ran out of memory", cli_exact(r, (double)n.oom_refused),
-            cli_exact(r, (double)n.oom_passed));
-    cli_row(r, table, "ran", cli_exact(r, (double)n.ran_refused),
-            cli_exact(r, (double)n.ran_passed));
+    sm_table *table = sm_page_table(r, "Fits or not", "<reported|>does not fit|>fits");
+    sm_page_row(r, table, "ran out of memory", sm_show_exact(r, (double)n.oom_refused),
+                sm_show_exact(r, (double)n.oom_passed));
+    sm_page_row(r, table, "ran", sm_show_exact(r, (double)n.ran_refused),
+                sm_show_exact(r, (double)n.ran_passed));
     if (n.twins_passed + n.twins_refused)
-        cli_row(r, table, "  of them from the sources above", cli_exact(r, (double)n.twins_refused),
-                cli_exact(r, (double)n.twins_passed));
+        sm_page_row(r, table, "  of them from the sources above",
+                    sm_show_exact(r, (double)n.twins_refused),
+                    sm_show_exact(r, (double)n.twins_passed));
     if (table) sm_report_table(r, table);
-    sm_report_text(r, "%s of the verdicts are right.", cli_percent(r, right));
+    sm_report_text(r, "%s of the verdicts are right.", sm_show_percent(r, right));
     if (n.twins_passed + n.twins_refused)
-        sm_report_text(r, "Of the sources that report both: %s.", cli_percent(r, twins_right(&n)));
+        sm_report_text(r, "Of the sources that report both: %s.",
+                       sm_show_percent(r, twins_right(&n)));
     if (n.oom_passed)
         sm_report_text(r,
                        "Of the rows that ran out and were said to fit, the emptiest chip was "
                        "predicted %s full.",
-                       cli_percent(r, n.least_room));
+                       sm_show_percent(r, n.least_room));
 }
 
 /* ---- peak memory ---- */
@@ -138,35 +140,36 @@ static peak_stats stats_of(const cli_validation *v, const cli_member *m, size_t 
 }
 
 static void peak_row(sm_report *r, sm_table *table, const char *name, const peak_stats *p) {
-    cli_row(r, table, name, cli_exact(r, (double)p->stats.n), cli_percent(r, p->stats.median),
-            cli_percent(r, p->stats.p90), cli_signed_percent(r, p->stats.bias),
-            cli_percent(r, p->worst_under), cli_percent(r, p->stats.coverage));
+    sm_page_row(r, table, name, sm_show_exact(r, (double)p->stats.n),
+                sm_show_percent(r, p->stats.median), sm_show_percent(r, p->stats.p90),
+                cli_signed_percent(r, p->stats.bias), sm_show_percent(r, p->worst_under),
+                sm_show_percent(r, p->stats.coverage));
 }
 
 static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
-    cli_put(r, object, "n", (double)p->stats.n);
-    cli_put(r, object, "median", p->stats.median);
-    cli_put(r, object, "mean", p->stats.mean);
-    cli_put(r, object, "p90", p->stats.p90);
-    cli_put(r, object, "bias", p->stats.bias);
-    cli_put(r, object, "coverage", p->stats.coverage);
-    cli_put(r, object, "worst_under", p->worst_under);
+    sm_put(r, object, "n", (double)p->stats.n);
+    sm_put(r, object, "median", p->stats.median);
+    sm_put(r, object, "mean", p->stats.mean);
+    sm_put(r, object, "p90", p->stats.p90);
+    sm_put(r, object, "bias", p->stats.bias);
+    sm_put(r, object, "coverage", p->stats.coverage);
+    sm_put(r, object, "worst_under", p->worst_under);
 }
 
 static void add_peaks(sm_report *r, const cli_validation *v, const cli_member *m, size_t n) {
-    sm_table *table = cli_table(r, "Peak memory, predicted against measured",
-                                "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
+    sm_table *table = sm_page_table(r, "Peak memory, predicted against measured",
+                                    "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
     peak_stats all = stats_of(v, m, n);
-    sm_data *object = cli_object(r, r->data, "memory");
+    sm_data *object = sm_put_object(r, r->data, "memory");
     put_peak(r, object, &all);
-    sm_data *list = cli_array(r, object, "by_source");
+    sm_data *list = sm_put_array(r, object, "by_source");
     peak_row(r, table, "all", &all);
     for (size_t i = 0, j; i < n; i = j) {
         j = cli_members_run(m, n, i);
         peak_stats some = stats_of(v, &m[i], j - i);
         peak_row(r, table, m[i].key, &some);
-        sm_data *entry = cli_object(r, list, NULL);
-        cli_put_text(r, entry, "source", m[i].key);
+        sm_data *entry = sm_put_object(r, list, NULL);
+        sm_put_text(r, entry, "source", m[i].key);
         put_peak(r, entry, &some);
     }
     if (table) sm_report_table(r, table);

@@ -1,5 +1,5 @@
 /* validate_rows: every row with its prediction, as JSON and as columns. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static double memory_of(const cli_checked *c) {
 
 static const char *calibration_of(sm_report *r, const cli_checked *c) {
     const sm_calibration *k = c->p.calibration;
-    return k && !c->p.unknown ? cli_textf(r, "%s/%s", k->chip, k->software) : NULL;
+    return k && !c->p.unknown ? sm_textf(r, "%s/%s", k->chip, k->software) : NULL;
 }
 
 /* Rows of files without ids are named by their line. */
@@ -44,64 +44,64 @@ static const char *last_part(const char *path) {
 
 const char *cli_row_name(sm_report *r, const cli_validation *v, const cli_checked *c) {
     if (v->files == 1 || !is_line_number(c->row)) return c->row->id;
-    return cli_textf(r, "%s:%d", last_part(c->truth->file), c->row->line);
+    return sm_textf(r, "%s:%d", last_part(c->truth->file), c->row->line);
 }
 
 /* ---- JSON ---- */
 
 void cli_put_row_id(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
-    if (is_line_number(c->row)) cli_put(r, object, "id", c->row->line);
-    else cli_put_text(r, object, "id", c->row->id);
-    if (v->files > 1) cli_put_text(r, object, "file", c->truth->file);
+    if (is_line_number(c->row)) sm_put(r, object, "id", c->row->line);
+    else sm_put_text(r, object, "id", c->row->id);
+    if (v->files > 1) sm_put_text(r, object, "file", c->truth->file);
 }
 
 static void put_name(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
     cli_put_row_id(r, object, v, c);
-    cli_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
-    cli_put_text(r, object, "chip", c->chip);
+    sm_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
+    sm_put_text(r, object, "chip", c->chip);
 }
 
 static void put_times(sm_report *r, sm_data *object, const cli_checked *c) {
-    cli_put(r, object, "measured", measured_of(c));
-    cli_put(r, object, "lower", known(c, c->p.lower_s));
-    cli_put(r, object, "expected", known(c, c->p.expected_s));
-    cli_put(r, object, "upper", known(c, c->p.upper_s));
-    sm_data *interval = cli_array(r, object, "interval");
-    cli_put(r, interval, NULL, known(c, c->p.low_s));
-    cli_put(r, interval, NULL, known(c, c->p.high_s));
-    cli_put(r, object, "error", error_of(c));
+    sm_put(r, object, "measured", measured_of(c));
+    sm_put(r, object, "lower", known(c, c->p.lower_s));
+    sm_put(r, object, "expected", known(c, c->p.expected_s));
+    sm_put(r, object, "upper", known(c, c->p.upper_s));
+    sm_data *interval = sm_put_array(r, object, "interval");
+    sm_put(r, interval, NULL, known(c, c->p.low_s));
+    sm_put(r, interval, NULL, known(c, c->p.high_s));
+    sm_put(r, object, "error", error_of(c));
 }
 
 static void put_memory(sm_report *r, sm_data *object, const cli_checked *c) {
     if (!is_training(c)) return;
-    if (!c->p.unknown) cli_put_bool(r, object, "fits", c->p.fits);
+    if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
     if (isfinite(memory_of(c))) {
         const sm_memory *m = &c->p.memory;
-        sm_data *bytes = cli_object(r, object, "memory_bytes");
-        cli_put(r, bytes, "params", m->params);
-        cli_put(r, bytes, "gradients", m->gradients);
-        cli_put(r, bytes, "optimizer", m->optimizer);
-        cli_put(r, bytes, "activations", m->activations);
-        cli_put(r, bytes, "buffers", m->buffers);
-        cli_put(r, bytes, "total", m->total);
-        cli_put(r, bytes, "capacity", m->capacity);
+        sm_data *bytes = sm_put_object(r, object, "memory_bytes");
+        sm_put(r, bytes, "params", m->params);
+        sm_put(r, bytes, "gradients", m->gradients);
+        sm_put(r, bytes, "optimizer", m->optimizer);
+        sm_put(r, bytes, "activations", m->activations);
+        sm_put(r, bytes, "buffers", m->buffers);
+        sm_put(r, bytes, "total", m->total);
+        sm_put(r, bytes, "capacity", m->capacity);
     }
-    cli_put(r, object, "measured_memory_bytes", measured_bytes(c));
+    sm_put(r, object, "measured_memory_bytes", measured_bytes(c));
 }
 
 void cli_validate_rows(sm_report *r, const cli_validation *v) {
-    sm_data *rows = cli_array(r, r->data, "rows");
+    sm_data *rows = sm_put_array(r, r->data, "rows");
     for (size_t i = 0; i < v->n; i++) {
         const cli_checked *c = &v->row[i];
-        sm_data *object = cli_object(r, rows, NULL);
+        sm_data *object = sm_put_object(r, rows, NULL);
         put_name(r, object, v, c);
         put_times(r, object, c);
         put_memory(r, object, c);
         cli_put_parts(r, object, c);
         const char *calibration = calibration_of(r, c);
-        if (calibration) cli_put_text(r, object, "calibration", calibration);
-        if (c->p.unknown) cli_put_text(r, object, "unknown", c->p.unknown);
-        else if (c->apart) cli_put_text(r, object, "apart", c->apart);
+        if (calibration) sm_put_text(r, object, "calibration", calibration);
+        if (c->p.unknown) sm_put_text(r, object, "unknown", c->p.unknown);
+        else if (c->apart) sm_put_text(r, object, "apart", c->apart);
     }
 }
 
@@ -110,7 +110,7 @@ void cli_validate_rows(sm_report *r, const cli_validation *v) {
 enum { ROW_COLUMNS = 18 };
 
 static const char *exact(sm_report *r, double value) {
-    return isfinite(value) ? cli_exact(r, value) : "";
+    return isfinite(value) ? sm_show_exact(r, value) : "";
 }
 
 static const char *fits_word(const cli_checked *c) {

@@ -1,22 +1,22 @@
 /* validate_served: rows of inference state several figures; each beside its prediction, and what
  * they come to by quantity. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 #include <math.h>
 
 void cli_put_parts(sm_report *r, sm_data *object, const cli_checked *c) {
     if (c->row->kind != SM_TRUTH_INFERENCE || c->p.unknown) return;
-    sm_data *parts = cli_array(r, object, "parts");
+    sm_data *parts = sm_put_array(r, object, "parts");
     for (int i = 0; i < c->p.parts; i++) {
-        sm_data *part = cli_object(r, parts, NULL);
-        cli_put_text(r, part, "quantity", sm_served_name(c->p.part[i].quantity));
-        cli_put(r, part, "measured", c->p.part[i].measured_s);
-        cli_put(r, part, "lower", c->p.part[i].lower_s);
-        cli_put(r, part, "expected", c->p.part[i].expected_s);
-        sm_data *interval = cli_array(r, part, "interval");
-        cli_put(r, interval, NULL, c->p.part[i].low_s);
-        cli_put(r, interval, NULL, c->p.part[i].high_s);
-        cli_put(r, part, "error", c->p.part[i].expected_s / c->p.part[i].measured_s - 1.0);
+        sm_data *part = sm_put_object(r, parts, NULL);
+        sm_put_text(r, part, "quantity", sm_served_name(c->p.part[i].quantity));
+        sm_put(r, part, "measured", c->p.part[i].measured_s);
+        sm_put(r, part, "lower", c->p.part[i].lower_s);
+        sm_put(r, part, "expected", c->p.part[i].expected_s);
+        sm_data *interval = sm_put_array(r, part, "interval");
+        sm_put(r, interval, NULL, c->p.part[i].low_s);
+        sm_put(r, interval, NULL, c->p.part[i].high_s);
+        sm_put(r, part, "error", c->p.part[i].expected_s / c->p.part[i].measured_s - 1.0);
     }
 }
 
@@ -35,9 +35,9 @@ static size_t pairs_of(const cli_validation *v, sm_served quantity) {
 }
 
 static void add_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
-    cli_row(r, table, name, cli_exact(r, (double)s->n), cli_percent(r, s->median),
-            cli_percent(r, s->p90), cli_signed_percent(r, s->bias), cli_percent(r, s->coverage),
-            cli_exact(r, (double)s->below_lower));
+    sm_page_row(r, table, name, sm_show_exact(r, (double)s->n), sm_show_percent(r, s->median),
+                sm_show_percent(r, s->p90), cli_signed_percent(r, s->bias),
+                sm_show_percent(r, s->coverage), sm_show_exact(r, (double)s->below_lower));
 }
 
 void cli_put_by_quantity(sm_report *r, const cli_validation *v, sm_data *summary) {
@@ -47,12 +47,13 @@ void cli_put_by_quantity(sm_report *r, const cli_validation *v, sm_data *summary
         size_t n = pairs_of(v, (sm_served)q);
         if (n == 0) continue;
         if (!by) {
-            by = cli_object(r, summary, "by_quantity");
-            table = cli_table(r, "By quantity of serving",
+            by = sm_put_object(r, summary, "by_quantity");
+            table =
+                sm_page_table(r, "By quantity of serving",
                               "<quantity|>figures|>median|>p90|>bias|>in interval|>below lower");
         }
         sm_error_stats s = sm_error_stats_of(v->pairs, n, v->scratch);
-        cli_put_error_stats(r, cli_object(r, by, sm_served_name((sm_served)q)), &s);
+        cli_put_error_stats(r, sm_put_object(r, by, sm_served_name((sm_served)q)), &s);
         add_row(r, table, sm_served_name((sm_served)q), &s);
     }
     if (table) sm_report_table(r, table);

@@ -1,6 +1,6 @@
 /* validate_stats: what the errors of the rows come to: all together, and by chip, source, model and
  * parallelism. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 #include <math.h>
 #include <stdlib.h>
@@ -151,29 +151,30 @@ static bool group_by(const cli_validation *v, const dimension *d, grouping *out)
 /* ---- showing ---- */
 
 void cli_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
-    cli_put(r, object, "n", (double)s->n);
-    cli_put(r, object, "median", s->median);
-    cli_put(r, object, "mean", s->mean);
-    cli_put(r, object, "p90", s->p90);
-    cli_put(r, object, "bias", s->bias);
-    cli_put(r, object, "coverage", s->coverage);
-    cli_put(r, object, "below_lower", (double)s->below_lower);
+    sm_put(r, object, "n", (double)s->n);
+    sm_put(r, object, "median", s->median);
+    sm_put(r, object, "mean", s->mean);
+    sm_put(r, object, "p90", s->p90);
+    sm_put(r, object, "bias", s->bias);
+    sm_put(r, object, "coverage", s->coverage);
+    sm_put(r, object, "below_lower", (double)s->below_lower);
 }
 
 const char *cli_signed_percent(sm_report *r, double fraction) {
-    return isfinite(fraction) ? cli_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
+    return isfinite(fraction) ? sm_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
 }
 
 static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
-    cli_row(r, table, name, cli_exact(r, (double)s->n), cli_percent(r, s->median),
-            cli_percent(r, s->mean), cli_percent(r, s->p90), cli_signed_percent(r, s->bias),
-            cli_percent(r, s->coverage), cli_exact(r, (double)s->below_lower));
+    sm_page_row(r, table, name, sm_show_exact(r, (double)s->n), sm_show_percent(r, s->median),
+                sm_show_percent(r, s->mean), sm_show_percent(r, s->p90),
+                cli_signed_percent(r, s->bias), sm_show_percent(r, s->coverage),
+                sm_show_exact(r, (double)s->below_lower));
 }
 
 static void show_groups(sm_report *r, const dimension *d, const grouping *g, size_t most) {
-    sm_table *table = cli_table(
-        r, cli_textf(r, "By %s", d->head),
-        cli_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", d->head));
+    sm_table *table = sm_page_table(
+        r, sm_textf(r, "By %s", d->head),
+        sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", d->head));
     for (size_t i = 0; i < g->n && i < most; i++)
         stats_row(r, table, g->group[i].key, &g->group[i].stats);
     if (table) sm_report_table(r, table);
@@ -182,10 +183,10 @@ static void show_groups(sm_report *r, const dimension *d, const grouping *g, siz
 }
 
 static void put_groups(sm_report *r, sm_data *by, const dimension *d, const grouping *g) {
-    sm_data *list = cli_array(r, by, d->name);
+    sm_data *list = sm_put_array(r, by, d->name);
     for (size_t i = 0; i < g->n; i++) {
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "name", g->group[i].key);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", g->group[i].key);
         cli_put_error_stats(r, object, &g->group[i].stats);
     }
 }
@@ -233,7 +234,7 @@ sm_status cli_validate_check_by(const char *by, sm_error *err) {
 }
 
 static void add_all_groups(sm_report *r, const cli_validation *v) {
-    sm_data *groups = cli_object(r, r->data, "by");
+    sm_data *groups = sm_put_object(r, r->data, "by");
     const char *by = v->values->by;
     const char *names = by ? by : "kind,chip,source,model,parallelism";
     while (*names) {
@@ -259,15 +260,15 @@ static void add_apart(sm_report *r, const cli_validation *v) {
     size_t n;
     cli_member *m = apart_members(v, &n);
     if (!m) r->out_of_memory = true;
-    sm_data *list = cli_array(r, r->data, "kept_apart");
+    sm_data *list = sm_put_array(r, r->data, "kept_apart");
     if (!m || n == 0) return;
-    sm_table *table = cli_table(r, "Kept apart", ">rows|<because");
+    sm_table *table = sm_page_table(r, "Kept apart", ">rows|<because");
     for (size_t i = 0, j; i < n; i = j) {
         j = cli_members_run(m, n, i);
-        cli_row(r, table, cli_exact(r, (double)(j - i)), m[i].key);
-        sm_data *object = cli_object(r, list, NULL);
-        cli_put_text(r, object, "because", m[i].key);
-        cli_put(r, object, "n", (double)(j - i));
+        sm_page_row(r, table, sm_show_exact(r, (double)(j - i)), m[i].key);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "because", m[i].key);
+        sm_put(r, object, "n", (double)(j - i));
     }
     if (table) sm_report_table(r, table);
 }
@@ -277,11 +278,11 @@ static void add_apart(sm_report *r, const cli_validation *v) {
 /* The figures that stand in "summary". */
 static sm_data *put_summary(sm_report *r, const cli_validation *v, size_t predicted,
                             const sm_error_stats *s) {
-    sm_data *summary = cli_object(r, r->data, "summary");
+    sm_data *summary = sm_put_object(r, r->data, "summary");
     cli_put_error_stats(r, summary, s);
-    cli_put(r, summary, "rows", (double)v->n);
-    cli_put(r, summary, "predicted", (double)predicted);
-    cli_put(r, summary, "kept_apart", (double)(v->n - v->compared));
+    sm_put(r, summary, "rows", (double)v->n);
+    sm_put(r, summary, "predicted", (double)predicted);
+    sm_put(r, summary, "kept_apart", (double)(v->n - v->compared));
     return summary;
 }
 
@@ -290,17 +291,18 @@ static void add_summary(sm_report *r, const cli_validation *v) {
     for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
     sm_error_stats s = cli_stats_of(v, v->index, v->compared);
     sm_data *summary = put_summary(r, v, predicted, &s);
-    sm_table *table = cli_table(r, NULL, "<error|>value|<");
-    cli_row(r, table, "rows", cli_exact(r, (double)v->n),
-            cli_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
-                      v->n - v->compared));
-    cli_row(r, table, "median", cli_percent(r, s.median), "of |expected / measured - 1|");
-    cli_row(r, table, "mean", cli_percent(r, s.mean), "");
-    cli_row(r, table, "90th percentile", cli_percent(r, s.p90), "");
-    cli_row(r, table, "bias", cli_signed_percent(r, s.bias), "median with its sign: + is too slow");
-    cli_row(r, table, "in the interval", cli_percent(r, s.coverage), "80 % is meant");
-    cli_row(r, table, "below lower", cli_exact(r, (double)s.below_lower),
-            "measured faster than the bound");
+    sm_table *table = sm_page_table(r, NULL, "<error|>value|<");
+    sm_page_row(r, table, "rows", sm_show_exact(r, (double)v->n),
+                sm_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
+                         v->n - v->compared));
+    sm_page_row(r, table, "median", sm_show_percent(r, s.median), "of |expected / measured - 1|");
+    sm_page_row(r, table, "mean", sm_show_percent(r, s.mean), "");
+    sm_page_row(r, table, "90th percentile", sm_show_percent(r, s.p90), "");
+    sm_page_row(r, table, "bias", cli_signed_percent(r, s.bias),
+                "median with its sign: + is too slow");
+    sm_page_row(r, table, "in the interval", sm_show_percent(r, s.coverage), "80 % is meant");
+    sm_page_row(r, table, "below lower", sm_show_exact(r, (double)s.below_lower),
+                "measured faster than the bound");
     if (table) sm_report_table(r, table);
     cli_put_by_quantity(r, v, summary);
 }

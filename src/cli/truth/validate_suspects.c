@@ -1,5 +1,5 @@
 /* validate_suspects: rows that look wrong rather than hard to predict, as reading them noticed. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 
 enum { MOST_SHOWN = 20 };
@@ -15,17 +15,17 @@ static const cli_checked *row_of(const cli_validation *v, const sm_truth *truth,
 
 static void add_warning(sm_report *r, const cli_validation *v, sm_table *table, sm_data *list,
                         const cli_checked *c, const char *text, size_t *shown) {
-    sm_data *object = cli_object(r, list, NULL);
+    sm_data *object = sm_put_object(r, list, NULL);
     cli_put_row_id(r, object, v, c);
-    cli_put(r, object, "line", c->row->line);
-    cli_put_text(r, object, "warning", text);
+    sm_put(r, object, "line", c->row->line);
+    sm_put_text(r, object, "warning", text);
     if ((*shown)++ < MOST_SHOWN)
-        cli_row(r, table, cli_row_name(r, v, c), cli_exact(r, c->row->line), text);
+        sm_page_row(r, table, cli_row_name(r, v, c), sm_show_exact(r, c->row->line), text);
 }
 
 void cli_validate_suspects(sm_report *r, const cli_validation *v) {
-    sm_data *list = cli_array(r, r->data, "warnings");
-    sm_table *table = cli_table(r, "Rows that look wrong", "<row|>line|<why");
+    sm_data *list = sm_put_array(r, r->data, "warnings");
+    sm_table *table = sm_page_table(r, "Rows that look wrong", "<row|>line|<why");
     size_t n = 0, at = 0;
     for (size_t f = 0; f < v->files; f++) {
         const sm_truth *truth = &v->truth[f];

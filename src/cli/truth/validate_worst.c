@@ -1,6 +1,6 @@
 /* validate_worst: the rows that a person should look at: those measured below the bound, and those
  * that are predicted worst. */
-#include "pages.h"
+#include "scalemodel/page.h"
 #include "validate.h"
 #include <math.h>
 #include <stdlib.h>
@@ -33,22 +33,22 @@ static double error_of(const cli_checked *c) { return c->p.expected_s / c->row->
 /* ---- listing ---- */
 
 static sm_table *row_table(sm_report *r, const char *title) {
-    return cli_table(r, title, "<row|<chip|>measured|>lower|>expected|>upper|>error");
+    return sm_page_table(r, title, "<row|<chip|>measured|>lower|>expected|>upper|>error");
 }
 
 static void show_row(sm_report *r, sm_table *table, const cli_validation *v, const cli_checked *c) {
-    cli_row(r, table, cli_row_name(r, v, c), c->chip, cli_seconds(r, c->row->measured_s),
-            cli_seconds(r, c->p.lower_s), cli_seconds(r, c->p.expected_s),
-            cli_seconds(r, c->p.upper_s), cli_signed_percent(r, error_of(c)));
+    sm_page_row(r, table, cli_row_name(r, v, c), c->chip, sm_show_seconds(r, c->row->measured_s),
+                sm_show_seconds(r, c->p.lower_s), sm_show_seconds(r, c->p.expected_s),
+                sm_show_seconds(r, c->p.upper_s), cli_signed_percent(r, error_of(c)));
 }
 
 static void put_row(sm_report *r, sm_data *list, const cli_validation *v, const cli_checked *c) {
-    sm_data *object = cli_object(r, list, NULL);
+    sm_data *object = sm_put_object(r, list, NULL);
     cli_put_row_id(r, object, v, c);
-    cli_put(r, object, "measured", c->row->measured_s);
-    cli_put(r, object, "lower", c->p.lower_s);
-    cli_put(r, object, "expected", c->p.expected_s);
-    cli_put(r, object, "error", error_of(c));
+    sm_put(r, object, "measured", c->row->measured_s);
+    sm_put(r, object, "lower", c->p.lower_s);
+    sm_put(r, object, "expected", c->p.expected_s);
+    sm_put(r, object, "error", error_of(c));
 }
 
 static bool is_below(const cli_checked *c) {
@@ -57,7 +57,7 @@ static bool is_below(const cli_checked *c) {
 }
 
 static void add_below(sm_report *r, const cli_validation *v) {
-    sm_data *list = cli_array(r, r->data, "below_lower");
+    sm_data *list = sm_put_array(r, r->data, "below_lower");
     sm_table *table = row_table(r, "Measured below the bound: a defect of ours or of the row");
     size_t n = 0;
     for (size_t i = 0; i < v->compared; i++) {
@@ -71,8 +71,8 @@ static void add_below(sm_report *r, const cli_validation *v) {
 }
 
 static void add_worst(sm_report *r, const cli_validation *v, const ranked *list, size_t n) {
-    sm_data *array = cli_array(r, r->data, "worst");
-    sm_table *table = row_table(r, cli_textf(r, "The %zu worst", n));
+    sm_data *array = sm_put_array(r, r->data, "worst");
+    sm_table *table = row_table(r, sm_textf(r, "The %zu worst", n));
     for (size_t i = 0; i < n; i++) {
         put_row(r, array, v, &v->row[list[i].at]);
         show_row(r, table, v, &v->row[list[i].at]);
@@ -89,21 +89,21 @@ static sm_status explain_row(sm_report *r, const cli_validation *v, const cli_ch
     sm_status status = sm_truth_case_new(c->row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, cli_override_for(&v->override, c->row), &p);
-    sm_why *node = cli_why(r, cli_textf(r, "error of row %s", cli_row_name(r, v, c)),
-                           "expected / measured - 1", error_of(c), "");
-    cli_why_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
+    sm_why *node = sm_page_why(r, sm_textf(r, "error of row %s", cli_row_name(r, v, c)),
+                               "expected / measured - 1", error_of(c), "");
+    sm_page_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
     sm_why *tree = sm_truth_why(ready, r->arena);
     sm_truth_case_free(ready);
     if (tree) sm_why_add(node, tree);
-    else cli_why_leaf(r, node, "expected", c->p.expected_s, "s", c->p.calibration->source);
-    cli_why_leaf(r, node, "lower", c->p.lower_s, "s", "datasheet rates alone");
+    else sm_page_leaf(r, node, "expected", c->p.expected_s, "s", c->p.calibration->source);
+    sm_page_leaf(r, node, "lower", c->p.lower_s, "s", "datasheet rates alone");
     sm_why_add(r->why, node);
     return SM_OK;
 }
 
 static sm_status explain(sm_report *r, const cli_validation *v, const ranked *list, size_t n,
                          sm_error *err) {
-    r->why = cli_why(r, "worst rows", "explained below", (double)n, "rows");
+    r->why = sm_page_why(r, "worst rows", "explained below", (double)n, "rows");
     for (size_t i = 0; i < n; i++) {
         sm_status status = explain_row(r, v, &v->row[list[i].at], err);
         if (status) return status;

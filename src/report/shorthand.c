@@ -1,5 +1,6 @@
-/* pages: short hands for filling a report. */
-#include "pages.h"
+/* Shorthand for filling a report. */
+#include "scalemodel/page.h"
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -13,49 +14,49 @@ static const char *keep(sm_report *r, const char *text) {
     return "";
 }
 
-const char *cli_count(sm_report *r, double value) {
+const char *sm_show_count(sm_report *r, double value) {
     char text[NUMBER_ROOM];
     return isfinite(value) ? keep(r, sm_format_count(text, sizeof text, value)) : "-";
 }
 
-const char *cli_exact(sm_report *r, double value) {
+const char *sm_show_exact(sm_report *r, double value) {
     char text[NUMBER_ROOM];
     return isfinite(value) ? keep(r, sm_format_exact(text, sizeof text, value)) : "-";
 }
 
-const char *cli_number(sm_report *r, double value) {
+const char *sm_show_number(sm_report *r, double value) {
     if (!isfinite(value)) return "-";
-    if (value >= 1e6) return cli_count(r, value);
-    if (value >= 1000.0) return cli_textf(r, "%.0f", value);
-    return cli_textf(r, "%.4g", value);
+    if (value >= 1e6) return sm_show_count(r, value);
+    if (value >= 1000.0) return sm_textf(r, "%.0f", value);
+    return sm_textf(r, "%.4g", value);
 }
 
-const char *cli_bytes(sm_report *r, double bytes) {
+const char *sm_show_bytes(sm_report *r, double bytes) {
     char text[NUMBER_ROOM];
     return isfinite(bytes) ? keep(r, sm_format_bytes(text, sizeof text, bytes)) : "-";
 }
 
-const char *cli_seconds(sm_report *r, double seconds) {
+const char *sm_show_seconds(sm_report *r, double seconds) {
     char text[NUMBER_ROOM];
     return isfinite(seconds) ? keep(r, sm_format_seconds(text, sizeof text, seconds)) : "-";
 }
 
-const char *cli_rate(sm_report *r, double per_s, const char *unit) {
+const char *sm_show_rate(sm_report *r, double per_s, const char *unit) {
     char text[NUMBER_ROOM];
     return isfinite(per_s) ? keep(r, sm_format_rate(text, sizeof text, per_s, unit)) : "-";
 }
 
-const char *cli_percent(sm_report *r, double fraction) {
+const char *sm_show_percent(sm_report *r, double fraction) {
     char text[NUMBER_ROOM];
     return isfinite(fraction) ? keep(r, sm_format_percent(text, sizeof text, fraction)) : "-";
 }
 
-const char *cli_usd(sm_report *r, double usd) {
+const char *sm_show_usd(sm_report *r, double usd) {
     char text[NUMBER_ROOM];
     return isfinite(usd) ? keep(r, sm_format_usd(text, sizeof text, usd)) : "-";
 }
 
-const char *cli_textf(sm_report *r, const char *format, ...) {
+const char *sm_textf(sm_report *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
     const char *text = sm_arena_vprintf(r->arena, format, args);
@@ -67,14 +68,14 @@ const char *cli_textf(sm_report *r, const char *format, ...) {
 
 /* ---- tables ---- */
 
-sm_table *cli_table(sm_report *r, const char *title, const char *heads) {
-    const char *names[CLI_MAX_COLUMNS];
-    sm_align aligns[CLI_MAX_COLUMNS];
+sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
+    const char *names[SM_PAGE_COLUMNS];
+    sm_align aligns[SM_PAGE_COLUMNS];
     size_t n = 0;
-    while (*heads && n < CLI_MAX_COLUMNS) {
+    while (*heads && n < SM_PAGE_COLUMNS) {
         size_t length = strcspn(heads, "|");
         aligns[n] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
-        names[n++] = cli_textf(r, "%.*s", (int)length - 1, heads + 1);
+        names[n++] = sm_textf(r, "%.*s", (int)length - 1, heads + 1);
         heads += length + (heads[length] == '|');
     }
     sm_table *table = sm_table_new(r->arena, title, n, names, aligns);
@@ -82,18 +83,18 @@ sm_table *cli_table(sm_report *r, const char *title, const char *heads) {
     return table;
 }
 
-void cli_cells(sm_report *r, sm_table *table, const char *const *cells) {
+void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells) {
     if (!table || !sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
 }
 
-void cli_row(sm_report *r, sm_table *table, ...) {
+void sm_page_row(sm_report *r, sm_table *table, ...) {
     if (!table) return;
-    const char *cells[CLI_MAX_COLUMNS];
+    const char *cells[SM_PAGE_COLUMNS];
     va_list args;
     va_start(args, table);
     for (size_t i = 0; i < table->columns; i++) cells[i] = va_arg(args, const char *);
     va_end(args);
-    cli_cells(r, table, cells);
+    sm_page_cells(r, table, cells);
 }
 
 /* ---- the JSON answer ---- */
@@ -104,64 +105,69 @@ static sm_data *attach(sm_report *r, sm_data *parent, const char *key, sm_data *
     return child;
 }
 
-sm_data *cli_object(sm_report *r, sm_data *parent, const char *key) {
+sm_data *sm_put_object(sm_report *r, sm_data *parent, const char *key) {
     return attach(r, parent, key, sm_data_object(r->arena));
 }
 
-sm_data *cli_array(sm_report *r, sm_data *parent, const char *key) {
+sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key) {
     return attach(r, parent, key, sm_data_array(r->arena));
 }
 
-void cli_put(sm_report *r, sm_data *object, const char *key, double value) {
+void sm_put(sm_report *r, sm_data *object, const char *key, double value) {
     attach(r, object, key, sm_data_number(r->arena, value));
 }
 
-void cli_put_text(sm_report *r, sm_data *object, const char *key, const char *text) {
+void sm_put_text(sm_report *r, sm_data *object, const char *key, const char *text) {
     attach(r, object, key, sm_data_string(r->arena, text));
 }
 
-void cli_put_bool(sm_report *r, sm_data *object, const char *key, bool truth) {
+void sm_put_bool(sm_report *r, sm_data *object, const char *key, bool truth) {
     attach(r, object, key, sm_data_bool(r->arena, truth));
 }
 
-static void fill_why(sm_report *r, sm_data *object, const sm_why *why) {
-    cli_put_text(r, object, "label", why->label);
-    if (why->formula) cli_put_text(r, object, "formula", why->formula);
-    cli_put(r, object, "value", why->value);
-    cli_put_text(r, object, "unit", why->unit);
-    if (why->source) cli_put_text(r, object, "source", why->source);
-    if (!why->first) return;
-    sm_data *inputs = cli_array(r, object, "inputs");
-    for (const sm_why *child = why->first; child; child = child->next)
-        fill_why(r, cli_object(r, inputs, NULL), child);
+void sm_put_numbers(sm_report *r, sm_data *object, const char *keys, size_t n,
+                    const double *value) {
+    for (size_t i = 0; i < n; i++) {
+        size_t length = keys ? strcspn(keys, "|") : 0;
+        assert(!keys || (length > 0 && (keys[length] == '|') == (i + 1 < n)));
+        sm_put(r, object, keys ? sm_textf(r, "%.*s", (int)length, keys) : NULL, value[i]);
+        if (keys) keys += length + 1;
+    }
 }
 
-void cli_put_why(sm_report *r, const sm_why *why) {
-    fill_why(r, cli_object(r, r->data, "explain"), why);
+static void fill_why(sm_report *r, sm_data *object, const sm_why *why) {
+    sm_put_text(r, object, "label", why->label);
+    if (why->formula) sm_put_text(r, object, "formula", why->formula);
+    sm_put(r, object, "value", why->value);
+    sm_put_text(r, object, "unit", why->unit);
+    if (why->source) sm_put_text(r, object, "source", why->source);
+    if (!why->first) return;
+    sm_data *inputs = sm_put_array(r, object, "inputs");
+    for (const sm_why *child = why->first; child; child = child->next)
+        fill_why(r, sm_put_object(r, inputs, NULL), child);
+}
+
+void sm_put_why(sm_report *r, const sm_why *why) {
+    fill_why(r, sm_put_object(r, r->data, "explain"), why);
 }
 
 /* ---- derivations ---- */
 
-sm_why *cli_why(sm_report *r, const char *label, const char *formula, double value,
-                const char *unit) {
+sm_why *sm_page_why(sm_report *r, const char *label, const char *formula, double value,
+                    const char *unit) {
     sm_why *node = sm_why_node(r->arena, label, formula, value, unit);
     if (!node) r->out_of_memory = true;
     return node;
 }
 
-void cli_why_leaf(sm_report *r, sm_why *parent, const char *label, double value, const char *unit,
+void sm_page_leaf(sm_report *r, sm_why *parent, const char *label, double value, const char *unit,
                   const char *source) {
     sm_why *leaf = sm_why_leaf(r->arena, label, value, unit, source);
     if (!leaf) r->out_of_memory = true;
     sm_why_add(parent, leaf);
 }
 
-void cli_why_given(sm_report *r, sm_why *parent, const char *label, double value,
+void sm_page_given(sm_report *r, sm_why *parent, const char *label, double value,
                    const char *unit) {
-    cli_why_leaf(r, parent, label, value, unit, "given");
-}
-
-void cli_why_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
-                  const char *unit) {
-    cli_why_leaf(r, parent, label, fact->value, unit, fact->source ? fact->source : "not known");
+    sm_page_leaf(r, parent, label, value, unit, "given");
 }

@@ -1,0 +1,52 @@
+/* page: shorthand for filling a report: numbers as people read them, rows of tables, fields of the
+ * data. Where memory runs out each marks the report instead of failing, so that an answer reads as
+ * a plain list of what it says. Texts live in the report's arena. */
+#ifndef SCALEMODEL_PAGE_H
+#define SCALEMODEL_PAGE_H
+#include "scalemodel/report.h"
+
+/* ---- numbers in short human form; "-" where a value is not known (NaN, infinity). Never NULL. */
+const char *sm_show_count(sm_report *r, double value);     /* 70.6B */
+const char *sm_show_exact(sm_report *r, double value);     /* 4096, 136.086 */
+const char *sm_show_number(sm_report *r, double value);    /* four significant digits: 240.2 */
+const char *sm_show_bytes(sm_report *r, double bytes);     /* 95.7 GB */
+const char *sm_show_seconds(sm_report *r, double seconds); /* 559 us */
+const char *sm_show_rate(sm_report *r, double per_s, const char *unit); /* 459 TFLOP/s */
+const char *sm_show_percent(sm_report *r, double fraction);             /* 45.3 % */
+const char *sm_show_usd(sm_report *r, double usd);                      /* $1.23M */
+const char *sm_textf(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- tables ---- */
+enum { SM_PAGE_COLUMNS = 12 };
+/* A table from "<chip|>bf16|<links": < aligns a column left, > right. title may be NULL. It becomes
+ * part of the page by sm_report_table. */
+sm_table *sm_page_table(sm_report *r, const char *title, const char *heads);
+/* A row: as many `const char *` as the table has columns. */
+void sm_page_row(sm_report *r, sm_table *table, ...);
+void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells);
+
+/* ---- data: fields of an object; a NULL key appends to an array ---- */
+sm_data *sm_put_object(sm_report *r, sm_data *parent, const char *key);
+sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key);
+void sm_put(sm_report *r, sm_data *object, const char *key, double value); /* NaN becomes null */
+void sm_put_text(sm_report *r, sm_data *object, const char *key, const char *text);
+void sm_put_bool(sm_report *r, sm_data *object, const char *key, bool truth);
+/* Numbers under the keys that '|' separates: sm_put_all(r, o, "mean|p50", s->mean, s->p50). As many
+ * numbers as keys; keys NULL: all are appended to an array. */
+#define sm_put_all(r, object, keys, ...)                                                           \
+    sm_put_numbers((r), (object), (keys), sizeof((const double[]){__VA_ARGS__}) / sizeof(double),  \
+                   (const double[]){__VA_ARGS__})
+void sm_put_numbers(sm_report *r, sm_data *object, const char *keys, size_t n,
+                    const double *value);
+/* A derivation as the field "explain" of the report: label, formula, value, unit, source, inputs.
+ */
+void sm_put_why(sm_report *r, const sm_why *why);
+
+/* ---- derivations: labels and formulas are copied ---- */
+sm_why *sm_page_why(sm_report *r, const char *label, const char *formula, double value,
+                    const char *unit);
+/* A child without children of its own, with where it comes from; one that the question gives. */
+void sm_page_leaf(sm_report *r, sm_why *parent, const char *label, double value, const char *unit,
+                  const char *source);
+void sm_page_given(sm_report *r, sm_why *parent, const char *label, double value, const char *unit);
+#endif
