@@ -33,7 +33,7 @@ LINK_WHOLE := -Wno-error
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
 LIBS := -ljansson -lz -lm -pthread
 
-LIB_DIRS := base text units report search hw model shard program cost train truth serve io answer render
+LIB_DIRS := base text units report search hw model shard program cost plan train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))

@@ -51,7 +51,7 @@ static bool ask(const question *q, const sm_engine *engine, sm_error *err)
 static bool make_engine(sm_serve_job *job, sm_arena *arena, sm_serve **serve, sm_engine *engine,
                         sm_error *err)
 {
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_serve_plan_defaults(&plan);
     plan.tensor = 8;
     return sm_serve_new(job, serve, err) == SM_OK &&

@@ -9,14 +9,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sm_source source = {"plan", (const char *)data, size};
-    sm_serve_plan plan, again;
+    sm_plan plan, again;
     sm_error err;
     char text[512], twice[512];
     if (sm_serve_plan_parse(&source, &plan, &err) != SM_OK) return 0;
-    if (sm_serve_plan_format(&plan, 3, text, sizeof text) >= sizeof text) abort();
+    if (sm_plan_format(&plan, 3, text, sizeof text) >= sizeof text) abort();
     source = sm_source_of("plan", text);
     if (sm_serve_plan_parse(&source, &again, &err) != SM_OK) abort();
-    sm_serve_plan_format(&again, 3, twice, sizeof twice);
+    sm_plan_format(&again, 3, twice, sizeof twice);
     if (strcmp(text, twice) != 0) abort();
     return 0;
 }

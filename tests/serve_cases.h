@@ -51,10 +51,10 @@ static inline sm_serve *serve_case_new(const serve_case *c)
     return serve;
 }
 
-static inline sm_serve_plan serve_plan(const char *text)
+static inline sm_plan serve_plan(const char *text)
 {
     sm_error err = { 0 };
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_source source = sm_source_of("plan", text);
     if (sm_serve_plan_parse(&source, &plan, &err) != SM_OK) fail_msg("%s", err.sentence);
     return plan;
@@ -64,7 +64,7 @@ static inline sm_serve_point serve_point(sm_serve *serve, const char *plan_text,
 {
     sm_error err = { 0 };
     sm_serve_point point;
-    sm_serve_plan plan = serve_plan(plan_text);
+    sm_plan plan = serve_plan(plan_text);
     if (sm_serve_point_of(serve, &plan, batch, &point, &err) != SM_OK)
         fail_msg("%s: %s", plan_text, err.sentence);
     return point;

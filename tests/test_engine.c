@@ -16,7 +16,7 @@ typedef struct served_model {
     serve_case job;
     sm_arena *arena;
     sm_serve *serve;
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_engine engine;
 } served_model;
 
@@ -147,7 +147,7 @@ static void test_memory_and_links(void **state)
     assert_true(m.engine.kv_tokens > 0.7 * left / each && m.engine.kv_tokens < left / each);
     assert_true(m.engine.host_bytes_per_s > 8 * 20e9 && m.engine.transfer_bytes_per_s > 8 * 20e9);
     assert_true(m.engine.chips == 8 && m.engine.tokens_per_step == 1);
-    sm_serve_plan one;
+    sm_plan one;
     sm_error err = { .status = SM_OK };
     sm_serve_plan_defaults(&one);
     sm_engine engine;

@@ -89,7 +89,8 @@ static void keys_are_read_and_marked(void **state)
     assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
     uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
-                         1u << SM_PLAN_DIMS;
+                         1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY |
+                         1u << SM_PLAN_CACHE_BY;
     assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
@@ -226,6 +227,38 @@ static void dims_print_for_tori_alone(void **state)
     assert_null(strstr(out, "dims"));
 }
 
+/* ---- the table of keys ---- */
+
+static void rows_describe_their_keys(void **state)
+{
+    (void)state;
+    char text[256];
+    sm_plan usual[SM_PLAN_USES];
+    sm_plan_defaults(&usual[SM_PLAN_TRAINING]);
+    sm_serve_plan_defaults(&usual[SM_PLAN_SERVING]);
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
+        assert_true(row->name[0] && row->meaning[0] && row->shards && row->uses);
+        assert_true(sm_plan_key_values((sm_plan_key)key, text, sizeof text)[0]);
+        for (int use = 0; use < SM_PLAN_USES; use++) {
+            char one[128], item[256];
+            sm_plan read;
+            sm_error err = { 0 };
+            sm_plan_key_print(&usual[use], (sm_plan_key)key, 3, one, sizeof one);
+            snprintf(item, sizeof item, "%s=%s", row->name, one);
+            sm_source source = sm_source_of("row", item);
+            sm_status status = use == SM_PLAN_TRAINING ? sm_plan_parse(&source, &read, &err)
+                                                       : sm_serve_plan_parse(&source, &read, &err);
+            assert_int_equal(status, row->uses >> use & 1 ? SM_OK : SM_BAD_INPUT);
+        }
+    }
+    assert_string_equal(sm_plan_key_values(SM_PLAN_DATA, text, sizeof text), "1..1048576");
+    assert_string_equal(sm_plan_key_values(SM_PLAN_CACHE_BY, text, sizeof text),
+                        "copies|batch|sequence");
+    assert_int_equal(sm_plan_key_of_nickname("tp", 2), SM_PLAN_TENSOR);
+    assert_int_equal(sm_plan_key_of_nickname("tpx", 3), -1);
+}
+
 /* ---- parse(format(x)) = x over random plans ---- */
 
 static void shuffle(sm_rng *rng, uint8_t *list, int n)
@@ -256,7 +289,7 @@ static sm_plan random_plan(sm_rng *rng)
     p.microbatch = degree(rng);
     p.zero = p.fsdp > 1 ? 3 : (int)sm_rng_below(rng, 3);
     if (p.tensor > 1) p.seq = sm_rng_below(rng, 2);
-    if (p.tensor > 1 && p.expert > 1) p.expert_tensor = sm_rng_below(rng, 2);
+    if (p.tensor > 1) p.expert_tensor = sm_rng_below(rng, 2);
     if (p.context > 1) p.context_by = (sm_context_by)sm_rng_below(rng, 3);
     snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", ops[sm_rng_below(rng, 4)]);
     if (p.recompute_ops[0] == '\0')
@@ -349,7 +382,7 @@ static void bad_values_are_named(void **state)
     is_told("schedule=1f2b", "--plan:1:10: schedule cannot be \"1f2b\"; the nearest is \"1f1b\"\n"
                              "  schedule=1f2b\n"
                              "           ^~~~");
-    is_told("seq=yes", "--plan:1:5: seq cannot be \"yes\"; expected on or off\n"
+    is_told("seq=yes", "--plan:1:5: seq cannot be \"yes\"; expected off or on\n"
                        "  seq=yes\n"
                        "      ^~~");
     is_told("dtype=int32",
@@ -435,10 +468,10 @@ static void bad_permutations_are_named(void **state)
                           "context, expert or pipeline\n"
                           "  order=zero\n"
                           "        ^~~~");
-    is_told("dims=0.0", "--plan:1:8: dimension 0 is named twice\n"
+    is_told("dims=0.0", "--plan:1:8: 0 is named twice\n"
                         "  dims=0.0\n"
                         "         ^");
-    is_told("dims=3", "--plan:1:6: expected a whole number from 0 to 2, found 3\n"
+    is_told("dims=3", "--plan:1:6: no dimension has the number \"3\"; expected 0, 1 or 2\n"
                       "  dims=3\n"
                       "       ^");
 }
@@ -465,6 +498,7 @@ static void noise_is_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_describe_their_keys),
         cmocka_unit_test(the_empty_plan_is_the_default),
         cmocka_unit_test(keys_are_read_and_marked),
         cmocka_unit_test(permutations_are_completed),

@@ -19,7 +19,7 @@ static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch,
 {
     sm_error err = { 0 };
     sm_serve_detail d;
-    sm_serve_plan plan = serve_plan(text);
+    sm_plan plan = serve_plan(text);
     if (sm_serve_detail_of(serve, &plan, batch, arena, &d, &err) != SM_OK)
         fail_msg("%s", err.sentence);
     return d;
@@ -192,7 +192,7 @@ static void every_allocation_may_fail(void **state)
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
-    sm_serve_plan plan = serve_plan("");
+    sm_plan plan = serve_plan("");
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_error err = { 0 };
         sm_serve *serve = NULL;

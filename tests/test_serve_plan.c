@@ -8,10 +8,10 @@
 #include <string.h>
 #include "scalemodel/serve.h"
 
-static sm_serve_plan parsed(const char *text)
+static sm_plan parsed(const char *text)
 {
     sm_error err = { 0 };
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_source source = sm_source_of("--plan", text);
     if (sm_serve_plan_parse(&source, &plan, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
     return plan;
@@ -20,8 +20,8 @@ static sm_serve_plan parsed(const char *text)
 static void prints(const char *text, const char *expected)
 {
     char out[256];
-    sm_serve_plan plan = parsed(text);
-    size_t wanted = sm_serve_plan_format(&plan, 2, out, sizeof out);
+    sm_plan plan = parsed(text);
+    size_t wanted = sm_plan_format(&plan, 2, out, sizeof out);
     assert_string_equal(out, expected);
     assert_int_equal(wanted, strlen(expected));
 }
@@ -29,7 +29,7 @@ static void prints(const char *text, const char *expected)
 static void every_key_is_read(void **state)
 {
     (void)state;
-    sm_serve_plan p = parsed(" data=2, fsdp=3 ,tensor=4,context=5,expert=6,pipeline=7,"
+    sm_plan p = parsed(" data=2, fsdp=3 ,tensor=4,context=5,expert=6,pipeline=7,"
                              "weights_by=gathered,cache_by=sequence,expert_tensor=on,seq=on,"
                              "order=data.tensor,dims=1.0 ");
     assert_int_equal(p.data, 2);
@@ -40,12 +40,15 @@ static void every_key_is_read(void **state)
     assert_int_equal(p.pipeline, 7);
     assert_true(p.gathered && p.expert_tensor && p.seq);
     assert_int_equal(p.cache_by, SM_CACHE_SEQUENCE);
-    assert_int_equal(p.order[0], SM_SERVE_DATA);
-    assert_int_equal(p.order[1], SM_SERVE_TENSOR);
+    assert_int_equal(p.order[0], SM_PLAN_DATA);
+    assert_int_equal(p.order[1], SM_PLAN_TENSOR);
     assert_int_equal(p.dims[0], 1);
     assert_int_equal(p.dims[2], 2);
-    assert_int_equal(p.given, (1u << SM_SERVE_KEY_COUNT) - 1);
-    assert_int_equal(sm_serve_plan_chips(&p), 5040);
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        unsigned uses = sm_plan_key_row_of((sm_plan_key)key)->uses;
+        assert_int_equal(p.given >> key & 1, uses >> SM_PLAN_SERVING & 1);
+    }
+    assert_int_equal(sm_plan_chips(&p), 5040);
 }
 
 static void plans_print_shortest(void **state)
@@ -67,35 +70,36 @@ static void printed_plans_read_back(void **state)
     sm_rng rng = { 7 };
     for (int i = 0; i < 2000; i++) {
         char out[256], again[256];
-        sm_serve_plan p, q;
+        sm_plan p, q;
         sm_serve_plan_defaults(&p);
         int *degrees[] = { &p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline };
-        for (int d = 0; d < SM_SERVE_DEGREES; d++)
+        for (int d = 0; d < SM_PLAN_DEGREES; d++)
             *degrees[d] = 1 << sm_rng_below(&rng, 4);
         p.gathered = sm_rng_below(&rng, 2);
-        p.seq = sm_rng_below(&rng, 2);
-        p.expert_tensor = sm_rng_below(&rng, 2);
+        p.seq = p.tensor > 1 && sm_rng_below(&rng, 2);
+        p.expert_tensor = p.tensor > 1 && sm_rng_below(&rng, 2);
         p.cache_by = (sm_cache_by)sm_rng_below(&rng, 3);
-        for (int d = SM_SERVE_DEGREES; d-- > 1;) {
+        for (int d = SM_PLAN_DEGREES; d-- > 1;) {
             int with = (int)sm_rng_below(&rng, (uint64_t)d + 1);
             uint8_t swap = p.order[d];
             p.order[d] = p.order[with];
             p.order[with] = swap;
         }
-        sm_serve_plan_format(&p, 3, out, sizeof out);
+        sm_plan_format(&p, 3, out, sizeof out);
         q = parsed(out);
-        sm_serve_plan_format(&q, 3, again, sizeof again);
+        sm_plan_format(&q, 3, again, sizeof again);
         assert_string_equal(out, again);
         assert_memory_equal(p.order, q.order, sizeof p.order);
-        assert_int_equal(sm_serve_plan_chips(&p), sm_serve_plan_chips(&q));
+        assert_int_equal(sm_plan_chips(&p), sm_plan_chips(&q));
         assert_true(p.gathered == q.gathered && p.seq == q.seq && p.cache_by == q.cache_by);
+        assert_int_equal(p.expert_tensor, q.expert_tensor);
     }
 }
 
 static void fails(const char *text, int column, const char *sentence)
 {
     sm_error err = { 0 };
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_source source = sm_source_of("--plan", text);
     assert_int_equal(sm_serve_plan_parse(&source, &plan, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, sentence);
@@ -126,7 +130,7 @@ static void noise_is_answered(void **state)
         size_t n = sm_rng_below(&rng, sizeof text);
         for (size_t k = 0; k < n; k++) text[k] = letters[sm_rng_below(&rng, sizeof letters - 1)];
         sm_error err = { 0 };
-        sm_serve_plan plan;
+        sm_plan plan;
         sm_source source = { "noise", text, n };
         sm_status s = sm_serve_plan_parse(&source, &plan, &err);
         assert_true(s == SM_OK || (s == SM_BAD_INPUT && err.sentence[0] != '\0'));
@@ -136,11 +140,11 @@ static void noise_is_answered(void **state)
 static void short_buffers_are_terminated(void **state)
 {
     (void)state;
-    sm_serve_plan p = parsed("data=2,tensor=8,cache_by=copies");
+    sm_plan p = parsed("data=2,tensor=8,cache_by=copies");
     for (size_t size = 1; size < 40; size++) {
         char out[40];
         memset(out, 'x', sizeof out);
-        assert_int_equal(sm_serve_plan_format(&p, 2, out, size), 31);
+        assert_int_equal(sm_plan_format(&p, 2, out, size), 31);
         assert_true(strlen(out) < size);
     }
 }

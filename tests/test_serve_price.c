@@ -138,7 +138,7 @@ static void prefill_flops_are_the_models(void **state)
         sm_step_batch batch = { 1, { { 4, 2048, 0 } }, 0 }; /* a chunk that samples nothing */
         serve_case_fill(&c, names[i], "h200-sxm:1");
         sm_serve *serve = serve_case_new(&c);
-        sm_serve_plan plan = serve_plan("");
+        sm_plan plan = serve_plan("");
         assert_int_equal(sm_serve_step(serve, &plan, &batch, &p, &err), SM_OK);
         double per_token = sm_model_forward_flops(&c.model, 2048, c.model.causal).total -
                            2.0 * c.model.D * c.model.V;
@@ -246,7 +246,7 @@ static void most_batch_is_the_edge(void **state)
         sm_error err = { 0 };
         sm_serve_memory m;
         sm_serve *serve = serve_of(&c, &samples[i]);
-        sm_serve_plan plan = serve_plan(samples[i].plan);
+        sm_plan plan = serve_plan(samples[i].plan);
         double most = sm_serve_most_sequences(serve, &plan, 2048, 1024);
         if (most >= 1) {
             assert_int_equal(sm_serve_memory_of(serve, &plan, most, 2048, 1024, &m, &err), SM_OK);
@@ -281,7 +281,7 @@ static void every_allocation_may_fail(void **state)
         sm_error err = { 0 };
         sm_serve *serve;
         sm_serve_point p;
-        sm_serve_plan plan;
+        sm_plan plan;
         sm_serve_plan_defaults(&plan);
         sm_status s = sm_serve_new(&c.job, &serve, &err);
         if (s == SM_OK) s = sm_serve_point_of(serve, &plan, 1, &p, &err);
@@ -496,7 +496,7 @@ static void groups_share_the_matmuls(void **state)
     sm_error err = { 0 };
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
-    sm_serve_plan plan = serve_plan("tensor=1");
+    sm_plan plan = serve_plan("tensor=1");
     sm_step_batch decode = { 1, { { 32, 1, 2048 } }, 32 }, chunk = { 1, { { 1, 512, 0 } }, 1 };
     sm_step_batch both = { 2, { { 32, 1, 2048 }, { 1, 512, 0 } }, 33 };
     sm_step_price d, p, x;
@@ -520,7 +520,7 @@ static void mixed_latent_steps_expand_prompts(void **state)
     sm_error err = { 0 };
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     sm_serve *serve = serve_case_new(&c);
-    sm_serve_plan plan = serve_plan("expert=32");
+    sm_plan plan = serve_plan("expert=32");
     sm_step_batch decode = { 1, { { 512, 1, 2048 } }, 512 }, chunk = { 1, { { 32, 4096, 0 } }, 32 };
     sm_step_batch both = { 2, { { 512, 1, 2048 }, { 32, 4096, 0 } }, 544 };
     sm_step_price d, p, x;
@@ -618,7 +618,7 @@ static void refuses(const char *model, const char *system, const char *text, con
     sm_serve_point p;
     serve_case_fill(&c, model, system);
     sm_serve *serve = serve_case_new(&c);
-    sm_serve_plan plan = serve_plan(text);
+    sm_plan plan = serve_plan(text);
     assert_int_equal(sm_serve_point_of(serve, &plan, 1, &p, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, sentence);
     sm_serve_free(serve);
@@ -643,7 +643,7 @@ static void degrees_below_one_are_refused(void **state)
     sm_serve_memory m;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
-    sm_serve_plan plan = serve_plan("");
+    sm_plan plan = serve_plan("");
     plan.tensor = 0;
     assert_int_equal(sm_serve_memory_of(serve, &plan, 1, 1024, 1, &m, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, "the degrees of a plan are at least 1");
@@ -693,7 +693,7 @@ static void hostile_steps_are_refused(void **state)
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
-    sm_serve_plan plan = serve_plan("");
+    sm_plan plan = serve_plan("");
     static const double odd[] = { NAN, INFINITY, -1, 0, 1e300, 1, 0.5 };
     for (size_t i = 0; i < 7 * 7 * 7; i++) {
         sm_error err = { 0 };

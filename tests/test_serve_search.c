@@ -48,8 +48,8 @@ static void same_frontier_of(serve_case c, sm_serve_search_options o)
     close_to(quick.evaluated + quick.pruned, brute.evaluated, 0);
     for (size_t i = 0; i < quick.n; i++) {
         char a[256], b[256];
-        sm_serve_plan_format(&quick.point[i].plan, c.system.torus_dims, a, sizeof a);
-        sm_serve_plan_format(&brute.point[i].plan, c.system.torus_dims, b, sizeof b);
+        sm_plan_format(&quick.point[i].plan, c.system.torus_dims, a, sizeof a);
+        sm_plan_format(&brute.point[i].plan, c.system.torus_dims, b, sizeof b);
         assert_string_equal(a, b);
         close_to(quick.point[i].batch, brute.point[i].batch, 0);
         close_to(quick.point[i].tpot_s[1], brute.point[i].tpot_s[1], 0);
@@ -143,7 +143,7 @@ static void points_do_not_beat_each_other(void **state)
     for (size_t i = 0; i < r.n; i++) {
         const sm_serve_point *p = &r.point[i];
         assert_true(p->fits && p->batch <= p->most_batch);
-        assert_int_equal(sm_serve_plan_chips(&p->plan), p->chips);
+        assert_int_equal(sm_plan_chips(&p->plan), p->chips);
         if (i == 0) continue;
         assert_true(p->tpot_s[1] > p[-1].tpot_s[1]);
         assert_true(p->tokens_per_s_per_chip > p[-1].tokens_per_s_per_chip);
@@ -215,7 +215,7 @@ static void given_keys_are_kept(void **state)
     for (size_t i = 0; i < r.n; i++) {
         assert_int_equal(r.point[i].plan.tensor, 2);
         assert_int_equal(r.point[i].plan.pipeline, 2);
-        assert_int_equal(r.point[i].plan.order[0], SM_SERVE_PIPELINE);
+        assert_int_equal(r.point[i].plan.order[0], SM_PLAN_PIPELINE);
         close_to(r.point[i].batch, 32, 0);
     }
     o.chips_least = 4;

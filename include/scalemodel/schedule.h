@@ -4,21 +4,7 @@
 #ifndef SCALEMODEL_SCHEDULE_H
 #define SCALEMODEL_SCHEDULE_H
 #include "scalemodel/base.h"
-
-#define SM_SCHEDULES(X)                                                                            \
-    X(GPIPE, "gpipe", "all forwards, then all backwards")                                          \
-    X(1F1B, "1f1b", "one forward, one backward (PipeDream-flush)")                                 \
-    X(INTERLEAVED, "interleaved", "1F1B with v virtual stages per chip (Megatron)")                \
-    X(ZB_H1, "zb-h1", "zero-bubble H1: weight gradients fill the cool-down, memory of 1F1B")       \
-    X(ZB_V, "zb-v", "zero-bubble V: two chunks per chip in a V, memory of 1F1B")                   \
-    X(DUALPIPE, "dualpipe", "bidirectional pipeline of DeepSeek-V3, parameters twice")
-typedef enum sm_schedule {
-#define X(id, name, help) SM_SCHEDULE_##id,
-    SM_SCHEDULES(X)
-#undef X
-        SM_SCHEDULE_COUNT
-} sm_schedule;
-extern const char *const sm_schedule_names[SM_SCHEDULE_COUNT];
+#include "scalemodel/plan.h"
 
 /* Times of one microbatch on one chunk. backward_input + backward_weight is the whole backward;
  * schedules that do not split run them back to back (input first). */

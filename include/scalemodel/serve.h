@@ -7,48 +7,9 @@
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
+#include "scalemodel/plan.h"
 #include "scalemodel/program.h"
 #include "scalemodel/report.h"
-
-/* ---- plans ---- */
-/* key, name, help. Degrees first: their product is the chips of one replica. */
-#define SM_SERVE_KEYS(X)                                                                           \
-    X(DATA, "data", "groups of chips with sequences of their own and all weights")                 \
-    X(FSDP, "fsdp", "chips that shard weights along D: see weights_by")                            \
-    X(TENSOR, "tensor", "tensor-parallel degree; may exceed the KV heads: see cache_by")           \
-    X(CONTEXT, "context", "chips that split the positions of a sequence")                          \
-    X(EXPERT, "expert",                                                                            \
-      "expert-parallel degree; outside the experts its chips take other sequences")                \
-    X(PIPELINE, "pipeline", "pipeline stages")                                                     \
-    X(WEIGHTS_BY, "weights_by", "stationary (2D) or gathered: what fsdp does")                     \
-    X(CACHE_BY, "cache_by", "copies|batch|sequence: KV beyond its heads")                          \
-    X(EXPERT_TENSOR, "expert_tensor",                                                              \
-      "on|off: tensor shards each expert (on) or spreads experts (off)")                           \
-    X(SEQ, "seq", "on|off: residual stream sharded over tensor along tokens (prefill)")            \
-    X(ORDER, "order", "axes from the innermost, joined by .")                                      \
-    X(DIMS, "dims", "order in which torus dimensions are filled, as 0.1.2")
-typedef enum sm_serve_key {
-#define X(id, name, help) SM_SERVE_##id,
-    SM_SERVE_KEYS(X)
-#undef X
-        SM_SERVE_KEY_COUNT
-} sm_serve_key;
-enum { SM_SERVE_DEGREES = 6 };
-
-typedef struct sm_serve_plan {
-    uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
-    int data, fsdp, tensor, context, expert, pipeline;
-    bool gathered; /* fsdp: weights are gathered for each layer; else 2D weight-stationary */
-    sm_cache_by cache_by;
-    bool expert_tensor, seq;
-    uint8_t order[SM_SERVE_DEGREES]; /* keys DATA..PIPELINE, innermost first */
-    uint8_t dims[3];
-} sm_serve_plan;
-/* "tensor=8,expert=4". Unknown keys and values name the nearest valid one, with their place. */
-void sm_serve_plan_defaults(sm_serve_plan *plan);
-sm_status sm_serve_plan_parse(const sm_source *source, sm_serve_plan *plan, sm_error *err);
-size_t sm_serve_plan_format(const sm_serve_plan *plan, int torus_dims, char *out, size_t size);
-int sm_serve_plan_chips(const sm_serve_plan *plan);
 
 /* ---- the job ---- */
 typedef struct sm_serve_dtypes {
@@ -126,19 +87,19 @@ typedef struct sm_step_price {
 } sm_step_price;
 /* SM_OK, or SM_BAD_INPUT with the reason a plan is impossible. Allocates nothing once the program
  * variants the plan needs exist. */
-sm_status sm_serve_step(sm_serve *serve, const sm_serve_plan *plan, const sm_step_batch *batch,
+sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batch *batch,
                         sm_step_price *price, sm_error *err);
 /* Memory with so many sequences of so many cached tokens held, and steps of so many tokens. */
-sm_status sm_serve_memory_of(sm_serve *serve, const sm_serve_plan *plan, double sequences,
+sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err);
 /* Sequences of that length that fit beside the weights; < 1: not one. */
-double sm_serve_most_sequences(sm_serve *serve, const sm_serve_plan *plan, double tokens_each,
+double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
                                double step_tokens);
 
 /* ---- one point: a plan with a batch ---- */
 typedef struct sm_serve_point {
-    sm_serve_plan plan;
+    sm_plan plan;
     int chips;
     double batch; /* sequences decoding at once in the replica */
     bool fits;
@@ -153,7 +114,7 @@ typedef struct sm_serve_point {
     int depth;
     sm_serve_memory memory; /* at full length: prompt + output */
 } sm_serve_point;
-sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
+sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err);
 typedef struct sm_serve_collective {
     sm_collective op;
@@ -170,13 +131,13 @@ typedef struct sm_serve_detail {
     double turn_kv_batch, turn_compute_batch; /* batch at which cache, compute overtake weights */
     char advice[256];                         /* the one change that helps most, effect computed */
 } sm_serve_detail;
-sm_status sm_serve_detail_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
+sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
                              sm_arena *arena, sm_serve_detail *detail, sm_error *err);
 
 /* ---- search ---- */
 /* Axes of the frontier: tpot (expected), throughput per chip, cost per million tokens. */
 typedef struct sm_serve_search_options {
-    sm_serve_plan fixed;         /* keys in fixed.given are kept */
+    sm_plan fixed;         /* keys in fixed.given are kept */
     double batch;                /* 0: all powers of two and what fills the memory */
     double ttft_s, tpot_s;       /* limits; 0: none */
     int chips_least, chips_most; /* of a replica; 0: 1, the whole system */

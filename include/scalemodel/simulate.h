@@ -69,7 +69,7 @@ typedef struct sm_engine {
  * step that decodes and prefills is the sum of both less the matmuls counted twice. The engine
  * lives in the arena and needs serve; it is for one thread. Host memory: half of what the chips'
  * hosts have. SM_NEGATIVE when not one such sequence fits. */
-sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double mean_tokens,
+sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err);
 
 /* ---- policies ---- */

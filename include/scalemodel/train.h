@@ -7,88 +7,10 @@
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
+#include "scalemodel/plan.h"
 #include "scalemodel/program.h"
 #include "scalemodel/report.h"
 #include "scalemodel/schedule.h"
-
-/* ---- plans ---- */
-#define SM_OPTIMIZERS(X)                                                                           \
-    X(ADAM, "adam", 12.0, "fp32 master weights and two fp32 moments")                              \
-    X(ADAM_NO_MASTER, "adam-no-master", 8.0, "two fp32 moments, weights updated in bf16")          \
-    X(ADAM_BF16, "adam-bf16", 8.0, "fp32 master weights and two bf16 moments")                     \
-    X(ADAM_8BIT, "adam-8bit", 6.0, "fp32 master weights and two 8-bit moments")                    \
-    X(SGD, "sgd", 0.0, "no state")
-typedef enum sm_optimizer {
-#define X(id, name, bytes, help) SM_OPTIMIZER_##id,
-    SM_OPTIMIZERS(X)
-#undef X
-        SM_OPTIMIZER_COUNT
-} sm_optimizer;
-
-/* key, name, help. Degrees first (their product is the number of chips used), then choices. */
-#define SM_PLAN_KEYS(X)                                                                            \
-    X(DATA, "data", "data-parallel replicas")                                                      \
-    X(FSDP, "fsdp", "chips each weight is sharded over along the batch (ZeRO-3)")                  \
-    X(TENSOR, "tensor", "tensor-parallel degree")                                                  \
-    X(CONTEXT, "context", "chips a sequence is split over")                                        \
-    X(EXPERT, "expert", "expert-parallel degree; splits the batch outside the experts")            \
-    X(PIPELINE, "pipeline", "pipeline stages")                                                     \
-    X(VIRTUAL, "virtual", "chunks of layers per pipeline stage")                                   \
-    X(MICROBATCH, "microbatch", "sequences per replica and microbatch")                            \
-    X(ZERO, "zero", "0, 1 (optimizer), 2 (+ gradients) or 3 (+ weights, that is fsdp) sharded")    \
-    X(SEQ, "seq", "on|off: residual stream sharded over tensor along the sequence")                \
-    X(EXPERT_TENSOR, "expert_tensor",                                                              \
-      "on|off: tensor shards each expert (on) or spreads experts (off)")                           \
-    X(CONTEXT_BY, "context_by", "ring|gather|heads: how context-parallel attention sees all keys") \
-    X(RECOMPUTE, "recompute", "none|selective|save-matmuls|full, or ops joined by +")              \
-    X(SCHEDULE, "schedule", "gpipe|1f1b|interleaved|zb-h1|zb-v|dualpipe")                          \
-    X(OFFLOAD, "offload", "none|optimizer|activations|both: kept in host memory")                  \
-    X(DTYPE, "dtype", "bf16|fp8|...: what matmuls with weights compute in")                        \
-    X(OPTIMIZER, "optimizer", "adam|adam-no-master|adam-bf16|adam-8bit|sgd")                       \
-    X(GRADIENT, "gradient", "fp32|bf16: gradients as accumulated and reduced")                     \
-    X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")             \
-    X(ORDER, "order",                                                                              \
-      "axes from the innermost, joined by . (tensor.context.expert.fsdp.data.pipeline)")           \
-    X(DIMS, "dims", "order in which torus dimensions are filled, as 0.1.2")
-typedef enum sm_plan_key {
-#define X(id, name, help) SM_PLAN_##id,
-    SM_PLAN_KEYS(X)
-#undef X
-        SM_PLAN_KEY_COUNT
-} sm_plan_key;
-enum {
-    SM_OFFLOAD_NONE,
-    SM_OFFLOAD_OPTIMIZER,
-    SM_OFFLOAD_ACTIVATIONS,
-    SM_OFFLOAD_BOTH,
-    SM_OFFLOAD_COUNT
-};
-enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
-enum { SM_PLAN_DEGREES = 6, SM_PLAN_OPS_TEXT = 160 };
-
-typedef struct sm_plan {
-    uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
-    int data, fsdp, tensor, context, expert, pipeline, virtual_stages, microbatch, zero;
-    bool seq, expert_tensor;
-    sm_context_by context_by;
-    sm_recompute recompute;
-    char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a
-                                             named policy */
-    sm_schedule schedule;
-    int offload;
-    sm_dtype dtype;
-    sm_optimizer optimizer;
-    sm_dtype gradient;
-    int attention; /* SM_ATTENTION_FUSED or _UNFUSED */
-    uint8_t order[SM_PLAN_DEGREES]; /* plan keys DATA..PIPELINE, innermost first */
-    uint8_t dims[3];                /* torus dimensions in filling order */
-} sm_plan;
-/* "fsdp=2048,tensor=4,seq=on". Unknown keys and values name the nearest valid one, with their
- * place. Defaults for the rest. */
-void sm_plan_defaults(sm_plan *plan);
-sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
-size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out,
-                      size_t size); /* parses back to the same */
 
 /* ---- the job ---- */
 typedef struct sm_job {

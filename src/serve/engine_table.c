@@ -27,7 +27,7 @@ enum {
 
 typedef struct engine_table {
     sm_serve *serve;
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_arena *arena;
     double *decode[ROWS];  /* by sequences, then cached tokens of each */
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
@@ -218,8 +218,8 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 
 /* ---- the engine ---- */
 
-static double replicas_of(const sm_serve *s, const sm_serve_plan *plan) {
-    sm_serve_plan p = *plan;
+static double replicas_of(const sm_serve *s, const sm_plan *plan) {
+    sm_plan p = *plan;
     degrees d;
     serve_canonical(s, &p);
     serve_degrees_set(&d, s, &p);
@@ -238,7 +238,7 @@ static void set_links(const sm_serve *s, double chips, sm_engine *e) {
     e->transfer_latency_s = dcn ? chip->dcn_latency_s.value : chip->hop_latency_s.value;
 }
 
-static sm_status set_memory(sm_serve *s, const sm_serve_plan *plan, double mean_tokens,
+static sm_status set_memory(sm_serve *s, const sm_plan *plan, double mean_tokens,
                             double step_tokens, sm_engine *e, sm_error *err) {
     double sequences = sm_serve_most_sequences(s, plan, mean_tokens, step_tokens);
     e->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
@@ -248,7 +248,7 @@ static sm_status set_memory(sm_serve *s, const sm_serve_plan *plan, double mean_
                    mean_tokens);
 }
 
-sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double mean_tokens,
+sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
     sm_step_batch one = {.groups = 1, .group = {{1.0, 1.0, 1.0}}, .sampled = 1.0};
     sm_step_price price;
@@ -261,7 +261,7 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_serve_plan *plan, double mea
     t->arena = arena;
     t->second_s = NAN;
     t->replicas = replicas_of(serve, plan);
-    int chips = sm_serve_plan_chips(plan);
+    int chips = sm_plan_chips(plan);
     *engine = (sm_engine){.context = t, .step_s = step_s, .tokens_per_step = 1.0, .chips = chips};
     status = set_memory(serve, plan, mean_tokens, step_tokens, engine, err);
     if (!status) set_links(serve, chips, engine);

@@ -24,8 +24,7 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
     return bytes;
 }
 
-static void fill_params(const sm_serve *s, const variant *v, const sm_serve_plan *plan,
-                        footprint *f) {
+static void fill_params(const sm_serve *s, const variant *v, const sm_plan *plan, footprint *f) {
     for (int i = 0; i < v->pieces; i++) f->params[i] = piece_params(s, v, i, &f->d, 0);
     for (int k = 0; plan->gathered && k < s->kinds; k++) {
         double whole = piece_params(s, v, k, &f->d, SM_BIT(SM_AXIS_FSDP));
@@ -87,7 +86,7 @@ static void fill_arrays(const sm_serve *s, const variant *v, footprint *f) {
         if (strcmp(head->tensor[i].name, "logits") == 0) f->logits = token_bytes(head, i, &f->d);
 }
 
-sm_status footprint_of(sm_serve *s, const sm_serve_plan *plan, double tokens_each, footprint *out,
+sm_status footprint_of(sm_serve *s, const sm_plan *plan, double tokens_each, footprint *out,
                        sm_error *err) {
     sm_error own = {0};
     char why[256];
@@ -172,11 +171,11 @@ double footprint_most(const sm_serve *s, const footprint *f, double step_tokens)
 
 static bool is_count(double x) { return x >= 0 && x <= 1e15; }
 
-sm_status sm_serve_memory_of(sm_serve *serve, const sm_serve_plan *plan, double sequences,
+sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err) {
     footprint f;
-    sm_serve_plan p = *plan;
+    sm_plan p = *plan;
     if (!is_count(sequences) || !is_count(tokens_each) || !is_count(step_tokens))
         return sm_fail(err, SM_BAD_INPUT,
                        "memory of %g sequences of %g tokens in steps of %g tokens", sequences,
@@ -187,10 +186,10 @@ sm_status sm_serve_memory_of(sm_serve *serve, const sm_serve_plan *plan, double 
     return status;
 }
 
-double sm_serve_most_sequences(sm_serve *serve, const sm_serve_plan *plan, double tokens_each,
+double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
                                double step_tokens) {
     footprint f;
-    sm_serve_plan p = *plan;
+    sm_plan p = *plan;
     serve_canonical(serve, &p);
     if (!is_count(tokens_each) || !is_count(step_tokens)) return 0;
     if (footprint_of(serve, &p, tokens_each, &f, NULL) != SM_OK) return 0;

@@ -25,7 +25,7 @@ sm_step_batch point_batch(double sequences, double queries, double past) {
 
 /* Stages work on groups of the batch at the same time: each group passes all stages in turn, and
  * as many groups are under way as there are stages. */
-double point_group(const sm_serve_plan *plan, double batch) {
+double point_group(const sm_plan *plan, double batch) {
     double each = batch / plan->pipeline;
     if (fmod(batch, 1) == 0) each = ceil(each);
     return larger(1, each);
@@ -46,9 +46,9 @@ sm_step_batch point_drafted(const sm_serve *s, double sequences, int depth) {
 }
 
 /* The draft model under the nearest plan that can shard it. */
-static sm_status draft_step(sm_serve *s, const sm_serve_plan *plan, double sequences,
+static sm_status draft_step(sm_serve *s, const sm_plan *plan, double sequences,
                             sm_step_price *price, sm_error *err) {
-    sm_serve_plan p = *plan;
+    sm_plan p = *plan;
     sm_status status = SM_BAD_INPUT;
     sm_step_batch b = point_batch(sequences, 1, point_context(s));
     p.expert = p.fsdp = p.pipeline = 1;
@@ -72,7 +72,7 @@ static void add_draft(const sm_step_price *draft, int depth, sm_step_price *to) 
     to->flops += depth * draft->flops;
 }
 
-static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequences, int depth,
+static sm_status decode_at(sm_serve *s, const sm_plan *plan, double sequences, int depth,
                            decode_time *out, sm_error *err) {
     sm_step_price draft;
     sm_step_batch b = point_drafted(s, sequences, depth);
@@ -85,7 +85,7 @@ static sm_status decode_at(sm_serve *s, const sm_serve_plan *plan, double sequen
     return status;
 }
 
-sm_status point_decode(sm_serve *s, const sm_serve_plan *plan, double sequences, decode_time *out,
+sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decode_time *out,
                        sm_error *err) {
     int depth = s->job.speculation.depth;
     decode_time one;
@@ -114,8 +114,8 @@ static void fill_rates(const sm_serve *s, double prefill_s, sm_serve_point *p) {
 
 /* Every replica and every stage prefills at the same time: seconds of the whole for each prompt.
  * Experts then serve the prompts of all replicas. */
-sm_status point_prefill_share(sm_serve *s, const sm_serve_plan *plan, const degrees *d,
-                              double alone_s, double *share_s, sm_error *err) {
+sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const degrees *d, double alone_s,
+                              double *share_s, sm_error *err) {
     sm_step_price price = {.expected_s = alone_s};
     sm_status status = SM_OK;
     if (s->experts && d->replicas > 1) {
@@ -147,7 +147,7 @@ static void fill_memory(const sm_serve *s, const footprint *f, sm_serve_point *p
     p->fits = p->memory.total <= p->memory.capacity;
 }
 
-sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
+sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
     footprint f;
     decode_time decode;
@@ -156,7 +156,7 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_serve_plan *plan, double b
     memset(point, 0, sizeof *point);
     point->plan = *plan;
     serve_canonical(serve, &point->plan);
-    point->chips = sm_serve_plan_chips(plan);
+    point->chips = sm_plan_chips(plan);
     point->batch = batch;
     if (!(batch >= 1) || !(batch <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);

@@ -41,7 +41,7 @@ static void consider(advice *a, const char *change, const sm_serve_point *to) {
 
 /* Price a changed job; impossible ones are left out. */
 static void try_job(advice *a, const char *change, const sm_serve_job *job,
-                    const sm_calibration *calibration, const sm_serve_plan *plan, double batch) {
+                    const sm_calibration *calibration, const sm_plan *plan, double batch) {
     sm_serve *s = NULL;
     sm_serve_point p;
     if (sm_serve_new(job, &s, NULL) != SM_OK) return;
@@ -64,7 +64,7 @@ static void try_dtype(advice *a, bool weights, sm_dtype dtype) {
 static void try_chips(advice *a) {
     sm_system twice;
     sm_serve_job job = a->s->job;
-    sm_serve_plan plan = a->now->plan;
+    sm_plan plan = a->now->plan;
     if (sm_system_resize(&a->s->system, a->s->system.chips * 2, &twice, NULL) != SM_OK) return;
     job.system = &twice;
     plan.tensor *= 2;
@@ -80,7 +80,7 @@ static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     sm_system system;
     sm_serve_point p;
     if (strcmp(chip->name, a->s->system.chip.name) == 0) return;
-    int chips = sm_serve_plan_chips(&a->now->plan);
+    int chips = sm_plan_chips(&a->now->plan);
     snprintf(text, sizeof text, "%s:%d", chip->name, chips);
     sm_source source = sm_source_of("advice", text);
     if (sm_system_parse(&source, NULL, 0, &system, NULL) != SM_OK) return;

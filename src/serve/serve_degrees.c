@@ -26,20 +26,20 @@ static int tensor_over_kv(const sm_serve *s, int tensor) {
     return most;
 }
 
-void serve_canonical(const sm_serve *s, sm_serve_plan *plan) {
+void serve_canonical(const sm_serve *s, sm_plan *plan) {
     if (plan->fsdp == 1) plan->gathered = false;
     if (plan->tensor == 1) plan->seq = false;
     if (!s->experts || plan->tensor == 1) plan->expert_tensor = false;
 }
 
-static void fill_sequence_axes(degrees *d, const sm_serve_plan *plan) {
+static void fill_sequence_axes(degrees *d, const sm_plan *plan) {
     unsigned axes = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_EXPERT);
     if (plan->gathered) axes |= SM_BIT(SM_AXIS_FSDP);
     d->sequence_axes = (sm_axes)axes;
     d->replicas = 1 / d->inverse[axes];
 }
 
-void serve_degrees_set(degrees *d, const sm_serve *s, const sm_serve_plan *plan) {
+void serve_degrees_set(degrees *d, const sm_serve *s, const sm_plan *plan) {
     int tensor = tensor_over_kv(s, plan->tensor);
     const double axis[SM_AXIS_COUNT] = {
         [SM_AXIS_DATA] = plan->data,     [SM_AXIS_FSDP] = plan->fsdp,
@@ -62,7 +62,7 @@ double fullest(const degrees *d, double sequences) {
 
 #define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
 
-static const char *refuse_experts(const sm_layer_kind *k, const sm_serve_plan *p, char *room,
+static const char *refuse_experts(const sm_layer_kind *k, const sm_plan *p, char *room,
                                   size_t size) {
     int spread = p->expert_tensor ? 1 : p->tensor;
     if ((k->E_shared * k->F_shared) % p->tensor)
@@ -76,8 +76,8 @@ static const char *refuse_experts(const sm_layer_kind *k, const sm_serve_plan *p
     return NULL;
 }
 
-static const char *refuse_kind(const sm_layer_kind *k, const sm_serve_plan *p, int kv, int q,
-                               char *room, size_t size) {
+static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv, int q, char *room,
+                               size_t size) {
     int K = kv_heads(k), G = k->attention == SM_ATTENTION_MLA ? 1 : k->N / K;
     int width = p->gathered ? p->tensor : p->tensor * p->fsdp;
     if (K % kv || G % q)
@@ -89,8 +89,8 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_serve_plan *p, i
     return k->E ? refuse_experts(k, p, room, size) : NULL;
 }
 
-const char *serve_refuse(const sm_serve *s, const sm_serve_plan *p, char *room, size_t size) {
-    int chips = sm_serve_plan_chips(p);
+const char *serve_refuse(const sm_serve *s, const sm_plan *p, char *room, size_t size) {
+    int chips = sm_plan_chips(p);
     if (p->data < 1 || p->fsdp < 1 || p->tensor < 1 || p->context < 1 || p->expert < 1 ||
         p->pipeline < 1)
         REFUSE("the degrees of a plan are at least 1");

@@ -78,8 +78,8 @@ typedef struct balance {
     double kv, compute, weights;
 } balance;
 
-static sm_status weigh(sm_serve *s, const sm_serve_plan *plan, double batch, double context,
-                       balance *out, sm_error *err) {
+static sm_status weigh(sm_serve *s, const sm_plan *plan, double batch, double context, balance *out,
+                       sm_error *err) {
     step x;
     piece_price t;
     sm_step_batch b = point_batch(larger(1, batch / plan->pipeline), 1, context);
@@ -94,7 +94,7 @@ static sm_status weigh(sm_serve *s, const sm_serve_plan *plan, double batch, dou
 
 typedef enum turn { TURN_CONTEXT, TURN_KV, TURN_COMPUTE } turn;
 
-static sm_status turned(sm_serve *s, const sm_serve_plan *plan, turn which, double batch, double at,
+static sm_status turned(sm_serve *s, const sm_plan *plan, turn which, double batch, double at,
                         bool *yes, sm_error *err) {
     balance b = {0};
     sm_status status = which == TURN_CONTEXT ? weigh(s, plan, batch, at, &b, err)
@@ -105,8 +105,8 @@ static sm_status turned(sm_serve *s, const sm_serve_plan *plan, turn which, doub
 
 /* The least batch or context from which on the first part is the longer: it only grows, relative to
  * the weights. 0 when it never is, up to 1e9. */
-static sm_status find_turn(sm_serve *s, const sm_serve_plan *plan, turn which, double batch,
-                           double *at, sm_error *err) {
+static sm_status find_turn(sm_serve *s, const sm_plan *plan, turn which, double batch, double *at,
+                           sm_error *err) {
     double low = 1, high = 1e9;
     bool yes = false;
     *at = 0;
@@ -124,7 +124,7 @@ static sm_status find_turn(sm_serve *s, const sm_serve_plan *plan, turn which, d
     return status;
 }
 
-sm_status detail_turns(sm_serve *s, const sm_serve_plan *plan, double batch, sm_serve_detail *d,
+sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *d,
                        sm_error *err) {
     sm_status status = find_turn(s, plan, TURN_CONTEXT, batch, &d->turn_kv_context, err);
     if (status == SM_OK) status = find_turn(s, plan, TURN_KV, batch, &d->turn_kv_batch, err);
@@ -135,8 +135,8 @@ sm_status detail_turns(sm_serve *s, const sm_serve_plan *plan, double batch, sm_
 
 /* ---- the whole ---- */
 
-sm_status sm_serve_detail_of(sm_serve *serve, const sm_serve_plan *plan, double batch,
-                             sm_arena *arena, sm_serve_detail *detail, sm_error *err) {
+sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch, sm_arena *arena,
+                             sm_serve_detail *detail, sm_error *err) {
     step x;
     memset(detail, 0, sizeof *detail);
     sm_serve_point *p = &detail->point;

@@ -36,7 +36,7 @@ typedef struct prefills {
     double best_s, quickest_s;
 } prefills;
 
-static double price_batch(prefills *p, const sm_serve_plan *plan, double group) {
+static double price_batch(prefills *p, const sm_plan *plan, double group) {
     sm_error err = {0};
     sm_step_price price;
     const sm_serve_job *job = &p->h->s->job;
@@ -48,7 +48,7 @@ static double price_batch(prefills *p, const sm_serve_plan *plan, double group) 
 }
 
 /* As many groups are under way as there are stages. */
-static void offer(prefills *p, const sm_serve_plan *plan, double group) {
+static void offer(prefills *p, const sm_plan *plan, double group) {
     const sm_system *slice = &p->h->slice[p->h->at];
     double step_s = price_batch(p, plan, group), limit = p->h->o->ttft_s;
     double moved_s = transfer_s(p->system, p->kv_bytes, slice->chips, (int)p->decode_chips);
@@ -60,9 +60,9 @@ static void offer(prefills *p, const sm_serve_plan *plan, double group) {
     p->best_s = step_s;
 }
 
-static void each_seq(prefills *p, const sm_serve_plan *placed, double group) {
-    sm_serve_plan plan = *placed;
-    bool given = plan.given >> SM_SERVE_SEQ & 1;
+static void each_seq(prefills *p, const sm_plan *placed, double group) {
+    sm_plan plan = *placed;
+    bool given = plan.given >> SM_PLAN_SEQ & 1;
     for (int seq = 0; seq < 2; seq++) {
         if (given ? seq != (int)p->h->o->fixed.seq : seq && plan.tensor == 1) continue;
         plan.seq = seq;
@@ -73,7 +73,7 @@ static void each_seq(prefills *p, const sm_serve_plan *placed, double group) {
 /* Prompts of the largest step, over all replicas: more only wait for each other. */
 static const double MOST_TOKENS = 65536;
 
-static bool visit(void *context, const sm_serve_plan *plan) {
+static bool visit(void *context, const sm_plan *plan) {
     prefills *p = context;
     hunt *h = p->h;
     footprint f;

@@ -6,7 +6,7 @@
 /* A candidate: seconds per token against tokens per second and chip. Money is chips and hours, so
  * that the cheapest token is that of the highest throughput per chip. */
 typedef struct found {
-    sm_serve_plan plan;
+    sm_plan plan;
     double batch, tpot_s, per_chip;
     int slice;
 } found;
@@ -35,7 +35,7 @@ typedef struct hunt {
     const sm_system *slice;
     int slices, at;     /* slice[at] is under s */
     placements *places; /* of the degrees under way */
-    sm_serve_plan placed;
+    sm_plan placed;
     int placed_at;
     work_memo *memo;
     frontier front;

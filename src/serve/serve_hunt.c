@@ -20,17 +20,17 @@ typedef struct prefill {
 } prefill;
 
 typedef struct family {
-    const sm_serve_plan *plan;
+    const sm_plan *plan;
     footprint memory;
     double most, least_ttft_s; /* of any placement; 0: not known yet */
     prefill first[MAX_ORDERS];
     bool known[MAX_ORDERS], compared, keep[MAX_ORDERS];
     step x; /* of decoding */
-    sm_serve_plan placed;
+    sm_plan placed;
 } family;
 
-static sm_serve_plan placed_as(const hunt *h, const sm_serve_plan *plan, int order) {
-    sm_serve_plan p = *plan;
+static sm_plan placed_as(const hunt *h, const sm_plan *plan, int order) {
+    sm_plan p = *plan;
     memcpy(p.order, h->places->plan[order].order, sizeof p.order);
     memcpy(p.dims, h->places->plan[order].dims, sizeof p.dims);
     return p;
@@ -46,7 +46,7 @@ static double limit_time(const hunt *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
 
-static bool price_prefill(hunt *h, const sm_serve_plan *plan, const footprint *f, prefill *out) {
+static bool price_prefill(hunt *h, const sm_plan *plan, const footprint *f, prefill *out) {
     sm_error err = {0};
     sm_step_price price;
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
@@ -59,14 +59,14 @@ static bool price_prefill(hunt *h, const sm_serve_plan *plan, const footprint *f
     return status == SM_OK;
 }
 
-static bool seq_counts(const hunt *h, const sm_serve_plan *plan, bool seq) {
-    if (plan->given >> SM_SERVE_SEQ & 1) return seq == h->o->fixed.seq;
+static bool seq_counts(const hunt *h, const sm_plan *plan, bool seq) {
+    if (plan->given >> SM_PLAN_SEQ & 1) return seq == h->o->fixed.seq;
     return !seq || plan->tensor > 1;
 }
 
 static prefill prefill_at(hunt *h, family *f, int order) {
     prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
-    sm_serve_plan plan = placed_as(h, f->plan, order);
+    sm_plan plan = placed_as(h, f->plan, order);
     if (f->known[order]) return f->first[order];
     for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
@@ -81,7 +81,7 @@ static prefill prefill_at(hunt *h, family *f, int order) {
 }
 
 /* With each collective where it costs least. */
-static double least_prefill(hunt *h, sm_serve_plan plan) {
+static double least_prefill(hunt *h, sm_plan plan) {
     step x;
     sm_error err = {0};
     sm_step_price price;
@@ -98,7 +98,7 @@ static double least_prefill(hunt *h, sm_serve_plan plan) {
 }
 
 static double least_ttft(hunt *h, family *f) {
-    sm_serve_plan plan = f->placed;
+    sm_plan plan = f->placed;
     if (f->least_ttft_s > 0) return f->least_ttft_s;
     f->least_ttft_s = INFINITY;
     for (int seq = 0; seq < 2; seq++) {
@@ -194,7 +194,7 @@ static void compare_places(hunt *h, family *f) {
     int n = 0;
     if (f->compared) return;
     for (int i = 0; i < 3; i++) {
-        sm_serve_plan p = *f->plan;
+        sm_plan p = *f->plan;
         p.seq = i == 2 && p.tensor > 1;
         const variant *v = variant_of(h->s, &p, i == 0, &err);
         if (v) variants[n++] = v;
@@ -216,7 +216,7 @@ static void price_order(hunt *h, family *f, int order, double batch, const piece
 static void price_drafted(hunt *h, family *f, int order, double batch) {
     sm_error err = {0};
     decode_time t;
-    sm_serve_plan plan = placed_as(h, f->plan, order);
+    sm_plan plan = placed_as(h, f->plan, order);
     sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
     hunt_note(h, status, &err);
     if (status == SM_OK) offer(h, f, order, batch, limit_time(h, &t.step) / t.tokens);
@@ -283,11 +283,10 @@ static void each_batch(hunt *h, family *f) {
 }
 
 /* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
-static void place(hunt *h, const sm_serve_plan *plan) {
-    sm_serve_plan a = *plan, b = h->placed;
+static void place(hunt *h, const sm_plan *plan) {
     bool same = h->places->n > 0 && h->placed_at == h->at;
-    for (int key = 0; key < SM_SERVE_DEGREES; key++)
-        same = same && *serve_degree(&a, key) == *serve_degree(&b, key);
+    for (int key = 0; key < SM_PLAN_DEGREES; key++)
+        same = same && sm_plan_degree_of(plan, key) == sm_plan_degree_of(&h->placed, key);
     if (same) return;
     placements_of(h->s, plan, h->places);
     h->placed = *plan;
@@ -300,7 +299,7 @@ static sm_status prepare(hunt *h, family *f, sm_error *err) {
     return step_prepare(h->s, &f->placed, &one, &f->x, err);
 }
 
-static bool visit(void *context, const sm_serve_plan *plan) {
+static bool visit(void *context, const sm_plan *plan) {
     hunt *h = context;
     family f = {.plan = plan};
     sm_error err = {0};

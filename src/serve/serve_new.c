@@ -6,14 +6,14 @@
 
 /* ---- program variants ---- */
 
-static int variant_index(const sm_serve_plan *plan, bool decode) {
+static int variant_index(const sm_plan *plan, bool decode) {
     bool stationary = plan->fsdp > 1 && !plan->gathered;
     int cache = decode ? (int)plan->cache_by : 0;
     int seq = decode ? 0 : plan->seq;
     return (((decode * 2 + seq) * 2 + plan->expert_tensor) * 2 + stationary) * 3 + cache;
 }
 
-static sm_rules rules_of(const sm_serve_plan *plan, bool decode) {
+static sm_rules rules_of(const sm_plan *plan, bool decode) {
     sm_rules r = {.seq = plan->seq && !decode, .expert_tensor = plan->expert_tensor};
     r.decode = r.absorbed = decode;
     r.stationary = plan->fsdp > 1 && !plan->gathered;
@@ -53,7 +53,7 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
     return status;
 }
 
-const variant *variant_of(sm_serve *s, const sm_serve_plan *plan, bool decode, sm_error *err) {
+const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err) {
     int at = variant_index(plan, decode);
     if (s->variant[at]) return s->variant[at];
     variant *v = sm_arena_alloc(s->arena, sizeof *v);

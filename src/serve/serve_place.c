@@ -3,18 +3,18 @@
 
 #include "serve_space.h"
 
-bool serve_place(const sm_serve *s, const sm_serve_plan *plan, const degrees *d,
+bool serve_place(const sm_serve *s, const sm_plan *plan, const degrees *d,
                  sm_placement *placement) {
     int sizes[PLACED_AXES], order[PLACED_AXES], dims[SM_MAX_LEVELS], n = 0, m = 0;
-    static const uint8_t axis_of[SM_SERVE_DEGREES] = {
-        [SM_SERVE_DATA] = SM_AXIS_DATA,     [SM_SERVE_FSDP] = SM_AXIS_FSDP,
-        [SM_SERVE_TENSOR] = SM_AXIS_TENSOR, [SM_SERVE_CONTEXT] = SM_AXIS_CONTEXT,
-        [SM_SERVE_EXPERT] = SM_AXIS_EXPERT, [SM_SERVE_PIPELINE] = PIPE_AXIS};
+    static const uint8_t axis_of[SM_PLAN_DEGREES] = {
+        [SM_PLAN_DATA] = SM_AXIS_DATA,     [SM_PLAN_FSDP] = SM_AXIS_FSDP,
+        [SM_PLAN_TENSOR] = SM_AXIS_TENSOR, [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
+        [SM_PLAN_EXPERT] = SM_AXIS_EXPERT, [SM_PLAN_PIPELINE] = PIPE_AXIS};
     for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)d->axis[a];
     sizes[PIPE_AXIS] = plan->pipeline;
-    for (int i = 0; i < SM_SERVE_DEGREES; i++) {
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         order[n++] = axis_of[plan->order[i]];
-        if (plan->order[i] == SM_SERVE_TENSOR) order[n++] = SM_AXIS_TENSOR_Q;
+        if (plan->order[i] == SM_PLAN_TENSOR) order[n++] = SM_AXIS_TENSOR_Q;
     }
     for (int i = 0; i < 3; i++)
         if (plan->dims[i] < s->system.torus_dims) dims[m++] = plan->dims[i];

@@ -38,7 +38,7 @@ static bool same_place(const sm_placement *a, const sm_placement *b) {
     return true;
 }
 
-static void add_placement(const sm_serve *s, const degrees *d, const sm_serve_plan *plan,
+static void add_placement(const sm_serve *s, const degrees *d, const sm_plan *plan,
                           placements *out) {
     if (out->n == MAX_ORDERS) return;
     sm_placement *at = &out->at[out->n];
@@ -49,10 +49,10 @@ static void add_placement(const sm_serve *s, const degrees *d, const sm_serve_pl
 }
 
 /* Every order of the dimensions of a torus. */
-static void each_dims(const sm_serve *s, const degrees *d, sm_serve_plan *plan, placements *out) {
+static void each_dims(const sm_serve *s, const degrees *d, sm_plan *plan, placements *out) {
     int n = s->system.torus_dims < 3 ? s->system.torus_dims : 3;
     uint8_t dims[3] = {0, 1, 2};
-    if (plan->given >> SM_SERVE_DIMS & 1 || n < 2) {
+    if (plan->given >> SM_PLAN_DIMS & 1 || n < 2) {
         add_placement(s, d, plan, out);
         return;
     }
@@ -63,20 +63,20 @@ static void each_dims(const sm_serve *s, const degrees *d, sm_serve_plan *plan, 
 }
 
 /* Axes of one member stay where they are; the others change places. */
-void placements_of(const sm_serve *s, const sm_serve_plan *plan, placements *out) {
+void placements_of(const sm_serve *s, const sm_plan *plan, placements *out) {
     degrees d;
-    sm_serve_plan p = *plan;
-    uint8_t place[SM_SERVE_DEGREES], axis[SM_SERVE_DEGREES], order[SM_SERVE_DEGREES];
+    sm_plan p = *plan;
+    uint8_t place[SM_PLAN_DEGREES], axis[SM_PLAN_DEGREES], order[SM_PLAN_DEGREES];
     int n = 0;
     out->n = out->floors = 0;
     serve_degrees_set(&d, s, plan);
-    for (uint8_t i = 0; i < SM_SERVE_DEGREES; i++) {
-        if (*serve_degree(&p, plan->order[i]) == 1) continue;
+    for (uint8_t i = 0; i < SM_PLAN_DEGREES; i++) {
+        if (sm_plan_degree_of(plan, plan->order[i]) == 1) continue;
         axis[n] = plan->order[i];
         order[n] = (uint8_t)n;
         place[n++] = i;
     }
-    bool fixed = plan->given >> SM_SERVE_ORDER & 1;
+    bool fixed = plan->given >> SM_PLAN_ORDER & 1;
     do {
         for (int i = 0; i < n; i++) p.order[place[i]] = axis[order[i]];
         each_dims(s, &d, &p, out);

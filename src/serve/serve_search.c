@@ -85,7 +85,7 @@ static sm_status fail_tpot(hunt *h, sm_error *err) {
     sm_format_seconds(limit, sizeof limit, h->o->tpot_s);
     sm_format_seconds(best, sizeof best, h->quickest.tpot_s);
     sm_format_seconds(bound, sizeof bound, p.tpot_s[0]);
-    sm_serve_plan_format(&p.plan, h->slice[h->quickest.slice].torus_dims, plan, sizeof plan);
+    sm_plan_format(&p.plan, h->slice[h->quickest.slice].torus_dims, plan, sizeof plan);
     return sm_fail(err, SM_NEGATIVE,
                    "no plan decodes in %s a token: the least is %s, %.2g times that (%s on %s at "
                    "batch %.0f, bound by %s; its lower bound is %s)",

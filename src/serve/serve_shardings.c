@@ -6,14 +6,14 @@
 
 typedef struct walk {
     const sm_serve *s;
-    const sm_serve_plan *fixed;
+    const sm_plan *fixed;
     plan_visit visit;
     void *context;
 } walk;
 
 static bool given(const walk *w, int key) { return w->fixed->given >> key & 1; }
 
-static bool chosen(const walk *w, sm_serve_plan *plan) {
+static bool chosen(const walk *w, sm_plan *plan) {
     char why[8];
     if (serve_refuse(w->s, plan, why, sizeof why)) return true;
     return w->visit(w->context, plan);
@@ -28,7 +28,7 @@ static bool is_latent(const sm_serve *s) {
 }
 
 /* Chips that hold no KV heads of their own. */
-static bool has_spare_chips(const sm_serve *s, const sm_serve_plan *plan) {
+static bool has_spare_chips(const sm_serve *s, const sm_plan *plan) {
     degrees d;
     if (plan->fsdp > 1 && !plan->gathered) return true;
     if (is_latent(s)) return plan->tensor > 1;
@@ -36,9 +36,9 @@ static bool has_spare_chips(const sm_serve *s, const sm_serve_plan *plan) {
     return d.axis[SM_AXIS_TENSOR_Q] > 1;
 }
 
-static bool each_cache(const walk *w, sm_serve_plan *plan) {
+static bool each_cache(const walk *w, sm_plan *plan) {
     plan->cache_by = w->fixed->cache_by;
-    if (given(w, SM_SERVE_CACHE_BY)) return chosen(w, plan);
+    if (given(w, SM_PLAN_CACHE_BY)) return chosen(w, plan);
     plan->cache_by = SM_CACHE_BATCH;
     if (!has_spare_chips(w->s, plan)) return chosen(w, plan);
     for (int by = SM_CACHE_COPIES; by <= SM_CACHE_SEQUENCE; by++) {
@@ -48,18 +48,18 @@ static bool each_cache(const walk *w, sm_serve_plan *plan) {
     return true;
 }
 
-static bool each_expert_split(const walk *w, sm_serve_plan *plan) {
+static bool each_expert_split(const walk *w, sm_plan *plan) {
     plan->expert_tensor = w->fixed->expert_tensor;
-    if (given(w, SM_SERVE_EXPERT_TENSOR)) return each_cache(w, plan);
+    if (given(w, SM_PLAN_EXPERT_TENSOR)) return each_cache(w, plan);
     plan->expert_tensor = false;
     if (!each_cache(w, plan)) return false;
     plan->expert_tensor = true;
     return !w->s->experts || plan->tensor == 1 || each_cache(w, plan);
 }
 
-static bool each_weights(const walk *w, sm_serve_plan *plan) {
+static bool each_weights(const walk *w, sm_plan *plan) {
     plan->gathered = w->fixed->gathered;
-    if (given(w, SM_SERVE_WEIGHTS_BY)) return each_expert_split(w, plan);
+    if (given(w, SM_PLAN_WEIGHTS_BY)) return each_expert_split(w, plan);
     plan->gathered = false;
     if (!each_expert_split(w, plan)) return false;
     plan->gathered = true;
@@ -68,26 +68,19 @@ static bool each_weights(const walk *w, sm_serve_plan *plan) {
 
 /* ---- degrees ---- */
 
-int *serve_degree(sm_serve_plan *plan, int key) {
-    int *const degree[SM_SERVE_DEGREES] = {&plan->data,    &plan->fsdp,   &plan->tensor,
-                                           &plan->context, &plan->expert, &plan->pipeline};
-    return degree[key];
-}
-
 static int most_of(const walk *w, int key) {
     const sm_serve *s = w->s;
     switch (key) {
-    case SM_SERVE_DATA: return 1;
-    case SM_SERVE_EXPERT: return s->experts ? 1 << 20 : 1;
-    case SM_SERVE_PIPELINE: return s->model.L;
+    case SM_PLAN_DATA: return 1;
+    case SM_PLAN_EXPERT: return s->experts ? 1 << 20 : 1;
+    case SM_PLAN_PIPELINE: return s->model.L;
     default: return 1 << 20;
     }
 }
 
-static bool each_degree(const walk *w, int key, int left, sm_serve_plan *plan) {
-    if (key == SM_SERVE_DEGREES) return left != 1 || each_weights(w, plan);
-    sm_serve_plan copy = *w->fixed;
-    int *degree = serve_degree(plan, key), fixed = *serve_degree(&copy, key);
+static bool each_degree(const walk *w, int key, int left, sm_plan *plan) {
+    if (key == SM_PLAN_DEGREES) return left != 1 || each_weights(w, plan);
+    int *degree = sm_plan_degree(plan, key), fixed = sm_plan_degree_of(w->fixed, key);
     if (given(w, key)) {
         *degree = fixed;
         return fixed < 1 || left % fixed != 0 || each_degree(w, key + 1, left / fixed, plan);
@@ -99,9 +92,9 @@ static bool each_degree(const walk *w, int key, int left, sm_serve_plan *plan) {
     return true;
 }
 
-bool each_sharding(const sm_serve *s, const sm_serve_plan *fixed, int chips, plan_visit visit,
+bool each_sharding(const sm_serve *s, const sm_plan *fixed, int chips, plan_visit visit,
                    void *context) {
     walk w = {s, fixed, visit, context};
-    sm_serve_plan plan = *fixed;
+    sm_plan plan = *fixed;
     return each_degree(&w, 0, chips, &plan);
 }

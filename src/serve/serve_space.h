@@ -71,10 +71,10 @@ typedef struct degrees {
     double replicas;       /* groups of chips with sequences of their own */
     sm_axes sequence_axes; /* that make them */
 } degrees;
-void serve_canonical(const sm_serve *s, sm_serve_plan *plan);
-void serve_degrees_set(degrees *d, const sm_serve *s, const sm_serve_plan *plan);
+void serve_canonical(const sm_serve *s, sm_plan *plan);
+void serve_degrees_set(degrees *d, const sm_serve *s, const sm_plan *plan);
 /* Why a plan cannot shard this model, NULL when it can. */
-const char *serve_refuse(const sm_serve *s, const sm_serve_plan *plan, char *room, size_t size);
+const char *serve_refuse(const sm_serve *s, const sm_plan *plan, char *room, size_t size);
 /* Sequences of the fullest replica: whole ones where a whole number is dealt out, else the mean;
  * never less than one. */
 double fullest(const degrees *d, double sequences);
@@ -93,8 +93,7 @@ static inline double size_at(const sm_size *z, const degrees *d, const counts *n
 }
 
 /* ---- placement ---- */
-bool serve_place(const sm_serve *s, const sm_serve_plan *plan, const degrees *d,
-                 sm_placement *placement);
+bool serve_place(const sm_serve *s, const sm_plan *plan, const degrees *d, sm_placement *placement);
 /* The curve of a collective over these axes; NULL for a group of one. */
 const sm_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
                          bool ragged);
@@ -113,7 +112,7 @@ typedef struct attend {
 } attend;
 typedef struct step {
     sm_serve *s;
-    const sm_serve_plan *plan;
+    const sm_plan *plan;
     const variant *v;
     const variant *prefill; /* of a mixed step: latent attention expands the keys of its prompts */
     degrees d;
@@ -125,8 +124,8 @@ typedef struct step {
     counts routed;  /* those that really are there: experts serve the tokens of all replicas */
     counts sampled; /* as tokens, of those the head sees */
 } step;
-sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_batch *batch,
-                       step *out, sm_error *err);
+sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
+                       sm_error *err);
 /* The same step with so many sequences in each of its groups. */
 void step_resize(step *x, const sm_step_batch *batch);
 
@@ -193,7 +192,7 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
 /* Cached tokens decoding is priced at; sequences of one pass of a pipeline; a step of one group
  * that samples once for each sequence. */
 double point_context(const sm_serve *s);
-double point_group(const sm_serve_plan *plan, double batch);
+double point_group(const sm_plan *plan, double batch);
 sm_step_batch point_batch(double sequences, double queries, double past);
 /* Tokens of the longest step: engines take longer prompts in chunks. */
 double point_step_tokens(const sm_serve *s, double batch);
@@ -208,11 +207,11 @@ typedef struct decode_time {
     double tokens;      /* of a sequence and step */
     int depth;
 } decode_time;
-sm_status point_decode(sm_serve *s, const sm_serve_plan *plan, double sequences, decode_time *out,
+sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decode_time *out,
                        sm_error *err);
 /* Seconds of the whole replica for each prompt when all of it prefills. */
-sm_status point_prefill_share(sm_serve *s, const sm_serve_plan *plan, const degrees *d,
-                              double alone_s, double *share_s, sm_error *err);
+sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const degrees *d, double alone_s,
+                              double *share_s, sm_error *err);
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 256, MAX_MASKS = 32 };
@@ -220,9 +219,8 @@ enum { MAX_SLICES = 96, MAX_ORDERS = 256, MAX_MASKS = 32 };
 int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
  * fixed->given stay. Placement is left as in fixed. Stops when visit says false. */
-int *serve_degree(sm_serve_plan *plan, int key); /* of SM_SERVE_DATA .. SM_SERVE_PIPELINE */
-typedef bool (*plan_visit)(void *context, const sm_serve_plan *plan);
-bool each_sharding(const sm_serve *s, const sm_serve_plan *fixed, int chips, plan_visit visit,
+typedef bool (*plan_visit)(void *context, const sm_plan *plan);
+bool each_sharding(const sm_serve *s, const sm_plan *fixed, int chips, plan_visit visit,
                    void *context);
 /* What a collective takes at least: the lowest of these lines over its bytes. None: nothing. */
 enum { MAX_FLOOR_LINES = 16, MAX_FLOORS = 64 };
@@ -239,22 +237,22 @@ typedef struct comm_floor {
 /* The orders of axes and dimensions under which a plan lies differently. */
 typedef struct placements {
     int n, floors;
-    sm_serve_plan plan[MAX_ORDERS];
+    sm_plan plan[MAX_ORDERS];
     sm_placement at[MAX_ORDERS];
     comm_floor floor[MAX_FLOORS]; /* of collectives met so far, whichever placement they are on */
 } placements;
 /* Seconds of so many bytes on the placement where they take least. */
 double placements_least_s(sm_serve *s, placements *p, sm_collective op, sm_axes axes, bool ragged,
                           double bytes);
-void placements_of(const sm_serve *s, const sm_serve_plan *plan, placements *out);
+void placements_of(const sm_serve *s, const sm_plan *plan, placements *out);
 /* keep[i]: no placement before i has the same groups in every collective of these variants. */
 void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
 /* ---- detail ---- */
 /* The derivation of a point; NULL when out of memory. */
 sm_why *explain_point(sm_serve *s, const sm_serve_point *point, sm_arena *arena, sm_error *err);
-sm_status detail_turns(sm_serve *s, const sm_serve_plan *plan, double batch,
-                       sm_serve_detail *detail, sm_error *err);
+sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *detail,
+                       sm_error *err);
 /* The one change that helps most; "" when none does. */
 void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size);
 
@@ -270,13 +268,13 @@ typedef struct footprint {
     double logits;                 /* of one sequence */
     double gathered;               /* weights of the layer at work and of the next */
 } footprint;
-sm_status footprint_of(sm_serve *s, const sm_serve_plan *plan, double tokens_each, footprint *out,
+sm_status footprint_of(sm_serve *s, const sm_plan *plan, double tokens_each, footprint *out,
                        sm_error *err);
 void footprint_memory(const sm_serve *s, const footprint *f, double sequences, double step_tokens,
                       sm_serve_memory *memory);
 double footprint_most(const sm_serve *s, const footprint *f, double step_tokens);
 /* ---- variants ---- */
-const variant *variant_of(sm_serve *s, const sm_serve_plan *plan, bool decode, sm_error *err);
+const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
 /* Put another system under a job: what a search over slices does. Its calibration stays. */
 void serve_set_system(sm_serve *s, const sm_system *system);
 #endif

@@ -28,7 +28,7 @@ work_memo *work_memo_new(sm_arena *arena, int pieces, int chips) {
 }
 
 static work_key key_of(const step *x) {
-    const sm_serve_plan *p = x->plan;
+    const sm_plan *p = x->plan;
     int choices = 1 + p->gathered + 2 * p->expert_tensor + 4 * (int)p->cache_by;
     return (work_key){p->data,   p->fsdp, p->tensor,          p->context,
                       p->expert, choices, x->routed.sequences};

@@ -359,8 +359,8 @@ void step_resize(step *x, const sm_step_batch *batch) {
     x->sampled = (counts){drawn * x->d.replicas, 1, 1};
 }
 
-sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_batch *batch,
-                       step *out, sm_error *err) {
+sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
+                       sm_error *err) {
     char why[256];
     sm_status status = check_batch(batch, err);
     if (status != SM_OK) return status;
@@ -373,7 +373,7 @@ sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_bat
     if (!serve_place(s, plan, &out->d, &out->at))
         return sm_fail(err, SM_BAD_INPUT,
                        "the plan takes %d chips, which do not lay out on the %d of %s",
-                       sm_serve_plan_chips(plan), s->system.chips, s->system.text);
+                       sm_plan_chips(plan), s->system.chips, s->system.text);
     sm_error own = {0};
     int decoding = decoding_groups(batch);
     bool mixed = decoding > 0 && decoding < batch->groups;
@@ -387,9 +387,9 @@ sm_status step_prepare(sm_serve *s, const sm_serve_plan *plan, const sm_step_bat
     return SM_OK;
 }
 
-sm_status sm_serve_step(sm_serve *serve, const sm_serve_plan *plan, const sm_step_batch *batch,
+sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batch *batch,
                         sm_step_price *price, sm_error *err) {
-    sm_serve_plan p = *plan;
+    sm_plan p = *plan;
     step x;
     serve_canonical(serve, &p);
     sm_status status = step_prepare(serve, &p, batch, &x, err);

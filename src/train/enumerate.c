@@ -129,12 +129,6 @@ static bool add_node(hunt *h, const sm_plan *plan) {
     return true;
 }
 
-static int *degree_of(sm_plan *p, int key) {
-    int *const at[SM_PLAN_DEGREES] = {&p->data,    &p->fsdp,   &p->tensor,
-                                      &p->context, &p->expert, &p->pipeline};
-    return at[key];
-}
-
 /* Whether the model can ever use this degree on this axis. */
 static bool useful(const sm_train *t, int key, int degree) {
     if (degree == 1) return true;
@@ -159,9 +153,8 @@ static bool split(hunt *h, sm_plan *plan, int depth, int left) {
     const sm_search_options *o = h->options;
     const sm_train *t = h->train;
     if (depth == SM_PLAN_DEGREES) return left == 1 ? add_node(h, plan) : true;
-    int key = order[depth], *degree = degree_of(plan, key);
-    sm_plan given = o->fixed;
-    int only = o->fixed.given >> key & 1 ? *degree_of(&given, key) : 0;
+    int key = order[depth], *degree = sm_plan_degree(plan, key);
+    int only = o->fixed.given >> key & 1 ? sm_plan_degree_of(&o->fixed, key) : 0;
     for (int d = 1; d <= left; d++) {
         if (only) d = only;
         bool last = depth == SM_PLAN_DEGREES - 1;
@@ -179,6 +172,6 @@ static bool split(hunt *h, sm_plan *plan, int depth, int left) {
 sm_status hunt_enumerate(hunt *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     h->nodes = 0;
-    for (int k = 0; k < SM_PLAN_DEGREES; k++) *degree_of(&plan, k) = 1;
+    for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;
     return split(h, &plan, 0, chips) ? SM_OK : sm_fail_memory(err);
 }

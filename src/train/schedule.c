@@ -4,12 +4,6 @@
 /* Far beyond any machine; they keep every index inside an int. */
 enum { STAGES_MAX = SM_STAGES_MAX, CHUNKS_MAX = 512, MICROBATCHES_MAX = 1 << 20 };
 
-const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
-#define X(id, name, help) name,
-    SM_SCHEDULES(X)
-#undef X
-};
-
 static int smaller(int a, int b) { return a < b ? a : b; }
 
 int sm_schedule_stage(sm_schedule schedule, int stages, int chunks_per_stage, int chunk) {

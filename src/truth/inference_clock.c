@@ -3,7 +3,7 @@
 
 #include "inference_parts.h"
 
-static double price(inference_clock *c, sm_serve *serve, const sm_serve_plan *plan,
+static double price(inference_clock *c, sm_serve *serve, const sm_plan *plan,
                     const sm_step_batch *batch) {
     sm_step_price p;
     if (c->failed) return NAN;
@@ -14,7 +14,7 @@ static double price(inference_clock *c, sm_serve *serve, const sm_serve_plan *pl
     return c->lower ? p.lower_s : p.expected_s;
 }
 
-static double step_of(inference_clock *c, sm_serve *serve, const sm_serve_plan *plan,
+static double step_of(inference_clock *c, sm_serve *serve, const sm_plan *plan,
                       const sm_step_batch *batch) {
     double host = c->lower || batch->group[0].past <= 0 ? 0 : c->engine->host_s;
     return price(c, serve, plan, batch) + host * batch->group[0].sequences;
@@ -69,7 +69,7 @@ static double mixed_s(inference_clock *c, double n, double tokens) {
 }
 
 double inference_ranks(const inference_clock *c) {
-    const sm_serve_plan *plan = &c->layout->decode.plan;
+    const sm_plan *plan = &c->layout->decode.plan;
     return (double)plan->data * plan->expert;
 }
 

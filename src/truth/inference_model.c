@@ -123,7 +123,7 @@ static int padded(int n, int parts) {
     return n > 0 && parts > 1 ? (n + parts - 1) / parts * parts : n;
 }
 
-void inference_pad(sm_model *m, const sm_serve_plan *plan) {
+void inference_pad(sm_model *m, const sm_plan *plan) {
     for (int i = 0; i < m->kinds; i++) {
         sm_layer_kind *k = &m->kind[i];
         bool alike = k->K == k->N, apart = k->K > 0 && plan->tensor % k->K && k->K % plan->tensor;

@@ -15,7 +15,7 @@ bool inference_dtypes(const sm_inference_row *row, const sm_chip *chip, sm_serve
 /* Copies of one engine. */
 typedef struct inference_pool {
     int engines, chips; /* copies; chips of one */
-    sm_serve_plan plan;
+    sm_plan plan;
 } inference_pool;
 /* prefill: the same as decode unless they have chips of their own. */
 typedef struct inference_layout {
@@ -27,7 +27,7 @@ bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_
 
 /* Engines fill heads and experts up to what the degrees divide: with heads of nothing, and with
  * copies of the experts asked for most. */
-void inference_pad(sm_model *model, const sm_serve_plan *plan);
+void inference_pad(sm_model *model, const sm_plan *plan);
 
 /* How requests arrive. */
 typedef enum inference_arrival {

@@ -29,7 +29,7 @@ static double token_s(inference_clock *c, double n) {
 
 /* What the prefill of one prompt takes of an engine whose ranks have a prompt each. */
 static double service_s(inference_clock *c) {
-    const sm_serve_plan *plan = &c->layout->prefill.plan;
+    const sm_plan *plan = &c->layout->prefill.plan;
     double ranks = (double)plan->data * plan->expert;
     return inference_prefill_s(c, ranks) / ranks;
 }

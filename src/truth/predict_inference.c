@@ -70,7 +70,7 @@ static double fitting(truth_serving *t, double output) {
 }
 
 static void count_running(truth_serving *t) {
-    const sm_serve_plan *plan = &t->layout.decode.plan;
+    const sm_plan *plan = &t->layout.decode.plan;
     double ranks = (double)plan->data * plan->expert, half = 0.5 * t->load.output;
     double fit = fitting(t, t->engine.whole_reserve ? t->load.output : half);
     t->most_running = fmin(fit * t->engine.kv_share, t->engine.most_running * ranks);

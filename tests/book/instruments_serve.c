@@ -14,7 +14,7 @@ static sm_serve_job job_of(const book_serving *q)
 }
 
 static bool open_plan(const book_serving *q, const char *text, sm_serve **serve,
-                      sm_serve_plan *plan)
+                      sm_plan *plan)
 {
     sm_serve_job job = job_of(q);
     sm_source source = sm_source_of("plan", text);
@@ -25,7 +25,7 @@ static bool open_plan(const book_serving *q, const char *text, sm_serve **serve,
 sm_serve_point book_serving_point(const book_serving *q, const char *text, double batch)
 {
     sm_serve *serve = NULL;
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_serve_point point;
     if (!open_plan(q, text, &serve, &plan) ||
         sm_serve_point_of(serve, &plan, batch, &point, book_error()) != SM_OK) {
@@ -39,7 +39,7 @@ sm_serve_point book_serving_point(const book_serving *q, const char *text, doubl
 double book_serving_most(const book_serving *q, const char *text)
 {
     sm_serve *serve = NULL;
-    sm_serve_plan plan;
+    sm_plan plan;
     double most = NAN;
     if (open_plan(q, text, &serve, &plan))
         most = sm_serve_most_sequences(serve, &plan, q->cached, 1);
@@ -50,7 +50,7 @@ double book_serving_most(const book_serving *q, const char *text)
 double book_prefill_flops(const book_serving *q, double prompt, double prefix)
 {
     sm_serve *serve = NULL;
-    sm_serve_plan plan;
+    sm_plan plan;
     sm_step_price price = {.flops = NAN};
     sm_step_batch step = {.groups = 1, .group = {{1, prompt - prefix, prefix}}, .sampled = 1};
     if (open_plan(q, "tensor=1", &serve, &plan) &&

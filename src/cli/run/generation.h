@@ -32,7 +32,7 @@ typedef struct generation {
     const cli_call *call;
     generation_model target, draft;
     bool drafts;
-    sm_serve_plan plan;
+    sm_plan plan;
     size_t prompts;
     const char **prompt;
     size_t *prompt_bytes;

@@ -97,9 +97,9 @@ static size_t longest(const generation *g) {
 
 /* ---- the plan ---- */
 
-static const char *not_run(const sm_serve_plan *p) {
-    bool given_cache = p->given >> SM_SERVE_CACHE_BY & 1;
-    bool given_weights = p->given >> SM_SERVE_WEIGHTS_BY & 1;
+static const char *not_run(const sm_plan *p) {
+    bool given_cache = p->given >> SM_PLAN_CACHE_BY & 1;
+    bool given_weights = p->given >> SM_PLAN_WEIGHTS_BY & 1;
     if (p->seq) return "seq=on";
     if (given_cache && p->cache_by != SM_CACHE_COPIES) return "a cache by batch or sequence";
     if (given_weights && !p->gathered && p->fsdp > 1) return "weights_by=stationary";
@@ -108,19 +108,19 @@ static const char *not_run(const sm_serve_plan *p) {
 
 static sm_status read_plan(generation *g, sm_error *err) {
     const run_generate_values *given = g->call->values;
-    sm_serve_plan *p = &g->plan;
+    sm_plan *p = &g->plan;
     sm_source source = sm_source_of("--plan", given->plan ? given->plan : "");
     sm_serve_plan_defaults(p);
     sm_status status = given->plan ? sm_serve_plan_parse(&source, p, err) : SM_OK;
     if (status) return status;
     const char *odd = not_run(p);
     if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
-    if (sm_serve_plan_chips(p) > MOST_RANKS)
+    if (sm_plan_chips(p) > MOST_RANKS)
         return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
-                       sm_serve_plan_chips(p), MOST_RANKS);
+                       sm_plan_chips(p), MOST_RANKS);
     p->gathered = p->fsdp > 1;
     p->cache_by = SM_CACHE_COPIES;
-    p->given |= 1u << SM_SERVE_CACHE_BY | 1u << SM_SERVE_WEIGHTS_BY;
+    p->given |= 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_WEIGHTS_BY;
     return SM_OK;
 }
 
@@ -149,7 +149,7 @@ static sm_status deal_layers(const generation *g, generation_model *m, sm_error 
 }
 
 static sm_status lay_out(const generation *g, generation_model *m, sm_error *err) {
-    const sm_serve_plan *p = &g->plan;
+    const sm_plan *p = &g->plan;
     const sm_plan like = {.data = p->data,
                           .fsdp = p->fsdp,
                           .tensor = p->tensor,

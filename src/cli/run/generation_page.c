@@ -149,7 +149,7 @@ static void show_collectives(sm_report *r, const generation *g) {
 static void show_head(sm_report *r, const generation *g) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->target.setup);
-    sm_serve_plan_format(&g->plan, 0, plan, sizeof plan);
+    sm_plan_format(&g->plan, 0, plan, sizeof plan);
     sm_put_text(r, r->data, "command", "run generate");
     sm_put_text(r, r->data, "model", g->target.model.name);
     sm_put_text(r, r->data, "plan", plan);

@@ -97,7 +97,7 @@ static sm_status check_limits(const cli_serving *q, cli_served *a, sm_error *err
 
 static sm_status find_point(cli_serving *q, sm_serve **serve, cli_served *a, sm_error *err) {
     if (q->one) {
-        sm_status status = open_slice(q, sm_serve_plan_chips(&q->search.fixed), serve, err);
+        sm_status status = open_slice(q, sm_plan_chips(&q->search.fixed), serve, err);
         if (!status) status = price_one(q, *serve, a, err);
         return status ? status : check_limits(q, a, err);
     }

@@ -81,6 +81,6 @@ void cli_serve_sweep_fields(sm_report *r, sm_data *object, const cli_served *a);
 /* ---- --plot (serve_plot.c) ---- */
 sm_status cli_serve_plot(const cli_served *a, sm_error *err);
 
-const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_serve_plan *plan);
+const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
 const char *cli_serve_bound(sm_report *r, const sm_system *system, const sm_step_price *price);
 #endif

@@ -190,7 +190,7 @@ static sm_status read_plan(const char *text, cli_serving *q, sm_error *err) {
     if (!text) return SM_OK;
     sm_status status = sm_serve_plan_parse(&q->plan, &q->search.fixed, err);
     if (status) return status;
-    int chips = sm_serve_plan_chips(&q->search.fixed), most = q->search.chips_most;
+    int chips = sm_plan_chips(&q->search.fixed), most = q->search.chips_most;
     sm_span all = {0, q->plan.length};
     if (chips > q->system.chips)
         return sm_fail_at(err, &q->plan, all, "the plan takes %d chips and %s has %d", chips,
@@ -229,7 +229,7 @@ static sm_status read_search(const cli_serve_values *o, cli_serving *q, sm_error
 
 /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
 static bool is_one_point(const cli_serving *q) {
-    uint32_t degrees = (1u << SM_SERVE_DEGREES) - 1;
+    uint32_t degrees = (1u << SM_PLAN_DEGREES) - 1;
     return q->search.batch > 0.0 && (q->search.fixed.given & degrees) && q->requests_per_s <= 0.0 &&
            !q->disaggregated;
 }

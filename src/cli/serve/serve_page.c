@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <string.h>
 
-const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_serve_plan *plan) {
+const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan) {
     char text[256];
-    sm_serve_plan_format(plan, system->torus_dims, text, sizeof text);
+    sm_plan_format(plan, system->torus_dims, text, sizeof text);
     return sm_textf(r, "%s", text[0] ? text : "one chip");
 }
 

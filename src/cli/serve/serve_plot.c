@@ -61,7 +61,7 @@ sm_status cli_serve_plot(const cli_served *a, sm_error *err) {
     sm_arena *arena = a->q->call->arena;
     columns front, sweep;
     char plan[256];
-    sm_serve_plan_format(&a->best->plan, a->q->system.torus_dims, plan, sizeof plan);
+    sm_plan_format(&a->best->plan, a->q->system.torus_dims, plan, sizeof plan);
     const char *subtitle = sm_arena_printf(arena, "best plan: %s", plan);
     if (!subtitle || !make_columns(arena, a->result->n, &front) ||
         !make_columns(arena, (size_t)a->sweeps, &sweep))

@@ -40,7 +40,7 @@ typedef struct cli_simulating {
     sm_system system;
     sm_serve_job job; /* points to the model and the system above */
     const sm_calibration *calibration;
-    sm_serve_plan plan, prefill_plan;
+    sm_plan plan, prefill_plan;
     const char *plan_text, *prefill_plan_text; /* as the library writes them */
     sm_serve *serve;
     sm_engine engine, prefill_engine;

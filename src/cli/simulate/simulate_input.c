@@ -213,13 +213,13 @@ static sm_status read_job(const cli_simulate_values *o, cli_simulating *q, sm_er
     return status;
 }
 
-static sm_status read_plan(const char *option, const char *text, cli_simulating *q,
-                           sm_serve_plan *plan, const char **words, sm_error *err) {
+static sm_status read_plan(const char *option, const char *text, cli_simulating *q, sm_plan *plan,
+                           const char **words, sm_error *err) {
     char shown[256];
     sm_source source = sm_source_of(option, text);
     sm_status status = sm_serve_plan_parse(&source, plan, err);
     if (status) return status;
-    sm_serve_plan_format(plan, q->system.torus_dims, shown, sizeof shown);
+    sm_plan_format(plan, q->system.torus_dims, shown, sizeof shown);
     *words = sm_arena_copy(q->call->arena, shown, strlen(shown));
     return *words ? SM_OK : sm_fail_memory(err);
 }

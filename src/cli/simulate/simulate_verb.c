@@ -13,7 +13,7 @@ static void set_host(const cli_simulating *q, sm_engine *e) {
     else if (!swaps) e->host_kv_tokens = 0.0;
 }
 
-static sm_status make_engine(cli_simulating *q, const sm_serve_plan *plan, const char *option,
+static sm_status make_engine(cli_simulating *q, const sm_plan *plan, const char *option,
                              const char *text, sm_engine *engine, sm_error *err) {
     double mean = q->source.draw.lengths.prompt + q->source.draw.lengths.output;
     double step = fmax(q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens

@@ -1,0 +1,169 @@
+/* plan: what training and serving share. A plan says how a model is spread over chips: degrees
+ * whose product is the chips it uses, choices of what each degree shards, and where its axes lie.
+ * Training adds a pipeline schedule and an optimizer (train.h), serving batches of sequences
+ * (serve.h). One table has a row for each key: its text, its values, its meaning, what it shards,
+ * and whose plans have it; reading, printing, help and documentation all come from that row. */
+#ifndef SCALEMODEL_PLAN_H
+#define SCALEMODEL_PLAN_H
+#include "scalemodel/base.h"
+#include "scalemodel/cost.h"
+#include "scalemodel/hw.h"
+#include "scalemodel/model.h"
+#include "scalemodel/program.h"
+#include "scalemodel/text.h"
+
+/* ---- words of plans ---- */
+/* name, bytes per parameter, help. */
+#define SM_OPTIMIZERS(X)                                                                           \
+    X(ADAM, "adam", 12.0, "fp32 master weights and two fp32 moments")                              \
+    X(ADAM_NO_MASTER, "adam-no-master", 8.0, "two fp32 moments, weights updated in bf16")          \
+    X(ADAM_BF16, "adam-bf16", 8.0, "fp32 master weights and two bf16 moments")                     \
+    X(ADAM_8BIT, "adam-8bit", 6.0, "fp32 master weights and two 8-bit moments")                    \
+    X(SGD, "sgd", 0.0, "no state")
+typedef enum sm_optimizer {
+#define X(id, name, bytes, help) SM_OPTIMIZER_##id,
+    SM_OPTIMIZERS(X)
+#undef X
+        SM_OPTIMIZER_COUNT
+} sm_optimizer;
+
+#define SM_SCHEDULES(X)                                                                            \
+    X(GPIPE, "gpipe", "all forwards, then all backwards")                                          \
+    X(1F1B, "1f1b", "one forward, one backward (PipeDream-flush)")                                 \
+    X(INTERLEAVED, "interleaved", "1F1B with v virtual stages per chip (Megatron)")                \
+    X(ZB_H1, "zb-h1", "zero-bubble H1: weight gradients fill the cool-down, memory of 1F1B")       \
+    X(ZB_V, "zb-v", "zero-bubble V: two chunks per chip in a V, memory of 1F1B")                   \
+    X(DUALPIPE, "dualpipe", "bidirectional pipeline of DeepSeek-V3, parameters twice")
+typedef enum sm_schedule {
+#define X(id, name, help) SM_SCHEDULE_##id,
+    SM_SCHEDULES(X)
+#undef X
+        SM_SCHEDULE_COUNT
+} sm_schedule;
+extern const char *const sm_schedule_names[SM_SCHEDULE_COUNT];
+
+enum {
+    SM_OFFLOAD_NONE,
+    SM_OFFLOAD_OPTIMIZER,
+    SM_OFFLOAD_ACTIVATIONS,
+    SM_OFFLOAD_BOTH,
+    SM_OFFLOAD_COUNT
+};
+enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
+
+/* ---- keys ---- */
+/* key, name, meaning. Degrees first: their product is the number of chips used. The row of each
+ * (values, what it shards, whose plans have it) is in src/plan/plan_keys.c. */
+#define SM_PLAN_KEYS(X)                                                                            \
+    X(DATA, "data", "groups of chips with sequences of their own and all weights")                 \
+    X(FSDP, "fsdp", "chips that each weight is sharded over (training: along the batch, ZeRO-3)")  \
+    X(TENSOR, "tensor", "tensor-parallel degree")                                                  \
+    X(CONTEXT, "context", "chips that a sequence is split over")                                   \
+    X(EXPERT, "expert", "expert-parallel degree; splits the batch outside the experts")            \
+    X(PIPELINE, "pipeline", "pipeline stages")                                                     \
+    X(VIRTUAL, "virtual", "chunks of layers per pipeline stage")                                   \
+    X(MICROBATCH, "microbatch", "sequences per replica and microbatch")                            \
+    X(ZERO, "zero",                                                                                \
+      "ZeRO stage: 0, 1 (optimizer), 2 (+ gradients) or 3 (+ weights, that is fsdp)")              \
+    X(WEIGHTS_BY, "weights_by", "what fsdp does with weights: 2D stationary, or gathered")         \
+    X(CACHE_BY, "cache_by", "what chips without KV heads of their own hold of the cache")          \
+    X(SEQ, "seq", "residual stream sharded over tensor along the sequence")                        \
+    X(EXPERT_TENSOR, "expert_tensor", "tensor shards each expert (on) or spreads experts (off)")   \
+    X(CONTEXT_BY, "context_by", "how context-parallel attention sees all keys")                    \
+    X(RECOMPUTE, "recompute", "what is computed again: a policy, or ops joined by +")              \
+    X(SCHEDULE, "schedule", "order of the pipeline's passes")                                      \
+    X(OFFLOAD, "offload", "what is kept in host memory")                                           \
+    X(DTYPE, "dtype", "what matmuls with weights compute in")                                      \
+    X(OPTIMIZER, "optimizer", "whose state is kept")                                               \
+    X(GRADIENT, "gradient", "gradients as accumulated and reduced")                                \
+    X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")              \
+    X(ORDER, "order", "axes from the innermost, joined by .")                                      \
+    X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")
+typedef enum sm_plan_key {
+#define X(id, name, meaning) SM_PLAN_##id,
+    SM_PLAN_KEYS(X)
+#undef X
+        SM_PLAN_KEY_COUNT
+} sm_plan_key;
+enum { SM_PLAN_DEGREES = 6, SM_PLAN_OPS_TEXT = 160, SM_PLAN_MOST_DEGREE = 1 << 20 };
+
+/* Whose plan it is: which keys it has, and what a key that is left out means. */
+typedef enum sm_plan_use { SM_PLAN_TRAINING, SM_PLAN_SERVING, SM_PLAN_USES } sm_plan_use;
+
+typedef struct sm_plan {
+    sm_plan_use use;
+    uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
+    int data, fsdp, tensor, context, expert, pipeline; /* the degrees, at least 1 each */
+    int virtual_stages, microbatch, zero;
+    bool gathered; /* serving: fsdp gathers weights for each layer; else 2D weight-stationary */
+    bool seq, expert_tensor;
+    sm_cache_by cache_by;
+    sm_context_by context_by;
+    sm_recompute recompute;
+    sm_schedule schedule;
+    int offload; /* SM_OFFLOAD_* */
+    sm_dtype dtype;
+    sm_optimizer optimizer;
+    sm_dtype gradient;
+    int attention;                        /* SM_ATTENTION_FUSED or _UNFUSED */
+    uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
+    uint8_t dims[3];                      /* torus dimensions in filling order */
+    char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a
+                                             named policy */
+} sm_plan;
+
+/* How the value of a key is written. */
+typedef enum sm_plan_value {
+    SM_PLAN_VALUE_INTEGER,   /* lowest .. highest */
+    SM_PLAN_VALUE_WORD,      /* one of words: off and on of a switch, too */
+    SM_PLAN_VALUE_DTYPE,     /* a data type that words names */
+    SM_PLAN_VALUE_RECOMPUTE, /* one of words, or ops of the program joined by '+' */
+    SM_PLAN_VALUE_ORDER,     /* some of words joined by '.'; the others follow as usual */
+    SM_PLAN_VALUE_DIMS       /* the same of the dimensions of a torus */
+} sm_plan_value;
+
+/* The row of a key, for whoever reads, prints, explains or documents plans. */
+typedef struct sm_plan_key_row {
+    const char *name, *meaning;
+    const char *shards; /* which dimension of which arrays; "" where it shards nothing */
+    unsigned uses;      /* bit per sm_plan_use */
+    sm_plan_value value;
+    int lowest, highest;     /* of integers */
+    sm_words words;          /* of all others, in the order of their values; dims: none */
+    int usual[SM_PLAN_USES]; /* what it means left out: an integer, an index into words (of the
+                                enum for data types); order and dims: 0 */
+} sm_plan_key_row;
+/* The row of a key, 0 <= key < SM_PLAN_KEY_COUNT. */
+const sm_plan_key_row *sm_plan_key_row_of(sm_plan_key key);
+/* The values a key may have, as help prints them: "1..1048576", "off|on", "ring|gather|heads". In
+ * out, 0-terminated; returns out. */
+char *sm_plan_key_values(sm_plan_key key, char *out, size_t size);
+/* The value of one key of a plan as its text has it ("8", "on", "tensor.data.fsdp..."); returns the
+ * length it wants, like snprintf. */
+size_t sm_plan_key_print(const sm_plan *plan, sm_plan_key key, int torus_dims, char *out,
+                         size_t size);
+/* The key that other software calls by this name (dp, tp, pp, ...): its number, -1 for none. */
+int sm_plan_key_of_nickname(const char *name, size_t length);
+
+/* ---- plans as text ---- */
+/* "fsdp=2048,tensor=4,seq=on". Unknown keys and values name the nearest valid one, with their
+ * place; keys that are left out have their usual value. */
+void sm_plan_defaults(sm_plan *plan);
+sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
+/* The same for plans of serving, "tensor=8,expert=4". */
+void sm_serve_plan_defaults(sm_plan *plan);
+sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
+/* The shortest text that says what matters about a plan of either kind; it reads back to the same
+ * plan. torus_dims: of the system, so many of dims are printed. Returns the length it wants. */
+size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t size);
+
+/* The degree of a key DATA..PIPELINE. */
+int *sm_plan_degree(sm_plan *plan, int key);
+int sm_plan_degree_of(const sm_plan *plan, int key);
+/* The product of the degrees, INT32_MAX beyond SM_PLAN_MOST_DEGREE. */
+int sm_plan_chips(const sm_plan *plan);
+/* Is this key fixed by the user? */
+static inline bool sm_plan_given(const sm_plan *plan, sm_plan_key key) {
+    return plan->given >> key & 1;
+}
+#endif

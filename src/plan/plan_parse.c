@@ -1,0 +1,189 @@
+/* Plans as text: "fsdp=2048,tensor=4,seq=on". */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan_row.h"
+
+typedef struct reader {
+    const sm_source *source;
+    sm_plan *plan;
+    sm_error *err;
+} reader;
+
+static const char *text_of(const reader *r, sm_span span) { return r->source->text + span.offset; }
+
+/* ---- values ---- */
+
+static sm_status read_integer(reader *r, const plan_row *row, sm_span value) {
+    int64_t n = 0;
+    sm_status status =
+        sm_integer_parse(r->source, value, row->key.lowest, row->key.highest, &n, r->err);
+    if (status == SM_OK) plan_set_value(r->plan, row, (int)n);
+    return status;
+}
+
+static sm_status fail_value(const reader *r, const plan_row *row, sm_span value) {
+    char what[64];
+    snprintf(what, sizeof what, "%s cannot be", row->key.name);
+    return sm_words_fail(row->key.words, r->source, value, what, r->err);
+}
+
+static sm_status read_word(reader *r, const plan_row *row, sm_span value) {
+    int found = sm_words_find(row->key.words, r->source, value);
+    if (found < 0) return fail_value(r, row, value);
+    plan_set_value(r->plan, row, found);
+    return SM_OK;
+}
+
+/* Of the data types only those in words; their aliases are understood too. */
+static sm_status read_dtype(reader *r, const plan_row *row, sm_span value) {
+    sm_dtype dtype = SM_BF16;
+    bool known = sm_dtype_parse(text_of(r, value), value.length, &dtype);
+    for (int i = 0; known && i < row->key.words.n; i++) {
+        if (strcmp(sm_dtype_name(dtype), row->key.words.word[i]) != 0) continue;
+        plan_set_value(r->plan, row, (int)dtype);
+        return SM_OK;
+    }
+    return fail_value(r, row, value);
+}
+
+/* Does the set of ops joined by '+' hold this one already? */
+static bool holds_op(const char *set, const char *op) {
+    size_t n = strlen(op);
+    for (const char *at = set; (at = strstr(at, op)) != NULL; at += n)
+        if ((at == set || at[-1] == '+') && (at[n] == '\0' || at[n] == '+')) return true;
+    return false;
+}
+
+static sm_status add_op(reader *r, sm_span part) {
+    char *set = r->plan->recompute_ops;
+    sm_words ops = plan_ops();
+    int found = sm_words_find(ops, r->source, part);
+    if (found < 0) return sm_words_fail(ops, r->source, part, "no model has an op", r->err);
+    if (holds_op(set, ops.word[found]))
+        return sm_fail_at(r->err, r->source, part, "%s is named twice", ops.word[found]);
+    size_t used = strlen(set);
+    if (used + 1 + strlen(ops.word[found]) >= SM_PLAN_OPS_TEXT)
+        return sm_fail_at(r->err, r->source, part,
+                          "this set of ops has more than %d letters; recompute=full names them all",
+                          SM_PLAN_OPS_TEXT - 1);
+    snprintf(set + used, SM_PLAN_OPS_TEXT - used, "%s%s", used > 0 ? "+" : "", ops.word[found]);
+    return SM_OK;
+}
+
+/* A policy by name, or a set of ops: a word that is neither is told the nearest of both. */
+static sm_status read_recompute(reader *r, const plan_row *row, sm_span value) {
+    sm_words ops = plan_ops();
+    int found = sm_words_find(row->key.words, r->source, value);
+    if (found >= 0) return read_word(r, row, value);
+    bool set = memchr(text_of(r, value), '+', value.length) != NULL;
+    if (!set && sm_words_find(ops, r->source, value) < 0 &&
+        sm_nearest(text_of(r, value), value.length, ops.word, (size_t)ops.n) == NULL)
+        return fail_value(r, row, value);
+    for (size_t at = value.offset; at <= value.offset + value.length;) {
+        sm_status status = add_op(r, sm_next_part(r->source, value, '+', &at));
+        if (status != SM_OK) return status;
+    }
+    return SM_OK;
+}
+
+static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
+    static const char *const numbers[] = {"0", "1", "2"};
+    static const uint8_t usual_dims[] = {0, 1, 2};
+    const plan_row *row = plan_row_of(key);
+    switch (row->key.value) {
+    case SM_PLAN_VALUE_INTEGER: return read_integer(r, row, value);
+    case SM_PLAN_VALUE_WORD: return read_word(r, row, value);
+    case SM_PLAN_VALUE_DTYPE: return read_dtype(r, row, value);
+    case SM_PLAN_VALUE_RECOMPUTE: return read_recompute(r, row, value);
+    case SM_PLAN_VALUE_ORDER:
+        return sm_words_order(row->key.words, r->source, value, "no axis is named",
+                              plan_usual_order(r->plan->use), r->plan->order, r->err);
+    case SM_PLAN_VALUE_DIMS:
+        return sm_words_order((sm_words){numbers, 3}, r->source, value,
+                              "no dimension has the number", usual_dims, r->plan->dims, r->err);
+    }
+    return SM_INTERNAL;
+}
+
+/* ---- keys ---- */
+
+static sm_status fail_key(reader *r, const char *const *names, int n, sm_span word) {
+    bool serving = r->plan->use == SM_PLAN_SERVING;
+    const char *whose = serving ? "a plan of serving has no key" : "a plan has no key";
+    int key = sm_plan_key_of_nickname(text_of(r, word), word.length);
+    if (key >= 0 && sm_plan_key_row_of((sm_plan_key)key)->uses >> r->plan->use & 1)
+        return sm_fail_at(r->err, r->source, word, "%s \"%.*s\"; it is called \"%s\" here", whose,
+                          (int)word.length, text_of(r, word),
+                          sm_plan_key_row_of((sm_plan_key)key)->name);
+    return sm_words_fail((sm_words){names, n}, r->source, word, whose, r->err);
+}
+
+static sm_status read_item(reader *r, sm_span item) {
+    const char *names[SM_PLAN_KEY_COUNT];
+    sm_plan_key keys[SM_PLAN_KEY_COUNT];
+    size_t at = item.offset, end = item.offset + item.length;
+    sm_span word = sm_next_part(r->source, item, '=', &at);
+    int n = 0;
+    if (at > end)
+        return sm_fail_at(r->err, r->source, item, "expected KEY=VALUE, as in %s",
+                          r->plan->use == SM_PLAN_SERVING ? "tensor=8,expert=4"
+                                                          : "fsdp=64,tensor=8,recompute=selective");
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
+        if (!(row->uses >> r->plan->use & 1)) continue;
+        keys[n] = (sm_plan_key)key;
+        names[n++] = row->name;
+    }
+    int found = sm_words_find((sm_words){names, n}, r->source, word);
+    if (found < 0) return fail_key(r, names, n, word);
+    if (sm_plan_given(r->plan, keys[found]))
+        return sm_fail_at(r->err, r->source, word, "%s is given twice", names[found]);
+    r->plan->given |= 1u << keys[found];
+    return read_value(r, keys[found], sm_source_trim(r->source, at, end));
+}
+
+/* ---- the whole ---- */
+
+static sm_status read_items(const sm_source *source, sm_plan *plan, sm_error *err) {
+    reader r = {source, plan, err};
+    sm_span all = sm_source_trim(source, 0, source->length);
+    if (all.length == 0) return SM_OK;
+    for (size_t at = all.offset; at <= all.offset + all.length;) {
+        sm_status status = read_item(&r, sm_next_part(source, all, ',', &at));
+        if (status != SM_OK) return status;
+    }
+    return SM_OK;
+}
+
+/* One plan has one form: zero=3 over `data` is fsdp; fsdp is zero=3; 1f1b with several chunks per
+ * stage is interleaved; a schedule of several chunks has two where none is given. */
+static void settle(sm_plan *plan) {
+    if (plan->zero == 3 && plan->fsdp == 1 && plan->data > 1) {
+        plan->fsdp = plan->data;
+        plan->data = 1;
+        plan->given |= 1u << SM_PLAN_FSDP | 1u << SM_PLAN_DATA;
+    }
+    if (plan->fsdp > 1) plan->zero = 3;
+    if (plan->schedule == SM_SCHEDULE_1F1B && plan->virtual_stages > 1)
+        plan->schedule = SM_SCHEDULE_INTERLEAVED;
+    if (plan->schedule >= SM_SCHEDULE_INTERLEAVED && plan->schedule != SM_SCHEDULE_ZB_H1 &&
+        !sm_plan_given(plan, SM_PLAN_VIRTUAL))
+        plan->virtual_stages = 2;
+}
+
+sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
+    sm_plan_defaults(plan);
+    sm_status status = read_items(source, plan, err);
+    if (status == SM_OK) settle(plan);
+    return status;
+}
+
+sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
+    sm_serve_plan_defaults(plan);
+    sm_status status = read_items(source, plan, err);
+    if (status == SM_OK && sm_plan_chips(plan) == INT32_MAX)
+        return sm_fail_at(err, source, sm_source_trim(source, 0, source->length),
+                          "this plan takes more than %d chips", SM_PLAN_MOST_DEGREE);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* Private to plan: the row of a key with what reading, printing and the search need of it. */
+#ifndef SM_PLAN_ROW_H
+#define SM_PLAN_ROW_H
+#include "scalemodel/plan.h"
+
+typedef struct plan_row {
+    sm_plan_key_row key;
+    size_t offset; /* in sm_plan: of an int or an enum, or of a bool for a switch */
+    bool is_switch;
+    unsigned matters; /* degrees (bit per key) that must exceed 1 for it to mean anything */
+    /* Plans of training print it, usual or not, where these exceed 1, or ALWAYS. Otherwise a key is
+     * printed where it is not as usual. */
+    unsigned always;
+} plan_row;
+enum { ALWAYS = 1 << SM_PLAN_DEGREES };
+
+const plan_row *plan_row_of(sm_plan_key key);
+int plan_value(const sm_plan *plan, const plan_row *row);
+void plan_set_value(sm_plan *plan, const plan_row *row, int value);
+/* Do all degrees of the mask exceed 1? */
+bool plan_spreads(const sm_plan *plan, unsigned degrees);
+/* The order of axes that an omitted key means. */
+const uint8_t *plan_usual_order(sm_plan_use use);
+/* Ops that recompute= may name: those of every program of training. */
+sm_words plan_ops(void);
+#endif
