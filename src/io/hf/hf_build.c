@@ -46,7 +46,7 @@ static sm_status check_experts(const hf_config *c) {
 /* A list that says something of every layer has as many entries as there are layers. */
 static sm_status check_length(const hf_config *c, hf_field field) {
     const hf_value *v = &c->value[field];
-    size_t n = json_array_size(v->json), layers = (size_t)hf_number(c, HF_LAYERS);
+    size_t n = json_is(v->json, IS_LIST) ? v->json->n : 0, layers = (size_t)hf_number(c, HF_LAYERS);
     if (n == 0 || n == layers) return SM_OK;
     return hf_fail(c, v->key, false, "%s has %zu entries for %zu layers", v->key, n, layers);
 }
@@ -64,17 +64,18 @@ static sm_status check_lists(const hf_config *c) {
 /* The words of a per-layer list that are understood. */
 static sm_status check_words(const hf_config *c, hf_field field, const char *const *known,
                              size_t n) {
-    char path[96], shown[48];
-    for (int i = 0; i < (int)json_array_size(c->value[field].json); i++) {
-        const char *word = hf_listed_word(c, field, i);
+    char shown[48];
+    const json_value *list = c->value[field].json;
+    for (uint32_t i = 0; json_is(list, IS_LIST) && i < list->n; i++) {
+        const char *word = list->item[i].text;
         bool good = false;
         for (size_t j = 0; j < n; j++) good = good || strcmp(word, known[j]) == 0;
         if (good) continue;
         const char *near = sm_nearest(word, strlen(word), known, n);
-        snprintf(path, sizeof path, "%s[%d]", c->value[field].key, i);
-        return hf_fail(c, path, false,
-                       "a layer of type \"%s\" is not understood; the nearest known one is \"%s\"",
-                       hf_shown(word, shown, sizeof shown), near ? near : known[0]);
+        return json_fail(
+            &list->item[i],
+            "a layer of type \"%s\" is not understood; the nearest known one is \"%s\"",
+            hf_shown(word, shown, sizeof shown), near ? near : known[0]);
     }
     return SM_OK;
 }
@@ -216,16 +217,16 @@ static void name_kinds(sm_model *m) {
 }
 
 static double quantised_bits(const hf_config *c) {
-    const json_t *q = json_object_get(c->object, "quantization_config");
-    const char *method = json_string_value(json_object_get(q, "quant_method"));
-    double bits = json_number_value(json_object_get(q, "bits"));
+    const json_value *q = hf_key(c, "quantization_config");
+    const char *method = json_text(json_get(q, "quant_method"));
+    double bits = json_number(json_get(q, "bits"));
     if (method && strcmp(method, "mxfp4") == 0) return 8 * sm_dtype_bytes(SM_MXFP4);
     if (method && strcmp(method, "fp8") == 0) return 8;
     return bits >= 1 && bits <= 32 ? bits : 0;
 }
 
 static const char *note_of(const hf_config *c) {
-    bool wrapped = c->prefix[0] != 0, mtp = hf_number(c, HF_MTP_LAYERS) > 0;
+    bool wrapped = c->object != c->root, mtp = hf_number(c, HF_MTP_LAYERS) > 0;
     if (wrapped && mtp)
         return "counts the language model alone: vision or audio parts and multi-token prediction "
                "layers are left out";
@@ -255,36 +256,32 @@ static void set_whole(const hf_config *c, sm_model *m) {
     m->note = note_of(c);
 }
 
-/* What transformers 5 writes for all of the keys rope_*. */
-static const json_t *rope_parameters(const hf_config *c) {
-    return json_object_get(c->object, "rope_parameters");
-}
-
 /* Anything but "default", under the old name or the new. */
-static bool stretches(const json_t *rope) {
-    const char *type = json_string_value(json_object_get(rope, "rope_type"));
-    if (!type) type = json_string_value(json_object_get(rope, "type"));
-    return json_object_size(rope) > 0 && (!type || strcmp(type, "default") != 0);
+static bool stretches(const json_value *rope) {
+    const char *type = json_text(json_get(rope, "rope_type"));
+    if (!type) type = json_text(json_get(rope, "type"));
+    return json_is(rope, IS_OBJECT) && rope->n > 0 && (!type || strcmp(type, "default") != 0);
 }
 
 /* The number of a key, what is usual where the file is silent, and 0 for what is no such number (a
  * list by layer, say): only running the model needs it, which refuses that. */
 static double positive(const hf_config *c, const char *key, double family, double usual) {
-    const json_t *json = json_object_get(c->object, key);
-    if (!json) json = json_object_get(rope_parameters(c), key);
-    double value = json_number_value(json);
-    if (!json || json_is_null(json)) return family > 0 ? family : usual;
+    const json_value *json = json_get(c->object, key);
+    /* transformers 5 writes all of the keys rope_* there */
+    if (!json) json = json_get(json_get(c->object, "rope_parameters"), key);
+    double value = json_number(json);
+    if (!json || json->kind == IS_NULL) return family > 0 ? family : usual;
     return value > 0 && isfinite(value) ? value : 0;
 }
 
 static void set_numbers(const hf_config *c, sm_model *m) {
     const hf_family *f = c->family;
-    const char *activation = json_string_value(c->value[HF_ACTIVATION].json);
+    const char *activation = json_text(c->value[HF_ACTIVATION].json);
     snprintf(m->activation, sizeof m->activation, "%s", activation ? activation : "");
     m->rope_theta = positive(c, "rope_theta", f->rope_theta, 10000);
     m->norm_epsilon = positive(c, "rms_norm_eps", f->norm_epsilon, 1e-6);
-    m->odd_positions = m->rope_theta <= 0 || stretches(rope_parameters(c)) ||
-                       stretches(json_object_get(c->object, "rope_scaling"));
+    m->odd_positions = m->rope_theta <= 0 || stretches(json_get(c->object, "rope_parameters")) ||
+                       stretches(json_get(c->object, "rope_scaling"));
 }
 
 sm_status hf_build(const hf_config *c, sm_model *model) {

@@ -2,26 +2,18 @@
  * model, to an architecture. */
 #include "scalemodel/io.h"
 #include "hf_field.h"
-#include "json_load.h"
-#include "json_place.h"
 #include <stdio.h>
 #include <string.h>
 
 /* The config of the language model: the document itself, or text_config of a multimodal wrapper. */
-static void choose_object(hf_config *c, json_t *root) {
-    json_t *text = json_object_get(root, "text_config");
-    bool wrapped = json_is_object(text) && json_object_size(text) > 0;
-    c->object = wrapped ? text : root;
-    snprintf(c->prefix, sizeof c->prefix, "%s", wrapped ? "text_config." : "");
+static void choose_object(hf_config *c) {
+    const json_value *text = json_get(c->root, "text_config");
+    c->object = json_is(text, IS_OBJECT) && text->n > 0 ? text : c->root;
+    c->at = c->object;
 }
 
-static const char *text_of(const json_t *object, const char *key) {
-    return json_string_value(json_object_get(object, key));
-}
-
-static const hf_family *family_by_architecture(const json_t *object) {
-    const char *name =
-        json_string_value(json_array_get(json_object_get(object, "architectures"), 0));
+static const hf_family *family_by_architecture(const json_value *object) {
+    const char *name = json_text(json_find(object, "architectures[0]"));
     return name ? hf_family_of_architecture(name) : NULL;
 }
 
@@ -43,30 +35,18 @@ static sm_status fail_unknown_type(const hf_config *c, const char *type) {
 
 /* model_type decides; the architecture is asked when there is none. Remote code may name its own
  * type over a known architecture (kimi_k2 over DeepseekV3ForCausalLM). */
-static sm_status choose_family(hf_config *c, const json_t *root) {
-    const char *type = text_of(c->object, "model_type");
-    type = type ? type : text_of(root, "model_type");
+static sm_status choose_family(hf_config *c) {
+    const char *type = json_text(json_get(c->object, "model_type"));
+    type = type ? type : json_text(json_get(c->root, "model_type"));
     c->family = type ? hf_family_of_type(type) : NULL;
     if (!c->family) c->family = family_by_architecture(c->object);
-    if (!c->family && c->object == root) c->family = family_by_architecture(root);
     if (c->family) return SM_OK;
-    if (json_object_get(c->object, "model_type") && !type)
+    if (json_get(c->object, "model_type") && !type)
         return hf_fail(c, "model_type", false, "model_type must be a text");
     if (!type)
         return hf_fail(c, "model_type", false,
                        "this is not a Hugging Face model config: model_type is missing");
     return fail_unknown_type(c, type);
-}
-
-/* A wrapper says for its text model what that leaves open. */
-static sm_status inherit_from_wrapper(hf_config *c, json_t *root) {
-    static const char *const keys[] = {"tie_word_embeddings", "quantization_config"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_t *outer = json_object_get(root, keys[i]);
-        if (c->object == root || !outer || json_object_get(c->object, keys[i])) continue;
-        if (json_object_set(c->object, keys[i], outer) != 0) return sm_fail_memory(c->err);
-    }
-    return SM_OK;
 }
 
 /* "models/llama-3.1-8b/config.json" is llama-3.1-8b, "x/tiny.json" is tiny. */
@@ -80,29 +60,27 @@ static void name_after_source(const sm_source *source, sm_model *model) {
              start);
 }
 
-static sm_status read_config(hf_config *c, json_t *root, sm_model *model) {
-    if (!json_is_object(root))
-        return sm_json_fail(c->err, c->source, "", false, "a model config is a JSON object");
-    choose_object(c, root);
-    sm_status status = choose_family(c, root);
-    if (status != SM_OK) return status;
-    status = inherit_from_wrapper(c, root);
-    if (status == SM_OK) status = hf_read_fields(c);
-    if (status != SM_OK) return status;
-    name_after_source(c->source, model);
+static sm_status read_config(hf_config *c, const sm_source *source, sm_model *model) {
+    if (c->root->kind != IS_OBJECT) return json_fail(c->root, "a model config is a JSON object");
+    choose_object(c);
+    sm_status status = choose_family(c);
+    if (!status) status = hf_read_fields(c);
+    if (status) return status;
+    name_after_source(source, model);
     snprintf(model->family, sizeof model->family, "%s", c->family->name);
     return hf_build(c, model);
 }
 
 sm_status sm_io_model_parse(const sm_source *source, sm_model *model, sm_error *err) {
-    hf_config c = {.source = source, .err = err};
-    json_t *root;
+    sm_arena *arena = sm_arena_new();
+    const json_document document = {.source = source, .arena = arena, .err = err, .python = true};
+    hf_config c = {.root = NULL};
     memset(model, 0, sizeof *model);
     model->note = "";
-    sm_status status = sm_json_load(source, err, &root);
-    if (status != SM_OK) return status;
-    status = read_config(&c, root, model);
-    json_decref(root);
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = json_parse(&document, &c.root);
+    if (!status) status = read_config(&c, source, model);
+    sm_arena_free(arena);
     return status;
 }
 

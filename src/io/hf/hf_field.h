@@ -4,7 +4,8 @@
 #define SCALEMODEL_IO_HF_FIELD_H
 #include "scalemodel/model.h"
 #include "scalemodel/text.h"
-#include <jansson.h>
+
+#include "json_tree.h"
 
 /* What a field means, whatever a family calls it. */
 typedef enum hf_field {
@@ -113,20 +114,18 @@ typedef struct hf_rule {
 } hf_rule;
 
 typedef struct hf_value {
-    bool given;      /* written in the file and not null */
-    int number;      /* sizes, counts, flags */
-    const char *key; /* the spelling it came by, or the first one the family knows */
-    json_t *json;    /* lists and texts */
+    bool given;             /* written in the file and not null */
+    int number;             /* sizes, counts, flags */
+    const char *key;        /* the spelling it came by, or the first one the family knows */
+    const json_value *json; /* lists and texts */
 } hf_value;
 
 typedef struct hf_family hf_family;
 
 /* A config under reading. */
 typedef struct hf_config {
-    const sm_source *source;
-    json_t *object;  /* the config of the language model */
-    char prefix[48]; /* where it stands in the file: "" or "text_config." */
-    bool nested;     /* reading an HF_OBJECT */
+    const json_value *root, *object; /* the document; in it, the config of the language model */
+    const json_value *at;            /* the object under reading: that, or an HF_OBJECT in it */
     const hf_family *family;
     hf_value value[HF_FIELDS];
     sm_error *err;
@@ -171,9 +170,11 @@ bool hf_given_by_layer(const hf_config *c, hf_field field);
 bool hf_lists(const hf_config *c, hf_field field, int number); /* is the number in the list? */
 const char *hf_listed_word(const hf_config *c, hf_field field, int i); /* "" beyond its end */
 
+/* A key of the config; of the wrapper around it where that speaks for its text model. */
+const json_value *hf_key(const hf_config *c, const char *key);
 /* Read every key of the object by the rules of the family. */
 sm_status hf_read_fields(hf_config *c);
-/* An error at a key of the config (or at the object that lacks it). */
+/* An error at a key of the object under reading (or at the object that lacks it). */
 sm_status hf_fail(const hf_config *c, const char *key, bool of_key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,18 +1,18 @@
 /* Reads the keys of a Hugging Face config into fields, by the rules of its family. */
 #include "hf_field.h"
-#include "json_place.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 sm_status hf_fail(const hf_config *c, const char *key, bool of_key, const char *format, ...) {
-    char path[256], sentence[512];
+    char sentence[512];
     va_list args;
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    snprintf(path, sizeof path, "%s%s", c->prefix, key);
-    return sm_json_fail(c->err, c->source, path, of_key, "%s", sentence);
+    bool there = json_find(c->at, key) != NULL;
+    const json_value *v = json_nearest(c->at, key);
+    return of_key && there ? json_fail_key(v, "%s", sentence) : json_fail(v, "%s", sentence);
 }
 
 int hf_number(const hf_config *c, hf_field field) { return c->value[field].number; }
@@ -23,24 +23,27 @@ int hf_every(const hf_config *c, hf_field field) {
 
 bool hf_given(const hf_config *c, hf_field field) { return c->value[field].given; }
 
+static uint32_t length_of(const json_value *list) { return json_is(list, IS_LIST) ? list->n : 0; }
+
 int hf_listed_number(const hf_config *c, hf_field field, int i) {
-    json_t *item = json_array_get(c->value[field].json, i < 0 ? 0 : (size_t)i);
-    return (int)json_integer_value(item);
+    const json_value *list = c->value[field].json;
+    bool there = i < (int)length_of(list) && list->item[i < 0 ? 0 : i].whole;
+    return there ? (int)list->item[i < 0 ? 0 : i].integer : 0;
 }
 
 bool hf_given_by_layer(const hf_config *c, hf_field field) {
-    return json_array_size(c->value[field].json) > 0;
+    return length_of(c->value[field].json) > 0;
 }
 
 bool hf_lists(const hf_config *c, hf_field field, int number) {
-    int n = (int)json_array_size(c->value[field].json);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < (int)length_of(c->value[field].json); i++)
         if (hf_listed_number(c, field, i) == number) return true;
     return false;
 }
 
 const char *hf_listed_word(const hf_config *c, hf_field field, int i) {
-    const char *word = json_string_value(json_array_get(c->value[field].json, (size_t)i));
+    const json_value *list = c->value[field].json;
+    const char *word = i >= 0 && i < (int)length_of(list) ? json_text(&list->item[i]) : NULL;
     return word ? word : "";
 }
 
@@ -84,12 +87,13 @@ static sm_status fail_type(const hf_config *c, const hf_rule *rule, const char *
 }
 
 /* 4096 and 4096.0 are whole numbers; a size fits an int. */
-static bool whole_number(const json_t *json, double *value) {
-    *value = json_number_value(json);
-    return json_is_number(json) && floor(*value) == *value;
+static bool whole_number(const json_value *json, double *value) {
+    *value = json_number(json);
+    return json->kind == IS_NUMBER && floor(*value) == *value;
 }
 
-static sm_status read_number(hf_config *c, const hf_rule *rule, const json_t *json, int lowest) {
+static sm_status read_number(hf_config *c, const hf_rule *rule, const json_value *json,
+                             int lowest) {
     double value;
     if (!whole_number(json, &value)) return fail_type(c, rule, "a whole number");
     if (value < lowest)
@@ -118,50 +122,46 @@ static bool is_known_activation(const char *name) {
     return false;
 }
 
-static sm_status read_activation(hf_config *c, const hf_rule *rule, const json_t *json) {
+static sm_status read_activation(hf_config *c, const hf_rule *rule, const json_value *json) {
     char shown[48];
-    const char *name = json_string_value(json);
+    const char *name = json_text(json);
     if (!name) return fail_type(c, rule, "the name of an activation, as \"silu\" or \"gelu\"");
     if (!is_known_activation(name))
         return hf_fail(c, rule->key, false,
                        "%s \"%s\" is not understood: it may gate the MLP and change its size; "
                        "expected one such as \"silu\", \"gelu\" or \"relu2\"",
                        rule->key, hf_shown(name, shown, sizeof shown));
-    c->value[rule->field].json = (json_t *)(uintptr_t)json;
+    c->value[rule->field].json = json;
     return SM_OK;
 }
 
-static sm_status read_list(hf_config *c, const hf_rule *rule, json_t *json) {
-    double value;
-    if (!json_is_array(json))
-        return fail_type(c, rule,
-                         rule->type == HF_WORDS ? "a list of texts" : "a list of whole numbers");
-    for (size_t i = 0; i < json_array_size(json); i++) {
-        const json_t *item = json_array_get(json, i);
-        bool good = rule->type == HF_WORDS ? json_is_string(item)
-                                           : json_is_integer(item) && whole_number(item, &value) &&
-                                                 fabs(value) <= HF_LARGEST;
-        if (!good) {
-            char path[96];
-            snprintf(path, sizeof path, "%s[%zu]", rule->key, i);
-            return hf_fail(c, path, false, "%s must be a list of %s", rule->key,
-                           rule->type == HF_WORDS ? "texts" : "whole numbers");
-        }
+static sm_status read_list(hf_config *c, const hf_rule *rule, const json_value *json) {
+    const char *wanted = rule->type == HF_WORDS ? "a list of texts" : "a list of whole numbers";
+    if (json->kind != IS_LIST) return fail_type(c, rule, wanted);
+    for (uint32_t i = 0; i < json->n; i++) {
+        const json_value *item = &json->item[i];
+        bool number = item->kind == IS_NUMBER && item->whole && fabs(item->number) <= HF_LARGEST;
+        if (rule->type == HF_WORDS ? item->kind != IS_TEXT : !number)
+            return json_fail(item, "%s must be %s", rule->key, wanted);
     }
     c->value[rule->field].json = json;
     return SM_OK;
 }
 
 /* null, false, 0, "" and empty lists switch a feature off. */
-static bool is_off(const json_t *json) {
-    if (json_is_null(json) || json_is_false(json)) return true;
-    if (json_is_number(json)) return json_number_value(json) == 0;
-    if (json_is_string(json)) return json_string_length(json) == 0;
-    return (json_is_array(json) && json_array_size(json) == 0) ||
-           (json_is_object(json) && json_object_size(json) == 0);
+static bool is_off(const json_value *json) {
+    switch (json->kind) {
+    case IS_NULL: return true;
+    case IS_BOOL: return !json->truth;
+    case IS_NUMBER: return json->number == 0;
+    case IS_TEXT:
+    case IS_LIST:
+    case IS_OBJECT: break;
+    }
+    return json->n == 0;
 }
 
-static sm_status read_off(hf_config *c, const hf_rule *rule, const json_t *json) {
+static sm_status read_off(hf_config *c, const hf_rule *rule, const json_value *json) {
     if (is_off(json)) return SM_OK;
     return hf_fail(c, rule->key, false,
                    "%s changes the size of the model and is understood only when off", rule->key);
@@ -175,67 +175,58 @@ static sm_status read_null(hf_config *c, const hf_rule *rule) {
     return SM_OK;
 }
 
-static sm_status read_object(hf_config *c, json_t *object);
+static sm_status read_object(hf_config *c, const json_value *object);
 
 /* An object inside the config, as attn_config of MPT; one level deep. */
-static sm_status read_nested(hf_config *c, const hf_rule *rule, json_t *json) {
-    char before[sizeof c->prefix];
-    if (!json_is_object(json) || c->nested) return fail_type(c, rule, "an object, once");
-    memcpy(before, c->prefix, sizeof before);
-    size_t n = strlen(before);
-    snprintf(c->prefix + n, sizeof c->prefix - n, "%s.", rule->key);
-    c->nested = true;
+static sm_status read_nested(hf_config *c, const hf_rule *rule, const json_value *json) {
+    if (json->kind != IS_OBJECT || c->at != c->object) return fail_type(c, rule, "an object, once");
+    c->at = json;
     sm_status status = read_object(c, json);
-    c->nested = false;
-    memcpy(c->prefix, before, sizeof before);
+    c->at = c->object;
     return status;
 }
 
 /* per_layer_config of Gemma 4: {"05": {"head_dim": 512}, ...}; what it may override is known. */
-static sm_status read_override(hf_config *c, const hf_rule *rule, const char *layer,
-                               json_t *object) {
-    const char *key;
-    json_t *json;
+static sm_status read_override(hf_config *c, const hf_rule *rule, const json_value *layer) {
     char shown[48];
     double value;
-    json_object_foreach(object, key, json) {
-        bool known = strcmp(key, "head_dim") == 0 || strcmp(key, "num_key_value_heads") == 0;
-        if (known && whole_number(json, &value) && value >= 1 && value <= HF_LARGEST) continue;
+    for (uint32_t i = 0; i < layer->n; i++) {
+        const json_value *size = &layer->item[i];
+        bool known =
+            strcmp(size->key, "head_dim") == 0 || strcmp(size->key, "num_key_value_heads") == 0;
+        if (known && whole_number(size, &value) && value >= 1 && value <= HF_LARGEST) continue;
         return hf_fail(c, rule->key, false, "%s of layer %s: %s is not understood", rule->key,
-                       hf_shown(layer, shown, sizeof shown),
+                       hf_shown(layer->key, shown, sizeof shown),
                        known ? "this size" : "a key other than head_dim and num_key_value_heads");
     }
     return SM_OK;
 }
 
-static sm_status read_overrides(hf_config *c, const hf_rule *rule, json_t *json) {
-    const char *layer;
-    json_t *object;
-    sm_status status = SM_OK;
-    if (!json_is_object(json)) return fail_type(c, rule, "an object of objects");
-    json_object_foreach(json, layer, object) {
-        if (!json_is_object(object)) return fail_type(c, rule, "an object of objects");
-        status = read_override(c, rule, layer, object);
+static sm_status read_overrides(hf_config *c, const hf_rule *rule, const json_value *json) {
+    if (json->kind != IS_OBJECT) return fail_type(c, rule, "an object of objects");
+    for (uint32_t i = 0; i < json->n; i++) {
+        if (json->item[i].kind != IS_OBJECT) return fail_type(c, rule, "an object of objects");
+        sm_status status = read_override(c, rule, &json->item[i]);
         if (status != SM_OK) return status;
     }
     c->value[rule->field].json = json;
     return SM_OK;
 }
 
-static sm_status read_typed(hf_config *c, const hf_rule *rule, json_t *json) {
+static sm_status read_typed(hf_config *c, const hf_rule *rule, const json_value *json) {
     switch (rule->type) {
     case HF_SIZE: return read_number(c, rule, json, 1);
     case HF_COUNT: return read_number(c, rule, json, 0);
     case HF_FLAG:
-        if (!json_is_boolean(json)) return fail_type(c, rule, "true or false");
-        c->value[rule->field].number = json_is_true(json);
+        if (json->kind != IS_BOOL) return fail_type(c, rule, "true or false");
+        c->value[rule->field].number = json->truth;
         return SM_OK;
     case HF_NAME: return read_activation(c, rule, json);
     case HF_TEXT:
         c->value[rule->field].json = json;
-        return json_is_string(json) ? SM_OK : fail_type(c, rule, "a text");
+        return json->kind == IS_TEXT ? SM_OK : fail_type(c, rule, "a text");
     case HF_NUMBERS_OR_COUNT:
-        return json_is_array(json) ? read_list(c, rule, json) : read_number(c, rule, json, 0);
+        return json->kind == IS_LIST ? read_list(c, rule, json) : read_number(c, rule, json, 0);
     case HF_NUMBERS:
     case HF_WORDS: return read_list(c, rule, json);
     case HF_OFF: return read_off(c, rule, json);
@@ -247,9 +238,9 @@ static sm_status read_typed(hf_config *c, const hf_rule *rule, json_t *json) {
 }
 
 /* Two spellings of one field must agree. */
-static sm_status read_by_rule(hf_config *c, const hf_rule *rule, json_t *json) {
+static sm_status read_by_rule(hf_config *c, const hf_rule *rule, const json_value *json) {
     hf_value before = c->value[rule->field];
-    if (json_is_null(json) && rule->type != HF_OFF && rule->type != HF_ANY)
+    if (json->kind == IS_NULL && rule->type != HF_OFF && rule->type != HF_ANY)
         return before.given ? SM_OK : read_null(c, rule);
     sm_status status = read_typed(c, rule, json);
     hf_value *now = &c->value[rule->field];
@@ -262,12 +253,12 @@ static sm_status read_by_rule(hf_config *c, const hf_rule *rule, json_t *json) {
     return SM_OK;
 }
 
-static sm_status meet_unknown(const hf_config *c, const char *key, const json_t *json) {
+static sm_status meet_unknown(const hf_config *c, const char *key, const json_value *json) {
     char shown[64], family[48];
     if (is_off(json) || !hf_key_matters(key)) return SM_OK;
     const char *near = nearest_key(c->family, key);
     hf_shown(key, shown, sizeof shown);
-    const char *type = json_string_value(json_object_get(c->object, "model_type"));
+    const char *type = json_text(json_get(c->object, "model_type"));
     hf_shown(type ? type : "such a", family, sizeof family);
     if (near)
         return hf_fail(
@@ -280,15 +271,15 @@ static sm_status meet_unknown(const hf_config *c, const char *key, const json_t 
                    family);
 }
 
-static sm_status read_object(hf_config *c, json_t *object) {
-    const char *key;
-    json_t *json;
-    json_object_foreach(object, key, json) {
-        const hf_rule *rule = rule_of(c->family, key);
-        sm_status status = rule ? read_by_rule(c, rule, json) : meet_unknown(c, key, json);
-        if (status != SM_OK) return status;
-    }
-    return SM_OK;
+static sm_status read_key(hf_config *c, const json_value *json) {
+    const hf_rule *rule = rule_of(c->family, json->key);
+    return rule ? read_by_rule(c, rule, json) : meet_unknown(c, json->key, json);
+}
+
+static sm_status read_object(hf_config *c, const json_value *object) {
+    sm_status status = SM_OK;
+    for (uint32_t i = 0; !status && i < object->n; i++) status = read_key(c, &object->item[i]);
+    return status;
 }
 
 static sm_status want_required(const hf_config *c) {
@@ -303,8 +294,24 @@ static sm_status want_required(const hf_config *c) {
     return SM_OK;
 }
 
+/* What a wrapper says for its text model where that is silent. */
+static const char *const inherited[] = {"tie_word_embeddings", "quantization_config"};
+enum { INHERITED = sizeof inherited / sizeof *inherited };
+
+const json_value *hf_key(const hf_config *c, const char *key) {
+    const json_value *own = json_get(c->object, key);
+    for (int i = 0; !own && i < INHERITED; i++)
+        if (strcmp(key, inherited[i]) == 0) own = json_get(c->root, key);
+    return own;
+}
+
 sm_status hf_read_fields(hf_config *c) {
     set_defaults(c);
+    c->at = c->object;
     sm_status status = read_object(c, c->object);
+    for (int i = 0; !status && i < INHERITED; i++) {
+        const json_value *v = hf_key(c, inherited[i]);
+        if (v && !json_get(c->object, inherited[i])) status = read_key(c, v);
+    }
     return status == SM_OK ? want_required(c) : status;
 }

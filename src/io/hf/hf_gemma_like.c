@@ -53,9 +53,8 @@ static bool moe_is_on(const hf_config *c, int layer) {
 static int override(const hf_config *c, int layer, const char *key, int otherwise) {
     char name[16];
     snprintf(name, sizeof name, "%02d", layer);
-    const json_t *own = json_object_get(c->value[HF_PER_LAYER].json, name);
-    const json_t *size = json_object_get(own, key);
-    return size ? (int)json_number_value(size) : otherwise;
+    const json_value *size = json_get(json_get(c->value[HF_PER_LAYER].json, name), key);
+    return size ? (int)json_number(size) : otherwise;
 }
 
 static void adapt_gemma4_attention(const hf_config *c, int layer, bool local, sm_layer_kind *k) {

@@ -153,7 +153,7 @@ static void finish_opt(const hf_config *c, sm_model *m) {
 }
 
 static void adapt_mpt(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
-    const char *type = json_string_value(c->value[HF_ATTENTION_TYPE].json);
+    const char *type = json_text(c->value[HF_ATTENTION_TYPE].json);
     (void)layer, (void)local, (void)sparse;
     k->F = hf_number(c, HF_EXPANSION) * hf_number(c, HF_WIDTH);
     k->qkv_bias = k->o_bias = k->mlp_bias = !hf_number(c, HF_UNBIASED);
@@ -178,7 +178,7 @@ static sm_status refuse_attention_type(const hf_config *c, const char *type) {
 }
 
 static sm_status refuse_mpt(const hf_config *c) {
-    const char *type = json_string_value(c->value[HF_ATTENTION_TYPE].json);
+    const char *type = json_text(c->value[HF_ATTENTION_TYPE].json);
     if ((double)hf_number(c, HF_EXPANSION) * hf_number(c, HF_WIDTH) > HF_LARGEST)
         return hf_fail(c, "expansion_ratio", false, "expansion_ratio is %d: the MLP is too wide",
                        hf_number(c, HF_EXPANSION));

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "checkpoint_folder.h"
-#include "json_load.h"
+#include "json_tree.h"
 #include "safetensors_front.h"
 #include "system_error.h"
 
@@ -52,7 +52,7 @@ static sm_status read_front(const char *path, sm_arena *arena, front *f, sm_erro
     for (int i = FRONT_PREFIX_BYTES - 1; i >= 0; i--) f->length = f->length << 8 | prefix[i];
     if (f->bytes < FRONT_PREFIX_BYTES || f->length > f->bytes - FRONT_PREFIX_BYTES)
         return front_refuse(path, "", "it ends before its header does", err);
-    if (f->length > SM_JSON_MAX_BYTES)
+    if (f->length > JSON_MOST_BYTES)
         return front_refuse(path, "", "its header has more than 16 MiB", err);
     size_t whole = (size_t)f->length + FRONT_PREFIX_BYTES;
     f->text = sm_arena_alloc(arena, whole + 1);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_load.h"
+#include "json_tree.h"
 
 enum { ALIGNMENT = 8, DIGITS = 8 };
 
@@ -60,7 +60,7 @@ sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
         return sm_fail_memory(err);
     }
     put_length(*text, *length - FRONT_PREFIX_BYTES);
-    if (*length <= SM_JSON_MAX_BYTES) return SM_OK;
+    if (*length <= JSON_MOST_BYTES) return SM_OK;
     free(*text);
     return sm_fail(err, SM_BAD_INPUT, "%zu arrays are too many for one safetensors file", n);
 }
@@ -75,7 +75,6 @@ sm_status front_refuse(const char *path, const char *tensor, const char *what, s
 typedef struct reading {
     const char *path;
     uint64_t bytes; /* of the data */
-    sm_arena *arena;
     sm_safetensors *out;
     sm_error *err;
 } reading;
@@ -84,37 +83,35 @@ static sm_status refuse(const reading *r, const char *name, const char *what) {
     return front_refuse(r->path, name, what, r->err);
 }
 
-static bool whole_number(const json_t *value, size_t *out) {
-    if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
-    *out = (size_t)json_integer_value(value);
+static bool whole_number(const json_value *value, size_t *out) {
+    if (!json_is(value, IS_NUMBER) || !value->whole || value->integer < 0) return false;
+    *out = (size_t)value->integer;
     return true;
 }
 
-static bool read_shape(const json_t *list, sm_safetensor *t, uint64_t most) {
-    if (!json_is_array(list) || json_array_size(list) > SM_SAFETENSOR_RANK) return false;
+static bool read_shape(const json_value *list, sm_safetensor *t, uint64_t most) {
+    if (!json_is(list, IS_LIST) || list->n > SM_SAFETENSOR_RANK) return false;
     size_t n = 1;
-    t->rank = (int)json_array_size(list);
+    t->rank = (int)list->n;
     for (int d = 0; d < t->rank; d++) {
-        if (!whole_number(json_array_get(list, (size_t)d), &t->shape[d])) return false;
+        if (!whole_number(&list->item[d], &t->shape[d])) return false;
         if (t->shape[d] == 0 || n > most / t->shape[d]) return false;
         n *= t->shape[d];
     }
     return true;
 }
 
-static sm_status read_tensor(reading *r, const char *name, const json_t *value, sm_safetensor *t) {
-    const char *dtype = json_string_value(json_object_get(value, "dtype"));
-    const json_t *place = json_object_get(value, "data_offsets");
+static sm_status read_tensor(reading *r, const json_value *value, sm_safetensor *t) {
+    const char *dtype = json_text(json_get(value, "dtype"));
     size_t from, to;
-    t->name = sm_arena_copy(r->arena, name, strlen(name));
-    if (!t->name) return sm_fail_memory(r->err);
-    if (!dtype || strcmp(dtype, "F32") != 0) return refuse(r, name, "is not of dtype F32");
-    if (!read_shape(json_object_get(value, "shape"), t, r->bytes))
-        return refuse(r, name, "has no shape that fits the file");
-    if (!whole_number(json_array_get(place, 0), &from) ||
-        !whole_number(json_array_get(place, 1), &to) || from > to || to > r->bytes ||
+    t->name = value->key;
+    if (!dtype || strcmp(dtype, "F32") != 0) return refuse(r, t->name, "is not of dtype F32");
+    if (!read_shape(json_get(value, "shape"), t, r->bytes))
+        return refuse(r, t->name, "has no shape that fits the file");
+    if (!whole_number(json_find(value, "data_offsets[0]"), &from) ||
+        !whole_number(json_find(value, "data_offsets[1]"), &to) || from > to || to > r->bytes ||
         to - from != tensor_bytes(t))
-        return refuse(r, name, "does not lie inside the file");
+        return refuse(r, t->name, "does not lie inside the file");
     t->path = r->path;
     t->at = from;
     return SM_OK;
@@ -137,29 +134,19 @@ static sm_status check_places(const reading *r) {
     return end == r->bytes ? SM_OK : refuse(r, "", "bytes follow its last array");
 }
 
-static bool read_checksum(const char *digits, uint32_t *out) {
-    char copy[DIGITS + 1] = "", *end;
-    memcpy(copy, digits, DIGITS);
-    *out = (uint32_t)strtoul(copy, &end, 16);
-    return !*end && strspn(copy, "0123456789abcdef") == DIGITS;
-}
-
 /* In the order of the data. */
-static sm_status read_checksums(const reading *r, const json_t *metadata) {
-    const json_t *value = json_object_get(metadata, "crc32");
-    const char *text = json_string_value(value);
-    if (!value) return SM_OK;
-    bool good = text && strlen(text) == DIGITS * r->out->n;
-    for (size_t i = 0; good && i < r->out->n; i++) {
-        sm_safetensor *t = &r->out->tensor[i];
-        t->checked = good = read_checksum(text + DIGITS * i, &t->checksum);
+static sm_status read_checksums(const reading *r, const json_value *digits) {
+    const char *text = json_text(digits);
+    if (!digits) return SM_OK;
+    if (!text || digits->n != DIGITS * r->out->n || strspn(text, "0123456789abcdef") != digits->n)
+        return refuse(r, "", "its checksums are not those of its arrays");
+    for (size_t i = 0; i < r->out->n; i++) {
+        char copy[DIGITS + 1] = "";
+        memcpy(copy, text + DIGITS * i, DIGITS);
+        r->out->tensor[i].checksum = (uint32_t)strtoul(copy, NULL, 16);
+        r->out->tensor[i].checked = true;
     }
-    return good ? SM_OK : refuse(r, "", "its checksums are not those of its arrays");
-}
-
-static void read_steps(const json_t *metadata, uint64_t *steps) {
-    const char *text = json_string_value(json_object_get(metadata, "steps"));
-    *steps = text ? strtoull(text, NULL, 10) : 0;
+    return SM_OK;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -170,33 +157,33 @@ void tensors_sort(sm_safetensors *file) {
     if (file->n) qsort(file->tensor, file->n, sizeof *file->tensor, by_name);
 }
 
-static sm_status read_tensors(reading *r, json_t *root) {
-    const char *name;
-    json_t *value;
+static sm_status read_tensors(reading *r, const json_value *root) {
     sm_status status = SM_OK;
-    const json_t *metadata = json_object_get(root, "__metadata__");
-    if (!json_is_object(root)) return refuse(r, "", "its header is no object");
-    r->out->tensor = sm_arena_array(r->arena, json_object_size(root) + 1, sizeof *r->out->tensor);
-    if (!r->out->tensor) return sm_fail_memory(r->err);
-    read_steps(metadata, &r->out->steps);
-    json_object_foreach(root, name, value) if (!status && value != metadata) status =
-        read_tensor(r, name, value, &r->out->tensor[r->out->n++]);
+    sm_safetensors *out = r->out;
+    const json_value *metadata = json_get(root, "__metadata__");
+    const char *steps = json_text(json_get(metadata, "steps"));
+    if (root->kind != IS_OBJECT) return refuse(r, "", "its header is no object");
+    out->tensor = sm_arena_array(root->in->arena, root->n + 1, sizeof *out->tensor);
+    if (!out->tensor) return sm_fail_memory(r->err);
+    out->steps = steps ? strtoull(steps, NULL, 10) : 0;
+    for (uint32_t i = 0; !status && i < root->n; i++)
+        if (&root->item[i] != metadata)
+            status = read_tensor(r, &root->item[i], &out->tensor[out->n++]);
     if (!status) status = check_places(r);
-    if (!status) status = read_checksums(r, metadata);
-    if (status) r->out->n = 0;
-    else tensors_sort(r->out);
+    if (!status) status = read_checksums(r, json_get(metadata, "crc32"));
+    if (status) out->n = 0;
+    else tensors_sort(out);
     return status;
 }
 
 sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,
                                   sm_safetensors *out, sm_error *err) {
-    reading r = {header->name, data_bytes, arena, out, err};
-    json_t *root;
+    const json_document document = {.source = header, .arena = arena, .err = err};
+    const json_value *root;
+    reading r = {header->name, data_bytes, out, err};
     *out = (sm_safetensors){.n = 0};
-    sm_status status = sm_json_load(header, err, &root);
-    if (!status) status = read_tensors(&r, root);
-    json_decref(root);
-    return status;
+    sm_status status = json_parse(&document, &root);
+    return status ? status : read_tensors(&r, root);
 }
 
 const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "checkpoint_folder.h"
-#include "json_load.h"
+#include "json_tree.h"
 
 bool is_plain_name(const char *name) {
     return *name && *name != '.' && strlen(name) < 256 && !strpbrk(name, "/\\\n");
@@ -14,88 +14,68 @@ bool is_plain_name(const char *name) {
 
 /* ---- reading ---- */
 
-typedef struct reading {
-    const char *path;
-    const json_t *headers;
-    sm_arena *arena;
-    sm_shard_index *out;
-    sm_error *err;
-} reading;
-
 static bool read_checksum(const char *text, uint32_t *out) {
-    char *end;
     if (!text || strlen(text) != 8 || strspn(text, "0123456789abcdef") != 8) return false;
-    *out = (uint32_t)strtoul(text, &end, 16);
+    *out = (uint32_t)strtoul(text, NULL, 16);
     return true;
 }
 
-static sm_status new_shard(reading *r, const char *name, const char *tensor) {
-    sm_shard *s = &r->out->shard[r->out->shards];
-    const json_t *sum = json_object_get(r->headers, name);
-    if (!is_plain_name(name))
-        return sm_fail(r->err, SM_BAD_INPUT, "%.200s places %.100s outside its folder, in %.100s",
-                       r->path, tensor, name);
-    if (sum && !read_checksum(json_string_value(sum), &s->checksum))
-        return sm_fail(r->err, SM_BAD_INPUT, "%.200s gives no checksum of eight digits for %.100s",
-                       r->path, name);
+/* place: in weight_map, the name of a tensor and of the file that holds it. */
+static sm_status new_shard(const json_value *place, const json_value *headers,
+                           sm_shard_index *out) {
+    sm_shard *s = &out->shard[out->shards++];
+    const json_document *in = place->in;
+    const json_value *sum = json_get(headers, place->text);
+    if (!is_plain_name(place->text))
+        return sm_fail(in->err, SM_BAD_INPUT, "%.200s places %.100s outside its folder, in %.100s",
+                       in->source->name, place->key, place->text);
+    if (sum && !read_checksum(json_text(sum), &s->checksum))
+        return sm_fail(in->err, SM_BAD_INPUT, "%.200s gives no checksum of eight digits for %.100s",
+                       in->source->name, place->text);
     s->checked = sum != NULL;
-    s->name = sm_arena_copy(r->arena, name, strlen(name));
-    if (!s->name) return sm_fail_memory(r->err);
-    r->out->shards++;
+    s->name = place->text;
     return SM_OK;
 }
 
-static sm_status read_place(reading *r, const char *tensor, const json_t *value) {
-    const char *name = json_string_value(value);
-    sm_shard_place *p = &r->out->place[r->out->n++];
-    if (!name)
-        return sm_fail(r->err, SM_BAD_INPUT, "%.200s names no file for %.100s", r->path, tensor);
-    p->name = sm_arena_copy(r->arena, tensor, strlen(tensor));
-    if (!p->name) return sm_fail_memory(r->err);
-    while (p->shard < r->out->shards && strcmp(r->out->shard[p->shard].name, name) != 0) p->shard++;
-    return p->shard < r->out->shards ? SM_OK : new_shard(r, name, tensor);
+static sm_status read_place(const json_value *place, const json_value *headers,
+                            sm_shard_index *out) {
+    sm_shard_place *p = &out->place[out->n++];
+    if (place->kind != IS_TEXT)
+        return sm_fail(place->in->err, SM_BAD_INPUT, "%.200s names no file for %.100s",
+                       place->in->source->name, place->key);
+    p->name = place->key;
+    while (p->shard < out->shards && strcmp(out->shard[p->shard].name, place->text) != 0)
+        p->shard++;
+    return p->shard < out->shards ? SM_OK : new_shard(place, headers, out);
 }
 
 static int by_name(const void *a, const void *b) {
     return strcmp(((const sm_shard_place *)a)->name, ((const sm_shard_place *)b)->name);
 }
 
-static sm_status read_map(reading *r, const json_t *map) {
-    const char *tensor;
-    const json_t *value;
-    size_t n = json_object_size(map);
-    sm_status status = SM_OK;
-    if (n == 0)
-        return sm_fail(r->err, SM_BAD_INPUT, "%.200s is no index of shards: it has no weight_map",
-                       r->path);
-    r->out->shard = sm_arena_array(r->arena, n, sizeof *r->out->shard);
-    r->out->place = sm_arena_array(r->arena, n, sizeof *r->out->place);
-    if (!r->out->shard || !r->out->place) return sm_fail_memory(r->err);
-    json_object_foreach((json_t *)(uintptr_t)map, tensor, value) if (!status) status =
-        read_place(r, tensor, value);
-    if (!status) qsort(r->out->place, r->out->n, sizeof *r->out->place, by_name);
-    return status;
-}
-
-static void read_metadata(reading *r, const json_t *metadata) {
-    const char *steps = json_string_value(json_object_get(metadata, "steps"));
-    json_int_t bytes = json_integer_value(json_object_get(metadata, "total_size"));
-    r->out->steps = steps ? strtoull(steps, NULL, 10) : 0;
-    r->out->bytes = bytes > 0 ? (uint64_t)bytes : 0;
-    r->headers = json_object_get(metadata, "headers");
-}
-
 sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_shard_index *out,
                                   sm_error *err) {
-    reading r = {source->name, NULL, arena, out, err};
-    json_t *root;
+    const json_document document = {.source = source, .arena = arena, .err = err};
+    const json_value *root;
     *out = (sm_shard_index){.n = 0};
-    sm_status status = sm_json_load(source, err, &root);
-    if (!status) {
-        read_metadata(&r, json_object_get(root, "metadata"));
-        status = read_map(&r, json_object_get(root, "weight_map"));
-    }
-    json_decref(root);
+    sm_status status = json_parse(&document, &root);
+    if (status) return status;
+    const json_value *map = json_get(root, "weight_map");
+    const json_value *bytes = json_find(root, "metadata.total_size");
+    const char *steps = json_text(json_find(root, "metadata.steps"));
+    if (!json_is(map, IS_OBJECT) || map->n == 0)
+        return sm_fail(err, SM_BAD_INPUT, "%.200s is no index of shards: it has no weight_map",
+                       source->name);
+    out->steps = steps ? strtoull(steps, NULL, 10) : 0;
+    out->bytes = json_is(bytes, IS_NUMBER) && bytes->whole && bytes->integer > 0
+                     ? (uint64_t)bytes->integer
+                     : 0;
+    out->shard = sm_arena_array(arena, map->n, sizeof *out->shard);
+    out->place = sm_arena_array(arena, map->n, sizeof *out->place);
+    if (!out->shard || !out->place) return sm_fail_memory(err);
+    for (uint32_t i = 0; !status && i < map->n; i++)
+        status = read_place(&map->item[i], json_find(root, "metadata.headers"), out);
+    if (!status) qsort(out->place, out->n, sizeof *out->place, by_name);
     return status;
 }
 

@@ -85,9 +85,6 @@ void sm_request_file_close(sm_request_file *f) {
 /* Where the value of a field stands in the line. */
 static sm_span place_of(const sm_request_file *f, const sm_source *line, request_field field) {
     sm_span span = f->row.cell[field].text;
-    if (span.length == 0 && f->json)
-        for (int i = 0; i < REQUEST_NAMES && span.length == 0; i++)
-            if (request_names[i].field == field) span = request_place(line, request_names[i].name);
     return span.length > 0 ? span : (sm_span){0, line->length};
 }
 

@@ -27,8 +27,6 @@ enum { REQUEST_NAMES = 17 };
 /* The row of the table for a name, NULL when it means nothing here. */
 const request_name *request_name_of(const char *text, size_t length);
 const char *request_field_names(request_field field); /* "arrival_s, timestamp or TIMESTAMP" */
-/* The value of a key of a line of JSON; length 0 when it has none. */
-sm_span request_place(const sm_source *line, const char *key);
 
 typedef enum request_kind { CELL_ABSENT, CELL_IS_TEXT, CELL_IS_NUMBER, CELL_IS_LIST } request_kind;
 typedef struct request_cell {
