@@ -183,6 +183,12 @@ const sm_calibration *sm_calibration_at(size_t i);
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
 /* Of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
+/* The constants of single operations, where the chip or a relative has them ("kernels"); otherwise
+ * the usual ones, which hold what a whole training step loses around its operations. Never NULL. */
+const sm_calibration *sm_calibration_of_operations(const sm_chip *chip);
+/* The software generations known for the chip or a relative, the usual one first; at most `room`
+ * names are written. Returns how many. */
+size_t sm_calibration_softwares(const sm_chip *chip, const char **names, size_t room);
 /* Of a list, such as that of a file: the longest beginning of the chip's name (or of the
  * calibration that the chip names) and this software; software NULL: the first of them. NULL when
  * none fits. */

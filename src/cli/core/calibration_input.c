@@ -6,19 +6,6 @@
 
 enum { MOST_NAMES = 64 };
 
-/* The software generations that are known for a chip, the usual one first. */
-static size_t softwares_of(const sm_chip *chip, const char **names) {
-    size_t n = 0;
-    names[n++] = "default";
-    for (size_t i = 0; i < sm_calibration_count() && n < MOST_NAMES; i++) {
-        const char *name = sm_calibration_at(i)->software;
-        bool known = !sm_calibration_for(chip, name);
-        for (size_t k = 0; k < n && !known; k++) known = strcmp(names[k], name) == 0;
-        if (!known) names[n++] = name;
-    }
-    return n;
-}
-
 static const char *joined(const char *const *names, size_t n, sm_arena *arena) {
     const char *out = "";
     for (size_t i = 0; i < n && out; i++)
@@ -61,26 +48,14 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
     if (!given->software) return SM_OK;
     *out = sm_calibration_for(chip, given->software);
     if (*out) return SM_OK;
-    return fail_software(call, chip, given->software, names, softwares_of(chip, names), err);
-}
-
-const sm_calibration *cli_calibration_of_operations(const sm_chip *chip) {
-    const sm_calibration *kernels = sm_calibration_for(chip, "kernels");
-    return kernels ? kernels : sm_calibration_of(chip);
+    return fail_software(call, chip, given->software, names,
+                         sm_calibration_softwares(chip, names, MOST_NAMES), err);
 }
 
 sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
                                     const cli_calibration_values *given, const sm_calibration **out,
                                     sm_error *err) {
     if (given->calibration || given->software) return cli_calibration(call, chip, given, out, err);
-    *out = cli_calibration_of_operations(chip);
+    *out = sm_calibration_of_operations(chip);
     return SM_OK;
-}
-
-size_t cli_softwares(const sm_chip *chip, const char **names, size_t room) {
-    const char *all[MOST_NAMES];
-    size_t n = softwares_of(chip, all);
-    if (n > room) n = room;
-    memcpy(names, all, n * sizeof *names);
-    return n;
 }

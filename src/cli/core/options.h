@@ -104,9 +104,6 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
 sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
                                     const cli_calibration_values *given, const sm_calibration **out,
                                     sm_error *err);
-const sm_calibration *cli_calibration_of_operations(const sm_chip *chip);
-/* The software generations known for the chip or a relative, the usual one first; at most room. */
-size_t cli_softwares(const sm_chip *chip, const char **names, size_t room);
 /* The chips of --system FILE; none when the option is not given. */
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
 #endif

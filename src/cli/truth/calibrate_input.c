@@ -46,8 +46,8 @@ static sm_status read_start(const char *text, cli_fitting *q, sm_error *err) {
     if (!q->start && !text) q->start = sm_calibration_of(q->chip);
     if (q->start) return SM_OK;
     sm_source source = sm_source_of("--start", text);
-    const char *near =
-        sm_nearest(text, source.length, names, cli_softwares(q->chip, names, MOST_NAMES));
+    const char *near = sm_nearest(text, source.length, names,
+                                  sm_calibration_softwares(q->chip, names, MOST_NAMES));
     return sm_fail_at(err, &source, (sm_span){0, source.length},
                       "%s has no calibration for '%.60s'%s%s%s", q->chip->name, text,
                       near ? "; did you mean " : "; 'chip NAME --calibration' lists them",

@@ -1,0 +1,227 @@
+/* answer_model: the parameters, FLOPs and KV cache of an architecture. */
+#include "question.h"
+#include "scalemodel/io.h"
+#include <math.h>
+
+enum { USUAL_SEQ = 4096 };
+
+typedef struct counted {
+    const sm_model *model;
+    sm_params params;
+    double T;
+    sm_dtype kv;
+    sm_flops causal, full; /* forward, per token */
+} counted;
+
+/* ---- the catalogue ---- */
+
+static sm_status catalogue(sm_report *r, sm_error *err) {
+    sm_table *table = sm_page_table(r, "Models", "<model|<family|>params|>active|>layers|>width");
+    sm_data *models = sm_put_array(r, r->data, "models");
+    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+        const sm_catalogue_entry *entry = sm_catalogue_at(i);
+        sm_model model;
+        sm_status status = sm_io_model_load(entry->name, r->arena, &model, err);
+        if (status) return status;
+        sm_params params = sm_model_params(&model);
+        sm_page_row(r, table, entry->name, model.family, sm_show_count(r, params.total),
+                    sm_show_count(r, params.active), sm_textf(r, "%d", model.L),
+                    sm_textf(r, "%d", model.D));
+        sm_data *object = sm_put_object(r, models, NULL);
+        sm_put_text(r, object, "name", entry->name);
+        sm_put_text(r, object, "family", model.family);
+        sm_put_all(r, object, "params|active_params", params.total, params.active);
+        if (entry->published_params > 0.0)
+            sm_put(r, object, "published_params", entry->published_params);
+        if (entry->source) sm_put_text(r, object, "source", entry->source);
+    }
+    sm_report_table(r, table);
+    return SM_OK;
+}
+
+/* ---- derived numbers ---- */
+
+/* The backward pass does twice the work of the forward one. */
+static double train_flops(const sm_flops *forward) { return 3.0 * forward->total; }
+
+/* Matmul FLOPs do not depend on T and full attention grows with it, so they meet at one length:
+ * T* = matmul / (attention at T / T), which is exact as long as no window bounds the keys. */
+static double meeting_length(const counted *q) {
+    bool windows = false;
+    for (int k = 0; k < q->model->kinds; k++)
+        windows = windows || q->model->kind[k].window > 0 || q->model->kind[k].chunk > 0;
+    if (windows || q->full.attention <= 0.0) return NAN;
+    return q->full.matmul / q->full.attention * q->T;
+}
+
+static double share(const sm_flops *flops) {
+    return flops->total > 0.0 ? flops->attention / flops->total : 0.0;
+}
+
+static int layers_of_kind(const sm_model *model, int kind) {
+    int n = 0;
+    for (int l = 0; l < model->L; l++) n += model->layer[l] == kind;
+    return n;
+}
+
+/* ---- the parameters, on the page and in the data ---- */
+
+static void components(sm_report *r, const sm_params *p) {
+    const struct {
+        const char *name;
+        double value;
+    } row[] = {{"embedding", p->embedding},
+               {"unembedding", p->unembedding},
+               {"attention", p->attention},
+               {"mlp", p->mlp},
+               {"experts", p->experts},
+               {"router", p->router},
+               {"norm", p->norm},
+               {"other", p->other},
+               {"total", p->total},
+               {"active per token", p->active},
+               {"in matmuls per token", p->matmul_active}};
+    enum { COMPONENTS = 8, ROWS = sizeof row / sizeof row[0] };
+    sm_data *object = sm_put_object(r, r->data, "components");
+    sm_table *table = sm_page_table(r, NULL, "<parameters|>exact|>short|>share");
+    for (int i = 0; i < ROWS; i++) {
+        if (i < COMPONENTS) sm_put(r, object, row[i].name, row[i].value);
+        if (row[i].value > 0.0)
+            sm_page_row(r, table, row[i].name, sm_show_exact(r, row[i].value),
+                        sm_show_count(r, row[i].value),
+                        sm_show_percent(r, row[i].value / p->total));
+    }
+    sm_report_table(r, table);
+}
+
+/* ---- the layers ---- */
+
+static const char *heads_words(sm_report *r, const sm_layer_kind *kind) {
+    if (kind->attention == SM_ATTENTION_MLA)
+        return sm_textf(r, "%d, MLA rank %d", kind->N, kind->kv_rank);
+    return kind->N == kind->K ? sm_textf(r, "%d x %d", kind->N, kind->H)
+                              : sm_textf(r, "%d x %d, %d KV", kind->N, kind->H, kind->K);
+}
+
+static const char *expert_words(sm_report *r, const sm_layer_kind *kind) {
+    if (kind->E == 0) return "-";
+    const char *shared = kind->E_shared ? sm_textf(r, " + %d shared", kind->E_shared) : "";
+    return sm_textf(r, "%d of %d x %d%s", kind->k_top, kind->E, kind->F_expert, shared);
+}
+
+static const char *reach_words(sm_report *r, const sm_layer_kind *kind) {
+    if (kind->window > 0) return sm_textf(r, "%d", kind->window);
+    return kind->chunk > 0 ? sm_textf(r, "chunks of %d", kind->chunk) : "all";
+}
+
+static void kinds(sm_report *r, const sm_model *model) {
+    sm_data *list = sm_put_array(r, r->data, "layers");
+    sm_table *table =
+        sm_page_table(r, "Layers", "<kind|>count|>params each|<heads|<keys|>mlp|<experts");
+    for (int k = 0; k < model->kinds; k++) {
+        const sm_layer_kind *kind = &model->kind[k];
+        int count = layers_of_kind(model, k);
+        double params = sm_layer_params(model, kind, false);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "kind", kind->name);
+        sm_put_all(r, object,
+                   "count|params|active_params|query_heads|kv_heads|head_size|mlp_width|experts|"
+                   "experts_per_token|expert_width|window",
+                   count, params, sm_layer_params(model, kind, true), kind->N, kind->K, kind->H,
+                   kind->F, kind->E, kind->k_top, kind->F_expert,
+                   kind->window > 0 ? kind->window : kind->chunk);
+        sm_page_row(r, table, kind->name, sm_textf(r, "%d", count), sm_show_count(r, params),
+                    heads_words(r, kind), reach_words(r, kind),
+                    kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-", expert_words(r, kind));
+    }
+    sm_report_table(r, table);
+}
+
+/* ---- the work and the cache ---- */
+
+static void work(sm_report *r, const counted *q) {
+    const sm_flops *causal = &q->causal, *full = &q->full;
+    sm_table *table =
+        sm_page_table(r, sm_textf(r, "FLOPs per token in sequences of %s", sm_show_exact(r, q->T)),
+                      "<|>forward|>training|>of it attention|<");
+    sm_page_row(r, table, "causal", sm_show_count(r, causal->total),
+                sm_show_count(r, train_flops(causal)), sm_show_percent(r, share(causal)),
+                "pairs that the mask keeps");
+    sm_page_row(r, table, "full", sm_show_count(r, full->total),
+                sm_show_count(r, train_flops(full)), sm_show_percent(r, share(full)),
+                "all pairs, as the book counts");
+    sm_report_table(r, table);
+    sm_put_all(r, r->data,
+               "seq|forward_flops_per_token|train_flops_per_token|forward_flops_per_token_full|"
+               "train_flops_per_token_full|matmul_flops_per_token|attention_flops_per_token|"
+               "attention_share|attention_share_full|attention_equals_matmul_seq",
+               q->T, causal->total, train_flops(causal), full->total, train_flops(full),
+               causal->matmul, causal->attention, share(causal), share(full), meeting_length(q));
+}
+
+static void closing_text(sm_report *r, const counted *q) {
+    double meeting = meeting_length(q), token = sm_model_kv_bytes_per_token(q->model, q->kv);
+    double sequence = sm_model_kv_bytes(q->model, q->T, q->kv);
+    const char *note = q->model->note ? q->model->note : "";
+    if (isfinite(meeting))
+        sm_report_text(r,
+                       "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
+                       sm_show_number(r, meeting),
+                       sm_show_number(r, meeting * q->full.attention / q->causal.attention));
+    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
+                   sm_dtype_name(q->kv), sm_show_bytes(r, token), sm_show_bytes(r, sequence),
+                   sm_show_exact(r, q->T));
+    if (note[0]) sm_report_text(r, "Note: %s", note);
+    sm_put_text(r, r->data, "kv_dtype", sm_dtype_name(q->kv));
+    sm_put_all(r, r->data, "kv_bytes_per_token|kv_bytes_per_sequence", token, sequence);
+    sm_put_text(r, r->data, "note", note);
+}
+
+static void explain(sm_report *r, const counted *q) {
+    sm_why *train =
+        sm_page_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
+                    train_flops(&q->causal), "FLOP");
+    sm_why *forward = sm_page_why(r, "forward", "matmuls + attention", q->causal.total, "FLOP");
+    sm_why *matmul =
+        sm_page_why(r, "matmuls", "2 x parameters in matmuls per token", q->causal.matmul, "FLOP");
+    sm_page_leaf(r, matmul, "parameters in matmuls", q->params.matmul_active, "", q->model->name);
+    sm_why *attention =
+        sm_page_why(r, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
+                    q->causal.attention, "FLOP");
+    for (int k = 0; k < q->model->kinds; k++)
+        sm_page_leaf(r, attention,
+                     sm_textf(r, "keys seen on average in the %d '%s' layers",
+                              layers_of_kind(q->model, k), q->model->kind[k].name),
+                     sm_layer_keys(&q->model->kind[k], q->T, true), "", "causal mask and window");
+    sm_page_given(r, attention, "T", q->T, "");
+    sm_why_add(forward, matmul);
+    sm_why_add(forward, attention);
+    sm_why_add(train, forward);
+    r->why = train;
+}
+
+sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_error *err) {
+    sm_model_question asked;
+    sm_status status = sm_question_take(&asked, sizeof asked, question, err);
+    if (status) return status;
+    sm_put_text(r, r->data, "command", "model");
+    if (!asked.model) return catalogue(r, err);
+    const sm_model *m = asked.model;
+    counted q = {.model = m, .T = asked.seq > 0.0 ? asked.seq : USUAL_SEQ, .kv = asked.kv};
+    q.params = sm_model_params(m);
+    q.causal = sm_model_forward_flops(m, q.T, true);
+    q.full = sm_model_forward_flops(m, q.T, false);
+    sm_report_heading(r, "%s: %s parameters, %s active", m->name, sm_show_count(r, q.params.total),
+                      sm_show_count(r, q.params.active));
+    sm_put_text(r, r->data, "name", m->name);
+    sm_put_text(r, r->data, "family", m->family);
+    sm_put_all(r, r->data, "params|active_params|matmul_params_active", q.params.total,
+               q.params.active, q.params.matmul_active);
+    components(r, &q.params);
+    sm_put_all(r, r->data, "layer_count|width|vocabulary", m->L, m->D, m->V);
+    kinds(r, m);
+    work(r, &q);
+    closing_text(r, &q);
+    if (asked.explain) explain(r, &q);
+    return SM_OK;
+}

@@ -1,0 +1,198 @@
+/* answer_chip: the catalogue, or all that is known of one chip: peaks, memories, links, ridge
+ * points and their sources. */
+#include "chip_facts.h"
+#include "question.h"
+#include <string.h>
+
+/* ---- the catalogue ---- */
+
+static const char *peak_text(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
+    double peak = chip->flops_per_s[dtype].value;
+    return peak > 0.0 ? sm_show_number(r, peak / 1e12) : "-";
+}
+
+static const char *links_text(sm_report *r, const sm_chip *chip) {
+    double rate = chip->link_bytes_per_s_oneway.value;
+    if (chip->fabric == SM_FABRIC_TORUS)
+        return sm_textf(r, "%d x %s, %dD", chip->links_per_chip, sm_show_rate(r, rate, "B/s"),
+                        chip->torus_axes);
+    if (chip->fabric == SM_FABRIC_NONE || chip->tree_levels == 0) return "-";
+    return sm_textf(r, "%s in %ds",
+                    sm_show_rate(r, chip->tree[0].child_bytes_per_s_oneway.value, "B/s"),
+                    chip->tree[0].degree);
+}
+
+static void catalogue(sm_report *r, const sm_chip_question *q) {
+    sm_data *chips = sm_put_array(r, r->data, "chips");
+    sm_table *table =
+        sm_page_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
+                      "<chip|>bf16|>fp8|>memory|>bandwidth|<links|>$/h");
+    for (size_t i = 0; i < q->n_own + sm_chip_count(); i++) {
+        const sm_chip *chip = i < q->n_own ? &q->own[i] : sm_chip_at(i - q->n_own);
+        double usd = sm_chip_usd_per_hour(chip), bytes = chip->memory_bytes.value;
+        double rate = chip->memory_bytes_per_s.value;
+        sm_page_row(r, table, chip->name, peak_text(r, chip, SM_BF16), peak_text(r, chip, SM_FP8),
+                    bytes > 0.0 ? sm_show_bytes(r, bytes) : "-",
+                    rate > 0.0 ? sm_show_rate(r, rate, "B/s") : "-", links_text(r, chip),
+                    usd > 0.0 ? sm_textf(r, "%.2f", usd) : "-");
+        sm_chip_fields(r, sm_put_object(r, chips, NULL), chip);
+    }
+    sm_report_table(r, table);
+}
+
+/* ---- one chip ---- */
+
+/* Sources are long and few: the table carries numbers, the list below it the texts. */
+enum { MOST_NOTES = 40 };
+typedef struct notes {
+    int n;
+    const char *text[MOST_NOTES];
+} notes;
+
+static const char *note_of(sm_report *r, notes *list, const char *source) {
+    if (!source || !source[0]) return "-";
+    int i = 0;
+    while (i < list->n && strcmp(list->text[i], source) != 0) i++;
+    if (i == MOST_NOTES) return source;
+    if (i == list->n) list->text[list->n++] = source;
+    return sm_textf(r, "[%d]", i + 1);
+}
+
+static const char *value_text(sm_report *r, const char *unit, double value) {
+    if (strcmp(unit, "B") == 0) return sm_show_bytes(r, value);
+    if (strcmp(unit, "s") == 0) return sm_show_seconds(r, value);
+    if (strcmp(unit, "Hz") == 0) return sm_textf(r, "%.4g GHz", value / 1e9);
+    if (strcmp(unit, "W") == 0) return sm_textf(r, "%.4g W", value);
+    return sm_show_rate(r, value, unit);
+}
+
+/* Prices of a file may leave provider and date out: "price per hour, Google Cloud, 2025-02". */
+static void price_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
+    for (int i = 0; i < chip->prices; i++) {
+        const sm_price *price = &chip->price[i];
+        const char *provider = price->provider ? price->provider : "";
+        const char *date = price->date ? price->date : "";
+        sm_page_row(r, table,
+                    sm_textf(r, "price per hour%s%s%s%s", *provider ? ", " : "", provider,
+                             *date ? ", " : "", date),
+                    sm_textf(r, "$%.2f", price->usd_per_chip_hour),
+                    note_of(r, list, price->source));
+    }
+}
+
+static void fact_rows(sm_report *r, const sm_chip *chip) {
+    notes list = {.n = 0};
+    sm_table *table = sm_page_table(r, NULL, "<fact|>value|<source");
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) {
+        const sm_fact *peak = &chip->flops_per_s[d];
+        if (peak->value > 0.0)
+            sm_page_row(r, table, sm_textf(r, "%s peak, dense", sm_dtype_names[d]),
+                        sm_show_rate(r, peak->value, "FLOP/s"), note_of(r, &list, peak->source));
+    }
+    for (const sm_fact_row *row = sm_fact_rows; row->key; row++) {
+        const sm_fact *fact = sm_fact_of(chip, row);
+        if (fact->value > 0.0)
+            sm_page_row(r, table, row->label, value_text(r, row->unit, fact->value),
+                        note_of(r, &list, fact->source));
+    }
+    price_rows(r, chip, table, &list);
+    sm_report_table(r, table);
+    for (int i = 0; i < list.n; i++) sm_report_text(r, "[%d] %s", i + 1, list.text[i]);
+}
+
+static void ridge_rows(sm_report *r, const sm_chip *chip) {
+    sm_feed feeds[SM_MAX_FEEDS];
+    int n = sm_chip_feeds(chip, feeds);
+    if (n > SM_PAGE_COLUMNS - 1) n = SM_PAGE_COLUMNS - 1;
+    const char *heads = "<dtype";
+    for (int i = 0; i < n; i++) heads = sm_textf(r, "%s|>%s", heads, feeds[i].name);
+    sm_table *table =
+        sm_page_table(r, "Ridge points: FLOPs per byte from which the math is the limit", heads);
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) {
+        double peak = chip->flops_per_s[d].value;
+        const char *cells[SM_PAGE_COLUMNS] = {sm_dtype_names[d]};
+        for (int i = 0; i < n; i++) cells[i + 1] = sm_show_number(r, peak / feeds[i].rate->value);
+        if (peak > 0.0) sm_page_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+}
+
+static void link_rows(sm_report *r, const sm_chip *chip) {
+    sm_feed feeds[SM_MAX_FEEDS];
+    int n = sm_chip_feeds(chip, feeds), rows = 0;
+    sm_table *table =
+        sm_page_table(r, "Links", "<link|<of|>one way|>per chip|>latency|<reduces in the switch");
+    for (int i = 0; i < n; i++) {
+        const sm_feed *feed = &feeds[i];
+        if (!feed->link) continue;
+        sm_page_row(r, table, feed->name,
+                    feed->chips == 1 ? "a chip" : sm_textf(r, "%d chips", feed->chips),
+                    sm_show_rate(r, feed->rate->value, "B/s"),
+                    sm_show_rate(r, feed->rate->value / feed->chips, "B/s"),
+                    feed->latency_s > 0.0 ? sm_show_seconds(r, feed->latency_s) : "-",
+                    feed->in_network_reduction ? "yes" : "no");
+        rows++;
+    }
+    if (rows) sm_report_table(r, table);
+}
+
+static void shape_text(sm_report *r, const sm_chip *chip) {
+    static const char *const wraps[] = {"axes never wrap", "an axis wraps when its length is 16",
+                                        "axes wrap when every length is a multiple of 4",
+                                        "axes wrap in the full pod", "axes always wrap"};
+    if (chip->fabric == SM_FABRIC_TORUS) {
+        const char *shape = "";
+        for (int i = 0; i < chip->torus_axes; i++)
+            shape = sm_textf(r, "%s%s%d", shape, i ? "x" : "", chip->pod_shape[i]);
+        sm_report_text(r, "Torus of up to %s chips; %s.", shape, wraps[chip->wrap_rule]);
+    }
+    sm_report_text(r,
+                   "A matmul is padded to tiles of %d x %d x %d (rows, contraction, columns); %d "
+                   "core%s, %d chip%s per host.",
+                   chip->tile_m, chip->tile_k, chip->tile_n, chip->cores,
+                   chip->cores == 1 ? "" : "s", chip->chips_per_host,
+                   chip->chips_per_host == 1 ? "" : "s");
+    if (chip->conflicts && chip->conflicts[0])
+        sm_report_text(r, "Where sources disagree: %s", chip->conflicts);
+}
+
+static void explain_ridges(sm_report *r, const sm_chip *chip) {
+    sm_feed feeds[SM_MAX_FEEDS];
+    int n = sm_chip_feeds(chip, feeds);
+    sm_dtype used;
+    double peak = sm_chip_peak(chip, SM_BF16, &used);
+    r->why = sm_page_why(r, sm_textf(r, "ridge points in %s:", sm_dtype_name(used)),
+                         "one per memory and link", n, "");
+    for (int i = 0; i < n; i++) {
+        sm_why *node = sm_page_why(r, feeds[i].name, "peak / bandwidth",
+                                   peak / feeds[i].rate->value, "FLOP/B");
+        sm_page_fact(r, node, "peak", &chip->flops_per_s[used], "FLOP/s");
+        sm_page_fact(r, node, "bandwidth, one way", feeds[i].rate, "B/s");
+        sm_why_add(r->why, node);
+    }
+}
+
+sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_error *err) {
+    sm_chip_question q;
+    sm_status status = sm_question_take(&q, sizeof q, question, err);
+    if (status) return status;
+    sm_put_text(r, r->data, "command", "chip");
+    const sm_chip *chip = q.chip;
+    if (!chip) {
+        catalogue(r, &q);
+        return SM_OK;
+    }
+    sm_chip_fields(r, r->data, chip);
+    sm_report_heading(r, "%s (%s)", chip->title && chip->title[0] ? chip->title : chip->name,
+                      chip->name);
+    if (q.calibration) {
+        sm_chip_calibration(r, chip, q.calibration);
+        return SM_OK;
+    }
+    fact_rows(r, chip);
+    ridge_rows(r, chip);
+    link_rows(r, chip);
+    shape_text(r, chip);
+    if (q.explain) explain_ridges(r, chip);
+    return SM_OK;
+}

@@ -1,0 +1,153 @@
+/* chip_facts: one row per fact, so that the page, the data and the list of sources cannot disagree.
+ */
+#include "chip_facts.h"
+#include <string.h>
+
+#define ROW(field, label, unit)                                                                    \
+    { #field, label, unit, offsetof(sm_chip, field) }
+const sm_fact_row sm_fact_rows[] = {
+    ROW(vector_flops_per_s, "vector unit, fp32", "FLOP/s"),
+    ROW(memory_bytes, "memory", "B"),
+    ROW(memory_bytes_per_s, "memory bandwidth", "B/s"),
+    ROW(onchip_bytes, "on-chip memory", "B"),
+    ROW(onchip_bytes_per_s, "on-chip bandwidth", "B/s"),
+    ROW(shared_bytes, "shared memory, all SMs", "B"),
+    ROW(clock_hz, "clock", "Hz"),
+    ROW(link_bytes_per_s_oneway, "link, one way", "B/s"),
+    ROW(hop_latency_s, "hop latency", "s"),
+    ROW(pcie_bytes_per_s_oneway, "PCIe, one way", "B/s"),
+    ROW(dcn_bytes_per_s_oneway, "data-center network", "B/s"),
+    ROW(dcn_latency_s, "its latency", "s"),
+    ROW(host_bytes, "memory of a host", "B"),
+    ROW(launch_latency_s, "kernel launch", "s"),
+    ROW(tdp_w, "power", "W"),
+    {NULL, NULL, NULL, 0},
+};
+
+const sm_fact *sm_fact_of(const sm_chip *chip, const sm_fact_row *row) {
+    return (const sm_fact *)(const void *)((const char *)chip + row->offset);
+}
+
+/* ---- feeds ---- */
+
+static void add_feed(sm_feed *feeds, int *n, sm_feed feed) {
+    if (feed.rate->value > 0.0) feeds[(*n)++] = feed;
+}
+
+int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds) {
+    int n = 0, chips = 1;
+    bool torus = chip->fabric == SM_FABRIC_TORUS;
+    const char *onchip = torus ? "vmem" : "l2";
+    add_feed(feeds, &n, (sm_feed){"memory", false, 1, &chip->memory_bytes_per_s, 0.0, false});
+    add_feed(feeds, &n, (sm_feed){onchip, false, 1, &chip->onchip_bytes_per_s, 0.0, false});
+    add_feed(feeds, &n, (sm_feed){"pcie", false, 1, &chip->pcie_bytes_per_s_oneway, 0.0, false});
+    if (torus) {
+        add_feed(feeds, &n,
+                 (sm_feed){"ici", true, 1, &chip->link_bytes_per_s_oneway,
+                           chip->hop_latency_s.value, false});
+        add_feed(feeds, &n,
+                 (sm_feed){"dcn", true, 1, &chip->dcn_bytes_per_s_oneway, chip->dcn_latency_s.value,
+                           false});
+        return n;
+    }
+    /* A node's uplink serves all chips below it: the degrees of the levels inside multiply. */
+    for (int i = 0; i < chip->tree_levels; i++) {
+        const sm_tree_level *level = &chip->tree[i];
+        add_feed(feeds, &n,
+                 (sm_feed){level->name, true, chips, &level->child_bytes_per_s_oneway,
+                           level->hop_latency_s.value, level->in_network_reduction});
+        chips *= level->degree > 0 ? level->degree : 1;
+    }
+    return n;
+}
+
+/* ---- data ---- */
+
+static const char *known(const char *text) { return text ? text : ""; }
+
+/* Per data type, peak / rate; of a rate of 1 the peaks themselves. */
+static void put_per_dtype(sm_report *r, sm_data *object, const char *key, const sm_chip *chip,
+                          double bytes_per_s) {
+    sm_data *values = sm_put_object(r, object, key);
+    for (int d = 0; d < SM_DTYPE_COUNT; d++)
+        if (chip->flops_per_s[d].value > 0.0)
+            sm_put(r, values, sm_dtype_names[d], chip->flops_per_s[d].value / bytes_per_s);
+}
+
+static void put_link(sm_report *r, sm_data *links, const sm_chip *chip, const sm_feed *feed) {
+    sm_data *link = sm_put_object(r, links, NULL);
+    bool torus = chip->fabric == SM_FABRIC_TORUS && strcmp(feed->name, "ici") == 0;
+    sm_put_text(r, link, "name", feed->name);
+    sm_put_text(r, link, "kind", torus ? "torus" : "switch");
+    sm_put_all(r, link, "chips_per_child|bytes_per_s_oneway|latency_s", feed->chips,
+               feed->rate->value, feed->latency_s);
+    sm_put_bool(r, link, "in_network_reduction", feed->in_network_reduction);
+    put_per_dtype(r, link, "ridge_flops_per_byte", chip, feed->rate->value);
+    if (!torus) return;
+    sm_put(r, link, "links_per_chip", chip->links_per_chip);
+    put_per_dtype(r, link, "ridge_flops_per_byte_ring", chip, 2.0 * feed->rate->value);
+}
+
+static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
+    sm_feed feeds[SM_MAX_FEEDS];
+    int n = sm_chip_feeds(chip, feeds);
+    put_per_dtype(r, object, "ridge_flops_per_byte", chip, chip->memory_bytes_per_s.value);
+    sm_data *ridges = sm_put_object(r, object, "ridges");
+    for (int i = 0; i < n; i++) put_per_dtype(r, ridges, feeds[i].name, chip, feeds[i].rate->value);
+    sm_data *links = sm_put_array(r, object, "links");
+    for (int i = 0; i < n; i++)
+        if (feeds[i].link) put_link(r, links, chip, &feeds[i]);
+}
+
+static void put_prices(sm_report *r, sm_data *object, const sm_chip *chip) {
+    sm_data *prices = sm_put_array(r, object, "prices");
+    for (int i = 0; i < chip->prices; i++) {
+        const sm_price *p = &chip->price[i];
+        sm_data *price = sm_put_object(r, prices, NULL);
+        sm_put(r, price, "usd_per_chip_hour", p->usd_per_chip_hour);
+        sm_put_text(r, price, "provider", known(p->provider));
+        sm_put_text(r, price, "date", known(p->date));
+        sm_put_text(r, price, "source", known(p->source));
+    }
+}
+
+static void put_source(sm_report *r, sm_data *sources, const char *key, const sm_fact *fact) {
+    if (fact->value > 0.0 && fact->source) sm_put_text(r, sources, key, fact->source);
+}
+
+static void put_sources(sm_report *r, sm_data *object, const sm_chip *chip) {
+    sm_data *sources = sm_put_object(r, object, "sources");
+    for (int d = 0; d < SM_DTYPE_COUNT; d++)
+        put_source(r, sources, sm_textf(r, "flops_per_s.%s", sm_dtype_names[d]),
+                   &chip->flops_per_s[d]);
+    for (const sm_fact_row *row = sm_fact_rows; row->key; row++)
+        put_source(r, sources, row->key, sm_fact_of(chip, row));
+    for (int i = 0; i < chip->tree_levels; i++) {
+        const sm_tree_level *level = &chip->tree[i];
+        put_source(r, sources, sm_textf(r, "%s.bytes_per_s_oneway", level->name),
+                   &level->child_bytes_per_s_oneway);
+        put_source(r, sources, sm_textf(r, "%s.latency_s", level->name), &level->hop_latency_s);
+    }
+}
+
+void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
+    static const char *const fabrics[] = {"torus", "switch", "none"};
+    sm_put_text(r, object, "name", chip->name);
+    sm_put_text(r, object, "title", known(chip->title));
+    sm_put_text(r, object, "vendor", known(chip->vendor));
+    put_per_dtype(r, object, "flops_per_s", chip, 1.0);
+    for (const sm_fact_row *row = sm_fact_rows; row->key; row++) {
+        double value = sm_fact_of(chip, row)->value;
+        if (value > 0.0) sm_put(r, object, row->key, value);
+    }
+    sm_put_text(r, object, "fabric", fabrics[chip->fabric]);
+    sm_data *pod = sm_put_array(r, object, "pod_shape");
+    for (int i = 0; i < chip->torus_axes; i++) sm_put(r, pod, NULL, chip->pod_shape[i]);
+    sm_put_all(r, sm_put_array(r, object, "tile"), NULL, chip->tile_m, chip->tile_k, chip->tile_n);
+    sm_put_all(r, object, "cores|matrix_units_per_core|chips_per_host", chip->cores,
+               chip->matrix_units_per_core, chip->chips_per_host);
+    put_feeds(r, object, chip);
+    put_prices(r, object, chip);
+    sm_put_text(r, object, "conflicts", known(chip->conflicts));
+    put_sources(r, object, chip);
+}

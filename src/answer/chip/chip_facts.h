@@ -1,0 +1,32 @@
+/* chip_facts: the facts of a chip as rows, its links with their ridge points, and both as data. */
+#ifndef SM_ANSWER_CHIP_FACTS_H
+#define SM_ANSWER_CHIP_FACTS_H
+#include "scalemodel/answer.h"
+
+typedef struct sm_fact_row {
+    const char *key, *label;
+    const char *unit; /* "B", "B/s", "FLOP/s", "s", "Hz" or "W" */
+    size_t offset;    /* of the fact in sm_chip */
+} sm_fact_row;
+extern const sm_fact_row sm_fact_rows[]; /* ends with a NULL key */
+const sm_fact *sm_fact_of(const sm_chip *chip, const sm_fact_row *row);
+
+/* Where bytes come from when a matmul waits for them: a memory or a link, with its rate. */
+enum { SM_MAX_FEEDS = 4 + SM_MAX_TREE };
+typedef struct sm_feed {
+    const char *name;    /* "memory", "vmem", "ici", "nvlink", "leaf" */
+    bool link;           /* to other chips */
+    int chips;           /* that share it: a node's uplink serves the node */
+    const sm_fact *rate; /* bytes per second, one way */
+    double latency_s;
+    bool in_network_reduction;
+} sm_feed;
+/* All feeds of a chip, memories first; returns how many (SM_MAX_FEEDS at most). */
+int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds);
+
+/* Every fact, ridge point, link, source and price of the chip into the object. */
+void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip);
+
+/* The constants of expected times, their origin and intervals (chip_calibration.c). */
+void sm_chip_calibration(sm_report *r, const sm_chip *chip, const sm_calibration *c);
+#endif
