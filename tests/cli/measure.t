@@ -78,7 +78,7 @@ refuses 3 "--ranks:1:1: " --ranks x
 refuses 3 "--ranks" --ranks 0
 refuses 3 "--ranks" --ranks -1
 refuses 3 "--ranks" --ranks 1000000000000
-refuses 3 "ranks are openmpi, mpich, threads or self" --with pigeons
+refuses 3 "with cannot be \"pigeons\"; expected openmpi, mpich, threads, self or cuda" --with pigeons
 refuses 3 "a name has 1 to 40 letters" --name "a b"
 refuses 3 "a name has 1 to 40 letters" --name ""
 refuses 3 "a name has 1 to 40 letters" --name "x]"

@@ -8,11 +8,13 @@ typedef struct chip_options {
 } chip_options;
 
 static const cli_option chip_table[] = {
-    {"calibration", 0, CLI_FLAG, offsetof(chip_options, calibration), NULL,
-     "the constants that turn datasheet bounds into expected times, and where they come from"},
+    {"calibration", 0, CLI_FLAG, offsetof(chip_options, calibration),
+     .help =
+         "the constants that turn datasheet bounds into expected times, and where they come from"},
     {"software", 0, CLI_TEXT, offsetof(chip_options, software), "NAME",
-     "with --calibration: the constants of this software generation"},
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+     .help = "with --calibration: the constants of this software generation",
+     .default_says = "the chip's usual"},
+    {.name = NULL},
 };
 
 static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {

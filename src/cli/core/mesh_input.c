@@ -22,6 +22,16 @@ sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, 
     return read_mesh(call, mesh, whole, m, err);
 }
 
+/* ---- OP ---- */
+
+sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err) {
+    size_t length = strlen(text);
+    if (sm_collective_parse(text, length, op)) return SM_OK;
+    sm_source source = sm_source_of("OP", text);
+    sm_words words = {sm_collective_names, SM_COLLECTIVE_COUNT};
+    return sm_words_fail(words, &source, (sm_span){0, length}, "there is no collective", err);
+}
+
 /* ---- --over ---- */
 
 static sm_status fail_axis(const sm_mesh *mesh, const sm_source *source, sm_span span,

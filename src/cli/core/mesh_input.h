@@ -14,6 +14,8 @@ typedef struct cli_mesh {
 /* on, mesh: the texts of the options. Without --mesh one axis named `whole` covers the system. */
 sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, const char *whole,
                         cli_mesh *m, sm_error *err);
+/* The collective that a word names, the positional OP. */
+sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err);
 /* Axes named by --over: "Y", "XY" or "fsdp,tensor". */
 sm_status cli_over_parse(const sm_mesh *mesh, const char *over, sm_axes *axes, sm_error *err);
 /* Say where each axis sits, and whether the mesh leaves chips of the system idle. */

@@ -1,5 +1,6 @@
-/* options: what a command line may hold, as tables. Parsing, help and the nearest valid name all
- * come from the same rows, so they cannot disagree. */
+/* options: what a command line may hold, as tables. A row says what an option's value is, between
+ * which bounds it lies and what holds when it is not given; parsing, help, errors and the nearest
+ * valid name all come from the same rows, so they cannot disagree. */
 #ifndef SCALEMODEL_CLI_OPTIONS_H
 #define SCALEMODEL_CLI_OPTIONS_H
 #include "scalemodel/base.h"
@@ -9,19 +10,45 @@
 #include "scalemodel/text.h"
 #include <stdio.h>
 
-enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 4 };
+enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 4, CLI_MAX_OPTIONS = 64, CLI_MAX_TYPES = 4 };
 
+/* What an option's value is, and the C type that its place in the verb's struct has. */
 typedef enum cli_kind {
-    CLI_FLAG, /* a bool: the option takes no value */
-    CLI_TEXT, /* a const char *: NULL when not given */
-    CLI_LIST  /* a cli_list: the option may be given several times */
+    CLI_FLAG,    /* bool: the option takes no value */
+    CLI_TEXT,    /* const char *, NULL when absent: a name, or a grammar of its own (a plan) */
+    CLI_NAME,    /* const char *, NULL when absent: a name to give: letters, digits, "._-" */
+    CLI_INPUT,   /* const char *, NULL when absent: a file or folder to read */
+    CLI_OUTPUT,  /* const char *, NULL when absent: a file to write */
+    CLI_LIST,    /* cli_list: texts, since the option may be given several times */
+    CLI_WHOLE,   /* int64_t */
+    CLI_NUMBER,  /* double: 0.8, 4M */
+    CLI_SIZE,    /* double: 16GiB */
+    CLI_TIME,    /* double: 30ms; never without its unit */
+    CLI_USD,     /* double: 2.50 */
+    CLI_CHOICE,  /* an enum: the place of one word among `words` */
+    CLI_CHOICES, /* cli_choices: the places of words joined by commas, each once */
+    CLI_DTYPE,   /* sm_dtype */
+    CLI_DTYPES,  /* cli_dtypes: joined by commas */
+    CLI_RANGE    /* cli_range: 8, 64..16384, 64..512:64 */
 } cli_kind;
 typedef struct cli_list {
     int n;
     const char *text[CLI_MAX_LIST];
 } cli_list;
+typedef struct cli_choices {
+    int n;
+    int word[CLI_MAX_LIST];
+} cli_choices;
+typedef struct cli_dtypes {
+    int n;
+    sm_dtype type[CLI_MAX_TYPES];
+} cli_dtypes;
+typedef struct cli_range {
+    int64_t first, last, step; /* step 0: doubling, the last value included */
+} cli_range;
 
-/* One option: where its value goes (offset in the verb's own struct), and what help says of it. */
+/* One option: where its value goes (offset in the verb's own struct), what it may be, and what help
+ * says of it. */
 typedef struct cli_option {
     const char *name; /* without the dashes; NULL ends a table */
     char letter;      /* the one-letter form, 0 if none */
@@ -29,6 +56,12 @@ typedef struct cli_option {
     size_t offset;
     const char *value; /* name of the value in help: "FILE"; NULL for a flag */
     const char *help;
+    double lowest, highest;   /* of numbers, and of both ends of a range; highest 0: no bound */
+    bool above;               /* the lowest itself is excluded */
+    bool required;            /* the verb cannot answer without it */
+    sm_words words;           /* of CLI_CHOICE and CLI_CHOICES */
+    const char *by_default;   /* the value that holds otherwise, as one would type it */
+    const char *default_says; /* the same in words, where no one value tells it */
 } cli_option;
 
 /* The options that every verb takes. */
@@ -44,7 +77,8 @@ typedef struct cli_verb cli_verb;
 typedef struct cli_call {
     const cli_verb *verb;
     cli_common common;
-    void *values; /* the verb's own struct, zero where an option was not given */
+    void *values;                       /* the verb's own struct: values given, defaults, or zero */
+    const char *given[CLI_MAX_OPTIONS]; /* the text of each of the verb's options, NULL: absent */
     int positionals;
     const char *positional[CLI_MAX_POSITIONALS];
     char **argv;     /* what followed the verb, NULL at its end */
@@ -65,36 +99,66 @@ struct cli_verb {
     sm_status (*pass_on)(int argc, char **argv, sm_error *err);
 };
 
-/* Parse what follows the verb. SM_USAGE with one sentence when it is not a valid command line. */
+/* Parse what follows the verb, and read every value. SM_USAGE with one sentence when it is not a
+ * valid command line; SM_BAD_INPUT, with the value underlined, when a value is none. */
 sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call, sm_error *err);
-/* Print the help of a verb, made from its tables. */
+/* Does the verb have an option of this name itself? It then means what the verb says, while a
+ * letter that the verb lacks stays common. */
+bool cli_has_name(const cli_verb *verb, const cli_option *common);
+/* Is a common option offered by the verb, by a name of this many bytes? */
+bool cli_is_offered(const cli_verb *verb, const cli_option *common, size_t length);
+/* Print the help of a verb, made from its tables (help.c). */
 void cli_help_verb(const cli_verb *verb, FILE *out);
 
-/* Values of options. The option's name ("--seq") is the source of errors; text NULL leaves *value
- * as it is. */
-sm_status cli_quantity(const char *option, const char *text, sm_quantity_kind kind, double *value,
-                       sm_error *err);
-sm_status cli_whole(const char *option, const char *text, int64_t lowest, int64_t highest,
-                    int64_t *value, sm_error *err);
-sm_status cli_dtype(const char *option, const char *text, sm_dtype *value, sm_error *err);
-/* SM_USAGE when a required option is missing. */
-sm_status cli_need(const cli_call *call, const char *option, const char *text, sm_error *err);
+/* ---- values (values.c) ----
+ * `value` points into call->values: an option is known by where its value lies. */
+
+/* Read text as the value of an option, "--seq", into place. */
+sm_status cli_value_read(const cli_option *option, const char *text, void *place, sm_error *err);
+/* Was the option given, rather than left to its default? */
+bool cli_given(const cli_call *call, const void *value);
+/* The text given, or that of the default, under the name of the option: what errors underline. */
+sm_source cli_source(const cli_call *call, const void *value);
+/* SM_BAD_INPUT: one sentence about the whole value. */
+sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
+/* SM_USAGE when an option is missing that the others ask for. */
+sm_status cli_need(const cli_call *call, const void *value, sm_error *err);
+
+/* Where `what` begins in the span, from its start; the length of the span when it does not. */
+size_t cli_span_find(const sm_source *source, sm_span span, const char *what);
+/* One range, "8", "1..4096" or "64..4096:64", standing at span of the source. */
+sm_status cli_range_parse(const sm_source *source, sm_span span, cli_range *range, sm_error *err);
+/* How many values a range has (more than any verb takes where the step is too fine), and each. */
+int cli_range_points(const cli_range *range);
+int64_t cli_range_value(const cli_range *range, int point);
+
+/* ---- what several verbs ask for ---- */
+
 /* The system named by --on, with the chips of --system FILE known too. NULL is a usage error unless
  * the file holds exactly one chip, which is then meant. */
 sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm_error *err);
+/* The chips of --system FILE; none when the option is not given. */
+sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
+
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
- * times.
- */
+ * times (calibration_input.c). */
 typedef struct cli_calibration_values {
     const char *calibration, *software;
 } cli_calibration_values;
 #define CLI_CALIBRATION_OPTIONS(values, member)                                                    \
-    {"calibration", 0,                                                                             \
-     CLI_TEXT,      offsetof(values, member.calibration),                                          \
-     "FILE",        "take the constants of expected times from FILE (docs/calibration-file.md)"},  \
+    {"calibration",                                                                                \
+     0,                                                                                            \
+     CLI_INPUT,                                                                                    \
+     offsetof(values, member.calibration),                                                         \
+     "FILE",                                                                                       \
+     .help = "take the constants of expected times from FILE (docs/calibration-file.md)"},         \
     {                                                                                              \
         "software", 0, CLI_TEXT, offsetof(values, member.software), "NAME",                        \
-            "the software generation whose constants apply: 'chip NAME --calibration' lists them"  \
+            .help =                                                                                \
+                "the software generation whose constants apply: 'chip NAME --calibration' lists "  \
+                "them",                                                                            \
+            .default_says = "the chip's usual"                                                     \
     }
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
@@ -104,6 +168,4 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
 sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
                                     const cli_calibration_values *given, const sm_calibration **out,
                                     sm_error *err);
-/* The chips of --system FILE; none when the option is not given. */
-sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
 #endif

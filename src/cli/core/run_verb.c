@@ -42,7 +42,7 @@ static sm_status pass_on_measure(int argc, char **argv, sm_error *err) {
     return pass_on("measure", argc, argv, err);
 }
 
-static const cli_option no_options[] = {{NULL, 0, CLI_FLAG, 0, NULL, NULL}};
+static const cli_option no_options[] = {{.name = NULL}};
 
 const cli_verb cli_run = {
     .name = "run",

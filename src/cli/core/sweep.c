@@ -3,61 +3,16 @@
 #include "sweep.h"
 #include <string.h>
 
-/* 2^53: whole numbers are exact up to here. */
-#define LARGEST INT64_C(9007199254740992)
-
-static size_t find_in_span(const sm_source *source, sm_span span, const char *what) {
-    size_t n = strlen(what);
-    for (size_t i = 0; i + n <= span.length; i++)
-        if (memcmp(source->text + span.offset + i, what, n) == 0) return i;
-    return span.length;
-}
-
-sm_status cli_range_parse(const sm_source *source, sm_span span, cli_range *range, sm_error *err) {
-    size_t dots = find_in_span(source, span, "..");
-    sm_span first = {span.offset, dots};
-    sm_span rest = {span.offset + dots + 2, span.length - dots - 2};
-    size_t colon = find_in_span(source, rest, ":");
-    sm_span last = {rest.offset, colon};
-    sm_status status = sm_integer_parse(source, first, 1, LARGEST, &range->first, err);
-    if (!status) status = sm_integer_parse(source, last, 1, LARGEST, &range->last, err);
-    if (status) return status;
-    if (range->last < range->first)
-        return sm_fail_at(err, source, span,
-                          "the range ends below its start; write it as SMALL..LARGE");
-    range->step = 0;
-    if (colon == rest.length) return SM_OK;
-    sm_span step = {rest.offset + colon + 1, rest.length - colon - 1};
-    return sm_integer_parse(source, step, 1, LARGEST, &range->step, err);
-}
-
-int cli_range_points(const cli_range *range) {
-    if (range->step) {
-        int64_t more = (range->last - range->first) / range->step;
-        return more >= CLI_MAX_POINTS ? CLI_MAX_POINTS + 1 : (int)more + 1;
-    }
-    int n = 1;
-    for (int64_t value = range->first; value < range->last; value *= 2) n++;
-    return n;
-}
-
-int64_t cli_range_value(const cli_range *range, int point) {
-    if (range->step) return range->first + point * range->step;
-    int64_t value = range->first;
-    for (int i = 0; i < point && value < range->last; i++) value *= 2;
-    return value < range->last ? value : range->last;
-}
-
 /* One item "B=1..4096" at span: read the range, and blank all of it but its first value in `fixed`.
  */
 static sm_status take_item(const sm_source *source, sm_span item, char *fixed, cli_sweep *sweep,
                            sm_error *err) {
-    size_t dots = find_in_span(source, item, "..");
+    size_t dots = cli_span_find(source, item, "..");
     if (dots == item.length) return SM_OK;
     if (sweep->ranges == CLI_MAX_RANGES)
         return sm_fail_at(err, source, item, "at most %d sizes can be ranges", CLI_MAX_RANGES);
-    cli_range *range = &sweep->range[sweep->ranges++];
-    size_t equals = find_in_span(source, item, "=");
+    cli_size_range *range = &sweep->range[sweep->ranges++];
+    size_t equals = cli_span_find(source, item, "=");
     if (equals > dots) return sm_fail_at(err, source, item, "a size is written NAME=FIRST..LAST");
     range->name = (sm_span){item.offset, equals};
     while (range->name.length && source->text[range->name.offset] == ' ') {
@@ -68,13 +23,13 @@ static sm_status take_item(const sm_source *source, sm_span item, char *fixed, c
         range->name.length--;
     memset(fixed + item.offset + dots, ' ', item.length - dots);
     sm_span value = {item.offset + equals + 1, item.length - equals - 1};
-    return cli_range_parse(source, value, range, err);
+    return cli_range_parse(source, value, &range->values, err);
 }
 
 static sm_status take_items(const sm_source *source, char *fixed, cli_sweep *sweep, sm_error *err) {
     size_t at = 0;
     while (at < source->length) {
-        sm_span item = {at, find_in_span(source, (sm_span){at, source->length - at}, ",")};
+        sm_span item = {at, cli_span_find(source, (sm_span){at, source->length - at}, ",")};
         sm_status status = take_item(source, item, fixed, sweep, err);
         if (status) return status;
         at += item.length + 1;
@@ -85,7 +40,7 @@ static sm_status take_items(const sm_source *source, char *fixed, cli_sweep *swe
 static sm_status count_points(const sm_source *source, cli_sweep *sweep, sm_error *err) {
     int64_t points = 1;
     for (int i = 0; i < sweep->ranges; i++) {
-        points *= cli_range_points(&sweep->range[i]);
+        points *= cli_range_points(&sweep->range[i].values);
         if (points > CLI_MAX_POINTS)
             return sm_fail_at(err, source, (sm_span){0, source->length},
                               "these ranges make more than %d points; widen the steps",
@@ -127,7 +82,7 @@ sm_status cli_sweep_parse(const char *dims, sm_arena *arena, sm_einsum *einsum, 
     status = sm_dims_parse(&blanked, einsum, err);
     if (status) return sweep->ranges ? show_in(&source, status, err) : status;
     for (int i = 0; i < sweep->ranges; i++) {
-        cli_range *range = &sweep->range[i];
+        cli_size_range *range = &sweep->range[i];
         range->index = find_index(einsum, dims + range->name.offset, range->name.length);
         if (range->index < 0)
             return sm_fail_at(err, &source, range->name, "no array has an index of this name");
@@ -137,9 +92,9 @@ sm_status cli_sweep_parse(const char *dims, sm_arena *arena, sm_einsum *einsum, 
 
 void cli_sweep_point(const cli_sweep *sweep, int point, sm_einsum *einsum) {
     for (int i = sweep->ranges - 1; i >= 0; i--) {
-        const cli_range *range = &sweep->range[i];
-        int n = cli_range_points(range);
-        einsum->index[range->index].size = (double)cli_range_value(range, point % n);
+        const cli_size_range *range = &sweep->range[i];
+        int n = cli_range_points(&range->values);
+        einsum->index[range->index].size = (double)cli_range_value(&range->values, point % n);
         point /= n;
     }
 }

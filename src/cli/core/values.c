@@ -1,39 +1,276 @@
-/* values: read the texts that options hold; the option's name is the source that errors show. */
+/* values: the texts of options as typed values, within the bounds that their rows give. */
 #include "options.h"
 #include "scalemodel/io.h"
+#include <assert.h>
+#include <stdarg.h>
 #include <string.h>
 
-sm_status cli_quantity(const char *option, const char *text, sm_quantity_kind kind, double *value,
-                       sm_error *err) {
-    if (!text) return SM_OK;
-    sm_source source = sm_source_of(option, text);
-    return sm_quantity_parse(&source, (sm_span){0, source.length}, kind, value, err);
+/* 2^53: whole numbers are exact up to here. */
+#define LARGEST INT64_C(9007199254740992)
+
+static const sm_words dtype_words = {sm_dtype_names, SM_DTYPE_COUNT};
+
+/* ---- numbers ---- */
+
+static const char *noun_of(cli_kind kind) {
+    switch (kind) {
+    case CLI_SIZE: return "a size";
+    case CLI_TIME: return "a time";
+    case CLI_USD: return "an amount in dollars";
+    default: return "a number";
+    }
 }
 
-sm_status cli_whole(const char *option, const char *text, int64_t lowest, int64_t highest,
-                    int64_t *value, sm_error *err) {
-    if (!text) return SM_OK;
-    sm_source source = sm_source_of(option, text);
-    return sm_integer_parse(&source, (sm_span){0, source.length}, lowest, highest, value, err);
+static sm_quantity_kind quantity_of(cli_kind kind) {
+    switch (kind) {
+    case CLI_SIZE: return SM_Q_BYTES;
+    case CLI_TIME: return SM_Q_SECONDS;
+    case CLI_USD: return SM_Q_USD;
+    default: return SM_Q_COUNT;
+    }
 }
 
-sm_status cli_dtype(const char *option, const char *text, sm_dtype *value, sm_error *err) {
-    if (!text || sm_dtype_parse(text, strlen(text), value)) return SM_OK;
-    sm_source source = sm_source_of(option, text);
-    const char *near = sm_nearest(text, source.length, sm_dtype_names, SM_DTYPE_COUNT);
-    return sm_fail_at(
-        err, &source, (sm_span){0, source.length}, "'%.40s' is no data type%s%s%s", text,
-        near ? "; did you mean " : "; they are bf16, fp16, fp32, fp8, int8, int4, fp4, ...",
-        near ? near : "", near ? "?" : "");
+static sm_status fail_bounds(const cli_option *o, const sm_source *source, sm_error *err) {
+    sm_span all = {0, source->length};
+    const char *what = noun_of(o->kind), *low = o->above ? "above" : "of at least";
+    if (o->highest > 0.0 && !o->above)
+        return sm_fail_at(err, source, all, "expected %s from %.15g to %.15g, found %.40s", what,
+                          o->lowest, o->highest, source->text);
+    if (o->highest > 0.0)
+        return sm_fail_at(err, source, all,
+                          "expected %s above %.15g and at most %.15g, found %.40s", what, o->lowest,
+                          o->highest, source->text);
+    return sm_fail_at(err, source, all, "expected %s %s %.15g, found %.40s", what, low, o->lowest,
+                      source->text);
 }
 
-sm_status cli_need(const cli_call *call, const char *option, const char *text, sm_error *err) {
-    if (text) return SM_OK;
-    for (const cli_option *o = call->verb->options; o->name; o++)
-        if (strcmp(o->name, option) == 0)
-            return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, option, o->value);
-    return sm_fail(err, SM_INTERNAL, "%s has no option --%s", call->verb->name, option);
+/* A number alone may be meant in seconds as well as in milliseconds. */
+static bool lacks_unit(const cli_option *o, const sm_source *source, double value) {
+    char last = source->length ? source->text[source->length - 1] : 's';
+    return o->kind == CLI_TIME && value > 0.0 && ((last >= '0' && last <= '9') || last == '.');
 }
+
+static sm_status read_number(const cli_option *o, const sm_source *source, double *value,
+                             sm_error *err) {
+    sm_span all = {0, source->length};
+    sm_status status = sm_quantity_parse(source, all, quantity_of(o->kind), value, err);
+    if (status) return status;
+    if (lacks_unit(o, source, *value))
+        return sm_fail_at(err, source, all, "a time needs its unit, as in %.40sms or %.40ss",
+                          source->text, source->text);
+    bool low = *value < o->lowest || (o->above && *value <= o->lowest);
+    if (low || (o->highest > 0.0 && *value > o->highest)) return fail_bounds(o, source, err);
+    return SM_OK;
+}
+
+static sm_status read_whole(const cli_option *o, const sm_source *source, int64_t *value,
+                            sm_error *err) {
+    assert(o->highest <= (double)LARGEST);
+    int64_t highest = o->highest > 0.0 ? (int64_t)o->highest : INT64_MAX;
+    return sm_integer_parse(source, (sm_span){0, source->length}, (int64_t)o->lowest, highest,
+                            value, err);
+}
+
+/* ---- ranges ---- */
+
+size_t cli_span_find(const sm_source *source, sm_span span, const char *what) {
+    size_t n = strlen(what);
+    for (size_t i = 0; i + n <= span.length; i++)
+        if (memcmp(source->text + span.offset + i, what, n) == 0) return i;
+    return span.length;
+}
+
+sm_status cli_range_parse(const sm_source *source, sm_span span, cli_range *range, sm_error *err) {
+    size_t dots = cli_span_find(source, span, "..");
+    sm_status status =
+        sm_integer_parse(source, (sm_span){span.offset, dots}, 1, LARGEST, &range->first, err);
+    range->last = range->first;
+    range->step = 0;
+    if (status || dots == span.length) return status;
+    sm_span rest = {span.offset + dots + 2, span.length - dots - 2};
+    size_t colon = cli_span_find(source, rest, ":");
+    status = sm_integer_parse(source, (sm_span){rest.offset, colon}, 1, LARGEST, &range->last, err);
+    if (status) return status;
+    if (range->last < range->first)
+        return sm_fail_at(err, source, span,
+                          "the range ends below its start; write it as SMALL..LARGE");
+    if (colon == rest.length) return SM_OK;
+    sm_span step = {rest.offset + colon + 1, rest.length - colon - 1};
+    return sm_integer_parse(source, step, 1, LARGEST, &range->step, err);
+}
+
+int cli_range_points(const cli_range *range) {
+    enum { FAR_TOO_MANY = 1 << 20 };
+    if (range->step) {
+        int64_t more = (range->last - range->first) / range->step;
+        return more >= FAR_TOO_MANY ? FAR_TOO_MANY : (int)more + 1;
+    }
+    int n = 1;
+    for (int64_t value = range->first; value < range->last; value *= 2) n++;
+    return n;
+}
+
+int64_t cli_range_value(const cli_range *range, int point) {
+    if (range->step) return range->first + point * range->step;
+    int64_t value = range->first;
+    for (int i = 0; i < point && value < range->last; i++) value *= 2;
+    return value < range->last ? value : range->last;
+}
+
+static sm_status read_range(const cli_option *o, const sm_source *source, cli_range *range,
+                            sm_error *err) {
+    sm_span all = {0, source->length};
+    sm_status status = cli_range_parse(source, all, range, err);
+    if (status || (o->highest <= 0.0 || (double)range->last <= o->highest)) return status;
+    return sm_fail_at(err, source, all, "expected at most %.15g, found %lld", o->highest,
+                      (long long)range->last);
+}
+
+/* ---- words ---- */
+
+static sm_status find_word(const cli_option *o, sm_words words, const sm_source *source,
+                           sm_span span, int *found, sm_error *err) {
+    char what[48];
+    *found = sm_words_find(words, source, span);
+    if (*found >= 0) return SM_OK;
+    snprintf(what, sizeof what, "%s cannot be", o->name);
+    return sm_words_fail(words, source, span, what, err);
+}
+
+/* Types have aliases too. */
+static sm_status read_dtype(const cli_option *o, const sm_source *source, sm_span span,
+                            sm_dtype *type, sm_error *err) {
+    int none;
+    if (sm_dtype_parse(source->text + span.offset, span.length, type)) return SM_OK;
+    return find_word(o, dtype_words, source, span, &none, err);
+}
+
+static sm_status read_dtypes(const cli_option *o, const sm_source *source, cli_dtypes *list,
+                             sm_error *err) {
+    list->n = 0;
+    for (size_t at = 0; at <= source->length;) {
+        sm_span part = sm_next_part(source, (sm_span){0, source->length}, ',', &at);
+        if (list->n == CLI_MAX_TYPES)
+            return sm_fail_at(err, source, part, "at most %d types are compared", CLI_MAX_TYPES);
+        sm_status status = read_dtype(o, source, part, &list->type[list->n++], err);
+        if (status) return status;
+    }
+    return SM_OK;
+}
+
+static sm_status read_choices(const cli_option *o, const sm_source *source, cli_choices *chosen,
+                              sm_error *err) {
+    assert(o->words.n <= CLI_MAX_LIST);
+    chosen->n = 0;
+    for (size_t at = 0; at <= source->length;) {
+        int found;
+        sm_span part = sm_next_part(source, (sm_span){0, source->length}, ',', &at);
+        sm_status status = find_word(o, o->words, source, part, &found, err);
+        if (status) return status;
+        for (int i = 0; i < chosen->n; i++)
+            if (chosen->word[i] == found)
+                return sm_fail_at(err, source, part, "%s is named twice", o->words.word[found]);
+        chosen->word[chosen->n++] = found;
+    }
+    return SM_OK;
+}
+
+/* ---- names to give ---- */
+
+static sm_status read_name(const sm_source *source, const char **value, sm_error *err) {
+    enum { MOST_NAME = 40 };
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t good = strspn(source->text, letters);
+    sm_span odd = {good, good < source->length};
+    bool begins = source->length > 0 && !strchr("._-", source->text[0]);
+    *value = source->text;
+    if (begins && good == source->length && good <= MOST_NAME) return SM_OK;
+    if (!begins || good > MOST_NAME) odd = (sm_span){0, source->length};
+    return sm_fail_at(err, source, odd,
+                      "a name has 1 to %d letters, digits, '.', '_' and '-', and begins with a "
+                      "letter or digit",
+                      MOST_NAME);
+}
+
+/* ---- any value ---- */
+
+static sm_status add_to_list(const cli_option *o, const char *text, cli_list *list, sm_error *err) {
+    if (list->n == CLI_MAX_LIST)
+        return sm_fail(err, SM_USAGE, "--%s is given more than %d times", o->name, CLI_MAX_LIST);
+    list->text[list->n++] = text;
+    return SM_OK;
+}
+
+sm_status cli_value_read(const cli_option *o, const char *text, void *place, sm_error *err) {
+    char name[64];
+    snprintf(name, sizeof name, "--%s", o->name);
+    sm_source source = sm_source_of(name, text);
+    sm_span all = {0, source.length};
+    switch (o->kind) {
+    case CLI_FLAG: *(bool *)place = true; return SM_OK;
+    case CLI_INPUT:
+    case CLI_OUTPUT:
+        if (!text[0]) return sm_fail(err, SM_USAGE, "--%s needs the name of a file", o->name);
+        *(const char **)place = text;
+        return SM_OK;
+    case CLI_TEXT: *(const char **)place = text; return SM_OK;
+    case CLI_NAME: return read_name(&source, place, err);
+    case CLI_LIST: return add_to_list(o, text, place, err);
+    case CLI_WHOLE: return read_whole(o, &source, place, err);
+    case CLI_NUMBER:
+    case CLI_SIZE:
+    case CLI_TIME:
+    case CLI_USD: return read_number(o, &source, place, err);
+    case CLI_CHOICE: return find_word(o, o->words, &source, all, place, err);
+    case CLI_CHOICES: return read_choices(o, &source, place, err);
+    case CLI_DTYPE: return read_dtype(o, &source, all, place, err);
+    case CLI_DTYPES: return read_dtypes(o, &source, place, err);
+    case CLI_RANGE: return read_range(o, &source, place, err);
+    }
+    return sm_fail(err, SM_INTERNAL, "--%s has no kind", o->name);
+}
+
+/* ---- options by their values ---- */
+
+static int place_of(const cli_call *call, const void *value) {
+    size_t offset = (size_t)((const char *)value - (const char *)call->values);
+    for (int i = 0; call->verb->options[i].name; i++)
+        if (call->verb->options[i].offset == offset) return i;
+    assert(!"a value of no option");
+    return 0;
+}
+
+bool cli_given(const cli_call *call, const void *value) {
+    return call->given[place_of(call, value)] != NULL;
+}
+
+sm_source cli_source(const cli_call *call, const void *value) {
+    int i = place_of(call, value);
+    const cli_option *o = &call->verb->options[i];
+    const char *name = sm_arena_printf(call->arena, "--%s", o->name);
+    const char *text = call->given[i] ? call->given[i] : o->by_default;
+    return sm_source_of(name ? name : "", text ? text : "");
+}
+
+sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, const char *format,
+                     ...) {
+    char sentence[sizeof err->sentence];
+    sm_source source = cli_source(call, value);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return sm_fail_at(err, &source, (sm_span){0, source.length}, "%s", sentence);
+}
+
+sm_status cli_need(const cli_call *call, const void *value, sm_error *err) {
+    const cli_option *o = &call->verb->options[place_of(call, value)];
+    if (cli_given(call, value)) return SM_OK;
+    return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
+}
+
+/* ---- systems ---- */
 
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err) {
     *chips = NULL;
@@ -51,8 +288,9 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     sm_status status = cli_system_file(call, &chips, &n, err);
     if (status) return status;
     if (!on && n == 1) on = chips[0].name;
-    status = cli_need(call, "on", on, err);
-    if (status) return status;
-    sm_source source = sm_source_of("--on", on);
+    for (const cli_option *o = call->verb->options; !on && o->name; o++)
+        if (strcmp(o->name, "on") == 0)
+            return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, o->value);
+    sm_source source = sm_source_of("--on", on ? on : "");
     return sm_system_parse(&source, chips, n, system, err);
 }

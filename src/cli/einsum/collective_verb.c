@@ -9,27 +9,28 @@
 #include <string.h>
 
 typedef struct collective_options {
-    const char *over, *dims, *mesh, *on, *ragged, *top_k, *expert_groups;
+    const char *over, *dims, *mesh, *on, *ragged;
+    int64_t top_k, expert_groups;
     cli_calibration_values constants;
 } collective_options;
+#define AT(member) offsetof(collective_options, member)
 
 static const cli_option collective_table[] = {
-    {"on", 0, CLI_TEXT, offsetof(collective_options, on), "SYSTEM",
-     "the chips: tpu-v5e:8x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_TEXT, offsetof(collective_options, mesh), "MESH",
-     "named axes: X=8,Y=4; without it one axis covers the system"},
-    {"over", 0, CLI_TEXT, offsetof(collective_options, over), "AXES",
-     "the axes to communicate over: Y, XY"},
-    {"dims", 0, CLI_TEXT, offsetof(collective_options, dims), "SIZES",
-     "sizes of the indices: E=2048,F=8k; ranges sweep"},
-    {"ragged", 0, CLI_TEXT, offsetof(collective_options, ragged), "FRACTION",
-     "all-to-all: the part of the bytes that really moves, 0.5 or 4/8"},
-    {"top-k", 0, CLI_TEXT, offsetof(collective_options, top_k), "K",
-     "all-to-all of tokens routed to K experts each"},
-    {"expert-groups", 0, CLI_TEXT, offsetof(collective_options, expert_groups), "Z",
-     "with --top-k: groups the experts are spread over (otherwise the members)"},
+    {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "the chips: tpu-v5e:8x4, h100-sxm:128x8, ..."},
+    {"mesh", 0, CLI_TEXT, AT(mesh), "MESH",
+     .help = "named axes: X=8,Y=4; without it one axis covers the system"},
+    {"over", 0, CLI_TEXT, AT(over), "AXES", .help = "the axes to communicate over: Y, XY"},
+    {"dims", 0, CLI_TEXT, AT(dims), "SIZES",
+     .help = "sizes of the indices: E=2048,F=8k; ranges sweep"},
+    {"ragged", 0, CLI_TEXT, AT(ragged), "FRACTION",
+     .help = "all-to-all: the part of the bytes that really moves, 0.5 or 4/8"},
+    {"top-k", 0, CLI_WHOLE, AT(top_k), "K", .help = "all-to-all of tokens routed to K experts each",
+     .lowest = 1, .highest = 1 << 20},
+    {"expert-groups", 0, CLI_WHOLE, AT(expert_groups), "Z",
+     .help = "with --top-k: groups the experts are spread over", .lowest = 1, .highest = 1 << 20,
+     .default_says = "the members"},
     CLI_CALIBRATION_OPTIONS(collective_options, constants),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 /* Everything that one question is about. */
@@ -51,18 +52,6 @@ typedef struct question {
 } question;
 
 /* ---- reading ---- */
-
-static sm_status read_op(const char *text, sm_collective *op, sm_error *err) {
-    size_t length = strlen(text);
-    if (sm_collective_parse(text, length, op)) return SM_OK;
-    sm_source source = sm_source_of("OP", text);
-    const char *near = sm_nearest(text, length, sm_collective_names, SM_COLLECTIVE_COUNT);
-    return sm_fail_at(err, &source, (sm_span){0, length}, "'%.40s' is no collective; %s%s%s", text,
-                      near ? "did you mean "
-                           : "they are all-gather, reduce-scatter, all-reduce, all-to-all, "
-                             "permute and broadcast",
-                      near ? near : "", near ? "?" : "");
-}
 
 /* "1kB..1GB": bytes that double from the first size to the last. */
 static sm_status read_byte_range(question *q, size_t dots, sm_error *err) {
@@ -149,18 +138,8 @@ static sm_status read_fraction(const char *text, double *fraction, sm_error *err
     return SM_OK;
 }
 
-/* Tokens routed to K experts go once to each group that hosts one of them: 1 - ((Z-1)/Z)^K of the
- * groups. */
-static sm_status read_top_k(const collective_options *options, question *q, sm_error *err) {
-    int64_t k = 0, groups = q->group.size;
-    sm_status status = cli_whole("--top-k", options->top_k, 1, 1 << 20, &k, err);
-    if (!status)
-        status = cli_whole("--expert-groups", options->expert_groups, 1, 1 << 20, &groups, err);
-    if (!status) q->ragged = sm_ragged_fraction((double)groups, (double)k);
-    return status;
-}
-
 static sm_status read_ragged(const collective_options *options, question *q, sm_error *err) {
+    double groups = options->expert_groups ? (double)options->expert_groups : q->group.size;
     q->ragged = 1.0;
     bool any = options->ragged || options->top_k || options->expert_groups;
     if (any && q->op != SM_ALL_TO_ALL)
@@ -170,15 +149,17 @@ static sm_status read_ragged(const collective_options *options, question *q, sm_
     if (options->expert_groups && !options->top_k)
         return sm_fail(err, SM_USAGE, "--expert-groups needs --top-k");
     if (options->ragged) return read_fraction(options->ragged, &q->ragged, err);
-    return options->top_k ? read_top_k(options, q, err) : SM_OK;
+    /* Tokens routed to K experts go once to each group that hosts one of them. */
+    if (options->top_k) q->ragged = sm_ragged_fraction(groups, (double)options->top_k);
+    return SM_OK;
 }
 
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const collective_options *options = call->values;
-    sm_status status = read_op(call->positional[0], &q->op, err);
+    sm_status status = cli_collective_read(call->positional[0], &q->op, err);
     const char *whole = options->over && !strchr(options->over, ',') ? options->over : "X";
     if (!status) status = cli_mesh_read(call, options->on, options->mesh, whole, &q->m, err);
-    if (!status && options->mesh) status = cli_need(call, "over", options->over, err);
+    if (!status && options->mesh) status = cli_need(call, &options->over, err);
     if (!status)
         status = cli_over_parse(&q->m.mesh, options->over ? options->over : whole, &q->over, err);
     if (!status) status = read_array(call, q, err);

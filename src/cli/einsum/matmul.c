@@ -10,26 +10,26 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHOWN = 8 };
-
 typedef struct matmul_options {
-    const char *on, *mesh, *dims, *compute, *top;
+    const char *on, *mesh, *dims;
+    sm_dtype compute;
+    int64_t top;
     cli_calibration_values constants;
 } matmul_options;
+#define AT(member) offsetof(matmul_options, member)
 
 static const cli_option matmul_table[] = {
-    {"on", 0, CLI_TEXT, offsetof(matmul_options, on), "SYSTEM",
-     "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_TEXT, offsetof(matmul_options, mesh), "MESH",
-     "named axes: X=4,Y=4; X=4@0 places by level"},
-    {"dims", 0, CLI_TEXT, offsetof(matmul_options, dims), "SIZES",
-     "sizes of the indices: I=1024,J=4k,K=8k"},
-    {"compute", 0, CLI_TEXT, offsetof(matmul_options, compute), "DTYPE",
-     "multiply in this type (otherwise the wider one of the operands)"},
-    {"top", 0, CLI_TEXT, offsetof(matmul_options, top), "N",
-     "alternatives to show (8, and up to 256 with --json)"},
+    {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
+    {"mesh", 0, CLI_TEXT, AT(mesh), "MESH", .help = "named axes: X=4,Y=4; X=4@0 places by level",
+     .required = true},
+    {"dims", 0, CLI_TEXT, AT(dims), "SIZES", .help = "sizes of the indices: I=1024,J=4k,K=8k"},
+    {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "multiply in this type",
+     .default_says = "the wider one of the operands"},
+    {"top", 0, CLI_WHOLE, AT(top), "N",
+     .help = "alternatives to show; the JSON has all when it is not given", .lowest = 1,
+     .highest = CLI_MOST_ALTERNATIVES, .by_default = "8"},
     CLI_CALIBRATION_OPTIONS(matmul_options, constants),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 typedef struct question {
@@ -63,19 +63,17 @@ static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
 
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const matmul_options *options = call->values;
-    q->top = SHOWN;
-    sm_status status = cli_need(call, "mesh", options->mesh, err);
-    if (!status) status = cli_mesh_read(call, options->on, options->mesh, "X", &q->m, err);
+    sm_status status = cli_mesh_read(call, options->on, options->mesh, "X", &q->m, err);
     if (!status) status = read_einsum(call, q, err);
     if (!status)
         status = cli_operation_calibration(call, &q->m.system.chip, &options->constants,
                                            &q->calibration, err);
     if (status) return status;
-    q->compute = operands_dtype(&q->einsum);
-    status = cli_dtype("--compute", options->compute, &q->compute, err);
-    if (!status) status = cli_whole("--top", options->top, 1, CLI_MOST_ALTERNATIVES, &q->top, err);
-    q->in_json = options->top ? q->top : CLI_MOST_ALTERNATIVES;
-    return status;
+    bool given = cli_given(call, &options->compute);
+    q->compute = given ? options->compute : operands_dtype(&q->einsum);
+    q->top = options->top;
+    q->in_json = cli_given(call, &options->top) ? q->top : CLI_MOST_ALTERNATIVES;
+    return SM_OK;
 }
 
 /* ---- JSON ---- */
@@ -295,7 +293,7 @@ static void show_none(sm_report *r, const question *q, const sm_error *why) {
 }
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
-    question q = {.top = SHOWN};
+    question q = {.top = 0};
     sm_status status = read_question(call, &q, err);
     if (status) return status;
     sm_lowering_input input = {&q.m.system, &q.m.mesh,     &q.m.placement,

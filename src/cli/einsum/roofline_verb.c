@@ -9,36 +9,34 @@
 #include <string.h>
 
 typedef struct roofline_options {
-    const char *on, *dims, *compute, *level;
+    const char *on, *dims;
+    sm_dtype compute;
+    unsigned level; /* of level_names */
     cli_list critical;
     cli_calibration_values constants;
 } roofline_options;
+#define AT(member) offsetof(roofline_options, member)
+
+static const char *const level_names[] = {"hbm", "memory", "vmem", "l2", "onchip", "pcie", "host"};
+static const sm_memory_level levels[] = {SM_MEMORY_HBM,    SM_MEMORY_HBM,    SM_MEMORY_ONCHIP,
+                                         SM_MEMORY_ONCHIP, SM_MEMORY_ONCHIP, SM_MEMORY_HOST,
+                                         SM_MEMORY_HOST};
+enum { LEVELS = sizeof levels / sizeof *levels };
 
 static const cli_option roofline_table[] = {
-    {"on", 0, CLI_TEXT, offsetof(roofline_options, on), "CHIP",
-     "the chip: a name of the catalogue"},
-    {"dims", 0, CLI_TEXT, offsetof(roofline_options, dims), "SIZES",
-     "sizes of the indices: B=128,D=4k; B=1..4096 doubles, B=64..4096:64 steps"},
-    {"compute", 0, CLI_TEXT, offsetof(roofline_options, compute), "DTYPE",
-     "multiply in this type (otherwise the wider one of the operands)"},
-    {"critical", 0, CLI_LIST, offsetof(roofline_options, critical), "INDEX",
-     "the size of this index at which math and memory take equally long; may be repeated"},
-    {"level", 0, CLI_TEXT, offsetof(roofline_options, level), "LEVEL",
-     "where the arrays live: hbm (as usual), vmem or l2, pcie"},
+    {"on", 0, CLI_TEXT, AT(on), "CHIP", .help = "the chip: a name of the catalogue"},
+    {"dims", 0, CLI_TEXT, AT(dims), "SIZES",
+     .help = "sizes of the indices: B=128,D=4k; B=1..4096 doubles, B=64..4096:64 steps"},
+    {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "multiply in this type",
+     .default_says = "the wider one of the operands"},
+    {"critical", 0, CLI_LIST, AT(critical), "INDEX",
+     .help = "the size of this index at which math and memory take equally long; may be repeated"},
+    {"level", 0, CLI_CHOICE, AT(level), "LEVEL",
+     .help = "where the arrays live, by the chip's name for it or the general one",
+     .words = {level_names, LEVELS}, .by_default = "hbm"},
     CLI_CALIBRATION_OPTIONS(roofline_options, constants),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
-
-typedef struct level_name {
-    const char *name;
-    sm_memory_level level;
-} level_name;
-static const level_name level_names[] = {
-    {"hbm", SM_MEMORY_HBM},   {"memory", SM_MEMORY_HBM},    {"vmem", SM_MEMORY_ONCHIP},
-    {"l2", SM_MEMORY_ONCHIP}, {"onchip", SM_MEMORY_ONCHIP}, {"pcie", SM_MEMORY_HOST},
-    {"host", SM_MEMORY_HOST},
-};
-enum { LEVEL_NAMES = sizeof level_names / sizeof level_names[0] };
 
 /* Everything that one question is about. */
 typedef struct question {
@@ -60,24 +58,6 @@ static const sm_dtype *compute_of(const question *q) {
 }
 
 /* ---- reading ---- */
-
-static sm_status parse_level(const char *text, sm_memory_level *level, sm_error *err) {
-    *level = SM_MEMORY_HBM;
-    if (!text) return SM_OK;
-    const char *names[LEVEL_NAMES];
-    for (int i = 0; i < LEVEL_NAMES; i++) {
-        names[i] = level_names[i].name;
-        if (strcmp(text, names[i]) == 0) {
-            *level = level_names[i].level;
-            return SM_OK;
-        }
-    }
-    sm_source source = sm_source_of("--level", text);
-    const char *near = sm_nearest(text, source.length, names, LEVEL_NAMES);
-    return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "'%.40s' is no level of memory; they are hbm, vmem or l2, and pcie%s%s%s",
-                      text, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-}
 
 /* The size of one index may be left open, since it is what is asked for; 1 completes the notation.
  */
@@ -121,11 +101,10 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     if (!status)
         status = cli_operation_calibration(call, &q->system.chip, &options->constants,
                                            &q->calibration, err);
-    if (!status) status = parse_level(options->level, &q->level, err);
-    if (!status) status = cli_dtype("--compute", options->compute, &q->compute, err);
-    q->compute_given = options->compute != NULL;
-    if (!status) status = read_notation(call, q, err);
-    return status;
+    q->level = levels[options->level];
+    q->compute = options->compute;
+    q->compute_given = cli_given(call, &options->compute);
+    return status ? status : read_notation(call, q, err);
 }
 
 /* ---- solving ---- */

@@ -4,15 +4,17 @@
 #include "verbs.h"
 
 typedef struct model_options {
-    const char *seq, *kv_dtype;
+    int64_t seq;
+    sm_dtype kv_dtype;
 } model_options;
 
 static const cli_option model_table[] = {
-    {"seq", 0, CLI_TEXT, offsetof(model_options, seq), "T",
-     "tokens in a sequence (4096): sets the work of attention"},
-    {"kv-dtype", 0, CLI_TEXT, offsetof(model_options, kv_dtype), "DTYPE",
-     "type of the KV cache (bf16)"},
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {"seq", 0, CLI_WHOLE, offsetof(model_options, seq), "T",
+     .help = "tokens in a sequence: sets the work of attention", .lowest = 1, .highest = 1e9,
+     .by_default = "4096"},
+    {"kv-dtype", 0, CLI_DTYPE, offsetof(model_options, kv_dtype), "DTYPE",
+     .help = "type of the KV cache", .by_default = "bf16"},
+    {.name = NULL},
 };
 
 static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
@@ -21,14 +23,12 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
         return sm_fail(err, SM_USAGE, "model --explain needs a MODEL");
     sm_model_question q = SM_QUESTION(sm_model_question);
     sm_model model;
-    int64_t seq = 0;
     q.explain = call->common.explain;
     if (call->positionals == 0) return sm_answer_model(&q, r, err);
-    sm_status status = cli_whole("--seq", options->seq, 1, INT64_C(1) << 40, &seq, err);
-    if (!status) status = cli_dtype("--kv-dtype", options->kv_dtype, &q.kv, err);
-    if (!status) status = sm_io_model_load(call->positional[0], call->arena, &model, err);
+    sm_status status = sm_io_model_load(call->positional[0], call->arena, &model, err);
     q.model = &model;
-    q.seq = (double)seq;
+    q.seq = (double)options->seq;
+    q.kv = options->kv_dtype;
     return status ? status : sm_answer_model(&q, r, err);
 }
 

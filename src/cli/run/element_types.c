@@ -4,33 +4,26 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *word;
-    sm_dtype dtype;
-    sm_element element;
-} known[] = {
-    {"fp32", SM_FP32, SM_ELEMENT_F32}, {"f32", SM_FP32, SM_ELEMENT_F32},
-    {"fp64", SM_FP64, SM_ELEMENT_F64}, {"f64", SM_FP64, SM_ELEMENT_F64},
-    {"int", SM_INT32, SM_ELEMENT_S32}, {"int32", SM_INT32, SM_ELEMENT_S32},
-    {"s32", SM_INT32, SM_ELEMENT_S32},
-};
+const char *const element_words[ELEMENT_WORDS] = {"fp32", "fp64", "int"};
 
-sm_status element_type_read(const char *text, sm_einsum *einsum, sm_dtype *dtype,
-                            sm_element *element, sm_error *err) {
-    const char *name = text ? "--dtype" : "the arrays";
+sm_status element_type_read(const cli_call *call, const element_word *given, sm_einsum *einsum,
+                            sm_dtype *dtype, sm_element *element, sm_error *err) {
+    static const sm_dtype dtypes[] = {SM_FP32, SM_FP64, SM_INT32};
+    static const sm_element elements[] = {SM_ELEMENT_F32, SM_ELEMENT_F64, SM_ELEMENT_S32};
     const sm_array *first = &einsum->in[0];
-    if (!text) text = first->dtype_given ? sm_dtype_name(first->dtype) : "fp32";
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(text, known[i].word) != 0) continue;
-        *dtype = known[i].dtype;
-        *element = known[i].element;
-        for (int o = 0; o < einsum->operands; o++) einsum->in[o].dtype = *dtype;
-        einsum->in[0].dtype = einsum->out.dtype = *dtype;
-        return SM_OK;
+    int word = cli_given(call, given) ? (int)*given : first->dtype_given ? 0 : ELEMENT_FP32;
+    if (!cli_given(call, given) && first->dtype_given)
+        while (word < ELEMENT_WORDS && dtypes[word] != first->dtype) word++;
+    if (word == ELEMENT_WORDS) {
+        sm_source source = sm_source_of("the arrays", sm_dtype_name(first->dtype));
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "ranks hold fp32, fp64 or int, and '%s' is none of them", source.text);
     }
-    sm_source source = sm_source_of(name, text);
-    return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "ranks hold fp32, fp64 or int, and '%.40s' is none of them", text);
+    *dtype = dtypes[word];
+    *element = elements[word];
+    for (int o = 0; o < einsum->operands; o++) einsum->in[o].dtype = *dtype;
+    einsum->in[0].dtype = einsum->out.dtype = *dtype;
+    return SM_OK;
 }
 
 bool element_is_whole(sm_element element) {

@@ -8,11 +8,14 @@
 #include "scalemodel/run_generate.h"
 #include "scalemodel/serve.h"
 
+enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
+
 typedef struct run_generate_values {
     ranks_values ranks;
     cli_list prompt;
-    const char *checkpoint, *prompts, *tokens, *plan, *temperature, *seed;
-    const char *draft, *draft_checkpoint, *speculate;
+    const char *checkpoint, *prompts, *plan, *draft, *draft_checkpoint;
+    int64_t tokens, seed, speculate;
+    double temperature;
     prediction_values predicted;
 } run_generate_values;
 

@@ -5,53 +5,28 @@
 #include "generation.h"
 #include "train_setup_of_plan.h"
 
-enum {
-    USUAL_TOKENS = 64,
-    MOST_TOKENS = 1 << 20,
-    MOST_PROMPTS = 1024,
-    USUAL_DEPTH = 4,
-    MOST_DEPTH = 64,
-    MOST_RANKS = 4096
-};
-
-/* ---- numbers ---- */
-
-static sm_status read_temperature(const char *text, double *value, sm_error *err) {
-    char *end;
-    if (!text) return SM_OK;
-    *value = strtod(text, &end);
-    sm_source source = sm_source_of("--temperature", text);
-    if (*end || end == text || !(*value >= 0 && *value <= 100))
-        return sm_fail_at(err, &source, (sm_span){0, source.length},
-                          "a temperature lies between 0 and 100");
-    return SM_OK;
-}
+enum { MOST_PROMPTS = 1024, MOST_RANKS = 4096 };
 
 static sm_status read_numbers(generation *g, sm_error *err) {
-    const run_generate_values *given = g->call->values;
-    int64_t tokens = USUAL_TOKENS, depth = USUAL_DEPTH;
-    g->seed = 1;
-    sm_status status = cli_need(g->call, "checkpoint", given->checkpoint, err);
-    if (!status) status = cli_whole("--tokens", given->tokens, 1, MOST_TOKENS, &tokens, err);
-    if (!status) status = cli_whole("--seed", given->seed, 0, INT64_MAX, &g->seed, err);
-    if (!status) status = cli_whole("--speculate", given->speculate, 1, MOST_DEPTH, &depth, err);
-    if (!status) status = read_temperature(given->temperature, &g->temperature, err);
-    if (!status && !given->draft && (given->speculate || given->draft_checkpoint))
-        status = sm_fail(err, SM_USAGE, "%s needs --draft MODEL",
-                         given->speculate ? "--speculate" : "--draft-checkpoint");
-    if (!status && given->draft)
-        status = cli_need(g->call, "draft-checkpoint", given->draft_checkpoint, err);
-    g->tokens = (size_t)tokens;
-    g->depth = (int)depth;
-    g->drafts = given->draft != NULL;
-    return status;
+    const run_generate_values *o = g->call->values;
+    bool speculates = cli_given(g->call, &o->speculate);
+    g->tokens = (size_t)o->tokens;
+    g->depth = (int)o->speculate;
+    g->seed = o->seed;
+    g->temperature = o->temperature;
+    g->drafts = o->draft != NULL;
+    if (!g->drafts && (speculates || o->draft_checkpoint))
+        return sm_fail(err, SM_USAGE, "%s needs --draft MODEL",
+                       speculates ? "--speculate" : "--draft-checkpoint");
+    return g->drafts ? cli_need(g->call, &o->draft_checkpoint, err) : SM_OK;
 }
 
 /* ---- prompts ---- */
 
 static sm_status add_prompt(generation *g, const char *text, size_t bytes, sm_error *err) {
-    if (bytes < 1 || bytes > MOST_TOKENS)
-        return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d bytes", MOST_TOKENS);
+    if (bytes < 1 || bytes > GENERATION_MOST_TOKENS)
+        return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d bytes",
+                       GENERATION_MOST_TOKENS);
     if (g->prompts == MOST_PROMPTS)
         return sm_fail(err, SM_BAD_INPUT, "there are more than %d prompts", MOST_PROMPTS);
     g->prompt[g->prompts] = text;

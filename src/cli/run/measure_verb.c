@@ -9,37 +9,32 @@
 
 typedef struct measure_values {
     ranks_values ranks;
-    const char *count, *name, *output, *constants, *plot;
+    int64_t count;
+    const char *name, *output, *constants, *plot;
     bool quick;
 } measure_values;
 
-#define TEXT(name, letter, member, value, help)                                                    \
-    { name, letter, CLI_TEXT, offsetof(measure_values, member), value, help }
+#define AT(member) offsetof(measure_values, member)
 
 static const cli_option measure_table[] = {
-    TEXT("ranks", 0, count, "N",
-         "measure on N ranks at once, a core each (one for each processor of the machine)"),
-    RANKS_OPTIONS(measure_values, ranks),
-    {"quick", 0, CLI_FLAG, offsetof(measure_values, quick), NULL,
-     "fewer shapes and sizes, and fewer repeats: seconds instead of a minute"},
-    TEXT("name", 0, name, "NAME", "what the chip is called (cpu-measured, gpu-measured)"),
-    TEXT("output", 'o', output, "FILE",
-         "write the chip to FILE, for --system FILE, and its constants beside it"),
-    TEXT("constants", 0, constants, "FILE",
-         "write the constants to FILE, for --calibration FILE (that of -o with .txt for .json)"),
-    TEXT("plot", 0, plot, "FILE.svg", "draw the roofline with what was measured"),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {"ranks", 0, CLI_WHOLE, AT(count), "N", .help = "measure on N ranks at once, a core each",
+     .lowest = 1, .highest = 4096, .default_says = "one for each processor of the machine"},
+    RANKS_OPTIONS(measure_values, ranks, RANKS_WITH_COUNT),
+    {"quick", 0, CLI_FLAG, AT(quick),
+     .help = "fewer shapes and sizes, and fewer repeats: seconds instead of a minute"},
+    {"name", 0, CLI_NAME, AT(name), "NAME", .help = "what the chip is called",
+     .default_says = "cpu-measured, gpu-measured"},
+    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
+     .help = "write the chip to FILE, for --system FILE, and its constants beside it"},
+    {"constants", 0, CLI_OUTPUT, AT(constants), "FILE",
+     .help = "write the constants to FILE, for --calibration FILE",
+     .default_says = "that of -o with .txt for .json"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE.svg",
+     .help = "draw the roofline with what was measured"},
+    {.name = NULL},
 };
 
 /* ---- reading ---- */
-
-static bool is_name(const char *text) {
-    enum { MOST_NAME = 40 };
-    static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    size_t n = strlen(text);
-    if (n == 0 || n > MOST_NAME || !strchr(first, text[0])) return false;
-    return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
-}
 
 /* As many as a launcher has started, or one for each processor. */
 static int usual_ranks(const machine *m) {
@@ -61,11 +56,6 @@ static const char *beside(sm_arena *arena, const char *output) {
 }
 
 static sm_status read_files(const measure_values *given, measuring *q, sm_error *err) {
-    const char *path[] = {given->output, given->constants, given->plot};
-    static const char *const option[] = {"output", "constants", "plot"};
-    for (int i = 0; i < 3; i++)
-        if (path[i] && !path[i][0])
-            return sm_fail(err, SM_USAGE, "--%s needs the name of a file", option[i]);
     q->output = given->output;
     q->plot = given->plot;
     q->constants = given->constants;
@@ -79,27 +69,23 @@ static sm_status read_files(const measure_values *given, measuring *q, sm_error 
 }
 
 /* --with cuda: not the processors but the GPUs. */
-static bool is_gpu(const measure_values *given) {
-    return given->ranks.with && strcmp(given->ranks.with, "cuda") == 0;
+static bool is_gpu(const cli_call *call) {
+    const measure_values *o = call->values;
+    return cli_given(call, &o->ranks.with) && o->ranks.with == RANKS_CUDA;
 }
 
 static sm_status read_options(measuring *q, int64_t *ranks, sm_error *err) {
-    const measure_values *given = q->call->values;
-    q->name = given->name ? given->name : is_gpu(given) ? "gpu-measured" : "cpu-measured";
-    if (!is_name(q->name)) {
-        sm_source source = sm_source_of("--name", q->name);
-        return sm_fail_at(err, &source, (sm_span){0, source.length},
-                          "a name has 1 to 40 letters, digits, \".\", \"_\" and \"-\", and begins "
-                          "with a letter or digit");
-    }
-    sm_status status = read_files(given, q, err);
+    const measure_values *o = q->call->values;
+    bool gpu = is_gpu(q->call);
+    q->name = o->name ? o->name : gpu ? "gpu-measured" : "cpu-measured";
+    sm_status status = read_files(o, q, err);
     if (!status) status = machine_read(q->call->arena, &q->machine, err);
-    if (!status && is_gpu(given) && given->count)
+    if (!status && gpu && o->count)
         status = sm_fail(err, SM_USAGE, "--with cuda measures every GPU it finds: no --ranks");
     if (status) return status;
-    *ranks =
-        given->ranks.with && strcmp(given->ranks.with, "self") == 0 ? 1 : usual_ranks(&q->machine);
-    return cli_whole("--ranks", given->count, 1, 4096, ranks, err);
+    bool self = cli_given(q->call, &o->ranks.with) && o->ranks.with == RANKS_SELF;
+    *ranks = o->count ? o->count : self ? 1 : usual_ranks(&q->machine);
+    return SM_OK;
 }
 
 /* ---- measuring ---- */
@@ -135,11 +121,11 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
     if (status) return status;
     sm_measure_job job = make_job(q, ranks);
     sm_train_setup *trainings = NULL;
-    if (!is_gpu(given)) status = measured_runs(q, (int)ranks, given->quick, &trainings, err);
+    if (!is_gpu(call)) status = measured_runs(q, (int)ranks, given->quick, &trainings, err);
     job.training = trainings;
     job.trainings = q->runs;
     if (status) return status;
-    if (is_gpu(given)) status = ranks_measure_gpus(call, &job, &q->gpu, err);
+    if (is_gpu(call)) status = ranks_measure_gpus(call, &job, &q->gpu, err);
     else status = ranks_run(call, &given->ranks, (int)ranks, sm_measure_body, &job, err);
     if (status || !ranks_speak()) return status;
     q->backend = ranks_backend();

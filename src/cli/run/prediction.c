@@ -30,10 +30,8 @@ static int ranks_of(const sm_mesh *mesh) {
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
                           cli_mesh *m, const sm_calibration **calibration, sm_error *err) {
     const char *on;
-    sm_status status = cli_need(call, "mesh", mesh, err);
-    if (status) return status;
     sm_source source = sm_source_of("--mesh", mesh);
-    status = sm_mesh_parse(&source, &m->mesh, err);
+    sm_status status = sm_mesh_parse(&source, &m->mesh, err);
     if (!status) status = prediction_system_name(call, given->on, ranks_of(&m->mesh), &on, err);
     if (!status) status = cli_mesh_read(call, on, mesh, "X", m, err);
     if (status) return status;

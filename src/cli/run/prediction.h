@@ -15,8 +15,8 @@ typedef struct prediction_values {
      CLI_TEXT,                                                                                     \
      offsetof(values, member.on),                                                                  \
      "SYSTEM",                                                                                     \
-     "predict for these chips, one for each rank (otherwise for cpu-host, or the chip of "         \
-     "--system)"},                                                                                 \
+     .help = "predict for these chips, one for each rank",                                         \
+     .default_says = "cpu-host, or the chip of --system"},                                         \
         CLI_CALIBRATION_OPTIONS(values, member.constants)
 
 /* What --on names, or else as many chips as there are ranks: of --system FILE, which then holds one

@@ -66,17 +66,13 @@ static const char *usual_backend(void) {
     return program_of("mpich", path) ? "mpich" : "threads";
 }
 
-static sm_status choose(const char *with, const char **backend, sm_error *err) {
-    static const char *const names[] = {"openmpi", "mpich", "threads", "self"};
+const char *const ranks_with_names[RANKS_WITH_COUNT] = {"openmpi", "mpich", "threads", "self",
+                                                        "cuda"};
+
+static sm_status choose(const cli_call *call, const ranks_values *given, const char **backend,
+                        sm_error *err) {
     char path[MOST_PATH] = "";
-    *backend = with ? NULL : usual_backend();
-    for (int i = 0; with && i < 4; i++)
-        if (strcmp(with, names[i]) == 0) *backend = names[i];
-    if (!*backend) {
-        sm_source source = sm_source_of("--with", with);
-        return sm_fail_at(err, &source, (sm_span){0, source.length},
-                          "ranks are openmpi, mpich, threads or self");
-    }
+    *backend = cli_given(call, &given->with) ? ranks_with_names[given->with] : usual_backend();
     bool mpi = (*backend)[0] == 'o' || (*backend)[0] == 'm';
     if (mpi && !program_of(*backend, path))
         return sm_fail(err, SM_IO, "%s is not there: it is built where mpicc.%s is installed", path,
@@ -185,7 +181,7 @@ static sm_status start_processes(start *s, sm_error *err) {
 sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, sm_rank_body body,
                     void *context, sm_error *err) {
     start s = {.body = body, .context = context, .ranks = ranks, .debug = given->debug};
-    sm_status status = choose(given->with, &backend_used, err);
+    sm_status status = choose(call, given, &backend_used, err);
     if (status) return status;
     if (strcmp(backend_used, "self") == 0) return start_self(&s, err);
     if (strcmp(backend_used, "threads") == 0) return sm_run_threads(ranks, on_rank, &s, err);

@@ -5,21 +5,34 @@
 #include "scalemodel/measure.h"
 #include "scalemodel/run.h"
 
+/* What the ranks are; GPUs are measured alone. */
+typedef enum ranks_with {
+    RANKS_OPENMPI,
+    RANKS_MPICH,
+    RANKS_THREADS,
+    RANKS_SELF,
+    RANKS_CUDA,
+    RANKS_WITH_COUNT
+} ranks_with;
+extern const char *const ranks_with_names[RANKS_WITH_COUNT];
 typedef struct ranks_values {
-    const char *with;
+    ranks_with with;
     bool debug;
 } ranks_values;
-#define RANKS_OPTIONS(values, member)                                                              \
+/* n: how many of the names the verb knows, RANKS_CUDA or RANKS_WITH_COUNT. */
+#define RANKS_OPTIONS(values, member, n)                                                           \
     {"with",                                                                                       \
      0,                                                                                            \
-     CLI_TEXT,                                                                                     \
+     CLI_CHOICE,                                                                                   \
      offsetof(values, member.with),                                                                \
      "BACKEND",                                                                                    \
-     "what the ranks are: openmpi, mpich, threads or self (MPI where it was there to build "       \
-     "with)"},                                                                                     \
+     .help = "what the ranks are",                                                                 \
+     .words = {ranks_with_names, n},                                                               \
+     .default_says = "MPI where it was there to build with, else threads"},                        \
     {                                                                                              \
-        "debug", 0, CLI_FLAG, offsetof(values, member.debug), NULL,                                \
-            "compare each call over the ranks before it is made, and name those that differ"       \
+        "debug", 0, CLI_FLAG, offsetof(values, member.debug),                                      \
+            .help = "compare each call over the ranks before it is made, and name those that "     \
+                    "differ"                                                                       \
     }
 
 /* Run body on `ranks` ranks. Where these are processes of MPI that are not started yet, the same

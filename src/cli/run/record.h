@@ -6,8 +6,8 @@
 
 #define RECORD_OPTION(values, member)                                                              \
     {                                                                                              \
-        "record", 0, CLI_TEXT, offsetof(values, member), "FILE",                                   \
-            "add what was measured to FILE, JSON lines that 'validate FILE' reads"                 \
+        "record", 0, CLI_OUTPUT, offsetof(values, member), "FILE",                                 \
+            .help = "add what was measured to FILE, JSON lines that 'validate FILE' reads"         \
     }
 
 /* Can rows of this kind be added there? Before anything is run. NULL: none is asked for. */

@@ -13,21 +13,24 @@
 
 typedef struct run_collective_values {
     timing_values timing;
-    const char *over, *onto, *dims, *dtype;
+    const char *over, *onto, *dims;
+    element_word dtype;
 } run_collective_values;
+#define AT(member) offsetof(run_collective_values, member)
 
 static const cli_option run_collective_table[] = {
     TIMING_MESH_OPTION(run_collective_values, timing),
-    {"over", 0, CLI_TEXT, offsetof(run_collective_values, over), "AXES",
-     "the axes to communicate over: Y, XY (the whole mesh)"},
-    {"onto", 0, CLI_TEXT, offsetof(run_collective_values, onto), "INDEX",
-     "reduce-scatter and all-to-all: the index that is sharded then (the first that divides)"},
-    {"dims", 0, CLI_TEXT, offsetof(run_collective_values, dims), "SIZES",
-     "sizes of the indices: E=2048,F=8k; ranges sweep"},
-    {"dtype", 0, CLI_TEXT, offsetof(run_collective_values, dtype), "DTYPE",
-     "move fp32 (the usual), fp64 or int"},
+    {"over", 0, CLI_TEXT, AT(over), "AXES", .help = "the axes to communicate over: Y, XY",
+     .default_says = "the whole mesh"},
+    {"onto", 0, CLI_TEXT, AT(onto), "INDEX",
+     .help = "reduce-scatter and all-to-all: the index that is sharded then",
+     .default_says = "the first that divides"},
+    {"dims", 0, CLI_TEXT, AT(dims), "SIZES",
+     .help = "sizes of the indices: E=2048,F=8k; ranges sweep"},
+    {"dtype", 0, CLI_CHOICE, AT(dtype), "DTYPE", .help = "what is moved",
+     .words = {element_words, ELEMENT_WORDS}, .default_says = "that of the array, else fp32"},
     TIMING_OPTIONS(run_collective_values, timing, "10", "2"),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 typedef struct question {
@@ -53,14 +56,6 @@ typedef struct point {
 } point;
 
 /* ---- reading ---- */
-
-static sm_status read_op(const char *text, sm_collective *op, sm_error *err) {
-    size_t length = strlen(text);
-    if (sm_collective_parse(text, length, op)) return SM_OK;
-    sm_source source = sm_source_of("OP", text);
-    sm_words words = {sm_collective_names, SM_COLLECTIVE_COUNT};
-    return sm_words_fail(words, &source, (sm_span){0, length}, "there is no collective", err);
-}
 
 /* "64MB", or "1kB..64MB" that doubles. */
 static sm_status read_bytes(question *q, sm_error *err) {
@@ -98,8 +93,8 @@ static sm_status read_array(const cli_call *call, question *q, sm_error *err) {
 
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const run_collective_values *given = call->values;
-    *q = (question){.repeats = 10, .warmups = 2};
-    sm_status status = read_op(call->positional[0], &q->op, err);
+    *q = (question){.repeats = given->timing.repeats, .warmups = given->timing.warmups};
+    sm_status status = cli_collective_read(call->positional[0], &q->op, err);
     if (!status)
         status = prediction_read(call, &given->timing.prediction, given->timing.mesh, &q->m,
                                  &q->calibration, err);
@@ -107,10 +102,9 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     q->over = (sm_axes)((1u << q->m.mesh.axes) - 1);
     if (given->over) status = cli_over_parse(&q->m.mesh, given->over, &q->over, err);
     if (!status) status = read_array(call, q, err);
-    if (!status) status = element_type_read(given->dtype, &q->holder, &q->dtype, &q->element, err);
     if (!status)
-        status = timing_read(&given->timing, SM_TRUTH_COLLECTIVE, q->dtype, &q->repeats,
-                             &q->warmups, err);
+        status = element_type_read(call, &given->dtype, &q->holder, &q->dtype, &q->element, err);
+    if (!status) status = timing_check(&given->timing, SM_TRUTH_COLLECTIVE, q->dtype, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);
     q->curve = sm_collective_curve(&q->m.system, q->op, &q->group, 1.0);

@@ -7,24 +7,28 @@
 #include "run_verbs.h"
 #include "train_checkpoint.h"
 
-#define TEXT(name, member, value, help)                                                            \
-    { name, 0, CLI_TEXT, offsetof(run_generate_values, member), value, help }
+#define AT(member) offsetof(run_generate_values, member)
 
 static const cli_option run_generate_table[] = {
-    TEXT("checkpoint", checkpoint, "FILE", "the weights, as run train writes them"),
-    {"prompt", 0, CLI_LIST, offsetof(run_generate_values, prompt), "TEXT",
-     "what to go on from; may be given several times"},
-    TEXT("prompts", prompts, "FILE", "a prompt on each line"),
-    TEXT("tokens", tokens, "N", "bytes to generate behind each (64)"),
-    TEXT("plan", plan, "PLAN", "data=2,tensor=2,...: a rank for each chip (one rank)"),
-    TEXT("temperature", temperature, "X", "draw from the scores over X; 0 takes the best (0)"),
-    TEXT("seed", seed, "N", "of the draws (1)"),
-    TEXT("draft", draft, "MODEL", "a smaller model that proposes bytes"),
-    TEXT("draft-checkpoint", draft_checkpoint, "FILE", "its weights"),
-    TEXT("speculate", speculate, "K", "bytes proposed for each pass of MODEL (4)"),
-    RANKS_OPTIONS(run_generate_values, ranks),
+    {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
+     .help = "the weights, as run train writes them", .required = true},
+    {"prompt", 0, CLI_LIST, AT(prompt), "TEXT",
+     .help = "what to go on from; may be given several times"},
+    {"prompts", 0, CLI_INPUT, AT(prompts), "FILE", .help = "a prompt on each line"},
+    {"tokens", 0, CLI_WHOLE, AT(tokens), "N", .help = "bytes to generate behind each", .lowest = 1,
+     .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
+    {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
+     .default_says = "one rank"},
+    {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
+     .help = "draw from the scores over X; 0 takes the best", .highest = 100, .by_default = "0"},
+    {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the draws", .by_default = "1"},
+    {"draft", 0, CLI_TEXT, AT(draft), "MODEL", .help = "a smaller model that proposes bytes"},
+    {"draft-checkpoint", 0, CLI_INPUT, AT(draft_checkpoint), "FILE", .help = "its weights"},
+    {"speculate", 0, CLI_WHOLE, AT(speculate), "K", .help = "bytes proposed for each pass of MODEL",
+     .lowest = 1, .highest = 64, .by_default = "4"},
+    RANKS_OPTIONS(run_generate_values, ranks, RANKS_CUDA),
     PREDICTION_OPTIONS(run_generate_values, predicted),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 enum { BYTES = 256 };

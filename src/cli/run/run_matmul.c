@@ -13,23 +13,28 @@
 
 typedef struct run_matmul_values {
     timing_values timing;
-    const char *dims, *dtype, *alternative, *directions;
+    const char *dims;
+    element_word dtype;
+    int64_t alternative, directions;
     bool all;
 } run_matmul_values;
+#define AT(member) offsetof(run_matmul_values, member)
 
 static const cli_option run_matmul_table[] = {
     TIMING_MESH_OPTION(run_matmul_values, timing),
-    {"dims", 0, CLI_TEXT, offsetof(run_matmul_values, dims), "SIZES",
-     "sizes of the indices: I=1024,J=4k,K=8k"},
-    {"dtype", 0, CLI_TEXT, offsetof(run_matmul_values, dtype), "DTYPE",
-     "multiply fp32 (the usual), fp64 or int: whole numbers of 32 bits, compared exactly"},
-    {"alternative", 0, CLI_TEXT, offsetof(run_matmul_values, alternative), "N",
-     "run the N-th alternative, cheapest first as 'matmul' lists them (1)"},
-    {"all", 0, CLI_FLAG, offsetof(run_matmul_values, all), NULL, "run every alternative"},
-    {"directions", 0, CLI_TEXT, offsetof(run_matmul_values, directions), "N",
-     "rings inside the einsum go one way (1) or both (2, the usual)"},
+    {"dims", 0, CLI_TEXT, AT(dims), "SIZES", .help = "sizes of the indices: I=1024,J=4k,K=8k"},
+    {"dtype", 0, CLI_CHOICE, AT(dtype), "DTYPE",
+     .help = "what is multiplied; int, whole numbers of 32 bits, is compared exactly",
+     .words = {element_words, ELEMENT_WORDS}, .default_says = "that of the arrays, else fp32"},
+    {"alternative", 0, CLI_WHOLE, AT(alternative), "N",
+     .help = "run the N-th alternative, cheapest first as 'matmul' lists them", .lowest = 1,
+     .highest = CLI_MOST_ALTERNATIVES, .by_default = "1"},
+    {"all", 0, CLI_FLAG, AT(all), .help = "run every alternative"},
+    {"directions", 0, CLI_WHOLE, AT(directions), "N",
+     .help = "rings inside the einsum go one way or both", .lowest = 1, .highest = 2,
+     .by_default = "2"},
     TIMING_OPTIONS(run_matmul_values, timing, "5", "1"),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 typedef struct question {
@@ -54,27 +59,24 @@ static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
         sm_source dims = sm_source_of("--dims", given->dims);
         status = sm_dims_parse(&dims, &q->einsum, err);
     }
-    if (!status) status = element_type_read(given->dtype, &q->einsum, &q->dtype, &q->element, err);
+    if (!status)
+        status = element_type_read(call, &given->dtype, &q->einsum, &q->dtype, &q->element, err);
     if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, &source, err);
     return status;
 }
 
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const run_matmul_values *given = call->values;
-    *q = (question){.first = 1, .repeats = 5, .warmups = 1, .directions = 2};
+    *q = (question){.first = given->alternative - 1,
+                    .repeats = given->timing.repeats,
+                    .warmups = given->timing.warmups,
+                    .directions = given->directions};
     sm_status status = prediction_read(call, &given->timing.prediction, given->timing.mesh, &q->m,
                                        &q->calibration, err);
     if (!status) status = read_einsum(call, q, err);
-    if (!status)
-        status = cli_whole("--alternative", given->alternative, 1, CLI_MOST_ALTERNATIVES, &q->first,
-                           err);
-    if (!status)
-        status =
-            timing_read(&given->timing, SM_TRUTH_GEMM, q->dtype, &q->repeats, &q->warmups, err);
-    if (!status) status = cli_whole("--directions", given->directions, 1, 2, &q->directions, err);
-    if (!status && given->all && given->alternative)
+    if (!status) status = timing_check(&given->timing, SM_TRUTH_GEMM, q->dtype, err);
+    if (!status && given->all && cli_given(call, &given->alternative))
         status = sm_fail(err, SM_USAGE, "--all and --alternative exclude each other");
-    q->first--;
     q->bound = execution_error_bound(&q->einsum, q->element);
     return status;
 }

@@ -15,81 +15,75 @@
 #include "run_verbs.h"
 #include "train_setup_of_plan.h"
 
-#define TEXT(name, member, value, help)                                                            \
-    { name, 0, CLI_TEXT, offsetof(run_train_values, member), value, help }
+enum { SEQUENCES = 8, MOST_STEPS = 1000000 };
+
+#define AT(member) offsetof(run_train_values, member)
 
 static const cli_option run_train_table[] = {
-    TEXT("data", data, "FILE", "the text to train on: any file, byte by byte"),
-    TEXT("plan", plan, "PLAN", "data=2,tensor=2,seq=on,...: a rank for each chip (one rank)"),
-    TEXT("steps", steps, "N", "steps of the whole training, which the learning rate follows (100)"),
-    TEXT("until", until, "N", "stop after step N of them; --resume goes on from there"),
-    TEXT("seq", seq, "T", "tokens of a sequence (128)"),
-    TEXT("batch", batch, "TOKENS", "tokens of a global batch (8 sequences)"),
-    TEXT("rate", rate, "X", "the highest learning rate (3e-3)"),
-    TEXT("seed", seed, "N", "of the first weights and of the batches (1)"),
-    TEXT("curve", curve, "FILE", "write the loss of each step as CSV"),
-    TEXT("plot", plot, "FILE", "draw the losses as SVG"),
-    TEXT("checkpoint", checkpoint, "PLACE",
-         "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"),
-    TEXT("every", every, "N", "and after every N steps"),
-    TEXT("keep", keep, "N", "versions that stay in FOLDER/ (1)"),
-    TEXT("resume", resume, "PLACE", "go on from a checkpoint, whatever plan it was made under"),
-    TEXT("on", on, "SYSTEM", "predict for these chips (otherwise cpu-host, or --system's chip)"),
+    {"data", 0, CLI_INPUT, AT(data), "FILE", .help = "the text to train on: any file, byte by byte",
+     .required = true},
+    {"plan", 0, CLI_TEXT, AT(plan), "PLAN",
+     .help = "data=2,tensor=2,seq=on,...: a rank for each chip", .default_says = "one rank"},
+    {"steps", 0, CLI_WHOLE, AT(steps), "N",
+     .help = "steps of the whole training, which the learning rate follows", .lowest = 1,
+     .highest = MOST_STEPS, .by_default = "100"},
+    {"until", 0, CLI_WHOLE, AT(until), "N",
+     .help = "stop after step N of them; --resume goes on from there", .lowest = 1,
+     .highest = MOST_STEPS, .default_says = "the last"},
+    {"seq", 0, CLI_WHOLE, AT(seq), "T", .help = "tokens of a sequence", .lowest = 1,
+     .highest = 1 << 20, .by_default = "128"},
+    {"batch", 0, CLI_NUMBER, AT(batch), "TOKENS", .help = "tokens of a global batch", .lowest = 1,
+     .highest = 1e9, .default_says = "8 sequences"},
+    {"rate", 0, CLI_NUMBER, AT(rate), "X", .help = "the highest learning rate", .above = true,
+     .highest = 1, .by_default = "3e-3"},
+    {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the first weights and of the batches",
+     .by_default = "1"},
+    {"curve", 0, CLI_OUTPUT, AT(curve), "FILE", .help = "write the loss of each step as CSV"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw the losses as SVG"},
+    {"checkpoint", 0, CLI_OUTPUT, AT(checkpoint), "PLACE",
+     .help = "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"},
+    {"every", 0, CLI_WHOLE, AT(every), "N", .help = "and after every N steps", .lowest = 1,
+     .highest = MOST_STEPS},
+    {"keep", 0, CLI_WHOLE, AT(keep), "N", .help = "versions that stay in FOLDER/", .lowest = 1,
+     .highest = MOST_STEPS, .by_default = "1"},
+    {"resume", 0, CLI_INPUT, AT(resume), "PLACE",
+     .help = "go on from a checkpoint, whatever plan it was made under"},
+    {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "predict for these chips",
+     .default_says = "cpu-host, or the chip of --system"},
     RECORD_OPTION(run_train_values, record),
-    RANKS_OPTIONS(run_train_values, ranks),
+    RANKS_OPTIONS(run_train_values, ranks, RANKS_CUDA),
     CLI_CALIBRATION_OPTIONS(run_train_values, constants),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {.name = NULL},
 };
-
-enum { USUAL_SEQ = 128, USUAL_SEQUENCES = 8, USUAL_STEPS = 100, MOST_STEPS = 1000000 };
 
 /* ---- reading ---- */
 
-static sm_status read_rate(const char *text, double *rate, sm_error *err) {
-    if (!text) return SM_OK;
-    char *end;
-    double value = strtod(text, &end);
-    sm_source source = sm_source_of("--rate", text);
-    if (*end || end == text || !(value > 0 && value < 1))
-        return sm_fail_at(err, &source, (sm_span){0, source.length},
-                          "a learning rate lies between 0 and 1");
-    *rate = value;
-    return SM_OK;
-}
-
 static sm_status read_sizes(train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
-    int64_t T = USUAL_SEQ, steps = USUAL_STEPS, seed = 1, end;
-    sm_status status = cli_whole("--seq", given->seq, 1, 1 << 20, &T, err);
-    double tokens = (double)(T * USUAL_SEQUENCES);
-    if (!status) status = cli_quantity("--batch", given->batch, SM_Q_COUNT, &tokens, err);
-    if (!status) status = cli_whole("--steps", given->steps, 1, MOST_STEPS, &steps, err);
-    end = steps;
-    if (!status) status = cli_whole("--until", given->until, 1, steps, &end, err);
-    if (!status) status = cli_whole("--seed", given->seed, 0, INT64_MAX, &seed, err);
-    if (!status) status = cli_whole("--every", given->every, 1, MOST_STEPS, &q->every, err);
-    if (!status && given->every && !given->checkpoint)
-        status = sm_fail(err, SM_USAGE, "--every needs --checkpoint PLACE");
-    if (!status && (tokens < (double)T || tokens > 1e9))
-        status = sm_fail(err, SM_BAD_INPUT,
-                         "a batch holds at least one sequence of %d tokens, and "
-                         "at most 1e9",
-                         (int)T);
-    if (status) return status;
-    q->setup.tokens = (int)T;
-    q->setup.sequences = (int)round(tokens / (double)T);
-    q->setup.steps = (int)steps;
-    q->setup.warmup = steps < 100 ? (int)(steps / 10) : 10;
-    q->setup.seed = (uint64_t)seed;
-    q->end = (int)end;
-    return read_rate(given->rate, &q->setup.rate, err);
+    const cli_call *call = q->call;
+    const run_train_values *o = call->values;
+    double T = (double)o->seq, tokens = cli_given(call, &o->batch) ? o->batch : T * SEQUENCES;
+    if (o->until > o->steps)
+        return cli_refuse(call, &o->until, err, "the training has only %d steps", (int)o->steps);
+    if (o->every && !o->checkpoint)
+        return sm_fail(err, SM_USAGE, "--every needs --checkpoint PLACE");
+    if (tokens < T)
+        return cli_refuse(call, &o->batch, err,
+                          "a batch counts tokens, and one sequence alone has %.0f", T);
+    q->every = o->every;
+    q->setup.tokens = (int)o->seq;
+    q->setup.sequences = (int)round(tokens / T);
+    q->setup.steps = (int)o->steps;
+    q->setup.warmup = o->steps < 100 ? (int)(o->steps / 10) : 10;
+    q->setup.seed = (uint64_t)o->seed;
+    q->setup.rate = o->rate;
+    q->end = (int)(o->until ? o->until : o->steps);
+    return SM_OK;
 }
 
 static sm_status read_text(train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     sm_source source;
-    sm_status status = cli_need(q->call, "data", given->data, err);
-    if (!status) status = sm_io_read(given->data, q->call->arena, &source, err);
+    sm_status status = sm_io_read(given->data, q->call->arena, &source, err);
     if (status) return status;
     q->setup.data = (const unsigned char *)source.text;
     q->setup.data_bytes = source.length;
@@ -107,13 +101,11 @@ static sm_status read_plan(train_run *q, sm_error *err) {
 static sm_status read_place(train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     const char *model = q->call->positional[0];
-    int64_t keep = 1;
     sm_source config;
-    sm_status status = cli_whole("--keep", given->keep, 1, MOST_STEPS, &keep, err);
-    if (!status) status = record_check(given->record, SM_TRUTH_TRAINING, err);
-    if (!status && given->keep && !given->checkpoint)
+    sm_status status = record_check(given->record, SM_TRUTH_TRAINING, err);
+    if (!status && cli_given(q->call, &given->keep) && !given->checkpoint)
         status = sm_fail(err, SM_USAGE, "--keep needs --checkpoint FOLDER/");
-    q->kept = (train_checkpoint_place){.path = given->checkpoint, .keep = (int)keep};
+    q->kept = (train_checkpoint_place){.path = given->checkpoint, .keep = (int)given->keep};
     if (status || !given->checkpoint || access(model, F_OK) != 0) return status;
     status = sm_io_read(model, q->call->arena, &config, err);
     q->kept.config = status ? NULL : config.text;

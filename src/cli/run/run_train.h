@@ -12,8 +12,9 @@
 
 typedef struct run_train_values {
     ranks_values ranks;
-    const char *plan, *data, *seq, *batch, *steps, *rate, *seed, *curve, *plot, *on;
-    const char *checkpoint, *every, *keep, *resume, *until, *record;
+    const char *plan, *data, *curve, *plot, *on, *checkpoint, *resume, *record;
+    int64_t seq, steps, until, seed, every, keep;
+    double batch, rate;
     cli_calibration_values constants;
 } run_train_values;
 

@@ -5,15 +5,17 @@
 #include "scalemodel/serve.h"
 
 typedef struct cli_serve_values {
-    const char *on, *plan, *batch, *prompt, *output_tokens, *context, *prefix;
-    const char *weights, *kv, *compute, *ttft, *tpot, *qps, *price, *imbalance, *reserve;
-    const char *speculate, *draft, *chips, *top, *plot;
+    const char *on, *plan, *speculate, *draft, *plot;
+    int64_t batch, prompt, output_tokens, context, prefix, top;
+    cli_dtypes weights, kv, compute;
+    double ttft, tpot, qps, price, imbalance, reserve;
+    cli_range chips;
     bool eager, lower, with_prefill, disaggregated;
     cli_calibration_values constants;
 } cli_serve_values;
 extern const cli_option cli_serve_options[];
 
-enum { CLI_MAX_TYPES = 4, CLI_MAX_CHOICES = CLI_MAX_TYPES * CLI_MAX_TYPES * CLI_MAX_TYPES };
+enum { CLI_MAX_CHOICES = CLI_MAX_TYPES * CLI_MAX_TYPES * CLI_MAX_TYPES };
 typedef struct cli_serving {
     const cli_call *call;
     sm_model model, draft;
@@ -33,8 +35,6 @@ typedef struct cli_serving {
     int top;               /* rows of the frontier shown; 0: all */
     const char *plot;
 } cli_serving;
-/* --weights, --kv, --compute into q->choice (serve_dtypes.c). */
-sm_status cli_serving_dtypes(const char *const texts[3], cli_serving *q, sm_error *err);
 sm_status cli_serving_read(const cli_call *call, cli_serving *q, sm_error *err);
 /* An error that has no place yet, about the plan: shown under --plan. */
 sm_status cli_serving_blame(const cli_serving *q, sm_status status, sm_error *err);

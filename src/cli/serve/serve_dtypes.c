@@ -1,53 +1,8 @@
-/* serve_dtypes: lists of data types for weights, cache and compute; the frontier over all their
- * combinations. */
+/* serve_dtypes: the frontier over all combinations of types of weights, cache and compute. */
 #include "scalemodel/page.h"
 #include "scalemodel/search.h"
 #include "serve.h"
 #include <string.h>
-
-/* ---- reading ---- */
-
-typedef struct type_list {
-    int n;
-    sm_dtype type[CLI_MAX_TYPES];
-} type_list;
-
-static sm_status read_list(const char *option, const char *text, type_list *list, sm_error *err) {
-    sm_source source = sm_source_of(option, text);
-    sm_span all = {0, source.length};
-    for (size_t at = 0; at <= source.length;) {
-        sm_span part = sm_next_part(&source, all, ',', &at);
-        const char *word = source.text + part.offset;
-        if (list->n == CLI_MAX_TYPES)
-            return sm_fail_at(err, &source, part, "at most %d types are compared", CLI_MAX_TYPES);
-        if (!sm_dtype_parse(word, part.length, &list->type[list->n++])) {
-            const char *near = sm_nearest(word, part.length, sm_dtype_names, SM_DTYPE_COUNT);
-            return sm_fail_at(err, &source, part, "'%.*s' is no data type%s%s%s",
-                              (int)(part.length < 40 ? part.length : 40), word,
-                              near ? "; did you mean " : "; they are bf16, fp16, fp8, int8, ...",
-                              near ? near : "", near ? "?" : "");
-        }
-    }
-    return SM_OK;
-}
-
-sm_status cli_serving_dtypes(const char *const texts[3], cli_serving *q, sm_error *err) {
-    static const char *const options[3] = {"--weights", "--kv", "--compute"};
-    type_list list[3] = {{0}};
-    sm_status status = SM_OK;
-    for (int i = 0; i < 3 && !status; i++) {
-        q->dtype_words[i] = texts[i] ? texts[i] : "bf16";
-        status = read_list(options[i], q->dtype_words[i], &list[i], err);
-    }
-    if (status) return status;
-    for (int w = 0; w < list[0].n; w++)
-        for (int k = 0; k < list[1].n; k++)
-            for (int c = 0; c < list[2].n; c++)
-                q->choice[q->choices++] =
-                    (sm_serve_dtypes){list[0].type[w], list[1].type[k], list[2].type[c]};
-    q->job.dtypes = q->choice[0];
-    return SM_OK;
-}
 
 /* ---- searching ---- */
 

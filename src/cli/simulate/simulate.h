@@ -7,12 +7,14 @@
 #include "scalemodel/simulate.h"
 
 typedef struct cli_simulate_values {
-    const char *on, *plan, *trace, *arrivals, *requests;
-    const char *prompt, *output, *prompt_cv, *output_cv;
-    const char *policy, *prefill_plan, *prefill_replicas, *replicas;
-    const char *batch, *chunk, *prefill_tokens, *page, *preempt, *route, *host_memory;
-    const char *ttft, *tpot, *weights, *kv, *compute, *seed, *within;
-    const char *csv, *plot, *timeline;
+    const char *on, *plan, *prefill_plan, *trace, *arrivals, *csv, *plot, *timeline;
+    int64_t requests, prompt, output, seed;
+    int64_t replicas, prefill_replicas, batch, chunk, prefill_tokens, page;
+    double prompt_cv, output_cv, ttft, tpot, within, host_memory;
+    sm_policy policy;
+    sm_preempt preempt;
+    sm_route route;
+    sm_dtype weights, kv, compute;
     bool prefix_cache, find_max_qps;
     cli_calibration_values constants;
 } cli_simulate_values;

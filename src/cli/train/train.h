@@ -25,17 +25,17 @@ typedef struct cli_training {
 
 /* ---- reading (train_input.c, train_plan.c) ---- */
 typedef struct cli_train_values {
-    const char *on, *batch, *seq, *tokens, *plan, *top, *objective, *chips, *dtype, *optimizer;
-    const char *price, *most, *threads, *timeline;
+    const char *on, *plan, *dtype, *optimizer, *most, *timeline;
+    double batch, tokens, price;
+    int64_t seq, top, threads;
+    sm_objective objective;
+    cli_range chips;
     cli_calibration_values constants;
 } cli_train_values;
 extern const cli_option cli_train_options[];
 sm_status cli_training_read(const cli_call *call, cli_training *q, sm_error *err);
 /* --plan, --max and the options that are keys of a plan, into q->search and q->priced_only. */
-typedef struct cli_plan_texts {
-    const char *plan, *dtype, *optimizer, *most;
-} cli_plan_texts;
-sm_status cli_plan_read(const cli_plan_texts *texts, cli_training *q, sm_error *err);
+sm_status cli_plan_read(const cli_train_values *given, cli_training *q, sm_error *err);
 /* Why no plan can have the keys that --plan gives, or NULL when the model could be sharded so. */
 const char *cli_plan_impossible(const cli_training *q, sm_train *train);
 /* An error that has no place yet, about the plan: shown under the key it speaks of. */

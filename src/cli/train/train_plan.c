@@ -97,7 +97,7 @@ static bool is_whole(const sm_plan *plan, int chips) {
     return is_given(plan, SM_PLAN_MICROBATCH) && (all || chips_given(plan) == chips);
 }
 
-sm_status cli_plan_read(const cli_plan_texts *texts, cli_training *q, sm_error *err) {
+sm_status cli_plan_read(const cli_train_values *texts, cli_training *q, sm_error *err) {
     sm_plan *fixed = &q->search.fixed;
     q->plan = sm_source_of("--plan", texts->plan ? texts->plan : "");
     sm_status status = sm_plan_parse(&q->plan, fixed, err);

@@ -5,23 +5,31 @@
 #include "verbs.h"
 #include <string.h>
 
-#define TEXT(name, letter, member, value, help)                                                    \
-    { name, letter, CLI_TEXT, offsetof(cli_calibrate_values, member), value, help }
+#define AT(member) offsetof(cli_calibrate_values, member)
+
+static const char *const constants[] = {
+#define X(name, ...) #name,
+    SM_CONSTANTS(X)
+#undef X
+};
 
 static const cli_option calibrate_table[] = {
-    TEXT("chip", 0, chip, "CHIP", "fit to the rows of this chip of the catalogue"),
-    TEXT("software", 0, software, "NAME",
-         "what the result is called; of a generation that the rows name, only its rows are fitted "
-         "to (mine)"),
-    TEXT("start", 0, start, "NAME",
-         "start from the shipped constants of this software, which are the prior too (those of "
-         "--software, else the chip's usual)"),
-    TEXT("fit", 0, fit, "NAMES",
-         "constants to fit, joined by commas; the others are kept (all twelve)"),
-    {"all", 0, CLI_FLAG, offsetof(cli_calibrate_values, all), NULL,
-     "fit to repeated, fine-tuning and doubtful rows too"},
-    TEXT("output", 'o', output, "FILE", "write the calibration to FILE, for --calibration FILE"),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {"chip", 0, CLI_TEXT, AT(chip), "CHIP", .help = "fit to the rows of this chip of the catalogue",
+     .required = true},
+    {"software", 0, CLI_NAME, AT(software), "NAME",
+     .help = "what the result is called; of a generation that the rows name, only its rows are "
+             "fitted to",
+     .by_default = "mine"},
+    {"start", 0, CLI_TEXT, AT(start), "NAME",
+     .help = "start from the shipped constants of this software, which are the prior too",
+     .default_says = "those of --software, else the chip's usual"},
+    {"fit", 0, CLI_CHOICES, AT(fit), "NAMES",
+     .help = "constants to fit, joined by commas; the others are kept",
+     .words = {constants, SM_CONSTANT_COUNT}, .default_says = "all"},
+    {"all", 0, CLI_FLAG, AT(all), .help = "fit to repeated, fine-tuning and doubtful rows too"},
+    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
+     .help = "write the calibration to FILE, for --calibration FILE"},
+    {.name = NULL},
 };
 
 static sm_status fit(cli_fitting *q, sm_error *err) {

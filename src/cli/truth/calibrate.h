@@ -6,7 +6,8 @@
 #include "scalemodel/truth.h"
 
 typedef struct cli_calibrate_values {
-    const char *chip, *software, *start, *fit, *output;
+    const char *chip, *software, *start, *output;
+    cli_choices fit; /* constants */
     bool all;
 } cli_calibrate_values;
 

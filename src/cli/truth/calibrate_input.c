@@ -8,8 +8,6 @@
 static sm_status read_chip(const char *text, cli_fitting *q, sm_error *err) {
     enum { MOST_NAMES = 256 };
     const char *names[MOST_NAMES];
-    sm_status status = cli_need(q->call, "chip", text, err);
-    if (status) return status;
     q->chip = sm_chip_find(text, strlen(text));
     if (q->chip) return SM_OK;
     size_t n = 0;
@@ -23,20 +21,6 @@ static sm_status read_chip(const char *text, cli_fitting *q, sm_error *err) {
                       "the catalogue has no chip '%.60s'%s%s%s", text,
                       near ? "; did you mean " : "; 'scalemodel chip' lists them", near ? near : "",
                       near ? "?" : "");
-}
-
-static sm_status read_software(const char *text, cli_fitting *q, sm_error *err) {
-    q->software = text ? text : "mine";
-    sm_source source = sm_source_of("--software", q->software);
-    for (size_t i = 0; i < source.length; i++) {
-        char c = q->software[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && !memchr("._-", c, 3))
-            return sm_fail_at(err, &source, (sm_span){i, 1},
-                              "a software is named by letters, digits, '.', '_' and '-'");
-    }
-    if (source.length > 0) return SM_OK;
-    return sm_fail(err, SM_USAGE, "--software needs a name");
 }
 
 static sm_status read_start(const char *text, cli_fitting *q, sm_error *err) {
@@ -54,35 +38,11 @@ static sm_status read_start(const char *text, cli_fitting *q, sm_error *err) {
                       near ? near : "", near ? "?" : "");
 }
 
-static sm_status fail_constant(const sm_source *source, sm_span word, sm_error *err) {
-    const char *names[SM_CONSTANT_COUNT];
-    for (int i = 0; i < SM_CONSTANT_COUNT; i++) names[i] = sm_constant_of((sm_constant)i)->name;
-    const char *text = source->text + word.offset;
-    const char *near = sm_nearest(text, word.length, names, SM_CONSTANT_COUNT);
-    return sm_fail_at(
-        err, source, word, "'%.*s' is no constant%s%s%s", word.length < 40 ? (int)word.length : 40,
-        text, near ? "; did you mean " : "; 'scalemodel chip NAME --calibration' lists them",
-        near ? near : "", near ? "?" : "");
-}
-
-static sm_status read_fit(const char *text, cli_fitting *q, sm_error *err) {
-    q->free = (1u << SM_CONSTANT_COUNT) - 1u;
-    if (!text) return SM_OK;
-    q->free = 0;
-    sm_source source = sm_source_of("--fit", text);
-    for (size_t at = 0; at <= source.length;) {
-        sm_span word = {at, strcspn(text + at, ",")};
-        int i = 0;
-        while (i < SM_CONSTANT_COUNT) {
-            const char *name = sm_constant_of((sm_constant)i)->name;
-            if (strlen(name) == word.length && memcmp(name, text + at, word.length) == 0) break;
-            i++;
-        }
-        if (i == SM_CONSTANT_COUNT) return fail_constant(&source, word, err);
-        q->free |= 1u << i;
-        at += word.length + 1;
-    }
-    return SM_OK;
+static unsigned constants_to_fit(const cli_call *call) {
+    const cli_choices *fit = &((const cli_calibrate_values *)call->values)->fit;
+    unsigned free = cli_given(call, fit) ? 0 : (1u << SM_CONSTANT_COUNT) - 1u;
+    for (int i = 0; i < fit->n; i++) free |= 1u << fit->word[i];
+    return free;
 }
 
 /* ---- rows ---- */
@@ -158,10 +118,8 @@ static sm_status read_rows(cli_fitting *q, sm_error *err) {
 sm_status cli_fitting_read(const cli_call *call, cli_fitting *q, sm_error *err) {
     const cli_calibrate_values *values = call->values;
     sm_status status = read_chip(values->chip, q, err);
-    if (!status) status = read_software(values->software, q, err);
-    if (!status) status = read_fit(values->fit, q, err);
-    if (!status && values->output && !values->output[0])
-        status = sm_fail(err, SM_USAGE, "--output needs the name of a file");
+    q->software = values->software;
+    q->free = constants_to_fit(call);
     if (!status) status = read_start(values->start, q, err);
     if (!status) status = read_rows(q, err);
     return status;

@@ -3,28 +3,33 @@
 #include "scalemodel/page.h"
 #include "verbs.h"
 
-enum { USUAL_WORST = 10, MOST_WORST = 1000 };
+static const char *const kinds[SM_TRUTH_KIND_COUNT] = {"gemm",  "attention", "collective",
+                                                       "memop", "training",  "inference"};
+const char *const cli_qualities[3] = {"A", "B", "C"};
 
-#define TEXT(name, member, value, help)                                                            \
-    { name, 0, CLI_TEXT, offsetof(cli_validate_values, member), value, help }
-#define FLAG(name, member, help)                                                                   \
-    { name, 0, CLI_FLAG, offsetof(cli_validate_values, member), NULL, help }
+#define AT(member) offsetof(cli_validate_values, member)
 
 static const cli_option validate_table[] = {
-    TEXT("data", data, "DIR", "folder of *.csv and *.jsonl to validate (the project's own)"),
-    TEXT("chip", chip, "CHIP", "only rows of this chip"),
-    TEXT("source", source, "TEXT", "only rows whose source has this in its name"),
-    TEXT("kind", kind, "KIND", "gemm, attention, collective, memop, training or inference"),
-    TEXT("quality", quality, "LETTER", "only training rows of this quality: A, B or C"),
-    FLAG("all", all, "count repeated and fine-tuning rows in the statistics too"),
-    TEXT("by", by, "LIST",
-         "what to group by: kind, chip, source, model, parallelism, software, precision, quality"),
-    TEXT("worst", worst, "N", "how many of the worst rows to list (10)"),
-    FLAG("summary", summary, "with --json: the statistics without the rows"),
-    TEXT("plot", plot, "FILE", "draw predicted against measured as SVG"),
-    TEXT("software", software, "NAME", "predict with the constants of this software generation"),
-    TEXT("calibration", calibration, "FILE", "predict with the constants of this file"),
-    {NULL, 0, CLI_FLAG, 0, NULL, NULL},
+    {"data", 0, CLI_INPUT, AT(data), "DIR", .help = "folder of *.csv and *.jsonl to validate",
+     .default_says = "the project's own"},
+    {"chip", 0, CLI_TEXT, AT(chip), "CHIP", .help = "only rows of this chip"},
+    {"source", 0, CLI_TEXT, AT(source), "TEXT",
+     .help = "only rows whose source has this in its name"},
+    {"kind", 0, CLI_CHOICE, AT(kind), "KIND", .help = "only rows of this kind",
+     .words = {kinds, SM_TRUTH_KIND_COUNT}},
+    {"quality", 0, CLI_CHOICE, AT(quality), "LETTER", .help = "only training rows of this quality",
+     .words = {cli_qualities, 3}},
+    {"all", 0, CLI_FLAG, AT(all),
+     .help = "count repeated and fine-tuning rows in the statistics too"},
+    {"by", 0, CLI_CHOICES, AT(by), "LIST", .help = "what to group by",
+     .words = {cli_validate_groups, CLI_VALIDATE_GROUPS},
+     .by_default = "kind,chip,source,model,parallelism"},
+    {"worst", 0, CLI_WHOLE, AT(worst), "N", .help = "how many of the worst rows to list",
+     .highest = 1000, .by_default = "10"},
+    {"summary", 0, CLI_FLAG, AT(summary), .help = "with --json: the statistics without the rows"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw predicted against measured as SVG"},
+    CLI_CALIBRATION_OPTIONS(cli_validate_values, constants),
+    {.name = NULL},
 };
 
 /* Everything but the rows themselves. */
@@ -48,14 +53,11 @@ static sm_status answer(const cli_validation *v, sm_report *r, size_t worst, sm_
 static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err) {
     cli_validation v;
     const cli_validate_values *values = call->values;
-    int64_t worst = USUAL_WORST;
-    sm_status status = cli_whole("--worst", values->worst, 0, MOST_WORST, &worst, err);
-    if (!status) status = cli_validate_check_by(values->by, err);
-    if (!status) status = cli_validation_read(call, &v, err);
+    sm_status status = cli_validation_read(call, &v, err);
     if (!status && v.n == 0)
         return sm_fail(err, SM_USAGE, "no row of %s is of that chip, source, kind and quality",
                        v.title);
-    if (!status) status = answer(&v, r, (size_t)worst, err);
+    if (!status) status = answer(&v, r, (size_t)values->worst, err);
     if (!status && values->plot) status = cli_validate_plot(&v, values->plot, err);
     return status;
 }

@@ -6,11 +6,17 @@
 #include "scalemodel/truth.h"
 
 typedef struct cli_validate_values {
-    const char *data, *chip, *source, *kind, *quality; /* which rows */
-    const char *software, *calibration;                /* under which constants */
-    const char *by, *worst, *plot;
+    const char *data, *chip, *source; /* which rows */
+    sm_truth_kind kind;
+    unsigned quality;                 /* of cli_qualities */
+    cli_calibration_values constants; /* under which constants */
+    cli_choices by;                   /* of cli_validate_groups */
+    int64_t worst;
+    const char *plot;
     bool all, summary;
 } cli_validate_values;
+
+extern const char *const cli_qualities[3];
 
 typedef struct cli_checked {
     const sm_truth_row *row;
@@ -66,10 +72,11 @@ void cli_members_sort(cli_member *m, size_t n);
 size_t cli_members_run(const cli_member *m, size_t n, size_t from);
 
 /* ---- the answer ---- */
-sm_status cli_validate_check_by(const char *by, sm_error *err); /* of --by */
-void cli_validate_rows(sm_report *r, const cli_validation *v);  /* JSON: each with all we know */
-void cli_validate_table(sm_report *r, const cli_validation *v); /* CSV: the same in columns */
-void cli_validate_stats(sm_report *r, const cli_validation *v); /* what they come to */
+enum { CLI_VALIDATE_GROUPS = 8 };
+extern const char *const cli_validate_groups[CLI_VALIDATE_GROUPS]; /* of --by */
+void cli_validate_rows(sm_report *r, const cli_validation *v);     /* JSON: each with all we know */
+void cli_validate_table(sm_report *r, const cli_validation *v);    /* CSV: the same in columns */
+void cli_validate_stats(sm_report *r, const cli_validation *v);    /* what they come to */
 /* Sweeps of layouts: how well we rank them. */
 void cli_validate_layouts(sm_report *r, const cli_validation *v);
 /* What fits and what does not; peak memory. */

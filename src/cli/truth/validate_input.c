@@ -32,27 +32,12 @@ static bool is_quality(const sm_truth_row *row, const char *quality) {
     return row->kind == SM_TRUTH_TRAINING && strcmp(row->of.training.quality, quality) == 0;
 }
 
-static bool is_wanted(const sm_truth_row *row, const cli_validate_values *v) {
-    if (v->kind && strcmp(sm_truth_kind_name(row->kind), v->kind) != 0) return false;
-    if (v->chip && !is_wanted_chip(row, v->chip)) return false;
-    if (v->source && !contains(row->source, v->source)) return false;
-    return !v->quality || is_quality(row, v->quality);
-}
-
-static sm_status check_kind(const char *kind, sm_error *err) {
-    const char *names[SM_TRUTH_KIND_COUNT];
-    if (!kind) return SM_OK;
-    for (int i = 0; i < SM_TRUTH_KIND_COUNT; i++) {
-        names[i] = sm_truth_kind_name((sm_truth_kind)i);
-        if (strcmp(names[i], kind) == 0) return SM_OK;
-    }
-    sm_source source = sm_source_of("--kind", kind);
-    const char *near = sm_nearest(kind, source.length, names, SM_TRUTH_KIND_COUNT);
-    return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "'%.40s' is no kind of measurement; %s%s%s", kind,
-                      near ? "did you mean "
-                           : "they are gemm, attention, collective, memop, training and inference",
-                      near ? near : "", near ? "?" : "");
+static bool is_wanted(const cli_validation *v, const sm_truth_row *row) {
+    const cli_validate_values *o = v->values;
+    if (cli_given(v->call, &o->kind) && row->kind != o->kind) return false;
+    if (o->chip && !is_wanted_chip(row, o->chip)) return false;
+    if (o->source && !contains(row->source, o->source)) return false;
+    return !cli_given(v->call, &o->quality) || is_quality(row, cli_qualities[o->quality]);
 }
 
 /* ---- what is compared ---- */
@@ -96,7 +81,7 @@ static sm_status predict(const sm_truth_row *row, const cli_override *override, 
 static sm_status check_file(const sm_truth *truth, cli_validation *v, sm_error *err) {
     for (size_t i = 0; i < truth->n; i++) {
         const sm_truth_row *row = &truth->row[i];
-        if (!is_wanted(row, v->values)) continue;
+        if (!is_wanted(v, row)) continue;
         cli_checked *c = &v->row[v->n];
         *c = (cli_checked){.row = row, .truth = truth, .chip = chip_of(row)};
         sm_status status = predict(row, &v->override, v->call->arena, c, err);
@@ -158,8 +143,7 @@ static sm_status make_room(cli_validation *v, size_t rows, sm_error *err) {
 
 sm_status cli_validation_read(const cli_call *call, cli_validation *v, sm_error *err) {
     *v = (cli_validation){.call = call, .values = call->values};
-    sm_status status = check_kind(v->values->kind, err);
-    if (!status) status = cli_override_read(call, &v->override, err);
+    sm_status status = cli_override_read(call, &v->override, err);
     if (!status) status = cli_system_file(call, &v->chip, &v->chips, err);
     if (!status) status = read_files(call, v, err);
     size_t rows = 0;

@@ -20,11 +20,11 @@ static sm_status check_software(const char *software, sm_error *err) {
 
 sm_status cli_override_read(const cli_call *call, cli_override *override, sm_error *err) {
     const cli_validate_values *values = call->values;
-    *override = (cli_override){.software = values->software};
-    if (values->calibration) {
+    *override = (cli_override){.software = values->constants.software};
+    if (values->constants.calibration) {
         sm_source source;
         sm_calibration *list = NULL;
-        sm_status status = sm_io_read(values->calibration, call->arena, &source, err);
+        sm_status status = sm_io_read(values->constants.calibration, call->arena, &source, err);
         if (!status) status = sm_calibration_parse(&source, call->arena, &list, &override->n, err);
         override->list = list;
         return status;

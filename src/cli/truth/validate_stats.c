@@ -76,17 +76,25 @@ typedef struct dimension {
     const char *name, *head;
     const char *(*key)(sm_arena *arena, const cli_checked *c); /* NULL: out of memory */
 } dimension;
-static const dimension dimensions[] = {
-    {"kind", "kind", of_kind},
-    {"chip", "chip", of_chip},
-    {"source", "source", of_source},
-    {"model", "model or operation", of_model},
-    {"parallelism", "parallelism", of_parallelism},
-    {"software", "software", of_software},
-    {"precision", "precision", of_precision},
-    {"quality", "quality", of_quality},
+#define DIMENSIONS(X)                                                                              \
+    X("kind", "kind", of_kind)                                                                     \
+    X("chip", "chip", of_chip)                                                                     \
+    X("source", "source", of_source)                                                               \
+    X("model", "model or operation", of_model)                                                     \
+    X("parallelism", "parallelism", of_parallelism)                                                \
+    X("software", "software", of_software)                                                         \
+    X("precision", "precision", of_precision)                                                      \
+    X("quality", "quality", of_quality)
+static const dimension dimensions[CLI_VALIDATE_GROUPS] = {
+#define X(name, head, key) {name, head, key},
+    DIMENSIONS(X)
+#undef X
 };
-enum { DIMENSIONS = sizeof dimensions / sizeof dimensions[0] };
+const char *const cli_validate_groups[CLI_VALIDATE_GROUPS] = {
+#define X(name, head, key) name,
+    DIMENSIONS(X)
+#undef X
+};
 
 /* ---- groups ---- */
 
@@ -204,45 +212,11 @@ static void add_groups(sm_report *r, const cli_validation *v, sm_data *by, const
 
 /* ---- --by ---- */
 
-static const dimension *dimension_named(const char *name, size_t length) {
-    for (size_t i = 0; i < DIMENSIONS; i++)
-        if (strlen(dimensions[i].name) == length && memcmp(dimensions[i].name, name, length) == 0)
-            return &dimensions[i];
-    return NULL;
-}
-
-static sm_status fail_dimension(const sm_source *source, sm_span span, sm_error *err) {
-    const char *names[DIMENSIONS];
-    for (size_t i = 0; i < DIMENSIONS; i++) names[i] = dimensions[i].name;
-    const char *near = sm_nearest(source->text + span.offset, span.length, names, DIMENSIONS);
-    return sm_fail_at(err, source, span,
-                      "rows are grouped by kind, chip, source, model, "
-                      "parallelism, software, precision or quality%s%s%s",
-                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-}
-
-sm_status cli_validate_check_by(const char *by, sm_error *err) {
-    if (!by) return SM_OK;
-    sm_source source = sm_source_of("--by", by);
-    for (size_t at = 0; at <= source.length;) {
-        size_t length = strcspn(by + at, ",");
-        if (!dimension_named(by + at, length))
-            return fail_dimension(&source, (sm_span){at, length}, err);
-        at += length + 1;
-    }
-    return SM_OK;
-}
-
 static void add_all_groups(sm_report *r, const cli_validation *v) {
     sm_data *groups = sm_put_object(r, r->data, "by");
-    const char *by = v->values->by;
-    const char *names = by ? by : "kind,chip,source,model,parallelism";
-    while (*names) {
-        size_t length = strcspn(names, ",");
-        const dimension *d = dimension_named(names, length);
-        if (d) add_groups(r, v, groups, d, by ? SIZE_MAX : USUAL_GROUPS);
-        names += length + (names[length] == ',');
-    }
+    const cli_choices *by = &v->values->by;
+    size_t most = cli_given(v->call, by) ? SIZE_MAX : USUAL_GROUPS;
+    for (int i = 0; i < by->n; i++) add_groups(r, v, groups, &dimensions[by->word[i]], most);
 }
 
 /* ---- rows kept apart ---- */

@@ -1,0 +1,105 @@
+/* help: the help of a verb, made from its tables: what an option is, its words, bounds and default.
+ */
+#include "options.h"
+#include <math.h>
+#include <string.h>
+
+enum { HELP_COLUMN = 24, HELP_WIDTH = 80, HELP_ROOM = 512, NUMBER_ROOM = 32 };
+
+/* Print words from `column` on, continuing there after each line break. */
+static void print_wrapped(FILE *out, const char *text, int column) {
+    int at = column;
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        bool breaks = at > column && at + 1 + (int)word > HELP_WIDTH;
+        if (breaks) at = column;
+        if (breaks) fprintf(out, "\n%*s", column, "");
+        if (at > column) fputc(' ', out);
+        at += (int)word + (at > column);
+        fprintf(out, "%.*s", (int)word, text);
+        text += word + strspn(text + word, " ");
+    }
+    fputc('\n', out);
+}
+
+/* ---- what a row says ---- */
+
+/* 64, 0.95, 1M, 1B: as one would type it. */
+static const char *number_text(double value, char out[NUMBER_ROOM]) {
+    bool billions = value >= 1e9 && fmod(value, 1e9) == 0.0;
+    bool millions = value >= 1e6 && fmod(value, 1e6) == 0.0;
+    double scale = billions ? 1e9 : millions ? 1e6 : 1.0;
+    snprintf(out, NUMBER_ROOM, "%.15g%s", value / scale, billions ? "B" : millions ? "M" : "");
+    return out;
+}
+
+/* "1 to 64", "at least 1", "above 0"; "" where any number will do. */
+static void bounds_text(const cli_option *o, char *out, size_t size) {
+    char low[NUMBER_ROOM], high[NUMBER_ROOM];
+    number_text(o->lowest, low);
+    number_text(o->highest, high);
+    if (o->highest > 0.0 && o->above) snprintf(out, size, "above %s, at most %s", low, high);
+    else if (o->kind == CLI_RANGE && o->highest > 0.0) snprintf(out, size, "at most %s", high);
+    else if (o->highest > 0.0) snprintf(out, size, "%s to %s", low, high);
+    else if (o->above) snprintf(out, size, "above %s", low);
+    else if (o->lowest > 0.0) snprintf(out, size, "at least %s", low);
+    else out[0] = '\0';
+}
+
+static void add(char *text, const char *more) {
+    size_t used = strlen(text);
+    snprintf(text + used, HELP_ROOM - used, "%s", more);
+}
+
+/* ": time, cost or memory" */
+static void add_words(char *text, sm_words words) {
+    for (int i = 0; i < words.n; i++) {
+        add(text, i == 0 ? ": " : i + 1 == words.n ? " or " : ", ");
+        add(text, words.word[i]);
+    }
+}
+
+/* "limits to the search: a, b or c (1 to 64; default 3)" */
+static void option_text(const cli_option *o, char text[HELP_ROOM]) {
+    char bounds[2 * NUMBER_ROOM + 16];
+    const char *standard = o->by_default ? o->by_default : o->default_says;
+    bounds_text(o, bounds, sizeof bounds);
+    snprintf(text, HELP_ROOM, "%s", o->help);
+    add_words(text, o->words);
+    if (!bounds[0] && !standard) return;
+    add(text, " (");
+    add(text, bounds);
+    if (bounds[0] && standard) add(text, "; ");
+    if (standard) add(text, o->by_default ? "default " : "default: ");
+    if (standard) add(text, standard);
+    add(text, ")");
+}
+
+/* ---- the page ---- */
+
+static void help_option(const cli_option *o, bool by_name, FILE *out) {
+    char head[80], text[HELP_ROOM];
+    int n = o->letter ? snprintf(head, sizeof head, by_name ? "-%c, " : "-%c", o->letter) : 0;
+    n += snprintf(head + n, sizeof head - (size_t)n, "%s%s%s%s", by_name ? "--" : "",
+                  by_name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
+    fprintf(out, "  %s", head);
+    int at = 2 + n;
+    if (at > HELP_COLUMN - 2) {
+        fputc('\n', out);
+        at = 0;
+    }
+    fprintf(out, "%*s", HELP_COLUMN - at, "");
+    option_text(o, text);
+    print_wrapped(out, text, HELP_COLUMN);
+}
+
+void cli_help_verb(const cli_verb *verb, FILE *out) {
+    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments,
+            verb->arguments[0] ? " " : "");
+    print_wrapped(out, verb->summary, 0);
+    fputs("\noptions:\n", out);
+    for (const cli_option *o = verb->options; o->name; o++) help_option(o, true, out);
+    for (const cli_option *o = cli_common_options; o->name; o++)
+        if (cli_is_offered(verb, o, 1)) help_option(o, !cli_has_name(verb, o), out);
+    if (verb->notes) fprintf(out, "\n%s", verb->notes);
+}
