@@ -97,19 +97,17 @@ static void expect_at_most(const fixture *f, const char *what, double less, doub
     expect_close(f, what, less, more);
 }
 
-typedef struct cost {
-    double latency_s, s_per_byte;
-} cost;
+typedef sm_line cost;
 
-static void expect_line(const fixture *f, const sm_line *line, cost simulated) {
+static void expect_line(const fixture *f, const sm_algorithm *line, cost simulated) {
     char what[100];
-    snprintf(what, sizeof what, "latency of %s", line->algorithm);
-    expect_close(f, what, line->latency_s, simulated.latency_s);
-    snprintf(what, sizeof what, "time per byte of %s", line->algorithm);
-    expect_close(f, what, line->s_per_byte, simulated.s_per_byte);
+    snprintf(what, sizeof what, "latency of %s", line->name);
+    expect_close(f, what, line->line.latency_s, simulated.latency_s);
+    snprintf(what, sizeof what, "time per byte of %s", line->name);
+    expect_close(f, what, line->line.s_per_byte, simulated.s_per_byte);
 }
 
-static void expect_levels(const fixture *f, const sm_line *line, const oracle_time *time,
+static void expect_levels(const fixture *f, const sm_algorithm *line, const oracle_time *time,
                           double passes) {
     for (int l = 0; l < f->system->levels; l++)
         expect_close(f, "busy time of a level", line->level_s_per_byte[l],
@@ -119,9 +117,9 @@ static void expect_levels(const fixture *f, const sm_line *line, const oracle_ti
                      f->system->level[line->level].bytes_per_s_oneway);
 }
 
-static const sm_line *line_named(const sm_curve *curve, const char *name) {
+static const sm_algorithm *line_named(const sm_curve *curve, const char *name) {
     for (int i = 0; i < curve->n; i++)
-        if (strcmp(curve->line[i].algorithm, name) == 0) return &curve->line[i];
+        if (strcmp(curve->algorithm[i].name, name) == 0) return &curve->algorithm[i];
     return NULL;
 }
 
@@ -203,14 +201,14 @@ static cost times_passes(cost c, double passes) {
 
 static cost cost_of(oracle_time time) { return (cost){time.latency_s, time.transfer_s}; }
 
-static void check_best(const fixture *f, const sm_line *line, double passes) {
+static void check_best(const fixture *f, const sm_algorithm *line, double passes) {
     if (f->n_stages == 1) /* round by round, nothing pipelined: the same */
         expect_close(f, "rounds one by one", f->best_s_per_byte, f->serial.transfer_s);
     expect_line(f, line, times_passes(best_gather(f), passes));
     if (f->torus_stages <= 1) expect_levels(f, line, &f->piped, passes);
 }
 
-static void check_one_way(const fixture *f, const sm_line *line, double passes) {
+static void check_one_way(const fixture *f, const sm_algorithm *line, double passes) {
     oracle_stage stage = f->stages[0];
     stage.way = ORACLE_ONE_WAY;
     expect_line(f, line, times_passes(cost_of(gather(f, &stage, false, true)), passes));
@@ -219,14 +217,14 @@ static void check_one_way(const fixture *f, const sm_line *line, double passes) 
 /* Over one ring the book passes whole shards, floor(n/2) steps each way; its other forms are bounds
  * or equal to ours. */
 static void check_book(const fixture *f, const sm_curve *curve, double passes) {
-    const sm_line *book = &curve->line[curve->n - 1];
+    const sm_algorithm *book = &curve->algorithm[curve->n - 1];
     assert_true(book->book);
     oracle_stage stage = f->stages[0];
     if (f->n_stages == 1) {
         stage.way = stage.way == ORACLE_RING ? ORACLE_WHOLE_RING : stage.way;
         expect_line(f, book, times_passes(cost_of(gather(f, &stage, false, false)), passes));
     }
-    expect_at_most(f, "the bound below the book", curve->ideal_s_per_byte, book->s_per_byte);
+    expect_at_most(f, "the bound below the book", curve->ideal_s_per_byte, book->line.s_per_byte);
 }
 
 static int scale_out_levels(const fixture *f) {
@@ -242,22 +240,22 @@ static void check_bound(const fixture *f, const sm_curve *curve) {
     if (!f->strided && scale_out_levels(f) <= 1)
         expect_close(f, "the bound is the cut", curve->ideal_s_per_byte, cut);
     for (int i = 0; i < curve->n; i++)
-        if (!curve->line[i].book)
+        if (!curve->algorithm[i].book)
             expect_at_most(f, "the bound below an algorithm", curve->ideal_s_per_byte,
-                           curve->line[i].s_per_byte);
+                           curve->algorithm[i].line.s_per_byte);
 }
 
 static void check_gather(const fixture *f) {
     sm_curve curve = sm_collective_curve(f->system, SM_ALL_GATHER, &f->group, 1.0);
     sm_curve back = sm_collective_curve(f->system, SM_REDUCE_SCATTER, &f->group, 1.0);
     assert_int_equal(curve.n, back.n);
-    assert_memory_equal(&curve.line[0].level_s_per_byte, &back.line[0].level_s_per_byte,
-                        sizeof curve.line[0].level_s_per_byte);
-    check_best(f, &curve.line[0], 1.0);
+    assert_memory_equal(&curve.algorithm[0].level_s_per_byte, &back.algorithm[0].level_s_per_byte,
+                        sizeof curve.algorithm[0].level_s_per_byte);
+    check_best(f, &curve.algorithm[0], 1.0);
     for (int i = 1; i < curve.n - 1; i++) {
-        if (strcmp(curve.line[i].algorithm, "one-way ring") == 0)
-            check_one_way(f, &curve.line[i], 1.0);
-        else expect_line(f, &curve.line[i], cost_of(f->serial));
+        if (strcmp(curve.algorithm[i].name, "one-way ring") == 0)
+            check_one_way(f, &curve.algorithm[i], 1.0);
+        else expect_line(f, &curve.algorithm[i], cost_of(f->serial));
     }
     check_book(f, &curve, 1.0);
     check_bound(f, &curve);
@@ -284,7 +282,7 @@ static cost torus_gather(const fixture *f) {
     return best_gather(&alone);
 }
 
-static void check_in_network(const fixture *f, const sm_line *line) {
+static void check_in_network(const fixture *f, const sm_algorithm *line) {
     oracle_time sums = {0};
     int top = f->stages[f->n_stages - 1].level,
         first = f->system->torus_dims > 0 ? f->system->torus_dims : 1;
@@ -311,29 +309,29 @@ static void check_all_reduce(const fixture *f) {
     sm_curve curve = sm_collective_curve(f->system, SM_ALL_REDUCE, &f->group, 1.0);
     cost best = best_gather(f);
     int n = oracle_members(f->net);
-    expect_line(f, &curve.line[0], times_passes(best, 2.0));
-    const sm_line *add = line_named(&curve, "gather and add");
+    expect_line(f, &curve.algorithm[0], times_passes(best, 2.0));
+    const sm_algorithm *add = line_named(&curve, "gather and add");
     expect_line(f, add, (cost){best.latency_s, n * best.s_per_byte});
-    const sm_line *serial = line_named(&curve, "one level after the other");
+    const sm_algorithm *serial = line_named(&curve, "one level after the other");
     if (serial) expect_line(f, serial, times_passes(cost_of(f->serial), 2.0));
-    const sm_line *one_way = line_named(&curve, "one-way ring");
+    const sm_algorithm *one_way = line_named(&curve, "one-way ring");
     if (one_way) check_one_way(f, one_way, 2.0);
     check_book(f, &curve, 2.0);
     for (int i = 0; i < curve.n; i++)
         expect_at_most(f, "the bound below an all-reduce", curve.ideal_s_per_byte,
-                       curve.line[i].s_per_byte);
+                       curve.algorithm[i].line.s_per_byte);
 }
 
 static void check_in_network_all_reduce(const fixture *f) {
     sm_curve curve = sm_collective_curve(f->system, SM_ALL_REDUCE, &f->group, 1.0);
-    const sm_line *line = line_named(&curve, "in-network reduction");
+    const sm_algorithm *line = line_named(&curve, "in-network reduction");
     if (f->torus_stages == f->n_stages) {
         assert_null(line);
         return;
     }
     assert_non_null(line);
     check_in_network(f, line);
-    expect_at_most(f, "the bound below in-network", curve.ideal_s_per_byte, line->s_per_byte);
+    expect_at_most(f, "the bound below in-network", curve.ideal_s_per_byte, line->line.s_per_byte);
 }
 
 /* ---- all-to-all, permute, broadcast ---- */
@@ -350,28 +348,28 @@ static void check_all_to_all(const fixture *f) {
     cost direct = delivered(f, oracle_all_to_all(f->net), &time);
     if (f->shared) { /* parts of one dimension: the closed form adds their busiest links, which need
                         not be the same */
-        expect_at_most(f, "all-to-all", direct.s_per_byte, curve.line[0].s_per_byte);
+        expect_at_most(f, "all-to-all", direct.s_per_byte, curve.algorithm[0].line.s_per_byte);
         return;
     }
-    expect_line(f, &curve.line[0], direct);
-    expect_levels(f, &curve.line[0], &time, 1.0);
+    expect_line(f, &curve.algorithm[0], direct);
+    expect_levels(f, &curve.algorithm[0], &time, 1.0);
     expect_close(f, "bound of the all-to-all", curve.ideal_s_per_byte, direct.s_per_byte);
-    const sm_line *serial = line_named(&curve, "one level after the other");
+    const sm_algorithm *serial = line_named(&curve, "one level after the other");
     int dims = f->system->torus_dims;
     if (serial)
         expect_line(
             f, serial,
             delivered(f, oracle_all_to_all_staged(f->net, f->stages, f->n_stages, dims), &time));
     sm_curve ragged = sm_collective_curve(f->system, SM_ALL_TO_ALL, &f->group, 0.375);
-    expect_close(f, "ragged all-to-all", ragged.line[0].s_per_byte, 0.375 * direct.s_per_byte);
+    expect_close(f, "ragged all-to-all", ragged.algorithm[0].line.s_per_byte, 0.375 * direct.s_per_byte);
 }
 
 static void check_permute(const fixture *f) {
     sm_curve curve = sm_collective_curve(f->system, SM_PERMUTE, &f->group, 1.0);
     oracle_time time;
     cost shift = delivered(f, oracle_shift(f->net), &time);
-    if (f->shared) expect_at_most(f, "permute", shift.s_per_byte, curve.line[0].s_per_byte);
-    else expect_line(f, &curve.line[0], shift);
+    if (f->shared) expect_at_most(f, "permute", shift.s_per_byte, curve.algorithm[0].line.s_per_byte);
+    else expect_line(f, &curve.algorithm[0], shift);
 }
 
 static void check_broadcast(const fixture *f) {
@@ -380,16 +378,16 @@ static void check_broadcast(const fixture *f) {
     int dims = f->system->torus_dims;
     cost chain = delivered(f, oracle_broadcast_chain(f->net, f->stages, f->n_stages, dims), &time);
     if (f->shared) {
-        expect_at_most(f, "broadcast", chain.s_per_byte, curve.line[0].s_per_byte);
+        expect_at_most(f, "broadcast", chain.s_per_byte, curve.algorithm[0].line.s_per_byte);
         return;
     }
-    expect_line(f, &curve.line[0], chain);
-    const sm_line *tree = line_named(&curve, "binomial tree");
+    expect_line(f, &curve.algorithm[0], chain);
+    const sm_algorithm *tree = line_named(&curve, "binomial tree");
     if (tree)
         expect_line(
             f, tree,
             delivered(f, oracle_broadcast_binomial(f->net, f->stages, f->n_stages, dims), &time));
-    expect_at_most(f, "bound of the broadcast", curve.ideal_s_per_byte, curve.line[0].s_per_byte);
+    expect_at_most(f, "bound of the broadcast", curve.ideal_s_per_byte, curve.algorithm[0].line.s_per_byte);
 }
 
 static void check_all(const sm_system *system, const sm_group *group) {

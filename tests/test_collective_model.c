@@ -106,10 +106,10 @@ static void tori_have_no_protocols(void **state) {
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_GATHER, 4);
     sm_timing timing[SM_MAX_TIMINGS];
-    assert_int_equal(sm_line_timings(&curve.line[0], &system, &c, timing), 1);
+    assert_int_equal(sm_algorithm_timings(&curve.algorithm[0], &system, &c, timing), 1);
     assert_string_equal(timing[0].protocol, "");
-    assert_near(timing[0].latency_s, 4.9e-6 + 2e-6, 1e-9); /* half of a ring of four, 1 us a hop */
-    assert_near(timing[0].s_per_byte, curve.line[0].s_per_byte / 0.826, 1e-9);
+    assert_near(timing[0].line.latency_s, 4.9e-6 + 2e-6, 1e-9); /* half of a ring of four, 1 us a hop */
+    assert_near(timing[0].line.s_per_byte, curve.algorithm[0].line.s_per_byte / 0.826, 1e-9);
 }
 
 static void the_book_and_peer_kernels_are_not_the_librarys(void **state) {
@@ -120,10 +120,10 @@ static void the_book_and_peer_kernels_are_not_the_librarys(void **state) {
     sm_timing timing[SM_MAX_TIMINGS];
     int kernels = 0, books = 0;
     for (int i = 0; i < curve.n; i++) {
-        int n = sm_line_timings(&curve.line[i], &system, &c, timing);
-        kernels += curve.line[i].peer_kernel;
-        books += curve.line[i].book;
-        assert_int_equal(n == 0, curve.line[i].peer_kernel || curve.line[i].book);
+        int n = sm_algorithm_timings(&curve.algorithm[i], &system, &c, timing);
+        kernels += curve.algorithm[i].peer_kernel;
+        books += curve.algorithm[i].book;
+        assert_int_equal(n == 0, curve.algorithm[i].peer_kernel || curve.algorithm[i].book);
     }
     assert_int_equal(kernels, 2);
     assert_int_equal(books, 1);

@@ -52,8 +52,8 @@ static void line_is_recovered(void **state) {
         double latency = 1e-7 * pow(3.0, way % 10), slope = 1e-12 * pow(4.0, (way * 3) % 7);
         for (int i = 0; i < SIZES; i++) seconds[i] = latency + slope * bytes[i];
         assert_int_equal(sm_measure_line(bytes, seconds, SIZES, &line, &err), SM_OK);
-        assert_near(line.latency_s, latency, 1e-6);
-        assert_near(line.s_per_byte, slope, 1e-6);
+        assert_near(line.line.latency_s, latency, 1e-6);
+        assert_near(line.line.s_per_byte, slope, 1e-6);
         assert_near(line.crossover_bytes, latency / slope, 1e-5);
         assert_true(line.error < 1e-9);
     }
@@ -73,8 +73,8 @@ static void disturbed_line_is_recovered(void **state) {
     seconds[3] *= 10.0;
     seconds[40] *= 10.0;
     assert_int_equal(sm_measure_line(bytes, seconds, 8 * SIZES, &line, &err), SM_OK);
-    assert_near(line.latency_s, 5e-6, 0.01);
-    assert_near(line.s_per_byte, 1.0 / 4e9, 0.01);
+    assert_near(line.line.latency_s, 5e-6, 0.01);
+    assert_near(line.line.s_per_byte, 1.0 / 4e9, 0.01);
 }
 
 /* Times that fall with size have no slope; times through the origin no latency. */
@@ -84,9 +84,9 @@ static void line_is_never_negative(void **state) {
     sm_measured_line line;
     sm_error err;
     assert_int_equal(sm_measure_line(bytes, falling, 3, &line, &err), SM_OK);
-    assert_true(line.s_per_byte <= 0.0 && line.latency_s > 0.0 && line.crossover_bytes <= 0.0);
+    assert_true(line.line.s_per_byte <= 0.0 && line.line.latency_s > 0.0 && line.crossover_bytes <= 0.0);
     assert_int_equal(sm_measure_line(bytes, steep, 3, &line, &err), SM_OK);
-    assert_true(line.latency_s <= 0.0 && line.s_per_byte > 0.0);
+    assert_true(line.line.latency_s <= 0.0 && line.line.s_per_byte > 0.0);
 }
 
 static void hostile_lines_are_refused(void **state) {

@@ -58,7 +58,8 @@ static void give_lines(bench *b)
 {
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++)
         b->q.line[b->q.lines++] = (collective_line){ .op = (sm_collective)op, .ranks = 2,
-                                                     .line = { 2e-5 + op * 1e-6, 2e-10, 0, 0 } };
+                                                     .line = { .line = { 2e-5 + op * 1e-6,
+                                                                         2e-10 } } };
 }
 
 static sm_calibration truth_of(const bench *b, sm_collective_line *line)
@@ -73,8 +74,8 @@ static sm_calibration truth_of(const bench *b, sm_collective_line *line)
     truth.step_overhead_s = 3e-4;
     for (int i = 0; i < b->q.lines; i++) {
         const collective_line *l = &b->q.line[i];
-        line[i] = (sm_collective_line){ l->op, l->ranks, l->line.latency_s + WAITING,
-                                        l->line.s_per_byte };
+        line[i] = (sm_collective_line){ l->op, l->ranks, l->line.line };
+        line[i].line.latency_s += WAITING;
     }
     truth.line = line;
     truth.lines = b->q.lines;
@@ -87,7 +88,7 @@ static void pretend_moves(const sm_calibration *truth, sm_measured_training *to)
         const sm_collective_line *line = sm_calibration_line(truth, (sm_collective)op, 2);
         to->moves[op] = 10 + op;
         to->move_bytes[op] = 1e6 * (op + 1);
-        to->move_s[op] = to->moves[op] * line->latency_s + to->move_bytes[op] * line->s_per_byte;
+        to->move_s[op] = to->moves[op] * line->line.latency_s + to->move_bytes[op] * line->line.s_per_byte;
     }
 }
 
@@ -148,7 +149,7 @@ static void known_constants_are_found(void **state)
     assert_true(c->overlap <= 0);
     assert_true(b.q.training_error < 1e-3 && b.q.op_error < 1e-3);
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++)
-        near(sm_calibration_line(c, (sm_collective)op, 2)->latency_s, line[op].latency_s, "line");
+        near(sm_calibration_line(c, (sm_collective)op, 2)->line.latency_s, line[op].line.latency_s, "line");
     close_bench(&b);
 }
 

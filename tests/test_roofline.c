@@ -344,9 +344,9 @@ static sm_curve curve_of(const char *system_text, sm_system *system, sm_collecti
     return sm_collective_curve(system, op, &group, 1.0);
 }
 
-static const sm_line *book_line(const sm_curve *curve) {
+static const sm_algorithm *book_line(const sm_curve *curve) {
     for (int i = 0; i < curve->n; i++)
-        if (curve->line[i].book) return &curve->line[i];
+        if (curve->algorithm[i].book) return &curve->algorithm[i];
     fail_msg("no line of the book");
     return NULL;
 }
@@ -355,7 +355,7 @@ static double book_bandwidth_s(const char *system_text, double link, sm_collecti
                                const char *mesh, const char *axes, double bytes) {
     sm_system system;
     sm_curve curve = curve_of(system_text, &system, op, mesh, axes);
-    return bytes * book_line(&curve)->s_per_byte * system.level[0].bytes_per_s_oneway / link;
+    return bytes * book_line(&curve)->line.s_per_byte * system.level[0].bytes_per_s_oneway / link;
 }
 
 static void test_book_sharding_chapter(void **state) {
@@ -380,9 +380,9 @@ static void test_book_latencies(void **state) {
     (void)state;
     sm_system system;
     sm_curve ring = curve_of("tpu-v4:4x4x4", &system, SM_ALL_GATHER, "X=4,Y=4,Z=4", "X");
-    expect_near(book_line(&ring)->latency_s, 2.0 * system.level[0].hop_latency_s, 1e-12);
+    expect_near(book_line(&ring)->line.latency_s, 2.0 * system.level[0].hop_latency_s, 1e-12);
     sm_curve line = curve_of("tpu-v5e:8x4", &system, SM_ALL_GATHER, "X=8,Y=4", "Y");
-    expect_near(book_line(&line)->latency_s, 3.0 * system.level[0].hop_latency_s, 1e-12);
+    expect_near(book_line(&line)->line.latency_s, 3.0 * system.level[0].hop_latency_s, 1e-12);
     sm_collective_cost small =
         sm_curve_cost(&line, &system, sm_calibration_of(&system.chip), 131072);
     assert_true(small.latency_bound);

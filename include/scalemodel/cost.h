@@ -57,11 +57,12 @@ sm_group sm_group_join(const sm_placement *placement, sm_axes axes);
  * of one torus dimension that do not touch run one after the other; their all-to-all, permute and
  * broadcast are bounded from above by the sum of their busiest links. */
 enum { SM_MAX_ALGORITHMS = 8 };
-typedef struct sm_line {
+typedef struct sm_algorithm {
     /* "bidirectional ring", "line", "mixed dimension orders", "direct", "hierarchical", ... */
-    const char *algorithm;
-    double latency_s;           /* hops x hop latency + launch (the book's line: no launch) */
-    double s_per_byte;          /* of V, at the datasheet bandwidth */
+    const char *name;
+    /* Hops x hop latency + launch (the book's: no launch); per byte of V at the datasheet
+     * bandwidth. */
+    sm_line line;
     double link_bytes_per_byte; /* bytes on the busiest link per byte of V */
     uint8_t level;              /* the level that is busiest */
     /* Time each level is busy, per byte of V: streams for the timeline. */
@@ -70,8 +71,8 @@ typedef struct sm_line {
     bool book;
     /* Levels one after the other, or one direction only: what `upper` is taken from. */
     bool serial;
-    /* What `expected` takes instead of latency_s: the waits of the ring or tree that a collective
-     * library runs, and in how many steps (0 on a torus: no protocols there). */
+    /* What `expected` takes instead of the line's latency: the waits of the ring or tree that a
+     * collective library runs, and in how many steps (0 on a torus: no protocols there). */
     double hops_s, steps;
     double fill_s;    /* bytes in flight before the links are full, over the slowest link */
     double excess;    /* bytes handled per byte on the wire: a member's own part */
@@ -79,11 +80,11 @@ typedef struct sm_line {
     bool peer_kernel; /* one kernel reads the peers' memory (custom all-reduce); no library does */
     sm_collective op; /* and members, of the curve: a calibration may have measured just these */
     int members;
-} sm_line;
+} sm_algorithm;
 typedef struct sm_curve {
     sm_collective op;
     int n;
-    sm_line line[SM_MAX_ALGORITHMS];
+    sm_algorithm algorithm[SM_MAX_ALGORITHMS];
     int group;               /* members */
     double ideal_s_per_byte; /* the least */
 } sm_curve;
@@ -130,9 +131,10 @@ typedef enum sm_constant {
 
 /* What an interval is learned for. */
 #define SM_REGIMES(X)                                                                              \
-    X(matmul, "matmul") X(attention, "attention") X(memory, "memory-bound op")                     \
-    X(collective, "collective") X(step, "training step") X(peak, "peak memory")                    \
-    X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
+    X(matmul, "matmul")                                                                            \
+    X(attention, "attention") X(memory, "memory-bound op") X(collective, "collective")             \
+        X(step, "training step") X(peak, "peak memory") X(prefill, "prefill") X(decode, "decode")  \
+            X(throughput, "serving throughput")
 typedef enum sm_regime {
 #define X(id, name) SM_REGIME_##id,
     SM_REGIMES(X)
@@ -144,7 +146,7 @@ typedef enum sm_regime {
 typedef struct sm_collective_line {
     sm_collective op;
     int ranks;
-    double latency_s, s_per_byte; /* of V */
+    sm_line line; /* over V */
 } sm_collective_line;
 
 typedef struct sm_calibration {
@@ -207,17 +209,17 @@ char *sm_calibration_format(const sm_calibration *c, sm_arena *arena);
 
 /* The fraction of datasheet bandwidth a level reaches: inner (torus, node) or scale-out. */
 double sm_network_efficiency(const sm_system *system, const sm_calibration *c, uint8_t level);
-/* A line as it runs: protocols trade latency for bandwidth, so one line is timed up to three times
+/* An algorithm as it runs: protocols trade latency for bandwidth, so one is timed up to three times
  * and the least time counts. */
 enum { SM_MAX_TIMINGS = 3 };
 typedef struct sm_timing {
-    double latency_s, s_per_byte;
+    sm_line line;
     double excess; /* s_per_byte over that of the datasheet at the level's efficiency */
     const char *protocol;
 } sm_timing;
-/* 0 for the book's line and for peer kernels. */
-int sm_line_timings(const sm_line *line, const sm_system *system, const sm_calibration *c,
-                    sm_timing timing[SM_MAX_TIMINGS]);
+/* 0 for the book's algorithm and for peer kernels. */
+int sm_algorithm_timings(const sm_algorithm *algorithm, const sm_system *system,
+                         const sm_calibration *c, sm_timing timing[SM_MAX_TIMINGS]);
 /* Seconds of the best peer kernel; barriers: 1 where every step has one before and one after it, 0
  * where flags travel with the data. INFINITY when there is none. */
 double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
@@ -246,13 +248,13 @@ typedef struct sm_attention_shape {
     double kv_len;          /* keys held per sequence */
     double heads, kv_heads; /* of queries, of keys */
     double head_size, v_head_size; /* of a query and key, of a value */
-    sm_dtype dtype;         /* multiplied in; queries and output have at least 16 bits */
-    double kv_bytes;        /* per element of a key or value */
-    bool shared_kv;         /* the value is part of the key (absorbed MLA): read once */
-    bool one_kernel;        /* no second kernel that plans the work or joins its parts */
-    bool head_blocks;       /* a block per query head, even for one query: prefill kernels */
-    bool persistent;        /* cores take one block after another: less to set up for each */
-    bool unfused;           /* separate kernels that write the scores to memory */
+    sm_dtype dtype;                /* multiplied in; queries and output have at least 16 bits */
+    double kv_bytes;               /* per element of a key or value */
+    bool shared_kv;                /* the value is part of the key (absorbed MLA): read once */
+    bool one_kernel;               /* no second kernel that plans the work or joins its parts */
+    bool head_blocks;              /* a block per query head, even for one query: prefill kernels */
+    bool persistent;               /* cores take one block after another: less to set up for each */
+    bool unfused;                  /* separate kernels that write the scores to memory */
 } sm_attention_shape;
 /* FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5 times that
  * (five matmuls for two, scores computed again). lower: FLOPs at peak or bytes at HBM bandwidth;
@@ -282,8 +284,8 @@ sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_me
                              const sm_dtype *compute, sm_roofline *out, sm_error *err);
 /* The same under constants that are not the chip's usual ones. */
 sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *calibration,
-                            const sm_einsum *einsum, sm_memory_level level,
-                            const sm_dtype *compute, sm_roofline *out, sm_error *err);
+                            const sm_einsum *einsum, sm_memory_level level, const sm_dtype *compute,
+                            sm_roofline *out, sm_error *err);
 /* Size of index `name` at which math time equals memory time, others fixed; SM_NEGATIVE with a
  * sentence when there is none. */
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,

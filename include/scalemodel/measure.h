@@ -36,7 +36,7 @@ enum {
     SM_MOST_MEASURED_COLLECTIVES = 512
 };
 typedef struct sm_measured_matmul { /* on all ranks at once; seconds of the slowest */
-    sm_dtype dtype; /* of operands and product */
+    sm_dtype dtype;                 /* of operands and product */
     size_t m, n, k;
     sm_spread seconds;
 } sm_measured_matmul;
@@ -90,13 +90,13 @@ typedef struct sm_measure_job {
     size_t stream_bytes, cached_bytes; /* of each array of a rank: beyond the caches, within them */
     int trainings; /* each on as many ranks as its plan has, which are those of the world */
     const sm_train_setup *training;
-    sm_measurements *out;              /* written by rank 0 */
+    sm_measurements *out; /* written by rank 0 */
 } sm_measure_job;
 /* A sm_rank_body; the context is a sm_measure_job. */
 sm_status sm_measure_body(sm_communicator *world, void *job, sm_error *err);
 
 /* ---- GPUs of this host: measure_cuda.c, built where the CUDA toolkit is ---- */
-typedef struct sm_gpu_facts { /* of the first; 0 or "" where the driver does not tell */
+typedef struct sm_gpu_facts {     /* of the first; 0 or "" where the driver does not tell */
     char name[256], software[80]; /* "CUDA 12.9, cuBLAS 12.9.1, NCCL 2.32.3" */
     int gpus, cores;              /* cores: streaming multiprocessors */
     double memory_bytes, cache_bytes, shared_bytes, clock_hz;
@@ -113,8 +113,8 @@ sm_status sm_measure_gpus(const sm_measure_job *job, sm_gpu_facts *facts, sm_err
  * large ones do, and the linear tail of the soft L1 loss, so that a disturbed timing counts little;
  * s: 1.4826 times the median of |r|, at least 1 %. */
 typedef struct sm_measured_line {
-    double latency_s, s_per_byte;
-    double crossover_bytes; /* latency_s / s_per_byte: half of the time is latency */
+    sm_line line;
+    double crossover_bytes; /* latency_s / s_per_byte of it: half of the time is latency */
     double error;           /* median of |r| */
 } sm_measured_line;
 /* SM_BAD_INPUT: fewer than two sizes, or a number that is negative, not finite, or a time of 0. */

@@ -45,4 +45,22 @@ char *sm_format_value(char *out, size_t size, double value, const char *unit);
 /* The shortest decimal that reads back to the same double ("inf" and "nan" never reach output:
  * callers check). */
 char *sm_format_exact(char *out, size_t size, double value);
+
+/* A line over bytes, seconds = latency_s + bytes x s_per_byte: what one message or collective takes
+ * (the alpha-beta model of Hockney 1994). */
+typedef struct sm_line {
+    double latency_s, s_per_byte;
+} sm_line;
+static inline double sm_line_at(sm_line line, double bytes) {
+    return line.latency_s + bytes * line.s_per_byte;
+}
+/* Does a take no less than b, whatever the bytes? */
+static inline bool sm_line_never_less(sm_line a, sm_line b) {
+    return a.latency_s >= b.latency_s && a.s_per_byte >= b.s_per_byte;
+}
+/* The highest line of this kind that is below both. */
+static inline sm_line sm_line_below(sm_line a, sm_line b) {
+    return (sm_line){a.latency_s < b.latency_s ? a.latency_s : b.latency_s,
+                     a.s_per_byte < b.s_per_byte ? a.s_per_byte : b.s_per_byte};
+}
 #endif

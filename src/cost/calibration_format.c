@@ -64,8 +64,8 @@ static char *add_interval(sm_arena *arena, char *out, const sm_calibration *c, i
 
 static char *add_line(sm_arena *arena, char *out, const sm_collective_line *line) {
     char latency[40], slope[40];
-    sm_format_exact(latency, sizeof latency, line->latency_s);
-    sm_format_exact(slope, sizeof slope, line->s_per_byte);
+    sm_format_exact(latency, sizeof latency, line->line.latency_s);
+    sm_format_exact(slope, sizeof slope, line->line.s_per_byte);
     return out ? sm_arena_printf(arena, "%sline.%s.%d = %s %s\n", out, sm_collective_name(line->op),
                                  line->ranks, latency, slope)
                : NULL;

@@ -55,12 +55,12 @@ static sm_status read_value(const sm_source *source, sm_span value, sm_collectiv
         return sm_fail_at(err, source, value,
                           "expected seconds of latency and seconds per byte, as in 2e-5 4e-11");
     sm_status status = sm_quantity_parse(source, (sm_span){value.offset, first}, SM_Q_SECONDS,
-                                         &line->latency_s, err);
+                                         &line->line.latency_s, err);
     sm_span rest = {value.offset + second, value.length - second};
-    if (!status) status = sm_quantity_parse(source, rest, SM_Q_COUNT, &line->s_per_byte, err);
+    if (!status) status = sm_quantity_parse(source, rest, SM_Q_COUNT, &line->line.s_per_byte, err);
     if (status) return status;
-    if (line->latency_s < 0.0 || line->latency_s > 1.0 || line->s_per_byte < 0.0 ||
-        line->s_per_byte > 1.0)
+    if (line->line.latency_s < 0.0 || line->line.latency_s > 1.0 || line->line.s_per_byte < 0.0 ||
+        line->line.s_per_byte > 1.0)
         return sm_fail_at(err, source, value, "both lie from 0 to 1 s");
     return SM_OK;
 }

@@ -21,8 +21,8 @@ sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm
     curve.ideal_s_per_byte = 0.0;
     if (fp.torus_parts + fp.switch_parts > 0) add_lines(&curve, &fp, op, ragged);
     for (int i = 0; i < curve.n; i++) {
-        curve.line[i].op = op;
-        curve.line[i].members = curve.group;
+        curve.algorithm[i].op = op;
+        curve.algorithm[i].members = curve.group;
     }
     return curve;
 }
@@ -39,57 +39,57 @@ double sm_network_efficiency(const sm_system *system, const sm_calibration *c, u
 }
 
 typedef struct choice {
-    const sm_line *line; /* NULL: the line does not run */
+    const sm_algorithm *algorithm; /* NULL: it does not run */
     sm_timing timing;
     double seconds;
 } choice;
 
 /* The protocol that takes least at this size. */
-static choice best_protocol(const sm_line *line, const sm_system *system, const sm_calibration *c,
-                            double bytes) {
+static choice best_protocol(const sm_algorithm *algorithm, const sm_system *system,
+                            const sm_calibration *c, double bytes) {
     sm_timing timing[SM_MAX_TIMINGS];
-    choice best = {.line = NULL};
-    int n = sm_line_timings(line, system, c, timing);
+    choice best = {.algorithm = NULL};
+    int n = sm_algorithm_timings(algorithm, system, c, timing);
     for (int i = 0; i < n; i++) {
-        double s = timing[i].latency_s + bytes * timing[i].s_per_byte;
-        if (!best.line || s < best.seconds) best = (choice){line, timing[i], s};
+        double s = sm_line_at(timing[i].line, bytes);
+        if (!best.algorithm || s < best.seconds) best = (choice){algorithm, timing[i], s};
     }
     return best;
 }
 
-/* The lowest line at this size; no line when there is nothing to send. */
-static choice best_line(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
-                        double bytes) {
-    choice best = {.line = NULL};
+/* The algorithm that takes least at this size; none when there is nothing to send. */
+static choice best_algorithm(const sm_curve *curve, const sm_system *system,
+                             const sm_calibration *c, double bytes) {
+    choice best = {.algorithm = NULL};
     for (int i = 0; i < curve->n; i++) {
-        choice one = best_protocol(&curve->line[i], system, c, bytes);
-        if (one.line && (!best.line || one.seconds < best.seconds)) best = one;
+        choice one = best_protocol(&curve->algorithm[i], system, c, bytes);
+        if (one.algorithm && (!best.algorithm || one.seconds < best.seconds)) best = one;
     }
     return best;
 }
 
 double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
                            double bytes) {
-    return best_line(curve, system, c, bytes).seconds;
+    return best_algorithm(curve, system, c, bytes).seconds;
 }
 
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
                                  const sm_calibration *c, double bytes) {
     sm_collective_cost cost = {.algorithm = "none", .protocol = "", .efficiency = 1.0};
-    choice best = best_line(curve, system, c, bytes);
-    if (!best.line) return cost;
+    choice best = best_algorithm(curve, system, c, bytes);
+    if (!best.algorithm) return cost;
     cost.lower_s = bytes * curve->ideal_s_per_byte;
     cost.expected_s = cost.upper_s = best.seconds;
     for (int i = 0; i < curve->n; i++)
-        if (curve->line[i].serial)
+        if (curve->algorithm[i].serial)
             cost.upper_s =
-                fmax(cost.upper_s, best_protocol(&curve->line[i], system, c, bytes).seconds);
-    cost.latency_s = best.timing.latency_s;
-    cost.bytes_busiest_link = bytes * best.line->link_bytes_per_byte;
-    cost.efficiency = sm_network_efficiency(system, c, best.line->level) / best.timing.excess;
-    cost.algorithm = best.line->algorithm;
+                fmax(cost.upper_s, best_protocol(&curve->algorithm[i], system, c, bytes).seconds);
+    cost.latency_s = best.timing.line.latency_s;
+    cost.bytes_busiest_link = bytes * best.algorithm->link_bytes_per_byte;
+    cost.efficiency = sm_network_efficiency(system, c, best.algorithm->level) / best.timing.excess;
+    cost.algorithm = best.algorithm->name;
     cost.protocol = best.timing.protocol;
-    cost.level = best.line->level;
+    cost.level = best.algorithm->level;
     cost.latency_bound = 2.0 * cost.latency_s > cost.expected_s;
     return cost;
 }

@@ -72,13 +72,13 @@ static double all_to_all_serial(const sm_footprint *fp, double *latency_s) {
 /* A library sends and receives in turn: the messages of a node wait for half as many steps as a
  * ring has, those between nodes for one hop and one more per doubling. A member's own n-th is
  * copied (fit: src/cost/protocol.c). */
-static void by_messages(sm_line *line, const sm_footprint *fp) {
+static void by_messages(sm_algorithm *a, const sm_footprint *fp) {
     double steps = 0.5 * (sm_library_steps(fp->n) + 1.0), hops = 0.0;
     for (int i = 0; i < fp->switch_parts; i++) {
         const sm_switch_part *w = &fp->sw[i];
         if (w->n > 1) hops += (w->scale_up ? steps : 1.0 + log2(w->n)) * w->hop_s;
     }
-    sm_line_by_library(line, fp, steps, hops, 1.0 + 0.69 / (fp->n - 1.0));
+    sm_algorithm_by_library(a, fp, steps, hops, 1.0 + 0.69 / (fp->n - 1.0));
 }
 
 void sm_curve_all_to_all(sm_curve *curve, const sm_footprint *fp, double ragged) {
@@ -86,9 +86,9 @@ void sm_curve_all_to_all(sm_curve *curve, const sm_footprint *fp, double ragged)
     all_to_all_busy(fp, busy);
     for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= ragged;
     double latency = all_to_all_latency_s(fp);
-    sm_line *line = sm_curve_add(curve, fp, "direct", latency, busy, 0.0);
-    by_messages(line, fp);
-    curve->ideal_s_per_byte = line->s_per_byte;
+    sm_algorithm *a = sm_curve_add(curve, fp, "direct", latency, busy, 0.0);
+    by_messages(a, fp);
+    curve->ideal_s_per_byte = a->line.s_per_byte;
     if (fp->torus_parts + fp->switch_parts > 1) {
         double serial_latency, serial = ragged * all_to_all_serial(fp, &serial_latency);
         by_messages(
@@ -121,10 +121,10 @@ void sm_curve_permute(sm_curve *curve, const sm_footprint *fp) {
     }
     for (int i = 0; i < fp->switch_parts; i++)
         busy[fp->sw[i].level] = fp->sw[i].groups / fp->sw[i].link_bytes_per_s;
-    sm_line *line = sm_curve_add(curve, fp, "shift by one", permute_latency_s(fp), busy, 0.0);
+    sm_algorithm *a = sm_curve_add(curve, fp, "shift by one", permute_latency_s(fp), busy, 0.0);
     /* a lone sender and its receiver agree once and then stream (vidur, A100 and H100 nodes) */
-    if (fp->torus_parts == 0) line->start = 0.4;
-    curve->ideal_s_per_byte = line->s_per_byte;
+    if (fp->torus_parts == 0) a->start = 0.4;
+    curve->ideal_s_per_byte = a->line.s_per_byte;
     sm_curve_add_book(curve, fp, permute_latency_s(fp), busy);
 }
 
@@ -174,8 +174,8 @@ static void add_binomial(sm_curve *curve, const sm_footprint *fp) {
         sum += steps * slowest;
         latency += steps * fp->sw[i].hop_s;
     }
-    sm_line *line = sm_curve_add(curve, fp, "binomial tree", latency, busy, sum);
-    sm_line_by_library(line, fp, ceil(log2(fp->n)), latency, 1.0);
+    sm_algorithm *a = sm_curve_add(curve, fp, "binomial tree", latency, busy, sum);
+    sm_algorithm_by_library(a, fp, ceil(log2(fp->n)), latency, 1.0);
 }
 
 static bool switches_multicast(const sm_footprint *fp) {
@@ -206,8 +206,9 @@ void sm_curve_broadcast(sm_curve *curve, const sm_footprint *fp) {
     double busy[SM_MAX_LEVELS] = {0};
     broadcast_busy(fp, busy);
     curve->ideal_s_per_byte = broadcast_ideal(fp);
-    sm_line *chain = sm_curve_add(curve, fp, "pipelined chain", chain_latency_s(fp), busy, 0.0);
-    sm_line_by_library(chain, fp, sm_library_steps(fp->n), chain_latency_s(fp), 1.0);
+    sm_algorithm *chain =
+        sm_curve_add(curve, fp, "pipelined chain", chain_latency_s(fp), busy, 0.0);
+    sm_algorithm_by_library(chain, fp, sm_library_steps(fp->n), chain_latency_s(fp), 1.0);
     if (switches_multicast(fp)) add_multicast(curve, fp, busy);
     if (fp->switch_parts) add_binomial(curve, fp);
     sm_curve_add_book(curve, fp, chain_latency_s(fp), busy);

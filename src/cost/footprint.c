@@ -101,28 +101,28 @@ void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprin
     drop_idle_switches(fp);
 }
 
-sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algorithm,
-                      double latency_s, const double *busy, double serial_s_per_byte) {
-    sm_line *line = &curve->line[curve->n++];
+sm_algorithm *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *name,
+                           double latency_s, const double *busy, double serial_s_per_byte) {
+    sm_algorithm *a = &curve->algorithm[curve->n++];
     double most = 0.0;
-    line->algorithm = algorithm;
-    line->latency_s = latency_s + fp->system->chip.launch_latency_s.value;
-    line->level = 0;
+    a->name = name;
+    a->line.latency_s = latency_s + fp->system->chip.launch_latency_s.value;
+    a->level = 0;
     for (int l = 0; l < SM_MAX_LEVELS; l++) {
-        line->level_s_per_byte[l] = busy[l];
+        a->level_s_per_byte[l] = busy[l];
         if (busy[l] > most) {
             most = busy[l];
-            line->level = (uint8_t)l;
+            a->level = (uint8_t)l;
         }
     }
-    line->serial = serial_s_per_byte > 0.0;
-    line->s_per_byte = line->serial ? serial_s_per_byte : most;
-    line->link_bytes_per_byte = most * fp->system->level[line->level].bytes_per_s_oneway;
-    line->book = line->peer_kernel = false;
-    line->hops_s = latency_s;
-    line->steps = line->fill_s = line->start = 0.0;
-    line->excess = 1.0;
-    return line;
+    a->serial = serial_s_per_byte > 0.0;
+    a->line.s_per_byte = a->serial ? serial_s_per_byte : most;
+    a->link_bytes_per_byte = most * fp->system->level[a->level].bytes_per_s_oneway;
+    a->book = a->peer_kernel = false;
+    a->hops_s = latency_s;
+    a->steps = a->fill_s = a->start = 0.0;
+    a->excess = 1.0;
+    return a;
 }
 
 /* Cards joined to one another by links of their own ("xgmi"): a few of them use few of the links.
@@ -135,18 +135,18 @@ static double mesh_excess(const sm_footprint *fp) {
     return fp->n > 1.0 && fp->n < node->degree ? (node->degree - 1.0) / (fp->n - 1.0) : 1.0;
 }
 
-void sm_line_by_library(sm_line *line, const sm_footprint *fp, double steps, double hops_s,
-                        double excess) {
+void sm_algorithm_by_library(sm_algorithm *a, const sm_footprint *fp, double steps, double hops_s,
+                             double excess) {
     if (fp->torus_parts > 0) return;
-    line->steps = steps;
-    line->hops_s = hops_s;
-    line->excess = excess * mesh_excess(fp);
-    line->fill_s = sm_fill_s(fp);
+    a->steps = steps;
+    a->hops_s = hops_s;
+    a->excess = excess * mesh_excess(fp);
+    a->fill_s = sm_fill_s(fp);
 }
 
 void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
                        const double *busy) {
-    sm_line *line = sm_curve_add(curve, fp, "book", latency_s, busy, 0.0);
-    line->latency_s = latency_s;
-    line->book = true;
+    sm_algorithm *a = sm_curve_add(curve, fp, "book", latency_s, busy, 0.0);
+    a->line.latency_s = latency_s;
+    a->book = true;
 }

@@ -56,15 +56,15 @@ void sm_group_normalise(sm_group *group);
 /* The next line of a curve from the busy time of each level (seconds per byte of V). Pipelined
  * levels: the busiest decides. serial_s_per_byte > 0: they work one after the other and take that.
  */
-sm_line *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *algorithm,
-                      double latency_s, const double *busy, double serial_s_per_byte);
+sm_algorithm *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *name,
+                           double latency_s, const double *busy, double serial_s_per_byte);
 /* The book's closed form: no launch, and never what is chosen. */
 void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
                        const double *busy);
 
 /* How a library runs it over switches: `steps` waits of hops_s together, excess bytes per byte. */
-void sm_line_by_library(sm_line *line, const sm_footprint *fp, double steps, double hops_s,
-                        double excess);
+void sm_algorithm_by_library(sm_algorithm *a, const sm_footprint *fp, double steps, double hops_s,
+                             double excess);
 double sm_library_steps(double n); /* of a ring or tree of n members */
 double sm_fill_s(const sm_footprint *fp);
 

@@ -132,26 +132,26 @@ static double library_hops_s(const sm_footprint *fp) {
 
 /* A member also copies (gather) or adds (all-reduce) its own n-th: as long as this part of sending
  * it would take (src/cost/protocol.c tells the fit). */
-static void by_ring(sm_line *line, const sm_footprint *fp, double passes) {
+static void by_ring(sm_algorithm *a, const sm_footprint *fp, double passes) {
     double own = passes > 1.0 ? 0.19 : 0.48;
-    sm_line_by_library(line, fp, passes * sm_library_steps(fp->n), passes * library_hops_s(fp),
-                       1.0 + own / (fp->n - 1.0));
+    sm_algorithm_by_library(a, fp, passes * sm_library_steps(fp->n), passes * library_hops_s(fp),
+                            1.0 + own / (fp->n - 1.0));
 }
 
 /* Between peers of one node it may be one kernel, never beyond; a library has no such algorithm. */
-static void by_peer_kernel(sm_line *line, const sm_footprint *fp, double steps) {
-    line->peer_kernel = true;
-    line->steps = steps;
-    line->hops_s = within_node(fp) ? steps * fp->sw[0].hop_s : INFINITY;
+static void by_peer_kernel(sm_algorithm *a, const sm_footprint *fp, double steps) {
+    a->peer_kernel = true;
+    a->steps = steps;
+    a->hops_s = within_node(fp) ? steps * fp->sw[0].hop_s : INFINITY;
 }
 
 static void add_best(sm_curve *curve, const sm_footprint *fp, double passes) {
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(fp, passes, busy);
     double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_line *line = sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
-    if (within_node(fp)) by_peer_kernel(line, fp, passes);
-    else by_ring(line, fp, passes);
+    sm_algorithm *a = sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
+    if (within_node(fp)) by_peer_kernel(a, fp, passes);
+    else by_ring(a, fp, passes);
 }
 
 /* One part alone has nothing to overlap; the plain algorithm is then the ring in one direction. */
@@ -169,9 +169,9 @@ static void add_one_way(sm_curve *curve, const sm_footprint *fp, double passes) 
         busy[w->level] = passes * one_way;
         hops = w->hop_s;
     }
-    sm_line *line = sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy,
-                                 passes * one_way);
-    by_ring(line, fp, passes);
+    sm_algorithm *a = sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy,
+                                   passes * one_way);
+    by_ring(a, fp, passes);
 }
 
 static void add_serial(sm_curve *curve, const sm_footprint *fp, double passes) {
@@ -252,10 +252,10 @@ static bool scale_out_reduces(const sm_footprint *fp) {
 
 /* The members' own slices pass the switch too, and reading through it reaches 0.8 of what copies
  * reach, after a start of many chunks (fit: src/cost/protocol.c). */
-static void by_switch(sm_line *line, const sm_footprint *fp) {
+static void by_switch(sm_algorithm *a, const sm_footprint *fp) {
     if (fp->torus_parts > 0) return;
-    line->start = 12.9;
-    line->excess = (1.0 + 1.0 / fp->n) / 0.8;
+    a->start = 12.9;
+    a->excess = (1.0 + 1.0 / fp->n) / 0.8;
 }
 
 /* In-network reduction. Scale-up: for each of its D slices a chip sends the others' or, of its own,
@@ -285,8 +285,8 @@ static void add_gather_and_add(sm_curve *curve, const sm_footprint *fp) {
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(fp, fp->n, busy);
     double latency = torus_latency_s(fp) + switch_latency_s(fp);
-    sm_line *line = sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
-    if (fp->torus_parts == 0) by_peer_kernel(line, fp, 1.0);
+    sm_algorithm *a = sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
+    if (fp->torus_parts == 0) by_peer_kernel(a, fp, 1.0);
 }
 
 void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp) {

@@ -28,41 +28,41 @@ static const protocol protocols[SM_MAX_TIMINGS] = {{"LL", 1.0, 1.0, 0.41, 0.0},
                                                    {"Simple, filling", 2.06, 1.97, 0.868, 0.0},
                                                    {"Simple", 2.06, 1.97, 1.0, 1.0}};
 
-static void time_line(const sm_line *line, const protocol *p, const sm_system *system,
-                      const sm_calibration *c, sm_timing *timing) {
-    double waits = line->hops_s + line->steps * HANDLING * c->collective_s;
-    double efficiency = sm_network_efficiency(system, c, line->level);
+static void time_algorithm(const sm_algorithm *a, const protocol *p, const sm_system *system,
+                           const sm_calibration *c, sm_timing *timing) {
+    double waits = a->hops_s + a->steps * HANDLING * c->collective_s;
+    double efficiency = sm_network_efficiency(system, c, a->level);
     timing->protocol = p->name;
-    timing->excess = line->excess / p->rate;
-    timing->s_per_byte = line->s_per_byte * timing->excess / efficiency;
-    timing->latency_s =
-        c->collective_s * (p->start + line->start) + p->wait * waits + p->fill * line->fill_s;
+    timing->excess = a->excess / p->rate;
+    timing->line.s_per_byte = a->line.s_per_byte * timing->excess / efficiency;
+    timing->line.latency_s =
+        c->collective_s * (p->start + a->start) + p->wait * waits + p->fill * a->fill_s;
 }
 
 /* Busy are the links as long as the bytes take. */
-static void time_measured(const sm_line *line, const sm_collective_line *measured,
+static void time_measured(const sm_algorithm *a, const sm_collective_line *measured,
                           const sm_system *system, const sm_calibration *c, sm_timing *timing) {
-    double ideal = line->s_per_byte / sm_network_efficiency(system, c, line->level);
-    *timing = (sm_timing){.latency_s = measured->latency_s,
-                          .s_per_byte = measured->s_per_byte,
-                          .excess = ideal > 0.0 ? measured->s_per_byte / ideal : 1.0,
+    double ideal = a->line.s_per_byte / sm_network_efficiency(system, c, a->level);
+    *timing = (sm_timing){.line = measured->line,
+                          .excess = ideal > 0.0 ? measured->line.s_per_byte / ideal : 1.0,
                           .protocol = "measured"};
 }
 
-int sm_line_timings(const sm_line *line, const sm_system *system, const sm_calibration *c,
-                    sm_timing timing[SM_MAX_TIMINGS]) {
+int sm_algorithm_timings(const sm_algorithm *a, const sm_system *system, const sm_calibration *c,
+                         sm_timing timing[SM_MAX_TIMINGS]) {
     static const protocol plain = {"", 1.0, 1.0, 1.0, 0.0};
-    if (line->book || line->peer_kernel) return 0;
-    const sm_collective_line *measured = sm_calibration_line(c, line->op, line->members);
+    if (a->book || a->peer_kernel) return 0;
+    const sm_collective_line *measured = sm_calibration_line(c, a->op, a->members);
     if (measured) {
-        time_measured(line, measured, system, c, &timing[0]);
+        time_measured(a, measured, system, c, &timing[0]);
         return 1;
     }
-    if (!(line->steps > 0.0)) {
-        time_line(line, &plain, system, c, &timing[0]);
+    if (!(a->steps > 0.0)) {
+        time_algorithm(a, &plain, system, c, &timing[0]);
         return 1;
     }
-    for (int i = 0; i < SM_MAX_TIMINGS; i++) time_line(line, &protocols[i], system, c, &timing[i]);
+    for (int i = 0; i < SM_MAX_TIMINGS; i++)
+        time_algorithm(a, &protocols[i], system, c, &timing[i]);
     return SM_MAX_TIMINGS;
 }
 
@@ -75,12 +75,12 @@ double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm
                         int barriers, double bytes) {
     double best = INFINITY;
     for (int i = 0; i < curve->n; i++) {
-        const sm_line *line = &curve->line[i];
-        if (!line->peer_kernel) continue;
-        double start = PEER_START * c->collective_s * line->steps * (1.0 + BARRIER * barriers);
-        double efficiency = sm_network_efficiency(system, c, line->level);
+        const sm_algorithm *a = &curve->algorithm[i];
+        if (!a->peer_kernel) continue;
+        double start = PEER_START * c->collective_s * a->steps * (1.0 + BARRIER * barriers);
+        double efficiency = sm_network_efficiency(system, c, a->level);
         best =
-            fmin(best, start + line->hops_s + bytes * line->s_per_byte * PEER_EXCESS / efficiency);
+            fmin(best, start + a->hops_s + bytes * a->line.s_per_byte * PEER_EXCESS / efficiency);
     }
     return best;
 }

@@ -127,7 +127,7 @@ void placements_differ(const placements *p, const variant *const *variants, int 
 
 /* Lines are kept by rising latency; one that starts later must be less steep. Too many become one
  * that is below them all. */
-static void add_line(comm_floor *f, floor_line line) {
+static void add_line(comm_floor *f, sm_line line) {
     int at = 0, kept;
     if (f->n == MAX_FLOOR_LINES) {
         f->line[0].s_per_byte = f->line[f->n - 1].s_per_byte;
@@ -145,12 +145,11 @@ static void add_curve(const sm_serve *s, const sm_curve *curve, comm_floor *f) {
     int timings = 0;
     for (int i = 0; i < curve->n; i++) {
         sm_timing timing[SM_MAX_TIMINGS];
-        int n = sm_line_timings(&curve->line[i], &s->system, s->calibration, timing);
-        for (int k = 0; k < n; k++)
-            add_line(f, (floor_line){timing[k].latency_s, timing[k].s_per_byte});
+        int n = sm_algorithm_timings(&curve->algorithm[i], &s->system, s->calibration, timing);
+        for (int k = 0; k < n; k++) add_line(f, timing[k].line);
         timings += n;
     }
-    if (timings == 0) add_line(f, (floor_line){0, 0}); /* counts for nothing */
+    if (timings == 0) add_line(f, (sm_line){0, 0}); /* counts for nothing */
 }
 
 static void fill_floor(sm_serve *s, const placements *p, comm_floor *f) {
@@ -185,7 +184,7 @@ double placements_least_s(sm_serve *s, placements *p, sm_collective op, sm_axes 
     const comm_floor *f = floor_of(s, p, op, axes, ragged);
     double least = 0;
     for (int i = 0; i < f->n; i++) {
-        double seconds = f->line[i].latency_s + bytes * f->line[i].s_per_byte;
+        double seconds = sm_line_at(f->line[i], bytes);
         if (i == 0 || seconds < least) least = seconds;
     }
     return least;

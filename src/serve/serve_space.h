@@ -224,15 +224,12 @@ bool each_sharding(const sm_serve *s, const sm_plan *fixed, int chips, plan_visi
                    void *context);
 /* What a collective takes at least: the lowest of these lines over its bytes. None: nothing. */
 enum { MAX_FLOOR_LINES = 16, MAX_FLOORS = 64 };
-typedef struct floor_line {
-    double latency_s, s_per_byte;
-} floor_line;
 typedef struct comm_floor {
     sm_collective op;
     sm_axes axes;
     bool ragged;
     int n;
-    floor_line line[MAX_FLOOR_LINES];
+    sm_line line[MAX_FLOOR_LINES];
 } comm_floor;
 /* The orders of axes and dimensions under which a plan lies differently. */
 typedef struct placements {

@@ -63,8 +63,8 @@ static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const fast_curve 
     leaf(x, w,
          text(x, "seconds per byte, %s on %s", line->algorithm,
               x->t->system.level[line->level].name),
-         line->s_per_byte, "s/B", "topology and calibration");
-    leaf(x, w, "latency", line->latency_s, "s", "topology");
+         line->line.s_per_byte, "s/B", "topology and calibration");
+    leaf(x, w, "latency", line->line.latency_s, "s", "topology");
     sm_why_add(to, w);
 }
 

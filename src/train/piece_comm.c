@@ -24,7 +24,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
     const fast_line *line;
     double s = curve_seconds(curve, bytes, &line);
     if (!line) return;
-    if (t->as_run) s += (c->arrays - 1) * line->latency_s; /* which sends them one by one */
+    if (t->as_run) s += (c->arrays - 1) * line->line.latency_s; /* which sends them one by one */
     int way = c->phase != SM_PHASE_FORWARD;
     bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
     out->ideal[way][curve->level] += bytes * curve->ideal_s_per_byte;
@@ -37,7 +37,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
     if (c->stream == SM_STREAM_RING) out->ring[way] += s;
     else if (c->ragged) out->exchange[way] += s;
     else out->blocking[way] += s;
-    out->latency += line->latency_s;
+    out->latency += line->line.latency_s;
     if (c->phase == SM_PHASE_FORWARD) add_again(t, p, c, curve, line, bytes, s, out);
 }
 

@@ -25,21 +25,20 @@ bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_pla
 /* Another line is never slower: this one would never be chosen. */
 static bool dominated(const fast_curve *c, const sm_timing *at) {
     for (int i = 0; i < c->n; i++)
-        if (c->line[i].latency_s <= at->latency_s && c->line[i].s_per_byte <= at->s_per_byte)
-            return true;
+        if (sm_line_never_less(at->line, c->line[i].line)) return true;
     return false;
 }
 
-static void add_fast(const sm_train *t, const sm_line *line, const sm_timing *at, fast_curve *to) {
+static void add_fast(const sm_train *t, const sm_algorithm *a, const sm_timing *at,
+                     fast_curve *to) {
     if (to->n == FAST_LINES || dominated(to, at)) return;
     fast_line *f = &to->line[to->n++];
-    f->latency_s = at->latency_s;
-    f->s_per_byte = at->s_per_byte;
-    f->wire_per_byte = line->link_bytes_per_byte;
-    f->algorithm = line->algorithm;
-    f->level = line->level;
+    f->line = at->line;
+    f->wire_per_byte = a->link_bytes_per_byte;
+    f->algorithm = a->name;
+    f->level = a->level;
     for (int l = 0; l < t->system.levels; l++)
-        f->busy[l] = line->level_s_per_byte[l] * at->excess /
+        f->busy[l] = a->level_s_per_byte[l] * at->excess /
                      sm_network_efficiency(&t->system, t->calibration, (uint8_t)l);
 }
 
@@ -47,10 +46,10 @@ static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to) {
     sm_timing timed[SM_MAX_TIMINGS];
     to->n = 0;
     to->ideal_s_per_byte = from->ideal_s_per_byte;
-    to->level = from->n ? from->line[0].level : 0;
+    to->level = from->n ? from->algorithm[0].level : 0;
     for (int i = 0; i < from->n; i++) {
-        int n = sm_line_timings(&from->line[i], &t->system, t->calibration, timed);
-        for (int k = 0; k < n; k++) add_fast(t, &from->line[i], &timed[k], to);
+        int n = sm_algorithm_timings(&from->algorithm[i], &t->system, t->calibration, timed);
+        for (int k = 0; k < n; k++) add_fast(t, &from->algorithm[i], &timed[k], to);
     }
 }
 
@@ -59,7 +58,7 @@ double curve_seconds(const fast_curve *c, double bytes, const fast_line **line) 
     *line = NULL;
     if (bytes <= 0) return 0;
     for (int i = 0; i < c->n; i++) {
-        double s = c->line[i].latency_s + bytes * c->line[i].s_per_byte;
+        double s = sm_line_at(c->line[i].line, bytes);
         if (*line && s >= best) continue;
         best = s;
         *line = &c->line[i];
@@ -88,7 +87,7 @@ bool placed_init(placed *p, sm_arena *arena) {
 static uint64_t content_of(const fast_curve *c) {
     uint64_t h = 1469598103934665603ull, word;
     for (int i = 0; i < c->n; i++) {
-        const double *numbers[] = {&c->line[i].latency_s, &c->line[i].s_per_byte};
+        const double *numbers[] = {&c->line[i].line.latency_s, &c->line[i].line.s_per_byte};
         for (int k = 0; k < 2; k++) {
             memcpy(&word, numbers[k], sizeof word);
             h = (h ^ word) * 1099511628211ull;
@@ -311,25 +310,15 @@ typedef struct splits {
     int tried;
 } splits;
 
-static bool never_less(const fast_line *a, const fast_line *b) {
-    return a->latency_s >= b->latency_s && a->s_per_byte >= b->s_per_byte;
-}
-
-/* Below both: when there is no room for another line. */
-static void lower_to(fast_line *a, const fast_line *b) {
-    a->latency_s = fmin(a->latency_s, b->latency_s);
-    a->s_per_byte = fmin(a->s_per_byte, b->s_per_byte);
-}
-
 static void add_least(fast_curve *to, const fast_line *line) {
     int kept = 0;
     for (int i = 0; i < to->n; i++)
-        if (never_less(line, &to->line[i])) return;
+        if (sm_line_never_less(line->line, to->line[i].line)) return;
     for (int i = 0; i < to->n; i++)
-        if (!never_less(&to->line[i], line)) to->line[kept++] = to->line[i];
+        if (!sm_line_never_less(to->line[i].line, line->line)) to->line[kept++] = to->line[i];
     to->n = kept;
     if (to->n < FAST_LINES) to->line[to->n++] = *line;
-    else lower_to(&to->line[FAST_LINES - 1], line);
+    else to->line[FAST_LINES - 1].line = sm_line_below(to->line[FAST_LINES - 1].line, line->line);
 }
 
 /* No level is kept busy that another split leaves idle. */
@@ -401,7 +390,7 @@ static void hopeful_on_torus(const sm_train *t, const slot_key *slot, double mem
         least = fmax(least, torus_exchange(t, size));
     if (slot->ragged) least *= ragged_least(t, members);
     *own = (fast_curve){.n = members > 1};
-    own->line[0].s_per_byte = own->ideal_s_per_byte = least;
+    own->line[0].line.s_per_byte = own->ideal_s_per_byte = least;
 }
 
 /* Curves no placement beats. Switches: the least of all splits over the levels. Tori: a chip can

@@ -146,7 +146,8 @@ priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, s
 
 /* ---- placed collectives ---- */
 typedef struct fast_line {
-    double latency_s, s_per_byte, wire_per_byte;
+    sm_line line;
+    double wire_per_byte;
     uint8_t level;
     const char *algorithm;
     double busy[SM_MAX_LEVELS];

@@ -74,8 +74,8 @@ static void without_reduction(const sm_truth_row *row, sm_curve *curve) {
     if (!says(row, "NVLS off") && !says(row, "algo Ring")) return;
     int kept = 0;
     for (int i = 0; i < curve->n; i++)
-        if (strcmp(curve->line[i].algorithm, "in-network reduction") != 0)
-            curve->line[kept++] = curve->line[i];
+        if (strcmp(curve->algorithm[i].name, "in-network reduction") != 0)
+            curve->algorithm[kept++] = curve->algorithm[i];
     curve->n = kept;
 }
 
@@ -85,11 +85,11 @@ static double expert_exchange_s(const sm_curve *curve, const sm_system *system,
                                 const sm_calibration *c, double bytes) {
     static const double PHASES = 2.0, STORES = 1.4;
     sm_timing timing[SM_MAX_TIMINGS];
-    if (sm_line_timings(&curve->line[0], system, c, timing) == 0) return INFINITY;
-    const sm_line *line = &curve->line[0];
-    double plain = bytes * timing[0].s_per_byte / timing[0].excess;
-    double hop_s = line->latency_s - system->chip.launch_latency_s.value;
-    if (line->level > 0) return PHASES * timing[0].latency_s + plain;
+    if (sm_algorithm_timings(&curve->algorithm[0], system, c, timing) == 0) return INFINITY;
+    const sm_algorithm *a = &curve->algorithm[0];
+    double plain = bytes * timing[0].line.s_per_byte / timing[0].excess;
+    double hop_s = a->line.latency_s - system->chip.launch_latency_s.value;
+    if (a->level > 0) return PHASES * timing[0].line.latency_s + plain;
     return PHASES * (c->collective_s + hop_s) + plain * STORES;
 }
 

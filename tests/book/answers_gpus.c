@@ -346,8 +346,8 @@ static void reduction_gain(book_item *item)
 {
     sm_system node = book_system("h100-sxm:1x8");
     sm_curve curve = book_curve(&node, SM_ALL_REDUCE, "X=8", "X");
-    double plain = book_line(&curve, NULL).s_per_byte;
-    book_is(item, "in theory", plain / book_line(&curve, "in-network reduction").s_per_byte, 1.75);
+    double plain = book_line(&curve, NULL).line.s_per_byte;
+    book_is(item, "in theory", plain / book_line(&curve, "in-network reduction").line.s_per_byte, 1.75);
 }
 
 static void array_58MB(book_item *item)
@@ -404,7 +404,7 @@ static void q4_1(book_item *item)
 {
     sm_system unit = book_system("h100-sxm:32x8");
     sm_curve curve = book_curve(&unit, SM_ALL_GATHER, "X=256", "X");
-    sm_line line = book_line(&curve, NULL);
+    sm_algorithm line = book_line(&curve, NULL);
     double leaf = line.level_s_per_byte[LEAF] * unit.level[LEAF].bytes_per_s_oneway;
     double node = line.level_s_per_byte[NODE] * unit.level[NODE].bytes_per_s_oneway;
     book_is(item, "into a node, its own part with it", leaf + 1.0 / 32, 1);
@@ -416,7 +416,7 @@ static void q4_2(book_item *item)
 {
     sm_system node = book_system("h100-sxm:1x8");
     sm_curve curve = book_curve(&node, SM_ALL_REDUCE, "X=8", "X");
-    book_is(item, "s per byte", book_line(&curve, "in-network reduction").s_per_byte, 1 / 450e9);
+    book_is(item, "s per byte", book_line(&curve, "in-network reduction").line.s_per_byte, 1 / 450e9);
 }
 
 static void q4_3(book_item *item)
@@ -425,7 +425,7 @@ static void q4_3(book_item *item)
     sm_system node = book_system("h100-sxm:1x8"), unit = book_system("h100-sxm:32x8");
     sm_curve curve = book_curve(&node, SM_ALL_REDUCE, "X=4,Y=2", "X");
     double bytes = book_local_bytes("bf16[D,F_Y]", "X=4,Y=2", dims);
-    book_is(item, "in a node", bytes * book_line(&curve, "in-network reduction").s_per_byte,
+    book_is(item, "in a node", bytes * book_line(&curve, "in-network reduction").line.s_per_byte,
             2.0 * 8192 * 32768 / (2 * 450e9));
     unit.level[LEAF].in_network_reduction = true;
     curve = book_curve(&unit, SM_ALL_REDUCE, "X=128,Y=2", "X");
@@ -441,7 +441,7 @@ static void q4_4(book_item *item)
     pod.level[SPINE].in_network_reduction = pod.level[LEAF].in_network_reduction = true;
     sm_curve curve = book_curve(&pod, SM_ALL_REDUCE, "X=4,Y=256", "X");
     double share = 1.0 / 256; /* each of 256 chips of a unit reduces its part of F */
-    book_is(item, "bytes/s", 1 / (share * book_line(&curve, "in-network reduction").s_per_byte),
+    book_is(item, "bytes/s", 1 / (share * book_line(&curve, "in-network reduction").line.s_per_byte),
             1.28e13);
 }
 

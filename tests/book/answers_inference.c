@@ -262,7 +262,7 @@ static void q4(book_item *item)
             0.00672104);
     book_is(item, "degree on rings", ring, 14.9702);
     sm_curve gather = book_curve(&q.system, SM_ALL_GATHER, "X=4,Y=4", "XY");
-    double floor_s = 4 * q.model.L * book_line(&gather, NULL).latency_s;
+    double floor_s = 4 * q.model.L * book_line(&gather, NULL).line.latency_s;
     double ring_s = book_s_per_byte(&pod, SM_ALL_GATHER, "X=16,Y=16", "X");
     double link_s = book_s_per_byte(&q.system, SM_PERMUTE, "X=4,Y=4", "X"); /* one way */
     book_is(item, "degree on lines", ring * ring_s / link_s, 7.48508);
@@ -417,8 +417,8 @@ static double latency_bytes(void)
 {
     sm_system slice = book_system("tpu-v5e:16x16");
     sm_curve curve = book_curve(&slice, SM_PERMUTE, "X=16,Y=16", "X");
-    sm_line hop = book_line(&curve, NULL);
-    return hop.latency_s / hop.s_per_byte;
+    sm_algorithm hop = book_line(&curve, NULL);
+    return hop.line.latency_s / hop.line.s_per_byte;
 }
 
 static void appendix_c_buffer(book_item *item)

@@ -41,8 +41,8 @@ static void latency_threshold(book_item *item)
 {
     sm_system slice = book_system("tpu-v5e:16x16");
     sm_curve curve = book_curve(&slice, SM_PERMUTE, "X=16,Y=16", "X");
-    sm_line hop = book_line(&curve, NULL);
-    book_is(item, "bytes", hop.latency_s / hop.s_per_byte, 45000);
+    sm_algorithm hop = book_line(&curve, NULL);
+    book_is(item, "bytes", hop.line.latency_s / hop.line.s_per_byte, 45000);
 }
 
 static void gather_measured(book_item *item)
@@ -69,7 +69,7 @@ static void small_gather_quiz(book_item *item)
     sm_curve hop = book_curve(&slice, SM_PERMUTE, "X=8,Y=4", "Y");
     sm_curve gather = book_curve(&slice, SM_ALL_GATHER, "X=8,Y=4", "Y");
     book_is(item, "bandwidth of a hop", shard * hop.ideal_s_per_byte, 7.28178e-07);
-    book_is(item, "three hops", book_line(&gather, NULL).latency_s, 3e-6);
+    book_is(item, "three hops", book_line(&gather, NULL).line.latency_s, 3e-6);
 }
 
 static double against_gather(sm_collective op, const char *axes)
@@ -137,7 +137,7 @@ static void q2_2(book_item *item)
     sm_system cube = book_system("tpu-v4:4x4x4");
     sm_curve curve = book_curve(&cube, SM_ALL_GATHER, CUBE, "XY");
     book_is(item, "seconds", cube_s(SM_ALL_GATHER, "XY", "bf16[B,D]"), 4.66034e-05);
-    book_is(item, "latency", book_line(&curve, NULL).latency_s, 4e-6);
+    book_is(item, "latency", book_line(&curve, NULL).line.latency_s, 4e-6);
 }
 
 static void q2_3(book_item *item)
@@ -157,7 +157,7 @@ static void q3(book_item *item)
     sm_curve curve = book_curve(&cube, SM_ALL_GATHER, CUBE, "X");
     book_exactly(item, "bytes", book_local_bytes("bf16[I]", CUBE, "I=128"), 256);
     book_exactly(item, "bytes of a device", book_local_bytes("bf16[I_X]", CUBE, "I=128"), 64);
-    book_is(item, "seconds", book_line(&curve, NULL).latency_s, 2e-6);
+    book_is(item, "seconds", book_line(&curve, NULL).line.latency_s, 2e-6);
 }
 
 /* X[B,D] Y[D_X,F]: gather the weights, or multiply the shards and all-reduce the result. */
@@ -209,7 +209,7 @@ static void q5(book_item *item)
     book_is(item, "J above which it is compute-bound", 8192 * comm_s * C / rows.flops_per_chip,
             54400);
     sm_curve curve = book_curve(&cube, SM_ALL_GATHER, CUBE, "XYZ");
-    book_is(item, "latency", book_line(&curve, NULL).latency_s, 6e-6);
+    book_is(item, "latency", book_line(&curve, NULL).line.latency_s, 6e-6);
     sm_system older = book_system("tpu-v4:4x4x4");
     double older_s = result * book_s_per_byte(&older, SM_ALL_GATHER, CUBE, "XYZ");
     book_is(item, "J on v4", 8192 * older_s * peak(&older.chip) / whole.flops_per_chip, 1018.52);

@@ -164,7 +164,7 @@ static void q5(book_item *item)
     sm_system slice = book_system("tpu-v5e:4x4");
     double bytes = book_local_bytes("bf16[8,128,8192]", "X=1", "");
     sm_curve curve = book_curve(&slice, SM_BROADCAST, "X=4,Y=4", "XY");
-    double hops_s = book_line(&curve, NULL).latency_s, send_s = bytes * curve.ideal_s_per_byte;
+    double hops_s = book_line(&curve, NULL).line.latency_s, send_s = bytes * curve.ideal_s_per_byte;
     book_exactly(item, "bytes", bytes, 16777216);
     book_is(item, "transfer", send_s, 0.000186414);
     book_is(item, "hops", hops_s / slice.chip.hop_latency_s.value, 6);

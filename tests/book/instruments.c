@@ -151,15 +151,15 @@ sm_curve book_curve(const sm_system *system, sm_collective op, const char *mesh_
     return sm_collective_curve(system, op, &group, 1);
 }
 
-sm_line book_line(const sm_curve *curve, const char *algorithm)
+sm_algorithm book_line(const sm_curve *curve, const char *algorithm)
 {
     for (int i = 0; i < curve->n; i++)
-        if (algorithm == NULL ? curve->line[i].book
-                              : strcmp(curve->line[i].algorithm, algorithm) == 0)
-            return curve->line[i];
+        if (algorithm == NULL ? curve->algorithm[i].book
+                              : strcmp(curve->algorithm[i].name, algorithm) == 0)
+            return curve->algorithm[i];
     if (curve->n > 0)
         sm_fail(&last, SM_BAD_INPUT, "no algorithm %s here", algorithm ? algorithm : "of the book");
-    return (sm_line){.algorithm = "none", .latency_s = NAN, .s_per_byte = NAN,
+    return (sm_algorithm){.name = "none", .line = {NAN, NAN},
                      .link_bytes_per_byte = NAN};
 }
 
@@ -167,5 +167,5 @@ double book_s_per_byte(const sm_system *system, sm_collective op, const char *me
                        const char *axes)
 {
     sm_curve curve = book_curve(system, op, mesh, axes);
-    return book_line(&curve, NULL).s_per_byte;
+    return book_line(&curve, NULL).line.s_per_byte;
 }

@@ -200,14 +200,14 @@ static sm_collective_cost cost_of(const question *q, double bytes) {
     return sm_curve_cost(&q->curve, &q->m.system, q->calibration, bytes);
 }
 
-static const sm_line *book_line(const sm_curve *curve) {
+static const sm_algorithm *book_line(const sm_curve *curve) {
     for (int i = 0; i < curve->n; i++)
-        if (curve->line[i].book) return &curve->line[i];
+        if (curve->algorithm[i].book) return &curve->algorithm[i];
     return NULL;
 }
 
-static double line_s(const sm_line *line, double bytes) {
-    return line->latency_s + line->s_per_byte * bytes;
+static double line_s(const sm_algorithm *line, double bytes) {
+    return sm_line_at(line->line, bytes);
 }
 
 static const char *bound_of(const sm_collective_cost *cost) {
@@ -216,14 +216,15 @@ static const char *bound_of(const sm_collective_cost *cost) {
 
 static void put_point(sm_report *r, sm_data *object, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
-    const sm_line *book = book_line(&q->curve);
+    const sm_algorithm *book = book_line(&q->curve);
     sm_put(r, object, "bytes", bytes);
     sm_data *time = sm_put_object(r, object, "time_s");
     sm_put(r, time, "lower", cost.lower_s);
     sm_put(r, time, "expected", cost.expected_s);
     sm_put(r, time, "upper", cost.upper_s);
     sm_put(r, object, "latency_s", cost.latency_s);
-    if (book) sm_put(r, object, "book_s", fmax(book->s_per_byte * bytes, book->latency_s));
+    if (book)
+        sm_put(r, object, "book_s", fmax(book->line.s_per_byte * bytes, book->line.latency_s));
     sm_put_text(r, object, "bound", bound_of(&cost));
     sm_put(r, object, "bytes_busiest_link", cost.bytes_busiest_link);
     sm_put_text(r, object, "algorithm", cost.algorithm ? cost.algorithm : "none");
@@ -232,12 +233,12 @@ static void put_point(sm_report *r, sm_data *object, const question *q, double b
 static void put_algorithms(sm_report *r, sm_data *object, const question *q, double bytes) {
     sm_data *algorithms = sm_put_array(r, object, "algorithms");
     for (int i = 0; i < q->curve.n; i++) {
-        const sm_line *line = &q->curve.line[i];
+        const sm_algorithm *line = &q->curve.algorithm[i];
         sm_data *entry = sm_put_object(r, algorithms, NULL);
-        sm_put_text(r, entry, "name", line->algorithm);
-        sm_put(r, entry, "lower_s", line->s_per_byte * bytes);
+        sm_put_text(r, entry, "name", line->name);
+        sm_put(r, entry, "lower_s", line->line.s_per_byte * bytes);
         sm_put(r, entry, "datasheet_s", line_s(line, bytes));
-        sm_put(r, entry, "latency_s", line->latency_s);
+        sm_put(r, entry, "latency_s", line->line.latency_s);
         sm_put(r, entry, "bytes_busiest_link", line->link_bytes_per_byte * bytes);
         sm_put_text(r, entry, "level", q->m.system.level[line->level].name);
         sm_put_bool(r, entry, "book", line->book);
@@ -255,9 +256,9 @@ static void algorithm_rows(sm_report *r, const question *q, double bytes) {
         sm_page_table(r, "Algorithms, at datasheet rates",
                       "<algorithm|>latency|>bytes / rate|>together|>busiest link|<level|<");
     for (int i = 0; i < q->curve.n; i++) {
-        const sm_line *line = &q->curve.line[i];
-        sm_page_row(r, table, line->algorithm, sm_show_seconds(r, line->latency_s),
-                    sm_show_seconds(r, line->s_per_byte * bytes),
+        const sm_algorithm *line = &q->curve.algorithm[i];
+        sm_page_row(r, table, line->name, sm_show_seconds(r, line->line.latency_s),
+                    sm_show_seconds(r, line->line.s_per_byte * bytes),
                     sm_show_seconds(r, line_s(line, bytes)),
                     sm_show_bytes(r, line->link_bytes_per_byte * bytes),
                     level_name(r, &q->m.system, line->level), line->book ? "book" : "");
@@ -298,10 +299,10 @@ static void point_rows(sm_report *r, const question *q, double bytes) {
 
 /* ---- the derivation ---- */
 
-static const sm_line *chosen_line(const question *q, const sm_collective_cost *cost) {
+static const sm_algorithm *chosen_line(const question *q, const sm_collective_cost *cost) {
     for (int i = 0; i < q->curve.n; i++)
-        if (cost->algorithm && strcmp(q->curve.line[i].algorithm, cost->algorithm) == 0)
-            return &q->curve.line[i];
+        if (cost->algorithm && strcmp(q->curve.algorithm[i].name, cost->algorithm) == 0)
+            return &q->curve.algorithm[i];
     return NULL;
 }
 
@@ -313,15 +314,15 @@ static const char *rate_source(const sm_chip *chip, const sm_level *level) {
     return chip->dcn_bytes_per_s_oneway.source;
 }
 
-static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const sm_line *line,
+static void why_bandwidth(sm_report *r, sm_why *time, const question *q, const sm_algorithm *line,
                           double bytes) {
     const sm_level *level = &q->m.system.level[line->level];
     double crossing = line->link_bytes_per_byte * bytes;
     sm_why *wire = sm_page_why(r, "bandwidth", "bytes on the busiest link / its rate",
-                               line->s_per_byte * bytes, "s");
+                               line->line.s_per_byte * bytes, "s");
     sm_why *link = sm_page_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
     sm_page_leaf(r, link, "V", bytes, "B", q->has_array ? bytes_words(q) : "given");
-    sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->algorithm);
+    sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->name);
     sm_why_add(wire, link);
     sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
                  level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
@@ -335,7 +336,7 @@ static const char *latency_words(const sm_collective_cost *cost) {
 
 static void explain(sm_report *r, const question *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
-    const sm_line *line = chosen_line(q, &cost);
+    const sm_algorithm *line = chosen_line(q, &cost);
     r->why =
         sm_page_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
     if (!line) return;

@@ -225,7 +225,7 @@ static sm_status fit_lines(measuring *q, sm_error *err) {
 /* ---- constants of the network ---- */
 
 static void one_level(measuring *q, double bytes_per_s, const char *source) {
-    double hop_s = fmax(q->send.latency_s, 1e-9);
+    double hop_s = fmax(q->send.line.latency_s, 1e-9);
     q->chip.fabric = SM_FABRIC_SWITCH;
     q->chip.tree_levels = 1;
     q->chip.links_per_chip = 1;
@@ -297,7 +297,7 @@ static sm_status fit_constants(measuring *q, fitting *f, sm_error *err) {
     double seconds[SM_MOST_MEASURED_COLLECTIVES];
     int rows = rows_to_fit(f, seconds);
     sm_measured_constant c[] = {range_of(SM_CONSTANT_network_efficiency_inner, 0.5),
-                                range_of(SM_CONSTANT_collective_s, q->send.latency_s)};
+                                range_of(SM_CONSTANT_collective_s, q->send.line.latency_s)};
     sm_status status =
         sm_measure_constants(network_model_s, f, seconds, rows, c, 2, &q->network_error, err);
     if (status) return status;

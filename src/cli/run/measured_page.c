@@ -61,8 +61,8 @@ static void put_memory(sm_report *r, const measuring *q) {
 }
 
 static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
-    sm_put(r, object, "latency_s", line->latency_s);
-    sm_put(r, object, "bytes_per_s", 1.0 / line->s_per_byte);
+    sm_put(r, object, "latency_s", line->line.latency_s);
+    sm_put(r, object, "bytes_per_s", 1.0 / line->line.s_per_byte);
     sm_put(r, object, "crossover_bytes", line->crossover_bytes);
     sm_put(r, object, "median_error", line->error);
 }
@@ -191,7 +191,7 @@ static void memory_rows(sm_report *r, const measuring *q) {
 }
 
 static const char *line_rate(sm_report *r, const sm_measured_line *line) {
-    return line->s_per_byte > 0.0 ? sm_show_rate(r, 1.0 / line->s_per_byte, "B/s") : "-";
+    return line->line.s_per_byte > 0.0 ? sm_show_rate(r, 1.0 / line->line.s_per_byte, "B/s") : "-";
 }
 
 /* The median of expected over measured of one collective, in size of its logarithm. */
@@ -210,13 +210,13 @@ static void link_rows(sm_report *r, const measuring *q) {
     sm_table *table =
         sm_page_table(r, "Lines through messages and collectives",
                       "<what|>ranks|>latency|>bandwidth|>crossover|>line off|>expected off");
-    sm_page_row(r, table, "message", "2", sm_show_seconds(r, q->send.latency_s),
+    sm_page_row(r, table, "message", "2", sm_show_seconds(r, q->send.line.latency_s),
                 line_rate(r, &q->send), sm_show_bytes(r, q->send.crossover_bytes),
                 sm_show_percent(r, q->send.error), "");
     for (int i = 0; i < q->lines; i++) {
         const sm_measured_line *line = &q->line[i].line;
         sm_page_row(r, table, sm_collective_name(q->line[i].op), sm_show_exact(r, q->line[i].ranks),
-                    sm_show_seconds(r, line->latency_s), line_rate(r, line),
+                    sm_show_seconds(r, line->line.latency_s), line_rate(r, line),
                     sm_show_bytes(r, line->crossover_bytes), sm_show_percent(r, line->error),
                     expected_error(r, q, &q->line[i]));
     }

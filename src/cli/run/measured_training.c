@@ -261,8 +261,9 @@ static double waiting_of(const measuring *q) {
             const sm_collective_line *line =
                 sm_calibration_line(&q->calibration, (sm_collective)op, q->found->ranks);
             if (!line || !(t->moves[op] > 0)) continue;
-            extra[n++] = (t->move_s[op] - t->move_bytes[op] * line->s_per_byte) / t->moves[op] -
-                         line->latency_s;
+            extra[n++] =
+                (t->move_s[op] - t->move_bytes[op] * line->line.s_per_byte) / t->moves[op] -
+                line->line.latency_s;
         }
     }
     return n ? fmax(0.0, sm_spread_of(extra, n).median) : 0;
@@ -273,8 +274,7 @@ sm_status measured_lines(measuring *q, sm_error *err) {
     sm_collective_line *line = sm_arena_array(q->call->arena, (size_t)q->lines, sizeof *line);
     if (!line) return sm_fail_memory(err);
     for (int i = 0; i < q->lines; i++)
-        line[i] = (sm_collective_line){q->line[i].op, q->line[i].ranks, q->line[i].line.latency_s,
-                                       q->line[i].line.s_per_byte};
+        line[i] = (sm_collective_line){q->line[i].op, q->line[i].ranks, q->line[i].line.line};
     q->calibration.line = line;
     q->calibration.lines = q->lines;
     q->line_in_use = line;
@@ -283,7 +283,7 @@ sm_status measured_lines(measuring *q, sm_error *err) {
 
 static void wait_for_each_other(measuring *q) {
     q->waiting_s = waiting_of(q);
-    for (int i = 0; i < q->calibration.lines; i++) q->line_in_use[i].latency_s += q->waiting_s;
+    for (int i = 0; i < q->calibration.lines; i++) q->line_in_use[i].line.latency_s += q->waiting_s;
 }
 
 /* What is left of a step. */

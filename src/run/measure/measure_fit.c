@@ -55,7 +55,7 @@ typedef struct line_rows {
 /* Weighted least squares of latency u + slope v = 1, where u = 1 / seconds, v = bytes / seconds:
  * the normal equations, and where one of the two would be negative the other alone. Bytes are
  * counted in units of the largest, so that the sums are of one size. */
-static void solve(const line_rows *rows, double unit, double *latency_s, double *slope) {
+static sm_line solve(const line_rows *rows, double unit) {
     double uu = 0.0, uv = 0.0, vv = 0.0, u1 = 0.0, v1 = 0.0;
     for (int i = 0; i < rows->n; i++) {
         double w = rows->weight[i], u = 1.0 / rows->seconds[i];
@@ -64,16 +64,16 @@ static void solve(const line_rows *rows, double unit, double *latency_s, double 
         u1 += w * u, v1 += w * v;
     }
     double determinant = uu * vv - uv * uv;
-    *latency_s = (u1 * vv - v1 * uv) / determinant;
-    *slope = (v1 * uu - u1 * uv) / determinant;
-    if (!(*latency_s >= 0.0)) *latency_s = 0.0, *slope = v1 / vv;
-    if (!(*slope >= 0.0)) *slope = 0.0, *latency_s = u1 / uu;
-    *slope /= unit;
+    sm_line line = {(u1 * vv - v1 * uv) / determinant, (v1 * uu - u1 * uv) / determinant};
+    if (!(line.latency_s >= 0.0)) line = (sm_line){0.0, v1 / vv};
+    if (!(line.s_per_byte >= 0.0)) line = (sm_line){u1 / uu, 0.0};
+    line.s_per_byte /= unit;
+    return line;
 }
 
-static void reweigh(line_rows *rows, double latency_s, double slope) {
+static void reweigh(line_rows *rows, sm_line line) {
     for (int i = 0; i < rows->n; i++)
-        rows->residual[i] = (latency_s + slope * rows->bytes[i]) / rows->seconds[i] - 1.0;
+        rows->residual[i] = sm_line_at(line, rows->bytes[i]) / rows->seconds[i] - 1.0;
     double scale = scale_of(rows->residual, rows->n, rows->room);
     for (int i = 0; i < rows->n; i++)
         rows->weight[i] = 1.0 / sqrt(1.0 + pow(rows->residual[i] / scale, 2.0));
@@ -83,10 +83,11 @@ static void fit_line(line_rows *rows, double unit, sm_measured_line *out) {
     enum { ROUNDS = 60 };
     for (int i = 0; i < rows->n; i++) rows->weight[i] = 1.0;
     for (int round = 0; round < ROUNDS; round++) {
-        solve(rows, unit, &out->latency_s, &out->s_per_byte);
-        reweigh(rows, out->latency_s, out->s_per_byte);
+        out->line = solve(rows, unit);
+        reweigh(rows, out->line);
     }
-    out->crossover_bytes = out->s_per_byte > 0.0 ? out->latency_s / out->s_per_byte : 0.0;
+    const sm_line *line = &out->line;
+    out->crossover_bytes = line->s_per_byte > 0.0 ? line->latency_s / line->s_per_byte : 0.0;
     out->error = median_size(rows->residual, rows->n, rows->room);
 }
 
