@@ -1,6 +1,7 @@
 /* help: the help of a verb, made from its tables: what an option is, its words, bounds and default.
  */
 #include "options.h"
+#include "scalemodel/plan.h"
 #include <math.h>
 #include <string.h>
 
@@ -75,22 +76,92 @@ static void option_text(const cli_option *o, char text[HELP_ROOM]) {
     add(text, ")");
 }
 
-/* ---- the page ---- */
+/* ---- rows of two columns ---- */
 
-static void help_option(const cli_option *o, bool by_name, FILE *out) {
-    char head[80], text[HELP_ROOM];
-    int n = o->letter ? snprintf(head, sizeof head, by_name ? "-%c, " : "-%c", o->letter) : 0;
-    n += snprintf(head + n, sizeof head - (size_t)n, "%s%s%s%s", by_name ? "--" : "",
-                  by_name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
+static void print_row(FILE *out, const char *head, const char *text) {
+    int at = 2 + (int)strlen(head);
     fprintf(out, "  %s", head);
-    int at = 2 + n;
     if (at > HELP_COLUMN - 2) {
         fputc('\n', out);
         at = 0;
     }
     fprintf(out, "%*s", HELP_COLUMN - at, "");
-    option_text(o, text);
     print_wrapped(out, text, HELP_COLUMN);
+}
+
+static void print_option(const cli_option *o, bool by_name, FILE *out) {
+    char head[80], text[HELP_ROOM];
+    int n = o->letter ? snprintf(head, sizeof head, by_name ? "-%c, " : "-%c", o->letter) : 0;
+    snprintf(head + n, sizeof head - (size_t)n, "%s%s%s%s", by_name ? "--" : "",
+             by_name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
+    option_text(o, text);
+    print_row(out, head, text);
+}
+
+/* ---- keys of plans ---- */
+
+/* "tensor=1..1048576" */
+static void print_key(FILE *out, sm_plan_key key, const char *text) {
+    char head[HELP_ROOM], values[HELP_ROOM];
+    snprintf(head, sizeof head, "%s=%s", sm_plan_key_row_of(key)->name,
+             sm_plan_key_values(key, values, sizeof values));
+    print_row(out, head, text);
+}
+
+static void default_of(sm_plan_key key, sm_plan_use use, char *out, size_t size) {
+    sm_plan plan;
+    if (use == SM_PLAN_SERVING) sm_serve_plan_defaults(&plan);
+    else sm_plan_defaults(&plan);
+    sm_plan_key_print(&plan, key, 3, out, size);
+}
+
+/* "tensor-parallel degree; shards heads (default 1)" */
+static void key_text(sm_plan_key key, char text[HELP_ROOM]) {
+    enum { BOTH = 1 << SM_PLAN_TRAINING | 1 << SM_PLAN_SERVING };
+    const sm_plan_key_row *row = sm_plan_key_row_of(key);
+    char training[128], serving[128];
+    bool both = (row->uses & BOTH) == BOTH;
+    default_of(key, SM_PLAN_TRAINING, training, sizeof training);
+    default_of(key, SM_PLAN_SERVING, serving, sizeof serving);
+    snprintf(text, HELP_ROOM, "%s", row->meaning);
+    if (row->shards[0]) add(text, "; shards: ");
+    add(text, row->shards);
+    add(text, row->uses == 1u << SM_PLAN_SERVING ? " (serving alone; default "
+              : both                             ? " (default "
+                                                 : " (training alone; default ");
+    add(text, row->uses == 1u << SM_PLAN_SERVING ? serving : training);
+    if (both && strcmp(training, serving) != 0) {
+        add(text, "; serving: ");
+        add(text, serving);
+    }
+    add(text, ")");
+}
+
+void cli_help_plan(FILE *out) {
+    char text[HELP_ROOM];
+    fputs("usage: --plan KEY=VALUE,KEY=VALUE,...\n\n", out);
+    print_wrapped(out,
+                  "A plan says how a model is spread over chips: degrees, whose product is the "
+                  "chips it uses, choices of what they shard, and where their axes lie. The search "
+                  "of 'train' and 'serve' chooses the keys that are left out; in a plan that is "
+                  "only priced or run they have their defaults.",
+                  0);
+    fputs("\nkeys:\n", out);
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        key_text((sm_plan_key)key, text);
+        print_key(out, (sm_plan_key)key, text);
+    }
+    fputs("\nexample: --plan fsdp=64,tensor=8,seq=on,microbatch=1,recompute=selective\n", out);
+}
+
+/* ---- the page ---- */
+
+static void print_keys_of(const cli_verb *verb, FILE *out) {
+    fputs("\nkeys of a plan ('scalemodel help plan' has more of each):\n", out);
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
+        if (row->uses & verb->plans) print_key(out, (sm_plan_key)key, row->meaning);
+    }
 }
 
 void cli_help_verb(const cli_verb *verb, FILE *out) {
@@ -98,8 +169,9 @@ void cli_help_verb(const cli_verb *verb, FILE *out) {
             verb->arguments[0] ? " " : "");
     print_wrapped(out, verb->summary, 0);
     fputs("\noptions:\n", out);
-    for (const cli_option *o = verb->options; o->name; o++) help_option(o, true, out);
+    for (const cli_option *o = verb->options; o->name; o++) print_option(o, true, out);
     for (const cli_option *o = cli_common_options; o->name; o++)
-        if (cli_is_offered(verb, o, 1)) help_option(o, !cli_has_name(verb, o), out);
+        if (cli_is_offered(verb, o, 1)) print_option(o, !cli_has_name(verb, o), out);
+    if (verb->plans) print_keys_of(verb, out);
     if (verb->notes) fprintf(out, "\n%s", verb->notes);
 }

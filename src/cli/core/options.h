@@ -92,6 +92,7 @@ struct cli_verb {
     const cli_option *options; /* ends with a NULL name */
     size_t values_bytes;       /* size of the struct the offsets point into */
     bool without_system;       /* no chip matters: there is no --system */
+    unsigned plans; /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     const char *notes;         /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);
@@ -109,6 +110,8 @@ bool cli_has_name(const cli_verb *verb, const cli_option *common);
 bool cli_is_offered(const cli_verb *verb, const cli_option *common, size_t length);
 /* Print the help of a verb, made from its tables (help.c). */
 void cli_help_verb(const cli_verb *verb, FILE *out);
+/* Print what a plan is: every key with its values, meaning, default, and what it shards. */
+void cli_help_plan(FILE *out);
 
 /* ---- values (values.c) ----
  * `value` points into call->values: an option is known by where its value lies. */

@@ -42,7 +42,7 @@ static void print_help(const cli_program *p, FILE *out) {
     fprintf(out, "usage: %s VERB [ARGUMENTS] [OPTIONS]\n\n%s\n\n", p->name, p->summary);
     for (int i = 0; i < p->verbs; i++)
         fprintf(out, "  %-12s%s\n", word_of(p->verb[i]), p->verb[i]->summary);
-    fputs("  help VERB   the options of a verb\n\n"
+    fputs("  help VERB   the options of a verb; 'help plan': the keys of a plan\n\n"
           "Every verb takes --json, --csv, --explain, -o FILE and --help.\n"
           "Exit status: 0 answered, 1 a negative answer, 2 usage, 3 bad input, 4 I/O,\n"
           "5 internal.\n",
@@ -58,6 +58,9 @@ static sm_status help_elsewhere(const cli_verb *verb, sm_error *err) {
 /* Help goes through memory like every answer, so that a full disk or a closed pipe is noticed. */
 static sm_status answer_help(const cli_program *p, const char *name, sm_error *err) {
     const cli_verb *verb = name ? find_verb(p, name) : NULL;
+    bool plan = name && strcmp(name, "plan") == 0;
+    if (plan) cli_help_plan(stdout);
+    if (plan) return cli_write_stdout("", 0, err);
     if (name && !verb) return fail_unknown_verb(p, name, err);
     if (verb && verb->pass_on) return help_elsewhere(verb, err);
     if (verb) cli_help_verb(verb, stdout);

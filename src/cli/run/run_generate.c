@@ -125,6 +125,7 @@ const cli_verb run_generate_verb = {
     .most = 1,
     .options = run_generate_table,
     .values_bytes = sizeof(run_generate_values),
+    .plans = 1u << SM_PLAN_SERVING,
     .notes = "example: scalemodel run generate tiny.json --checkpoint tiny.safetensors \\\n"
              "           --prompt 'The ' --prompt 'A ' --plan data=2,tensor=2\n",
     .run = run_generate,

@@ -144,6 +144,7 @@ const cli_verb cli_serve = {
     .most = 1,
     .options = cli_serve_options,
     .values_bytes = sizeof(cli_serve_values),
+    .plans = 1u << SM_PLAN_SERVING,
     .notes =
         "example: scalemodel serve llama-3.1-70b --on tpu-v5e:4x4 --weights int8 --kv int8 \\\n"
         "           --prompt 8192 --output 512 --tpot 30ms\n",

@@ -108,6 +108,7 @@ const cli_verb cli_simulate = {
     .most = 1,
     .options = cli_simulate_options,
     .values_bytes = sizeof(cli_simulate_values),
+    .plans = 1u << SM_PLAN_SERVING,
     .notes = "example: scalemodel simulate llama-3.1-70b --on h100-sxm:1x8 --plan tensor=8 \\\n"
              "           --arrivals poisson:4/s --ttft 1s --tpot 50ms\n",
     .run = run_simulate,

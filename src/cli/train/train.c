@@ -110,6 +110,7 @@ const cli_verb cli_train = {
     .most = 1,
     .options = cli_train_options,
     .values_bytes = sizeof(cli_train_values),
+    .plans = 1u << SM_PLAN_TRAINING,
     .notes = "example: scalemodel train llama-3.1-70b --on tpu-v5p:16x20x28 --batch 4M \\\n"
              "           --seq 4096 --tokens 15T\n",
     .run = run_train,
