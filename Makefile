@@ -40,7 +40,17 @@ LIB_SRC := $(call sources_of,$(LIB_DIRS))
 # The shipped calibrations become a C table, so that nothing is read when the program starts.
 CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
-LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/calibration_table.o
+# So do the chips, which a program of the library's own readers writes as C: it runs on the machine
+# that builds, whatever CC builds for.
+HOSTCC ?= $(if $(findstring -gnu-,$(CC)),gcc,$(CC))
+HOST_CFLAGS ?= -O1
+EMBED := $(BUILD)/host/embed
+EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units hw) \
+    $(wildcard src/io/*.c src/io/chip/*.c))
+CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
+CHIP_TABLE := $(BUILD)/made/chip_table.c
+LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -122,9 +132,24 @@ $(CALIBRATION_TABLE): scripts/calibration_table.awk include/scalemodel/cost.h da
     $(CALIBRATIONS)
 	@mkdir -p $(@D)
 	LC_ALL=C awk -f $< include/scalemodel/cost.h $(CALIBRATIONS) >$@.new && mv $@.new $@
-$(BUILD)/obj/made/calibration_table.o: $(CALIBRATION_TABLE)
+$(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -MMD -MP -c -o $@ $<
+$(BUILD)/host/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
+HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude $(call folders_of,io) $(HOST_CFLAGS)
+$(BUILD)/host/readers.a: $(EMBED_OBJ)
+	rm -f $@ && ar rcs $@ $^
+$(EMBED): scripts/embed.c $(BUILD)/host/readers.a
+	$(HOSTCC) $(HOST_ALL_CFLAGS) -o $@ $^ $(LIBS)
+# A table that is made anew and is the same keeps its date, so that nothing is compiled again.
+$(BUILD)/made/%.c: $(BUILD)/made/%.stamp ;
+$(BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
+	@mkdir -p $(@D)
+	$(EMBED) chips $(CHIPS) >$(CHIP_TABLE).new
+	@cmp -s $(CHIP_TABLE).new $(CHIP_TABLE) && rm $(CHIP_TABLE).new || mv $(CHIP_TABLE).new $(CHIP_TABLE)
+	@touch $@
 # What is linked without the link-time optimiser need not be compiled for it too.
 $(BUILD)/obj/tests/%.o $(BUILD)/obj/fuzz/%.o: ALL_CFLAGS += -fno-lto
 $(BUILD)/obj/run/%.o $(BUILD)/obj/cli/run/%.o: ALL_CFLAGS += -fno-lto
@@ -292,7 +317,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/host -name '*.d' 2>/dev/null)
 .SECONDARY:
 .PHONY: all release test-programs test asan clang tsan demo bench bench-run book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install uninstall clean

@@ -104,15 +104,19 @@ static void test_a_constant_is_set_by_number(void **state) {
 
 static const char *chip_taken(sm_chip chip) { return sm_calibration_of(&chip)->chip; }
 
+static const char *catalogue_taken(const char *name) {
+    return chip_taken(*sm_chip_find(name, strlen(name)));
+}
+
 static void test_a_chip_without_its_own_takes_its_relative(void **state) {
     (void)state;
-    assert_string_equal(chip_taken((sm_chip){.name = "h100-sxm"}), "h100");
-    assert_string_equal(chip_taken((sm_chip){.name = "gh200"}), "h200");
-    assert_string_equal(chip_taken((sm_chip){.name = "b100"}), "b200");
-    assert_string_equal(chip_taken((sm_chip){.name = "mi210"}), "mi250x");
-    assert_string_equal(chip_taken((sm_chip){.name = "mi308x"}), "mi300x");
-    assert_string_equal(chip_taken((sm_chip){.name = "l4"}), "a100");
-    assert_string_equal(chip_taken((sm_chip){.name = "trn3"}), "trn2");
+    assert_string_equal(catalogue_taken("h100-sxm"), "h100");
+    assert_string_equal(catalogue_taken("gh200"), "h200");
+    assert_string_equal(catalogue_taken("b100"), "b200");
+    assert_string_equal(catalogue_taken("mi210"), "mi250x");
+    assert_string_equal(catalogue_taken("mi308x"), "mi300x");
+    assert_string_equal(catalogue_taken("l4"), "a100");
+    assert_string_equal(catalogue_taken("trn3"), "trn2");
     assert_memory_equal(chip_taken((sm_chip){.name = "mine", .fabric = SM_FABRIC_TORUS}), "tpu", 3);
     assert_string_equal(chip_taken((sm_chip){.name = "mine", .fabric = SM_FABRIC_SWITCH}), "h100");
     assert_string_equal(chip_taken((sm_chip){.name = "mine", .fabric = SM_FABRIC_NONE}), "cpu");
@@ -122,8 +126,10 @@ static void test_a_chip_may_name_its_calibration(void **state) {
     (void)state;
     assert_string_equal(chip_taken((sm_chip){.name = "mine", .calibration = "b200"}), "b200");
     assert_string_equal(chip_taken((sm_chip){.name = "h100-mine", .calibration = "a100"}), "a100");
-    assert_string_equal(chip_taken((sm_chip){.name = "h100-mine", .calibration = "h1"}), "h100");
-    assert_string_equal(chip_taken((sm_chip){.name = "h100", .calibration = "nonsense"}), "h100");
+    assert_string_equal(
+        chip_taken((sm_chip){.name = "mine", .calibration = "h1", .constants_like = "x v100 b200"}),
+        "v100");
+    assert_string_equal(chip_taken((sm_chip){.name = "h200", .calibration = "nonsense"}), "h200");
 }
 
 static void test_every_software_of_a_chip_is_found_again(void **state) {

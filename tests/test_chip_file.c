@@ -20,11 +20,11 @@ static const char whole[] =
     " \"flops_per_s\": {\"bf16\": 1e14, \"fp8\": {\"value\": 2e14, \"source\": \"sheet\"}},\n"
     " \"vector_flops_per_s\": 3e12, \"memory_bytes\": {\"value\": 64e9},\n"
     " \"memory_bytes_per_s\": 1.5e12, \"onchip_bytes\": 5e7, \"onchip_bytes_per_s\": 6e12,\n"
-    " \"shared_bytes\": 3e7, \"clock_hz\": 1.2e9, \"link_bytes_per_s_oneway\": 2e11,\n"
-    " \"hop_latency_s\": 1e-6, \"host_bytes\": 1e12, \"pcie_bytes_per_s_oneway\": 3e10,\n"
+    " \"shared_bytes\": 3e7, \"clock_hz\": 1.2e9,\n"
+    " \"constants_like\": \"h200 b200\", \"host_bytes\": 1e12, \"pcie_bytes_per_s_oneway\": 3e10,\n"
     " \"dcn_bytes_per_s_oneway\": 2.5e10, \"dcn_latency_s\": 5e-6, \"launch_latency_s\": 2e-6,\n"
     " \"tdp_w\": 500, \"tile\": [128, 256, 64], \"cores\": 100, \"matrix_units_per_core\": 4,\n"
-    " \"links_per_chip\": 6, \"chips_per_host\": 4, \"fabric\": \"switch\",\n"
+    " \"chips_per_host\": 4, \"fabric\": \"switch\",\n"
     " \"tree\": [{\"name\": \"node\", \"degree\": 4, \"child_bytes_per_s_oneway\": 2e11,\n"
     "           \"hop_latency_s\": 1e-6, \"in_network_reduction\": true,\n"
     "           \"in_network_source\": \"sheet\"},\n"
@@ -84,8 +84,7 @@ static void reads_every_key(void **state) {
     assert_fact(c->onchip_bytes_per_s, 6e12, given);
     assert_fact(c->shared_bytes, 3e7, given);
     assert_fact(c->clock_hz, 1.2e9, given);
-    assert_fact(c->link_bytes_per_s_oneway, 2e11, given);
-    assert_fact(c->hop_latency_s, 1e-6, given);
+    assert_string_equal(c->constants_like, "h200 b200");
     assert_fact(c->host_bytes, 1e12, given);
     assert_fact(c->pcie_bytes_per_s_oneway, 3e10, given);
     assert_fact(c->dcn_bytes_per_s_oneway, 2.5e10, given);
@@ -94,7 +93,7 @@ static void reads_every_key(void **state) {
     assert_fact(c->tdp_w, 500, given);
     assert_true(c->tile_m == 128 && c->tile_n == 256 && c->tile_k == 64);
     assert_true(c->cores == 100 && c->matrix_units_per_core == 4);
-    assert_true(c->links_per_chip == 6 && c->chips_per_host == 4);
+    assert_true(c->chips_per_host == 4);
     assert_true(c->fabric == SM_FABRIC_SWITCH && c->tree_levels == 2 && c->prices == 1);
     assert_string_equal(c->tree[0].name, "node");
     assert_fact(c->tree[0].child_bytes_per_s_oneway, 2e11, given);
@@ -205,6 +204,7 @@ static void assert_same_chip(const sm_chip *a, const sm_chip *b) {
     assert_string_equal(a->vendor, b->vendor);
     assert_string_equal(a->conflicts, b->conflicts);
     assert_same_text(a->calibration, b->calibration);
+    assert_same_text(a->constants_like, b->constants_like);
     assert_same_facts(a, b);
     assert_true(a->tile_m == b->tile_m && a->tile_n == b->tile_n && a->tile_k == b->tile_k);
     assert_int_equal(a->cores, b->cores);
@@ -279,6 +279,19 @@ static void errors_say_what_and_where(void **state) {
          "unknown key \"bf15\": the nearest is \"bf16\""},
         {H "\"flops_per_s\":3}", 1, 30, 1,
          "expected an object of data types, as in {\"bf16\": 9e14}, found a number"},
+        {H "\"link_bytes_per_s_oneway\":1e11}", 1, 16, 25,
+         "\"link_bytes_per_s_oneway\" has no effect with \"fabric\": \"switch\": the link of a "
+         "chip at a switch stands in \"tree\""},
+        {H "\"hop_latency_s\":1e-6}", 1, 16, 15,
+         "\"hop_latency_s\" has no effect with \"fabric\": \"switch\": a level of \"tree\" has its "
+         "own"},
+        {H "\"fabric\":\"none\",\n\"links_per_chip\":4}", 2, 1, 16,
+         "\"links_per_chip\" has no effect with \"fabric\": \"none\": it counts the links of a "
+         "torus"},
+        {"{\"base\":\"v5p\",\"tree\":[]}", 1, 15, 6,
+         "\"tree\" has no effect with \"fabric\": \"torus\": it is of a switch fabric"},
+        {H "\"wrap_rule\":\"never\"}", 1, 16, 11,
+         "\"wrap_rule\" has no effect with \"fabric\": \"switch\": it is of a torus"},
         {H "\"cores\":0}", 1, 24, 1, "expected a whole number from 1 to 1048576"},
         {H "\"cores\":1.5}", 1, 24, 3, "expected a whole number from 1 to 1048576"},
         {H "\"cores\":99999999}", 1, 24, 8, "expected a whole number from 1 to 1048576"},
@@ -322,7 +335,7 @@ static void errors_say_what_and_where(void **state) {
         {"{\"chips\":[3]}", 1, 11, 1,
          "expected a chip, as in {\"name\": \"mine\", ...}, found a number"},
         {"{\"chips\":[{\"base\":\"h100\"}],\"more\":1}", 1, 28, 6,
-         "unknown key \"more\": expected one of chips"},
+         "unknown key \"more\": expected one of chips, command"},
         {"{\"chips\":[{\"base\":\"h100\"},{\"base\":\"h200\",\"name\":\"h100-sxm\"}]}", 1, 49, 10,
          "a second chip is named \"h100-sxm\""},
         {"[]", 1, 1, 2, "expected a chip {...} or a list of them {\"chips\": [...]}, found a list"},

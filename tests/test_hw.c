@@ -123,7 +123,7 @@ static void every_chip_has_what_pricing_needs(void **state) {
         assert_true(c->tile_m > 0 && c->tile_n > 0 && c->tile_k > 0);
         assert_true(c->cores > 0 && c->matrix_units_per_core > 0);
         assert_true(c->chips_per_host > 0 && c->links_per_chip > 0);
-        assert_true(c->link_bytes_per_s_oneway.value > 0 && c->launch_latency_s.value > 0);
+        assert_true(c->launch_latency_s.value > 0);
         bool peak = false;
         for (int d = 0; d < SM_DTYPE_COUNT; d++) peak = peak || c->flops_per_s[d].value > 0;
         assert_true(peak);
@@ -210,7 +210,7 @@ static void trees_do_not_widen_upwards(void **state) {
             if (t->child_bytes_per_s_oneway.value > below * 1.001)
                 fail_msg("%s: %s sends faster than what is below it", c->name, t->name);
         }
-        assert_near(c->link_bytes_per_s_oneway.value, c->tree[0].child_bytes_per_s_oneway.value);
+        assert_true(c->link_bytes_per_s_oneway.value == 0 && c->torus_axes == 0);
     }
 }
 
@@ -220,6 +220,7 @@ static void tori_are_whole(void **state) {
         const sm_chip *c = sm_chip_at(i);
         if (c->fabric != SM_FABRIC_TORUS) continue;
         assert_in_range(c->torus_axes, 2, 3);
+        assert_true(c->link_bytes_per_s_oneway.value > 0);
         assert_int_equal(c->links_per_chip, 2 * c->torus_axes);
         assert_true(c->hop_latency_s.value > 0 && c->dcn_bytes_per_s_oneway.value > 0);
         assert_true(c->dcn_latency_s.value > 0 && c->tree_levels == 0);

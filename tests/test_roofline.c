@@ -312,17 +312,74 @@ static void test_every_chip_has_a_calibration(void **state) {
 
 static void test_calibrations_are_found_by_name_or_relative(void **state) {
     (void)state;
+    const sm_chip relative = {.name = "mine", .constants_like = "rtx-a5000 b200"};
+    const sm_chip named = {.name = "mine", .calibration = "h100-sxm"};
     assert_string_equal(sm_calibration_of(chip_of("h100-sxm"))->chip, "h100");
     assert_string_equal(sm_calibration_of(chip_of("tpu-v5p"))->chip, "tpu-v5p");
-    assert_string_equal(sm_calibration_of(&(sm_chip){.name = "gh200"})->chip, "h200");
-    assert_string_equal(sm_calibration_of(&(sm_chip){.name = "mine", .calibration = "b200"})->chip,
-                        "b200");
-    assert_string_equal(
-        sm_calibration_of(&(sm_chip){.name = "mine", .fabric = SM_FABRIC_TORUS})->chip, "tpu");
-    assert_string_equal(
-        sm_calibration_of(&(sm_chip){.name = "mine", .fabric = SM_FABRIC_SWITCH})->chip, "h100");
-    assert_string_equal(
-        sm_calibration_of(&(sm_chip){.name = "mine", .fabric = SM_FABRIC_NONE})->chip, "cpu");
+    assert_string_equal(sm_calibration_of(chip_of("gh200"))->chip, "h200");
+    assert_string_equal(sm_calibration_of(&relative)->chip, "b200");
+    assert_string_equal(sm_calibration_for(&relative, "trtllm-1")->chip, "b200");
+    assert_null(sm_calibration_for(&relative, "nemo-2024"));
+    assert_string_equal(sm_calibration_of(&named)->chip, "h100");
+    assert_string_equal(sm_calibration_for(&named, "nemo-2024")->chip, "h100-sxm");
+}
+
+/* A name that only begins as another does says nothing. */
+static void test_without_a_relative_the_fabric_decides(void **state) {
+    (void)state;
+    static const struct {
+        sm_fabric fabric;
+        const char *chip;
+    } fabrics[] = {
+        {SM_FABRIC_TORUS, "tpu"}, {SM_FABRIC_SWITCH, "h100"}, {SM_FABRIC_NONE, "cpu"}};
+    for (size_t i = 0; i < sizeof fabrics / sizeof fabrics[0]; i++) {
+        const sm_chip mine = {.name = "b200-mine", .fabric = fabrics[i].fabric};
+        assert_string_equal(sm_calibration_of(&mine)->chip, fabrics[i].chip);
+        assert_int_equal(sm_calibration_origin_of(sm_calibration_of(&mine), &mine),
+                         SM_CONSTANTS_OF_FABRIC);
+        assert_null(sm_calibration_for(&mine, "default"));
+    }
+}
+
+static void test_whose_constants_they_are(void **state) {
+    (void)state;
+    static const struct {
+        const char *chip, *software;
+        sm_constants_origin origin;
+    } cases[] = {
+        {"h100-pcie", "default", SM_CONSTANTS_OWN},
+        {"tpu-v7-core", "default", SM_CONSTANTS_OWN},
+        {"tpu-v6e", "mlperf", SM_CONSTANTS_OF_RELATIVE},
+        {"h20", "default", SM_CONSTANTS_OF_RELATIVE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const sm_chip *chip = chip_of(cases[i].chip);
+        const sm_calibration *c = sm_calibration_for(chip, cases[i].software);
+        assert_int_equal(sm_calibration_origin_of(c, chip), cases[i].origin);
+        assert_int_equal(sm_calibration_is_own(c, chip), cases[i].origin == SM_CONSTANTS_OWN);
+    }
+    const sm_chip *gaudi = chip_of("gaudi3");
+    assert_int_equal(sm_calibration_origin_of(sm_calibration_of(gaudi), gaudi),
+                     SM_CONSTANTS_OF_FABRIC);
+}
+
+/* Each word of a row of the catalogue is a calibration that is shipped. */
+static void test_the_words_of_the_rows_are_calibrations(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sm_chip_count(); i++) {
+        const sm_chip *chip = sm_chip_at(i);
+        const char *lists[] = {chip->calibration, chip->constants_like};
+        for (int l = 0; l < 2; l++) {
+            char words[256] = "";
+            if (lists[l]) strncpy(words, lists[l], sizeof words - 1);
+            for (char *rest = words, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
+                bool known = false;
+                for (size_t c = 0; c < sm_calibration_count(); c++)
+                    known = known || strcmp(sm_calibration_at(c)->chip, word) == 0;
+                if (!known) fail_msg("%s: there is no calibration %s", chip->name, word);
+            }
+        }
+    }
 }
 
 /* ---- collectives at the book's numbers ---- */
@@ -508,6 +565,9 @@ int main(void) {
         cmocka_unit_test(test_b200_memory_bound_matmul_of_the_book),
         cmocka_unit_test(test_every_chip_has_a_calibration),
         cmocka_unit_test(test_calibrations_are_found_by_name_or_relative),
+        cmocka_unit_test(test_without_a_relative_the_fabric_decides),
+        cmocka_unit_test(test_whose_constants_they_are),
+        cmocka_unit_test(test_the_words_of_the_rows_are_calibrations),
         cmocka_unit_test(test_book_sharding_chapter),
         cmocka_unit_test(test_book_latencies),
         cmocka_unit_test(test_book_gpu_chapter),

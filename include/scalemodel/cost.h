@@ -181,7 +181,15 @@ const char *sm_regime_name(sm_regime regime);
 /* Compiled in (from data/calibration/ *.txt), one or more per chip. */
 size_t sm_calibration_count(void);
 const sm_calibration *sm_calibration_at(size_t i);
-/* Never NULL: of software "default", the chip's own or its nearest relative's (chip tells). */
+/* Where a chip's constants come from. Its row names the calibrations that are its own and the
+ * relatives whose constants stand in (sm_chip.calibration, sm_chip.constants_like). */
+typedef enum sm_constants_origin {
+    SM_CONSTANTS_OWN,
+    SM_CONSTANTS_OF_RELATIVE,
+    SM_CONSTANTS_OF_FABRIC /* none of the chip's or a relative's: of some chip on such a fabric */
+} sm_constants_origin;
+/* Of software "default": the chip's own, its nearest relative's, or for want of both that of its
+ * fabric ("tpu" for a torus, "h100" for switches, "cpu" for one chip alone). Never NULL. */
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
 /* Of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
@@ -191,12 +199,11 @@ const sm_calibration *sm_calibration_of_operations(const sm_chip *chip);
 /* The software generations known for the chip or a relative, the usual one first; at most `room`
  * names are written. Returns how many. */
 size_t sm_calibration_softwares(const sm_chip *chip, const char **names, size_t room);
-/* Of a list, such as that of a file: the longest beginning of the chip's name (or of the
- * calibration that the chip names) and this software; software NULL: the first of them. NULL when
- * none fits. */
+/* The chip's own in a list, such as that of a file, of this software; software NULL: the first.
+ * NULL when there is none. */
 const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
                                            const sm_chip *chip, const char *software);
-/* Is it the chip's own, not borrowed from a relative? */
+sm_constants_origin sm_calibration_origin_of(const sm_calibration *c, const sm_chip *chip);
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
 /* The 80 % interval of an expected value; wider where the constants are borrowed. The rule is in
  * docs/calibration-file.md. */

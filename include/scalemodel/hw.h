@@ -26,6 +26,9 @@ typedef enum sm_wrap_rule {
     SM_WRAP_FULL_POD,       /* v2, v3: only the full pod shape wraps */
     SM_WRAP_ALWAYS          /* trn2 4x4 torus */
 } sm_wrap_rule;
+/* Their names in files, in their order. */
+#define SM_FABRIC_NAMES "torus", "switch", "none"
+#define SM_WRAP_NAMES "never", "axis-16", "all-multiple-4", "full-pod", "always"
 
 /* One level of a switched system above the chip, innermost first (node, leaf, spine, ...). */
 typedef struct sm_tree_level {
@@ -76,7 +79,10 @@ typedef struct sm_chip {
     int prices;
     sm_price price[SM_MAX_PRICES]; /* [0] is the default */
     const char *conflicts;         /* where sources disagree and what was chosen, "" if none */
-    const char *calibration;       /* name of its calibration, NULL: its own name */
+    /* Whose measured constants turn its bounds into expected times (sm_calibration_of): names of
+     * calibrations, separated by blanks. NULL: the chip's own name; no relative. */
+    const char *calibration;    /* its own, where they go by other names than its */
+    const char *constants_like; /* of its nearest relatives, nearest first */
 } sm_chip;
 
 size_t sm_chip_count(void);

@@ -1,116 +1,103 @@
-/* Which calibration a chip takes: its own, or that of its nearest relative. */
+/* Which calibration a chip takes. Its row says: its own calibrations go by the names in
+ * `calibration` (or by its name); where none of them is of the software asked for, those of
+ * `constants_like` stand in, nearest first. Where nothing is said, the constants of any chip on the
+ * same kind of fabric do, and sm_calibration_origin_of tells so. */
 #include "calibration_table.h"
+#include <assert.h>
 #include <string.h>
 
-static const sm_calibration *find_among(const sm_calibration *list, size_t n, const char *word,
-                                        const char *software) {
+/* A list of calibrations and the software sought in it; NULL: any. */
+typedef struct shelf {
+    const sm_calibration *list;
+    size_t n;
+    const char *software;
+} shelf;
+
+static const sm_calibration *find_exact(const shelf *s, const char *name, size_t length) {
+    for (size_t i = 0; i < s->n; i++) {
+        const sm_calibration *c = &s->list[i];
+        bool named = strlen(c->chip) == length && strncmp(c->chip, name, length) == 0;
+        if (named && (!s->software || strcmp(c->software, s->software) == 0)) return c;
+    }
+    return NULL;
+}
+
+/* The next word of *rest, separated by blanks, and its length; 0 at the end. */
+static size_t next_word(const char **rest, const char **word) {
+    *word = *rest + strspn(*rest, " ");
+    size_t length = strcspn(*word, " ");
+    *rest = *word + length;
+    return length;
+}
+
+/* The first of the words under which the shelf has a calibration. */
+static const sm_calibration *find_words(const shelf *s, const char *words) {
     const sm_calibration *found = NULL;
-    size_t longest = 0;
-    for (size_t i = 0; word && i < n; i++) {
-        size_t length = strlen(list[i].chip);
-        if (length <= longest || strncmp(word, list[i].chip, length) != 0) continue;
-        if (software && strcmp(software, list[i].software) != 0) continue;
-        found = &list[i];
-        longest = length;
+    const char *word;
+    for (size_t n; !found && words && (n = next_word(&words, &word)) > 0;)
+        found = find_exact(s, word, n);
+    return found;
+}
+
+/* As find_words; a word that is the name of a chip of the catalogue stands for all of its own. */
+static const sm_calibration *find_chips(const shelf *s, const char *words) {
+    const sm_calibration *found = NULL;
+    const char *word;
+    for (size_t n; !found && words && (n = next_word(&words, &word)) > 0;) {
+        const sm_chip *chip = sm_chip_find(word, n);
+        found = find_exact(s, word, n);
+        if (!found && chip && strlen(chip->name) == n) found = find_words(s, chip->calibration);
     }
     return found;
 }
 
-/* Without a software: "default". Constants of one code base or of single operations do not stand
- * for the chip, so that its relative's default is preferred. */
-const sm_calibration *sm_calibration_find(const char *word, const char *software) {
-    return find_among(sm_shipped_calibrations, sm_shipped_calibration_count, word,
-                      software ? software : "default");
+static const sm_calibration *find_own(const shelf *s, const sm_chip *chip) {
+    const sm_calibration *found = find_chips(s, chip->calibration);
+    return found ? found : find_chips(s, chip->name);
 }
 
-static bool begins(const char *word, const char *beginning) {
-    return word && strncmp(word, beginning, strlen(beginning)) == 0;
+static shelf shipped(const char *software) {
+    return (shelf){sm_shipped_calibrations, sm_shipped_calibration_count, software};
 }
 
-/* Chips of one generation stand in for one another, the nearest first; a longer beginning stands
- * before a shorter one. */
-enum { MOST_RELATIVES = 4 };
-static const struct {
-    const char *chip, *relative[MOST_RELATIVES];
-} kin[] = {
-    {"gh200", {"h200", "h100"}},
-    {"h200", {"h100"}},
-    {"h20", {"h100"}},
-    {"h800", {"h100"}},
-    {"h100", {"h200"}},
-    {"gb300", {"gb200", "b300", "b200"}},
-    {"gb200", {"gb300", "b200", "b300"}},
-    {"b300", {"b200", "gb300", "gb200"}},
-    {"b200", {"gb200", "b300", "gb300"}},
-    {"b100", {"b200", "gb200"}},
-    {"rubin", {"gb300", "gb200"}},
-    {"l4", {"l40s", "a100"}},
-    {"a40", {"a100"}},
-    {"rtx-a", {"rtx-a6000", "a100"}},
-    {"rtx-3", {"rtx-3090", "a100"}},
-    {"rtx-4", {"rtx-4090", "l40s", "a100"}},
-    {"rtx-pro", {"rtx-pro-6000", "l40s", "a100"}},
-    {"arc", {"arc-pro-b60", "a100"}},
-    {"v100", {"a100"}},
-    {"mi300x", {"mi325x"}},
-    {"mi325x", {"mi300x"}},
-    {"mi35", {"mi355x", "mi300x"}},
-    {"mi3", {"mi300x", "mi355x"}},
-    {"mi2", {"mi250x", "mi300x"}},
-    {"tpu-v6e", {"tpu-v5e", "tpu-v5p"}},
-    {"tpu-v5e", {"tpu-v6e", "tpu-v5p"}},
-    {"tpu-v5p", {"tpu-v4", "tpu-v6e", "tpu-v7"}},
-    {"tpu-v4", {"tpu-v5p"}},
-    {"tpu-v7", {"tpu-v6e", "tpu-v5p"}},
-    {"tpu-v8", {"tpu-v7", "tpu-v6e"}},
-    {"trn", {"trn2", "trn1"}},
-    {"inf2", {"trn1", "trn2"}},
-};
-
-static const sm_calibration *of_relative(const char *word, const char *software) {
-    const sm_calibration *found = NULL;
-    size_t i = 0;
-    while (i < sizeof kin / sizeof kin[0] && !begins(word, kin[i].chip)) i++;
-    if (i == sizeof kin / sizeof kin[0]) return NULL;
-    for (int r = 0; r < MOST_RELATIVES && !found; r++)
-        found = sm_calibration_find(kin[i].relative[r], software);
-    return found;
+const sm_calibration *sm_calibration_find(const char *name, const char *software) {
+    shelf s = shipped(software ? software : "default");
+    return find_chips(&s, name);
 }
 
-/* What a chip is called when calibrations are sought: a --system file may name another chip. A
- * name that only says more than that ("h100-sxm" of "h100") is kept whole. */
-static const char *sought(const sm_chip *chip) {
-    if (!chip->calibration || begins(chip->name, chip->calibration)) return chip->name;
-    return chip->calibration;
+const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software) {
+    assert(chip && software);
+    shelf s = shipped(software);
+    const sm_calibration *found = find_own(&s, chip);
+    return found ? found : find_chips(&s, chip->constants_like);
 }
 
-static const sm_calibration *choose(const sm_chip *chip, const char *software) {
-    const sm_calibration *found = sm_calibration_find(sought(chip), software);
-    if (!found) found = of_relative(sought(chip), software);
-    if (!found) found = sm_calibration_find(chip->name, software);
-    return found ? found : of_relative(chip->name, software);
-}
-
+/* Those that stand for a whole kind of machine. */
 static const char *by_fabric(const sm_chip *chip) {
     if (chip->fabric == SM_FABRIC_TORUS) return "tpu";
     return chip->fabric == SM_FABRIC_NONE ? "cpu" : "h100";
 }
 
 const sm_calibration *sm_calibration_of(const sm_chip *chip) {
-    const sm_calibration *found = choose(chip, NULL);
-    return found ? found : sm_calibration_find(by_fabric(chip), NULL);
-}
-
-const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software) {
-    return choose(chip, software);
+    shelf s = shipped("default");
+    const sm_calibration *found = sm_calibration_for(chip, "default");
+    if (!found) found = find_words(&s, by_fabric(chip));
+    assert(found);
+    return found;
 }
 
 const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
                                            const sm_chip *chip, const char *software) {
-    const sm_calibration *found = find_among(list, n, sought(chip), software);
-    return found ? found : find_among(list, n, chip->name, software);
+    return find_own(&(shelf){list, n, software}, chip);
+}
+
+sm_constants_origin sm_calibration_origin_of(const sm_calibration *c, const sm_chip *chip) {
+    shelf only = {c, 1, NULL};
+    if (find_own(&only, chip)) return SM_CONSTANTS_OWN;
+    if (find_chips(&only, chip->constants_like)) return SM_CONSTANTS_OF_RELATIVE;
+    return SM_CONSTANTS_OF_FABRIC;
 }
 
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip) {
-    return begins(chip->name, c->chip) || (chip->calibration && begins(chip->calibration, c->chip));
+    return sm_calibration_origin_of(c, chip) == SM_CONSTANTS_OWN;
 }

@@ -7,7 +7,7 @@
 extern const sm_calibration sm_shipped_calibrations[];
 extern const size_t sm_shipped_calibration_count;
 
-/* The shipped calibration of this software (NULL: "default") whose chip is the longest beginning of
- * the word: "h100-sxm" finds "h100". Of equals the first; NULL when there is none. */
+/* The shipped calibration of this software (NULL: "default") that goes by this name, or that the
+ * chip of the catalogue so named calls its own; NULL when there is none. */
 const sm_calibration *sm_calibration_find(const char *word, const char *software);
 #endif

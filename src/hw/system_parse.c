@@ -1,5 +1,5 @@
 /* Systems: the text CHIP[:SHAPE][xNslices] and what it stands for. */
-#include "catalogue.h"
+#include "chip_table.h"
 #include "switch_tree.h"
 #include "torus_shape.h"
 

@@ -156,6 +156,16 @@ static void shape_text(sm_report *r, const sm_chip *chip) {
         sm_report_text(r, "Where sources disagree: %s", chip->conflicts);
 }
 
+/* Whose measured constants turn the chip's bounds into expected times. */
+static void constants_text(sm_report *r, const sm_chip *chip) {
+    static const char *const words[] = {
+        "its own constants", "the constants of its relative",
+        "for want of constants of its own or of a relative (constants_like) those of"};
+    const sm_calibration *c = sm_calibration_of(chip);
+    sm_report_text(r, "Expected times take %s '%s' (--calibration).",
+                   words[sm_calibration_origin_of(c, chip)], c->chip);
+}
+
 static void explain_ridges(sm_report *r, const sm_chip *chip) {
     sm_feed feeds[SM_MAX_FEEDS];
     int n = sm_chip_feeds(chip, feeds);
@@ -182,7 +192,9 @@ sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_erro
         catalogue(r, &q);
         return SM_OK;
     }
-    sm_chip_fields(r, r->data, chip);
+    sm_chip shown = *chip;
+    if (q.calibration) shown.calibration = NULL; /* the key holds the constants instead */
+    sm_chip_fields(r, r->data, &shown);
     sm_report_heading(r, "%s (%s)", chip->title && chip->title[0] ? chip->title : chip->name,
                       chip->name);
     if (q.calibration) {
@@ -193,6 +205,7 @@ sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_erro
     ridge_rows(r, chip);
     link_rows(r, chip);
     shape_text(r, chip);
+    constants_text(r, chip);
     if (q.explain) explain_ridges(r, chip);
     return SM_OK;
 }

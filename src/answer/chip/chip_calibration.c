@@ -78,16 +78,23 @@ static void softwares(sm_report *r, sm_data *object, const sm_chip *chip) {
 }
 
 void sm_chip_calibration(sm_report *r, const sm_chip *chip, const sm_calibration *c) {
-    bool own = sm_calibration_is_own(c, chip);
+    static const char *const origins[] = {"its own",
+                                          "of the nearest relative: the intervals are wider",
+                                          "of no relative: the chip names none that has constants, "
+                                          "and these stand in for any chip on "
+                                          "such a fabric; the intervals are wider"};
+    static const char *const words[] = {"own", "relative", "fabric"};
+    sm_constants_origin origin = sm_calibration_origin_of(c, chip);
     const char *source = c->source ? c->source : "", *range = c->range ? c->range : "";
-    sm_report_text(r, "Calibration '%s', software '%s'%s.", c->chip, c->software,
-                   own ? "" : ", of the nearest relative: the intervals are wider");
+    sm_report_text(r, "Calibration '%s', software '%s', %s.", c->chip, c->software,
+                   origins[origin]);
     sm_data *object = sm_put_object(r, r->data, "calibration");
     sm_put_text(r, object, "name", c->chip);
     sm_put_text(r, object, "software", c->software);
     sm_put_text(r, object, "source", source);
     sm_put_text(r, object, "range", range);
-    sm_put_bool(r, object, "own", own);
+    sm_put_bool(r, object, "own", origin == SM_CONSTANTS_OWN);
+    sm_put_text(r, object, "origin", words[origin]);
     constants(r, object, c);
     intervals(r, object, chip, c);
     if (*source) sm_report_text(r, "Source: %s", source);

@@ -93,7 +93,12 @@ static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
     int n = sm_chip_feeds(chip, feeds);
     put_per_dtype(r, object, "ridge_flops_per_byte", chip, chip->memory_bytes_per_s.value);
     sm_data *ridges = sm_put_object(r, object, "ridges");
-    for (int i = 0; i < n; i++) put_per_dtype(r, ridges, feeds[i].name, chip, feeds[i].rate->value);
+    for (int i = 0; i < n; i++) {
+        const char *key = feeds[i].name;
+        for (int k = 0; k < i; k++) /* PCIe to the host, and as a level between cards */
+            if (strcmp(key, feeds[k].name) == 0) key = sm_textf(r, "%s-link", key);
+        put_per_dtype(r, ridges, key, chip, feeds[i].rate->value);
+    }
     sm_data *links = sm_put_array(r, object, "links");
     for (int i = 0; i < n; i++)
         if (feeds[i].link) put_link(r, links, chip, &feeds[i]);
@@ -115,6 +120,7 @@ static void put_source(sm_report *r, sm_data *sources, const char *key, const sm
     if (fact->value > 0.0 && fact->source) sm_put_text(r, sources, key, fact->source);
 }
 
+/* By the place of each number, as docs/system-file.md says. */
 static void put_sources(sm_report *r, sm_data *object, const sm_chip *chip) {
     sm_data *sources = sm_put_object(r, object, "sources");
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
@@ -124,26 +130,53 @@ static void put_sources(sm_report *r, sm_data *object, const sm_chip *chip) {
         put_source(r, sources, row->key, sm_fact_of(chip, row));
     for (int i = 0; i < chip->tree_levels; i++) {
         const sm_tree_level *level = &chip->tree[i];
-        put_source(r, sources, sm_textf(r, "%s.bytes_per_s_oneway", level->name),
+        put_source(r, sources, sm_textf(r, "tree[%d].child_bytes_per_s_oneway", i),
                    &level->child_bytes_per_s_oneway);
-        put_source(r, sources, sm_textf(r, "%s.latency_s", level->name), &level->hop_latency_s);
+        put_source(r, sources, sm_textf(r, "tree[%d].hop_latency_s", i), &level->hop_latency_s);
     }
 }
 
+static void put_tree(sm_report *r, sm_data *object, const sm_chip *chip) {
+    sm_data *tree = sm_put_array(r, object, "tree");
+    for (int i = 0; i < chip->tree_levels; i++) {
+        const sm_tree_level *level = &chip->tree[i];
+        sm_data *entry = sm_put_object(r, tree, NULL);
+        sm_put_text(r, entry, "name", level->name);
+        sm_put_all(r, entry, "degree|child_bytes_per_s_oneway", level->degree,
+                   level->child_bytes_per_s_oneway.value);
+        if (level->hop_latency_s.value > 0.0)
+            sm_put(r, entry, "hop_latency_s", level->hop_latency_s.value);
+        sm_put_bool(r, entry, "in_network_reduction", level->in_network_reduction);
+        if (level->in_network_reduction)
+            sm_put_text(r, entry, "in_network_source", level->in_network_source);
+    }
+}
+
+static void put_torus(sm_report *r, sm_data *object, const sm_chip *chip) {
+    static const char *const wraps[] = {SM_WRAP_NAMES};
+    sm_put(r, object, "links_per_chip", chip->links_per_chip);
+    sm_data *pod = sm_put_array(r, object, "pod_shape");
+    for (int i = 0; i < chip->torus_axes; i++) sm_put(r, pod, NULL, chip->pod_shape[i]);
+    sm_put_text(r, object, "wrap_rule", wraps[chip->wrap_rule]);
+}
+
 void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
-    static const char *const fabrics[] = {"torus", "switch", "none"};
+    static const char *const fabrics[] = {SM_FABRIC_NAMES};
     sm_put_text(r, object, "name", chip->name);
+    sm_put_text(r, object, "aliases", known(chip->aliases));
     sm_put_text(r, object, "title", known(chip->title));
     sm_put_text(r, object, "vendor", known(chip->vendor));
+    if (chip->calibration) sm_put_text(r, object, "calibration", chip->calibration);
+    if (chip->constants_like) sm_put_text(r, object, "constants_like", chip->constants_like);
     put_per_dtype(r, object, "flops_per_s", chip, 1.0);
     for (const sm_fact_row *row = sm_fact_rows; row->key; row++) {
         double value = sm_fact_of(chip, row)->value;
         if (value > 0.0) sm_put(r, object, row->key, value);
     }
     sm_put_text(r, object, "fabric", fabrics[chip->fabric]);
-    sm_data *pod = sm_put_array(r, object, "pod_shape");
-    for (int i = 0; i < chip->torus_axes; i++) sm_put(r, pod, NULL, chip->pod_shape[i]);
-    sm_put_all(r, sm_put_array(r, object, "tile"), NULL, chip->tile_m, chip->tile_k, chip->tile_n);
+    if (chip->fabric == SM_FABRIC_TORUS) put_torus(r, object, chip);
+    if (chip->fabric == SM_FABRIC_SWITCH) put_tree(r, object, chip);
+    sm_put_all(r, sm_put_array(r, object, "tile"), NULL, chip->tile_m, chip->tile_n, chip->tile_k);
     sm_put_all(r, object, "cores|matrix_units_per_core|chips_per_host", chip->cores,
                chip->matrix_units_per_core, chip->chips_per_host);
     put_feeds(r, object, chip);

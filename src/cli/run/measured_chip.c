@@ -228,12 +228,10 @@ static void one_level(measuring *q, double bytes_per_s, const char *source) {
     double hop_s = fmax(q->send.line.latency_s, 1e-9);
     q->chip.fabric = SM_FABRIC_SWITCH;
     q->chip.tree_levels = 1;
-    q->chip.links_per_chip = 1;
-    q->chip.link_bytes_per_s_oneway = (sm_fact){bytes_per_s, source};
     q->chip.tree[0] =
         (sm_tree_level){.name = q->backend,
                         .degree = q->chip.chips_per_host,
-                        .child_bytes_per_s_oneway = q->chip.link_bytes_per_s_oneway,
+                        .child_bytes_per_s_oneway = {bytes_per_s, source},
                         .hop_latency_s = {hop_s, "measured: the line through messages between "
                                                  "ranks 0 and 1, at no bytes"}};
 }

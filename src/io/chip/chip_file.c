@@ -9,12 +9,35 @@
 
 enum { MOST_CHIPS = 256, MOST_NAME = 40, MOST_LEVEL_NAME = 15, MOST_SIZE = 1 << 20 };
 
-/* A number, or {"value": number, "source": text}; origin: the source of one given without. Absent
- * ones are left alone. */
-static sm_status read_fact(const json_value *v, const char *origin, double least, double most,
+/* Where the numbers of a chip come from when nothing stands beside them. */
+typedef struct sources {
+    const json_value *chip, *list; /* "sources" of the chip: texts by the place of their number */
+    const char *origin;            /* of a number that the list does not name */
+} sources;
+
+static const char *source_of(const sources *s, const json_value *v) {
+    for (uint32_t i = 0; s->list && i < s->list->n; i++)
+        if (json_find(s->chip, s->list->item[i].key) == v) return s->list->item[i].text;
+    return s->origin;
+}
+
+static sm_status check_sources(const sources *s) {
+    sm_status status = json_expect(s->list, IS_OBJECT, "an object of texts");
+    for (uint32_t i = 0; s->list && !status && i < s->list->n; i++) {
+        const json_value *source = &s->list->item[i];
+        if (!json_is(json_find(s->chip, source->key), IS_NUMBER))
+            return json_fail_key(source, "\"%.60s\" is not the place of a number of this chip",
+                                 source->key);
+        status = json_expect(source, IS_TEXT, "a text");
+    }
+    return status;
+}
+
+/* A number, or {"value": number, "source": text}. Absent ones are left alone. */
+static sm_status read_fact(const json_value *v, const sources *given, double least, double most,
                            sm_fact *out) {
     static const char *const keys[] = {"value", "source"};
-    sm_fact fact = {0, origin};
+    sm_fact fact = {0, given->origin};
     sm_status status = SM_OK;
     if (!v) return SM_OK;
     if (v->kind == IS_OBJECT) {
@@ -25,6 +48,7 @@ static sm_status read_fact(const json_value *v, const char *origin, double least
         if (!status) status = json_read_number(value, least, most, &fact.value);
     } else {
         status = json_read_number(v, least, most, &fact.value);
+        fact.source = source_of(given, v);
     }
     if (!status) *out = fact.value > 0 ? fact : (sm_fact){0, NULL};
     return status;
@@ -32,11 +56,11 @@ static sm_status read_fact(const json_value *v, const char *origin, double least
 
 /* ---- parts of a chip ---- */
 
-static sm_status read_flops(const json_value *v, const char *origin, sm_chip *chip) {
+static sm_status read_flops(const json_value *v, const sources *given, sm_chip *chip) {
     sm_status status = json_expect(v, IS_OBJECT, "an object of data types, as in {\"bf16\": 9e14}");
     if (v && !status) status = json_check_keys(v, sm_dtype_names, SM_DTYPE_COUNT);
     for (int d = 0; !status && d < SM_DTYPE_COUNT; d++)
-        status = read_fact(json_get(v, sm_dtype_names[d]), origin, 1, 1e21, &chip->flops_per_s[d]);
+        status = read_fact(json_get(v, sm_dtype_names[d]), given, 1, 1e21, &chip->flops_per_s[d]);
     return status;
 }
 
@@ -58,7 +82,7 @@ static sm_status read_level_name(const json_value *level, const char **out) {
                      MOST_LEVEL_NAME);
 }
 
-static sm_status read_level(const json_value *v, const char *origin, sm_tree_level *level) {
+static sm_status read_level(const json_value *v, const sources *given, sm_tree_level *level) {
     static const char *const keys[] = {"name",
                                        "degree",
                                        "child_bytes_per_s_oneway",
@@ -71,14 +95,13 @@ static sm_status read_level(const json_value *v, const char *origin, sm_tree_lev
     if (!status) status = read_level_name(v, &level->name);
     if (!status) status = json_read_count(json_get(v, "degree"), MOST_SIZE, &level->degree);
     if (!status)
-        status = read_fact(json_get(v, "child_bytes_per_s_oneway"), origin, 1, 1e18,
+        status = read_fact(json_get(v, "child_bytes_per_s_oneway"), given, 1, 1e18,
                            &level->child_bytes_per_s_oneway);
     if (!status)
-        status =
-            read_fact(json_get(v, "hop_latency_s"), origin, 1e-12, 3600, &level->hop_latency_s);
+        status = read_fact(json_get(v, "hop_latency_s"), given, 1e-12, 3600, &level->hop_latency_s);
     if (!status)
         status = json_read_bool(json_get(v, "in_network_reduction"), &level->in_network_reduction);
-    if (level->in_network_reduction) level->in_network_source = origin;
+    if (level->in_network_reduction) level->in_network_source = given->origin;
     if (!status && level->in_network_reduction)
         status = json_read_text(json_get(v, "in_network_source"), &level->in_network_source);
     if (status) return status;
@@ -87,24 +110,24 @@ static sm_status read_level(const json_value *v, const char *origin, sm_tree_lev
     return json_fail(v, "a level of the tree needs \"child_bytes_per_s_oneway\"");
 }
 
-static sm_status read_tree(const json_value *v, const char *origin, sm_chip *chip) {
+static sm_status read_tree(const json_value *v, const sources *given, sm_chip *chip) {
     sm_status status = json_expect(v, IS_LIST, "a list of levels, innermost first");
     if (!v || status) return status;
     if (v->n > SM_MAX_TREE)
         return json_fail(v, "a tree has at most %d levels, found %u", SM_MAX_TREE, v->n);
     for (uint32_t i = 0; !status && i < v->n; i++)
-        status = read_level(&v->item[i], origin, &chip->tree[i]);
+        status = read_level(&v->item[i], given, &chip->tree[i]);
     chip->tree_levels = (int)v->n;
     return status;
 }
 
-static sm_status read_price(const json_value *v, const char *origin, sm_price *price) {
+static sm_status read_price(const json_value *v, const sources *given, sm_price *price) {
     static const char *const keys[] = {"usd_per_chip_hour", "provider", "date", "source"};
     sm_fact usd = {0, NULL};
-    *price = (sm_price){0, "", "", origin};
+    *price = (sm_price){0, "", "", given->origin};
     sm_status status = json_expect(v, IS_OBJECT, "an object");
     if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
-    if (!status) status = read_fact(json_get(v, "usd_per_chip_hour"), origin, 1e-6, 1e6, &usd);
+    if (!status) status = read_fact(json_get(v, "usd_per_chip_hour"), given, 1e-6, 1e6, &usd);
     if (!status) status = json_read_text(json_get(v, "provider"), &price->provider);
     if (!status) status = json_read_text(json_get(v, "date"), &price->date);
     if (!status) status = json_read_text(json_get(v, "source"), &price->source);
@@ -113,18 +136,18 @@ static sm_status read_price(const json_value *v, const char *origin, sm_price *p
     return usd.value > 0 ? SM_OK : json_fail(v, "a price needs \"usd_per_chip_hour\"");
 }
 
-static sm_status read_prices(const json_value *v, const char *origin, sm_chip *chip) {
+static sm_status read_prices(const json_value *v, const sources *given, sm_chip *chip) {
     sm_status status = json_expect(v, IS_LIST, "a list of prices");
     if (!v || status) return status;
     if (v->n > SM_MAX_PRICES)
         return json_fail(v, "a chip has at most %d prices, found %u", SM_MAX_PRICES, v->n);
     for (uint32_t i = 0; !status && i < v->n; i++)
-        status = read_price(&v->item[i], origin, &chip->price[i]);
+        status = read_price(&v->item[i], given, &chip->price[i]);
     chip->prices = (int)v->n;
     return status;
 }
 
-static sm_status read_fabric(const json_value *object, const char *origin, sm_chip *chip) {
+static sm_status read_fabric(const json_value *object, const sources *given, sm_chip *chip) {
     static const char *const fabrics[] = {SM_FABRIC_NAMES};
     static const char *const wraps[] = {SM_WRAP_NAMES};
     int fabric = (int)chip->fabric, wrap = (int)chip->wrap_rule;
@@ -135,7 +158,7 @@ static sm_status read_fabric(const json_value *object, const char *origin, sm_ch
     if (!status)
         status = json_read_counts(json_get(object, "pod_shape"), 2, 3, MOST_SIZE, chip->pod_shape,
                                   &chip->torus_axes);
-    return status ? status : read_tree(json_get(object, "tree"), origin, chip);
+    return status ? status : read_tree(json_get(object, "tree"), given, chip);
 }
 
 static sm_status read_tile(const json_value *v, sm_chip *chip) {
@@ -148,14 +171,14 @@ static sm_status read_tile(const json_value *v, sm_chip *chip) {
 }
 
 /* The keys of the lists in chip_schema.h. */
-static sm_status read_listed(const json_value *object, const char *origin, sm_chip *chip) {
+static sm_status read_listed(const json_value *object, const sources *given, sm_chip *chip) {
     sm_status status = SM_OK;
 #define X(key)                                                                                     \
     if (!status) status = json_read_text(json_get(object, #key), &chip->key);
     SM_CHIP_TEXTS(X)
 #undef X
 #define X(key, what, least, most)                                                                  \
-    if (!status) status = read_fact(json_get(object, #key), origin, least, most, &chip->key);
+    if (!status) status = read_fact(json_get(object, #key), given, least, most, &chip->key);
     SM_CHIP_FACTS(X)
 #undef X
 #define X(key, most)                                                                               \
@@ -181,6 +204,41 @@ static bool has_peak(const sm_chip *chip) {
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
         if (chip->flops_per_s[d].value > 0) return true;
     return false;
+}
+
+/* A key that only another fabric reads is blamed; what a base on another fabric left goes. */
+static sm_status check_effects(const json_value *object, sm_chip *chip) {
+    static const struct {
+        sm_fabric fabric;
+        const char *key, *why;
+    } only[] = {
+        {SM_FABRIC_TORUS, "link_bytes_per_s_oneway",
+         "the link of a chip at a switch stands in \"tree\""},
+        {SM_FABRIC_TORUS, "links_per_chip", "it counts the links of a torus"},
+        {SM_FABRIC_TORUS, "hop_latency_s", "a level of \"tree\" has its own"},
+        {SM_FABRIC_TORUS, "pod_shape", "it is the shape of a torus"},
+        {SM_FABRIC_TORUS, "wrap_rule", "it is of a torus"},
+        {SM_FABRIC_SWITCH, "tree", "it is of a switch fabric"},
+    };
+    static const char *const fabrics[] = {SM_FABRIC_NAMES};
+    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++) {
+        const json_value *v = json_get(object, only[i].key);
+        if (v && chip->fabric != only[i].fabric)
+            return json_fail_key(v, "\"%s\" has no effect with \"fabric\": \"%s\": %s", only[i].key,
+                                 fabrics[chip->fabric], only[i].why);
+    }
+    if (chip->fabric != SM_FABRIC_TORUS) {
+        chip->link_bytes_per_s_oneway = chip->hop_latency_s = (sm_fact){0, NULL};
+        chip->links_per_chip = 1;
+        chip->torus_axes = 0;
+        memset(chip->pod_shape, 0, sizeof chip->pod_shape);
+        chip->wrap_rule = SM_WRAP_NEVER;
+    }
+    if (chip->fabric != SM_FABRIC_SWITCH) {
+        chip->tree_levels = 0;
+        memset(chip->tree, 0, sizeof chip->tree);
+    }
+    return SM_OK;
 }
 
 /* What every later stage relies on, so that pricing cannot fail. */
@@ -219,7 +277,7 @@ static sm_status fail_base(const json_value *v) {
 }
 
 /* The chip that the file's values are laid over: "base" if given, else one with nothing known. A
- * chip with another name than its base keeps the aliases to its base alone. */
+ * chip with another name leaves the base its aliases and takes its constants. */
 static sm_status read_base(const json_value *object, const sm_chip *earlier, size_t n,
                            sm_chip *chip) {
     *chip = (sm_chip){.aliases = "",
@@ -242,7 +300,9 @@ static sm_status read_base(const json_value *object, const sm_chip *earlier, siz
     if (!found) found = sm_chip_find(base, strlen(base));
     if (!found) return fail_base(v);
     *chip = *found;
-    if (json_get(object, "name")) chip->aliases = "";
+    if (!json_get(object, "name")) return SM_OK;
+    chip->aliases = "";
+    if (!chip->calibration) chip->calibration = chip->name;
     return SM_OK;
 }
 
@@ -250,17 +310,20 @@ static sm_status read_chip(const json_value *v, const char *origin, const sm_chi
                            size_t n, sm_chip *chip) {
     static const char *const keys[] = {
 #define X(key, ...) #key,
-        SM_CHIP_TEXTS(X) SM_CHIP_OTHERS(X) SM_CHIP_FACTS(X) SM_CHIP_COUNTS(X)
+        SM_CHIP_TEXTS(X) SM_CHIP_OTHERS(X) SM_CHIP_FACTS(X) SM_CHIP_COUNTS(X) SM_CHIP_DERIVED(X)
 #undef X
     };
+    const sources given = {v, json_get(v, "sources"), origin};
     sm_status status = json_expect(v, IS_OBJECT, "a chip, as in {\"name\": \"mine\", ...}");
     if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    if (!status) status = check_sources(&given);
     if (!status) status = read_base(v, earlier, n, chip);
-    if (!status) status = read_listed(v, origin, chip);
-    if (!status) status = read_flops(json_get(v, "flops_per_s"), origin, chip);
+    if (!status) status = read_listed(v, &given, chip);
+    if (!status) status = read_flops(json_get(v, "flops_per_s"), &given, chip);
     if (!status) status = read_tile(json_get(v, "tile"), chip);
-    if (!status) status = read_fabric(v, origin, chip);
-    if (!status) status = read_prices(json_get(v, "prices"), origin, chip);
+    if (!status) status = read_fabric(v, &given, chip);
+    if (!status) status = read_prices(json_get(v, "prices"), &given, chip);
+    if (!status) status = check_effects(v, chip);
     if (!status) status = check_chip(v, chip);
     if (status || !find_named(earlier, n, chip->name)) return status;
     return json_fail(json_nearest(v, "name"), "a second chip is named \"%s\"", chip->name);
@@ -282,11 +345,11 @@ static sm_status read_list(const json_value *list, const char *origin, sm_chip *
 
 static sm_status read_document(const json_value *root, const char *origin, sm_chip **chips,
                                size_t *n) {
-    static const char *const keys[] = {"chips"};
+    static const char *const keys[] = {"chips", "command"};
     const json_value *list = json_get(root, "chips");
     sm_status status =
         json_expect(root, IS_OBJECT, "a chip {...} or a list of them {\"chips\": [...]}");
-    if (!status && list) status = json_check_keys(root, keys, 1);
+    if (!status && list) status = json_check_keys(root, keys, 2);
     if (status) return status;
     if (list) return read_list(list, origin, chips, n);
     sm_chip *one = sm_arena_alloc(root->in->arena, sizeof *one);

@@ -172,7 +172,7 @@ static void put_chip(page *p, const sm_chip *chip) {
 #undef X
     put_sizes(p, "tile", tile, 3);
 #define X(key, most)                                                                               \
-    if (chip->key > 0) {                                                                           \
+    if (chip->key > 0 && (chip->fabric == SM_FABRIC_TORUS || strcmp(#key, "links_per_chip"))) {    \
         put_key(p, "  ", #key);                                                                    \
         put_count(p, chip->key);                                                                   \
     }

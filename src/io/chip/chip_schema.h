@@ -35,7 +35,8 @@
     X(title)                                                                                       \
     X(vendor)                                                                                      \
     X(conflicts)                                                                                   \
-    X(calibration)
+    X(calibration)                                                                                 \
+    X(constants_like)
 
 /* Keys read and written one by one. */
 #define SM_CHIP_OTHERS(X)                                                                          \
@@ -46,9 +47,13 @@
     X(pod_shape)                                                                                   \
     X(wrap_rule)                                                                                   \
     X(tree)                                                                                        \
-    X(prices)
+    X(prices)                                                                                      \
+    X(sources)
 
-/* In the order of sm_fabric and of sm_wrap_rule. */
-#define SM_FABRIC_NAMES "torus", "switch", "none"
-#define SM_WRAP_NAMES "never", "axis-16", "all-multiple-4", "full-pod", "always"
+/* Keys of `chip NAME --json` that follow from the others: passed over when it is read back. */
+#define SM_CHIP_DERIVED(X)                                                                         \
+    X(command)                                                                                     \
+    X(ridge_flops_per_byte)                                                                        \
+    X(ridges)                                                                                      \
+    X(links)
 #endif

@@ -1,0 +1,12 @@
+/* chip_table: the chips of data/chips, as scripts/embed.c writes them when the library is
+ * built, in the order of the files' names. Private to src/hw. */
+#ifndef SCALEMODEL_HW_CHIP_TABLE_H
+#define SCALEMODEL_HW_CHIP_TABLE_H
+#include "scalemodel/hw.h"
+
+extern const sm_chip sm_chip_table[];
+extern const size_t sm_chip_table_count;
+
+/* Whether word is the chip's name or one of its aliases, in any case. */
+bool sm_chip_is_named(const sm_chip *chip, const char *word, size_t length);
+#endif
