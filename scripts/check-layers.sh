@@ -21,6 +21,10 @@ BEGIN {
           "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath " \
           "threads time uchar wchar wctype dirent fcntl pthread sched strings unistd sys/mman sys/stat " \
           "sys/types sys/wait sys/resource sys/time", libc)
+    while (("find src -name \"*.h\"" | getline line) > 0) {
+        n = split(line, path, "/")
+        inside[path[2], path[n]] = 1
+    }
     while ((getline line < "docs/layers.txt") > 0) {
         if (line ~ /^[ \t]*(#|$)/) continue
         n = split(line, field, "|")
@@ -40,7 +44,7 @@ BEGIN {
     }
 }
 function is_private(name, layer) { # in the folder of the layer or in one of those within it
-    return system("ls src/" layer "/" name " src/" layer "/*/" name " 2>/dev/null | grep -q .") == 0
+    return (layer, name) in inside
 }
 {
     split($0, part, ":"); file = part[1]; place = file ":" part[2]
