@@ -361,14 +361,16 @@ static void check_all_to_all(const fixture *f) {
             f, serial,
             delivered(f, oracle_all_to_all_staged(f->net, f->stages, f->n_stages, dims), &time));
     sm_curve ragged = sm_collective_curve(f->system, SM_ALL_TO_ALL, &f->group, 0.375);
-    expect_close(f, "ragged all-to-all", ragged.algorithm[0].line.s_per_byte, 0.375 * direct.s_per_byte);
+    expect_close(f, "ragged all-to-all", ragged.algorithm[0].line.s_per_byte,
+                 0.375 * direct.s_per_byte);
 }
 
 static void check_permute(const fixture *f) {
     sm_curve curve = sm_collective_curve(f->system, SM_PERMUTE, &f->group, 1.0);
     oracle_time time;
     cost shift = delivered(f, oracle_shift(f->net), &time);
-    if (f->shared) expect_at_most(f, "permute", shift.s_per_byte, curve.algorithm[0].line.s_per_byte);
+    if (f->shared) expect_at_most(f, "permute", shift.s_per_byte,
+                                  curve.algorithm[0].line.s_per_byte);
     else expect_line(f, &curve.algorithm[0], shift);
 }
 
@@ -387,7 +389,8 @@ static void check_broadcast(const fixture *f) {
         expect_line(
             f, tree,
             delivered(f, oracle_broadcast_binomial(f->net, f->stages, f->n_stages, dims), &time));
-    expect_at_most(f, "bound of the broadcast", curve.ideal_s_per_byte, curve.algorithm[0].line.s_per_byte);
+    expect_at_most(f, "bound of the broadcast", curve.ideal_s_per_byte,
+                   curve.algorithm[0].line.s_per_byte);
 }
 
 static void check_all(const sm_system *system, const sm_group *group) {

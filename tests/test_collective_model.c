@@ -108,7 +108,8 @@ static void tori_have_no_protocols(void **state) {
     sm_timing timing[SM_MAX_TIMINGS];
     assert_int_equal(sm_algorithm_timings(&curve.algorithm[0], &system, &c, timing), 1);
     assert_string_equal(timing[0].protocol, "");
-    assert_near(timing[0].line.latency_s, 4.9e-6 + 2e-6, 1e-9); /* half of a ring of four, 1 us a hop */
+    /* half of a ring of four, 1 us a hop */
+    assert_near(timing[0].line.latency_s, 4.9e-6 + 2e-6, 1e-9);
     assert_near(timing[0].line.s_per_byte, curve.algorithm[0].line.s_per_byte / 0.826, 1e-9);
 }
 

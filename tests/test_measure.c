@@ -84,7 +84,8 @@ static void line_is_never_negative(void **state) {
     sm_measured_line line;
     sm_error err;
     assert_int_equal(sm_measure_line(bytes, falling, 3, &line, &err), SM_OK);
-    assert_true(line.line.s_per_byte <= 0.0 && line.line.latency_s > 0.0 && line.crossover_bytes <= 0.0);
+    assert_true(line.line.s_per_byte <= 0.0 && line.line.latency_s > 0.0 &&
+                line.crossover_bytes <= 0.0);
     assert_int_equal(sm_measure_line(bytes, steep, 3, &line, &err), SM_OK);
     assert_true(line.line.latency_s <= 0.0 && line.line.s_per_byte > 0.0);
 }

@@ -88,7 +88,8 @@ static void pretend_moves(const sm_calibration *truth, sm_measured_training *to)
         const sm_collective_line *line = sm_calibration_line(truth, (sm_collective)op, 2);
         to->moves[op] = 10 + op;
         to->move_bytes[op] = 1e6 * (op + 1);
-        to->move_s[op] = to->moves[op] * line->line.latency_s + to->move_bytes[op] * line->line.s_per_byte;
+        to->move_s[op] = to->moves[op] * line->line.latency_s +
+                         to->move_bytes[op] * line->line.s_per_byte;
     }
 }
 
@@ -149,7 +150,8 @@ static void known_constants_are_found(void **state)
     assert_true(c->overlap <= 0);
     assert_true(b.q.training_error < 1e-3 && b.q.op_error < 1e-3);
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++)
-        near(sm_calibration_line(c, (sm_collective)op, 2)->line.latency_s, line[op].line.latency_s, "line");
+        near(sm_calibration_line(c, (sm_collective)op, 2)->line.latency_s, line[op].line.latency_s,
+             "line");
     close_bench(&b);
 }
 

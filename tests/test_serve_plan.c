@@ -75,7 +75,7 @@ static void printed_plans_read_back(void **state)
         int *degrees[] = { &p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline };
         for (int d = 0; d < SM_PLAN_DEGREES; d++)
             *degrees[d] = 1 << sm_rng_below(&rng, 4);
-        p.gathered = sm_rng_below(&rng, 2);
+        p.gathered = p.fsdp > 1 && sm_rng_below(&rng, 2);
         p.seq = p.tensor > 1 && sm_rng_below(&rng, 2);
         p.expert_tensor = p.tensor > 1 && sm_rng_below(&rng, 2);
         p.cache_by = (sm_cache_by)sm_rng_below(&rng, 3);

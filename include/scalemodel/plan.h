@@ -166,4 +166,105 @@ int sm_plan_chips(const sm_plan *plan);
 static inline bool sm_plan_given(const sm_plan *plan, sm_plan_key key) {
     return plan->given >> key & 1;
 }
+
+/* ---- a plan on a model ---- */
+/* Kinds of layers that no layer uses are dropped, so that kind k is a kind in use. */
+void sm_plan_keep_used_kinds(sm_model *model);
+
+/* Degrees of the axes that programs are sharded over (program.h). tensor is split in two: `tensor`
+ * takes what divides the KV heads of every layer, `tensor_q` the rest, over the query heads. */
+enum { SM_AXES_MASKS = 1 << SM_AXIS_COUNT };
+typedef struct sm_degrees {
+    double axis[SM_AXIS_COUNT];
+    double inverse[SM_AXES_MASKS]; /* 1 / product of the degrees of a mask of axes */
+    sm_axes sequence_axes;         /* those whose chips have sequences of their own */
+    double replicas;               /* groups of chips that have: the product of these */
+    double sequences;              /* training: of one microbatch over the whole mesh */
+} sm_degrees;
+void sm_degrees_set(sm_degrees *degrees, const sm_plan *plan, const sm_model *model);
+void sm_degrees_microbatch(sm_degrees *degrees, int microbatch);
+/* A size on one chip but for the sequences, queries and keys that it grows with. */
+static inline double sm_size_share(const sm_size *size, const sm_degrees *degrees) {
+    return size->base * degrees->inverse[size->mask];
+}
+/* Why a plan cannot shard this model (heads, widths, experts, layers do not divide); NULL when it
+ * can. The sentence is in room. */
+const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *room, size_t size);
+/* Choices that mean nothing under the plan's degrees become their first word or off: one plan has
+ * one form. */
+void sm_plan_settle(sm_plan *plan, const sm_model *model);
+/* How the choices of a plan shard a program; decode: of serving's decode steps. *code: a number
+ * that these rules alone have. */
+sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code);
+
+/* ---- a plan on a system ---- */
+/* A placement has the axes of programs and, after them, the pipeline. */
+enum { SM_PLACED_PIPELINE = SM_AXIS_COUNT, SM_PLACED_AXES };
+/* false: the order of axes cannot be laid out. */
+bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
+                   sm_placement *placement);
+/* Tokens routed to top_k experts are sent once to each group of experts that hosts any of theirs,
+ * and passed on inside: of top_k copies, this part moves. A group is what sits below the outermost
+ * level that the collective crosses (a node, as in DeepEP), or a chip. */
+double sm_ragged_part(const sm_system *system, double top_k, const sm_group *group);
+
+/* What one collective costs on one group, under a calibration: the lines of its algorithms and
+ * protocols, of which the lowest counts. */
+typedef struct sm_timed_line {
+    sm_line line;
+    double wire_per_byte;       /* bytes on the busiest link per byte of V */
+    double busy[SM_MAX_LEVELS]; /* seconds each level is busy, per byte of V */
+    const char *algorithm;
+    uint8_t level; /* that is busiest */
+} sm_timed_line;
+enum { SM_MAX_TIMED_LINES = SM_MAX_ALGORITHMS * SM_MAX_TIMINGS };
+typedef struct sm_timed_curve {
+    uint64_t key, content; /* of the group it was made for, 0: none; a hash of what it costs */
+    int n, serials;
+    uint8_t level;                                     /* that the ideal keeps busy */
+    double ideal_s_per_byte;                           /* the least, at datasheet rates */
+    sm_line serial[SM_MAX_ALGORITHMS][SM_MAX_TIMINGS]; /* of algorithms `upper` is taken from */
+    uint8_t serial_lines[SM_MAX_ALGORITHMS];
+    sm_timed_line line[SM_MAX_TIMED_LINES]; /* none is never less than another */
+} sm_timed_curve;
+/* Curves by group: they repeat from plan to plan. Emptied when it is three quarters full, so that
+ * what it returns never depends on its history; its system and calibration must not change but by
+ * sm_curve_memo_forget. */
+typedef struct sm_curve_memo {
+    const sm_system *system;
+    const sm_calibration *calibration;
+    sm_timed_curve *entry;
+    int entries, used;
+} sm_curve_memo;
+/* false: out of memory. */
+bool sm_curve_memo_init(sm_curve_memo *memo, const sm_system *system,
+                        const sm_calibration *calibration, int entries, sm_arena *arena);
+void sm_curve_memo_forget(sm_curve_memo *memo);
+/* Room for so many more curves before any that is held moves or goes. */
+void sm_curve_memo_reserve(sm_curve_memo *memo, int curves);
+/* The curve of a group (ragged: the fraction of an all-to-all's bytes that moves); of one chip it
+ * has no lines. */
+const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
+                                        const sm_group *group, double ragged);
+/* The entry of a key of the caller's own; where its key is 0 it is to be filled and kept. */
+sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key);
+const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key);
+void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_group *group,
+                         double ragged, sm_timed_curve *curve);
+/* Seconds of the lowest line at this size; *line: that line, NULL when there is nothing to send. */
+static inline double sm_timed_curve_s(const sm_timed_curve *curve, double bytes,
+                                      const sm_timed_line **line) {
+    double best = 0;
+    *line = NULL;
+    if (bytes <= 0) return 0;
+    for (int i = 0; i < curve->n; i++) {
+        double s = sm_line_at(curve->line[i].line, bytes);
+        if (*line && s >= best) continue;
+        best = s;
+        *line = &curve->line[i];
+    }
+    return best;
+}
+/* The same when levels take turns, or one direction alone is used: never less. */
+double sm_timed_curve_upper_s(const sm_timed_curve *curve, double bytes);
 #endif

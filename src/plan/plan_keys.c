@@ -74,6 +74,17 @@ enum { MOST_VIRTUAL = 64 };
 #define TYPE(list, left_out)                                                                       \
     .key.value = SM_PLAN_VALUE_DTYPE, .key.words = WORDS(list), .key.usual = {left_out, left_out}
 
+/* It is this rule of the program in these phases. */
+enum {
+    TRAINS = 1 << PLAN_TRAINS,
+    PREFILLS = 1 << PLAN_PREFILLS,
+    DECODES = 1 << PLAN_DECODES,
+    EVERY_PHASE = TRAINS | PREFILLS | DECODES
+};
+#define SWITCHES(phases, member)                                                                   \
+    .ruled = (phases), .rule = offsetof(sm_rules, member), .rule_is_switch = true
+#define SETS(phases, member) .ruled = (phases), .rule = offsetof(sm_rules, member)
+
 static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(DATA, BOTH, data, "the batch", COUNT),
     KEY(FSDP, BOTH, fsdp, "weights, gradients and optimizer state along D; the batch", COUNT),
@@ -88,30 +99,31 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
         INTEGER(0, 3, 1), .always = ALWAYS),
     KEY(WEIGHTS_BY, SERVING, gathered,
         "stationary: the residual stream along D; gathered: the batch", WORD(weights_by, 0, 0),
-        .is_switch = true),
+        .is_switch = true, .matters = DEGREE(FSDP)),
     KEY(CACHE_BY, SERVING, cache_by,
         "batch: sequences of the cache over tensor; sequence: its positions",
-        WORD(caches, SM_CACHE_BATCH, SM_CACHE_BATCH)),
+        WORD(caches, SM_CACHE_BATCH, SM_CACHE_BATCH), SETS(DECODES, cache_by)),
     KEY(SEQ, BOTH, seq, "the residual stream over tensor, along the sequence",
         WORD(switches, true, false), .is_switch = true, .matters = DEGREE(TENSOR),
-        .always = DEGREE(TENSOR)),
+        .always = DEGREE(TENSOR), SWITCHES(TRAINS | PREFILLS, seq)),
     KEY(EXPERT_TENSOR, BOTH, expert_tensor,
         "on: the width of each expert over tensor; off: experts", WORD(switches, false, false),
-        .is_switch = true, .matters = DEGREE(TENSOR), .always = DEGREE(TENSOR) | DEGREE(EXPERT)),
+        .is_switch = true, .matters = DEGREE(TENSOR), .always = DEGREE(TENSOR) | DEGREE(EXPERT),
+        .experts = true, SWITCHES(EVERY_PHASE, expert_tensor)),
     KEY(CONTEXT_BY, TRAINING, context_by, "heads: heads of attention over context",
         WORD(contexts, SM_CONTEXT_RING, SM_CONTEXT_RING), .matters = DEGREE(CONTEXT),
-        .always = DEGREE(CONTEXT)),
+        .always = DEGREE(CONTEXT), SETS(TRAINS, context_by)),
     KEY(RECOMPUTE, TRAINING, recompute, "", .key.value = SM_PLAN_VALUE_RECOMPUTE,
         .key.words = {sm_recompute_names, SM_RECOMPUTE_COUNT}, .always = ALWAYS),
     KEY(SCHEDULE, TRAINING, schedule, "", .key.value = SM_PLAN_VALUE_WORD,
         .key.words = {sm_schedule_names, SM_SCHEDULE_COUNT},
-        .key.usual = {SM_SCHEDULE_1F1B, SM_SCHEDULE_1F1B}, .matters = DEGREE(PIPELINE),
-        .always = DEGREE(PIPELINE)),
+        .key.usual = {SM_SCHEDULE_1F1B, SM_SCHEDULE_1F1B}, .idle = SM_SCHEDULE_1F1B,
+        .matters = DEGREE(PIPELINE), .always = DEGREE(PIPELINE)),
     KEY(OFFLOAD, TRAINING, offload, "", WORD(offloads, 0, 0)),
     KEY(DTYPE, TRAINING, dtype, "", TYPE(dtypes, SM_BF16)),
     KEY(OPTIMIZER, TRAINING, optimizer, "", WORD(optimizers, 0, 0)),
     KEY(GRADIENT, TRAINING, gradient, "", TYPE(gradients, SM_FP32)),
-    KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0)),
+    KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0), SWITCHES(TRAINS, unfused)),
     KEY(ORDER, BOTH, order, "", .key.value = SM_PLAN_VALUE_ORDER, .key.words = WORDS(axes)),
     KEY(DIMS, BOTH, dims, "", .key.value = SM_PLAN_VALUE_DIMS),
 };

@@ -3,6 +3,9 @@
 #define SM_PLAN_ROW_H
 #include "scalemodel/plan.h"
 
+/* Whose programs a choice shards. */
+typedef enum sm_plan_phase { PLAN_TRAINS, PLAN_PREFILLS, PLAN_DECODES } sm_plan_phase;
+
 typedef struct plan_row {
     sm_plan_key_row key;
     size_t offset; /* in sm_plan: of an int or an enum, or of a bool for a switch */
@@ -11,6 +14,12 @@ typedef struct plan_row {
     /* Plans of training print it, usual or not, where these exceed 1, or ALWAYS. Otherwise a key is
      * printed where it is not as usual. */
     unsigned always;
+    bool experts; /* it means nothing for a model without experts */
+    int idle;     /* its value where it means nothing */
+    /* Bit per phase: where its value is a rule of the program (program.h), and which. */
+    unsigned ruled;
+    size_t rule;
+    bool rule_is_switch;
 } plan_row;
 enum { ALWAYS = 1 << SM_PLAN_DEGREES };
 

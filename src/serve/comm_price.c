@@ -12,34 +12,43 @@ static double bytes_of(const step *x, const sm_comm *c, const counts *n) {
     return size_at(&c->bytes, &x->d, n) * role_scale(x->s, c->role, false) * narrowed(x, c) * most;
 }
 
+/* The curve of a collective over these axes. */
+const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
+                               bool ragged) {
+    sm_group g = sm_group_join(at, axes);
+    double part = ragged ? sm_ragged_part(&s->system, s->largest_top_k, &g) : 1;
+    sm_curve_memo_reserve(&s->curves, 1);
+    return sm_curve_memo_get(&s->curves, op, &g, part);
+}
+
 /* even: bytes when routed tokens spread evenly, as the bound has them. */
-static void add_group(const step *x, const sm_curve *curve, double bytes, double even,
-                      comm_price *p) {
-    const sm_serve *s = x->s;
-    sm_collective_cost cost = sm_curve_cost(curve, &s->system, s->calibration, bytes);
+static void add_group(const sm_timed_curve *curve, double bytes, double even, comm_price *p) {
+    const sm_timed_line *line;
+    double expected_s = sm_timed_curve_s(curve, bytes, &line);
     p->bytes += bytes;
-    p->expected += cost.expected_s;
-    p->upper += cost.upper_s;
     p->ideal += even * curve->ideal_s_per_byte;
-    p->level = cost.level;
-    p->algorithm = cost.algorithm;
+    if (!line) return;
+    p->expected += expected_s;
+    p->upper += sm_timed_curve_upper_s(curve, bytes);
+    p->level = line->level;
+    p->algorithm = line->algorithm;
 }
 
 static comm_price placed_price(const step *x, int index, const sm_comm *c, const sm_placement *at) {
     comm_price p = {0};
     const sm_serve *s = x->s;
-    const sm_curve *curve = curve_of(x->s, at, c->op, c->axes, c->ragged);
-    if (!curve) return p;
+    const sm_timed_curve *curve = curve_of(x->s, at, c->op, c->axes, c->ragged);
+    if (curve->n == 0) return p;
     if (!c->bytes.per_key) {
         const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
         double even = bytes_of(x, c, n);
-        add_group(x, curve, c->ragged ? even * s->job.imbalance : even, even, &p);
+        add_group(curve, c->ragged ? even * s->job.imbalance : even, even, &p);
         return p;
     }
     for (int g = 0; g < x->groups; g++) {
         counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
         double bytes = bytes_of(x, c, &n);
-        add_group(x, curve, bytes, bytes, &p);
+        add_group(curve, bytes, bytes, &p);
     }
     return p;
 }
@@ -47,9 +56,9 @@ static comm_price placed_price(const step *x, int index, const sm_comm *c, const
 static comm_price placed_send(const step *x, const sm_placement *at) {
     comm_price p = {0};
     const sm_size *boundary = &x->v->piece[0].part.boundary;
-    const sm_curve *curve = curve_of(x->s, at, SM_PERMUTE, SM_BIT(PIPE_AXIS), false);
+    const sm_timed_curve *curve = curve_of(x->s, at, SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false);
     double bytes = size_at(boundary, &x->d, &x->tokens);
-    if (curve) add_group(x, curve, bytes, bytes, &p);
+    if (curve->n > 0) add_group(curve, bytes, bytes, &p);
     return p;
 }
 
@@ -83,7 +92,8 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
 static comm_price least_send(const step *x) {
     comm_price p = {0};
     p.bytes = size_at(&x->v->piece[0].part.boundary, &x->d, &x->tokens);
-    p.expected = placements_least_s(x->s, x->any, SM_PERMUTE, SM_BIT(PIPE_AXIS), false, p.bytes);
+    p.expected =
+        placements_least_s(x->s, x->any, SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, p.bytes);
     return p;
 }
 

@@ -220,9 +220,9 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 
 static double replicas_of(const sm_serve *s, const sm_plan *plan) {
     sm_plan p = *plan;
-    degrees d;
-    serve_canonical(s, &p);
-    serve_degrees_set(&d, s, &p);
+    sm_degrees d;
+    sm_plan_settle(&p, &s->model);
+    sm_degrees_set(&d, &p, &s->model);
     return d.replicas;
 }
 

@@ -13,7 +13,7 @@ static sm_axes stored(const sm_tensor *t, bool sequences) {
 
 /* ---- weights ---- */
 
-static double piece_params(const sm_serve *s, const variant *v, int index, const degrees *d,
+static double piece_params(const sm_serve *s, const variant *v, int index, const sm_degrees *d,
                            sm_axes gathered) {
     const sm_partition *p = &v->piece[index].part;
     double bytes = 0;
@@ -59,7 +59,7 @@ static void fill_cache(const sm_serve *s, const variant *v, double tokens, footp
 
 /* ---- the arrays of a step ---- */
 
-static double token_bytes(const sm_program *p, int tensor, const degrees *d) {
+static double token_bytes(const sm_program *p, int tensor, const sm_degrees *d) {
     const sm_tensor *t = &p->tensor[tensor];
     if (t->role != SM_ROLE_ACTIVATION) return 0;
     return t->elements * t->bytes_per_element *
@@ -67,7 +67,7 @@ static double token_bytes(const sm_program *p, int tensor, const degrees *d) {
 }
 
 /* The residual stream, and what one op reads and writes. */
-static double peak_token(const sm_program *p, const degrees *d) {
+static double peak_token(const sm_program *p, const sm_degrees *d) {
     double most = 0;
     for (int i = 0; i < p->ops; i++) {
         double live = p->input >= 0 ? token_bytes(p, p->input, d) : 0;
@@ -96,7 +96,7 @@ sm_status footprint_of(sm_serve *s, const sm_plan *plan, double tokens_each, foo
     const variant *decode = variant_of(s, plan, true, &own);
     const variant *prefill = decode ? variant_of(s, plan, false, &own) : NULL;
     if (!prefill) return err ? (*err = own, own.status) : own.status;
-    serve_degrees_set(&out->d, s, plan);
+    sm_degrees_set(&out->d, plan, &s->model);
     out->stages = plan->pipeline;
     fill_params(s, decode, plan, out);
     fill_cache(s, decode, tokens_each, out);
@@ -180,7 +180,7 @@ sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequen
         return sm_fail(err, SM_BAD_INPUT,
                        "memory of %g sequences of %g tokens in steps of %g tokens", sequences,
                        tokens_each, step_tokens);
-    serve_canonical(serve, &p);
+    sm_plan_settle(&p, &serve->model);
     sm_status status = footprint_of(serve, &p, tokens_each, &f, err);
     if (status == SM_OK) footprint_memory(serve, &f, sequences, step_tokens, memory);
     return status;
@@ -190,7 +190,7 @@ double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double toke
                                double step_tokens) {
     footprint f;
     sm_plan p = *plan;
-    serve_canonical(serve, &p);
+    sm_plan_settle(&p, &serve->model);
     if (!is_count(tokens_each) || !is_count(step_tokens)) return 0;
     if (footprint_of(serve, &p, tokens_each, &f, NULL) != SM_OK) return 0;
     return footprint_most(serve, &f, step_tokens);

@@ -114,7 +114,7 @@ static void fill_rates(const sm_serve *s, double prefill_s, sm_serve_point *p) {
 
 /* Every replica and every stage prefills at the same time: seconds of the whole for each prompt.
  * Experts then serve the prompts of all replicas. */
-sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const degrees *d, double alone_s,
+sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees *d, double alone_s,
                               double *share_s, sm_error *err) {
     sm_step_price price = {.expected_s = alone_s};
     sm_status status = SM_OK;
@@ -155,7 +155,7 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
     const sm_serve_job *job = &serve->job;
     memset(point, 0, sizeof *point);
     point->plan = *plan;
-    serve_canonical(serve, &point->plan);
+    sm_plan_settle(&point->plan, &serve->model);
     point->chips = sm_plan_chips(plan);
     point->batch = batch;
     if (!(batch >= 1) || !(batch <= 1e9))

@@ -87,7 +87,7 @@ static double least_prefill(hunt *h, sm_plan plan) {
     sm_step_price price;
     piece_price work[MAX_PIECES];
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
-    serve_canonical(h->s, &plan);
+    sm_plan_settle(&plan, &h->s->model);
     sm_status status = step_prepare(h->s, &plan, &b, &x, &err);
     hunt_note(h, status, &err);
     if (status != SM_OK) return INFINITY;

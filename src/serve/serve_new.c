@@ -1,25 +1,11 @@
 /* A job of serving and the partitioned programs it needs: built once, then only read. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "serve_space.h"
 
 /* ---- program variants ---- */
-
-static int variant_index(const sm_plan *plan, bool decode) {
-    bool stationary = plan->fsdp > 1 && !plan->gathered;
-    int cache = decode ? (int)plan->cache_by : 0;
-    int seq = decode ? 0 : plan->seq;
-    return (((decode * 2 + seq) * 2 + plan->expert_tensor) * 2 + stationary) * 3 + cache;
-}
-
-static sm_rules rules_of(const sm_plan *plan, bool decode) {
-    sm_rules r = {.seq = plan->seq && !decode, .expert_tensor = plan->expert_tensor};
-    r.decode = r.absorbed = decode;
-    r.stationary = plan->fsdp > 1 && !plan->gathered;
-    r.cache_by = decode ? plan->cache_by : SM_CACHE_COPIES;
-    return r;
-}
 
 /* Matmuls that read one activation, multiply by weights and leave the same dtype. */
 static bool runs_with(const sm_partition *p, const sm_work *a, const sm_work *b) {
@@ -54,35 +40,23 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
 }
 
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err) {
-    int at = variant_index(plan, decode);
-    if (s->variant[at]) return s->variant[at];
+    uint32_t code;
+    int at = 0;
+    sm_rules rules = sm_plan_rules(plan, decode, &code);
+    for (; at < VARIANTS && s->variant[at]; at++)
+        if (s->variant[at]->code == code) return s->variant[at];
     variant *v = sm_arena_alloc(s->arena, sizeof *v);
-    if (!v) {
-        sm_fail_memory(err);
-        return NULL;
-    }
-    v->rules = rules_of(plan, decode);
+    if (!v) return sm_fail_memory(err), NULL;
+    v->code = code;
+    v->rules = rules;
     v->pieces = s->kinds + 2;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(s, v, i, err) != SM_OK) return NULL;
-    s->variant[at] = v;
-    return v;
+    assert(at < VARIANTS);
+    return s->variant[at] = v;
 }
 
 /* ---- the job ---- */
-
-/* Kinds no layer uses are dropped, so that piece k is a kind in use. */
-static void keep_used_kinds(sm_model *m) {
-    int to[SM_MAX_LAYER_KINDS], used = 0;
-    for (int k = 0; k < m->kinds; k++) {
-        to[k] = -1;
-        for (int l = 0; l < m->L && to[k] < 0; l++)
-            if (m->layer[l] == k) to[k] = used++;
-        if (to[k] >= 0) m->kind[to[k]] = m->kind[k];
-    }
-    for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)to[m->layer[l]];
-    m->kinds = used;
-}
 
 static const double MOST_TOKENS = 1e9;
 
@@ -153,6 +127,7 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
     s->calibration = &s->own;
     s->kernel = s->own;
     s->kernel.launch_s = fmin(s->own.launch_s, KERNEL_GAP_S);
+    sm_curve_memo_forget(&s->curves);
     if (s->draft) sm_serve_set_calibration(s->draft, calibration);
 }
 
@@ -164,7 +139,7 @@ void serve_set_system(sm_serve *s, const sm_system *system) {
     s->reserve = s->job.reserve >= 0 ? s->job.reserve : gpu ? 0.1 : 0;
     s->usd_per_chip_hour = s->job.usd_per_chip_hour;
     if (s->usd_per_chip_hour < 0) s->usd_per_chip_hour = sm_chip_usd_per_hour(&system->chip);
-    curves_forget(s);
+    sm_curve_memo_forget(&s->curves);
     if (s->draft) serve_set_system(s->draft, system);
 }
 
@@ -181,7 +156,7 @@ static void count_layers(sm_serve *s) {
 
 static void fill_serve(const sm_serve_job *job, sm_serve *s) {
     s->model = *job->model;
-    keep_used_kinds(&s->model);
+    sm_plan_keep_used_kinds(&s->model);
     s->job = *job;
     s->job.model = &s->model;
     s->job.system = &s->system;
@@ -209,10 +184,11 @@ static sm_serve *allocate(int layers) {
     if (s) {
         s->before = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->before);
         s->cached = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->cached);
-        s->curves = sm_arena_array(arena, CURVES, sizeof *s->curves);
         s->arena = arena;
     }
-    if (s && s->before && s->cached && s->curves) return s;
+    if (s && s->before && s->cached &&
+        sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))
+        return s;
     sm_arena_free(arena);
     return NULL;
 }

@@ -38,18 +38,18 @@ static bool same_place(const sm_placement *a, const sm_placement *b) {
     return true;
 }
 
-static void add_placement(const sm_serve *s, const degrees *d, const sm_plan *plan,
+static void add_placement(const sm_serve *s, const sm_degrees *d, const sm_plan *plan,
                           placements *out) {
     if (out->n == MAX_ORDERS) return;
     sm_placement *at = &out->at[out->n];
-    if (!serve_place(s, plan, d, at)) return;
+    if (!sm_plan_place(plan, d, &s->system, at)) return;
     for (int i = 0; i < out->n; i++)
         if (same_place(&out->at[i], at)) return;
     out->plan[out->n++] = *plan;
 }
 
 /* Every order of the dimensions of a torus. */
-static void each_dims(const sm_serve *s, const degrees *d, sm_plan *plan, placements *out) {
+static void each_dims(const sm_serve *s, const sm_degrees *d, sm_plan *plan, placements *out) {
     int n = s->system.torus_dims < 3 ? s->system.torus_dims : 3;
     uint8_t dims[3] = {0, 1, 2};
     if (plan->given >> SM_PLAN_DIMS & 1 || n < 2) {
@@ -64,12 +64,12 @@ static void each_dims(const sm_serve *s, const degrees *d, sm_plan *plan, placem
 
 /* Axes of one member stay where they are; the others change places. */
 void placements_of(const sm_serve *s, const sm_plan *plan, placements *out) {
-    degrees d;
+    sm_degrees d;
     sm_plan p = *plan;
     uint8_t place[SM_PLAN_DEGREES], axis[SM_PLAN_DEGREES], order[SM_PLAN_DEGREES];
     int n = 0;
     out->n = out->floors = 0;
-    serve_degrees_set(&d, s, plan);
+    sm_degrees_set(&d, plan, &s->model);
     for (uint8_t i = 0; i < SM_PLAN_DEGREES; i++) {
         if (sm_plan_degree_of(plan, plan->order[i]) == 1) continue;
         axis[n] = plan->order[i];
@@ -98,7 +98,7 @@ static void add_mask(masks *m, sm_axes axes) {
 }
 
 static masks masks_of(const variant *const *variants, int n) {
-    masks m = {1, {SM_BIT(PIPE_AXIS)}};
+    masks m = {1, {SM_BIT(SM_PLACED_PIPELINE)}};
     for (int v = 0; v < n; v++)
         for (int i = 0; i < variants[v]->pieces; i++)
             for (int c = 0; c < variants[v]->piece[i].part.comms; c++)
@@ -141,17 +141,6 @@ static void add_line(comm_floor *f, sm_line line) {
     f->n += at + 1 - kept;
 }
 
-static void add_curve(const sm_serve *s, const sm_curve *curve, comm_floor *f) {
-    int timings = 0;
-    for (int i = 0; i < curve->n; i++) {
-        sm_timing timing[SM_MAX_TIMINGS];
-        int n = sm_algorithm_timings(&curve->algorithm[i], &s->system, s->calibration, timing);
-        for (int k = 0; k < n; k++) add_line(f, timing[k].line);
-        timings += n;
-    }
-    if (timings == 0) add_line(f, (sm_line){0, 0}); /* counts for nothing */
-}
-
 static void fill_floor(sm_serve *s, const placements *p, comm_floor *f) {
     sm_group seen[MAX_ORDERS];
     int n = 0;
@@ -161,8 +150,10 @@ static void fill_floor(sm_serve *s, const placements *p, comm_floor *f) {
         while (!same_group(&seen[k], &seen[n])) k++;
         if (k < n) continue;
         n++;
-        const sm_curve *curve = curve_of(s, &p->at[i], f->op, f->axes, f->ragged);
-        if (curve) add_curve(s, curve, f);
+        if (seen[n - 1].size <= 1) continue;
+        const sm_timed_curve *curve = curve_of(s, &p->at[i], f->op, f->axes, f->ragged);
+        for (int l = 0; l < curve->n; l++) add_line(f, curve->line[l].line);
+        if (curve->n == 0) add_line(f, (sm_line){0, 0}); /* counts for nothing */
     }
 }
 

@@ -29,10 +29,10 @@ static bool is_latent(const sm_serve *s) {
 
 /* Chips that hold no KV heads of their own. */
 static bool has_spare_chips(const sm_serve *s, const sm_plan *plan) {
-    degrees d;
+    sm_degrees d;
     if (plan->fsdp > 1 && !plan->gathered) return true;
     if (is_latent(s)) return plan->tensor > 1;
-    serve_degrees_set(&d, s, plan);
+    sm_degrees_set(&d, plan, &s->model);
     return d.axis[SM_AXIS_TENSOR_Q] > 1;
 }
 

@@ -10,10 +10,7 @@
 
 enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
-    MASKS = 1 << SM_AXIS_COUNT,
-    PIPE_AXIS = SM_AXIS_COUNT, /* the pipeline's place in a placement */
-    PLACED_AXES = SM_AXIS_COUNT + 1,
-    VARIANTS = 48, /* decode x seq x expert_tensor x stationary x cache_by */
+    VARIANTS = 24, /* prefill x seq, decode x cache_by; x expert_tensor x stationary */
     CURVES = 256,
     MOST_VERIFIED = 16 /* queries of a sequence up to which a step is priced as decoding */
 };
@@ -28,15 +25,11 @@ typedef struct piece {
     fused op[SM_MAX_WORK];
 } piece;
 typedef struct variant {
+    uint32_t code; /* of the rules */
     sm_rules rules;
     int pieces;
     piece piece[MAX_PIECES];
 } variant;
-
-typedef struct kept_curve {
-    uint64_t key;
-    sm_curve curve;
-} kept_curve;
 
 typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
 
@@ -55,9 +48,8 @@ struct sm_serve {
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
     layer_counts *cached; /* the same of layers that hold a cache of their own */
     variant *variant[VARIANTS];
-    kept_curve *curves; /* CURVES of them: of this system, whatever the calibration */
-    int curves_used;
-    sm_serve *draft; /* the draft model on the same system, NULL without */
+    sm_curve_memo curves; /* of this system and calibration */
+    sm_serve *draft;      /* the draft model on the same system, NULL without */
 };
 static inline int embedding_piece(const sm_serve *s) { return s->kinds; }
 static inline int head_piece(const sm_serve *s) { return s->kinds + 1; }
@@ -65,27 +57,19 @@ static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* ---- degrees ---- */
-typedef struct degrees {
-    double axis[SM_AXIS_COUNT];
-    double inverse[MASKS]; /* 1 / product of the degrees of a mask */
-    double replicas;       /* groups of chips with sequences of their own */
-    sm_axes sequence_axes; /* that make them */
-} degrees;
-void serve_canonical(const sm_serve *s, sm_plan *plan);
-void serve_degrees_set(degrees *d, const sm_serve *s, const sm_plan *plan);
 /* Why a plan cannot shard this model, NULL when it can. */
 const char *serve_refuse(const sm_serve *s, const sm_plan *plan, char *room, size_t size);
 /* Sequences of the fullest replica: whole ones where a whole number is dealt out, else the mean;
  * never less than one. */
-double fullest(const degrees *d, double sequences);
+double fullest(const sm_degrees *d, double sequences);
 
 /* ---- sizes ---- */
 /* Of the whole mesh: sequences, queries of each, keys of each. */
 typedef struct counts {
     double sequences, queries, keys;
 } counts;
-static inline double size_at(const sm_size *z, const degrees *d, const counts *n) {
-    double x = z->base * d->inverse[z->mask];
+static inline double size_at(const sm_size *z, const sm_degrees *d, const counts *n) {
+    double x = sm_size_share(z, d);
     if (z->per_sequence) x *= n->sequences;
     if (z->per_query) x *= n->queries;
     if (z->per_key) x *= n->keys;
@@ -93,11 +77,9 @@ static inline double size_at(const sm_size *z, const degrees *d, const counts *n
 }
 
 /* ---- placement ---- */
-bool serve_place(const sm_serve *s, const sm_plan *plan, const degrees *d, sm_placement *placement);
-/* The curve of a collective over these axes; NULL for a group of one. */
-const sm_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
-                         bool ragged);
-void curves_forget(sm_serve *s);
+/* The curve of a collective over these axes. */
+const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
+                               bool ragged);
 
 /* ---- bytes ---- */
 /* Bytes of an element of the program's role over the 2 of the program. */
@@ -115,7 +97,7 @@ typedef struct step {
     const sm_plan *plan;
     const variant *v;
     const variant *prefill; /* of a mixed step: latent attention expands the keys of its prompts */
-    degrees d;
+    sm_degrees d;
     sm_placement at;
     struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
@@ -210,7 +192,7 @@ typedef struct decode_time {
 sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decode_time *out,
                        sm_error *err);
 /* Seconds of the whole replica for each prompt when all of it prefills. */
-sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const degrees *d, double alone_s,
+sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees *d, double alone_s,
                               double *share_s, sm_error *err);
 
 /* ---- search ---- */
@@ -256,7 +238,7 @@ void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, siz
 /* ---- memory ---- */
 /* Bytes a chip holds of each piece, and of one sequence in it. */
 typedef struct footprint {
-    degrees d;
+    sm_degrees d;
     int stages;
     double params[MAX_PIECES];
     double kv[SM_MAX_LAYER_KINDS]; /* of one sequence on a chip that holds it */

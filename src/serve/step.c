@@ -369,8 +369,8 @@ sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *ba
     out->s = s;
     out->plan = plan;
     out->any = NULL;
-    serve_degrees_set(&out->d, s, plan);
-    if (!serve_place(s, plan, &out->d, &out->at))
+    sm_degrees_set(&out->d, plan, &s->model);
+    if (!sm_plan_place(plan, &out->d, &s->system, &out->at))
         return sm_fail(err, SM_BAD_INPUT,
                        "the plan takes %d chips, which do not lay out on the %d of %s",
                        sm_plan_chips(plan), s->system.chips, s->system.text);
@@ -391,7 +391,7 @@ sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batc
                         sm_step_price *price, sm_error *err) {
     sm_plan p = *plan;
     step x;
-    serve_canonical(serve, &p);
+    sm_plan_settle(&p, &serve->model);
     sm_status status = step_prepare(serve, &p, batch, &x, err);
     if (status == SM_OK) step_price(&x, price);
     return status;

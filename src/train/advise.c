@@ -15,7 +15,7 @@ static bool try_change(sm_train *t, const sm_plan *plan, double *expected) {
     sm_price_of_plan price;
     sm_error ignored;
     memset(&ignored, 0, sizeof ignored);
-    placed_forget(&t->one->at);
+    sm_curve_memo_forget(&t->one->at.memo);
     sm_status s = sm_train_price(t, plan, &price, &ignored);
     *expected = price.expected_s;
     return s == SM_OK;
@@ -68,7 +68,7 @@ void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, cha
     consider_batch(t, plan, &run, now);
     consider_network(t, plan, &chip, now);
     consider_chip(t, plan, &chip, now);
-    placed_forget(&t->one->at);
+    sm_curve_memo_forget(&t->one->at.memo);
     if (run.what[0] && 1 - run.time / now > 0.02)
         snprintf(out, size, "%s would save %.1f %%; in hardware, %s: %.1f %%", run.what,
                  100 * (1 - run.time / now), chip.what[0] ? chip.what : "nothing",

@@ -39,14 +39,14 @@ static void add_axes(const sm_train *t, const sm_plan *plan, const sm_placement 
                               [SM_PLAN_TENSOR] = {"tensor", SM_AXES_TENSOR},
                               [SM_PLAN_CONTEXT] = {"context", SM_BIT(SM_AXIS_CONTEXT)},
                               [SM_PLAN_EXPERT] = {"expert", SM_BIT(SM_AXIS_EXPERT)},
-                              [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(PIPE_AXIS)}};
+                              [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(SM_PLACED_PIPELINE)}};
     out->axes = 0;
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
         add_axis(t, p, all[plan->order[i]].name, all[plan->order[i]].axes, out);
 }
 
 /* "expert,context", of the axes that have more than one member. */
-static void axes_text(const sm_axes axes, const degrees *d, char *out, size_t size) {
+static void axes_text(const sm_axes axes, const sm_degrees *d, char *out, size_t size) {
     static const char *const names[SM_AXIS_COUNT] = {"data",    "fsdp",   "expert",
                                                      "context", "tensor", "tensor"};
     size_t n = 0;
@@ -83,10 +83,10 @@ static sm_plan_collective *find(list *l, const sm_plan_collective *c) {
 }
 
 static sm_plan_collective *add(list *l, sm_collective op, const char *array, const char *axis,
-                               const char *phase, const fast_curve *curve, double bytes,
+                               const char *phase, const sm_timed_curve *curve, double bytes,
                                double count, double shown) {
-    const fast_line *line;
-    double s = curve_seconds(curve, bytes, &line);
+    const sm_timed_line *line;
+    double s = sm_timed_curve_s(curve, bytes, &line);
     if (!line || count <= 0) return NULL;
     sm_plan_collective c = {
         .op = op, .bytes = bytes, .algorithm = line->algorithm, .level = line->level};
@@ -141,7 +141,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     shown s = shown_of(l->t, plan, l->p, index, set);
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
-        const fast_curve *curve = l->p->at.slot[one->slot[i]];
+        const sm_timed_curve *curve = l->p->at.slot[one->slot[i]];
         char axis[32];
         int way = c->phase != SM_PHASE_FORWARD;
         const double *part_of = c->stream == SM_STREAM_RING       ? s.ring

@@ -7,7 +7,7 @@
 /* ---- bounds ---- */
 
 /* Seconds of matrix work per sequence in a piece, at the best efficiency the calibration knows. */
-static double piece_floor(const sm_train *t, const variant *v, int index, const degrees *d,
+static double piece_floor(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                           sm_dtype dtype) {
     const sm_calibration *c = t->calibration;
     double wide = sm_chip_peak(&t->system.chip, SM_BF16, NULL) * c->matmul_efficiency;
@@ -29,10 +29,10 @@ static double piece_floor(const sm_train *t, const variant *v, int index, const 
 /* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind.
  */
 static double node_floor(const sm_train *t, const variant *v, const sm_plan *plan) {
-    degrees d;
+    sm_degrees d;
     sm_plan one = *plan;
     one.microbatch = 1;
-    degrees_set(&d, t, &one);
+    sm_degrees_set(&d, &one, &t->model);
     double total = 0, least = HUGE_VAL;
     double layers[SM_MAX_LAYER_KINDS] = {0};
     for (int l = 0; l < t->model.L; l++) layers[t->model.layer[l]]++;
@@ -49,8 +49,8 @@ static double node_floor(const sm_train *t, const variant *v, const sm_plan *pla
 
 /* Weights and gradients, sharded as far as the degrees allow, must fit beside nothing else. */
 static double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
-    degrees d;
-    degrees_set(&d, t, plan);
+    sm_degrees d;
+    sm_degrees_set(&d, plan, &t->model);
     double bytes = 0, g = gradient_bytes(plan);
     double layers[MAX_PIECES] = {0};
     for (int l = 0; l < t->model.L; l++) layers[t->model.layer[l]]++;
@@ -71,7 +71,7 @@ static const variant *lightest(const hunt *h, const choices *c, sm_plan *plan) {
         for (int b = 0; b < c->n_context_by; b++) {
             plan->seq = c->seq[q], plan->context_by = c->context_by[b];
             if (!degrees_refuse(h->train, plan, why, sizeof why))
-                return h->train->variant[variant_index(plan)];
+                return built_variant(h->train, plan);
         }
     return NULL;
 }

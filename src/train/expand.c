@@ -269,7 +269,7 @@ static bool comm_hopeless(expansion *x) {
 static void load_microbatch(expansion *x, int i) {
     pieces *p = &x->l->p;
     x->plan.microbatch = x->c.microbatch[i];
-    degrees_microbatch(&p->d, x->plan.microbatch);
+    sm_degrees_microbatch(&p->d, x->plan.microbatch);
     memcpy(p->time, x->l->time[i], (size_t)p->v->pieces * sizeof p->time[0]);
     memcpy(p->kept, x->l->kept[i], (size_t)p->v->pieces * sizeof p->kept[0]);
 }
@@ -335,7 +335,7 @@ static bool first_seen(lane_scratch *l, uint64_t key) {
 
 static void try_order(expansion *x) {
     pieces *p = &x->l->p;
-    if (!place_axes(x->t, &x->plan, &p->d, &p->at.placement)) return;
+    if (!sm_plan_place(&x->plan, &p->d, &x->t->system, &p->at.placement)) return;
     if (!first_seen(x->l, placement_key(&p->at.placement))) return;
     place_curves(x->t, p->v, &p->at);
     if (first_seen(x->l, p->at.signature)) try_placement(x);
@@ -423,7 +423,7 @@ static const timed *timed_of(expansion *x) {
     }
     timed *at = &x->l->memo[key % TIMED];
     if (at->key == key) return at;
-    degrees_microbatch(&p->d, x->plan.microbatch);
+    sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);
     memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof *at->kept);
@@ -462,10 +462,10 @@ static void try_variant(expansion *x) {
     x->plan.virtual_stages = 1;
     x->plan.schedule = SM_SCHEDULE_1F1B;
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return;
-    x->l->p.v = x->t->variant[variant_index(&x->plan)];
+    x->l->p.v = built_variant(x->t, &x->plan);
     if (!x->l->p.v) return;
     x->l->stamp++;
-    degrees_set(&x->l->p.d, x->t, &x->plan);
+    sm_degrees_set(&x->l->p.d, &x->plan, &x->t->model);
     if (any_alive(x)) try_orders(x);
 }
 

@@ -49,10 +49,10 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
     sm_why_add(to, op);
 }
 
-static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const fast_curve *curve) {
-    const fast_line *line;
+static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const sm_timed_curve *curve) {
+    const sm_timed_line *line;
     double bytes = comm_bytes(c, &x->p->d, x->plan);
-    double s = curve_seconds(curve, bytes, &line);
+    double s = sm_timed_curve_s(curve, bytes, &line);
     if (!line) return;
     static const char *const streams[] = {"on the path", "prefetched", "behind the backward pass",
                                           "under attention"};

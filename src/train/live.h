@@ -22,7 +22,7 @@ typedef struct live_piece {
     live_effect backward[2], inputs, weights[2]; /* [first] */
     double input, output;                        /* bytes of the residual stream */
 } live_piece;
-sm_status live_piece_of(const piece *what, int set, const degrees *d, live_piece *out,
+sm_status live_piece_of(const piece *what, int set, const sm_degrees *d, live_piece *out,
                         sm_error *err);
 
 /* The memory of the worst stage under a plan whose pieces and stages are filled. */

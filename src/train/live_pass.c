@@ -497,7 +497,7 @@ static sm_status keep_task(const sm_program_task *task, void *context, sm_error 
     return SM_OK;
 }
 
-static sm_status walk(living *l, const degrees *d, sm_error *err) {
+static sm_status walk(living *l, const sm_degrees *d, sm_error *err) {
     double size[SM_DIM_COUNT];
     memcpy(size, l->b->size, sizeof size);
     size[SM_DIM_B] = d->sequences;
@@ -529,7 +529,7 @@ static sm_status find_last_uses(living *l, sm_error *err) {
     return l->move ? SM_OK : sm_fail_memory(err);
 }
 
-static void pass_all(living *l, const degrees *d, live_piece *out) {
+static void pass_all(living *l, const sm_degrees *d, live_piece *out) {
     double sequences = d->sequences;
     if (l->b->input >= 0) out->input = stored_bytes(l, l->b->input) * sequences;
     if (l->b->output >= 0) out->output = stored_bytes(l, l->b->output) * sequences;
@@ -541,7 +541,7 @@ static void pass_all(living *l, const degrees *d, live_piece *out) {
     }
 }
 
-sm_status live_piece_of(const piece *what, int set_of_ops, const degrees *d, live_piece *out,
+sm_status live_piece_of(const piece *what, int set_of_ops, const sm_degrees *d, live_piece *out,
                         sm_error *err) {
     *out = (live_piece){.input = 0};
     living *l = sm_calloc(1, sizeof *l);

@@ -3,12 +3,13 @@
 
 #include "space.h"
 
-static void add_stream(const sm_train *t, const fast_line *line, double bytes, double *busy) {
+static void add_stream(const sm_train *t, const sm_timed_line *line, double bytes, double *busy) {
     for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * line->busy[l];
 }
 
-static void add_again(const sm_train *t, const piece *p, const sm_comm *c, const fast_curve *curve,
-                      const fast_line *line, double bytes, double s, piece_comm *out) {
+static void add_again(const sm_train *t, const piece *p, const sm_comm *c,
+                      const sm_timed_curve *curve, const sm_timed_line *line, double bytes,
+                      double s, piece_comm *out) {
     for (int set = 1; set < MAX_SETS; set++) { /* set 0 recomputes nothing */
         if (!(p->set[set].again & c->forward_ops)) continue;
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
@@ -19,10 +20,10 @@ static void add_again(const sm_train *t, const piece *p, const sm_comm *c, const
     }
 }
 
-static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const fast_curve *curve,
-                     double bytes, piece_comm *out) {
-    const fast_line *line;
-    double s = curve_seconds(curve, bytes, &line);
+static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
+                     const sm_timed_curve *curve, double bytes, piece_comm *out) {
+    const sm_timed_line *line;
+    double s = sm_timed_curve_s(curve, bytes, &line);
     if (!line) return;
     if (t->as_run) s += (c->arrays - 1) * line->line.latency_s; /* which sends them one by one */
     int way = c->phase != SM_PHASE_FORWARD;
@@ -42,15 +43,15 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c, const 
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once. */
-static void add_zero2(const sm_train *t, const variant *v, int index, const degrees *d,
+static void add_zero2(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                       const placed *at, double gradient, piece_comm *out) {
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        const fast_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
+        const sm_timed_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
         double bytes = c->elements * d->inverse[c->stored] * gradient;
-        const fast_line *line;
-        double s = curve_seconds(curve, bytes, &line);
+        const sm_timed_line *line;
+        double s = sm_timed_curve_s(curve, bytes, &line);
         if (!line) continue;
         out->ideal[1][curve->level] += bytes * curve->ideal_s_per_byte;
         add_stream(t, line, bytes, out->all[1]);
@@ -63,20 +64,20 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const degr
     }
 }
 
-double comm_bytes(const sm_comm *c, const degrees *d, const sm_plan *plan) {
+double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan) {
     double bytes = size_at(&c->bytes, d), element = sm_dtype_bytes(plan->dtype);
     if (c->gradient) return bytes * gradient_bytes(plan);
     return c->narrow && element < 2 ? bytes * (element / 2) : bytes;
 }
 
-void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *at, const sm_plan *plan, piece_comm *out) {
     const piece *p = &v->piece[index];
     double gradient = gradient_bytes(plan);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
-        const fast_curve *curve = at->slot[p->slot[i]];
+        const sm_timed_curve *curve = at->slot[p->slot[i]];
         if (curve->n == 0) continue; /* the axes have one member */
         double bytes = comm_bytes(c, d, plan);
         add_comm(t, p, c, curve, bytes, out);

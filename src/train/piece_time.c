@@ -3,7 +3,7 @@
 
 #include "space.h"
 
-static double work_bytes(const sm_work *w, const degrees *d) {
+static double work_bytes(const sm_work *w, const sm_degrees *d) {
     double bytes = 0;
     for (int i = 0; i < w->terms; i++) bytes += size_at(&w->bytes[i], d);
     return bytes;
@@ -11,13 +11,14 @@ static double work_bytes(const sm_work *w, const degrees *d) {
 
 /* The runtime adds the gradient of a weight to those of the microbatches before: it is read, and
  * the sum read and written. */
-static double adding_s(const sm_train *t, const sm_work *w, const degrees *d) {
+static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d) {
     if (!t->as_run || w->phase != SM_PHASE_BACKWARD_WEIGHT) return 0;
     double bytes = 3 * size_at(&w->bytes[w->terms - 1], d);
     return bytes / (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
 
-static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
+static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees *d,
+                           sm_dtype dtype) {
     sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, w->linear ? dtype : SM_BF16,
                                   size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                   size_at(&w->k, d), work_bytes(w, d));
@@ -28,7 +29,7 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const degrees *d
 /* Of the keys that the last queries of a sequence meet in the runtime, the share: some queries at a
  * time with all keys that any of them may see. Of the chips that share a sequence the one with its
  * end has most to do, and the others wait for it. */
-static double keys_met(const sm_train *t, const sm_work *w, const degrees *d) {
+static double keys_met(const sm_train *t, const sm_work *w, const sm_degrees *d) {
     double queries = size_at(&w->m, d), some = SM_QUERIES_AT_ONCE;
     double panels = (double)(int64_t)(queries / some), rest = queries - panels * some;
     double own = (some * some * panels * (panels + 1) / 2 + rest * queries) / queries;
@@ -37,7 +38,7 @@ static double keys_met(const sm_train *t, const sm_work *w, const degrees *d) {
 
 /* Fused attention: one kernel at a fraction of the peak that its calibration gives for each
  * direction. */
-static priced price_attention(const sm_train *t, const sm_work *w, const degrees *d) {
+static priced price_attention(const sm_train *t, const sm_work *w, const sm_degrees *d) {
     const sm_calibration *c = &t->kernel;
     double peak = sm_chip_peak(&t->system.chip, SM_BF16, NULL), flops = size_at(&w->flops, d);
     double efficiency =
@@ -52,13 +53,13 @@ static priced price_attention(const sm_train *t, const sm_work *w, const degrees
     return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, 0, memory > math};
 }
 
-static priced price_vector(const sm_train *t, const sm_work *w, const degrees *d) {
+static priced price_vector(const sm_train *t, const sm_work *w, const sm_degrees *d) {
     sm_op_cost c =
         sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
     return (priced){c.expected_s, 0, 0, 0, true};
 }
 
-static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
+static priced price_work(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype) {
     switch (w->kind) {
     case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
     case SM_OP_ATTENTION: return price_attention(t, w, d);
@@ -66,7 +67,7 @@ static priced price_work(const sm_train *t, const sm_work *w, const degrees *d, 
     }
 }
 
-priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype) {
+priced piece_work_price(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype) {
     priced p = price_work(t, w, d, dtype);
     p.bytes = work_bytes(w, d);
     return p;
@@ -109,7 +110,7 @@ static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
 
 /* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient
  * written. */
-static void add_traffic(const sm_train *t, const variant *v, const piece *p, const degrees *d,
+static void add_traffic(const sm_train *t, const variant *v, const piece *p, const sm_degrees *d,
                         piece_time *out) {
     double bytes = 0;
     for (int i = 0; i < p->part.classes; i++) {
@@ -138,7 +139,7 @@ static void add_host(const sm_train *t, piece_time *out) {
     }
 }
 
-void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         sm_dtype dtype, piece_time *out) {
     const piece *p = &v->piece[index];
     memset(out, 0, sizeof *out);

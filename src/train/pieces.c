@@ -2,8 +2,8 @@
 #include "space.h"
 
 bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
-    degrees_set(&p->d, t, plan);
-    if (!place_axes(t, plan, &p->d, &p->at.placement)) return false;
+    sm_degrees_set(&p->d, plan, &t->model);
+    if (!sm_plan_place(plan, &p->d, &t->system, &p->at.placement)) return false;
     place_curves(t, p->v, &p->at);
     return true;
 }
@@ -18,12 +18,13 @@ void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p) {
 }
 
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
-    const fast_line *line;
+    const sm_timed_line *line;
     for (int i = 0; i < p->v->pieces; i++)
         piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
     double send =
-        p->at.send ? curve_seconds(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
-                   : 0;
+        p->at.send
+            ? sm_timed_curve_s(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
+            : 0;
     /* a stage works on its next microbatch while the last one travels */
     p->send_s = send * (1 - t->calibration->overlap);
 }

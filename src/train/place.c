@@ -5,170 +5,18 @@
 
 #include "space.h"
 
-bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement) {
-    int sizes[PLACED_AXES], order[PLACED_AXES], dims[SM_MAX_LEVELS], n = 0;
-    static const uint8_t axis_of[SM_PLAN_DEGREES] = {
-        [SM_PLAN_DATA] = SM_AXIS_DATA,     [SM_PLAN_FSDP] = SM_AXIS_FSDP,
-        [SM_PLAN_TENSOR] = SM_AXIS_TENSOR, [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
-        [SM_PLAN_EXPERT] = SM_AXIS_EXPERT, [SM_PLAN_PIPELINE] = PIPE_AXIS};
-    for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)d->axis[a];
-    sizes[PIPE_AXIS] = plan->pipeline;
-    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
-        order[n++] = axis_of[plan->order[i]];
-        if (plan->order[i] == SM_PLAN_TENSOR) order[n++] = SM_AXIS_TENSOR_Q;
-    }
-    for (int l = 0; l < t->system.levels; l++)
-        dims[l] = l < t->system.torus_dims ? plan->dims[l] : l;
-    return sm_placement_fill(&t->system, PLACED_AXES, sizes, order, dims, placement);
-}
-
-/* Another line is never slower: this one would never be chosen. */
-static bool dominated(const fast_curve *c, const sm_timing *at) {
-    for (int i = 0; i < c->n; i++)
-        if (sm_line_never_less(at->line, c->line[i].line)) return true;
-    return false;
-}
-
-static void add_fast(const sm_train *t, const sm_algorithm *a, const sm_timing *at,
-                     fast_curve *to) {
-    if (to->n == FAST_LINES || dominated(to, at)) return;
-    fast_line *f = &to->line[to->n++];
-    f->line = at->line;
-    f->wire_per_byte = a->link_bytes_per_byte;
-    f->algorithm = a->name;
-    f->level = a->level;
-    for (int l = 0; l < t->system.levels; l++)
-        f->busy[l] = a->level_s_per_byte[l] * at->excess /
-                     sm_network_efficiency(&t->system, t->calibration, (uint8_t)l);
-}
-
-static void make_fast(const sm_train *t, const sm_curve *from, fast_curve *to) {
-    sm_timing timed[SM_MAX_TIMINGS];
-    to->n = 0;
-    to->ideal_s_per_byte = from->ideal_s_per_byte;
-    to->level = from->n ? from->algorithm[0].level : 0;
-    for (int i = 0; i < from->n; i++) {
-        int n = sm_algorithm_timings(&from->algorithm[i], &t->system, t->calibration, timed);
-        for (int k = 0; k < n; k++) add_fast(t, &from->algorithm[i], &timed[k], to);
-    }
-}
-
-double curve_seconds(const fast_curve *c, double bytes, const fast_line **line) {
-    double best = 0;
-    *line = NULL;
-    if (bytes <= 0) return 0;
-    for (int i = 0; i < c->n; i++) {
-        double s = sm_line_at(c->line[i].line, bytes);
-        if (*line && s >= best) continue;
-        best = s;
-        *line = &c->line[i];
-    }
-    return best;
-}
-
-static uint64_t group_key(sm_collective op, const sm_group *g, double ragged) {
-    uint64_t bits, h = 1469598103934665603ull ^ (uint64_t)op;
-    memcpy(&bits, &ragged, sizeof bits);
-    h = (h ^ bits) * 1099511628211ull;
-    for (int i = 0; i < g->parts; i++) {
-        uint64_t part = (uint64_t)g->part[i].level << 56 ^ (uint64_t)g->part[i].size << 28 ^
-                        (uint64_t)g->part[i].stride;
-        h = (h ^ part) * 1099511628211ull;
-        h ^= h >> 29;
-    }
-    return h | 1;
-}
-
-bool placed_init(placed *p, sm_arena *arena) {
-    p->memo = sm_arena_array(arena, CURVES, sizeof *p->memo);
-    return p->memo != NULL;
-}
-
-static uint64_t content_of(const fast_curve *c) {
-    uint64_t h = 1469598103934665603ull, word;
-    for (int i = 0; i < c->n; i++) {
-        const double *numbers[] = {&c->line[i].line.latency_s, &c->line[i].line.s_per_byte};
-        for (int k = 0; k < 2; k++) {
-            memcpy(&word, numbers[k], sizeof word);
-            h = (h ^ word) * 1099511628211ull;
-            h ^= h >> 29;
-        }
-        for (int l = 0; l < SM_MAX_LEVELS; l++) {
-            memcpy(&word, &c->line[i].busy[l], sizeof word);
-            h = (h ^ word) * 1099511628211ull;
-            h ^= h >> 29;
-        }
-    }
-    memcpy(&word, &c->ideal_s_per_byte, sizeof word);
-    return (h ^ word) * 1099511628211ull;
-}
-
-static void fill_curve(const sm_train *t, sm_collective op, const sm_group *g, double ragged,
-                       fast_curve *to) {
-    memset(to, 0, sizeof *to);
-    if (g->size > 1) {
-        sm_curve curve = sm_collective_curve(&t->system, op, g, ragged);
-        make_fast(t, &curve, to);
-    }
-}
-
-/* The memo is emptied when it is three quarters full: what it returns never depends on its history.
- * It belongs to one job, so to one system. An entry without a key is to be filled. */
-static fast_curve *memo_of(uint64_t key, placed *p) {
-    size_t at = key % CURVES;
-    while (p->memo[at].key && p->memo[at].key != key) at = (at + 1) % CURVES;
-    return &p->memo[at];
-}
-
-static const fast_curve *keep(fast_curve *c, uint64_t key, placed *p) {
-    c->key = key;
-    c->content = content_of(c);
-    p->used++;
-    return c;
-}
-
-static const fast_curve *curve_for(const sm_train *t, sm_collective op, const sm_group *g,
-                                   double ragged, placed *p) {
-    uint64_t key = group_key(op, g, ragged);
-    fast_curve *at = memo_of(key, p);
-    if (at->key) return at;
-    fill_curve(t, op, g, ragged, at);
-    return keep(at, key, p);
-}
-
-void placed_forget(placed *p) {
-    memset(p->memo, 0, CURVES * sizeof *p->memo);
-    p->used = 0;
-}
-
 static void make_room(const variant *v, placed *p) {
     /* twice: a prefix keeps hopeful curves while it adds its own */
-    if (p->used + 8 * v->slots + 1 >= CURVES * 3 / 4) placed_forget(p);
+    sm_curve_memo_reserve(&p->memo, 8 * v->slots + 1);
 }
-
-/* A token is sent once to each group of experts that hosts any of its k, and passed on inside: of k
- * copies, this part moves. A group is what sits below the outermost level that the collective
- * crosses (a node, as in DeepEP), or a chip. */
-static double ragged_part(const sm_train *t, const sm_group *g) {
-    double groups = 1, k = t->largest_top_k;
-    bool scales_out = false;
-    for (int i = 0; i < g->parts; i++) scales_out |= g->part[i].level > 0;
-    for (int i = 0; i < g->parts; i++)
-        if (t->system.torus_dims > 0 || !scales_out || g->part[i].level > 0)
-            groups *= g->part[i].size;
-    if (groups <= 1 || k <= 0) return 1;
-    double part = sm_ragged_fraction(groups, k) * groups / k;
-    return part < 1 ? part : 1;
-}
-
-static const fast_curve nowhere = {0}; /* a group of one */
 
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
-    return key->ragged && !t->as_run ? ragged_part(t, g) : 1; /* the runtime sends every slot */
+    return key->ragged && !t->as_run ? sm_ragged_part(&t->system, t->largest_top_k, g)
+                                     : 1; /* the runtime sends every slot */
 }
 
 void place_curves(const sm_train *t, const variant *v, placed *p) {
-    sm_group joined[MASKS];
+    sm_group joined[SM_AXES_MASKS];
     uint64_t done = 0;
     make_room(v, p);
     p->signature = 1469598103934665603ull;
@@ -177,13 +25,12 @@ void place_curves(const sm_train *t, const variant *v, placed *p) {
         sm_group *g = &joined[axes];
         if (!(done >> axes & 1)) *g = sm_group_join(&p->placement, axes);
         done |= (uint64_t)1 << axes;
-        p->slot[i] =
-            g->size == 1 ? &nowhere : curve_for(t, v->key[i].op, g, ragged_of(t, &v->key[i], g), p);
+        p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
         p->signature = (p->signature ^ p->slot[i]->content) * 1099511628211ull;
         p->signature ^= p->signature >> 31;
     }
-    sm_group pipe = sm_group_join(&p->placement, SM_BIT(PIPE_AXIS));
-    p->send = curve_for(t, SM_PERMUTE, &pipe, 1, p);
+    sm_group pipe = sm_group_join(&p->placement, SM_BIT(SM_PLACED_PIPELINE));
+    p->send = sm_curve_memo_get(&p->memo, SM_PERMUTE, &pipe, 1);
     p->signature = ((p->signature ^ p->send->content) * 1099511628211ull) | 1;
 }
 
@@ -191,7 +38,7 @@ static sm_axes axes_of_key(int key) {
     static const sm_axes axes[SM_PLAN_DEGREES] = {
         [SM_PLAN_DATA] = SM_BIT(SM_AXIS_DATA),     [SM_PLAN_FSDP] = SM_BIT(SM_AXIS_FSDP),
         [SM_PLAN_TENSOR] = SM_AXES_TENSOR,         [SM_PLAN_CONTEXT] = SM_BIT(SM_AXIS_CONTEXT),
-        [SM_PLAN_EXPERT] = SM_BIT(SM_AXIS_EXPERT), [SM_PLAN_PIPELINE] = SM_BIT(PIPE_AXIS)};
+        [SM_PLAN_EXPERT] = SM_BIT(SM_AXIS_EXPERT), [SM_PLAN_PIPELINE] = SM_BIT(SM_PLACED_PIPELINE)};
     return axes[key];
 }
 
@@ -201,8 +48,7 @@ static void place_slots(const sm_train *t, const variant *v, const sm_placement 
         sm_axes axes = v->key[i].axes;
         if (axes & ~inside) continue;
         sm_group g = sm_group_join(at, axes);
-        p->slot[i] = g.size == 1 ? &nowhere
-                                 : curve_for(t, v->key[i].op, &g, ragged_of(t, &v->key[i], &g), p);
+        p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, &g, ragged_of(t, &v->key[i], &g));
     }
 }
 
@@ -222,18 +68,20 @@ static void take_room(const sm_placement *at, sm_axes axes, room *r) {
     for (int i = 0; i < g.parts; i++) r->of[g.part[i].level] /= g.part[i].size;
 }
 
-static const fast_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
-                                     const room *r, placed *p);
+static const sm_timed_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
+                                         const room *r, placed *p);
 
-static int members_of(const degrees *d, sm_axes axes) { return (int)(1 / d->inverse[axes] + 0.5); }
+static int members_of(const sm_degrees *d, sm_axes axes) {
+    return (int)(1 / d->inverse[axes] + 0.5);
+}
 
 void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix,
-                  const degrees *d, placed *p) {
+                  const sm_degrees *d, placed *p) {
     sm_placement at;
     sm_axes inside = 0;
     place_hopeful(t, v, d, p);
     for (int i = 0; i < prefix; i++) inside = (sm_axes)(inside | axes_of_key(plan->order[i]));
-    if (!place_axes(t, plan, d, &at)) return;
+    if (!sm_plan_place(plan, d, &t->system, &at)) return;
     place_slots(t, v, &at, inside, p);
     if (t->system.torus_dims > 0)
         return; /* there what comes next may still find better factors later */
@@ -293,7 +141,8 @@ static double torus_exchange(const sm_train *t, int n) {
  * may have, one. */
 static double ragged_least(const sm_train *t, double members) {
     sm_group all = {.parts = 1, .part = {{0, (int)members, 1}}, .size = (int)members};
-    return t->system.torus_dims > 0 ? ragged_part(t, &all) : 1 / fmax(1, t->largest_top_k);
+    return t->system.torus_dims > 0 ? sm_ragged_part(&t->system, t->largest_top_k, &all)
+                                    : 1 / fmax(1, t->largest_top_k);
 }
 
 /* ---- the best of all placements on switches ----
@@ -306,31 +155,34 @@ typedef struct splits {
     const sm_train *t;
     const slot_key *slot;
     const room *r;
-    fast_curve *least;
+    const sm_curve_memo *memo;
+    sm_timed_curve *least;
     int tried;
 } splits;
 
-static void add_least(fast_curve *to, const fast_line *line) {
+static void add_least(sm_timed_curve *to, const sm_timed_line *line) {
     int kept = 0;
     for (int i = 0; i < to->n; i++)
         if (sm_line_never_less(line->line, to->line[i].line)) return;
     for (int i = 0; i < to->n; i++)
         if (!sm_line_never_less(to->line[i].line, line->line)) to->line[kept++] = to->line[i];
     to->n = kept;
-    if (to->n < FAST_LINES) to->line[to->n++] = *line;
-    else to->line[FAST_LINES - 1].line = sm_line_below(to->line[FAST_LINES - 1].line, line->line);
+    if (to->n < SM_MAX_TIMED_LINES) to->line[to->n++] = *line;
+    else
+        to->line[SM_MAX_TIMED_LINES - 1].line =
+            sm_line_below(to->line[SM_MAX_TIMED_LINES - 1].line, line->line);
 }
 
 /* No level is kept busy that another split leaves idle. */
-static void share_busy(const sm_train *t, const fast_curve *c, double *busy) {
+static void share_busy(const sm_train *t, const sm_timed_curve *c, double *busy) {
     for (int i = 0; i < c->n; i++)
         for (int l = 0; l < t->system.levels; l++) busy[l] = fmin(busy[l], c->line[i].busy[l]);
 }
 
 static void add_split(splits *s, const sm_group *g) {
-    fast_curve one, *least = s->least;
+    sm_timed_curve one, *least = s->least;
     double busy[SM_MAX_LEVELS];
-    fill_curve(s->t, s->slot->op, g, ragged_of(s->t, s->slot, g), &one);
+    sm_timed_curve_fill(s->memo, s->slot->op, g, ragged_of(s->t, s->slot, g), &one);
     if (s->tried++ == 0) {
         *least = one;
         return;
@@ -366,21 +218,21 @@ static uint64_t splits_key(const slot_key *slot, int members, const room *r) {
     return h | 1;
 }
 
-static const fast_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
-                                     const room *r, placed *p) {
-    if (members == 1) return &nowhere;
-    uint64_t key = splits_key(slot, members, r);
-    fast_curve *at = memo_of(key, p);
-    if (at->key) return at;
-    splits s = {t, slot, r, at, 0};
+static const sm_timed_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
+                                         const room *r, placed *p) {
     sm_group g = {.size = members};
+    if (members == 1) return sm_curve_memo_get(&p->memo, slot->op, &g, 1);
+    uint64_t key = splits_key(slot, members, r);
+    sm_timed_curve *at = sm_curve_memo_entry(&p->memo, key);
+    if (at->key) return at;
+    splits s = {t, slot, r, &p->memo, at, 0};
     memset(at, 0, sizeof *at);
     try_splits(&s, 0, members, &g);
-    return keep(at, key, p);
+    return sm_curve_memo_keep(&p->memo, at, key);
 }
 
 static void hopeful_on_torus(const sm_train *t, const slot_key *slot, double members,
-                             fast_curve *own) {
+                             sm_timed_curve *own) {
     int size = (int)(members + 0.5);
     double in = torus_injection(t, size), part = (members - 1) / members;
     sm_collective op = slot->op;
@@ -389,13 +241,14 @@ static void hopeful_on_torus(const sm_train *t, const slot_key *slot, double mem
     if (op == SM_ALL_TO_ALL && t->system.levels == t->system.torus_dims)
         least = fmax(least, torus_exchange(t, size));
     if (slot->ragged) least *= ragged_least(t, members);
-    *own = (fast_curve){.n = members > 1};
-    own->line[0].line.s_per_byte = own->ideal_s_per_byte = least;
+    own->n = members > 1;
+    own->ideal_s_per_byte = least;
+    own->line[0] = (sm_timed_line){.line = {0, least}};
 }
 
 /* Curves no placement beats. Switches: the least of all splits over the levels. Tori: a chip can
  * take in what it must over all its links at once. */
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p) {
+void place_hopeful(const sm_train *t, const variant *v, const sm_degrees *d, placed *p) {
     room all = all_room(t);
     make_room(v, p);
     p->send = NULL;

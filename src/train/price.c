@@ -1,5 +1,6 @@
 /* The price of a plan: time three ways, memory, money. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "detail.h"
@@ -8,13 +9,32 @@
 void plan_canonical(const sm_train *t, sm_plan *plan) {
     if (plan->fsdp > 1) plan->zero = 3;
     else if (plan->zero == 3) plan->zero = 2;
-    if (plan->pipeline == 1) plan->schedule = SM_SCHEDULE_1F1B;
+    sm_plan_settle(plan, &t->model);
     if (plan->schedule == SM_SCHEDULE_ZB_V || plan->schedule == SM_SCHEDULE_DUALPIPE)
         plan->virtual_stages = 2;
     else if (plan->schedule != SM_SCHEDULE_INTERLEAVED) plan->virtual_stages = 1;
-    if (plan->tensor == 1) plan->seq = false;
-    if (plan->context == 1) plan->context_by = SM_CONTEXT_RING;
-    if (t->most_experts == 0) plan->expert_tensor = false;
+}
+
+#define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
+
+const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size_t size) {
+    int split = p->context * (p->seq ? p->tensor : 1);
+    double replicas = (double)p->data * p->fsdp * p->expert;
+    const char *why = sm_plan_refuse(p, &t->model, room, size);
+    if (why) return why;
+    if (fmod(t->seq, split) != 0)
+        REFUSE("sequences of %.0f tokens do not divide by %d (context%s)", t->seq, split,
+               p->seq && p->tensor > 1 ? " x tensor" : "");
+    if (chunk_count(p) > t->model.L || chunk_count(p) > MAX_CHUNKS)
+        REFUSE("pipeline=%d x virtual=%d makes more chunks than the %d layers", p->pipeline,
+               p->virtual_stages, t->model.L);
+    if (replicas > t->sequences)
+        REFUSE("data x fsdp x expert = %.0f replicas, but a batch has only %.0f sequences",
+               replicas, t->sequences);
+    if (p->microbatch > ceil(t->sequences / replicas))
+        REFUSE("microbatch=%d, but a replica gets only %.0f sequences", p->microbatch,
+               ceil(t->sequences / replicas));
+    return NULL;
 }
 
 const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size) {
@@ -213,7 +233,7 @@ sm_status price_live(const sm_train *t, const sm_plan *plan, const pieces *p, st
 /* ---- the public door ---- */
 
 static void set_custom(const sm_train *t, const sm_plan *plan) {
-    variant *v = t->variant[variant_index(plan)];
+    variant *v = built_variant(t, plan);
     for (int k = 0; k < t->kinds; k++) {
         const sm_program *program = &v->piece[k].part.program;
         fill_custom_set(&v->piece[k], sm_recompute_named(program, plan->recompute_ops));
@@ -238,7 +258,7 @@ static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan
 }
 
 sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err) {
-    sm_status s = check_custom(t, t->variant[variant_index(plan)], plan, err);
+    sm_status s = check_custom(t, built_variant(t, plan), plan, err);
     if (s == SM_OK) set_custom(t, plan);
     return s;
 }
@@ -248,7 +268,7 @@ static sm_status need_scratch(sm_train *t, sm_error *err) {
     t->one = sm_arena_alloc(t->arena, sizeof *t->one);
     t->one_stages = sm_arena_alloc(t->arena, sizeof *t->one_stages);
     if (!t->one || !t->one_stages || !stages_init(t->one_stages, t->arena) ||
-        !placed_init(&t->one->at, t->arena)) {
+        !sm_curve_memo_init(&t->one->at.memo, &t->system, t->calibration, CURVES, t->arena)) {
         t->one = NULL;
         return sm_fail_memory(err);
     }

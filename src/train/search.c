@@ -50,7 +50,7 @@ static void report_progress(double fraction, void *context) {
 static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err) {
     sm_plan p = o->fixed;
     uint32_t given = p.given;
-    for (int i = 0; i < FUSED_VARIANTS; i++) {
+    for (int i = 0; i < 24; i++) {
         p.context_by = (sm_context_by)(i / 8);
         p.expert_tensor = i / 4 % 2;
         p.seq = i / 2 % 2;
@@ -87,7 +87,8 @@ static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err) {
     if (!h->lane) return sm_fail_memory(err);
     for (int i = 0; i < h->lanes; i++)
         if (!stages_init(&h->lane[i].s, arena) || !make_memo(h, &h->lane[i], arena) ||
-            !placed_init(&h->lane[i].p.at, arena))
+            !sm_curve_memo_init(&h->lane[i].p.at.memo, &h->train->system, h->train->calibration,
+                                CURVES, arena))
             return sm_fail_memory(err);
     return SM_OK;
 }

@@ -18,11 +18,7 @@ enum {
     MAX_KEPT = 12,
     MAX_EAGER = 24,
     MAX_CHUNKS = 1024,
-    FUSED_VARIANTS = 24,           /* seq x expert_tensor x fsdp x context_by */
-    VARIANTS = 2 * FUSED_VARIANTS, /* attention: fused, unfused */
-    MASKS = 1 << SM_AXIS_COUNT,
-    PIPE_AXIS = SM_AXIS_COUNT, /* the pipeline's place in a placement */
-    PLACED_AXES = SM_AXIS_COUNT + 1
+    VARIANTS = 48 /* seq x expert_tensor x fsdp x context_by x attention */
 };
 
 /* Elements of an array that one op makes and that software of separate kernels keeps more of. */
@@ -66,6 +62,7 @@ typedef struct slot_key {
 } slot_key;
 
 typedef struct variant {
+    uint32_t code; /* of the rules */
     sm_rules rules;
     int pieces;
     piece piece[MAX_PIECES];
@@ -92,30 +89,20 @@ struct sm_train {
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
-    variant *variant[VARIANTS];
+    variant *variant[VARIANTS]; /* the first are built, in any order */
     sm_arena *arena;
     struct pieces *one;
     struct stages *one_stages; /* scratch of sm_train_price */
 };
 
-/* ---- degrees ---- */
-typedef struct degrees {
-    double axis[SM_AXIS_COUNT];
-    double inverse[MASKS]; /* 1 / product of the degrees of a mask */
-    double sequences;      /* of one microbatch over the whole mesh (scales per_sequence sizes) */
-    int tensor, tensor_q;  /* tensor = tensor_kv x tensor_q */
-} degrees;
+/* ---- sizes ---- */
 /* Axes over which fsdp shards the weights of a variant. */
 static inline sm_axes shards_of(const variant *v) {
     return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
                      (v->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
 }
-void degrees_set(degrees *d, const sm_train *t, const sm_plan *plan);
-void degrees_microbatch(degrees *d, int microbatch);
-/* Why the degrees cannot shard this model, NULL when they can. */
-const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
-static inline double size_at(const sm_size *s, const degrees *d) {
-    return s->base * d->inverse[s->mask] * (s->per_sequence ? d->sequences : 1.0);
+static inline double size_at(const sm_size *s, const sm_degrees *d) {
+    return sm_size_share(s, d) * (s->per_sequence ? d->sequences : 1.0);
 }
 
 /* ---- local work of a piece, one microbatch ---- */
@@ -134,7 +121,7 @@ typedef struct piece_time {
 /* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
  * bubbles. */
 double piece_time_total(const sm_train *t, const piece_time *time);
-void piece_time_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         sm_dtype dtype, piece_time *out);
 
 /* One op of a piece: what it takes and why. */
@@ -142,45 +129,24 @@ typedef struct priced {
     double expected, math, flops, bytes;
     bool memory_bound;
 } priced;
-priced piece_work_price(const sm_train *t, const sm_work *w, const degrees *d, sm_dtype dtype);
+priced piece_work_price(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype);
 
 /* ---- placed collectives ---- */
-typedef struct fast_line {
-    sm_line line;
-    double wire_per_byte;
-    uint8_t level;
-    const char *algorithm;
-    double busy[SM_MAX_LEVELS];
-} fast_line;
-enum { FAST_LINES = 10 };
-typedef struct fast_curve {
-    int n;
-    fast_line line[FAST_LINES];
-    double ideal_s_per_byte;
-    uint8_t level;
-    uint64_t key, content; /* group it was made for; hash of what it costs */
-} fast_curve;
 enum { CURVES = 1024 };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
-    const fast_curve *slot[MAX_SLOTS];
-    const fast_curve *send;    /* one stage to the next */
-    uint64_t signature;        /* placements of equal signature cost the same */
-    fast_curve *memo;          /* CURVES of them: curves repeat from plan to plan */
-    fast_curve own[MAX_SLOTS]; /* of place_hopeful, where no group stands for the bound */
-    int used;
+    const sm_timed_curve *slot[MAX_SLOTS];
+    const sm_timed_curve *send; /* one stage to the next */
+    uint64_t signature;         /* placements of equal signature cost the same */
+    sm_curve_memo memo;
+    sm_timed_curve own[MAX_SLOTS]; /* of place_hopeful, where no group stands for the bound */
 } placed;
-bool placed_init(placed *p, sm_arena *arena);
-void placed_forget(placed *p); /* when the system changes */
-/* false: the order cannot be laid out on the system. */
-bool place_axes(const sm_train *t, const sm_plan *plan, const degrees *d, sm_placement *placement);
 void place_curves(const sm_train *t, const variant *v, placed *p);
-void place_hopeful(const sm_train *t, const variant *v, const degrees *d, placed *p);
+void place_hopeful(const sm_train *t, const variant *v, const sm_degrees *d, placed *p);
 /* The first `prefix` axes of the plan's order as they lie, the others as well as they still can: no
  * order that begins so does better. */
 void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix,
-                  const degrees *d, placed *p);
-double curve_seconds(const fast_curve *c, double bytes, const fast_line **line);
+                  const sm_degrees *d, placed *p);
 
 typedef struct piece_comm {
     double blocking[2], exchange[2],
@@ -194,8 +160,8 @@ typedef struct piece_comm {
     double latency; /* latency inside blocking */
 } piece_comm;
 /* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
-double comm_bytes(const sm_comm *c, const degrees *d, const sm_plan *plan);
-void piece_comm_compute(const sm_train *t, const variant *v, int index, const degrees *d,
+double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan);
+void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *p, const sm_plan *plan, piece_comm *out);
 
 /* ---- layers over chunks ---- */
@@ -227,17 +193,17 @@ typedef struct stage_load {
 } stage_load;
 int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
-void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
-                const sm_plan *plan, stage_load *add);
-double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set, const degrees *d,
-                        sm_dtype dtype);
-double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const degrees *d,
+void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                const placed *p, const sm_plan *plan, stage_load *add);
+double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
+                        const sm_degrees *d, sm_dtype dtype);
+double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                             const sm_plan *plan);
 
 /* Everything of a plan that the pieces contribute, before schedule and stages. */
 struct pieces {
     const variant *v;
-    degrees d;
+    sm_degrees d;
     placed at;
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
@@ -309,9 +275,13 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
  * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);
 void fill_custom_set(piece *p, uint64_t set);
+/* Why the degrees cannot shard this model and batch, and why the plan is impossible; NULL when they
+ * can, when it is not. */
+const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
 const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
 const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err);
-int variant_index(const sm_plan *plan);
+/* The one that exists already, NULL when there is none. */
+variant *built_variant(const sm_train *t, const sm_plan *plan);
 sm_status train_custom_set(sm_train *t, const sm_plan *plan,
                            sm_error *err); /* of the plan's variant, which must exist */
 int head_piece(const sm_train *t);

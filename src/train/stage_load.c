@@ -24,10 +24,10 @@ static double state_bytes(const sm_train *t, const sm_plan *plan) {
     return optimizer_bytes(plan) - (t->as_run && second_copy ? t->weight_bytes : 0);
 }
 
-static void add_reduction(const sm_train *t, const fast_curve *reduce, double bytes,
+static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, double bytes,
                           double *seconds, stage_load *add) {
-    const fast_line *line;
-    *seconds += curve_seconds(reduce, bytes, &line);
+    const sm_timed_line *line;
+    *seconds += sm_timed_curve_s(reduce, bytes, &line);
     add->reduce_ideal[reduce->level] += bytes * reduce->ideal_s_per_byte;
     for (int l = 0; line && l < t->system.levels; l++) add->busy[l] += bytes * line->busy[l];
 }
@@ -42,7 +42,7 @@ static double run_traffic(const sm_train *t, double held, double updated, double
 }
 
 static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
-                      const degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
+                      const sm_degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * d->inverse[c->stored];
     double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
@@ -70,8 +70,8 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     add_reduction(t, p->slot[slots->all_gather], held * t->weight_bytes, &add->gather_s, add);
 }
 
-void piece_load(const sm_train *t, const variant *v, int index, const degrees *d, const placed *p,
-                const sm_plan *plan, stage_load *add) {
+void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                const placed *p, const sm_plan *plan, stage_load *add) {
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++)
         add_class(t, &v->weight[index][i], &part->weight[i], d, p, plan, add);
@@ -79,14 +79,14 @@ void piece_load(const sm_train *t, const variant *v, int index, const degrees *d
 
 /* Logits at the loss. The program keeps them once in fp32, and a stage counts as much again for
  * their gradient: what the software holds otherwise is the difference, shared over the two. */
-static double loss_bytes(const sm_memory_habits *h, sm_size logits, const degrees *d) {
+static double loss_bytes(const sm_memory_habits *h, sm_size logits, const sm_degrees *d) {
     double counted = 4 * size_at(&logits, d);
     if (h->loss_whole) logits.mask = (sm_axes)(logits.mask & ~SM_AXES_TENSOR);
     return h->loss_bytes / 2 * size_at(&logits, d) - counted;
 }
 
 /* Of a norm: what its kernels keep, and what its result is more when kept whole. */
-static double norm_bytes(const sm_memory_habits *h, sm_size result, const degrees *d) {
+static double norm_bytes(const sm_memory_habits *h, sm_size result, const sm_degrees *d) {
     double sharded = size_at(&result, d);
     result.mask = (sm_axes)(result.mask & ~SM_AXES_TENSOR);
     double whole = size_at(&result, d);
@@ -94,7 +94,7 @@ static double norm_bytes(const sm_memory_habits *h, sm_size result, const degree
 }
 
 /* Kept beyond, or short of, what fused kernels keep in 16 bits. */
-static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const degrees *d,
+static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const sm_degrees *d,
                           sm_dtype dtype) {
     double elements = size_at(&e->elements, d), wide = 2 - sm_dtype_bytes(dtype);
     switch (e->kind) {
@@ -108,8 +108,8 @@ static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const
     return 0;
 }
 
-double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set, const degrees *d,
-                        sm_dtype dtype) {
+double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
+                        const sm_degrees *d, sm_dtype dtype) {
     const piece_set *s = &v->piece[index].set[set];
     double bytes = 0;
     for (int i = 0; i < s->kept; i++) bytes += size_at(&s->kept_bytes[i], d);
@@ -121,7 +121,7 @@ double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
 /* Weights of the piece whole over fsdp, and their gradient before it is scattered. XLA scatters in
  * the 16 bits that the weights travel in, one layer while the next one's gradient is made: of two
  * layers one gradient is whole. */
-double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const degrees *d,
+double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                             const sm_plan *plan) {
     const sm_partition *part = &v->piece[index].part;
     bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;

@@ -272,9 +272,9 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
         worst_end(t, &x, &e);
     }
     if (t->model.tied && plan->pipeline > 1) {
-        const fast_line *line;
+        const sm_timed_line *line;
         double bytes = p->load[embedding_piece(t)].gradients;
-        e.tie_s = curve_seconds(p->at.send, bytes, &line) * 2;
+        e.tie_s = sm_timed_curve_s(p->at.send, bytes, &line) * 2;
     }
     e.other_s = t->calibration->step_overhead_s;
     e.serial_s += e.tie_s + e.other_s;

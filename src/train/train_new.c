@@ -1,4 +1,5 @@
 /* A job and the program variants it needs: built once, then only read. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -6,12 +7,6 @@
 
 int head_piece(const sm_train *t) { return t->kinds + 1; }
 int embedding_piece(const sm_train *t) { return t->kinds; }
-
-int variant_index(const sm_plan *plan) {
-    int fused =
-        (((int)plan->context_by * 2 + plan->expert_tensor) * 2 + plan->seq) * 2 + (plan->fsdp > 1);
-    return fused + FUSED_VARIANTS * (plan->attention == SM_ATTENTION_UNFUSED);
-}
 
 static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged) {
     for (int i = 0; i < v->slots; i++)
@@ -144,37 +139,30 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     return SM_OK;
 }
 
-const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
-    int at = variant_index(plan);
-    if (t->variant[at]) return t->variant[at];
+variant *built_variant(const sm_train *t, const sm_plan *plan) {
+    uint32_t code;
+    sm_plan_rules(plan, false, &code);
+    for (int i = 0; i < VARIANTS && t->variant[i]; i++)
+        if (t->variant[i]->code == code) return t->variant[i];
+    return NULL;
+}
+
+static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
+    int at = 0;
+    while (at < VARIANTS && t->variant[at]) at++;
     variant *v = sm_arena_alloc(t->arena, sizeof *v);
-    if (!v) {
-        sm_fail_memory(err);
-        return NULL;
-    }
-    v->rules = (sm_rules){.seq = plan->seq,
-                          .expert_tensor = plan->expert_tensor,
-                          .context_by = plan->context_by,
-                          .weights_over_context = plan->fsdp > 1,
-                          .unfused = plan->attention == SM_ATTENTION_UNFUSED};
+    if (!v) return sm_fail_memory(err), NULL;
+    v->rules = sm_plan_rules(plan, false, &v->code);
     v->pieces = t->kinds + 2;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(t, v, i, err)) return NULL;
-    t->variant[at] = v;
-    return v;
+    assert(at < VARIANTS);
+    return t->variant[at] = v;
 }
 
-/* Kinds no layer uses are dropped, so that piece k is a kind in use. */
-static void keep_used_kinds(sm_model *m) {
-    int to[SM_MAX_LAYER_KINDS], used = 0;
-    for (int k = 0; k < m->kinds; k++) {
-        to[k] = -1;
-        for (int l = 0; l < m->L && to[k] < 0; l++)
-            if (m->layer[l] == k) to[k] = used++;
-        if (to[k] >= 0) m->kind[to[k]] = m->kind[k];
-    }
-    for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)to[m->layer[l]];
-    m->kinds = used;
+const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
+    const variant *v = built_variant(t, plan);
+    return v ? v : build_variant(t, plan, err);
 }
 
 /* Microbatches are counted in ints. */
@@ -209,7 +197,8 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     t->calibration = &t->own;
     t->kernel = t->own;
     if (!t->as_run) t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
-    if (t->one) placed_forget(&t->one->at); /* its curves hold the old network's rates */
+    if (t->one)
+        sm_curve_memo_forget(&t->one->at.memo); /* its curves hold the old network's rates */
 }
 
 /* Host memory of a chip whose link to it is not known is its own memory under another account: what
@@ -225,7 +214,7 @@ void sm_train_set_as_run(sm_train *t) {
     t->weight_bytes = sm_dtype_bytes(SM_FP32);
     t->kernel = t->own;
     memset(t->variant, 0, sizeof t->variant); /* their programs were others */
-    if (t->one) placed_forget(&t->one->at);
+    if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }
 
 void sm_train_set_habits(sm_train *t, const sm_memory_habits *habits) { t->habits = *habits; }
@@ -235,7 +224,7 @@ const sm_calibration *sm_train_calibration(const sm_train *train) { return train
 static void fill_train(const sm_job *job, sm_train *t) {
     t->model = *job->model;
     t->system = *job->system;
-    keep_used_kinds(&t->model);
+    sm_plan_keep_used_kinds(&t->model);
     t->weight_bytes = sm_dtype_bytes(SM_BF16);
     t->kinds = t->model.kinds;
     sm_train_set_calibration(t, NULL);

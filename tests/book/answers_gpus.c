@@ -347,7 +347,8 @@ static void reduction_gain(book_item *item)
     sm_system node = book_system("h100-sxm:1x8");
     sm_curve curve = book_curve(&node, SM_ALL_REDUCE, "X=8", "X");
     double plain = book_line(&curve, NULL).line.s_per_byte;
-    book_is(item, "in theory", plain / book_line(&curve, "in-network reduction").line.s_per_byte, 1.75);
+    book_is(item, "in theory",
+            plain / book_line(&curve, "in-network reduction").line.s_per_byte, 1.75);
 }
 
 static void array_58MB(book_item *item)
@@ -416,7 +417,8 @@ static void q4_2(book_item *item)
 {
     sm_system node = book_system("h100-sxm:1x8");
     sm_curve curve = book_curve(&node, SM_ALL_REDUCE, "X=8", "X");
-    book_is(item, "s per byte", book_line(&curve, "in-network reduction").line.s_per_byte, 1 / 450e9);
+    book_is(item, "s per byte", book_line(&curve, "in-network reduction").line.s_per_byte,
+            1 / 450e9);
 }
 
 static void q4_3(book_item *item)
@@ -441,7 +443,8 @@ static void q4_4(book_item *item)
     pod.level[SPINE].in_network_reduction = pod.level[LEAF].in_network_reduction = true;
     sm_curve curve = book_curve(&pod, SM_ALL_REDUCE, "X=4,Y=256", "X");
     double share = 1.0 / 256; /* each of 256 chips of a unit reduces its part of F */
-    book_is(item, "bytes/s", 1 / (share * book_line(&curve, "in-network reduction").line.s_per_byte),
+    book_is(item, "bytes/s",
+            1 / (share * book_line(&curve, "in-network reduction").line.s_per_byte),
             1.28e13);
 }
 

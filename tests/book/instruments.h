@@ -34,7 +34,8 @@ double book_step_bytes(const sm_lowering *lowering, sm_collective op); /* V over
 
 /* ---- collectives ---- */
 sm_curve book_curve(const sm_system *system, sm_collective op, const char *mesh, const char *axes);
-sm_algorithm book_line(const sm_curve *curve, const char *algorithm); /* NULL: the book's closed form */
+/* NULL: the book's closed form. */
+sm_algorithm book_line(const sm_curve *curve, const char *algorithm);
 double book_s_per_byte(const sm_system *system, sm_collective op, const char *mesh,
                        const char *axes); /* of the book's closed form */
 

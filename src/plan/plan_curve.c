@@ -1,0 +1,137 @@
+/* What each collective of a plan costs on the group of chips that runs it: the lines of its
+ * algorithms and protocols, kept from plan to plan. */
+#include <assert.h>
+#include <string.h>
+
+#include "scalemodel/plan.h"
+
+static const uint64_t SEED = 1469598103934665603ull;
+
+static uint64_t mixed(uint64_t h, uint64_t word) {
+    h = (h ^ word) * 1099511628211ull;
+    return h ^ h >> 29;
+}
+
+static uint64_t mixed_with(uint64_t h, double number) {
+    uint64_t word;
+    memcpy(&word, &number, sizeof word);
+    return mixed(h, word);
+}
+
+/* ---- the lines ---- */
+
+/* Another line is never slower: this one would never be chosen. */
+static bool dominated(const sm_timed_curve *c, sm_line line) {
+    for (int i = 0; i < c->n; i++)
+        if (sm_line_never_less(line, c->line[i].line)) return true;
+    return false;
+}
+
+static void add_line(const sm_curve_memo *memo, const sm_algorithm *a, const sm_timing *timing,
+                     sm_timed_curve *to) {
+    if (dominated(to, timing->line)) return;
+    assert(to->n < SM_MAX_TIMED_LINES);
+    sm_timed_line *line = &to->line[to->n++];
+    line->line = timing->line;
+    line->wire_per_byte = a->link_bytes_per_byte;
+    line->algorithm = a->name;
+    line->level = a->level;
+    for (int l = 0; l < memo->system->levels; l++)
+        line->busy[l] = a->level_s_per_byte[l] * timing->excess /
+                        sm_network_efficiency(memo->system, memo->calibration, (uint8_t)l);
+}
+
+void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_group *group,
+                         double ragged, sm_timed_curve *to) {
+    sm_timing timing[SM_MAX_TIMINGS];
+    memset(to, 0, sizeof *to);
+    if (group->size <= 1) return;
+    sm_curve curve = sm_collective_curve(memo->system, op, group, ragged);
+    to->ideal_s_per_byte = curve.ideal_s_per_byte;
+    to->level = curve.n ? curve.algorithm[0].level : 0;
+    for (int i = 0; i < curve.n; i++) {
+        const sm_algorithm *a = &curve.algorithm[i];
+        int n = sm_algorithm_timings(a, memo->system, memo->calibration, timing);
+        for (int k = 0; k < n; k++) {
+            add_line(memo, a, &timing[k], to);
+            to->serial[to->serials][k] = timing[k].line;
+        }
+        if (a->serial) to->serial_lines[to->serials++] = (uint8_t)n;
+    }
+}
+
+double sm_timed_curve_upper_s(const sm_timed_curve *c, double bytes) {
+    const sm_timed_line *line;
+    double most = sm_timed_curve_s(c, bytes, &line);
+    for (int i = 0; line && i < c->serials; i++) {
+        double least = 0;
+        for (int k = 0; k < c->serial_lines[i]; k++) {
+            double s = sm_line_at(c->serial[i][k], bytes);
+            if (k == 0 || s < least) least = s;
+        }
+        if (least > most) most = least;
+    }
+    return most;
+}
+
+/* ---- the memo ---- */
+
+bool sm_curve_memo_init(sm_curve_memo *memo, const sm_system *system,
+                        const sm_calibration *calibration, int entries, sm_arena *arena) {
+    *memo = (sm_curve_memo){.system = system, .calibration = calibration, .entries = entries};
+    memo->entry = sm_arena_array(arena, (size_t)entries, sizeof *memo->entry);
+    return memo->entry != NULL;
+}
+
+void sm_curve_memo_forget(sm_curve_memo *memo) {
+    for (int i = 0; memo->used > 0 && i < memo->entries; i++) memo->entry[i].key = 0;
+    memo->used = 0;
+}
+
+void sm_curve_memo_reserve(sm_curve_memo *memo, int curves) {
+    assert(curves < memo->entries * 3 / 4);
+    if (memo->used + curves >= memo->entries * 3 / 4) sm_curve_memo_forget(memo);
+}
+
+sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key) {
+    size_t entries = (size_t)memo->entries, at = key % entries;
+    assert(key != 0 && memo->used < memo->entries);
+    while (memo->entry[at].key && memo->entry[at].key != key) at = (at + 1) % entries;
+    return &memo->entry[at];
+}
+
+static uint64_t content_of(const sm_timed_curve *c) {
+    uint64_t h = SEED;
+    for (int i = 0; i < c->n; i++) {
+        h = mixed_with(h, c->line[i].line.latency_s);
+        h = mixed_with(h, c->line[i].line.s_per_byte);
+        for (int l = 0; l < SM_MAX_LEVELS; l++) h = mixed_with(h, c->line[i].busy[l]);
+    }
+    return mixed_with(h, c->ideal_s_per_byte);
+}
+
+const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key) {
+    entry->key = key;
+    entry->content = content_of(entry);
+    memo->used++;
+    return entry;
+}
+
+static uint64_t group_key(sm_collective op, const sm_group *g, double ragged) {
+    uint64_t h = mixed_with(SEED ^ (uint64_t)op, ragged);
+    for (int i = 0; i < g->parts; i++)
+        h = mixed(h, (uint64_t)g->part[i].level << 56 ^ (uint64_t)g->part[i].size << 28 ^
+                         (uint64_t)g->part[i].stride);
+    return h | 1;
+}
+
+const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
+                                        const sm_group *group, double ragged) {
+    static const sm_timed_curve nothing = {0}; /* a group of one */
+    if (group->size <= 1) return &nothing;
+    uint64_t key = group_key(op, group, ragged);
+    sm_timed_curve *entry = sm_curve_memo_entry(memo, key);
+    if (entry->key) return entry;
+    sm_timed_curve_fill(memo, op, group, ragged, entry);
+    return sm_curve_memo_keep(memo, entry, key);
+}

@@ -1,0 +1,157 @@
+/* Degrees of the axes of a program, and whether they can shard a model. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan_row.h"
+
+void sm_plan_keep_used_kinds(sm_model *m) {
+    int to[SM_MAX_LAYER_KINDS], used = 0;
+    assert(m->kinds <= SM_MAX_LAYER_KINDS);
+    for (int k = 0; k < m->kinds; k++) {
+        to[k] = -1;
+        for (int l = 0; l < m->L && to[k] < 0; l++)
+            if (m->layer[l] == k) to[k] = used++;
+        if (to[k] >= 0) m->kind[to[k]] = m->kind[k];
+    }
+    for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)to[m->layer[l]];
+    m->kinds = used;
+}
+
+/* ---- degrees ---- */
+
+static int divisor(int a, int b) {
+    while (b) {
+        int r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+static int kv_heads(const sm_layer_kind *k) {
+    int heads = k->attention == SM_ATTENTION_MLA || k->K < 1 ? k->N : k->K;
+    return heads > 0 ? heads : 1;
+}
+
+/* Heads of K and V take what divides them all; the rest of the tensor degree splits the query heads
+ * of each. */
+static int tensor_over_kv(const sm_model *m, int tensor) {
+    int most = tensor;
+    for (int k = 0; k < m->kinds; k++) most = divisor(most, kv_heads(&m->kind[k]));
+    return most;
+}
+
+void sm_degrees_set(sm_degrees *d, const sm_plan *plan, const sm_model *model) {
+    int tensor = tensor_over_kv(model, plan->tensor);
+    bool gathered = plan->use == SM_PLAN_TRAINING || plan->gathered;
+    unsigned own = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_EXPERT);
+    const double axis[SM_AXIS_COUNT] = {
+        [SM_AXIS_DATA] = plan->data,     [SM_AXIS_FSDP] = plan->fsdp,
+        [SM_AXIS_EXPERT] = plan->expert, [SM_AXIS_CONTEXT] = plan->context,
+        [SM_AXIS_TENSOR] = tensor,       [SM_AXIS_TENSOR_Q] = (double)plan->tensor / tensor};
+    d->inverse[0] = 1;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) {
+        double part = 1 / axis[a];
+        d->axis[a] = axis[a];
+        for (int m = 0; m < 1 << a; m++) d->inverse[m | 1 << a] = d->inverse[m] * part;
+    }
+    if (gathered) own |= SM_BIT(SM_AXIS_FSDP);
+    d->sequence_axes = (sm_axes)own;
+    d->replicas = 1 / d->inverse[own];
+    sm_degrees_microbatch(d, plan->microbatch);
+}
+
+void sm_degrees_microbatch(sm_degrees *d, int microbatch) {
+    d->sequences =
+        microbatch * d->axis[SM_AXIS_DATA] * d->axis[SM_AXIS_FSDP] * d->axis[SM_AXIS_EXPERT];
+}
+
+/* ---- refusals ---- */
+
+#define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
+
+static const char *refuse_experts(const sm_layer_kind *k, const sm_plan *p, char *room,
+                                  size_t size) {
+    int spread = p->expert_tensor ? 1 : p->tensor;
+    if ((k->E_shared * k->F_shared) % p->tensor)
+        REFUSE("tensor=%d does not divide the shared experts' width %d", p->tensor,
+               k->E_shared * k->F_shared);
+    if (p->expert_tensor && k->F_expert % p->tensor)
+        REFUSE("tensor=%d does not divide the experts' width %d", p->tensor, k->F_expert);
+    if ((int64_t)k->E % ((int64_t)p->expert * spread))
+        REFUSE("%d experts do not divide by expert=%d%s%d", k->E, p->expert,
+               spread > 1 ? " x tensor=" : " x ", spread);
+    return NULL;
+}
+
+static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv, char *room,
+                               size_t size) {
+    bool stationary = p->use == SM_PLAN_SERVING && !p->gathered;
+    int K = kv_heads(k), G = k->attention == SM_ATTENTION_MLA ? 1 : k->N / K;
+    int width = p->tensor * (stationary ? p->fsdp : 1);
+    if (K % kv || G % (p->tensor / kv))
+        REFUSE("tensor=%d does not divide the %d query heads (%d KV heads) of a %s layer",
+               p->tensor, k->N, K, k->name);
+    if (width > 0 && k->F % width)
+        REFUSE("%s%d does not divide the MLP width F=%d of a %s layer",
+               width > p->tensor ? "tensor x fsdp = " : "tensor=", width, k->F, k->name);
+    if (k->E) {
+        const char *why = refuse_experts(k, p, room, size);
+        if (why) return why;
+    }
+    if (p->context_by == SM_CONTEXT_HEADS && p->context > 1 && K % (kv * p->context))
+        REFUSE("context_by=heads needs KV heads (%d) that divide by tensor x context = %d", K,
+               kv * p->context);
+    return NULL;
+}
+
+static bool has_experts(const sm_model *m) {
+    bool any = false;
+    for (int k = 0; k < m->kinds; k++) any |= m->kind[k].E > 0;
+    return any;
+}
+
+const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size_t size) {
+    int kv = tensor_over_kv(m, p->tensor);
+    for (int k = 0; k < m->kinds; k++) {
+        const char *why = refuse_kind(&m->kind[k], p, kv, room, size);
+        if (why) return why;
+    }
+    if (p->expert > 1 && !has_experts(m))
+        REFUSE("expert=%d, but this model has no experts", p->expert);
+    if (p->pipeline > m->L) REFUSE("pipeline=%d, but the model has %d layers", p->pipeline, m->L);
+    return NULL;
+}
+
+/* ---- one form ---- */
+
+void sm_plan_settle(sm_plan *plan, const sm_model *model) {
+    for (int key = SM_PLAN_DEGREES; key < SM_PLAN_KEY_COUNT; key++) {
+        const plan_row *row = plan_row_of((sm_plan_key)key);
+        bool idle = row->matters && !plan_spreads(plan, row->matters);
+        if (row->key.value == SM_PLAN_VALUE_WORD && (idle || (row->experts && !has_experts(model))))
+            plan_set_value(plan, row, row->idle);
+    }
+}
+
+sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code) {
+    bool training = plan->use == SM_PLAN_TRAINING, spread = plan->fsdp > 1;
+    sm_plan_phase phase = training ? PLAN_TRAINS : decode ? PLAN_DECODES : PLAN_PREFILLS;
+    sm_rules rules = {.weights_over_context = training && spread,
+                      .stationary = !training && spread && !plan->gathered,
+                      .decode = decode,
+                      .absorbed = decode};
+    *code = 1 + (uint32_t)(4 * decode + 2 * rules.stationary + rules.weights_over_context);
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const plan_row *row = plan_row_of((sm_plan_key)key);
+        if (!(row->ruled >> phase & 1)) continue;
+        char *to = (char *)&rules + row->rule;
+        int value = plan_value(plan, row);
+        if (row->rule_is_switch) *(bool *)to = value != 0;
+        else *(int *)(void *)to = value;
+        *code = *code * (uint32_t)row->key.words.n + (uint32_t)value;
+    }
+    return rules;
+}

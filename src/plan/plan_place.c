@@ -1,0 +1,33 @@
+/* Where the axes of a plan sit on a system. */
+#include "scalemodel/plan.h"
+
+bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
+                   sm_placement *placement) {
+    static const uint8_t axis_of[SM_PLAN_DEGREES] = {
+        [SM_PLAN_DATA] = SM_AXIS_DATA,     [SM_PLAN_FSDP] = SM_AXIS_FSDP,
+        [SM_PLAN_TENSOR] = SM_AXIS_TENSOR, [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
+        [SM_PLAN_EXPERT] = SM_AXIS_EXPERT, [SM_PLAN_PIPELINE] = SM_PLACED_PIPELINE};
+    int sizes[SM_PLACED_AXES], order[SM_PLACED_AXES], dims[SM_MAX_LEVELS], n = 0, filled = 0;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)degrees->axis[a];
+    sizes[SM_PLACED_PIPELINE] = plan->pipeline;
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
+        order[n++] = axis_of[plan->order[i]];
+        if (plan->order[i] == SM_PLAN_TENSOR) order[n++] = SM_AXIS_TENSOR_Q;
+    }
+    for (int i = 0; i < 3; i++)
+        if (plan->dims[i] < system->torus_dims) dims[filled++] = plan->dims[i];
+    for (int l = filled; l < system->levels; l++) dims[l] = l;
+    return sm_placement_fill(system, SM_PLACED_AXES, sizes, order, dims, placement);
+}
+
+double sm_ragged_part(const sm_system *system, double top_k, const sm_group *g) {
+    double groups = 1;
+    bool scales_out = false;
+    for (int i = 0; i < g->parts; i++) scales_out |= g->part[i].level > 0;
+    for (int i = 0; i < g->parts; i++)
+        if (system->torus_dims > 0 || !scales_out || g->part[i].level > 0)
+            groups *= g->part[i].size;
+    if (groups <= 1 || top_k <= 0) return 1;
+    double part = sm_ragged_fraction(groups, top_k) * groups / top_k;
+    return part < 1 ? part : 1;
+}
