@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
+#include "scalemodel/json.h"
 #include "scalemodel/report.h"
 
 static int setup(void **state) {
@@ -181,6 +182,45 @@ static void reports_know_when_memory_was_out(void **state) {
     assert_true(turns > 4);
 }
 
+static sm_data *sample(sm_arena *arena) {
+    sm_data *object = sm_data_object(arena), *list = sm_data_array(arena);
+    bool done = sm_data_push(list, sm_data_number(arena, 0.1)) &&
+                sm_data_push(list, sm_data_number(arena, 1e14)) &&
+                sm_data_push(list, sm_data_bool(arena, false)) &&
+                sm_data_put_string(object, arena, "a \"key\"", "t\nx\x01\xff") &&
+                sm_data_put(object, arena, "list", list) &&
+                sm_data_put(object, arena, "none", sm_data_object(arena));
+    return done ? object : NULL;
+}
+
+static void json_has_two_layouts(void **state) {
+    static const char line[] = "{\"a \\\"key\\\"\":\"t\\nx\\u0001\xEF\xBF\xBD\","
+                               "\"list\":[0.1,100000000000000,false],\"none\":{}}";
+    static const char page[] = "{\n  \"a \\\"key\\\"\": \"t\\nx\\u0001\xEF\xBF\xBD\",\n"
+                               "  \"list\": [0.1, 100000000000000, false],\n  \"none\": {}\n}\n";
+    char *text;
+    size_t length;
+    const sm_data *data = sample(*state);
+    assert_int_equal(sm_json_format(data, SM_JSON_LINE, *state, &text, &length, NULL), SM_OK);
+    assert_string_equal(text, line);
+    assert_int_equal(length, sizeof line - 1);
+    assert_int_equal(sm_json_format(data, SM_JSON_PAGE, *state, &text, &length, NULL), SM_OK);
+    assert_string_equal(text, page);
+    assert_int_equal(sm_json_format(NULL, SM_JSON_LINE, *state, &text, &length, NULL), SM_INTERNAL);
+}
+
+static void json_survives_failing_allocations(void **state) {
+    (void)state;
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        char *text;
+        size_t length;
+        sm_arena *arena = sm_arena_new();
+        sm_status status = sm_json_format(sample(arena), SM_JSON_LINE, arena, &text, &length, NULL);
+        assert_int_equal(status, failing_alloc_refused(&loop) ? SM_INTERNAL : SM_OK);
+        sm_arena_free(arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
@@ -191,6 +231,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(derivations_hang_together, setup, teardown),
         cmocka_unit_test_setup_teardown(tables_copy_their_cells, setup, teardown),
         cmocka_unit_test_setup_teardown(pages_keep_their_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(json_has_two_layouts, setup, teardown),
+        cmocka_unit_test(json_survives_failing_allocations),
         cmocka_unit_test(adders_accept_null),
         cmocka_unit_test(reports_know_when_memory_was_out),
     };

@@ -1,5 +1,6 @@
 /* report: a neutral answer: a JSON-like data tree (the contract of interface.md) beside the pages a
- * person reads (sections, lines, tables, bars) and derivation trees. Knows no file format. */
+ * person reads (sections, lines, tables, bars) and derivation trees. Knows no file format but JSON
+ * (json.h). */
 #ifndef SCALEMODEL_REPORT_H
 #define SCALEMODEL_REPORT_H
 #include "scalemodel/base.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "columns.h"
-#include "json.h"
+#include "scalemodel/json.h"
 #include "scalemodel/render.h"
 
 struct sm_trace {
@@ -21,19 +21,17 @@ sm_trace *sm_trace_begin(FILE *out) {
     return t;
 }
 
-static json_sink begin_event(sm_trace *t, const char *phase, int process, const char *name) {
-    json_sink sink = {.out = t->out};
+static void begin_event(sm_trace *t, const char *phase, int process, const char *name) {
     fprintf(t->out, "%s\n{\"ph\": \"%s\", \"pid\": %d, \"name\": ", t->begun ? "," : "", phase,
             process);
-    sm_json_put_string(&sink, name != NULL ? name : "");
+    sm_json_write_string(t->out, name != NULL ? name : "");
     t->begun = true;
-    return sink;
 }
 
 static void put_name_of(sm_trace *t, const char *what, int process, int thread, const char *name) {
-    json_sink sink = begin_event(t, "M", process, what);
+    begin_event(t, "M", process, what);
     fprintf(t->out, ", \"tid\": %d, \"args\": {\"name\": ", thread);
-    sm_json_put_string(&sink, name);
+    sm_json_write_string(t->out, name);
     fputs("}}", t->out);
 }
 
@@ -59,9 +57,9 @@ void sm_trace_slice(sm_trace *t, int process, int thread, const char *name, cons
                     double start_s, double duration_s) {
     if (t == NULL || !in_range(start_s) || !in_range(duration_s)) return;
     double start = nanoseconds_of(start_s), end = nanoseconds_of(start_s + duration_s);
-    json_sink sink = begin_event(t, "X", process, name);
+    begin_event(t, "X", process, name);
     fprintf(t->out, ", \"tid\": %d, \"cat\": ", thread);
-    sm_json_put_string(&sink, category != NULL ? category : "");
+    sm_json_write_string(t->out, category != NULL ? category : "");
     put_microseconds(t->out, "ts", start);
     put_microseconds(t->out, "dur", end - start);
     fputs("}", t->out);
@@ -69,10 +67,10 @@ void sm_trace_slice(sm_trace *t, int process, int thread, const char *name, cons
 
 void sm_trace_counter(sm_trace *t, int process, const char *name, double at_s, double value) {
     if (t == NULL || !in_range(at_s) || !isfinite(value)) return;
-    json_sink sink = begin_event(t, "C", process, name);
+    begin_event(t, "C", process, name);
     put_microseconds(t->out, "ts", nanoseconds_of(at_s));
     fputs(", \"args\": {\"value\": ", t->out);
-    sm_json_put_number(&sink, value);
+    sm_json_write_number(t->out, value);
     fputs("}}", t->out);
 }
 

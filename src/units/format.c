@@ -133,12 +133,14 @@ char *sm_format_value(char *out, size_t size, double value, const char *unit) {
 
 char *sm_format_exact(char *out, size_t size, double value) {
     char text[40];
+    if (fabs(value) < 1e15 && value == floor(value)) {
+        snprintf(out, size, "%.0f", value + 0.0);
+        return out;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
-    if (fabs(value) < 1e15 && value == floor(value))
-        snprintf(text, sizeof text, "%.0f", value + 0.0);
     force_point(text);
     snprintf(out, size, "%s", text);
     return out;

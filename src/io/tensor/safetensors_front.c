@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "json_tree.h"
+#include "scalemodel/json.h"
 
 enum { ALIGNMENT = 8, DIGITS = 8 };
 
@@ -21,48 +22,62 @@ size_t tensor_bytes(const sm_safetensor *t) {
 
 /* ---- writing ---- */
 
-static void write_tensor(FILE *out, const sm_safetensor *t, size_t at) {
-    fprintf(out, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", t->name);
-    for (int d = 0; d < t->rank; d++) fprintf(out, "%s%zu", d ? "," : "", t->shape[d]);
-    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", at, at + tensor_bytes(t));
+static sm_data *numbers(sm_arena *arena, const size_t *value, int n) {
+    sm_data *list = sm_data_array(arena);
+    for (int i = 0; i < n; i++)
+        if (!sm_data_push(list, sm_data_number(arena, (double)value[i]))) return NULL;
+    return list;
 }
 
-static void write_header(FILE *out, size_t n, const sm_safetensor *tensor, uint64_t steps,
-                         const uint32_t *checksum) {
+/* at: where its data begins, counted from the first byte of all data. */
+static sm_data *tensor_data(sm_arena *arena, const sm_safetensor *t, size_t at) {
+    const size_t offsets[] = {at, at + tensor_bytes(t)};
+    sm_data *data = sm_data_object(arena);
+    bool done = sm_data_put_string(data, arena, "dtype", "F32") &&
+                sm_data_put(data, arena, "shape", numbers(arena, t->shape, t->rank)) &&
+                sm_data_put(data, arena, "data_offsets", numbers(arena, offsets, 2));
+    return done ? data : NULL;
+}
+
+/* NULL: out of memory. */
+static sm_data *header_data(size_t n, const sm_safetensor *tensor, uint64_t steps,
+                            const uint32_t *checksum, sm_arena *arena) {
+    char made[24];
     size_t at = 0;
-    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"steps\":\"%llu\",\"crc32\":\"",
-            (unsigned long long)steps);
-    for (size_t i = 0; i < n; i++) fprintf(out, "%08lx", checksum ? (unsigned long)checksum[i] : 0);
-    fputs("\"}", out);
-    for (size_t i = 0; i < n; i++) {
-        write_tensor(out, &tensor[i], at);
-        at += tensor_bytes(&tensor[i]);
-    }
-    fputc('}', out);
-}
-
-/* The length comes first and is known last. */
-static void put_length(char *text, uint64_t length) {
-    for (int i = 0; i < FRONT_PREFIX_BYTES; i++) text[i] = (char)(length >> 8 * i & 0xff);
+    sm_data *header = sm_data_object(arena), *metadata = sm_data_object(arena);
+    char *digits = sm_arena_alloc(arena, DIGITS * n + 1);
+    if (!digits) return NULL;
+    snprintf(made, sizeof made, "%llu", (unsigned long long)steps);
+    for (size_t i = 0; i < n; i++)
+        snprintf(digits + DIGITS * i, DIGITS + 1, "%08lx",
+                 checksum ? (unsigned long)checksum[i] : 0);
+    bool done = sm_data_put_string(metadata, arena, "format", "pt") &&
+                sm_data_put_string(metadata, arena, "steps", made) &&
+                sm_data_put_string(metadata, arena, "crc32", digits) &&
+                sm_data_put(header, arena, "__metadata__", metadata);
+    for (size_t i = 0; done && i < n; at += tensor_bytes(&tensor[i++]))
+        done = sm_data_put(header, arena, tensor[i].name, tensor_data(arena, &tensor[i], at));
+    return done ? header : NULL;
 }
 
 sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
-                      const uint32_t *checksum, char **text, size_t *length, sm_error *err) {
-    FILE *out = open_memstream(text, length);
-    if (!out) return sm_fail_memory(err);
-    for (int i = 0; i < FRONT_PREFIX_BYTES; i++) fputc(0, out);
-    write_header(out, n, tensor, steps, checksum);
-    fflush(out);
-    for (size_t more = (ALIGNMENT - *length % ALIGNMENT) % ALIGNMENT; more > 0; more--)
-        fputc(' ', out);
-    if (fclose(out)) {
-        free(*text);
-        return sm_fail_memory(err);
-    }
-    put_length(*text, *length - FRONT_PREFIX_BYTES);
-    if (*length <= JSON_MOST_BYTES) return SM_OK;
-    free(*text);
-    return sm_fail(err, SM_BAD_INPUT, "%zu arrays are too many for one safetensors file", n);
+                      const uint32_t *checksum, sm_arena *arena, sm_source *front, sm_error *err) {
+    char *header;
+    size_t bytes = 0;
+    sm_status status = sm_json_format(header_data(n, tensor, steps, checksum, arena), SM_JSON_LINE,
+                                      arena, &header, &bytes, err);
+    if (status) return status;
+    size_t aligned = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (aligned + FRONT_PREFIX_BYTES > JSON_MOST_BYTES)
+        return sm_fail(err, SM_BAD_INPUT, "%zu arrays are too many for one safetensors file", n);
+    size_t length = aligned + FRONT_PREFIX_BYTES;
+    char *text = sm_arena_alloc(arena, length);
+    if (!text) return sm_fail_memory(err);
+    for (int i = 0; i < FRONT_PREFIX_BYTES; i++) text[i] = (char)(aligned >> 8 * i & 0xff);
+    memset(text + FRONT_PREFIX_BYTES, ' ', aligned);
+    memcpy(text + FRONT_PREFIX_BYTES, header, bytes);
+    *front = (sm_source){"", text, length};
+    return SM_OK;
 }
 
 /* ---- reading ---- */

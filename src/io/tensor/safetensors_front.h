@@ -7,9 +7,9 @@ enum { FRONT_PREFIX_BYTES = 8, FRONT_SINGLE_BYTES = 4 };
 
 size_t tensor_bytes(const sm_safetensor *t);
 /* Length and header, filled up so that the data stands aligned; of the same length whatever the
- * checksums (NULL: zeros). *text is freed with free(). */
+ * checksums (NULL: zeros). In the arena. */
 sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
-                      const uint32_t *checksum, char **text, size_t *length, sm_error *err);
+                      const uint32_t *checksum, sm_arena *arena, sm_source *front, sm_error *err);
 /* "NAME is no whole safetensors file: TENSOR WHAT" */
 sm_status front_refuse(const char *path, const char *tensor, const char *what, sm_error *err);
 void tensors_sort(sm_safetensors *file); /* by name */

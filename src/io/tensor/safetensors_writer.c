@@ -1,6 +1,5 @@
 /* A safetensors file as a stream: a front without checksums, the data, then the front again. */
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -30,15 +29,18 @@ static void begin_tensor(sm_safetensors_writer *w, size_t number) {
 /* 0 or errno in *reason. */
 static sm_status write_front(const sm_safetensors_writer *w, const uint32_t *checksum, int *reason,
                              uint32_t *of_front, sm_error *err) {
-    char *text;
-    size_t length;
+    sm_source front;
     int file = replacement_file(w->file);
-    sm_status status = front_write(w->n, w->tensor, w->steps, checksum, &text, &length, err);
-    if (status) return status;
-    *reason = lseek(file, 0, SEEK_SET) < 0 ? errno : write_bytes(file, text, length);
-    *of_front = (uint32_t)crc32_z(0, (const unsigned char *)text, length);
-    free(text);
-    return SM_OK;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = front_write(w->n, w->tensor, w->steps, checksum, arena, &front, err);
+    if (!status) {
+        *reason =
+            lseek(file, 0, SEEK_SET) < 0 ? errno : write_bytes(file, front.text, front.length);
+        *of_front = (uint32_t)crc32_z(0, (const unsigned char *)front.text, front.length);
+    }
+    sm_arena_free(arena);
+    return status;
 }
 
 static sm_status new_writer(const char *path, size_t n, const sm_safetensor *tensor, uint64_t steps,

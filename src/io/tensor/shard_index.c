@@ -7,6 +7,7 @@
 
 #include "checkpoint_folder.h"
 #include "json_tree.h"
+#include "scalemodel/json.h"
 
 bool is_plain_name(const char *name) {
     return *name && *name != '.' && strlen(name) < 256 && !strpbrk(name, "/\\\n");
@@ -81,27 +82,34 @@ sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_s
 
 /* ---- writing ---- */
 
-static void write_index(FILE *out, const sm_shard_index *index) {
-    fprintf(out, "{\n  \"metadata\": {\n    \"total_size\": %llu,\n    \"steps\": \"%llu\",\n",
-            (unsigned long long)index->bytes, (unsigned long long)index->steps);
-    fputs("    \"headers\": {", out);
-    for (size_t i = 0; i < index->shards; i++)
-        fprintf(out, "%s\n      \"%s\": \"%08lx\"", i ? "," : "", index->shard[i].name,
-                (unsigned long)index->shard[i].checksum);
-    fputs("\n    }\n  },\n  \"weight_map\": {", out);
-    for (size_t i = 0; i < index->n; i++)
-        fprintf(out, "%s\n    \"%s\": \"%s\"", i ? "," : "", index->place[i].name,
-                index->shard[index->place[i].shard].name);
-    fputs("\n  }\n}\n", out);
+static sm_data *index_data(const sm_shard_index *index, sm_arena *arena) {
+    char text[24];
+    sm_data *root = sm_data_object(arena), *metadata = sm_data_object(arena);
+    sm_data *headers = sm_data_object(arena), *map = sm_data_object(arena);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)index->steps);
+    bool done = sm_data_put_number(metadata, arena, "total_size", (double)index->bytes) &&
+                sm_data_put_string(metadata, arena, "steps", text) &&
+                sm_data_put(metadata, arena, "headers", headers) &&
+                sm_data_put(root, arena, "metadata", metadata) &&
+                sm_data_put(root, arena, "weight_map", map);
+    for (size_t i = 0; done && i < index->shards; i++) {
+        snprintf(text, sizeof text, "%08lx", (unsigned long)index->shard[i].checksum);
+        done = sm_data_put_string(headers, arena, index->shard[i].name, text);
+    }
+    for (size_t i = 0; done && i < index->n; i++)
+        done = sm_data_put_string(map, arena, index->place[i].name,
+                                  index->shard[index->place[i].shard].name);
+    return done ? root : NULL;
 }
 
 sm_status sm_io_shard_index_write(const char *path, const sm_shard_index *index, sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    if (!out) return sm_fail_memory(err);
-    write_index(out, index);
-    sm_status status = fclose(out) ? sm_fail_memory(err) : sm_io_write(path, text, length, err);
-    free(text);
+    char *text;
+    size_t length;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    sm_status status =
+        sm_json_format(index_data(index, arena), SM_JSON_PAGE, arena, &text, &length, err);
+    if (!status) status = sm_io_write(path, text, length, err);
+    sm_arena_free(arena);
     return status;
 }

@@ -1,11 +1,11 @@
 /* Measured rows written as they are read: one JSON object a line, by the keys of the schema. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "scalemodel/io.h"
+#include "scalemodel/json.h"
 #include "truth_schema.h"
 
 static const truth_schema *schema_of(sm_truth_kind kind) {
@@ -51,20 +51,13 @@ void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row) {
 
 /* ---- writing ---- */
 
-static json_t *number(double value) {
-    bool whole = value >= floor(value) && value <= floor(value) && fabs(value) < 9e15;
-    return whole ? json_integer((json_int_t)value) : json_real(value);
-}
-
 /* "OOM repeated": a list of texts. */
-static json_t *words(const char *text) {
-    json_t *list = json_array();
+static sm_data *words(sm_arena *arena, const char *text) {
+    sm_data *list = sm_data_array(arena);
     while (list && *text) {
         size_t n = strcspn(text, " ");
-        if (n && json_array_append_new(list, json_stringn(text, n))) {
-            json_decref(list);
-            return NULL;
-        }
+        char *word = n ? sm_arena_copy(arena, text, n) : NULL;
+        if (n && !(word && sm_data_push(list, sm_data_string(arena, word)))) return NULL;
         text += n + (text[n] == ' ');
     }
     return list;
@@ -88,33 +81,34 @@ static bool stated(truth_draft *draft, const truth_field *f) {
     return false;
 }
 
-static json_t *value_of(truth_draft *draft, const truth_field *f) {
+static sm_data *value_of(sm_arena *arena, truth_draft *draft, const truth_field *f) {
     switch (f->type) {
     case TRUTH_TEXT:
-    case TRUTH_LABEL: return json_string(*(const char **)place(draft, f));
-    case TRUTH_WORDS: return words(*(const char **)place(draft, f));
+    case TRUTH_LABEL: return sm_data_string(arena, *(const char **)place(draft, f));
+    case TRUTH_WORDS: return words(arena, *(const char **)place(draft, f));
     case TRUTH_NUMBER:
     case TRUTH_TIME:
-    case TRUTH_SIZE: return number(*(double *)place(draft, f));
+    case TRUTH_SIZE: return sm_data_number(arena, *(double *)place(draft, f));
     case TRUTH_COUNT:
-    case TRUTH_STAGE: return json_integer(*(int *)place(draft, f));
-    case TRUTH_FLAG: return json_boolean(*(sm_stated *)place(draft, f) == SM_YES);
+    case TRUTH_STAGE: return sm_data_number(arena, *(int *)place(draft, f));
+    case TRUTH_FLAG: return sm_data_bool(arena, *(sm_stated *)place(draft, f) == SM_YES);
     }
     return NULL;
 }
 
-/* "model.layers" goes into the object "model". Takes the value. */
-static bool put(json_t *object, const char *key, json_t *value) {
-    char outer[32];
+/* "model.layers" goes into the object "model". */
+static bool put(sm_arena *arena, sm_data *object, const char *key, sm_data *value) {
     size_t n = strcspn(key, ".");
-    if (!key[n]) return value && !json_object_set_new(object, key, value);
-    snprintf(outer, sizeof outer, "%.*s", (int)n, key);
-    json_t *inner = json_object_get(object, outer);
-    if (!inner && !json_object_set_new(object, outer, json_object()))
-        inner = json_object_get(object, outer);
-    if (inner) return put(inner, key + n + 1, value);
-    json_decref(value);
-    return false;
+    if (!key[n]) return sm_data_put(object, arena, key, value);
+    const char *outer = sm_arena_copy(arena, key, n);
+    if (!outer) return false;
+    sm_data *inner = object->first;
+    while (inner && strcmp(inner->key, outer) != 0) inner = inner->next;
+    if (!inner) {
+        inner = sm_data_object(arena);
+        if (!sm_data_put(object, arena, outer, inner)) return false;
+    }
+    return put(arena, inner, key + n + 1, value);
 }
 
 /* What the file prints in other units than a row is in. */
@@ -136,21 +130,20 @@ static void undo_units(truth_draft *draft) {
     draft->time_us = row->measured_s * 1e6;
 }
 
-static json_t *object_of(const sm_truth_row *row) {
+/* NULL: out of memory. */
+static sm_data *object_of(sm_arena *arena, const sm_truth_row *row) {
     truth_draft draft;
     const truth_schema *s = schema_of(row->kind);
-    json_t *object = json_object();
+    sm_data *object = sm_data_object(arena);
     unstate_all(&draft, row->kind);
     draft.row = *row;
     undo_units(&draft);
-    bool done = object != NULL;
-    for (size_t i = 0; done && i < s->n; i++) {
+    for (size_t i = 0; object && i < s->n; i++) {
         const truth_field *f = &s->field[i];
-        if (stated(&draft, f)) done = put(object, f->key, value_of(&draft, f));
+        if (stated(&draft, f) && !put(arena, object, f->key, value_of(arena, &draft, f)))
+            return NULL;
     }
-    if (done) return object;
-    json_decref(object);
-    return NULL;
+    return object;
 }
 
 /* ---- appending ---- */
@@ -204,12 +197,10 @@ static sm_status append(const char *path, const sm_truth_row *row, sm_arena *are
     sm_source so_far;
     sm_status status = read_so_far(path, row->kind, arena, &so_far, err);
     if (status) return status;
-    json_t *object = object_of(row);
-    size_t n = object ? json_dumpb(object, NULL, 0, JSON_COMPACT) : 0;
-    char *line = n ? sm_arena_alloc(arena, n) : NULL;
-    bool dumped = line && json_dumpb(object, line, n, JSON_COMPACT) == n;
-    json_decref(object);
-    return dumped ? write_lines(path, &so_far, line, n, arena, err) : sm_fail_memory(err);
+    char *line;
+    size_t n;
+    status = sm_json_format(object_of(arena, row), SM_JSON_LINE, arena, &line, &n, err);
+    return status ? status : write_lines(path, &so_far, line, n, arena, err);
 }
 
 sm_status sm_truth_append(const char *path, const sm_truth_row *row, sm_error *err) {
