@@ -40,7 +40,7 @@ LIB_SRC := $(call sources_of,$(LIB_DIRS))
 # The shipped calibrations become a C table, so that nothing is read when the program starts.
 CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
-# So do the chips, which a program of the library's own readers writes as C: it runs on the machine
+# So do the chips and models, which a program of the library's own readers writes as C: it runs on the machine
 # that builds, whatever CC builds for.
 HOSTCC ?= $(if $(findstring -gnu-,$(CC)),gcc,$(CC))
 HOST_CFLAGS ?= -O1
@@ -48,9 +48,9 @@ EMBED := $(BUILD)/host/embed
 EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units hw) \
     $(wildcard src/io/*.c src/io/chip/*.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
-CHIP_TABLE := $(BUILD)/made/chip_table.c
+MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table model_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -134,7 +134,7 @@ $(CALIBRATION_TABLE): scripts/calibration_table.awk include/scalemodel/cost.h da
 	LC_ALL=C awk -f $< include/scalemodel/cost.h $(CALIBRATIONS) >$@.new && mv $@.new $@
 $(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -MMD -MP -c -o $@ $<
 $(BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -146,10 +146,15 @@ $(EMBED): scripts/embed.c $(BUILD)/host/readers.a
 # A table that is made anew and is the same keeps its date, so that nothing is compiled again.
 $(BUILD)/made/%.c: $(BUILD)/made/%.stamp ;
 $(BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
+	$(call embed,chips $(CHIPS))
+$(BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
+	$(call embed,models $(MODELS))
+define embed
 	@mkdir -p $(@D)
-	$(EMBED) chips $(CHIPS) >$(CHIP_TABLE).new
-	@cmp -s $(CHIP_TABLE).new $(CHIP_TABLE) && rm $(CHIP_TABLE).new || mv $(CHIP_TABLE).new $(CHIP_TABLE)
+	$(EMBED) $(1) >$(@:.stamp=.c.new)
+	@cmp -s $(@:.stamp=.c.new) $(@:.stamp=.c) && rm $(@:.stamp=.c.new) || mv $(@:.stamp=.c.new) $(@:.stamp=.c)
 	@touch $@
+endef
 # What is linked without the link-time optimiser need not be compiled for it too.
 $(BUILD)/obj/tests/%.o $(BUILD)/obj/fuzz/%.o: ALL_CFLAGS += -fno-lto
 $(BUILD)/obj/run/%.o $(BUILD)/obj/cli/run/%.o: ALL_CFLAGS += -fno-lto

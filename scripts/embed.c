@@ -1,7 +1,9 @@
 /* Writes what lies in data/ as C tables of constants, so that a program that starts reads and
  * parses nothing. It is built for the machine that builds, of the library's own readers.
- * usage: embed chips data/chips/NAME.json... >chip_table.c */
+ * usage: embed chips data/chips/NAME.json... >chip_table.c
+ *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
+#include "json_tree.h"
 #include "scalemodel/io.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +13,6 @@ extern const sm_chip sm_chip_table[];
 extern const size_t sm_chip_table_count;
 const sm_chip sm_chip_table[1] = {{.name = ""}};
 const size_t sm_chip_table_count = 0;
-
-static int fail(const sm_error *err) {
-    fprintf(stderr, "%s:%d:%d: %s\n", err->source, err->line, err->column, err->sentence);
-    return 1;
-}
 
 /* ---- C constants ---- */
 
@@ -101,7 +98,8 @@ static void put_chip(const sm_chip *chip) {
 #define X(key, most) put_count(indent, #key, chip->key);
     SM_CHIP_COUNTS(X)
     X(tile_m, )
-    X(tile_n, ) X(tile_k, ) X(fabric, ) X(wrap_rule, ) X(torus_axes, ) X(tree_levels, ) X(prices, )
+    X(tile_n, )
+    X(tile_k, ) X(fabric, ) X(wrap_rule, ) X(torus_axes, ) X(tree_levels, ) X(prices, )
 #undef X
         printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
                chip->pod_shape[2]);
@@ -119,33 +117,121 @@ static bool is_named_after(const char *path, const char *name) {
     return strncmp(file, name, n) == 0 && strcmp(file + n, ".json") == 0;
 }
 
-static int embed_chips(char *const *path, int paths, sm_arena *arena) {
-    sm_error err = {.line = 0};
-    puts("/* Made from data/chips by scripts/embed.c. */\n#include \"chip_table.h\"\n\n"
-         "const sm_chip sm_chip_table[] = {");
+static sm_status embed_chips(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    puts("#include \"chip_table.h\"\n\nconst sm_chip sm_chip_table[] = {");
     for (int i = 0; i < paths; i++) {
         sm_source source;
         sm_chip *chips;
         size_t n;
-        if (sm_io_read(path[i], arena, &source, &err) ||
-            sm_io_chips_parse(&source, arena, &chips, &n, &err))
-            return fail(&err);
-        if (n != 1 || !is_named_after(path[i], chips[0].name)) {
-            fprintf(stderr, "%s: expected one chip, called as the file is\n", path[i]);
-            return 1;
-        }
+        sm_status status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = sm_io_chips_parse(&source, arena, &chips, &n, err);
+        if (status) return status;
+        if (n != 1 || !is_named_after(path[i], chips[0].name))
+            return sm_fail(err, SM_BAD_INPUT, "%s: expected one chip, called as the file is",
+                           path[i]);
         put_chip(&chips[0]);
     }
     printf("};\nconst size_t sm_chip_table_count = %d;\n", paths);
-    return 0;
+    return SM_OK;
+}
+
+/* ---- a model: what is published of it, and its config as text ---- */
+
+typedef struct published {
+    const char *name, *aliases, *source;
+    double params, params_rounding, active, active_rounding;
+} published;
+
+static sm_status read_published(const json_value *v, published *out) {
+    static const char *const keys[] = {"name",   "aliases",         "source",         "params",
+                                       "active", "params_rounding", "active_rounding"};
+    *out = (published){.aliases = ""};
+    sm_status status = json_expect(v, IS_OBJECT, "a model");
+    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    if (!status) status = json_read_text(json_get(v, "name"), &out->name);
+    if (!status) status = json_read_text(json_get(v, "aliases"), &out->aliases);
+    if (!status) status = json_read_text(json_get(v, "source"), &out->source);
+#define READ(key)                                                                                  \
+    if (!status) status = json_read_number(json_get(v, #key), 1, 1e15, &out->key)
+    READ(params);
+    READ(params_rounding);
+    READ(active);
+    READ(active_rounding);
+#undef READ
+    if (!status && (!out->name || !out->source || out->params <= 0))
+        status = json_fail(v, "a model needs a \"name\", \"params\" and a \"source\"");
+    return status;
+}
+
+/* The config without the blanks at its end, so that every byte left out of it shows. */
+static sm_status put_config(const char *name, sm_arena *arena, sm_error *err) {
+    char path[200];
+    sm_source source;
+    snprintf(path, sizeof path, "data/models/%s/config.json", name);
+    sm_status status = sm_io_read(path, arena, &source, err);
+    if (status) return status;
+    size_t n = source.length;
+    while (n > 0 && strchr(" \n", source.text[n - 1])) n--;
+    put_text(sm_arena_copy(arena, source.text, n));
+    return SM_OK;
+}
+
+static sm_status put_model(const json_value *v, sm_arena *arena, sm_error *err) {
+    published p;
+    sm_status status = read_published(v, &p);
+    if (status) return status;
+    fputs("    {\n", stdout);
+    put_text_field("     ", "name", p.name);
+    put_text_field("     ", "aliases", p.aliases);
+    put_text_field("     ", "source", p.source);
+    fputs("     .config_json = ", stdout);
+    status = put_config(p.name, arena, err);
+    fputs(",\n     .published_params = ", stdout);
+    put_number(p.params);
+    fputs(", .params_rounding = ", stdout);
+    put_number(p.params_rounding);
+    fputs(",\n     .published_active = ", stdout);
+    put_number(p.active);
+    fputs(", .active_rounding = ", stdout);
+    put_number(p.active_rounding);
+    fputs("},\n", stdout);
+    return status;
+}
+
+/* path[0] is the catalogue, the others are the configs that lie beside it. */
+static sm_status embed_models(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    sm_source source;
+    const json_document document = {.source = &source, .arena = arena, .err = err};
+    const json_value *root;
+    sm_status status = sm_io_read(path[0], arena, &source, err);
+    if (!status) status = json_parse(&document, &root);
+    if (status) return status;
+    const json_value *models = json_get(root, "models");
+    if (!json_is(models, IS_LIST)) return json_fail(root, "expected {\"models\": [...]}");
+    puts("#include \"model_table.h\"\n\nconst sm_catalogue_entry sm_model_table[] = {");
+    for (uint32_t i = 0; !status && i < models->n; i++)
+        status = put_model(&models->item[i], arena, err);
+    printf("};\nconst size_t sm_model_table_count = %u;\n", (unsigned)models->n);
+    if (!status && (int)models->n != paths - 1)
+        status = json_fail(models, "%u models are listed here and %d have a config.json", models->n,
+                           paths - 1);
+    return status;
 }
 
 int main(int arguments, char **argument) {
+    static const struct {
+        const char *what;
+        sm_status (*embed)(char *const *path, int paths, sm_arena *arena, sm_error *err);
+    } kinds[] = {{"chips", embed_chips}, {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
-    int status = 2;
-    if (arena && arguments > 2 && strcmp(argument[1], "chips") == 0)
-        status = embed_chips(argument + 2, arguments - 2, arena);
-    else fputs("usage: embed chips FILE...\n", stderr);
+    sm_error err = {.status = SM_USAGE, .sentence = "usage: embed chips|models FILE..."};
+    sm_status status = SM_USAGE;
+    puts("/* Made from data/ by scripts/embed.c. */");
+    for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(argument[1], kinds[i].what) == 0)
+            status = kinds[i].embed(argument + 2, arguments - 2, arena, &err);
+    if (status && err.line) fprintf(stderr, "%s:%d:%d: ", err.source, err.line, err.column);
+    if (status) fprintf(stderr, "%s\n", err.sentence);
     sm_arena_free(arena);
-    return ferror(stdout) ? 1 : status;
+    return status || ferror(stdout) ? 1 : 0;
 }

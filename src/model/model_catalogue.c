@@ -1,25 +1,13 @@
-/* The compiled-in catalogue of models: found by name or alias, in a fixed order. */
-#include "catalogue_section.h"
+/* The catalogue of models: found by name or alias, in any case. */
+#include "model_table.h"
+
 #include <ctype.h>
 #include <string.h>
 
-enum { SECTIONS = 6 };
-static const catalogue_section *const sections[SECTIONS] = {&catalogue_llama, &catalogue_qwen,
-                                                            &catalogue_gemma, &catalogue_experts,
-                                                            &catalogue_gpt,   &catalogue_open};
-
-size_t sm_catalogue_count(void) {
-    size_t n = 0;
-    for (size_t i = 0; i < SECTIONS; i++) n += sections[i]->n;
-    return n;
-}
+size_t sm_catalogue_count(void) { return sm_model_table_count; }
 
 const sm_catalogue_entry *sm_catalogue_at(size_t i) {
-    for (size_t s = 0; s < SECTIONS; s++) {
-        if (i < sections[s]->n) return &sections[s]->entries[i];
-        i -= sections[s]->n;
-    }
-    return NULL;
+    return i < sm_model_table_count ? &sm_model_table[i] : NULL;
 }
 
 static bool same(const char *a, const char *b, size_t length) {
@@ -39,7 +27,7 @@ static bool is_called(const sm_catalogue_entry *e, const char *name, size_t leng
 }
 
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length) {
-    for (size_t i = 0; i < sm_catalogue_count(); i++)
-        if (is_called(sm_catalogue_at(i), name, length)) return sm_catalogue_at(i);
+    for (size_t i = 0; i < sm_model_table_count; i++)
+        if (is_called(&sm_model_table[i], name, length)) return &sm_model_table[i];
     return NULL;
 }
