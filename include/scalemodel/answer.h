@@ -10,13 +10,14 @@
  * answer's making; the report owns all it holds. Every answer returns SM_OK, or SM_NEGATIVE (does
  * not fit, no plan: the report says why); with any other status the error says what is wrong and
  * the report is not to be shown. Texts with a grammar are sources (text.h): their names are what
- * errors show. Units are SI; the keys of the data carry them. */
+ * errors show, and they end with a 0. Units are SI; the keys of the data carry them. */
 #ifndef SCALEMODEL_ANSWER_H
 #define SCALEMODEL_ANSWER_H
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
 #include "scalemodel/page.h"
+#include "scalemodel/shard.h"
 
 /* A question of which all is default. Its size tells a library which members the caller knows. */
 #define SM_QUESTION(type) ((type){.size = sizeof(type)})
@@ -44,6 +45,58 @@ typedef struct sm_model_question {
 } sm_model_question;
 /* Parameters by component, layers, FLOPs per token, bytes of the KV cache. */
 sm_status sm_answer_model(const sm_model_question *question, sm_report *report, sm_error *err);
+
+/* ---- roofline ---- */
+enum { SM_MAX_CRITICAL = 16 };
+typedef struct sm_roofline_question {
+    size_t size;
+    const sm_chip *chip;
+    const sm_calibration *calibration; /* NULL: sm_calibration_of_operations */
+    sm_source einsum;                  /* "bf16[B,D] int8[D,F] -> bf16[B,F]" */
+    sm_source dims;                    /* "B=128,D=4k"; ranges sweep: "B=1..4096" */
+    int n_critical;                    /* at most SM_MAX_CRITICAL */
+    const sm_source *critical;         /* names of indices to solve for; one may have no size */
+    sm_memory_level level;             /* where the arrays live (HBM) */
+    const sm_dtype *compute;           /* NULL: the wider one of the operands */
+    bool explain;                      /* of one point: not with ranges */
+} sm_roofline_question;
+/* FLOPs, bytes, times, what bounds them; SM_NEGATIVE when no size of an index is critical. */
+sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *report,
+                             sm_error *err);
+
+/* ---- matmul ---- */
+typedef struct sm_matmul_question {
+    size_t size;
+    const sm_system *system;
+    const sm_calibration *calibration; /* NULL: sm_calibration_of_operations */
+    sm_source einsum;                  /* "A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]" */
+    sm_source mesh;                    /* "X=4,Y=4" */
+    sm_source dims;                    /* "I=1024,J=4k,K=8k" */
+    const sm_dtype *compute;           /* NULL: the wider one of the operands */
+    int top;                           /* alternatives shown; 0: 8 on the page, all in the data */
+    bool explain;
+} sm_matmul_question;
+/* The steps and collectives of every way to do it, the cheapest first; SM_NEGATIVE when no
+ * assignment of the axes divides the sizes. */
+sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *report, sm_error *err);
+
+/* ---- collective ---- */
+typedef struct sm_collective_question {
+    size_t size;
+    const sm_system *system;
+    const sm_calibration *calibration; /* NULL: sm_calibration_of_operations */
+    sm_collective op;
+    sm_source array;      /* "bf16 A[E_Y,F]", or bytes: "64MB", "1kB..1GB" */
+    sm_source mesh, over; /* "X=8,Y=4" and "Y"; without a mesh one axis covers the system */
+    sm_source dims;       /* of the array's indices; ranges sweep */
+    double ragged;        /* all-to-all: the part of the bytes that moves (1) */
+    double top_k;         /* or: of tokens routed to so many experts each */
+    double expert_groups; /* that are spread over so many groups (the members) */
+    bool explain;         /* of one point: not with ranges */
+} sm_collective_question;
+/* Time, algorithm, bytes on the busiest link, whether latency or bandwidth bounds it. */
+sm_status sm_answer_collective(const sm_collective_question *question, sm_report *report,
+                               sm_error *err);
 
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,

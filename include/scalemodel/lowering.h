@@ -50,4 +50,22 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
  * before the einsum, and a reduce-scatter of the output, first after it. Fills at most SM_MAX_STEPS
  * step numbers and returns how many. */
 int sm_lowering_overlaps(const sm_lowering *lowering, int *steps);
+
+/* ---- every way to do a sharded einsum on a mesh, the cheapest first ---- */
+enum { SM_MOST_ALTERNATIVES = 256 };
+typedef struct sm_alternative {
+    sm_lowering lowering;
+    sm_lowering_cost cost; /* its `overlapped` tells which step runs inside the einsum */
+} sm_alternative;
+/* The cheapest alternatives seen, in order; the others are only counted. */
+typedef struct sm_ranking {
+    const sm_lowering_input *input;
+    sm_arena *arena;
+    int n;
+    bool out_of_memory;
+    sm_alternative *kept[SM_MOST_ALTERNATIVES];
+} sm_ranking;
+/* SM_NEGATIVE when there is no way at all. input and arena outlive the ranking. */
+sm_status sm_rank_lowerings(const sm_lowering_input *input, sm_arena *arena, sm_ranking *found,
+                            sm_error *err);
 #endif

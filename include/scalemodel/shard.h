@@ -206,6 +206,36 @@ typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context); /
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
                                  sm_lowering_visit each, void *context, sm_error *err);
 
+/* ---- sizes that run over ranges: "B=1..4096" doubles, "B=64..4096:64" steps by 64 ---- */
+enum { SM_MAX_RANGES = 4, SM_MAX_POINTS = 4096 };
+typedef struct sm_range {
+    int64_t first, last, step; /* step 0: doubling, the last value included */
+} sm_range;
+/* "1..4096" or "64..4096:64", standing at span of the source; whole numbers from 1. */
+sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range *range, sm_error *err);
+/* How many values it has (SM_MAX_POINTS + 1 where it has more), and each, from 0. */
+int sm_range_points(const sm_range *range);
+int64_t sm_range_value(const sm_range *range, int point);
+
+typedef struct sm_size_range {
+    sm_span name;
+    sm_range values;
+    int index; /* of the einsum that it sizes */
+} sm_size_range;
+/* Ranges vary like the digits of a clock: the last one fastest. One point and no range when every
+ * size is fixed. */
+typedef struct sm_size_sweep {
+    int ranges;
+    sm_size_range range[SM_MAX_RANGES];
+    int points;
+} sm_size_sweep;
+/* As sm_dims_parse, with ranges too: the einsum then holds the sizes of the first point. A source
+ * without text gives no sizes. */
+sm_status sm_size_sweep_parse(const sm_source *dims, sm_arena *arena, sm_einsum *einsum,
+                              sm_size_sweep *sweep, sm_error *err);
+/* Give the einsum the sizes of a point, 0 .. points - 1. */
+void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsum);
+
 /* ---- arrays in the text of HLO ----
  * "f32[3,5]{1,0:T(2,2)}": sizes, dimensions from the minor one on, tiles of the minor dimensions; a
  * second tile cuts the first. What a compiler pads to tiles takes memory and bandwidth. */

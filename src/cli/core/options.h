@@ -29,7 +29,7 @@ typedef enum cli_kind {
     CLI_CHOICES, /* cli_choices: the places of words joined by commas, each once */
     CLI_DTYPE,   /* sm_dtype */
     CLI_DTYPES,  /* cli_dtypes: joined by commas */
-    CLI_RANGE    /* cli_range: 8, 64..16384, 64..512:64 */
+    CLI_RANGE    /* sm_range: 8, 64..16384, 64..512:64 */
 } cli_kind;
 typedef struct cli_list {
     int n;
@@ -43,9 +43,6 @@ typedef struct cli_dtypes {
     int n;
     sm_dtype type[CLI_MAX_TYPES];
 } cli_dtypes;
-typedef struct cli_range {
-    int64_t first, last, step; /* step 0: doubling, the last value included */
-} cli_range;
 
 /* One option: where its value goes (offset in the verb's own struct), what it may be, and what help
  * says of it. */
@@ -122,19 +119,16 @@ sm_status cli_value_read(const cli_option *option, const char *text, void *place
 bool cli_given(const cli_call *call, const void *value);
 /* The text given, or that of the default, under the name of the option: what errors underline. */
 sm_source cli_source(const cli_call *call, const void *value);
+/* The same without text (NULL) where the option is not given: a text of a question (answer.h). */
+sm_source cli_text(const cli_call *call, const void *value);
 /* SM_BAD_INPUT: one sentence about the whole value. */
 sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, const char *format,
                      ...) __attribute__((format(printf, 4, 5)));
 /* SM_USAGE when an option is missing that the others ask for. */
 sm_status cli_need(const cli_call *call, const void *value, sm_error *err);
 
-/* Where `what` begins in the span, from its start; the length of the span when it does not. */
-size_t cli_span_find(const sm_source *source, sm_span span, const char *what);
-/* One range, "8", "1..4096" or "64..4096:64", standing at span of the source. */
-sm_status cli_range_parse(const sm_source *source, sm_span span, cli_range *range, sm_error *err);
-/* How many values a range has (more than any verb takes where the step is too fine), and each. */
-int cli_range_points(const cli_range *range);
-int64_t cli_range_value(const cli_range *range, int point);
+/* The collective that a word names, the positional OP. */
+sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err);
 
 /* ---- what several verbs ask for ---- */
 

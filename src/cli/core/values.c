@@ -73,54 +73,10 @@ static sm_status read_whole(const cli_option *o, const sm_source *source, int64_
 
 /* ---- ranges ---- */
 
-size_t cli_span_find(const sm_source *source, sm_span span, const char *what) {
-    size_t n = strlen(what);
-    for (size_t i = 0; i + n <= span.length; i++)
-        if (memcmp(source->text + span.offset + i, what, n) == 0) return i;
-    return span.length;
-}
-
-sm_status cli_range_parse(const sm_source *source, sm_span span, cli_range *range, sm_error *err) {
-    size_t dots = cli_span_find(source, span, "..");
-    sm_status status =
-        sm_integer_parse(source, (sm_span){span.offset, dots}, 1, LARGEST, &range->first, err);
-    range->last = range->first;
-    range->step = 0;
-    if (status || dots == span.length) return status;
-    sm_span rest = {span.offset + dots + 2, span.length - dots - 2};
-    size_t colon = cli_span_find(source, rest, ":");
-    status = sm_integer_parse(source, (sm_span){rest.offset, colon}, 1, LARGEST, &range->last, err);
-    if (status) return status;
-    if (range->last < range->first)
-        return sm_fail_at(err, source, span,
-                          "the range ends below its start; write it as SMALL..LARGE");
-    if (colon == rest.length) return SM_OK;
-    sm_span step = {rest.offset + colon + 1, rest.length - colon - 1};
-    return sm_integer_parse(source, step, 1, LARGEST, &range->step, err);
-}
-
-int cli_range_points(const cli_range *range) {
-    enum { FAR_TOO_MANY = 1 << 20 };
-    if (range->step) {
-        int64_t more = (range->last - range->first) / range->step;
-        return more >= FAR_TOO_MANY ? FAR_TOO_MANY : (int)more + 1;
-    }
-    int n = 1;
-    for (int64_t value = range->first; value < range->last; value *= 2) n++;
-    return n;
-}
-
-int64_t cli_range_value(const cli_range *range, int point) {
-    if (range->step) return range->first + point * range->step;
-    int64_t value = range->first;
-    for (int i = 0; i < point && value < range->last; i++) value *= 2;
-    return value < range->last ? value : range->last;
-}
-
-static sm_status read_range(const cli_option *o, const sm_source *source, cli_range *range,
+static sm_status read_range(const cli_option *o, const sm_source *source, sm_range *range,
                             sm_error *err) {
     sm_span all = {0, source->length};
-    sm_status status = cli_range_parse(source, all, range, err);
+    sm_status status = sm_range_parse(source, all, range, err);
     if (status || (o->highest <= 0.0 || (double)range->last <= o->highest)) return status;
     return sm_fail_at(err, source, all, "expected at most %.15g, found %lld", o->highest,
                       (long long)range->last);
@@ -253,6 +209,12 @@ sm_source cli_source(const cli_call *call, const void *value) {
     return sm_source_of(name ? name : "", text ? text : "");
 }
 
+sm_source cli_text(const cli_call *call, const void *value) {
+    sm_source source = cli_source(call, value);
+    if (!cli_given(call, value)) source.text = NULL;
+    return source;
+}
+
 sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, const char *format,
                      ...) {
     char sentence[sizeof err->sentence];
@@ -293,4 +255,12 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
             return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, o->value);
     sm_source source = sm_source_of("--on", on ? on : "");
     return sm_system_parse(&source, chips, n, system, err);
+}
+
+sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err) {
+    size_t length = strlen(text);
+    if (sm_collective_parse(text, length, op)) return SM_OK;
+    sm_source source = sm_source_of("OP", text);
+    sm_words words = {sm_collective_names, SM_COLLECTIVE_COUNT};
+    return sm_words_fail(words, &source, (sm_span){0, length}, "there is no collective", err);
 }

@@ -136,7 +136,7 @@ static double median_time(const worker *w, int which) {
 
 /* ---- one alternative ---- */
 
-static sm_status run_once(worker *w, const cli_alternative *a, int overlapped, sm_run_result *out,
+static sm_status run_once(worker *w, const sm_alternative *a, int overlapped, sm_run_result *out,
                           sm_error *err) {
     sm_status status = sm_run_barrier(w->world, err);
     if (status) return status;
@@ -145,7 +145,7 @@ static sm_status run_once(worker *w, const cli_alternative *a, int overlapped, s
 }
 
 /* Warm up, repeat, and leave the median times in seconds[TIMES]; the last result is kept. */
-static sm_status run_often(worker *w, const cli_alternative *a, int overlapped, double *seconds,
+static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, double *seconds,
                            sm_run_result *last, sm_error *err) {
     sm_status status = SM_OK;
     last->out.data = NULL;
@@ -162,7 +162,7 @@ static sm_status run_often(worker *w, const cli_alternative *a, int overlapped, 
     return status;
 }
 
-static sm_status run_alternative(worker *w, const cli_alternative *a, execution *x, sm_error *err) {
+static sm_status run_alternative(worker *w, const sm_alternative *a, execution *x, sm_error *err) {
     sm_run_result last = {.seconds = 0.0};
     double seconds[TIMES], apart[TIMES] = {0.0};
     *x = (execution){.max_error = 0.0};

@@ -2,7 +2,7 @@
  * of the whole arrays. */
 #ifndef SCALEMODEL_RUNCLI_EXECUTION_H
 #define SCALEMODEL_RUNCLI_EXECUTION_H
-#include "matmul_rank.h"
+#include "scalemodel/lowering.h"
 #include "scalemodel/run.h"
 
 /* Of one alternative. Times are medians over the repeats of the slowest rank's. */
@@ -21,7 +21,7 @@ typedef struct execution_job {
     const sm_einsum *einsum;
     sm_element element;
     int n; /* alternatives */
-    cli_alternative *const *alternative;
+    sm_alternative *const *alternative;
     int warmups, repeats, directions;
     execution *result; /* n of them */
 } execution_job;

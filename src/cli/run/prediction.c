@@ -28,12 +28,13 @@ static int ranks_of(const sm_mesh *mesh) {
 }
 
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
-                          cli_mesh *m, const sm_calibration **calibration, sm_error *err) {
+                          sm_placed_mesh *m, const sm_calibration **calibration, sm_error *err) {
     const char *on;
     sm_source source = sm_source_of("--mesh", mesh);
     sm_status status = sm_mesh_parse(&source, &m->mesh, err);
     if (!status) status = prediction_system_name(call, given->on, ranks_of(&m->mesh), &on, err);
-    if (!status) status = cli_mesh_read(call, on, mesh, "X", m, err);
+    if (!status) status = cli_system(call, on, &m->system, err);
+    if (!status) status = sm_placed_mesh_read(&m->system, &source, m, err);
     if (status) return status;
     return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);
 }
@@ -53,7 +54,8 @@ const char *prediction_ratio(sm_report *r, double predicted, double measured) {
     return sm_textf(r, "%.2f", predicted / measured);
 }
 
-void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, double measured_s) {
+void prediction_verdict(sm_report *r, const sm_placed_mesh *m, double predicted_s,
+                        double measured_s) {
     double ratio = predicted_s / measured_s;
     const char *side = ratio < 1.0 ? "less" : "more";
     sm_report_text(r, "Predicted %s, measured %s: %s %s than measured.",

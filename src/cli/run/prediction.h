@@ -1,7 +1,7 @@
 /* prediction: what a run is held against: the system it is priced on, and the verdict. */
 #ifndef SCALEMODEL_RUNCLI_PREDICTION_H
 #define SCALEMODEL_RUNCLI_PREDICTION_H
-#include "mesh_input.h"
+#include "scalemodel/answer_words.h"
 #include "options.h"
 #include "scalemodel/page.h"
 
@@ -25,7 +25,7 @@ sm_status prediction_system_name(const cli_call *call, const char *given, int ra
                                  const char **on, sm_error *err);
 /* Read --mesh, which says how many ranks there are, and lay it on the system of --on. */
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
-                          cli_mesh *m, const sm_calibration **calibration, sm_error *err);
+                          sm_placed_mesh *m, const sm_calibration **calibration, sm_error *err);
 
 /* "1.08", "-" where nothing was measured. */
 const char *prediction_ratio(sm_report *r, double predicted, double measured);
@@ -34,5 +34,6 @@ void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, dou
 /* Is it the catalogue's placeholder that was priced? */
 bool prediction_is_placeholder(const sm_system *system);
 /* One sentence. */
-void prediction_verdict(sm_report *r, const cli_mesh *m, double predicted_s, double measured_s);
+void prediction_verdict(sm_report *r, const sm_placed_mesh *m, double predicted_s,
+                        double measured_s);
 #endif

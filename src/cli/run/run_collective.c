@@ -8,7 +8,7 @@
 #include "exchange.h"
 #include "record.h"
 #include "run_verbs.h"
-#include "sweep.h"
+#include "scalemodel/shard.h"
 #include "timing_options.h"
 
 typedef struct run_collective_values {
@@ -34,15 +34,15 @@ static const cli_option run_collective_table[] = {
 };
 
 typedef struct question {
-    cli_mesh m;
+    sm_placed_mesh m;
     sm_collective op;
     sm_axes over;
     sm_group group;
     sm_curve curve;
     const sm_calibration *calibration;
     const char *text; /* of the array, or of bytes */
-    cli_sweep sweep;
-    cli_range bytes; /* of sizes given as bytes; last 0: an array is given */
+    sm_size_sweep sweep;
+    sm_range bytes; /* of sizes given as bytes; last 0: an array is given */
     int points;
     sm_einsum holder; /* of the point at hand: the array is in[0] */
     sm_dtype dtype;
@@ -72,8 +72,8 @@ static sm_status read_bytes(question *q, sm_error *err) {
     if (low < 1.0 || high < low || high > 1e15)
         return sm_fail_at(err, &source, (sm_span){0, source.length},
                           "bytes are a size from 1B, or a range SMALL..LARGE");
-    q->bytes = (cli_range){.first = (int64_t)low, .last = (int64_t)high, .step = 0};
-    q->points = cli_range_points(&q->bytes);
+    q->bytes = (sm_range){.first = (int64_t)low, .last = (int64_t)high, .step = 0};
+    q->points = sm_range_points(&q->bytes);
     return SM_OK;
 }
 
@@ -85,8 +85,9 @@ static sm_status read_array(const cli_call *call, question *q, sm_error *err) {
         return sm_fail(err, SM_USAGE, "--dims needs an array, and here its bytes are given");
     if (bytes) return read_bytes(q, err);
     sm_source source = sm_source_of("ARRAY", q->text);
+    sm_source dims = cli_text(call, &given->dims);
     sm_status status = sm_array_parse(&source, &q->m.mesh, &q->holder, err);
-    if (!status) status = cli_sweep_parse(given->dims, call->arena, &q->holder, &q->sweep, err);
+    if (!status) status = sm_size_sweep_parse(&dims, call->arena, &q->holder, &q->sweep, err);
     q->points = q->sweep.points;
     return status;
 }
@@ -100,7 +101,8 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
                                  &q->calibration, err);
     if (status) return status;
     q->over = (sm_axes)((1u << q->m.mesh.axes) - 1);
-    if (given->over) status = cli_over_parse(&q->m.mesh, given->over, &q->over, err);
+    sm_source over = cli_text(call, &given->over);
+    if (given->over) status = sm_over_parse(&q->m.mesh, &over, &q->over, err);
     if (!status) status = read_array(call, q, err);
     if (!status)
         status = element_type_read(call, &given->dtype, &q->holder, &q->dtype, &q->element, err);
@@ -144,8 +146,8 @@ static sm_status array_of_bytes(const cli_call *call, question *q, double bytes,
 
 static sm_status go_to(const cli_call *call, question *q, int number, sm_error *err) {
     if (q->bytes.last)
-        return array_of_bytes(call, q, (double)cli_range_value(&q->bytes, number), err);
-    cli_sweep_point(&q->sweep, number, &q->holder);
+        return array_of_bytes(call, q, (double)sm_range_value(&q->bytes, number), err);
+    sm_size_sweep_point(&q->sweep, number, &q->holder);
     sm_source source = sm_source_of("ARRAY", q->text);
     return sm_einsum_check(&q->holder, &q->m.mesh, &source, err);
 }
@@ -331,14 +333,14 @@ static void point_row(sm_report *r, sm_table *table, const point *p) {
 }
 
 static void put_question(sm_report *r, const cli_call *call, const question *q) {
-    const char *over = cli_axes(r, &q->m.mesh, q->over);
+    const char *over = sm_axes_words(r, &q->m.mesh, q->over);
     sm_put_text(r, r->data, "command", "run collective");
     sm_put_text(r, r->data, "op", sm_collective_name(q->op));
     sm_put_text(r, r->data, "over", over);
     sm_put(r, r->data, "members", q->group.size);
     sm_put_text(r, r->data, "backend", ranks_backend());
     sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
-    cli_mesh_fields(r, &q->m);
+    sm_placed_mesh_fields(r, &q->m);
     sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s",
                       sm_collective_name(q->op), sm_dtype_name(q->dtype), call->positional[1], over,
                       q->m.placement.used, ranks_backend(), q->m.system.text);

@@ -6,7 +6,7 @@
 #include "element_types.h"
 #include "execution.h"
 #include "machine_memory.h"
-#include "matmul_words.h"
+#include "scalemodel/answer_words.h"
 #include "record.h"
 #include "run_verbs.h"
 #include "timing_options.h"
@@ -28,7 +28,7 @@ static const cli_option run_matmul_table[] = {
      .words = {element_words, ELEMENT_WORDS}, .default_says = "that of the arrays, else fp32"},
     {"alternative", 0, CLI_WHOLE, AT(alternative), "N",
      .help = "run the N-th alternative, cheapest first as 'matmul' lists them", .lowest = 1,
-     .highest = CLI_MOST_ALTERNATIVES, .by_default = "1"},
+     .highest = SM_MOST_ALTERNATIVES, .by_default = "1"},
     {"all", 0, CLI_FLAG, AT(all), .help = "run every alternative"},
     {"directions", 0, CLI_WHOLE, AT(directions), "N",
      .help = "rings inside the einsum go one way or both", .lowest = 1, .highest = 2,
@@ -38,7 +38,7 @@ static const cli_option run_matmul_table[] = {
 };
 
 typedef struct question {
-    cli_mesh m;
+    sm_placed_mesh m;
     sm_einsum einsum;
     sm_element element;
     sm_dtype dtype;
@@ -85,7 +85,7 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 static bool is_equal(const question *q, const execution *x) { return x->max_error <= q->bound; }
 
-static bool bytes_agree(const cli_alternative *a, const execution *x) {
+static bool bytes_agree(const sm_alternative *a, const execution *x) {
     for (int s = 0; s < a->lowering.steps; s++)
         if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE &&
             fabs(x->bytes[s] - a->lowering.step[s].bytes) > 0.0)
@@ -100,7 +100,7 @@ static int einsum_of(const sm_lowering *lowering) {
 }
 
 /* What of the shorter one of transfer and product did not add to the time. */
-static double hidden_share(const cli_alternative *a, const execution *x) {
+static double hidden_share(const sm_alternative *a, const execution *x) {
     double transfer_s = x->apart_seconds[a->cost.overlapped];
     double product_s = x->apart_seconds[einsum_of(&a->lowering)];
     return (x->apart_total_s - x->total_s) / fmin(transfer_s, product_s);
@@ -108,7 +108,7 @@ static double hidden_share(const cli_alternative *a, const execution *x) {
 
 /* ---- JSON ---- */
 
-static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_alternative *a,
+static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_alternative *a,
                      const execution *x, int s) {
     const sm_step *step = &a->lowering.step[s];
     bool moves = step->kind == SM_STEP_COLLECTIVE;
@@ -118,8 +118,8 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_
                                                    : sm_collective_name(step->op);
     sm_put_text(r, object, "op", op);
     if (step->kind != SM_STEP_EINSUM) {
-        sm_put_text(r, object, "array", cli_array_name(r, &q->einsum, step->array));
-        sm_put_text(r, object, "axes", cli_axes(r, &q->m.mesh, step->axes));
+        sm_put_text(r, object, "array", sm_array_words(r, &q->einsum, step->array));
+        sm_put_text(r, object, "axes", sm_axes_words(r, &q->m.mesh, step->axes));
     }
     sm_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
     sm_put(r, object, "bytes_counted", moves ? x->bytes[s] : 0.0);
@@ -128,7 +128,7 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const cli_
 }
 
 static void put_alternative(sm_report *r, sm_data *object, const question *q,
-                            const cli_alternative *a, const execution *x) {
+                            const sm_alternative *a, const execution *x) {
     sm_put_bool(r, object, "equal", is_equal(q, x));
     sm_put(r, object, "max_error", x->max_error);
     sm_put(r, object, "error_bound", q->bound);
@@ -146,13 +146,13 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
 
 /* ---- the page ---- */
 
-static void step_row(sm_report *r, sm_table *table, const question *q, const cli_alternative *a,
+static void step_row(sm_report *r, sm_table *table, const question *q, const sm_alternative *a,
                      const execution *x, int s) {
     const sm_step *step = &a->lowering.step[s];
     bool moves = step->kind == SM_STEP_COLLECTIVE;
     bool inside = s == a->cost.overlapped;
     double predicted = a->cost.step[s].expected_s;
-    sm_page_row(r, table, cli_step_words(r, &q->einsum, &q->m.mesh, step),
+    sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, step),
                 moves ? sm_show_exact(r, step->bytes) : "-",
                 moves ? sm_show_exact(r, x->bytes[s]) : "-", sm_show_seconds(r, predicted),
                 sm_show_seconds(r, x->seconds[s]),
@@ -160,7 +160,7 @@ static void step_row(sm_report *r, sm_table *table, const question *q, const cli
                 inside ? "measured: waiting" : "");
 }
 
-static void step_rows(sm_report *r, const question *q, const cli_alternative *a,
+static void step_rows(sm_report *r, const question *q, const sm_alternative *a,
                       const execution *x) {
     sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
     for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
@@ -170,7 +170,7 @@ static void step_rows(sm_report *r, const question *q, const cli_alternative *a,
     sm_report_table(r, table);
 }
 
-static void say_equal(sm_report *r, const question *q, const cli_alternative *a,
+static void say_equal(sm_report *r, const question *q, const sm_alternative *a,
                       const execution *x) {
     bool exact = !(q->bound > 0.0);
     const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
@@ -187,7 +187,7 @@ static void say_equal(sm_report *r, const question *q, const cli_alternative *a,
                                         : "A collective moved OTHER bytes than predicted.");
 }
 
-static void say_overlap(sm_report *r, const cli_alternative *a, const execution *x) {
+static void say_overlap(sm_report *r, const sm_alternative *a, const execution *x) {
     if (a->cost.overlapped < 0) return;
     double share = hidden_share(a, x);
     const char *apart = sm_show_seconds(r, x->apart_total_s),
@@ -204,7 +204,7 @@ static void say_overlap(sm_report *r, const cli_alternative *a, const execution 
 }
 
 /* Which step is the most of the difference. */
-static void say_gap(sm_report *r, const question *q, const cli_alternative *a, const execution *x) {
+static void say_gap(sm_report *r, const question *q, const sm_alternative *a, const execution *x) {
     int worst = 0;
     double most = -1.0;
     if (a->cost.overlapped >= 0) return;
@@ -214,16 +214,16 @@ static void say_gap(sm_report *r, const question *q, const cli_alternative *a, c
         if (gap > most) most = gap;
     }
     sm_report_text(r, "The largest gap: %s, predicted %s, measured %s.",
-                   cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[worst]),
+                   sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[worst]),
                    sm_show_seconds(r, a->cost.step[worst].expected_s),
                    sm_show_seconds(r, x->seconds[worst]));
 }
 
-static void show_alternative(sm_report *r, const question *q, int number, const cli_alternative *a,
+static void show_alternative(sm_report *r, const question *q, int number, const sm_alternative *a,
                              const execution *x) {
     sm_report_heading(
         r, "Alternative %d: %s", number,
-        cli_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
+        sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
     step_rows(r, q, a, x);
     say_equal(r, q, a, x);
     say_overlap(r, a, x);
@@ -275,17 +275,17 @@ static void put_question(sm_report *r, const question *q) {
     sm_put_text(r, r->data, "backend", ranks_backend());
     sm_put(r, r->data, "ranks", q->m.placement.used);
     sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
-    cli_mesh_fields(r, &q->m);
+    sm_placed_mesh_fields(r, &q->m);
     sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
                    q->m.placement.used, ranks_backend(), q->m.system.text);
 }
 
 /* Where the predicted time comes from; 'matmul' explains each step down to the datasheet. */
-static void explain(sm_report *r, const question *q, const cli_alternative *a) {
-    const char *formula = cli_cost_formula(r, &a->cost);
+static void explain(sm_report *r, const question *q, const sm_alternative *a) {
+    const char *formula = sm_cost_formula(r, &a->cost);
     r->why = sm_page_why(r, "predicted", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
-        sm_page_leaf(r, r->why, cli_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
                      a->cost.step[s].expected_s, "s", q->calibration->source);
 }
 
@@ -297,7 +297,7 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
     sm_truth_row *row = sm_arena_array(r->arena, (size_t)job->n, sizeof *row);
     if (!row) return sm_fail_memory(err);
     for (int i = 0; i < job->n; i++) {
-        const cli_alternative *a = job->alternative[i];
+        const sm_alternative *a = job->alternative[i];
         const execution *x = &job->result[i];
         const double *seconds = a->cost.overlapped < 0 ? x->seconds : x->apart_seconds;
         sm_product_shape shape = sm_lowering_product(&input, &a->lowering);
@@ -317,7 +317,7 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     put_alternative(r, r->data, q, job->alternative[0], &job->result[0]);
     sm_data *alternatives = job->n > 1 ? sm_put_array(r, r->data, "alternatives") : NULL;
     for (int i = 0; i < job->n; i++) {
-        const cli_alternative *a = job->alternative[i];
+        const sm_alternative *a = job->alternative[i];
         const execution *x = &job->result[i];
         if (alternatives) put_alternative(r, sm_put_object(r, alternatives, NULL), q, a, x);
         show_alternative(r, q, (int)q->first + i + 1, a, x);
@@ -329,7 +329,7 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
 }
 
 /* At least: the operands and the product of the local einsum. */
-static double bytes_of_rank(const question *q, const cli_alternative *a) {
+static double bytes_of_rank(const question *q, const sm_alternative *a) {
     sm_lowering_input input = {&q->m.system, &q->m.mesh,     &q->m.placement,
                                &q->einsum,   q->calibration, q->dtype};
     sm_product_shape s = sm_lowering_product(&input, &a->lowering);
@@ -344,7 +344,7 @@ static sm_status check_memory(sm_report *r, const question *q, const execution_j
                                 "Smaller --dims need less.");
 }
 
-static sm_status execute(const cli_call *call, sm_report *r, question *q, const cli_ranking *found,
+static sm_status execute(const cli_call *call, sm_report *r, question *q, const sm_ranking *found,
                          sm_error *err) {
     const run_matmul_values *given = call->values;
     execution_job job = {.mesh = &q->m.mesh,
@@ -370,12 +370,12 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     question q;
-    cli_ranking found;
+    sm_ranking found;
     sm_status status = read_question(call, &q, err);
     if (status) return status;
     sm_lowering_input input = {&q.m.system, &q.m.mesh,     &q.m.placement,
                                &q.einsum,   q.calibration, q.dtype};
-    status = cli_rank_lowerings(&input, call->arena, &found, err);
+    status = sm_rank_lowerings(&input, call->arena, &found, err);
     if (status == SM_NEGATIVE)
         return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides these sizes");
     if (status) return status;

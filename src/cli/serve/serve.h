@@ -9,7 +9,7 @@ typedef struct cli_serve_values {
     int64_t batch, prompt, output_tokens, context, prefix, top;
     cli_dtypes weights, kv, compute;
     double ttft, tpot, qps, price, imbalance, reserve;
-    cli_range chips;
+    sm_range chips;
     bool eager, lower, with_prefill, disaggregated;
     cli_calibration_values constants;
 } cli_serve_values;

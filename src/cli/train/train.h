@@ -29,7 +29,7 @@ typedef struct cli_train_values {
     double batch, tokens, price;
     int64_t seq, top, threads;
     sm_objective objective;
-    cli_range chips;
+    sm_range chips;
     cli_calibration_values constants;
 } cli_train_values;
 extern const cli_option cli_train_options[];

@@ -80,7 +80,7 @@ static int64_t next_power(int64_t chips, int64_t last) {
 }
 
 static sm_status read_chips(const cli_train_values *o, cli_training *q, sm_error *err) {
-    const cli_range *range = &o->chips;
+    const sm_range *range = &o->chips;
     if (!cli_given(q->call, range)) return SM_OK;
     if (!strstr(cli_source(q->call, range).text, ".."))
         return cli_refuse(q->call, range, err, "expected a range of chips, as in 64..16384");

@@ -1,8 +1,7 @@
-/* matmul_words: the book's four cases, told for one mesh axis at a time. */
-#include "matmul_words.h"
-#include "mesh_input.h"
+/* lowering_words: the book's four cases, told for one mesh axis at a time. */
+#include "scalemodel/answer_words.h"
 
-const char *cli_array_name(sm_report *r, const sm_einsum *einsum, int array) {
+const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array) {
     const char *name = array < 0 ? einsum->out.name : einsum->in[array].name;
     if (name[0]) return name;
     return array < 0 ? "the output" : sm_textf(r, "operand %d", array + 1);
@@ -10,22 +9,22 @@ const char *cli_array_name(sm_report *r, const sm_einsum *einsum, int array) {
 
 /* ---- steps ---- */
 
-const char *cli_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
-                           const sm_step *step) {
+const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                          const sm_step *step) {
     if (step->kind == SM_STEP_EINSUM) return "einsum";
-    const char *name = cli_array_name(r, einsum, step->array),
-               *axes = cli_axes(r, mesh, step->axes);
+    const char *name = sm_array_words(r, einsum, step->array),
+               *axes = sm_axes_words(r, mesh, step->axes);
     const char *onto = step->to >= 0 ? sm_textf(r, " onto %s", einsum->index[step->to].name) : "";
     if (step->kind == SM_STEP_SLICE) return sm_textf(r, "slice %s over %s%s", name, axes, onto);
     return sm_textf(r, "%s %s over %s%s", sm_collective_name(step->op), name, axes, onto);
 }
 
-const char *cli_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
-                               const sm_lowering *lowering, int overlapped) {
+const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                              const sm_lowering *lowering, int overlapped) {
     const char *text = "";
     for (int s = 0; s < lowering->steps; s++)
         text = sm_textf(r, "%s%s%s%s", text, s ? ", " : "",
-                        cli_step_words(r, einsum, mesh, &lowering->step[s]),
+                        sm_step_words(r, einsum, mesh, &lowering->step[s]),
                         s == overlapped ? " inside the einsum" : "");
     return text;
 }
@@ -66,7 +65,7 @@ static bool all_on_one_index(const meeting *m) {
 }
 
 static const char *single_words(sm_report *r, const sm_einsum *einsum, const meeting *m) {
-    const char *name = cli_array_name(r, einsum, m->operand[0]),
+    const char *name = sm_array_words(r, einsum, m->operand[0]),
                *index = einsum->index[m->index[0]].name;
     if (is_contracted(einsum, m->index[0]))
         return sm_textf(r, "only %s is sharded along the contracted %s (case 2)", name, index);
@@ -77,8 +76,8 @@ static const char *several_words(sm_report *r, const sm_einsum *einsum, const me
     if (!all_on_one_index(m))
         return sm_textf(
             r, "%s is sharded along %s and %s along %s, and one axis cannot serve both (case 4)",
-            cli_array_name(r, einsum, m->operand[0]), einsum->index[m->index[0]].name,
-            cli_array_name(r, einsum, m->operand[1]), einsum->index[m->index[1]].name);
+            sm_array_words(r, einsum, m->operand[0]), einsum->index[m->index[0]].name,
+            sm_array_words(r, einsum, m->operand[1]), einsum->index[m->index[1]].name);
     const char *index = einsum->index[m->index[0]].name;
     if (is_contracted(einsum, m->index[0]))
         return sm_textf(r, "both operands are sharded along the contracted %s (case 3)", index);
@@ -105,14 +104,14 @@ static const char *einsum_action(sm_report *r, const sm_einsum *einsum, const sm
 }
 
 static const char *step_action(sm_report *r, const sm_einsum *einsum, const sm_step *step) {
-    const char *name = cli_array_name(r, einsum, step->array);
+    const char *name = sm_array_words(r, einsum, step->array);
     const char *onto = step->to >= 0 ? sm_textf(r, " onto %s", einsum->index[step->to].name) : "";
     const char *what = step->kind == SM_STEP_SLICE ? "slice" : sm_collective_name(step->op);
     return sm_textf(r, "%s of %s%s", what, name, onto);
 }
 
-const char *cli_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
-                           const sm_lowering *lowering, int axis) {
+const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                          const sm_lowering *lowering, int axis) {
     meeting m = meeting_of(einsum, axis);
     const char *text = sm_textf(r, "%s: %s", mesh->axis[axis].name, meeting_words(r, einsum, &m));
     bool talks = false;
@@ -128,7 +127,7 @@ const char *cli_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh 
     return sm_textf(r, "%s%s.", text, talks ? "" : "; nothing to communicate");
 }
 
-const char *cli_cost_formula(sm_report *r, const sm_lowering_cost *cost) {
+const char *sm_cost_formula(sm_report *r, const sm_lowering_cost *cost) {
     if (cost->overlapped < 0) return "sum of the steps";
     return sm_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
                     cost->chunks - 1);

@@ -1,24 +1,25 @@
-/* matmul_rank: the cheapest ways to do a sharded einsum, in order. */
-#include "matmul_rank.h"
+/* lowering_rank: the cheapest ways to do a sharded einsum, in order. */
+#include "scalemodel/lowering.h"
+
 #include <string.h>
 
 /* Cheaper first; at the same price the one with fewer steps, then the one without overlap, then the
  * one seen first. */
-static bool is_better(const cli_alternative *a, const cli_alternative *b) {
+static bool is_better(const sm_alternative *a, const sm_alternative *b) {
     if (a->cost.expected_s < b->cost.expected_s) return true;
     if (a->cost.expected_s > b->cost.expected_s) return false;
     if (a->lowering.steps != b->lowering.steps) return a->lowering.steps < b->lowering.steps;
     return a->cost.overlapped < 0 && b->cost.overlapped >= 0;
 }
 
-static cli_alternative *room_for(cli_ranking *found, const cli_alternative *candidate) {
-    if (found->n == CLI_MOST_ALTERNATIVES) {
-        cli_alternative *last = found->kept[CLI_MOST_ALTERNATIVES - 1];
+static sm_alternative *room_for(sm_ranking *found, const sm_alternative *candidate) {
+    if (found->n == SM_MOST_ALTERNATIVES) {
+        sm_alternative *last = found->kept[SM_MOST_ALTERNATIVES - 1];
         if (!is_better(candidate, last)) return NULL;
         found->n--;
         return last;
     }
-    cli_alternative *fresh = sm_arena_alloc(found->arena, sizeof *fresh);
+    sm_alternative *fresh = sm_arena_alloc(found->arena, sizeof *fresh);
     if (!fresh) found->out_of_memory = true;
     return fresh;
 }
@@ -29,8 +30,7 @@ static bool same_step(const sm_step *a, const sm_step *b) {
 }
 
 /* The same steps to the same output, reached by another assignment of an axis that does nothing. */
-static bool is_same(const sm_lowering_input *in, const cli_alternative *a,
-                    const cli_alternative *b) {
+static bool is_same(const sm_lowering_input *in, const sm_alternative *a, const sm_alternative *b) {
     if (a->lowering.steps != b->lowering.steps || a->cost.overlapped != b->cost.overlapped)
         return false;
     for (int s = 0; s < a->lowering.steps; s++)
@@ -41,9 +41,9 @@ static bool is_same(const sm_lowering_input *in, const cli_alternative *a,
     return strcmp(one, other) == 0;
 }
 
-static bool is_known(const cli_ranking *found, const cli_alternative *candidate) {
+static bool is_known(const sm_ranking *found, const sm_alternative *candidate) {
     for (int i = 0; i < found->n; i++) {
-        const cli_alternative *kept = found->kept[i];
+        const sm_alternative *kept = found->kept[i];
         bool same_time = !(kept->cost.expected_s < candidate->cost.expected_s) &&
                          !(kept->cost.expected_s > candidate->cost.expected_s);
         if (same_time && is_same(found->input, kept, candidate)) return true;
@@ -51,9 +51,9 @@ static bool is_known(const cli_ranking *found, const cli_alternative *candidate)
     return false;
 }
 
-static void rank(cli_ranking *found, const cli_alternative *candidate) {
+static void rank(sm_ranking *found, const sm_alternative *candidate) {
     if (is_known(found, candidate)) return;
-    cli_alternative *place = room_for(found, candidate);
+    sm_alternative *place = room_for(found, candidate);
     if (!place) return;
     *place = *candidate;
     int at = found->n++;
@@ -65,8 +65,8 @@ static void rank(cli_ranking *found, const cli_alternative *candidate) {
 }
 
 static bool visit(const sm_lowering *lowering, void *context) {
-    cli_ranking *found = context;
-    cli_alternative candidate = {.lowering = *lowering};
+    sm_ranking *found = context;
+    sm_alternative candidate = {.lowering = *lowering};
     candidate.cost = sm_lowering_price(found->input, lowering, -1);
     rank(found, &candidate);
     int steps[SM_MAX_STEPS];
@@ -78,9 +78,9 @@ static bool visit(const sm_lowering *lowering, void *context) {
     return !found->out_of_memory;
 }
 
-sm_status cli_rank_lowerings(const sm_lowering_input *input, sm_arena *arena, cli_ranking *found,
-                             sm_error *err) {
-    *found = (cli_ranking){.input = input, .arena = arena};
+sm_status sm_rank_lowerings(const sm_lowering_input *input, sm_arena *arena, sm_ranking *found,
+                            sm_error *err) {
+    *found = (sm_ranking){.input = input, .arena = arena};
     sm_status status = sm_einsum_alternatives(input->einsum, input->mesh, visit, found, err);
     return found->out_of_memory ? sm_fail_memory(err) : status;
 }

@@ -1,38 +1,16 @@
-/* mesh_input: read --on and --mesh, and say in words how the mesh lies on the system. */
-#include "mesh_input.h"
-#include <stdio.h>
+/* placed_mesh: a mesh laid on a system, the axes that a list names, and both in words. */
+#include "scalemodel/answer_words.h"
+
 #include <string.h>
 
-static sm_status read_mesh(const cli_call *call, const char *text, const char *whole, cli_mesh *m,
-                           sm_error *err) {
-    if (!text) {
-        text = sm_arena_printf(call->arena, "%s=%d", whole, m->system.chips);
-        if (!text) return sm_fail_memory(err);
-    }
-    sm_source source = sm_source_of("--mesh", text);
-    sm_status status = sm_mesh_parse(&source, &m->mesh, err);
-    if (status) return status;
-    return sm_placement_of_mesh(&m->system, &m->mesh, &source, &m->placement, err);
+sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm_placed_mesh *m,
+                              sm_error *err) {
+    m->system = *system;
+    sm_status status = sm_mesh_parse(mesh, &m->mesh, err);
+    return status ? status : sm_placement_of_mesh(system, &m->mesh, mesh, &m->placement, err);
 }
 
-sm_status cli_mesh_read(const cli_call *call, const char *on, const char *mesh, const char *whole,
-                        cli_mesh *m, sm_error *err) {
-    sm_status status = cli_system(call, on, &m->system, err);
-    if (status) return status;
-    return read_mesh(call, mesh, whole, m, err);
-}
-
-/* ---- OP ---- */
-
-sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err) {
-    size_t length = strlen(text);
-    if (sm_collective_parse(text, length, op)) return SM_OK;
-    sm_source source = sm_source_of("OP", text);
-    sm_words words = {sm_collective_names, SM_COLLECTIVE_COUNT};
-    return sm_words_fail(words, &source, (sm_span){0, length}, "there is no collective", err);
-}
-
-/* ---- --over ---- */
+/* ---- axes by name ---- */
 
 static sm_status fail_axis(const sm_mesh *mesh, const sm_source *source, sm_span span,
                            sm_error *err) {
@@ -74,22 +52,20 @@ static sm_status add_axes(const sm_mesh *mesh, const sm_source *source, sm_span 
     return status;
 }
 
-sm_status cli_over_parse(const sm_mesh *mesh, const char *over, sm_axes *axes, sm_error *err) {
+sm_status sm_over_parse(const sm_mesh *mesh, const sm_source *over, sm_axes *axes, sm_error *err) {
     *axes = 0;
-    sm_source source = sm_source_of("--over", over);
-    size_t at = 0;
-    while (at <= source.length) {
-        size_t length = strcspn(over + at, ",");
-        sm_status status = add_axes(mesh, &source, (sm_span){at, length}, axes, err);
-        if (status) return status;
+    sm_status status = SM_OK;
+    for (size_t at = 0; at <= over->length && !status;) {
+        size_t length = strcspn(over->text + at, ",");
+        status = add_axes(mesh, over, (sm_span){at, length}, axes, err);
         at += length + 1;
     }
-    return SM_OK;
+    return status;
 }
 
 /* ---- in words ---- */
 
-const char *cli_axes(sm_report *r, const sm_mesh *mesh, sm_axes axes) {
+const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes) {
     char text[128];
     sm_axes_format(mesh, axes, text, sizeof text);
     return sm_textf(r, "%s", text);
@@ -105,7 +81,7 @@ static const char *part_words(sm_report *r, const sm_system *system, const sm_pa
                     ring ? "ring" : "line", stride);
 }
 
-const char *cli_group(sm_report *r, const sm_system *system, const sm_group *group) {
+const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group) {
     if (group->parts == 0) return "one chip";
     const char *text = part_words(r, system, &group->part[0]);
     for (int i = 1; i < group->parts; i++)
@@ -113,18 +89,18 @@ const char *cli_group(sm_report *r, const sm_system *system, const sm_group *gro
     return text;
 }
 
-void cli_mesh_page(sm_report *r, const cli_mesh *m) {
+void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m) {
     const char *text = "";
     for (int i = 0; i < m->mesh.axes; i++)
         text = sm_textf(r, "%s%s%s=%d on %s", text, i ? "; " : "", m->mesh.axis[i].name,
-                        m->mesh.axis[i].size, cli_group(r, &m->system, &m->placement.axis[i]));
+                        m->mesh.axis[i].size, sm_group_words(r, &m->system, &m->placement.axis[i]));
     sm_report_text(r, "Mesh: %s.", text);
     if (m->placement.idle > 1)
         sm_report_text(r, "The mesh uses %d of the %d chips of %s.", m->placement.used,
                        m->system.chips, m->system.text);
 }
 
-void cli_mesh_fields(sm_report *r, const cli_mesh *m) {
+void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m) {
     sm_data *system = sm_put_object(r, r->data, "system");
     sm_put_text(r, system, "chip", m->system.chip.name);
     sm_put(r, system, "chips", m->system.chips);
@@ -135,7 +111,7 @@ void cli_mesh_fields(sm_report *r, const cli_mesh *m) {
         sm_data *axis = sm_put_object(r, mesh, NULL);
         sm_put_text(r, axis, "axis", m->mesh.axis[i].name);
         sm_put(r, axis, "size", m->mesh.axis[i].size);
-        sm_put_text(r, axis, "on", cli_group(r, &m->system, &m->placement.axis[i]));
+        sm_put_text(r, axis, "on", sm_group_words(r, &m->system, &m->placement.axis[i]));
     }
     sm_put(r, r->data, "chips_used", m->placement.used);
 }

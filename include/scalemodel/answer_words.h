@@ -1,0 +1,41 @@
+/* answer_words: what answers about sharded einsums share with whoever runs them: a mesh laid on a
+ * system, and the steps of a lowering in words. Texts live in the report's arena. */
+#ifndef SCALEMODEL_ANSWER_WORDS_H
+#define SCALEMODEL_ANSWER_WORDS_H
+#include "scalemodel/cost.h"
+#include "scalemodel/lowering.h"
+#include "scalemodel/page.h"
+
+typedef struct sm_placed_mesh {
+    sm_system system;
+    sm_mesh mesh;
+    sm_placement placement;
+} sm_placed_mesh;
+/* "X=4,Y=8@1" by the rule of sm_placement_of_mesh. */
+sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm_placed_mesh *m,
+                              sm_error *err);
+/* Where each axis sits and whether chips are left idle: as text, and as the fields system, mesh and
+ * chips_used. */
+void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m);
+void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m);
+/* Axes of a mesh by their names: "Y", "XY" or "fsdp,tensor". */
+sm_status sm_over_parse(const sm_mesh *mesh, const sm_source *over, sm_axes *axes, sm_error *err);
+/* The same as text; and where a group sits: "ici0 4 (ring)", "nvlink 8". */
+const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes);
+const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group);
+
+/* "X: both operands are sharded along the contracted J (case 3); each chip sums its part of J:
+ * partial sums; reduce-scatter of C onto K." */
+const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                          const sm_lowering *lowering, int axis);
+/* "all-gather B over X", "einsum", "reduce-scatter C over X onto K" */
+const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                          const sm_step *step);
+/* All steps: "all-gather B over X, einsum"; the one that is overlapped (-1: none) says so. */
+const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                              const sm_lowering *lowering, int overlapped);
+/* How the expected time comes from the steps: "sum of the steps", or that of an overlapped one. */
+const char *sm_cost_formula(sm_report *r, const sm_lowering_cost *cost);
+/* The name of an operand (or of the output, -1): as written, otherwise "operand 1". */
+const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array);
+#endif

@@ -1,0 +1,333 @@
+/* answer_collective: the time of one collective on a mesh, algorithm by algorithm. */
+#include "question.h"
+#include "scalemodel/answer_words.h"
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct asked {
+    sm_collective_question in;
+    sm_placed_mesh m;
+    bool has_array;
+    sm_einsum holder;    /* the array is holder.in[0] */
+    sm_size_sweep sweep; /* of the sizes */
+    sm_range range;      /* of bytes given directly; last 0: one size */
+    double bytes;        /* given directly */
+    int points;
+    sm_axes over;
+    sm_group group;
+    double ragged; /* the part of an all-to-all's bytes that moves */
+    sm_curve curve;
+} asked;
+
+/* ---- reading ---- */
+
+/* "64MB", or "1kB..1GB": bytes that double from the first size to the last. */
+static sm_status read_bytes(asked *q, sm_error *err) {
+    const sm_source *source = &q->in.array;
+    const char *dots = strstr(source->text, "..");
+    size_t first = dots ? (size_t)(dots - source->text) : source->length;
+    double high = 0.0;
+    q->points = 1;
+    sm_status status = sm_quantity_parse(source, (sm_span){0, first}, SM_Q_BYTES, &q->bytes, err);
+    if (status || !dots) return status;
+    status = sm_quantity_parse(source, (sm_span){first + 2, source->length - first - 2}, SM_Q_BYTES,
+                               &high, err);
+    if (status) return status;
+    if (q->bytes < 1.0 || high < q->bytes || high > 9e15)
+        return sm_fail_at(err, source, (sm_span){0, source->length},
+                          "a range of bytes is written SMALL..LARGE, from 1B");
+    q->range = (sm_range){.first = (int64_t)q->bytes, .last = (int64_t)high, .step = 0};
+    q->points = sm_range_points(&q->range);
+    return SM_OK;
+}
+
+static sm_status read_array(asked *q, sm_arena *arena, sm_error *err) {
+    const sm_source *source = &q->in.array;
+    q->has_array = strchr(source->text, '[') || !isdigit((unsigned char)source->text[0]);
+    if (!q->has_array && q->in.dims.text)
+        return sm_fail(err, SM_USAGE, "%s needs an array, and here its bytes are given directly",
+                       q->in.dims.name);
+    if (!q->has_array) return read_bytes(q, err);
+    sm_status status = sm_array_parse(source, &q->m.mesh, &q->holder, err);
+    if (!status) status = sm_size_sweep_parse(&q->in.dims, arena, &q->holder, &q->sweep, err);
+    q->points = q->sweep.points;
+    return status;
+}
+
+/* Gathering and exchanging need an array that is sharded over the axes; reducing one that is not.
+ */
+static sm_status check_sharding(const asked *q, sm_error *err) {
+    const sm_array *array = &q->holder.in[0];
+    const char *op = sm_collective_name(q->in.op);
+    sm_axes sharded = 0;
+    for (int d = 0; d < array->rank; d++)
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            sharded = (sm_axes)(sharded | (1u << array->dim[d].axis[i]));
+    char over[128];
+    sm_axes_format(&q->m.mesh, q->over, over, sizeof over);
+    bool wants_sharded = q->in.op == SM_ALL_GATHER || q->in.op == SM_ALL_TO_ALL;
+    bool reduces = q->in.op == SM_REDUCE_SCATTER || q->in.op == SM_ALL_REDUCE;
+    if (wants_sharded && (q->over & ~sharded))
+        return sm_fail_at(err, &q->in.array, array->span,
+                          "%s over %s needs an array sharded over it, as in A[I_%s,J]", op, over,
+                          over);
+    if (reduces && (q->over & sharded))
+        return sm_fail_at(err, &q->in.array, array->span,
+                          "%s over %s needs partial sums over it, as in A[I,J] {U_%s}, and this "
+                          "array is sharded over it",
+                          op, over, over);
+    if (reduces && array->unreduced && (q->over & ~array->unreduced))
+        return sm_fail_at(err, &q->in.array, array->span,
+                          "the partial sums of this array are not over %s", over);
+    return SM_OK;
+}
+
+/* Without a mesh one axis, by the name that `over` asks for, covers the system. */
+static sm_status read_mesh(asked *q, sm_arena *arena, sm_error *err) {
+    sm_source whole = {q->in.over.name, "X", 1}, *mesh = &q->in.mesh, *over = &q->in.over;
+    if (over->text && !strchr(over->text, ',')) whole = *over;
+    if (!mesh->text) {
+        const char *text = sm_arena_printf(arena, "%s=%d", whole.text, q->in.system->chips);
+        if (!text) return sm_fail_memory(err);
+        *mesh = sm_source_of(mesh->name, text);
+    }
+    sm_status status = sm_placed_mesh_read(q->in.system, mesh, &q->m, err);
+    if (!status) status = sm_over_parse(&q->m.mesh, over->text ? over : &whole, &q->over, err);
+    return status;
+}
+
+static sm_status read_question(asked *q, sm_arena *arena, sm_error *err) {
+    sm_status status = read_mesh(q, arena, err);
+    if (!status) status = read_array(q, arena, err);
+    if (!status && q->has_array) status = check_sharding(q, err);
+    if (status) return status;
+    q->group = sm_group_join(&q->m.placement, q->over);
+    q->ragged = q->in.ragged > 0.0 ? q->in.ragged : 1.0;
+    if (q->in.top_k > 0.0)
+        q->ragged = sm_ragged_fraction(
+            q->in.expert_groups > 0.0 ? q->in.expert_groups : q->group.size, q->in.top_k);
+    if (!q->in.calibration) q->in.calibration = sm_calibration_of_operations(&q->m.system.chip);
+    q->curve = sm_collective_curve(&q->m.system, q->in.op, &q->group, q->ragged);
+    return SM_OK;
+}
+
+/* ---- one point ---- */
+
+/* Move to a point of the sweep and give its bytes: V as the cost model wants it. All-gather the
+ * size after, reductions the size before, all-to-all what a chip holds times the members; permute
+ * and broadcast what a chip holds. */
+static sm_status point_bytes(asked *q, int point, double *bytes, sm_error *err) {
+    if (!q->has_array) {
+        *bytes = q->range.last > 0 ? (double)sm_range_value(&q->range, point) : q->bytes;
+        return SM_OK;
+    }
+    sm_size_sweep_point(&q->sweep, point, &q->holder);
+    sm_status status = sm_einsum_check(&q->holder, &q->m.mesh, &q->in.array, err);
+    if (status) return status;
+    bool times = q->in.op == SM_ALL_GATHER || q->in.op == SM_ALL_TO_ALL;
+    *bytes = sm_array_local_bytes(&q->holder.in[0], &q->holder, &q->m.mesh) *
+             (times ? q->group.size : 1);
+    return SM_OK;
+}
+
+static sm_collective_cost cost_of(const asked *q, double bytes) {
+    return sm_curve_cost(&q->curve, &q->m.system, q->in.calibration, bytes);
+}
+
+static const char *bound_of(const sm_collective_cost *cost) {
+    return cost->latency_bound ? "latency" : "bandwidth";
+}
+
+static void put_point(sm_report *r, sm_data *object, const asked *q, double bytes) {
+    sm_collective_cost cost = cost_of(q, bytes);
+    const sm_algorithm *book = NULL;
+    for (int i = q->curve.n - 1; i >= 0; i--)
+        if (q->curve.algorithm[i].book) book = &q->curve.algorithm[i];
+    sm_put(r, object, "bytes", bytes);
+    sm_put_all(r, sm_put_object(r, object, "time_s"), "lower|expected|upper", cost.lower_s,
+               cost.expected_s, cost.upper_s);
+    sm_put(r, object, "latency_s", cost.latency_s);
+    if (book)
+        sm_put(r, object, "book_s", fmax(book->line.s_per_byte * bytes, book->line.latency_s));
+    sm_put_text(r, object, "bound", bound_of(&cost));
+    sm_put(r, object, "bytes_busiest_link", cost.bytes_busiest_link);
+    sm_put_text(r, object, "algorithm", cost.algorithm ? cost.algorithm : "none");
+}
+
+static const char *level_name(sm_report *r, const sm_system *system, int level) {
+    bool torus = system->level[level].kind == SM_LEVEL_TORUS;
+    return torus ? sm_textf(r, "%s%d", system->level[level].name, level)
+                 : system->level[level].name;
+}
+
+static sm_table *put_algorithms(sm_report *r, const asked *q, double bytes) {
+    sm_data *algorithms = sm_put_array(r, r->data, "algorithms");
+    sm_table *table =
+        sm_page_table(r, "Algorithms, at datasheet rates",
+                      "<algorithm|>latency|>bytes / rate|>together|>busiest link|<level|<");
+    for (int i = 0; i < q->curve.n; i++) {
+        const sm_algorithm *line = &q->curve.algorithm[i];
+        double transfer = line->line.s_per_byte * bytes, link = line->link_bytes_per_byte * bytes;
+        sm_data *entry = sm_put_object(r, algorithms, NULL);
+        sm_put_text(r, entry, "name", line->name);
+        sm_put_all(r, entry, "lower_s|datasheet_s|latency_s|bytes_busiest_link", transfer,
+                   sm_line_at(line->line, bytes), line->line.latency_s, link);
+        sm_put_text(r, entry, "level", q->m.system.level[line->level].name);
+        sm_put_bool(r, entry, "book", line->book);
+        sm_page_row(r, table, line->name, sm_show_seconds(r, line->line.latency_s),
+                    sm_show_seconds(r, transfer), sm_show_seconds(r, sm_line_at(line->line, bytes)),
+                    sm_show_bytes(r, link), level_name(r, &q->m.system, line->level),
+                    line->book ? "book" : "");
+    }
+    return table;
+}
+
+/* What V is, which the cost is a function of. */
+static const char *bytes_words(const asked *q) {
+    switch (q->in.op) {
+    case SM_ALL_GATHER: return "of the array on a chip once gathered";
+    case SM_REDUCE_SCATTER:
+    case SM_ALL_REDUCE: return "of the partial sums on a chip";
+    case SM_ALL_TO_ALL: return "of the array on a chip, times the members";
+    default: return "that a chip sends";
+    }
+}
+
+static void point_rows(sm_report *r, const asked *q, double bytes) {
+    sm_collective_cost cost = cost_of(q, bytes);
+    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
+    sm_page_row(r, table, "members", sm_textf(r, "%d", q->group.size),
+                sm_group_words(r, &q->m.system, &q->group));
+    sm_page_row(r, table, "bytes", sm_show_bytes(r, bytes), bytes_words(q));
+    if (q->ragged < 1.0)
+        sm_page_row(r, table, "of these move", sm_show_percent(r, q->ragged), "ragged all-to-all");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost.lower_s),
+                "bandwidth alone, at datasheet rates");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, cost.expected_s),
+                "the best algorithm with latency and efficiency");
+    sm_page_row(r, table, "of it latency", sm_show_seconds(r, cost.latency_s),
+                cost.algorithm ? cost.algorithm : "");
+    sm_page_row(r, table, "busiest link", sm_show_bytes(r, cost.bytes_busiest_link),
+                level_name(r, &q->m.system, cost.level));
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", bound_of(&cost));
+}
+
+/* ---- the derivation ---- */
+
+static const char *rate_source(const sm_chip *chip, const sm_level *level) {
+    if (level->kind == SM_LEVEL_TORUS) return chip->link_bytes_per_s_oneway.source;
+    for (int i = 0; i < chip->tree_levels; i++)
+        if (strcmp(chip->tree[i].name, level->name) == 0)
+            return chip->tree[i].child_bytes_per_s_oneway.source;
+    return chip->dcn_bytes_per_s_oneway.source;
+}
+
+static sm_why *why_bandwidth(sm_report *r, const asked *q, const sm_algorithm *line, double bytes) {
+    const sm_level *level = &q->m.system.level[line->level];
+    double crossing = line->link_bytes_per_byte * bytes;
+    sm_why *wire = sm_page_why(r, "bandwidth", "bytes on the busiest link / its rate",
+                               line->line.s_per_byte * bytes, "s");
+    sm_why *link = sm_page_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
+    sm_page_leaf(r, link, "V", bytes, "B", q->has_array ? bytes_words(q) : "given");
+    sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->name);
+    sm_why_add(wire, link);
+    sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
+                 level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
+    return wire;
+}
+
+static void explain(sm_report *r, const asked *q, double bytes) {
+    sm_collective_cost cost = cost_of(q, bytes);
+    const sm_algorithm *line = NULL;
+    for (int i = q->curve.n - 1; i >= 0; i--)
+        if (cost.algorithm && strcmp(q->curve.algorithm[i].name, cost.algorithm) == 0)
+            line = &q->curve.algorithm[i];
+    r->why =
+        sm_page_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
+    if (!line) return;
+    sm_page_leaf(r, r->why, "latency", cost.latency_s, "s",
+                 *cost.protocol ? "start and steps of the protocol, hops x hop latency"
+                                : "start, hops x hop latency");
+    sm_why_add(r->why, why_bandwidth(r, q, line, bytes));
+    sm_page_leaf(r, r->why, sm_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
+                 cost.efficiency, "", q->in.calibration->source);
+}
+
+/* ---- one point or many ---- */
+
+static void sweep_row(sm_report *r, sm_table *table, const asked *q, sm_data *object,
+                      double bytes) {
+    sm_collective_cost cost = cost_of(q, bytes);
+    const char *cells[SM_PAGE_COLUMNS];
+    int n = 0;
+    sm_data *dims = q->has_array ? sm_put_object(r, object, "dims") : NULL;
+    for (int i = 0; i < q->sweep.ranges; i++) {
+        const sm_index *index = &q->holder.index[q->sweep.range[i].index];
+        cells[n++] = sm_show_exact(r, index->size);
+        sm_put(r, dims, index->name, index->size);
+    }
+    cells[n++] = sm_show_bytes(r, bytes);
+    cells[n++] = sm_show_seconds(r, cost.lower_s);
+    cells[n++] = sm_show_seconds(r, cost.expected_s);
+    cells[n++] = cost.expected_s > 0.0 ? sm_show_rate(r, bytes / cost.expected_s, "B/s") : "-";
+    cells[n++] = bound_of(&cost);
+    cells[n++] = cost.algorithm ? cost.algorithm : "none";
+    sm_page_cells(r, table, cells);
+}
+
+static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
+    const char *heads = "";
+    for (int i = 0; i < q->sweep.ranges; i++)
+        heads = sm_textf(r, "%s>%s|", heads, q->holder.index[q->sweep.range[i].index].name);
+    heads = sm_textf(r, "%s>bytes|>lower|>expected|>rate|<bound|<algorithm", heads);
+    sm_table *table = sm_page_table(r, NULL, heads);
+    sm_data *points = sm_put_array(r, r->data, "points");
+    for (int p = 0; p < q->points; p++) {
+        double bytes = 0.0;
+        sm_status status = point_bytes(q, p, &bytes, err);
+        if (status) return status;
+        sm_data *object = sm_put_object(r, points, NULL);
+        sweep_row(r, table, q, object, bytes);
+        put_point(r, object, q, bytes);
+    }
+    sm_report_table(r, table);
+    return SM_OK;
+}
+
+static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
+    double bytes = 0.0;
+    sm_status status = point_bytes(q, 0, &bytes, err);
+    if (status) return status;
+    put_point(r, r->data, q, bytes);
+    sm_table *algorithms = put_algorithms(r, q, bytes);
+    if (q->group.size > 1) {
+        point_rows(r, q, bytes);
+        sm_report_table(r, algorithms);
+    } else {
+        sm_report_text(r, "Nothing to send: the group is one chip.");
+    }
+    if (q->in.explain) explain(r, q, bytes);
+    return SM_OK;
+}
+
+sm_status sm_answer_collective(const sm_collective_question *question, sm_report *r,
+                               sm_error *err) {
+    asked q = {.points = 1};
+    sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    if (!status) status = read_question(&q, r->arena, err);
+    if (status) return status;
+    const char *over = sm_axes_words(r, &q.m.mesh, q.over), *op = sm_collective_name(q.in.op);
+    sm_put_text(r, r->data, "command", "collective");
+    sm_put_text(r, r->data, "op", op);
+    sm_put_text(r, r->data, "over", over);
+    sm_put(r, r->data, "members", q.group.size);
+    sm_placed_mesh_fields(r, &q.m);
+    sm_report_heading(r, "%s of %s over %s on %s", op, q.in.array.text, over, q.m.system.text);
+    if (q.points > 1 && q.in.explain)
+        return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
+    status = q.points > 1 ? show_sweep(r, &q, err) : show_point(r, &q, err);
+    if (!status) sm_placed_mesh_page(r, &q.m);
+    return status;
+}

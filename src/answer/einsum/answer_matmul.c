@@ -1,0 +1,256 @@
+/* answer_matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its
+ * price, and the best. */
+#include "question.h"
+#include "scalemodel/answer_words.h"
+#include "scalemodel/lowering.h"
+#include <math.h>
+
+enum { SHOWN = 8 };
+
+typedef struct asked {
+    sm_matmul_question in;
+    sm_placed_mesh m;
+    sm_einsum einsum;
+    sm_dtype compute;
+} asked;
+
+static sm_status read_question(asked *q, sm_error *err) {
+    const sm_source *source = &q->in.einsum;
+    sm_dtype dtypes[SM_MAX_OPERANDS];
+    sm_status status = sm_placed_mesh_read(q->in.system, &q->in.mesh, &q->m, err);
+    if (!status) status = sm_einsum_parse(source, &q->m.mesh, &q->einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q->einsum, source, err);
+    if (!status && q->in.dims.text) status = sm_dims_parse(&q->in.dims, &q->einsum, err);
+    if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, source, err);
+    if (status) return status;
+    for (int i = 0; i < q->einsum.operands; i++) dtypes[i] = q->einsum.in[i].dtype;
+    q->compute = q->in.compute ? *q->in.compute : sm_compute_dtype(dtypes, q->einsum.operands);
+    if (!q->in.calibration) q->in.calibration = sm_calibration_of_operations(&q->m.system.chip);
+    return SM_OK;
+}
+
+/* ---- data ---- */
+
+static const char *output_of(sm_report *r, const asked *q, const sm_lowering *lowering) {
+    char text[256];
+    sm_array_format(&lowering->out, &q->einsum, &q->m.mesh, text, sizeof text);
+    return sm_textf(r, "%s", text);
+}
+
+static void put_step(sm_report *r, sm_data *steps, const asked *q, const sm_alternative *a, int s) {
+    const sm_step *step = &a->lowering.step[s];
+    const sm_lowering_step_cost *cost = &a->cost.step[s];
+    sm_data *object = sm_put_object(r, steps, NULL);
+    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
+                     : step->kind == SM_STEP_SLICE ? "slice"
+                                                   : sm_collective_name(step->op);
+    sm_put_text(r, object, "op", op);
+    if (step->kind == SM_STEP_EINSUM) {
+        sm_put_all(r, object, "flops|bytes", step->flops, step->local_bytes);
+    } else {
+        sm_put_text(r, object, "array", sm_array_words(r, &q->einsum, step->array));
+        sm_put_text(r, object, "axes", sm_axes_words(r, &q->m.mesh, step->axes));
+        sm_put(r, object, "bytes", step->bytes);
+        if (step->to >= 0) sm_put_text(r, object, "onto", q->einsum.index[step->to].name);
+    }
+    if (cost->algorithm) {
+        sm_put_text(r, object, "algorithm", cost->algorithm);
+        sm_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
+        sm_put_text(r, object, "bound", cost->latency_bound ? "latency" : "bandwidth");
+    }
+    sm_put_all(r, object, "lower_s|time_s", cost->lower_s, cost->expected_s);
+    if (s == a->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
+}
+
+static const char *bound_of(const sm_lowering_cost *cost) {
+    if (cost->network_s >= cost->math_s && cost->network_s >= cost->memory_s) return "network";
+    return cost->math_s >= cost->memory_s ? "compute" : "memory";
+}
+
+static void put_alternative(sm_report *r, sm_data *object, const asked *q,
+                            const sm_alternative *a) {
+    const sm_lowering_cost *cost = &a->cost;
+    sm_put_text(r, object, "output", output_of(r, q, &a->lowering));
+    sm_data *steps = sm_put_array(r, object, "steps");
+    for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, s);
+    sm_put_bool(r, object, "overlapped", cost->overlapped >= 0);
+    sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip", a->lowering.flops_per_chip,
+               a->lowering.peak_bytes);
+    sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
+               cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
+               cost->upper_s);
+    sm_put_text(r, object, "bound", bound_of(cost));
+}
+
+/* ---- the page ---- */
+
+static void step_rows(sm_report *r, const asked *q, const sm_alternative *a) {
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    for (int s = 0; s < a->lowering.steps; s++) {
+        const sm_step *step = &a->lowering.step[s];
+        const sm_lowering_step_cost *cost = &a->cost.step[s];
+        bool slice = step->kind == SM_STEP_SLICE;
+        double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
+        const char *note = cost->algorithm ? cost->algorithm : "";
+        if (step->kind == SM_STEP_EINSUM)
+            note = sm_textf(r, "%s FLOPs", sm_show_count(r, step->flops));
+        if (s == a->cost.overlapped)
+            note = sm_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
+        sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, step),
+                    slice ? "-" : sm_show_bytes(r, bytes),
+                    slice ? "-" : sm_show_seconds(r, cost->lower_s),
+                    slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
+    }
+    sm_report_table(r, table);
+}
+
+static void total_rows(sm_report *r, const sm_alternative *a) {
+    const sm_lowering_cost *cost = &a->cost;
+    sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, a->lowering.flops_per_chip), "");
+    sm_page_row(r, table, "math", sm_show_seconds(r, cost->math_s), "at the datasheet peak");
+    sm_page_row(r, table, "memory", sm_show_seconds(r, cost->memory_s),
+                "at the datasheet bandwidth");
+    sm_page_row(r, table, "network", sm_show_seconds(r, cost->network_s),
+                "collectives at datasheet bandwidth");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost->lower_s),
+                "the largest of the three");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, cost->expected_s),
+                cost->overlapped < 0 ? "the steps one after the other"
+                                     : "one collective inside the einsum");
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, cost->upper_s),
+                "nothing overlaps, with efficiency");
+    sm_page_row(r, table, "peak memory", sm_show_bytes(r, a->lowering.peak_bytes),
+                "of the arrays alive at once");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", bound_of(cost));
+}
+
+static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *found) {
+    bool free_output = !q->einsum.out_sharding_given;
+    sm_table *table = sm_page_table(r, "Alternatives, cheapest first",
+                                    free_output ? ">lower|>expected|>upper|>memory|<output|<steps"
+                                                : ">lower|>expected|>upper|>memory|<steps");
+    int top = q->in.top > 0 ? q->in.top : SHOWN;
+    int shown = found->n < top ? found->n : top;
+    for (int i = 0; i < shown; i++) {
+        const sm_alternative *a = found->kept[i];
+        const char *words =
+            sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
+        const char *cells[] = {sm_show_seconds(r, a->cost.lower_s),
+                               sm_show_seconds(r, a->cost.expected_s),
+                               sm_show_seconds(r, a->cost.upper_s),
+                               sm_show_bytes(r, a->lowering.peak_bytes),
+                               free_output ? output_of(r, q, &a->lowering) : words,
+                               words};
+        sm_page_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+    if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
+}
+
+/* ---- the derivation ---- */
+
+/* A collective with what makes its bound; its expected time adds latency and efficiency. */
+static sm_why *why_collective(sm_report *r, const asked *q, const sm_alternative *a, int s) {
+    const sm_step *step = &a->lowering.step[s];
+    const sm_lowering_step_cost *cost = &a->cost.step[s];
+    const char *words = sm_step_words(r, &q->einsum, &q->m.mesh, step);
+    sm_why *node =
+        sm_page_why(r, words, "bytes on the busiest link / its rate", cost->lower_s, "s");
+    sm_page_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
+    sm_page_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",
+                 cost->algorithm);
+    return node;
+}
+
+static sm_why *why_lower(sm_report *r, const asked *q, const sm_alternative *a) {
+    const sm_chip *chip = &q->m.system.chip;
+    sm_dtype used = q->compute;
+    double peak = sm_chip_peak(chip, q->compute, &used);
+    sm_why *lower =
+        sm_page_why(r, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
+    sm_why *math = sm_page_why(r, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
+    sm_page_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP",
+                 "2 x product of the local sizes");
+    if (peak > 0.0)
+        sm_page_fact(r, math, sm_textf(r, "peak in %s", sm_dtype_name(used)),
+                     &chip->flops_per_s[used], "FLOP/s");
+    sm_why *memory =
+        sm_page_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
+    sm_page_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
+    sm_why *network = sm_page_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
+    for (int s = 0; s < a->lowering.steps; s++)
+        if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE)
+            sm_why_add(network, why_collective(r, q, a, s));
+    sm_why_add(lower, math);
+    sm_why_add(lower, memory);
+    sm_why_add(lower, network);
+    return lower;
+}
+
+static void explain(sm_report *r, const asked *q, const sm_alternative *a) {
+    r->why = sm_page_why(r, "expected", sm_cost_formula(r, &a->cost), a->cost.expected_s, "s");
+    for (int s = 0; s < a->lowering.steps; s++)
+        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+                     a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
+    sm_why_add(r->why, why_lower(r, q, a));
+}
+
+/* ---- the whole ---- */
+
+static void show(sm_report *r, const asked *q, const sm_ranking *found) {
+    const sm_alternative *best = found->kept[0];
+    int most = q->in.top > 0 ? q->in.top : SM_MOST_ALTERNATIVES;
+    char text[512];
+    sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
+    sm_put_text(r, r->data, "einsum", text);
+    sm_placed_mesh_fields(r, &q->m);
+    put_alternative(r, sm_put_object(r, r->data, "best"), q, best);
+    sm_data *alternatives = sm_put_array(r, r->data, "alternatives");
+    for (int i = 0; i < found->n && i < most; i++)
+        put_alternative(r, sm_put_object(r, alternatives, NULL), q, found->kept[i]);
+    sm_report_text(r, "%s on %s", text, q->m.system.text);
+    sm_placed_mesh_page(r, &q->m);
+    sm_report_heading(r, "Best: %s, %s expected", output_of(r, q, &best->lowering),
+                      sm_show_seconds(r, best->cost.expected_s));
+    for (int a = 0; a < q->m.mesh.axes; a++)
+        sm_report_text(r, "%s", sm_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
+    step_rows(r, q, best);
+    total_rows(r, best);
+    alternative_rows(r, q, found);
+    if (q->in.explain) explain(r, q, best);
+}
+
+static void show_none(sm_report *r, const asked *q, const sm_error *why) {
+    const char *sentence =
+        why->sentence[0] ? why->sentence : "no assignment of the mesh axes divides these sizes";
+    sm_placed_mesh_fields(r, &q->m);
+    sm_put(r, r->data, "best", NAN);
+    sm_put_array(r, r->data, "alternatives");
+    sm_put_text(r, r->data, "reason", sentence);
+    sm_report_text(r, "There is no way: %s.", sentence);
+}
+
+sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_error *err) {
+    asked q;
+    sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    if (!status) status = read_question(&q, err);
+    if (status) return status;
+    sm_put_text(r, r->data, "command", "matmul");
+    sm_lowering_input input = {&q.m.system, &q.m.mesh,        &q.m.placement,
+                               &q.einsum,   q.in.calibration, q.compute};
+    sm_ranking found;
+    sm_error none = {.status = SM_OK};
+    status = sm_rank_lowerings(&input, r->arena, &found, &none);
+    if (status > SM_NEGATIVE) {
+        *err = none;
+        return status;
+    }
+    if (status == SM_NEGATIVE || found.n == 0) {
+        show_none(r, &q, &none);
+        return SM_NEGATIVE;
+    }
+    show(r, &q, &found);
+    return SM_OK;
+}

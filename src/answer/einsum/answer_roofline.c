@@ -1,0 +1,318 @@
+/* answer_roofline: an einsum on one chip: FLOPs, bytes, intensity, what bounds it, and from which
+ * size on.
+ *
+ *     time >= max(FLOPs / peak, bytes / bandwidth)
+ *
+ * (Williams, Waterman, Patterson, "Roofline", CACM 52, 2009; How To Scale Your Model, chapter 1).
+ */
+#include "question.h"
+#include <math.h>
+#include <string.h>
+
+/* A question as read and solved. */
+typedef struct asked {
+    sm_roofline_question in;
+    sm_einsum einsum;
+    sm_size_sweep sweep;
+    int critical[SM_MAX_CRITICAL];
+    double solved[SM_MAX_CRITICAL];      /* NaN: no size does it */
+    const char *reason[SM_MAX_CRITICAL]; /* then why */
+    int open; /* the index without a size, asked for as critical; -1 if none */
+} asked;
+
+/* ---- reading ---- */
+
+/* The size of one index may be left open, since it is what is asked for; 1 completes the notation.
+ */
+static sm_status find_critical(asked *q, int which, sm_error *err) {
+    const sm_source *source = &q->in.critical[which];
+    const char *names[SM_MAX_INDICES];
+    for (int i = 0; i < q->einsum.indices; i++) {
+        names[i] = q->einsum.index[i].name;
+        if (strcmp(names[i], source->text) != 0) continue;
+        q->critical[which] = i;
+        if (q->einsum.index[i].size <= 0.0 && q->open < 0) {
+            q->open = i;
+            q->einsum.index[i].size = 1.0;
+        }
+        return SM_OK;
+    }
+    const char *near = sm_nearest(source->text, source->length, names, (size_t)q->einsum.indices);
+    return sm_fail_at(err, source, (sm_span){0, source->length},
+                      "no array has an index '%.40s'%s%s%s", source->text,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static sm_status read_notation(asked *q, sm_arena *arena, sm_error *err) {
+    const sm_source *source = &q->in.einsum;
+    if (q->in.n_critical > SM_MAX_CRITICAL)
+        return sm_fail(err, SM_USAGE, "at most %d critical sizes are solved for", SM_MAX_CRITICAL);
+    sm_status status = sm_einsum_parse(source, NULL, &q->einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q->einsum, source, err);
+    if (!status) status = sm_size_sweep_parse(&q->in.dims, arena, &q->einsum, &q->sweep, err);
+    for (int i = 0; i < q->in.n_critical && !status; i++) status = find_critical(q, i, err);
+    return status ? status : sm_einsum_check(&q->einsum, NULL, source, err);
+}
+
+/* ---- solving ---- */
+
+/* That no size balances the two is an answer: NaN, with the reason. An open size is shown at the
+ * first whole size past its critical one. */
+static sm_status solve(asked *q, sm_report *r, sm_error *err) {
+    sm_status answer = SM_OK;
+    for (int i = 0; i < q->in.n_critical; i++) {
+        sm_error none = {.status = SM_OK};
+        sm_status status = sm_roofline_critical(q->in.chip, &q->einsum, q->in.level, q->in.compute,
+                                                q->critical[i], &q->solved[i], &none);
+        if (status > SM_NEGATIVE) {
+            *err = none;
+            return status;
+        }
+        if (status == SM_OK) continue;
+        answer = SM_NEGATIVE;
+        q->solved[i] = NAN;
+        q->reason[i] = sm_textf(r, "%s", none.sentence);
+    }
+    for (int i = 0; i < q->in.n_critical; i++)
+        if (q->critical[i] == q->open && !isnan(q->solved[i]))
+            q->einsum.index[q->open].size = ceil(q->solved[i]);
+    return answer;
+}
+
+/* The size was left open, and none answers: there is no point to show. */
+static bool is_unanswerable(const asked *q) {
+    for (int i = 0; i < q->in.n_critical; i++)
+        if (q->critical[i] == q->open && isnan(q->solved[i])) return true;
+    return false;
+}
+
+/* ---- words ---- */
+
+static const char *level_title(const asked *q) {
+    if (q->in.level == SM_MEMORY_HOST) return "PCIe";
+    if (q->in.level == SM_MEMORY_ONCHIP)
+        return q->in.chip->fabric == SM_FABRIC_TORUS ? "VMEM" : "L2";
+    return "memory";
+}
+
+static bool has_index(const sm_array *array, int index) {
+    for (int d = 0; d < array->rank; d++)
+        if (array->dim[d].index == index) return true;
+    return false;
+}
+
+/* Every index stands in all operands and in the output: the vector unit does the work. */
+static bool on_vector_unit(const asked *q) {
+    const sm_einsum *einsum = &q->einsum;
+    for (int i = 0; i < einsum->indices; i++) {
+        if (!has_index(&einsum->out, i)) return false;
+        for (int o = 0; o < einsum->operands; o++)
+            if (!has_index(&einsum->in[o], i)) return false;
+    }
+    return q->in.chip->vector_flops_per_s.value > 0.0;
+}
+
+static const char *unit_words(sm_report *r, const asked *q, const sm_roofline *point) {
+    if (on_vector_unit(q)) return "on the vector unit";
+    return sm_textf(r, "in %s", sm_dtype_name(point->compute));
+}
+
+static const char *bound_of(const sm_roofline *point) {
+    return point->compute_bound ? "compute" : "memory";
+}
+
+/* ---- one point ---- */
+
+static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
+    sm_put_all(r, object, "flops|bytes|intensity", p->flops, p->bytes, p->intensity);
+    sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|lower|expected|upper", p->math_s,
+               p->memory_s, p->lower_s, p->expected_s, p->upper_s);
+    sm_put_text(r, object, "bound", bound_of(p));
+}
+
+static void point_rows(sm_report *r, const asked *q, const sm_roofline *point) {
+    double ridge = point->peak_flops_per_s / point->bytes_per_s;
+    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, point->flops), "");
+    sm_page_row(r, table, "bytes", sm_show_bytes(r, point->bytes),
+                "each array once, in its own type");
+    sm_page_row(r, table, "intensity",
+                sm_textf(r, "%s FLOP/B", sm_show_number(r, point->intensity)),
+                sm_textf(r, "the chip turns at %s", sm_show_number(r, ridge)));
+    sm_page_row(r, table, "math", sm_show_seconds(r, point->math_s),
+                sm_textf(r, "at %s %s", sm_show_rate(r, point->peak_flops_per_s, "FLOP/s"),
+                         unit_words(r, q, point)));
+    sm_page_row(
+        r, table, "memory", sm_show_seconds(r, point->memory_s),
+        sm_textf(r, "at %s from %s", sm_show_rate(r, point->bytes_per_s, "B/s"), level_title(q)));
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, point->lower_s),
+                "math and memory overlap fully");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, point->expected_s),
+                "with tiles, efficiency and launch");
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, point->upper_s), "nothing overlaps");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", bound_of(point));
+}
+
+static void critical_rows(sm_report *r, const asked *q) {
+    sm_data *object = q->in.n_critical ? sm_put_object(r, r->data, "critical") : NULL;
+    for (int i = 0; i < q->in.n_critical; i++) {
+        const char *name = q->einsum.index[q->critical[i]].name;
+        sm_put(r, object, name, q->solved[i]);
+        if (isnan(q->solved[i])) sm_report_text(r, "Critical %s: %s.", name, q->reason[i]);
+        else
+            sm_report_text(r, "Critical %s = %s: math and memory take equally long there.", name,
+                           sm_textf(r, "%.6g", q->solved[i]));
+    }
+}
+
+/* ---- the derivation ---- */
+
+static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
+    char text[256];
+    sm_array_format(array, einsum, NULL, text, sizeof text);
+    double elements = sm_array_elements(array, einsum), each = sm_dtype_bytes(array->dtype);
+    sm_why *node = sm_page_why(r, text, "elements x bytes of one", elements * each, "B");
+    sm_page_leaf(r, node, "elements", elements, "", "sizes given");
+    sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
+    return node;
+}
+
+static const sm_fact *bandwidth_fact(const asked *q) {
+    if (q->in.level == SM_MEMORY_HOST) return &q->in.chip->pcie_bytes_per_s_oneway;
+    if (q->in.level == SM_MEMORY_ONCHIP) return &q->in.chip->onchip_bytes_per_s;
+    return &q->in.chip->memory_bytes_per_s;
+}
+
+static sm_why *why_lower(sm_report *r, const asked *q, const sm_roofline *point) {
+    const sm_einsum *einsum = &q->einsum;
+    const sm_chip *chip = q->in.chip;
+    const sm_fact *peak =
+        on_vector_unit(q) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
+    sm_why *time = sm_page_why(r, "lower bound", "max(math, memory)", point->lower_s, "s");
+    sm_why *math = sm_page_why(r, "math", "FLOPs / peak", point->math_s, "s");
+    sm_why *flops =
+        sm_page_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
+    for (int i = 0; i < einsum->indices; i++)
+        if (!einsum->index[i].literal)
+            sm_page_given(r, flops, einsum->index[i].name, einsum->index[i].size, "");
+    sm_why_add(math, flops);
+    sm_page_fact(r, math, sm_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
+    sm_why *memory = sm_page_why(r, "memory", "bytes / bandwidth", point->memory_s, "s");
+    sm_why *bytes =
+        sm_page_why(r, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
+    for (int i = 0; i < einsum->operands; i++)
+        sm_why_add(bytes, why_array(r, einsum, &einsum->in[i]));
+    sm_why_add(bytes, why_array(r, einsum, &einsum->out));
+    sm_why_add(memory, bytes);
+    sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
+                 "B/s");
+    sm_why_add(time, math);
+    sm_why_add(time, memory);
+    return time;
+}
+
+static void explain(sm_report *r, const asked *q, const sm_roofline *point) {
+    const sm_calibration *c = q->in.calibration;
+    bool vector = on_vector_unit(q), narrow = sm_dtype_bytes(point->compute) <= 1.0;
+    r->why = sm_page_why(r, "expected",
+                         vector ? "max(math, memory / efficiency) + launch"
+                                : "max(math / (efficiency x tiles x k / (k + half k)), memory / "
+                                  "efficiency) + launch",
+                         point->expected_s, "s");
+    if (!vector) {
+        sm_page_leaf(r, r->why, "matmul efficiency",
+                     narrow ? c->matmul_efficiency_fp8 : c->matmul_efficiency, "", c->source);
+        sm_page_leaf(r, r->why, "half k: contraction at half efficiency", c->matmul_half_k, "",
+                     "calibration");
+    }
+    sm_page_leaf(r, r->why, "memory efficiency", c->memory_efficiency, "", "calibration");
+    sm_page_leaf(r, r->why, "launch", c->launch_s, "s", "calibration");
+    sm_why_add(r->why, why_lower(r, q, point));
+    for (int i = 0; i < q->in.n_critical; i++)
+        if (!isnan(q->solved[i]))
+            sm_why_add(r->why,
+                       sm_page_why(
+                           r, sm_textf(r, "critical %s", q->einsum.index[q->critical[i]].name),
+                           "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i], ""));
+}
+
+/* ---- one point or many ---- */
+
+static sm_status price(const asked *q, sm_roofline *point, sm_error *err) {
+    return sm_roofline_under(q->in.chip, q->in.calibration, &q->einsum, q->in.level, q->in.compute,
+                             point, err);
+}
+
+static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
+    const char *heads = "";
+    for (int i = 0; i < q->sweep.ranges; i++)
+        heads = sm_textf(r, "%s>%s|", heads, q->einsum.index[q->sweep.range[i].index].name);
+    heads = sm_textf(r, "%s>FLOPs|>bytes|>FLOP/B|>math|>memory|>lower|>expected|<bound", heads);
+    sm_table *table = sm_page_table(r, NULL, heads);
+    sm_data *points = sm_put_array(r, r->data, "points");
+    for (int p = 0; p < q->sweep.points; p++) {
+        sm_size_sweep_point(&q->sweep, p, &q->einsum);
+        sm_roofline at;
+        sm_status status = price(q, &at, err);
+        if (status) return status;
+        sm_data *object = sm_put_object(r, points, NULL);
+        sm_data *dims = sm_put_object(r, object, "dims");
+        const char *cells[SM_PAGE_COLUMNS];
+        int n = 0;
+        for (int i = 0; i < q->sweep.ranges; i++) {
+            const sm_index *index = &q->einsum.index[q->sweep.range[i].index];
+            sm_put(r, dims, index->name, index->size);
+            cells[n++] = sm_show_exact(r, index->size);
+        }
+        put_point(r, object, &at);
+        cells[n++] = sm_show_count(r, at.flops);
+        cells[n++] = sm_show_bytes(r, at.bytes);
+        cells[n++] = sm_show_number(r, at.intensity);
+        cells[n++] = sm_show_seconds(r, at.math_s);
+        cells[n++] = sm_show_seconds(r, at.memory_s);
+        cells[n++] = sm_show_seconds(r, at.lower_s);
+        cells[n++] = sm_show_seconds(r, at.expected_s);
+        cells[n++] = bound_of(&at);
+        sm_page_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+    return SM_OK;
+}
+
+static sm_status show_point(sm_report *r, const asked *q, sm_error *err) {
+    sm_roofline point;
+    sm_status status = price(q, &point, err);
+    if (status) return status;
+    put_point(r, r->data, &point);
+    if (q->open >= 0) {
+        const sm_index *index = &q->einsum.index[q->open];
+        sm_report_text(r, "At %s = %s:", index->name, sm_show_exact(r, index->size));
+    }
+    point_rows(r, q, &point);
+    if (q->in.explain) explain(r, q, &point);
+    return SM_OK;
+}
+
+sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r, sm_error *err) {
+    asked q = {.open = -1};
+    sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    if (status) return status;
+    if (!q.in.calibration) q.in.calibration = sm_calibration_of_operations(q.in.chip);
+    status = read_notation(&q, r->arena, err);
+    if (status) return status;
+    sm_status answer = solve(&q, r, err);
+    if (answer > SM_NEGATIVE) return answer;
+    char text[512];
+    sm_einsum_format(&q.einsum, NULL, text, sizeof text);
+    sm_put_text(r, r->data, "command", "roofline");
+    sm_put_text(r, r->data, "einsum", text);
+    sm_put_text(r, r->data, "chip", q.in.chip->name);
+    sm_report_heading(r, "%s on %s", text, q.in.chip->name);
+    if (q.sweep.ranges && q.in.explain)
+        return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
+    if (q.sweep.ranges) status = show_sweep(r, &q, err);
+    else if (!is_unanswerable(&q)) status = show_point(r, &q, err);
+    if (!status) critical_rows(r, &q);
+    return status ? status : answer;
+}
