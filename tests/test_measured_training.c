@@ -104,7 +104,7 @@ static void pretend(bench *b, int run, const sm_calibration *truth)
                    .batch_tokens = (double)r->setup.sequences * r->setup.tokens,
                    .seq = r->setup.tokens, .usd_per_chip_hour = -1 };
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
-    sm_train_set_as_run(train);
+    sm_train_set_software(train, &sm_train_runtime);
     sm_train_set_calibration(train, truth);
     assert_int_equal(sm_train_ops(train, &r->plan, b->call.arena, &d, &err), SM_OK);
     to->seconds = (sm_spread){ .n = 9, .low = d.price.expected_s };

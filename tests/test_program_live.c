@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "scalemodel/program.h"
+#include "scalemodel/step.h"
 #include "train_plans.h"
 
 enum { MOST_TASKS = 400, TOKENS = 16, SEQUENCES = 8 };
@@ -34,13 +34,13 @@ static void walk(train_kind kind, int expert, int tensor, int context, sm_recomp
     static sm_partition part;
     sm_error err = {.status = SM_OK};
     sm_model model = train_model(kind, 2);
-    sm_rules rules = {.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER};
+    sm_rules rules =
+        sm_rules_of_runtime((sm_rules){.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER});
     double size[SM_DIM_COUNT];
     sm_kept kept[SM_MAX_TENSORS];
     memset(w, 0, sizeof *w);
     assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 0, TOKENS, &rules, &w->program, &err),
                      SM_OK);
-    sm_program_as_run(&w->program);
     assert_int_equal(sm_program_partition(&w->program, &part, &err), SM_OK);
     w->mesh = *sm_program_mesh();
     for (int a = 0; a < SM_AXIS_COUNT; a++) w->mesh.axis[a].size = 1;

@@ -72,7 +72,7 @@ static sm_memory predicted(const sm_model *model, const sm_plan *plan) {
                   .seq = TOKENS,
                   .usd_per_chip_hour = -1};
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
-    sm_train_set_as_run(train);
+    sm_train_set_software(train, &sm_train_runtime);
     if (sm_train_price(train, plan, &price, &err)) fail_msg("%s", err.sentence);
     sm_train_free(train);
     return price.memory;

@@ -57,7 +57,7 @@ static void activations_are_twice_as_wide(void **state)
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     const char *plan = "tensor=8,seq=on,microbatch=1";
     sm_plan_detail usual = detail_of(j.train, plan, j.arena);
-    sm_train_set_as_run(j.train);
+    sm_train_set_software(j.train, &sm_train_runtime);
     sm_plan_detail run = detail_of(j.train, plan, j.arena);
     int same = 0;
     for (int i = 0; i < usual.collectives; i++) {
@@ -80,7 +80,7 @@ static void experts_have_a_slot_for_every_token(void **state)
     open_job(&j, "mixtral-8x7b", "h100-sxm:8");
     const char *plan = "expert=8,microbatch=1";
     sm_plan_detail usual = detail_of(j.train, plan, j.arena);
-    sm_train_set_as_run(j.train);
+    sm_train_set_software(j.train, &sm_train_runtime);
     sm_plan_detail run = detail_of(j.train, plan, j.arena);
     double before = bytes_of(&usual, SM_ALL_TO_ALL, "slots");
     double after = bytes_of(&run, SM_ALL_TO_ALL, "slots");
@@ -96,7 +96,7 @@ static void weights_are_their_own_master_copy(void **state)
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     sm_plan_detail usual = detail_of(j.train, "tensor=8,optimizer=adam-no-master", j.arena);
-    sm_train_set_as_run(j.train);
+    sm_train_set_software(j.train, &sm_train_runtime);
     sm_plan_detail adam = detail_of(j.train, "tensor=8,optimizer=adam", j.arena);
     sm_plan_detail none = detail_of(j.train, "tensor=8,optimizer=adam-no-master", j.arena);
     assert_true(fabs(adam.price.memory.optimizer / none.price.memory.optimizer - 1) < 1e-12);
@@ -129,7 +129,7 @@ static void the_chip_with_the_end_of_a_sequence_attends_most(void **state)
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     sm_calibration c = *sm_train_calibration(j.train);
     c.launch_s = 1e-12;
-    sm_train_set_as_run(j.train);
+    sm_train_set_software(j.train, &sm_train_runtime);
     sm_train_set_calibration(j.train, &c);
     for (int way = SM_PHASE_FORWARD; way <= SM_PHASE_BACKWARD_INPUT; way++) {
         double whole = op_s(&j, "data=8,microbatch=1", "attention", (sm_phase)way);
@@ -151,7 +151,7 @@ static void an_op_costs_its_launch(void **state)
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     sm_calibration c = *sm_train_calibration(j.train);
-    sm_train_set_as_run(j.train);
+    sm_train_set_software(j.train, &sm_train_runtime);
     c.launch_s = 1e-6;
     sm_train_set_calibration(j.train, &c);
     double before = op_s(&j, "data=8", "attn_add", SM_PHASE_FORWARD);

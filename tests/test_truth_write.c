@@ -243,7 +243,7 @@ static void own_steps_are_priced_as_run(void **state) {
                   .seq = 32,
                   .usd_per_chip_hour = -1};
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
-    sm_train_set_as_run(train);
+    sm_train_set_software(train, &sm_train_runtime);
     assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_OK);
     assert_true(same_number(predicted(&row, &known), price.expected_s) && known);
     row.source = "somebody else";

@@ -73,6 +73,26 @@ typedef enum sm_op_kind {
     SM_OP_GATHER     /* embedding lookup: rows, no FLOPs */
 } sm_op_kind;
 
+/* What a vector op or a gather computes, and which matrix products are special. Who executes or
+ * prices an op goes by this and never by its name. */
+typedef enum sm_function {
+    SM_FUNCTION_NONE,     /* a matrix product, attention */
+    SM_FUNCTION_ABSORBED, /* a matrix product of one token alone: into or out of the low rank of the
+                             cache of latent attention */
+    SM_FUNCTION_LOOKUP,   /* rows of a table */
+    SM_FUNCTION_NORM,
+    SM_FUNCTION_ROTATE, /* rotary positions; may norm first */
+    SM_FUNCTION_JOIN,   /* parts of a head, side by side */
+    SM_FUNCTION_GATE,   /* act(first input) times the second, where there is one */
+    SM_FUNCTION_SOFTMAX,
+    SM_FUNCTION_ADD,
+    SM_FUNCTION_DISPATCH, /* tokens to the slots of their experts */
+    SM_FUNCTION_COMBINE,  /* results of experts to their tokens, weighted */
+    SM_FUNCTION_APPEND,   /* new keys and values to the cache */
+    SM_FUNCTION_LOSS,     /* cross-entropy of logits */
+    SM_FUNCTION_SAMPLE    /* a draw from the softmax of logits */
+} sm_function;
+
 enum { SM_MAX_TENSORS = 64, SM_MAX_OPS = 40 };
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
@@ -80,6 +100,7 @@ enum { SM_QUERIES_AT_ONCE = 128 };
 typedef struct sm_op {
     char name[20];
     sm_op_kind kind;
+    sm_function function;
     int inputs, in[4], out;
     uint8_t reads; /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
@@ -105,6 +126,13 @@ typedef struct sm_rules {
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
+    /* Of the software that executes the program; all false: mixed precision, fused kernels. */
+    bool single;    /* every array in single precision, sums of exponentials in double */
+    bool all_slots; /* a slot of every expert for each token of a chip, so that none is dropped:
+                       C = T */
+    bool all_keys;  /* attention multiplies masked keys too */
+    bool slow_exp;  /* exponentials are polynomials of the vector unit, with FLOPs of their own */
+    bool each_weight; /* weights and their gradients travel array by array, not in buckets */
     /* Of serving alone. decode: one query a sequence, so that context shards the cache and not the
      * queries. stationary: fsdp shards weights and the residual stream along D and nothing is
      * gathered (2D weight-stationary, Pope et al. 2022). absorbed: latent attention on the
@@ -132,10 +160,9 @@ typedef struct sm_program {
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
-/* From now on as the runtime (run_train.h) executes it: every array in single precision but the
- * sums of the loss, which are double; a slot of every expert for each token of a chip, so that none
- * is dropped (C = T); attention on all keys, masked or not. */
-void sm_program_as_run(sm_program *program);
+/* The same sharding, of programs as the runtime (run_train.h) executes them: single precision, all
+ * slots, all keys, weights one by one. */
+sm_rules sm_rules_of_runtime(sm_rules rules);
 
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
  * that one program stands for every length: sizes say by per_query and per_key what they grow with.
@@ -197,6 +224,7 @@ const char *sm_phase_name(sm_phase phase);
 typedef struct sm_work {
     const char *name; /* of the forward op */
     sm_op_kind kind;
+    sm_function function;   /* of the forward op */
     sm_phase phase;
     int op;                 /* forward op it belongs to */
     bool linear;            /* multiplies by a weight: may run in a narrower dtype (fp8) */
@@ -302,47 +330,6 @@ typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context
  * does not divide over its axes. */
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err);
-
-/* ---- how long arrays live ----
- * The tasks of a piece run one after the other: forward; or backward, first the ops that run again,
- * then the gradients, those of weights where they come, or (SPLIT) after all others. An array lives
- * from the task that makes it to the last one of its pass that reads it. */
-typedef enum sm_pass_order { SM_PASS_FORWARD, SM_PASS_BACKWARD, SM_PASS_SPLIT } sm_pass_order;
-enum { SM_PASS_ORDERS = SM_PASS_SPLIT + 1 };
-typedef struct sm_last_use {
-    int task;
-    uint64_t values, gradients;      /* of tensors (bit): nothing of the pass reads them later */
-    uint32_t moved[SM_MAX_OPERANDS]; /* of an operand as a step (bit) of the lowering left it */
-} sm_last_use;
-/* Entries in the order of the pass, out having room for 2 * tasks; *weights: the first entry of
- * those that a split backward leaves for later. Returns how many, -1 when out of memory. */
-int sm_program_last_uses(const sm_program *program, const sm_mesh *mesh,
-                         const sm_program_task *task, int tasks, uint64_t again,
-                         sm_pass_order order, sm_last_use *out, int *weights);
-
-/* An operand after a step. Weights are moved once in a pass, activations once for the ops that run
- * again and once for the gradients: what is the same is not moved a second time. */
-typedef struct sm_move {
-    int tensor;
-    bool gradient, forward;
-    sm_layout after;
-} sm_move;
-sm_move sm_move_of(const sm_program_task *task, int operand, int step);
-bool sm_move_same(const sm_program *program, const sm_mesh *mesh, const sm_move *a,
-                  const sm_move *b);
-/* Axes of one chip do not count. */
-bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
-
-/* What stays as it arrived from the forward pass to the backward: the whole of a norm's weight, and
- * tokens that an expert received by all-to-all (they are no larger than the slots they came from).
- * The step after which an operand does; from which one that did is taken up again. -1: none. */
-int sm_operand_stays(const sm_program *program, const sm_program_task *task, int operand);
-int sm_operand_resumes(const sm_program *program, const sm_program_task *task, int operand);
-/* Tensors (bit) that the backward pass only ever takes up so: they need not be kept themselves. */
-uint64_t sm_program_arrives(const sm_program *program, const sm_program_task *task, int tasks,
-                            uint64_t again);
-/* The gradient of a vector op names its input for the shape alone: is this operand such? */
-bool sm_operand_is_shape(const sm_program *program, const sm_program_task *task, int operand);
 
 /* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that
  * really run again (those something needs), kept the arrays that must be stored. kept has room for

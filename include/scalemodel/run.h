@@ -7,16 +7,6 @@
 #include "scalemodel/shard.h"
 #include "scalemodel/units.h"
 
-/* ---- elements ---- */
-#define SM_ELEMENTS(X) X(F32, "f32", 4) X(F64, "f64", 8) X(S32, "s32", 4) X(S64, "s64", 8)
-typedef enum sm_element {
-#define X(id, name, bytes) SM_ELEMENT_##id,
-    SM_ELEMENTS(X)
-#undef X
-        SM_ELEMENT_COUNT
-} sm_element;
-size_t sm_element_bytes(sm_element element);
-
 /* ---- communicators ----
  * A group of ranks, 0 .. size-1. Every call is collective over the group unless it says otherwise
  * and every rank must make the same calls in the same order; in debug mode each call first compares
@@ -117,14 +107,7 @@ void sm_rank_mesh_free(sm_rank_mesh *m);
 sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err);
 
 /* ---- blocks ---- */
-/* This rank's part of a sharded array, row-major. */
-typedef struct sm_local_block {
-    sm_element element;
-    int rank;
-    size_t size[SM_MAX_RANK];
-    void *data; /* sm_malloc */
-} sm_local_block;
-size_t sm_local_block_count(const sm_local_block *b);
+/* data: memory of the block, zeroed. Freed by sm_local_block_free. */
 sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,
                              sm_error *err);
 void sm_local_block_free(sm_local_block *b);

@@ -6,27 +6,7 @@
 #define SCALEMODEL_RUN_TRAIN_H
 #include "scalemodel/program.h"
 #include "scalemodel/run.h"
-
-/* A chunk of layers [first, last) on a pipeline stage, in model order: the first chunk also holds
- * the embedding, the last one the head. Two copies of the model (dualpipe): the second half of the
- * chunks is the model again, for the later half of the microbatches; both stages of a chunk sum its
- * gradients at the end of a step. */
-typedef struct sm_train_chunk {
-    int stage, first, last;
-} sm_train_chunk;
-/* A backward is whole or in two: the gradients of inputs, which the stage before waits for, and
- * later those of weights (zero-bubble schedules). */
-typedef enum sm_train_act {
-    SM_TRAIN_FORWARD,
-    SM_TRAIN_BACKWARD,
-    SM_TRAIN_BACKWARD_INPUT,
-    SM_TRAIN_BACKWARD_WEIGHT
-} sm_train_act;
-/* What a stage does, in order. */
-typedef struct sm_train_action {
-    sm_train_act act;
-    int chunk, microbatch;
-} sm_train_action;
+#include "scalemodel/step.h"
 
 /* SGD has no state; the moments of Adam are stored in single precision, in bf16 or in 8 bits with a
  * scale for each 256 of a rank's numbers. Weights are single precision throughout. */
@@ -151,17 +131,6 @@ int sm_trainer_forget_times(sm_trainer *t);
  * sm_trainer_forget_memory: weights, gradients, moments, what is kept for the backward pass, and
  * everything else (buffers: gradients of activations, gathered arrays, messages, scratch). Exact;
  * tables, whose size does not depend on that of the arrays, are not in it. */
-#define SM_TRAIN_MEMORIES(X)                                                                       \
-    X(PARAMS, "weights")                                                                           \
-    X(GRADIENTS, "gradients")                                                                      \
-    X(OPTIMIZER, "optimizer") X(ACTIVATIONS, "activations") X(BUFFERS, "buffers") X(HOST, "host")
-typedef enum sm_train_memory_part {
-#define X(id, name) SM_TRAIN_MEMORY_##id,
-    SM_TRAIN_MEMORIES(X)
-#undef X
-        SM_TRAIN_MEMORY_COUNT
-} sm_train_memory_part;
-extern const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT];
 typedef struct sm_train_memory {
     double total; /* the most in use at once; host memory is not in it */
     double at_most[SM_TRAIN_MEMORY_COUNT]; /* at that moment */

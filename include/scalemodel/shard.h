@@ -235,6 +235,41 @@ sm_status sm_size_sweep_parse(const sm_source *dims, sm_arena *arena, sm_einsum 
                               sm_size_sweep *sweep, sm_error *err);
 /* Give the einsum the sizes of a point, 0 .. points - 1. */
 void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsum);
+/* ---- the part of an array that one chip holds ---- */
+#define SM_ELEMENTS(X) X(F32, "f32", 4) X(F64, "f64", 8) X(S32, "s32", 4) X(S64, "s64", 8)
+typedef enum sm_element {
+#define X(id, name, bytes) SM_ELEMENT_##id,
+    SM_ELEMENTS(X)
+#undef X
+        SM_ELEMENT_COUNT
+} sm_element;
+/* Bytes of one element; 0 of none. */
+size_t sm_element_bytes(sm_element element);
+
+/* A chip's part of a sharded array, row-major. */
+typedef struct sm_local_block {
+    sm_element element;
+    int rank;
+    size_t size[SM_MAX_RANK];
+    void *data; /* NULL: not there. Whoever makes it says what it is (the runtime: memory) */
+} sm_local_block;
+/* Elements of the block: the product of its sizes. */
+size_t sm_local_block_count(const sm_local_block *b);
+/* Bytes of its elements. */
+double sm_local_block_bytes(const sm_local_block *b);
+/* Into how many parts the axes of `among` cut a dimension of an array laid out so. */
+size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among);
+/* Which of these parts the chip at the coordinates `at` (one of each axis) holds, the major axis
+ * first. */
+size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
+                      const int *at);
+/* The block of an array of an einsum under a layout, without data. Sizes must divide (what a
+ * lowering was made of does). */
+sm_local_block sm_local_block_shape(const sm_mesh *mesh, const sm_einsum *einsum,
+                                    const sm_array *array, const sm_layout *layout,
+                                    sm_element element);
+/* Do layouts differ on axes of more than one chip? */
+bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
 
 /* ---- arrays in the text of HLO ----
  * "f32[3,5]{1,0:T(2,2)}": sizes, dimensions from the minor one on, tiles of the minor dimensions; a

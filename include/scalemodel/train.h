@@ -11,6 +11,7 @@
 #include "scalemodel/program.h"
 #include "scalemodel/report.h"
 #include "scalemodel/schedule.h"
+#include "scalemodel/step.h"
 
 /* ---- the job ---- */
 typedef struct sm_job {
@@ -51,10 +52,35 @@ const sm_memory_habits *sm_memory_habits_of(const char *software);
 void sm_train_set_habits(sm_train *train, const sm_memory_habits *habits);
 /* Price with other constants from now on; NULL: the chip's shipped ones. Copied. */
 void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration);
-/* Price from now on what src/run executes (sm_program_as_run): single precision throughout, weights
- * without a second copy, slots of experts for every token, each op started by the rank that
- * computes it, offloading into the chip's own memory where no link to a host is known. */
-void sm_train_set_as_run(sm_train *train);
+/* The software that executes a plan, beyond the constants of its calibration. All zero: mixed
+ * precision, fused kernels from a queue that is never empty, weights in buckets under other work.
+ */
+typedef struct sm_train_software {
+    /* of its programs, as in sm_rules */
+    bool single, all_slots, all_keys, slow_exp, each_weight;
+    bool one_by_one; /* the host starts each op and each collective when the one before has ended:
+                        nothing is hidden, and the memory is that of the tasks (step.h) */
+    bool rows;       /* gradients of a microbatch are added to their sums by a kernel of its own;
+                        gradients and weights are copied into rows to be reduced and updated */
+    bool panels;  /* attention multiplies SM_QUERIES_AT_ONCE queries of one head with the keys that
+                  any of them sees, instead of a fused kernel */
+    bool no_host; /* where no link to a host is known, offloading is into the chip's own memory */
+} sm_train_software;
+extern const sm_train_software sm_train_runtime; /* this project's own (run_train.h) */
+/* Price plans of this software from now on. */
+void sm_train_set_software(sm_train *train, const sm_train_software *software);
+
+/* The pipeline of a plan as its stages execute it (step.h): chunks of layers, and what each stage
+ * does, in the order of the simulated schedule with a backward twice as long as a forward. One
+ * stage: chunks 0. In the arena. SM_BAD_INPUT when the schedule is not possible. */
+typedef struct sm_train_line {
+    int stages, chunks, copies; /* of the model: dualpipe has two */
+    const sm_train_chunk *chunk;
+    const int *actions;                   /* of each stage */
+    const sm_train_action *const *action; /* [stage][actions[stage]] */
+} sm_train_line;
+sm_status sm_train_line_of(const sm_plan *plan, int layers, int microbatches, sm_arena *arena,
+                           sm_train_line *out, sm_error *err);
 const sm_calibration *sm_train_calibration(const sm_train *train);
 
 /* ---- the price of one plan ---- */

@@ -46,6 +46,13 @@ sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int
     return op;
 }
 
+sm_op *program_vector(sm_program *b, const char *name, sm_function function, int out, int inputs,
+                      const int *in) {
+    sm_op *op = program_op(b, name, SM_OP_VECTOR, out, inputs, in);
+    op->function = function;
+    return op;
+}
+
 #define DIMS PROGRAM_LIST
 #define IN PROGRAM_LIST
 #define D_(x) SM_DIM_##x
@@ -65,14 +72,16 @@ static int vectors(sm_program *b, const char *name, double elements) {
     return t;
 }
 
-void program_einsum(sm_program *b, const char *name, int out, int x, int w) {
-    program_op(b, name, SM_OP_EINSUM, out, IN(x, w))->reads = 3;
+sm_op *program_einsum(sm_program *b, const char *name, int out, int x, int w) {
+    sm_op *op = program_op(b, name, SM_OP_EINSUM, out, IN(x, w));
+    op->reads = 3;
+    return op;
 }
 
 static int norm(sm_program *b, const char *name, int x, double elements) {
     int y = program_activation(b, name, DIMS(D_(B), D_(T), D_(D)));
     int w = vectors(b, "scale", elements);
-    sm_op *op = program_op(b, name, SM_OP_VECTOR, y, IN(x, w));
+    sm_op *op = program_vector(b, name, SM_FUNCTION_NORM, y, IN(x, w));
     op->reads = 1;
     op->flops_per_element = 5;
     return y;
@@ -80,7 +89,7 @@ static int norm(sm_program *b, const char *name, int x, double elements) {
 
 static int residual(sm_program *b, const char *name, int x, int y) {
     int out = program_activation(b, name, DIMS(D_(B), D_(T), D_(D)));
-    program_op(b, name, SM_OP_VECTOR, out, IN(x, y))->flops_per_element = 1;
+    program_vector(b, name, SM_FUNCTION_ADD, out, IN(x, y))->flops_per_element = 1;
     return out;
 }
 
@@ -90,7 +99,7 @@ static int rotate(sm_program *b, const char *name, int x, bool normed) {
     int dims[6];
     for (int i = 0; i < t->rank; i++) dims[i] = t->dim[i];
     int y = program_activation(b, name, t->rank, dims);
-    sm_op *op = program_op(b, name, SM_OP_VECTOR, y, IN(x));
+    sm_op *op = program_vector(b, name, SM_FUNCTION_ROTATE, y, IN(x));
     op->flops_per_element = normed ? 8 : 3;
     op->reads = normed ? 1 : 0;
     return y;
@@ -104,7 +113,7 @@ static void softmax(sm_program *b, int q) {
     enum { KEPT = 5, FORWARD = 13, BACKWARD = 19 };
     int p = program_tensor(b, "probs", SM_ROLE_ACTIVATION, KEPT,
                            DIMS(D_(B), D_(T), D_(K), D_(G), D_(S)));
-    sm_op *op = program_op(b, "softmax", SM_OP_VECTOR, p, IN(q));
+    sm_op *op = program_vector(b, "softmax", SM_FUNCTION_SOFTMAX, p, IN(q));
     op->reads_output = true;
     op->flops_per_element = 8;
     op->passes[0] = (double)FORWARD / KEPT;
@@ -153,7 +162,7 @@ static int latent_query(sm_program *b, const sm_layer_kind *kind, int x) {
     int qa = program_activation(b, "q_low", DIMS(D_(B), D_(T), D_(Q)));
     program_einsum(b, "q_down", qa, x, program_weight(b, "W_qa", DIMS(D_(D), D_(Q))));
     int qn = program_activation(b, "q_norm", DIMS(D_(B), D_(T), D_(Q)));
-    program_op(b, "q_norm", SM_OP_VECTOR, qn, IN(qa))->reads = 1;
+    program_vector(b, "q_norm", SM_FUNCTION_NORM, qn, IN(qa))->reads = 1;
     program_einsum(b, "q_up", q, qn, program_weight(b, "W_qb", DIMS(D_(Q), D_(K), D_(G), D_(H))));
     return q;
 }
@@ -165,7 +174,7 @@ static program_latent latent_keys(sm_program *b, int x) {
     program_einsum(b, "kv_down", ca, x, program_weight(b, "W_kva", DIMS(D_(D), D_(R))));
     program_einsum(b, "k_rot", kv.rotary, x, program_weight(b, "W_kr", DIMS(D_(D), D_(Y))));
     kv.low = program_activation(b, "kv_norm", DIMS(D_(B), D_(T), D_(R)));
-    program_op(b, "kv_norm", SM_OP_VECTOR, kv.low, IN(ca))->reads = 1;
+    program_vector(b, "kv_norm", SM_FUNCTION_NORM, kv.low, IN(ca))->reads = 1;
     return kv;
 }
 
@@ -180,7 +189,7 @@ static int attend_expanded(sm_program *b, int q, const program_latent *kv, doubl
     program_einsum(b, "v_up", v, kv->low, program_weight(b, "W_vb", DIMS(D_(R), D_(K), D_(J))));
     int qr = rotate(b, "q_rope", q, false);
     int k = program_activation(b, "k", DIMS(D_(B), at, D_(K), D_(H)));
-    program_op(b, "k_join", SM_OP_VECTOR, k, IN(k_nope, kv->rotary))->flops_per_element = 2;
+    program_vector(b, "k_join", SM_FUNCTION_JOIN, k, IN(k_nope, kv->rotary))->flops_per_element = 2;
     return attend(b, qr, k, v, keys);
 }
 
@@ -196,8 +205,8 @@ static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double
 
 static int act(sm_program *b, const char *name, int gate, int up, int rank, const int *dims) {
     int h = program_activation(b, name, rank, dims);
-    sm_op *op = gate == up ? program_op(b, name, SM_OP_VECTOR, h, IN(up))
-                           : program_op(b, name, SM_OP_VECTOR, h, IN(gate, up));
+    sm_op *op = gate == up ? program_vector(b, name, SM_FUNCTION_GATE, h, IN(up))
+                           : program_vector(b, name, SM_FUNCTION_GATE, h, IN(gate, up));
     op->flops_per_element = 6;
     op->reads = gate == up ? 1 : 3;
     return h;
@@ -231,7 +240,7 @@ static int moe(sm_program *b, const sm_layer_kind *kind, int x) {
     int logits = program_tensor(b, "router", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(X)));
     program_einsum(b, "router", logits, x, program_weight(b, "W_router", DIMS(D_(D), D_(X))));
     int slots = program_activation(b, "slots", DIMS(D_(E), D_(C), D_(D)));
-    program_op(b, "dispatch", SM_OP_VECTOR, slots, IN(x, logits))->reads = 2;
+    program_vector(b, "dispatch", SM_FUNCTION_DISPATCH, slots, IN(x, logits))->reads = 2;
     int up = program_activation(b, "expert_up", DIMS(D_(E), D_(C), D_(I)));
     int gate = up;
     if (kind->mlp == SM_MLP_GATED) {
@@ -245,7 +254,7 @@ static int moe(sm_program *b, const sm_layer_kind *kind, int x) {
     if (b->serving && b->rules.expert_tensor) leave_partial(b, y);
     program_einsum(b, "expert_down", y, h, program_weight(b, "W_ed", DIMS(D_(E), D_(I), D_(D))));
     int m = program_activation(b, "moe_out", DIMS(D_(B), D_(T), D_(D)));
-    sm_op *op = program_op(b, "combine", SM_OP_VECTOR, m, IN(y, logits));
+    sm_op *op = program_vector(b, "combine", SM_FUNCTION_COMBINE, m, IN(y, logits));
     op->reads = 3;
     op->flops_per_element = 2 * kind->k_top;
     return m;
@@ -344,7 +353,9 @@ static void build_embedding(const sm_model *model, sm_program *b) {
     int ids = program_tensor(b, "ids", SM_ROLE_IDS, 0, DIMS(D_(B), D_(T), D_(V)));
     int table = program_weight(b, "W_embed", DIMS(D_(V), width));
     int x = program_activation(b, projected(model) ? "x_low" : "x", DIMS(D_(B), D_(T), width));
-    program_op(b, "embed", SM_OP_GATHER, x, IN(ids, table))->reads = 1;
+    sm_op *op = program_op(b, "embed", SM_OP_GATHER, x, IN(ids, table));
+    op->function = SM_FUNCTION_LOOKUP;
+    op->reads = 1;
     b->tensor[table].elements = sm_model_params(model).embedding;
     b->input = -1;
     b->output = x;
@@ -356,7 +367,7 @@ static void build_embedding(const sm_model *model, sm_program *b) {
 /* Softmax and a draw from it, for each position given. */
 static void sample(sm_program *b, int logits) {
     int token = program_tensor(b, "token", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
-    sm_op *op = program_op(b, "sample", SM_OP_VECTOR, token, IN(logits));
+    sm_op *op = program_vector(b, "sample", SM_FUNCTION_SAMPLE, token, IN(logits));
     op->flops_per_element = 5 * b->size[D_(V)];
 }
 
@@ -379,7 +390,7 @@ static void build_head(const sm_model *model, sm_program *b) {
         return;
     }
     int loss = program_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
-    sm_op *op = program_op(b, "loss", SM_OP_VECTOR, loss, IN(logits));
+    sm_op *op = program_vector(b, "loss", SM_FUNCTION_LOSS, loss, IN(logits));
     op->reads = 1;
     op->flops_per_element = 8 * model->V;
 }
@@ -400,6 +411,7 @@ static sm_status build(const sm_model *model, sm_piece piece, int kind, double T
     else build_head(model, program);
     if (program->ops > SM_MAX_OPS)
         return sm_fail(err, SM_INTERNAL, "a layer of this model has more than %d ops", SM_MAX_OPS);
+    program_fit_software(program);
     return SM_OK;
 }
 

@@ -3,24 +3,7 @@
  * predicts its memory adds up by it. */
 #include <string.h>
 
-#include "scalemodel/program.h"
-
-/* Axes of more than one chip that stand before this one on its dimension. */
-static int before(const sm_mesh *mesh, const sm_layout *l, int axis) {
-    int n = 0;
-    for (int i = 0; i < mesh->axes; i++)
-        n += mesh->axis[i].size > 1 && l->dim[i] == l->dim[axis] && l->place[i] < l->place[axis];
-    return n;
-}
-
-bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b) {
-    for (int i = 0; i < mesh->axes; i++) {
-        if (mesh->axis[i].size <= 1) continue;
-        if (a->dim[i] != b->dim[i]) return false;
-        if (a->dim[i] >= 0 && before(mesh, a, i) != before(mesh, b, i)) return false;
-    }
-    return true;
-}
+#include "scalemodel/step.h"
 
 /* ---- what stays as it arrived ---- */
 

@@ -118,7 +118,9 @@ static bool already(job *j, const sm_op *op, moved move) {
 
 /* Weights of one piece that move alike travel together, as every framework buckets them. */
 static bool bucketed(sm_partition *p, const sm_comm *c) {
-    if (c->stream != SM_STREAM_PREFETCH && c->stream != SM_STREAM_DRAIN) return false;
+    if (p->program.rules.each_weight ||
+        (c->stream != SM_STREAM_PREFETCH && c->stream != SM_STREAM_DRAIN))
+        return false;
     for (int i = 0; i < p->comms && i < SM_MAX_COMM; i++) {
         sm_comm *to = &p->comm[i];
         if (to->op != c->op || to->axes != c->axes || to->phase != c->phase ||

@@ -8,11 +8,16 @@ int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, 
                    const int *dims);
 sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int inputs,
                   const int *in);
+sm_op *program_vector(sm_program *b, const char *name, sm_function function, int out, int inputs,
+                      const int *in);
 int program_activation(sm_program *b, const char *name, int rank, const int *dims);
 int program_weight(sm_program *b, const char *name, int rank, const int *dims);
-void program_einsum(sm_program *b, const char *name, int out, int x, int w);
+sm_op *program_einsum(sm_program *b, const char *name, int out, int x, int w);
 #define PROGRAM_LIST(...)                                                                          \
     (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]) { __VA_ARGS__ }
+
+/* ---- execution_rules.c: a program that is built becomes that of its software ---- */
+void program_fit_software(sm_program *b);
 
 /* ---- the cache of serving (serving.c) ---- */
 /* Appends new keys and values (tensors *k, *v; -1: those of an earlier layer stand) and leaves in

@@ -12,7 +12,7 @@ static int cache(sm_program *b, const char *name, int rank, const int *dims) {
 }
 
 static void append(sm_program *b, int out, int first, int second) {
-    sm_op *op = program_op(b, "append", SM_OP_VECTOR, out, IN(first, second));
+    sm_op *op = program_vector(b, "append", SM_FUNCTION_APPEND, out, IN(first, second));
     op->flops_per_element = QUANTISE_FLOPS;
 }
 
@@ -44,14 +44,16 @@ int program_attend_absorbed(sm_program *b, int q, const program_latent *kv) {
     b->tensor[nope].producer = b->tensor[rotary].producer = b->tensor[q].producer;
     int low = program_activation(b, "q_low_kv", DIMS(D_(B), D_(T), D_(K), D_(G), D_(R)));
     program_einsum(b, "q_absorb", low, nope,
-                   program_weight(b, "W_kb", DIMS(D_(R), D_(K), D_(G), D_(P))));
+                   program_weight(b, "W_kb", DIMS(D_(R), D_(K), D_(G), D_(P))))
+        ->function = SM_FUNCTION_ABSORBED;
     int joined = program_activation(b, "q_rope", DIMS(D_(B), D_(T), D_(K), D_(G), D_(L)));
-    sm_op *rope = program_op(b, "q_rope", SM_OP_VECTOR, joined, IN(rotary, low));
+    sm_op *rope = program_vector(b, "q_rope", SM_FUNCTION_ROTATE, joined, IN(rotary, low));
     rope->in_place = 2;
     rope->flops_per_element = 3 * b->size[D_(Y)] / b->size[D_(L)];
     int o = program_activation(b, "attn_low", DIMS(D_(B), D_(T), D_(K), D_(G), D_(R)));
     program_op(b, "attention", SM_OP_ATTENTION, o, IN(joined, kv->whole))->keys = 1;
     int out = program_activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
-    program_einsum(b, "v_up", out, o, program_weight(b, "W_vb", DIMS(D_(R), D_(K), D_(G), D_(J))));
+    program_einsum(b, "v_up", out, o, program_weight(b, "W_vb", DIMS(D_(R), D_(K), D_(G), D_(J))))
+        ->function = SM_FUNCTION_ABSORBED;
     return out;
 }

@@ -6,7 +6,11 @@ static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phas
     sm_partition *p = j->out;
     int at = p->works < SM_MAX_WORK ? p->works++ : SM_MAX_WORK - 1;
     sm_work *w = &p->work[at];
-    *w = (sm_work){.name = op->name, .kind = kind, .phase = phase, .op = (int)(op - j->b->op)};
+    *w = (sm_work){.name = op->name,
+                   .kind = kind,
+                   .function = op->function,
+                   .phase = phase,
+                   .op = (int)(op - j->b->op)};
     return w;
 }
 

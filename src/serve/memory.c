@@ -82,8 +82,9 @@ static void fill_arrays(const sm_serve *s, const variant *v, footprint *f) {
     const sm_program *head = &v->piece[head_piece(s)].part.program;
     for (int k = 0; k < s->kinds; k++)
         f->token = larger(f->token, peak_token(&v->piece[k].part.program, &f->d));
-    for (int i = 0; i < head->tensors; i++)
-        if (strcmp(head->tensor[i].name, "logits") == 0) f->logits = token_bytes(head, i, &f->d);
+    for (int i = 0; i < head->ops; i++)
+        if (head->op[i].function == SM_FUNCTION_SAMPLE)
+            f->logits = token_bytes(head, head->op[i].in[0], &f->d);
 }
 
 sm_status footprint_of(sm_serve *s, const sm_plan *plan, double tokens_each, footprint *out,

@@ -120,7 +120,7 @@ static step part_of(const step *x, bool decoding) {
 }
 
 static bool is_absorbed(const sm_work *w) {
-    return strcmp(w->name, "q_absorb") == 0 || strcmp(w->name, "v_up") == 0;
+    return w->function == SM_FUNCTION_ABSORBED;
 }
 
 /* Prompts of a mixed step are not attended to on the compressed cache, which takes several times

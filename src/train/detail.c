@@ -148,11 +148,10 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
                                 : c->ragged                       ? s.exchange
                                                                   : s.blocking;
-        int apart = l->t->as_run ? c->arrays : 1; /* not bucketed there */
-        double bytes = comm_bytes(c, &l->p->d, plan) / apart;
+        double bytes = comm_bytes(c, &l->p->d, plan);
         axes_text(c->axes, &l->p->d, axis, sizeof axis);
         sm_plan_collective *o = add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes,
-                                    times * apart, part_of[way]);
+                                    times, part_of[way]);
         if (o) o->weight = c->role == SM_ROLE_WEIGHT;
         bool repeats = way == 0 &&
                        (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
@@ -179,7 +178,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         if (plan->zero == 2)
             add(l, SM_REDUCE_SCATTER, what, axis, "backward-weight",
                 l->p->at.slot[slots->reduce_scatter], held * gradient_bytes(plan),
-                times * microbatches, l->t->as_run ? 1 : 0);
+                times * microbatches, l->t->software.one_by_one ? 1 : 0);
         else if (plan->zero)
             add(l, SM_REDUCE_SCATTER, what, axis, "step end", l->p->at.slot[slots->reduce_scatter],
                 held * gradient_bytes(plan), times, show_reduce);
@@ -253,7 +252,7 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     sm_plan p = *plan;
     sm_status s = price_whole(train, &p, detail, err);
     if (s) return s;
-    s = price_live(train, &p, train->one, train->one_stages, &detail->price, err);
+    s = price_step_memory(train, &p, train->one, &detail->price, err);
     if (s) return s;
     add_axes(train, &p, &train->one->at.placement, detail);
     if (!list_collectives(train, &p, train->one, train->one_stages, arena, detail))

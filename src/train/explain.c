@@ -154,16 +154,18 @@ static sm_why *tell_memory(teller *x, const sm_memory *m) {
                      "params + gradients + optimizer + activations + buffers", m->total, "B");
     leaf(x, w, "stage", m->stage, "", "the fullest of all");
     leaf(x, w, "params", m->params, "B",
-         x->t->as_run ? "4 bytes each over tensor, expert, fsdp and stage"
-                      : "2 bytes each over tensor, expert, fsdp and stage");
+         x->t->software.single ? "4 bytes each over tensor, expert, fsdp and stage"
+                               : "2 bytes each over tensor, expert, fsdp and stage");
     leaf(x, w, "gradients", m->gradients, "B", "as params, in the gradient dtype");
     leaf(x, w, "optimizer", m->optimizer, "B", "state of the optimizer over its shards");
     leaf(x, w, "activations", m->activations, "B",
-         x->t->as_run ? "arrays that live at the highest moment of the step"
-                      : "arrays the backward pass reads, times microbatches in flight");
+         x->t->software.one_by_one
+             ? "arrays that live at the highest moment of the step"
+             : "arrays the backward pass reads, times microbatches in flight");
     leaf(x, w, "buffers", m->buffers, "B",
-         x->t->as_run ? "gathered arrays, gradients of activations, messages, scratch"
-                      : "gathered weights, gradient of logits, workspaces, fragmentation");
+         x->t->software.one_by_one
+             ? "gathered arrays, gradients of activations, messages, scratch"
+             : "gathered weights, gradient of logits, workspaces, fragmentation");
     leaf(x, w, "capacity", m->capacity, "B",
          "the chip's memory less what context and communicators hold");
     return w;

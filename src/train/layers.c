@@ -11,7 +11,7 @@ int chunk_count(const sm_plan *plan) {
 /* Layers of chunk c: equal shares, and what is left over goes to the middle: the first chunk also
  * holds the embedding, the last one the head (LLaMA-3 405B took one layer off both, arXiv
  * 2407.21783 section 3.3.2). */
-static int layers_of_chunk(int layers, int chunks, int c) {
+int layers_of_chunk(int layers, int chunks, int c) {
     int base = layers / chunks, extra = layers % chunks;
     int rank = c == chunks - 1 ? chunks - 1 : c == 0 ? chunks - 2 : c - 1; /* middle, first, last */
     if (chunks == 1) rank = 0;

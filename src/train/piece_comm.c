@@ -25,7 +25,6 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
     const sm_timed_line *line;
     double s = sm_timed_curve_s(curve, bytes, &line);
     if (!line) return;
-    if (t->as_run) s += (c->arrays - 1) * line->line.latency_s; /* which sends them one by one */
     int way = c->phase != SM_PHASE_FORWARD;
     bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
     out->ideal[way][curve->level] += bytes * curve->ideal_s_per_byte;
@@ -55,7 +54,7 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const sm_d
         if (!line) continue;
         out->ideal[1][curve->level] += bytes * curve->ideal_s_per_byte;
         add_stream(t, line, bytes, out->all[1]);
-        if (t->as_run) {
+        if (t->software.one_by_one) {
             out->blocking[1] += s;
             continue;
         }

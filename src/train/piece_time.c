@@ -12,7 +12,7 @@ static double work_bytes(const sm_work *w, const sm_degrees *d) {
 /* The runtime adds the gradient of a weight to those of the microbatches before: it is read, and
  * the sum read and written. */
 static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    if (!t->as_run || w->phase != SM_PHASE_BACKWARD_WEIGHT) return 0;
+    if (!t->software.rows || w->phase != SM_PHASE_BACKWARD_WEIGHT) return 0;
     double bytes = 3 * size_at(&w->bytes[w->terms - 1], d);
     return bytes / (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
@@ -46,7 +46,7 @@ static priced price_attention(const sm_train *t, const sm_work *w, const sm_degr
     double math = flops / peak;
     double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
     /* as BLAS multiplies one head: the scores contract the head alone, however many keys */
-    if (t->as_run)
+    if (t->software.panels)
         efficiency *=
             size_at(&w->k, d) / (size_at(&w->k, d) + c->matmul_half_k) / keys_met(t, w, d);
     double busy = math / efficiency, stream = memory / c->memory_efficiency;

@@ -11,8 +11,8 @@ static void make_room(const variant *v, placed *p) {
 }
 
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
-    return key->ragged && !t->as_run ? sm_ragged_part(&t->system, t->largest_top_k, g)
-                                     : 1; /* the runtime sends every slot */
+    return key->ragged && !t->software.all_slots ? sm_ragged_part(&t->system, t->largest_top_k, g)
+                                                 : 1; /* the runtime sends every slot */
 }
 
 void place_curves(const sm_train *t, const variant *v, placed *p) {

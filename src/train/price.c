@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "detail.h"
-#include "live.h"
+#include "space.h"
 
 void plan_canonical(const sm_train *t, sm_plan *plan) {
     if (plan->fsdp > 1) plan->zero = 3;
@@ -222,10 +222,10 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     fill_rates(t, plan, hardware_flops(t, plan, p, s), price);
 }
 
-sm_status price_live(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                     sm_price_of_plan *price, sm_error *err) {
-    if (!t->as_run) return SM_OK;
-    sm_status status = live_memory(t, plan, p, s, &price->memory, err);
+sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
+                            sm_price_of_plan *price, sm_error *err) {
+    if (!t->software.one_by_one) return SM_OK;
+    sm_status status = step_memory(t, plan, p, &price->memory, err);
     price->fits = price->memory.total <= price->memory.capacity;
     return status;
 }
@@ -308,5 +308,5 @@ sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan 
     sm_status s = price_prepare(train, &p, err);
     if (s) return s;
     price_fill(train, &p, train->one, train->one_stages, price);
-    return price_live(train, &p, train->one, train->one_stages, price, err);
+    return price_step_memory(train, &p, train->one, price, err);
 }

@@ -82,7 +82,7 @@ struct sm_train {
     const sm_calibration *calibration;
     sm_memory_habits habits;
     double seq, sequences, tokens, usd_per_chip_hour;
-    bool as_run;
+    sm_train_software software;
     double weight_bytes; /* of a weight as it is stored and gathered */
     int kinds;           /* layer kinds in use; piece k is kind k */
     double model_flops_per_step;
@@ -171,6 +171,7 @@ typedef struct chunk_layout {
     uint16_t (*before)[SM_MAX_LAYER_KINDS]; /* and in all chunks before it */
 } chunk_layout;
 int chunk_count(const sm_plan *plan);
+int layers_of_chunk(int layers, int chunks, int c);
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);
 
 /* ---- a whole plan ---- */
@@ -193,6 +194,7 @@ typedef struct stage_load {
 } stage_load;
 int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
+double state_bytes(const sm_train *t, const sm_plan *plan); /* of the optimizer, per weight */
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                 const placed *p, const sm_plan *plan, stage_load *add);
 double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
@@ -264,10 +266,12 @@ double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, ste
 
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
-/* What software that runs the tasks themselves has in use (live.h), in place of the planner's sums:
- * nothing where the job is not priced as run. */
-sm_status price_live(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                     sm_price_of_plan *price, sm_error *err);
+/* What software that runs tasks one by one (step.h) has in use: the worst stage. */
+sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, sm_memory *memory,
+                      sm_error *err);
+/* The same in place of the planner's sums, where that is the software. */
+sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
+                            sm_price_of_plan *price, sm_error *err);
 /* The whole price from filled pieces and stages. */
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price);

@@ -18,10 +18,10 @@ static double optimizer_bytes(const sm_plan *plan) {
 }
 
 /* Weights that compute in single precision are the master copy of the optimizer themselves. */
-static double state_bytes(const sm_train *t, const sm_plan *plan) {
+double state_bytes(const sm_train *t, const sm_plan *plan) {
     bool second_copy =
         plan->optimizer != SM_OPTIMIZER_SGD && plan->optimizer != SM_OPTIMIZER_ADAM_NO_MASTER;
-    return optimizer_bytes(plan) - (t->as_run && second_copy ? t->weight_bytes : 0);
+    return optimizer_bytes(plan) - (t->software.single && second_copy ? t->weight_bytes : 0);
 }
 
 static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, double bytes,
@@ -54,7 +54,7 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     add->optimizer += updated * state;
     /* read gradient and state, write state and weight */
     double traffic = updated * (gradient + 2 * state + t->weight_bytes);
-    if (t->as_run) traffic = run_traffic(t, held, updated, gradient, state);
+    if (t->software.rows) traffic = run_traffic(t, held, updated, gradient, state);
     const sm_calibration *cal = t->calibration;
     /* offloaded: gradients go down while updated weights come up */
     if (t->system.chip.pcie_bytes_per_s_oneway.value > 0)

@@ -41,10 +41,9 @@ static bool is_norm(const sm_program *b, const sm_op *op) {
 
 static void add_kinds(const sm_program *b, const sm_op *op, piece_set *s) {
     const sm_tensor *out = &b->tensor[op->out];
-    bool product = op->kind == SM_OP_VECTOR && op->inputs == 2 && op->reads == 3;
     if (is_norm(b, op)) add_eager(s, EAGER_NORM, out);
     else if (op->kind == SM_OP_ATTENTION) add_eager(s, EAGER_HEADS, out);
-    else if (product && strstr(op->name, "act")) add_eager(s, EAGER_GATE, out);
+    else if (op->function == SM_FUNCTION_GATE && op->inputs == 2) add_eager(s, EAGER_GATE, out);
 }
 
 /* Ops that read the array in the backward pass, or to run again, are all matmuls. */
@@ -63,7 +62,7 @@ static bool only_matmuls(const sm_program *b, const piece_set *s, int tensor) {
 
 static bool is_weighted(const sm_program *b, int tensor) {
     for (int i = 0; i < b->ops; i++)
-        if (strcmp(b->op[i].name, "combine") == 0 && b->op[i].in[0] == tensor) return true;
+        if (b->op[i].function == SM_FUNCTION_COMBINE && b->op[i].in[0] == tensor) return true;
     return false;
 }
 
@@ -71,7 +70,7 @@ static bool is_weighted(const sm_program *b, int tensor) {
 static void fill_eager(const sm_program *b, const sm_kept *kept, int n, piece_set *s) {
     s->eager = 0;
     for (int i = 0; i < b->ops; i++) {
-        if (strcmp(b->op[i].name, "loss") == 0)
+        if (b->op[i].function == SM_FUNCTION_LOSS)
             add_eager(s, EAGER_LOSS, &b->tensor[b->op[i].in[0]]);
         else if (!(s->again >> i & 1)) add_kinds(b, &b->op[i], s);
     }
@@ -119,6 +118,16 @@ static void all_block(sm_partition *part) {
     }
 }
 
+static sm_rules rules_of(const sm_train_software *s, sm_rules rules) {
+    rules.single = s->single;
+    rules.all_slots = s->all_slots;
+    rules.all_keys = s->all_keys;
+    rules.slow_exp = s->slow_exp;
+    rules.each_weight = s->each_weight;
+    if (s->panels) rules.unfused = false; /* it has no other attention */
+    return rules;
+}
+
 static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err) {
     static const uint64_t nothing = 0;
     sm_program program;
@@ -126,11 +135,11 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     sm_piece what = index == head_piece(t)        ? SM_PIECE_HEAD
                     : index == embedding_piece(t) ? SM_PIECE_EMBEDDING
                                                   : SM_PIECE_LAYER;
-    sm_status s = sm_program_build(&t->model, what, index, t->seq, &v->rules, &program, err);
-    if (s == SM_OK && t->as_run) sm_program_as_run(&program);
+    sm_rules rules = rules_of(&t->software, v->rules);
+    sm_status s = sm_program_build(&t->model, what, index, t->seq, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;
-    if (t->as_run) all_block(&p->part);
+    if (t->software.one_by_one) all_block(&p->part);
     for (int set = 0; set < SM_RECOMPUTE_COUNT; set++)
         fill_set(p, set,
                  what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing);
@@ -196,7 +205,7 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     t->own = calibration ? *calibration : *sm_calibration_of(&t->system.chip);
     t->calibration = &t->own;
     t->kernel = t->own;
-    if (!t->as_run) t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
+    if (!t->software.one_by_one) t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
     if (t->one)
         sm_curve_memo_forget(&t->one->at.memo); /* its curves hold the old network's rates */
 }
@@ -208,11 +217,22 @@ static void link_host(sm_chip *chip) {
         chip->pcie_bytes_per_s_oneway.value = chip->memory_bytes_per_s.value / 2;
 }
 
-void sm_train_set_as_run(sm_train *t) {
-    t->as_run = true;
-    link_host(&t->system.chip);
-    t->weight_bytes = sm_dtype_bytes(SM_FP32);
-    t->kernel = t->own;
+const sm_train_software sm_train_runtime = {.single = true,
+                                            .all_slots = true,
+                                            .all_keys = true,
+                                            .slow_exp = true,
+                                            .each_weight = true,
+                                            .one_by_one = true,
+                                            .rows = true,
+                                            .panels = true,
+                                            .no_host = true};
+
+void sm_train_set_software(sm_train *t, const sm_train_software *software) {
+    t->software = *software;
+    if (software->no_host) link_host(&t->system.chip);
+    t->weight_bytes = sm_dtype_bytes(software->single ? SM_FP32 : SM_BF16);
+    t->kernel.launch_s =
+        software->one_by_one ? t->own.launch_s : fmin(t->own.launch_s, KERNEL_GAP_S);
     memset(t->variant, 0, sizeof t->variant); /* their programs were others */
     if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }

@@ -127,7 +127,7 @@ static sm_status open_run(const sm_system *system, measured_run *run, sm_error *
                   .seq = s->tokens,
                   .usd_per_chip_hour = -1};
     sm_status status = sm_train_new(&job, &run->train, err);
-    if (!status) sm_train_set_as_run(run->train);
+    if (!status) sm_train_set_software(run->train, &sm_train_runtime);
     return status;
 }
 

@@ -161,7 +161,7 @@ static sm_status predict(train_run *q, sm_error *err) {
     if (!status)
         status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);
     if (!status) status = sm_train_new(&job, &train, err);
-    if (!status) sm_train_set_as_run(train);
+    if (!status) sm_train_set_software(train, &sm_train_runtime);
     if (!status && constants) sm_train_set_calibration(train, constants);
     if (!status) status = sm_train_detail(train, &q->plan, q->call->arena, &q->detail, err);
     sm_train_free(train);

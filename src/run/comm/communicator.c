@@ -4,15 +4,6 @@
 
 #include "scalemodel/run.h"
 
-size_t sm_element_bytes(sm_element element) {
-    static const size_t bytes[] = {
-#define X(id, name, n) n,
-        SM_ELEMENTS(X)
-#undef X
-    };
-    return bytes[element];
-}
-
 /* ---- what ranks must agree on ---- */
 
 enum { BARRIER = SM_COLLECTIVE_COUNT, RING };

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "box.h"
-#include "layout.h"
 #include "local_block.h"
 #include "memory_account.h"
 #include "rank_mesh.h"
@@ -37,8 +36,8 @@ static void taken_by(const stepping *s, int number, size_t *size, size_t *offset
     int at[SM_MAX_AXES];
     member_at(s, number, at);
     for (int d = 0; d < s->block->rank; d++) {
-        size[d] = s->block->size[d] / parts_of(&s->m->mesh, s->after, d, s->step->axes);
-        offset[d] = size[d] * part_of(&s->m->mesh, s->after, d, s->step->axes, at);
+        size[d] = s->block->size[d] / sm_layout_parts(&s->m->mesh, s->after, d, s->step->axes);
+        offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->after, d, s->step->axes, at);
     }
 }
 
@@ -48,7 +47,7 @@ static void given_by(const stepping *s, int number, const size_t *size, size_t *
     int at[SM_MAX_AXES];
     member_at(s, number, at);
     for (int d = 0; d < s->block->rank; d++)
-        offset[d] = size[d] * part_of(&s->m->mesh, s->before, d, s->step->axes, at);
+        offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->before, d, s->step->axes, at);
 }
 
 static void take(const stepping *s, const size_t *offset, const size_t *size, void *to) {
@@ -73,8 +72,8 @@ static size_t product(const size_t *size, int rank) {
 static sm_status slice(stepping *s, sm_error *err) {
     size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
     for (int d = 0; d < s->block->rank; d++) {
-        size[d] = s->block->size[d] / parts_of(&s->m->mesh, s->after, d, s->step->axes);
-        offset[d] = size[d] * part_of(&s->m->mesh, s->after, d, s->step->axes, s->m->at);
+        size[d] = s->block->size[d] / sm_layout_parts(&s->m->mesh, s->after, d, s->step->axes);
+        offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->after, d, s->step->axes, s->m->at);
     }
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (status) return status;
@@ -92,7 +91,8 @@ static bool lie_in_order(const stepping *s, const size_t *box, const size_t *who
         size_t place = 0;
         member_at(s, i, at);
         for (int d = 0; d < s->block->rank; d++)
-            place = place * whole[d] + box[d] * part_of(&s->m->mesh, layout, d, s->step->axes, at);
+            place = place * whole[d] +
+                    box[d] * sm_layout_part(&s->m->mesh, layout, d, s->step->axes, at);
         if (place != (size_t)i * count) return false;
     }
     for (int d = 0, inner = 0; d < s->block->rank; d++) { /* only the first long one is cut */
@@ -118,7 +118,7 @@ static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
 static sm_status all_gather(stepping *s, sm_error *err) {
     size_t size[SM_MAX_RANK], bytes = sm_local_block_count(s->block) * s->width;
     for (int d = 0; d < s->block->rank; d++)
-        size[d] = s->block->size[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
+        size[d] = s->block->size[d] * sm_layout_parts(&s->m->mesh, s->before, d, s->step->axes);
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (status) return status;
     if (lie_in_order(s, s->block->size, size, s->before))
@@ -185,7 +185,7 @@ static sm_status all_to_all(stepping *s, sm_error *err) {
     size_t box[SM_MAX_RANK], offset[SM_MAX_RANK], size[SM_MAX_RANK];
     taken_by(s, 0, box, offset);
     for (int d = 0; d < s->block->rank; d++)
-        size[d] = box[d] * parts_of(&s->m->mesh, s->before, d, s->step->axes);
+        size[d] = box[d] * sm_layout_parts(&s->m->mesh, s->before, d, s->step->axes);
     size_t bytes = product(box, s->block->rank) * s->width * (size_t)s->group->size;
     char *room = memory_new(2 * bytes + 1);
     if (!room) return sm_fail_memory(err);
@@ -205,8 +205,8 @@ static int holder(const stepping *s, const sm_layout *mine, const sm_layout *the
         bool same = true;
         member_at(s, i, at);
         for (int d = 0; same && d < s->block->rank; d++)
-            same = part_of(&s->m->mesh, theirs, d, s->step->axes, at) ==
-                   part_of(&s->m->mesh, mine, d, s->step->axes, s->m->at);
+            same = sm_layout_part(&s->m->mesh, theirs, d, s->step->axes, at) ==
+                   sm_layout_part(&s->m->mesh, mine, d, s->step->axes, s->m->at);
         if (same) return i;
     }
     return -1;

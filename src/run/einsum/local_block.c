@@ -3,14 +3,7 @@
 
 #include <string.h>
 
-#include "layout.h"
 #include "memory_account.h"
-
-size_t sm_local_block_count(const sm_local_block *b) {
-    size_t count = 1;
-    for (int d = 0; d < b->rank; d++) count *= b->size[d];
-    return count;
-}
 
 sm_status local_block_raw(sm_element element, int rank, const size_t *size, sm_local_block *out,
                           sm_error *err) {
@@ -31,25 +24,6 @@ sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, s
 void sm_local_block_free(sm_local_block *b) {
     memory_free(b->data);
     b->data = NULL;
-}
-
-/* ---- where a layout puts a rank's block ---- */
-
-size_t parts_of(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among) {
-    size_t parts = 1;
-    for (int a = 0; a < mesh->axes; a++)
-        if ((among >> a & 1u) && layout->dim[a] == dim) parts *= (size_t)mesh->axis[a].size;
-    return parts;
-}
-
-size_t part_of(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
-               const int *at) {
-    size_t part = 0;
-    for (int place = 0; place < mesh->axes; place++)
-        for (int a = 0; a < mesh->axes; a++)
-            if ((among >> a & 1u) && layout->dim[a] == dim && layout->place[a] == place)
-                part = part * (size_t)mesh->axis[a].size + (size_t)at[a];
-    return part;
 }
 
 /* ---- filling ---- */
@@ -99,8 +73,8 @@ sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, cons
     size_t size[SM_MAX_RANK];
     for (int d = 0; d < array->rank; d++) {
         size_t whole = (size_t)einsum->index[array->dim[d].index].size;
-        size[d] = whole / parts_of(&m->mesh, &f.layout, d, all);
-        f.offset[d] = size[d] * part_of(&m->mesh, &f.layout, d, all, m->at);
+        size[d] = whole / sm_layout_parts(&m->mesh, &f.layout, d, all);
+        f.offset[d] = size[d] * sm_layout_part(&m->mesh, &f.layout, d, all, m->at);
     }
     sm_status status = sm_local_block_new(element, array->rank, size, out, err);
     if (!status && !holds_zero(&f)) fill_block(&f, out);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "box.h"
-#include "layout.h"
 #include "local_block.h"
 #include "local_einsum.h"
 #include "rank_mesh.h"
@@ -110,7 +109,7 @@ static size_t chunk_start(const ring *r, int member) {
     const sm_array *cut_array = array < 0 ? &job->einsum->out : &job->einsum->in[array];
     for (int d = 0; d < cut_array->rank; d++)
         if (cut_array->dim[d].index == r->cut)
-            return r->chunk * part_of(&job->m->mesh, layout, d, job->step->axes, at);
+            return r->chunk * sm_layout_part(&job->m->mesh, layout, d, job->step->axes, at);
     return 0;
 }
 

@@ -12,8 +12,8 @@ static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s
 
 void generate_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
-    for (int i = 0; i < t->layers; i++) {
-        const sm_partition *p = t->layer[i].piece->part;
+    for (int i = 0; i < t->stage.layers; i++) {
+        const sm_partition *p = t->stage.layer[i].list->partition;
         for (int k = 0; k < p->comms; k++)
             if (train_degree(t, p->comm[k].axes) > 1)
                 bytes[p->comm[k].op] += size_of(t, &p->program, &p->comm[k].bytes);

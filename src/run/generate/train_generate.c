@@ -7,8 +7,8 @@
 /* Programs and tasks of passes of one size. */
 typedef struct piece_set {
     size_t queries, sampled;
-    int pieces;
-    train_piece piece[SM_MAX_LAYER_KINDS + 2];
+    int lists;
+    sm_task_list list[SM_MAX_LAYER_KINDS + 2];
 } piece_set;
 
 enum { SETS = 4 };
@@ -54,16 +54,16 @@ static sm_status check(const sm_train_setup *s, sm_error *err) {
 /* ---- programs ---- */
 
 static void take_set(sm_trainer *t, const piece_set *set) {
-    memcpy(t->piece, set->piece, sizeof t->piece);
-    t->pieces = set->pieces;
+    memcpy(t->list, set->list, sizeof t->list);
+    t->lists = set->lists;
     t->size[SM_DIM_T] = (double)set->queries;
     t->sampled = set->sampled;
 }
 
 static void drop_set(sm_trainer *t, piece_set *set) {
     take_set(t, set);
-    train_pieces_free(t);
-    *set = (piece_set){.pieces = 0};
+    train_programs_free(t);
+    *set = (piece_set){.lists = 0};
 }
 
 static sm_status new_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
@@ -73,11 +73,11 @@ static sm_status new_set(sm_generator *g, size_t queries, size_t sampled, sm_err
     drop_set(t, set);
     t->size[SM_DIM_T] = (double)queries;
     t->sampled = sampled;
-    sm_status status = train_pieces_new(t, err);
+    sm_status status = train_programs_new(t, err);
     set->queries = queries;
     set->sampled = sampled;
-    set->pieces = t->pieces;
-    memcpy(set->piece, t->piece, sizeof set->piece);
+    set->lists = t->lists;
+    memcpy(set->list, t->list, sizeof set->list);
     if (status) drop_set(t, set);
     return status;
 }
@@ -85,7 +85,7 @@ static sm_status new_set(sm_generator *g, size_t queries, size_t sampled, sm_err
 static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
     for (int i = 0; i < SETS; i++) {
         const piece_set *set = &g->set[i];
-        if (!set->pieces || set->queries != queries || set->sampled != sampled) continue;
+        if (!set->lists || set->queries != queries || set->sampled != sampled) continue;
         take_set(&g->t, set);
         return SM_OK;
     }
@@ -94,15 +94,15 @@ static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_err
 
 /* ---- begin and end ---- */
 
-static bool last_stage(const sm_trainer *t) { return t->stage == t->setup->stages - 1; }
+static bool last_stage(const sm_trainer *t) { return t->stage.number == t->setup->stages - 1; }
 
 /* The sequences of this rank, and those of all others. */
 static sm_status deal_sequences(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    const train_piece *head = &t->piece[t->setup->model->kinds + 1];
+    const sm_task_list *head = &t->list[t->setup->model->kinds + 1];
     const sm_einsum *einsum;
     const sm_array *scores =
-        train_array_of(head, head->program.op[head->program.ops - 1].in[0], &einsum);
+        sm_task_list_array(head, head->program->op[head->program->ops - 1].in[0], &einsum);
     if (!scores) return sm_fail(err, SM_INTERNAL, "nothing reads the scores");
     sm_layout layout = sm_layout_of(scores);
     sm_local_block block = {.rank = 1};
@@ -122,9 +122,13 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     if (!g->cached || !g->set) return sm_fail_memory(err);
     sm_status status = train_mesh_new(t, err);
     if (status) return status;
-    t->stage = t->mesh->at[TRAIN_PIPELINE];
+    train_actions_new(t);
     status = use_set(g, 1, 1, err);
     if (!status) status = train_layers_new(t, err);
+    for (int i = 0; !status && i < t->stage.layers; i++) {
+        t->stage.saved[i] = sm_calloc(1, sizeof *t->stage.saved[i]);
+        if (!t->stage.saved[i]) status = sm_fail_memory(err);
+    }
     return status ? status : deal_sequences(g, err);
 }
 
@@ -138,7 +142,11 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, 
     /* one road for prompts and single bytes: the cache lies over context, queries are on all */
     g->setup.rules = (sm_rules){.expert_tensor = setup->rules.expert_tensor, .decode = true};
     g->t = (sm_trainer){
-        .setup = &g->setup, .world = world, .serving = true, .feed = &g->feed, .microbatches = 1};
+        .setup = &g->setup,
+        .world = world,
+        .serving = true,
+        .feed = &g->feed,
+    };
     g->t.size[SM_DIM_B] = setup->sequences;
     g->t.size[SM_DIM_S] = setup->tokens;
     status = begin(g, err);
@@ -151,6 +159,7 @@ void sm_generator_free(sm_generator *g) {
     if (!g) return;
     train_layers_free(&g->t);
     for (int i = 0; g->set && i < SETS; i++) drop_set(&g->t, &g->set[i]);
+    train_turns_free(&g->t);
     sm_rank_mesh_free(g->t.mesh);
     sm_free(g->set);
     sm_free(g->cached);
@@ -182,15 +191,12 @@ static sm_status hand_over(sm_trainer *t, sm_local_block *stream, sm_error *err)
     return status ? status : b->wait(t->world, &handle, err);
 }
 
-static sm_status receive(sm_trainer *t, const train_piece *p, sm_local_block *stream,
+static sm_status receive(sm_trainer *t, const sm_task_list *p, sm_local_block *stream,
                          sm_error *err) {
     sm_request_handle handle = {{NULL}};
     const sm_backend *b = t->world->backend;
-    const sm_einsum *einsum;
-    const sm_array *array = train_array_of(p, p->program.input, &einsum);
-    if (!array) return sm_fail(err, SM_INTERNAL, "a stage begins without an input");
-    sm_layout layout = sm_layout_of(array);
-    sm_status status = train_block_like(t, einsum, array, &layout, SM_ELEMENT_F32, stream, err);
+    sm_local_block like = sm_task_list_block(p, p->program->input);
+    sm_status status = sm_local_block_new(like.element, like.rank, like.size, stream, err);
     if (status) return status;
     size_t bytes = sm_local_block_count(stream) * sizeof(float);
     status = b->start_receive(t->world, stream->data, bytes, neighbour(t, -1), TAG, &handle, err);
@@ -218,26 +224,28 @@ static sm_status sampled_rows(const sm_generator *g, sm_local_block *stream, sm_
     return SM_OK;
 }
 
-static sm_status layer_forward(sm_trainer *t, train_layer *layer, train_saved *saved,
+static sm_status layer_forward(sm_trainer *t, sm_step_layer *layer, sm_pass_saved *saved,
                                sm_local_block *stream, sm_error *err) {
-    const sm_program *b = &layer->piece->program;
+    const sm_program *b = layer->list->program;
     if (b->input >= 0) {
         sm_local_block_free(&saved->value[b->input]);
         saved->value[b->input] = *stream;
         stream->data = NULL;
     }
-    sm_status status = train_forward(t, layer, saved, err);
-    if (!status && b->output >= 0) status = train_block_copy(&saved->value[b->output], stream, err);
-    return status;
+    sm_status status = sm_pass_forward(&t->actions, layer, saved, err);
+    if (status || b->output < 0) return status;
+    *stream = saved->value[b->output];
+    saved->value[b->output].data = NULL;
+    return SM_OK;
 }
 
 /* What the op `sample` moves: the scores of this rank's words among zeros, summed over the ranks of
  * the vocabulary, which is exact. */
-static sm_status gather_scores(const sm_generator *g, const train_layer *head,
+static sm_status gather_scores(const sm_generator *g, const sm_step_layer *head,
                                const sm_local_block *logits, float *scores, sm_error *err) {
-    const sm_program *b = &head->piece->program;
+    const sm_program *b = head->list->program;
     const sm_einsum *einsum;
-    const sm_array *array = train_array_of(head->piece, b->op[b->ops - 1].in[0], &einsum);
+    const sm_array *array = sm_task_list_array(head->list, b->op[b->ops - 1].in[0], &einsum);
     sm_layout layout = sm_layout_of(array);
     size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)g->setup.model->V;
     size_t rows = logits->size[0] * logits->size[1];
@@ -256,15 +264,15 @@ static sm_status gather_scores(const sm_generator *g, const train_layer *head,
 static sm_status one_layer(sm_generator *g, int number, sm_local_block *stream, float *scores,
                            sm_error *err) {
     sm_trainer *t = &g->t;
-    train_layer *layer = &t->layer[number];
-    train_saved *saved = &t->saved[number];
-    const sm_program *b = &layer->piece->program;
+    sm_step_layer *layer = &t->stage.layer[number];
+    sm_pass_saved *saved = t->stage.saved[number];
+    const sm_program *b = layer->list->program;
     bool head = b->output < 0;
     sm_status status = head ? sampled_rows(g, stream, err) : SM_OK;
     if (!status) status = layer_forward(t, layer, saved, stream, err);
     if (!status && head)
         status = gather_scores(g, layer, &saved->value[b->op[b->ops - 1].in[0]], scores, err);
-    train_saved_free(saved, layer->piece->kept);
+    sm_pass_drop(&t->actions, saved, layer->list->kept, false);
     return status;
 }
 
@@ -272,8 +280,9 @@ static sm_status forward(sm_generator *g, float *scores, sm_error *err) {
     sm_trainer *t = &g->t;
     sm_local_block stream = {.data = NULL};
     sm_status status = SM_OK;
-    if (t->stage > 0) status = receive(t, t->layer[0].piece, &stream, err);
-    for (int i = 0; !status && i < t->layers; i++) status = one_layer(g, i, &stream, scores, err);
+    if (t->stage.number > 0) status = receive(t, t->stage.layer[0].list, &stream, err);
+    for (int i = 0; !status && i < t->stage.layers; i++)
+        status = one_layer(g, i, &stream, scores, err);
     if (!status && !last_stage(t)) status = hand_over(t, &stream, err);
     sm_local_block_free(&stream);
     return status;

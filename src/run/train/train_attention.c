@@ -53,7 +53,7 @@ static sm_status each_panel(attention_blocks *b,
 }
 
 sm_status train_attention_forward(train_call *c, sm_error *err) {
-    if (train_ring_step(c->t, c->op, c->task)) return train_ring_forward(c, err);
+    if (c->ring) return train_ring_forward(c, err);
     attention_blocks b = blocks_of(c);
     b.x[OUT] = c->out;
     return each_panel(&b, forward, err);
@@ -61,7 +61,7 @@ sm_status train_attention_forward(train_call *c, sm_error *err) {
 
 /* out: three blocks, of the gradients of q, k and v, zeroed. The fourth operand is that of out. */
 sm_status train_attention_backward(train_call *c, sm_error *err) {
-    if (train_ring_step(c->t, c->op, c->task)) return train_ring_backward(c, err);
+    if (c->ring) return train_ring_backward(c, err);
     attention_blocks b = blocks_of(c);
     for (int i = 0; i < 3; i++) b.d[i] = &c->out[i];
     b.d[OUT] = c->in[OUT].block;

@@ -7,19 +7,19 @@ static double size_of(const sm_trainer *t, const sm_size *s) {
     return s->base * (s->per_sequence ? t->size[SM_DIM_B] : 1) / train_degree(t, s->mask);
 }
 
-static bool repeats(const train_piece *p, const sm_comm *c) {
+static bool repeats(const sm_task_list *p, const sm_comm *c) {
     bool streams = c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING;
     return c->phase == SM_PHASE_FORWARD && streams && (p->again & c->forward_ops);
 }
 
 /* Microbatches that pass a layer. */
 static double passes(const sm_trainer *t) {
-    return (double)t->microbatches / train_copies(t->setup);
+    return (double)t->stage.microbatches / train_copies(t->setup);
 }
 
-static void add_piece(const sm_trainer *t, const train_piece *p, double *bytes) {
-    for (int i = 0; i < p->part->comms; i++) {
-        const sm_comm *c = &p->part->comm[i];
+static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes) {
+    for (int i = 0; i < p->partition->comms; i++) {
+        const sm_comm *c = &p->partition->comm[i];
         if (train_degree(t, c->axes) <= 1) continue;
         double times = passes(t) * (repeats(p, c) ? 2.0 : 1.0);
         bytes[c->op] += size_of(t, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
@@ -27,51 +27,52 @@ static void add_piece(const sm_trainer *t, const train_piece *p, double *bytes) 
 }
 
 /* Elements of a class that are the copy of a tied embedding on its own stage. */
-static double copied(const train_layer *layer, const sm_trainer *t, const sm_weight_class *c) {
-    const sm_program *b = &layer->piece->program;
-    for (int i = 0; i < b->tensors && !train_tie_parted(t->setup); i++) {
+static double copied(const sm_step_layer *layer, const sm_trainer *t, const sm_weight_class *c) {
+    const sm_program *b = layer->list->program;
+    for (int i = 0; i < b->tensors && !sm_stage_tie_parted(&t->stage); i++) {
         unsigned stored = 0;
         for (int d = 0; d < b->tensor[i].rank; d++) stored |= b->tensor[i].at[d];
-        if (train_is_copy(t, layer, i) && stored == c->stored) return b->tensor[i].elements;
+        if (sm_stage_is_copy(&t->stage, layer, i) && stored == c->stored)
+            return b->tensor[i].elements;
     }
     return 0;
 }
 
-static void add_step_end(const sm_trainer *t, const train_layer *layer, double *bytes) {
-    const train_piece *p = layer->piece;
-    for (int i = 0; i < p->part->classes; i++) {
-        const sm_weight_class *c = &p->part->weight[i];
+static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
+    const sm_task_list *p = layer->list;
+    for (int i = 0; i < p->partition->classes; i++) {
+        const sm_weight_class *c = &p->partition->weight[i];
         double elements = c->elements - copied(layer, t, c);
         double held = elements / train_degree(t, c->stored) * SINGLE_BYTES;
         if (train_degree(t, c->partial) <= 1) continue;
         if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
         else {
-            bytes[SM_REDUCE_SCATTER] += held * (train_reduces_each(t) ? passes(t) : 1);
+            bytes[SM_REDUCE_SCATTER] += held * (t->setup->zero == 2 ? passes(t) : 1);
             bytes[SM_ALL_GATHER] += held;
         }
     }
 }
 
 /* ZeRO cuts the row of a group's gradients into equal parts, the last of which is filled up. */
-static void add_filling(const sm_trainer *t, const train_layer *layer, double *bytes) {
+static void add_filling(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     for (int i = 0; t->setup->zero && i < layer->groups; i++) {
-        const train_group *g = &layer->group[i];
+        const sm_gradient_group *g = &layer->group[i];
         double ways = train_degree(t, g->partial);
         double filling = ((double)g->reduced * ways - (double)g->elements) * SINGLE_BYTES;
         if (ways <= 1) continue;
-        bytes[SM_REDUCE_SCATTER] += filling * (train_reduces_each(t) ? passes(t) : 1);
+        bytes[SM_REDUCE_SCATTER] += filling * (t->setup->zero == 2 ? passes(t) : 1);
         bytes[SM_ALL_GATHER] += filling;
     }
 }
 
 /* What two stages hold is summed over both: as one row of all it was reduced to (ZeRO 0), or of
  * this rank's part, of which each stage updates half when all of the model is there twice. */
-static void add_joined(const sm_trainer *t, const train_layer *layer, double *bytes) {
+static void add_joined(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     for (int i = 0; i < layer->groups; i++) {
-        const train_group *g = &layer->group[i];
+        const sm_gradient_group *g = &layer->group[i];
         double held = (double)g->reduced * SINGLE_BYTES;
         if (!g->joined) continue;
-        if (train_peer_parts(t, g) == 1) bytes[SM_ALL_REDUCE] += held;
+        if (sm_group_peers(&t->stage, g) == 1) bytes[SM_ALL_REDUCE] += held;
         else {
             bytes[SM_REDUCE_SCATTER] += held;
             bytes[SM_ALL_GATHER] += held;
@@ -81,11 +82,11 @@ static void add_joined(const sm_trainer *t, const train_layer *layer, double *by
 
 void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
-    for (int i = 0; i < t->layers; i++) {
-        add_piece(t, t->layer[i].piece, bytes);
-        add_step_end(t, &t->layer[i], bytes);
-        add_filling(t, &t->layer[i], bytes);
-        add_joined(t, &t->layer[i], bytes);
+    for (int i = 0; i < t->stage.layers; i++) {
+        add_piece(t, t->stage.layer[i].list, bytes);
+        add_step_end(t, &t->stage.layer[i], bytes);
+        add_filling(t, &t->stage.layer[i], bytes);
+        add_joined(t, &t->stage.layer[i], bytes);
     }
 }
 

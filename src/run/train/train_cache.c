@@ -3,26 +3,21 @@
 
 #include "train_parts.h"
 
-static int tensor_named(const sm_program *b, const char *name) {
-    for (int i = 0; i < b->tensors; i++)
-        if (strcmp(b->tensor[i].name, name) == 0) return i;
-    return -1;
-}
-
 typedef struct cache {
     sm_local_block *block; /* [B,S,...] */
     size_t offset[SM_MAX_RANK];
 } cache;
 
-static sm_status make_room(const sm_trainer *t, const train_piece *p, int tensor, cache *c,
+static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tensor, cache *c,
                            sm_error *err) {
     const sm_einsum *einsum;
-    const sm_array *array = train_array_of(p, tensor, &einsum);
-    sm_status status = SM_OK;
+    const sm_array *array = sm_task_list_array(l, tensor, &einsum);
     if (!array) return sm_fail(err, SM_INTERNAL, "nothing reads the cache");
     sm_layout layout = sm_layout_of(array);
+    sm_local_block like = sm_task_list_block(l, tensor);
+    sm_status status = SM_OK;
     if (!c->block->data)
-        status = train_block_like(t, einsum, array, &layout, SM_ELEMENT_F32, c->block, err);
+        status = sm_local_block_new(like.element, like.rank, like.size, c->block, err);
     if (!status) train_offsets(t, &layout, c->block, c->offset);
     return status;
 }
@@ -44,17 +39,16 @@ static void copy_behind(const train_feed *feed, const sm_local_block *from, cons
     }
 }
 
-sm_status train_append(sm_trainer *t, const train_piece *p, const sm_program_task *task,
-                       train_saved *saved, sm_error *err) {
-    static const char *const names[] = {"k_cache", "v_cache"};
-    const sm_op *op = &p->program.op[task->op];
-    for (int i = 0; i < 2; i++) {
-        int tensor = tensor_named(&p->program, names[i]);
-        if (tensor < 0) return sm_fail(err, SM_INTERNAL, "the program has no %s", names[i]);
-        cache c = {.block = &saved->value[tensor]};
-        sm_status status = make_room(t, p, tensor, &c, err);
-        if (status) return status;
-        copy_behind(t->feed, &saved->value[op->in[i]], &c);
+/* Of the arrays of the cache that the op writes, each in turn takes one of its inputs. */
+sm_status train_append(sm_trainer *t, const sm_call *call, sm_error *err) {
+    const sm_program *b = call->list->program;
+    sm_status status = SM_OK;
+    int input = 0;
+    for (int i = 0; !status && i < b->tensors; i++) {
+        if (b->tensor[i].role != SM_ROLE_CACHE || b->tensor[i].producer != call->task->op) continue;
+        cache c = {.block = &call->saved->value[i]};
+        status = make_room(t, call->list, i, &c, err);
+        if (!status) copy_behind(t->feed, &call->saved->value[call->op->in[input++]], &c);
     }
-    return SM_OK;
+    return status;
 }

@@ -20,7 +20,7 @@ static routing routing_of(const train_call *c, const sm_local_block *scores, siz
                      .experts = experts,
                      .width = width,
                      .own = experts,
-                     .k = (int)c->layer->piece->program.top_k,
+                     .k = (int)c->list->program->top_k,
                      .scores = scores->data};
 }
 

@@ -114,26 +114,29 @@ static void norm_weight(train_call *c) {
 
 /* ---- rotary positions: halves of a head turn by position * base^(-2i/H) ---- */
 
-sm_status train_turns_new(sm_trainer *t, train_piece *p, sm_error *err) {
-    const sm_program *b = &p->program;
+sm_status train_turns_new(sm_trainer *t, int number, const sm_program *b, sm_error *err) {
     size_t positions = (size_t)t->setup->tokens, half = 0;
     for (int i = 0; i < b->ops; i++) {
         const sm_tensor *out = &b->tensor[b->op[i].out];
-        if (strcmp(b->op[i].name, "q_rope") == 0)
+        if (b->op[i].function == SM_FUNCTION_ROTATE)
             half = (size_t)b->size[out->dim[out->rank - 1]] / 2;
     }
     double base = t->setup->model->rope_theta > 0 ? t->setup->model->rope_theta : ROTARY_BASE;
-    if (half == 0) return SM_OK;
-    p->turn = sm_malloc(2 * positions * half * sizeof *p->turn);
-    if (!p->turn) return sm_fail_memory(err);
+    if (half == 0 || t->turn[number]) return SM_OK;
+    float *turns = t->turn[number] = sm_malloc(2 * positions * half * sizeof *turns);
+    if (!turns) return sm_fail_memory(err);
     for (size_t i = 0; i < half; i++) {
         double turn = pow(base, -(double)i / (double)half);
         for (size_t at = 0; at < positions; at++) {
-            p->turn[2 * at * half + i] = (float)cos((double)at * turn);
-            p->turn[(2 * at + 1) * half + i] = (float)sin((double)at * turn);
+            turns[2 * at * half + i] = (float)cos((double)at * turn);
+            turns[(2 * at + 1) * half + i] = (float)sin((double)at * turn);
         }
     }
     return SM_OK;
+}
+
+void train_turns_free(sm_trainer *t) {
+    for (size_t i = 0; i < sizeof t->turn / sizeof *t->turn; i++) sm_free(t->turn[i]);
 }
 
 static void turn_head(const float *x, const float *cosine, const float *sine, float sense,
@@ -159,7 +162,7 @@ static void rotate(const train_call *c, float sense) {
     float *y = c->out->data;
     for (size_t row = 0; row < from->size[0] * positions; row++) {
         size_t place = place_of(c, row / positions, row % positions);
-        const float *turn = c->layer->piece->turn + 2 * place * half;
+        const float *turn = c->t->turn[c->list - c->t->list] + 2 * place * half;
         for (size_t h = 0; h < heads; h++, x += width, y += width)
             turn_head(x, turn, turn + half, sense, half, y);
     }
@@ -219,59 +222,46 @@ static void pass_on(train_call *c) {
     memcpy(c->out->data, c->in[0].block->data, sm_local_block_count(c->out) * sizeof(float));
 }
 
-/* ---- by name ---- */
+/* ---- by function ---- */
 
-typedef struct kernel {
-    const char *name;
-    void (*forward)(train_call *c), (*input)(train_call *c), (*weight)(train_call *c);
-} kernel;
-static const kernel kernels[] = {
-    {"attn_norm", norm, norm_backward, norm_weight},
-    {"mlp_norm", norm, norm_backward, norm_weight},
-    {"attn_post_norm", norm, norm_backward, norm_weight},
-    {"mlp_post_norm", norm, norm_backward, norm_weight},
-    {"final_norm", norm, norm_backward, norm_weight},
-    {"q_rope", rope, rope_backward, NULL},
-    {"k_rope", rope, rope_backward, NULL},
-    {"mlp_act", act, act_backward, NULL},
-    {"expert_act", act, act_backward, NULL},
-    {"attn_add", add, pass_on, NULL},
-    {"mlp_add", add, pass_on, NULL},
-    {"moe_add", add, pass_on, NULL},
-    {"branch_add", add, pass_on, NULL},
-    {"dispatch", train_dispatch, train_dispatch_backward, NULL},
-    {"combine", train_combine, train_combine_backward, NULL},
-    {"embed", embed, NULL, embed_backward},
-    {"loss", NULL, train_loss_backward, NULL},
-};
+typedef void kernel(train_call *c);
+typedef struct kernels {
+    kernel *forward, *input, *weight;
+} kernels;
 
-static const kernel *kernel_of(const train_call *c) {
-    static const kernel none = {"", NULL, NULL, NULL};
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (strcmp(kernels[i].name, c->op->name) == 0) return &kernels[i];
-    return &none;
+static const kernels *kernels_of(const train_call *c) {
+    static const kernels table[] = {
+        [SM_FUNCTION_NORM] = {norm, norm_backward, norm_weight},
+        [SM_FUNCTION_ROTATE] = {rope, rope_backward, NULL},
+        [SM_FUNCTION_GATE] = {act, act_backward, NULL},
+        [SM_FUNCTION_ADD] = {add, pass_on, NULL},
+        [SM_FUNCTION_DISPATCH] = {train_dispatch, train_dispatch_backward, NULL},
+        [SM_FUNCTION_COMBINE] = {train_combine, train_combine_backward, NULL},
+        [SM_FUNCTION_LOOKUP] = {embed, NULL, embed_backward},
+        [SM_FUNCTION_LOSS] = {NULL, train_loss_backward, NULL},
+        [SM_FUNCTION_SAMPLE] = {NULL, NULL, NULL},
+    };
+    return &table[c->op->function];
 }
 
-static sm_status run(train_call *c, void (*with)(train_call *c), sm_error *err) {
+static sm_status run(train_call *c, kernel *with, sm_error *err) {
+    if (c->op->kind == SM_OP_EINSUM) return einsum(c, err);
     if (!with) return sm_fail(err, SM_INTERNAL, "there is no kernel for the op %s", c->op->name);
     with(c);
     return SM_OK;
 }
 
 sm_status train_forward_kernel(train_call *c, sm_error *err) {
-    if (c->op->kind == SM_OP_EINSUM) return einsum(c, err);
     if (c->op->kind == SM_OP_ATTENTION)
         return c->t->serving ? generate_attention(c, err) : train_attention_forward(c, err);
-    if (strcmp(c->op->name, "loss") == 0) return train_loss_forward(c, err);
-    return run(c, kernel_of(c)->forward, err);
+    if (c->op->function == SM_FUNCTION_LOSS) return train_loss_forward(c, err);
+    return run(c, kernels_of(c)->forward, err);
 }
 
 sm_status train_input_kernel(train_call *c, sm_error *err) {
-    if (c->op->kind == SM_OP_EINSUM) return einsum(c, err);
-    return run(c, kernel_of(c)->input, err);
+    return run(c, kernels_of(c)->input, err);
 }
 
 sm_status train_weight_kernel(train_call *c, sm_error *err) {
-    if (c->op->kind == SM_OP_EINSUM) return einsum(c, err);
-    return run(c, kernel_of(c)->weight, err);
+    return run(c, kernels_of(c)->weight, err);
 }

@@ -1,14 +1,13 @@
 /* Weights that two stages of a pipeline hold: all of them under dualpipe, which keeps the model
  * twice, and an embedding that is the unembedding too where the pipeline parts the two. At the end
- * of a step both stages sum their gradients, so that both copies stay equal to the last bit. Where
- * the optimizer's state is sharded (ZeRO) and the model is there twice, each of the two stages
- * updates half of what it would and the halves are gathered. */
+ * of a step both stages sum their gradients (rows.c of program), so that both copies stay equal to
+ * the last bit. */
 #include "train_parts.h"
 
 int train_copies(const sm_train_setup *s) { return s->copies > 1 ? s->copies : 1; }
 
-int train_chunks_of_model(const sm_train_setup *s) {
-    return s->chunks ? s->chunks / train_copies(s) : 1;
+static bool tie_parted(const sm_train_setup *s) {
+    return s->model->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage;
 }
 
 /* The stage of the other copy of a chunk. */
@@ -20,7 +19,7 @@ static int mirror(const sm_train_setup *s, int chunk) {
 static int peer_of(const sm_train_setup *s, int stage) {
     for (int c = 0; train_copies(s) == 2 && c < s->chunks; c++)
         if (s->chunk[c].stage == stage) return mirror(s, c);
-    if (!train_tie_parted(s)) return stage;
+    if (!tie_parted(s)) return stage;
     int first = s->chunk[0].stage, last = s->chunk[s->chunks - 1].stage;
     return stage == first ? last : stage == last ? first : stage;
 }
@@ -58,38 +57,9 @@ sm_status train_check_copies(const sm_train_setup *s, sm_error *err) {
 /* Made by every stage, also by those that have none. */
 sm_status train_peer_new(sm_trainer *t, sm_error *err) {
     const sm_train_setup *s = t->setup;
-    if (train_copies(s) == 1 && !train_tie_parted(s)) return SM_OK;
-    int peer = peer_of(s, t->stage);
+    if (train_copies(s) == 1 && !tie_parted(s)) return SM_OK;
+    int peer = peer_of(s, t->stage.number);
     sm_communicator *line = t->mesh->over[1 << TRAIN_PIPELINE];
-    return line->backend->split(line, t->stage < peer ? t->stage : peer, t->stage, &t->peer, err);
-}
-
-bool train_is_joined(const sm_trainer *t, const train_layer *layer, int tensor) {
-    const sm_train_setup *s = t->setup;
-    if (train_copies(s) == 2) return true;
-    bool end = layer->number == -1 || layer->number == s->model->L;
-    return train_tie_parted(s) && end && tensor == train_tied_weight(layer->piece);
-}
-
-size_t train_peer_parts(const sm_trainer *t, const train_group *g) {
-    return g->joined && t->setup->zero && train_copies(t->setup) == 2 ? 2 : 1;
-}
-
-size_t train_peer_part(const sm_trainer *t, const train_group *g) {
-    return train_peer_parts(t, g) > 1 ? (size_t)t->peer->rank : 0;
-}
-
-static sm_status halve(sm_trainer *t, train_group *g, sm_error *err) {
-    float *mine = memory_new(g->chunk * sizeof *mine + 1);
-    if (!mine) return sm_fail_memory(err);
-    sm_status status = sm_run_reduce_scatter(t->peer, g->sum, g->chunk, SM_ELEMENT_F32, mine, err);
-    for (size_t i = 0; !status && i < g->chunk; i++) g->sum[i] = mine[i];
-    memory_free(mine);
-    return status;
-}
-
-sm_status train_peer_sum(sm_trainer *t, train_group *g, sm_error *err) {
-    if (!g->joined) return SM_OK;
-    if (train_peer_parts(t, g) > 1) return halve(t, g, err);
-    return sm_run_all_reduce(t->peer, g->sum, g->reduced, SM_ELEMENT_F32, err);
+    return line->backend->split(line, t->stage.number < peer ? t->stage.number : peer,
+                                t->stage.number, &t->peer, err);
 }

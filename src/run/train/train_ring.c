@@ -8,6 +8,7 @@
  * of a block begins at the next rank, gathers what each adds and ends at home. Of n blocks each
  * rank sends n-1, of the gradients too, as an all-gather and a reduce-scatter would. A block of
  * which no key may be seen is passed on all the same. */
+#include <assert.h>
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -48,12 +49,13 @@ typedef struct ring {
     float *row[2]; /* forward: m and l; backward: m + log l and out . d out */
 } ring;
 
-const sm_step *train_ring_step(const sm_trainer *t, const sm_op *op, const sm_program_task *task) {
-    if (t->serving || op->kind != SM_OP_ATTENTION) return NULL;
-    for (int i = 0; i < task->lowering.steps; i++)
-        if ((task->ring >> i & 1u) && task->lowering.step[i].array == KEYS)
-            return &task->lowering.step[i];
-    return NULL;
+/* The step that the ring makes in place of a gather of the keys. */
+static const sm_step *step_of(const train_call *c) {
+    const sm_lowering *low = &c->task->lowering;
+    int i = 0;
+    while (i < low->steps && (!(c->task->ring >> i & 1u) || low->step[i].array != KEYS)) i++;
+    assert(i < low->steps);
+    return &low->step[i];
 }
 
 /* ---- transfers ---- */
@@ -138,7 +140,7 @@ static long first_key(const ring *r, int member) {
         if ((r->step->axes >> a & 1u) && m->mesh.axis[a].size > 1)
             among = (sm_axes)(among | 1u << a);
     coordinates_of(&m->mesh, among, member, at);
-    return (long)(keys->block->size[1] * part_of(&m->mesh, &keys->layout, 1, all, at));
+    return (long)(keys->block->size[1] * sm_layout_part(&m->mesh, &keys->layout, 1, all, at));
 }
 
 /* Keys and values at hand, and where their gradients go: those of this rank's own are at home. */
@@ -281,14 +283,8 @@ static sm_status make_rooms(ring *r, sm_error *err) {
 static sm_status make_rows(ring *r, sm_error *err) {
     size_t rows = attention_row_count(&r->at);
     sm_local_block *log_sums = &r->c->saved->log_sums;
-    if (r->backward && (!log_sums->data || sm_local_block_count(log_sums) != rows))
+    if (!log_sums->data || sm_local_block_count(log_sums) != rows)
         return sm_fail(err, SM_INTERNAL, "the sums of attention were not kept for its backward");
-    if (!r->backward) {
-        sm_local_block_free(log_sums);
-        sm_status status = local_block_raw(SM_ELEMENT_F32, 1, &rows, log_sums, err);
-        if (status) return status;
-        memory_mark(log_sums->data, SM_TRAIN_MEMORY_ACTIVATIONS);
-    }
     r->row[0] = log_sums->data;
     r->row[1] = memory_new((rows + 1) * sizeof *r->row[1]);
     r->at.room = memory_new(attention_room_count(&r->at) * sizeof *r->at.room + 1);
@@ -358,7 +354,7 @@ static sm_status travel(ring *r, sm_error *err) {
 }
 
 sm_status train_ring_forward(train_call *c, sm_error *err) {
-    ring r = {.c = c, .step = train_ring_step(c->t, c->op, c->task)};
+    ring r = {.c = c, .step = step_of(c)};
     r.at.x[OUT] = c->out;
     sm_status status = begin(&r, err);
     if (!status) status = travel(&r, err);
@@ -368,7 +364,7 @@ sm_status train_ring_forward(train_call *c, sm_error *err) {
 }
 
 sm_status train_ring_backward(train_call *c, sm_error *err) {
-    ring r = {.c = c, .step = train_ring_step(c->t, c->op, c->task), .backward = true};
+    ring r = {.c = c, .step = step_of(c), .backward = true};
     r.at.x[OUT] = &c->saved->value[c->op->out];
     r.at.d[Q] = &c->out[Q];
     r.at.d[OUT] = c->in[OUT].block;

@@ -158,15 +158,14 @@ sm_status train_mesh_new(sm_trainer *t, sm_error *err) {
 static sm_status begin(sm_trainer *t, sm_error *err) {
     sm_status status = train_mesh_new(t, err);
     if (status) return status;
-    t->stage = t->mesh->at[TRAIN_PIPELINE];
+    train_actions_new(t);
     status = train_peer_new(t, err);
     if (status) return status;
-    t->microbatches = sm_train_setup_microbatches(t->setup);
     t->size[SM_DIM_B] = (double)t->setup->microbatch * batch_ways(t->setup);
     size_t chunks = (size_t)(t->setup->chunks + 1);
-    t->message = sm_calloc(2 * chunks * (size_t)t->microbatches, sizeof *t->message);
+    t->message = sm_calloc(2 * chunks * (size_t)t->stage.microbatches, sizeof *t->message);
     if (!t->message) return sm_fail_memory(err);
-    status = train_pieces_new(t, err);
+    status = train_programs_new(t, err);
     return status ? status : train_layers_new(t, err);
 }
 
@@ -190,9 +189,22 @@ sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm
 void sm_trainer_free(sm_trainer *t) {
     if (!t) return;
     train_layers_free(t);
-    train_pieces_free(t);
+    train_programs_free(t);
+    train_turns_free(t);
     sm_communicator_free(t->peer);
     sm_rank_mesh_free(t->mesh);
     sm_free(t->message);
     sm_free(t);
 }
+
+void sm_trainer_memory(const sm_trainer *t, sm_train_memory *out) {
+    const memory_account *a = &t->memory;
+    *out = (sm_train_memory){.total = a->total};
+    for (int i = 0; i < SM_TRAIN_MEMORY_COUNT; i++) {
+        out->at_most[i] = a->at_most[i];
+        out->most[i] = a->most[i];
+        out->now[i] = (double)atomic_load(&a->in_use[i]);
+    }
+}
+
+void sm_trainer_forget_memory(sm_trainer *t) { memory_begin(&t->memory); }

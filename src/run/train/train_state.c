@@ -14,10 +14,10 @@ static int last_part(const sm_trainer *t) {
 
 /* ---- which arrays there are, on every rank in the same order ---- */
 
-static const train_piece *piece_of(const sm_trainer *t, int layer) {
+static const sm_task_list *piece_of(const sm_trainer *t, int layer) {
     const sm_model *m = t->setup->model;
-    if (layer < 0) return &t->piece[m->kinds];
-    return layer == m->L ? &t->piece[m->kinds + 1] : &t->piece[m->layer[layer]];
+    if (layer < 0) return &t->list[m->kinds];
+    return layer == m->L ? &t->list[m->kinds + 1] : &t->list[m->layer[layer]];
 }
 
 static int stage_of(const sm_trainer *t, int layer) {
@@ -25,42 +25,29 @@ static int stage_of(const sm_trainer *t, int layer) {
     if (!s->chunks || layer < 0) return s->chunks ? s->chunk[0].stage : 0;
     for (int c = 0; c < s->chunks; c++)
         if (layer >= s->chunk[c].first && layer < s->chunk[c].last) return s->chunk[c].stage;
-    return s->chunk[train_chunks_of_model(s) - 1].stage;
+    return s->chunk[sm_stage_model_chunks(&t->stage) - 1].stage;
 }
 
-static train_layer *layer_of(const sm_trainer *t, int number) {
-    for (int i = 0; i < t->layers; i++)
-        if (t->layer[i].number == number) return &t->layer[i];
-    return NULL;
-}
-
-static bool is_weight(const train_piece *p, int tensor) {
-    return p->program.tensor[tensor].role == SM_ROLE_WEIGHT;
+static bool is_weight(const sm_task_list *p, int tensor) {
+    return p->program->tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
 /* A tied head has no weight of its own but its norm's: what is kept is the embedding. */
-static bool is_kept(const sm_trainer *t, const train_piece *p, int number, int tensor) {
+static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor) {
     bool copy =
-        t->setup->model->tied && number == t->setup->model->L && !p->program.tensor[tensor].norm;
+        t->setup->model->tied && number == t->setup->model->L && !p->program->tensor[tensor].norm;
     return is_weight(p, tensor) && !copy;
 }
 
-static const sm_array *array_of(const train_piece *p, int tensor, const sm_einsum **einsum) {
-    int operand = 0;
-    const sm_program_task *task = train_reader(p, tensor, &operand);
-    *einsum = &task->einsum;
-    return &task->einsum.in[operand];
-}
-
-static void describe(const train_piece *p, int layer, int tensor, sm_train_part part,
+static void describe(const sm_task_list *p, int layer, int tensor, sm_train_part part,
                      sm_train_array *out) {
     const sm_einsum *einsum;
-    const sm_array *array = array_of(p, tensor, &einsum);
+    const sm_array *array = sm_task_list_array(p, tensor, &einsum);
     int operand = 0;
-    bool norm = p->program.tensor[tensor].norm;
-    const sm_op *reader = &p->program.op[train_reader(p, tensor, &operand)->op];
+    bool norm = p->program->tensor[tensor].norm;
+    const sm_op *reader = &p->program->op[sm_task_list_reader(p, tensor, &operand)->op];
     *out = (sm_train_array){.layer = layer,
-                            .name = norm ? reader->name : p->program.tensor[tensor].name,
+                            .name = norm ? reader->name : p->program->tensor[tensor].name,
                             .norm = norm,
                             .part = part,
                             .rank = array->rank};
@@ -82,8 +69,8 @@ static void block_at(const sm_trainer *t, const sm_layout *layout, const sm_trai
     const sm_mesh *mesh = &t->mesh->mesh;
     sm_axes all = (sm_axes)((1u << mesh->axes) - 1);
     for (int d = 0; d < a->rank; d++) {
-        size[d] = a->size[d] / parts_of(mesh, layout, d, all);
-        offset[d] = size[d] * part_of(mesh, layout, d, all, at);
+        size[d] = a->size[d] / sm_layout_parts(mesh, layout, d, all);
+        offset[d] = size[d] * sm_layout_part(mesh, layout, d, all, at);
     }
 }
 
@@ -184,17 +171,17 @@ static void free_blocks(blocks *b) {
     for (int i = 0; b->own && i < SM_MAX_TENSORS; i++) sm_local_block_free(&b->block[i]);
 }
 
-static sm_status empty_blocks(const train_layer *layer, blocks *b, sm_error *err) {
+static sm_status empty_blocks(const sm_step_layer *layer, blocks *b, sm_error *err) {
     sm_status status = SM_OK;
     *b = (blocks){.own = true};
-    for (int i = 0; !status && i < layer->piece->program.tensors; i++)
-        if (is_weight(layer->piece, i))
+    for (int i = 0; !status && i < layer->list->program->tensors; i++)
+        if (is_weight(layer->list, i))
             status = sm_local_block_new(SM_ELEMENT_F32, layer->weight[i].rank,
                                         layer->weight[i].size, &b->block[i], err);
     return status;
 }
 
-static sm_status fill_blocks(sm_trainer *t, train_layer *layer, sm_train_part part, blocks *b,
+static sm_status fill_blocks(sm_trainer *t, sm_step_layer *layer, sm_train_part part, blocks *b,
                              sm_error *err) {
     *b = (blocks){.own = false};
     if (!layer) return SM_OK;
@@ -208,14 +195,14 @@ static sm_status fill_blocks(sm_trainer *t, train_layer *layer, sm_train_part pa
 
 static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load,
                             sm_train_visit visit, void *context, sm_error *err) {
-    const train_piece *p = piece_of(t, number);
+    const sm_task_list *p = piece_of(t, number);
     const sm_einsum *einsum;
     blocks b;
-    sm_status status = fill_blocks(t, layer_of(t, number), part, &b, err);
-    for (int i = 0; !status && i < p->program.tensors; i++) {
+    sm_status status = fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
+    for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i)) continue;
-        sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
+        sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(p, number, i, part, &a);
         a.owner = deal_out(t, &a, load);
         status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
@@ -246,9 +233,9 @@ sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *conte
 
 static sm_status list_layer(const sm_trainer *t, int number, sm_train_part part, double *load,
                             sm_train_visit visit, void *context, sm_error *err) {
-    const train_piece *p = piece_of(t, number);
+    const sm_task_list *p = piece_of(t, number);
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < p->program.tensors; i++) {
+    for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i)) continue;
         describe(p, number, i, part, &a);
@@ -287,13 +274,13 @@ static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
 /* A head's copy on another stage than the embedding: this rank's part of that, turned. */
 static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
                            sm_train_visit find, void *context, sm_error *err) {
-    const train_piece *p = piece_of(t, -1);
+    const sm_task_list *p = piece_of(t, -1);
     const sm_einsum *einsum;
     sm_train_array a;
     sm_local_block row;
-    int tensor = train_tied_weight(p);
+    int tensor = sm_task_list_matrix(p);
     const size_t size[SM_MAX_RANK] = {copy->size[1], copy->size[0]};
-    sm_layout layout = sm_layout_of(array_of(p, tensor, &einsum));
+    sm_layout layout = sm_layout_of(sm_task_list_array(p, tensor, &einsum));
     sm_status status = sm_local_block_new(SM_ELEMENT_F32, 2, size, &row, err);
     if (status) return status;
     describe(p, -1, tensor, part, &a);
@@ -303,19 +290,19 @@ static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *co
     return status;
 }
 
-static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part part,
+static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
                             sm_train_visit find, void *context, sm_error *err) {
-    const train_piece *p = layer->piece;
+    const sm_task_list *p = layer->list;
     const sm_einsum *einsum;
     blocks b;
     sm_status status = part == SM_TRAIN_VALUE ? fill_blocks(t, layer, part, &b, err)
                                               : empty_blocks(layer, &b, err);
-    for (int i = 0; !status && i < p->program.tensors; i++) {
+    for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
-        if (train_tie_parted(t->setup) && train_is_copy(t, layer, i))
+        if (sm_stage_tie_parted(&t->stage) && sm_stage_is_copy(&t->stage, layer, i))
             status = load_copy(t, part, &b.block[i], find, context, err);
         if (status || !is_kept(t, p, layer->number, i)) continue;
-        sm_layout layout = sm_layout_of(array_of(p, i, &einsum));
+        sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(p, layer->number, i, part, &a);
         status = load_array(t, &a, &layout, &b.block[i], find, context, err);
     }
@@ -328,8 +315,8 @@ static sm_status load_layer(sm_trainer *t, train_layer *layer, sm_train_part par
 sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find, void *context,
                           sm_error *err) {
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < t->layers; i++)
-        status = load_layer(t, &t->layer[i], part, find, context, err);
+    for (int i = 0; !status && i < t->stage.layers; i++)
+        status = load_layer(t, &t->stage.layer[i], part, find, context, err);
     train_tie_weights(t);
     return status;
 }

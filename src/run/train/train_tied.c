@@ -5,30 +5,6 @@
  * gradients (train_peers.c), so that both stay equal. */
 #include "train_parts.h"
 
-static int weight_of(const train_layer *layer) { return train_tied_weight(layer->piece); }
-
-int train_tied_weight(const train_piece *piece) {
-    const sm_program *b = &piece->program;
-    for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm) return i;
-    return 0;
-}
-
-bool train_is_copy(const sm_trainer *t, const train_layer *layer, int tensor) {
-    return t->setup->model->tied && layer->number == t->setup->model->L &&
-           tensor == weight_of(layer);
-}
-
-bool train_tie_parted(const sm_train_setup *s) {
-    return s->model->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage;
-}
-
-static train_layer *numbered(const sm_trainer *t, int number) {
-    for (int i = 0; i < t->layers; i++)
-        if (t->layer[i].number == number) return &t->layer[i];
-    return NULL;
-}
-
 /* y[c][r] = or += x[r][c] */
 static void turn(const float *x, size_t rows, size_t columns, bool adds, float *y) {
     for (size_t r = 0; r < rows; r++)
@@ -48,24 +24,12 @@ void train_tie_in(const float *row, sm_local_block *copy) {
     turn(row, copy->size[1], copy->size[0], false, copy->data);
 }
 
-void train_tie_weights(sm_trainer *t) {
-    train_layer *embedding = numbered(t, -1), *head = numbered(t, t->setup->model->L);
-    if (!t->setup->model->tied || !embedding || !head) return;
-    transpose(&embedding->weight[weight_of(embedding)], false, &head->weight[weight_of(head)]);
-}
+void train_tie_add(const sm_local_block *copy, sm_local_block *sum) { transpose(copy, true, sum); }
 
-sm_status train_tie_gradients(sm_trainer *t, sm_error *err) {
-    train_layer *embedding = numbered(t, -1), *head = numbered(t, t->setup->model->L);
-    if (!t->setup->model->tied || !embedding || !head) return SM_OK;
-    int from = weight_of(head), to = weight_of(embedding);
-    sm_local_block *sum = &embedding->gradient[to];
-    const sm_local_block *like = &embedding->weight[to];
-    if (!head->gradient[from].data) return SM_OK;
-    if (!sum->data) {
-        sm_status status = sm_local_block_new(SM_ELEMENT_F32, like->rank, like->size, sum, err);
-        if (status) return status;
-    }
-    transpose(&head->gradient[from], true, sum);
-    sm_local_block_free(&head->gradient[from]);
-    return SM_OK;
+void train_tie_weights(sm_trainer *t) {
+    sm_step_layer *embedding = sm_stage_layer(&t->stage, -1);
+    sm_step_layer *head = sm_stage_layer(&t->stage, t->setup->model->L);
+    if (!t->setup->model->tied || !embedding || !head) return;
+    transpose(&embedding->weight[sm_task_list_matrix(embedding->list)], false,
+              &head->weight[sm_task_list_matrix(head->list)]);
 }

@@ -62,20 +62,20 @@ static void count(train_times *times, const train_took *more) {
 
 static sm_phase phase_of(const sm_trainer *t, const sm_program_task *task) {
     if (task->kind == SM_TASK_FORWARD) return SM_PHASE_FORWARD;
-    bool weight = t->busy_piece->program.tensor[task->result].role == SM_ROLE_WEIGHT;
+    bool weight = t->busy_list->program->tensor[task->result].role == SM_ROLE_WEIGHT;
     return task->kind == SM_TASK_WEIGHT_GRADIENT || weight ? SM_PHASE_BACKWARD_WEIGHT
                                                            : SM_PHASE_BACKWARD_INPUT;
 }
 
 static uint32_t key_at_hand(const sm_trainer *t, int index) {
-    return key_of((int)(t->busy_piece - t->piece), index, phase_of(t, t->busy), t->busy_again);
+    return key_of((int)(t->busy_list - t->list), index, phase_of(t, t->busy), t->busy_again);
 }
 
-void train_task_begins(sm_trainer *t, const train_piece *piece, const sm_program_task *task,
-                       bool backward) {
+void train_task_begins(sm_trainer *t, const sm_task_list *list, const sm_program_task *task,
+                       bool again) {
     t->busy = task;
-    t->busy_piece = piece;
-    t->busy_again = backward && task->kind == SM_TASK_FORWARD;
+    t->busy_list = list;
+    t->busy_again = again;
     t->inside_s = 0;
     t->busy_since_s = sm_clock_s();
 }
@@ -187,7 +187,7 @@ static sm_train_op_time op_row(const sm_trainer *t, const train_took *x) {
         row.op = outside_names[piece_in(x->key)];
         return row;
     }
-    const sm_op *op = &t->piece[piece_in(x->key)].program.op[index_in(x->key)];
+    const sm_op *op = &t->list[piece_in(x->key)].program->op[index_in(x->key)];
     row.op = op->name;
     row.kind = op->kind;
     return row;
@@ -229,7 +229,7 @@ static sm_train_move_time move_row(const sm_trainer *t, const train_took *x) {
                               .bytes = x->bytes,
                               .calls = x->calls};
     if (row.step_end) return row;
-    const sm_tensor *tensor = &t->piece[piece_in(x->key)].program.tensor[index_in(x->key)];
+    const sm_tensor *tensor = &t->list[piece_in(x->key)].program->tensor[index_in(x->key)];
     row.weight = tensor->role == SM_ROLE_WEIGHT;
     row.array = tensor->name;
     return row;

@@ -1,0 +1,278 @@
+/* The end of a step. Weights whose gradients are partial over the same axes travel as one row of
+ * numbers: all-reduced (ZeRO 0), or scattered so that each chip updates its part, which is gathered
+ * again (ZeRO 1; 2 scatters after each microbatch). What another stage holds too, its peer, is
+ * summed with it then: all weights where the model is there twice (dualpipe), or an embedding that
+ * is the unembedding of another stage. Where ZeRO shards the state of a model that is there twice,
+ * each of the two stages updates half of what it would and the halves are gathered. */
+#include <assert.h>
+
+#include "stage_parts.h"
+
+static sm_axes that_matter(const sm_step_layer *layer, sm_axes axes) {
+    unsigned kept = 0;
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if ((axes >> a & 1) && layer->list->mesh.axis[a].size > 1) kept |= 1u << a;
+    return (sm_axes)kept;
+}
+
+static sm_axes stored_over(const sm_tensor *w) {
+    unsigned axes = 0;
+    for (int d = 0; d < w->rank; d++) axes |= w->at[d];
+    return (sm_axes)axes;
+}
+
+/* ---- a tied unembedding: one weight [V,D] that the head reads as a turned copy, [D,V] ---- */
+
+int sm_task_list_matrix(const sm_task_list *list) {
+    const sm_program *b = list->program;
+    for (int i = 0; i < b->tensors; i++)
+        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm) return i;
+    return 0;
+}
+
+bool sm_stage_is_copy(const sm_stage *s, const sm_step_layer *layer, int tensor) {
+    return s->tied && layer->number == s->model_layers &&
+           tensor == sm_task_list_matrix(layer->list);
+}
+
+bool sm_stage_tie_parted(const sm_stage *s) {
+    return s->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage;
+}
+
+sm_step_layer *sm_stage_layer(const sm_stage *s, int number) {
+    for (int i = 0; i < s->layers; i++)
+        if (s->layer[i].number == number) return &s->layer[i];
+    return NULL;
+}
+
+/* The gradient of the copy joins that of the embedding. Both are sharded alike. */
+static sm_status join_copy(sm_stage *s, sm_step_layer *head, sm_error *err) {
+    sm_step_layer *embedding = sm_stage_layer(s, -1);
+    if (!s->tied || head->number != s->model_layers || !embedding) return SM_OK;
+    int to = sm_task_list_matrix(embedding->list);
+    sm_local_block *sum = &embedding->gradient[to];
+    sm_local_block *copy = &head->gradient[sm_task_list_matrix(head->list)];
+    sm_status status = SM_OK;
+    if (!copy->data) return SM_OK;
+    if (!sum->data) {
+        *sum = sm_task_list_block(embedding->list, to);
+        status = s->actions->make(s->actions->context, sum, true, err);
+    }
+    sm_call call = {.kind = SM_CALL_ADD_TURNED, .in = {{.block = copy}}, .out = sum};
+    if (!status) status = stage_call(s, &call, err);
+    stage_drop(s, copy);
+    return status;
+}
+
+/* ---- groups ---- */
+
+size_t sm_group_ways(const sm_stage *s, const sm_step_layer *layer, int group) {
+    return s->zero ? (size_t)sm_mesh_size(&layer->list->mesh, layer->group[group].partial) : 1;
+}
+
+size_t sm_group_peers(const sm_stage *s, const sm_gradient_group *g) {
+    return g->joined && s->zero && s->copies == 2 ? 2 : 1;
+}
+
+size_t sm_group_row(const sm_stage *s, const sm_step_layer *layer, int group) {
+    return layer->group[group].reduced * sm_group_ways(s, layer, group);
+}
+
+static bool is_joined(const sm_stage *s, const sm_step_layer *layer, int tensor) {
+    bool end = layer->number == -1 || layer->number == s->model_layers;
+    return s->copies == 2 ||
+           (sm_stage_tie_parted(s) && end && tensor == sm_task_list_matrix(layer->list));
+}
+
+static int find_group(sm_step_layer *layer, sm_axes partial, sm_axes stored, bool joined) {
+    for (int i = 0; i < layer->groups; i++)
+        if (layer->group[i].partial == partial && layer->group[i].stored == stored &&
+            layer->group[i].joined == joined)
+            return i;
+    if (layer->groups == SM_MAX_WEIGHT_CLASSES) return -1;
+    layer->group[layer->groups] =
+        (sm_gradient_group){.partial = partial, .stored = stored, .joined = joined};
+    return layer->groups++;
+}
+
+/* The copy of a tied embedding on the embedding's own stage is none of the optimizer's. */
+sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err) {
+    const sm_program *b = layer->list->program;
+    for (int i = 0; i < b->tensors; i++) {
+        layer->group_of[i] = -1;
+        if (b->tensor[i].role != SM_ROLE_WEIGHT ||
+            (sm_stage_is_copy(s, layer, i) && !sm_stage_tie_parted(s)))
+            continue;
+        int g = find_group(layer, that_matter(layer, layer->list->partial[i]),
+                           that_matter(layer, stored_over(&b->tensor[i])), is_joined(s, layer, i));
+        if (g < 0)
+            return sm_fail(err, SM_INTERNAL, "a layer has more than %d kinds of weights",
+                           SM_MAX_WEIGHT_CLASSES);
+        sm_local_block like = sm_task_list_block(layer->list, i);
+        layer->group_of[i] = g;
+        layer->group[g].elements += sm_local_block_count(&like);
+    }
+    for (int i = 0; i < layer->groups; i++) {
+        sm_gradient_group *g = &layer->group[i];
+        size_t peers = sm_group_peers(s, g), parts = sm_group_ways(s, layer, i) * peers;
+        g->chunk = (g->elements + parts - 1) / parts;
+        g->reduced = g->chunk * peers;
+    }
+    return SM_OK;
+}
+
+/* ---- rows ---- */
+
+static sm_status make_row(const sm_stage *s, size_t n, bool cleared, sm_local_block *row,
+                          sm_error *err) {
+    *row = (sm_local_block){.element = SM_ELEMENT_F32, .rank = 1, .size = {n}};
+    return s->actions->make(s->actions->context, row, cleared, err);
+}
+
+static sm_status of_group(const sm_stage *s, sm_call_kind kind, sm_step_layer *layer, int group,
+                          sm_local_block *in, sm_local_block *out, sm_error *err) {
+    sm_call call = {.kind = kind,
+                    .list = layer->list,
+                    .layer = layer,
+                    .group = group,
+                    .in = {{.block = in}},
+                    .out = out};
+    return stage_call(s, &call, err);
+}
+
+static sm_status join_rows(const sm_stage *s, sm_collective op, sm_axes axes, sm_local_block *from,
+                           sm_local_block *to, sm_error *err) {
+    sm_row_move move = {.op = op, .axes = axes, .from = from, .to = to};
+    return s->actions->join_rows(s->actions->context, &move, err);
+}
+
+/* The row becomes this chip's part of the sum over the axes (0: over both peers), n elements. */
+static sm_status scatter(const sm_stage *s, sm_axes axes, size_t n, sm_local_block *row,
+                         sm_error *err) {
+    sm_local_block mine;
+    sm_status status = make_row(s, n, false, &mine, err);
+    if (!status) status = join_rows(s, SM_REDUCE_SCATTER, axes, row, &mine, err);
+    stage_drop(s, row);
+    *row = mine;
+    return status;
+}
+
+/* The row becomes what this chip keeps of it. */
+static sm_status reduce(const sm_stage *s, const sm_step_layer *layer, const sm_gradient_group *g,
+                        sm_local_block *row, sm_error *err) {
+    if (sm_mesh_size(&layer->list->mesh, g->partial) <= 1) return SM_OK;
+    if (s->zero) return scatter(s, g->partial, g->reduced, row, err);
+    return join_rows(s, SM_ALL_REDUCE, g->partial, NULL, row, err);
+}
+
+static sm_status add_sum(const sm_stage *s, sm_gradient_group *g, sm_local_block *row,
+                         sm_error *err) {
+    sm_status status = SM_OK;
+    if (!g->sum.data) {
+        g->sum = *row;
+        s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+        return SM_OK;
+    }
+    assert(sm_local_block_count(&g->sum) == sm_local_block_count(row));
+    sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = row}}, .out = &g->sum};
+    status = stage_call(s, &call, err);
+    stage_drop(s, row);
+    return status;
+}
+
+static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_error *err) {
+    sm_gradient_group *g = &layer->group[group];
+    sm_local_block row;
+    sm_status status = make_row(s, sm_group_row(s, layer, group), true, &row, err);
+    if (!status) status = of_group(s, SM_CALL_PACK_GRADIENTS, layer, group, NULL, &row, err);
+    for (int i = 0; i < layer->list->program->tensors; i++)
+        if (layer->group_of[i] == group) stage_drop(s, &layer->gradient[i]);
+    if (!status) status = reduce(s, layer, g, &row, err);
+    if (!status) return add_sum(s, g, &row, err);
+    stage_drop(s, &row);
+    return status;
+}
+
+static void begin_rows(const sm_stage *s) {
+    if (s->actions->begin_task) s->actions->begin_task(s->actions->context, NULL, NULL, false);
+}
+
+static void end_rows(const sm_stage *s) {
+    if (s->actions->end_task) s->actions->end_task(s->actions->context);
+}
+
+sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err) {
+    begin_rows(s);
+    sm_status status = join_copy(s, layer, err);
+    for (int g = 0; !status && g < layer->groups; g++) status = reduce_group(s, layer, g, err);
+    for (int i = 0; i < SM_MAX_TENSORS; i++) stage_drop(s, &layer->gradient[i]);
+    end_rows(s);
+    return status;
+}
+
+static sm_status join_peers(sm_stage *s, sm_error *err) {
+    sm_status status = SM_OK;
+    bool any = false;
+    for (int i = 0; !status && i < s->layers; i++)
+        for (int k = 0; !status && k < s->layer[i].groups; k++) {
+            sm_gradient_group *g = &s->layer[i].group[k];
+            if (!g->joined) continue;
+            if (!any) begin_rows(s);
+            any = true;
+            status = sm_group_peers(s, g) > 1 ? scatter(s, 0, g->chunk, &g->sum, err)
+                                              : join_rows(s, SM_ALL_REDUCE, 0, NULL, &g->sum, err);
+            s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+        }
+    if (any) end_rows(s);
+    return status;
+}
+
+sm_status sm_stage_reduce(sm_stage *s, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = s->layers - 1; !status && s->zero != 2 && i >= 0; i--)
+        status = stage_reduce_layer(s, &s->layer[i], err);
+    return status ? status : join_peers(s, err);
+}
+
+/* ---- the update ---- */
+
+sm_status sm_stage_gather(const sm_stage *s, const sm_step_layer *layer, int group,
+                          sm_local_block *mine, sm_local_block *row, sm_error *err) {
+    const sm_gradient_group *g = &layer->group[group];
+    bool halves = sm_group_peers(s, g) > 1, others = sm_group_ways(s, layer, group) > 1;
+    sm_local_block both = {.data = NULL}, *first = others ? &both : row;
+    sm_status status = SM_OK;
+    if (halves && others) status = make_row(s, g->reduced, false, &both, err);
+    if (!status && halves) status = join_rows(s, SM_ALL_GATHER, 0, mine, first, err);
+    if (!status && others)
+        status = join_rows(s, SM_ALL_GATHER, g->partial, halves ? &both : mine, row, err);
+    stage_drop(s, &both);
+    return status;
+}
+
+static sm_status update_group(sm_stage *s, sm_step_layer *layer, int group, sm_error *err) {
+    sm_gradient_group *g = &layer->group[group];
+    size_t all = sm_group_row(s, layer, group);
+    sm_local_block row, part = {.data = NULL}, *mine = all == g->chunk ? &row : &part;
+    sm_status status = make_row(s, all, true, &row, err);
+    if (!status) status = of_group(s, SM_CALL_PACK_WEIGHTS, layer, group, NULL, &row, err);
+    if (!status && mine == &part) {
+        status = make_row(s, g->chunk, false, &part, err);
+        if (!status) status = of_group(s, SM_CALL_TAKE_PART, layer, group, &row, &part, err);
+    }
+    if (!status) status = of_group(s, SM_CALL_UPDATE, layer, group, NULL, mine, err);
+    stage_drop(s, &g->sum);
+    if (!status && mine == &part) status = sm_stage_gather(s, layer, group, &part, &row, err);
+    if (!status) status = of_group(s, SM_CALL_UNPACK_WEIGHTS, layer, group, &row, NULL, err);
+    stage_drop(s, &part);
+    stage_drop(s, &row);
+    return status;
+}
+
+sm_status sm_stage_update(sm_stage *s, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < s->layers; i++)
+        for (int g = 0; !status && g < s->layer[i].groups; g++)
+            status = update_group(s, &s->layer[i], g, err);
+    return status;
+}

@@ -1,0 +1,314 @@
+/* A stage through the passes of a step: what runs when, what goes to other stages, and what waits
+ * in host memory between a layer's passes. */
+#include <assert.h>
+#include <string.h>
+
+#include "stage_parts.h"
+
+sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
+    return s->actions->compute(s->actions->context, call, err);
+}
+
+void stage_drop(const sm_stage *s, sm_local_block *block) {
+    if (block->data) s->actions->drop(s->actions->context, block);
+}
+
+static void add_layer(sm_stage *s, const sm_task_list *list, int number, int chunk) {
+    s->layer[s->layers++] = (sm_step_layer){.list = list, .number = number, .chunk = chunk};
+}
+
+static void add_chunk(sm_stage *s, const sm_model *model, const sm_task_list *list, int chunk,
+                      const sm_train_chunk *c) {
+    int chunks = sm_stage_model_chunks(s);
+    if (chunk % chunks == 0) add_layer(s, &list[model->kinds], -1, chunk);
+    for (int l = c->first; l < c->last; l++) add_layer(s, &list[model->layer[l]], l, chunk);
+    if (chunk % chunks == chunks - 1) add_layer(s, &list[model->kinds + 1], model->L, chunk);
+}
+
+sm_status sm_stage_new(sm_stage *s, const sm_model *model, const sm_task_list *list,
+                       sm_error *err) {
+    const sm_train_chunk all = {s->number, 0, model->L}, *chunk = s->chunks ? s->chunk : &all;
+    int chunks = sm_stage_model_chunks(s);
+    size_t most = (size_t)(model->L + 2) * (size_t)s->copies;
+    s->tied = model->tied;
+    s->model_layers = model->L;
+    s->room = 2 * (s->chunks + 1) * s->microbatches;
+    s->layer = sm_calloc(most, sizeof *s->layer);
+    s->saved = sm_calloc(most * (size_t)s->microbatches, sizeof *s->saved);
+    s->message = sm_calloc((size_t)s->room, sizeof *s->message);
+    if (!s->layer || !s->saved || !s->message) return sm_fail_memory(err);
+    for (int i = 0; i < chunks * s->copies; i++) { /* in model order, whichever copy has it */
+        int c = i % s->copies * chunks + i / s->copies;
+        if (chunk[c].stage == s->number) add_chunk(s, model, list, c, &chunk[c]);
+    }
+    return SM_OK;
+}
+
+static void forget_gradients(sm_stage *s) {
+    for (int i = 0; i < s->layers; i++) {
+        for (int k = 0; k < SM_MAX_TENSORS; k++) stage_drop(s, &s->layer[i].gradient[k]);
+        for (int g = 0; g < s->layer[i].groups; g++) stage_drop(s, &s->layer[i].group[g].sum);
+    }
+}
+
+static void drop_saved(sm_stage *s, sm_pass_saved **saved) {
+    if (*saved) sm_pass_drop(s->actions, *saved, 0, false);
+    sm_free(*saved);
+    *saved = NULL;
+}
+
+void sm_stage_free(sm_stage *s) {
+    if (s->layer) forget_gradients(s);
+    for (int i = 0; s->saved && i < s->layers * s->microbatches; i++) drop_saved(s, &s->saved[i]);
+    for (int i = 0; i < s->layers; i++)
+        for (int k = 0; k < SM_MAX_TENSORS; k++) stage_drop(s, &s->layer[i].weight[k]);
+    sm_free(s->layer);
+    sm_free(s->saved);
+    sm_free(s->message);
+    s->layer = NULL;
+    s->saved = NULL;
+    s->message = NULL;
+    s->layers = 0;
+}
+
+/* ---- what the model has where ---- */
+
+int sm_stage_model_chunks(const sm_stage *s) { return s->chunks ? s->chunks / s->copies : 1; }
+
+static int stage_of(const sm_stage *s, int chunk) {
+    return s->chunks ? s->chunk[chunk].stage : s->number;
+}
+
+static bool begins_model(const sm_stage *s, int chunk) {
+    return chunk % sm_stage_model_chunks(s) == 0;
+}
+
+static bool ends_model(const sm_stage *s, int chunk) { return begins_model(s, chunk + 1); }
+
+/* The layers of a chunk: [*first, *end) of this stage's. */
+static void layers_of(const sm_stage *s, int chunk, int *first, int *end) {
+    *first = 0;
+    while (*first < s->layers && s->layer[*first].chunk != chunk) ++*first;
+    *end = *first;
+    while (*end < s->layers && s->layer[*end].chunk == chunk) ++*end;
+}
+
+static sm_pass_saved **saved_of(const sm_stage *s, const sm_step_layer *layer) {
+    return &s->saved[(layer - s->layer) * s->microbatches + s->microbatch];
+}
+
+/* ---- boundaries between chunks ---- */
+
+static int tag_of(const sm_stage *s, bool backward, int chunk) {
+    int chunks = s->chunks ? s->chunks : 1;
+    return ((backward ? chunks : 0) + chunk) * s->microbatches + s->microbatch;
+}
+
+/* To the chunk `to`; a message within a stage waits for its reader. */
+static sm_status hand_over(sm_stage *s, int to, int tag, bool backward, sm_local_block *block,
+                           sm_error *err) {
+    int stage = stage_of(s, to);
+    if (stage != s->number)
+        return s->actions->send(s->actions->context, stage, tag, backward, block, err);
+    assert(s->messages < s->room);
+    s->message[s->messages++] = (sm_message){tag, *block};
+    block->data = NULL;
+    return SM_OK;
+}
+
+static sm_status take_local(sm_stage *s, int tag, sm_local_block *block, sm_error *err) {
+    for (int i = 0; i < s->messages; i++) {
+        if (s->message[i].tag != tag) continue;
+        *block = s->message[i].block;
+        s->message[i] = s->message[--s->messages];
+        return SM_OK;
+    }
+    return sm_fail(err, SM_INTERNAL, "a chunk of layers runs before the one that feeds it");
+}
+
+/* From the chunk `from`, to be read by a layer. */
+static sm_status take_over(sm_stage *s, const sm_step_layer *layer, int from, int tag,
+                           sm_local_block *block, sm_error *err) {
+    int stage = stage_of(s, from);
+    if (stage == s->number) return take_local(s, tag, block, err);
+    *block = sm_task_list_block(layer->list, layer->list->program->input);
+    sm_status status = s->actions->make(s->actions->context, block, false, err);
+    return status ? status : s->actions->receive(s->actions->context, stage, tag, block, err);
+}
+
+/* ---- activations in host memory ----
+ * Of the layers and microbatches between their passes those used last stay; the rest is carried out
+ * and in again when its turn comes. */
+
+static bool offloads(const sm_stage *s, const sm_step_layer *layer) {
+    return s->offloads && layer->number >= 0 && layer->number < s->model_layers;
+}
+
+/* Weights of norms that were gathered stay. */
+static sm_status carry(const sm_stage *s, const sm_resident *r, sm_train_memory_part to,
+                       sm_error *err) {
+    const sm_program *b = r->layer->list->program;
+    const sm_actions *a = s->actions;
+    sm_pass_saved *saved = r->saved;
+    sm_status status = SM_OK;
+    if (saved->log_sums.data) status = a->carry(a->context, &saved->log_sums, to, err);
+    for (int i = 0; !status && i < b->tensors; i++) {
+        if (b->tensor[i].role == SM_ROLE_WEIGHT) continue;
+        if (saved->value[i].data) status = a->carry(a->context, &saved->value[i], to, err);
+        if (!status && saved->arrived[i].data)
+            status = a->carry(a->context, &saved->arrived[i], to, err);
+    }
+    return status;
+}
+
+static void forget_resident(sm_stage *s, int i) {
+    s->residents--;
+    memmove(&s->resident[i], &s->resident[i + 1], (size_t)(s->residents - i) * sizeof *s->resident);
+}
+
+/* Room for one more beside those that stay. */
+static sm_status make_room(sm_stage *s, sm_error *err) {
+    if (s->residents < SM_RESIDENTS) return SM_OK;
+    sm_resident oldest = s->resident[0];
+    forget_resident(s, 0);
+    oldest.saved->away = true;
+    return carry(s, &oldest, SM_TRAIN_MEMORY_HOST, err);
+}
+
+/* Before the backward pass. */
+static sm_status bring_back(sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
+                            sm_error *err) {
+    if (!offloads(s, layer)) return SM_OK;
+    for (int i = 0; i < s->residents; i++)
+        if (s->resident[i].saved == saved) {
+            forget_resident(s, i);
+            return SM_OK;
+        }
+    sm_status status = make_room(s, err);
+    if (status || !saved->away) return status;
+    saved->away = false;
+    return carry(s, &(sm_resident){layer, saved}, SM_TRAIN_MEMORY_ACTIVATIONS, err);
+}
+
+/* ---- passes of a chunk ---- */
+
+static void mark(const sm_stage *s, sm_local_block *block, sm_train_memory_part part) {
+    s->actions->mark(s->actions->context, block, part);
+}
+
+static sm_status tell_loss(const sm_stage *s, sm_step_layer *layer, sm_pass_saved *saved,
+                           sm_error *err) {
+    const sm_program *b = layer->list->program;
+    sm_call call = {.kind = SM_CALL_LOSS,
+                    .list = layer->list,
+                    .layer = layer,
+                    .in = {{.block = &saved->value[b->op[b->ops - 1].out]}}};
+    return stage_call(s, &call, err);
+}
+
+/* The input is kept by the layer that reads it, the output goes on as the stream. */
+static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
+                               sm_error *err) {
+    const sm_program *b = layer->list->program;
+    sm_pass_saved *saved = *saved_of(s, layer) = sm_calloc(1, sizeof *saved);
+    if (!saved) return sm_fail_memory(err);
+    if (b->input >= 0) {
+        saved->value[b->input] = *stream;
+        mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);
+        stream->data = NULL;
+    }
+    sm_status status = offloads(s, layer) ? make_room(s, err) : SM_OK;
+    if (!status) status = sm_pass_forward(s->actions, layer, saved, err);
+    if (!status && b->output < 0) status = tell_loss(s, layer, saved, err);
+    if (!status && b->output >= 0) {
+        assert(!(layer->list->kept >> b->output & 1));
+        *stream = saved->value[b->output];
+        saved->value[b->output].data = NULL;
+        mark(s, stream, SM_TRAIN_MEMORY_BUFFERS);
+    }
+    sm_pass_drop(s->actions, saved, layer->list->kept, true);
+    if (!status && offloads(s, layer)) s->resident[s->residents++] = (sm_resident){layer, saved};
+    return status;
+}
+
+static sm_status forward(sm_stage *s, int chunk, sm_error *err) {
+    int first, end;
+    sm_local_block stream = {.data = NULL};
+    sm_status status = SM_OK;
+    layers_of(s, chunk, &first, &end);
+    if (!begins_model(s, chunk))
+        status = take_over(s, &s->layer[first], chunk - 1, tag_of(s, false, chunk), &stream, err);
+    for (int i = first; !status && i < end; i++)
+        status = layer_forward(s, &s->layer[i], &stream, err);
+    if (!status && !ends_model(s, chunk))
+        status = hand_over(s, chunk + 1, tag_of(s, false, chunk + 1), false, &stream, err);
+    stage_drop(s, &stream);
+    return status;
+}
+
+static sm_status layer_weights(sm_stage *s, sm_step_layer *layer, sm_error *err) {
+    sm_pass_saved **saved = saved_of(s, layer);
+    if (!*saved) return sm_fail(err, SM_INTERNAL, "a backward pass before its forward pass");
+    sm_status status = sm_pass_backward_weights(*saved, err);
+    drop_saved(s, saved);
+    if (!status && s->zero == 2 && s->updating) status = stage_reduce_layer(s, layer, err);
+    return status;
+}
+
+static sm_status layer_backward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
+                                bool whole, sm_error *err) {
+    sm_pass_saved *saved = *saved_of(s, layer);
+    if (!saved) return sm_fail(err, SM_INTERNAL, "a backward pass before its forward pass");
+    sm_status status = bring_back(s, layer, saved, err);
+    if (!status) status = sm_pass_backward(s->actions, layer, saved, stream, whole, err);
+    return status || !whole ? status : layer_weights(s, layer, err);
+}
+
+/* whole: the gradients of a layer's weights follow those of its input at once. */
+static sm_status backward(sm_stage *s, int chunk, bool whole, sm_error *err) {
+    int first, end;
+    sm_local_block stream = {.data = NULL};
+    sm_status status = SM_OK;
+    layers_of(s, chunk, &first, &end);
+    if (!ends_model(s, chunk))
+        status = take_over(s, &s->layer[end - 1], chunk + 1, tag_of(s, true, chunk), &stream, err);
+    for (int i = end - 1; !status && i >= first; i--)
+        status = layer_backward(s, &s->layer[i], &stream, whole, err);
+    if (!status && !begins_model(s, chunk))
+        status = hand_over(s, chunk - 1, tag_of(s, true, chunk - 1), true, &stream, err);
+    stage_drop(s, &stream);
+    return status;
+}
+
+static sm_status weights(sm_stage *s, int chunk, sm_error *err) {
+    int first, end;
+    sm_status status = SM_OK;
+    layers_of(s, chunk, &first, &end);
+    for (int i = end - 1; !status && i >= first; i--) status = layer_weights(s, &s->layer[i], err);
+    return status;
+}
+
+static sm_status act(sm_stage *s, const sm_train_action *a, sm_error *err) {
+    s->microbatch = a->microbatch;
+    switch (a->act) {
+    case SM_TRAIN_FORWARD: return forward(s, a->chunk, err);
+    case SM_TRAIN_BACKWARD: return backward(s, a->chunk, true, err);
+    case SM_TRAIN_BACKWARD_INPUT: return backward(s, a->chunk, false, err);
+    case SM_TRAIN_BACKWARD_WEIGHT: return weights(s, a->chunk, err);
+    }
+    return sm_fail(err, SM_INTERNAL, "an unknown action of a pipeline");
+}
+
+sm_status sm_stage_run(sm_stage *s, const sm_train_action *action, int n, sm_error *err) {
+    sm_status status = SM_OK;
+    forget_gradients(s);
+    s->residents = 0;
+    for (int i = 0; !status && s->chunks && i < n; i++) status = act(s, &action[i], err);
+    for (int m = 0; !status && !s->chunks && m < s->microbatches; m++) {
+        status = act(s, &(sm_train_action){SM_TRAIN_FORWARD, 0, m}, err);
+        if (!status) status = act(s, &(sm_train_action){SM_TRAIN_BACKWARD, 0, m}, err);
+    }
+    for (int i = 0; i < s->messages; i++) stage_drop(s, &s->message[i].block);
+    s->messages = 0;
+    return status;
+}

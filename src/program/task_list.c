@@ -1,0 +1,103 @@
+/* The tasks of a program on a mesh, with what lives between them. */
+#include <assert.h>
+
+#include "scalemodel/step.h"
+
+const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {
+#define X(id, name) name,
+    SM_TRAIN_MEMORIES(X)
+#undef X
+};
+
+static sm_status keep_task(const sm_program_task *task, void *context, sm_error *err) {
+    sm_task_list *l = context;
+    if (l->tasks == l->room) {
+        int room = l->room ? 2 * l->room : 64;
+        sm_program_task *more = sm_realloc(l->task, (size_t)room * sizeof *more);
+        if (!more) return sm_fail_memory(err);
+        l->task = more;
+        l->room = room;
+    }
+    l->task[l->tasks++] = *task;
+    if (task->kind == SM_TASK_FORWARD) l->forwards = l->tasks;
+    if (task->kind == SM_TASK_WEIGHT_GRADIENT)
+        l->partial[task->result] = task->lowering.out.unreduced;
+    if (task->kind == SM_TASK_HOME && l->program->tensor[task->result].role == SM_ROLE_WEIGHT)
+        l->partial[task->result] &= (sm_axes)~task->einsum.in[0].unreduced;
+    return SM_OK;
+}
+
+/* The loss stays for its own gradient. */
+static void keep(sm_task_list *l, uint64_t recompute) {
+    const sm_program *b = l->program;
+    sm_kept kept[SM_MAX_TENSORS];
+    int n = b->serving ? 0 : sm_recompute_kept(l->partition, recompute, &l->again, kept);
+    for (int i = 0; i < n; i++) l->kept |= 1ull << kept[i].tensor;
+    if (!b->serving && b->output < 0) l->kept |= 1ull << b->op[b->ops - 1].out;
+    for (int i = 0; i < b->tensors; i++)
+        if (b->tensor[i].role == SM_ROLE_CACHE) l->kept |= 1ull << i;
+    l->kept &= ~sm_program_arrives(b, l->task, l->tasks, l->again);
+}
+
+static sm_status find_last_uses(sm_task_list *l, sm_error *err) {
+    for (int o = 0; o < SM_PASS_ORDERS; o++) {
+        l->last[o] = sm_calloc(2 * (size_t)l->tasks + 1, sizeof *l->last[o]);
+        if (!l->last[o]) return sm_fail_memory(err);
+        l->entries[o] = sm_program_last_uses(l->program, &l->mesh, l->task, l->tasks, l->again,
+                                             (sm_pass_order)o, l->last[o], &l->weights[o]);
+        if (l->entries[o] < 0) return sm_fail_memory(err);
+    }
+    return SM_OK;
+}
+
+static sm_status partition(const sm_program *program, sm_task_list *l, sm_error *err) {
+    l->partition = sm_malloc(sizeof *l->partition);
+    if (!l->partition) return sm_fail_memory(err);
+    l->program = &l->partition->program;
+    return program->serving ? sm_program_partition_forward(program, l->partition, err)
+                            : sm_program_partition(program, l->partition, err);
+}
+
+sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
+                           uint64_t recompute, sm_task_list *out, sm_error *err) {
+    *out = (sm_task_list){.mesh = *mesh};
+    sm_status status = partition(program, out, err);
+    if (!status) status = sm_program_walk(out->program, mesh, size, keep_task, out, err);
+    if (!status) keep(out, recompute);
+    if (!status) status = find_last_uses(out, err);
+    if (status) sm_task_list_free(out);
+    return status;
+}
+
+void sm_task_list_free(sm_task_list *l) {
+    for (int o = 0; o < SM_PASS_ORDERS; o++) sm_free(l->last[o]);
+    sm_free(l->task);
+    sm_free(l->partition);
+    *l = (sm_task_list){.tasks = 0};
+}
+
+const sm_program_task *sm_task_list_reader(const sm_task_list *l, int tensor, int *operand) {
+    for (int i = 0; i < l->forwards; i++)
+        for (int k = 0; k < l->task[i].einsum.operands; k++)
+            if (l->task[i].tensor[k] == tensor) {
+                *operand = k;
+                return &l->task[i];
+            }
+    return NULL;
+}
+
+const sm_array *sm_task_list_array(const sm_task_list *l, int tensor, const sm_einsum **einsum) {
+    int operand = 0;
+    const sm_program_task *task = sm_task_list_reader(l, tensor, &operand);
+    if (!task) return NULL;
+    *einsum = &task->einsum;
+    return &task->einsum.in[operand];
+}
+
+sm_local_block sm_task_list_block(const sm_task_list *l, int tensor) {
+    const sm_einsum *einsum;
+    const sm_array *array = sm_task_list_array(l, tensor, &einsum);
+    assert(array);
+    sm_layout layout = sm_layout_of(array);
+    return sm_local_block_shape(&l->mesh, einsum, array, &layout, SM_ELEMENT_F32);
+}

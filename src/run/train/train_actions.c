@@ -1,0 +1,164 @@
+/* What the interpreter of a step calls on a rank: memory that is accounted, moves over
+ * communicators, kernels, timed. */
+#include <string.h>
+
+#include "local_block.h"
+#include "train_parts.h"
+
+static sm_status make(void *context, sm_local_block *b, bool cleared, sm_error *err) {
+    (void)context;
+    const sm_local_block like = *b;
+    return (cleared ? sm_local_block_new : local_block_raw)(like.element, like.rank, like.size, b,
+                                                            err);
+}
+
+static void drop(void *context, sm_local_block *block) {
+    (void)context;
+    sm_local_block_free(block);
+}
+
+static void mark(void *context, sm_local_block *block, sm_train_memory_part part) {
+    (void)context;
+    memory_mark(block->data, part);
+}
+
+static sm_status move(void *context, const sm_move_call *m, sm_local_block *result, sm_error *err) {
+    return train_move(context, m->tensor, m->gradient, m->step, m->before, m->block, result, err);
+}
+
+/* ---- kernels ---- */
+
+static train_call call_of(sm_trainer *t, const sm_call *c) {
+    train_call k = {.t = t,
+                    .list = c->list,
+                    .saved = c->saved,
+                    .task = c->task,
+                    .op = c->op,
+                    .ring = c->ring,
+                    .out = c->out,
+                    .which = c->which};
+    for (int i = 0; i < 4; i++) {
+        k.in[i] = (train_array){.block = c->in[i].block, .layout = c->in[i].layout};
+        k.input[i] = c->input[i];
+        if (c->in[i].block) train_offsets(t, &c->in[i].layout, c->in[i].block, k.in[i].offset);
+    }
+    train_offsets(t, &c->made, c->out, k.out_offset);
+    return k;
+}
+
+static sm_status timed(sm_trainer *t, const sm_call *c,
+                       sm_status (*kernel)(train_call *c, sm_error *err), sm_error *err) {
+    train_call k = call_of(t, c);
+    double begun_s = sm_clock_s(), inside_s = t->inside_s;
+    sm_status status = kernel(&k, err);
+    train_kernel_took(t, c->op, begun_s, inside_s);
+    return status;
+}
+
+static sm_status add(const sm_call *c, sm_error *err) {
+    size_t n = sm_local_block_count(c->out);
+    if (c->out->element != SM_ELEMENT_F32)
+        return sm_fail(err, SM_INTERNAL, "only single precision is summed");
+    float *x = c->out->data;
+    const float *y = c->in[0].block->data;
+    for (size_t i = 0; i < n; i++) x[i] += y[i];
+    return SM_OK;
+}
+
+/* The loss is the sum over tokens of log S; its slope 1/S starts the backward pass. */
+static void slope_of_loss(const sm_trainer *t, const sm_call *c) {
+    double tokens = (double)t->setup->sequences * t->setup->tokens, *slope = c->out->data;
+    const double *sum = c->in[0].block->data;
+    for (size_t i = 0; i < sm_local_block_count(c->out); i++) slope[i] = 1 / (sum[i] * tokens);
+}
+
+static sm_status compute(void *context, sm_call *c, sm_error *err) {
+    sm_trainer *t = context;
+    bool attention = c->op && c->op->kind == SM_OP_ATTENTION;
+    switch (c->kind) {
+    case SM_CALL_FORWARD: return timed(t, c, train_forward_kernel, err);
+    case SM_CALL_INPUT_GRADIENT:
+        return timed(t, c, attention ? train_attention_backward : train_input_kernel, err);
+    case SM_CALL_WEIGHT_GRADIENT: return timed(t, c, train_weight_kernel, err);
+    case SM_CALL_APPEND: return train_append(t, c, err);
+    case SM_CALL_ADD: return add(c, err);
+    case SM_CALL_LOSS_SLOPE: slope_of_loss(t, c); return SM_OK;
+    case SM_CALL_LOSS: train_add_loss(t, c->list->program, c->in[0].block); return SM_OK;
+    case SM_CALL_ADD_TURNED: train_tie_add(c->in[0].block, c->out); return SM_OK;
+    default: train_row_call(t, c); return SM_OK;
+    }
+}
+
+/* ---- tasks, and rows of gradients ---- */
+
+static void begin_task(void *context, const sm_task_list *list, const sm_program_task *task,
+                       bool again) {
+    sm_trainer *t = context;
+    if (task) {
+        train_task_begins(t, list, task, again);
+        return;
+    }
+    train_traffic_now(t, &t->rows_before);
+    t->busy_since_s = sm_clock_s();
+}
+
+static void end_task(void *context) {
+    sm_trainer *t = context;
+    if (t->busy) train_task_ends(t);
+    else train_step_end_took(t, TRAIN_ROWS_OF_GRADIENTS, t->busy_since_s, &t->rows_before);
+}
+
+/* ---- a stage ---- */
+
+static sm_status send(void *context, int stage, int tag, bool backward, sm_local_block *block,
+                      sm_error *err) {
+    (void)backward;
+    return train_send(context, stage, tag, block, err);
+}
+
+static sm_status receive(void *context, int stage, int tag, sm_local_block *block, sm_error *err) {
+    return train_receive(context, stage, tag, block, err);
+}
+
+static sm_status join_rows(void *context, const sm_row_move *m, sm_error *err) {
+    return train_join_rows(context, m, err);
+}
+
+/* Without a device host memory is the same memory under another account. */
+static sm_status carry(void *context, sm_local_block *b, sm_train_memory_part to, sm_error *err) {
+    (void)context;
+    sm_local_block there;
+    memory_scope before = memory_for(to);
+    sm_status status = local_block_raw(b->element, b->rank, b->size, &there, err);
+    memory_restore(before);
+    if (status) return status;
+    memcpy(there.data, b->data, sm_local_block_count(b) * sm_element_bytes(b->element));
+    sm_local_block_free(b);
+    *b = there;
+    return SM_OK;
+}
+
+void train_actions_new(sm_trainer *t) {
+    const sm_train_setup *s = t->setup;
+    t->actions = (sm_actions){.context = t,
+                              .make = make,
+                              .move = move,
+                              .compute = compute,
+                              .drop = drop,
+                              .mark = mark,
+                              .begin_task = begin_task,
+                              .end_task = end_task,
+                              .send = send,
+                              .receive = receive,
+                              .join_rows = join_rows,
+                              .carry = carry};
+    memcpy(t->actions.at, t->mesh->at, sizeof t->actions.at);
+    t->stage = (sm_stage){.actions = &t->actions,
+                          .number = t->mesh->at[TRAIN_PIPELINE],
+                          .chunks = s->chunks,
+                          .copies = train_copies(s),
+                          .chunk = s->chunk,
+                          .microbatches = t->serving ? 1 : sm_train_setup_microbatches(s),
+                          .zero = s->zero,
+                          .offloads = s->offload_activations};
+}

@@ -1,0 +1,61 @@
+/* The programs of a training run and their tasks on its mesh. */
+#include <string.h>
+
+#include "train_parts.h"
+
+static void sizes_of(const sm_trainer *t, const sm_program *b, double *size) {
+    memcpy(size, b->size, sizeof b->size);
+    size[SM_DIM_B] = t->size[SM_DIM_B];
+    size[SM_DIM_C] *= t->size[SM_DIM_B];
+    if (!t->serving) return;
+    size[SM_DIM_T] = b->output < 0 ? (double)t->sampled : t->size[SM_DIM_T];
+    size[SM_DIM_S] = t->size[SM_DIM_S];
+    size[SM_DIM_C] *= size[SM_DIM_T];
+}
+
+static uint64_t run_again(const sm_train_setup *s, const sm_program *b, sm_piece piece) {
+    if (piece != SM_PIECE_LAYER) return 0;
+    return s->recompute_ops ? sm_recompute_named(b, s->recompute_ops)
+                            : sm_recompute_set(b, s->recompute);
+}
+
+static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
+    const sm_train_setup *s = t->setup;
+    sm_rules rules = sm_rules_of_runtime(s->rules);
+    sm_program b;
+    double size[SM_DIM_COUNT];
+    sm_status status = t->serving
+                           ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
+                           : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
+    if (!status) status = train_turns_new(t, t->lists, &b, err);
+    if (status) return status;
+    sizes_of(t, &b, size);
+    return sm_task_list_new(&b, &t->mesh->mesh, size, run_again(s, &b, piece), &t->list[t->lists++],
+                            err);
+}
+
+/* Every op to run again is one of some layer. */
+static sm_status check_names(const sm_trainer *t, sm_error *err) {
+    const sm_program *program[SM_MAX_LAYER_KINDS];
+    size_t n;
+    int kinds = t->setup->model->kinds;
+    if (!t->setup->recompute_ops) return SM_OK;
+    for (int k = 0; k < kinds; k++) program[k] = t->list[k].program;
+    const char *odd = sm_recompute_unknown(program, kinds, t->setup->recompute_ops, &n);
+    if (!odd) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT, "recompute names \"%.*s\", which no layer has", (int)n, odd);
+}
+
+sm_status train_programs_new(sm_trainer *t, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int k = 0; !status && k < t->setup->model->kinds; k++)
+        status = new_list(t, SM_PIECE_LAYER, k, err);
+    if (!status) status = new_list(t, SM_PIECE_EMBEDDING, 0, err);
+    if (!status) status = new_list(t, SM_PIECE_HEAD, 0, err);
+    return status ? status : check_names(t, err);
+}
+
+void train_programs_free(sm_trainer *t) {
+    for (int i = 0; i < t->lists; i++) sm_task_list_free(&t->list[i]);
+    t->lists = 0;
+}

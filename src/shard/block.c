@@ -1,0 +1,68 @@
+/* The part of a sharded array that one chip holds. */
+#include <assert.h>
+
+#include "scalemodel/shard.h"
+
+size_t sm_element_bytes(sm_element element) {
+    static const size_t bytes[SM_ELEMENT_COUNT] = {
+#define X(id, name, size) size,
+        SM_ELEMENTS(X)
+#undef X
+    };
+    return element < SM_ELEMENT_COUNT ? bytes[element] : 0;
+}
+
+size_t sm_local_block_count(const sm_local_block *b) {
+    size_t count = 1;
+    for (int d = 0; d < b->rank; d++) count *= b->size[d];
+    return count;
+}
+
+double sm_local_block_bytes(const sm_local_block *b) {
+    return (double)sm_local_block_count(b) * (double)sm_element_bytes(b->element);
+}
+
+size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among) {
+    size_t parts = 1;
+    for (int a = 0; a < mesh->axes; a++)
+        if ((among >> a & 1u) && layout->dim[a] == dim) parts *= (size_t)mesh->axis[a].size;
+    return parts;
+}
+
+size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
+                      const int *at) {
+    size_t part = 0;
+    for (int place = 0; place < mesh->axes; place++)
+        for (int a = 0; a < mesh->axes; a++)
+            if ((among >> a & 1u) && layout->dim[a] == dim && layout->place[a] == place)
+                part = part * (size_t)mesh->axis[a].size + (size_t)at[a];
+    return part;
+}
+
+sm_local_block sm_local_block_shape(const sm_mesh *mesh, const sm_einsum *einsum,
+                                    const sm_array *array, const sm_layout *layout,
+                                    sm_element element) {
+    sm_local_block b = {.element = element, .rank = array->rank};
+    assert(array->rank <= SM_MAX_RANK);
+    for (int d = 0; d < array->rank; d++)
+        b.size[d] = (size_t)einsum->index[array->dim[d].index].size /
+                    sm_layout_parts(mesh, layout, d, (sm_axes)~0u);
+    return b;
+}
+
+/* Axes of more than one chip that stand before this one on its dimension. */
+static int before(const sm_mesh *mesh, const sm_layout *l, int axis) {
+    int n = 0;
+    for (int i = 0; i < mesh->axes; i++)
+        n += mesh->axis[i].size > 1 && l->dim[i] == l->dim[axis] && l->place[i] < l->place[axis];
+    return n;
+}
+
+bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b) {
+    for (int i = 0; i < mesh->axes; i++) {
+        if (mesh->axis[i].size <= 1) continue;
+        if (a->dim[i] != b->dim[i]) return false;
+        if (a->dim[i] >= 0 && before(mesh, a, i) != before(mesh, b, i)) return false;
+    }
+    return true;
+}
