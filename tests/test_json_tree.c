@@ -153,8 +153,7 @@ static void refuses_what_is_no_json(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         reading r;
-        assert_int_equal(read_bytes(&r, cases[i].text, strlen(cases[i].text), false),
-                         SM_BAD_INPUT);
+        assert_int_equal(read_bytes(&r, cases[i].text, strlen(cases[i].text), false), SM_BAD_INPUT);
         assert_string_equal(r.err.sentence, cases[i].sentence);
         assert_int_equal(r.err.column, cases[i].column);
         assert_int_equal(r.err.span, cases[i].span);
@@ -246,10 +245,9 @@ static int check_value(const json_value *v, const json_t *expected) {
     if (v->kind == IS_OBJECT) assert_int_equal(v->n, json_object_size(expected));
     for (uint32_t i = 0; v->kind >= IS_LIST && i < v->n; i++) {
         const json_value *item = &v->item[i];
-        const json_t *of = v->kind == IS_LIST ? json_array_get(expected, i)
-                                              : json_object_get(expected, item->key);
-        json_t *key =
-            json_loadb(s->text + item->key_at, item->key_length, JSON_DECODE_ANY, NULL);
+        const json_t *of =
+            v->kind == IS_LIST ? json_array_get(expected, i) : json_object_get(expected, item->key);
+        json_t *key = json_loadb(s->text + item->key_at, item->key_length, JSON_DECODE_ANY, NULL);
         if (item->key) assert_string_equal(json_string_value(key), item->key);
         json_decref(key);
         checked += check_value(item, of);

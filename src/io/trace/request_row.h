@@ -2,6 +2,7 @@
  * values by field, and their places for errors. Private to src/io. */
 #ifndef SCALEMODEL_IO_REQUEST_ROW_H
 #define SCALEMODEL_IO_REQUEST_ROW_H
+#include "csv_record.h"
 #include "line_reader.h"
 
 typedef enum request_field {
@@ -42,10 +43,9 @@ typedef struct request_row {
 } request_row;
 
 /* CSV: which field each column holds. */
-enum { REQUEST_MOST_COLUMNS = 256 };
 typedef struct request_header {
     int columns;
-    const request_name *name[REQUEST_MOST_COLUMNS]; /* NULL: passed over */
+    const request_name *name[CSV_MOST_CELLS]; /* NULL: passed over */
 } request_header;
 sm_status request_header_read(const line_reader *r, const sm_source *line, request_header *header,
                               sm_error *err);
