@@ -37,16 +37,14 @@ LIB_DIRS := base text units report search hw model shard program cost plan train
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))
-# The shipped calibrations become a C table, so that nothing is read when the program starts.
+# The data that is shipped becomes C tables, so that nothing is read when the program starts: a program
+# of the library's own readers writes them. It runs on the machine that builds, whatever CC builds for.
 CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
-CALIBRATION_TABLE := $(BUILD)/made/calibration_table.c
-# So do the chips and models, which a program of the library's own readers writes as C: it runs on the machine
-# that builds, whatever CC builds for.
 HOSTCC ?= $(if $(findstring -gnu-,$(CC)),gcc,$(CC))
 HOST_CFLAGS ?= -O1
 EMBED := $(BUILD)/host/embed
-EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units hw) \
-    $(wildcard src/io/*.c src/io/chip/*.c))
+EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units report hw shard) \
+    $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
@@ -127,11 +125,6 @@ $(BUILD)/libscalemodel.so: $(LIB_OBJ)
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-# The folder is named too: a calibration that is taken away leaves the table.
-$(CALIBRATION_TABLE): scripts/calibration_table.awk include/scalemodel/cost.h data/calibration \
-    $(CALIBRATIONS)
-	@mkdir -p $(@D)
-	LC_ALL=C awk -f $< include/scalemodel/cost.h $(CALIBRATIONS) >$@.new && mv $@.new $@
 $(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -MMD -MP -c -o $@ $<
@@ -139,12 +132,16 @@ $(BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
 HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude $(call folders_of,io) $(HOST_CFLAGS)
-$(BUILD)/host/readers.a: $(EMBED_OBJ)
-	rm -f $@ && ar rcs $@ $^
+$(BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
+	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
+# Reads the files of data/ with the library's own readers; what they need is linked from the archive.
 $(EMBED): scripts/embed.c $(BUILD)/host/readers.a
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -o $@ $^ $(LIBS)
 # A table that is made anew and is the same keeps its date, so that nothing is compiled again.
 $(BUILD)/made/%.c: $(BUILD)/made/%.stamp ;
+# The folders are named too: a file that is taken away leaves the table.
+$(BUILD)/made/calibration_table.stamp: $(EMBED) data/calibration $(CALIBRATIONS)
+	$(call embed,calibrations $(CALIBRATIONS))
 $(BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
 	$(call embed,chips $(CHIPS))
 $(BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)

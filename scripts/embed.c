@@ -1,18 +1,25 @@
 /* Writes what lies in data/ as C tables of constants, so that a program that starts reads and
  * parses nothing. It is built for the machine that builds, of the library's own readers.
- * usage: embed chips data/chips/NAME.json... >chip_table.c
+ * usage: embed calibrations data/calibration/NAME.txt... >calibration_table.c
+ *        embed chips data/chips/NAME.json... >chip_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
 #include "json_tree.h"
+#include "scalemodel/cost.h"
 #include "scalemodel/io.h"
 #include <stdio.h>
 #include <string.h>
 
-/* The library looks chips up in its table; this program makes that table and has none. */
+/* The library looks chips and calibrations up in its tables; this program makes them and has none.
+ */
 extern const sm_chip sm_chip_table[];
 extern const size_t sm_chip_table_count;
 const sm_chip sm_chip_table[1] = {{.name = ""}};
 const size_t sm_chip_table_count = 0;
+extern const sm_calibration sm_shipped_calibrations[];
+extern const size_t sm_shipped_calibration_count;
+const sm_calibration sm_shipped_calibrations[1] = {{.chip = ""}};
+const size_t sm_shipped_calibration_count = 0;
 
 /* ---- C constants ---- */
 
@@ -99,7 +106,9 @@ static void put_chip(const sm_chip *chip) {
     SM_CHIP_COUNTS(X)
     X(tile_m, )
     X(tile_n, )
-    X(tile_k, ) X(fabric, ) X(wrap_rule, ) X(torus_axes, ) X(tree_levels, ) X(prices, )
+    X(tile_k, )
+    X(fabric, )
+    X(wrap_rule, ) X(torus_axes, ) X(tree_levels, ) X(prices, )
 #undef X
         printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
                chip->pod_shape[2]);
@@ -132,6 +141,49 @@ static sm_status embed_chips(char *const *path, int paths, sm_arena *arena, sm_e
         put_chip(&chips[0]);
     }
     printf("};\nconst size_t sm_chip_table_count = %d;\n", paths);
+    return SM_OK;
+}
+
+/* ---- a calibration ---- */
+
+static void put_calibration(const sm_calibration *c) {
+    const char *indent = "     ";
+    fputs("    {\n", stdout);
+    put_text_field(indent, "chip", c->chip);
+    put_text_field(indent, "software", c->software);
+    put_text_field(indent, "source", c->source);
+    put_text_field(indent, "range", c->range);
+    for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
+        printf("%s.%s = ", indent, sm_constant_of((sm_constant)i)->name);
+        put_number(sm_calibration_get(c, (sm_constant)i));
+        fputs(",\n", stdout);
+    }
+    printf("%s.fitted = %uu,\n%s.interval = {\n", indent, c->fitted, indent);
+    for (int i = 0; i < SM_REGIME_COUNT; i++) {
+        if (c->interval[i].n == 0) continue;
+        printf("         [%d] = {", i);
+        put_number(c->interval[i].lowest);
+        fputs(", ", stdout);
+        put_number(c->interval[i].highest);
+        printf(", %d},\n", c->interval[i].n);
+    }
+    printf("%s}},\n", indent);
+}
+
+static sm_status embed_calibrations(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    size_t count = 0;
+    puts("#include \"calibration_table.h\"\n\nconst sm_calibration sm_shipped_calibrations[] = {");
+    for (int i = 0; i < paths; i++) {
+        sm_source source;
+        sm_calibration *list;
+        size_t n;
+        sm_status status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = sm_calibration_parse(&source, arena, &list, &n, err);
+        if (status) return status;
+        for (size_t k = 0; k < n; k++) put_calibration(&list[k]);
+        count += n;
+    }
+    printf("};\nconst size_t sm_shipped_calibration_count = %zu;\n", count);
     return SM_OK;
 }
 
@@ -222,9 +274,11 @@ int main(int arguments, char **argument) {
     static const struct {
         const char *what;
         sm_status (*embed)(char *const *path, int paths, sm_arena *arena, sm_error *err);
-    } kinds[] = {{"chips", embed_chips}, {"models", embed_models}};
+    } kinds[] = {
+        {"calibrations", embed_calibrations}, {"chips", embed_chips}, {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
-    sm_error err = {.status = SM_USAGE, .sentence = "usage: embed chips|models FILE..."};
+    sm_error err = {.status = SM_USAGE,
+                    .sentence = "usage: embed calibrations|chips|models FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

@@ -279,6 +279,10 @@ static void errors_say_what_and_where(void **state) {
          "unknown key \"bf15\": the nearest is \"bf16\""},
         {H "\"flops_per_s\":3}", 1, 30, 1,
          "expected an object of data types, as in {\"bf16\": 9e14}, found a number"},
+        {H "\"constants_like\":\"h200 gb20\"}", 1, 33, 11,
+         "no constants go by \"gb20\"; the nearest is \"gb200\""},
+        {H "\"constants_like\":\"mainframe\"}", 1, 33, 11,
+         "no constants go by \"mainframe\": expected a chip of the catalogue or a calibration"},
         {H "\"link_bytes_per_s_oneway\":1e11}", 1, 16, 25,
          "\"link_bytes_per_s_oneway\" has no effect with \"fabric\": \"switch\": the link of a "
          "chip at a switch stands in \"tree\""},

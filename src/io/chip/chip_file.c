@@ -1,9 +1,11 @@
 /* Reads a system file: chips as JSON, each value checked and blamed at its place in the text. */
+#include "scalemodel/cost.h"
 #include "scalemodel/io.h"
 
 #include "chip_schema.h"
 #include "json_tree.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -241,6 +243,38 @@ static sm_status check_effects(const json_value *object, sm_chip *chip) {
     return SM_OK;
 }
 
+static sm_status fail_relative(const json_value *v, const char *word, size_t length,
+                               const char *const *names, size_t n) {
+    const char *near = sm_nearest(word, length, names, n);
+    int shown = (int)(length < 40 ? length : 40);
+    if (near)
+        return json_fail(v, "no constants go by \"%.*s\"; the nearest is \"%s\"", shown, word,
+                         near);
+    return json_fail(v,
+                     "no constants go by \"%.*s\": expected a chip of the catalogue or a "
+                     "calibration",
+                     shown, word);
+}
+
+/* Each word of "constants_like" names a calibration or a chip of the catalogue. The program that
+ * makes the catalogue has neither; then tests hold the words against it. */
+static sm_status check_relatives(const json_value *v) {
+    enum { MOST_NAMES = 1024 };
+    const char *names[MOST_NAMES];
+    size_t n = 0;
+    for (size_t i = 0; i < sm_chip_count() && n < MOST_NAMES; i++) names[n++] = sm_chip_at(i)->name;
+    for (size_t i = 0; i < sm_calibration_count() && n < MOST_NAMES; i++)
+        names[n++] = sm_calibration_at(i)->chip;
+    assert(n < MOST_NAMES);
+    for (const char *word = v && n > 0 ? v->text : ""; *word;) {
+        size_t length = strcspn(word, " "), i = 0;
+        while (i < n && (strlen(names[i]) != length || strncmp(names[i], word, length) != 0)) i++;
+        if (i == n && length > 0) return fail_relative(v, word, length, names, n);
+        word += length + (word[length] == ' ');
+    }
+    return SM_OK;
+}
+
 /* What every later stage relies on, so that pricing cannot fail. */
 static sm_status check_chip(const json_value *v, const sm_chip *chip) {
     if (!chip->name) return json_fail(v, "a chip needs a \"name\"");
@@ -323,6 +357,7 @@ static sm_status read_chip(const json_value *v, const char *origin, const sm_chi
     if (!status) status = read_tile(json_get(v, "tile"), chip);
     if (!status) status = read_fabric(v, &given, chip);
     if (!status) status = read_prices(json_get(v, "prices"), &given, chip);
+    if (!status) status = check_relatives(json_get(v, "constants_like"));
     if (!status) status = check_effects(v, chip);
     if (!status) status = check_chip(v, chip);
     if (status || !find_named(earlier, n, chip->name)) return status;
