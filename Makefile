@@ -17,7 +17,8 @@
 #   make install    into PREFIX (/usr/local), below DESTDIR
 # BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
 .DEFAULT_GOAL := all
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^.define SM_VERSION "\(.*\)"/\1/p' include/scalemodel/base.h)
+SONAME_VERSION := $(firstword $(subst ., ,$(VERSION)))
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -26,11 +27,21 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
 CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
-# Pricing is a tight loop over many small files: `make release` has gcc link them as one.
-RELEASE_CFLAGS := -O3 -g -flto=auto -ffat-lto-objects -fno-math-errno -fno-trapping-math
-# Warnings of the link-time optimiser about inlined code repeat none of the compiler's and are no errors.
-LINK_WHOLE := -Wno-error
-ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -pthread -Iinclude $(CFLAGS)
+# Names stay inside a library but for those of the public headers, which say so themselves.
+ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -fvisibility=hidden -pthread -Iinclude $(CFLAGS)
+FLAGS := $(CC) $(ALL_CFLAGS)
+# Pricing is a tight loop over many small files: `make release` optimises the core as one where the
+# compiler can, and leaves out what debuggers need. LTO: what `make release` adds for that.
+RELEASE_CFLAGS ?= -O3 -fno-math-errno -fno-trapping-math
+RELEASE_LTO = $(shell echo 'int sm_x;' | $(CC) -x c -flto=auto -r -nostdlib -flinker-output=nolto-rel \
+    -o /dev/null - 2>/dev/null && echo -flto=auto)
+LTO ?=
+# The binutils of the compiler, which may be one for another machine.
+tool_of = $(shell $(CC) -print-prog-name=$(1))
+ifeq ($(origin AR),default)
+AR := $(call tool_of,ar)
+endif
+OBJCOPY ?= $(call tool_of,objcopy)
 LIBS := -ljansson -lz -lm -pthread
 
 LIB_DIRS := base text units report search hw model shard program cost plan train serve truth io answer render
@@ -52,7 +63,6 @@ LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
-RUN_LIB := $(BUILD)/libscalemodel-run.a
 BLAS_LIBS ?= -lopenblas
 # The programs that run on ranks: with threads where BLAS is there, and with each MPI that is there
 # (not under a sanitizer, to which the libraries of MPI leak).
@@ -72,7 +82,12 @@ RUNCLI_SRC := $(sort $(wildcard src/cli/run/*.c))
 RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
 CLI_SRC := $(filter-out $(RUNCLI_SRC),$(call sources_of,cli))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
-LIB := $(BUILD)/libscalemodel.a
+# For the programs and tests of this repository: the core, and what runs on ranks, with all names.
+CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
+RUN := $(BUILD)/obj/run.a
+# The libraries: the core; what runs on ranks, as threads; what each MPI and CUDA add to it.
+LIBRARIES := scalemodel $(if $(HAVE_BLAS),scalemodel-run $(MPIS:%=scalemodel-run-%)) \
+    $(if $(HAVE_CUDA),scalemodel-run-cuda)
 
 # tests/test_X.c is a program; any other tests/*.c is an oracle linked into all of them.
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
@@ -89,40 +104,67 @@ BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
 # What of running on ranks the book needs: no BLAS.
 BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,comm/communicator comm/memory_account comm/rank_mesh comm/sums comm/threads einsum/box einsum/local_block)
 
-all: $(BUILD)/scalemodel $(LIB) $(BUILD)/libscalemodel.so $(RUN_PROGRAMS)
+all: $(BUILD)/scalemodel $(RUN_PROGRAMS) $(LIBRARIES:%=$(BUILD)/lib%.a) $(LIBRARIES:%=$(BUILD)/lib%.so)
 
-$(BUILD)/scalemodel: $(CLI_OBJ) $(LIB)
-	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(LIB): $(LIB_OBJ)
-	rm -f $@ && ar rcs $@ $^
-$(RUN_LIB): $(RUN_OBJ)
-	rm -f $@ && ar rcs $@ $^
+$(BUILD)/scalemodel: $(CLI_OBJ) $(CORE)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+# Thin archives: an index, and where the objects lie.
+archive = rm -f $@ && $(AR) rcsT $@ $^
+$(BUILD)/obj/core.a: $(LIB_OBJ)
+	$(archive)
+$(BUILD)/obj/run.a: $(RUN_OBJ)
+	$(archive)
+$(LIB_OBJ): ALL_CFLAGS += $(LTO)
+# Warnings of the link-time optimiser are about inlined code, and no errors.
+$(BUILD)/obj/core.o: $(LIB_OBJ)
+	$(CC) $(CFLAGS) $(if $(LTO),$(LTO) -flinker-output=nolto-rel -Wno-error) -r -nostdlib -o $@ $^
+$(BUILD)/obj/run.o: $(RUN_OBJ)
+	$(CC) $(CFLAGS) -r -nostdlib -o $@ $^
+# A library is one object, within which the private names stay.
+$(BUILD)/libscalemodel.a $(BUILD)/libscalemodel.so: $(BUILD)/obj/core.o
+$(BUILD)/libscalemodel-run.a $(BUILD)/libscalemodel-run.so: $(BUILD)/obj/run.o
+$(BUILD)/libscalemodel-run-cuda.a $(BUILD)/libscalemodel-run-cuda.so: $(BUILD)/obj/run/measure/measure_cuda.o
+$(MPIS:%=$(BUILD)/libscalemodel-run-%.a): $(BUILD)/libscalemodel-run-%.a: $(BUILD)/obj/%/mpi.o
+$(LIBRARIES:%=$(BUILD)/lib%.a):
+	$(OBJCOPY) --localize-hidden $< $(@:.a=.o) && rm -f $@ && $(AR) rcs $@ $(@:.a=.o) && rm $(@:.a=.o)
+shared = $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(SONAME_VERSION) -o $@ $^
+$(BUILD)/libscalemodel.so:
+	$(CC) $(shared) $(LIBS)
+$(BUILD)/libscalemodel-run.so: $(BUILD)/libscalemodel.so
+	$(CC) $(shared) $(BLAS_LIBS) -lm
+$(BUILD)/libscalemodel-run-cuda.so: $(BUILD)/libscalemodel.so
+	$(CC) $(shared) $(CUDA_LIBS) -lm
+$(MPIS:%=$(BUILD)/libscalemodel-run-%.so): $(BUILD)/libscalemodel-run-%.so: $(BUILD)/obj/%/mpi.o \
+    $(BUILD)/libscalemodel.so
+	$(MPICC) $(shared)
 # The command line without its verbs, the verbs that run on ranks, and how ranks are started.
 CLI_LIB := $(BUILD)/obj/cli.a
-RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN_LIB) $(LIB)
+RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN) $(CORE)
 $(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ))
-	rm -f $@ && ar rcs $@ $^
+	$(archive)
 $(BUILD)/scalemodel-run: $(BUILD)/obj/cli/run/start_threads.o $(RUN_PARTS)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
 $(BUILD)/scalemodel-run-cuda: $(BUILD)/obj/cli/run/start_cuda.o $(BUILD)/obj/run/measure/measure_cuda.o $(RUN_PARTS)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(BLAS_LIBS) $(LIBS)
 $(BUILD)/obj/run/measure/measure_cuda.o: ALL_CFLAGS += $(CUDA_FLAGS) $(if $(HAVE_NCCL),-DSCALEMODEL_NCCL)
 # The compilers of MPI are wrappers around ours.
 MPICC = OMPI_CC="$(CC)" MPICH_CC="$(CC)" mpicc.$*
 $(BUILD)/scalemodel-run-%: $(BUILD)/obj/%/start_mpi.o $(BUILD)/obj/%/mpi.o $(RUN_PARTS)
-	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
-$(BUILD)/obj/openmpi/%.o $(BUILD)/obj/mpich/%.o: ALL_CFLAGS += -fno-lto
+	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
 $(BUILD)/obj/openmpi/start_mpi.o $(BUILD)/obj/mpich/start_mpi.o: $(BUILD)/obj/%/start_mpi.o: src/cli/run/start_mpi.c
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(call folders_of,cli) -DSCALEMODEL_MPI='"$*"' -MMD -MP -c -o $@ $<
 $(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/run/comm/mpi.c
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(call folders_of,run) -MMD -MP -c -o $@ $<
+LARGE_LAYERS := io answer run cli
 folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
-$(foreach d,io answer run cli,$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
-$(BUILD)/libscalemodel.so: $(LIB_OBJ)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -shared -Wl,-soname,libscalemodel.so.0 -o $@ $^ $(LIBS)
-$(BUILD)/obj/%.o: src/%.c
+$(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
+# What is compiled otherwise is compiled again.
+$(BUILD)/obj/flags: always
+	@mkdir -p $(@D)
+	@echo '$(FLAGS)' >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
@@ -152,77 +194,76 @@ define embed
 	@cmp -s $(@:.stamp=.c.new) $(@:.stamp=.c) && rm $(@:.stamp=.c.new) || mv $(@:.stamp=.c.new) $(@:.stamp=.c)
 	@touch $@
 endef
-# What is linked without the link-time optimiser need not be compiled for it too.
-$(BUILD)/obj/tests/%.o $(BUILD)/obj/fuzz/%.o: ALL_CFLAGS += -fno-lto
-$(BUILD)/obj/run/%.o $(BUILD)/obj/cli/run/%.o: ALL_CFLAGS += -fno-lto
-TEST_FOLDERS = $(foreach d,io answer run cli,$(call folders_of,$(d)))
-$(BUILD)/obj/tests/%.o: tests/%.c
+TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS),$(call folders_of,$(d)))
+$(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
-$(BUILD)/obj/fuzz/%.o: fuzz/%.c
+$(BUILD)/obj/fuzz/%.o: fuzz/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/obj/bench/%.o: bench/%.c
+$(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 # Checkpoints of trainings, as the command line makes them.
 CHECKPOINT_OBJ := $(filter %/train_checkpoint.o %/train_checkpoint_names.o \
     %/train_checkpoint_write.o,$(RUNCLI_OBJ))
 $(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o \
-    $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
+    $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
 # Constants from trainings, as the command line makes them.
 MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
 $(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
-    $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN_LIB) $(LIB)
+    $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
-    $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(LIB)
+    $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 # Measuring GPUs, on ones of the test's own.
 FAKE_CUDA := $(addprefix $(BUILD)/obj/tests/,test_measure_cuda.o cuda/fake_cuda.o cuda/measure_cuda.o)
 $(FAKE_CUDA): ALL_CFLAGS += -Itests/cuda $(call folders_of,run) -DSCALEMODEL_NCCL
 $(BUILD)/obj/tests/cuda/measure_cuda.o: src/run/measure/measure_cuda.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/tests/test_measure_cuda: $(FAKE_CUDA) $(RUN_LIB) $(LIB)
+$(BUILD)/tests/test_measure_cuda: $(FAKE_CUDA) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
-$(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
+$(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/book: $(BOOK_OBJ) $(BOOK_RUN) $(LIB)
-	$(CC) $(ALL_CFLAGS) $(LINK_WHOLE) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/book: $(BOOK_OBJ) $(BOOK_RUN) $(CORE)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Ranks of MPI under the oracle of tests/random_einsums.h.
 MPI_TESTS := $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/ranks-%))
 $(BUILD)/tests/ranks-%: $(BUILD)/obj/tests/mpi/ranks.o $(BUILD)/obj/tests/random_einsums.o \
-    $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+    $(BUILD)/obj/%/mpi.o $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
 
 # Ranks of MPI under the plans of tests/train_plans.h: in the variant that users build.
 ifneq (,$(findstring gcc,$(CC)))
 MPI_TESTS += $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/train-%))
 endif
 $(BUILD)/tests/train-%: $(BUILD)/obj/tests/mpi/train.o $(BUILD)/obj/tests/train_plans.o \
-    $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+    $(BUILD)/obj/%/mpi.o $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
 
+# Another make in the same words, with what is optimised and stripped.
+RELEASE = $(MAKE) --no-print-directory -s BUILD="$(BUILD)/release" CFLAGS="$(RELEASE_CFLAGS)" \
+    LTO="$(RELEASE_LTO)" LDFLAGS="$(LDFLAGS) -s"
 release:
-	@$(MAKE) --no-print-directory -s BUILD="$(BUILD)/release" CFLAGS="$(RELEASE_CFLAGS)" all
-	strip $(wildcard $(BUILD)/release/scalemodel*) $(BUILD)/release/libscalemodel.so
+	@+$(RELEASE) all
 
 # Everything the suite runs; `make -k` so that one broken file fails alone.
 test-programs: all $(TESTS) $(MPI_TESTS) $(REPLAYS)
@@ -254,20 +295,22 @@ demo:
 SCALAPACK := $(wildcard /usr/lib/*/libscalapack-openmpi.so)
 RUN_BENCHES := $(if $(HAVE_BLAS),$(patsubst %,$(BUILD)/bench/run/two_ranks-%,threads $(MPIS)) \
     $(if $(filter openmpi,$(MPIS)),$(if $(SCALAPACK),$(BUILD)/bench/run/pdgemm-openmpi)))
-$(BUILD)/bench/run/two_ranks-threads: bench/run/two_ranks.c $(RUN_LIB) $(LIB)
+$(BUILD)/bench/run/two_ranks-threads: bench/run/two_ranks.c $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
-$(BUILD)/bench/run/two_ranks-%: bench/run/two_ranks.c $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+$(BUILD)/bench/run/two_ranks-%: bench/run/two_ranks.c $(BUILD)/obj/%/mpi.o $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) -fno-lto -DBENCH_MPI $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
-$(BUILD)/bench/run/pdgemm-%: bench/run/pdgemm.c $(BUILD)/obj/%/mpi.o $(RUN_LIB) $(LIB)
+	$(MPICC) $(ALL_CFLAGS) -DBENCH_MPI $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+$(BUILD)/bench/run/pdgemm-%: bench/run/pdgemm.c $(BUILD)/obj/%/mpi.o $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $^ -lscalapack-openmpi $(BLAS_LIBS) $(LIBS)
+	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lscalapack-openmpi $(BLAS_LIBS) $(LIBS)
 
-bench: $(BENCHES) $(RUN_BENCHES)
+# Of the release, which is what is installed.
+bench bench-run:
+	@+$(RELEASE) $@-here
+bench-here: $(BENCHES) bench-run-here
 	@for program in $(BENCHES); do $$program || exit 1; done
-	@scripts/bench-ranks.sh $(RUN_BENCHES)
-bench-run: $(RUN_BENCHES)
+bench-run-here: $(RUN_BENCHES)
 	@scripts/bench-ranks.sh $(RUN_BENCHES)
 book: $(BUILD)/book
 	@$(BUILD)/book
@@ -291,35 +334,43 @@ lint-format:
 lint-tidy:
 	@scripts/setup.sh lint
 	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 8 sh -c \
-	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude $(foreach d,io answer cli,$(call folders_of,$(d))) 2>/dev/null' tidy
+	    'clang-tidy --quiet "$$@" -- -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude $(foreach d,$(LARGE_LAYERS),$(call folders_of,$(d))) 2>/dev/null' tidy
 format:
 	@clang-format -i $(sort $(wildcard src/*/*.[ch] src/*/*/*.[ch]))
 
+# The release is installed; `make install-here` installs what lies in BUILD.
 INSTALL_TO = $(DESTDIR)$(PREFIX)
-install: all
+install: release
+	@+$(RELEASE) install-here
+pc = printf '%s\n' 'prefix=$(PREFIX)' 'Name: $(1)' 'Version: $(VERSION)' 'Description: $(2)' \
+    'Requires: $(3)' 'Requires.private: $(4)' 'Libs: -L$${prefix}/lib -l$(1)' 'Libs.private: $(5)' \
+    'Cflags: -I$${prefix}/include' > $(INSTALL_TO)/lib/pkgconfig/$(1).pc
+install-here: all
 	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/lib/pkgconfig \
 	    $(INSTALL_TO)/share/man/man1 $(INSTALL_TO)/share/scalemodel/truth
 	install -m 755 $(BUILD)/scalemodel $(RUN_PROGRAMS) $(INSTALL_TO)/bin/
 	install -m 644 include/scalemodel/*.h $(INSTALL_TO)/include/scalemodel/
-	install -m 644 $(LIB) $(INSTALL_TO)/lib/
-	install -m 755 $(BUILD)/libscalemodel.so $(INSTALL_TO)/lib/libscalemodel.so.0
-	ln -sf libscalemodel.so.0 $(INSTALL_TO)/lib/libscalemodel.so
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: scalemodel' 'Version: $(VERSION)' \
-	    'Description: How to scale a Transformer: rooflines, sharding, training plans' \
-	    'Requires.private: jansson zlib' 'Libs: -L$${prefix}/lib -lscalemodel' \
-	    'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
-	    > $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc
+	install -m 644 $(LIBRARIES:%=$(BUILD)/lib%.a) $(INSTALL_TO)/lib/
+	for library in $(LIBRARIES:%=lib%.so); do \
+	    install -m 755 $(BUILD)/$$library $(INSTALL_TO)/lib/$$library.$(SONAME_VERSION) && \
+	    ln -sf $$library.$(SONAME_VERSION) $(INSTALL_TO)/lib/$$library || exit 1; done
+	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,jansson zlib,-lm -pthread)
+ifneq ($(filter scalemodel-run,$(LIBRARIES)),)
+	$(call pc,scalemodel-run,Plans of scalemodel on real processes: ranks as threads,scalemodel,,$(BLAS_LIBS) -lm -pthread)
+endif
+	$(foreach m,$(filter $(LIBRARIES:scalemodel-run-%=%),openmpi mpich),$(call pc,scalemodel-run-$(m),Ranks of \
+	    scalemodel as processes of MPI,scalemodel-run $(m:openmpi=ompi),,) &&) true
 	install -m 644 $(wildcard data/truth/*) $(INSTALL_TO)/share/scalemodel/truth/
 	for page in $(wildcard man/*.1); do install -m 644 $$page $(INSTALL_TO)/share/man/man1/; done
 uninstall:
 	rm -rf $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/share/scalemodel
-	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/bin/scalemodel-run* $(INSTALL_TO)/lib/libscalemodel.* \
-	    $(INSTALL_TO)/lib/pkgconfig/scalemodel.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
+	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/bin/scalemodel-run* $(INSTALL_TO)/lib/libscalemodel* \
+	    $(INSTALL_TO)/lib/pkgconfig/scalemodel*.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
 
 clean:
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD)/obj $(BUILD)/host -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all release test-programs test asan clang tsan demo bench bench-run book validate held-out fuzz lint lint-layers lint-shape \
-        lint-format lint-tidy format install uninstall clean
+.PHONY: always all release test-programs test asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
+        lint-format lint-tidy format install install-here uninstall clean

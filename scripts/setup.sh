@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, jansson, zlib      test: also cmocka, BLAS, both MPIs and clang (a second compiler)
+#   build: a C compiler, make, jansson, zlib      test: also cmocka, BLAS, both MPIs, clang (a second compiler) and g++
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -30,6 +30,8 @@ test)
     want_command mpicc.mpich libmpich-dev
     want_command mpirun.mpich mpich
     want_command clang clang
+    want_command g++ g++
+    want_command pkg-config pkgconf
     ;;
 fuzz) want_command clang clang ;;
 lint)

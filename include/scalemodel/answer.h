@@ -19,6 +19,8 @@
 #include "scalemodel/page.h"
 #include "scalemodel/shard.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* A question of which all is default. Its size tells a library which members the caller knows. */
 #define SM_QUESTION(type) ((type){.size = sizeof(type)})
 
@@ -101,4 +103,5 @@ sm_status sm_answer_collective(const sm_collective_question *question, sm_report
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
                   const char *unit);
+SM_DECLARATIONS_END
 #endif

@@ -6,6 +6,8 @@
 #include "scalemodel/lowering.h"
 #include "scalemodel/page.h"
 
+SM_DECLARATIONS_BEGIN
+
 typedef struct sm_placed_mesh {
     sm_system system;
     sm_mesh mesh;
@@ -38,4 +40,5 @@ const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_me
 const char *sm_cost_formula(sm_report *r, const sm_lowering_cost *cost);
 /* The name of an operand (or of the output, -1): as written, otherwise "operand 1". */
 const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array);
+SM_DECLARATIONS_END
 #endif

@@ -6,6 +6,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The declarations of every public header stand between these two: of C linkage in C++ too, and the
+ * only symbols that a library exports, since its own files are compiled with hidden visibility. */
+#ifdef __GNUC__
+#define SM_VISIBILITY_PUSH _Pragma("GCC visibility push(default)")
+#define SM_VISIBILITY_POP _Pragma("GCC visibility pop")
+#else
+#define SM_VISIBILITY_PUSH
+#define SM_VISIBILITY_POP
+#endif
+#ifdef __cplusplus
+#define SM_DECLARATIONS_BEGIN SM_VISIBILITY_PUSH extern "C" {
+#define SM_DECLARATIONS_END } SM_VISIBILITY_POP
+#else
+#define SM_DECLARATIONS_BEGIN SM_VISIBILITY_PUSH
+#define SM_DECLARATIONS_END SM_VISIBILITY_POP
+#endif
+
+SM_DECLARATIONS_BEGIN
+
+/* Of these headers; the build, pkg-config and `scalemodel --version` read this line. */
+#define SM_VERSION "0.1.0"
+/* Of the library that is linked: SM_VERSION when it was built. */
+const char *sm_version(void);
+
 /* Every fallible function returns one of these; they are also the exit codes of the CLI. */
 typedef enum sm_status {
     SM_OK = 0,        /* answered */
@@ -75,4 +99,5 @@ int sm_utf8_width(uint32_t code);
 /* Copy at most size-1 bytes of text without cutting a character; control characters and malformed
  * bytes become '?', a tab or line break one space. Always terminates; returns the bytes written. */
 size_t sm_utf8_clean(char *out, size_t size, const char *text, size_t length);
+SM_DECLARATIONS_END
 #endif

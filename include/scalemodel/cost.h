@@ -6,6 +6,8 @@
 #include "scalemodel/hw.h"
 #include "scalemodel/shard.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- groups: where the members of a collective sit ----
  * A group is a list of parts, innermost first: `size` members at `stride` (in units of that level)
  * on `level`. The other chips of the system form further groups of the same kind that run AT THE
@@ -297,4 +299,5 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *calibrati
  * sentence when there is none. */
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                                const sm_dtype *compute, int index, double *size, sm_error *err);
+SM_DECLARATIONS_END
 #endif

@@ -6,6 +6,8 @@
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
+SM_DECLARATIONS_BEGIN
+
 enum { SM_MAX_LEVELS = 8, SM_MAX_PRICES = 4, SM_MAX_TREE = 5 };
 
 /* A datasheet value and where it comes from. value 0: unknown or not applicable, no source. */
@@ -126,4 +128,5 @@ sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t 
 /* The same system with another number of chips (natural shape), for sweeps over --chips. */
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
 bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis); /* the wraparound rule */
+SM_DECLARATIONS_END
 #endif

@@ -9,6 +9,8 @@
 #include "scalemodel/text.h"
 #include "scalemodel/truth.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* Read a whole file (regular file or pipe, at most 1 GiB) into the arena; text is 0-terminated too.
  * SM_IO with the path and the reason on failure. */
 sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err);
@@ -151,4 +153,5 @@ sm_status sm_io_checkpoint_begin(const char *folder, uint64_t steps, char name[S
 /* NAME.tmp is whole and its files are on the disk. The latest `keep` versions stay. */
 sm_status sm_io_checkpoint_end(const char *folder, const char *name, int keep, sm_error *err);
 void sm_io_checkpoint_abandon(const char *folder, const char *name);
+SM_DECLARATIONS_END
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include "scalemodel/report.h"
 
+SM_DECLARATIONS_BEGIN
+
 typedef enum sm_json_layout {
     SM_JSON_LINE, /* one line without blanks and without its end */
     SM_JSON_PAGE  /* two blanks a level; what fits into 100 columns stays on a line; a final newline
@@ -21,4 +23,5 @@ sm_status sm_json_format(const sm_data *data, sm_json_layout layout, sm_arena *a
 /* One string in quotes, escaped; malformed UTF-8 becomes U+FFFD. */
 void sm_json_write_string(FILE *out, const char *text);
 void sm_json_write_number(FILE *out, double value); /* null when it is not finite */
+SM_DECLARATIONS_END
 #endif

@@ -5,6 +5,8 @@
 #include "scalemodel/run.h"
 #include "scalemodel/run_train.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- timings ---- */
 /* Of n repeats: the least, the quartiles (linear between the order statistics) and the median.
  * disturbed: repeats in which a rank waited for a processor that another program had, though there
@@ -134,4 +136,5 @@ typedef double (*sm_time_model)(const double *constant, int row, void *context);
 sm_status sm_measure_constants(sm_time_model model, void *context, const double *seconds, int rows,
                                sm_measured_constant *constant, int constants, double *error,
                                sm_error *err);
+SM_DECLARATIONS_END
 #endif

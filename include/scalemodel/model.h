@@ -5,6 +5,8 @@
 #include "scalemodel/base.h"
 #include "scalemodel/units.h"
 
+SM_DECLARATIONS_BEGIN
+
 enum { SM_MAX_LAYER_KINDS = 8, SM_MAX_LAYERS = 1024 };
 
 /* MHA and MQA are GQA with K = N and K = 1. */
@@ -121,4 +123,5 @@ const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length); /*
 /* Checks ranges and consistency of a filled model: sizes positive, heads divide, the total below
  * 2^53. SM_BAD_INPUT with a sentence that names the size. */
 sm_status sm_model_check(const sm_model *model, sm_error *err);
+SM_DECLARATIONS_END
 #endif

@@ -5,6 +5,8 @@
 #define SCALEMODEL_PAGE_H
 #include "scalemodel/report.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- numbers in short human form; "-" where a value is not known (NaN, infinity). Never NULL. */
 const char *sm_show_count(sm_report *r, double value);     /* 70.6B */
 const char *sm_show_exact(sm_report *r, double value);     /* 4096, 136.086 */
@@ -49,4 +51,5 @@ sm_why *sm_page_why(sm_report *r, const char *label, const char *formula, double
 void sm_page_leaf(sm_report *r, sm_why *parent, const char *label, double value, const char *unit,
                   const char *source);
 void sm_page_given(sm_report *r, sm_why *parent, const char *label, double value, const char *unit);
+SM_DECLARATIONS_END
 #endif

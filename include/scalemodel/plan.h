@@ -12,6 +12,8 @@
 #include "scalemodel/program.h"
 #include "scalemodel/text.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- words of plans ---- */
 /* name, bytes per parameter, help. */
 #define SM_OPTIMIZERS(X)                                                                           \
@@ -267,4 +269,5 @@ static inline double sm_timed_curve_s(const sm_timed_curve *curve, double bytes,
 }
 /* The same when levels take turns, or one direction alone is used: never less. */
 double sm_timed_curve_upper_s(const sm_timed_curve *curve, double bytes);
+SM_DECLARATIONS_END
 #endif

@@ -9,6 +9,8 @@
 #include "scalemodel/shard.h"
 #include "scalemodel/units.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* Dimensions. T are query positions, S the keys they attend to (the same tokens), C the slots of
  * one expert. */
 #define SM_DIMENSIONS(X)                                                                           \
@@ -354,4 +356,5 @@ int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *aga
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain
  * can print shardings. */
 const sm_mesh *sm_program_mesh(void);
+SM_DECLARATIONS_END
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include "scalemodel/report.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* All return SM_OK, or SM_IO when the stream fails. Text is at most `width` columns (80 by
  * default); wide tables drop to fitting by wrapping the last text column. */
 sm_status sm_render_text(const sm_report *report, int width, FILE *out, sm_error *err);
@@ -29,4 +31,5 @@ void sm_trace_slice(sm_trace *t, int process, int thread, const char *name, cons
                     double start_s, double duration_s);
 void sm_trace_counter(sm_trace *t, int process, const char *name, double at_s, double value);
 sm_status sm_trace_end(sm_trace *t, sm_error *err); /* frees it */
+SM_DECLARATIONS_END
 #endif

@@ -6,6 +6,8 @@
 #include "scalemodel/base.h"
 #include "scalemodel/units.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- data tree: keys keep their order. All constructors take the arena that owns the tree and
  * return NULL when out of memory; all adders accept NULL and then return false. ---- */
 typedef enum sm_data_kind {
@@ -152,4 +154,5 @@ void sm_report_table(sm_report *r, const sm_table *table);
 void sm_report_bar(sm_report *r, const char *title, const char *unit, double capacity, size_t n,
                    const sm_bar_part *parts);
 void sm_report_why(sm_report *r, const sm_why *why);
+SM_DECLARATIONS_END
 #endif

@@ -7,6 +7,8 @@
 #include "scalemodel/shard.h"
 #include "scalemodel/units.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- communicators ----
  * A group of ranks, 0 .. size-1. Every call is collective over the group unless it says otherwise
  * and every rank must make the same calls in the same order; in debug mode each call first compares
@@ -144,4 +146,5 @@ typedef struct sm_run_result {
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
                           int overlapped, int directions, const sm_local_block *in,
                           sm_run_result *out, sm_error *err);
+SM_DECLARATIONS_END
 #endif

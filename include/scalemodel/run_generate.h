@@ -6,6 +6,8 @@
 #define SCALEMODEL_RUN_GENERATE_H
 #include "scalemodel/run_train.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* setup: model, degrees, stages (with chunks: one to a stage), expert_tensor of the rules;
  * sequences, a multiple of data x fsdp x expert; tokens, the room of each sequence's cache, a
  * multiple of context. The setup must outlive the generator, and all ranks of world make every
@@ -93,4 +95,5 @@ typedef struct sm_generate_result {
  * once, and what the draft had right stays. */
 sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
                       sm_generate_result *result, sm_error *err);
+SM_DECLARATIONS_END
 #endif

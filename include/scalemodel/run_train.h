@@ -8,6 +8,8 @@
 #include "scalemodel/run.h"
 #include "scalemodel/step.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* SGD has no state; the moments of Adam are stored in single precision, in bf16 or in 8 bits with a
  * scale for each 256 of a rank's numbers. Weights are single precision throughout. */
 #define SM_TRAIN_OPTIMIZERS(X)                                                                     \
@@ -188,4 +190,5 @@ void sm_trainer_set_updates(sm_trainer *t, uint64_t updates);
 /* ---- generating (run_generate.h) ---- */
 typedef struct sm_generator sm_generator;
 sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context, sm_error *err);
+SM_DECLARATIONS_END
 #endif

@@ -6,6 +6,8 @@
 #include "scalemodel/base.h"
 #include "scalemodel/plan.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* Times of one microbatch on one chunk. backward_input + backward_weight is the whole backward;
  * schedules that do not split run them back to back (input first). */
 typedef struct sm_chunk_time {
@@ -69,4 +71,5 @@ double sm_pipeline_bound(const sm_pipeline *p);
  * any times. */
 void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches,
                            int stage, int *held);
+SM_DECLARATIONS_END
 #endif

@@ -4,6 +4,8 @@
 #define SCALEMODEL_SEARCH_H
 #include "scalemodel/base.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* Nodes are expanded in the order of their bounds, in batches whose sizes do not depend on the
  * number of threads; the threshold a node sees is the one of its batch's start. So results and
  * counts are the same whatever the thread count. */
@@ -38,4 +40,5 @@ int sm_search_threads(int wanted);
  * keep[i] says whether i stays; of equal points the first stays. O(n log n), no allocation beyond
  * `order` (n entries, caller's). */
 void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep);
+SM_DECLARATIONS_END
 #endif

@@ -11,6 +11,8 @@
 #include "scalemodel/program.h"
 #include "scalemodel/report.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- the job ---- */
 typedef struct sm_serve_dtypes {
     sm_dtype weights, kv, compute; /* int8 weights with bf16 compute are widened on the way in */
@@ -183,4 +185,5 @@ typedef struct sm_fleet {
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, double requests_per_s,
                          sm_fleet *fleet, sm_error *err);
+SM_DECLARATIONS_END
 #endif

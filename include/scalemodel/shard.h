@@ -6,6 +6,8 @@
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* An axis of the mesh has at most 11 letters, an index or an array at most 15. */
 enum {
     SM_MAX_AXES = 8,
@@ -282,4 +284,5 @@ typedef struct sm_tiled_array {
     double bytes, padded_bytes;
 } sm_tiled_array;
 sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *array, sm_error *err);
+SM_DECLARATIONS_END
 #endif

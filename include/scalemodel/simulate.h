@@ -6,6 +6,8 @@
 #include "scalemodel/base.h"
 #include "scalemodel/serve.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- requests ---- */
 #define SM_MAX_TOKENS 1e9 /* of a prompt, of an output */
 #define SM_MAX_CV 100.0
@@ -169,4 +171,5 @@ typedef struct sm_max_rate {
  * within 1 %: doubled or halved until it is between, then bisected. */
 sm_status sm_simulate_max_rate(const sm_simulation *simulation, const sm_rated_arrivals *arrivals,
                                double within, sm_max_rate *out, sm_error *err);
+SM_DECLARATIONS_END
 #endif

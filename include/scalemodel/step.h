@@ -7,6 +7,8 @@
 #define SCALEMODEL_STEP_H
 #include "scalemodel/program.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* What arrays are for. */
 #define SM_TRAIN_MEMORIES(X)                                                                       \
     X(PARAMS, "weights")                                                                           \
@@ -297,4 +299,5 @@ size_t sm_group_ways(const sm_stage *stage, const sm_step_layer *layer, int grou
 size_t sm_group_peers(const sm_stage *stage, const sm_gradient_group *group);
 /* Elements of a row with room for all chips' parts. */
 size_t sm_group_row(const sm_stage *stage, const sm_step_layer *layer, int group);
+SM_DECLARATIONS_END
 #endif

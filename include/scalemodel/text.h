@@ -3,6 +3,8 @@
 #define SCALEMODEL_TEXT_H
 #include "scalemodel/base.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* A piece of input text with a name for errors ("model.json", "--dims", "argument 1").
  * text need not be 0-terminated and may hold any bytes. */
 typedef struct sm_source {
@@ -76,4 +78,5 @@ void sm_cursor_blanks(sm_cursor *c);
 bool sm_cursor_end(sm_cursor *c);       /* skips blanks; true at the end */
 sm_span sm_cursor_name(sm_cursor *c);   /* [A-Za-z][A-Za-z0-9]*; length 0 if none */
 sm_span sm_cursor_digits(sm_cursor *c); /* [0-9]+; length 0 if none */
+SM_DECLARATIONS_END
 #endif

@@ -13,6 +13,8 @@
 #include "scalemodel/schedule.h"
 #include "scalemodel/step.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* ---- the job ---- */
 typedef struct sm_job {
     const sm_model *model;
@@ -213,4 +215,5 @@ typedef struct sm_search_result {
 sm_status sm_train_search(sm_train *train, const sm_search_options *options,
                           sm_search_result *result, sm_error *err);
 void sm_search_defaults(sm_search_options *options);
+SM_DECLARATIONS_END
 #endif

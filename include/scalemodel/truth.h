@@ -10,6 +10,8 @@
 #include "scalemodel/text.h"
 #include "scalemodel/train.h"
 
+SM_DECLARATIONS_BEGIN
+
 typedef enum sm_truth_kind {
     SM_TRUTH_GEMM,
     SM_TRUTH_ATTENTION,
@@ -277,4 +279,5 @@ double sm_kendall_tau(const double *a, const double *b, size_t n);
 /* Choose the least expected: how much longer it was measured to take than the least measured, as
  * a fraction. Of equal expectations the first is chosen. NAN of none. */
 double sm_time_lost(const double *expected, const double *measured, size_t n);
+SM_DECLARATIONS_END
 #endif

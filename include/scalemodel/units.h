@@ -3,6 +3,8 @@
 #define SCALEMODEL_UNITS_H
 #include "scalemodel/base.h"
 
+SM_DECLARATIONS_BEGIN
+
 /* name, alias, bits, help. mxfp4 carries one 8-bit scale per 32 elements. */
 #define SM_DTYPES(X)                                                                               \
     X(BF16, "bf16", "bfloat16", 16.0, "bfloat16")                                                  \
@@ -60,7 +62,9 @@ static inline bool sm_line_never_less(sm_line a, sm_line b) {
 }
 /* The highest line of this kind that is below both. */
 static inline sm_line sm_line_below(sm_line a, sm_line b) {
-    return (sm_line){a.latency_s < b.latency_s ? a.latency_s : b.latency_s,
-                     a.s_per_byte < b.s_per_byte ? a.s_per_byte : b.s_per_byte};
+    if (b.latency_s < a.latency_s) a.latency_s = b.latency_s;
+    if (b.s_per_byte < a.s_per_byte) a.s_per_byte = b.s_per_byte;
+    return a;
 }
+SM_DECLARATIONS_END
 #endif

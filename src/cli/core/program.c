@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SCALEMODEL_VERSION "0.1.0"
 enum { MOST_VERBS = 32 };
 
 /* "matmul" of "run matmul": what is typed after the program. */
@@ -99,7 +98,7 @@ static sm_status run(const cli_program *p, int argc, char **argv, sm_error *err)
     if (strcmp(name, "help") == 0) return answer_help(p, argc > 2 ? argv[2] : NULL, err);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return answer_help(p, NULL, err);
     if (strcmp(name, "--version") == 0) {
-        const char *text = "scalemodel " SCALEMODEL_VERSION "\n";
+        const char *text = "scalemodel " SM_VERSION "\n";
         return cli_write_stdout(text, strlen(text), err);
     }
     const cli_verb *verb = find_verb(p, name);
