@@ -52,7 +52,6 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
  * before the einsum, and a reduce-scatter of the output, first after it. Fills at most SM_MAX_STEPS
  * step numbers and returns how many. */
 int sm_lowering_overlaps(const sm_lowering *lowering, int *steps);
-<<<<<<< HEAD
 
 /* ---- every way to do a sharded einsum on a mesh, the cheapest first ---- */
 enum { SM_MOST_ALTERNATIVES = 256 };
@@ -71,7 +70,5 @@ typedef struct sm_ranking {
 /* SM_NEGATIVE when there is no way at all. input and arena outlive the ranking. */
 sm_status sm_rank_lowerings(const sm_lowering_input *input, sm_arena *arena, sm_ranking *found,
                             sm_error *err);
-=======
 SM_DECLARATIONS_END
->>>>>>> e70a9cd (The libraries export what the public headers declare and nothing else; C++; sm_version; libscalemodel-run; install and bench are of the release)
 #endif
