@@ -27,8 +27,11 @@ same_lines() { diff "$1" "$2"; }
 libraries="$(cd "$folder" && ls libscalemodel*.so | sed 's/\.so$//')"
 # Functions and constants of the headers: a name before a parenthesis, or of what is extern.
 sed -e '/^#include/d' "$root"/include/scalemodel/*.h | gcc -E -P -x c - | grep -v '^#' | tr '\n' ' ' |
-    sed -e 's/[;{}]/&\n/g' | sed -nE -e 's/.*extern .*\b(sm_[a-z0-9_]+) *\[.*/\1/p' \
-    -e '/typedef/d' -e '/^ *return /d' -e 's/^[^(]*\b(sm_[a-z0-9_]+) *\([^*].*;/\1/p' | sort -u >"$place/declared"
+    sed -e 's/[;{}]/&\n/g' >"$place/statements"
+sed -nE 's/.*static inline .*\b(sm_[a-z0-9_]+) *\(.*/\1/p' "$place/statements" >"$place/inline"
+sed -nE -e 's/.*extern .*\b(sm_[a-z0-9_]+) *[[;].*/\1/p' \
+    -e '/typedef/d' -e 's/^[^(]*\b(sm_[a-z0-9_]+) *\([^*].*;/\1/p' "$place/statements" |
+    sort -u | grep -vxFf "$place/inline" >"$place/declared"
 for library in $libraries; do
     nm -D --defined-only "$folder/$library.so" | awk '{ print $NF }' | sort >"$place/$library"
     nm -g --defined-only "$folder/$library.a" | awk 'NF == 3 { print $3 }' | sort >"$place/archive"
