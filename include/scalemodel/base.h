@@ -56,6 +56,8 @@ typedef struct sm_error {
 sm_status sm_fail(sm_error *err, sm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 sm_status sm_fail_memory(sm_error *err); /* SM_INTERNAL, "out of memory" */
+/* SM_INTERNAL: a limit of this library is passed, "collectives of a layer: 97; the most is 96". */
+sm_status sm_fail_limit(sm_error *err, const char *what, int wanted, int most);
 
 /* An arena owns everything allocated from it and frees it at once. */
 typedef struct sm_arena sm_arena;

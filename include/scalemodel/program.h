@@ -95,7 +95,7 @@ typedef enum sm_function {
     SM_FUNCTION_SAMPLE    /* a draw from the softmax of logits */
 } sm_function;
 
-enum { SM_MAX_TENSORS = 64, SM_MAX_OPS = 40 };
+enum { SM_MAX_TENSORS = 64, SM_MAX_OPS = 40, SM_MAX_INPUTS = 4, SM_MAX_WORK_TERMS = 6 };
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
 enum { SM_QUERIES_AT_ONCE = 128 };
@@ -103,7 +103,7 @@ typedef struct sm_op {
     char name[20];
     sm_op_kind kind;
     sm_function function;
-    int inputs, in[4], out;
+    int inputs, in[SM_MAX_INPUTS], out;
     uint8_t reads; /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
     double flops_per_element; /* vector ops, per element of the output */
@@ -233,8 +233,8 @@ typedef struct sm_work {
     sm_size batch, m, n, k; /* einsum: batch x [m,k] x [k,n] */
     sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */
     int terms;
-    sm_size bytes[6]; /* what crosses HBM, in bytes */
-    uint8_t role[6];  /* sm_role of each: serving scales weights and cache to their own dtypes */
+    sm_size bytes[SM_MAX_WORK_TERMS]; /* what crosses HBM, in bytes */
+    uint8_t role[SM_MAX_WORK_TERMS]; /* sm_role of each: serving scales weights and cache to their own dtypes */
     bool experts;     /* weights of routed experts: of E, only those some token chose are read */
     sm_size kv_heads; /* attention: KV heads on a chip */
 } sm_work;

@@ -18,3 +18,7 @@ sm_status sm_fail(sm_error *err, sm_status status, const char *format, ...) {
 }
 
 sm_status sm_fail_memory(sm_error *err) { return sm_fail(err, SM_INTERNAL, "out of memory"); }
+
+sm_status sm_fail_limit(sm_error *err, const char *what, int wanted, int most) {
+    return sm_fail(err, SM_INTERNAL, "%s: %d; the most is %d", what, wanted, most);
+}

@@ -103,7 +103,7 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
 /* Then it serves this op too. */
 static bool already(job *j, const sm_op *op, moved move) {
     sm_partition *p = j->out;
-    for (int i = 0; i < j->moves; i++) {
+    for (int i = 0; i < j->moves && i < SM_MAX_COMM; i++) {
         const moved *m = &j->done[i];
         if (m->tensor != move.tensor || m->from != move.from || m->axes != move.axes ||
             m->phase != move.phase || m->gradient != move.gradient)
@@ -112,7 +112,8 @@ static bool already(job *j, const sm_op *op, moved move) {
         if (own) p->comm[m->comm].forward_ops |= 1ull << (op - j->b->op);
         return true;
     }
-    if (j->moves < SM_MAX_COMM) j->done[j->moves++] = move;
+    if (j->moves < SM_MAX_COMM) j->done[j->moves] = move;
+    j->moves++;
     return false;
 }
 

@@ -129,21 +129,26 @@ void part_record_weight(job *j, int tensor, sm_axes partial) {
     const sm_tensor *t = &j->b->tensor[tensor];
     sm_weight_class c = {t->elements, part_stored_mask(j->b, tensor), partial,
                          t->dim[0] == SM_DIM_E};
-    for (int i = 0; i < p->classes; i++)
+    for (int i = 0; i < p->classes && i < SM_MAX_WEIGHT_CLASSES; i++)
         if (p->weight[i].stored == c.stored && p->weight[i].partial == c.partial &&
             p->weight[i].expert == c.expert) {
             p->weight[i].elements += c.elements;
             return;
         }
-    if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes++] = c;
+    if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes] = c;
+    p->classes++; /* finish tells when that is too many */
 }
 
 static sm_status finish(const job *j, sm_error *err) {
     sm_partition *out = j->out;
     const sm_program *program = j->b;
-    if (out->comms > SM_MAX_COMM || out->works > SM_MAX_WORK)
-        return sm_fail(err, SM_INTERNAL, "a layer of this model makes more than %d collectives",
-                       SM_MAX_COMM);
+    if (out->comms > SM_MAX_COMM)
+        return sm_fail_limit(err, "collectives of a layer", out->comms, SM_MAX_COMM);
+    if (j->moves > SM_MAX_COMM)
+        return sm_fail_limit(err, "moves of arrays in a layer", j->moves, SM_MAX_COMM);
+    if (out->classes > SM_MAX_WEIGHT_CLASSES)
+        return sm_fail_limit(err, "ways in which the weights of a layer are sharded", out->classes,
+                             SM_MAX_WEIGHT_CLASSES);
     out->ops_gather = program->op[0].kind == SM_OP_GATHER;
     int edge = program->output >= 0 ? program->output : program->input;
     out->boundary = part_stored_size(program, edge, program->tensor[edge].bytes_per_element);

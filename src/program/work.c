@@ -1,11 +1,17 @@
 /* The work of an op on one chip: FLOPs and the bytes that cross its memory. */
+#include <assert.h>
+
 #include "partition_parts.h"
 #include "program_parts.h"
 
+_Static_assert(3 * SM_MAX_OPS <= SM_MAX_WORK, "an op works forward and on two gradients at most");
+_Static_assert(SM_MAX_WORK_TERMS >= SM_MAX_INPUTS + 2,
+               "inputs, the result, and rows it is made of");
+
 static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phase) {
     sm_partition *p = j->out;
-    int at = p->works < SM_MAX_WORK ? p->works++ : SM_MAX_WORK - 1;
-    sm_work *w = &p->work[at];
+    assert(p->works < SM_MAX_WORK);
+    sm_work *w = &p->work[p->works++];
     *w = (sm_work){.name = op->name,
                    .kind = kind,
                    .function = op->function,
@@ -15,7 +21,7 @@ static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phas
 }
 
 static void add_bytes(sm_work *w, sm_size bytes, sm_role role) {
-    if (w->terms == 6) return;
+    assert(w->terms < SM_MAX_WORK_TERMS);
     w->role[w->terms] = (uint8_t)role;
     w->bytes[w->terms++] = bytes;
 }

@@ -83,7 +83,9 @@ static bool visit(void *context, const sm_plan *plan) {
     sm_status status = footprint_of(h->s, plan, prompt, &f, &err);
     hunt_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
-    placements_of(h->s, plan, h->places);
+    status = placements_of(h->s, plan, h->places, &err);
+    hunt_note(h, status, &err);
+    if (status != SM_OK) return false;
     for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
         double group = each * f.d.replicas;
         footprint_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, 1), &m);

@@ -283,14 +283,14 @@ static void each_batch(hunt *h, family *f) {
 }
 
 /* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
-static void place(hunt *h, const sm_plan *plan) {
+static sm_status place(hunt *h, const sm_plan *plan, sm_error *err) {
     bool same = h->places->n > 0 && h->placed_at == h->at;
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
         same = same && sm_plan_degree_of(plan, key) == sm_plan_degree_of(&h->placed, key);
-    if (same) return;
-    placements_of(h->s, plan, h->places);
+    if (same) return SM_OK;
     h->placed = *plan;
     h->placed_at = h->at;
+    return placements_of(h->s, plan, h->places, err);
 }
 
 static sm_status prepare(hunt *h, family *f, sm_error *err) {
@@ -309,8 +309,8 @@ static bool visit(void *context, const sm_plan *plan) {
     if (status == SM_OK) {
         note_memory(h, &f);
         if (fits(h, &f, larger(1, h->o->batch))) {
-            place(h, plan);
-            if (h->places->n > 0) status = prepare(h, &f, &err);
+            status = place(h, plan, &err);
+            if (status == SM_OK && h->places->n > 0) status = prepare(h, &f, &err);
             hunt_note(h, status, &err);
             if (h->places->n > 0 && status == SM_OK) each_batch(h, &f);
         }

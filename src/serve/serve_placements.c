@@ -40,12 +40,13 @@ static bool same_place(const sm_placement *a, const sm_placement *b) {
 
 static void add_placement(const sm_serve *s, const sm_degrees *d, const sm_plan *plan,
                           placements *out) {
-    if (out->n == MAX_ORDERS) return;
-    sm_placement *at = &out->at[out->n];
-    if (!sm_plan_place(plan, d, &s->system, at)) return;
-    for (int i = 0; i < out->n; i++)
-        if (same_place(&out->at[i], at)) return;
-    out->plan[out->n++] = *plan;
+    sm_placement at;
+    if (!sm_plan_place(plan, d, &s->system, &at)) return;
+    for (int i = 0; i < out->n && i < MAX_ORDERS; i++)
+        if (same_place(&out->at[i], &at)) return;
+    if (out->n++ >= MAX_ORDERS) return; /* placements_of tells */
+    out->at[out->n - 1] = at;
+    out->plan[out->n - 1] = *plan;
 }
 
 /* Every order of the dimensions of a torus. */
@@ -63,7 +64,7 @@ static void each_dims(const sm_serve *s, const sm_degrees *d, sm_plan *plan, pla
 }
 
 /* Axes of one member stay where they are; the others change places. */
-void placements_of(const sm_serve *s, const sm_plan *plan, placements *out) {
+sm_status placements_of(const sm_serve *s, const sm_plan *plan, placements *out, sm_error *err) {
     sm_degrees d;
     sm_plan p = *plan;
     uint8_t place[SM_PLAN_DEGREES], axis[SM_PLAN_DEGREES], order[SM_PLAN_DEGREES];
@@ -81,6 +82,11 @@ void placements_of(const sm_serve *s, const sm_plan *plan, placements *out) {
         for (int i = 0; i < n; i++) p.order[place[i]] = axis[order[i]];
         each_dims(s, &d, &p, out);
     } while (!fixed && n > 1 && next_permutation(order, n));
+    if (out->n <= MAX_ORDERS) return SM_OK;
+    int ways = out->n;
+    out->n = 0;
+    return sm_fail_limit(err, "ways in which a plan lies on the system (order= and dims= fix one)",
+                         ways, MAX_ORDERS);
 }
 
 /* ---- that cost the same ---- */

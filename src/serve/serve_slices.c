@@ -1,5 +1,7 @@
 /* The systems a replica may run on: sub-slices of a torus as the catalogue has them, powers of two
  * inside a node and whole nodes beyond; the given system itself always. */
+#include <assert.h>
+
 #include "serve_space.h"
 
 static bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
@@ -22,8 +24,9 @@ static bool is_candidate(const sm_system *whole, int chips) {
 
 int slices_of(const sm_system *whole, int least, int most, sm_system *slices) {
     int n = 0;
-    for (int chips = least; chips <= most && chips <= whole->chips && n < MAX_SLICES; chips++) {
+    for (int chips = least; chips <= most && chips <= whole->chips; chips++) {
         if (!is_candidate(whole, chips) || !is_sold(whole, chips)) continue;
+        assert(n < MAX_SLICES); /* two for each power of two, of chips and of nodes */
         if (chips == whole->chips) slices[n++] = *whole;
         else if (sm_system_resize(whole, chips, &slices[n], NULL) == SM_OK) n++;
     }

@@ -196,7 +196,7 @@ sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees
                               double *share_s, sm_error *err);
 
 /* ---- search ---- */
-enum { MAX_SLICES = 96, MAX_ORDERS = 256, MAX_MASKS = 32 };
+enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };
 /* Systems on which a replica may run, from few chips to many; returns how many. */
 int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
@@ -223,7 +223,7 @@ typedef struct placements {
 /* Seconds of so many bytes on the placement where they take least. */
 double placements_least_s(sm_serve *s, placements *p, sm_collective op, sm_axes axes, bool ragged,
                           double bytes);
-void placements_of(const sm_serve *s, const sm_plan *plan, placements *out);
+sm_status placements_of(const sm_serve *s, const sm_plan *plan, placements *out, sm_error *err);
 /* keep[i]: no placement before i has the same groups in every collective of these variants. */
 void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 

@@ -232,12 +232,14 @@ sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces
 
 /* ---- the public door ---- */
 
-static void set_custom(const sm_train *t, const sm_plan *plan) {
+static sm_status set_custom(const sm_train *t, const sm_plan *plan, sm_error *err) {
     variant *v = built_variant(t, plan);
-    for (int k = 0; k < t->kinds; k++) {
+    sm_status s = SM_OK;
+    for (int k = 0; s == SM_OK && k < t->kinds; k++) {
         const sm_program *program = &v->piece[k].part.program;
-        fill_custom_set(&v->piece[k], sm_recompute_named(program, plan->recompute_ops));
+        s = fill_custom_set(&v->piece[k], sm_recompute_named(program, plan->recompute_ops), err);
     }
+    return s;
 }
 
 /* Every op named in a recomputation set must exist in some layer. */
@@ -259,8 +261,7 @@ static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan
 
 sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err) {
     sm_status s = check_custom(t, built_variant(t, plan), plan, err);
-    if (s == SM_OK) set_custom(t, plan);
-    return s;
+    return s == SM_OK ? set_custom(t, plan, err) : s;
 }
 
 static sm_status need_scratch(sm_train *t, sm_error *err) {

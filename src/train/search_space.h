@@ -4,7 +4,7 @@
 #include "scalemodel/search.h"
 #include "space.h"
 
-enum { MAX_MICROBATCH = 24, MAX_PLACEMENTS = 4096, MAX_VIRTUAL = 8 };
+enum { MAX_MICROBATCH = 32, MAX_PLACEMENTS = 4096, MAX_VIRTUAL = 8 };
 
 typedef struct node {
     int32_t degree[SM_PLAN_DEGREES];

@@ -278,7 +278,12 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
 /* Make a plan consistent: zero 3 where fsdp shards, virtual stages the schedule fixes, axes that do
  * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);
-void fill_custom_set(piece *p, uint64_t set);
+sm_status fill_custom_set(piece *p, uint64_t set, sm_error *err);
+/* An array of so many bytes is kept too; set_check tells when a set has too many shardings. */
+void set_keep(piece_set *set, const sm_size *bytes);
+sm_status set_check(const piece_set *set, sm_error *err);
+/* Curves for the collectives of a piece that has been partitioned. */
+sm_status variant_slots(variant *v, int index, sm_error *err);
 /* Why the degrees cannot shard this model and batch, and why the plan is impossible; NULL when they
  * can, when it is not. */
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);

@@ -8,32 +8,61 @@
 int head_piece(const sm_train *t) { return t->kinds + 1; }
 int embedding_piece(const sm_train *t) { return t->kinds; }
 
+/* ---- rows of a variant ----
+ * What passes a limit is counted and not stored; the count is what the error tells. */
+
 static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged) {
-    for (int i = 0; i < v->slots; i++)
+    for (int i = 0; i < v->slots && i < MAX_SLOTS; i++)
         if (v->key[i].op == op && v->key[i].axes == axes && v->key[i].ragged == ragged)
             return (uint8_t)i;
-    if (v->slots == MAX_SLOTS) return 0;
-    v->key[v->slots] = (slot_key){op, axes, ragged};
-    return (uint8_t)v->slots++;
+    if (v->slots++ >= MAX_SLOTS) return 0;
+    v->key[v->slots - 1] = (slot_key){op, axes, ragged};
+    return (uint8_t)(v->slots - 1);
 }
 
-static void add_kept(piece_set *s, const sm_kept *k) {
-    for (int i = 0; i < s->kept; i++) {
+void set_keep(piece_set *s, const sm_size *bytes) {
+    for (int i = 0; i < s->kept && i < MAX_KEPT; i++) {
         sm_size *to = &s->kept_bytes[i];
-        if (to->mask != k->bytes.mask || to->per_sequence != k->bytes.per_sequence) continue;
-        to->base += k->bytes.base;
+        if (to->mask != bytes->mask || to->per_sequence != bytes->per_sequence) continue;
+        to->base += bytes->base;
         return;
     }
-    if (s->kept < MAX_KEPT) s->kept_bytes[s->kept++] = k->bytes;
+    if (s->kept++ < MAX_KEPT) s->kept_bytes[s->kept - 1] = *bytes;
 }
 
 static void add_eager(piece_set *s, eager_kind kind, const sm_tensor *t) {
-    if (s->eager == MAX_EAGER) return;
-    eager_array *e = &s->eager_array[s->eager++];
+    if (s->eager++ >= MAX_EAGER) return;
+    eager_array *e = &s->eager_array[s->eager - 1];
     *e = (eager_array){.kind = kind,
                        .elements = {.base = t->elements, .per_sequence = t->per_sequence}};
     for (int i = 0; i < t->rank; i++) e->elements.mask = (sm_axes)(e->elements.mask | t->at[i]);
 }
+
+sm_status set_check(const piece_set *s, sm_error *err) {
+    if (s->kept > MAX_KEPT)
+        return sm_fail_limit(err, "shardings of the arrays a layer keeps", s->kept, MAX_KEPT);
+    if (s->eager > MAX_EAGER)
+        return sm_fail_limit(err, "arrays that a layer keeps more of", s->eager, MAX_EAGER);
+    return SM_OK;
+}
+
+sm_status variant_slots(variant *v, int index, sm_error *err) {
+    piece *p = &v->piece[index];
+    for (int i = 0; i < p->part.comms; i++) {
+        const sm_comm *c = &p->part.comm[i];
+        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged);
+    }
+    for (int i = 0; i < p->part.classes; i++) {
+        sm_axes axes = p->part.weight[i].partial;
+        v->weight[index][i] = (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false),
+                                            slot_for(v, SM_ALL_REDUCE, axes, false),
+                                            slot_for(v, SM_ALL_GATHER, axes, false)};
+    }
+    if (v->slots <= MAX_SLOTS) return SM_OK;
+    return sm_fail_limit(err, "different collectives of a model", v->slots, MAX_SLOTS);
+}
+
+/* ---- what a recomputation set keeps ---- */
 
 static bool is_norm(const sm_program *b, const sm_op *op) {
     return op->kind == SM_OP_VECTOR && op->inputs == 2 && b->tensor[op->in[1]].norm;
@@ -82,29 +111,18 @@ static void fill_eager(const sm_program *b, const sm_kept *kept, int n, piece_se
     }
 }
 
-static void fill_set(piece *p, int index, uint64_t set) {
+static sm_status fill_set(piece *p, int index, uint64_t set, sm_error *err) {
     sm_kept kept[SM_MAX_TENSORS];
     piece_set *s = &p->set[index];
     int n = sm_recompute_kept(&p->part, set, &s->again, kept);
     s->kept = 0;
-    for (int i = 0; i < n; i++) add_kept(s, &kept[i]);
+    for (int i = 0; i < n; i++) set_keep(s, &kept[i].bytes);
     fill_eager(&p->part.program, kept, n, s);
+    return set_check(s, err);
 }
 
-void fill_custom_set(piece *p, uint64_t set) { fill_set(p, CUSTOM_SET, set); }
-
-static void fill_slots(variant *v, int index) {
-    piece *p = &v->piece[index];
-    for (int i = 0; i < p->part.comms; i++) {
-        const sm_comm *c = &p->part.comm[i];
-        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged);
-    }
-    for (int i = 0; i < p->part.classes; i++) {
-        sm_axes axes = p->part.weight[i].partial;
-        v->weight[index][i] = (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false),
-                                            slot_for(v, SM_ALL_REDUCE, axes, false),
-                                            slot_for(v, SM_ALL_GATHER, axes, false)};
-    }
+sm_status fill_custom_set(piece *p, uint64_t set, sm_error *err) {
+    return fill_set(p, CUSTOM_SET, set, err);
 }
 
 /* The runtime gathers weights when they are wanted, and scatters gradients when they are made; what
@@ -140,12 +158,12 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
-    for (int set = 0; set < SM_RECOMPUTE_COUNT; set++)
-        fill_set(p, set,
-                 what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing);
-    fill_set(p, CUSTOM_SET, nothing);
-    fill_slots(v, index);
-    return SM_OK;
+    for (int set = 0; s == SM_OK && set < SM_RECOMPUTE_COUNT; set++)
+        s = fill_set(
+            p, set,
+            what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing, err);
+    if (s == SM_OK) s = fill_set(p, CUSTOM_SET, nothing, err);
+    return s == SM_OK ? variant_slots(v, index, err) : s;
 }
 
 variant *built_variant(const sm_train *t, const sm_plan *plan) {
