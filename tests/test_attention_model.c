@@ -165,8 +165,11 @@ static void every_cost_is_ordered_on_every_chip(void **state) {
 
 static void nothing_to_do_costs_a_launch(void **state) {
     (void)state;
-    sm_attention_shape none[] = {{0}, prefill(0, 9, 1, 1, 64), prefill(1, -3, 1, 1, 64),
-                                 prefill(1, 9, 0, 1, 64), prefill(1, NAN, 1, 1, 64)};
+    sm_attention_shape none[] = {{0},
+                                 prefill(0, 9, 1, 1, 64),
+                                 prefill(1, -3, 1, 1, 64),
+                                 prefill(1, 9, 0, 1, 64),
+                                 prefill(1, NAN, 1, 1, 64)};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         sm_op_cost cost = cost_on("h100-sxm", &none[i]);
         assert_true(cost.lower_s >= 0 && cost.lower_s <= 0);
@@ -353,7 +356,8 @@ static void kernels_differ_in_what_they_set_up(void **state) {
 
 /* ---- unfused ---- */
 
-static void unfused_is_the_sum_of_its_kernels(void **state) {
+/* The softmax between them is an op of its own (SM_OP_VECTOR). */
+static void unfused_is_its_matmuls(void **state) {
     (void)state;
     const sm_chip *chip = chip_of("a100-80");
     sm_calibration c = constants();
@@ -363,11 +367,11 @@ static void unfused_is_the_sum_of_its_kernels(void **state) {
     double bytes = 2 * (scores + 2 * 2.0 * 16 * 2048 * 128);
     double qk = sm_matmul_cost(chip, &c, SM_BF16, 32, 2048, 2048, 128, bytes).expected_s;
     double pv = sm_matmul_cost(chip, &c, SM_BF16, 32, 2048, 128, 2048, bytes).expected_s;
-    double stream = chip->memory_bytes_per_s.value * 0.9, launch = 2e-6;
-    double want = qk + pv + (4 + 5) * scores / stream + 2 * launch;
-    expect_near(sm_attention_cost(chip, &c, &s, false).expected_s, want, 1e-9);
-    want = 2 * (qk + pv) + (6 + 5) * scores / stream + 2 * launch;
-    expect_near(sm_attention_cost(chip, &c, &s, true).expected_s, want, 1e-9);
+    sm_op_cost forward = sm_attention_cost(chip, &c, &s, false);
+    sm_op_cost backward = sm_attention_cost(chip, &c, &s, true);
+    expect_near(forward.expected_s, qk + pv, 1e-9);
+    expect_near(backward.expected_s, 2 * (qk + pv), 1e-9);
+    expect_near(backward.math_s, 2 * forward.math_s, 1e-12); /* the scores were kept */
 }
 
 static void fusing_pays_more_the_longer_the_sequence(void **state) {
@@ -380,7 +384,55 @@ static void fusing_pays_more_the_longer_the_sequence(void **state) {
         assert_true(gain > before);
         before = gain;
     }
-    assert_true(before > 3);
+    assert_true(before > 2);
+}
+
+/* ---- panels, as src/run multiplies ---- */
+
+/* 128 queries at a time meet the keys up to their end: of 2048, (128 + 256 + ... + 2048) / 16 =
+ * 1088 on average; of the second half, 1024 + (128 + ... + 1024) / 8 = 1600. */
+static void a_panel_meets_the_keys_up_to_its_end(void **state) {
+    (void)state;
+    const sm_chip *chip = chip_of("cpu-host");
+    sm_calibration c = constants();
+    sm_attention_shape s = prefill(1, 2048, 8, 8, 128), half = s;
+    s.panel = half.panel = 128;
+    half.q_len = 1024;
+    double peak = sm_chip_peak(chip, SM_BF16, NULL), flops = 2.0 * 8 * 2048 * 1088 * 256;
+    sm_op_cost whole = sm_attention_cost(chip, &c, &s, false);
+    sm_op_cost last = sm_attention_cost(chip, &c, &half, false);
+    sm_op_cost back = sm_attention_cost(chip, &c, &s, true);
+    double contraction = 128 / (128 + c.matmul_half_k), launch = c.launch_s;
+    expect_near(whole.math_s, flops / peak, 1e-12);
+    expect_near(whole.expected_s - launch, flops / peak / (c.attention_efficiency * contraction),
+                1e-9);
+    expect_near(last.math_s / whole.math_s, 0.5 * 1600 / 1088, 1e-12);
+    expect_near(back.math_s, 2.5 * whole.math_s, 1e-12);
+}
+
+/* ---- the floor ---- */
+
+static void no_shape_is_quicker_than_its_floor(void **state) {
+    (void)state;
+    uint32_t seed = 3;
+    sm_calibration c = constants();
+    for (int i = 0; i < 20000; i++) {
+        const sm_chip *chip = sm_chip_at((size_t)i % sm_chip_count());
+        if (!(sm_chip_peak(chip, SM_BF16, NULL) > 0)) continue;
+        bool backward = i % 3 == 0;
+        c.attention_efficiency = c.attention_efficiency_backward = 0.1 + 0.9 * (i % 7) / 6;
+        sm_attention_shape s = random_shape(&seed), twice = s;
+        if (i % 5 == 0) s.panel = twice.panel = 128, s.unfused = twice.unfused = false;
+        if (s.panel > 0) s.q_len = fmin(s.q_len, s.kv_len), twice.q_len = s.q_len;
+        twice.batch *= 2;
+        double floor_s = sm_attention_floor_s(chip, &c, &s, backward);
+        sm_op_cost cost = sm_attention_cost(chip, &c, &s, backward);
+        double best = s.unfused ? c.matmul_efficiency : sm_attention_best_efficiency(&c);
+        expect_at_most(floor_s, cost.expected_s);
+        expect_at_most(cost.lower_s, cost.expected_s * (1 + 1e-12));
+        expect_near(sm_attention_floor_s(chip, &c, &twice, backward), 2 * floor_s, 1e-12);
+        expect_at_most(cost.math_s / best, floor_s * (1 + 1e-12));
+    }
 }
 
 /* ---- measured rows ---- */
@@ -526,8 +578,10 @@ int main(void) {
         cmocka_unit_test(an_eight_bit_cache_is_converted),
         cmocka_unit_test(a_systolic_array_pads_the_group_to_its_tile),
         cmocka_unit_test(kernels_differ_in_what_they_set_up),
-        cmocka_unit_test(unfused_is_the_sum_of_its_kernels),
+        cmocka_unit_test(unfused_is_its_matmuls),
         cmocka_unit_test(fusing_pays_more_the_longer_the_sequence),
+        cmocka_unit_test(a_panel_meets_the_keys_up_to_its_end),
+        cmocka_unit_test(no_shape_is_quicker_than_its_floor),
         cmocka_unit_test(measured_kernels_are_met),
         cmocka_unit_test(what_cannot_be_predicted_says_why),
         cmocka_unit_test(phases_have_their_masks),

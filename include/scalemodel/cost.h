@@ -134,8 +134,9 @@ typedef enum sm_constant {
 /* What an interval is learned for. */
 #define SM_REGIMES(X)                                                                              \
     X(matmul, "matmul")                                                                            \
-    X(attention, "attention") X(memory, "memory-bound op") X(collective, "collective")             \
-        X(step, "training step") X(peak, "peak memory") X(prefill, "prefill") X(decode, "decode")  \
+    X(attention, "attention")                                                                      \
+    X(memory, "memory-bound op") X(collective, "collective") X(step, "training step")              \
+        X(peak, "peak memory") X(prefill, "prefill") X(decode, "decode")                           \
             X(throughput, "serving throughput")
 typedef enum sm_regime {
 #define X(id, name) SM_REGIME_##id,
@@ -263,14 +264,23 @@ typedef struct sm_attention_shape {
     bool one_kernel;               /* no second kernel that plans the work or joins its parts */
     bool head_blocks;              /* a block per query head, even for one query: prefill kernels */
     bool persistent;               /* cores take one block after another: less to set up for each */
-    bool unfused;                  /* separate kernels that write the scores to memory */
+    bool unfused; /* matmuls that write and read the scores; their softmax is not here */
+    double panel; /* not 0: so many queries at a time, each with the keys up to their end,
+                     multiplied by BLAS; q_len: the last queries of the sequence */
 } sm_attention_shape;
-/* FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5 times that
- * (five matmuls for two, scores computed again). lower: FLOPs at peak or bytes at HBM bandwidth;
- * expected: tiles, cores left idle, softmax at small heads, launch. Sizes that are not positive
- * cost a launch. */
+/* The one price of attention: forward and backward, fused, unfused and in panels, in training and
+ * in serving. FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5
+ * times that (five matmuls for two, scores computed again; unfused kept them: four). lower: FLOPs
+ * at peak or bytes at HBM bandwidth; expected: tiles, cores left idle, softmax at small heads,
+ * launch. Sizes that are not positive cost a launch. */
 sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
                              const sm_attention_shape *shape, bool backward);
+/* Seconds below which sm_attention_cost's expectation cannot fall, proportional to the batch: an
+ * admissible bound for searches. */
+double sm_attention_floor_s(const sm_chip *chip, const sm_calibration *c,
+                            const sm_attention_shape *shape, bool backward);
+/* The largest share of the peak that fused attention of any shape reaches. */
+double sm_attention_best_efficiency(const sm_calibration *c);
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops, double bytes);
 /* Falls back to a wider dtype (fp32 at last to bf16); 0 if there is none. used may be NULL. */
 double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used);

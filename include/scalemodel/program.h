@@ -237,6 +237,8 @@ typedef struct sm_work {
     uint8_t role[SM_MAX_WORK_TERMS]; /* sm_role of each: serving scales weights and cache to their own dtypes */
     bool experts;     /* weights of routed experts: of E, only those some token chose are read */
     sm_size kv_heads; /* attention: KV heads on a chip */
+    /* Attention: elements of a value; k is that of a query and of a key. */
+    double value_size;
 } sm_work;
 
 typedef enum sm_stream {

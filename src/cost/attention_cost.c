@@ -1,5 +1,6 @@
-/* What attention costs on one chip: a fused kernel that keeps the scores on the chip, or the older
- * separate kernels that write them to memory.
+/* What attention costs on one chip, forward and backward, in training and in serving: a fused
+ * kernel that keeps the scores on the chip, separate matmuls that write them to memory, or panels
+ * of queries multiplied by BLAS, as src/run does.
  *
  * A fused kernel (FlashAttention, Dao 2022-24) deals blocks of query rows to the cores; a block
  * walks over the keys in tiles, multiplies twice and takes exponentials in between:
@@ -33,7 +34,7 @@ static const double block_cycles_persistent = 2.35e3;
 static const double joining_cycles = 1.7e3; /* of parts, and again for every doubling of them */
 static const double sequence_cycles_systolic = 3.4e3; /* a sequence of a decode on a TPU */
 
-static const double exponentials_per_cycle = 15.0; /* of a core: 16 special function units */
+static const double exponentials_per_cycle = 14.0; /* of a core: 16 special function units */
 static const double converted_per_cycle = 13.5;    /* of a core: 8-bit values made 16-bit ones */
 static const double decode_rate = 0.51;            /* of prefill's: small tiles, no reuse of keys */
 static const double decode_rate_shared = 0.77;     /* one key and value for all heads (MLA) */
@@ -65,14 +66,28 @@ static double cycles_per_s(const sm_chip *chip) {
     return hz * cores_of(chip);
 }
 
-static double forward_flops(const sm_attention_shape *s) {
-    return 2.0 * s->batch * s->heads * s->q_len * s->keys * (s->head_size + s->v_head_size);
+/* Keys that the queries of a sequence meet in panels, on average: each panel meets the keys up to
+ * its end. The queries are the last of the sequence: of the chips that share one, the chip with its
+ * end has most to do, and the others wait for it. */
+static double keys_of_panels(const sm_attention_shape *s) {
+    double panels = floor(s->q_len / s->panel), rest = s->q_len - panels * s->panel;
+    double own = s->panel * s->panel * panels * (panels + 1.0) / 2.0 + rest * s->q_len;
+    return s->kv_len - s->q_len + own / s->q_len;
+}
+
+/* 2 FLOPs a multiplication, of queries with keys and of scores with values. Backward makes dV, dP,
+ * dQ and dK, and the scores once more where they were not kept. */
+static double flops_of(const sm_attention_shape *s, bool backward) {
+    double keys = s->panel > 0.0 ? keys_of_panels(s) : s->keys;
+    double sizes = s->head_size + s->v_head_size;
+    double matmuls = !backward ? 1.0 : s->unfused ? 2.0 : 2.5;
+    return 2.0 * s->batch * s->heads * s->q_len * keys * sizes * matmuls;
 }
 
 /* Queries in and values out in 16 bits or more; keys and values once. Backward touches each array
  * and its gradient. */
 static double bytes_of(const sm_attention_shape *s, bool backward) {
-    double element = larger(2.0, sm_dtype_bytes(s->dtype));
+    double element = larger(larger(2.0, s->kv_bytes), sm_dtype_bytes(s->dtype));
     double q = s->batch * s->q_len * s->heads * (s->head_size + s->v_head_size) * element;
     double kv_size = s->head_size + (s->shared_kv ? 0.0 : s->v_head_size);
     double bytes = q + s->batch * s->kv_len * s->kv_heads * kv_size * s->kv_bytes;
@@ -101,23 +116,31 @@ static blocks blocks_of(const sm_chip *chip, const sm_attention_shape *s) {
     return b;
 }
 
-/* Time of one score, relative to head size 128 in 16 bits. The exponentials take a share of that,
- * and it stays when the matmuls shrink (small heads, 8 bits). */
-static double relative_score(const sm_chip *chip, const sm_attention_shape *s, double peak) {
+/* Time of one score, relative to head size 128 in 16 bits. The special function units take as long
+ * for its exponential whatever else the kernel does, and that stays when the matmuls shrink (small
+ * heads, 8 bits); backward there is one exponential to five matmuls. Large heads lose less than 128
+ * does, up to the peak. */
+static double relative_score(const sm_chip *chip, const sm_attention_shape *s, double peak,
+                             double efficiency, bool backward) {
     double peak16 = sm_chip_peak(chip, SM_BF16, NULL);
     double matmul = (s->head_size + s->v_head_size) / 256.0 * peak16 / peak;
-    if (matmul >= 1.0) return large_head_gain + (1.0 - large_head_gain) * matmul;
+    double large = large_head_gain + (1.0 - large_head_gain) * matmul;
+    if (matmul >= 1.0) return larger(large, matmul * efficiency);
     double exponentials = peak16 / (512.0 * exponentials_per_cycle * cycles_per_s(chip));
-    double share = exponentials / (1.0 + exponentials);
+    double share = smaller(1.0, exponentials * efficiency / (backward ? 2.5 : 1.0));
     return share + (1.0 - share) * matmul;
 }
 
+/* Seconds of one score when all cores work at it. */
 static double score_s(const sm_chip *chip, const sm_attention_shape *s, double peak,
-                      double efficiency) {
-    double rate = 1.0;
-    if (is_decode(s) && !is_systolic(chip)) rate = s->shared_kv ? decode_rate_shared : decode_rate;
-    double full = 512.0 / sm_chip_peak(chip, SM_BF16, NULL);
-    return relative_score(chip, s, peak) * full / (efficiency * rate);
+                      double efficiency, bool backward) {
+    double full = 512.0 / sm_chip_peak(chip, SM_BF16, NULL) * (backward ? 2.5 : 1.0);
+    return relative_score(chip, s, peak, efficiency, backward) * full / efficiency;
+}
+
+static double decode_slowdown(const sm_chip *chip, const sm_attention_shape *s) {
+    if (!is_decode(s) || is_systolic(chip)) return 1.0;
+    return 1.0 / (s->shared_kv ? decode_rate_shared : decode_rate);
 }
 
 /* All blocks dealt to the cores, or the longest alone on its core: the larger, and a quarter more
@@ -163,11 +186,15 @@ static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const
     return (cycles * cores + b->count * block_overhead_cycles(s)) / cycles_per_s(chip);
 }
 
+static double efficiency_of(const sm_calibration *c, bool backward) {
+    return backward ? c->attention_efficiency_backward : c->attention_efficiency;
+}
+
 static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
-                        bool backward, double peak, sm_op_cost *cost) {
-    double efficiency = backward ? c->attention_efficiency_backward : c->attention_efficiency;
+                        bool backward, sm_op_cost *cost) {
+    double peak = sm_chip_peak(chip, s->dtype, NULL), efficiency = efficiency_of(c, backward);
+    double one_score_s = score_s(chip, s, peak, efficiency, backward) * decode_slowdown(chip, s);
     blocks b = blocks_of(chip, s);
-    double one_score_s = score_s(chip, s, peak, efficiency) * (backward ? 2.5 : 1.0);
     double math_s = math_time(chip, s, &b, one_score_s);
     double memory_s = memory_time(chip, s, &b, cost->memory_s / c->memory_efficiency);
     double fixed_s = c->launch_s + overhead_s(chip, s, &b);
@@ -184,19 +211,23 @@ static double matmul_s(const sm_chip *chip, const sm_calibration *c, const sm_at
     return sm_matmul_cost(chip, c, s->dtype, batch, s->q_len, n, k, bytes).expected_s;
 }
 
-/* Two batched matmuls over all scores (a mask saves nothing), and passes over the 2-byte scores:
- * scale, mask and softmax in one kernel (read and write), dropout (read, write, a byte of mask).
- * Backward: each matmul twice, dropout again, softmax (gradient and result read, one written). */
+/* Two batched matmuls over all scores (a mask saves nothing), which lie in memory in 2 bytes; each
+ * twice backward. */
 static void price_unfused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
                           bool backward, sm_op_cost *cost) {
-    double scores = s->batch * s->heads * s->q_len * s->kv_len;
     double matmuls = matmul_s(chip, c, s, s->kv_len, s->head_size) +
                      matmul_s(chip, c, s, s->v_head_size, s->kv_len);
-    if (backward) matmuls *= 2.0;
-    double softmax = sm_vector_cost(chip, c, 0.0, scores * (backward ? 6.0 : 4.0)).expected_s;
-    double dropout = sm_vector_cost(chip, c, 0.0, scores * 5.0).expected_s;
-    cost->expected_s = matmuls + softmax + dropout;
-    cost->upper_s = cost->expected_s;
+    cost->expected_s = cost->upper_s = backward ? 2.0 * matmuls : matmuls;
+}
+
+/* As BLAS multiplies a panel: the scores contract one head alone, however many keys there are. */
+static void price_panels(const sm_calibration *c, const sm_attention_shape *s, bool backward,
+                         sm_op_cost *cost) {
+    cost->tile_efficiency = s->head_size / (s->head_size + c->matmul_half_k);
+    double math_s = cost->math_s / (efficiency_of(c, backward) * cost->tile_efficiency);
+    double memory_s = cost->memory_s / c->memory_efficiency;
+    cost->expected_s = larger(math_s, memory_s) + c->launch_s;
+    cost->upper_s = math_s + memory_s + c->launch_s;
 }
 
 static bool is_empty(const sm_attention_shape *s) {
@@ -206,16 +237,28 @@ static bool is_empty(const sm_attention_shape *s) {
 
 sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
                              const sm_attention_shape *shape, bool backward) {
-    double peak = sm_chip_peak(chip, shape->dtype, NULL);
     sm_op_cost cost = {.tile_efficiency = 1.0, .expected_s = c->launch_s, .upper_s = c->launch_s};
     if (is_empty(shape)) return cost;
-    double flops = forward_flops(shape) * (backward ? 2.5 : 1.0);
-    cost.math_s = rate_time(flops, peak);
+    cost.math_s = rate_time(flops_of(shape, backward), sm_chip_peak(chip, shape->dtype, NULL));
     cost.memory_s = rate_time(bytes_of(shape, backward), chip->memory_bytes_per_s.value);
     cost.lower_s = larger(cost.math_s, cost.memory_s);
     if (shape->unfused) price_unfused(chip, c, shape, backward, &cost);
-    else price_fused(chip, c, shape, backward, peak, &cost);
-    cost.expected_s = larger(cost.expected_s, cost.lower_s);
-    cost.upper_s = larger(cost.upper_s, cost.expected_s);
+    else if (shape->panel > 0.0) price_panels(c, shape, backward, &cost);
+    else price_fused(chip, c, shape, backward, &cost);
     return cost;
+}
+
+double sm_attention_floor_s(const sm_chip *chip, const sm_calibration *c,
+                            const sm_attention_shape *shape, bool backward) {
+    double peak = sm_chip_peak(chip, shape->dtype, NULL), efficiency = efficiency_of(c, backward);
+    double flops = is_empty(shape) ? 0.0 : flops_of(shape, backward);
+    if (shape->unfused) return rate_time(flops, peak * c->matmul_efficiency);
+    if (shape->panel > 0.0) return rate_time(flops, peak * efficiency);
+    double of_a_score = 2.0 * (shape->head_size + shape->v_head_size) * (backward ? 2.5 : 1.0);
+    return flops / of_a_score * score_s(chip, shape, peak, efficiency, backward);
+}
+
+double sm_attention_best_efficiency(const sm_calibration *c) {
+    double best = larger(c->attention_efficiency, c->attention_efficiency_backward);
+    return smaller(1.0, best / (1.0 - large_head_gain));
 }

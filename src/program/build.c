@@ -107,10 +107,12 @@ static int rotate(sm_program *b, const char *name, int x, bool normed) {
 
 /* Attention as separate kernels (Megatron before flash attention): the probabilities, their dropout
  * mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022, section 4.1).
- * Bytes that cross memory per score: forward QK writes 2, softmax reads and writes 2 + 2, dropout
- * 2 + 1 + 2, PV reads 2; backward 19 by the same count. */
+ * Bytes that cross memory per score between the matmuls: scaling, masking and softmax read and
+ * write 2 + 2 each, dropout 2 + 1 + 2; backward dropout 5 again, softmax 6 (gradient and result
+ * read), masking and scaling 4 each. The scores that the matmuls write and read are priced with
+ * them (sm_attention_cost). */
 static void softmax(sm_program *b, int q) {
-    enum { KEPT = 5, FORWARD = 13, BACKWARD = 19 };
+    enum { KEPT = 5, FORWARD = 17, BACKWARD = 19 };
     int p = program_tensor(b, "probs", SM_ROLE_ACTIVATION, KEPT,
                            DIMS(D_(B), D_(T), D_(K), D_(G), D_(S)));
     sm_op *op = program_vector(b, "softmax", SM_FUNCTION_SOFTMAX, p, IN(q));

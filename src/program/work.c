@@ -54,13 +54,14 @@ static double last_size(const sm_program *b, int tensor) {
 void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_ATTENTION, phase);
     uint32_t rows = 1u << SM_DIM_B | 1u << SM_DIM_T | 1u << SM_DIM_K | 1u << SM_DIM_G;
-    /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK and QK once more */
-    double matmuls = phase == SM_PHASE_FORWARD ? 1 : 2.5;
+    /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK, and fused QK once more */
+    double matmuls = phase == SM_PHASE_FORWARD ? 1 : j->b->rules.unfused ? 2 : 2.5;
     double query_size = last_size(j->b, op->in[0]), value_size = last_size(j->b, op->out);
     w->flops = part_product(j->b, rows, at);
     w->flops.base *= 2 * op->keys * (query_size + value_size) * matmuls;
     w->m = part_product(j->b, 1u << SM_DIM_T, at);
     w->k = (sm_size){.base = query_size};
+    w->value_size = value_size;
     w->n = (sm_size){.base = op->keys};
     w->batch = part_product(j->b, rows & ~(1u << SM_DIM_T), at);
     w->kv_heads = part_product(j->b, 1u << SM_DIM_K, at);

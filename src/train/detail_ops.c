@@ -27,7 +27,7 @@ static sm_plan_op *row_of(rows *r, const char *op, sm_op_kind kind, sm_phase pha
 }
 
 static double add_work(rows *r, const sm_work *w, bool again, double times) {
-    priced c = piece_work_price(r->t, w, &r->p->d, r->plan->dtype);
+    priced c = piece_work_price(r->t, r->p->v, w, &r->p->d, r->plan->dtype);
     sm_plan_op *row = row_of(r, w->name, w->kind, w->phase, again);
     row->count += times;
     row->time_s += c.expected * times;

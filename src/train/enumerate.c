@@ -13,15 +13,15 @@ static double piece_floor(const sm_train *t, const variant *v, int index, const 
     double wide = sm_chip_peak(&t->system.chip, SM_BF16, NULL) * c->matmul_efficiency;
     double narrow = sm_chip_peak(&t->system.chip, dtype, NULL) *
                     (dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency);
-    double attention = sm_chip_peak(&t->system.chip, SM_BF16, NULL) *
-                       fmax(c->attention_efficiency, c->attention_efficiency_backward);
     double seconds = 0;
     const sm_partition *p = &v->piece[index].part;
     for (int i = 0; i < p->works; i++) {
         const sm_work *w = &p->work[i];
         if (w->kind == SM_OP_EINSUM)
             seconds += size_at(&w->flops, d) / (w->linear ? fmax(narrow, wide) : wide);
-        else if (w->kind == SM_OP_ATTENTION) seconds += size_at(&w->flops, d) / attention;
+        if (w->kind != SM_OP_ATTENTION) continue;
+        sm_attention_shape a = attention_shape(t, v, w, d);
+        seconds += sm_attention_floor_s(&t->system.chip, c, &a, w->phase != SM_PHASE_FORWARD);
     }
     return seconds;
 }
@@ -94,8 +94,8 @@ static double bound_of(const hunt *h, const choices *c, const sm_plan *plan) {
 
 double hunt_floor(const sm_train *t, const sm_plan *plan, int chips) {
     const sm_calibration *c = t->calibration;
-    double best = fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8),
-                       fmax(c->attention_efficiency, c->attention_efficiency_backward));
+    double best =
+        fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8), sm_attention_best_efficiency(c));
     double peak = fmax(sm_chip_peak(&t->system.chip, plan->dtype, NULL),
                        sm_chip_peak(&t->system.chip, SM_BF16, NULL));
     return t->model_flops_per_step / (chips * peak * best);

@@ -42,7 +42,7 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
         "max(FLOPs / (peak x attention efficiency), bytes / (HBM x efficiency)) + launch",
         "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + launch",
         "bytes / (HBM x efficiency) + launch"};
-    priced p = piece_work_price(x->t, w, &x->p->d, x->plan->dtype);
+    priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype);
     sm_why *op = node(x, w->name, formulas[w->kind], p.expected, "s");
     if (p.flops > 0) leaf(x, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
     leaf(x, op, "bytes through HBM", p.bytes, "B", "the partitioned program");

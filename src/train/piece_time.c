@@ -23,66 +23,63 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees
                                   size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                   size_at(&w->k, d), work_bytes(w, d));
     double expected_s = c.expected_s + adding_s(t, w, d);
-    return (priced){expected_s, c.math_s, size_at(&w->flops, d), 0, c.memory_s > c.math_s};
+    return (priced){expected_s, c.math_s, size_at(&w->flops, d), 0, 1, c.memory_s > c.math_s};
 }
 
-/* Of the keys that the last queries of a sequence meet in the runtime, the share: some queries at a
- * time with all keys that any of them may see. Of the chips that share a sequence the one with its
- * end has most to do, and the others wait for it. */
-static double keys_met(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    double queries = size_at(&w->m, d), some = SM_QUERIES_AT_ONCE;
-    double panels = (double)(int64_t)(queries / some), rest = queries - panels * some;
-    double own = (some * some * panels * (panels + 1) / 2 + rest * queries) / queries;
-    return (t->seq - queries + own) / t->seq;
+sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
+                                   const sm_degrees *d) {
+    double sequences = d->sequences * d->inverse[w->batch.mask & d->sequence_axes];
+    double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
+    return (sm_attention_shape){.batch = sequences,
+                                .q_len = size_at(&w->m, d),
+                                .keys = size_at(&w->n, d),
+                                .kv_len = t->seq,
+                                .heads = heads,
+                                .kv_heads = kv_heads < heads ? kv_heads : heads,
+                                .head_size = size_at(&w->k, d),
+                                .v_head_size = w->value_size,
+                                .dtype = SM_BF16,
+                                .kv_bytes = t->weight_bytes,
+                                .one_kernel = true,
+                                .head_blocks = true,
+                                .unfused = v->rules.unfused,
+                                .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
 
-/* Fused attention: one kernel at a fraction of the peak that its calibration gives for each
- * direction. */
-static priced price_attention(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    const sm_calibration *c = &t->kernel;
-    double peak = sm_chip_peak(&t->system.chip, SM_BF16, NULL), flops = size_at(&w->flops, d);
-    double efficiency =
-        w->phase == SM_PHASE_FORWARD ? c->attention_efficiency : c->attention_efficiency_backward;
-    double math = flops / peak;
-    double memory = work_bytes(w, d) / t->system.chip.memory_bytes_per_s.value;
-    /* as BLAS multiplies one head: the scores contract the head alone, however many keys */
-    if (t->software.panels)
-        efficiency *=
-            size_at(&w->k, d) / (size_at(&w->k, d) + c->matmul_half_k) / keys_met(t, w, d);
-    double busy = math / efficiency, stream = memory / c->memory_efficiency;
-    return (priced){(busy > stream ? busy : stream) + c->launch_s, math, flops, 0, memory > math};
+static priced price_attention(const sm_train *t, const variant *v, const sm_work *w,
+                              const sm_degrees *d) {
+    sm_attention_shape shape = attention_shape(t, v, w, d);
+    bool backward = w->phase != SM_PHASE_FORWARD;
+    sm_op_cost c = sm_attention_cost(&t->system.chip, &t->kernel, &shape, backward);
+    double kernels = !shape.unfused ? 1 : backward ? 4 : 2;
+    return (priced){c.expected_s,         c.math_s, size_at(&w->flops, d), 0, kernels,
+                    c.memory_s > c.math_s};
 }
 
 static priced price_vector(const sm_train *t, const sm_work *w, const sm_degrees *d) {
     sm_op_cost c =
         sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
-    return (priced){c.expected_s, 0, 0, 0, true};
+    return (priced){c.expected_s, 0, 0, 0, 1, true};
 }
 
-static priced price_work(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype) {
+static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
+                         sm_dtype dtype) {
     switch (w->kind) {
     case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
-    case SM_OP_ATTENTION: return price_attention(t, w, d);
+    case SM_OP_ATTENTION: return price_attention(t, v, w, d);
     default: return price_vector(t, w, d);
     }
 }
 
-priced piece_work_price(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype) {
-    priced p = price_work(t, w, d, dtype);
+priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
+                        sm_dtype dtype) {
+    priced p = price_work(t, v, w, d, dtype);
     p.bytes = work_bytes(w, d);
     return p;
 }
 
-static double best_efficiency(const sm_train *t, const sm_work *w, sm_dtype dtype) {
-    const sm_calibration *c = t->calibration;
-    if (w->kind == SM_OP_ATTENTION)
-        return w->phase == SM_PHASE_FORWARD ? c->attention_efficiency
-                                            : c->attention_efficiency_backward;
-    return w->linear && dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency;
-}
-
 static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out) {
-    out->kernels[0]++;
+    out->kernels[0] += c->kernels;
     out->forward += c->expected;
     out->math[0] += c->math;
     out->flops[0] += c->flops;
@@ -90,7 +87,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
     if (w->kind == SM_OP_ATTENTION) out->ring_forward += c->expected;
     for (int s = 0; s < MAX_SETS; s++) {
         if (!(p->set[s].again >> w->op & 1)) continue;
-        out->kernels_again[s]++;
+        out->kernels_again[s] += c->kernels;
         out->again[s] += c->expected;
         out->math_again[s] += c->math;
         out->flops_again[s] += c->flops;
@@ -101,7 +98,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
 static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
     double *to = w->phase == SM_PHASE_BACKWARD_INPUT ? &out->backward_input : &out->backward_weight;
     *to += c->expected;
-    out->kernels[w->phase]++;
+    out->kernels[w->phase] += c->kernels;
     out->math[1] += c->math;
     out->flops[1] += c->flops;
     if (c->memory_bound) out->backward_memory += c->expected;
@@ -145,10 +142,9 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
-        priced c = price_work(t, w, d, dtype);
+        priced c = price_work(t, v, w, d, dtype);
         if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
         else add_backward(w, &c, out);
-        if (c.math > 0) out->floor_s += c.math / best_efficiency(t, w, dtype);
     }
     add_host(t, out);
     add_traffic(t, v, p, d, out);

@@ -114,8 +114,6 @@ typedef struct piece_time {
     double flops[2], flops_again[MAX_SETS];
     double kernels[SM_PHASE_COUNT], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
-    double floor_s;    /* matrix FLOPs at the best efficiency: admissible for expected, forward +
-                          backward */
     double launches;   /* seconds the host takes to launch everything */
 } piece_time;
 /* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
@@ -126,10 +124,14 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
 
 /* One op of a piece: what it takes and why. */
 typedef struct priced {
-    double expected, math, flops, bytes;
+    double expected, math, flops, bytes, kernels;
     bool memory_bound;
 } priced;
-priced piece_work_price(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype);
+priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
+                        sm_dtype dtype);
+/* What one chip has of an attention op. */
+sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
+                                   const sm_degrees *d);
 
 /* ---- placed collectives ---- */
 enum { CURVES = 1024 };
