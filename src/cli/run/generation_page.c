@@ -169,7 +169,6 @@ sm_status generation_show(sm_report *r, const generation *g, sm_error *err) {
     show_speculation(r, g);
     show_collectives(r, g);
     show_rate(r, g);
-    if (prediction_is_placeholder(&g->system))
-        sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders.");
+    prediction_say_placeholder(r, &g->system);
     return g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }

@@ -18,7 +18,7 @@ double measured_bytes(const sm_measured_matmul *m) {
     return (a + b + (double)m->m * (double)m->n) * sm_dtype_bytes(m->dtype);
 }
 
-static bool is_start(const sm_measured_matmul *m) { return m->m * m->n * m->k == 1; }
+bool measured_is_start(const sm_measured_matmul *m) { return m->m * m->n * m->k == 1; }
 
 /* ---- facts ---- */
 
@@ -52,7 +52,7 @@ static void matmul_peak(measuring *q, sm_dtype dtype) {
     const sm_measured_matmul *best = NULL;
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
-        if (m->dtype != dtype || is_start(m)) continue;
+        if (m->dtype != dtype || measured_is_start(m)) continue;
         if (!best || best_rate(m) > best_rate(best)) best = m;
     }
     if (!best) return;
@@ -93,7 +93,7 @@ static void memory_facts(measuring *q) {
 static void launch_facts(measuring *q) {
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
-        if (!is_start(m)) continue;
+        if (!measured_is_start(m)) continue;
         q->calibration.launch_s = m->seconds.median;
         q->chip.launch_latency_s =
             (sm_fact){m->seconds.median, "measured: the product of two numbers"};
@@ -169,7 +169,7 @@ static sm_status fit_matmuls(measuring *q, fitting *f, sm_error *err) {
     double seconds[SM_MOST_MEASURED_MATMULS];
     int n = 0;
     for (int i = 0; i < q->found->matmuls; i++) {
-        if (is_start(&q->found->matmul[i])) continue;
+        if (measured_is_start(&q->found->matmul[i])) continue;
         f->row[n] = i;
         seconds[n++] = q->found->matmul[i].seconds.median;
     }
@@ -416,7 +416,7 @@ static void price_matmuls(measuring *q) {
     int n = 0;
     for (int i = 0; i < q->found->matmuls; i++) {
         q->matmul_s[i] = priced_matmul_s(q, &q->calibration, i);
-        if (is_start(&q->found->matmul[i])) continue;
+        if (measured_is_start(&q->found->matmul[i])) continue;
         off[n++] = fabs(log(q->matmul_s[i] / q->found->matmul[i].seconds.median));
     }
     if (n > 0) q->matmul_error = sm_spread_of(off, n).median;

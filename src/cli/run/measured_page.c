@@ -4,7 +4,6 @@
 #include "measured_training.h"
 #include "measuring.h"
 #include "scalemodel/page.h"
-#include "prediction.h"
 
 /* ---- JSON ---- */
 
@@ -18,8 +17,20 @@ static void put_spread(sm_report *r, sm_data *parent, const sm_spread *s) {
     sm_put(r, object, "disturbed", s->disturbed);
 }
 
-static void put_machine(sm_report *r, const measuring *q) {
+static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
+    sm_put(r, object, "latency_s", line->line.latency_s);
+    sm_put(r, object, "bytes_per_s", 1.0 / line->line.s_per_byte);
+    sm_put(r, object, "crossover_bytes", line->crossover_bytes);
+    sm_put(r, object, "median_error", line->error);
+}
+
+/* Who measured, on what and with which command line. */
+static void put_provenance(sm_report *r, const measuring *q) {
     const machine *m = &q->machine;
+    sm_put_text(r, r->data, "command", "measure");
+    sm_put_text(r, r->data, "name", q->name);
+    sm_put_text(r, r->data, "backend", q->backend);
+    sm_put(r, r->data, "ranks", q->found->ranks);
     sm_data *object = sm_put_object(r, r->data, "provenance");
     sm_put_text(r, object, "date", m->date);
     sm_put_text(r, object, "cpu", m->cpu);
@@ -33,38 +44,63 @@ static void put_machine(sm_report *r, const measuring *q) {
     sm_put_text(r, object, "command", line);
 }
 
-static void put_matmuls(sm_report *r, const measuring *q) {
+/* ---- products, streams, messages and collectives: each in the data and on the page ---- */
+
+/* In units of 1e9 per second, so that columns stay narrow. */
+static const char *giga(sm_report *r, double amount, double seconds) {
+    return sm_show_number(r, amount / seconds / 1e9);
+}
+
+static void show_matmuls(sm_report *r, const measuring *q) {
     sm_data *list = sm_put_array(r, r->data, "matmuls");
+    sm_table *table =
+        sm_page_table(r,
+                      q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
+                                  : "Matrix products in GFLOP/s of a rank, all ranks at once",
+                      "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
+        double flops = measured_flops(m);
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "dtype", sm_dtype_name(m->dtype));
         sm_put(r, object, "m", (double)m->m);
         sm_put(r, object, "n", (double)m->n);
         sm_put(r, object, "k", (double)m->k);
         put_spread(r, object, &m->seconds);
-        sm_put(r, object, "flops_per_s", measured_flops(m) / m->seconds.median);
+        sm_put(r, object, "flops_per_s", flops / m->seconds.median);
         sm_put(r, object, "expected_s", q->matmul_s[i]);
+        if (measured_is_start(m)) continue;
+        sm_page_row(r, table, sm_dtype_name(m->dtype), sm_show_exact(r, (double)m->m),
+                    sm_show_exact(r, (double)m->n), sm_show_exact(r, (double)m->k),
+                    sm_show_exact(r, m->seconds.n), giga(r, flops, m->seconds.median),
+                    giga(r, flops, m->seconds.high), giga(r, flops, m->seconds.low),
+                    giga(r, flops, q->matmul_s[i]));
     }
+    sm_report_table(r, table);
 }
 
-static void put_memory(sm_report *r, const measuring *q) {
+static void show_memory(sm_report *r, const measuring *q) {
     sm_data *list = sm_put_array(r, r->data, "memory");
+    sm_table *table = sm_page_table(r,
+                                    q->gpu.gpus ? "Memory of the first GPU"
+                                                : "Memory and vectors of a rank, all ranks at once",
+                                    "<stream|>repeats|>median|>quartile|>quartile|>best|<");
     for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         const sm_measured_stream *s = &q->found->stream[i];
+        bool moves = i != SM_SWEEP_VECTOR;
+        double amount = moves ? s->bytes : s->flops;
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "stream", sm_sweep_name((sm_sweep)i));
         sm_put(r, object, "bytes", s->bytes);
         sm_put(r, object, "flops", s->flops);
         put_spread(r, object, &s->seconds);
+        if (s->seconds.n == 0) continue;
+        sm_page_row(r, table, sm_sweep_name((sm_sweep)i), sm_show_exact(r, s->seconds.n),
+                    giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
+                    giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
+                    moves ? "GB/s" : "GFLOP/s");
     }
-}
-
-static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
-    sm_put(r, object, "latency_s", line->line.latency_s);
-    sm_put(r, object, "bytes_per_s", 1.0 / line->line.s_per_byte);
-    sm_put(r, object, "crossover_bytes", line->crossover_bytes);
-    sm_put(r, object, "median_error", line->error);
+    sm_report_table(r, table);
 }
 
 static void put_messages(sm_report *r, const measuring *q) {
@@ -78,8 +114,12 @@ static void put_messages(sm_report *r, const measuring *q) {
     }
 }
 
-static void put_sizes(sm_report *r, sm_data *object, const measuring *q,
-                      const collective_line *line) {
+/* The sizes of one collective; returns the median of expected over measured, in size of its
+ * logarithm. */
+static double put_sizes(sm_report *r, sm_data *object, const measuring *q,
+                        const collective_line *line) {
+    double off[SM_MOST_MEASURED_COLLECTIVES];
+    int n = 0;
     sm_data *list = sm_put_array(r, object, "sizes");
     for (int i = 0; i < q->found->collectives; i++) {
         const sm_measured_collective *m = &q->found->collective[i];
@@ -88,137 +128,34 @@ static void put_sizes(sm_report *r, sm_data *object, const measuring *q,
         sm_put(r, size, "bytes", m->bytes);
         put_spread(r, size, &m->seconds);
         sm_put(r, size, "expected_s", q->collective_s[i]);
+        off[n++] = fabs(log(q->collective_s[i] / m->seconds.median));
     }
+    return sm_spread_of(off, n).median;
 }
 
-static void put_collectives(sm_report *r, const measuring *q) {
+static void line_row(sm_report *r, sm_table *table, const char *what, int ranks,
+                     const sm_measured_line *m, const char *expected_off) {
+    double s_per_byte = m->line.s_per_byte;
+    sm_page_row(r, table, what, sm_show_exact(r, ranks), sm_show_seconds(r, m->line.latency_s),
+                s_per_byte > 0.0 ? sm_show_rate(r, 1.0 / s_per_byte, "B/s") : "-",
+                sm_show_bytes(r, m->crossover_bytes), sm_show_percent(r, m->error), expected_off);
+}
+
+static void show_collectives(sm_report *r, const measuring *q) {
     sm_data *list = sm_put_array(r, r->data, "collectives");
-    for (int i = 0; i < q->lines; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "op", sm_collective_name(q->line[i].op));
-        sm_put(r, object, "ranks", q->line[i].ranks);
-        put_line(r, object, &q->line[i].line);
-        put_sizes(r, object, q, &q->line[i]);
-    }
-}
-
-static void put_constants(sm_report *r, const measuring *q) {
-    sm_data *object = sm_put_object(r, r->data, "constants");
-    for (int i = 0; i < SM_CONSTANT_COUNT; i++)
-        if (q->calibration.fitted >> i & 1u)
-            sm_put(r, object, sm_constant_of((sm_constant)i)->name,
-                   sm_calibration_get(&q->calibration, (sm_constant)i));
-    sm_data *errors = sm_put_object(r, r->data, "median_error");
-    sm_put(r, errors, "matmuls", q->matmul_error);
-    if (q->lines) sm_put(r, errors, "collectives", q->network_error);
-}
-
-static const char *plan_of(sm_report *r, const measured_run *run) {
-    const sm_model *m = &run->model;
-    bool tensor = run->plan.tensor > 1;
-    return sm_textf(r, "%d wide, %d layers%s, sequences of %d, %s=%d", m->D, m->L,
-                    m->kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
-                    tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
-}
-
-static void put_trainings(sm_report *r, const measuring *q) {
-    sm_data *list = sm_put_array(r, r->data, "trainings");
-    for (int i = 0; i < q->runs; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "what", plan_of(r, &q->run[i]));
-        put_spread(r, object, &q->found->training[i].seconds);
-        sm_put(r, object, "expected_s", q->run[i].predicted_s);
-    }
-    sm_put(r, r->data, "waiting_s", q->waiting_s);
-}
-
-static void put_all(sm_report *r, const measuring *q) {
-    sm_put_text(r, r->data, "command", "measure");
-    sm_put_text(r, r->data, "name", q->name);
-    sm_put_text(r, r->data, "backend", q->backend);
-    sm_put(r, r->data, "ranks", q->found->ranks);
-    put_machine(r, q);
-    put_matmuls(r, q);
-    put_memory(r, q);
-    if (q->found->sends) put_messages(r, q);
-    if (q->lines) put_collectives(r, q);
-    put_constants(r, q);
-    if (q->runs) put_trainings(r, q);
-}
-
-/* ---- the page ---- */
-
-/* In units of 1e9 per second, so that columns stay narrow. */
-static const char *giga(sm_report *r, double amount, double seconds) {
-    return sm_show_number(r, amount / seconds / 1e9);
-}
-
-static void matmul_rows(sm_report *r, const measuring *q) {
-    sm_table *table =
-        sm_page_table(r,
-                      q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
-                                  : "Matrix products in GFLOP/s of a rank, all ranks at once",
-                      "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
-    for (int i = 0; i < q->found->matmuls; i++) {
-        const sm_measured_matmul *m = &q->found->matmul[i];
-        double flops = measured_flops(m);
-        if (m->m * m->n * m->k == 1) continue;
-        sm_page_row(r, table, sm_dtype_name(m->dtype), sm_show_exact(r, (double)m->m),
-                    sm_show_exact(r, (double)m->n), sm_show_exact(r, (double)m->k),
-                    sm_show_exact(r, m->seconds.n), giga(r, flops, m->seconds.median),
-                    giga(r, flops, m->seconds.high), giga(r, flops, m->seconds.low),
-                    giga(r, flops, q->matmul_s[i]));
-    }
-    sm_report_table(r, table);
-}
-
-static void memory_rows(sm_report *r, const measuring *q) {
-    sm_table *table = sm_page_table(r,
-                                    q->gpu.gpus ? "Memory of the first GPU"
-                                                : "Memory and vectors of a rank, all ranks at once",
-                                    "<stream|>repeats|>median|>quartile|>quartile|>best|<");
-    for (int i = 0; i < SM_SWEEP_COUNT; i++) {
-        const sm_measured_stream *s = &q->found->stream[i];
-        bool moves = i != SM_SWEEP_VECTOR;
-        if (s->seconds.n == 0) continue;
-        double amount = moves ? s->bytes : s->flops;
-        sm_page_row(r, table, sm_sweep_name((sm_sweep)i), sm_show_exact(r, s->seconds.n),
-                    giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
-                    giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
-                    moves ? "GB/s" : "GFLOP/s");
-    }
-    sm_report_table(r, table);
-}
-
-static const char *line_rate(sm_report *r, const sm_measured_line *line) {
-    return line->line.s_per_byte > 0.0 ? sm_show_rate(r, 1.0 / line->line.s_per_byte, "B/s") : "-";
-}
-
-/* The median of expected over measured of one collective, in size of its logarithm. */
-static const char *expected_error(sm_report *r, const measuring *q, const collective_line *line) {
-    double off[SM_MOST_MEASURED_COLLECTIVES];
-    int n = 0;
-    for (int i = 0; i < q->found->collectives; i++) {
-        const sm_measured_collective *m = &q->found->collective[i];
-        if (m->op == line->op && m->ranks == line->ranks)
-            off[n++] = fabs(log(q->collective_s[i] / m->seconds.median));
-    }
-    return sm_show_percent(r, expm1(sm_spread_of(off, n).median));
-}
-
-static void link_rows(sm_report *r, const measuring *q) {
     sm_table *table =
         sm_page_table(r, "Lines through messages and collectives",
                       "<what|>ranks|>latency|>bandwidth|>crossover|>line off|>expected off");
-    sm_page_row(r, table, "message", "2", sm_show_seconds(r, q->send.line.latency_s),
-                line_rate(r, &q->send), sm_show_bytes(r, q->send.crossover_bytes),
-                sm_show_percent(r, q->send.error), "");
+    line_row(r, table, "message", 2, &q->send, "");
     for (int i = 0; i < q->lines; i++) {
-        const sm_measured_line *line = &q->line[i].line;
-        sm_page_row(r, table, sm_collective_name(q->line[i].op), sm_show_exact(r, q->line[i].ranks),
-                    sm_show_seconds(r, line->line.latency_s), line_rate(r, line),
-                    sm_show_bytes(r, line->crossover_bytes), sm_show_percent(r, line->error),
-                    expected_error(r, q, &q->line[i]));
+        const collective_line *line = &q->line[i];
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "op", sm_collective_name(line->op));
+        sm_put(r, object, "ranks", line->ranks);
+        put_line(r, object, &line->line);
+        double off = put_sizes(r, object, q, line);
+        line_row(r, table, sm_collective_name(line->op), line->ranks, &line->line,
+                 sm_show_percent(r, expm1(off)));
     }
     sm_report_table(r, table);
     sm_report_text(r, "Bandwidth is bytes of the whole array over time; at the crossover half of "
@@ -226,15 +163,26 @@ static void link_rows(sm_report *r, const measuring *q) {
                       "what the constants below make of it.");
 }
 
-static void training_rows(sm_report *r, const measuring *q) {
+static void show_trainings(sm_report *r, const measuring *q) {
+    sm_data *list = sm_put_array(r, r->data, "trainings");
     sm_table *table = sm_page_table(r, "Steps of short trainings",
                                     "<model and plan|>repeats|>median|>quartile|>expected");
     for (int i = 0; i < q->runs; i++) {
+        const measured_run *run = &q->run[i];
         const sm_spread *s = &q->found->training[i].seconds;
-        sm_page_row(r, table, plan_of(r, &q->run[i]), sm_show_exact(r, s->n),
-                    sm_show_seconds(r, s->median), sm_show_seconds(r, s->low),
-                    sm_show_seconds(r, q->run[i].predicted_s));
+        bool tensor = run->plan.tensor > 1;
+        const char *what =
+            sm_textf(r, "%d wide, %d layers%s, sequences of %d, %s=%d", run->model.D, run->model.L,
+                     run->model.kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
+                     tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "what", what);
+        put_spread(r, object, s);
+        sm_put(r, object, "expected_s", run->predicted_s);
+        sm_page_row(r, table, what, sm_show_exact(r, s->n), sm_show_seconds(r, s->median),
+                    sm_show_seconds(r, s->low), sm_show_seconds(r, run->predicted_s));
     }
+    sm_put(r, r->data, "waiting_s", q->waiting_s);
     sm_report_table(r, table);
     sm_report_text(r,
                    "Ops and steps are fitted to their lower quartile: the median product is off by "
@@ -244,6 +192,8 @@ static void training_rows(sm_report *r, const measuring *q) {
                    sm_show_percent(r, expm1(q->training_error)), sm_show_seconds(r, q->waiting_s));
 }
 
+/* ---- constants ---- */
+
 static const char *origin_of(const measuring *q, sm_constant which) {
     if (q->calibration.fitted >> which & 1u) return "measured";
     if (which == SM_CONSTANT_matmul_efficiency_fp8) return "as of the wider types";
@@ -251,31 +201,37 @@ static const char *origin_of(const measuring *q, sm_constant which) {
     return "usual, not measured";
 }
 
-static void constant_rows(sm_report *r, const measuring *q) {
+static void show_constants(sm_report *r, const measuring *q) {
+    sm_data *object = sm_put_object(r, r->data, "constants");
     sm_table *table = sm_page_table(r, "Constants", "<constant|>value|<unit|<");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
-        sm_page_row(r, table, info->name,
-                    sm_show_number(r, sm_calibration_get(&q->calibration, (sm_constant)i)),
-                    info->unit, origin_of(q, (sm_constant)i));
+        double value = sm_calibration_get(&q->calibration, (sm_constant)i);
+        if (q->calibration.fitted >> i & 1u) sm_put(r, object, info->name, value);
+        sm_page_row(r, table, info->name, sm_show_number(r, value), info->unit,
+                    origin_of(q, (sm_constant)i));
     }
     sm_report_table(r, table);
+    sm_data *errors = sm_put_object(r, r->data, "median_error");
+    sm_put(r, errors, "matmuls", q->matmul_error);
+    sm_report_text(r, "Under these constants the median matmul is off by %s.",
+                   sm_show_percent(r, expm1(q->matmul_error)));
+    if (!q->lines) return;
+    sm_put(r, errors, "collectives", q->network_error);
+    sm_report_text(r, "The median collective is off by %s.",
+                   sm_show_percent(r, expm1(q->network_error)));
 }
 
-static int disturbed_repeats(const sm_measurements *m, int *repeats) {
-    int disturbed = 0;
-    *repeats = 0;
-#define COUNT(s) disturbed += (s).disturbed, *repeats += (s).n
+/* ---- the page ---- */
+
+static void say_disturbed(sm_report *r, const sm_measurements *m) {
+    int disturbed = 0, repeats = 0;
+#define COUNT(s) disturbed += (s).disturbed, repeats += (s).n
     for (int i = 0; i < m->matmuls; i++) COUNT(m->matmul[i].seconds);
     for (int i = 0; i < m->sends; i++) COUNT(m->send[i].seconds);
     for (int i = 0; i < m->collectives; i++) COUNT(m->collective[i].seconds);
     for (int i = 0; i < SM_SWEEP_COUNT; i++) COUNT(m->stream[i].seconds);
 #undef COUNT
-    return disturbed;
-}
-
-static void say_disturbed(sm_report *r, const measuring *q) {
-    int repeats, disturbed = disturbed_repeats(q->found, &repeats);
     if (disturbed == 0) return;
     sm_report_text(r,
                    "The machine was not idle: in %d repeats a rank waited for a processor that "
@@ -283,30 +239,22 @@ static void say_disturbed(sm_report *r, const measuring *q) {
                    disturbed, repeats);
 }
 
-static void say_written(sm_report *r, const measuring *q) {
+void measured_page(sm_report *r, const measuring *q) {
+    put_provenance(r, q);
+    sm_report_heading(r, "%s", q->chip.title);
+    sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date,
+                   q->gpu.gpus ? q->gpu.software : q->machine.blas,
+                   q->machine.mpi[0] ? " and " : "", q->machine.mpi);
+    show_matmuls(r, q);
+    show_memory(r, q);
+    if (q->found->sends) put_messages(r, q);
+    if (q->lines) show_collectives(r, q);
+    if (q->runs) show_trainings(r, q);
+    show_constants(r, q);
+    say_disturbed(r, q->found);
     if (q->output) sm_report_text(r, "Written to %s, for --system.", q->output);
     if (q->constants) sm_report_text(r, "Written to %s, for --calibration.", q->constants);
     if (q->plot) sm_report_text(r, "Written to %s.", q->plot);
     if (!q->output)
         sm_report_text(r, "'measure -o FILE.json' writes what --system and --calibration read.");
-}
-
-void measured_page(sm_report *r, const measuring *q) {
-    put_all(r, q);
-    sm_report_heading(r, "%s", q->chip.title);
-    sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date,
-                   q->gpu.gpus ? q->gpu.software : q->machine.blas,
-                   q->machine.mpi[0] ? " and " : "", q->machine.mpi);
-    matmul_rows(r, q);
-    memory_rows(r, q);
-    if (q->lines) link_rows(r, q);
-    if (q->runs) training_rows(r, q);
-    constant_rows(r, q);
-    sm_report_text(r, "Under these constants the median matmul is off by %s.",
-                   sm_show_percent(r, expm1(q->matmul_error)));
-    if (q->lines)
-        sm_report_text(r, "The median collective is off by %s.",
-                       sm_show_percent(r, expm1(q->network_error)));
-    say_disturbed(r, q);
-    say_written(r, q);
 }

@@ -46,6 +46,7 @@ typedef struct measuring {
 
 /* The chip, its links and its constants from what was timed (measured_chip.c). */
 sm_status measured_chip(measuring *q, sm_error *err);
+bool measured_is_start(const sm_measured_matmul *m); /* a product of two numbers: a call alone */
 double measured_flops(const sm_measured_matmul *m);
 double measured_bytes(const sm_measured_matmul *m); /* operands and product, once each */
 /* The files (measured_files.c), and the answer (measured_page.c). */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char placeholder[] = "cpu-host";
 
@@ -39,8 +40,18 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
     return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);
 }
 
-bool prediction_is_placeholder(const sm_system *system) {
-    return strcmp(system->chip.name, placeholder) == 0;
+void prediction_say_placeholder(sm_report *r, const sm_system *system) {
+    if (strcmp(system->chip.name, placeholder) == 0)
+        sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders: "
+                          "'scalemodel measure -o FILE' describes this machine for --system FILE.");
+}
+
+void prediction_say_bytes(sm_report *r, const char *each, double apart) {
+    bool equal = !(apart > 0);
+    sm_put_bool(r, r->data, "bytes_equal", equal);
+    if (equal)
+        sm_report_text(r, "On every rank and in every %s the bytes were those predicted.", each);
+    else sm_report_text(r, "A collective moved OTHER bytes than predicted.");
 }
 
 void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
@@ -61,7 +72,26 @@ void prediction_verdict(sm_report *r, const sm_placed_mesh *m, double predicted_
     sm_report_text(r, "Predicted %s, measured %s: %s %s than measured.",
                    sm_show_seconds(r, predicted_s), sm_show_seconds(r, measured_s),
                    sm_show_percent(r, fabs(ratio - 1.0)), side);
-    if (prediction_is_placeholder(&m->system))
-        sm_report_text(r, "The prediction is that of cpu-host, whose numbers are placeholders: "
-                          "'scalemodel measure -o FILE' describes this machine for --system FILE.");
+    prediction_say_placeholder(r, &m->system);
+}
+
+/* ---- before and after a run ---- */
+
+sm_status machine_memory_holds(sm_report *r, const char *what, double bytes_of_rank, int ranks,
+                               const char *advice) {
+    double pages = (double)sysconf(_SC_PHYS_PAGES), page_bytes = (double)sysconf(_SC_PAGESIZE);
+    double here = ranks_are_here() ? ranks : 1, bytes = here * bytes_of_rank;
+    if (pages <= 0 || page_bytes <= 0 || bytes <= pages * page_bytes) return SM_OK;
+    sm_put(r, r->data, "needed_bytes", bytes);
+    sm_put(r, r->data, "memory_bytes", pages * page_bytes);
+    sm_report_text(r, "Not started: %s needs %s of memory on this machine, which has %s. %s", what,
+                   sm_show_bytes(r, bytes), sm_show_bytes(r, pages * page_bytes), advice);
+    return SM_NEGATIVE;
+}
+
+sm_status timing_check(const timing_values *given, sm_truth_kind kind, sm_dtype dtype,
+                       sm_error *err) {
+    if (given->record && dtype != SM_FP32)
+        return sm_fail(err, SM_USAGE, "--record keeps what ran in fp32");
+    return record_check(given->record, kind, err);
 }

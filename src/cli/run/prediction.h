@@ -3,6 +3,8 @@
 #define SCALEMODEL_RUNCLI_PREDICTION_H
 #include "scalemodel/answer_words.h"
 #include "options.h"
+#include "ranks.h"
+#include "record.h"
 #include "scalemodel/page.h"
 
 typedef struct prediction_values {
@@ -31,9 +33,58 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
 const char *prediction_ratio(sm_report *r, double predicted, double measured);
 /* "time_s": {"predicted": ..., "measured": ...} */
 void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s);
-/* Is it the catalogue's placeholder that was priced? */
-bool prediction_is_placeholder(const sm_system *system);
+/* Did all collectives move the bytes predicted? "bytes_equal", and one sentence. apart: by how many
+ * they differed, over all ranks and each "step" or "pass". */
+void prediction_say_bytes(sm_report *r, const char *each, double apart);
+/* One sentence where the chip is the placeholder. */
+void prediction_say_placeholder(sm_report *r, const sm_system *system);
 /* One sentence. */
 void prediction_verdict(sm_report *r, const sm_placed_mesh *m, double predicted_s,
                         double measured_s);
+
+/* SM_NEGATIVE, which the page explains, where `ranks` ranks of so many bytes each do not fit into
+ * the memory of this machine: of ranks that a user's own launcher starts, perhaps on other
+ * machines, one must. what: "this product"; advice: what needs less, a sentence. */
+sm_status machine_memory_holds(sm_report *r, const char *what, double bytes_of_rank, int ranks,
+                               const char *advice);
+
+/* ---- what the verbs that time an operation on a mesh of ranks are all asked ---- */
+typedef struct timing_values {
+    prediction_values prediction;
+    ranks_values ranks;
+    const char *mesh, *record;
+    int64_t repeats, warmups;
+} timing_values;
+#define TIMING_MESH_OPTION(values, member)                                                         \
+    {                                                                                              \
+        "mesh", 0, CLI_TEXT, offsetof(values, member.mesh), "MESH",                                \
+            .help = "named axes, a rank for each place of the mesh: X=2,Y=2", .required = true     \
+    }
+/* The defaults as texts. */
+#define TIMING_OPTIONS(values, member, default_repeats, default_warmups)                           \
+    RANKS_OPTIONS(values, member.ranks, RANKS_CUDA),                                               \
+        PREDICTION_OPTIONS(values, member.prediction),                                             \
+        {"repeats",                                                                                \
+         0,                                                                                        \
+         CLI_WHOLE,                                                                                \
+         offsetof(values, member.repeats),                                                         \
+         "N",                                                                                      \
+         .help = "measure N times and take the median",                                            \
+         .lowest = 1,                                                                              \
+         .highest = 10000,                                                                         \
+         .by_default = default_repeats},                                                           \
+        {"warmups",                                                                                \
+         0,                                                                                        \
+         CLI_WHOLE,                                                                                \
+         offsetof(values, member.warmups),                                                         \
+         "N",                                                                                      \
+         .help = "runs before the first that is measured",                                         \
+         .highest = 10000,                                                                         \
+         .by_default = default_warmups},                                                           \
+        RECORD_OPTION(values, member.record)
+
+/* Can what is measured be recorded, where --record is given? kind: of the rows, which are of single
+ * precision. */
+sm_status timing_check(const timing_values *given, sm_truth_kind kind, sm_dtype dtype,
+                       sm_error *err);
 #endif

@@ -6,10 +6,9 @@
 
 #include "element_types.h"
 #include "exchange.h"
-#include "record.h"
 #include "run_verbs.h"
 #include "scalemodel/shard.h"
-#include "timing_options.h"
+#include "prediction.h"
 
 typedef struct run_collective_values {
     timing_values timing;

@@ -5,11 +5,9 @@
 
 #include "element_types.h"
 #include "execution.h"
-#include "machine_memory.h"
 #include "scalemodel/answer_words.h"
-#include "record.h"
 #include "run_verbs.h"
-#include "timing_options.h"
+#include "prediction.h"
 
 typedef struct run_matmul_values {
     timing_values timing;

@@ -9,7 +9,6 @@
 
 #include "over_ranks.h"
 #include "launch.h"
-#include "machine_memory.h"
 #include "scalemodel/page.h"
 #include "prediction.h"
 #include "run_verbs.h"
@@ -199,7 +198,10 @@ static void show_progress(train_run *q, int step) {
 static sm_status one_step(train_run *q, sm_communicator *world, sm_trainer *t, int step,
                           double *apart, train_tally *tally, sm_error *err) {
     sm_train_result r;
-    if (step == q->first + 1) train_tally_forget(tally, t);
+    if (step == q->first + 1) {
+        *tally = (train_tally){.steps = 0};
+        sm_trainer_forget_times(t);
+    }
     sm_status status = sm_trainer_step(t, step, &r, err);
     train_tally_add(tally, &r);
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)

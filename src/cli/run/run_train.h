@@ -7,7 +7,6 @@
 #include "record.h"
 #include "scalemodel/io.h"
 #include "train_checkpoint.h"
-#include "memory_rows.h"
 #include "train_tally.h"
 
 typedef struct run_train_values {

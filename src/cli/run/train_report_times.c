@@ -15,6 +15,16 @@ static const char *ratio(sm_report *r, double predicted_s, double measured_s) {
     return predicted_s > 0 ? prediction_ratio(r, predicted_s, measured_s) : "-";
 }
 
+/* "name | predicted | measured | ratio", and both times as an object of the list. */
+static void time_row(sm_report *r, sm_table *table, sm_data *list, const char *key,
+                     const char *name, double predicted_s, double measured_s) {
+    sm_data *one = sm_put_object(r, list, NULL);
+    sm_put_text(r, one, key, name + strspn(name, " "));
+    prediction_put_times(r, one, predicted_s, measured_s);
+    sm_page_row(r, table, name, seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+                ratio(r, predicted_s, measured_s));
+}
+
 /* ---- parts ---- */
 
 /* The planner parts an op's time by what bounds it, and a clock cannot: both kinds are one. */
@@ -39,10 +49,11 @@ static void parts_of(const train_run *q, part *of) {
     }
 }
 
-static const char *told_of(sm_report *r, const train_times *x) {
-    if (x->stages == 1) return x->ranks == 1 ? "" : sm_textf(r, ", mean of %d ranks", x->ranks);
-    return sm_textf(r, ", stage %d of %d%s", x->stage + 1, x->stages,
-                    x->ranks == 1 ? "" : sm_textf(r, ", mean of %d ranks", x->ranks));
+/* ", stage 2 of 4, mean of 2 ranks": whose times they are. */
+static const char *whose(sm_report *r, const train_times *x) {
+    const char *stage =
+        x->stages == 1 ? "" : sm_textf(r, ", stage %d of %d", x->stage + 1, x->stages);
+    return x->ranks == 1 ? stage : sm_textf(r, "%s, mean of %d ranks", stage, x->ranks);
 }
 
 static const char *kind_name(sm_op_kind kind) {
@@ -60,34 +71,24 @@ static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
             predicted_s += x->op[i].predicted_s;
             measured_s += x->op[i].measured_s;
         }
-        if (!(predicted_s > 0 || measured_s > 0)) continue;
-        const char *name = kind_name((sm_op_kind)kind);
-        sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "kind", name);
-        prediction_put_times(r, one, predicted_s, measured_s);
-        sm_page_row(r, table, sm_textf(r, "  %s", name), seconds_or_none(r, predicted_s),
-                    seconds_or_none(r, measured_s), ratio(r, predicted_s, measured_s));
+        if (predicted_s > 0 || measured_s > 0)
+            time_row(r, table, list, "kind", sm_textf(r, "  %s", kind_name((sm_op_kind)kind)),
+                     predicted_s, measured_s);
     }
 }
 
 static void show_parts(sm_report *r, const train_run *q) {
     part of[PARTS];
     const train_times *x = &q->times;
+    double predicted_s = q->detail.price.expected_s;
     sm_data *list = sm_put_array(r, r->data, "parts");
-    sm_table *table =
-        sm_page_table(r, sm_textf(r, "Where the time of a step goes%s", told_of(r, x)),
-                      "<|>predicted|>measured|>ratio");
+    sm_table *table = sm_page_table(r, sm_textf(r, "Where the time of a step goes%s", whose(r, x)),
+                                    "<|>predicted|>measured|>ratio");
     parts_of(q, of);
     for (int i = 0; i < PARTS; i++) {
-        const part *p = &of[i];
-        sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "part", p->name);
-        prediction_put_times(r, one, p->predicted_s, p->measured_s);
-        sm_page_row(r, table, p->name, seconds_or_none(r, p->predicted_s),
-                    seconds_or_none(r, p->measured_s), ratio(r, p->predicted_s, p->measured_s));
+        time_row(r, table, list, "part", of[i].name, of[i].predicted_s, of[i].measured_s);
         if (i == 0) show_kinds(r, table, x);
     }
-    double predicted_s = q->detail.price.expected_s;
     sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
                 sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
     sm_report_table(r, table);
@@ -98,99 +99,86 @@ static void show_parts(sm_report *r, const train_run *q) {
 
 /* ---- ops ---- */
 
-static const char *bound_name(const train_op_row *o) {
-    if (!(o->predicted_s > 0)) return "-";
-    return o->bound == SM_BOUND_COMPUTE  ? "compute"
-           : o->bound == SM_BOUND_MEMORY ? "memory"
-                                         : "latency";
-}
-
-static double size_of(const train_op_row *o) { return fmax(o->predicted_s, o->measured_s); }
-
 static int by_size(const void *a, const void *b) {
     const train_op_row *x = a, *y = b;
-    double left = size_of(x), right = size_of(y);
+    double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
     if (left == right) return strcmp(x->op, y->op);
     return left < right ? 1 : -1;
 }
 
-static void put_op(sm_report *r, sm_data *list, const train_op_row *o) {
-    sm_data *one = sm_put_object(r, list, NULL);
-    sm_put_text(r, one, "op", o->op);
-    sm_put_text(r, one, "kind", kind_name(o->kind));
-    sm_put_text(r, one, "pass", train_way_name(o->way));
-    sm_put_text(r, one, "bound", bound_name(o));
-    sm_put(r, one, "calls", o->calls);
-    sm_put(r, one, "calls_predicted", o->predicted_calls);
-    sm_put(r, one, "flops", o->flops);
-    sm_put(r, one, "bytes", o->bytes);
-    prediction_put_times(r, one, o->predicted_s, o->measured_s);
-    sm_put(r, one, "slowest_rank_s", o->most_s);
-    sm_put(r, one, "blocks_s", o->around_s);
+/* One op, or as its name what many of them take together: these have no calls. */
+static void op_row(sm_report *r, sm_table *table, const train_op_row *o, const char *name,
+                   const char *bound) {
+    bool one = bound != NULL;
+    sm_page_row(r, table, name, one ? train_way_name(o->way) : "", one ? bound : "",
+                one ? sm_show_exact(r, o->calls) : "", seconds_or_none(r, o->predicted_s),
+                seconds_or_none(r, o->measured_s), seconds_or_none(r, o->around_s),
+                ratio(r, o->predicted_s, o->measured_s));
 }
 
 /* As many as a page takes, and the others as one. */
 static void show_ops(sm_report *r, train_run *q) {
     enum { SHOWN = 20 };
     train_times *x = &q->times;
-    double predicted_s = 0, measured_s = 0, around_s = 0;
+    train_op_row others = {.op = ""};
     sm_data *list = sm_put_array(r, r->data, "ops");
-    sm_table *table = sm_page_table(r, sm_textf(r, "Ops of a step%s", told_of(r, x)),
+    sm_table *table = sm_page_table(r, sm_textf(r, "Ops of a step%s", whose(r, x)),
                                     "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
     qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
     for (int i = 0; i < x->ops; i++) {
         const train_op_row *o = &x->op[i];
-        put_op(r, list, o);
-        if (i >= SHOWN) {
-            predicted_s += o->predicted_s;
-            measured_s += o->measured_s;
-            around_s += o->around_s;
-        } else
-            sm_page_row(r, table, o->op, train_way_name(o->way), bound_name(o),
-                        sm_show_exact(r, o->calls), seconds_or_none(r, o->predicted_s),
-                        seconds_or_none(r, o->measured_s), seconds_or_none(r, o->around_s),
-                        ratio(r, o->predicted_s, o->measured_s));
+        const char *bound = !(o->predicted_s > 0)          ? "-"
+                            : o->bound == SM_BOUND_COMPUTE ? "compute"
+                            : o->bound == SM_BOUND_MEMORY  ? "memory"
+                                                           : "latency";
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "op", o->op);
+        sm_put_text(r, one, "kind", kind_name(o->kind));
+        sm_put_text(r, one, "pass", train_way_name(o->way));
+        sm_put_text(r, one, "bound", bound);
+        sm_put(r, one, "calls", o->calls);
+        sm_put(r, one, "calls_predicted", o->predicted_calls);
+        sm_put(r, one, "flops", o->flops);
+        sm_put(r, one, "bytes", o->bytes);
+        prediction_put_times(r, one, o->predicted_s, o->measured_s);
+        sm_put(r, one, "slowest_rank_s", o->most_s);
+        sm_put(r, one, "blocks_s", o->around_s);
+        if (i < SHOWN) op_row(r, table, o, o->op, bound);
+        if (i < SHOWN) continue;
+        others.predicted_s += o->predicted_s;
+        others.measured_s += o->measured_s;
+        others.around_s += o->around_s;
     }
-    if (x->ops > SHOWN)
-        sm_page_row(r, table, sm_textf(r, "%d others", x->ops - SHOWN), "", "", "",
-                    seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
-                    seconds_or_none(r, around_s), ratio(r, predicted_s, measured_s));
+    if (x->ops > SHOWN) op_row(r, table, &others, sm_textf(r, "%d others", x->ops - SHOWN), NULL);
     sm_report_table(r, table);
 }
 
 /* ---- collectives ---- */
 
-static double predicted_s(const train_times *x, int op) {
-    double sum = 0;
-    for (int i = 0; i < x->moves; i++)
-        if ((int)x->move[i].op == op) sum += x->move[i].predicted_s;
-    return sum;
-}
-
 /* The bytes are those of the first rank, and were compared on all of them. */
 static void show_collectives(sm_report *r, const train_run *q) {
+    const train_times *x = &q->times;
     sm_data *list = sm_put_array(r, r->data, "collectives");
     sm_table *table = sm_page_table(r, "Collectives of a step",
                                     "<|>bytes predicted|>counted|>predicted|>measured|>ratio");
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
-        double told_s = predicted_s(&q->times, k), measured_s = q->times.collective_s[k];
+        double predicted_s = 0, measured_s = x->collective_s[k];
+        for (int i = 0; i < x->moves; i++)
+            if ((int)x->move[i].op == k) predicted_s += x->move[i].predicted_s;
         if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
         const char *name = sm_collective_name((sm_collective)k);
         sm_data *one = sm_put_object(r, list, NULL);
         sm_put_text(r, one, "op", name);
         sm_put(r, one, "bytes_predicted", predicted);
         sm_put(r, one, "bytes_counted", counted);
-        prediction_put_times(r, one, told_s, measured_s);
+        prediction_put_times(r, one, predicted_s, measured_s);
         sm_page_row(r, table, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
-                    seconds_or_none(r, told_s), seconds_or_none(r, measured_s),
-                    ratio(r, told_s, measured_s));
+                    seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+                    ratio(r, predicted_s, measured_s));
     }
-    bool equal = !(q->bytes_apart > 0);
-    sm_put_bool(r, r->data, "bytes_equal", equal);
     if (table && table->rows) sm_report_table(r, table);
-    sm_report_text(r, equal ? "On every rank and in every step the bytes were those predicted."
-                            : "A collective moved OTHER bytes than predicted.");
+    prediction_say_bytes(r, "step", q->bytes_apart);
 }
 
 static int by_time(const void *a, const void *b) {
@@ -204,7 +192,7 @@ static void show_arrays(sm_report *r, train_run *q) {
     enum { SHOWN = 12 };
     train_times *x = &q->times;
     sm_data *list = sm_put_array(r, r->data, "collectives_by_array");
-    sm_table *table = sm_page_table(r, sm_textf(r, "Arrays that travel%s", told_of(r, x)),
+    sm_table *table = sm_page_table(r, sm_textf(r, "Arrays that travel%s", whose(r, x)),
                                     "<|<of|<pass|>calls|>predicted|>measured|>ratio");
     qsort(x->move, (size_t)x->moves, sizeof *x->move, by_time);
     for (int i = 0; i < x->moves; i++) {
@@ -216,7 +204,7 @@ static void show_arrays(sm_report *r, train_run *q) {
         sm_put(r, one, "calls", m->calls);
         sm_put(r, one, "calls_predicted", m->predicted_calls);
         sm_put(r, one, "bytes", m->bytes);
-        sm_put(r, one, "exposed_s", m->shown_s);
+        sm_put(r, one, "exposed_s", m->exposed_s);
         prediction_put_times(r, one, m->predicted_s, m->measured_s);
         if (i < SHOWN)
             sm_page_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
@@ -227,23 +215,6 @@ static void show_arrays(sm_report *r, train_run *q) {
 }
 
 /* ---- the gap ---- */
-
-static void put_gap(sm_report *r, sm_data *list, const train_gap *g, double gap_s) {
-    sm_data *one = sm_put_object(r, list, NULL);
-    sm_put_text(r, one, "row", g->name);
-    prediction_put_times(r, one, g->predicted_s, g->measured_s);
-    sm_put(r, one, "share", (g->measured_s - g->predicted_s) / gap_s);
-}
-
-static const part *part_that_explains(const train_run *q, double gap_s, part *of) {
-    const part *most = of;
-    parts_of(q, of);
-    for (int i = 1; i < PARTS; i++)
-        if ((of[i].measured_s - of[i].predicted_s) / gap_s >
-            (most->measured_s - most->predicted_s) / gap_s)
-            most = &of[i];
-    return most;
-}
 
 /* "attention, backward 1.2 ms (40 %), ...": the rows that explain three quarters of the gap, three
  * at most. */
@@ -261,41 +232,48 @@ static const char *rows_that_explain(sm_report *r, const train_gap *gap, int n, 
     return text;
 }
 
-/* What went the other way, when it hides a part of the gap. */
-static void show_opposite(sm_report *r, const train_gap *gap, int n, double gap_s) {
-    for (int i = 0; i < n; i++) {
-        double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
-        if (share > -0.1) continue;
+/* The part of a step that most of the gap is in; and of the rows, what went the other way, when it
+ * hides a part of the gap. */
+static void say_gap(sm_report *r, const train_run *q, const train_gap *gap, int n, double gap_s) {
+    part of[PARTS];
+    double most = -INFINITY;
+    const char *name = "";
+    parts_of(q, of);
+    for (int i = 0; i < PARTS; i++) {
+        double share = (of[i].measured_s - of[i].predicted_s) / gap_s;
+        if (share > most) name = of[i].name;
+        most = fmax(most, share);
+    }
+    sm_report_text(r, "A step took %s %s than predicted, %s of that in %s: %s.",
+                   sm_show_seconds(r, fabs(gap_s)), gap_s > 0 ? "longer" : "less",
+                   sm_show_percent(r, most), name, rows_that_explain(r, gap, n, gap_s));
+    int i = 0;
+    while (i < n && (gap[i].measured_s - gap[i].predicted_s) / gap_s > -0.1) i++;
+    if (i < n)
         sm_report_text(r, "The other way: %s, %s predicted and %s measured.", gap[i].name,
                        sm_show_seconds(r, gap[i].predicted_s),
                        sm_show_seconds(r, gap[i].measured_s));
-        return;
-    }
 }
 
 static void show_gap(sm_report *r, const train_run *q) {
     train_gap *gap = sm_arena_array(r->arena, TRAIN_MOST_GAPS, sizeof *gap);
     double predicted = q->detail.price.expected_s, measured = q->times.step_s;
     double gap_s = measured - predicted;
-    if (!gap) {
-        r->out_of_memory = true;
-        return;
-    }
+    if (!gap) r->out_of_memory = true;
+    if (!gap) return;
     int n = train_gaps(&q->times, &q->detail.price, gap);
     sm_data *object = sm_put_object(r, r->data, "gap");
     prediction_put_times(r, object, predicted, measured);
     sm_data *list = sm_put_array(r, object, "rows");
-    for (int i = 0; i < n; i++) put_gap(r, list, &gap[i], gap_s);
-    if (fabs(gap_s) < 0.03 * measured) {
-        sm_report_text(r, "A step took what was predicted, within 3 %%.");
-        return;
+    for (int i = 0; i < n; i++) {
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "row", gap[i].name);
+        prediction_put_times(r, one, gap[i].predicted_s, gap[i].measured_s);
+        sm_put(r, one, "share", (gap[i].measured_s - gap[i].predicted_s) / gap_s);
     }
-    const part *most = part_that_explains(q, gap_s, (part[PARTS]){{NULL, 0, 0}});
-    sm_report_text(r, "A step took %s %s than predicted, %s of that in %s: %s.",
-                   sm_show_seconds(r, fabs(gap_s)), gap_s > 0 ? "longer" : "less",
-                   sm_show_percent(r, (most->measured_s - most->predicted_s) / gap_s), most->name,
-                   rows_that_explain(r, gap, n, gap_s));
-    show_opposite(r, gap, n, gap_s);
+    if (fabs(gap_s) < 0.03 * measured)
+        sm_report_text(r, "A step took what was predicted, within 3 %%.");
+    else say_gap(r, q, gap, n, gap_s);
 }
 
 void train_report_times(sm_report *r, train_run *q) {

@@ -15,11 +15,6 @@ void train_tally_add(train_tally *tally, const sm_train_result *r) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) tally->collective_s[i] += r->collective_s[i];
 }
 
-void train_tally_forget(train_tally *tally, sm_trainer *t) {
-    memset(tally, 0, sizeof *tally);
-    sm_trainer_forget_times(t);
-}
-
 /* As it travels: names in place of pointers. */
 typedef struct rank_times {
     int stage, ops, moves;
@@ -91,22 +86,22 @@ static bool add_outside(const char *name, double seconds, train_times *out) {
     return gradients || joining || strcmp(name, "hand over") == 0 || strcmp(name, "optimizer") == 0;
 }
 
-static void add_op(const char *name, const sm_train_op_time *o, double share, train_times *out) {
-    if (add_outside(name, o->seconds * share, out)) return;
-    train_op_row *row = op_row(out, name, o->kind, way_of(o->phase, o->again, false));
-    if (!row) return;
-    row->measured_s += (o->seconds + o->around_s) * share;
-    row->around_s += o->around_s * share;
-    row->calls += o->calls * share;
-}
-
 /* share: 1 / (steps x ranks). */
 static void add_rank(const rank_times *r, double share, train_times *out) {
     out->step_s += r->tally.step_s * share;
     for (int i = 0; i < SM_TRAIN_TIME_COUNT; i++) out->time_s[i] += r->tally.time_s[i] * share;
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
         out->collective_s[i] += r->tally.collective_s[i] * share;
-    for (int i = 0; i < r->ops; i++) add_op(r->op_name[i], &r->op[i], share, out);
+    for (int i = 0; i < r->ops; i++) {
+        const sm_train_op_time *o = &r->op[i];
+        bool outside = add_outside(r->op_name[i], o->seconds * share, out);
+        train_op_row *row =
+            outside ? NULL : op_row(out, r->op_name[i], o->kind, way_of(o->phase, o->again, false));
+        if (!row) continue;
+        row->measured_s += (o->seconds + o->around_s) * share;
+        row->around_s += o->around_s * share;
+        row->calls += o->calls * share;
+    }
     for (int i = 0; i < r->moves; i++) {
         const sm_train_move_time *m = &r->move[i];
         train_move_row *row =
@@ -134,15 +129,6 @@ static void note_longest(const rank_times *r, train_times *out) {
     }
 }
 
-/* Where loss and norm are joined a stage that is done waits for the others: the last of the bubble.
- */
-static void drain(train_times *out) {
-    if (out->stages == 1) return;
-    out->time_s[SM_TRAIN_TIME_PIPELINE] += out->joining_s;
-    out->time_s[SM_TRAIN_TIME_REST] -= out->joining_s;
-    out->joining_s = 0;
-}
-
 static void fold(const rank_times *all, int ranks, train_times *out) {
     double longest_s = 0;
     for (int i = 0; i < ranks; i++) {
@@ -157,7 +143,12 @@ static void fold(const rank_times *all, int ranks, train_times *out) {
             add_rank(&all[i], 1.0 / all[i].tally.steps / out->ranks, out);
     for (int i = 0; i < ranks; i++)
         if (all[i].stage == out->stage && all[i].tally.steps > 0) note_longest(&all[i], out);
-    drain(out);
+    if (out->stages == 1) return;
+    /* Where loss and norm are joined a stage that is done waits for the others: the last of the
+     * bubble. */
+    out->time_s[SM_TRAIN_TIME_PIPELINE] += out->joining_s;
+    out->time_s[SM_TRAIN_TIME_REST] -= out->joining_s;
+    out->joining_s = 0;
 }
 
 sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_tally *tally,
@@ -176,17 +167,42 @@ sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_
     return status;
 }
 
-/* ---- predicting ---- */
+/* ---- memory ---- */
 
-static void predict_op(const sm_plan_op *o, train_times *out) {
-    train_op_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
-    if (!row) return;
-    if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
-    row->predicted_s += o->time_s;
-    row->predicted_calls += o->count;
-    row->flops += o->flops;
-    row->bytes += o->bytes;
+/* VmHWM of Linux: the most of this process that ever lay in memory at once. */
+static double resident_bytes(void) {
+    char line[256];
+    double kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtod(line + 6, NULL);
+    if (file) fclose(file);
+    return kib * 1024;
 }
+
+sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train_memory *out,
+                              sm_error *err) {
+    struct rank_memory {
+        sm_train_memory memory;
+        double process_bytes;
+    } mine, *all = sm_calloc((size_t)world->size, sizeof *all);
+    bool shared = strcmp(world->backend->name, "threads") == 0; /* one process, many ranks */
+    if (!all) return sm_fail_memory(err);
+    memset(&mine, 0, sizeof mine);
+    sm_trainer_memory(t, &mine.memory);
+    if (!shared) mine.process_bytes = resident_bytes();
+    sm_status status = sm_run_all_gather(world, &mine, sizeof mine, all, err);
+    for (int i = 0; !status && world->rank == 0 && i < world->size; i++) {
+        out->process_bytes = fmax(out->process_bytes, all[i].process_bytes);
+        if (i > 0 && all[i].memory.total <= out->most.total) continue;
+        out->rank = i;
+        out->most = all[i].memory;
+    }
+    sm_free(all);
+    return status;
+}
+
+/* ---- predicting ---- */
 
 static train_way way_called(const char *phase) {
     if (strcmp(phase, "forward") == 0) return TRAIN_FORWARD;
@@ -194,39 +210,35 @@ static train_way way_called(const char *phase) {
     return strncmp(phase, "step", 4) == 0 ? TRAIN_STEP_END : TRAIN_BACKWARD;
 }
 
-/* Weights of a piece are priced as one bucket; here they are one row each way. */
-static bool of_weights(const sm_plan_collective *c) {
-    return c->weight || strcmp(c->array, "weights") == 0 || strcmp(c->array, "experts") == 0;
-}
-
+/* Weights of one kind of layer are priced as one bucket; here they are one row each way. What
+ * stages hand over is in the pipeline's time. */
 static void predict_move(const sm_plan_collective *c, train_times *out) {
-    bool handed_over = strcmp(c->axis, "pipeline") == 0; /* it is in the pipeline's time */
-    if (handed_over) return;
-    train_way way = way_called(c->phase);
-    train_move_row *row = move_row(out, c->op, of_weights(c) ? "weights" : c->array, way);
+    bool weights =
+        c->weight || strcmp(c->array, "weights") == 0 || strcmp(c->array, "experts") == 0;
+    if (strcmp(c->axis, "pipeline") == 0) return;
+    train_move_row *row =
+        move_row(out, c->op, weights ? "weights" : c->array, way_called(c->phase));
     if (!row) return;
     row->predicted_s += c->time_s;
-    row->shown_s += c->exposed_s;
+    row->exposed_s += c->exposed_s;
     row->predicted_calls += c->count;
 }
 
 void train_times_predict(const sm_plan_detail *detail, train_times *out) {
-    for (int i = 0; i < detail->ops; i++) predict_op(&detail->op[i], out);
+    for (int i = 0; i < detail->ops; i++) {
+        const sm_plan_op *o = &detail->op[i];
+        train_op_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
+        if (!row) continue;
+        if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
+        row->predicted_s += o->time_s;
+        row->predicted_calls += o->count;
+        row->flops += o->flops;
+        row->bytes += o->bytes;
+    }
     for (int i = 0; i < detail->collectives; i++) predict_move(&detail->collective[i], out);
 }
 
 /* ---- gaps ---- */
-
-static void add_gap(train_gap *gap, int *n, double predicted_s, double measured_s) {
-    if (!(predicted_s > 0 || measured_s > 0)) return;
-    gap[*n].predicted_s = predicted_s;
-    gap[*n].measured_s = measured_s;
-    ++*n;
-}
-
-static void name_gap(train_gap *gap, const char *what, const char *way) {
-    snprintf(gap->name, sizeof gap->name, "%s%s%s", what, way ? ", " : "", way ? way : "");
-}
 
 static int by_difference(const void *a, const void *b) {
     const train_gap *x = a, *y = b;
@@ -235,48 +247,40 @@ static int by_difference(const void *a, const void *b) {
     return left == right ? strcmp(x->name, y->name) : left < right ? 1 : -1;
 }
 
-static void add_ops(const train_times *x, train_gap *gap, int *n) {
-    for (int i = 0; i < x->ops; i++) {
-        name_gap(&gap[*n], x->op[i].op, train_way_name(x->op[i].way));
-        add_gap(gap, n, x->op[i].predicted_s, x->op[i].measured_s);
-    }
-}
-
-/* And what the rows do not cover of the price's and the communicators' time. */
-static void add_moves(const train_times *x, double shown_s, train_gap *gap, int *n) {
-    double named_s = 0, told_s = 0;
-    for (int i = 0; i < x->moves; i++) {
-        const train_move_row *m = &x->move[i];
-        char what[48];
-        snprintf(what, sizeof what, "%s of %s", sm_collective_name(m->op), m->array);
-        name_gap(&gap[*n], what, train_way_name(m->way));
-        add_gap(gap, n, m->shown_s, m->measured_s);
-        told_s += m->shown_s;
-        named_s += m->measured_s;
-    }
-    double more_s = shown_s - told_s, unnamed_s = x->time_s[SM_TRAIN_TIME_COLLECTIVE] - named_s;
-    name_gap(&gap[*n], "other collectives", NULL);
-    add_gap(gap, n, fabs(more_s) > 1e-9 * shown_s ? more_s : 0,
-            unnamed_s > 1e-9 * named_s ? unnamed_s : 0);
-}
-
-static void add_part(const char *name, double predicted_s, double measured_s, train_gap *gap,
-                     int *n) {
-    name_gap(&gap[*n], name, NULL);
-    add_gap(gap, n, predicted_s, measured_s);
+/* what: "all-gather of weights"; way: "forward", NULL for none. */
+static void add_gap(train_gap *gap, int *n, const char *what, const char *way, double predicted_s,
+                    double measured_s) {
+    if (!(predicted_s > 0 || measured_s > 0)) return;
+    train_gap *g = &gap[(*n)++];
+    *g = (train_gap){.predicted_s = predicted_s, .measured_s = measured_s};
+    snprintf(g->name, sizeof g->name, "%s%s%s", what, way ? ", " : "", way ? way : "");
 }
 
 int train_gaps(const train_times *x, const sm_price_of_plan *price, train_gap *gap) {
     const sm_breakdown *b = &price->breakdown;
     int n = 0;
+    double named_s = 0, told_s = 0, shown_s = b->network_exposed;
     double rest_s = x->time_s[SM_TRAIN_TIME_REST] - x->gradients_s - x->joining_s;
-    add_ops(x, gap, &n);
-    add_moves(x, b->network_exposed, gap, &n);
-    add_part("pipeline", b->bubble, x->time_s[SM_TRAIN_TIME_PIPELINE], gap, &n);
-    add_part("optimizer", b->optimizer, x->time_s[SM_TRAIN_TIME_OPTIMIZER], gap, &n);
-    add_part("rows of gradients", 0, x->gradients_s, gap, &n);
-    add_part("joining loss and norm", 0, x->joining_s, gap, &n);
-    add_part("rest of the step", b->other, rest_s, gap, &n);
+    for (int i = 0; i < x->ops; i++)
+        add_gap(gap, &n, x->op[i].op, train_way_name(x->op[i].way), x->op[i].predicted_s,
+                x->op[i].measured_s);
+    for (int i = 0; i < x->moves; i++) {
+        const train_move_row *m = &x->move[i];
+        char what[48];
+        snprintf(what, sizeof what, "%s of %s", sm_collective_name(m->op), m->array);
+        add_gap(gap, &n, what, train_way_name(m->way), m->exposed_s, m->measured_s);
+        told_s += m->exposed_s;
+        named_s += m->measured_s;
+    }
+    /* what the rows do not cover of the price's and the communicators' time */
+    double more_s = shown_s - told_s, unnamed_s = x->time_s[SM_TRAIN_TIME_COLLECTIVE] - named_s;
+    add_gap(gap, &n, "other collectives", NULL, fabs(more_s) > 1e-9 * shown_s ? more_s : 0,
+            unnamed_s > 1e-9 * named_s ? unnamed_s : 0);
+    add_gap(gap, &n, "pipeline", NULL, b->bubble, x->time_s[SM_TRAIN_TIME_PIPELINE]);
+    add_gap(gap, &n, "optimizer", NULL, b->optimizer, x->time_s[SM_TRAIN_TIME_OPTIMIZER]);
+    add_gap(gap, &n, "rows of gradients", NULL, 0, x->gradients_s);
+    add_gap(gap, &n, "joining loss and norm", NULL, 0, x->joining_s);
+    add_gap(gap, &n, "rest of the step", NULL, b->other, rest_s);
     qsort(gap, (size_t)n, sizeof *gap, by_difference);
     return n;
 }

@@ -12,7 +12,6 @@ typedef struct train_tally {
     double step_s, time_s[SM_TRAIN_TIME_COUNT], collective_s[SM_COLLECTIVE_COUNT];
 } train_tally;
 void train_tally_add(train_tally *tally, const sm_train_result *r);
-void train_tally_forget(train_tally *tally, sm_trainer *t);
 
 /* Which way an op runs; gradients of inputs and of weights are one. */
 typedef enum train_way { TRAIN_FORWARD, TRAIN_AGAIN, TRAIN_BACKWARD, TRAIN_STEP_END } train_way;
@@ -34,7 +33,7 @@ typedef struct train_move_row {
     sm_collective op;
     char array[24];
     train_way way;
-    double predicted_s, shown_s; /* shown: what other work does not hide */
+    double predicted_s, exposed_s; /* exposed: what other work does not hide */
     double measured_s, predicted_calls, calls, bytes;
 } train_move_row;
 
@@ -56,6 +55,16 @@ sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_
                              int stage, train_times *out, sm_error *err);
 /* Rows of the prediction, to be called once the measured ones are there. */
 void train_times_predict(const sm_plan_detail *detail, train_times *out);
+
+/* ---- memory ---- */
+typedef struct train_memory {
+    int rank;             /* the one that had most */
+    sm_train_memory most; /* of it */
+    double process_bytes; /* resident, of the largest process that is one rank; 0: not known */
+} train_memory;
+/* Called by every rank; rank 0 fills out. */
+sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train_memory *out,
+                              sm_error *err);
 
 /* ---- what explains the gap ---- */
 typedef struct train_gap {
