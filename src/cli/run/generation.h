@@ -39,7 +39,7 @@ typedef struct generation {
     size_t prompts;
     const char **prompt;
     size_t *prompt_bytes;
-    size_t tokens;
+    size_t longest, tokens; /* longest: of the prompts */
     int depth;
     int64_t seed;
     double temperature;
@@ -56,5 +56,5 @@ sm_status generation_read(generation *g, sm_error *err);
 /* ---- generation_price.c: by the price of serving, in single precision ---- */
 sm_status generation_predict(generation *g, sm_error *err);
 /* ---- generation_page.c: SM_NEGATIVE when other bytes moved than predicted ---- */
-sm_status generation_show(sm_report *r, const generation *g, sm_error *err);
+sm_status generation_show(sm_report *r, const generation *g);
 #endif

@@ -29,6 +29,7 @@ static sm_status add_prompt(generation *g, const char *text, size_t bytes, sm_er
                        GENERATION_MOST_TOKENS);
     if (g->prompts == MOST_PROMPTS)
         return sm_fail(err, SM_BAD_INPUT, "there are more than %d prompts", MOST_PROMPTS);
+    if (bytes > g->longest) g->longest = bytes;
     g->prompt[g->prompts] = text;
     g->prompt_bytes[g->prompts++] = bytes;
     return SM_OK;
@@ -63,32 +64,21 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     return status;
 }
 
-static size_t longest(const generation *g) {
-    size_t most = 0;
-    for (size_t i = 0; i < g->prompts; i++)
-        if (g->prompt_bytes[i] > most) most = g->prompt_bytes[i];
-    return most;
-}
-
 /* ---- the plan ---- */
 
-static const char *not_run(const sm_plan *p) {
-    bool given_cache = p->given >> SM_PLAN_CACHE_BY & 1;
-    bool given_weights = p->given >> SM_PLAN_WEIGHTS_BY & 1;
-    if (p->seq) return "seq=on";
-    if (given_cache && p->cache_by != SM_CACHE_COPIES) return "a cache by batch or sequence";
-    if (given_weights && !p->gathered && p->fsdp > 1) return "weights_by=stationary";
-    return NULL;
-}
-
 static sm_status read_plan(generation *g, sm_error *err) {
-    const run_generate_values *given = g->call->values;
+    const run_generate_values *o = g->call->values;
     sm_plan *p = &g->plan;
-    sm_source source = sm_source_of("--plan", given->plan ? given->plan : "");
+    sm_source source = cli_source(g->call, &o->plan);
     sm_serve_plan_defaults(p);
-    sm_status status = given->plan ? sm_serve_plan_parse(&source, p, err) : SM_OK;
+    sm_status status = o->plan ? sm_serve_plan_parse(&source, p, err) : SM_OK;
     if (status) return status;
-    const char *odd = not_run(p);
+    bool cache = sm_plan_given(p, SM_PLAN_CACHE_BY) && p->cache_by != SM_CACHE_COPIES;
+    bool weights = sm_plan_given(p, SM_PLAN_WEIGHTS_BY) && !p->gathered && p->fsdp > 1;
+    const char *odd = p->seq    ? "seq=on"
+                      : cache   ? "a cache by batch or sequence"
+                      : weights ? "weights_by=stationary"
+                                : NULL;
     if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
     if (sm_plan_chips(p) > MOST_RANKS)
         return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
@@ -104,25 +94,6 @@ static int rounded_up(size_t n, int to) {
     return (int)parts * to;
 }
 
-/* Equal shares of the layers, the first stages one more. */
-static sm_status deal_layers(const generation *g, generation_model *m, sm_error *err) {
-    int stages = g->plan.pipeline, layers = m->model.L, first = 0;
-    if (stages < 2) return SM_OK;
-    if (layers < stages)
-        return sm_fail(err, SM_BAD_INPUT, "%d layers of %s are too few for %d stages", layers,
-                       m->model.name, stages);
-    sm_train_chunk *chunk = sm_arena_array(g->call->arena, (size_t)stages, sizeof *chunk);
-    if (!chunk) return sm_fail_memory(err);
-    for (int c = 0; c < stages; c++) {
-        int n = layers / stages + (c < layers % stages);
-        chunk[c] = (sm_train_chunk){c, first, first + n};
-        first += n;
-    }
-    m->setup.stages = m->setup.chunks = stages;
-    m->setup.chunk = chunk;
-    return SM_OK;
-}
-
 static sm_status lay_out(const generation *g, generation_model *m, sm_error *err) {
     const sm_plan *p = &g->plan;
     const sm_plan like = {.data = p->data,
@@ -130,6 +101,8 @@ static sm_status lay_out(const generation *g, generation_model *m, sm_error *err
                           .tensor = p->tensor,
                           .context = p->context,
                           .expert = p->expert,
+                          .pipeline = p->pipeline,
+                          .virtual_stages = 1,
                           .microbatch = 1,
                           .expert_tensor = p->expert_tensor};
     for (int k = 0; k < m->model.kinds; k++)
@@ -138,10 +111,11 @@ static sm_status lay_out(const generation *g, generation_model *m, sm_error *err
                            p->tensor, m->model.kind[k].N, m->model.name);
     sm_train_setup_defaults(&m->setup);
     m->setup.model = &m->model;
-    m->setup.tokens = rounded_up(longest(g) + g->tokens, p->context);
+    m->setup.tokens = rounded_up(g->longest + g->tokens, p->context);
     m->setup.sequences = rounded_up(g->prompts, p->data * p->fsdp * p->expert);
     train_degrees_of_plan(&like, &m->setup);
-    return deal_layers(g, m, err);
+    if (p->pipeline < 2) return SM_OK;
+    return train_stages_of_plan(&like, g->call->arena, &m->setup, err);
 }
 
 /* ---- models ---- */
@@ -152,17 +126,6 @@ static sm_status read_model(const generation *g, const char *model, const char *
     sm_status status = sm_io_model_load(model, g->call->arena, &m->model, err);
     if (!status) status = lay_out(g, m, err);
     if (!status) status = sm_io_safetensors_read(checkpoint, g->call->arena, &m->file, err);
-    return status;
-}
-
-static sm_status read_draft(generation *g, sm_error *err) {
-    const run_generate_values *given = g->call->values;
-    if (!g->drafts) return SM_OK;
-    sm_status status = read_model(g, given->draft, given->draft_checkpoint, &g->draft, err);
-    if (!status && g->draft.model.V != g->target.model.V)
-        status =
-            sm_fail(err, SM_BAD_INPUT, "the draft %s has a vocabulary of %d words and %s one of %d",
-                    g->draft.model.name, g->draft.model.V, g->target.model.name, g->target.model.V);
     return status;
 }
 
@@ -177,11 +140,16 @@ static sm_status make_texts(generation *g, sm_error *err) {
 }
 
 sm_status generation_read(generation *g, sm_error *err) {
-    const run_generate_values *given = g->call->values;
+    const run_generate_values *o = g->call->values;
+    const sm_model *target = &g->target.model, *draft = &g->draft.model;
     sm_status status = read_numbers(g, err);
     if (!status) status = read_prompts(g, err);
     if (!status) status = read_plan(g, err);
-    if (!status) status = read_model(g, g->call->positional[0], given->checkpoint, &g->target, err);
-    if (!status) status = read_draft(g, err);
+    if (!status) status = read_model(g, g->call->positional[0], o->checkpoint, &g->target, err);
+    if (!status && g->drafts) status = read_model(g, o->draft, o->draft_checkpoint, &g->draft, err);
+    if (!status && g->drafts && draft->V != target->V)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
+                       draft->V, target->name, target->V);
     return status ? status : make_texts(g, err);
 }

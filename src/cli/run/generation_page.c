@@ -5,32 +5,19 @@
 
 /* ---- texts ---- */
 
-static const char *clean_text(sm_report *r, const generation *g, size_t i) {
-    size_t n = g->prompt_bytes[i] + g->tokens, room = 4 * n + 1;
-    char *clean = sm_arena_alloc(r->arena, room);
-    if (!clean) {
-        r->out_of_memory = true;
-        return "";
-    }
-    sm_utf8_clean(clean, room, (const char *)g->text[i], n);
-    return clean;
-}
-
-static void put_bytes(sm_report *r, sm_data *object, const generation *g, size_t i) {
-    sm_data *bytes = sm_put_array(r, object, "bytes");
-    for (size_t k = 0; k < g->tokens && bytes; k++)
-        r->out_of_memory |=
-            !sm_data_push(bytes, sm_data_number(r->arena, g->text[i][g->prompt_bytes[i] + k]));
-}
-
 static void show_texts(sm_report *r, const generation *g) {
     sm_data *list = sm_put_array(r, r->data, "texts");
     for (size_t i = 0; i < g->prompts; i++) {
+        size_t n = g->prompt_bytes[i] + g->tokens, room = 4 * n + 1;
+        char *clean = sm_arena_alloc(r->arena, room);
+        if (!clean) r->out_of_memory = true;
+        if (!clean) return;
+        sm_utf8_clean(clean, room, (const char *)g->text[i], n);
         sm_data *one = sm_put_object(r, list, NULL);
-        const char *text = clean_text(r, g, i);
-        sm_put_text(r, one, "text", text);
-        put_bytes(r, one, g, i);
-        sm_report_text(r, "%s", text);
+        sm_put_text(r, one, "text", clean);
+        sm_data *bytes = sm_put_array(r, one, "bytes");
+        for (size_t k = g->prompt_bytes[i]; k < n; k++) sm_put(r, bytes, NULL, g->text[i][k]);
+        sm_report_text(r, "%s", clean);
     }
 }
 
@@ -57,8 +44,6 @@ static int rows_of(const generation *g, row *rows) {
     return n;
 }
 
-static double pass_s(const row *w) { return w->phase->seconds / w->phase->passes; }
-
 static void show_passes(sm_report *r, const generation *g) {
     row rows[ROWS];
     int n = rows_of(g, rows);
@@ -66,7 +51,7 @@ static void show_passes(sm_report *r, const generation *g) {
         sm_page_table(r, "A pass on the first rank", "<|>passes|>predicted|>measured|>ratio");
     for (int i = 0; i < n; i++) {
         sm_data *one = sm_put_object(r, r->data, rows[i].key);
-        double measured_s = pass_s(&rows[i]);
+        double measured_s = rows[i].phase->seconds / rows[i].phase->passes;
         sm_put(r, one, "passes", rows[i].phase->passes);
         sm_put(r, one, "predicted_s", rows[i].predicted_s);
         sm_put(r, one, "measured_s", measured_s);
@@ -78,19 +63,17 @@ static void show_passes(sm_report *r, const generation *g) {
 }
 
 /* After the first byte, which comes with the prompts. */
-static double predicted_s(const generation *g) {
-    return g->price.decode_s * g->result.decode.passes + g->price.draft_s * g->result.draft.passes;
-}
-
 static void show_rate(sm_report *r, const generation *g) {
-    double bytes = (double)g->prompts * (double)(g->tokens - 1);
+    double bytes = (double)g->prompts * (double)(g->tokens - 1), seconds = g->result.seconds;
+    double predicted_s =
+        g->price.decode_s * g->result.decode.passes + g->price.draft_s * g->result.draft.passes;
     if (g->tokens < 2) return;
     sm_data *pair = sm_put_object(r, r->data, "tokens_per_s");
-    sm_put(r, pair, "predicted", bytes / predicted_s(g));
-    sm_put(r, pair, "measured", bytes / g->result.seconds);
+    sm_put(r, pair, "predicted", bytes / predicted_s);
+    sm_put(r, pair, "measured", bytes / seconds);
     sm_report_text(r, "%s after the prompts; predicted for %s: %s.",
-                   sm_show_rate(r, bytes / g->result.seconds, "tokens/s"), g->system.text,
-                   sm_show_rate(r, bytes / predicted_s(g), "tokens/s"));
+                   sm_show_rate(r, bytes / seconds, "tokens/s"), g->system.text,
+                   sm_show_rate(r, bytes / predicted_s, "tokens/s"));
 }
 
 static void show_speculation(sm_report *r, const generation *g) {
@@ -133,20 +116,17 @@ static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table)
 static void show_collectives(sm_report *r, const generation *g) {
     row rows[ROWS];
     int n = rows_of(g, rows);
-    bool equal = !(g->bytes_apart > 0);
     sm_data *list = sm_put_array(r, r->data, "collectives");
     sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
                                     "<|<|>predicted|>counted|>measured");
     for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
-    sm_put_bool(r, r->data, "bytes_equal", equal);
     if (table && table->rows) sm_report_table(r, table);
-    sm_report_text(r, equal ? "On every rank and in every pass the bytes were those predicted."
-                            : "A collective moved OTHER bytes than predicted.");
+    prediction_say_bytes(r, "pass", g->bytes_apart);
 }
 
 /* ---- all of it ---- */
 
-static void show_head(sm_report *r, const generation *g) {
+sm_status generation_show(sm_report *r, const generation *g) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->target.setup);
     sm_plan_format(&g->plan, 0, plan, sizeof plan);
@@ -155,13 +135,7 @@ static void show_head(sm_report *r, const generation *g) {
     sm_put_text(r, r->data, "plan", plan);
     sm_put_text(r, r->data, "backend", ranks_backend());
     sm_put(r, r->data, "ranks", ranks);
-}
-
-sm_status generation_show(sm_report *r, const generation *g, sm_error *err) {
-    (void)err;
-    show_head(r, g);
     show_texts(r, g);
-    int ranks = sm_train_setup_ranks(&g->target.setup);
     sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu bytes each after prompts of up to %d.",
                    g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
                    g->prompts == 1 ? "" : "s", g->tokens, g->target.setup.tokens - (int)g->tokens);

@@ -114,7 +114,7 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
         status = ranks_run(call, &given->ranks, sm_train_setup_ranks(&g->target.setup),
                            generate_rank, g, err);
     if (status || !ranks_speak()) return status;
-    return generation_show(r, g, err);
+    return generation_show(r, g);
 }
 
 const cli_verb run_generate_verb = {

@@ -55,8 +55,8 @@ void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
                           .weights_over_context = p->fsdp > 1};
 }
 
-static sm_status lay_pipeline(const sm_plan *plan, sm_arena *arena, sm_train_setup *s,
-                              sm_error *err) {
+sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *s,
+                               sm_error *err) {
     sm_train_line line;
     sm_status status =
         sm_train_line_of(plan, s->model->L, sm_train_setup_microbatches(s), arena, &line, err);
@@ -83,6 +83,6 @@ sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_set
     setup->recompute_ops = plan->recompute_ops[0] ? plan->recompute_ops : NULL;
     status = sm_train_setup_check(setup, err);
     if (status || plan->pipeline < 2) return status;
-    status = lay_pipeline(plan, arena, setup, err);
+    status = train_stages_of_plan(plan, arena, setup, err);
     return status ? status : sm_train_setup_check(setup, err);
 }

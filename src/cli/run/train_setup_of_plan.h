@@ -8,6 +8,9 @@
  * are set. SM_BAD_INPUT when the plan asks for what the runtime does not do. */
 sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
                               sm_error *err);
+/* The layers of the model dealt out to the stages of a pipeline. */
+sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
+                               sm_error *err);
 /* Degrees and rules alone. */
 void train_degrees_of_plan(const sm_plan *plan, sm_train_setup *setup);
 #endif
