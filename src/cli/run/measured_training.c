@@ -55,14 +55,6 @@ static sm_status make_plan(const training_shape *s, int ranks, sm_arena *arena, 
     return status;
 }
 
-/* Any bytes will do. */
-static const unsigned char *make_text(sm_arena *arena) {
-    unsigned char *text = sm_arena_alloc(arena, TEXT_BYTES);
-    sm_rng rng = {20};
-    for (int i = 0; text && i < TEXT_BYTES; i++) text[i] = (unsigned char)sm_rng_below(&rng, 256);
-    return text;
-}
-
 static sm_status make_run(const training_shape *s, int ranks, const unsigned char *text,
                           sm_arena *arena, measured_run *run, sm_error *err) {
     sm_status status = make_model(s, arena, &run->model, err);
@@ -78,24 +70,22 @@ static sm_status make_run(const training_shape *s, int ranks, const unsigned cha
     return train_setup_of_plan(&run->plan, arena, &run->setup, err);
 }
 
-/* Tensor parallelism deals out whole heads. */
-static bool is_wanted(const training_shape *s, int ranks, bool quick) {
-    if (quick && !s->quick) return false;
-    return !s->tensor || (ranks > 1 && s->kv_heads % ranks == 0);
-}
-
 sm_status measured_runs(measuring *q, int ranks, bool quick, sm_train_setup **setups,
                         sm_error *err) {
     sm_arena *arena = q->call->arena;
-    const unsigned char *text = make_text(arena);
+    unsigned char *text = sm_arena_alloc(arena, TEXT_BYTES); /* any bytes will do */
+    sm_rng rng = {20};
     q->run = sm_arena_array(arena, MOST_RUNS, sizeof *q->run);
     *setups = sm_arena_array(arena, MOST_RUNS, sizeof **setups);
     if (!text || !q->run || !*setups) return sm_fail_memory(err);
+    for (int i = 0; i < TEXT_BYTES; i++) text[i] = (unsigned char)sm_rng_below(&rng, 256);
     sm_status status = SM_OK;
     for (int i = 0; !status && i < SHAPES; i++) {
-        if (!is_wanted(&shapes[i], ranks, quick)) continue;
+        const training_shape *s = &shapes[i];
+        bool whole_heads = ranks > 1 && s->kv_heads % ranks == 0; /* which tensor deals out */
+        if ((quick && !s->quick) || (s->tensor && !whole_heads)) continue;
         measured_run *run = &q->run[q->runs];
-        status = make_run(&shapes[i], ranks, text, arena, run, err);
+        status = make_run(s, ranks, text, arena, run, err);
         (*setups)[q->runs++] = run->setup;
     }
     return status;
@@ -118,18 +108,6 @@ typedef struct training_fit {
     int rows;
     trained_row row[MOST_ROWS];
 } training_fit;
-
-static sm_status open_run(const sm_system *system, measured_run *run, sm_error *err) {
-    const sm_train_setup *s = &run->setup;
-    sm_job job = {.model = &run->model,
-                  .system = system,
-                  .batch_tokens = (double)s->sequences * s->tokens,
-                  .seq = s->tokens,
-                  .usd_per_chip_hour = -1};
-    sm_status status = sm_train_new(&job, &run->train, err);
-    if (!status) sm_train_set_software(run->train, &sm_train_runtime);
-    return status;
-}
 
 static sm_status price_runs(training_fit *f, sm_error *err) {
     measuring *q = f->q;
@@ -180,12 +158,16 @@ static double row_s(const training_fit *f, const trained_row *row) {
 
 /* ---- constants ---- */
 
-static double held_in_range(sm_constant which, double value) {
+sm_measured_constant measured_range(sm_constant which, double start) {
     const sm_constant_info *info = sm_constant_of(which);
-    return fmin(info->high, fmax(info->low, value));
+    return (sm_measured_constant){info->low, info->high, fmin(info->high, fmax(info->low, start))};
 }
 
-/* About a call of an op: its block, slices and sums; what adds up the gradients of weights is
+static double in_range(sm_constant which, double value) {
+    return measured_range(which, value).value;
+}
+
+/* Per-call overhead of an op: its block, slices and sums; what adds up the gradients of weights is
  * priced as work of theirs. */
 static double launch_of(const measuring *q) {
     double around_s = 0, calls = 0;
@@ -210,14 +192,11 @@ static double product_model_s(const double *constant, int row, void *context) {
 }
 
 static sm_status fit_products(training_fit *f, sm_error *err) {
-    sm_measured_constant c[2];
-    static const sm_constant which[] = {SM_CONSTANT_matmul_efficiency, SM_CONSTANT_matmul_half_k};
+    sm_measured_constant c[] = {
+        measured_range(SM_CONSTANT_matmul_efficiency, f->c.matmul_efficiency),
+        measured_range(SM_CONSTANT_matmul_half_k, f->c.matmul_half_k)};
     double *seconds = sm_arena_array(f->q->call->arena, MOST_ROWS, sizeof *seconds);
     if (!seconds) return sm_fail_memory(err);
-    for (int i = 0; i < 2; i++) {
-        const sm_constant_info *info = sm_constant_of(which[i]);
-        c[i] = (sm_measured_constant){info->low, info->high, sm_calibration_get(&f->c, which[i])};
-    }
     choose_rows(f, SM_OP_EINSUM, -1);
     if (f->rows == 0) return SM_OK;
     for (int i = 0; i < f->rows; i++) seconds[i] = f->row[i].measured_s;
@@ -238,16 +217,6 @@ static double factor_of(training_fit *f, sm_op_kind kind, int way) {
     for (int i = 0; i < f->rows; i++)
         ratio[i] = (row_s(f, &f->row[i]) - f->c.launch_s) / (f->row[i].measured_s - f->c.launch_s);
     return f->rows ? sm_spread_of(ratio, f->rows).median : 1;
-}
-
-static sm_status fit_attention(training_fit *f, sm_error *err) {
-    f->c.attention_efficiency =
-        held_in_range(SM_CONSTANT_attention_efficiency,
-                      f->c.attention_efficiency * factor_of(f, SM_OP_ATTENTION, 0));
-    f->c.attention_efficiency_backward =
-        held_in_range(SM_CONSTANT_attention_efficiency_backward,
-                      f->c.attention_efficiency_backward * factor_of(f, SM_OP_ATTENTION, 1));
-    return price_runs(f, err);
 }
 
 /* What collectives between ops take beyond those that ranks begin together: one waits for the
@@ -281,52 +250,53 @@ sm_status measured_lines(measuring *q, sm_error *err) {
     return SM_OK;
 }
 
-static void wait_for_each_other(measuring *q) {
-    q->waiting_s = waiting_of(q);
-    for (int i = 0; i < q->calibration.lines; i++) q->line_in_use[i].line.latency_s += q->waiting_s;
-}
-
-/* What is left of a step. */
-static double overhead_of(const training_fit *f) {
-    double left[MOST_RUNS];
-    const measuring *q = f->q;
-    for (int i = 0; i < q->runs; i++)
-        left[i] = q->found->training[i].seconds.low - q->run[i].predicted_s;
-    return held_in_range(SM_CONSTANT_step_overhead_s, sm_spread_of(left, q->runs).median);
-}
-
-static double median_error(const measuring *q) {
-    double off[MOST_RUNS];
-    for (int i = 0; i < q->runs; i++)
-        off[i] = fabs(log(q->run[i].predicted_s / q->found->training[i].seconds.low));
-    return sm_spread_of(off, q->runs).median;
-}
-
 static sm_status fit_all(training_fit *f, sm_error *err) {
     measuring *q = f->q;
-    f->c.launch_s = held_in_range(SM_CONSTANT_launch_s, launch_of(q));
-    f->c.overlap = 0; /* collectives block */
-    f->c.step_overhead_s = 0;
+    sm_calibration *c = &f->c;
+    const sm_measured_training *t = q->found->training;
+    double left[MOST_RUNS], off[MOST_RUNS];
+    c->launch_s = in_range(SM_CONSTANT_launch_s, launch_of(q));
+    c->overlap = 0; /* collectives block */
+    c->step_overhead_s = 0;
     sm_status status = price_runs(f, err);
     if (!status) status = fit_products(f, err);
-    if (!status) status = fit_attention(f, err);
     if (status) return status;
-    f->c.step_overhead_s = overhead_of(f);
+    c->attention_efficiency = in_range(SM_CONSTANT_attention_efficiency,
+                                       c->attention_efficiency * factor_of(f, SM_OP_ATTENTION, 0));
+    c->attention_efficiency_backward =
+        in_range(SM_CONSTANT_attention_efficiency_backward,
+                 c->attention_efficiency_backward * factor_of(f, SM_OP_ATTENTION, 1));
     status = price_runs(f, err);
-    q->training_error = median_error(q);
-    q->calibration = f->c;
+    if (status) return status;
+    for (int i = 0; i < q->runs; i++) left[i] = t[i].seconds.low - q->run[i].predicted_s;
+    c->step_overhead_s = in_range(SM_CONSTANT_step_overhead_s, sm_spread_of(left, q->runs).median);
+    status = price_runs(f, err);
+    for (int i = 0; i < q->runs; i++) off[i] = fabs(log(q->run[i].predicted_s / t[i].seconds.low));
+    q->training_error = sm_spread_of(off, q->runs).median;
+    q->calibration = *c;
     return status;
 }
 
 sm_status measured_training_fit(measuring *q, const sm_system *system, sm_error *err) {
     sm_status status = SM_OK;
     if (q->found->trainings < q->runs || q->runs == 0) return SM_OK;
-    wait_for_each_other(q);
     training_fit *f = sm_arena_alloc(q->call->arena, sizeof *f);
     if (!f) return sm_fail_memory(err);
+    q->waiting_s = waiting_of(q);
+    for (int i = 0; i < q->calibration.lines; i++) q->line_in_use[i].line.latency_s += q->waiting_s;
     f->q = q;
     f->c = q->calibration;
-    for (int i = 0; !status && i < q->runs; i++) status = open_run(system, &q->run[i], err);
+    for (int i = 0; !status && i < q->runs; i++) {
+        measured_run *run = &q->run[i];
+        const sm_train_setup *s = &run->setup;
+        sm_job job = {.model = &run->model,
+                      .system = system,
+                      .batch_tokens = (double)s->sequences * s->tokens,
+                      .seq = s->tokens,
+                      .usd_per_chip_hour = -1};
+        status = sm_train_new(&job, &run->train, err);
+        if (!status) sm_train_set_software(run->train, &sm_train_runtime);
+    }
     if (!status) status = fit_all(f, err);
     for (int i = 0; i < q->runs; i++) sm_train_free(q->run[i].train);
     sm_arena_free(f->arena);

@@ -49,6 +49,8 @@ sm_status measured_chip(measuring *q, sm_error *err);
 bool measured_is_start(const sm_measured_matmul *m); /* a product of two numbers: a call alone */
 double measured_flops(const sm_measured_matmul *m);
 double measured_bytes(const sm_measured_matmul *m); /* operands and product, once each */
+/* The range of a constant, and the start held in it. */
+sm_measured_constant measured_range(sm_constant which, double start);
 /* The files (measured_files.c), and the answer (measured_page.c). */
 sm_status measured_files(const measuring *q, sm_error *err);
 sm_status measured_plot(const measuring *q, sm_error *err);
