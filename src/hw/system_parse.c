@@ -89,8 +89,8 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
         return sm_fail_at(err, w->source, w->name, "unknown chip \"%.*s\"; the nearest is \"%s\"",
                           shown, word, nearest);
     return sm_fail_at(err, w->source, w->name,
-                      "unknown chip \"%.*s\"; the catalogue has tpu-v5p, h100-sxm and %zu others",
-                      shown, word, count - 2);
+                      "unknown chip \"%.*s\"; the catalogue has tpu-v5p, h100-sxm and others",
+                      shown, word);
 }
 
 static const sm_chip *find_chip(const written *w, const sm_chip *chips, size_t n) {
