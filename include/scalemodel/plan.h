@@ -195,6 +195,11 @@ const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *roo
 /* Choices that mean nothing under the plan's degrees become their first word or off: one plan has
  * one form. */
 void sm_plan_settle(sm_plan *plan, const sm_model *model);
+/* Every combination of the choices that a search tries on the plan's degrees, in the order of keys;
+ * those given in fixed keep its value. Stops when visit says false, and says so. */
+typedef bool (*sm_plan_visit)(void *context, sm_plan *plan);
+bool sm_plan_each_choice(sm_plan *plan, const sm_plan *fixed, const sm_model *model,
+                         sm_plan_visit visit, void *context);
 /* How the choices of a plan shard a program; decode: of serving's decode steps. *code: a number
  * that these rules alone have. */
 sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code);

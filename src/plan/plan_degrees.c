@@ -107,19 +107,13 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv,
     return NULL;
 }
 
-static bool has_experts(const sm_model *m) {
-    bool any = false;
-    for (int k = 0; k < m->kinds; k++) any |= m->kind[k].E > 0;
-    return any;
-}
-
 const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size_t size) {
     int kv = tensor_over_kv(m, p->tensor);
     for (int k = 0; k < m->kinds; k++) {
         const char *why = refuse_kind(&m->kind[k], p, kv, room, size);
         if (why) return why;
     }
-    if (p->expert > 1 && !has_experts(m))
+    if (p->expert > 1 && !plan_has_experts(m))
         REFUSE("expert=%d, but this model has no experts", p->expert);
     if (p->pipeline > m->L) REFUSE("pipeline=%d, but the model has %d layers", p->pipeline, m->L);
     return NULL;
@@ -131,7 +125,8 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
     for (int key = SM_PLAN_DEGREES; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         bool idle = row->matters && !plan_spreads(plan, row->matters);
-        if (row->key.value == SM_PLAN_VALUE_WORD && (idle || (row->experts && !has_experts(model))))
+        if (row->key.value == SM_PLAN_VALUE_WORD &&
+            (idle || (row->experts && !plan_has_experts(model))))
             plan_set_value(plan, row, row->idle);
     }
 }

@@ -15,7 +15,10 @@ typedef struct plan_row {
      * printed where it is not as usual. */
     unsigned always;
     bool experts; /* it means nothing for a model without experts */
-    int idle;     /* its value where it means nothing */
+    bool (*means)(const sm_plan *plan,
+                  const sm_model *model); /* what more it takes; NULL: nothing */
+    int idle;                             /* its value where it means nothing */
+    unsigned searched;                    /* bit per use: whose search tries its values */
     /* Bit per phase: where its value is a rule of the program (program.h), and which. */
     unsigned ruled;
     size_t rule;
@@ -28,6 +31,8 @@ int plan_value(const sm_plan *plan, const plan_row *row);
 void plan_set_value(sm_plan *plan, const plan_row *row, int value);
 /* Do all degrees of the mask exceed 1? */
 bool plan_spreads(const sm_plan *plan, unsigned degrees);
+bool plan_has_experts(const sm_model *model);
+bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model);
 /* The order of axes that an omitted key means. */
 const uint8_t *plan_usual_order(sm_plan_use use);
 /* Ops that recompute= may name: those of every program of training. */

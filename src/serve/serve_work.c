@@ -4,7 +4,8 @@
 #include "serve_frontier.h"
 
 typedef struct work_key {
-    int data, fsdp, tensor, context, expert, choices; /* choices 0: an empty entry */
+    uint32_t code; /* of the rules of its program; 0: an empty entry */
+    int degree[SM_PLAN_PIPELINE];
     double sequences;
 } work_key;
 
@@ -28,23 +29,20 @@ work_memo *work_memo_new(sm_arena *arena, int pieces, int chips) {
 }
 
 static work_key key_of(const step *x) {
-    const sm_plan *p = x->plan;
-    int choices = 1 + p->gathered + 2 * p->expert_tensor + 4 * (int)p->cache_by;
-    return (work_key){p->data,   p->fsdp, p->tensor,          p->context,
-                      p->expert, choices, x->routed.sequences};
+    work_key key = {.code = x->v->code, .sequences = x->routed.sequences};
+    for (int i = 0; i < SM_PLAN_PIPELINE; i++) key.degree[i] = sm_plan_degree_of(x->plan, i);
+    return key;
 }
 
 static size_t place_of(const work_memo *memo, const work_key *key) {
-    uint64_t h = (uint64_t)key->sequences;
-    const int word[] = {key->data, key->fsdp, key->tensor, key->context, key->expert, key->choices};
-    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
-        h = (h ^ (uint64_t)word[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t h = (uint64_t)key->sequences ^ (uint64_t)key->code << 32;
+    for (int i = 0; i < SM_PLAN_PIPELINE; i++)
+        h = (h ^ (uint64_t)key->degree[i]) * UINT64_C(0x9e3779b97f4a7c15);
     return (size_t)(h >> 32) & (memo->entries - 1);
 }
 
 static bool same_key(const work_key *a, const work_key *b) {
-    return a->data == b->data && a->fsdp == b->fsdp && a->tensor == b->tensor &&
-           a->context == b->context && a->expert == b->expert && a->choices == b->choices &&
+    return a->code == b->code && memcmp(a->degree, b->degree, sizeof a->degree) == 0 &&
            !(a->sequences < b->sequences) && !(a->sequences > b->sequences);
 }
 

@@ -119,9 +119,7 @@ static step part_of(const step *x, bool decoding) {
     return part;
 }
 
-static bool is_absorbed(const sm_work *w) {
-    return w->function == SM_FUNCTION_ABSORBED;
-}
+static bool is_absorbed(const sm_work *w) { return w->function == SM_FUNCTION_ABSORBED; }
 
 /* Prompts of a mixed step are not attended to on the compressed cache, which takes several times
  * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. */

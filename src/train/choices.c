@@ -5,25 +5,6 @@
 
 static bool fixed(const sm_search_options *o, sm_plan_key key) { return o->fixed.given >> key & 1; }
 
-static void fill_rules(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
-                       choices *c) {
-    c->n_seq = c->n_expert_tensor = c->n_context_by = 0;
-    if (plan->tensor == 1) c->seq[c->n_seq++] = false;
-    else if (fixed(o, SM_PLAN_SEQ)) c->seq[c->n_seq++] = o->fixed.seq;
-    else c->seq[c->n_seq++] = true, c->seq[c->n_seq++] = false;
-    bool spread = t->most_experts > 0 && plan->tensor > 1;
-    if (fixed(o, SM_PLAN_EXPERT_TENSOR) || !spread)
-        c->expert_tensor[c->n_expert_tensor++] = spread && o->fixed.expert_tensor;
-    else
-        c->expert_tensor[c->n_expert_tensor++] = false,
-        c->expert_tensor[c->n_expert_tensor++] = true;
-    if (plan->context == 1) c->context_by[c->n_context_by++] = SM_CONTEXT_RING;
-    else if (fixed(o, SM_PLAN_CONTEXT_BY)) c->context_by[c->n_context_by++] = o->fixed.context_by;
-    else
-        for (int i = SM_CONTEXT_RING; i <= SM_CONTEXT_HEADS; i++)
-            c->context_by[c->n_context_by++] = (sm_context_by)i;
-}
-
 static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                         choices *c) {
     c->n_zero = c->n_recompute = c->n_offload = 0;
@@ -92,20 +73,26 @@ static void fill_microbatch(const sm_train *t, const sm_search_options *o, const
 }
 
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
-    fill_rules(t, o, plan, c);
     fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
     fill_microbatch(t, o, plan, c);
 }
 
-double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed,
-                      bool dims_fixed) {
-    const int degree[SM_PLAN_DEGREES] = {plan->data,    plan->fsdp,   plan->tensor,
-                                         plan->context, plan->expert, plan->pipeline};
-    double orders = 1, axes = 0;
-    for (int i = 0; i < SM_PLAN_DEGREES && !order_fixed; i++)
-        if (degree[i] > 1) orders *= ++axes;
-    if (!dims_fixed && t->system.torus_dims > 1) orders *= t->system.torus_dims == 3 ? 6 : 2;
-    return orders * c->n_seq * c->n_expert_tensor * c->n_context_by * c->n_zero * c->n_recompute *
-           c->n_offload * c->n_pipeline * c->n_microbatch;
+static bool count(void *context, sm_plan *plan) {
+    (void)plan;
+    ++*(double *)context;
+    return true;
+}
+
+double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                      const choices *c) {
+    double orders = 1, axes = 0, rules = 0;
+    sm_plan copy = *plan;
+    for (int i = 0; i < SM_PLAN_DEGREES && !fixed(o, SM_PLAN_ORDER); i++)
+        if (sm_plan_degree_of(plan, i) > 1) orders *= ++axes;
+    if (!fixed(o, SM_PLAN_DIMS) && t->system.torus_dims > 1)
+        orders *= t->system.torus_dims == 3 ? 6 : 2;
+    sm_plan_each_choice(&copy, &o->fixed, &t->model, count, &rules);
+    return orders * rules * c->n_zero * c->n_recompute * c->n_offload * c->n_pipeline *
+           c->n_microbatch;
 }

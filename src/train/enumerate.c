@@ -63,33 +63,36 @@ static double least_state(const sm_train *t, const variant *v, const sm_plan *pl
     return bytes / plan->pipeline;
 }
 
-/* Sharding the residual stream or choosing how keys travel adds no matrix work, so one choice of
- * each speaks for all. */
-static const variant *lightest(const hunt *h, const choices *c, sm_plan *plan) {
+/* The least over the choices of a plan's degrees. Those of equal matrix work have equal bounds. */
+typedef struct floors {
+    const hunt *h;
+    double seconds, state;
+    int seen;
+    uint64_t matmuls[8];
+} floors;
+
+static bool try_floor(void *context, sm_plan *plan) {
+    floors *f = context;
+    const sm_train *t = f->h->train;
     char why[256];
-    for (int q = 0; q < c->n_seq; q++)
-        for (int b = 0; b < c->n_context_by; b++) {
-            plan->seq = c->seq[q], plan->context_by = c->context_by[b];
-            if (!degrees_refuse(h->train, plan, why, sizeof why))
-                return built_variant(h->train, plan);
-        }
-    return NULL;
+    const variant *v = built_variant(t, plan);
+    if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
+    for (int i = 0; i < f->seen; i++)
+        if (f->matmuls[i] == v->matmuls) return true;
+    if (f->seen < 8) f->matmuls[f->seen++] = v->matmuls;
+    f->seconds = fmin(f->seconds, node_floor(t, v, plan));
+    f->state = fmin(f->state, least_state(t, v, plan));
+    return true;
 }
 
-static double bound_of(const hunt *h, const choices *c, const sm_plan *plan) {
-    double best = HUGE_VAL, state = HUGE_VAL;
-    for (int e = 0; e < c->n_expert_tensor; e++) {
-        sm_plan p = *plan;
-        p.expert_tensor = c->expert_tensor[e];
-        const variant *v = lightest(h, c, &p);
-        if (!v) continue;
-        best = fmin(best, node_floor(h->train, v, &p));
-        state = fmin(state, least_state(h->train, v, &p));
-    }
+static double bound_of(const hunt *h, const sm_plan *plan) {
+    floors f = {.h = h, .seconds = HUGE_VAL, .state = HUGE_VAL};
+    sm_plan copy = *plan;
+    sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
     bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
-    if (best == HUGE_VAL) return HUGE_VAL;
-    if (!memory && h->options->prune && state > memory_capacity(h->train)) return HUGE_VAL;
-    return objective_of(h->train, h->options, plan, best, state);
+    if (f.seconds == HUGE_VAL) return HUGE_VAL;
+    if (!memory && h->options->prune && f.state > memory_capacity(h->train)) return HUGE_VAL;
+    return objective_of(h->train, h->options, plan, f.seconds, f.state);
 }
 
 double hunt_floor(const sm_train *t, const sm_plan *plan, int chips) {
@@ -115,12 +118,10 @@ static bool more_room(hunt *h) {
 
 static bool add_node(hunt *h, const sm_plan *plan) {
     choices c;
-    uint32_t given = h->options->fixed.given;
     choices_fill(h->train, h->options, plan, &c);
-    h->space +=
-        choices_leaves(h->train, plan, &c, given >> SM_PLAN_ORDER & 1, given >> SM_PLAN_DIMS & 1);
+    h->space += choices_leaves(h->train, h->options, plan, &c);
     if (h->count_only) return true;
-    double bound = bound_of(h, &c, plan);
+    double bound = bound_of(h, plan);
     if (bound == HUGE_VAL) return true;
     if (h->nodes == h->room && !more_room(h)) return false;
     h->node[h->nodes] =

@@ -1,4 +1,5 @@
 /* All plans of one node: placements x microbatches x schedules x recomputation x ZeRO x offload. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -411,13 +412,9 @@ static void try_orders(expansion *x) {
 
 static const timed *timed_of(expansion *x) {
     pieces *p = &x->l->p;
-    bool heads = x->plan.context_by == SM_CONTEXT_HEADS;
-    int rules = 1 + x->plan.seq + 2 * x->plan.expert_tensor +
-                4 * heads; /* how keys travel is no local work */
-    const int parts[] = {rules, x->plan.tensor, x->plan.context, x->plan.expert,
-                         x->plan.microbatch};
-    uint64_t key = 0;
-    for (int i = 0; i < 5; i++) { /* each step is a bijection of key and part */
+    const int parts[] = {x->plan.tensor, x->plan.context, x->plan.expert, x->plan.microbatch};
+    uint64_t key = p->v->work;
+    for (int i = 0; i < 4; i++) { /* each step is a bijection of key and part */
         key = (key ^ (uint32_t)parts[i]) * (uint64_t)1099511628211;
         key ^= key >> 27;
     }
@@ -456,17 +453,20 @@ static bool any_alive(expansion *x) {
     return any;
 }
 
-static void try_variant(expansion *x) {
+static bool try_variant(void *context, sm_plan *plan) {
+    expansion *x = context;
     char why[256];
+    assert(plan == &x->plan);
     x->plan.microbatch = 1;
     x->plan.virtual_stages = 1;
     x->plan.schedule = SM_SCHEDULE_1F1B;
-    if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return;
+    if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return true;
     x->l->p.v = built_variant(x->t, &x->plan);
-    if (!x->l->p.v) return;
+    if (!x->l->p.v) return true;
     x->l->stamp++;
     sm_degrees_set(&x->l->p.d, &x->plan, &x->t->model);
     if (any_alive(x)) try_orders(x);
+    return true;
 }
 
 void hunt_expand(void *context, int lane, int place, size_t number, double threshold) {
@@ -476,16 +476,7 @@ void hunt_expand(void *context, int lane, int place, size_t number, double thres
     expansion x = {.h = h, .t = h->train, .l = l, .out = &h->place[place], .threshold = threshold};
     *x.out = (outcome){.least_memory = HUGE_VAL};
     x.plan = h->options->fixed;
-    x.plan.data = n->degree[SM_PLAN_DATA], x.plan.fsdp = n->degree[SM_PLAN_FSDP];
-    x.plan.tensor = n->degree[SM_PLAN_TENSOR], x.plan.context = n->degree[SM_PLAN_CONTEXT];
-    x.plan.expert = n->degree[SM_PLAN_EXPERT], x.plan.pipeline = n->degree[SM_PLAN_PIPELINE];
+    for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&x.plan, k) = n->degree[k];
     choices_fill(x.t, h->options, &x.plan, &x.c);
-    for (int q = 0; q < x.c.n_seq; q++)
-        for (int e = 0; e < x.c.n_expert_tensor; e++)
-            for (int b = 0; b < x.c.n_context_by; b++) {
-                x.plan.seq = x.c.seq[q];
-                x.plan.expert_tensor = x.c.expert_tensor[e];
-                x.plan.context_by = x.c.context_by[b];
-                try_variant(&x);
-            }
+    sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, try_variant, &x);
 }

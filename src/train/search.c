@@ -47,25 +47,33 @@ static void report_progress(double fraction, void *context) {
 
 /* ---- preparing ---- */
 
+/* The programs that the search may want: whichever degrees it splits, with every choice there. */
+typedef struct building {
+    sm_train *t;
+    const sm_plan *fixed;
+    sm_status status;
+    sm_error *err;
+} building;
+
+static bool build_one(void *context, sm_plan *plan) {
+    building *b = context;
+    sm_error own = {0};
+    if (!train_variant(b->t, plan, &own)) b->status = own.status;
+    else if (plan->recompute_ops[0]) b->status = train_custom_set(b->t, plan, &own);
+    if (b->status != SM_OK && b->err) *b->err = own;
+    return b->status == SM_OK;
+}
+
 static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err) {
-    sm_plan p = o->fixed;
-    uint32_t given = p.given;
-    for (int i = 0; i < 24; i++) {
-        p.context_by = (sm_context_by)(i / 8);
-        p.expert_tensor = i / 4 % 2;
-        p.seq = i / 2 % 2;
-        p.fsdp = 1 + i % 2;
-        bool no_context = given >> SM_PLAN_CONTEXT & 1 && o->fixed.context == 1;
-        if (p.context_by != SM_CONTEXT_RING && no_context) continue;
-        if (p.expert_tensor && t->most_experts == 0) continue;
-        if (!train_variant(t, &p, err)) return err && err->status ? err->status : SM_INTERNAL;
-        if (o->fixed.recompute_ops[0]) {
-            memcpy(p.recompute_ops, o->fixed.recompute_ops, sizeof p.recompute_ops);
-            sm_status s = train_custom_set(t, &p, err);
-            if (s) return s;
-        }
+    building b = {t, &o->fixed, SM_OK, err};
+    for (int split = 0; split < 1 << SM_PLAN_DEGREES && b.status == SM_OK; split++) {
+        sm_plan p = o->fixed;
+        for (int key = 0; key < SM_PLAN_DEGREES; key++)
+            if (!sm_plan_given(&p, (sm_plan_key)key))
+                *sm_plan_degree(&p, key) = 1 + (split >> key & 1);
+        sm_plan_each_choice(&p, &o->fixed, &t->model, build_one, &b);
     }
-    return SM_OK;
+    return b.status;
 }
 
 static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena) {

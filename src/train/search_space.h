@@ -17,10 +17,7 @@ typedef struct pipeline_choice {
 
 /* What a leaf may choose, after the fixed keys. */
 typedef struct choices {
-    int n_seq, n_expert_tensor, n_context_by, n_zero, n_recompute, n_offload, n_pipeline,
-        n_microbatch;
-    bool seq[2], expert_tensor[2];
-    sm_context_by context_by[3];
+    int n_zero, n_recompute, n_offload, n_pipeline, n_microbatch;
     int zero[3];
     sm_recompute recompute[SM_RECOMPUTE_COUNT];
     int offload[SM_OFFLOAD_COUNT];
@@ -28,8 +25,9 @@ typedef struct choices {
     int microbatch[MAX_MICROBATCH];
 } choices;
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
-double choices_leaves(const sm_train *t, const sm_plan *plan, const choices *c, bool order_fixed,
-                      bool dims_fixed);
+/* Plans of these degrees: placements and choices. */
+double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                      const choices *c);
 
 /* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone,
  * so nodes share it. */

@@ -18,7 +18,7 @@ enum {
     MAX_KEPT = 12,
     MAX_EAGER = 24,
     MAX_CHUNKS = 1024,
-    VARIANTS = 48 /* seq x expert_tensor x fsdp x context_by x attention */
+    VARIANTS = 96
 };
 
 /* Elements of an array that one op makes and that software of separate kernels keeps more of. */
@@ -62,7 +62,8 @@ typedef struct slot_key {
 } slot_key;
 
 typedef struct variant {
-    uint32_t code; /* of the rules */
+    uint32_t code;          /* of the rules */
+    uint64_t work, matmuls; /* equal for equal local work; equal matrix work and weights */
     sm_rules rules;
     int pieces;
     piece piece[MAX_PIECES];

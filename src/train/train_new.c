@@ -166,6 +166,49 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     return s == SM_OK ? variant_slots(v, index, err) : s;
 }
 
+/* ---- what variants have in common ---- */
+
+static uint64_t mixed(uint64_t h, uint64_t word) {
+    h = (h ^ word) * 1099511628211ull;
+    return h ^ h >> 29;
+}
+
+static uint64_t mixed_size(uint64_t h, const sm_size *size) {
+    uint64_t base;
+    memcpy(&base, &size->base, sizeof base);
+    return mixed(mixed(h, base), (uint64_t)size->mask << 1 | size->per_sequence);
+}
+
+static uint64_t mixed_set(uint64_t h, const piece_set *s) {
+    h = mixed(h, s->again);
+    for (int i = 0; i < s->kept; i++) h = mixed_size(h, &s->kept_bytes[i]);
+    for (int i = 0; i < s->eager; i++)
+        h = mixed(mixed_size(h, &s->eager_array[i].elements), s->eager_array[i].kind);
+    return h;
+}
+
+/* Variants that differ only in what they send do the same work: the search prices it once. */
+static void mix_piece(variant *v, const piece *p) {
+    for (int i = 0; i < p->part.works; i++) {
+        const sm_work *w = &p->part.work[i];
+        const sm_size *shape[] = {&w->batch, &w->m, &w->n, &w->k, &w->flops};
+        v->work = mixed(v->work, (uint64_t)w->kind << 16 | (uint64_t)w->phase << 8 |
+                                     (uint64_t)w->op << 1 | w->linear);
+        for (int k = 0; k < 5; k++) v->work = mixed_size(v->work, shape[k]);
+        for (int k = 0; k < w->terms; k++) v->work = mixed_size(v->work, &w->bytes[k]);
+        if (w->kind == SM_OP_EINSUM || w->kind == SM_OP_ATTENTION)
+            v->matmuls = mixed_size(v->matmuls, &w->flops);
+    }
+    for (int set = 0; set < MAX_SETS; set++) v->work = mixed_set(v->work, &p->set[set]);
+    for (int i = 0; i < p->part.classes; i++) {
+        const sm_weight_class *c = &p->part.weight[i];
+        const sm_size stored = {.base = c->elements, .mask = c->stored};
+        const sm_size whole = {.base = c->elements, .mask = (sm_axes)(c->stored & ~shards_of(v))};
+        v->matmuls = mixed(mixed_size(v->matmuls, &stored), c->partial);
+        v->work = mixed_size(v->work, &whole);
+    }
+}
+
 variant *built_variant(const sm_train *t, const sm_plan *plan) {
     uint32_t code;
     sm_plan_rules(plan, false, &code);
@@ -181,8 +224,11 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     if (!v) return sm_fail_memory(err), NULL;
     v->rules = sm_plan_rules(plan, false, &v->code);
     v->pieces = t->kinds + 2;
-    for (int i = 0; i < v->pieces; i++)
+    v->work = v->matmuls = 1;
+    for (int i = 0; i < v->pieces; i++) {
         if (build_piece(t, v, i, err)) return NULL;
+        mix_piece(v, &v->piece[i]);
+    }
     assert(at < VARIANTS);
     return t->variant[at] = v;
 }
