@@ -104,11 +104,13 @@ static void put_chip(const sm_chip *chip) {
 #undef X
 #define X(key, most) put_count(indent, #key, chip->key);
     SM_CHIP_COUNTS(X)
+    X(links_per_chip, )
     X(tile_m, )
     X(tile_n, )
     X(tile_k, )
     X(fabric, )
-    X(wrap_rule, ) X(torus_axes, ) X(tree_levels, ) X(prices, )
+    X(wrap_rule, )
+    X(torus_axes, ) X(tree_levels, ) X(prices, )
 #undef X
         printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
                chip->pod_shape[2]);

@@ -5,6 +5,7 @@
 #include "scalemodel/base.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
+#include "scalemodel/report.h"
 #include "scalemodel/simulate.h"
 #include "scalemodel/text.h"
 #include "scalemodel/truth.h"
@@ -34,7 +35,10 @@ sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *
  * the arena. */
 sm_status sm_io_chips_parse(const sm_source *source, sm_arena *arena, sm_chip **chips, size_t *n,
                             sm_error *err);
-/* The catalogue chip as JSON text in the same schema (round-trips through sm_io_chips_parse). */
+/* The keys of that schema into an object of data: numbers, and in "sources" where each comes from.
+ * What sm_io_chips_parse reads of it is the same chip. False when out of memory. */
+bool sm_io_chip_put(const sm_chip *chip, sm_data *object, sm_arena *arena);
+/* The same as JSON text in the arena; NULL when out of memory. */
 char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
 
 /* ---- measured rows: docs/truth-data.md ---- */
@@ -125,7 +129,7 @@ void sm_io_safetensors_abandon(sm_safetensors_writer *w); /* NULL is fine */
 /* ---- an index: which file of a folder holds which tensor ---- */
 typedef struct sm_shard { /* a file of the folder */
     const char *name;
-    bool checked;      /* the index says the checksum of its header */
+    bool checked; /* the index says the checksum of its header */
     uint32_t checksum;
 } sm_shard;
 typedef struct sm_shard_place {

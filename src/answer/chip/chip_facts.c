@@ -1,6 +1,7 @@
 /* chip_facts: one row per fact, so that the page, the data and the list of sources cannot disagree.
  */
 #include "chip_facts.h"
+#include "scalemodel/io.h"
 #include <string.h>
 
 #define ROW(field, label, unit)                                                                    \
@@ -63,9 +64,7 @@ int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds) {
 
 /* ---- data ---- */
 
-static const char *known(const char *text) { return text ? text : ""; }
-
-/* Per data type, peak / rate; of a rate of 1 the peaks themselves. */
+/* Per data type, peak / rate. */
 static void put_per_dtype(sm_report *r, sm_data *object, const char *key, const sm_chip *chip,
                           double bytes_per_s) {
     sm_data *values = sm_put_object(r, object, key);
@@ -104,83 +103,7 @@ static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
         if (feeds[i].link) put_link(r, links, chip, &feeds[i]);
 }
 
-static void put_prices(sm_report *r, sm_data *object, const sm_chip *chip) {
-    sm_data *prices = sm_put_array(r, object, "prices");
-    for (int i = 0; i < chip->prices; i++) {
-        const sm_price *p = &chip->price[i];
-        sm_data *price = sm_put_object(r, prices, NULL);
-        sm_put(r, price, "usd_per_chip_hour", p->usd_per_chip_hour);
-        sm_put_text(r, price, "provider", known(p->provider));
-        sm_put_text(r, price, "date", known(p->date));
-        sm_put_text(r, price, "source", known(p->source));
-    }
-}
-
-static void put_source(sm_report *r, sm_data *sources, const char *key, const sm_fact *fact) {
-    if (fact->value > 0.0 && fact->source) sm_put_text(r, sources, key, fact->source);
-}
-
-/* By the place of each number, as docs/system-file.md says. */
-static void put_sources(sm_report *r, sm_data *object, const sm_chip *chip) {
-    sm_data *sources = sm_put_object(r, object, "sources");
-    for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        put_source(r, sources, sm_textf(r, "flops_per_s.%s", sm_dtype_names[d]),
-                   &chip->flops_per_s[d]);
-    for (const sm_fact_row *row = sm_fact_rows; row->key; row++)
-        put_source(r, sources, row->key, sm_fact_of(chip, row));
-    for (int i = 0; i < chip->tree_levels; i++) {
-        const sm_tree_level *level = &chip->tree[i];
-        put_source(r, sources, sm_textf(r, "tree[%d].child_bytes_per_s_oneway", i),
-                   &level->child_bytes_per_s_oneway);
-        put_source(r, sources, sm_textf(r, "tree[%d].hop_latency_s", i), &level->hop_latency_s);
-    }
-}
-
-static void put_tree(sm_report *r, sm_data *object, const sm_chip *chip) {
-    sm_data *tree = sm_put_array(r, object, "tree");
-    for (int i = 0; i < chip->tree_levels; i++) {
-        const sm_tree_level *level = &chip->tree[i];
-        sm_data *entry = sm_put_object(r, tree, NULL);
-        sm_put_text(r, entry, "name", level->name);
-        sm_put_all(r, entry, "degree|child_bytes_per_s_oneway", level->degree,
-                   level->child_bytes_per_s_oneway.value);
-        if (level->hop_latency_s.value > 0.0)
-            sm_put(r, entry, "hop_latency_s", level->hop_latency_s.value);
-        sm_put_bool(r, entry, "in_network_reduction", level->in_network_reduction);
-        if (level->in_network_reduction)
-            sm_put_text(r, entry, "in_network_source", level->in_network_source);
-    }
-}
-
-static void put_torus(sm_report *r, sm_data *object, const sm_chip *chip) {
-    static const char *const wraps[] = {SM_WRAP_NAMES};
-    sm_put(r, object, "links_per_chip", chip->links_per_chip);
-    sm_data *pod = sm_put_array(r, object, "pod_shape");
-    for (int i = 0; i < chip->torus_axes; i++) sm_put(r, pod, NULL, chip->pod_shape[i]);
-    sm_put_text(r, object, "wrap_rule", wraps[chip->wrap_rule]);
-}
-
 void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
-    static const char *const fabrics[] = {SM_FABRIC_NAMES};
-    sm_put_text(r, object, "name", chip->name);
-    sm_put_text(r, object, "aliases", known(chip->aliases));
-    sm_put_text(r, object, "title", known(chip->title));
-    sm_put_text(r, object, "vendor", known(chip->vendor));
-    if (chip->calibration) sm_put_text(r, object, "calibration", chip->calibration);
-    if (chip->constants_like) sm_put_text(r, object, "constants_like", chip->constants_like);
-    put_per_dtype(r, object, "flops_per_s", chip, 1.0);
-    for (const sm_fact_row *row = sm_fact_rows; row->key; row++) {
-        double value = sm_fact_of(chip, row)->value;
-        if (value > 0.0) sm_put(r, object, row->key, value);
-    }
-    sm_put_text(r, object, "fabric", fabrics[chip->fabric]);
-    if (chip->fabric == SM_FABRIC_TORUS) put_torus(r, object, chip);
-    if (chip->fabric == SM_FABRIC_SWITCH) put_tree(r, object, chip);
-    sm_put_all(r, sm_put_array(r, object, "tile"), NULL, chip->tile_m, chip->tile_n, chip->tile_k);
-    sm_put_all(r, object, "cores|matrix_units_per_core|chips_per_host", chip->cores,
-               chip->matrix_units_per_core, chip->chips_per_host);
+    if (!sm_io_chip_put(chip, object, r->arena)) r->out_of_memory = true;
     put_feeds(r, object, chip);
-    put_prices(r, object, chip);
-    sm_put_text(r, object, "conflicts", known(chip->conflicts));
-    put_sources(r, object, chip);
 }

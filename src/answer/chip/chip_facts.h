@@ -24,7 +24,7 @@ typedef struct sm_feed {
 /* All feeds of a chip, memories first; returns how many (SM_MAX_FEEDS at most). */
 int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds);
 
-/* Every fact, ridge point, link, source and price of the chip into the object. */
+/* The chip as --system reads it (sm_io_chip_put), and the ridge points and links that follow. */
 void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip);
 
 /* The constants of expected times, their origin and intervals (chip_calibration.c). */

@@ -158,6 +158,9 @@ static sm_status read_fabric(const json_value *object, const sources *given, sm_
     chip->fabric = (sm_fabric)fabric;
     chip->wrap_rule = (sm_wrap_rule)wrap;
     if (!status)
+        status =
+            json_read_count(json_get(object, "links_per_chip"), MOST_SIZE, &chip->links_per_chip);
+    if (!status)
         status = json_read_counts(json_get(object, "pod_shape"), 2, 3, MOST_SIZE, chip->pod_shape,
                                   &chip->torus_axes);
     return status ? status : read_tree(json_get(object, "tree"), given, chip);

@@ -26,7 +26,6 @@
 #define SM_CHIP_COUNTS(X)                                                                          \
     X(cores, 1 << 20)                                                                              \
     X(matrix_units_per_core, 1 << 20)                                                              \
-    X(links_per_chip, 1 << 20)                                                                     \
     X(chips_per_host, 1 << 20)
 
 #define SM_CHIP_TEXTS(X)                                                                           \
@@ -43,6 +42,7 @@
     X(base)                                                                                        \
     X(flops_per_s)                                                                                 \
     X(tile)                                                                                        \
+    X(links_per_chip)                                                                              \
     X(fabric)                                                                                      \
     X(pod_shape)                                                                                   \
     X(wrap_rule)                                                                                   \
