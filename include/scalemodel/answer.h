@@ -18,6 +18,7 @@
 #include "scalemodel/model.h"
 #include "scalemodel/page.h"
 #include "scalemodel/shard.h"
+#include "scalemodel/train.h"
 
 SM_DECLARATIONS_BEGIN
 
@@ -99,6 +100,39 @@ typedef struct sm_collective_question {
 /* Time, algorithm, bytes on the busiest link, whether latency or bandwidth bounds it. */
 sm_status sm_answer_collective(const sm_collective_question *question, sm_report *report,
                                sm_error *err);
+
+/* ---- train ---- */
+enum { SM_MAX_TRAIN_SIZES = 256 };
+typedef struct sm_train_question {
+    size_t size;
+    const sm_model *model;
+    const sm_system *system;
+    const sm_calibration *calibration; /* NULL: sm_calibration_of */
+    double batch_tokens;               /* of a global batch: rounded to whole sequences */
+    double seq;                        /* tokens of a sequence; 0: sm_train_usual_seq */
+    double tokens;                     /* of the whole run, for its time and cost; 0: not asked */
+    const double *usd_per_chip_hour;   /* NULL: the catalogue's */
+    sm_source plan;                    /* keys to keep, "fsdp=64,tensor=8"; one given whole is only
+                                          priced */
+    sm_source dtype, optimizer;        /* these keys of it on their own: "fp8", "sgd" */
+    sm_source most;                    /* limits to degrees: "tensor=8,pipeline=16" */
+    int top;                           /* plans to show, at most SM_MAX_TOP; 0: 3 */
+    sm_objective objective;
+    int threads;      /* that search; the answer is the same. 0: all processors */
+    int n_chips;      /* sizes of the system to compare, at most SM_MAX_TRAIN_SIZES; 0: only */
+    const int *chips; /* the system as it is */
+    const volatile int *stop; /* nonzero: stop searching, and answer with the best so far */
+    /* Called while searching: the part looked at, and the best so far of what the objective ranks
+     * by (0: none yet). */
+    void (*progress)(double fraction, double best, void *context);
+    void *context;
+    bool explain;  /* the derivation of the best plan's time; not with n_chips */
+    bool timeline; /* its simulated step, into report->tracks; not with n_chips */
+} sm_train_question;
+/* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
+sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);
+/* 4096 tokens, or what the model was made for where that is less. */
+double sm_train_usual_seq(const sm_model *model);
 
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,

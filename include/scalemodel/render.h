@@ -22,7 +22,9 @@ sm_status sm_render_scatter(const sm_scatter *scatter, FILE *out, sm_error *err)
 /* Panels of lines, dots and stacked areas as SVG. */
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
 
-/* Trace events in the Chrome JSON format that Perfetto opens. */
+/* A timeline as trace events in the Chrome JSON format, which Perfetto opens. */
+sm_status sm_render_tracks(const sm_tracks *tracks, FILE *out, sm_error *err);
+/* The same, written event by event. */
 typedef struct sm_trace sm_trace;
 sm_trace *sm_trace_begin(FILE *out); /* NULL when out of memory */
 void sm_trace_thread(sm_trace *t, int process, const char *process_name, int thread,

@@ -123,6 +123,25 @@ typedef struct sm_chart {
     const sm_panel *panel;
 } sm_chart;
 
+/* A timeline: slices on tracks, and values over time, for viewers such as Perfetto. */
+typedef struct sm_slice {
+    int track;
+    const char *name, *category;
+    double start_s, seconds;
+} sm_slice;
+typedef struct sm_counter {
+    const char *name;
+    double at_s, value;
+} sm_counter;
+typedef struct sm_tracks {
+    const char *title;
+    int n;
+    const char *const *track; /* their names */
+    size_t slices, counters;
+    const sm_slice *slice;
+    const sm_counter *counter;
+} sm_tracks;
+
 typedef enum sm_block_kind {
     SM_BLOCK_HEADING,
     SM_BLOCK_TEXT,
@@ -144,6 +163,8 @@ typedef struct sm_report {
     sm_data *data;          /* the JSON answer; an object */
     sm_block *first, *last; /* the page */
     sm_why *why;            /* --explain; NULL when not asked for */
+    const sm_chart *chart;   /* the picture, and the timeline, that a question asked for: NULL */
+    const sm_tracks *tracks; /* where it did not */
     bool out_of_memory;     /* some adder failed: the report must not be shown */
 } sm_report;
 sm_report *sm_report_new(void);

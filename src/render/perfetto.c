@@ -81,3 +81,17 @@ sm_status sm_trace_end(sm_trace *t, sm_error *err) {
     fputs("\n]}\n", out);
     return sm_finish_stream(out, err);
 }
+
+sm_status sm_render_tracks(const sm_tracks *tracks, FILE *out, sm_error *err) {
+    sm_trace *t = sm_trace_begin(out);
+    for (int i = 0; i < tracks->n; i++)
+        sm_trace_thread(t, 0, i == 0 ? tracks->title : NULL, i, tracks->track[i]);
+    for (size_t i = 0; i < tracks->slices; i++) {
+        const sm_slice *s = &tracks->slice[i];
+        sm_trace_slice(t, 0, s->track, s->name, s->category, s->start_s, s->seconds);
+    }
+    for (size_t i = 0; i < tracks->counters; i++)
+        sm_trace_counter(t, 0, tracks->counter[i].name, tracks->counter[i].at_s,
+                         tracks->counter[i].value);
+    return sm_trace_end(t, err);
+}

@@ -3,7 +3,7 @@
 #include "train.h"
 #include <string.h>
 
-enum { USUAL_SEQ = 4096, MOST_CHIPS = 1 << 20 };
+enum { MOST_CHIPS = 1 << 20 };
 
 static const char *const objectives[] = {"time", "cost", "memory"};
 
@@ -45,32 +45,7 @@ const cli_option cli_train_options[] = {
     {.name = NULL},
 };
 
-/* ---- the job ---- */
-
-static sm_status read_job(const cli_train_values *o, cli_training *q, sm_error *err) {
-    const cli_call *call = q->call;
-    sm_status status = sm_io_model_load(call->positional[0], call->arena, &q->model, err);
-    if (!status) status = cli_system(call, o->on, &q->system, err);
-    if (!status)
-        status = cli_calibration(call, &q->system.chip, &o->constants, &q->calibration, err);
-    if (status) return status;
-    bool short_model = q->model.max_seq > 0 && q->model.max_seq < USUAL_SEQ;
-    double usual = short_model ? q->model.max_seq : USUAL_SEQ;
-    q->seq_given = cli_given(call, &o->seq);
-    q->price_given = cli_given(call, &o->price);
-    q->price_known = q->price_given || sm_chip_usd_per_hour(&q->system.chip) > 0.0;
-    q->job = (sm_job){.model = &q->model,
-                      .system = &q->system,
-                      .batch_tokens = o->batch,
-                      .seq = q->seq_given ? (double)o->seq : usual,
-                      .tokens = o->tokens,
-                      .usd_per_chip_hour = q->price_given ? o->price : -1.0};
-    if (o->batch >= q->job.seq) return SM_OK;
-    return cli_refuse(call, &o->batch, err,
-                      "a batch counts tokens, and one sequence alone has %.0f", q->job.seq);
-}
-
-/* ---- --chips ---- */
+/* ---- the question ---- */
 
 /* The value after `chips` in a range without a step: the next power of two, at most the last. */
 static int64_t next_power(int64_t chips, int64_t last) {
@@ -79,41 +54,60 @@ static int64_t next_power(int64_t chips, int64_t last) {
     return power < last ? power : last;
 }
 
-static sm_status read_chips(const cli_train_values *o, cli_training *q, sm_error *err) {
+static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
     const sm_range *range = &o->chips;
-    if (!cli_given(q->call, range)) return SM_OK;
-    if (!strstr(cli_source(q->call, range).text, ".."))
-        return cli_refuse(q->call, range, err, "expected a range of chips, as in 64..16384");
+    if (!cli_given(call, range)) return SM_OK;
+    if (!strstr(cli_source(call, range).text, ".."))
+        return cli_refuse(call, range, err, "expected a range of chips, as in 64..16384");
     for (int64_t chips = range->first; chips <= range->last;) {
-        if (q->points == CLI_MAX_SYSTEMS)
-            return cli_refuse(q->call, range, err, "at most %d sizes of system; widen the step",
-                              CLI_MAX_SYSTEMS);
-        q->chips[q->points++] = (int)chips;
+        if (t->question.n_chips == SM_MAX_TRAIN_SIZES)
+            return cli_refuse(call, range, err, "at most %d sizes of system; widen the step",
+                              SM_MAX_TRAIN_SIZES);
+        t->chips[t->question.n_chips++] = (int)chips;
         if (chips == range->last) break;
         chips = range->step ? chips + range->step : next_power(chips, range->last);
     }
-    return SM_OK;
-}
-
-/* ---- the whole ---- */
-
-static sm_status check_together(const cli_training *q, sm_error *err) {
-    if (q->points && q->timeline)
+    if (o->timeline)
         return sm_fail(err, SM_USAGE, "--timeline draws one plan, and --chips finds many");
-    if (q->points && q->call->common.explain)
+    if (call->common.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one plan, and --chips finds many");
     return SM_OK;
 }
 
-sm_status cli_training_read(const cli_call *call, cli_training *q, sm_error *err) {
+static sm_status read_seq(const cli_call *call, cli_training *t, sm_error *err) {
     const cli_train_values *o = call->values;
-    *q = (cli_training){.call = call, .timeline = o->timeline};
-    sm_search_defaults(&q->search);
-    q->search.top = (int)o->top;
-    q->search.threads = (int)o->threads;
-    q->search.objective = o->objective;
-    sm_status status = read_job(o, q, err);
-    if (!status) status = cli_plan_read(o, q, err);
-    if (!status) status = read_chips(o, q, err);
-    return status ? status : check_together(q, err);
+    bool given = cli_given(call, &o->seq);
+    double seq = given ? (double)o->seq : sm_train_usual_seq(&t->model);
+    t->question.seq = given ? seq : 0.0;
+    if (o->batch >= seq) return SM_OK;
+    return cli_refuse(call, &o->batch, err,
+                      "a batch counts tokens, and one sequence alone has %.0f", seq);
+}
+
+sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    sm_train_question *q = &t->question;
+    *q = SM_QUESTION(sm_train_question);
+    q->model = &t->model;
+    q->system = &t->system;
+    q->batch_tokens = o->batch;
+    q->tokens = o->tokens;
+    q->usd_per_chip_hour = cli_given(call, &o->price) ? &o->price : NULL;
+    q->plan = cli_text(call, &o->plan);
+    q->dtype = cli_text(call, &o->dtype);
+    q->optimizer = cli_text(call, &o->optimizer);
+    q->most = cli_text(call, &o->most);
+    q->top = (int)o->top;
+    q->objective = o->objective;
+    q->threads = (int)o->threads;
+    q->chips = t->chips;
+    q->explain = call->common.explain;
+    q->timeline = o->timeline != NULL;
+    sm_status status = sm_io_model_load(call->positional[0], call->arena, &t->model, err);
+    if (!status) status = cli_system(call, o->on, &t->system, err);
+    if (!status)
+        status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = read_seq(call, t, err);
+    return status ? status : read_chips(call, t, err);
 }

@@ -34,20 +34,19 @@ static void show_fraction(double fraction, double best, void *context) {
     show_progress(fraction, 0.0, context);
 }
 
-void cli_watch_begin(cli_watch *watch, sm_search_options *search) {
+void cli_watch_begin(cli_watch *watch, sm_train_question *question) {
     *watch = (cli_watch){.begun_s = sm_clock_s(), .terminal = isatty(STDERR_FILENO) == 1};
     stop = 0;
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     action.sa_flags = (int)SA_RESETHAND;
     sigaction(SIGINT, &action, NULL);
-    search->stop = &stop;
-    search->progress = search->objective == SM_OBJECTIVE_TIME ? show_progress : show_fraction;
-    search->context = watch;
+    question->stop = &stop;
+    question->progress = question->objective == SM_OBJECTIVE_TIME ? show_progress : show_fraction;
+    question->context = watch;
 }
 
-bool cli_watch_end(cli_watch *watch) {
+void cli_watch_end(cli_watch *watch) {
     signal(SIGINT, SIG_DFL);
     if (watch->shown) fputs("\r\033[K", stderr);
-    return stop != 0;
 }

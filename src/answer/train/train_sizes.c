@@ -1,19 +1,17 @@
-/* train_sweep: --chips: the best plan on systems of many sizes, and the sizes that pay off. */
-#include "scalemodel/page.h"
+/* train_sizes: the best plan on systems of many sizes, and the sizes that pay off. */
 #include "scalemodel/search.h"
-#include "train.h"
+#include "train_asked.h"
 
 /* One size of system: its best plan, or why it has none. */
 typedef struct size_point {
     sm_system system;
     bool found;
-    cli_plan_shown best;
-    sm_plan plan;
+    sm_plan_shown best;
     const char *reason;
 } size_point;
 
 typedef struct sweep {
-    cli_training *q;
+    sm_train_asked *q;
     size_point *point;
     double sequences;
     sm_search_result total; /* sums over the sizes */
@@ -22,58 +20,47 @@ typedef struct sweep {
 
 /* ---- searching ---- */
 
-static const char *reason_of(const sweep *w, const sm_error *why) {
-    return sm_arena_printf(w->q->call->arena, "%s", why->sentence);
-}
-
-static void add_search(sm_search_result *total, const sm_search_result *one) {
-    total->space += one->space;
-    total->evaluated += one->evaluated;
-    total->pruned += one->pruned;
-    total->seconds += one->seconds;
-    total->optimal = total->optimal && one->optimal;
-}
-
-static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_report *r,
-                              sm_error *err) {
-    sm_search_result *result = sm_arena_alloc(w->q->call->arena, sizeof *result);
+static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error *err) {
+    sm_report *r = w->q->report;
+    sm_search_result *result = sm_arena_alloc(r->arena, sizeof *result);
     if (!result) return sm_fail_memory(err);
-    cli_watch watch;
     sm_error none = {.status = SM_OK};
-    cli_watch_begin(&watch, &w->q->search);
     sm_status status = sm_train_search(train, &w->q->search, result, &none);
-    w->interrupted = cli_watch_end(&watch);
-    add_search(&w->total, result);
+    w->interrupted = w->q->in.stop && *w->q->in.stop;
+    w->total.space += result->space;
+    w->total.evaluated += result->evaluated;
+    w->total.pruned += result->pruned;
+    w->total.seconds += result->seconds;
+    w->total.optimal = w->total.optimal && result->optimal;
+    w->total.n += result->n;
     w->sequences = sm_train_sequences(train);
     p->found = status == SM_OK && result->n > 0;
-    w->total.n += result->n;
-    p->reason = p->found ? "" : w->interrupted ? "stopped" : cli_plan_impossible(w->q, train);
-    if (!p->reason) p->reason = reason_of(w, &none);
-    if (status == SM_NEGATIVE || (status == SM_OK && !p->found)) return SM_OK;
-    if (status) {
+    if (status > SM_NEGATIVE) {
         *err = none;
-        return cli_plan_blame(w->q, status, err);
+        return sm_train_plan_blame(w->q, status, err);
     }
-    p->plan = result->found[0].plan;
-    p->best.plan = &p->plan;
-    p->best.text = cli_plan_words(r, &p->system, &p->plan);
-    return sm_train_detail(train, &p->plan, r->arena, &p->best.detail, err);
+    if (!p->found && !w->interrupted) return sm_train_reason(w->q, train, &none, &p->reason, err);
+    p->reason = p->found ? "" : "stopped";
+    if (!p->found) return SM_OK;
+    p->best.plan = &result->found[0].plan;
+    p->best.text = sm_train_plan_words(r, &p->system, p->best.plan);
+    return sm_train_detail(train, p->best.plan, r->arena, &p->best.detail, err);
 }
 
-static sm_status fill_point(sweep *w, int chips, size_point *p, sm_report *r, sm_error *err) {
+static sm_status fill_point(sweep *w, int chips, size_point *p, sm_error *err) {
     sm_error none = {.status = SM_OK};
-    sm_status status = sm_system_resize(&w->q->system, chips, &p->system, &none);
+    sm_status status = sm_system_resize(w->q->in.system, chips, &p->system, &none);
     if (status == SM_BAD_INPUT) {
         p->system.chips = chips;
-        p->reason = reason_of(w, &none);
+        p->reason = sm_textf(w->q->report, "%s", none.sentence);
         return SM_OK;
     }
     sm_job job = w->q->job;
     job.system = &p->system;
     sm_train *train = NULL;
     if (!status) status = sm_train_new(&job, &train, err);
-    if (train) cli_train_with_software(w->q, train);
-    if (!status) status = search_point(w, p, train, r, err);
+    if (train) sm_train_with_software(w->q, train);
+    if (!status) status = search_point(w, p, train, err);
     sm_train_free(train);
     return status;
 }
@@ -82,16 +69,16 @@ static sm_status fill_point(sweep *w, int chips, size_point *p, sm_report *r, sm
 
 static int found_points(const sweep *w, int *found) {
     int n = 0;
-    for (int i = 0; i < w->q->points; i++)
+    for (int i = 0; i < w->q->in.n_chips; i++)
         if (w->point[i].found) found[n++] = i;
     return n;
 }
 
 static void mark_pareto(const sweep *w, bool *pays) {
-    double x[CLI_MAX_SYSTEMS], y[CLI_MAX_SYSTEMS];
-    size_t order[CLI_MAX_SYSTEMS];
-    int found[CLI_MAX_SYSTEMS];
-    bool keep[CLI_MAX_SYSTEMS] = {false};
+    double x[SM_MAX_TRAIN_SIZES], y[SM_MAX_TRAIN_SIZES];
+    size_t order[SM_MAX_TRAIN_SIZES];
+    int found[SM_MAX_TRAIN_SIZES];
+    bool keep[SM_MAX_TRAIN_SIZES] = {false};
     int n = found_points(w, found);
     for (int i = 0; i < n; i++) {
         x[i] = w->point[found[i]].best.detail.price.chips;
@@ -103,12 +90,12 @@ static void mark_pareto(const sweep *w, bool *pays) {
 
 /* ---- showing ---- */
 
-static void put_point(sm_report *r, const sweep *w, const size_point *p, sm_data *list) {
-    cli_training q = *w->q;
-    q.system = p->system;
+static void put_best(sm_report *r, const sweep *w, const size_point *p, sm_data *list) {
+    sm_train_asked q = *w->q;
+    q.system = &p->system;
     sm_data *object = sm_put_object(r, list, NULL);
-    cli_train_system_fields(r, object, &p->system);
-    cli_train_plan_fields(r, object, &q, &p->best);
+    sm_train_system_data(r, object, &p->system);
+    sm_train_plan_data(r, object, &q, &p->best);
 }
 
 static const char *why_dropped(const size_point *p) {
@@ -122,13 +109,13 @@ static void put_dropped(sm_report *r, const size_point *p, sm_data *list) {
 }
 
 static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
-    cli_train_job_fields(r, w->q, w->sequences);
-    cli_train_search_fields(r, r->data, &w->total);
+    sm_train_job_data(r, w->q, w->sequences);
+    sm_train_search_data(r, &w->total);
     sm_data *pareto = sm_put_array(r, r->data, "pareto");
     sm_data *dropped = sm_put_array(r, r->data, "dropped");
-    for (int i = 0; i < w->q->points; i++) {
+    for (int i = 0; i < w->q->in.n_chips; i++) {
         const size_point *p = &w->point[i];
-        if (pays[i]) put_point(r, w, p, pareto);
+        if (pays[i]) put_best(r, w, p, pareto);
         else if (p->system.chips) put_dropped(r, p, dropped);
     }
 }
@@ -148,7 +135,7 @@ static void point_row(sm_report *r, const sweep *w, const size_point *first, con
                            scaling(r, first, p),
                            sm_show_percent(r, price->mfu),
                            sm_show_count(r, price->tokens_per_s_per_chip),
-                           cli_train_bound(r, &p->system, price),
+                           sm_train_bound(r, &p->system, price),
                            run ? sm_show_seconds(r, price->train_time_s)
                                : sm_show_bytes(r, price->memory.total),
                            run && w->q->price_known ? sm_show_usd(r, price->cost_usd) : "-"};
@@ -163,7 +150,7 @@ static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
                       run ? ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>run|>cost"
                           : ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>memory");
     sm_table *plans = sm_page_table(r, NULL, ">chips|<plan");
-    for (int i = 0; i < w->q->points; i++) {
+    for (int i = 0; i < w->q->in.n_chips; i++) {
         const size_point *p = &w->point[i];
         if (!pays[i]) continue;
         if (!first) first = p;
@@ -176,7 +163,7 @@ static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
 }
 
 static void dropped_lines(sm_report *r, const sweep *w, const bool *pays) {
-    for (int i = 0; i < w->q->points; i++) {
+    for (int i = 0; i < w->q->in.n_chips; i++) {
         const size_point *p = &w->point[i];
         if (pays[i] || !p->system.chips) continue;
         sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
@@ -184,26 +171,26 @@ static void dropped_lines(sm_report *r, const sweep *w, const bool *pays) {
 }
 
 static void show_page(sm_report *r, const sweep *w, const bool *pays) {
-    cli_train_job_page(r, w->q, w->sequences);
+    sm_train_job_page(r, w->q, w->sequences);
     pareto_rows(r, w, pays);
     dropped_lines(r, w, pays);
-    if (w->total.space > 0.0) cli_train_search_page(r, &w->total);
+    if (w->total.space > 0.0) sm_train_search_page(r, &w->total);
 }
 
-sm_status cli_train_sweep(cli_training *q, sm_report *r, sm_error *err) {
+sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
     sweep w = {.q = q, .total = {.optimal = true}};
-    bool pays[CLI_MAX_SYSTEMS] = {false};
-    w.point = sm_arena_array(q->call->arena, (size_t)q->points, sizeof *w.point);
+    bool pays[SM_MAX_TRAIN_SIZES] = {false};
+    w.point = sm_arena_array(r->arena, (size_t)q->in.n_chips, sizeof *w.point);
     if (!w.point) return sm_fail_memory(err);
     q->search.top = 1;
     sm_status status = SM_OK;
-    for (int i = 0; i < q->points && !status && !w.interrupted; i++)
-        status = fill_point(&w, q->chips[i], &w.point[i], r, err);
+    for (int i = 0; i < q->in.n_chips && !status && !w.interrupted; i++)
+        status = fill_point(&w, q->in.chips[i], &w.point[i], err);
     if (status) return status;
     mark_pareto(&w, pays);
     put_fields(r, &w, pays);
     show_page(r, &w, pays);
     bool any = false;
-    for (int i = 0; i < q->points; i++) any = any || pays[i];
+    for (int i = 0; i < q->in.n_chips; i++) any = any || pays[i];
     return any ? SM_OK : SM_NEGATIVE;
 }

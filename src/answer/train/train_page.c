@@ -1,7 +1,7 @@
-/* train_page: the answer of `train` as a page: the best plan in full, then the others in a table.
+/* train_page: the answer about training as a page: the best plan in full, then the others in a
+ * table.
  */
-#include "scalemodel/page.h"
-#include "train.h"
+#include "train_asked.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ enum { TOP_COLLECTIVES = 8 };
 
 /* ---- words ---- */
 
-const char *cli_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price) {
+const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price) {
     static const char *const words[] = {"compute", "memory", "network", "bubble", "latency"};
     if (price->bound != SM_BOUND_NETWORK) return words[price->bound];
     const sm_level *level = &system->level[price->bound_level];
@@ -28,7 +28,7 @@ static const char *bound_sentence(sm_report *r, const sm_system *system,
     case SM_BOUND_LATENCY: return "bound by latency";
     case SM_BOUND_NETWORK: break;
     }
-    return sm_textf(r, "bound by the %s", cli_train_bound(r, system, price));
+    return sm_textf(r, "bound by the %s", sm_train_bound(r, system, price));
 }
 
 static const char *share(sm_report *r, double part, double whole) {
@@ -37,27 +37,27 @@ static const char *share(sm_report *r, double part, double whole) {
 
 /* ---- the job ---- */
 
-static void batch_page(sm_report *r, const cli_training *q, double sequences) {
+static void batch_page(sm_report *r, const sm_train_asked *q, double sequences) {
     double tokens = sequences * q->job.seq;
     const char *seqs =
         sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
                  sequences == 1.0 ? "" : "s", sm_show_exact(r, q->job.seq));
-    const char *why = q->seq_given ? "" : " (the length taken when --seq is not given)";
+    const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
     if (tokens == q->job.batch_tokens) sm_report_text(r, "%s%s.", seqs, why);
     else
         sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.", seqs,
                        why, sm_show_exact(r, tokens), sm_show_exact(r, q->job.batch_tokens));
 }
 
-void cli_train_job_page(sm_report *r, const cli_training *q, double sequences) {
-    sm_params params = sm_model_params(&q->model);
+void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) {
+    sm_params params = sm_model_params(q->in.model);
     const char *active = params.active < params.total
                              ? sm_textf(r, ", %s of them active", sm_show_count(r, params.active))
                              : "";
-    sm_report_heading(r, "%s on %s", q->model.name, q->system.text);
-    sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
-                   sm_show_count(r, params.total), active,
-                   sm_show_count(r, sm_model_train_flops(&q->model, q->job.seq, q->model.causal)));
+    sm_report_heading(r, "%s on %s", q->in.model->name, q->system->text);
+    sm_report_text(
+        r, "%s parameters%s; %s FLOPs to train on a token.", sm_show_count(r, params.total), active,
+        sm_show_count(r, sm_model_train_flops(q->in.model, q->job.seq, q->in.model->causal)));
     if (sequences > 0.0) batch_page(r, q, sequences);
 }
 
@@ -72,18 +72,18 @@ static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
     sm_report_table(r, table);
 }
 
-static const char *whose_price(const cli_training *q) {
-    const char *source = q->system.chip.price[0].source;
-    if (q->price_given) return " as given";
+static const char *whose_price(const sm_train_asked *q) {
+    const char *source = q->system->chip.price[0].source;
+    if (q->in.usd_per_chip_hour) return " as given";
     bool file = source && strncmp(source, "given in ", strlen("given in ")) == 0;
     return file ? ", the system file's price" : ", the catalogue's price";
 }
 
-static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
+static void run_rows(sm_report *r, sm_table *table, const sm_train_asked *q,
                      const sm_price_of_plan *price) {
     if (q->job.tokens <= 0.0) return;
     double per_hour =
-        q->price_given ? q->job.usd_per_chip_hour : sm_chip_usd_per_hour(&q->system.chip);
+        q->in.usd_per_chip_hour ? *q->in.usd_per_chip_hour : sm_chip_usd_per_hour(&q->system->chip);
     sm_page_row(r, table, sm_textf(r, "run of %s tokens", sm_show_count(r, q->job.tokens)),
                 sm_show_seconds(r, price->train_time_s),
                 sm_textf(r, "%s steps, without restarts",
@@ -97,14 +97,24 @@ static void run_rows(sm_report *r, sm_table *table, const cli_training *q,
                              price->chips == 1 ? "" : "s", per_hour, whose_price(q)));
 }
 
-static void time_rows(sm_report *r, const cli_plans *plans, const sm_price_of_plan *price) {
-    const cli_training *q = plans->q;
+/* "10 s to 13 s, constants of h100 default" */
+static const char *interval_words(sm_report *r, const sm_train_asked *q,
+                                  const sm_price_of_plan *price) {
+    const sm_calibration *c = q->in.calibration;
+    sm_ends i = sm_step_interval(q, price);
+    bool own = sm_calibration_is_own(c, &q->system->chip);
+    return sm_textf(r, "%s to %s, constants %s %s %s", sm_show_seconds(r, i.low),
+                    sm_show_seconds(r, i.high), own ? "of" : "borrowed from", c->chip, c->software);
+}
+
+static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_of_plan *price) {
+    const sm_train_asked *q = plans->q;
     sm_table *table = sm_page_table(r, NULL, "<step|>|<");
     sm_page_row(r, table, "lower bound", sm_show_seconds(r, price->lower_s),
                 "datasheet rates, all that can overlap overlaps");
     sm_page_row(r, table, "expected", sm_show_seconds(r, price->expected_s),
                 "efficiency, exposed network, bubble, optimizer");
-    sm_page_row(r, table, "80 % interval", "", cli_interval_words(r, q, price));
+    sm_page_row(r, table, "80 % interval", "", interval_words(r, q, price));
     sm_page_row(r, table, "upper bound", sm_show_seconds(r, price->upper_s), "nothing overlaps");
     sm_page_row(r, table, "MFU", sm_show_percent(r, price->mfu),
                 sm_textf(r, "%s of the model's own work per chip",
@@ -217,17 +227,17 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
         sm_report_text(r, "And %d more; --json has them all.", n - TOP_COLLECTIVES);
 }
 
-static void best_page(sm_report *r, const cli_plans *plans) {
-    const cli_plan_shown *best = &plans->plan[0];
+static void best_page(sm_report *r, const sm_plans_shown *plans) {
+    const sm_plan_shown *best = &plans->plan[0];
     const sm_price_of_plan *price = &best->detail.price;
-    const cli_training *q = plans->q;
+    const sm_train_asked *q = plans->q;
     const char *what = q->priced_only ? "This plan" : "Best plan";
     sm_report_heading(r, "%s: %s a step, %s%s", what, sm_show_seconds(r, price->expected_s),
-                      bound_sentence(r, &q->system, price),
+                      bound_sentence(r, q->system, price),
                       price->fits ? "" : "; does not fit in memory");
     sm_report_text(r, "%s", best->text);
-    if (price->chips < q->system.chips)
-        sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system.chips);
+    if (price->chips < q->system->chips)
+        sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
     mesh_rows(r, &best->detail);
     time_rows(r, plans, price);
     breakdown_rows(r, price);
@@ -239,7 +249,7 @@ static void best_page(sm_report *r, const cli_plans *plans) {
 
 /* ---- the others ---- */
 
-static void other_rows(sm_report *r, const cli_plans *plans) {
+static void other_rows(sm_report *r, const sm_plans_shown *plans) {
     if (plans->n < 2) return;
     sm_table *table =
         sm_page_table(r, "Next best with other degrees", ">step|>slower|>MFU|>memory|<bound|<plan");
@@ -249,13 +259,13 @@ static void other_rows(sm_report *r, const cli_plans *plans) {
         sm_page_row(r, table, sm_show_seconds(r, price->expected_s),
                     sm_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)),
                     sm_show_percent(r, price->mfu), sm_show_bytes(r, price->memory.total),
-                    cli_train_bound(r, &plans->q->system, price), plans->plan[i].text);
+                    sm_train_bound(r, plans->q->system, price), plans->plan[i].text);
     }
     sm_report_table(r, table);
-    cli_indistinguishable_line(r, plans);
+    sm_indistinguishable_line(r, plans);
 }
 
-void cli_train_search_page(sm_report *r, const sm_search_result *s) {
+void sm_train_search_page(sm_report *r, const sm_search_result *s) {
     const char *proof = " No plan of the space is better.";
     if (s->n == 0) proof = "";
     if (!s->optimal) proof = " The search was stopped: there may be better plans.";
@@ -264,14 +274,14 @@ void cli_train_search_page(sm_report *r, const sm_search_result *s) {
     sm_report_text(r, "The search took %s.", sm_show_seconds(r, s->seconds));
 }
 
-static void search_page(sm_report *r, const cli_plans *plans) {
+static void search_page(sm_report *r, const sm_plans_shown *plans) {
     if (plans->q->priced_only)
         sm_report_text(r, "The plan was given whole: it was priced, and no other looked at.");
-    else if (plans->search->space > 0.0) cli_train_search_page(r, plans->search);
+    else if (plans->search->space > 0.0) sm_train_search_page(r, plans->search);
 }
 
-void cli_train_page(sm_report *r, const cli_plans *plans) {
-    cli_train_job_page(r, plans->q, plans->sequences);
+void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
+    sm_train_job_page(r, plans->q, plans->sequences);
     if (plans->n == 0) {
         sm_report_text(r, "%c%s.", toupper((unsigned char)plans->reason[0]), plans->reason + 1);
         search_page(r, plans);

@@ -1,0 +1,126 @@
+/* answer_train: the best plans to train a model on a system, or the price of one plan. */
+#include "train_asked.h"
+
+enum { USUAL_SEQ = 4096, USUAL_TOP = 3 };
+
+double sm_train_usual_seq(const sm_model *model) {
+    bool is_short = model->max_seq > 0 && model->max_seq < USUAL_SEQ;
+    return is_short ? model->max_seq : USUAL_SEQ;
+}
+
+static sm_status read_question(const sm_train_question *question, sm_train_asked *q,
+                               sm_error *err) {
+    sm_train_question *in = &q->in;
+    sm_status status = sm_question_take(in, sizeof *in, question, err);
+    if (status) return status;
+    if (!in->calibration) in->calibration = sm_calibration_of(&in->system->chip);
+    q->system = in->system;
+    q->price_known = in->usd_per_chip_hour || sm_chip_usd_per_hour(&in->system->chip) > 0.0;
+    q->job = (sm_job){.model = in->model,
+                      .system = in->system,
+                      .batch_tokens = in->batch_tokens,
+                      .seq = in->seq > 0.0 ? in->seq : sm_train_usual_seq(in->model),
+                      .tokens = in->tokens,
+                      .usd_per_chip_hour = in->usd_per_chip_hour ? *in->usd_per_chip_hour : -1.0};
+    sm_search_defaults(&q->search);
+    q->search.top = in->top > 0 ? in->top : USUAL_TOP;
+    q->search.threads = in->threads;
+    q->search.objective = in->objective;
+    q->search.stop = in->stop;
+    q->search.progress = in->progress;
+    q->search.context = in->context;
+    return sm_train_plan_read(q, err);
+}
+
+void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
+    sm_train_set_calibration(train, q->in.calibration);
+    sm_train_set_habits(train, sm_memory_habits_of(q->in.calibration->software));
+}
+
+/* ---- finding plans ---- */
+
+/* A plan given whole is a space of one. */
+static sm_status price_one(const sm_train_asked *q, sm_train *train, sm_search_result *result,
+                           sm_error *err) {
+    double begun = sm_clock_s();
+    result->found[0].plan = q->search.fixed;
+    sm_status status = sm_train_price(train, &q->search.fixed, &result->found[0].price, err);
+    if (status) return sm_train_plan_blame(q, status, err);
+    result->n = 1;
+    result->space = result->evaluated = 1.0;
+    result->optimal = true;
+    result->seconds = sm_clock_s() - begun;
+    return SM_OK;
+}
+
+sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_error *none,
+                          const char **reason, sm_error *err) {
+    *reason = sm_train_plan_impossible(q, train);
+    if (!*reason) *reason = sm_arena_printf(q->report->arena, "%s", none->sentence);
+    return *reason ? SM_OK : sm_fail_memory(err);
+}
+
+static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
+                            sm_error *err) {
+    sm_error none = {.status = SM_OK};
+    sm_status status = sm_train_search(train, &q->search, plans->search, &none);
+    if (status > SM_NEGATIVE) {
+        *err = none;
+        return sm_train_plan_blame(q, status, err);
+    }
+    if (plans->search->n > 0) return SM_OK;
+    if (!q->in.stop || !*q->in.stop) return sm_train_reason(q, train, &none, &plans->reason, err);
+    plans->reason = "the search was stopped before it found a plan";
+    return SM_OK;
+}
+
+static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
+                            sm_error *err) {
+    sm_arena *arena = q->report->arena;
+    plans->sequences = sm_train_sequences(train);
+    plans->search = sm_arena_alloc(arena, sizeof *plans->search);
+    plans->plan = sm_arena_array(arena, SM_MAX_TOP, sizeof *plans->plan);
+    if (!plans->search || !plans->plan) return sm_fail_memory(err);
+    sm_status status =
+        q->priced_only ? price_one(q, train, plans->search, err) : search_all(q, train, plans, err);
+    for (; plans->n < plans->search->n && !status; plans->n++) {
+        sm_plan_shown *shown = &plans->plan[plans->n];
+        shown->plan = &plans->search->found[plans->n].plan;
+        shown->text = sm_train_plan_words(q->report, q->system, shown->plan);
+        status = sm_train_detail(train, shown->plan, arena, &shown->detail, err);
+        if (status) return sm_train_plan_blame(q, status, err);
+    }
+    return status;
+}
+
+static sm_status answer(sm_train_asked *q, sm_train *train, sm_report *r, sm_error *err) {
+    sm_plans_shown plans = {.q = q};
+    sm_status status = find_plans(q, train, &plans, err);
+    if (status) return status;
+    sm_train_data(r, &plans);
+    sm_train_page(r, &plans);
+    if (plans.n == 0) return SM_NEGATIVE;
+    const sm_plan_shown *best = &plans.plan[0];
+    if (q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
+    if (q->in.explain) r->why = best->detail.why;
+    if (status) return status;
+    return best->detail.price.fits ? SM_OK : SM_NEGATIVE;
+}
+
+sm_status sm_answer_train(const sm_train_question *question, sm_report *r, sm_error *err) {
+    sm_train_asked *q = sm_arena_alloc(r->arena, sizeof *q);
+    if (!q) return sm_fail_memory(err);
+    q->report = r;
+    sm_status status = read_question(question, q, err);
+    if (status) return status;
+    sm_put_text(r, r->data, "command", "train");
+    if (q->in.n_chips > 0) return sm_train_sizes(q, r, err);
+    sm_train *train = NULL;
+    status = sm_train_new(&q->job, &train, err);
+    if (!status) {
+        sm_train_with_software(q, train);
+        status = answer(q, train, r, err);
+    }
+    sm_train_free(train);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* train_asked: what the parts of the answer about training share: the question as read, and plans
+ * with their details. */
+#ifndef SM_ANSWER_TRAIN_ASKED_H
+#define SM_ANSWER_TRAIN_ASKED_H
+#include "question.h"
+
+typedef struct sm_train_asked {
+    sm_train_question in;
+    const sm_system *system; /* of the plans shown: in.system, or one of its sizes */
+    sm_job job;
+    sm_search_options search; /* what the plan fixes, and how to search for the rest */
+    bool priced_only;         /* the plan is given whole */
+    bool price_known;
+    sm_report *report;
+} sm_train_asked;
+
+typedef struct sm_plan_shown {
+    const sm_plan *plan;
+    const char *text;
+    sm_plan_detail detail;
+} sm_plan_shown;
+typedef struct sm_plans_shown {
+    const sm_train_asked *q;
+    double sequences; /* of a batch */
+    int n;
+    sm_plan_shown *plan; /* best first */
+    sm_search_result *search;
+    const char *reason; /* why there is no plan */
+} sm_plans_shown;
+
+/* ---- the plan as text (train_plan_text.c) ---- */
+/* The plan and the texts that are keys or limits of it, into q->search and q->priced_only. */
+sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err);
+/* Why no plan can have the keys that are given, or NULL when the model could be sharded so. */
+const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train);
+/* An error that has no place yet, about the plan: shown under the key it speaks of. */
+sm_status sm_train_plan_blame(const sm_train_asked *q, sm_status status, sm_error *err);
+const char *sm_train_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
+
+/* ---- how sure it is (train_interval.c) ---- */
+typedef struct sm_ends {
+    double low, high;
+} sm_ends;
+/* 80 % of measured steps lie in it; never below the lower bound. */
+sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price);
+/* Does the interval of what plans are ranked by overlap that of the best plan? */
+bool sm_is_indistinguishable(const sm_plans_shown *plans, int which);
+/* A line below the table of the other plans; none when the best one is certain. */
+void sm_indistinguishable_line(sm_report *r, const sm_plans_shown *plans);
+
+/* ---- the parts of the answer: as the page, and as data ---- */
+void sm_train_page(sm_report *r, const sm_plans_shown *plans);
+void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences);
+void sm_train_search_page(sm_report *r, const sm_search_result *search);
+const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price);
+void sm_train_data(sm_report *r, const sm_plans_shown *plans);
+void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences);
+void sm_train_search_data(sm_report *r, const sm_search_result *search);
+void sm_train_system_data(sm_report *r, sm_data *parent, const sm_system *system);
+void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
+                        const sm_plan_shown *shown);
+
+/* Why a search found nothing: as far as is known. */
+sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_error *none,
+                          const char **reason, sm_error *err);
+/* Constants of time and of memory of the software asked for. */
+void sm_train_with_software(const sm_train_asked *q, sm_train *train);
+/* The best plan on each of the systems of in.chips chips (train_sizes.c). */
+sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err);
+/* The simulated step of a plan, into the report's tracks (train_tracks.c). */
+sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_plan *plan,
+                          sm_error *err);
+#endif

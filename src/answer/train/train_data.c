@@ -1,0 +1,129 @@
+/* train_data: the answer about training as data, field by field of the published contract. */
+#include "train_asked.h"
+#include <math.h>
+
+static void put_memory(sm_report *r, sm_data *object, const sm_memory *m) {
+    sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
+               "params|gradients|optimizer|activations|buffers|total|capacity|host", m->params,
+               m->gradients, m->optimizer, m->activations, m->buffers, m->total, m->capacity,
+               m->host);
+    sm_put(r, object, "memory_stage", m->stage);
+}
+
+static void put_collectives(sm_report *r, sm_data *object, const sm_system *system,
+                            const sm_plan_detail *detail) {
+    sm_data *list = sm_put_array(r, object, "collectives");
+    for (int i = 0; i < detail->collectives; i++) {
+        const sm_plan_collective *c = &detail->collective[i];
+        sm_data *item = sm_put_object(r, list, NULL);
+        sm_put_text(r, item, "op", sm_collective_name(c->op));
+        sm_put_text(r, item, "array", c->array);
+        sm_put_text(r, item, "axis", c->axis);
+        sm_put_text(r, item, "phase", c->phase);
+        sm_put_all(r, item, "count|bytes_per_chip|bytes_busiest_link|time_s|exposed_s", c->count,
+                   c->bytes, c->wire_bytes, c->time_s, c->exposed_s);
+        sm_put_text(r, item, "algorithm", c->algorithm ? c->algorithm : "");
+        sm_put_text(r, item, "level", system->level[c->level].name);
+    }
+}
+
+/* The busy time of each resource that `lower` is the largest of. */
+static void put_lower(sm_report *r, sm_data *object, const sm_system *system,
+                      const sm_price_of_plan *price) {
+    sm_data *lower = sm_put_object(r, object, "lower_s");
+    sm_put_all(r, lower, "math|memory", price->bound_math_s, price->bound_memory_s);
+    sm_data *levels = sm_put_array(r, lower, "network");
+    for (int l = 0; l < system->levels; l++) {
+        sm_data *level = sm_put_object(r, levels, NULL);
+        sm_put_text(r, level, "level", system->level[l].name);
+        sm_put(r, level, "time_s", price->bound_network_s[l]);
+    }
+}
+
+void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
+                        const sm_plan_shown *shown) {
+    const sm_price_of_plan *p = &shown->detail.price;
+    const sm_breakdown *b = &p->breakdown;
+    bool run = q->job.tokens > 0.0;
+    sm_put_text(r, object, "plan", shown->text);
+    sm_data *mesh = sm_put_array(r, object, "mesh");
+    for (int i = 0; i < shown->detail.axes; i++) {
+        sm_data *axis = sm_put_object(r, mesh, NULL);
+        sm_put_text(r, axis, "axis", shown->detail.axis[i].name);
+        sm_put(r, axis, "size", shown->detail.axis[i].size);
+        sm_put_text(r, axis, "on", shown->detail.axis[i].on);
+    }
+    sm_put(r, object, "chips", p->chips);
+    sm_put_bool(r, object, "fits", p->fits);
+    sm_ends ends = sm_step_interval(q, p);
+    sm_data *step = sm_put_object(r, object, "step_time_s");
+    sm_put_all(r, step, "lower|expected|upper", p->lower_s, p->expected_s, p->upper_s);
+    sm_put_all(r, sm_put_array(r, step, "interval"), NULL, ends.low, ends.high);
+    /* Levels of a torus are told apart on the page by their number; the contract names them alone.
+     */
+    sm_put_text(r, object, "bound",
+                p->bound == SM_BOUND_NETWORK
+                    ? sm_textf(r, "network:%s", q->system->level[p->bound_level].name)
+                    : sm_train_bound(r, q->system, p));
+    sm_put_all(r, object, "mfu|hfu|tokens_per_s_per_chip|model_flops_per_s_per_chip|microbatches",
+               p->mfu, p->hfu, p->tokens_per_s_per_chip, p->model_flops_per_s_per_chip,
+               p->microbatches);
+    put_memory(r, object, &p->memory);
+    put_collectives(r, object, q->system, &shown->detail);
+    sm_put_all(r, sm_put_object(r, object, "breakdown_s"),
+               "math|memory|network_exposed|bubble|optimizer|other", b->math, b->memory,
+               b->network_exposed, b->bubble, b->optimizer, b->other);
+    put_lower(r, object, q->system, p);
+    sm_put_all(r, object, "train_time_s|cost_usd", run ? p->train_time_s : NAN,
+               run && q->price_known ? p->cost_usd : NAN);
+    sm_put_text(r, object, "advice", shown->detail.advice);
+}
+
+void sm_train_system_data(sm_report *r, sm_data *parent, const sm_system *system) {
+    sm_data *object = sm_put_object(r, parent, "system");
+    sm_put_text(r, object, "name", system->text);
+    sm_put_text(r, object, "chip", system->chip.name);
+    sm_put(r, object, "chips", system->chips);
+    sm_data *shape = sm_put_array(r, object, "shape");
+    for (int i = 0; i < system->levels; i++) sm_put(r, shape, NULL, system->level[i].size);
+    sm_data *levels = sm_put_array(r, object, "levels");
+    for (int i = 0; i < system->levels; i++) sm_put_text(r, levels, NULL, system->level[i].name);
+}
+
+void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) {
+    const sm_model *m = q->in.model;
+    const sm_calibration *c = q->in.calibration;
+    sm_params params = sm_model_params(m);
+    sm_data *model = sm_put_object(r, r->data, "model");
+    sm_put_text(r, model, "name", m->name);
+    sm_put_all(r, model, "params|active_params|train_flops_per_token", params.total, params.active,
+               sm_model_train_flops(m, q->job.seq, m->causal));
+    sm_train_system_data(r, r->data, q->in.system);
+    sm_data *calibration = sm_put_object(r, r->data, "calibration");
+    sm_put_text(r, calibration, "chip", c->chip);
+    sm_put_text(r, calibration, "software", c->software);
+    sm_put_bool(r, calibration, "borrowed", !sm_calibration_is_own(c, &q->in.system->chip));
+    sm_put_all(r, sm_put_object(r, r->data, "batch"), "tokens_asked|tokens|sequences|seq",
+               q->job.batch_tokens, sequences * q->job.seq, sequences, q->job.seq);
+}
+
+void sm_train_search_data(sm_report *r, const sm_search_result *search) {
+    sm_data *fields = sm_put_object(r, r->data, "search");
+    sm_put_all(r, fields, "space|evaluated|pruned|seconds", search->space, search->evaluated,
+               search->pruned, search->seconds);
+    sm_put_bool(r, fields, "optimal", search->optimal);
+}
+
+void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
+    sm_train_job_data(r, plans->q, plans->sequences);
+    sm_train_search_data(r, plans->search);
+    sm_data *list = sm_put_array(r, r->data, "plans");
+    for (int i = 0; i < plans->n; i++) {
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_train_plan_data(r, object, plans->q, &plans->plan[i]);
+        sm_put_bool(r, object, "indistinguishable_from_best", sm_is_indistinguishable(plans, i));
+    }
+    if (plans->n > 0) return;
+    sm_put_text(r, r->data, "reason", plans->reason);
+    sm_put(r, r->data, "least_memory_bytes", plans->search->least_memory_bytes);
+}

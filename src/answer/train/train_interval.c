@@ -1,0 +1,53 @@
+/* train_interval: where 8 of 10 measured steps are expected to lie, and which plans the prediction
+ * cannot tell from the best one. */
+#include "train_asked.h"
+#include <math.h>
+
+/* No step is faster than its lower bound, whatever the constants are wrong by. */
+sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
+    sm_ends i;
+    sm_calibration_interval(q->in.calibration, &q->system->chip, SM_REGIME_step, price->expected_s,
+                            &i.low, &i.high);
+    return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
+}
+
+/* Of what the plans are ranked by: seconds, chip-seconds or bytes. */
+static sm_ends ranked_by(const sm_train_asked *q, const sm_price_of_plan *price) {
+    sm_ends i = sm_step_interval(q, price);
+    if (q->search.objective == SM_OBJECTIVE_COST) {
+        i.low *= price->chips;
+        i.high *= price->chips;
+    }
+    if (q->search.objective == SM_OBJECTIVE_MEMORY)
+        sm_calibration_interval(q->in.calibration, &q->system->chip, SM_REGIME_peak,
+                                price->memory.total, &i.low, &i.high);
+    return i;
+}
+
+bool sm_is_indistinguishable(const sm_plans_shown *plans, int which) {
+    sm_ends best = ranked_by(plans->q, &plans->plan[0].detail.price);
+    sm_ends other = ranked_by(plans->q, &plans->plan[which].detail.price);
+    return best.low <= other.high && other.low <= best.high;
+}
+
+/* Rows of the table of other plans, counted from 1: "1 to 3, 5". */
+void sm_indistinguishable_line(sm_report *r, const sm_plans_shown *plans) {
+    const char *rows = "";
+    int alike = 0;
+    for (int i = 1; i < plans->n; i++) {
+        int last = i;
+        if (!sm_is_indistinguishable(plans, i)) continue;
+        while (last + 1 < plans->n && sm_is_indistinguishable(plans, last + 1)) last++;
+        alike += last - i + 1;
+        const char *range = last > i ? sm_textf(r, "%d to %d", i, last) : sm_textf(r, "%d", i);
+        rows = sm_textf(r, "%s%s%s", rows, rows[0] ? ", " : "", range);
+        i = last;
+    }
+    if (alike == 0) return;
+    if (alike < plans->n - 1)
+        rows = sm_textf(r, "Row%s %s of these %s", alike > 1 ? "s" : "", rows,
+                        alike > 1 ? "are" : "is");
+    else rows = alike > 1 ? "All of these are" : "It is";
+    sm_report_text(r, "%s indistinguishable from the best plan: the 80 %% intervals overlap.",
+                   rows);
+}
