@@ -17,6 +17,7 @@
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
 #include "scalemodel/page.h"
+#include "scalemodel/serve.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/train.h"
 
@@ -133,6 +134,44 @@ typedef struct sm_train_question {
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);
 /* 4096 tokens, or what the model was made for where that is less. */
 double sm_train_usual_seq(const sm_model *model);
+
+/* ---- serve ---- */
+enum { SM_MAX_DTYPES = 4 };
+typedef struct sm_dtype_list {
+    int n;
+    sm_dtype type[SM_MAX_DTYPES];
+} sm_dtype_list;
+typedef struct sm_serve_question {
+    size_t size;
+    const sm_model *model;
+    const sm_system *system;           /* the chips there are */
+    const sm_calibration *calibration; /* NULL: what sm_serve_new takes */
+    double prompt, output;             /* tokens of a request (2048, 512) */
+    double context;                    /* cached tokens at which decoding is priced; 0: prompt and
+                                          half the output */
+    double prefix;                     /* tokens of the prompt that are in the cache already */
+    sm_dtype_list weights, kv, compute; /* all combinations compete; empty: bf16 */
+    sm_speculation speculation;         /* depth 0: none */
+    double imbalance;                   /* tokens of the fullest expert chip over the mean (1) */
+    const double *reserve;              /* of the memory, stays free; NULL: 0.1 on GPUs, 0 else */
+    const double *usd_per_chip_hour;    /* NULL: the catalogue's */
+    bool eager;                         /* kernels launched one by one, not replayed as a graph */
+    sm_source plan;                     /* keys to keep: "tensor=8,expert=2" */
+    double batch;                       /* sequences decoding at once; with degrees in the plan one
+                                           point is answered. 0: all */
+    double ttft_s, tpot_s;              /* limits; 0: none */
+    int chips_least, chips_most;        /* of a replica; 0: 1, the whole system */
+    bool by_lower;                      /* rank by the bound */
+    bool with_prefill;                  /* throughput and cost count the prefill on the same chips */
+    bool disaggregated;                 /* pools of their own for prefill and decode, too */
+    double requests_per_s;              /* and the fleet for so many; 0: not asked */
+    int top;                            /* points of the frontier on the page (12); the data has all */
+    bool explain;                       /* the derivation of the best point */
+    bool plot;                          /* the frontier, into report->chart */
+} sm_serve_question;
+/* The frontier of time per token, throughput and cost, its best point in full; or one point.
+ * SM_NEGATIVE when nothing fits or meets the limits. */
+sm_status sm_answer_serve(const sm_serve_question *question, sm_report *report, sm_error *err);
 
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,

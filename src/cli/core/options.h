@@ -3,6 +3,7 @@
  * valid name all come from the same rows, so they cannot disagree. */
 #ifndef SCALEMODEL_CLI_OPTIONS_H
 #define SCALEMODEL_CLI_OPTIONS_H
+#include "scalemodel/answer.h"
 #include "scalemodel/base.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
@@ -10,7 +11,7 @@
 #include "scalemodel/text.h"
 #include <stdio.h>
 
-enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 4, CLI_MAX_OPTIONS = 64, CLI_MAX_TYPES = 4 };
+enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 4, CLI_MAX_OPTIONS = 64 };
 
 /* What an option's value is, and the C type that its place in the verb's struct has. */
 typedef enum cli_kind {
@@ -28,7 +29,7 @@ typedef enum cli_kind {
     CLI_CHOICE,  /* an enum: the place of one word among `words` */
     CLI_CHOICES, /* cli_choices: the places of words joined by commas, each once */
     CLI_DTYPE,   /* sm_dtype */
-    CLI_DTYPES,  /* cli_dtypes: joined by commas */
+    CLI_DTYPES,  /* sm_dtype_list: joined by commas */
     CLI_RANGE    /* sm_range: 8, 64..16384, 64..512:64 */
 } cli_kind;
 typedef struct cli_list {
@@ -39,10 +40,6 @@ typedef struct cli_choices {
     int n;
     int word[CLI_MAX_LIST];
 } cli_choices;
-typedef struct cli_dtypes {
-    int n;
-    sm_dtype type[CLI_MAX_TYPES];
-} cli_dtypes;
 
 /* One option: where its value goes (offset in the verb's own struct), what it may be, and what help
  * says of it. */
@@ -89,8 +86,8 @@ struct cli_verb {
     const cli_option *options; /* ends with a NULL name */
     size_t values_bytes;       /* size of the struct the offsets point into */
     bool without_system;       /* no chip matters: there is no --system */
-    unsigned plans; /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
-    const char *notes;         /* shown below the options in help, NULL if none */
+    unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
+    const char *notes; /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);
     /* Instead of run: the rest of the command line as it is, for another program. */

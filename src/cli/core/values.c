@@ -101,13 +101,13 @@ static sm_status read_dtype(const cli_option *o, const sm_source *source, sm_spa
     return find_word(o, dtype_words, source, span, &none, err);
 }
 
-static sm_status read_dtypes(const cli_option *o, const sm_source *source, cli_dtypes *list,
+static sm_status read_dtypes(const cli_option *o, const sm_source *source, sm_dtype_list *list,
                              sm_error *err) {
     list->n = 0;
     for (size_t at = 0; at <= source->length;) {
         sm_span part = sm_next_part(source, (sm_span){0, source->length}, ',', &at);
-        if (list->n == CLI_MAX_TYPES)
-            return sm_fail_at(err, source, part, "at most %d types are compared", CLI_MAX_TYPES);
+        if (list->n == SM_MAX_DTYPES)
+            return sm_fail_at(err, source, part, "at most %d types are compared", SM_MAX_DTYPES);
         sm_status status = read_dtype(o, source, part, &list->type[list->n++], err);
         if (status) return status;
     }

@@ -64,18 +64,19 @@ const cli_option cli_serve_options[] = {
     {.name = NULL},
 };
 
-/* ---- the job ---- */
+/* ---- the question ---- */
 
 /* "4:0.8", "best:0.8" */
-static sm_status read_speculation(const cli_serve_values *o, cli_serving *q, sm_error *err) {
+static sm_status read_speculation(const cli_call *call, cli_serving *v, sm_error *err) {
+    const cli_serve_values *o = call->values;
+    sm_speculation *s = &v->question.speculation;
     if (!o->speculate && o->draft)
         return sm_fail(err, SM_USAGE, "--draft needs --speculate, as in --speculate 4:0.8");
     if (!o->speculate) return SM_OK;
-    sm_speculation *s = &q->job.speculation;
-    sm_source source = cli_source(q->call, &o->speculate);
+    sm_source source = cli_source(call, &o->speculate);
     const char *colon = strchr(o->speculate, ':');
     if (!colon)
-        return cli_refuse(q->call, &o->speculate, err,
+        return cli_refuse(call, &o->speculate, err,
                           "expected a depth and an acceptance, as in 4:0.8 or best:0.8");
     sm_span depth = {0, (size_t)(colon - o->speculate)};
     sm_span share = {depth.length + 1, source.length - depth.length - 1};
@@ -87,114 +88,60 @@ static sm_status read_speculation(const cli_serve_values *o, cli_serving *q, sm_
     if (!status && s->acceptance > 1.0)
         return sm_fail_at(err, &source, share, "expected a number from 0 to 1");
     if (status || !o->draft) return status;
-    s->draft = &q->draft;
-    return sm_io_model_load(o->draft, q->call->arena, &q->draft, err);
+    s->draft = &v->draft;
+    return sm_io_model_load(o->draft, call->arena, &v->draft, err);
 }
 
-/* Every combination of the types asked for. */
-static void read_dtypes(const cli_serve_values *o, cli_serving *q) {
-    const cli_dtypes *const list[3] = {&o->weights, &o->kv, &o->compute};
-    for (int i = 0; i < 3; i++) q->dtype_words[i] = cli_source(q->call, list[i]).text;
-    for (int w = 0; w < o->weights.n; w++)
-        for (int k = 0; k < o->kv.n; k++)
-            for (int c = 0; c < o->compute.n; c++)
-                q->choice[q->choices++] =
-                    (sm_serve_dtypes){o->weights.type[w], o->kv.type[k], o->compute.type[c]};
-    q->job.dtypes = q->choice[0];
-}
-
-static sm_status read_job(const cli_serve_values *o, cli_serving *q, sm_error *err) {
-    const cli_call *call = q->call;
-    bool priced = cli_given(call, &o->price),
-         constants = o->constants.calibration || o->constants.software;
-    sm_status status = sm_io_model_load(call->positional[0], call->arena, &q->model, err);
-    if (!status) status = cli_system(call, o->on, &q->system, err);
-    if (status) return status;
-    q->price_known = priced || sm_chip_usd_per_hour(&q->system.chip) > 0.0;
-    q->job = (sm_serve_job){.model = &q->model,
-                            .system = &q->system,
-                            .prompt = (double)o->prompt,
-                            .output = (double)o->output_tokens,
-                            .context = (double)o->context,
-                            .prefix = (double)o->prefix,
-                            .imbalance = o->imbalance,
-                            .reserve = cli_given(call, &o->reserve) ? o->reserve : -1.0,
-                            .usd_per_chip_hour = priced ? o->price : -1.0,
-                            .eager = o->eager};
-    read_dtypes(o, q);
+static sm_status read_rest(const cli_call *call, cli_serving *v, sm_error *err) {
+    const cli_serve_values *o = call->values;
+    sm_serve_question *q = &v->question;
+    bool constants = o->constants.calibration || o->constants.software;
+    int chips = v->system.chips;
     if (o->prefix >= o->prompt)
         return cli_refuse(call, &o->prefix, err,
-                          "the prompt has only %.0f tokens, and one must be new", q->job.prompt);
-    status = read_speculation(o, q, err);
-    if (status || !constants) return status;
-    return cli_calibration(call, &q->system.chip, &o->constants, &q->calibration, err);
-}
-
-/* ---- the search ---- */
-
-static sm_status read_chips(const cli_serve_values *o, cli_serving *q, sm_error *err) {
-    int chips = q->system.chips;
+                          "the prompt has only %.0f tokens, and one must be new", q->prompt);
+    sm_status status = read_speculation(call, v, err);
+    if (!status && constants)
+        status = cli_calibration(call, &v->system.chip, &o->constants, &q->calibration, err);
+    if (status) return status;
     if (o->chips.last > chips)
-        return cli_refuse(q->call, &o->chips, err, "%s has %d %s", q->system.text, chips,
+        return cli_refuse(call, &o->chips, err, "%s has %d %s", v->system.text, chips,
                           chips == 1 ? "chip" : "chips");
-    if (!cli_given(q->call, &o->chips)) return SM_OK;
-    q->search.chips_least = (int)o->chips.first;
-    q->search.chips_most = (int)o->chips.last;
+    q->chips_least = (int)o->chips.first;
+    q->chips_most = (int)o->chips.last;
     return SM_OK;
 }
 
-static sm_status read_plan(const cli_serve_values *o, cli_serving *q, sm_error *err) {
-    q->plan = cli_source(q->call, &o->plan);
-    if (!o->plan) return SM_OK;
-    sm_status status = sm_serve_plan_parse(&q->plan, &q->search.fixed, err);
-    if (status) return status;
-    int chips = sm_plan_chips(&q->search.fixed), most = q->search.chips_most;
-    if (chips > q->system.chips)
-        return cli_refuse(q->call, &o->plan, err, "the plan takes %d chips and %s has %d", chips,
-                          q->system.text, q->system.chips);
-    if (most == 0 || chips <= most) return SM_OK;
-    return cli_refuse(q->call, &o->plan, err, "the plan takes %d chips and --chips allows %d",
-                      chips, most);
-}
-
-static sm_status read_search(const cli_serve_values *o, cli_serving *q, sm_error *err) {
-    q->search.batch = (double)o->batch;
-    q->search.ttft_s = o->ttft;
-    q->search.tpot_s = o->tpot;
-    q->search.by_lower = o->lower;
-    q->search.with_prefill = o->with_prefill;
-    q->requests_per_s = o->qps;
-    q->disaggregated = o->disaggregated;
-    q->top = (int)o->top;
-    q->plot = o->plot;
-    sm_status status = read_chips(o, q, err);
-    return status ? status : read_plan(o, q, err);
-}
-
-/* Any degree given with a batch makes a whole plan: degrees not named are 1. */
-static bool is_one_point(const cli_serving *q) {
-    uint32_t degrees = (1u << SM_PLAN_DEGREES) - 1;
-    return q->search.batch > 0.0 && (q->search.fixed.given & degrees) && q->requests_per_s <= 0.0 &&
-           !q->disaggregated;
-}
-
-sm_status cli_serving_blame(const cli_serving *q, sm_status status, sm_error *err) {
-    if (status != SM_BAD_INPUT || err->line > 0 || q->plan.length == 0) return status;
-    char sentence[sizeof err->sentence];
-    memcpy(sentence, err->sentence, sizeof sentence);
-    return sm_fail_at(err, &q->plan, (sm_span){0, q->plan.length}, "%s", sentence);
-}
-
-sm_status cli_serving_read(const cli_call *call, cli_serving *q, sm_error *err) {
+sm_status cli_serving_read(const cli_call *call, cli_serving *v, sm_error *err) {
     const cli_serve_values *o = call->values;
-    *q = (cli_serving){.call = call};
-    sm_serve_search_defaults(&q->search);
-    sm_status status = read_job(o, q, err);
-    if (!status) status = read_search(o, q, err);
-    q->one = !status && is_one_point(q);
-    if (q->one && q->choices > 1)
-        return sm_fail(err, SM_USAGE,
-                       "a plan with a batch is one point, of one type each of weights, cache and "
-                       "compute; without --batch they are compared");
-    return status;
+    v->question = (sm_serve_question){
+        .size = sizeof v->question,
+        .model = &v->model,
+        .system = &v->system,
+        .prompt = (double)o->prompt,
+        .output = (double)o->output_tokens,
+        .context = (double)o->context,
+        .prefix = (double)o->prefix,
+        .weights = o->weights,
+        .kv = o->kv,
+        .compute = o->compute,
+        .imbalance = o->imbalance,
+        .reserve = cli_given(call, &o->reserve) ? &o->reserve : NULL,
+        .usd_per_chip_hour = cli_given(call, &o->price) ? &o->price : NULL,
+        .eager = o->eager,
+        .plan = cli_text(call, &o->plan),
+        .batch = (double)o->batch,
+        .ttft_s = o->ttft,
+        .tpot_s = o->tpot,
+        .by_lower = o->lower,
+        .with_prefill = o->with_prefill,
+        .disaggregated = o->disaggregated,
+        .requests_per_s = o->qps,
+        .top = (int)o->top,
+        .explain = call->common.explain,
+        .plot = o->plot != NULL,
+    };
+    sm_status status = sm_io_model_load(call->positional[0], call->arena, &v->model, err);
+    if (!status) status = cli_system(call, o->on, &v->system, err);
+    return status ? status : read_rest(call, v, err);
 }

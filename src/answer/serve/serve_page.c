@@ -1,23 +1,30 @@
-/* serve_page: the answer of `serve` as a page. */
-#include "scalemodel/page.h"
-#include "serve.h"
+/* serve_page: the answer about serving as a page. */
+#include "serve_asked.h"
 #include <ctype.h>
 #include <string.h>
 
-const char *cli_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan) {
+const char *sm_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan) {
     char text[256];
     sm_plan_format(plan, system->torus_dims, text, sizeof text);
     return sm_textf(r, "%s", text[0] ? text : "one chip");
 }
 
-const char *cli_serve_bound(sm_report *r, const sm_system *system, const sm_step_price *price) {
+const char *sm_serve_bound_words(sm_report *r, const sm_system *system,
+                                 const sm_step_price *price) {
     if (price->bound != SM_SERVE_NETWORK) return sm_serve_bound_name(price->bound);
     return sm_textf(r, "network:%s", system->level[price->bound_level].name);
 }
 
-static void job_page(sm_report *r, const cli_serving *q) {
+/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
+static const char *dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d) {
+    if (q->choices == 1) return "";
+    return sm_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
+                    sm_dtype_name(d->kv), sm_dtype_name(d->compute));
+}
+
+static void job_page(sm_report *r, const sm_serve_asked *q) {
     const sm_serve_job *job = &q->job;
-    sm_report_heading(r, "%s on %s", q->model.name, q->system.text);
+    sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
     sm_report_text(r,
                    "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
                    "%s.",
@@ -25,17 +32,18 @@ static void job_page(sm_report *r, const cli_serving *q) {
                    q->dtype_words[1], q->dtype_words[2]);
     double longest =
         job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
-    if (q->model.max_seq > 0 && longest > (double)q->model.max_seq)
-        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.", q->model.name,
-                       sm_show_exact(r, (double)q->model.max_seq), sm_show_exact(r, longest));
+    if (q->in.model->max_seq > 0 && longest > (double)q->in.model->max_seq)
+        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.",
+                       q->in.model->name, sm_show_exact(r, (double)q->in.model->max_seq),
+                       sm_show_exact(r, longest));
     if (job->context > 0)
         sm_report_text(r, "Decoding is priced at %s cached tokens.",
                        sm_show_exact(r, job->context));
 }
 
-static double cost(const cli_serving *q, const sm_serve_point *p) {
+static double cost(const sm_serve_asked *q, const sm_serve_point *p) {
     if (q->search.with_prefill) return p->usd_per_million_tokens_with_prefill;
-    return p->usd_per_million_tokens * p->tokens_per_s_per_chip / cli_serve_throughput(q, p);
+    return p->usd_per_million_tokens * p->tokens_per_s_per_chip / sm_serve_throughput(q, p);
 }
 
 /* ---- the frontier ---- */
@@ -54,16 +62,16 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     return sm_textf(r, "%c", (int)('a' + i));
 }
 
-static void frontier_row(sm_report *r, sm_table *t, const cli_served *a, size_t at,
+static void frontier_row(sm_report *r, sm_table *t, const sm_served *a, size_t at,
                          named_plans *names) {
-    const cli_serving *q = a->q;
+    const sm_serve_asked *q = a->q;
     const sm_serve_point *p = &a->result->point[at];
-    const char *plan = sm_textf(r, "%s%s", cli_serve_dtype_words(r, q, cli_serve_dtypes(a, at)),
-                                cli_serve_plan_words(r, &q->system, &p->plan));
+    const char *plan = sm_textf(r, "%s%s", dtype_words(r, q, sm_serve_dtypes_of(a, at)),
+                                sm_serve_plan_words(r, q->in.system, &p->plan));
     double usd = cost(q, p);
     sm_page_row(r, t, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
                 sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
-                sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, cli_serve_throughput(q, p)),
+                sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, sm_serve_throughput(q, p)),
                 usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
                 name_plan(r, names, plan));
 }
@@ -76,12 +84,12 @@ static void plan_lines(sm_report *r, const named_plans *names) {
 }
 
 /* Of a long frontier every k-th point, both ends included. */
-static void frontier_page(sm_report *r, const cli_served *a) {
+static void frontier_page(sm_report *r, const sm_served *a) {
     const sm_serve_result *found = a->result;
     named_plans names = {0};
     sm_table *t = sm_page_table(r, "Frontier: a row below is slower and cheaper",
                                 ">chips|>batch|>token|>bound|>first|>tok/s/chip|>$/Mtok|<by|<plan");
-    size_t rows = found->n, top = (size_t)a->q->top;
+    size_t rows = found->n, top = (size_t)a->q->in.top;
     if (rows > top) rows = top;
     for (size_t i = 0; i < rows; i++) {
         size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
@@ -131,13 +139,15 @@ static void memory_bar(sm_report *r, const sm_serve_memory *m) {
                   parts);
 }
 
-static void interval_line(sm_report *r, const cli_serving *q, const sm_serve_point *p) {
+static void interval_line(sm_report *r, const sm_serve_asked *q, const sm_serve_point *p) {
     double low, high;
-    sm_calibration_interval(q->used, &q->system.chip, SM_REGIME_decode, p->tpot_s[1], &low, &high);
+    sm_calibration_interval(q->used, &q->in.system->chip, SM_REGIME_decode, p->tpot_s[1], &low,
+                            &high);
     sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, low),
                    sm_show_seconds(r, high), q->used->chip, q->used->software,
-                   sm_show_seconds(r, p->tpot_s[0]), cli_serve_bound(r, &q->system, &p->decode));
+                   sm_show_seconds(r, p->tpot_s[0]),
+                   sm_serve_bound_words(r, q->in.system, &p->decode));
 }
 
 static void turning_line(sm_report *r, const sm_serve_detail *d) {
@@ -156,19 +166,19 @@ static const char *price_words(sm_report *r, double usd) {
     return usd > 0.0 ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, usd)) : "";
 }
 
-static void plan_line(sm_report *r, const cli_served *a) {
+static void plan_line(sm_report *r, const sm_served *a) {
     const sm_serve_point *p = a->best;
     sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, sm_show_exact(r, p->batch),
 
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
-                   cli_serve_dtype_words(r, a->q, &a->q->job.dtypes),
-                   cli_serve_plan_words(r, &a->q->system, &p->plan));
+                   dtype_words(r, a->q, &a->q->job.dtypes),
+                   sm_serve_plan_words(r, a->q->in.system, &p->plan));
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
                    sm_show_bytes(r, p->memory.total), sm_show_bytes(r, p->memory.capacity));
 }
 
-static void speed_lines(sm_report *r, const cli_served *a) {
+static void speed_lines(sm_report *r, const sm_served *a) {
     const sm_serve_point *p = a->best;
     interval_line(r, a->q, p);
     sm_report_text(r, "First token after %s (bound %s).", sm_show_seconds(r, p->ttft_s[1]),
@@ -178,42 +188,113 @@ static void speed_lines(sm_report *r, const cli_served *a) {
                    price_words(r, p->usd_per_million_tokens),
                    sm_show_number(r, p->tokens_per_s_per_chip_with_prefill),
                    price_words(r, p->usd_per_million_tokens_with_prefill));
-    cli_serve_fill_page(r, a);
+    if (a->fullest)
+        sm_report_text(r, "Up to a batch of %s stays within %s a token: %s tokens/s per chip.",
+                       sm_show_exact(r, a->fullest->batch), sm_show_seconds(r, a->q->search.tpot_s),
+                       sm_show_number(r, sm_serve_throughput(a->q, a->fullest)));
     if (p->depth > 0)
         sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
                        sm_show_number(r, p->tokens_per_step));
 }
 
-static void best_page(sm_report *r, const cli_served *a) {
-    if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
-    plan_line(r, a);
-    speed_lines(r, a);
-    if (a->reason) cli_serve_reason(r, a);
-    steps_table(r, a->best);
-    memory_bar(r, &a->best->memory);
-    if (a->sweep) cli_serve_sweep_page(r, a);
-    if (!a->detail) return;
-    turning_line(r, a->detail);
-    if (a->detail->advice[0]) sm_report_text(r, "What would help most: %s.", a->detail->advice);
+static void batches_page(sm_report *r, const sm_served *a) {
+    sm_table *t =
+        sm_page_table(r, "This plan at other batches",
+                      ">batch|>token|>bound|>weights|>KV|>compute|>network|>other|>tok/s/chip");
+    for (int i = 0; i < a->batches; i++) {
+        const sm_serve_point *p = &a->batch[i];
+        sm_page_row(r, t, sm_show_exact(r, p->batch), sm_show_seconds(r, p->tpot_s[1]),
+                    sm_show_seconds(r, p->tpot_s[0]),
+                    sm_show_seconds(r, p->decode.breakdown_s.weights),
+                    sm_show_seconds(r, p->decode.breakdown_s.kv),
+                    sm_show_seconds(r, p->decode.breakdown_s.compute),
+                    sm_show_seconds(r, p->decode.breakdown_s.network),
+                    sm_show_seconds(r, p->decode.breakdown_s.other),
+                    sm_show_number(r, p->tokens_per_s_per_chip));
+    }
+    sm_report_table(r, t);
 }
 
 /* The library words reasons as parts of a sentence; a name at its start stays as it is. */
-void cli_serve_reason(sm_report *r, const cli_served *a) {
-    const char *chip = a->q->system.chip.name;
+static void reason_line(sm_report *r, const sm_served *a) {
+    const char *chip = a->q->in.system->chip.name;
     char first = a->reason[0];
     if (strncmp(a->reason, chip, strlen(chip)) != 0) first = (char)toupper((unsigned char)first);
     sm_report_text(r, "%c%s.", first, a->reason + 1);
 }
 
-void cli_serve_page(sm_report *r, const cli_served *a) {
+static void best_page(sm_report *r, const sm_served *a) {
+    if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
+    plan_line(r, a);
+    speed_lines(r, a);
+    if (a->reason) reason_line(r, a);
+    steps_table(r, a->best);
+    memory_bar(r, &a->best->memory);
+    if (a->batch) batches_page(r, a);
+    if (!a->detail) return;
+    turning_line(r, a->detail);
+    if (a->detail->advice[0]) sm_report_text(r, "What would help most: %s.", a->detail->advice);
+}
+
+/* ---- beyond one replica ---- */
+
+static void pools_page(sm_report *r, const sm_served *a) {
+    const sm_disaggregated *p = a->pools;
+    const sm_system *s = a->q->in.system;
+    sm_report_heading(r, "Disaggregated");
+    sm_table *t = sm_page_table(r, NULL, "<pool|>chips|>batch|>step|<plan");
+    sm_page_row(r, t, "prefill", sm_show_exact(r, p->prefill.chips),
+                sm_show_exact(r, p->prefill_batch),
+                sm_show_seconds(r, p->prefill.prefill.expected_s),
+                sm_serve_plan_words(r, s, &p->prefill.plan));
+    sm_page_row(r, t, "decode", sm_show_exact(r, p->decode.chips),
+                sm_show_exact(r, p->decode.batch), sm_show_seconds(r, p->decode.decode.expected_s),
+                sm_serve_plan_words(r, s, &p->decode.plan));
+    sm_report_table(r, t);
+    sm_report_text(
+        r,
+        "%s prefill chips for each decode chip. The cache of a request, %s, moves in "
+        "%s. Together %s tokens/s per chip%s.",
+        sm_show_number(r, p->prefill_per_decode_chips), sm_show_bytes(r, p->kv_bytes),
+        sm_show_seconds(r, p->kv_transfer_s), sm_show_number(r, p->tokens_per_s_per_chip),
+        p->usd_per_million_tokens > 0
+            ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, p->usd_per_million_tokens))
+            : "");
+    if (a->q->search.ttft_s <= 0.0)
+        sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
+}
+
+static void fleet_page(sm_report *r, const sm_served *a) {
+    const sm_fleet *f = a->fleet;
+    const sm_system *s = a->q->in.system;
+    sm_report_heading(r, "Fleet for %s requests a second",
+                      sm_show_exact(r, a->q->in.requests_per_s));
+    const char *all =
+        sm_textf(r, "%s chip%s", sm_show_exact(r, f->chips), f->chips > 1.0 ? "s" : "");
+    sm_report_text(
+        r, "%s replica%s of %d chip%s, %s in all%s.", sm_show_exact(r, f->replicas),
+        f->replicas > 1.0 ? "s" : "", f->point.chips, f->point.chips > 1 ? "s" : "", all,
+        f->usd_per_hour > 0 ? sm_textf(r, ", %s an hour", sm_show_usd(r, f->usd_per_hour)) : "");
+    if (s->chips > 1 && f->chips > s->chips)
+        sm_report_text(r, "That is %s times %s.", sm_show_number(r, f->chips / s->chips), s->text);
+    sm_report_text(r, "Each takes %s requests a second and is busy %s of the time.",
+                   sm_show_number(r, f->requests_per_s_per_replica),
+                   sm_show_percent(r, f->utilisation));
+    sm_report_text(r, "Batch %s, %s per token, first token after %s: %s",
+                   sm_show_exact(r, f->point.batch), sm_show_seconds(r, f->point.tpot_s[1]),
+                   sm_show_seconds(r, f->point.ttft_s[1]),
+                   sm_serve_plan_words(r, s, &f->point.plan));
+}
+
+void sm_serve_page(sm_report *r, const sm_served *a) {
     job_page(r, a->q);
     if (!a->best) {
-        cli_serve_reason(r, a);
+        reason_line(r, a);
         return;
     }
     if (!a->q->one) frontier_page(r, a);
     best_page(r, a);
-    if (a->pools) cli_serve_pools_page(r, a);
-    if (a->fleet) cli_serve_fleet_page(r, a);
+    if (a->pools) pools_page(r, a);
+    if (a->fleet) fleet_page(r, a);
     if (!a->q->one) search_page(r, a->result);
 }

@@ -1,7 +1,6 @@
-/* serve_dtypes: the frontier over all combinations of types of weights, cache and compute. */
-#include "scalemodel/page.h"
+/* serve_choices: the frontier over all combinations of types of weights, cache and compute. */
 #include "scalemodel/search.h"
-#include "serve.h"
+#include "serve_asked.h"
 #include <string.h>
 
 /* ---- searching ---- */
@@ -36,19 +35,20 @@ static void add_counts(const sm_serve_result *from, sm_serve_result *to) {
         to->least_chips = from->least_chips;
 }
 
-static sm_status search_choice(cli_serving *q, int choice, gathered *g, cli_served *a,
+static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_served *a,
                                sm_serve_result *total, sm_error *err) {
-    sm_arena *arena = q->call->arena;
+    sm_arena *arena = q->arena;
     sm_serve_result found;
     sm_error none = {.status = SM_OK};
     q->job.dtypes = q->choice[choice];
-    sm_status status = sm_serve_search(&q->job, q->calibration, &q->search, arena, &found, &none);
+    sm_status status =
+        sm_serve_search(&q->job, q->in.calibration, &q->search, arena, &found, &none);
     if (status == SM_NEGATIVE) {
         a->reason = sm_arena_printf(arena, "%s", none.sentence);
         if (!a->reason) return sm_fail_memory(err);
     } else if (status) {
         *err = none;
-        return cli_serving_blame(q, status, err);
+        return sm_serve_blame(q, status, err);
     }
     add_counts(&found, total);
     if (!make_room(g, found.n, arena)) return sm_fail_memory(err);
@@ -59,14 +59,14 @@ static sm_status search_choice(cli_serving *q, int choice, gathered *g, cli_serv
     return SM_OK;
 }
 
-double cli_serve_throughput(const cli_serving *q, const sm_serve_point *p) {
+double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p) {
     if (q->search.with_prefill) return p->tokens_per_s_per_chip_with_prefill;
     return q->search.by_lower ? p->batch / p->tpot_s[0] / p->chips : p->tokens_per_s_per_chip;
 }
 
 /* What no other choice beats, by time; of equals the earlier choice. */
-static sm_status keep_best(const cli_serving *q, gathered *g, cli_served *a, sm_error *err) {
-    sm_arena *arena = q->call->arena;
+static sm_status keep_best(const sm_serve_asked *q, gathered *g, sm_served *a, sm_error *err) {
+    sm_arena *arena = q->arena;
     double *x = sm_arena_array(arena, 2 * g->n + 1, sizeof *x), *y = x ? x + g->n : NULL;
     size_t *order = sm_arena_array(arena, g->n + 1, sizeof *order), n = 0;
     bool *keep = sm_arena_array(arena, g->n + 1, sizeof *keep);
@@ -75,7 +75,7 @@ static sm_status keep_best(const cli_serving *q, gathered *g, cli_served *a, sm_
     if (!x || !order || !keep || !point || !choice) return sm_fail_memory(err);
     for (size_t i = 0; i < g->n; i++) {
         x[i] = g->point[i].tpot_s[q->search.by_lower ? 0 : 1];
-        y[i] = -cli_serve_throughput(q, &g->point[i]);
+        y[i] = -sm_serve_throughput(q, &g->point[i]);
     }
     sm_pareto(g->n, x, y, order, keep);
     for (size_t i = 0; i < g->n; i++) {
@@ -93,9 +93,9 @@ static sm_status keep_best(const cli_serving *q, gathered *g, cli_served *a, sm_
     return SM_OK;
 }
 
-sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err) {
+sm_status sm_serve_choices(sm_serve_asked *q, sm_served *a, sm_error *err) {
     gathered g = {0};
-    sm_serve_result *total = sm_arena_alloc(q->call->arena, sizeof *total);
+    sm_serve_result *total = sm_arena_alloc(q->arena, sizeof *total);
     if (!total) return sm_fail_memory(err);
     *total = (sm_serve_result){.n = 0};
     a->result = total;
@@ -110,13 +110,6 @@ sm_status cli_serve_frontier(cli_serving *q, cli_served *a, sm_error *err) {
     return status;
 }
 
-const sm_serve_dtypes *cli_serve_dtypes(const cli_served *a, size_t i) {
+const sm_serve_dtypes *sm_serve_dtypes_of(const sm_served *a, size_t i) {
     return a->choice ? &a->q->choice[a->choice[i]] : &a->q->job.dtypes;
-}
-
-/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
-const char *cli_serve_dtype_words(sm_report *r, const cli_serving *q, const sm_serve_dtypes *d) {
-    if (q->choices == 1) return "";
-    return sm_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
-                    sm_dtype_name(d->kv), sm_dtype_name(d->compute));
 }

@@ -1,0 +1,213 @@
+/* answer_serve: the frontier of latency, throughput and cost at which a model can be served, or one
+ * point of it. */
+#include "serve_asked.h"
+#include <string.h>
+
+enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };
+
+/* ---- the question ---- */
+
+/* "int8,bf16" */
+static const char *list_words(sm_report *r, sm_dtype_list *list) {
+    if (list->n == 0) *list = (sm_dtype_list){1, {SM_BF16}};
+    const char *words = sm_dtype_name(list->type[0]);
+    for (int i = 1; i < list->n; i++)
+        words = sm_textf(r, "%s,%s", words, sm_dtype_name(list->type[i]));
+    return words;
+}
+
+/* Every combination of the types asked for. */
+static void read_dtypes(sm_serve_asked *q) {
+    sm_dtype_list *const list[3] = {&q->in.weights, &q->in.kv, &q->in.compute};
+    for (int i = 0; i < 3; i++) q->dtype_words[i] = list_words(q->report, list[i]);
+    for (int w = 0; w < list[0]->n; w++)
+        for (int k = 0; k < list[1]->n; k++)
+            for (int c = 0; c < list[2]->n; c++)
+                q->choice[q->choices++] =
+                    (sm_serve_dtypes){list[0]->type[w], list[1]->type[k], list[2]->type[c]};
+    q->job.dtypes = q->choice[0];
+}
+
+static sm_status read_plan(sm_serve_asked *q, sm_error *err) {
+    const sm_source *plan = &q->in.plan;
+    const sm_system *system = q->in.system;
+    if (!plan->text) return SM_OK;
+    sm_status status = sm_serve_plan_parse(plan, &q->search.fixed, err);
+    if (status) return status;
+    int chips = sm_plan_chips(&q->search.fixed), most = q->search.chips_most;
+    sm_span all = {0, plan->length};
+    if (chips > system->chips)
+        return sm_fail_at(err, plan, all, "the plan takes %d chips and %s has %d", chips,
+                          system->text, system->chips);
+    if (most == 0 || chips <= most) return SM_OK;
+    return sm_fail_at(err, plan, all, "the plan takes %d chips and --chips allows %d", chips, most);
+}
+
+static sm_status read_question(sm_serve_asked *q, sm_error *err) {
+    const sm_serve_question *in = &q->in;
+    q->job =
+        (sm_serve_job){.model = in->model,
+                       .system = in->system,
+                       .prompt = in->prompt > 0.0 ? in->prompt : USUAL_PROMPT,
+                       .output = in->output > 0.0 ? in->output : USUAL_OUTPUT,
+                       .context = in->context,
+                       .prefix = in->prefix,
+                       .imbalance = in->imbalance > 0.0 ? in->imbalance : 1.0,
+                       .reserve = in->reserve ? *in->reserve : -1.0,
+                       .usd_per_chip_hour = in->usd_per_chip_hour ? *in->usd_per_chip_hour : -1.0,
+                       .speculation = in->speculation,
+                       .eager = in->eager};
+    read_dtypes(q);
+    sm_serve_search_defaults(&q->search);
+    q->search.batch = in->batch;
+    q->search.ttft_s = in->ttft_s;
+    q->search.tpot_s = in->tpot_s;
+    q->search.by_lower = in->by_lower;
+    q->search.with_prefill = in->with_prefill;
+    if (in->chips_least > 0) q->search.chips_least = in->chips_least;
+    if (in->chips_most > 0) q->search.chips_most = in->chips_most;
+    if (in->top <= 0) q->in.top = USUAL_TOP;
+    sm_status status = read_plan(q, err);
+    /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
+    uint32_t degrees = (1u << SM_PLAN_DEGREES) - 1;
+    q->one = in->batch > 0.0 && (q->search.fixed.given & degrees) && in->requests_per_s <= 0.0 &&
+             !in->disaggregated;
+    if (!status && q->one && q->choices > 1)
+        return sm_fail(err, SM_USAGE,
+                       "a plan with a batch is one point, of one type each of weights, cache and "
+                       "compute; without --batch they are compared");
+    return status;
+}
+
+sm_status sm_serve_blame(const sm_serve_asked *q, sm_status status, sm_error *err) {
+    const sm_source *plan = &q->in.plan;
+    if (status != SM_BAD_INPUT || err->line > 0 || plan->length == 0) return status;
+    char sentence[sizeof err->sentence];
+    memcpy(sentence, err->sentence, sizeof sentence);
+    return sm_fail_at(err, plan, (sm_span){0, plan->length}, "%s", sentence);
+}
+
+/* ---- the point that is shown ---- */
+
+/* The job on as many chips as a replica has, as the search prices it. */
+static sm_status open_slice(sm_serve_asked *q, int chips, sm_serve **serve, sm_error *err) {
+    const sm_system *whole = q->in.system;
+    if (chips == whole->chips || sm_system_resize(whole, chips, &q->slice, NULL) != SM_OK)
+        q->slice = *whole;
+    sm_serve_job job = q->job;
+    job.system = &q->slice;
+    sm_status status = sm_serve_new(&job, serve, err);
+    if (status) return sm_serve_blame(q, status, err);
+    if (q->in.calibration) sm_serve_set_calibration(*serve, q->in.calibration);
+    q->used = sm_serve_calibration(*serve);
+    return SM_OK;
+}
+
+/* The cheapest point; without a price that of the most tokens per chip. */
+static void choose(sm_serve_asked *q, sm_served *a) {
+    double most = -1.0;
+    for (size_t i = 0; i < a->result->n; i++) {
+        double now = sm_serve_throughput(q, &a->result->point[i]);
+        if (now <= most) continue;
+        most = now;
+        a->best = &a->result->point[i];
+        q->job.dtypes = *sm_serve_dtypes_of(a, i);
+    }
+}
+
+/* One point may miss limits that the search would have kept to. */
+static sm_status check_limits(const sm_serve_asked *q, sm_served *a, sm_error *err) {
+    const sm_serve_point *p = a->best;
+    const struct {
+        const char *what;
+        double limit_s, time_s;
+    } check[2] = {{"a token takes", q->search.tpot_s, p->tpot_s[1]},
+                  {"the first token takes", q->search.ttft_s, p->ttft_s[1]}};
+    for (int i = 0; i < 2 && !a->reason; i++) {
+        char limit[32], time[32];
+        if (check[i].limit_s <= 0.0 || check[i].time_s <= check[i].limit_s) continue;
+        sm_format_seconds(limit, sizeof limit, check[i].limit_s);
+        sm_format_seconds(time, sizeof time, check[i].time_s);
+        a->reason = sm_arena_printf(q->arena, "%s %s, %.2g times the limit of %s", check[i].what,
+                                    time, check[i].time_s / check[i].limit_s, limit);
+        if (!a->reason) return sm_fail_memory(err);
+    }
+    return SM_OK;
+}
+
+static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_served *a, sm_error *err) {
+    sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
+    sm_serve_result *result = sm_arena_alloc(q->arena, sizeof *result);
+    if (!detail || !result) return sm_fail_memory(err);
+    sm_status status = open_slice(q, sm_plan_chips(&q->search.fixed), serve, err);
+    if (status) return status;
+    status = sm_serve_detail_of(*serve, &q->search.fixed, q->search.batch, q->arena, detail, err);
+    if (status) return sm_serve_blame(q, status, err);
+    *result = (sm_serve_result){.n = 1, .point = &detail->point, .space = 1, .evaluated = 1};
+    a->detail = detail;
+    a->best = &detail->point;
+    a->result = result;
+    return check_limits(q, a, err);
+}
+
+static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_served *a, sm_error *err) {
+    sm_status status = sm_serve_choices(q, a, err);
+    if (status) return status;
+    choose(q, a);
+    if (!a->best) return SM_OK;
+    status = open_slice(q, a->best->chips, serve, err);
+    sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
+    if (!detail) return sm_fail_memory(err);
+    a->detail = detail;
+    if (status) return status;
+    return sm_serve_detail_of(*serve, &a->best->plan, a->best->batch, q->arena, detail, err);
+}
+
+/* ---- beyond one replica ---- */
+
+static sm_status find_traffic(const sm_serve_asked *q, sm_served *a, sm_error *err) {
+    sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
+    sm_fleet *fleet = sm_arena_alloc(q->arena, sizeof *fleet);
+    sm_status status = SM_OK;
+    if (!pools || !fleet) return sm_fail_memory(err);
+    if (q->in.disaggregated && !a->reason) {
+        a->pools = pools;
+        status = sm_serve_disaggregate(&q->job, q->in.calibration, &q->search, pools, err);
+    }
+    if (!status && q->in.requests_per_s > 0.0 && !a->reason) {
+        a->fleet = fleet;
+        status = sm_serve_fleet(&q->job, q->in.calibration, &q->search, q->in.requests_per_s, fleet,
+                                err);
+    }
+    return status;
+}
+
+static sm_status answer(sm_serve_asked *q, sm_serve **serve, sm_report *r, sm_error *err) {
+    sm_served a = {.q = q};
+    sm_status status = q->one ? price_one(q, serve, &a, err) : search(q, serve, &a, err);
+    if (!status) status = find_traffic(q, &a, err);
+    if (!status && a.best) status = sm_serve_fill(*serve, &a, err);
+    if (!status && a.best && (q->one || q->in.plot)) status = sm_serve_batches(*serve, &a, err);
+    if (status) return status;
+    sm_serve_data(r, &a);
+    sm_serve_page(r, &a);
+    if (q->in.explain && a.detail) r->why = a.detail->why;
+    if (q->in.plot && a.best) status = sm_serve_picture(&a, err);
+    if (status) return status;
+    return a.best && a.best->fits && !a.reason ? SM_OK : SM_NEGATIVE;
+}
+
+sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_error *err) {
+    sm_serve_asked *q = sm_arena_alloc(r->arena, sizeof *q);
+    if (!q) return sm_fail_memory(err);
+    q->report = r;
+    q->arena = r->arena;
+    sm_status status = sm_question_take(&q->in, sizeof q->in, question, err);
+    if (!status) status = read_question(q, err);
+    if (status) return status;
+    sm_put_text(r, r->data, "command", "serve");
+    sm_serve *serve = NULL;
+    status = answer(q, &serve, r, err);
+    sm_serve_free(serve);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* serve_asked: what the parts of the answer about serving share: the question as read, and what was
+ * found. */
+#ifndef SM_ANSWER_SERVE_ASKED_H
+#define SM_ANSWER_SERVE_ASKED_H
+#include "question.h"
+
+enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
+typedef struct sm_serve_asked {
+    sm_serve_question in;
+    sm_serve_job job;           /* points to the models and the system of `in` */
+    const char *dtype_words[3]; /* of weights, cache, compute: "int8,bf16" */
+    int choices;
+    sm_serve_dtypes choice[SM_MAX_CHOICES]; /* to search; job holds that of the point shown */
+    sm_system slice;                        /* of the system: what the point shown runs on */
+    const sm_calibration *used;             /* what the point shown was priced with */
+    sm_serve_search_options search;
+    bool one; /* plan and batch are given: a single point */
+    sm_report *report;
+    sm_arena *arena; /* the report's */
+} sm_serve_asked;
+
+typedef struct sm_served {
+    const sm_serve_asked *q;
+    const sm_serve_result *result; /* the frontier; of one point too */
+    const int *choice;             /* of types, of each of its points; NULL: the job's */
+    const sm_serve_detail *detail; /* of the point a reader is told about; NULL: none */
+    const sm_serve_point *best;    /* that point: the cheapest within the limits */
+    const sm_disaggregated *pools; /* NULL when not asked */
+    const sm_fleet *fleet;         /* NULL when not asked */
+    const char *reason;            /* why there is no point, or why it will not do */
+    int batches;                   /* points of the best plan at other batches */
+    sm_serve_point *batch;         /* NULL: not looked at */
+    const sm_serve_point *fullest; /* NULL: no batch between those searched does better */
+} sm_served;
+
+/* An error that has no place yet, about the plan: shown under it. */
+sm_status sm_serve_blame(const sm_serve_asked *q, sm_status status, sm_error *err);
+/* The frontier over all combinations of types (serve_choices.c). */
+sm_status sm_serve_choices(sm_serve_asked *q, sm_served *a, sm_error *err);
+/* What ranks: by the bound what that would give. */
+double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p);
+/* Types of the i-th point of the result. */
+const sm_serve_dtypes *sm_serve_dtypes_of(const sm_served *a, size_t i);
+
+/* The best plan at other batches, and the largest one within the limit per token
+ * (serve_batches.c). */
+sm_status sm_serve_batches(sm_serve *serve, sm_served *a, sm_error *err);
+sm_status sm_serve_fill(sm_serve *serve, sm_served *a, sm_error *err);
+
+void sm_serve_data(sm_report *r, const sm_served *a);
+void sm_serve_page(sm_report *r, const sm_served *a);
+/* The frontier and the best plan over its batches, into the report's chart (serve_picture.c). */
+sm_status sm_serve_picture(const sm_served *a, sm_error *err);
+const char *sm_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
+const char *sm_serve_bound_words(sm_report *r, const sm_system *system, const sm_step_price *price);
+#endif

@@ -1,0 +1,68 @@
+/* serve_batches: the best plan at other batches: where decode turns from weights to cache to
+ * compute, and how many sequences it takes within the limit per token. */
+#include "serve_asked.h"
+#include <math.h>
+
+static void add_batch(double *batch, int *n, double value) {
+    if (*n < SM_MAX_BATCHES && value >= 1.0 && (*n == 0 || value > batch[*n - 1]))
+        batch[(*n)++] = value;
+}
+
+/* Powers of two, the batch itself and what fills the memory, in order. */
+static int batches_of(const sm_serve_point *p, double *batch) {
+    int n = 0;
+    double most = fmax(p->fits ? floor(p->most_batch) : 0.0, p->batch);
+    for (double b = 1.0; b < most && n < SM_MAX_BATCHES - 2; b *= 2.0) {
+        if (p->batch < b) add_batch(batch, &n, p->batch);
+        add_batch(batch, &n, b);
+    }
+    add_batch(batch, &n, p->batch);
+    add_batch(batch, &n, most);
+    return n;
+}
+
+/* A batch at which the plan is impossible (a pipeline wants a sequence for each stage), or which is
+ * beyond the one asked for and does not fit, is left out. */
+static sm_status add_point(sm_serve *serve, sm_served *a, double batch, sm_error *err) {
+    sm_serve_point *p = &a->batch[a->batches];
+    sm_error refused = {.status = SM_OK};
+    sm_status status = sm_serve_point_of(serve, &a->best->plan, batch, p, &refused);
+    if (status == SM_OK && !p->fits && batch > a->best->batch)
+        status = sm_serve_point_of(serve, &a->best->plan, floor(p->most_batch), p, &refused);
+    if (status == SM_OK && (p->fits || p->batch <= a->best->batch)) a->batches++;
+    if (status == SM_OK || status == SM_BAD_INPUT || status == SM_NEGATIVE) return SM_OK;
+    *err = refused;
+    return status;
+}
+
+sm_status sm_serve_batches(sm_serve *serve, sm_served *a, sm_error *err) {
+    double batch[SM_MAX_BATCHES];
+    a->batch = sm_arena_array(a->q->arena, SM_MAX_BATCHES, sizeof *a->batch);
+    if (!a->batch) return sm_fail_memory(err);
+    int n = batches_of(a->best, batch);
+    sm_status status = SM_OK;
+    for (int i = 0; i < n && !status; i++) status = add_point(serve, a, batch[i], err);
+    return status;
+}
+
+/* The search takes powers of two; between the best one and the next the limit is bisected. */
+sm_status sm_serve_fill(sm_serve *serve, sm_served *a, sm_error *err) {
+    const sm_serve_asked *q = a->q;
+    if (q->one || q->search.tpot_s <= 0.0 || q->search.batch > 0.0) return SM_OK;
+    sm_serve_point *fullest = sm_arena_alloc(q->arena, sizeof *fullest), point;
+    if (!fullest) return sm_fail_memory(err);
+    double low = a->best->batch, high = floor(a->best->most_batch) + 1.0;
+    while (high - low > 1.0) {
+        double middle = floor((low + high) / 2.0);
+        sm_error refused = {.status = SM_OK};
+        sm_status status = sm_serve_point_of(serve, &a->best->plan, middle, &point, &refused);
+        bool within = status == SM_OK && point.fits &&
+                      point.tpot_s[q->search.by_lower ? 0 : 1] <= q->search.tpot_s;
+        if (within) *fullest = point;
+        *(within ? &low : &high) = middle;
+    }
+    bool more =
+        low > a->best->batch && sm_serve_throughput(q, fullest) > sm_serve_throughput(q, a->best);
+    if (more) a->fullest = fullest;
+    return SM_OK;
+}

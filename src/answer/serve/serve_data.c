@@ -1,0 +1,154 @@
+/* serve_data: the answer about serving as data, field by field of the published contract. */
+#include "serve_asked.h"
+#include <math.h>
+
+static void put_time(sm_report *r, sm_data *object, const char *key, const double s[3],
+                     const sm_serve_asked *q, sm_regime regime) {
+    sm_data *time = sm_put_object(r, object, key);
+    double low = NAN, high = NAN;
+    sm_put_all(r, time, "lower|expected|upper", s[0], s[1], s[2]);
+    sm_calibration_interval(q->used, &q->in.system->chip, regime, s[1], &low, &high);
+    sm_put_all(r, sm_put_array(r, time, "interval"), NULL, low, high);
+}
+
+static void put_step(sm_report *r, sm_data *object, const char *key, const sm_step_price *p) {
+    sm_put_all(r, sm_put_object(r, object, key), "weights|kv|compute|network|other",
+               p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute,
+               p->breakdown_s.network, p->breakdown_s.other);
+}
+
+static double positive(double value) { return value > 0.0 ? value : NAN; }
+
+static void put_point(sm_report *r, sm_data *object, const sm_serve_asked *q,
+                      const sm_serve_point *p) {
+    const sm_serve_memory *m = &p->memory;
+    const sm_step_price *d = &p->decode;
+    sm_put(r, object, "chips", p->chips);
+    sm_put_text(r, object, "plan", sm_serve_plan_words(r, q->in.system, &p->plan));
+    sm_put(r, object, "batch", p->batch);
+    sm_put_bool(r, object, "fits", p->fits);
+    sm_put(r, object, "most_batch", p->most_batch);
+    put_time(r, object, "ttft_s", p->ttft_s, q, SM_REGIME_prefill);
+    put_time(r, object, "tpot_s", p->tpot_s, q, SM_REGIME_decode);
+    sm_put_all(r, object,
+               "tokens_per_s_per_chip|tokens_per_s_per_chip_with_prefill|usd_per_million_tokens|"
+               "usd_per_million_tokens_with_prefill",
+               p->tokens_per_s_per_chip, p->tokens_per_s_per_chip_with_prefill,
+               positive(p->usd_per_million_tokens),
+               positive(p->usd_per_million_tokens_with_prefill));
+    sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
+               "params|kv|activations|buffers|total|capacity|free", m->params, m->kv,
+               m->activations, m->buffers, m->total, m->capacity, m->capacity - m->total);
+    sm_put_text(r, object, "bound", sm_serve_bound_words(r, q->in.system, d));
+    put_step(r, object, "breakdown_s", d);
+    put_step(r, object, "prefill_breakdown_s", &p->prefill);
+    sm_put_all(r, sm_put_object(r, object, "lower_s"), "weights|kv|compute|network",
+               d->bound_weights_s, d->bound_kv_s, d->bound_compute_s, d->bound_network_s);
+    if (p->depth > 0)
+        sm_put_all(r, object, "speculation_depth|tokens_per_step", p->depth, p->tokens_per_step);
+}
+
+static void put_dtypes(sm_report *r, sm_data *object, const sm_serve_dtypes *d) {
+    sm_put_text(r, object, "weights", sm_dtype_name(d->weights));
+    sm_put_text(r, object, "kv", sm_dtype_name(d->kv));
+    sm_put_text(r, object, "compute", sm_dtype_name(d->compute));
+}
+
+static void put_batches(sm_report *r, sm_data *object, const sm_served *a) {
+    sm_data *list = sm_put_array(r, object, "batch_sweep");
+    for (int i = 0; i < a->batches; i++) {
+        const sm_serve_point *p = &a->batch[i];
+        sm_data *item = sm_put_object(r, list, NULL);
+        sm_put(r, item, "batch", p->batch);
+        sm_put_bool(r, item, "fits", p->fits);
+        sm_put_all(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0],
+                   p->tpot_s[1]);
+        sm_put(r, item, "tokens_per_s_per_chip", p->tokens_per_s_per_chip);
+        sm_put_text(r, item, "bound", sm_serve_bound_name(p->decode.bound));
+    }
+}
+
+static void put_detail(sm_report *r, const sm_served *a) {
+    const sm_serve_detail *d = a->detail;
+    sm_data *object = sm_put_object(r, r->data, "best");
+    put_point(r, object, a->q, &d->point);
+    put_dtypes(r, object, &a->q->job.dtypes);
+    sm_data *list = sm_put_array(r, object, "collectives");
+    for (int i = 0; i < d->collectives; i++) {
+        const sm_serve_collective *c = &d->collective[i];
+        sm_data *item = sm_put_object(r, list, NULL);
+        sm_put_text(r, item, "op", sm_collective_name(c->op));
+        sm_put_text(r, item, "array", c->array);
+        sm_put_text(r, item, "axis", c->axis);
+        sm_put_all(r, item, "count|bytes_per_chip|time_s", c->count, c->bytes, c->time_s);
+        sm_put_text(r, item, "algorithm", c->algorithm ? c->algorithm : "");
+    }
+    sm_put_all(r, sm_put_object(r, object, "turning_points"),
+               "kv_over_weights_context|kv_over_weights_batch|compute_over_weights_batch",
+               positive(d->turn_kv_context), positive(d->turn_kv_batch),
+               positive(d->turn_compute_batch));
+    sm_put_text(r, object, "advice", d->advice);
+    if (a->fullest) put_point(r, sm_put_object(r, object, "within_tpot"), a->q, a->fullest);
+    if (a->batch) put_batches(r, object, a);
+}
+
+static void put_pools(sm_report *r, const sm_served *a) {
+    const sm_disaggregated *p = a->pools;
+    sm_data *object = sm_put_object(r, r->data, "disaggregated");
+    put_point(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
+    put_point(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
+    sm_put_all(r, object,
+               "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
+               "tokens_per_s_per_chip|usd_per_million_tokens",
+               p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
+               p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
+}
+
+static void put_fleet(sm_report *r, const sm_served *a) {
+    const sm_fleet *f = a->fleet;
+    sm_data *object = sm_put_object(r, r->data, "fleet");
+    put_point(r, sm_put_object(r, object, "replica"), a->q, &f->point);
+    sm_put_all(r, object,
+               "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica",
+               a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
+               f->utilisation, f->requests_per_s_per_replica);
+}
+
+static void put_job(sm_report *r, const sm_serve_asked *q) {
+    const sm_serve_job *job = &q->job;
+    const sm_model *m = q->in.model;
+    sm_params params = sm_model_params(m);
+    sm_data *model = sm_put_object(r, r->data, "model");
+    sm_put_text(r, model, "name", m->name);
+    sm_put_all(r, model, "params|active_params|kv_bytes_per_token", params.total, params.active,
+               sm_model_kv_bytes_per_token(m, job->dtypes.kv));
+    sm_data *system = sm_put_object(r, r->data, "system");
+    sm_put_text(r, system, "name", q->in.system->text);
+    sm_put_text(r, system, "chip", q->in.system->chip.name);
+    sm_put(r, system, "chips", q->in.system->chips);
+    sm_data *asked = sm_put_object(r, r->data, "request");
+    sm_put_all(r, asked, "prompt|output|context", job->prompt, job->output,
+               job->context > 0 ? job->context : job->prompt + job->output / 2);
+    sm_put_text(r, asked, "weights", q->dtype_words[0]);
+    sm_put_text(r, asked, "kv", q->dtype_words[1]);
+    sm_put_text(r, asked, "compute", q->dtype_words[2]);
+}
+
+void sm_serve_data(sm_report *r, const sm_served *a) {
+    const sm_serve_result *s = a->result;
+    put_job(r, a->q);
+    if (s)
+        sm_put_all(r, sm_put_object(r, r->data, "search"),
+                   "space|evaluated|pruned|seconds|least_chips", s->space, s->evaluated, s->pruned,
+                   s->seconds, positive(s->least_chips));
+    sm_data *list = sm_put_array(r, r->data, "frontier");
+    for (size_t i = 0; s && i < s->n; i++) {
+        sm_data *point = sm_put_object(r, list, NULL);
+        put_point(r, point, a->q, &s->point[i]);
+        put_dtypes(r, point, sm_serve_dtypes_of(a, i));
+    }
+    if (a->detail) put_detail(r, a);
+    if (a->pools) put_pools(r, a);
+    if (a->fleet) put_fleet(r, a);
+    if (a->reason) sm_put_text(r, r->data, "reason", a->reason);
+}
