@@ -19,6 +19,7 @@
 #include "scalemodel/page.h"
 #include "scalemodel/serve.h"
 #include "scalemodel/shard.h"
+#include "scalemodel/simulate.h"
 #include "scalemodel/train.h"
 
 SM_DECLARATIONS_BEGIN
@@ -172,6 +173,34 @@ typedef struct sm_serve_question {
 /* The frontier of time per token, throughput and cost, its best point in full; or one point.
  * SM_NEGATIVE when nothing fits or meets the limits. */
 sm_status sm_answer_serve(const sm_serve_question *question, sm_report *report, sm_error *err);
+
+/* ---- simulate ---- */
+typedef struct sm_simulate_question {
+    size_t size;
+    const sm_model *model;
+    const sm_system *system;           /* the chips of one replica */
+    const sm_calibration *calibration; /* NULL: what sm_serve_new takes */
+    sm_serve_dtypes dtypes;            /* bf16 */
+    sm_source plan;                    /* how a replica is sharded: "tensor=8" */
+    sm_source prefill_plan;            /* of the prefill pool; without text: that of plan */
+    const sm_simulation *simulation;   /* policy, replicas, limits; its engines are not looked at.
+                                          NULL: sm_simulation_defaults */
+    const char *trace;                 /* file of requests, or NULL */
+    const sm_synthetic *drawn;         /* arrivals drawn so, and without a trace the lengths; NULL:
+                                          as they come in the trace */
+    double requests;                   /* at most so many; 0: 10000 drawn, all of a trace */
+    const double *host_bytes;          /* of a replica, for swaps and the prefix cache; NULL: half of
+                                          the hosts' where preemption swaps, else none */
+    bool find_max_rate;                /* the highest rate that meets the SLO */
+    double within;                     /* the share of requests that must meet it (0.99) */
+    const sm_watch *watch;             /* is told of every request and step; may be NULL */
+    bool explain;                      /* what the goodput is made of */
+    bool plot, timeline;               /* into report->chart and report->tracks */
+} sm_simulate_question;
+/* Latencies, rates, goodput, use of engines and memory; SM_NEGATIVE when not one sequence fits, or
+ * no rate meets the SLO. */
+sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *report,
+                             sm_error *err);
 
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,

@@ -1,9 +1,9 @@
 /* simulate_input: the options of `simulate`, and the question they ask. */
 #include "simulate.h"
-#include <math.h>
+#include "scalemodel/io.h"
 #include <string.h>
 
-enum { USUAL_REQUESTS = 10000, MOST_REPLICAS = 4096 };
+enum { MOST_REPLICAS = 4096 };
 
 static const char *const policies[] = {
 #define X(id, name, help) name,
@@ -131,9 +131,9 @@ static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *
     return sm_fail_at(err, source, cv, "a coefficient of variation is at most %.0f", SM_MAX_CV);
 }
 
-static sm_status read_arrivals(const cli_call *call, cli_request_source *into, sm_error *err) {
+static sm_status read_arrivals(const cli_call *call, cli_simulating *v, sm_error *err) {
     const cli_simulate_values *o = call->values;
-    if (!o->arrivals && into->path) return SM_OK;
+    if (!o->arrivals && o->trace) return SM_OK;
     if (!o->arrivals)
         return sm_fail(err, SM_USAGE, "simulate needs --trace FILE or --arrivals poisson:50/s");
     sm_source source = cli_source(call, &o->arrivals);
@@ -142,67 +142,31 @@ static sm_status read_arrivals(const cli_call *call, cli_request_source *into, s
     int kind = sm_words_find(words, &source, name);
     if (kind < 0) return sm_words_fail(words, &source, name, "arrivals cannot be", err);
     bool replay = kind == 3;
-    if (replay && !into->path)
-        return sm_fail(err, SM_USAGE, "--arrivals replay needs --trace FILE");
+    if (replay && !o->trace) return sm_fail(err, SM_USAGE, "--arrivals replay needs --trace FILE");
     if (replay) return SM_OK;
-    into->drawn = true;
-    into->draw.kind = (sm_arrival_kind)kind;
-    return read_drawn(&source, name.length, &into->draw, err);
+    v->question.drawn = &v->draw;
+    v->draw.kind = (sm_arrival_kind)kind;
+    return read_drawn(&source, name.length, &v->draw, err);
 }
 
-static sm_status read_source(const cli_call *call, cli_request_source *s, sm_error *err) {
+static sm_status read_source(const cli_call *call, cli_simulating *v, sm_error *err) {
     const cli_simulate_values *o = call->values;
-    s->path = o->trace;
-    sm_status status = read_arrivals(call, s, err);
+    sm_status status = read_arrivals(call, v, err);
     bool lengths = cli_given(call, &o->prompt) || cli_given(call, &o->output) ||
                    cli_given(call, &o->prompt_cv) || cli_given(call, &o->output_cv);
-    if (!status && s->path && lengths)
+    if (!status && o->trace && lengths)
         return sm_fail(err, SM_USAGE,
                        "the lengths are those of --trace: leave out --prompt, "
                        "--output and their --prompt-cv, --output-cv");
-    s->draw.lengths = (sm_lengths){.prompt = (double)o->prompt,
+    v->draw.lengths = (sm_lengths){.prompt = (double)o->prompt,
                                    .output = (double)o->output,
                                    .prompt_cv = o->prompt_cv,
                                    .output_cv = o->output_cv};
-    s->draw.seed = (uint64_t)o->seed;
-    s->most = o->requests ? (double)o->requests : s->path ? HUGE_VAL : USUAL_REQUESTS;
-    s->draw.requests = s->most;
-    s->rate = 1.0;
+    v->draw.seed = (uint64_t)o->seed;
     return status;
 }
 
-/* ---- the engine ---- */
-
-static sm_status read_plan(const sm_source *source, cli_simulating *q, sm_plan *plan,
-                           const char **words, sm_error *err) {
-    char shown[256];
-    sm_status status = sm_serve_plan_parse(source, plan, err);
-    if (status) return status;
-    sm_plan_format(plan, q->system.torus_dims, shown, sizeof shown);
-    *words = sm_arena_copy(q->call->arena, shown, strlen(shown));
-    return *words ? SM_OK : sm_fail_memory(err);
-}
-
-static sm_status read_job(const cli_simulate_values *o, cli_simulating *q, sm_error *err) {
-    const cli_call *call = q->call;
-    sm_status status = sm_io_model_load(call->positional[0], call->arena, &q->model, err);
-    if (!status) status = cli_system(call, o->on, &q->system, err);
-    if (!status && (o->constants.calibration || o->constants.software))
-        status = cli_calibration(call, &q->system.chip, &o->constants, &q->calibration, err);
-    q->job = (sm_serve_job){.model = &q->model,
-                            .system = &q->system,
-                            .dtypes = {o->weights, o->kv, o->compute},
-                            .prompt = (double)o->prompt,
-                            .output = (double)o->output,
-                            .imbalance = 1.0,
-                            .reserve = -1.0,
-                            .usd_per_chip_hour = -1.0};
-    sm_source plan = cli_source(call, &o->plan), prefill = plan;
-    if (o->prefill_plan) prefill = cli_source(call, &o->prefill_plan);
-    if (!status) status = read_plan(&plan, q, &q->plan, &q->plan_text, err);
-    if (status) return status;
-    return read_plan(&prefill, q, &q->prefill_plan, &q->prefill_plan_text, err);
-}
+/* ---- the question ---- */
 
 static sm_status check_together(const cli_call *call, sm_error *err) {
     const cli_simulate_values *o = call->values;
@@ -218,28 +182,43 @@ static sm_status check_together(const cli_call *call, sm_error *err) {
     return SM_OK;
 }
 
-sm_status cli_simulating_read(const cli_call *call, cli_simulating *q, sm_error *err) {
+sm_status cli_simulating_read(const cli_call *call, cli_simulating *v, sm_error *err) {
     const cli_simulate_values *o = call->values;
-    q->call = call;
-    q->within = o->within;
-    q->find_max_qps = o->find_max_qps;
-    q->csv = o->csv;
-    q->plot = o->plot;
-    q->timeline = o->timeline;
-    q->host_bytes = cli_given(call, &o->host_memory) ? o->host_memory : -1.0;
-    q->options = (sm_simulation){.policy = o->policy,
-                                 .replicas = (int)o->replicas,
-                                 .prefill_replicas = (int)o->prefill_replicas,
-                                 .most_batch = (double)o->batch,
-                                 .chunk_tokens = (double)o->chunk,
-                                 .prefill_tokens = (double)o->prefill_tokens,
-                                 .page_tokens = (double)o->page,
-                                 .preempt = o->preempt,
-                                 .route = o->route,
-                                 .prefix_cache = o->prefix_cache,
-                                 .ttft_s = o->ttft,
-                                 .tpot_s = o->tpot};
+    sm_simulate_question *q = &v->question;
+    v->simulation = (sm_simulation){.policy = o->policy,
+                                    .replicas = (int)o->replicas,
+                                    .prefill_replicas = (int)o->prefill_replicas,
+                                    .most_batch = (double)o->batch,
+                                    .chunk_tokens = (double)o->chunk,
+                                    .prefill_tokens = (double)o->prefill_tokens,
+                                    .page_tokens = (double)o->page,
+                                    .preempt = o->preempt,
+                                    .route = o->route,
+                                    .prefix_cache = o->prefix_cache,
+                                    .ttft_s = o->ttft,
+                                    .tpot_s = o->tpot};
+    *q = (sm_simulate_question){
+        .size = sizeof *q,
+        .model = &v->model,
+        .system = &v->system,
+        .dtypes = {o->weights, o->kv, o->compute},
+        .plan = cli_text(call, &o->plan),
+        .prefill_plan = cli_text(call, &o->prefill_plan),
+        .simulation = &v->simulation,
+        .trace = o->trace,
+        .requests = (double)o->requests,
+        .host_bytes = cli_given(call, &o->host_memory) ? &o->host_memory : NULL,
+        .find_max_rate = o->find_max_qps,
+        .within = o->within,
+        .explain = call->common.explain,
+        .plot = o->plot != NULL,
+        .timeline = o->timeline != NULL,
+    };
     sm_status status = check_together(call, err);
-    if (!status) status = read_source(call, &q->source, err);
-    return status ? status : read_job(o, q, err);
+    if (!status) status = read_source(call, v, err);
+    if (!status) status = sm_io_model_load(call->positional[0], call->arena, &v->model, err);
+    if (!status) status = cli_system(call, o->on, &v->system, err);
+    if (!status && (o->constants.calibration || o->constants.software))
+        status = cli_calibration(call, &v->system.chip, &o->constants, &q->calibration, err);
+    return status;
 }

@@ -1,13 +1,16 @@
-/* simulate_page: the answer of `simulate` for a person. */
-#include "scalemodel/page.h"
-#include "simulate.h"
+/* simulate_page: the answer about a simulation as a page. */
+#include "simulate_asked.h"
 #include <math.h>
 
-static const char *const policies[] = {"static", "continuous", "chunked", "disaggregated"};
+static const char *const policies[] = {
+#define X(id, name, help) name,
+    SM_POLICIES(X)
+#undef X
+};
 
-const char *cli_arrivals_words(sm_report *r, const cli_simulating *q) {
+const char *sm_simulate_arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     static const char *const kinds[] = {"poisson", "gamma", "uniform"};
-    const cli_request_source *s = &q->source;
+    const sm_request_source *s = &q->source;
     const sm_synthetic *d = &s->draw;
     const char *drawn = "as they came";
     if (s->drawn && d->kind == SM_ARRIVALS_GAMMA)
@@ -15,33 +18,33 @@ const char *cli_arrivals_words(sm_report *r, const cli_simulating *q) {
             sm_textf(r, "gamma:%s/s:%s", sm_show_exact(r, d->rate_per_s), sm_show_exact(r, d->cv));
     else if (s->drawn)
         drawn = sm_textf(r, "%s:%s/s", kinds[d->kind], sm_show_exact(r, d->rate_per_s));
-    return s->path ? sm_textf(r, "%.120s, %s", s->path, drawn) : drawn;
+    return q->in.trace ? sm_textf(r, "%.120s, %s", q->in.trace, drawn) : drawn;
 }
 
-static void tell_question(sm_report *r, const cli_simulating *q) {
+static void tell_question(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
     const sm_lengths *l = &q->source.draw.lengths;
-    sm_report_heading(r, "%s on %s", q->model.name, q->system.text);
+    sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
     if (o->policy == SM_POLICY_DISAGGREGATED)
         sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
                        o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
     else
         sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
                        o->replicas, q->plan_text, o->most_batch);
-    if (q->source.path) sm_report_text(r, "requests: %s", cli_arrivals_words(r, q));
+    if (q->in.trace) sm_report_text(r, "requests: %s", sm_simulate_arrivals_words(r, q));
     else
         sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
-                       cli_arrivals_words(r, q), sm_show_exact(r, l->prompt),
+                       sm_simulate_arrivals_words(r, q), sm_show_exact(r, l->prompt),
                        sm_show_exact(r, l->output));
     sm_report_text(r, "KV cache of a replica: %s tokens of %s",
                    sm_show_count(r, q->engine.kv_tokens),
                    sm_show_bytes(r, q->engine.kv_bytes_per_token));
 }
 
-static void tell_rate(sm_report *r, const cli_simulating *q) {
+static void tell_rate(sm_report *r, const sm_simulate_asked *q) {
     const sm_max_rate *m = q->max_rate;
     if (!m) return;
-    double share = 100.0 * q->within;
+    double share = 100.0 * q->in.within;
     if (m->rate <= 0.0)
         sm_report_text(r,
                        "No rate meets the SLO: at the lowest tried %.1f %% of requests do, and "
@@ -81,7 +84,7 @@ static void tell_slo(sm_report *r, const sm_simulation *o, const sm_simulated *s
                    sm_show_number(r, s->goodput_per_s));
 }
 
-static void tell_rates(sm_report *r, const cli_simulating *q) {
+static void tell_rates(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
     sm_report_text(r, "%s requests in %s: %s requests/s, %s output tokens/s, %s of them per chip",
                    sm_show_exact(r, s->finished), sm_show_seconds(r, s->seconds),
@@ -127,7 +130,7 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
     sm_report_table(r, t);
 }
 
-void cli_simulate_page(sm_report *r, const cli_simulating *q) {
+void sm_simulate_page(sm_report *r, const sm_simulate_asked *q) {
     tell_question(r, q);
     tell_rate(r, q);
     tell_rates(r, q);
