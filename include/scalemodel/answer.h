@@ -21,6 +21,7 @@
 #include "scalemodel/shard.h"
 #include "scalemodel/simulate.h"
 #include "scalemodel/train.h"
+#include "scalemodel/truth.h"
 
 SM_DECLARATIONS_BEGIN
 
@@ -201,6 +202,56 @@ typedef struct sm_simulate_question {
  * no rate meets the SLO. */
 sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *report,
                              sm_error *err);
+
+/* ---- validate ---- */
+enum { SM_VALIDATE_GROUPS = 8 };
+extern const char *const sm_validate_groups[SM_VALIDATE_GROUPS]; /* "kind", "chip", "source", ... */
+typedef struct sm_validate_question {
+    size_t size;
+    size_t files;
+    const char *const *file;  /* of measured rows: CSV or JSON lines */
+    const sm_chip *own;       /* chips of the caller's: rows of these names are predicted for them */
+    size_t n_own;
+    const char *chip;           /* only rows of this chip; NULL: all */
+    const char *source;         /* whose source has this in its name */
+    const sm_truth_kind *kind;  /* of this kind */
+    const char *quality;        /* training rows of this quality: "A", "B", "C" */
+    sm_source software;         /* constants of this generation in place of the row's own */
+    const sm_calibration *constants; /* or these, as of a file */
+    size_t n_constants;
+    int n_by; /* what to group by, as numbers in sm_validate_groups; 0: the first five, shortened */
+    const int *by;
+    int worst;    /* how many of the worst rows to list; 0: 10, below 0: none */
+    bool all;     /* repeated and fine-tuning rows count in the statistics too */
+    bool rows;    /* the data has every row */
+    bool table;   /* in place of the page and the statistics, every row in columns */
+    bool explain; /* the derivation of the worst rows */
+    bool plot;    /* predicted against measured, into report->scatter */
+} sm_validate_question;
+/* Errors of the predictions (expected / measured - 1) and what they come to by group; ranking of
+ * layouts; verdicts on memory; rows below the bound, rows that look wrong. */
+sm_status sm_answer_validate(const sm_validate_question *question, sm_report *report,
+                             sm_error *err);
+
+/* ---- calibrate ---- */
+typedef struct sm_calibrate_question {
+    size_t size;
+    size_t files;
+    const char *const *file;     /* of measured rows */
+    const sm_chip *chip;         /* of the catalogue: its rows are fitted to */
+    const char *software;        /* what the result is called; of a generation that the rows name,
+                                    only its rows are fitted to ("mine") */
+    const sm_calibration *start; /* and prior; NULL: the shipped one of that software, else the
+                                    chip's usual */
+    unsigned constants;          /* bit per constant to fit; 0: all */
+    bool all;                    /* fit to repeated, fine-tuning and doubtful rows too */
+    const char *output;          /* the file that the caller writes the text to, for the page */
+    bool explain;
+} sm_calibrate_question;
+/* The constants before and after, errors in sample and held out, outliers, what to measure next;
+ * the text of the calibration file in report->file. SM_NEGATIVE when nothing could be fitted. */
+sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *report,
+                              sm_error *err);
 
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,

@@ -163,8 +163,12 @@ typedef struct sm_report {
     sm_data *data;          /* the JSON answer; an object */
     sm_block *first, *last; /* the page */
     sm_why *why;            /* --explain; NULL when not asked for */
-    const sm_chart *chart;   /* the picture, and the timeline, that a question asked for: NULL */
-    const sm_tracks *tracks; /* where it did not */
+    /* What a question asked for beside the page: pictures, a timeline, the text of a file. NULL
+     * where it did not. */
+    const sm_chart *chart;
+    const sm_scatter *scatter;
+    const sm_tracks *tracks;
+    const char *file;
     bool out_of_memory;     /* some adder failed: the report must not be shown */
 } sm_report;
 sm_report *sm_report_new(void);

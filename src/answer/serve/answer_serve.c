@@ -104,7 +104,7 @@ static sm_status open_slice(sm_serve_asked *q, int chips, sm_serve **serve, sm_e
 }
 
 /* The cheapest point; without a price that of the most tokens per chip. */
-static void choose(sm_serve_asked *q, sm_served *a) {
+static void choose(sm_serve_asked *q, sm_serving_found *a) {
     double most = -1.0;
     for (size_t i = 0; i < a->result->n; i++) {
         double now = sm_serve_throughput(q, &a->result->point[i]);
@@ -116,7 +116,7 @@ static void choose(sm_serve_asked *q, sm_served *a) {
 }
 
 /* One point may miss limits that the search would have kept to. */
-static sm_status check_limits(const sm_serve_asked *q, sm_served *a, sm_error *err) {
+static sm_status check_limits(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     const sm_serve_point *p = a->best;
     const struct {
         const char *what;
@@ -135,7 +135,8 @@ static sm_status check_limits(const sm_serve_asked *q, sm_served *a, sm_error *e
     return SM_OK;
 }
 
-static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_served *a, sm_error *err) {
+static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a,
+                           sm_error *err) {
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
     sm_serve_result *result = sm_arena_alloc(q->arena, sizeof *result);
     if (!detail || !result) return sm_fail_memory(err);
@@ -150,7 +151,7 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_served *a, sm
     return check_limits(q, a, err);
 }
 
-static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_served *a, sm_error *err) {
+static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a, sm_error *err) {
     sm_status status = sm_serve_choices(q, a, err);
     if (status) return status;
     choose(q, a);
@@ -165,7 +166,7 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_served *a, sm_er
 
 /* ---- beyond one replica ---- */
 
-static sm_status find_traffic(const sm_serve_asked *q, sm_served *a, sm_error *err) {
+static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
     sm_fleet *fleet = sm_arena_alloc(q->arena, sizeof *fleet);
     sm_status status = SM_OK;
@@ -183,7 +184,7 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_served *a, sm_error *e
 }
 
 static sm_status answer(sm_serve_asked *q, sm_serve **serve, sm_report *r, sm_error *err) {
-    sm_served a = {.q = q};
+    sm_serving_found a = {.q = q};
     sm_status status = q->one ? price_one(q, serve, &a, err) : search(q, serve, &a, err);
     if (!status) status = find_traffic(q, &a, err);
     if (!status && a.best) status = sm_serve_fill(*serve, &a, err);

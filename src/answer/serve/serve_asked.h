@@ -19,7 +19,7 @@ typedef struct sm_serve_asked {
     sm_arena *arena; /* the report's */
 } sm_serve_asked;
 
-typedef struct sm_served {
+typedef struct sm_serving_found {
     const sm_serve_asked *q;
     const sm_serve_result *result; /* the frontier; of one point too */
     const int *choice;             /* of types, of each of its points; NULL: the job's */
@@ -31,26 +31,26 @@ typedef struct sm_served {
     int batches;                   /* points of the best plan at other batches */
     sm_serve_point *batch;         /* NULL: not looked at */
     const sm_serve_point *fullest; /* NULL: no batch between those searched does better */
-} sm_served;
+} sm_serving_found;
 
 /* An error that has no place yet, about the plan: shown under it. */
 sm_status sm_serve_blame(const sm_serve_asked *q, sm_status status, sm_error *err);
 /* The frontier over all combinations of types (serve_choices.c). */
-sm_status sm_serve_choices(sm_serve_asked *q, sm_served *a, sm_error *err);
+sm_status sm_serve_choices(sm_serve_asked *q, sm_serving_found *a, sm_error *err);
 /* What ranks: by the bound what that would give. */
 double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p);
 /* Types of the i-th point of the result. */
-const sm_serve_dtypes *sm_serve_dtypes_of(const sm_served *a, size_t i);
+const sm_serve_dtypes *sm_serve_dtypes_of(const sm_serving_found *a, size_t i);
 
 /* The best plan at other batches, and the largest one within the limit per token
  * (serve_batches.c). */
-sm_status sm_serve_batches(sm_serve *serve, sm_served *a, sm_error *err);
-sm_status sm_serve_fill(sm_serve *serve, sm_served *a, sm_error *err);
+sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err);
+sm_status sm_serve_fill(sm_serve *serve, sm_serving_found *a, sm_error *err);
 
-void sm_serve_data(sm_report *r, const sm_served *a);
-void sm_serve_page(sm_report *r, const sm_served *a);
+void sm_serve_data(sm_report *r, const sm_serving_found *a);
+void sm_serve_page(sm_report *r, const sm_serving_found *a);
 /* The frontier and the best plan over its batches, into the report's chart (serve_picture.c). */
-sm_status sm_serve_picture(const sm_served *a, sm_error *err);
+sm_status sm_serve_picture(const sm_serving_found *a, sm_error *err);
 const char *sm_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
 const char *sm_serve_bound_words(sm_report *r, const sm_system *system, const sm_step_price *price);
 #endif

@@ -23,7 +23,7 @@ static int batches_of(const sm_serve_point *p, double *batch) {
 
 /* A batch at which the plan is impossible (a pipeline wants a sequence for each stage), or which is
  * beyond the one asked for and does not fit, is left out. */
-static sm_status add_point(sm_serve *serve, sm_served *a, double batch, sm_error *err) {
+static sm_status add_point(sm_serve *serve, sm_serving_found *a, double batch, sm_error *err) {
     sm_serve_point *p = &a->batch[a->batches];
     sm_error refused = {.status = SM_OK};
     sm_status status = sm_serve_point_of(serve, &a->best->plan, batch, p, &refused);
@@ -35,7 +35,7 @@ static sm_status add_point(sm_serve *serve, sm_served *a, double batch, sm_error
     return status;
 }
 
-sm_status sm_serve_batches(sm_serve *serve, sm_served *a, sm_error *err) {
+sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) {
     double batch[SM_MAX_BATCHES];
     a->batch = sm_arena_array(a->q->arena, SM_MAX_BATCHES, sizeof *a->batch);
     if (!a->batch) return sm_fail_memory(err);
@@ -46,7 +46,7 @@ sm_status sm_serve_batches(sm_serve *serve, sm_served *a, sm_error *err) {
 }
 
 /* The search takes powers of two; between the best one and the next the limit is bisected. */
-sm_status sm_serve_fill(sm_serve *serve, sm_served *a, sm_error *err) {
+sm_status sm_serve_fill(sm_serve *serve, sm_serving_found *a, sm_error *err) {
     const sm_serve_asked *q = a->q;
     if (q->one || q->search.tpot_s <= 0.0 || q->search.batch > 0.0) return SM_OK;
     sm_serve_point *fullest = sm_arena_alloc(q->arena, sizeof *fullest), point;

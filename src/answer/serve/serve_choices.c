@@ -35,7 +35,7 @@ static void add_counts(const sm_serve_result *from, sm_serve_result *to) {
         to->least_chips = from->least_chips;
 }
 
-static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_served *a,
+static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_serving_found *a,
                                sm_serve_result *total, sm_error *err) {
     sm_arena *arena = q->arena;
     sm_serve_result found;
@@ -65,7 +65,8 @@ double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p) {
 }
 
 /* What no other choice beats, by time; of equals the earlier choice. */
-static sm_status keep_best(const sm_serve_asked *q, gathered *g, sm_served *a, sm_error *err) {
+static sm_status keep_best(const sm_serve_asked *q, gathered *g, sm_serving_found *a,
+                           sm_error *err) {
     sm_arena *arena = q->arena;
     double *x = sm_arena_array(arena, 2 * g->n + 1, sizeof *x), *y = x ? x + g->n : NULL;
     size_t *order = sm_arena_array(arena, g->n + 1, sizeof *order), n = 0;
@@ -93,7 +94,7 @@ static sm_status keep_best(const sm_serve_asked *q, gathered *g, sm_served *a, s
     return SM_OK;
 }
 
-sm_status sm_serve_choices(sm_serve_asked *q, sm_served *a, sm_error *err) {
+sm_status sm_serve_choices(sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     gathered g = {0};
     sm_serve_result *total = sm_arena_alloc(q->arena, sizeof *total);
     if (!total) return sm_fail_memory(err);
@@ -110,6 +111,6 @@ sm_status sm_serve_choices(sm_serve_asked *q, sm_served *a, sm_error *err) {
     return status;
 }
 
-const sm_serve_dtypes *sm_serve_dtypes_of(const sm_served *a, size_t i) {
+const sm_serve_dtypes *sm_serve_dtypes_of(const sm_serving_found *a, size_t i) {
     return a->choice ? &a->q->choice[a->choice[i]] : &a->q->job.dtypes;
 }

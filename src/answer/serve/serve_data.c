@@ -54,7 +54,7 @@ static void put_dtypes(sm_report *r, sm_data *object, const sm_serve_dtypes *d) 
     sm_put_text(r, object, "compute", sm_dtype_name(d->compute));
 }
 
-static void put_batches(sm_report *r, sm_data *object, const sm_served *a) {
+static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a) {
     sm_data *list = sm_put_array(r, object, "batch_sweep");
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
@@ -68,7 +68,7 @@ static void put_batches(sm_report *r, sm_data *object, const sm_served *a) {
     }
 }
 
-static void put_detail(sm_report *r, const sm_served *a) {
+static void put_detail(sm_report *r, const sm_serving_found *a) {
     const sm_serve_detail *d = a->detail;
     sm_data *object = sm_put_object(r, r->data, "best");
     put_point(r, object, a->q, &d->point);
@@ -92,7 +92,7 @@ static void put_detail(sm_report *r, const sm_served *a) {
     if (a->batch) put_batches(r, object, a);
 }
 
-static void put_pools(sm_report *r, const sm_served *a) {
+static void put_pools(sm_report *r, const sm_serving_found *a) {
     const sm_disaggregated *p = a->pools;
     sm_data *object = sm_put_object(r, r->data, "disaggregated");
     put_point(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
@@ -104,7 +104,7 @@ static void put_pools(sm_report *r, const sm_served *a) {
                p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
 }
 
-static void put_fleet(sm_report *r, const sm_served *a) {
+static void put_fleet(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fleet;
     sm_data *object = sm_put_object(r, r->data, "fleet");
     put_point(r, sm_put_object(r, object, "replica"), a->q, &f->point);
@@ -134,7 +134,7 @@ static void put_job(sm_report *r, const sm_serve_asked *q) {
     sm_put_text(r, asked, "compute", q->dtype_words[2]);
 }
 
-void sm_serve_data(sm_report *r, const sm_served *a) {
+void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *s = a->result;
     put_job(r, a->q);
     if (s)

@@ -62,7 +62,7 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     return sm_textf(r, "%c", (int)('a' + i));
 }
 
-static void frontier_row(sm_report *r, sm_table *t, const sm_served *a, size_t at,
+static void frontier_row(sm_report *r, sm_table *t, const sm_serving_found *a, size_t at,
                          named_plans *names) {
     const sm_serve_asked *q = a->q;
     const sm_serve_point *p = &a->result->point[at];
@@ -84,7 +84,7 @@ static void plan_lines(sm_report *r, const named_plans *names) {
 }
 
 /* Of a long frontier every k-th point, both ends included. */
-static void frontier_page(sm_report *r, const sm_served *a) {
+static void frontier_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *found = a->result;
     named_plans names = {0};
     sm_table *t = sm_page_table(r, "Frontier: a row below is slower and cheaper",
@@ -166,7 +166,7 @@ static const char *price_words(sm_report *r, double usd) {
     return usd > 0.0 ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, usd)) : "";
 }
 
-static void plan_line(sm_report *r, const sm_served *a) {
+static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
     sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, sm_show_exact(r, p->batch),
 
@@ -178,7 +178,7 @@ static void plan_line(sm_report *r, const sm_served *a) {
                    sm_show_bytes(r, p->memory.total), sm_show_bytes(r, p->memory.capacity));
 }
 
-static void speed_lines(sm_report *r, const sm_served *a) {
+static void speed_lines(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
     interval_line(r, a->q, p);
     sm_report_text(r, "First token after %s (bound %s).", sm_show_seconds(r, p->ttft_s[1]),
@@ -197,7 +197,7 @@ static void speed_lines(sm_report *r, const sm_served *a) {
                        sm_show_number(r, p->tokens_per_step));
 }
 
-static void batches_page(sm_report *r, const sm_served *a) {
+static void batches_page(sm_report *r, const sm_serving_found *a) {
     sm_table *t =
         sm_page_table(r, "This plan at other batches",
                       ">batch|>token|>bound|>weights|>KV|>compute|>network|>other|>tok/s/chip");
@@ -216,14 +216,14 @@ static void batches_page(sm_report *r, const sm_served *a) {
 }
 
 /* The library words reasons as parts of a sentence; a name at its start stays as it is. */
-static void reason_line(sm_report *r, const sm_served *a) {
+static void reason_line(sm_report *r, const sm_serving_found *a) {
     const char *chip = a->q->in.system->chip.name;
     char first = a->reason[0];
     if (strncmp(a->reason, chip, strlen(chip)) != 0) first = (char)toupper((unsigned char)first);
     sm_report_text(r, "%c%s.", first, a->reason + 1);
 }
 
-static void best_page(sm_report *r, const sm_served *a) {
+static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
@@ -238,7 +238,7 @@ static void best_page(sm_report *r, const sm_served *a) {
 
 /* ---- beyond one replica ---- */
 
-static void pools_page(sm_report *r, const sm_served *a) {
+static void pools_page(sm_report *r, const sm_serving_found *a) {
     const sm_disaggregated *p = a->pools;
     const sm_system *s = a->q->in.system;
     sm_report_heading(r, "Disaggregated");
@@ -264,7 +264,7 @@ static void pools_page(sm_report *r, const sm_served *a) {
         sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
 }
 
-static void fleet_page(sm_report *r, const sm_served *a) {
+static void fleet_page(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fleet;
     const sm_system *s = a->q->in.system;
     sm_report_heading(r, "Fleet for %s requests a second",
@@ -286,7 +286,7 @@ static void fleet_page(sm_report *r, const sm_served *a) {
                    sm_serve_plan_words(r, s, &f->point.plan));
 }
 
-void sm_serve_page(sm_report *r, const sm_served *a) {
+void sm_serve_page(sm_report *r, const sm_serving_found *a) {
     job_page(r, a->q);
     if (!a->best) {
         reason_line(r, a);

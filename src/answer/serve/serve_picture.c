@@ -34,7 +34,7 @@ static bool fill_columns(const sm_serve_asked *q, const sm_serve_point *point, s
 }
 
 /* The lower panels are of the best plan alone, so that their batches can be compared. */
-sm_status sm_serve_picture(const sm_served *a, sm_error *err) {
+sm_status sm_serve_picture(const sm_serving_found *a, sm_error *err) {
     const sm_serve_asked *q = a->q;
     columns front, best;
     char plan[256];

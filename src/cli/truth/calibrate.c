@@ -1,9 +1,14 @@
 /* calibrate: constants of a chip and a software fitted to measured rows. */
-#include "calibrate.h"
-#include "scalemodel/page.h"
+#include "options.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 #include <string.h>
+
+typedef struct cli_calibrate_values {
+    const char *chip, *software, *start, *output;
+    cli_choices fit; /* constants */
+    bool all;
+} cli_calibrate_values;
 
 #define AT(member) offsetof(cli_calibrate_values, member)
 
@@ -32,33 +37,53 @@ static const cli_option calibrate_table[] = {
     {.name = NULL},
 };
 
-static sm_status fit(cli_fitting *q, sm_error *err) {
-    sm_error none = {.status = SM_OK};
-    sm_fit_options options = {.free = q->free, .prior_weight = 1.0, .arena = q->call->arena};
-    sm_status status = sm_calibrate(q->ready, q->n, q->start, &options, &q->fit, &none);
-    if (status == SM_NEGATIVE) {
-        q->reason = sm_arena_copy(q->call->arena, none.sentence, strlen(none.sentence));
-        return q->reason ? SM_NEGATIVE : sm_fail_memory(err);
+static sm_status read_chip(const char *text, sm_calibrate_question *q, sm_error *err) {
+    enum { MOST_NAMES = 256 };
+    const char *names[MOST_NAMES];
+    q->chip = sm_chip_find(text, strlen(text));
+    if (q->chip) return SM_OK;
+    size_t n = 0;
+    while (n < sm_chip_count() && n < MOST_NAMES) {
+        names[n] = sm_chip_at(n)->name;
+        n++;
     }
-    if (status) *err = none;
-    return status;
+    sm_source source = sm_source_of("--chip", text);
+    const char *near = sm_nearest(text, source.length, names, n);
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "the catalogue has no chip '%.60s'%s%s%s", text,
+                      near ? "; did you mean " : "; 'scalemodel chip' lists them", near ? near : "",
+                      near ? "?" : "");
 }
 
-static sm_status write_file(cli_fitting *q, const char *path, sm_error *err) {
-    char *text = cli_fitting_text(q);
-    if (!text) return sm_fail_memory(err);
-    return path ? sm_io_write(path, text, strlen(text), err) : SM_OK;
+static sm_status read_start(const char *text, sm_calibrate_question *q, sm_error *err) {
+    enum { MOST_NAMES = 64 };
+    const char *names[MOST_NAMES];
+    q->start = text ? sm_calibration_for(q->chip, text) : NULL;
+    if (q->start || !text) return SM_OK;
+    sm_source source = sm_source_of("--start", text);
+    const char *near = sm_nearest(text, source.length, names,
+                                  sm_calibration_softwares(q->chip, names, MOST_NAMES));
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "%s has no calibration for '%.60s'%s%s%s", q->chip->name, text,
+                      near ? "; did you mean " : "; 'chip NAME --calibration' lists them",
+                      near ? near : "", near ? "?" : "");
 }
 
 static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err) {
-    const cli_calibrate_values *values = call->values;
-    cli_fitting q = {.call = call};
-    sm_status status = cli_fitting_read(call, &q, err);
-    if (!status) status = fit(&q, err);
-    if (!status) status = write_file(&q, values->output, err);
-    if (status == SM_OK || status == SM_NEGATIVE) cli_fitting_page(r, &q);
-    cli_fitting_free(&q);
-    return status;
+    const cli_calibrate_values *o = call->values;
+    sm_calibrate_question q = SM_QUESTION(sm_calibrate_question);
+    q.files = (size_t)call->positionals;
+    q.file = call->positional;
+    q.software = o->software;
+    for (int i = 0; i < o->fit.n; i++) q.constants |= 1u << o->fit.word[i];
+    q.all = o->all;
+    q.output = o->output;
+    q.explain = call->common.explain;
+    sm_status status = read_chip(o->chip, &q, err);
+    if (!status) status = read_start(o->start, &q, err);
+    if (!status) status = sm_answer_calibrate(&q, r, err);
+    if (status || !o->output) return status;
+    return sm_io_write(o->output, r->file, strlen(r->file), err);
 }
 
 const cli_verb cli_calibrate = {

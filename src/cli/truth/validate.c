@@ -1,11 +1,12 @@
 /* validate: measured rows against what is predicted for them. */
 #include "validate.h"
-#include "scalemodel/page.h"
+#include "picture.h"
+#include "scalemodel/io.h"
 #include "verbs.h"
 
 static const char *const kinds[SM_TRUTH_KIND_COUNT] = {"gemm",  "attention", "collective",
                                                        "memop", "training",  "inference"};
-const char *const cli_qualities[3] = {"A", "B", "C"};
+static const char *const qualities[3] = {"A", "B", "C"};
 
 #define AT(member) offsetof(cli_validate_values, member)
 
@@ -18,11 +19,11 @@ static const cli_option validate_table[] = {
     {"kind", 0, CLI_CHOICE, AT(kind), "KIND", .help = "only rows of this kind",
      .words = {kinds, SM_TRUTH_KIND_COUNT}},
     {"quality", 0, CLI_CHOICE, AT(quality), "LETTER", .help = "only training rows of this quality",
-     .words = {cli_qualities, 3}},
+     .words = {qualities, 3}},
     {"all", 0, CLI_FLAG, AT(all),
      .help = "count repeated and fine-tuning rows in the statistics too"},
     {"by", 0, CLI_CHOICES, AT(by), "LIST", .help = "what to group by",
-     .words = {cli_validate_groups, CLI_VALIDATE_GROUPS},
+     .words = {sm_validate_groups, SM_VALIDATE_GROUPS},
      .by_default = "kind,chip,source,model,parallelism"},
     {"worst", 0, CLI_WHOLE, AT(worst), "N", .help = "how many of the worst rows to list",
      .highest = 1000, .by_default = "10"},
@@ -32,34 +33,53 @@ static const cli_option validate_table[] = {
     {.name = NULL},
 };
 
-/* Everything but the rows themselves. */
-static sm_status add_page(sm_report *r, const cli_validation *v, size_t worst, sm_error *err) {
-    sm_report_heading(r, "%s", v->title);
-    cli_validate_stats(r, v);
-    cli_validate_layouts(r, v);
-    cli_validate_memory(r, v);
-    cli_validate_suspects(r, v);
-    return cli_validate_worst(r, v, worst, err);
+static sm_status find_files(const cli_call *call, sm_validate_question *q, sm_error *err) {
+    const cli_validate_values *o = call->values;
+    const char **found = NULL;
+    q->file = call->positional;
+    q->files = (size_t)call->positionals;
+    if (q->files && o->data)
+        return sm_fail(err, SM_USAGE, "--data names a folder to validate in place of files");
+    if (q->files) return SM_OK;
+    sm_status status = cli_truth_files(call, o->data, &found, &q->files, err);
+    q->file = found;
+    return status;
 }
 
-static sm_status answer(const cli_validation *v, sm_report *r, size_t worst, sm_error *err) {
-    sm_put_text(r, r->data, "command", "validate");
-    if (v->call->common.csv) cli_validate_table(r, v);
-    if (v->call->common.csv) return SM_OK;
-    if (v->call->common.json && !v->values->summary) cli_validate_rows(r, v);
-    return add_page(r, v, worst, err);
+static sm_status read_constants(const cli_call *call, sm_validate_question *q, sm_error *err) {
+    const cli_validate_values *o = call->values;
+    sm_source source;
+    sm_calibration *list = NULL;
+    q->software = cli_text(call, &o->constants.software);
+    if (!o->constants.calibration) return SM_OK;
+    sm_status status = sm_io_read(o->constants.calibration, call->arena, &source, err);
+    if (!status) status = sm_calibration_parse(&source, call->arena, &list, &q->n_constants, err);
+    q->constants = list;
+    return status;
 }
 
 static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err) {
-    cli_validation v;
-    const cli_validate_values *values = call->values;
-    sm_status status = cli_validation_read(call, &v, err);
-    if (!status && v.n == 0)
-        return sm_fail(err, SM_USAGE, "no row of %s is of that chip, source, kind and quality",
-                       v.title);
-    if (!status) status = answer(&v, r, (size_t)values->worst, err);
-    if (!status && values->plot) status = cli_validate_plot(&v, values->plot, err);
-    return status;
+    const cli_validate_values *o = call->values;
+    sm_chip *own = NULL;
+    sm_validate_question q = SM_QUESTION(sm_validate_question);
+    q.chip = o->chip;
+    q.source = o->source;
+    q.kind = cli_given(call, &o->kind) ? &o->kind : NULL;
+    q.quality = cli_given(call, &o->quality) ? qualities[o->quality] : NULL;
+    q.n_by = cli_given(call, &o->by) ? o->by.n : 0;
+    q.by = o->by.word;
+    q.worst = o->worst > 0 ? (int)o->worst : -1;
+    q.all = o->all;
+    q.rows = call->common.json && !o->summary;
+    q.table = call->common.csv;
+    q.explain = call->common.explain;
+    q.plot = o->plot != NULL;
+    sm_status status = read_constants(call, &q, err);
+    if (!status) status = cli_system_file(call, &own, &q.n_own, err);
+    q.own = own;
+    if (!status) status = find_files(call, &q, err);
+    if (!status) status = sm_answer_validate(&q, r, err);
+    return !status && r->scatter ? cli_write_scatter(r->scatter, o->plot, err) : status;
 }
 
 const cli_verb cli_validate = {

@@ -1,7 +1,6 @@
 /* calibrate_page: the constants before and after, the error on rows held out, the rows that do not
  * fit, and what to measure next. */
-#include "calibrate.h"
-#include "scalemodel/page.h"
+#include "calibrated.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@ static const char *value_text(sm_report *r, sm_constant which, double value) {
 
 /* ---- constants ---- */
 
-static void constant_rows(sm_report *r, const cli_fitting *q) {
+static void constant_rows(sm_report *r, const sm_fitting *q) {
     sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
     sm_data *list = sm_put_array(r, r->data, "constants");
     for (int i = 0; i < q->fit.constants; i++) {
@@ -61,9 +60,9 @@ static int by_size(const void *a, const void *b) {
 }
 
 /* Groups of the rows that have such an error, the largest first; NULL: out of memory. */
-static group *group_rows(const cli_fitting *q, const char *(*name_of)(const sm_truth_row *),
+static group *group_rows(const sm_fitting *q, const char *(*name_of)(const sm_truth_row *),
                          bool by_source, size_t *n) {
-    sm_arena *arena = q->call->arena;
+    sm_arena *arena = q->arena;
     group *list = sm_arena_array(arena, q->fit.rows + 1, sizeof *list);
     *n = 0;
     for (size_t i = 0; list && i < q->fit.rows; i++) {
@@ -85,7 +84,7 @@ static group *group_rows(const cli_fitting *q, const char *(*name_of)(const sm_t
     return list;
 }
 
-static void error_rows(sm_report *r, const cli_fitting *q, const char *what, bool by_source) {
+static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool by_source) {
     size_t n = 0;
     group *list = group_rows(q, by_source ? source_of : model_of, by_source, &n);
     sm_data *array =
@@ -110,10 +109,10 @@ static void error_rows(sm_report *r, const cli_fitting *q, const char *what, boo
     if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
 }
 
-static void error_lines(sm_report *r, const cli_fitting *q) {
+static void error_lines(sm_report *r, const sm_fitting *q) {
     const sm_fit *f = &q->fit;
     /* Shipped constants of this very software may have been fitted to these rows. */
-    bool unseen = strcmp(q->start->software, q->software) != 0;
+    bool unseen = strcmp(q->in.start->software, q->in.software) != 0;
     sm_report_text(r,
                    "Median error %s with the start; fitted, %s on what was held out (90 %% of rows "
                    "below %s) and %s in sample%s.",
@@ -136,7 +135,7 @@ static void error_lines(sm_report *r, const cli_fitting *q) {
 
 /* ---- every row, for machines ---- */
 
-static void put_rows(sm_report *r, const cli_fitting *q) {
+static void put_rows(sm_report *r, const sm_fitting *q) {
     sm_data *array = sm_put_array(r, r->data, "fitted");
     for (size_t i = 0; i < q->fit.rows; i++) {
         const sm_fit_row *f = &q->fit.row[i];
@@ -151,7 +150,7 @@ static void put_rows(sm_report *r, const cli_fitting *q) {
 
 /* ---- outliers ---- */
 
-static void outlier_rows(sm_report *r, const cli_fitting *q) {
+static void outlier_rows(sm_report *r, const sm_fitting *q) {
     sm_data *array = sm_put_array(r, r->data, "outliers");
     if (q->fit.outliers == 0) return;
     sm_table *table = sm_page_table(r, "Rows that do not fit: they count for little",
@@ -177,7 +176,7 @@ static void outlier_rows(sm_report *r, const cli_fitting *q) {
 
 /* ---- intervals ---- */
 
-static void interval_rows(sm_report *r, const cli_fitting *q) {
+static void interval_rows(sm_report *r, const sm_fitting *q) {
     sm_data *array = sm_put_array(r, r->data, "intervals");
     for (int i = 0; i < SM_REGIME_COUNT; i++) {
         const sm_calibration *c = &q->fit.calibration;
@@ -196,7 +195,7 @@ static void interval_rows(sm_report *r, const cli_fitting *q) {
 
 /* ---- the derivation ---- */
 
-static void explain(sm_report *r, const cli_fitting *q) {
+static void explain(sm_report *r, const sm_fitting *q) {
     r->why =
         sm_page_why(r, "median error on what was held out",
                     "median of |expected / measured - 1|, constants fitted to the other groups",
@@ -208,7 +207,7 @@ static void explain(sm_report *r, const cli_fitting *q) {
         sm_why *node = sm_page_why(r, info->name, "most likely under the prior and the rows",
                                    c->after, strcmp(info->unit, "s") == 0 ? "s" : "");
         sm_page_leaf(r, node, "start", c->before, strcmp(info->unit, "s") == 0 ? "s" : "",
-                     q->start->source);
+                     q->in.start->source);
         sm_page_leaf(r, node, "relative deviation", c->deviation, "",
                      c->identified ? "the rows" : "the prior");
         sm_why_add(r->why, node);
@@ -217,13 +216,13 @@ static void explain(sm_report *r, const cli_fitting *q) {
 
 /* ---- the whole ---- */
 
-static void head_fields(sm_report *r, const cli_fitting *q) {
+static void head_fields(sm_report *r, const sm_fitting *q) {
     sm_put_text(r, r->data, "command", "calibrate");
-    sm_put_text(r, r->data, "chip", q->chip->name);
-    sm_put_text(r, r->data, "software", q->software);
+    sm_put_text(r, r->data, "chip", q->in.chip->name);
+    sm_put_text(r, r->data, "software", q->in.software);
     sm_data *start = sm_put_object(r, r->data, "start");
-    sm_put_text(r, start, "chip", q->start->chip);
-    sm_put_text(r, start, "software", q->start->software);
+    sm_put_text(r, start, "chip", q->in.start->chip);
+    sm_put_text(r, start, "software", q->in.start->software);
     sm_data *rows = sm_put_object(r, r->data, "rows");
     sm_put(r, rows, "read", (double)q->read);
     sm_put(r, rows, "of_chip", (double)q->of_chip);
@@ -232,17 +231,16 @@ static void head_fields(sm_report *r, const cli_fitting *q) {
     sm_put(r, rows, "outliers", (double)q->fit.outliers);
 }
 
-static void count_line(sm_report *r, const cli_fitting *q) {
+static void count_line(sm_report *r, const sm_fitting *q) {
     sm_report_text(r,
                    "%zu of %zu rows are of this chip; %zu of them are kept apart, %zu cannot be "
                    "predicted, %zu are fitted to. Start and prior: %s %s.",
-                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows, q->start->chip,
-                   q->start->software);
+                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows,
+                   q->in.start->chip, q->in.start->software);
 }
 
-void cli_fitting_page(sm_report *r, const cli_fitting *q) {
-    const cli_calibrate_values *values = q->call->values;
-    sm_report_heading(r, "Calibration of %s, software '%s'", q->chip->name, q->software);
+void sm_fitting_page(sm_report *r, const sm_fitting *q) {
+    sm_report_heading(r, "Calibration of %s, software '%s'", q->in.chip->name, q->in.software);
     head_fields(r, q);
     if (q->reason) {
         sm_report_text(r, "No calibration: %s.", q->reason);
@@ -259,6 +257,6 @@ void cli_fitting_page(sm_report *r, const cli_fitting *q) {
     outlier_rows(r, q);
     if (q->fit.measure_next[0]) sm_report_text(r, "Measure next: %s.", q->fit.measure_next);
     sm_put_text(r, r->data, "measure_next", q->fit.measure_next);
-    if (values->output) sm_report_text(r, "Written to %s.", values->output);
-    if (q->call->common.explain) explain(r, q);
+    if (q->in.output) sm_report_text(r, "Written to %s.", q->in.output);
+    if (q->in.explain) explain(r, q);
 }

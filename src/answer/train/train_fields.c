@@ -1,4 +1,4 @@
-/* train_data: the answer about training as data, field by field of the published contract. */
+/* train_fields: the answer about training as data, field by field of the published contract. */
 #include "train_asked.h"
 #include <math.h>
 

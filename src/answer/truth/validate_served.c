@@ -1,10 +1,9 @@
 /* validate_served: rows of inference state several figures; each beside its prediction, and what
  * they come to by quantity. */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 #include <math.h>
 
-void cli_put_parts(sm_report *r, sm_data *object, const cli_checked *c) {
+void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c) {
     if (c->row->kind != SM_TRUTH_INFERENCE || c->p.unknown) return;
     sm_data *parts = sm_put_array(r, object, "parts");
     for (int i = 0; i < c->p.parts; i++) {
@@ -21,7 +20,7 @@ void cli_put_parts(sm_report *r, sm_data *object, const cli_checked *c) {
 }
 
 /* The comparisons of one quantity among the rows compared, into v->pairs. */
-static size_t pairs_of(const cli_validation *v, sm_served quantity) {
+static size_t pairs_of(const sm_validation *v, sm_served quantity) {
     size_t n = 0;
     for (size_t i = 0; i < v->compared; i++) {
         const sm_prediction *p = &v->row[v->index[i]].p;
@@ -36,11 +35,11 @@ static size_t pairs_of(const cli_validation *v, sm_served quantity) {
 
 static void add_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
     sm_page_row(r, table, name, sm_show_exact(r, (double)s->n), sm_show_percent(r, s->median),
-                sm_show_percent(r, s->p90), cli_signed_percent(r, s->bias),
+                sm_show_percent(r, s->p90), sm_signed_percent(r, s->bias),
                 sm_show_percent(r, s->coverage), sm_show_exact(r, (double)s->below_lower));
 }
 
-void cli_put_by_quantity(sm_report *r, const cli_validation *v, sm_data *summary) {
+void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary) {
     sm_data *by = NULL;
     sm_table *table = NULL;
     for (int q = 0; q < SM_SERVED_COUNT; q++) {
@@ -53,7 +52,7 @@ void cli_put_by_quantity(sm_report *r, const cli_validation *v, sm_data *summary
                               "<quantity|>figures|>median|>p90|>bias|>in interval|>below lower");
         }
         sm_error_stats s = sm_error_stats_of(v->pairs, n, v->scratch);
-        cli_put_error_stats(r, sm_put_object(r, by, sm_served_name((sm_served)q)), &s);
+        sm_put_error_stats(r, sm_put_object(r, by, sm_served_name((sm_served)q)), &s);
         add_row(r, table, sm_served_name((sm_served)q), &s);
     }
     if (table) sm_report_table(r, table);

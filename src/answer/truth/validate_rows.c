@@ -1,31 +1,30 @@
 /* validate_rows: every row with its prediction, as JSON and as columns. */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool is_training(const cli_checked *c) { return c->row->kind == SM_TRUTH_TRAINING; }
+static bool is_training(const sm_checked *c) { return c->row->kind == SM_TRUTH_TRAINING; }
 
-static double known(const cli_checked *c, double value) { return c->p.unknown ? NAN : value; }
+static double known(const sm_checked *c, double value) { return c->p.unknown ? NAN : value; }
 
-static double measured_of(const cli_checked *c) {
+static double measured_of(const sm_checked *c) {
     return c->row->measured_s > 0.0 ? c->row->measured_s : NAN;
 }
 
-static double error_of(const cli_checked *c) {
+static double error_of(const sm_checked *c) {
     return known(c, c->p.expected_s / measured_of(c) - 1.0);
 }
 
-static double measured_bytes(const cli_checked *c) {
+static double measured_bytes(const sm_checked *c) {
     return is_training(c) ? c->row->of.training.peak_memory_bytes : NAN;
 }
 
-static double memory_of(const cli_checked *c) {
+static double memory_of(const sm_checked *c) {
     return is_training(c) && c->p.memory.total > 0.0 ? known(c, c->p.memory.total) : NAN;
 }
 
-static const char *calibration_of(sm_report *r, const cli_checked *c) {
+static const char *calibration_of(sm_report *r, const sm_checked *c) {
     const sm_calibration *k = c->p.calibration;
     return k && !c->p.unknown ? sm_textf(r, "%s/%s", k->chip, k->software) : NULL;
 }
@@ -42,26 +41,26 @@ static const char *last_part(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-const char *cli_row_name(sm_report *r, const cli_validation *v, const cli_checked *c) {
-    if (v->files == 1 || !is_line_number(c->row)) return c->row->id;
+const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *c) {
+    if (v->in.files == 1 || !is_line_number(c->row)) return c->row->id;
     return sm_textf(r, "%s:%d", last_part(c->truth->file), c->row->line);
 }
 
 /* ---- JSON ---- */
 
-void cli_put_row_id(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
+void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c) {
     if (is_line_number(c->row)) sm_put(r, object, "id", c->row->line);
     else sm_put_text(r, object, "id", c->row->id);
-    if (v->files > 1) sm_put_text(r, object, "file", c->truth->file);
+    if (v->in.files > 1) sm_put_text(r, object, "file", c->truth->file);
 }
 
-static void put_name(sm_report *r, sm_data *object, const cli_validation *v, const cli_checked *c) {
-    cli_put_row_id(r, object, v, c);
+static void put_name(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c) {
+    sm_put_row_id(r, object, v, c);
     sm_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
     sm_put_text(r, object, "chip", c->chip);
 }
 
-static void put_times(sm_report *r, sm_data *object, const cli_checked *c) {
+static void put_times(sm_report *r, sm_data *object, const sm_checked *c) {
     sm_put(r, object, "measured", measured_of(c));
     sm_put(r, object, "lower", known(c, c->p.lower_s));
     sm_put(r, object, "expected", known(c, c->p.expected_s));
@@ -72,7 +71,7 @@ static void put_times(sm_report *r, sm_data *object, const cli_checked *c) {
     sm_put(r, object, "error", error_of(c));
 }
 
-static void put_memory(sm_report *r, sm_data *object, const cli_checked *c) {
+static void put_memory(sm_report *r, sm_data *object, const sm_checked *c) {
     if (!is_training(c)) return;
     if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
     if (isfinite(memory_of(c))) {
@@ -89,15 +88,15 @@ static void put_memory(sm_report *r, sm_data *object, const cli_checked *c) {
     sm_put(r, object, "measured_memory_bytes", measured_bytes(c));
 }
 
-void cli_validate_rows(sm_report *r, const cli_validation *v) {
+void sm_validate_rows(sm_report *r, const sm_validation *v) {
     sm_data *rows = sm_put_array(r, r->data, "rows");
     for (size_t i = 0; i < v->n; i++) {
-        const cli_checked *c = &v->row[i];
+        const sm_checked *c = &v->row[i];
         sm_data *object = sm_put_object(r, rows, NULL);
         put_name(r, object, v, c);
         put_times(r, object, c);
         put_memory(r, object, c);
-        cli_put_parts(r, object, c);
+        sm_put_parts(r, object, c);
         const char *calibration = calibration_of(r, c);
         if (calibration) sm_put_text(r, object, "calibration", calibration);
         if (c->p.unknown) sm_put_text(r, object, "unknown", c->p.unknown);
@@ -113,12 +112,12 @@ static const char *exact(sm_report *r, double value) {
     return isfinite(value) ? sm_show_exact(r, value) : "";
 }
 
-static const char *fits_word(const cli_checked *c) {
+static const char *fits_word(const sm_checked *c) {
     if (!is_training(c) || c->p.unknown) return "";
     return c->p.fits ? "yes" : "no";
 }
 
-static void add_row(sm_report *r, sm_table *table, const cli_checked *c) {
+static void add_row(sm_report *r, sm_table *table, const sm_checked *c) {
     const char *calibration = calibration_of(r, c);
     const char *cells[ROW_COLUMNS] = {
         c->truth->file,
@@ -143,7 +142,7 @@ static void add_row(sm_report *r, sm_table *table, const cli_checked *c) {
     if (!sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
 }
 
-void cli_validate_table(sm_report *r, const cli_validation *v) {
+void sm_validate_table(sm_report *r, const sm_validation *v) {
     static const char *const heads[ROW_COLUMNS] = {
         "file",       "id",          "kind",         "chip",
         "source",     "calibration", "measured_s",   "lower_s",

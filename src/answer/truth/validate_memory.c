@@ -1,12 +1,11 @@
 /* validate_memory: verdicts on configurations that ran out of memory and on those that ran, and
  * predicted peaks against those that were measured. */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 #include <math.h>
 #include <string.h>
 
 /* Fine-tuning keeps other states than training from scratch does. */
-static bool is_priced(const cli_checked *c) {
+static bool is_priced(const sm_checked *c) {
     return c->row->kind == SM_TRUTH_TRAINING && !c->p.unknown && c->p.memory.total > 0.0 &&
            (!c->row->of.training.task[0] || strcmp(c->row->of.training.task, "pretrain") == 0);
 }
@@ -20,7 +19,7 @@ typedef struct verdicts {
 } verdicts;
 
 /* A source that lists what ran out of memory beside what ran: the two differ in their layouts. */
-static bool has_twin(const cli_validation *all, const cli_checked *c) {
+static bool has_twin(const sm_validation *all, const sm_checked *c) {
     for (size_t i = 0; i < all->n; i++) {
         const sm_truth_row *row = all->row[i].row;
         if (row->kind == SM_TRUTH_TRAINING && row->of.training.oom &&
@@ -30,7 +29,7 @@ static bool has_twin(const cli_validation *all, const cli_checked *c) {
     return false;
 }
 
-static void count_verdict(const cli_validation *all, const cli_checked *c, verdicts *v) {
+static void count_verdict(const sm_validation *all, const sm_checked *c, verdicts *v) {
     double share = c->p.memory.total / c->p.memory.capacity;
     if (!c->row->of.training.oom) {
         if (c->p.fits) v->ran_passed++;
@@ -46,7 +45,7 @@ static void count_verdict(const cli_validation *all, const cli_checked *c, verdi
     }
 }
 
-static verdicts count_verdicts(const cli_validation *v) {
+static verdicts count_verdicts(const sm_validation *v) {
     verdicts counts = {.least_room = HUGE_VAL};
     for (size_t i = 0; i < v->n; i++)
         if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &counts);
@@ -73,7 +72,7 @@ static void put_verdicts(sm_report *r, const verdicts *v, double right) {
     sm_put(r, object, "least_predicted_share_passed", v->least_room);
 }
 
-static void add_verdicts(sm_report *r, const cli_validation *v) {
+static void add_verdicts(sm_report *r, const sm_validation *v) {
     verdicts n = count_verdicts(v);
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
@@ -102,11 +101,11 @@ static void add_verdicts(sm_report *r, const cli_validation *v) {
 
 /* ---- peak memory ---- */
 
-static bool has_peak(const cli_checked *c) {
+static bool has_peak(const sm_checked *c) {
     return is_priced(c) && c->row->of.training.peak_memory_bytes > 0.0;
 }
 
-static sm_comparison peak_of(const cli_checked *c) {
+static sm_comparison peak_of(const sm_checked *c) {
     sm_comparison peak = {.measured = c->row->of.training.peak_memory_bytes,
                           .lower = NAN,
                           .expected = c->p.memory.total};
@@ -115,12 +114,12 @@ static sm_comparison peak_of(const cli_checked *c) {
     return peak;
 }
 
-static cli_member *peak_members(const cli_validation *v, size_t *n) {
-    cli_member *m = sm_arena_array(v->call->arena, v->n + 1, sizeof *m);
+static sm_member *peak_members(const sm_validation *v, size_t *n) {
+    sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
     *n = 0;
     for (size_t i = 0; m && i < v->n; i++)
-        if (has_peak(&v->row[i])) m[(*n)++] = (cli_member){v->row[i].row->source, i};
-    if (m) cli_members_sort(m, *n);
+        if (has_peak(&v->row[i])) m[(*n)++] = (sm_member){v->row[i].row->source, i};
+    if (m) sm_members_sort(m, *n);
     return m;
 }
 
@@ -129,7 +128,7 @@ typedef struct peak_stats {
     double worst_under; /* 1 - predicted / measured, at most; 0 when none is too small */
 } peak_stats;
 
-static peak_stats stats_of(const cli_validation *v, const cli_member *m, size_t n) {
+static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n) {
     peak_stats p = {.worst_under = 0.0};
     for (size_t i = 0; i < n; i++) {
         v->pairs[i] = peak_of(&v->row[m[i].at]);
@@ -142,7 +141,7 @@ static peak_stats stats_of(const cli_validation *v, const cli_member *m, size_t 
 static void peak_row(sm_report *r, sm_table *table, const char *name, const peak_stats *p) {
     sm_page_row(r, table, name, sm_show_exact(r, (double)p->stats.n),
                 sm_show_percent(r, p->stats.median), sm_show_percent(r, p->stats.p90),
-                cli_signed_percent(r, p->stats.bias), sm_show_percent(r, p->worst_under),
+                sm_signed_percent(r, p->stats.bias), sm_show_percent(r, p->worst_under),
                 sm_show_percent(r, p->stats.coverage));
 }
 
@@ -156,7 +155,7 @@ static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
     sm_put(r, object, "worst_under", p->worst_under);
 }
 
-static void add_peaks(sm_report *r, const cli_validation *v, const cli_member *m, size_t n) {
+static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {
     sm_table *table = sm_page_table(r, "Peak memory, predicted against measured",
                                     "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
     peak_stats all = stats_of(v, m, n);
@@ -165,7 +164,7 @@ static void add_peaks(sm_report *r, const cli_validation *v, const cli_member *m
     sm_data *list = sm_put_array(r, object, "by_source");
     peak_row(r, table, "all", &all);
     for (size_t i = 0, j; i < n; i = j) {
-        j = cli_members_run(m, n, i);
+        j = sm_members_run(m, n, i);
         peak_stats some = stats_of(v, &m[i], j - i);
         peak_row(r, table, m[i].key, &some);
         sm_data *entry = sm_put_object(r, list, NULL);
@@ -175,10 +174,10 @@ static void add_peaks(sm_report *r, const cli_validation *v, const cli_member *m
     if (table) sm_report_table(r, table);
 }
 
-void cli_validate_memory(sm_report *r, const cli_validation *v) {
+void sm_validate_memory(sm_report *r, const sm_validation *v) {
     size_t n;
     add_verdicts(r, v);
-    cli_member *m = peak_members(v, &n);
+    sm_member *m = peak_members(v, &n);
     if (!m) r->out_of_memory = true;
     else if (n > 0) add_peaks(r, v, m, n);
 }

@@ -1,33 +1,32 @@
 /* validate_stats: what the errors of the rows come to: all together, and by chip, source, model and
  * parallelism. */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_GROUPS = 12 };
+enum { USUAL_DIMENSIONS = 5, USUAL_GROUPS = 12 };
 
 /* ---- what a row is grouped by ---- */
 
-static const char *of_kind(sm_arena *arena, const cli_checked *c) {
+static const char *of_kind(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     return sm_truth_kind_name(c->row->kind);
 }
-static const char *of_chip(sm_arena *arena, const cli_checked *c) {
+static const char *of_chip(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     return c->chip;
 }
-static const char *of_source(sm_arena *arena, const cli_checked *c) {
+static const char *of_source(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     return c->row->source;
 }
-static const char *of_software(sm_arena *arena, const cli_checked *c) {
+static const char *of_software(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     return sm_truth_software(c->row);
 }
 
-static const char *of_precision(sm_arena *arena, const cli_checked *c) {
+static const char *of_precision(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     switch (c->row->kind) {
     case SM_TRUTH_GEMM: return c->row->of.gemm.dtype;
@@ -38,13 +37,13 @@ static const char *of_precision(sm_arena *arena, const cli_checked *c) {
     }
 }
 
-static const char *of_quality(sm_arena *arena, const cli_checked *c) {
+static const char *of_quality(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     return c->row->kind == SM_TRUTH_TRAINING ? c->row->of.training.quality : "";
 }
 
 /* The model of a training step; of an operation, which it is. */
-static const char *of_model(sm_arena *arena, const cli_checked *c) {
+static const char *of_model(sm_arena *arena, const sm_checked *c) {
     (void)arena;
     switch (c->row->kind) {
     case SM_TRUTH_GEMM: return c->row->of.gemm.dtype;
@@ -65,7 +64,7 @@ static const char *of_step(sm_arena *arena, const sm_training_row *t) {
 }
 
 /* Which degrees exceed one; where the members of a collective sit. */
-static const char *of_parallelism(sm_arena *arena, const cli_checked *c) {
+static const char *of_parallelism(sm_arena *arena, const sm_checked *c) {
     if (c->row->kind == SM_TRUTH_TRAINING) return of_step(arena, &c->row->of.training);
     if (c->row->kind != SM_TRUTH_COLLECTIVE) return "one chip";
     return sm_arena_printf(arena, "%d ranks, %s", c->row->of.collective.ranks,
@@ -74,7 +73,7 @@ static const char *of_parallelism(sm_arena *arena, const cli_checked *c) {
 
 typedef struct dimension {
     const char *name, *head;
-    const char *(*key)(sm_arena *arena, const cli_checked *c); /* NULL: out of memory */
+    const char *(*key)(sm_arena *arena, const sm_checked *c); /* NULL: out of memory */
 } dimension;
 #define DIMENSIONS(X)                                                                              \
     X("kind", "kind", of_kind)                                                                     \
@@ -85,12 +84,12 @@ typedef struct dimension {
     X("software", "software", of_software)                                                         \
     X("precision", "precision", of_precision)                                                      \
     X("quality", "quality", of_quality)
-static const dimension dimensions[CLI_VALIDATE_GROUPS] = {
+static const dimension dimensions[SM_VALIDATE_GROUPS] = {
 #define X(name, head, key) {name, head, key},
     DIMENSIONS(X)
 #undef X
 };
-const char *const cli_validate_groups[CLI_VALIDATE_GROUPS] = {
+const char *const sm_validate_groups[SM_VALIDATE_GROUPS] = {
 #define X(name, head, key) name,
     DIMENSIONS(X)
 #undef X
@@ -99,14 +98,14 @@ const char *const cli_validate_groups[CLI_VALIDATE_GROUPS] = {
 /* ---- groups ---- */
 
 static int by_key(const void *a, const void *b) {
-    const cli_member *x = a, *y = b;
+    const sm_member *x = a, *y = b;
     int order = strcmp(x->key, y->key);
     return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-void cli_members_sort(cli_member *m, size_t n) { qsort(m, n, sizeof *m, by_key); }
+void sm_members_sort(sm_member *m, size_t n) { qsort(m, n, sizeof *m, by_key); }
 
-size_t cli_members_run(const cli_member *m, size_t n, size_t from) {
+size_t sm_members_run(const sm_member *m, size_t n, size_t from) {
     size_t end = from;
     while (end < n && strcmp(m[end].key, m[from].key) == 0) end++;
     return end;
@@ -127,30 +126,30 @@ static int by_rows(const void *a, const void *b) {
     return strcmp(x->key, y->key);
 }
 
-static cli_member *members_by(const cli_validation *v, const dimension *d) {
-    sm_arena *arena = v->call->arena;
-    cli_member *m = sm_arena_array(arena, v->compared ? v->compared : 1, sizeof *m);
+static sm_member *members_by(const sm_validation *v, const dimension *d) {
+    sm_arena *arena = v->arena;
+    sm_member *m = sm_arena_array(arena, v->compared ? v->compared : 1, sizeof *m);
     for (size_t i = 0; m && i < v->compared; i++) {
         const char *key = d->key(arena, &v->row[v->index[i]]);
         if (!key) return NULL;
-        m[i] = (cli_member){key[0] ? key : "not stated", v->index[i]};
+        m[i] = (sm_member){key[0] ? key : "not stated", v->index[i]};
     }
-    if (m) cli_members_sort(m, v->compared);
+    if (m) sm_members_sort(m, v->compared);
     return m;
 }
 
 /* The largest first. */
-static bool group_by(const cli_validation *v, const dimension *d, grouping *out) {
+static bool group_by(const sm_validation *v, const dimension *d, grouping *out) {
     size_t room = v->compared ? v->compared : 1;
-    cli_member *m = members_by(v, d);
-    size_t *index = sm_arena_array(v->call->arena, room, sizeof *index);
+    sm_member *m = members_by(v, d);
+    size_t *index = sm_arena_array(v->arena, room, sizeof *index);
     out->n = 0;
-    out->group = sm_arena_array(v->call->arena, room, sizeof *out->group);
+    out->group = sm_arena_array(v->arena, room, sizeof *out->group);
     if (!m || !index || !out->group) return false;
     for (size_t i = 0, j; i < v->compared; i = j) {
-        j = cli_members_run(m, v->compared, i);
+        j = sm_members_run(m, v->compared, i);
         for (size_t at = i; at < j; at++) index[at - i] = m[at].at;
-        out->group[out->n++] = (group){m[i].key, cli_stats_of(v, index, j - i)};
+        out->group[out->n++] = (group){m[i].key, sm_stats_of(v, index, j - i)};
     }
     qsort(out->group, out->n, sizeof *out->group, by_rows);
     return true;
@@ -158,24 +157,19 @@ static bool group_by(const cli_validation *v, const dimension *d, grouping *out)
 
 /* ---- showing ---- */
 
-void cli_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
-    sm_put(r, object, "n", (double)s->n);
-    sm_put(r, object, "median", s->median);
-    sm_put(r, object, "mean", s->mean);
-    sm_put(r, object, "p90", s->p90);
-    sm_put(r, object, "bias", s->bias);
-    sm_put(r, object, "coverage", s->coverage);
-    sm_put(r, object, "below_lower", (double)s->below_lower);
+void sm_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
+    sm_put_all(r, object, "n|median|mean|p90|bias|coverage|below_lower", (double)s->n, s->median,
+               s->mean, s->p90, s->bias, s->coverage, (double)s->below_lower);
 }
 
-const char *cli_signed_percent(sm_report *r, double fraction) {
+const char *sm_signed_percent(sm_report *r, double fraction) {
     return isfinite(fraction) ? sm_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
 }
 
 static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
     sm_page_row(r, table, name, sm_show_exact(r, (double)s->n), sm_show_percent(r, s->median),
                 sm_show_percent(r, s->mean), sm_show_percent(r, s->p90),
-                cli_signed_percent(r, s->bias), sm_show_percent(r, s->coverage),
+                sm_signed_percent(r, s->bias), sm_show_percent(r, s->coverage),
                 sm_show_exact(r, (double)s->below_lower));
 }
 
@@ -195,11 +189,11 @@ static void put_groups(sm_report *r, sm_data *by, const dimension *d, const grou
     for (size_t i = 0; i < g->n; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "name", g->group[i].key);
-        cli_put_error_stats(r, object, &g->group[i].stats);
+        sm_put_error_stats(r, object, &g->group[i].stats);
     }
 }
 
-static void add_groups(sm_report *r, const cli_validation *v, sm_data *by, const dimension *d,
+static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, const dimension *d,
                        size_t most) {
     grouping g;
     if (!group_by(v, d, &g)) {
@@ -212,33 +206,34 @@ static void add_groups(sm_report *r, const cli_validation *v, sm_data *by, const
 
 /* ---- --by ---- */
 
-static void add_all_groups(sm_report *r, const cli_validation *v) {
+static void add_all_groups(sm_report *r, const sm_validation *v) {
     sm_data *groups = sm_put_object(r, r->data, "by");
-    const cli_choices *by = &v->values->by;
-    size_t most = cli_given(v->call, by) ? SIZE_MAX : USUAL_GROUPS;
-    for (int i = 0; i < by->n; i++) add_groups(r, v, groups, &dimensions[by->word[i]], most);
+    int n = v->in.n_by > 0 ? v->in.n_by : USUAL_DIMENSIONS;
+    size_t most = v->in.n_by > 0 ? SIZE_MAX : USUAL_GROUPS;
+    for (int i = 0; i < n; i++)
+        add_groups(r, v, groups, &dimensions[v->in.n_by > 0 ? v->in.by[i] : i], most);
 }
 
 /* ---- rows kept apart ---- */
 
-static cli_member *apart_members(const cli_validation *v, size_t *n) {
-    cli_member *m = sm_arena_array(v->call->arena, v->n ? v->n : 1, sizeof *m);
+static sm_member *apart_members(const sm_validation *v, size_t *n) {
+    sm_member *m = sm_arena_array(v->arena, v->n ? v->n : 1, sizeof *m);
     *n = 0;
     for (size_t i = 0; m && i < v->n; i++)
-        if (v->row[i].apart) m[(*n)++] = (cli_member){v->row[i].apart, i};
-    if (m) cli_members_sort(m, *n);
+        if (v->row[i].apart) m[(*n)++] = (sm_member){v->row[i].apart, i};
+    if (m) sm_members_sort(m, *n);
     return m;
 }
 
-static void add_apart(sm_report *r, const cli_validation *v) {
+static void add_apart(sm_report *r, const sm_validation *v) {
     size_t n;
-    cli_member *m = apart_members(v, &n);
+    sm_member *m = apart_members(v, &n);
     if (!m) r->out_of_memory = true;
     sm_data *list = sm_put_array(r, r->data, "kept_apart");
     if (!m || n == 0) return;
     sm_table *table = sm_page_table(r, "Kept apart", ">rows|<because");
     for (size_t i = 0, j; i < n; i = j) {
-        j = cli_members_run(m, n, i);
+        j = sm_members_run(m, n, i);
         sm_page_row(r, table, sm_show_exact(r, (double)(j - i)), m[i].key);
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "because", m[i].key);
@@ -250,20 +245,20 @@ static void add_apart(sm_report *r, const cli_validation *v) {
 /* ---- all together ---- */
 
 /* The figures that stand in "summary". */
-static sm_data *put_summary(sm_report *r, const cli_validation *v, size_t predicted,
+static sm_data *put_summary(sm_report *r, const sm_validation *v, size_t predicted,
                             const sm_error_stats *s) {
     sm_data *summary = sm_put_object(r, r->data, "summary");
-    cli_put_error_stats(r, summary, s);
+    sm_put_error_stats(r, summary, s);
     sm_put(r, summary, "rows", (double)v->n);
     sm_put(r, summary, "predicted", (double)predicted);
     sm_put(r, summary, "kept_apart", (double)(v->n - v->compared));
     return summary;
 }
 
-static void add_summary(sm_report *r, const cli_validation *v) {
+static void add_summary(sm_report *r, const sm_validation *v) {
     size_t predicted = 0;
     for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
-    sm_error_stats s = cli_stats_of(v, v->index, v->compared);
+    sm_error_stats s = sm_stats_of(v, v->index, v->compared);
     sm_data *summary = put_summary(r, v, predicted, &s);
     sm_table *table = sm_page_table(r, NULL, "<error|>value|<");
     sm_page_row(r, table, "rows", sm_show_exact(r, (double)v->n),
@@ -272,16 +267,16 @@ static void add_summary(sm_report *r, const cli_validation *v) {
     sm_page_row(r, table, "median", sm_show_percent(r, s.median), "of |expected / measured - 1|");
     sm_page_row(r, table, "mean", sm_show_percent(r, s.mean), "");
     sm_page_row(r, table, "90th percentile", sm_show_percent(r, s.p90), "");
-    sm_page_row(r, table, "bias", cli_signed_percent(r, s.bias),
+    sm_page_row(r, table, "bias", sm_signed_percent(r, s.bias),
                 "median with its sign: + is too slow");
     sm_page_row(r, table, "in the interval", sm_show_percent(r, s.coverage), "80 % is meant");
     sm_page_row(r, table, "below lower", sm_show_exact(r, (double)s.below_lower),
                 "measured faster than the bound");
     if (table) sm_report_table(r, table);
-    cli_put_by_quantity(r, v, summary);
+    sm_put_by_quantity(r, v, summary);
 }
 
-void cli_validate_stats(sm_report *r, const cli_validation *v) {
+void sm_validate_stats(sm_report *r, const sm_validation *v) {
     add_summary(r, v);
     add_all_groups(r, v);
     add_apart(r, v);

@@ -1,15 +1,14 @@
 /* calibrate_text: the calibration file that `calibrate` writes: the constants, and where they come
  * from. */
-#include "calibrate.h"
-#include "scalemodel/page.h"
+#include "calibrated.h"
 #include <math.h>
 #include <string.h>
 
 enum { MOST_SOURCES = 8, MOST_WORDS = 3800 };
 
 /* Titles of the sources, each once, with how many rows each gave. */
-static char *source_list(const cli_fitting *q) {
-    sm_arena *arena = q->call->arena;
+static char *source_list(const sm_fitting *q) {
+    sm_arena *arena = q->arena;
     char *out = sm_arena_printf(arena, "%s", "");
     int shown = 0;
     for (size_t i = 0; i < q->fit.rows && out && shown < MOST_SOURCES; i++) {
@@ -71,7 +70,7 @@ static double ranks_of(const sm_truth_row *row) {
     return row->kind == SM_TRUTH_COLLECTIVE ? row->of.collective.ranks : 0.0;
 }
 
-static char *range_text(const cli_fitting *q) {
+static char *range_text(const sm_fitting *q) {
     static const struct {
         const char *name;
         double (*value)(const sm_truth_row *);
@@ -84,16 +83,16 @@ static char *range_text(const cli_fitting *q) {
                   {"matmul K", k_of},
                   {"attention keys", length_of},
                   {"collective ranks", ranks_of}};
-    sm_arena *arena = q->call->arena;
+    sm_arena *arena = q->arena;
     char *out = sm_arena_printf(arena, "%s", "");
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         out = add_range(arena, out, &q->fit, ranges[i].name, ranges[i].value);
     return out;
 }
 
-static char *error_text(const cli_fitting *q) {
+static char *error_text(const sm_fitting *q) {
     const sm_fit *f = &q->fit;
-    return sm_arena_printf(q->call->arena,
+    return sm_arena_printf(q->arena,
                            "median error on models held out %.1f %% (90 %% of rows below %.1f %%), "
                            "in sample %.1f %%, with the start %.1f %%",
                            100.0 * f->held_out_median, 100.0 * f->held_out_p90,
@@ -101,14 +100,14 @@ static char *error_text(const cli_fitting *q) {
 }
 
 /* Only what may stand in a calibration file: no control characters, not too long. */
-static char *clean(const cli_fitting *q, const char *text) {
-    char *out = text ? sm_arena_alloc(q->call->arena, MOST_WORDS) : NULL;
+static char *clean(const sm_fitting *q, const char *text) {
+    char *out = text ? sm_arena_alloc(q->arena, MOST_WORDS) : NULL;
     if (out) sm_utf8_clean(out, MOST_WORDS, text, strlen(text));
     return out;
 }
 
-char *cli_fitting_text(cli_fitting *q) {
-    sm_arena *arena = q->call->arena;
+char *sm_fitting_text(sm_fitting *q) {
+    sm_arena *arena = q->arena;
     sm_calibration *c = &q->fit.calibration;
     const char *sources = source_list(q), *errors = error_text(q);
     if (!sources || !errors) return NULL;
@@ -116,10 +115,10 @@ char *cli_fitting_text(cli_fitting *q) {
                                          "scalemodel calibrate: %zu rows (%zu outliers) of %.400s: "
                                          "%s; started from %s %s; %s",
                                          q->fit.rows, q->fit.outliers, q->files, sources,
-                                         q->start->chip, q->start->software, errors));
+                                         q->in.start->chip, q->in.start->software, errors));
     c->range = clean(q, range_text(q));
-    c->chip = q->chip->name;
-    c->software = q->software;
+    c->chip = q->in.chip->name;
+    c->software = q->in.software;
     if (!c->source || !c->range) return NULL;
     return sm_calibration_format(c, arena);
 }

@@ -1,7 +1,6 @@
 /* validate_worst: the rows that a person should look at: those measured below the bound, and those
  * that are predicted worst. */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,17 +17,17 @@ static int worst_first(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static ranked *rank(const cli_validation *v) {
-    ranked *list = sm_arena_array(v->call->arena, v->compared + 1, sizeof *list);
+static ranked *rank(const sm_validation *v) {
+    ranked *list = sm_arena_array(v->arena, v->compared + 1, sizeof *list);
     for (size_t i = 0; list && i < v->compared; i++) {
-        const cli_checked *c = &v->row[v->index[i]];
+        const sm_checked *c = &v->row[v->index[i]];
         list[i] = (ranked){fabs(log(c->p.expected_s / c->row->measured_s)), v->index[i]};
     }
     if (list) qsort(list, v->compared, sizeof *list, worst_first);
     return list;
 }
 
-static double error_of(const cli_checked *c) { return c->p.expected_s / c->row->measured_s - 1.0; }
+static double error_of(const sm_checked *c) { return c->p.expected_s / c->row->measured_s - 1.0; }
 
 /* ---- listing ---- */
 
@@ -36,32 +35,32 @@ static sm_table *row_table(sm_report *r, const char *title) {
     return sm_page_table(r, title, "<row|<chip|>measured|>lower|>expected|>upper|>error");
 }
 
-static void show_row(sm_report *r, sm_table *table, const cli_validation *v, const cli_checked *c) {
-    sm_page_row(r, table, cli_row_name(r, v, c), c->chip, sm_show_seconds(r, c->row->measured_s),
+static void show_row(sm_report *r, sm_table *table, const sm_validation *v, const sm_checked *c) {
+    sm_page_row(r, table, sm_row_name(r, v, c), c->chip, sm_show_seconds(r, c->row->measured_s),
                 sm_show_seconds(r, c->p.lower_s), sm_show_seconds(r, c->p.expected_s),
-                sm_show_seconds(r, c->p.upper_s), cli_signed_percent(r, error_of(c)));
+                sm_show_seconds(r, c->p.upper_s), sm_signed_percent(r, error_of(c)));
 }
 
-static void put_row(sm_report *r, sm_data *list, const cli_validation *v, const cli_checked *c) {
+static void put_row(sm_report *r, sm_data *list, const sm_validation *v, const sm_checked *c) {
     sm_data *object = sm_put_object(r, list, NULL);
-    cli_put_row_id(r, object, v, c);
+    sm_put_row_id(r, object, v, c);
     sm_put(r, object, "measured", c->row->measured_s);
     sm_put(r, object, "lower", c->p.lower_s);
     sm_put(r, object, "expected", c->p.expected_s);
     sm_put(r, object, "error", error_of(c));
 }
 
-static bool is_below(const cli_checked *c) {
+static bool is_below(const sm_checked *c) {
     sm_comparison pair = {.measured = c->row->measured_s, .lower = c->p.lower_s};
     return sm_comparison_below(&pair);
 }
 
-static void add_below(sm_report *r, const cli_validation *v) {
+static void add_below(sm_report *r, const sm_validation *v) {
     sm_data *list = sm_put_array(r, r->data, "below_lower");
     sm_table *table = row_table(r, "Measured below the bound: a defect of ours or of the row");
     size_t n = 0;
     for (size_t i = 0; i < v->compared; i++) {
-        const cli_checked *c = &v->row[v->index[i]];
+        const sm_checked *c = &v->row[v->index[i]];
         if (!is_below(c)) continue;
         put_row(r, list, v, c);
         if (n++ < MOST_BELOW_SHOWN) show_row(r, table, v, c);
@@ -70,7 +69,7 @@ static void add_below(sm_report *r, const cli_validation *v) {
     if (n > MOST_BELOW_SHOWN) sm_report_text(r, "and %zu more", n - MOST_BELOW_SHOWN);
 }
 
-static void add_worst(sm_report *r, const cli_validation *v, const ranked *list, size_t n) {
+static void add_worst(sm_report *r, const sm_validation *v, const ranked *list, size_t n) {
     sm_data *array = sm_put_array(r, r->data, "worst");
     sm_table *table = row_table(r, sm_textf(r, "The %zu worst", n));
     for (size_t i = 0; i < n; i++) {
@@ -82,14 +81,14 @@ static void add_worst(sm_report *r, const cli_validation *v, const ranked *list,
 
 /* ---- explaining ---- */
 
-static sm_status explain_row(sm_report *r, const cli_validation *v, const cli_checked *c,
+static sm_status explain_row(sm_report *r, const sm_validation *v, const sm_checked *c,
                              sm_error *err) {
     sm_truth_case *ready;
     sm_prediction p;
     sm_status status = sm_truth_case_new(c->row, &ready, err);
     if (status) return status;
-    sm_truth_predict(ready, cli_override_for(&v->override, c->row), &p);
-    sm_why *node = sm_page_why(r, sm_textf(r, "error of row %s", cli_row_name(r, v, c)),
+    sm_truth_predict(ready, sm_override_for(v, c->row), &p);
+    sm_why *node = sm_page_why(r, sm_textf(r, "error of row %s", sm_row_name(r, v, c)),
                                "expected / measured - 1", error_of(c), "");
     sm_page_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
     sm_why *tree = sm_truth_why(ready, r->arena);
@@ -101,7 +100,7 @@ static sm_status explain_row(sm_report *r, const cli_validation *v, const cli_ch
     return SM_OK;
 }
 
-static sm_status explain(sm_report *r, const cli_validation *v, const ranked *list, size_t n,
+static sm_status explain(sm_report *r, const sm_validation *v, const ranked *list, size_t n,
                          sm_error *err) {
     r->why = sm_page_why(r, "worst rows", "explained below", (double)n, "rows");
     for (size_t i = 0; i < n; i++) {
@@ -111,11 +110,11 @@ static sm_status explain(sm_report *r, const cli_validation *v, const ranked *li
     return SM_OK;
 }
 
-sm_status cli_validate_worst(sm_report *r, const cli_validation *v, size_t most, sm_error *err) {
+sm_status sm_validate_worst(sm_report *r, const sm_validation *v, size_t most, sm_error *err) {
     ranked *list = rank(v);
     if (!list) return sm_fail_memory(err);
     size_t n = v->compared < most ? v->compared : most;
     add_below(r, v);
     add_worst(r, v, list, n);
-    return v->call->common.explain && n ? explain(r, v, list, n, err) : SM_OK;
+    return v->in.explain && n ? explain(r, v, list, n, err) : SM_OK;
 }

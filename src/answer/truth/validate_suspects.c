@@ -1,36 +1,35 @@
 /* validate_suspects: rows that look wrong rather than hard to predict, as reading them noticed. */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 
 enum { MOST_SHOWN = 20 };
 
 /* The rows of one file lie together, in the order of its lines, as its warnings do. */
-static const cli_checked *row_of(const cli_validation *v, const sm_truth *truth, int line,
-                                 size_t *at) {
+static const sm_checked *row_of(const sm_validation *v, const sm_truth *truth, int line,
+                                size_t *at) {
     for (; *at < v->n && v->row[*at].truth == truth && v->row[*at].row->line < line; (*at)++)
         continue;
     bool found = *at < v->n && v->row[*at].truth == truth && v->row[*at].row->line == line;
     return found ? &v->row[*at] : NULL;
 }
 
-static void add_warning(sm_report *r, const cli_validation *v, sm_table *table, sm_data *list,
-                        const cli_checked *c, const char *text, size_t *shown) {
+static void add_warning(sm_report *r, const sm_validation *v, sm_table *table, sm_data *list,
+                        const sm_checked *c, const char *text, size_t *shown) {
     sm_data *object = sm_put_object(r, list, NULL);
-    cli_put_row_id(r, object, v, c);
+    sm_put_row_id(r, object, v, c);
     sm_put(r, object, "line", c->row->line);
     sm_put_text(r, object, "warning", text);
     if ((*shown)++ < MOST_SHOWN)
-        sm_page_row(r, table, cli_row_name(r, v, c), sm_show_exact(r, c->row->line), text);
+        sm_page_row(r, table, sm_row_name(r, v, c), sm_show_exact(r, c->row->line), text);
 }
 
-void cli_validate_suspects(sm_report *r, const cli_validation *v) {
+void sm_validate_suspects(sm_report *r, const sm_validation *v) {
     sm_data *list = sm_put_array(r, r->data, "warnings");
     sm_table *table = sm_page_table(r, "Rows that look wrong", "<row|>line|<why");
     size_t n = 0, at = 0;
-    for (size_t f = 0; f < v->files; f++) {
+    for (size_t f = 0; f < v->in.files; f++) {
         const sm_truth *truth = &v->truth[f];
         for (size_t w = 0; w < truth->warnings; w++) {
-            const cli_checked *c = row_of(v, truth, truth->warning[w].line, &at);
+            const sm_checked *c = row_of(v, truth, truth->warning[w].line, &at);
             if (c) add_warning(r, v, table, list, c, truth->warning[w].text, &n);
         }
         while (at < v->n && v->row[at].truth == truth) at++;

@@ -1,6 +1,5 @@
-/* validate_plot: predicted against measured as a picture. */
-#include "picture.h"
-#include "validate.h"
+/* validate_picture: predicted against measured as a scatter plot. */
+#include "validated.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,33 +21,33 @@ static int by_size(const void *a, const void *b) {
 }
 
 /* Chips with few rows share a colour. */
-static void join_small(const cli_validation *v, cli_member *m, sm_points *size) {
+static void join_small(const sm_validation *v, sm_member *m, sm_points *size) {
     size_t n = 0;
     for (size_t i = 0, j; i < v->compared; i = j) {
-        j = cli_members_run(m, v->compared, i);
+        j = sm_members_run(m, v->compared, i);
         size[n++] = (sm_points){.name = m[i].key, .n = j - i};
     }
     qsort(size, n, sizeof *size, by_size);
     for (size_t i = 0; i < v->compared; i++)
         for (size_t k = MOST_COLOURS; k < n; k++)
             if (strcmp(m[i].key, size[k].name) == 0) m[i].key = others;
-    cli_members_sort(m, v->compared);
+    sm_members_sort(m, v->compared);
 }
 
-static cli_member *members_by_chip(const cli_validation *v) {
-    cli_member *m = sm_arena_array(v->call->arena, v->compared + 1, sizeof *m);
-    sm_points *size = sm_arena_array(v->call->arena, v->compared + 1, sizeof *size);
+static sm_member *members_by_chip(const sm_validation *v) {
+    sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
+    sm_points *size = sm_arena_array(v->arena, v->compared + 1, sizeof *size);
     if (!m || !size) return NULL;
     for (size_t i = 0; i < v->compared; i++)
-        m[i] = (cli_member){v->row[v->index[i]].chip, v->index[i]};
-    cli_members_sort(m, v->compared);
+        m[i] = (sm_member){v->row[v->index[i]].chip, v->index[i]};
+    sm_members_sort(m, v->compared);
     join_small(v, m, size);
     return m;
 }
 
-static void fill_series(const cli_validation *v, const cli_member *m, chips *c) {
+static void fill_series(const sm_validation *v, const sm_member *m, chips *c) {
     for (size_t i = 0; i < v->compared; i++) {
-        const cli_checked *row = &v->row[m[i].at];
+        const sm_checked *row = &v->row[m[i].at];
         c->measured[i] = row->row->measured_s;
         c->lower[i] = row->p.lower_s;
         c->expected[i] = row->p.expected_s;
@@ -56,43 +55,45 @@ static void fill_series(const cli_validation *v, const cli_member *m, chips *c) 
     c->series[c->n++] =
         (sm_points){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower};
     for (size_t i = 0, j; i < v->compared; i = j) {
-        j = cli_members_run(m, v->compared, i);
+        j = sm_members_run(m, v->compared, i);
         c->series[c->n++] =
             (sm_points){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i};
     }
     qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
 }
 
-static const char *subtitle_of(const cli_validation *v) {
-    sm_error_stats s = cli_stats_of(v, v->index, v->compared);
+static const char *subtitle_of(const sm_validation *v) {
+    sm_error_stats s = sm_stats_of(v, v->index, v->compared);
     char median[32], p90[32];
     sm_format_percent(median, sizeof median, s.median);
     sm_format_percent(p90, sizeof p90, s.p90);
-    return sm_arena_printf(v->call->arena,
+    return sm_arena_printf(v->arena,
                            "%zu rows: |error| %s in the median, %s at the 90th percentile; dashed "
                            "lines 10 %% off",
                            s.n, median, p90);
 }
 
-sm_status cli_validate_plot(const cli_validation *v, const char *path, sm_error *err) {
-    sm_arena *arena = v->call->arena;
+sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *err) {
+    sm_arena *arena = v->arena;
     size_t room = v->compared + 1;
     chips c = {.series = sm_arena_array(arena, room + 1, sizeof(sm_points)),
                .measured = sm_arena_array(arena, room, sizeof(double)),
                .lower = sm_arena_array(arena, room, sizeof(double)),
                .expected = sm_arena_array(arena, room, sizeof(double))};
-    cli_member *m = members_by_chip(v);
+    sm_member *m = members_by_chip(v);
     const char *subtitle = v->compared ? subtitle_of(v) : "no row to compare";
-    if (!m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
+    sm_scatter *scatter = sm_arena_alloc(arena, sizeof *scatter);
+    if (!scatter || !m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
         return sm_fail_memory(err);
     fill_series(v, m, &c);
-    sm_scatter scatter = {.title = "Predicted against measured time",
-                          .subtitle = subtitle,
-                          .x_label = "measured",
-                          .y_label = "expected",
-                          .unit = "s",
-                          .band = 0.1,
-                          .n = c.n,
-                          .series = c.series};
-    return cli_write_scatter(&scatter, path, err);
+    *scatter = (sm_scatter){.title = "Predicted against measured time",
+                            .subtitle = subtitle,
+                            .x_label = "measured",
+                            .y_label = "expected",
+                            .unit = "s",
+                            .band = 0.1,
+                            .n = c.n,
+                            .series = c.series};
+    r->scatter = scatter;
+    return SM_OK;
 }

@@ -1,7 +1,6 @@
 /* validate_layouts: where one source measured many layouts of one model on one machine, do we rank
  * them as they were measured, and what would trusting our best have cost? */
-#include "scalemodel/page.h"
-#include "validate.h"
+#include "validated.h"
 #include <math.h>
 
 enum { LEAST_LAYOUTS = 8 };
@@ -15,38 +14,38 @@ typedef struct ranking {
     double *tau, *lost;
 } ranking;
 
-static const char *key_of(sm_arena *arena, const cli_checked *c) {
+static const char *key_of(sm_arena *arena, const sm_checked *c) {
     const sm_training_row *t = &c->row->of.training;
     return sm_arena_printf(arena, "%s\n%s\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
                            c->chip, t->chips, t->seq_len, t->precision_class);
 }
 
-static cli_member *training_members(const cli_validation *v, size_t *n) {
-    cli_member *m = sm_arena_array(v->call->arena, v->compared + 1, sizeof *m);
+static sm_member *training_members(const sm_validation *v, size_t *n) {
+    sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
     *n = 0;
     for (size_t i = 0; m && i < v->compared; i++) {
-        const cli_checked *c = &v->row[v->index[i]];
+        const sm_checked *c = &v->row[v->index[i]];
         if (c->row->kind != SM_TRUTH_TRAINING) continue;
-        const char *key = key_of(v->call->arena, c);
+        const char *key = key_of(v->arena, c);
         if (!key) return NULL;
-        m[(*n)++] = (cli_member){key, v->index[i]};
+        m[(*n)++] = (sm_member){key, v->index[i]};
     }
-    if (m) cli_members_sort(m, *n);
+    if (m) sm_members_sort(m, *n);
     return m;
 }
 
 /* Batches may differ in a sweep: a layout is as good as its time per sequence. */
-static void fill_sweep(const cli_validation *v, const cli_member *m, size_t n, sweep *s) {
+static void fill_sweep(const sm_validation *v, const sm_member *m, size_t n, sweep *s) {
     s->n = n;
     for (size_t i = 0; i < n; i++) {
-        const cli_checked *c = &v->row[m[i].at];
+        const sm_checked *c = &v->row[m[i].at];
         double sequences = c->row->of.training.global_batch_sequences;
         s->expected[i] = c->p.expected_s / sequences;
         s->measured[i] = c->row->measured_s / sequences;
     }
 }
 
-static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const cli_checked *c,
+static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const sm_checked *c,
                       size_t layouts, double tau, double lost) {
     const sm_training_row *t = &c->row->of.training;
     sm_page_row(r, table, t->model.name, sm_textf(r, "%d x %s", t->chips, c->chip),
@@ -84,13 +83,13 @@ static void put_ranking(sm_report *r, ranking *k) {
                        sm_show_percent(r, most));
 }
 
-static void add_sweeps(sm_report *r, const cli_validation *v, const cli_member *m, size_t n,
-                       sweep *s, ranking *k) {
+static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m, size_t n, sweep *s,
+                       ranking *k) {
     sm_data *list = sm_put_array(r, r->data, "layouts");
     sm_table *table = sm_page_table(r, "Layouts of one model on one machine",
                                     "<model|<on|>seq|>layouts|>Kendall tau|>time lost");
     for (size_t i = 0, j; i < n; i = j) {
-        j = cli_members_run(m, n, i);
+        j = sm_members_run(m, n, i);
         if (j - i < LEAST_LAYOUTS) continue;
         fill_sweep(v, &m[i], j - i, s);
         double tau = sm_kendall_tau(s->expected, s->measured, s->n);
@@ -104,10 +103,10 @@ static void add_sweeps(sm_report *r, const cli_validation *v, const cli_member *
     put_ranking(r, k);
 }
 
-void cli_validate_layouts(sm_report *r, const cli_validation *v) {
+void sm_validate_layouts(sm_report *r, const sm_validation *v) {
     size_t n, room = v->compared + 1;
-    cli_member *m = training_members(v, &n);
-    sm_arena *arena = v->call->arena;
+    sm_member *m = training_members(v, &n);
+    sm_arena *arena = v->arena;
     sweep s = {0, sm_arena_array(arena, room, sizeof(double)),
                sm_arena_array(arena, room, sizeof(double))};
     ranking k = {0, sm_arena_array(arena, room, sizeof(double)),

@@ -1,0 +1,140 @@
+/* validate_predict: read the rows that are asked for and predict each. */
+#include "scalemodel/io.h"
+#include "validated.h"
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- which rows ---- */
+
+static bool contains(const char *text, const char *words) {
+    size_t n = strlen(words);
+    for (; *text; text++) {
+        size_t i = 0;
+        while (i < n && tolower((unsigned char)text[i]) == tolower((unsigned char)words[i])) i++;
+        if (i == n) return true;
+    }
+    return n == 0;
+}
+
+static const char *chip_of(const sm_truth_row *row) {
+    const sm_chip *chip = sm_truth_row_chip(row);
+    return chip ? chip->name : row->chip;
+}
+
+static bool is_wanted_chip(const sm_truth_row *row, const char *name) {
+    const sm_chip *wanted = sm_chip_find(name, strlen(name));
+    if (wanted) return sm_truth_row_chip(row) == wanted;
+    return contains(row->chip, name);
+}
+
+static bool is_quality(const sm_truth_row *row, const char *quality) {
+    return row->kind == SM_TRUTH_TRAINING && strcmp(row->of.training.quality, quality) == 0;
+}
+
+static bool is_wanted(const sm_validate_question *q, const sm_truth_row *row) {
+    if (q->kind && row->kind != *q->kind) return false;
+    if (q->chip && !is_wanted_chip(row, q->chip)) return false;
+    if (q->source && !contains(row->source, q->source)) return false;
+    return !q->quality || is_quality(row, q->quality);
+}
+
+/* ---- what is compared ---- */
+
+static const char *apart_training(const sm_training_row *t, bool all) {
+    if (t->oom) return "out of memory: a verdict, not a time";
+    if (!all && t->duplicate_of[0]) return "repeats another row";
+    if (!all && t->task[0] && strcmp(t->task, "pretrain") != 0) return "fine-tuning";
+    return NULL;
+}
+
+/* Rows kept apart are answered all the same. */
+static const char *apart_because(const sm_checked *c, bool all) {
+    const sm_truth_row *row = c->row;
+    if (row->kind == SM_TRUTH_TRAINING) {
+        const char *why = apart_training(&row->of.training, all);
+        if (why) return why;
+    }
+    if (c->p.unknown) return c->p.unknown;
+    return row->measured_s > 0.0 ? NULL : "the source states no time";
+}
+
+static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
+    sm_truth_case *ready;
+    sm_status status = sm_truth_case_new(c->row, &ready, err);
+    if (status) return status;
+    sm_truth_predict(ready, sm_override_for(v, c->row), &c->p);
+    if (c->p.unknown) { /* the reason may live in the case, which goes first */
+        c->p.unknown = sm_arena_copy(v->arena, c->p.unknown, strlen(c->p.unknown));
+        if (!c->p.unknown) status = sm_fail_memory(err);
+    }
+    sm_truth_case_free(ready);
+    return status;
+}
+
+static sm_status check_file(const sm_truth *truth, sm_validation *v, sm_error *err) {
+    for (size_t i = 0; i < truth->n; i++) {
+        const sm_truth_row *row = &truth->row[i];
+        if (!is_wanted(&v->in, row)) continue;
+        sm_checked *c = &v->row[v->n];
+        *c = (sm_checked){.row = row, .truth = truth, .chip = chip_of(row)};
+        sm_status status = predict(v, c, err);
+        if (status) return status;
+        c->apart = apart_because(c, v->in.all);
+        if (!c->apart) v->index[v->compared++] = v->n;
+        v->n++;
+    }
+    return SM_OK;
+}
+
+/* ---- reading ---- */
+
+/* Rows of a chip of the caller's are predicted for that chip. */
+static void place_rows(const sm_validate_question *q, sm_truth *truth) {
+    for (size_t i = 0; i < truth->n; i++)
+        for (size_t k = 0; k < q->n_own; k++)
+            if (strcmp(truth->row[i].chip, q->own[k].name) == 0) truth->row[i].on = &q->own[k];
+}
+
+static sm_status make_room(sm_validation *v, size_t rows, sm_error *err) {
+    size_t room = rows ? rows : 1;
+    v->row = sm_arena_array(v->arena, room, sizeof *v->row);
+    v->index = sm_arena_array(v->arena, room, sizeof *v->index);
+    v->pairs = sm_arena_array(v->arena, room, sizeof *v->pairs);
+    v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
+    return v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
+}
+
+sm_status sm_validation_read(sm_validation *v, sm_error *err) {
+    const sm_validate_question *q = &v->in;
+    size_t rows = 0;
+    v->truth = sm_arena_array(v->arena, q->files + 1, sizeof *v->truth);
+    v->title = q->files == 1 ? q->file[0]
+                             : sm_arena_printf(v->arena, "%zu files of measurements", q->files);
+    if (!v->truth || !v->title) return sm_fail_memory(err);
+    sm_status status = sm_override_check(v, err);
+    for (size_t i = 0; i < q->files && !status; i++) {
+        status = sm_truth_read(q->file[i], v->arena, &v->truth[i], err);
+        if (status) return status;
+        place_rows(q, &v->truth[i]);
+        rows += v->truth[i].n;
+    }
+    if (!status) status = make_room(v, rows, err);
+    for (size_t i = 0; i < q->files && !status; i++) status = check_file(&v->truth[i], v, err);
+    return status;
+}
+
+/* ---- statistics ---- */
+
+static sm_comparison comparison_of(const sm_checked *c) {
+    return (sm_comparison){.measured = c->row->measured_s,
+                           .lower = c->p.lower_s,
+                           .expected = c->p.expected_s,
+                           .low = c->p.high_s > 0.0 ? c->p.low_s : NAN,
+                           .high = c->p.high_s > 0.0 ? c->p.high_s : NAN};
+}
+
+sm_error_stats sm_stats_of(const sm_validation *v, const size_t *index, size_t n) {
+    for (size_t i = 0; i < n; i++) v->pairs[i] = comparison_of(&v->row[index[i]]);
+    return sm_error_stats_of(v->pairs, n, v->scratch);
+}
