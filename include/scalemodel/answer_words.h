@@ -20,6 +20,27 @@ sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm
  * chips_used. */
 void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m);
 void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m);
+/* What a collective moves: an array, or bytes; sizes of either may range, and make points. */
+typedef struct sm_collective_sizes {
+    sm_source text; /* "bf16 A[E_Y,F]", "64MB", "1kB..1GB" */
+    bool has_array;
+    sm_einsum holder; /* the array is holder.in[0] */
+    sm_size_sweep sweep;
+    double bytes;   /* given directly: of the point at hand */
+    sm_range range; /* of these; last 0: one size */
+    int points;
+} sm_collective_sizes;
+sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
+                                   const sm_mesh *mesh, sm_arena *arena, sm_collective_sizes *sizes,
+                                   sm_error *err);
+/* Move to a point, 0 .. points - 1. SM_BAD_INPUT when the mesh does not divide the array. */
+sm_status sm_collective_sizes_at(sm_collective_sizes *sizes, int point, const sm_mesh *mesh,
+                                 sm_error *err);
+/* V of a collective on an array, as the cost model wants it: all-gather the size after, reductions
+ * the size before, all-to-all what a chip holds times the members; permute and broadcast what a
+ * chip holds. */
+double sm_collective_array_bytes(sm_collective op, const sm_einsum *holder, const sm_mesh *mesh,
+                                 const sm_group *group);
 /* Axes of a mesh by their names: "Y", "XY" or "fsdp,tensor". */
 sm_status sm_over_parse(const sm_mesh *mesh, const sm_source *over, sm_axes *axes, sm_error *err);
 /* The same as text; and where a group sits: "ici0 4 (ring)", "nvlink 8". */

@@ -1,19 +1,13 @@
 /* answer_collective: the time of one collective on a mesh, algorithm by algorithm. */
 #include "question.h"
 #include "scalemodel/answer_words.h"
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 typedef struct asked {
     sm_collective_question in;
     sm_placed_mesh m;
-    bool has_array;
-    sm_einsum holder;    /* the array is holder.in[0] */
-    sm_size_sweep sweep; /* of the sizes */
-    sm_range range;      /* of bytes given directly; last 0: one size */
-    double bytes;        /* given directly */
-    int points;
+    sm_collective_sizes s;
     sm_axes over;
     sm_group group;
     double ragged; /* the part of an all-to-all's bytes that moves */
@@ -22,43 +16,10 @@ typedef struct asked {
 
 /* ---- reading ---- */
 
-/* "64MB", or "1kB..1GB": bytes that double from the first size to the last. */
-static sm_status read_bytes(asked *q, sm_error *err) {
-    const sm_source *source = &q->in.array;
-    const char *dots = strstr(source->text, "..");
-    size_t first = dots ? (size_t)(dots - source->text) : source->length;
-    double high = 0.0;
-    q->points = 1;
-    sm_status status = sm_quantity_parse(source, (sm_span){0, first}, SM_Q_BYTES, &q->bytes, err);
-    if (status || !dots) return status;
-    status = sm_quantity_parse(source, (sm_span){first + 2, source->length - first - 2}, SM_Q_BYTES,
-                               &high, err);
-    if (status) return status;
-    if (q->bytes < 1.0 || high < q->bytes || high > 9e15)
-        return sm_fail_at(err, source, (sm_span){0, source->length},
-                          "a range of bytes is written SMALL..LARGE, from 1B");
-    q->range = (sm_range){.first = (int64_t)q->bytes, .last = (int64_t)high, .step = 0};
-    q->points = sm_range_points(&q->range);
-    return SM_OK;
-}
-
-static sm_status read_array(asked *q, sm_arena *arena, sm_error *err) {
-    const sm_source *source = &q->in.array;
-    q->has_array = strchr(source->text, '[') || !isdigit((unsigned char)source->text[0]);
-    if (!q->has_array && q->in.dims.text)
-        return sm_fail(err, SM_USAGE, "%s needs an array, and here its bytes are given directly",
-                       q->in.dims.name);
-    if (!q->has_array) return read_bytes(q, err);
-    sm_status status = sm_array_parse(source, &q->m.mesh, &q->holder, err);
-    if (!status) status = sm_size_sweep_parse(&q->in.dims, arena, &q->holder, &q->sweep, err);
-    q->points = q->sweep.points;
-    return status;
-}
-
 /* Gathering and exchanging need an array that is sharded over the axes; reducing one that is not.
  */
 static sm_status check_sharding(const asked *q, sm_error *err) {
-    const sm_array *array = &q->holder.in[0];
+    const sm_array *array = &q->s.holder.in[0];
     const char *op = sm_collective_name(q->in.op);
     sm_axes sharded = 0;
     for (int d = 0; d < array->rank; d++)
@@ -99,8 +60,9 @@ static sm_status read_mesh(asked *q, sm_arena *arena, sm_error *err) {
 
 static sm_status read_question(asked *q, sm_arena *arena, sm_error *err) {
     sm_status status = read_mesh(q, arena, err);
-    if (!status) status = read_array(q, arena, err);
-    if (!status && q->has_array) status = check_sharding(q, err);
+    if (!status)
+        status = sm_collective_sizes_read(&q->in.array, &q->in.dims, &q->m.mesh, arena, &q->s, err);
+    if (!status && q->s.has_array) status = check_sharding(q, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);
     q->ragged = q->in.ragged > 0.0 ? q->in.ragged : 1.0;
@@ -114,21 +76,12 @@ static sm_status read_question(asked *q, sm_arena *arena, sm_error *err) {
 
 /* ---- one point ---- */
 
-/* Move to a point of the sweep and give its bytes: V as the cost model wants it. All-gather the
- * size after, reductions the size before, all-to-all what a chip holds times the members; permute
- * and broadcast what a chip holds. */
 static sm_status point_bytes(asked *q, int point, double *bytes, sm_error *err) {
-    if (!q->has_array) {
-        *bytes = q->range.last > 0 ? (double)sm_range_value(&q->range, point) : q->bytes;
-        return SM_OK;
-    }
-    sm_size_sweep_point(&q->sweep, point, &q->holder);
-    sm_status status = sm_einsum_check(&q->holder, &q->m.mesh, &q->in.array, err);
-    if (status) return status;
-    bool times = q->in.op == SM_ALL_GATHER || q->in.op == SM_ALL_TO_ALL;
-    *bytes = sm_array_local_bytes(&q->holder.in[0], &q->holder, &q->m.mesh) *
-             (times ? q->group.size : 1);
-    return SM_OK;
+    sm_status status = sm_collective_sizes_at(&q->s, point, &q->m.mesh, err);
+    *bytes = q->s.has_array
+                 ? sm_collective_array_bytes(q->in.op, &q->s.holder, &q->m.mesh, &q->group)
+                 : q->s.bytes;
+    return status;
 }
 
 static sm_collective_cost cost_of(const asked *q, double bytes) {
@@ -230,7 +183,7 @@ static sm_why *why_bandwidth(sm_report *r, const asked *q, const sm_algorithm *l
     sm_why *wire = sm_page_why(r, "bandwidth", "bytes on the busiest link / its rate",
                                line->line.s_per_byte * bytes, "s");
     sm_why *link = sm_page_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
-    sm_page_leaf(r, link, "V", bytes, "B", q->has_array ? bytes_words(q) : "given");
+    sm_page_leaf(r, link, "V", bytes, "B", q->s.has_array ? bytes_words(q) : "given");
     sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->name);
     sm_why_add(wire, link);
     sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
@@ -262,9 +215,9 @@ static void sweep_row(sm_report *r, sm_table *table, const asked *q, sm_data *ob
     sm_collective_cost cost = cost_of(q, bytes);
     const char *cells[SM_PAGE_COLUMNS];
     int n = 0;
-    sm_data *dims = q->has_array ? sm_put_object(r, object, "dims") : NULL;
-    for (int i = 0; i < q->sweep.ranges; i++) {
-        const sm_index *index = &q->holder.index[q->sweep.range[i].index];
+    sm_data *dims = q->s.has_array ? sm_put_object(r, object, "dims") : NULL;
+    for (int i = 0; i < q->s.sweep.ranges; i++) {
+        const sm_index *index = &q->s.holder.index[q->s.sweep.range[i].index];
         cells[n++] = sm_show_exact(r, index->size);
         sm_put(r, dims, index->name, index->size);
     }
@@ -279,12 +232,12 @@ static void sweep_row(sm_report *r, sm_table *table, const asked *q, sm_data *ob
 
 static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
     const char *heads = "";
-    for (int i = 0; i < q->sweep.ranges; i++)
-        heads = sm_textf(r, "%s>%s|", heads, q->holder.index[q->sweep.range[i].index].name);
+    for (int i = 0; i < q->s.sweep.ranges; i++)
+        heads = sm_textf(r, "%s>%s|", heads, q->s.holder.index[q->s.sweep.range[i].index].name);
     heads = sm_textf(r, "%s>bytes|>lower|>expected|>rate|<bound|<algorithm", heads);
     sm_table *table = sm_page_table(r, NULL, heads);
     sm_data *points = sm_put_array(r, r->data, "points");
-    for (int p = 0; p < q->points; p++) {
+    for (int p = 0; p < q->s.points; p++) {
         double bytes = 0.0;
         sm_status status = point_bytes(q, p, &bytes, err);
         if (status) return status;
@@ -314,7 +267,7 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
 
 sm_status sm_answer_collective(const sm_collective_question *question, sm_report *r,
                                sm_error *err) {
-    asked q = {.points = 1};
+    asked q = {.ragged = 1.0};
     sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
     if (!status) status = read_question(&q, r->arena, err);
     if (status) return status;
@@ -325,9 +278,9 @@ sm_status sm_answer_collective(const sm_collective_question *question, sm_report
     sm_put(r, r->data, "members", q.group.size);
     sm_placed_mesh_fields(r, &q.m);
     sm_report_heading(r, "%s of %s over %s on %s", op, q.in.array.text, over, q.m.system.text);
-    if (q.points > 1 && q.in.explain)
+    if (q.s.points > 1 && q.in.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
-    status = q.points > 1 ? show_sweep(r, &q, err) : show_point(r, &q, err);
+    status = q.s.points > 1 ? show_sweep(r, &q, err) : show_point(r, &q, err);
     if (!status) sm_placed_mesh_page(r, &q.m);
     return status;
 }

@@ -1,6 +1,6 @@
 /* run collective: one collective on real ranks: what each rank then holds, bytes counted and
  * predicted, time measured and predicted; one size or a range of them. */
-#include <ctype.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -39,14 +39,10 @@ typedef struct question {
     sm_group group;
     sm_curve curve;
     const sm_calibration *calibration;
-    const char *text; /* of the array, or of bytes */
-    sm_size_sweep sweep;
-    sm_range bytes; /* of sizes given as bytes; last 0: an array is given */
-    int points;
+    sm_collective_sizes s;
     sm_einsum holder; /* of the point at hand: the array is in[0] */
     sm_dtype dtype;
     sm_element element;
-    int64_t repeats, warmups;
 } question;
 
 typedef struct point {
@@ -56,44 +52,9 @@ typedef struct point {
 
 /* ---- reading ---- */
 
-/* "64MB", or "1kB..64MB" that doubles. */
-static sm_status read_bytes(question *q, sm_error *err) {
-    sm_source source = sm_source_of("ARRAY", q->text);
-    const char *dots = strstr(q->text, "..");
-    size_t first = dots ? (size_t)(dots - q->text) : source.length;
-    double low = 0.0, high = 0.0;
-    sm_status status = sm_quantity_parse(&source, (sm_span){0, first}, SM_Q_BYTES, &low, err);
-    high = low;
-    if (!status && dots)
-        status = sm_quantity_parse(&source, (sm_span){first + 2, source.length - first - 2},
-                                   SM_Q_BYTES, &high, err);
-    if (status) return status;
-    if (low < 1.0 || high < low || high > 1e15)
-        return sm_fail_at(err, &source, (sm_span){0, source.length},
-                          "bytes are a size from 1B, or a range SMALL..LARGE");
-    q->bytes = (sm_range){.first = (int64_t)low, .last = (int64_t)high, .step = 0};
-    q->points = sm_range_points(&q->bytes);
-    return SM_OK;
-}
-
-static sm_status read_array(const cli_call *call, question *q, sm_error *err) {
-    const run_collective_values *given = call->values;
-    q->text = call->positional[1];
-    bool bytes = !strchr(q->text, '[') && isdigit((unsigned char)q->text[0]);
-    if (bytes && given->dims)
-        return sm_fail(err, SM_USAGE, "--dims needs an array, and here its bytes are given");
-    if (bytes) return read_bytes(q, err);
-    sm_source source = sm_source_of("ARRAY", q->text);
-    sm_source dims = cli_text(call, &given->dims);
-    sm_status status = sm_array_parse(&source, &q->m.mesh, &q->holder, err);
-    if (!status) status = sm_size_sweep_parse(&dims, call->arena, &q->holder, &q->sweep, err);
-    q->points = q->sweep.points;
-    return status;
-}
-
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
     const run_collective_values *given = call->values;
-    *q = (question){.repeats = given->timing.repeats, .warmups = given->timing.warmups};
+    *q = (question){.over = 0};
     sm_status status = cli_collective_read(call->positional[0], &q->op, err);
     if (!status)
         status = prediction_read(call, &given->timing.prediction, given->timing.mesh, &q->m,
@@ -102,9 +63,12 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     q->over = (sm_axes)((1u << q->m.mesh.axes) - 1);
     sm_source over = cli_text(call, &given->over);
     if (given->over) status = sm_over_parse(&q->m.mesh, &over, &q->over, err);
-    if (!status) status = read_array(call, q, err);
+    sm_source array = sm_source_of("ARRAY", call->positional[1]);
+    sm_source dims = cli_text(call, &given->dims);
     if (!status)
-        status = element_type_read(call, &given->dtype, &q->holder, &q->dtype, &q->element, err);
+        status = sm_collective_sizes_read(&array, &dims, &q->m.mesh, call->arena, &q->s, err);
+    if (!status)
+        status = element_type_read(call, &given->dtype, &q->s.holder, &q->dtype, &q->element, err);
     if (!status) status = timing_check(&given->timing, SM_TRUTH_COLLECTIVE, q->dtype, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);
@@ -144,18 +108,9 @@ static sm_status array_of_bytes(const cli_call *call, question *q, double bytes,
 }
 
 static sm_status go_to(const cli_call *call, question *q, int number, sm_error *err) {
-    if (q->bytes.last)
-        return array_of_bytes(call, q, (double)sm_range_value(&q->bytes, number), err);
-    sm_size_sweep_point(&q->sweep, number, &q->holder);
-    sm_source source = sm_source_of("ARRAY", q->text);
-    return sm_einsum_check(&q->holder, &q->m.mesh, &source, err);
-}
-
-/* V as the step has it: gathered, before a reduction, or what a chip holds. */
-static double bytes_of(const question *q) {
-    double local = sm_array_local_bytes(&q->holder.in[0], &q->holder, &q->m.mesh);
-    bool times = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
-    return times ? local * q->group.size : local;
+    sm_status status = sm_collective_sizes_at(&q->s, number, &q->m.mesh, err);
+    q->holder = q->s.holder;
+    return status || q->s.has_array ? status : array_of_bytes(call, q, q->s.bytes, err);
 }
 
 /* ---- where the axes go ---- */
@@ -164,9 +119,8 @@ static bool is_over(const question *q, int axis) { return q->over >> axis & 1u; 
 
 static sm_status fail_array(const question *q, sm_error *err, const char *sentence) {
     char over[128];
-    sm_source source = sm_source_of("ARRAY", q->text);
     sm_axes_format(&q->m.mesh, q->over, over, sizeof over);
-    return sm_fail_at(err, &source, (sm_span){0, source.length}, "%s over %s %s",
+    return sm_fail_at(err, &q->s.text, (sm_span){0, q->s.text.length}, "%s over %s %s",
                       sm_collective_name(q->op), over, sentence);
 }
 
@@ -190,38 +144,28 @@ static sm_status take_off(const question *q, sm_array *array, sm_error *err) {
     return SM_OK;
 }
 
-static double local_size(const question *q, const sm_array *array, int d) {
-    double size = q->holder.index[array->dim[d].index].size;
-    for (int i = 0; i < array->dim[d].n_axes; i++)
-        size /= q->m.mesh.axis[array->dim[d].axis[i]].size;
-    return size;
-}
-
-/* Which dimension gains the axes: that of --onto, or the first that divides and did not lose them.
- */
-static int gaining_dim(const question *q, const sm_array *array, const char *onto) {
-    for (int d = 0; d < array->rank; d++) {
-        const char *name = q->holder.index[array->dim[d].index].name;
-        bool divides = !(fmod(local_size(q, array, d), q->group.size) > 0.0);
-        bool loses = array->dim[d].n_axes < q->holder.in[0].dim[d].n_axes;
-        if (onto ? strcmp(name, onto) == 0 && divides : divides && !loses) return d;
-    }
-    return -1;
-}
-
+/* The dimension that gains the axes is that of --onto, or the first that divides and did not lose
+ * them. */
 static sm_status put_on(const question *q, sm_array *array, const char *onto, sm_error *err) {
-    int d = gaining_dim(q, array, onto);
     bool known = !onto;
-    for (int i = 0; onto && i < array->rank; i++)
-        known = known || strcmp(q->holder.index[array->dim[i].index].name, onto) == 0;
+    int gains = -1;
+    for (int d = 0; d < array->rank && gains < 0; d++) {
+        const sm_dim *dim = &array->dim[d];
+        bool named = onto && strcmp(q->holder.index[dim->index].name, onto) == 0;
+        bool loses = dim->n_axes < q->holder.in[0].dim[d].n_axes;
+        double size = q->holder.index[dim->index].size;
+        for (int i = 0; i < dim->n_axes; i++) size /= q->m.mesh.axis[dim->axis[i]].size;
+        known = known || named;
+        if ((onto ? named : !loses) && !(fmod(size, q->group.size) > 0.0)) gains = d;
+    }
     if (!known) {
         sm_source source = sm_source_of("--onto", onto);
         return sm_fail_at(err, &source, (sm_span){0, source.length},
                           "the array has no index of this name");
     }
-    if (d < 0) return fail_array(q, err, "finds no dimension that divides by them");
+    if (gains < 0) return fail_array(q, err, "finds no dimension that divides by them");
     for (int a = 0; a < q->m.mesh.axes; a++)
-        if (is_over(q, a)) array->dim[d].axis[array->dim[d].n_axes++] = (uint8_t)a;
+        if (is_over(q, a)) array->dim[gains].axis[array->dim[gains].n_axes++] = (uint8_t)a;
     return SM_OK;
 }
 
@@ -255,18 +199,19 @@ static sm_status run_point(const cli_call *call, question *q, int number, point 
     p->job = (exchange_job){.mesh = &q->m.mesh,
                             .einsum = &q->holder,
                             .element = q->element,
-                            .warmups = (int)q->warmups,
-                            .repeats = (int)q->repeats};
+                            .warmups = (int)given->timing.warmups,
+                            .repeats = (int)given->timing.repeats};
     sm_status status = go_to(call, q, number, err);
     if (!status) status = after_of(q, given->onto, &p->job.after, err);
     if (status) return status;
-    p->job.step = (sm_step){.kind = SM_STEP_COLLECTIVE,
-                            .op = q->op,
-                            .axes = q->over,
-                            .from = -1,
-                            .to = -1,
-                            .bytes = bytes_of(q),
-                            .after = sm_layout_of(&p->job.after)};
+    p->job.step =
+        (sm_step){.kind = SM_STEP_COLLECTIVE,
+                  .op = q->op,
+                  .axes = q->over,
+                  .from = -1,
+                  .to = -1,
+                  .bytes = sm_collective_array_bytes(q->op, &q->holder, &q->m.mesh, &q->group),
+                  .after = sm_layout_of(&p->job.after)};
     p->predicted_s =
         sm_curve_cost(&q->curve, &q->m.system, q->calibration, p->job.step.bytes).expected_s;
     return SM_OK;
@@ -282,17 +227,17 @@ typedef struct all_points {
 static sm_status run_all(sm_communicator *world, void *context, sm_error *err) {
     const all_points *all = context;
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < all->q->points; i++)
+    for (int i = 0; !status && i < all->q->s.points; i++)
         status = exchange_body(world, &all->point[i].job, err);
     return status;
 }
 
 static sm_status prepare(const cli_call *call, all_points *all, sm_error *err) {
-    size_t n = (size_t)all->q->points;
+    size_t n = (size_t)all->q->s.points;
     all->point = sm_arena_array(call->arena, n, sizeof *all->point);
     all->holder = sm_arena_array(call->arena, n, sizeof *all->holder);
     if (!all->point || !all->holder) return sm_fail_memory(err);
-    for (int i = 0; i < all->q->points; i++) {
+    for (int i = 0; i < all->q->s.points; i++) {
         sm_status status = run_point(call, all->q, i, &all->point[i], err);
         if (status) return status;
         all->holder[i] = all->q->holder;
@@ -303,61 +248,54 @@ static sm_status prepare(const cli_call *call, all_points *all, sm_error *err) {
 
 /* ---- the answer ---- */
 
-static bool is_good(const point *p) {
-    return p->job.max_error <= 0.0 && !(fabs(p->job.bytes - p->job.step.bytes) > 0.0);
-}
-
-static void put_times(sm_report *r, sm_data *object, const point *p) {
-    prediction_put_times(r, object, p->predicted_s, p->job.seconds);
-}
-
-static void put_point(sm_report *r, sm_data *object, const question *q, const point *p) {
-    sm_put_bool(r, object, "equal", p->job.max_error <= 0.0);
-    sm_put(r, object, "max_error", p->job.max_error);
-    sm_data *step = sm_put_object(r, sm_put_array(r, object, "steps"), NULL);
-    sm_put_text(r, step, "op", sm_collective_name(q->op));
-    sm_put(r, step, "bytes_predicted", p->job.step.bytes);
-    sm_put(r, step, "bytes_counted", p->job.bytes);
-    put_times(r, step, p);
-    put_times(r, object, p);
-}
-
-static void point_row(sm_report *r, sm_table *table, const point *p) {
-    double bytes = p->job.step.bytes, seconds = p->job.seconds;
-    sm_page_row(r, table, sm_show_exact(r, bytes), sm_show_exact(r, p->job.bytes),
-                sm_show_seconds(r, p->predicted_s), sm_show_seconds(r, seconds),
-                prediction_ratio(r, p->predicted_s, seconds),
-                seconds > 0.0 ? sm_show_rate(r, bytes / seconds, "B/s") : "-",
-                p->job.max_error <= 0.0 ? "equal" : "DIFFERS");
-}
-
-static void put_question(sm_report *r, const cli_call *call, const question *q) {
-    const char *over = sm_axes_words(r, &q->m.mesh, q->over);
+static void show_head(sm_report *r, const cli_call *call, const question *q) {
+    const char *over = sm_axes_words(r, &q->m.mesh, q->over), *op = sm_collective_name(q->op);
     sm_put_text(r, r->data, "command", "run collective");
-    sm_put_text(r, r->data, "op", sm_collective_name(q->op));
+    sm_put_text(r, r->data, "op", op);
     sm_put_text(r, r->data, "over", over);
     sm_put(r, r->data, "members", q->group.size);
     sm_put_text(r, r->data, "backend", ranks_backend());
     sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
     sm_placed_mesh_fields(r, &q->m);
-    sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s",
-                      sm_collective_name(q->op), sm_dtype_name(q->dtype), call->positional[1], over,
-                      q->m.placement.used, ranks_backend(), q->m.system.text);
+    sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s", op,
+                      sm_dtype_name(q->dtype), call->positional[1], over, q->m.placement.used,
+                      ranks_backend(), q->m.system.text);
+}
+
+/* A point as a row and as an object; true when result and bytes are as they should be. */
+static bool show_point(sm_report *r, sm_table *table, sm_data *object, const point *p) {
+    const exchange_job *job = &p->job;
+    bool equal = job->max_error <= 0.0;
+    double bytes = job->step.bytes, seconds = job->seconds;
+    sm_put_bool(r, object, "equal", equal);
+    sm_put(r, object, "max_error", job->max_error);
+    sm_data *step = sm_put_object(r, sm_put_array(r, object, "steps"), NULL);
+    sm_put_text(r, step, "op", sm_collective_name(job->step.op));
+    sm_put(r, step, "bytes_predicted", bytes);
+    sm_put(r, step, "bytes_counted", job->bytes);
+    prediction_put_times(r, step, p->predicted_s, seconds);
+    prediction_put_times(r, object, p->predicted_s, seconds);
+    sm_page_row(r, table, sm_show_exact(r, bytes), sm_show_exact(r, job->bytes),
+                sm_show_seconds(r, p->predicted_s), sm_show_seconds(r, seconds),
+                prediction_ratio(r, p->predicted_s, seconds),
+                seconds > 0.0 ? sm_show_rate(r, bytes / seconds, "B/s") : "-",
+                equal ? "equal" : "DIFFERS");
+    return equal && !(fabs(job->bytes - bytes) > 0.0);
 }
 
 static sm_status show(sm_report *r, const cli_call *call, const question *q, const point *points) {
     bool good = true;
-    put_question(r, call, q);
+    show_head(r, call, q);
     sm_table *table = sm_page_table(
         r, NULL, ">bytes predicted|>counted|>predicted|>measured|>ratio|>rate|<result");
-    sm_data *all = q->points > 1 ? sm_put_array(r, r->data, "points") : NULL;
-    for (int i = 0; i < q->points; i++) {
-        put_point(r, all ? sm_put_object(r, all, NULL) : r->data, q, &points[i]);
-        point_row(r, table, &points[i]);
-        good = good && is_good(&points[i]);
+    sm_data *all = q->s.points > 1 ? sm_put_array(r, r->data, "points") : NULL;
+    for (int i = 0; i < q->s.points; i++) {
+        sm_data *object = all ? sm_put_object(r, all, NULL) : r->data;
+        good = show_point(r, table, object, &points[i]) && good;
     }
     sm_report_table(r, table);
-    if (q->points == 1) prediction_verdict(r, &q->m, points[0].predicted_s, points[0].job.seconds);
+    if (q->s.points == 1)
+        prediction_verdict(r, &q->m, points[0].predicted_s, points[0].job.seconds);
     return good ? SM_OK : SM_NEGATIVE;
 }
 
@@ -368,9 +306,9 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
         [SM_ALL_GATHER] = "all_gather", [SM_REDUCE_SCATTER] = "reduce_scatter",
         [SM_ALL_REDUCE] = "all_reduce", [SM_ALL_TO_ALL] = "all_to_all",
         [SM_PERMUTE] = "send_recv",     [SM_BROADCAST] = "broadcast"};
-    sm_truth_row *row = sm_arena_array(r->arena, (size_t)q->points, sizeof *row);
+    sm_truth_row *row = sm_arena_array(r->arena, (size_t)q->s.points, sizeof *row);
     if (!row) return sm_fail_memory(err);
-    for (int i = 0; i < q->points; i++) {
+    for (int i = 0; i < q->s.points; i++) {
         double bytes = points[i].job.step.bytes;
         row[i] = record_begin(SM_TRUTH_COLLECTIVE, q->m.system.chip.name, points[i].job.seconds);
         row[i].of.collective =
@@ -380,7 +318,7 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
                                 .bytes = q->op == SM_ALL_TO_ALL ? bytes / q->group.size : bytes,
                                 .busbw_GBps = NAN};
     }
-    return record_rows(r, path, row, q->points, err);
+    return record_rows(r, path, row, q->s.points, err);
 }
 
 static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *err) {

@@ -41,41 +41,32 @@ typedef struct question {
     sm_element element;
     sm_dtype dtype;
     const sm_calibration *calibration;
-    int64_t first, repeats, warmups, directions; /* first: of the alternatives, from 0 */
-    int n;                                       /* alternatives that are run */
-    double bound;                                /* of the error */
+    sm_lowering_input input; /* points to the members above */
+    int64_t first;           /* of the alternatives, from 0 */
+    int n;                   /* alternatives that are run */
+    double bound;            /* of the error */
 } question;
 
 /* ---- reading ---- */
 
-static sm_status read_einsum(const cli_call *call, question *q, sm_error *err) {
-    const run_matmul_values *given = call->values;
-    sm_source source = sm_source_of("EINSUM", call->positional[0]);
-    sm_status status = sm_einsum_parse(&source, &q->m.mesh, &q->einsum, err);
-    if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
-    if (!status && given->dims) {
-        sm_source dims = sm_source_of("--dims", given->dims);
-        status = sm_dims_parse(&dims, &q->einsum, err);
-    }
-    if (!status)
-        status = element_type_read(call, &given->dtype, &q->einsum, &q->dtype, &q->element, err);
-    if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, &source, err);
-    return status;
-}
-
 static sm_status read_question(const cli_call *call, question *q, sm_error *err) {
-    const run_matmul_values *given = call->values;
-    *q = (question){.first = given->alternative - 1,
-                    .repeats = given->timing.repeats,
-                    .warmups = given->timing.warmups,
-                    .directions = given->directions};
-    sm_status status = prediction_read(call, &given->timing.prediction, given->timing.mesh, &q->m,
-                                       &q->calibration, err);
-    if (!status) status = read_einsum(call, q, err);
-    if (!status) status = timing_check(&given->timing, SM_TRUTH_GEMM, q->dtype, err);
-    if (!status && given->all && cli_given(call, &given->alternative))
+    const run_matmul_values *o = call->values;
+    sm_source source = sm_source_of("EINSUM", call->positional[0]), dims = cli_text(call, &o->dims);
+    *q = (question){.first = o->alternative - 1};
+    sm_status status =
+        prediction_read(call, &o->timing.prediction, o->timing.mesh, &q->m, &q->calibration, err);
+    if (!status) status = sm_einsum_parse(&source, &q->m.mesh, &q->einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
+    if (!status && o->dims) status = sm_dims_parse(&dims, &q->einsum, err);
+    if (!status)
+        status = element_type_read(call, &o->dtype, &q->einsum, &q->dtype, &q->element, err);
+    if (!status) status = sm_einsum_check(&q->einsum, &q->m.mesh, &source, err);
+    if (!status) status = timing_check(&o->timing, SM_TRUTH_GEMM, q->dtype, err);
+    if (!status && o->all && cli_given(call, &o->alternative))
         status = sm_fail(err, SM_USAGE, "--all and --alternative exclude each other");
     q->bound = execution_error_bound(&q->einsum, q->element);
+    q->input = (sm_lowering_input){&q->m.system, &q->m.mesh,     &q->m.placement,
+                                   &q->einsum,   q->calibration, q->dtype};
     return status;
 }
 
@@ -126,7 +117,9 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_a
 }
 
 static void put_alternative(sm_report *r, sm_data *object, const question *q,
-                            const sm_alternative *a, const execution *x) {
+                            const execution_job *job, int i) {
+    const sm_alternative *a = job->alternative[i];
+    const execution *x = &job->result[i];
     sm_put_bool(r, object, "equal", is_equal(q, x));
     sm_put(r, object, "max_error", x->max_error);
     sm_put(r, object, "error_bound", q->bound);
@@ -137,7 +130,7 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
     if (a->cost.overlapped < 0) return;
     sm_data *overlap = sm_put_object(r, object, "overlap");
     sm_put(r, overlap, "chunks", a->cost.chunks);
-    sm_put(r, overlap, "directions", (double)q->directions);
+    sm_put(r, overlap, "directions", job->directions);
     sm_put(r, overlap, "apart_s", x->apart_total_s);
     sm_put(r, overlap, "hidden", hidden_share(a, x));
 }
@@ -230,53 +223,32 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
 
 /* ---- many alternatives ---- */
 
-typedef struct order {
-    int pairs, right; /* that differ by more than 20 % measured; predicted in the same order */
-} order;
-static order order_of(const execution_job *job) {
-    order o = {0, 0};
-    for (int i = 0; i < job->n; i++)
-        for (int k = i + 1; k < job->n; k++) {
-            double a = job->result[i].total_s, b = job->result[k].total_s;
-            if (fmax(a, b) <= 1.2 * fmin(a, b)) continue;
-            double pa = job->alternative[i]->cost.expected_s;
-            double pb = job->alternative[k]->cost.expected_s;
-            o.pairs++;
-            o.right += (a < b && pa < pb) || (a > b && pa > pb);
-        }
-    return o;
-}
-
+/* Which was the fastest, and of the pairs that differ by more than 20 % measured, how many were
+ * predicted in the same order. */
 static void show_order(sm_report *r, const execution_job *job) {
-    order o = order_of(job);
-    int fastest = 0;
-    for (int i = 1; i < job->n; i++)
-        if (job->result[i].total_s < job->result[fastest].total_s) fastest = i;
+    int fastest = 0, pairs = 0, right = 0;
+    for (int i = 0; i < job->n; i++) {
+        double a = job->result[i].total_s, pa = job->alternative[i]->cost.expected_s;
+        if (a < job->result[fastest].total_s) fastest = i;
+        for (int k = i + 1; k < job->n; k++) {
+            double b = job->result[k].total_s, pb = job->alternative[k]->cost.expected_s;
+            if (fmax(a, b) <= 1.2 * fmin(a, b)) continue;
+            pairs++;
+            right += (a < b && pa < pb) || (a > b && pa > pb);
+        }
+    }
     sm_data *object = sm_put_object(r, r->data, "order");
     sm_put(r, object, "fastest", fastest + 1);
-    sm_put(r, object, "pairs", o.pairs);
-    sm_put(r, object, "right", o.right);
+    sm_put(r, object, "pairs", pairs);
+    sm_put(r, object, "right", right);
     sm_report_heading(r, "All alternatives");
     sm_report_text(r,
                    "Alternative %d was the fastest. Of %d pairs that differ by more than 20 %%, "
                    "%d were predicted in the right order.",
-                   fastest + 1, o.pairs, o.right);
+                   fastest + 1, pairs, right);
 }
 
 /* ---- the verb ---- */
-
-static void put_question(sm_report *r, const question *q) {
-    char text[512];
-    sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    sm_put_text(r, r->data, "command", "run matmul");
-    sm_put_text(r, r->data, "einsum", text);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put(r, r->data, "ranks", q->m.placement.used);
-    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
-    sm_placed_mesh_fields(r, &q->m);
-    sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
-                   q->m.placement.used, ranks_backend(), q->m.system.text);
-}
 
 /* Where the predicted time comes from; 'matmul' explains each step down to the datasheet. */
 static void explain(sm_report *r, const question *q, const sm_alternative *a) {
@@ -290,15 +262,13 @@ static void explain(sm_report *r, const question *q, const sm_alternative *a) {
 /* --record: the product that each rank makes, of every alternative that was run. */
 static sm_status record(sm_report *r, const question *q, const char *path, const execution_job *job,
                         sm_error *err) {
-    sm_lowering_input input = {&q->m.system, &q->m.mesh,     &q->m.placement,
-                               &q->einsum,   q->calibration, q->dtype};
     sm_truth_row *row = sm_arena_array(r->arena, (size_t)job->n, sizeof *row);
     if (!row) return sm_fail_memory(err);
     for (int i = 0; i < job->n; i++) {
         const sm_alternative *a = job->alternative[i];
         const execution *x = &job->result[i];
         const double *seconds = a->cost.overlapped < 0 ? x->seconds : x->apart_seconds;
-        sm_product_shape shape = sm_lowering_product(&input, &a->lowering);
+        sm_product_shape shape = sm_lowering_product(&q->input, &a->lowering);
         if (shape.batch > 1 || q->einsum.operands != 2)
             return sm_fail(err, SM_BAD_INPUT, "--record keeps plain products: this one is batched");
         row[i] =
@@ -311,13 +281,22 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
 /* SM_NEGATIVE when any differs. */
 static sm_status show(sm_report *r, const question *q, const execution_job *job) {
     bool good = true;
-    put_question(r, q);
-    put_alternative(r, r->data, q, job->alternative[0], &job->result[0]);
+    char text[512];
+    sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
+    sm_put_text(r, r->data, "command", "run matmul");
+    sm_put_text(r, r->data, "einsum", text);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put(r, r->data, "ranks", q->m.placement.used);
+    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_placed_mesh_fields(r, &q->m);
+    sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
+                   q->m.placement.used, ranks_backend(), q->m.system.text);
+    put_alternative(r, r->data, q, job, 0);
     sm_data *alternatives = job->n > 1 ? sm_put_array(r, r->data, "alternatives") : NULL;
     for (int i = 0; i < job->n; i++) {
         const sm_alternative *a = job->alternative[i];
         const execution *x = &job->result[i];
-        if (alternatives) put_alternative(r, sm_put_object(r, alternatives, NULL), q, a, x);
+        if (alternatives) put_alternative(r, sm_put_object(r, alternatives, NULL), q, job, i);
         show_alternative(r, q, (int)q->first + i + 1, a, x);
         good = good && is_equal(q, x) && bytes_agree(a, x);
     }
@@ -326,43 +305,38 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     return good ? SM_OK : SM_NEGATIVE;
 }
 
-/* At least: the operands and the product of the local einsum. */
-static double bytes_of_rank(const question *q, const sm_alternative *a) {
-    sm_lowering_input input = {&q->m.system, &q->m.mesh,     &q->m.placement,
-                               &q->einsum,   q->calibration, q->dtype};
-    sm_product_shape s = sm_lowering_product(&input, &a->lowering);
-    double elements = s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
-    return elements * (double)sm_element_bytes(q->element);
-}
-
+/* Of a rank, at least: the operands and the product of the local einsum. */
 static sm_status check_memory(sm_report *r, const question *q, const execution_job *job) {
     double most = 0.0;
-    for (int i = 0; i < job->n; i++) most = fmax(most, bytes_of_rank(q, job->alternative[i]));
+    for (int i = 0; i < job->n; i++) {
+        sm_product_shape s = sm_lowering_product(&q->input, &job->alternative[i]->lowering);
+        double elements = s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
+        most = fmax(most, elements * (double)sm_element_bytes(q->element));
+    }
     return machine_memory_holds(r, "this product", most, q->m.placement.used,
                                 "Smaller --dims need less.");
 }
 
 static sm_status execute(const cli_call *call, sm_report *r, question *q, const sm_ranking *found,
                          sm_error *err) {
-    const run_matmul_values *given = call->values;
+    const run_matmul_values *o = call->values;
     execution_job job = {.mesh = &q->m.mesh,
                          .einsum = &q->einsum,
                          .element = q->element,
-                         .n = given->all ? found->n : 1,
+                         .n = o->all ? found->n : 1,
                          .alternative = found->kept + q->first,
-                         .warmups = (int)q->warmups,
-                         .repeats = (int)q->repeats,
-                         .directions = (int)q->directions};
+                         .warmups = (int)o->timing.warmups,
+                         .repeats = (int)o->timing.repeats,
+                         .directions = (int)o->directions};
     job.result = sm_arena_array(call->arena, (size_t)job.n, sizeof *job.result);
     if (!job.result) return sm_fail_memory(err);
     sm_status status = check_memory(r, q, &job);
     if (!status)
-        status =
-            ranks_run(call, &given->timing.ranks, q->m.placement.used, execution_body, &job, err);
+        status = ranks_run(call, &o->timing.ranks, q->m.placement.used, execution_body, &job, err);
     if (status || !ranks_speak()) return status;
     if (call->common.explain) explain(r, q, job.alternative[0]);
     sm_status shown = show(r, q, &job);
-    if (given->timing.record) status = record(r, q, given->timing.record, &job, err);
+    if (o->timing.record) status = record(r, q, o->timing.record, &job, err);
     return status ? status : shown;
 }
 
@@ -371,9 +345,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     sm_ranking found;
     sm_status status = read_question(call, &q, err);
     if (status) return status;
-    sm_lowering_input input = {&q.m.system, &q.m.mesh,     &q.m.placement,
-                               &q.einsum,   q.calibration, q.dtype};
-    status = sm_rank_lowerings(&input, call->arena, &found, err);
+    status = sm_rank_lowerings(&q.input, call->arena, &found, err);
     if (status == SM_NEGATIVE)
         return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides these sizes");
     if (status) return status;
