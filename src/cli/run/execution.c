@@ -7,6 +7,7 @@
 
 #include "element_types.h"
 #include "over_ranks.h"
+#include "scalemodel/measure.h"
 
 /* Seconds of the steps, and of all. */
 enum { TOTAL = SM_MAX_STEPS, TIMES = SM_MAX_STEPS + 1 };
@@ -41,15 +42,6 @@ static sm_array part_needed(const sm_array *operand, const sm_array *out) {
     return part;
 }
 
-static void local_sizes(const worker *w, const sm_array *array, size_t *size) {
-    for (int d = 0; d < array->rank; d++) {
-        double whole = w->job->einsum->index[array->dim[d].index].size;
-        for (int i = 0; i < array->dim[d].n_axes; i++)
-            whole /= w->m->mesh.axis[array->dim[d].axis[i]].size;
-        size[d] = (size_t)whole;
-    }
-}
-
 static void labels_of(const sm_array *array, int8_t *label) {
     for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
 }
@@ -60,7 +52,12 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
     sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}};
     int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, to[SM_MAX_RANK] = {0};
     size_t size[SM_MAX_RANK];
-    local_sizes(w, out, size);
+    for (int d = 0; d < out->rank; d++) {
+        double local = e->index[out->dim[d].index].size;
+        for (int i = 0; i < out->dim[d].n_axes; i++)
+            local /= w->m->mesh.axis[out->dim[d].axis[i]].size;
+        size[d] = (size_t)local;
+    }
     labels_of(out, to);
     sm_status status = sm_local_block_new(element, out->rank, size, wanted, err);
     for (int i = 0; !status && i < e->operands; i++) {
@@ -75,20 +72,16 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
     return status;
 }
 
-/* Partial sums that were asked for are added before they are compared. */
-static sm_status add_partial_sums(const worker *w, const sm_array *out, sm_local_block *got,
-                                  sm_error *err) {
-    if (!out->unreduced) return SM_OK;
-    sm_communicator *group = sm_rank_mesh_over(w->m, out->unreduced, err);
-    if (!group) return SM_INTERNAL;
-    return sm_run_all_reduce(group, got->data, sm_local_block_count(got), got->element, err);
-}
-
 static sm_status compare(const worker *w, const sm_array *out, sm_local_block *got, double *error,
                          sm_error *err) {
     sm_local_block wanted = {.rank = 0};
     sm_element exact = element_is_whole(got->element) ? got->element : SM_ELEMENT_F64;
-    sm_status status = add_partial_sums(w, out, got, err);
+    sm_status status = SM_OK;
+    if (out->unreduced) { /* partial sums that were asked for are added before they are compared */
+        sm_communicator *group = sm_rank_mesh_over(w->m, out->unreduced, err);
+        if (!group) return SM_INTERNAL;
+        status = sm_run_all_reduce(group, got->data, sm_local_block_count(got), got->element, err);
+    }
     if (!status) status = whole_product(w, out, exact, &wanted, err);
     if (!status) *error = element_difference(&wanted, got);
     sm_local_block_free(&wanted);
@@ -126,23 +119,7 @@ static sm_status gather_bytes(const worker *w, const sm_lowering *lowering, doub
     return status;
 }
 
-/* The median of column `which` of the times; the row after the last has room for it. */
-static double median_time(const worker *w, int which) {
-    int n = w->job->repeats;
-    double *column = w->times + n * TIMES;
-    for (int i = 0; i < n; i++) column[i] = w->times[i * TIMES + which];
-    return median_of(column, n);
-}
-
 /* ---- one alternative ---- */
-
-static sm_status run_once(worker *w, const sm_alternative *a, int overlapped, sm_run_result *out,
-                          sm_error *err) {
-    sm_status status = sm_run_barrier(w->world, err);
-    if (status) return status;
-    return sm_run_lowering(w->m, w->job->einsum, &a->lowering, overlapped, w->job->directions,
-                           w->in, out, err);
-}
 
 /* Warm up, repeat, and leave the median times in seconds[TIMES]; the last result is kept. */
 static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, double *seconds,
@@ -151,14 +128,22 @@ static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, d
     last->out.data = NULL;
     for (int i = -w->job->warmups; !status && i < w->job->repeats; i++) {
         sm_local_block_free(&last->out);
-        status = run_once(w, a, overlapped, last, err);
+        status = sm_run_barrier(w->world, err);
+        if (!status)
+            status = sm_run_lowering(w->m, w->job->einsum, &a->lowering, overlapped,
+                                     w->job->directions, w->in, last, err);
         if (status || i < 0) continue;
         double *times = w->times + i * TIMES;
         for (int s = 0; s < SM_MAX_STEPS; s++) times[s] = last->step[s].seconds;
         times[TOTAL] = last->seconds;
         status = largest_over_ranks(w->world, times, TIMES, err);
     }
-    for (int t = 0; !status && t < TIMES; t++) seconds[t] = median_time(w, t);
+    double *column =
+        w->times + w->job->repeats * TIMES; /* the row after the last has room for it */
+    for (int t = 0; !status && t < TIMES; t++) {
+        for (int i = 0; i < w->job->repeats; i++) column[i] = w->times[i * TIMES + t];
+        seconds[t] = sm_spread_of(column, w->job->repeats).median;
+    }
     return status;
 }
 

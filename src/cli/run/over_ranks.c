@@ -1,8 +1,7 @@
-/* over_ranks: the slowest rank counts, and the median of the repeats. */
+/* over_ranks: the slowest rank counts. */
 #include "over_ranks.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err) {
     size_t ranks = (size_t)world->size, count = (size_t)n;
@@ -26,14 +25,4 @@ sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, s
     for (size_t i = 0; !status && i < ranks; i++) *same = *same && all[i] == number;
     sm_free(all);
     return status;
-}
-
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double median_of(double *value, int n) {
-    qsort(value, (size_t)n, sizeof *value, by_size);
-    return n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2.0;
 }

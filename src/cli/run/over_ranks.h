@@ -7,6 +7,4 @@
 sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err);
 /* Has every rank the same number? Collective. */
 sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, sm_error *err);
-/* Of n > 0 values; sorts them. */
-double median_of(double *value, int n);
 #endif
