@@ -6,8 +6,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_VERBS = 32 };
+
+bool cli_beside(const char *name, char path[CLI_PATH_ROOM]) {
+    size_t length = strlen(name);
+    ssize_t n = readlink("/proc/self/exe", path, CLI_PATH_ROOM - 1);
+    while (n > 0 && path[n - 1] != '/') n--;
+    if (n <= 0 || (size_t)n + length >= CLI_PATH_ROOM) return false;
+    memcpy(path + n, name, length + 1);
+    return true;
+}
 
 /* "matmul" of "run matmul": what is typed after the program. */
 static const char *word_of(const cli_verb *verb) {

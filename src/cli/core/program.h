@@ -11,6 +11,11 @@ typedef struct cli_program {
     bool (*speaks)(void); /* of many processes, whether this one answers; NULL: it does */
 } cli_program;
 
+enum { CLI_PATH_ROOM = 4096 };
+/* The path of what lies under this name beside the program itself, "scalemodel-run" or
+ * "../data/truth"; false where the system does not tell, or the path is too long. */
+bool cli_beside(const char *name, char path[CLI_PATH_ROOM]);
+
 /* Returns the exit status. */
 int cli_main(const cli_program *program, int argc, char **argv);
 #endif

@@ -1,29 +1,22 @@
 /* run: plans on real processes. BLAS and MPI stay out of this program: the verb hands its command
  * line to scalemodel-run, which lies beside it where BLAS was there to build it with. */
+#include "program.h"
 #include "verbs.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PATH = 4096, MOST_ARGUMENTS = 1024 };
-static char sibling[] = "scalemodel-run";
+enum { MOST_ARGUMENTS = 1024 };
 
-/* The path of this program, with the sibling's name for its last part. */
-static sm_status find_sibling(char path[MOST_PATH], sm_error *err) {
-    ssize_t n = readlink("/proc/self/exe", path, MOST_PATH - sizeof sibling - 1);
-    while (n > 0 && path[n - 1] != '/') n--;
-    if (n <= 0) return sm_fail(err, SM_IO, "cannot tell the folder of this program");
-    memcpy(path + n, sibling, sizeof sibling);
-    return SM_OK;
-}
-
+/* verb: of the other program, before the arguments; NULL: they begin with it. */
 static sm_status pass_on(const char *verb, int argc, char **argv, sm_error *err) {
-    char path[MOST_PATH], *all[MOST_ARGUMENTS] = {sibling}, word[16];
+    static char sibling[] = "scalemodel-run";
+    char path[CLI_PATH_ROOM], *all[MOST_ARGUMENTS] = {sibling}, word[16];
     int n = 1;
     if (argc > MOST_ARGUMENTS - 3)
         return sm_fail(err, SM_USAGE, "at most %d arguments", MOST_ARGUMENTS - 3);
-    sm_status status = find_sibling(path, err);
-    if (status) return status;
+    if (!cli_beside(sibling, path))
+        return sm_fail(err, SM_IO, "cannot tell the folder of this program");
     if (verb) all[n++] = strcpy(word, verb);
     for (int i = 0; i < argc; i++) all[n++] = argv[i];
     execv(path, all);

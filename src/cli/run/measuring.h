@@ -53,6 +53,5 @@ double measured_bytes(const sm_measured_matmul *m); /* operands and product, onc
 sm_measured_constant measured_range(sm_constant which, double start);
 /* The files (measured_files.c), and the answer (measured_page.c). */
 sm_status measured_files(const measuring *q, sm_error *err);
-sm_status measured_plot(const measuring *q, sm_error *err);
 void measured_page(sm_report *r, const measuring *q);
 #endif

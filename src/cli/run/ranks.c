@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "launch.h"
+#include "program.h"
 
-enum { MOST_PATH = 4096, MOST_ARGUMENTS = 1024, DIGITS = 16 };
+enum { MOST_ARGUMENTS = 1024, DIGITS = 16 };
 
 static const char *backend_used = "";
 static int rank_here = 0; /* of this process, once known */
@@ -46,20 +47,15 @@ bool ranks_speak(void) {
 /* ---- programs ---- */
 
 /* The program of a backend, beside this one. False when it was not built. */
-static bool program_of(const char *backend, char path[MOST_PATH]) {
-    static const char name[] = "scalemodel-run-";
-    size_t rest = sizeof name + strlen(backend);
-    ssize_t n = readlink("/proc/self/exe", path, MOST_PATH - rest);
-    while (n > 0 && path[n - 1] != '/') n--;
-    if (n <= 0) return false;
-    memcpy(path + n, name, sizeof name);
-    memcpy(path + n + sizeof name - 1, backend, strlen(backend) + 1);
-    return access(path, X_OK) == 0;
+static bool program_of(const char *backend, char path[CLI_PATH_ROOM]) {
+    char name[64];
+    snprintf(name, sizeof name, "scalemodel-run-%s", backend);
+    return cli_beside(name, path) && access(path, X_OK) == 0;
 }
 
 /* MPI where it was built, Open MPI first. */
 static const char *usual_backend(void) {
-    char path[MOST_PATH] = "";
+    char path[CLI_PATH_ROOM] = "";
     const struct launcher *l = launcher_around();
     if (l && l->backend) return l->backend;
     if (program_of("openmpi", path)) return "openmpi";
@@ -71,7 +67,7 @@ const char *const ranks_with_names[RANKS_WITH_COUNT] = {"openmpi", "mpich", "thr
 
 static sm_status choose(const cli_call *call, const ranks_values *given, const char **backend,
                         sm_error *err) {
-    char path[MOST_PATH] = "";
+    char path[CLI_PATH_ROOM] = "";
     *backend = cli_given(call, &given->with) ? ranks_with_names[given->with] : usual_backend();
     bool mpi = (*backend)[0] == 'o' || (*backend)[0] == 'm';
     if (mpi && !program_of(*backend, path))
@@ -100,7 +96,7 @@ static void say_call(command *c, const cli_call *call, const char *path) {
 
 /* Open MPI is asked not to mind more ranks than cores. */
 static sm_status launch(const cli_call *call, const ranks_values *given, int ranks, sm_error *err) {
-    char path[MOST_PATH] = "", number[DIGITS];
+    char path[CLI_PATH_ROOM] = "", number[DIGITS];
     bool open_mpi = backend_used[0] == 'o';
     command c = {.n = 0};
     if (!program_of(backend_used, path)) return sm_fail(err, SM_IO, "%s has gone", path);
@@ -117,7 +113,7 @@ static sm_status launch(const cli_call *call, const ranks_values *given, int ran
 
 /* Inside a user's own launcher this process becomes a rank. */
 static sm_status become_rank(const cli_call *call, const char *backend, sm_error *err) {
-    char path[MOST_PATH] = "";
+    char path[CLI_PATH_ROOM] = "";
     command c = {.n = 0};
     if (!program_of(backend, path)) return sm_fail(err, SM_IO, "%s has gone", path);
     say_call(&c, call, path);
@@ -128,7 +124,7 @@ static sm_status become_rank(const cli_call *call, const char *backend, sm_error
 sm_status ranks_measure_gpus(const cli_call *call, const sm_measure_job *job, sm_gpu_facts *facts,
                              sm_error *err) {
     static const char cuda[] = "cuda";
-    char path[MOST_PATH] = "";
+    char path[CLI_PATH_ROOM] = "";
     backend_used = cuda;
     if (ranks_of_program.measure_gpus) return ranks_of_program.measure_gpus(job, facts, err);
     if (!program_of(cuda, path))

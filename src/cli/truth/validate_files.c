@@ -1,39 +1,28 @@
 /* validate_files: where the measurements are: a folder of truth files, given or belonging to this
  * program. */
+#include "program.h"
 #include "validate.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-enum { MOST_FILES = 256, PATH_ROOM = 4096 };
+enum { MOST_FILES = 256 };
 
 static bool is_folder(const char *path) {
     struct stat facts;
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-/* The folder of the program itself, where the system tells it. */
-static const char *program_folder(sm_arena *arena) {
-    char path[PATH_ROOM];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0) return NULL;
-    path[n] = '\0';
-    char *slash = strrchr(path, '/');
-    return slash ? sm_arena_copy(arena, path, (size_t)(slash - path)) : NULL;
-}
-
 /* Beside the program as built (build/ in the project) or installed (bin/ beside share/); otherwise
  * in the current folder. */
 static const char *own_folder(sm_arena *arena) {
     static const char *const places[] = {"../data/truth", "../share/scalemodel/truth"};
-    const char *here = program_folder(arena);
-    for (size_t i = 0; here && i < sizeof places / sizeof places[0]; i++) {
-        const char *path = sm_arena_printf(arena, "%s/%s", here, places[i]);
-        if (path && is_folder(path)) return path;
-    }
+    char path[CLI_PATH_ROOM];
+    for (int i = 0; i < 2; i++)
+        if (cli_beside(places[i], path) && is_folder(path))
+            return sm_arena_copy(arena, path, strlen(path));
     return is_folder("data/truth") ? "data/truth" : NULL;
 }
 
