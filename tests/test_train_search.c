@@ -374,10 +374,10 @@ static void bounds_are_admissible(void **state)
         sm_search_options o = options_of(&rng);
         sm_train *train = train_of(&r.job);
         search(train, &o, &exact); /* builds the variants */
-        hunt h = { .options = &o, .train = train };
+        plan_search h = { .options = &o, .train = train };
         sm_error err = { 0 };
-        assert_int_equal(hunt_enumerate(&h, r.system.chips, &err), SM_OK);
-        double floor_s = hunt_floor(train, &o.fixed, r.system.chips);
+        assert_int_equal(search_enumerate(&h, r.system.chips, &err), SM_OK);
+        double floor_s = search_floor(train, &o.fixed, r.system.chips);
         for (size_t k = 0; k < h.nodes && k < 12; k++) {
             double best = best_of_node(train, &o, &h.node[k]);
             if (best == HUGE_VAL) continue;

@@ -168,7 +168,7 @@ double footprint_most(const sm_serve *s, const footprint *f, double step_tokens)
     return most < 1 ? most : floor(smaller(most, 1e9)) * f->shards;
 }
 
-/* ---- the public doors ---- */
+/* ---- public functions ---- */
 
 static bool is_count(double x) { return x >= 0 && x <= 1e15; }
 

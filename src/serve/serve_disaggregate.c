@@ -29,7 +29,7 @@ static double transfer_s(const sm_system *s, double bytes, int prefill_chips, in
 
 /* A replica whose chips prefill `batch` prompts at once; per_chip: prompts per second. */
 typedef struct prefills {
-    hunt *h;
+    search *h;
     const sm_system *system; /* the pools' network */
     double kv_bytes, decode_chips;
     found best;
@@ -42,7 +42,7 @@ static double price_batch(prefills *p, const sm_plan *plan, double group) {
     const sm_serve_job *job = &p->h->s->job;
     sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
     sm_status status = sm_serve_step(p->h->s, plan, &b, &price, &err);
-    hunt_note(p->h, status, &err);
+    search_note(p->h, status, &err);
     if (status != SM_OK) return INFINITY;
     return p->h->o->by_lower ? price.lower_s : price.expected_s;
 }
@@ -75,16 +75,16 @@ static const double MOST_TOKENS = 65536;
 
 static bool visit(void *context, const sm_plan *plan) {
     prefills *p = context;
-    hunt *h = p->h;
+    search *h = p->h;
     footprint f;
     sm_error err = {0};
     sm_serve_memory m;
     double prompt = h->s->job.prompt;
     sm_status status = footprint_of(h->s, plan, prompt, &f, &err);
-    hunt_note(h, status, &err);
+    search_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
     status = placements_of(h->s, plan, h->places, &err);
-    hunt_note(h, status, &err);
+    search_note(h, status, &err);
     if (status != SM_OK) return false;
     for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
         double group = each * f.d.replicas;
@@ -109,11 +109,11 @@ static sm_status fail_prefill(const prefills *p, sm_error *err) {
 }
 
 static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err) {
-    hunt *h = p->h;
+    search *h = p->h;
     sm_step_price price;
     const sm_serve_job *job = &h->s->job;
     double group = p->best.batch / p->best.plan.pipeline;
-    sm_status status = hunt_point(h, &p->best, &out->prefill, err);
+    sm_status status = search_point(h, &p->best, &out->prefill, err);
     if (status != SM_OK) return status;
     sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
     status = sm_serve_step(h->s, &p->best.plan, &b, &price, err);
@@ -130,14 +130,14 @@ static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err)
 static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *calibration,
                               const sm_serve_search_options *o, sm_arena *arena, double *rate,
                               sm_disaggregated *out, sm_error *err) {
-    hunt h;
+    search h;
     memset(&h, 0, sizeof h);
     prefills p = {.h = &h,
                   .system = job->system,
                   .kv_bytes = out->kv_bytes,
                   .decode_chips = out->decode.chips,
                   .quickest_s = INFINITY};
-    sm_status status = hunt_start(job, calibration, o, arena, &h, err);
+    sm_status status = search_start(job, calibration, o, arena, &h, err);
     for (h.at = 0; status == SM_OK && h.at < h.slices; h.at++) {
         serve_set_system(h.s, &h.slice[h.at]);
         each_sharding(h.s, &o->fixed, h.slice[h.at].chips, visit, &p);
@@ -147,7 +147,7 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
     if (status == SM_OK)
         status = p.best.per_chip > 0 ? fill_prefill(&p, out, err) : fail_prefill(&p, err);
     *rate = p.best.per_chip;
-    hunt_free(&h);
+    search_free(&h);
     return status;
 }
 

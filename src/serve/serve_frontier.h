@@ -29,7 +29,7 @@ typedef struct work_memo work_memo;
 work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
 const piece_price *work_of(work_memo *memo, const step *x);
 
-typedef struct hunt {
+typedef struct search {
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
@@ -47,15 +47,17 @@ typedef struct hunt {
     double best_ttft_s;
     sm_status status;
     sm_error err;
-} hunt;
+} search;
 /* Slices and the job under way; then each slice is put under h->s. */
-sm_status hunt_start(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *options, sm_arena *arena, hunt *h,
+sm_status search_start(const sm_serve_job *job, const sm_calibration *calibration,
+                       const sm_serve_search_options *options, sm_arena *arena, search *h,
+                       sm_error *err);
+void search_note(search *h, sm_status status,
+                 const sm_error *err); /* an SM_INTERNAL ends the search */
+/* Fill slices and the frontier; points of it are made by search_point. */
+sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
+                     const sm_serve_search_options *options, sm_arena *arena, search *h,
                      sm_error *err);
-void hunt_note(hunt *h, sm_status status, const sm_error *err); /* an SM_INTERNAL ends the hunt */
-/* Fill slices and the frontier; points of it are made by hunt_point. */
-sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
-                   const sm_serve_search_options *options, sm_arena *arena, hunt *h, sm_error *err);
-sm_status hunt_point(hunt *h, const found *f, sm_serve_point *point, sm_error *err);
-void hunt_free(hunt *h);
+sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err);
+void search_free(search *h);
 #endif

@@ -37,7 +37,7 @@ static int chips_that_fit(const sm_serve_job *job, const sm_serve_search_options
     o.ttft_s = o.tpot_s = 0;
     o.batch = options->batch > 0 ? options->batch : 1;
     for (int chips = job->system->chips * 2; chips <= MOST_CHIPS; chips *= 2) {
-        hunt h;
+        search h;
         sm_arena *arena = sm_arena_new();
         if (!arena || sm_system_resize(job->system, chips, &system, NULL) != SM_OK) {
             sm_arena_free(arena);
@@ -47,16 +47,16 @@ static int chips_that_fit(const sm_serve_job *job, const sm_serve_search_options
         o.chips_least = chips / 2 + 1;
         o.chips_most = chips;
         memset(&h, 0, sizeof h);
-        sm_status status = hunt_run(&larger_job, NULL, &o, arena, &h, NULL);
+        sm_status status = search_run(&larger_job, NULL, &o, arena, &h, NULL);
         int fits = status == SM_OK && h.any_fits ? h.least_chips : 0;
-        hunt_free(&h);
+        search_free(&h);
         sm_arena_free(arena);
         if (fits > 0) return fits;
     }
     return 0;
 }
 
-static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options *o, hunt *h,
+static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options *o, search *h,
                           sm_serve_result *r, sm_error *err) {
     char least[32], capacity[32];
     if (isinf(h->least_bytes))
@@ -77,10 +77,10 @@ static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options
 
 /* ---- no point meets the limits ---- */
 
-static sm_status fail_tpot(hunt *h, sm_error *err) {
+static sm_status fail_tpot(search *h, sm_error *err) {
     char limit[32], best[32], bound[32], plan[200];
     sm_serve_point p;
-    sm_status status = hunt_point(h, &h->quickest, &p, err);
+    sm_status status = search_point(h, &h->quickest, &p, err);
     if (status != SM_OK) return status;
     sm_format_seconds(limit, sizeof limit, h->o->tpot_s);
     sm_format_seconds(best, sizeof best, h->quickest.tpot_s);
@@ -94,7 +94,7 @@ static sm_status fail_tpot(hunt *h, sm_error *err) {
                    sm_serve_bound_name(p.decode.bound), bound);
 }
 
-static sm_status fail_ttft(const hunt *h, sm_error *err) {
+static sm_status fail_ttft(const search *h, sm_error *err) {
     char limit[32], best[32];
     sm_format_seconds(limit, sizeof limit, h->o->ttft_s);
     sm_format_seconds(best, sizeof best, h->best_ttft_s);
@@ -110,24 +110,24 @@ static sm_status fail_ttft(const hunt *h, sm_error *err) {
                    limit);
 }
 
-static sm_status fail_limits(hunt *h, sm_error *err) {
+static sm_status fail_limits(search *h, sm_error *err) {
     if (h->o->tpot_s > 0 && h->quickest.tpot_s > h->o->tpot_s) return fail_tpot(h, err);
     return fail_ttft(h, err);
 }
 
 /* ---- the answer ---- */
 
-static sm_status fill_points(hunt *h, sm_arena *arena, sm_serve_result *r, sm_error *err) {
+static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_error *err) {
     sm_status status = SM_OK;
     r->point = sm_arena_array(arena, h->front.n, sizeof *r->point);
     if (!r->point) return sm_fail_memory(err);
     for (size_t i = 0; status == SM_OK && i < h->front.n; i++)
-        status = hunt_point(h, &h->front.point[i], &r->point[i], err);
+        status = search_point(h, &h->front.point[i], &r->point[i], err);
     r->n = status == SM_OK ? h->front.n : 0;
     return status;
 }
 
-static void fill_counts(const hunt *h, sm_serve_result *r) {
+static void fill_counts(const search *h, sm_serve_result *r) {
     r->space = h->space;
     r->evaluated = h->evaluated;
     r->pruned = h->pruned;
@@ -140,20 +140,20 @@ static void fill_counts(const hunt *h, sm_serve_result *r) {
 sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
                           const sm_serve_search_options *options, sm_arena *arena,
                           sm_serve_result *result, sm_error *err) {
-    hunt h;
+    search h;
     double start_s = sm_clock_s();
     memset(result, 0, sizeof *result);
     memset(&h, 0, sizeof h);
     sm_status status = check_options(options, err);
     if (status != SM_OK) return status;
-    status = hunt_run(job, calibration, options, arena, &h, err);
+    status = search_run(job, calibration, options, arena, &h, err);
     if (status == SM_OK) {
         fill_counts(&h, result);
         if (h.front.n > 0) status = fill_points(&h, arena, result, err);
         else if (!h.any_fits) status = fail_fit(job, options, &h, result, err);
         else status = fail_limits(&h, err);
     }
-    hunt_free(&h);
+    search_free(&h);
     result->seconds = sm_clock_s() - start_s;
     return status;
 }

@@ -7,16 +7,16 @@
 enum { MOST_DOUBLINGS = 24 };
 #define PRECISION 1.01
 
-typedef struct hunt {
+typedef struct search {
     const sm_simulation *simulation;
     const sm_rated_arrivals *arrivals;
     double within;
     sm_max_rate *out;
     sm_error *err;
-} hunt;
+} search;
 
 /* Simulate at a rate; a run that meets the SLO is kept. */
-static sm_status try_rate(hunt *h, double rate, bool *meets) {
+static sm_status try_rate(search *h, double rate, bool *meets) {
     sm_arrivals arrivals;
     sm_status status = h->arrivals->begin(h->arrivals->context, rate, &arrivals, h->err);
     if (status) return status;
@@ -32,7 +32,7 @@ static sm_status try_rate(hunt *h, double rate, bool *meets) {
 }
 
 /* From one rate on by `factor` until meeting the SLO is no longer `wanted`. */
-static sm_status walk(hunt *h, double *rate, double factor, bool wanted, bool *turned) {
+static sm_status walk(search *h, double *rate, double factor, bool wanted, bool *turned) {
     *turned = false;
     for (int i = 0; i < MOST_DOUBLINGS && !*turned; i++) {
         bool meets = false;
@@ -44,7 +44,7 @@ static sm_status walk(hunt *h, double *rate, double factor, bool wanted, bool *t
     return SM_OK;
 }
 
-static sm_status bisect(hunt *h, double low, double high) {
+static sm_status bisect(search *h, double low, double high) {
     while (high / low > PRECISION) {
         double middle = sqrt(low * high);
         bool meets = false;
@@ -59,7 +59,7 @@ static sm_status bisect(hunt *h, double low, double high) {
 sm_status sm_simulate_max_rate(const sm_simulation *simulation, const sm_rated_arrivals *arrivals,
                                double within, sm_max_rate *out, sm_error *err) {
     *out = (sm_max_rate){.rate = 0.0};
-    hunt h = {simulation, arrivals, within, out, err};
+    search h = {simulation, arrivals, within, out, err};
     double rate = 1.0;
     bool meets = false, turned = false;
     sm_status status = try_rate(&h, rate, &meets);

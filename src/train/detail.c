@@ -1,4 +1,5 @@
 /* Everything a person may ask of one plan: where its axes sit and each collective it makes. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,31 +76,35 @@ static sm_plan_collective *find(list *l, const sm_plan_collective *c) {
             strcmp(o->axis, c->axis) == 0 && strcmp(o->phase, c->phase) == 0)
             return o;
     }
-    if (l->out->collectives == l->room) return NULL;
+    assert(l->out->collectives < l->room);
     sm_plan_collective *o = &l->out->collective[l->out->collectives++];
     *o = *c;
     o->count = o->time_s = o->exposed_s = 0;
     return o;
 }
 
-static sm_plan_collective *add(list *l, sm_collective op, const char *array, const char *axis,
-                               const char *phase, const sm_timed_curve *curve, double bytes,
-                               double count, double shown) {
-    const sm_timed_line *line;
-    double s = sm_timed_curve_s(curve, bytes, &line);
-    if (!line || count <= 0) return NULL;
-    sm_plan_collective c = {
-        .op = op, .bytes = bytes, .algorithm = line->algorithm, .level = line->level};
-    c.wire_bytes = bytes * line->wire_per_byte;
+static sm_plan_collective row_of(sm_collective op, const char *array, const char *axis,
+                                 const char *phase, double bytes) {
+    sm_plan_collective c = {.op = op, .bytes = bytes};
     snprintf(c.array, sizeof c.array, "%s", array);
     snprintf(c.axis, sizeof c.axis, "%s", axis);
     snprintf(c.phase, sizeof c.phase, "%s", phase);
+    return c;
+}
+
+static void add(list *l, sm_plan_collective c, const sm_timed_curve *curve, double count,
+                double shown) {
+    const sm_timed_line *line;
+    double s = sm_timed_curve_s(curve, c.bytes, &line);
+    if (!line || count <= 0) return;
+    c.algorithm = line->algorithm;
+    c.level = line->level;
+    c.wire_bytes = c.bytes * line->wire_per_byte;
     sm_plan_collective *o = find(l, &c);
-    if (!o) return NULL;
+    o->weight |= c.weight;
     o->count += count;
     o->time_s += s * count;
     o->exposed_s += s * count * shown;
-    return o;
 }
 
 /* What part of each stream of a piece shows: passes know the sums, the parts are shared out by
@@ -150,13 +155,14 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
                                                                   : s.blocking;
         double bytes = comm_bytes(c, &l->p->d, plan);
         axes_text(c->axes, &l->p->d, axis, sizeof axis);
-        sm_plan_collective *o = add(l, c->op, c->array, axis, sm_phase_name(c->phase), curve, bytes,
-                                    times, part_of[way]);
-        if (o) o->weight = c->role == SM_ROLE_WEIGHT;
+        sm_plan_collective row = row_of(c->op, c->array, axis, sm_phase_name(c->phase), bytes);
+        row.weight = c->role == SM_ROLE_WEIGHT;
+        add(l, row, curve, times, part_of[way]);
         bool repeats = way == 0 &&
                        (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
                        (one->set[set].again & c->forward_ops);
-        if (repeats) add(l, c->op, c->array, axis, "recompute", curve, bytes, times, part_of[1]);
+        if (repeats)
+            add(l, row_of(c->op, c->array, axis, "recompute", bytes), curve, times, part_of[1]);
     }
 }
 
@@ -172,19 +178,20 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         char axis[32];
         axes_text(c->partial, &l->p->d, axis, sizeof axis);
         const char *what = c->expert ? "experts" : "weights";
+        double gradients = held * gradient_bytes(plan), weights = held * l->t->weight_bytes;
+        const sm_timed_curve *scatter = l->p->at.slot[slots->reduce_scatter];
         if (plan->zero == 0)
-            add(l, SM_ALL_REDUCE, what, axis, "step end", l->p->at.slot[slots->all_reduce],
-                held * gradient_bytes(plan), times, show_reduce);
-        if (plan->zero == 2)
-            add(l, SM_REDUCE_SCATTER, what, axis, "backward-weight",
-                l->p->at.slot[slots->reduce_scatter], held * gradient_bytes(plan),
+            add(l, row_of(SM_ALL_REDUCE, what, axis, "step end", gradients),
+                l->p->at.slot[slots->all_reduce], times, show_reduce);
+        else if (plan->zero == 2)
+            add(l, row_of(SM_REDUCE_SCATTER, what, axis, "backward-weight", gradients), scatter,
                 times * microbatches, l->t->software.one_by_one ? 1 : 0);
-        else if (plan->zero)
-            add(l, SM_REDUCE_SCATTER, what, axis, "step end", l->p->at.slot[slots->reduce_scatter],
-                held * gradient_bytes(plan), times, show_reduce);
+        else
+            add(l, row_of(SM_REDUCE_SCATTER, what, axis, "step end", gradients), scatter, times,
+                show_reduce);
         if (plan->zero)
-            add(l, SM_ALL_GATHER, what, axis, "step start", l->p->at.slot[slots->all_gather],
-                held * l->t->weight_bytes, times, show_gather);
+            add(l, row_of(SM_ALL_GATHER, what, axis, "step start", weights),
+                l->p->at.slot[slots->all_gather], times, show_gather);
     }
 }
 
@@ -200,9 +207,17 @@ double stage_holds(const sm_train *t, const sm_plan *plan, const stages *s, int 
     return n;
 }
 
+/* Each collective forward and recomputed, two for each class of weights, two between stages. */
+static int most_collectives(const variant *v) {
+    int n = 2;
+    for (int i = 0; i < v->pieces; i++)
+        n += 2 * (v->piece[i].part.comms + v->piece[i].part.classes);
+    return n;
+}
+
 static bool list_collectives(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                              sm_arena *arena, sm_plan_detail *out) {
-    list l = {t, p, out, 512};
+    list l = {t, p, out, most_collectives(p->v)};
     out->collectives = 0;
     out->collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->collective);
     if (!out->collective) return false;
@@ -221,10 +236,9 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     }
     if (plan->pipeline > 1) {
         double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
-        add(&l, SM_PERMUTE, "x", "pipeline", "forward", p->at.send, bytes,
-            m * s->pipeline.chunks_per_stage, 1);
-        add(&l, SM_PERMUTE, "dx", "pipeline", "backward", p->at.send, bytes,
-            m * s->pipeline.chunks_per_stage, 1);
+        double times = m * s->pipeline.chunks_per_stage;
+        add(&l, row_of(SM_PERMUTE, "x", "pipeline", "forward", bytes), p->at.send, times, 1);
+        add(&l, row_of(SM_PERMUTE, "dx", "pipeline", "backward", bytes), p->at.send, times, 1);
     }
     return true;
 }

@@ -65,7 +65,7 @@ static double least_state(const sm_train *t, const variant *v, const sm_plan *pl
 
 /* The least over the choices of a plan's degrees. Those of equal matrix work have equal bounds. */
 typedef struct floors {
-    const hunt *h;
+    const plan_search *h;
     double seconds, state;
     int seen;
     uint64_t matmuls[8];
@@ -85,7 +85,7 @@ static bool try_floor(void *context, sm_plan *plan) {
     return true;
 }
 
-static double bound_of(const hunt *h, const sm_plan *plan) {
+static double bound_of(const plan_search *h, const sm_plan *plan) {
     floors f = {.h = h, .seconds = HUGE_VAL, .state = HUGE_VAL};
     sm_plan copy = *plan;
     sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
@@ -95,7 +95,7 @@ static double bound_of(const hunt *h, const sm_plan *plan) {
     return objective_of(h->train, h->options, plan, f.seconds, f.state);
 }
 
-double hunt_floor(const sm_train *t, const sm_plan *plan, int chips) {
+double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
     const sm_calibration *c = t->calibration;
     double best =
         fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8), sm_attention_best_efficiency(c));
@@ -106,7 +106,7 @@ double hunt_floor(const sm_train *t, const sm_plan *plan, int chips) {
 
 /* ---- enumeration ---- */
 
-static bool more_room(hunt *h) {
+static bool more_room(plan_search *h) {
     size_t room = h->room ? h->room * 2 : 1024;
     node *nodes = sm_realloc(h->node, room * sizeof *nodes);
     if (nodes) h->node = nodes;
@@ -116,7 +116,7 @@ static bool more_room(hunt *h) {
     return nodes && bounds;
 }
 
-static bool add_node(hunt *h, const sm_plan *plan) {
+static bool add_node(plan_search *h, const sm_plan *plan) {
     choices c;
     choices_fill(h->train, h->options, plan, &c);
     h->space += choices_leaves(h->train, h->options, plan, &c);
@@ -148,7 +148,7 @@ static bool useful(const sm_train *t, int key, int degree) {
     }
 }
 
-static bool split(hunt *h, sm_plan *plan, int depth, int left) {
+static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
     static const int order[SM_PLAN_DEGREES] = {SM_PLAN_TENSOR,   SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
                                                SM_PLAN_PIPELINE, SM_PLAN_FSDP,    SM_PLAN_DATA};
     const sm_search_options *o = h->options;
@@ -170,7 +170,7 @@ static bool split(hunt *h, sm_plan *plan, int depth, int left) {
     return true;
 }
 
-sm_status hunt_enumerate(hunt *h, int chips, sm_error *err) {
+sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     h->nodes = 0;
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;

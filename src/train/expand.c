@@ -6,7 +6,7 @@
 #include "search_space.h"
 
 typedef struct expansion {
-    const hunt *h;
+    const plan_search *h;
     const sm_train *t;
     lane_scratch *l;
     outcome *out;
@@ -469,8 +469,8 @@ static bool try_variant(void *context, sm_plan *plan) {
     return true;
 }
 
-void hunt_expand(void *context, int lane, int place, size_t number, double threshold) {
-    hunt *h = context;
+void search_expand(void *context, int lane, int place, size_t number, double threshold) {
+    plan_search *h = context;
     const node *n = &h->node[number];
     lane_scratch *l = &h->lane[lane];
     expansion x = {.h = h, .t = h->train, .l = l, .out = &h->place[place], .threshold = threshold};

@@ -9,7 +9,8 @@ static void add_stream(const sm_train *t, const sm_timed_line *line, double byte
 
 static void add_again(const sm_train *t, const piece *p, const sm_comm *c,
                       const sm_timed_curve *curve, const sm_timed_line *line, double bytes,
-                      double s, piece_comm *out) {
+                      piece_comm *out) {
+    double s = sm_line_at(line->line, bytes);
     for (int set = 1; set < MAX_SETS; set++) { /* set 0 recomputes nothing */
         if (!(p->set[set].again & c->forward_ops)) continue;
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
@@ -38,7 +39,7 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
     else if (c->ragged) out->exchange[way] += s;
     else out->blocking[way] += s;
     out->latency += line->line.latency_s;
-    if (c->phase == SM_PHASE_FORWARD) add_again(t, p, c, curve, line, bytes, s, out);
+    if (c->phase == SM_PHASE_FORWARD) add_again(t, p, c, curve, line, bytes, out);
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once. */

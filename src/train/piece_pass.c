@@ -1,8 +1,6 @@
 /* One microbatch through one piece: streams laid over each other. */
 #include "detail.h"
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 /* Work beside a stream: what overlaps still costs something, the cores and the memory traffic of
  * the collective. */
 static double overlapped(const sm_train *t, double compute, double stream) {
@@ -36,36 +34,47 @@ static double busiest(const sm_train *t, const double *busy, const double *more)
     return most;
 }
 
+/* Seconds of one direction: work, attention in it, and collectives on its path. */
+typedef struct under {
+    double compute, attention, blocking, exchange, ring;
+} under;
+
 /* Each hides under compute of its own, so that a quicker chip is never slower: the ring under
  * attention, gathers under the matmuls, all-to-alls under what gathers leave of them. */
-static void expose(const sm_train *t, const sm_plan *plan, double compute, double attention,
-                   double blocking, double exchange, double ring, piece_exposed *out, int way) {
-    double matmuls = larger(0, compute - attention);
-    out->blocking[way] = exposed_blocking(t, blocking, matmuls);
-    out->exchange[way] = exposed_exchange(t, plan, exchange, larger(0, matmuls - blocking));
-    out->ring[way] = exposed_ring(t, ring, attention);
+static void expose(const sm_train *t, const sm_plan *plan, const under *u, int way,
+                   piece_exposed *out) {
+    double matmuls = larger(0, u->compute - u->attention);
+    out->blocking[way] = exposed_blocking(t, u->blocking, matmuls);
+    out->exchange[way] = exposed_exchange(t, plan, u->exchange, larger(0, matmuls - u->blocking));
+    out->ring[way] = exposed_ring(t, u->ring, u->attention);
+}
+
+static under under_backward(const piece_time *time, const piece_comm *comm, int set,
+                            double compute) {
+    return (under){compute, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
+                   comm->exchange[1] + comm->again_exchange[set],
+                   comm->ring[1] + comm->again_ring[set]};
 }
 
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
     piece_exposed e;
-    double backward = time->backward_input + time->backward_weight + time->again[set];
-    expose(t, plan, time->forward, time->ring_forward, comm->blocking[0], comm->exchange[0],
-           comm->ring[0], &e, 0);
-    expose(t, plan, backward, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
-           comm->exchange[1] + comm->again_exchange[set], comm->ring[1] + comm->again_ring[set], &e,
-           1);
+    const under forward = {time->forward, time->ring_forward, comm->blocking[0], comm->exchange[0],
+                           comm->ring[0]};
+    const under backward = under_backward(
+        time, comm, set, time->backward_input + time->backward_weight + time->again[set]);
+    expose(t, plan, &forward, 0, &e);
+    expose(t, plan, &backward, 1, &e);
     return e;
 }
 
 /* One direction: work, what shows of its collectives, and streams beside both; no level is busy for
  * longer. */
 static double pass_of(const sm_train *t, double compute, const piece_exposed *e, int way,
-                      const double *streams, const double *all, const double *again,
-                      double offload_s) {
+                      const piece_comm *comm, int set, double offload_s) {
     double path = compute + e->blocking[way] + e->exchange[way] + e->ring[way];
-    double s = overlapped(t, path, larger(busiest(t, streams, NULL), offload_s));
-    return larger(s, busiest(t, all, again));
+    double s = overlapped(t, path, larger(busiest(t, comm->busy[way], NULL), offload_s));
+    return larger(s, busiest(t, comm->all[way], way ? comm->again_all[set] : NULL));
 }
 
 /* Schedules that put weight gradients off take them as plain work; what shows belongs to the chain
@@ -73,12 +82,9 @@ static double pass_of(const sm_train *t, double compute, const piece_exposed *e,
 static void split_backward(const sm_train *t, const piece_time *time, const piece_comm *comm,
                            int set, const sm_plan *plan, double offload_s, pass *out) {
     piece_exposed e;
-    double input = time->backward_input + time->again[set];
-    expose(t, plan, input, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
-           comm->exchange[1] + comm->again_exchange[set], comm->ring[1] + comm->again_ring[set], &e,
-           1);
-    out->backward_input =
-        pass_of(t, input, &e, 1, comm->busy[1], comm->all[1], comm->again_all[set], offload_s);
+    const under input = under_backward(time, comm, set, time->backward_input + time->again[set]);
+    expose(t, plan, &input, 1, &e);
+    out->backward_input = pass_of(t, input.compute, &e, 1, comm, set, offload_s);
     out->backward_weight = time->backward_weight;
 }
 
@@ -87,10 +93,8 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
     double again = time->again[set];
     double backward = time->backward_input + time->backward_weight + again;
     piece_exposed e = piece_exposed_of(t, time, comm, set, plan);
-    double forward_all =
-        pass_of(t, time->forward, &e, 0, comm->busy[0], comm->all[0], NULL, offload_s);
-    double backward_all =
-        pass_of(t, backward, &e, 1, comm->busy[1], comm->all[1], comm->again_all[set], offload_s);
+    double forward_all = pass_of(t, time->forward, &e, 0, comm, set, offload_s);
+    double backward_all = pass_of(t, backward, &e, 1, comm, set, offload_s);
     out->expected.forward = forward_all;
     out->expected.backward_weight = 0;
     out->expected.backward_input = backward_all;

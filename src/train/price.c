@@ -62,8 +62,6 @@ double stage_pieces(const sm_train *t, const stages *s, int chunk, int index) {
     return chunk == s->layout->chunks - 1;
 }
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n,
                       stage_sums *x) {
     const piece_pass *q = &p->pass[index];
@@ -230,7 +228,7 @@ sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces
     return status;
 }
 
-/* ---- the public door ---- */
+/* ---- public functions ---- */
 
 static sm_status set_custom(const sm_train *t, const sm_plan *plan, sm_error *err) {
     variant *v = built_variant(t, plan);

@@ -14,11 +14,11 @@ void sm_search_defaults(sm_search_options *options) {
 
 /* ---- merging ---- */
 
-static double threshold_of(const hunt *h) {
+static double threshold_of(const plan_search *h) {
     return h->result->n == h->options->top ? h->objective[h->result->n - 1] : HUGE_VAL;
 }
 
-static void insert(hunt *h, const outcome *o) {
+static void insert(plan_search *h, const outcome *o) {
     sm_search_result *r = h->result;
     int at = r->n < h->options->top ? r->n++ : r->n - 1;
     while (at > 0 && h->objective[at - 1] > o->objective) {
@@ -31,7 +31,7 @@ static void insert(hunt *h, const outcome *o) {
 }
 
 static double merge(void *context, int place, size_t number) {
-    hunt *h = context;
+    plan_search *h = context;
     const outcome *o = &h->place[place];
     (void)number;
     h->result->evaluated += o->evaluated;
@@ -41,7 +41,7 @@ static double merge(void *context, int place, size_t number) {
 }
 
 static void report_progress(double fraction, void *context) {
-    hunt *h = context;
+    plan_search *h = context;
     h->options->progress(fraction, h->result->n ? h->objective[0] : 0, h->options->context);
 }
 
@@ -76,7 +76,7 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
     return b.status;
 }
 
-static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena) {
+static bool make_memo(const plan_search *h, lane_scratch *l, sm_arena *arena) {
     size_t n = (size_t)h->train->kinds + 2;
     piece_time *time = sm_arena_array(arena, TIMED * n, sizeof *time);
     double(*kept)[MAX_SETS] = sm_arena_array(arena, TIMED * n, sizeof *kept);
@@ -89,7 +89,7 @@ static bool make_memo(const hunt *h, lane_scratch *l, sm_arena *arena) {
     return true;
 }
 
-static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err) {
+static sm_status make_lanes(plan_search *h, sm_arena *arena, sm_error *err) {
     h->lanes = sm_search_threads(h->options->threads);
     h->lane = sm_arena_array(arena, (size_t)h->lanes, sizeof *h->lane);
     if (!h->lane) return sm_fail_memory(err);
@@ -103,18 +103,18 @@ static sm_status make_lanes(hunt *h, sm_arena *arena, sm_error *err) {
 
 /* ---- running ---- */
 
-static sm_status search_chips(hunt *h, int chips, sm_error *err) {
+static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     const sm_search_options *o = h->options;
     sm_branching_result done;
-    double floor_s = hunt_floor(h->train, &o->fixed, chips);
+    double floor_s = search_floor(h->train, &o->fixed, chips);
     bool hopeless = o->objective == SM_OBJECTIVE_TIME && floor_s >= threshold_of(h);
     h->count_only = o->prune && hopeless;
-    sm_status s = hunt_enumerate(h, chips, err);
+    sm_status s = search_enumerate(h, chips, err);
     if (s || h->count_only) return s;
     sm_branching b = {.context = h,
                       .nodes = h->nodes,
                       .bound = h->bound,
-                      .expand = hunt_expand,
+                      .expand = search_expand,
                       .merge = merge,
                       .stop = o->stop,
                       .threshold = o->prune ? threshold_of(h) : HUGE_VAL};
@@ -126,7 +126,7 @@ static sm_status search_chips(hunt *h, int chips, sm_error *err) {
 
 /* All the chips first, then every smaller number that divides them: more chips never make the best
  * plan slower. */
-static sm_status search_all(hunt *h, sm_error *err) {
+static sm_status search_all(plan_search *h, sm_error *err) {
     int chips = h->train->system.chips;
     for (int idle = 1; idle <= chips; idle++) {
         if (chips % idle) continue;
@@ -145,7 +145,7 @@ static sm_status price_found(sm_train *t, sm_search_result *r, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status nothing_found(const hunt *h, sm_error *err) {
+static sm_status nothing_found(const plan_search *h, sm_error *err) {
     char need[32], have[32];
     if (h->result->least_memory_bytes < HUGE_VAL)
         return sm_fail(
@@ -164,7 +164,7 @@ static sm_status nothing_found(const hunt *h, sm_error *err) {
 
 sm_status sm_train_search(sm_train *train, const sm_search_options *options,
                           sm_search_result *result, sm_error *err) {
-    hunt h = {.options = options, .train = train, .result = result};
+    plan_search h = {.options = options, .train = train, .result = result};
     double start = sm_clock_s();
     memset(result, 0, sizeof *result);
     if (options->top < 1 || options->top > SM_MAX_TOP)

@@ -66,7 +66,7 @@ typedef struct outcome {
     double least_memory;
 } outcome;
 
-typedef struct hunt {
+typedef struct plan_search {
     const sm_search_options *options;
     const sm_train *train;
     bool count_only; /* the chips in use cannot win: count the plans, look at none */
@@ -79,12 +79,12 @@ typedef struct hunt {
     outcome place[SM_BATCH];
     sm_search_result *result;
     double objective[SM_MAX_TOP];
-} hunt;
+} plan_search;
 /* The nodes that use exactly `chips` chips. */
-sm_status hunt_enumerate(hunt *h, int chips, sm_error *err);
+sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
 /* No plan on so few chips takes less. */
-double hunt_floor(const sm_train *t, const sm_plan *plan, int chips);
-void hunt_expand(void *context, int lane, int place, size_t number, double threshold);
+double search_floor(const sm_train *t, const sm_plan *plan, int chips);
+void search_expand(void *context, int lane, int place, size_t number, double threshold);
 double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                     double expected_s, double memory);
 #endif

@@ -96,6 +96,8 @@ struct sm_train {
     struct stages *one_stages; /* scratch of sm_train_price */
 };
 
+static inline double larger(double a, double b) { return a > b ? a : b; }
+
 /* ---- sizes ---- */
 /* Axes over which fsdp shards the weights of a variant. */
 static inline sm_axes shards_of(const variant *v) {

@@ -134,8 +134,6 @@ static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load,
     m->buffers += load->more * times;
 }
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 /* What the allocator cannot give to arrays. XLA plans the memory of a torus's chips ahead: none. */
 static void add_reserved(const sm_train *t, sm_memory *m) {
     const sm_memory_habits *h = &t->habits;

@@ -27,32 +27,16 @@ static sm_train_optimizer optimizer_of(const sm_plan *p) {
     }
 }
 
-static int common_divisor(int a, int b) { return b ? common_divisor(b, a % b) : a; }
-
-/* Heads of K and V take what divides them all, the query heads of each the rest. */
-static int tensor_over_kv(const sm_model *m, int tensor) {
-    for (int k = 0; k < m->kinds; k++) {
-        int heads = m->kind[k].K > 0 ? m->kind[k].K : m->kind[k].N;
-        tensor = common_divisor(tensor, heads);
-    }
-    return tensor;
-}
-
 void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
-    int tensor = tensor_over_kv(s->model, p->tensor);
-    s->degree[SM_AXIS_DATA] = p->data;
-    s->degree[SM_AXIS_FSDP] = p->fsdp;
-    s->degree[SM_AXIS_EXPERT] = p->expert;
-    s->degree[SM_AXIS_CONTEXT] = p->context;
-    s->degree[SM_AXIS_TENSOR] = tensor;
-    s->degree[SM_AXIS_TENSOR_Q] = p->tensor / tensor;
+    sm_degrees d;
+    uint32_t code;
+    sm_degrees_set(&d, p, s->model);
+    for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = (int)(d.axis[a] + 0.5);
     s->microbatch = p->microbatch;
     s->zero = p->fsdp > 1 ? 3 : p->zero;
     s->recompute = p->recompute;
-    s->rules = (sm_rules){.seq = p->seq,
-                          .expert_tensor = p->expert_tensor,
-                          .context_by = p->context_by,
-                          .weights_over_context = p->fsdp > 1};
+    s->rules = sm_plan_rules(p, false, &code);
+    s->rules.unfused = false; /* the runtime has one attention */
 }
 
 sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *s,

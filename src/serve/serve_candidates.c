@@ -29,24 +29,24 @@ typedef struct family {
     sm_plan placed;
 } family;
 
-static sm_plan placed_as(const hunt *h, const sm_plan *plan, int order) {
+static sm_plan placed_as(const search *h, const sm_plan *plan, int order) {
     sm_plan p = *plan;
     memcpy(p.order, h->places->plan[order].order, sizeof p.order);
     memcpy(p.dims, h->places->plan[order].dims, sizeof p.dims);
     return p;
 }
 
-void hunt_note(hunt *h, sm_status status, const sm_error *err) {
+void search_note(search *h, sm_status status, const sm_error *err) {
     if (status != SM_INTERNAL || h->status != SM_OK) return;
     h->status = status;
     h->err = *err;
 }
 
-static double limit_time(const hunt *h, const sm_step_price *p) {
+static double limit_time(const search *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
 
-static bool price_prefill(hunt *h, const sm_plan *plan, const footprint *f, prefill *out) {
+static bool price_prefill(search *h, const sm_plan *plan, const footprint *f, prefill *out) {
     sm_error err = {0};
     sm_step_price price;
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
@@ -55,16 +55,16 @@ static bool price_prefill(hunt *h, const sm_plan *plan, const footprint *f, pref
         out->ttft_s = limit_time(h, &price);
         status = point_prefill_share(h->s, plan, &f->d, price.expected_s, &out->share_s, &err);
     }
-    hunt_note(h, status, &err);
+    search_note(h, status, &err);
     return status == SM_OK;
 }
 
-static bool seq_counts(const hunt *h, const sm_plan *plan, bool seq) {
+static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
     if (plan->given >> SM_PLAN_SEQ & 1) return seq == h->o->fixed.seq;
     return !seq || plan->tensor > 1;
 }
 
-static prefill prefill_at(hunt *h, family *f, int order) {
+static prefill prefill_at(search *h, family *f, int order) {
     prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
     sm_plan plan = placed_as(h, f->plan, order);
     if (f->known[order]) return f->first[order];
@@ -81,7 +81,7 @@ static prefill prefill_at(hunt *h, family *f, int order) {
 }
 
 /* With each collective where it costs least. */
-static double least_prefill(hunt *h, sm_plan plan) {
+static double least_prefill(search *h, sm_plan plan) {
     step x;
     sm_error err = {0};
     sm_step_price price;
@@ -89,7 +89,7 @@ static double least_prefill(hunt *h, sm_plan plan) {
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
     sm_plan_settle(&plan, &h->s->model);
     sm_status status = step_prepare(h->s, &plan, &b, &x, &err);
-    hunt_note(h, status, &err);
+    search_note(h, status, &err);
     if (status != SM_OK) return INFINITY;
     step_work(&x, work);
     x.any = h->places;
@@ -97,7 +97,7 @@ static double least_prefill(hunt *h, sm_plan plan) {
     return limit_time(h, &price) * (1 - ROUNDING);
 }
 
-static double least_ttft(hunt *h, family *f) {
+static double least_ttft(search *h, family *f) {
     sm_plan plan = f->placed;
     if (f->least_ttft_s > 0) return f->least_ttft_s;
     f->least_ttft_s = INFINITY;
@@ -111,7 +111,7 @@ static double least_ttft(hunt *h, family *f) {
 
 /* ---- candidates ---- */
 
-static double per_chip(const hunt *h, double batch, double tpot_s, double chips,
+static double per_chip(const search *h, double batch, double tpot_s, double chips,
                        const prefill *first) {
     double decoding = batch / tpot_s, output = h->s->job.output;
     if (!h->o->with_prefill) return decoding / chips;
@@ -120,7 +120,7 @@ static double per_chip(const hunt *h, double batch, double tpot_s, double chips,
 
 static bool meets(double value, double limit) { return !(limit > 0) || value <= limit; }
 
-static void offer(hunt *h, family *f, int order, double batch, double tpot_s) {
+static void offer(search *h, family *f, int order, double batch, double tpot_s) {
     prefill first = prefill_at(h, f, order);
     int chips = h->slice[h->at].chips;
     found p = {placed_as(h, f->plan, order), batch, tpot_s, 0, h->at};
@@ -133,7 +133,7 @@ static void offer(hunt *h, family *f, int order, double batch, double tpot_s) {
 
 /* No point of the family that takes so long a token meets the limits, and it is no news of what
  * could be reached without them. */
-static bool misses_limits(hunt *h, family *f, double tpot_s) {
+static bool misses_limits(search *h, family *f, double tpot_s) {
     const sm_serve_search_options *o = h->o;
     if (!(h->quickest.batch > 0) || tpot_s < h->quickest.tpot_s) return false;
     bool late = !meets(tpot_s, o->tpot_s);
@@ -144,14 +144,14 @@ static bool misses_limits(hunt *h, family *f, double tpot_s) {
 }
 
 /* A batch whose token takes at least so long. */
-static bool ruled_out(hunt *h, family *f, double batch, double tpot_s) {
+static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     double least_s = tpot_s * (1 - ROUNDING);
     double most = batch / least_s / h->slice[h->at].chips * (1 + ROUNDING);
     return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, least_s);
 }
 
 /* With each collective where it costs least. */
-static double least_tpot(hunt *h, step *x, const piece_price *work) {
+static double least_tpot(search *h, step *x, const piece_price *work) {
     sm_step_price price;
     x->any = h->places;
     step_price_from(x, work, true, &price);
@@ -160,7 +160,7 @@ static double least_tpot(hunt *h, step *x, const piece_price *work) {
 }
 
 /* By what its ops take at least, and by what they take. NULL: ruled out. */
-static const piece_price *work_unbeaten(hunt *h, family *f, double batch) {
+static const piece_price *work_unbeaten(search *h, family *f, double batch) {
     piece_price least[MAX_PIECES];
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     step_resize(&f->x, &b);
@@ -172,7 +172,7 @@ static const piece_price *work_unbeaten(hunt *h, family *f, double batch) {
 }
 
 /* Whatever the depth, and if drafting took no time. */
-static bool drafts_ruled_out(hunt *h, family *f, double batch) {
+static bool drafts_ruled_out(search *h, family *f, double batch) {
     int depth = h->s->job.speculation.depth, from = depth < 0 ? 0 : depth;
     int to = depth < 0 ? DEEPEST_DRAFT : depth;
     double least_s = INFINITY;
@@ -188,7 +188,7 @@ static bool drafts_ruled_out(hunt *h, family *f, double batch) {
 
 /* Of placements that the collectives of decoding and of both prefills see alike the first stands
  * for all. */
-static void compare_places(hunt *h, family *f) {
+static void compare_places(search *h, family *f) {
     sm_error err = {0};
     const variant *variants[3];
     int n = 0;
@@ -198,14 +198,14 @@ static void compare_places(hunt *h, family *f) {
         p.seq = i == 2 && p.tensor > 1;
         const variant *v = variant_of(h->s, &p, i == 0, &err);
         if (v) variants[n++] = v;
-        else hunt_note(h, err.status, &err);
+        else search_note(h, err.status, &err);
     }
     placements_differ(h->places, variants, n, f->keep);
     for (int i = 0; h->o->brute && i < h->places->n; i++) f->keep[i] = true;
     f->compared = true;
 }
 
-static void price_order(hunt *h, family *f, int order, double batch, const piece_price *work) {
+static void price_order(search *h, family *f, int order, double batch, const piece_price *work) {
     sm_step_price price;
     f->x.at = h->places->at[order];
     step_price_from(&f->x, work, true, &price);
@@ -213,16 +213,16 @@ static void price_order(hunt *h, family *f, int order, double batch, const piece
 }
 
 /* With drafts a point is more than one step: priced whole. */
-static void price_drafted(hunt *h, family *f, int order, double batch) {
+static void price_drafted(search *h, family *f, int order, double batch) {
     sm_error err = {0};
     decode_time t;
     sm_plan plan = placed_as(h, f->plan, order);
     sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
-    hunt_note(h, status, &err);
+    search_note(h, status, &err);
     if (status == SM_OK) offer(h, f, order, batch, limit_time(h, &t.step) / t.tokens);
 }
 
-static void price_batch(hunt *h, family *f, double batch) {
+static void price_batch(search *h, family *f, double batch) {
     const piece_price *work = NULL;
     bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
@@ -244,20 +244,20 @@ static void price_batch(hunt *h, family *f, double batch) {
 
 /* ---- batches of a sharding ---- */
 
-static bool fits(const hunt *h, const family *f, double batch) {
+static bool fits(const search *h, const family *f, double batch) {
     sm_serve_memory m;
     footprint_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
     return m.total <= m.capacity;
 }
 
 /* The most that fits with steps of that many tokens too. */
-static double most_of(const hunt *h, const family *f) {
+static double most_of(const search *h, const family *f) {
     double most = footprint_most(h->s, &f->memory, point_step_tokens(h->s, 1));
     if (most > 1) most = footprint_most(h->s, &f->memory, point_step_tokens(h->s, most));
     return most;
 }
 
-static void note_memory(hunt *h, const family *f) {
+static void note_memory(search *h, const family *f) {
     sm_serve_memory m;
     double batch = larger(1, h->o->batch);
     footprint_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
@@ -267,7 +267,7 @@ static void note_memory(hunt *h, const family *f) {
     h->least_chips = h->slice[h->at].chips;
 }
 
-static void each_batch(hunt *h, family *f) {
+static void each_batch(search *h, family *f) {
     enum { MOST_DOUBLINGS = 20 };
     if (h->o->batch > 0) {
         if (fits(h, f, h->o->batch)) price_batch(h, f, h->o->batch);
@@ -283,7 +283,7 @@ static void each_batch(hunt *h, family *f) {
 }
 
 /* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
-static sm_status place(hunt *h, const sm_plan *plan, sm_error *err) {
+static sm_status place(search *h, const sm_plan *plan, sm_error *err) {
     bool same = h->places->n > 0 && h->placed_at == h->at;
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
         same = same && sm_plan_degree_of(plan, key) == sm_plan_degree_of(&h->placed, key);
@@ -293,25 +293,25 @@ static sm_status place(hunt *h, const sm_plan *plan, sm_error *err) {
     return placements_of(h->s, plan, h->places, err);
 }
 
-static sm_status prepare(hunt *h, family *f, sm_error *err) {
+static sm_status prepare(search *h, family *f, sm_error *err) {
     sm_step_batch one = point_batch(1, 1, point_context(h->s));
     f->placed = placed_as(h, f->plan, 0);
     return step_prepare(h->s, &f->placed, &one, &f->x, err);
 }
 
 static bool visit(void *context, const sm_plan *plan) {
-    hunt *h = context;
+    search *h = context;
     family f = {.plan = plan};
     sm_error err = {0};
     double length = h->s->job.prompt + h->s->job.output;
     sm_status status = footprint_of(h->s, plan, length, &f.memory, &err);
-    hunt_note(h, status, &err);
+    search_note(h, status, &err);
     if (status == SM_OK) {
         note_memory(h, &f);
         if (fits(h, &f, larger(1, h->o->batch))) {
             status = place(h, plan, &err);
             if (status == SM_OK && h->places->n > 0) status = prepare(h, &f, &err);
-            hunt_note(h, status, &err);
+            search_note(h, status, &err);
             if (h->places->n > 0 && status == SM_OK) each_batch(h, &f);
         }
     }
@@ -321,8 +321,9 @@ static bool visit(void *context, const sm_plan *plan) {
 
 /* ---- the whole ---- */
 
-sm_status hunt_start(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *o, sm_arena *arena, hunt *h, sm_error *err) {
+sm_status search_start(const sm_serve_job *job, const sm_calibration *calibration,
+                       const sm_serve_search_options *o, sm_arena *arena, search *h,
+                       sm_error *err) {
     int least = o->chips_least > 0 ? o->chips_least : 1;
     int most = o->chips_most > 0 ? o->chips_most : job->system->chips;
     sm_system *slices = sm_arena_array(arena, MAX_SLICES, sizeof *slices);
@@ -343,10 +344,10 @@ sm_status hunt_start(const sm_serve_job *job, const sm_calibration *calibration,
     return h->memo ? SM_OK : sm_fail_memory(err);
 }
 
-sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
-                   const sm_serve_search_options *options, sm_arena *arena, hunt *h,
-                   sm_error *err) {
-    sm_status status = hunt_start(job, calibration, options, arena, h, err);
+sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
+                     const sm_serve_search_options *options, sm_arena *arena, search *h,
+                     sm_error *err) {
+    sm_status status = search_start(job, calibration, options, arena, h, err);
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
         serve_set_system(h->s, &h->slice[h->at]);
         each_sharding(h->s, &options->fixed, h->slice[h->at].chips, visit, h);
@@ -357,12 +358,12 @@ sm_status hunt_run(const sm_serve_job *job, const sm_calibration *calibration,
     return status;
 }
 
-sm_status hunt_point(hunt *h, const found *f, sm_serve_point *point, sm_error *err) {
+sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
     serve_set_system(h->s, &h->slice[f->slice]);
     return sm_serve_point_of(h->s, &f->plan, f->batch, point, err);
 }
 
-void hunt_free(hunt *h) {
+void search_free(search *h) {
     sm_serve_free(h->s);
     sm_free(h->front.point);
 }
