@@ -102,7 +102,7 @@ static void put_chip(const sm_chip *chip) {
 #define X(key, ...) put_fact(indent, #key, chip->key);
     SM_CHIP_FACTS(X)
 #undef X
-#define X(key, most) put_count(indent, #key, chip->key);
+#define X(key, most) put_count(indent, #key, (int)chip->key);
     SM_CHIP_COUNTS(X)
     X(links_per_chip, )
     X(tile_m, )

@@ -22,19 +22,11 @@ static const sm_calibration *find_exact(const shelf *s, const char *name, size_t
     return NULL;
 }
 
-/* The next word of *rest, separated by blanks, and its length; 0 at the end. */
-static size_t next_word(const char **rest, const char **word) {
-    *word = *rest + strspn(*rest, " ");
-    size_t length = strcspn(*word, " ");
-    *rest = *word + length;
-    return length;
-}
-
 /* The first of the words under which the shelf has a calibration. */
 static const sm_calibration *find_words(const shelf *s, const char *words) {
     const sm_calibration *found = NULL;
     const char *word;
-    for (size_t n; !found && words && (n = next_word(&words, &word)) > 0;)
+    for (size_t n; !found && words && (n = sm_next_word(&words, &word)) > 0;)
         found = find_exact(s, word, n);
     return found;
 }
@@ -43,7 +35,7 @@ static const sm_calibration *find_words(const shelf *s, const char *words) {
 static const sm_calibration *find_chips(const shelf *s, const char *words) {
     const sm_calibration *found = NULL;
     const char *word;
-    for (size_t n; !found && words && (n = next_word(&words, &word)) > 0;) {
+    for (size_t n; !found && words && (n = sm_next_word(&words, &word)) > 0;) {
         const sm_chip *chip = sm_chip_find(word, n);
         found = find_exact(s, word, n);
         if (!found && chip && strlen(chip->name) == n) found = find_words(s, chip->calibration);

@@ -6,7 +6,4 @@
 
 extern const sm_chip sm_chip_table[];
 extern const size_t sm_chip_table_count;
-
-/* Whether word is the chip's name or one of its aliases, in any case. */
-bool sm_chip_is_named(const sm_chip *chip, const char *word, size_t length);
 #endif

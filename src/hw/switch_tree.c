@@ -4,6 +4,7 @@
  *   W_i = min(W_i of the full tree, D_{i-1} W_{i-1}). */
 #include "switch_tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* State of the filling: the link out of the unit built so far. */
@@ -42,6 +43,7 @@ static int largest_divisor(int n, int at_most) {
 bool sm_tree_fill(const sm_chip *chip, const int *size, int n, sm_system *system) {
     filling f = {chip, system, 0};
     int levels = chip->tree_levels, count = size[n - 1], i = 0;
+    assert(n >= 1 && n <= levels + 1 && levels <= SM_MAX_TREE);
     for (; i < n - 1; i++) push_level(&f, i, size[i]);
     for (; i < levels; i++) {
         /* the outermost level grows, except that chips beyond a lone node have no network */

@@ -1,8 +1,8 @@
 /* Systems: the text CHIP[:SHAPE][xNslices] and what it stands for. */
-#include "chip_table.h"
 #include "switch_tree.h"
 #include "torus_shape.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,21 +96,17 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
 static const sm_chip *find_chip(const written *w, const sm_chip *chips, size_t n) {
     const char *word = w->source->text + w->name.offset;
     for (size_t i = 0; i < n; i++)
-        if (sm_chip_is_named(&chips[i], word, w->name.length)) return &chips[i];
+        if (sm_is_called(chips[i].name, chips[i].aliases, word, w->name.length)) return &chips[i];
     return sm_chip_find(word, w->name.length);
 }
 
 /* ---- torus ---- */
 
-static void pod_text(const sm_chip *chip, char *out, size_t size) {
-    const int *p = chip->pod_shape;
-    if (chip->torus_axes == 3) snprintf(out, size, "%dx%dx%d", p[0], p[1], p[2]);
-    else snprintf(out, size, "%dx%d", p[0], p[1]);
-}
-
 static sm_status fail_too_large(const written *w, const sm_chip *chip, sm_error *err) {
     char pod[48];
-    pod_text(chip, pod, sizeof pod);
+    const int *p = chip->pod_shape;
+    int at = snprintf(pod, sizeof pod, "%dx%d", p[0], p[1]);
+    if (chip->torus_axes == 3) snprintf(pod + at, sizeof pod - (size_t)at, "x%d", p[2]);
     return sm_fail_at(err, w->source, w->shape,
                       "this slice is larger than a pod of %s, which is %s (%d chips); more chips "
                       "are several slices, as in %s:%sx2slices",
@@ -153,6 +149,8 @@ static sm_status torus_shape(const written *w, const sm_chip *chip, int *shape, 
     return sm_torus_fits(chip, shape) ? SM_OK : fail_too_large(w, chip, err);
 }
 
+/* A level per axis longer than 1, then the network between slices: a child of it is a slice, whose
+ * chips all drive their own share. */
 static void torus_levels(const int *shape, int slices, sm_system *s) {
     const sm_chip *chip = &s->chip;
     int dims = chip->torus_axes, chips_of_slice = s->chips / slices;
@@ -167,6 +165,7 @@ static void torus_levels(const int *shape, int slices, sm_system *s) {
                        .hop_latency_s = chip->hop_latency_s.value};
     }
     s->torus_dims = s->levels;
+    assert(s->levels <= SM_MAX_LEVELS - 1);
     if (slices > 1)
         s->level[s->levels++] =
             (sm_level){.kind = SM_LEVEL_SWITCH,

@@ -4,6 +4,7 @@
  * cubes joined by optical switches and wrap every axis iff all are multiples of 4. */
 #include "torus_shape.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ int sm_torus_pod_chips(const sm_chip *chip) {
 bool sm_torus_fits(const sm_chip *chip, const int *shape) {
     int a[3] = {0}, b[3] = {0};
     int dims = chip->torus_axes;
+    assert(dims == 2 || dims == 3);
     if (volume(shape, dims) > volume(chip->pod_shape, dims)) return false;
     if (chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4 && all_multiples_of(shape, dims, CUBE))
         return true;
@@ -81,10 +83,6 @@ static bool is_slice(const sm_chip *chip, const int *shape) {
     return sm_torus_fits(chip, shape);
 }
 
-static bool equal_axes(const int *a, const int *b, int dims) {
-    return memcmp(a, b, sizeof *a * (size_t)dims) == 0;
-}
-
 /* Ascending as Google writes them, with the axes of length 1 last (2x2x1); a pod as its maker does.
  */
 static void order_axes(const sm_chip *chip, int *shape) {
@@ -93,8 +91,7 @@ static void order_axes(const sm_chip *chip, int *shape) {
     for (int i = 0; i < dims; i++)
         if (up[i] > 1) shape[n++] = up[i];
     while (n < dims) shape[n++] = 1;
-    if (is_pod(chip, shape, dims) && !equal_axes(shape, chip->pod_shape, dims))
-        memcpy(shape, chip->pod_shape, sizeof *shape * (size_t)dims);
+    if (is_pod(chip, shape, dims)) memcpy(shape, chip->pod_shape, sizeof *shape * (size_t)dims);
 }
 
 static void keep_if_more_cubic(const sm_chip *chip, const int *shape, int *best_sum, int *best) {
@@ -105,7 +102,8 @@ static void keep_if_more_cubic(const sm_chip *chip, const int *shape, int *best_
     memcpy(best, shape, sizeof *best * (size_t)chip->torus_axes);
 }
 
-/* Of all a <= b <= c with a b c = chips that are slices, the one of least a + b + c. */
+/* A slice has a short diameter and a wide bisection when it is nearly a cube. Of all a <= b <= c
+ * with a b c = chips that are slices, the one of least a + b + c. */
 bool sm_torus_slice(const sm_chip *chip, int chips, int *shape) {
     int best_sum = INT_MAX;
     if (chip->torus_axes != 2 && chip->torus_axes != 3) return false;
@@ -141,6 +139,7 @@ bool sm_torus_natural(const sm_chip *chip, int chips, int *shape, int *slices) {
 
 void sm_torus_nearest_counts(const sm_chip *chip, int chips, int *below, int *above) {
     int shape[3], pod = sm_torus_pod_chips(chip);
+    assert(chips >= 1);
     int low = chips - 1, high = chips + 1;
     while (low > 0 && !sm_torus_slice(chip, low, shape)) low--;
     while (high <= pod && !sm_torus_slice(chip, high, shape)) high++;

@@ -6,22 +6,16 @@
 /* Sum over the queries 1..n of the keys before and including each: 1 + 2 + ... + n. */
 static double triangle(double n) { return n * (n + 1) / 2; }
 
-/* A causal window w: query i sees min(i, w) keys. */
-static double window_pairs(double T, double w) {
-    return T <= w ? triangle(T) : triangle(w) + (T - w) * w;
-}
-
-/* Causal chunks of c tokens: a query sees its own chunk only, the last chunk may be shorter. */
-static double chunk_pairs(double T, double c) {
-    double whole = floor(T / c);
-    return whole * triangle(c) + triangle(T - whole * c);
-}
-
 double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal) {
     double reach = kind->chunk > 0 ? kind->chunk : kind->window > 0 ? kind->window : T;
     if (!(T > 0)) return 0;
     if (!causal) return fmin(reach, T);
-    return (kind->chunk > 0 ? chunk_pairs(T, reach) : window_pairs(T, reach)) / T;
+    if (kind->chunk > 0) { /* a query sees its own chunk only; the last may be shorter */
+        double whole = floor(T / reach);
+        return (whole * triangle(reach) + triangle(T - whole * reach)) / T;
+    }
+    /* query i sees min(i, window) keys */
+    return (T <= reach ? triangle(T) : triangle(reach) + (T - reach) * reach) / T;
 }
 
 /* Scores QK^T take 2 N H_qk per key, the weighted sum of values 2 N H_v. */

@@ -11,12 +11,6 @@ static double cached_values(const sm_layer_kind *k) {
     return (double)k->K * ((double)k->H + (k->V_head > 0 ? k->V_head : k->H));
 }
 
-/* Tokens of a sequence of T whose KV a layer must hold. */
-static double held_tokens(const sm_layer_kind *k, double T) {
-    double reach = k->chunk > 0 ? k->chunk : k->window;
-    return reach > 0 ? fmin(reach, T) : T;
-}
-
 static int caching_layers(const sm_model *m) {
     return m->kv_shared_layers < m->L ? m->L - m->kv_shared_layers : 0;
 }
@@ -32,7 +26,8 @@ double sm_model_kv_bytes(const sm_model *model, double T, sm_dtype kv) {
     double values = 0;
     for (int i = 0; i < caching_layers(model); i++) {
         const sm_layer_kind *k = &model->kind[model->layer[i]];
-        values += cached_values(k) * held_tokens(k, T);
+        double reach = k->chunk > 0 ? k->chunk : k->window; /* 0: the whole sequence */
+        values += cached_values(k) * (reach > 0 ? fmin(reach, T) : T);
     }
     return values * sm_dtype_bytes(kv);
 }

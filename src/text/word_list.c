@@ -1,10 +1,32 @@
 /* Closed sets of words and lists of them: what the grammars of plans are made of. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/text.h"
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+size_t sm_next_word(const char **rest, const char **word) {
+    *word = *rest + strspn(*rest, " ");
+    size_t length = strcspn(*word, " ");
+    *rest = *word + length;
+    return length;
+}
+
+static bool same_word(const char *a, const char *b, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (tolower((unsigned char)a[i]) != tolower((unsigned char)b[i])) return false;
+    return length > 0;
+}
+
+bool sm_is_called(const char *name, const char *aliases, const char *word, size_t length) {
+    if (strlen(name) == length && same_word(name, word, length)) return true;
+    const char *alias;
+    for (size_t n; aliases && (n = sm_next_word(&aliases, &alias)) > 0;)
+        if (n == length && same_word(alias, word, n)) return true;
+    return false;
+}
 
 sm_span sm_source_trim(const sm_source *source, size_t from, size_t to) {
     const char *text = source->text;

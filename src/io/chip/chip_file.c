@@ -269,11 +269,11 @@ static sm_status check_relatives(const json_value *v) {
     for (size_t i = 0; i < sm_calibration_count() && n < MOST_NAMES; i++)
         names[n++] = sm_calibration_at(i)->chip;
     assert(n < MOST_NAMES);
-    for (const char *word = v && n > 0 ? v->text : ""; *word;) {
-        size_t length = strcspn(word, " "), i = 0;
+    const char *rest = v && n > 0 ? v->text : "", *word;
+    for (size_t length; (length = sm_next_word(&rest, &word)) > 0;) {
+        size_t i = 0;
         while (i < n && (strlen(names[i]) != length || strncmp(names[i], word, length) != 0)) i++;
-        if (i == n && length > 0) return fail_relative(v, word, length, names, n);
-        word += length + (word[length] == ' ');
+        if (i == n) return fail_relative(v, word, length, names, n);
     }
     return SM_OK;
 }

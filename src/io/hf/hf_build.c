@@ -20,15 +20,13 @@ static sm_status check_heads(const hf_config *c) {
         return hf_fail(c, c->value[HF_LAYERS].key, false,
                        "%s is %d; at most %d layers are supported", c->value[HF_LAYERS].key,
                        hf_number(c, HF_LAYERS), SM_MAX_LAYERS);
+    /* the product of heads and head size is an int everywhere */
+    double product = (double)N * hf_number(c, HF_HEAD_DIM);
+    if (product > INT_MAX)
+        return hf_fail(c, c->value[HF_HEAD_DIM].key, false,
+                       "%s x %s is %.4g; at most %d is supported", c->value[HF_HEADS].key,
+                       c->value[HF_HEAD_DIM].key, product, INT_MAX);
     return SM_OK;
-}
-
-/* The product of heads and head size is an int everywhere. */
-static sm_status check_head_product(const hf_config *c) {
-    double product = (double)hf_number(c, HF_HEADS) * hf_number(c, HF_HEAD_DIM);
-    if (product <= INT_MAX) return SM_OK;
-    return hf_fail(c, c->value[HF_HEAD_DIM].key, false, "%s x %s is %.4g; at most %d is supported",
-                   c->value[HF_HEADS].key, c->value[HF_HEAD_DIM].key, product, INT_MAX);
 }
 
 static sm_status check_experts(const hf_config *c) {
@@ -44,19 +42,15 @@ static sm_status check_experts(const hf_config *c) {
 }
 
 /* A list that says something of every layer has as many entries as there are layers. */
-static sm_status check_length(const hf_config *c, hf_field field) {
-    const hf_value *v = &c->value[field];
-    size_t n = json_is(v->json, IS_LIST) ? v->json->n : 0, layers = (size_t)hf_number(c, HF_LAYERS);
-    if (n == 0 || n == layers) return SM_OK;
-    return hf_fail(c, v->key, false, "%s has %zu entries for %zu layers", v->key, n, layers);
-}
-
 static sm_status check_lists(const hf_config *c) {
     static const hf_field per_layer[] = {HF_LAYER_TYPES, HF_NO_ROPE_LAYERS, HF_LOCAL_PATTERN,
                                          HF_MOE_PATTERN, HF_MLP_TYPES};
     for (size_t i = 0; i < sizeof per_layer / sizeof *per_layer; i++) {
-        sm_status status = check_length(c, per_layer[i]);
-        if (status != SM_OK) return status;
+        const hf_value *v = &c->value[per_layer[i]];
+        uint32_t n = json_is(v->json, IS_LIST) ? v->json->n : 0;
+        if (n > 0 && (int)n != hf_number(c, HF_LAYERS))
+            return hf_fail(c, v->key, false, "%s has %u entries for %d layers", v->key, n,
+                           hf_number(c, HF_LAYERS));
     }
     return SM_OK;
 }
@@ -90,9 +84,8 @@ static sm_status check_types(const hf_config *c) {
 }
 
 static sm_status check_fields(const hf_config *c) {
-    sm_status (*const checks[])(const hf_config *) = {check_heads,   check_head_product,
-                                                      check_experts, check_lists,
-                                                      check_types,   c->family->refuse};
+    sm_status (*const checks[])(const hf_config *) = {check_heads, check_experts, check_lists,
+                                                      check_types, c->family->refuse};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         sm_status status = checks[i] ? checks[i](c) : SM_OK;
         if (status != SM_OK) return status;
@@ -161,22 +154,14 @@ static sm_layer_kind make_layer(const hf_config *c, int layer) {
 
 #define SAME(field) (a->field == b->field)
 
-static bool same_attention(const sm_layer_kind *a, const sm_layer_kind *b) {
+static bool same_kind(const sm_layer_kind *a, const sm_layer_kind *b) {
     return SAME(attention) && SAME(N) && SAME(K) && SAME(H) && SAME(V_head) && SAME(window) &&
            SAME(chunk) && SAME(q_rank) && SAME(kv_rank) && SAME(rope_H) && SAME(nope_H) &&
            SAME(qkv_bias) && SAME(o_bias) && SAME(qk_norm) && SAME(qk_norm_q) && SAME(qk_norm_k) &&
-           SAME(kv_shared) && SAME(k_equals_v) && SAME(has_sinks);
-}
-
-static bool same_mlp(const sm_layer_kind *a, const sm_layer_kind *b) {
-    return SAME(mlp) && SAME(F) && SAME(mlp_bias) && SAME(E) && SAME(k_top) && SAME(F_expert) &&
-           SAME(E_shared) && SAME(F_shared) && SAME(shared_gate) && SAME(router_bias) &&
-           SAME(expert_bias);
-}
-
-static bool same_kind(const sm_layer_kind *a, const sm_layer_kind *b) {
-    return same_attention(a, b) && same_mlp(a, b) && SAME(parallel) && SAME(norms) &&
-           SAME(extra_params);
+           SAME(kv_shared) && SAME(k_equals_v) && SAME(has_sinks) && SAME(mlp) && SAME(F) &&
+           SAME(mlp_bias) && SAME(E) && SAME(k_top) && SAME(F_expert) && SAME(E_shared) &&
+           SAME(F_shared) && SAME(shared_gate) && SAME(router_bias) && SAME(expert_bias) &&
+           SAME(parallel) && SAME(norms) && SAME(extra_params);
 }
 
 /* Number of the kind, added when it is new; -1 when there is no room. */

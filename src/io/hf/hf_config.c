@@ -5,18 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The config of the language model: the document itself, or text_config of a multimodal wrapper. */
-static void choose_object(hf_config *c) {
-    const json_value *text = json_get(c->root, "text_config");
-    c->object = json_is(text, IS_OBJECT) && text->n > 0 ? text : c->root;
-    c->at = c->object;
-}
-
-static const hf_family *family_by_architecture(const json_value *object) {
-    const char *name = json_text(json_find(object, "architectures[0]"));
-    return name ? hf_family_of_architecture(name) : NULL;
-}
-
 static sm_status fail_unknown_type(const hf_config *c, const char *type) {
     const char *names[64];
     char shown[64];
@@ -39,7 +27,8 @@ static sm_status choose_family(hf_config *c) {
     const char *type = json_text(json_get(c->object, "model_type"));
     type = type ? type : json_text(json_get(c->root, "model_type"));
     c->family = type ? hf_family_of_type(type) : NULL;
-    if (!c->family) c->family = family_by_architecture(c->object);
+    const char *architecture = json_text(json_find(c->object, "architectures[0]"));
+    if (!c->family && architecture) c->family = hf_family_of_architecture(architecture);
     if (c->family) return SM_OK;
     if (json_get(c->object, "model_type") && !type)
         return hf_fail(c, "model_type", false, "model_type must be a text");
@@ -62,7 +51,9 @@ static void name_after_source(const sm_source *source, sm_model *model) {
 
 static sm_status read_config(hf_config *c, const sm_source *source, sm_model *model) {
     if (c->root->kind != IS_OBJECT) return json_fail(c->root, "a model config is a JSON object");
-    choose_object(c);
+    /* the config of the language model: the document, or text_config of a multimodal wrapper */
+    const json_value *text = json_get(c->root, "text_config");
+    c->at = c->object = json_is(text, IS_OBJECT) && text->n > 0 ? text : c->root;
     sm_status status = choose_family(c);
     if (!status) status = hf_read_fields(c);
     if (status) return status;

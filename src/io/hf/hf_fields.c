@@ -1,5 +1,6 @@
 /* Reads the keys of a Hugging Face config into fields, by the rules of its family. */
 #include "hf_field.h"
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,10 @@ sm_status hf_fail(const hf_config *c, const char *key, bool of_key, const char *
     return of_key && there ? json_fail_key(v, "%s", sentence) : json_fail(v, "%s", sentence);
 }
 
-int hf_number(const hf_config *c, hf_field field) { return c->value[field].number; }
+int hf_number(const hf_config *c, hf_field field) {
+    assert(field >= 0 && field < HF_FIELDS);
+    return c->value[field].number;
+}
 
 int hf_every(const hf_config *c, hf_field field) {
     return hf_number(c, field) > 0 ? hf_number(c, field) : 1;
@@ -161,20 +165,6 @@ static bool is_off(const json_value *json) {
     return json->n == 0;
 }
 
-static sm_status read_off(hf_config *c, const hf_rule *rule, const json_value *json) {
-    if (is_off(json)) return SM_OK;
-    return hf_fail(c, rule->key, false,
-                   "%s changes the size of the model and is understood only when off", rule->key);
-}
-
-static sm_status read_null(hf_config *c, const hf_rule *rule) {
-    hf_value *v = &c->value[rule->field];
-    if (rule->absent == HF_REQUIRED)
-        return hf_fail(c, rule->key, false, "%s must not be null", rule->key);
-    v->number = 0;
-    return SM_OK;
-}
-
 static sm_status read_object(hf_config *c, const json_value *object);
 
 /* An object inside the config, as attn_config of MPT; one level deep. */
@@ -229,7 +219,11 @@ static sm_status read_typed(hf_config *c, const hf_rule *rule, const json_value 
         return json->kind == IS_LIST ? read_list(c, rule, json) : read_number(c, rule, json, 0);
     case HF_NUMBERS:
     case HF_WORDS: return read_list(c, rule, json);
-    case HF_OFF: return read_off(c, rule, json);
+    case HF_OFF:
+        if (is_off(json)) return SM_OK;
+        return hf_fail(c, rule->key, false,
+                       "%s changes the size of the model and is understood only when off",
+                       rule->key);
     case HF_OBJECT: return read_nested(c, rule, json);
     case HF_OVERRIDES: return read_overrides(c, rule, json);
     case HF_ANY: return SM_OK;
@@ -240,8 +234,13 @@ static sm_status read_typed(hf_config *c, const hf_rule *rule, const json_value 
 /* Two spellings of one field must agree. */
 static sm_status read_by_rule(hf_config *c, const hf_rule *rule, const json_value *json) {
     hf_value before = c->value[rule->field];
-    if (json->kind == IS_NULL && rule->type != HF_OFF && rule->type != HF_ANY)
-        return before.given ? SM_OK : read_null(c, rule);
+    if (json->kind == IS_NULL && rule->type != HF_OFF && rule->type != HF_ANY) {
+        if (before.given) return SM_OK;
+        if (rule->absent == HF_REQUIRED)
+            return hf_fail(c, rule->key, false, "%s must not be null", rule->key);
+        c->value[rule->field].number = 0;
+        return SM_OK;
+    }
     sm_status status = read_typed(c, rule, json);
     hf_value *now = &c->value[rule->field];
     if (status != SM_OK) return status;

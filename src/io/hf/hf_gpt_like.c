@@ -145,7 +145,7 @@ static void adapt_opt(const hf_config *c, int layer, bool local, bool sparse, sm
     k->qkv_bias = k->o_bias = k->mlp_bias = hf_number(c, HF_BIASED) != 0;
 }
 
-/* The position table has two rows before the first position (padding, a habit of fairseq). */
+/* The position table has two rows before the first position (padding, as fairseq has it). */
 static void finish_opt(const hf_config *c, sm_model *m) {
     m->positions = hf_number(c, HF_MAX_SEQ) + 2;
     m->final_norm = hf_number(c, HF_NORM_FIRST) && !hf_number(c, HF_NO_FINAL_NORM);
