@@ -194,7 +194,7 @@ define embed
 	@cmp -s $(@:.stamp=.c.new) $(@:.stamp=.c) && rm $(@:.stamp=.c.new) || mv $(@:.stamp=.c.new) $(@:.stamp=.c)
 	@touch $@
 endef
-TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS),$(call folders_of,$(d)))
+TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) program,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<

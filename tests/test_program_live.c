@@ -7,67 +7,39 @@
 
 #include <cmocka.h>
 
-#include "scalemodel/step.h"
+#include "step_parts.h"
 #include "train_plans.h"
 
-enum { MOST_TASKS = 400, TOKENS = 16, SEQUENCES = 8 };
-
-typedef struct walked {
-    sm_program program;
-    sm_mesh mesh;
-    int tasks;
-    sm_program_task task[MOST_TASKS];
-    uint64_t kept, again;
-} walked;
-
-static sm_status keep(const sm_program_task *task, void *context, sm_error *err) {
-    walked *w = context;
-    (void)err;
-    assert_true(w->tasks < MOST_TASKS);
-    w->task[w->tasks++] = *task;
-    return SM_OK;
-}
+enum { TOKENS = 16, SEQUENCES = 8 };
 
 /* A layer under degrees of expert, tensor and context, as it is run. */
 static void walk(train_kind kind, int expert, int tensor, int context, sm_recompute policy,
-                 walked *w) {
-    static sm_partition part;
+                 sm_task_list *w) {
     sm_error err = {.status = SM_OK};
     sm_model model = train_model(kind, 2);
-    sm_rules rules =
-        sm_rules_of_runtime((sm_rules){.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER});
+    sm_rules rules = sm_rules_of_runtime(
+        (sm_rules){.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER});
+    sm_program program;
+    sm_mesh mesh = *sm_program_mesh();
     double size[SM_DIM_COUNT];
-    sm_kept kept[SM_MAX_TENSORS];
-    memset(w, 0, sizeof *w);
-    assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 0, TOKENS, &rules, &w->program, &err),
+    assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 0, TOKENS, &rules, &program, &err),
                      SM_OK);
-    assert_int_equal(sm_program_partition(&w->program, &part, &err), SM_OK);
-    w->mesh = *sm_program_mesh();
-    for (int a = 0; a < SM_AXIS_COUNT; a++) w->mesh.axis[a].size = 1;
-    w->mesh.axis[SM_AXIS_EXPERT].size = expert;
-    w->mesh.axis[SM_AXIS_TENSOR].size = tensor;
-    w->mesh.axis[SM_AXIS_CONTEXT].size = context;
-    memcpy(size, w->program.size, sizeof size);
+    for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = 1;
+    mesh.axis[SM_AXIS_EXPERT].size = expert;
+    mesh.axis[SM_AXIS_TENSOR].size = tensor;
+    mesh.axis[SM_AXIS_CONTEXT].size = context;
+    memcpy(size, program.size, sizeof size);
     size[SM_DIM_B] = SEQUENCES;
     size[SM_DIM_C] *= SEQUENCES;
-    if (sm_program_walk(&w->program, &w->mesh, size, keep, w, &err)) fail_msg("%s", err.sentence);
-    int n = sm_recompute_kept(&part, sm_recompute_set(&w->program, policy), &w->again, kept);
-    for (int i = 0; i < n; i++) w->kept |= 1ull << kept[i].tensor;
+    if (sm_task_list_new(&program, &mesh, size, sm_recompute_set(&program, policy), w, &err))
+        fail_msg("%s", err.sentence);
 }
 
 static const int degrees[][3] = {{1, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1}, {2, 2, 2}};
 enum { MESHES = sizeof degrees / sizeof *degrees };
 
-static int entries_of(const walked *w, sm_pass_order order, sm_last_use *last, int *weights) {
-    memset(last, 0, 2 * MOST_TASKS * sizeof *last);
-    int n = sm_program_last_uses(&w->program, &w->mesh, w->task, w->tasks, w->again, order, last,
-                                 weights);
-    assert_true(n > 0 && n <= 2 * w->tasks);
-    return n;
-}
-
-static void for_every(void (*check)(const walked *w)) {
-    static walked w;
+static void for_every(void (*check)(const sm_task_list *w)) {
+    sm_task_list w;
     for (int kind = 0; kind < TRAIN_KINDS; kind++)
         for (int m = 0; m < MESHES; m++)
             for (int policy = 0; policy < SM_RECOMPUTE_COUNT; policy++) {
@@ -75,19 +47,20 @@ static void for_every(void (*check)(const walked *w)) {
                 walk((train_kind)kind, degrees[m][0], degrees[m][1], degrees[m][2],
                      (sm_recompute)policy, &w);
                 check(&w);
+                sm_task_list_free(&w);
             }
 }
 
-static bool is_weight(const walked *w, const sm_program_task *t) {
+static bool is_weight(const sm_task_list *w, const sm_program_task *t) {
     return t->kind == SM_TASK_WEIGHT_GRADIENT ||
-           (t->kind == SM_TASK_HOME && w->program.tensor[t->result].role == SM_ROLE_WEIGHT);
+           (t->kind == SM_TASK_HOME && w->program->tensor[t->result].role == SM_ROLE_WEIGHT);
 }
 
 /* Every gradient once, in the order of the walk; what runs again before them. */
-static void check_order(const walked *w) {
-    static sm_last_use last[2 * MOST_TASKS];
+static void check_order(const sm_task_list *w) {
     for (int order = 0; order < SM_PASS_ORDERS; order++) {
-        int weights, n = entries_of(w, (sm_pass_order)order, last, &weights), want = 0;
+        const sm_last_use *last = w->last[order];
+        int weights = w->weights[order], n = w->entries[order], want = 0;
         bool forward = order == SM_PASS_FORWARD;
         for (int i = 0; i < w->tasks; i++)
             want += w->task[i].kind == SM_TASK_FORWARD ? forward || (w->again >> w->task[i].op & 1)
@@ -107,12 +80,12 @@ static void passes_run_every_task_once(void **state) {
 }
 
 /* Does the task read this value, or this gradient, as an operand or beside them? */
-static bool reads(const walked *w, const sm_program_task *t, int tensor, bool gradient) {
-    const sm_op *op = &w->program.op[t->op];
+static bool reads(const sm_task_list *w, const sm_program_task *t, int tensor, bool gradient) {
+    const sm_op *op = &w->program->op[t->op];
     if (t->kind == SM_TASK_HOME || t->kind == SM_TASK_JOIN) return false;
     for (int i = 0; i < t->einsum.operands; i++)
         if (t->tensor[i] == tensor && t->gradient[i] == gradient &&
-            !sm_operand_is_shape(&w->program, t, i))
+            !task_operand_is_shape(w, t, i))
             return true;
     if (gradient || t->kind == SM_TASK_FORWARD) return false;
     if (op->reads_output && op->out == tensor) return true;
@@ -124,14 +97,14 @@ static bool reads(const walked *w, const sm_program_task *t, int tensor, bool gr
 }
 
 /* What is let go is not read later, is let go once, and what is read is let go in the end. */
-static void check_ends(const walked *w) {
-    static sm_last_use last[2 * MOST_TASKS];
+static void check_ends(const sm_task_list *w) {
     for (int order = 0; order < SM_PASS_ORDERS; order++) {
-        int weights, n = entries_of(w, (sm_pass_order)order, last, &weights);
+        const sm_last_use *last = w->last[order];
+        int n = w->entries[order];
         uint64_t gone[2] = {0, 0}, read[2] = {0, 0};
         for (int i = 0; i < n; i++) {
             uint64_t now[2] = {last[i].values, last[i].gradients};
-            for (int k = 0; k < w->program.tensors; k++)
+            for (int k = 0; k < w->program->tensors; k++)
                 for (int g = 0; g < 2; g++) {
                     if (!reads(w, &w->task[last[i].task], k, g)) continue;
                     assert_false(gone[g] >> k & 1);
@@ -152,21 +125,21 @@ static void arrays_end_with_their_last_reader(void **state) {
 }
 
 /* A version of an operand is let go by its last use, once. */
-static void check_versions(const walked *w) {
-    static sm_last_use last[2 * MOST_TASKS];
+static void check_versions(const sm_task_list *w) {
     for (int order = 0; order < SM_PASS_ORDERS; order++) {
-        int weights, n = entries_of(w, (sm_pass_order)order, last, &weights);
+        const sm_last_use *last = w->last[order];
+        int n = w->entries[order];
         for (int i = 0; i < n; i++)
             for (int o = 0; o < SM_MAX_OPERANDS; o++)
                 for (int k = 0; last[i].moved[o] >> k; k++) {
                     if (!(last[i].moved[o] >> k & 1)) continue;
-                    sm_move gone = sm_move_of(&w->task[last[i].task], o, k);
+                    task_move gone = task_move_of(&w->task[last[i].task], o, k);
                     for (int j = i + 1; j < n; j++)
                         for (int p = 0; p < SM_MAX_OPERANDS; p++)
                             for (int s = 0; last[j].moved[p] >> s; s++) {
-                                sm_move later = sm_move_of(&w->task[last[j].task], p, s);
+                                task_move later = task_move_of(&w->task[last[j].task], p, s);
                                 assert_false((last[j].moved[p] >> s & 1) &&
-                                             sm_move_same(&w->program, &w->mesh, &gone, &later));
+                                             task_move_same(w, &gone, &later));
                             }
                 }
     }
@@ -181,17 +154,20 @@ static void moved_arrays_end_once(void **state) {
  * they do not travel. */
 static void slots_are_kept_as_they_arrive(void **state) {
     (void)state;
-    static walked w;
+    sm_task_list w;
     int slots = -1;
     walk(TRAIN_EXPERTS, 2, 1, 1, SM_RECOMPUTE_NONE, &w);
-    for (int i = 0; i < w.program.ops; i++)
-        if (strcmp(w.program.op[i].name, "dispatch") == 0) slots = w.program.op[i].out;
-    assert_true(slots >= 0 && (w.kept >> slots & 1));
-    assert_true(sm_program_arrives(&w.program, w.task, w.tasks, w.again) == 1ull << slots);
+    for (int i = 0; i < w.program->ops; i++)
+        if (w.program->op[i].function == SM_FUNCTION_DISPATCH) slots = w.program->op[i].out;
+    assert_true(slots >= 0 && !(w.kept >> slots & 1));
+    assert_true(task_list_arrives(&w) == 1ull << slots);
+    sm_task_list_free(&w);
     walk(TRAIN_EXPERTS, 1, 1, 1, SM_RECOMPUTE_NONE, &w);
-    assert_true(sm_program_arrives(&w.program, w.task, w.tasks, w.again) == 0);
+    assert_true(task_list_arrives(&w) == 0 && (w.kept >> slots & 1));
+    sm_task_list_free(&w);
     walk(TRAIN_DENSE, 1, 2, 1, SM_RECOMPUTE_FULL, &w);
-    assert_true(sm_program_arrives(&w.program, w.task, w.tasks, w.again) == 0);
+    assert_true(task_list_arrives(&w) == 0);
+    sm_task_list_free(&w);
 }
 
 /* Axes of one chip do not matter, nor does where they stand. */

@@ -21,46 +21,17 @@ typedef enum sm_train_memory_part {
         SM_TRAIN_MEMORY_COUNT
 } sm_train_memory_part;
 extern const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT];
-/* ---- how long arrays live ----
- * The tasks of a piece run one after the other: forward; or backward, first the ops that run again,
- * then the gradients, those of weights where they come, or (SPLIT) after all others. An array lives
- * from the task that makes it to the last one of its pass that reads it. */
+/* ---- the tasks of a program on a mesh ----
+ * They run one after the other: forward; or backward, first the ops that run again, then the
+ * gradients, those of weights where they come, or (SPLIT) after all others. An array lives from the
+ * task that makes it to the last one of its pass that reads it. */
 typedef enum sm_pass_order { SM_PASS_FORWARD, SM_PASS_BACKWARD, SM_PASS_SPLIT } sm_pass_order;
 enum { SM_PASS_ORDERS = SM_PASS_SPLIT + 1 };
-typedef struct sm_last_use {
+typedef struct sm_last_use { /* an entry of the order */
     int task;
     uint64_t values, gradients;      /* of tensors (bit): nothing of the pass reads them later */
     uint32_t moved[SM_MAX_OPERANDS]; /* of an operand as a step (bit) of the lowering left it */
 } sm_last_use;
-/* Entries in the order of the pass, out having room for 2 * tasks; *weights: the first entry of
- * those that a split backward leaves for later. Returns how many, -1 when out of memory. */
-int sm_program_last_uses(const sm_program *program, const sm_mesh *mesh,
-                         const sm_program_task *task, int tasks, uint64_t again,
-                         sm_pass_order order, sm_last_use *out, int *weights);
-
-/* An operand after a step. Weights are moved once in a pass, activations once for the ops that run
- * again and once for the gradients: what is the same is not moved a second time. */
-typedef struct sm_move {
-    int tensor;
-    bool gradient, forward;
-    sm_layout after;
-} sm_move;
-sm_move sm_move_of(const sm_program_task *task, int operand, int step);
-bool sm_move_same(const sm_program *program, const sm_mesh *mesh, const sm_move *a,
-                  const sm_move *b);
-
-/* What stays as it arrived from the forward pass to the backward: the whole of a norm's weight, and
- * tokens that an expert received by all-to-all (they are no larger than the slots they came from).
- * The step after which an operand does; from which one that did is taken up again. -1: none. */
-int sm_operand_stays(const sm_program *program, const sm_program_task *task, int operand);
-int sm_operand_resumes(const sm_program *program, const sm_program_task *task, int operand);
-/* Tensors (bit) that the backward pass only ever takes up so: they need not be kept themselves. */
-uint64_t sm_program_arrives(const sm_program *program, const sm_program_task *task, int tasks,
-                            uint64_t again);
-/* The gradient of a vector op names its input for the shape alone: is this operand such? */
-bool sm_operand_is_shape(const sm_program *program, const sm_program_task *task, int operand);
-
-/* ---- the tasks of a program on a mesh ---- */
 typedef struct sm_task_list {
     sm_partition *partition;
     const sm_program *program; /* of the partition */
@@ -70,7 +41,8 @@ typedef struct sm_task_list {
     uint64_t kept;  /* tensors (bit) held from the forward pass to the backward */
     uint64_t again; /* ops (bit) that run again */
     sm_last_use *last[SM_PASS_ORDERS];
-    int entries[SM_PASS_ORDERS], weights[SM_PASS_ORDERS];
+    int entries[SM_PASS_ORDERS];
+    int weights[SM_PASS_ORDERS];     /* the first entry that a split backward leaves for later */
     sm_axes partial[SM_MAX_TENSORS]; /* of the gradient of a weight at the end of a microbatch */
 } sm_task_list;
 /* Partitions the program and walks it. size: of each dimension, for all sequences of a microbatch.
@@ -131,7 +103,9 @@ typedef enum sm_call_kind {
     SM_CALL_APPEND,          /* new keys and values into the cache; out NULL */
     SM_CALL_LOSS_SLOPE,      /* out: the gradient of the loss itself, from in[0], the loss */
     SM_CALL_ADD,             /* out += in[0] */
-    SM_CALL_LOSS,            /* of a microbatch is there: in[0] */
+    SM_CALL_LOSS,            /* of a microbatch is there: in[0]; of serving: logits, in saved */
+    SM_CALL_SELECT,          /* of serving: the residual stream out becomes the rows that the head
+                                is wanted of */
     /* of a group of weights: between the blocks of a layer and a row of all their elements */
     SM_CALL_PACK_GRADIENTS, /* row out */
     SM_CALL_PACK_WEIGHTS,   /* row out */
@@ -273,8 +247,8 @@ sm_status sm_stage_new(sm_stage *stage, const sm_model *model, const sm_task_lis
 void sm_stage_free(sm_stage *stage); /* drops every array */
 /* Which weights of a layer are reduced together. */
 sm_status sm_stage_group(const sm_stage *stage, sm_step_layer *layer, sm_error *err);
-/* The forward and backward passes of a step. action: of this stage, n of them; chunks 0: microbatch
- * by microbatch. What a step before left of gradients is dropped. */
+/* The forward and backward passes of a step. action: of this stage, n of them; NULL: microbatch by
+ * microbatch. What a step before left of gradients is dropped. */
 sm_status sm_stage_run(sm_stage *stage, const sm_train_action *action, int n, sm_error *err);
 /* What is still to be reduced: group->sum is this chip's chunk then. */
 sm_status sm_stage_reduce(sm_stage *stage, sm_error *err);

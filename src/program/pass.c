@@ -2,11 +2,11 @@
  * executes or counts them. */
 #include <assert.h>
 
-#include "scalemodel/step.h"
+#include "step_parts.h"
 
 /* An operand on its way, after one step: others that go the same way take it from here. */
 typedef struct moved {
-    sm_move what;
+    task_move what;
     bool borrowed; /* what arrived, and stays in `saved` */
     sm_local_block block;
 } moved;
@@ -80,10 +80,9 @@ static sm_status add(const pass *p, sm_local_block *to, sm_local_block *from, sm
 
 /* ---- operands ---- */
 
-static moved *find(pass *p, const sm_move *like) {
+static moved *find(pass *p, const task_move *like) {
     for (int i = 0; i < p->moves; i++)
-        if (sm_move_same(p->list->program, &p->list->mesh, &p->move[i].what, like))
-            return &p->move[i];
+        if (task_move_same(p->list, &p->move[i].what, like)) return &p->move[i];
     return NULL;
 }
 
@@ -97,13 +96,13 @@ static const sm_local_block *source(const pass *p, const sm_program_task *task, 
 static int stays_after(const pass *p, const sm_program_task *task, int operand) {
     bool once =
         is_weight(p, task->tensor[operand]) || p->backward || !(p->list->again >> task->op & 1);
-    return once ? sm_operand_stays(p->list->program, task, operand) : -1;
+    return once ? task_operand_stays(p->list, task, operand) : -1;
 }
 
 /* The operand `out` after step k of the task's lowering. */
 static sm_status take_step(pass *p, const sm_program_task *task, int operand, int k,
                            sm_operand *out, sm_error *err) {
-    sm_move like = sm_move_of(task, operand, k);
+    task_move like = task_move_of(task, operand, k);
     moved *done = find(p, &like);
     if (!done) {
         assert(p->moves < p->room);
@@ -128,7 +127,7 @@ static sm_status take_step(pass *p, const sm_program_task *task, int operand, in
 
 /* Of two ops that receive it, one in the forward pass and one that runs again, the first keeps it.
  */
-static void keep_arrived(pass *p, const sm_move *like) {
+static void keep_arrived(pass *p, const task_move *like) {
     moved *m = find(p, like);
     if (p->saved->arrived[like->tensor].data) return;
     if (!is_weight(p, like->tensor)) mark(p, &m->block, SM_TRAIN_MEMORY_ACTIVATIONS);
@@ -146,11 +145,9 @@ static sm_status fetch(pass *p, const sm_program_task *task, int operand, sm_ope
                        sm_error *err) {
     int tensor = task->tensor[operand], resumes = -1, stays = stays_after(p, task, operand);
     *out = (sm_operand){.layout = sm_layout_of(&task->einsum.in[operand])};
-    if (tensor_of(p, tensor)->role == SM_ROLE_IDS ||
-        sm_operand_is_shape(p->list->program, task, operand))
+    if (tensor_of(p, tensor)->role == SM_ROLE_IDS || task_operand_is_shape(p->list, task, operand))
         return SM_OK;
-    if (p->saved->arrived[tensor].data)
-        resumes = sm_operand_resumes(p->list->program, task, operand);
+    if (p->saved->arrived[tensor].data) resumes = task_operand_resumes(p->list, task, operand);
     out->block = resumes < 0 ? source(p, task, operand) : &p->saved->arrived[tensor];
     if (resumes >= 0) out->layout = task->lowering.step[resumes].after;
     if (!out->block->data)
@@ -163,7 +160,7 @@ static sm_status fetch(pass *p, const sm_program_task *task, int operand, sm_ope
             continue;
         sm_status status = take_step(p, task, operand, k, out, err);
         if (status) return status;
-        sm_move like = sm_move_of(task, operand, k);
+        task_move like = task_move_of(task, operand, k);
         if (k == stays) keep_arrived(p, &like);
     }
     return SM_OK;
@@ -421,7 +418,7 @@ static void release_moved(pass *p, const sm_last_use *last) {
     for (int i = 0; i < SM_MAX_OPERANDS; i++)
         for (int k = 0; last->moved[i] >> k; k++) {
             if (!(last->moved[i] >> k & 1)) continue;
-            sm_move like = sm_move_of(&p->list->task[last->task], i, k);
+            task_move like = task_move_of(&p->list->task[last->task], i, k);
             moved *m = find(p, &like);
             if (!m) continue;
             if (!m->borrowed) drop(p, &m->block);

@@ -6,7 +6,7 @@
  * each of the two stages updates half of what it would and the halves are gathered. */
 #include <assert.h>
 
-#include "stage_parts.h"
+#include "step_parts.h"
 
 static sm_axes that_matter(const sm_step_layer *layer, sm_axes axes) {
     unsigned kept = 0;

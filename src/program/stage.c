@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "stage_parts.h"
+#include "step_parts.h"
 
 sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
     return s->actions->compute(s->actions->context, call, err);
@@ -202,7 +202,14 @@ static sm_status tell_loss(const sm_stage *s, sm_step_layer *layer, sm_pass_save
     sm_call call = {.kind = SM_CALL_LOSS,
                     .list = layer->list,
                     .layer = layer,
+                    .saved = saved,
                     .in = {{.block = &saved->value[b->op[b->ops - 1].out]}}};
+    return stage_call(s, &call, err);
+}
+
+static sm_status select_rows(const sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
+                             sm_error *err) {
+    sm_call call = {.kind = SM_CALL_SELECT, .list = layer->list, .layer = layer, .out = stream};
     return stage_call(s, &call, err);
 }
 
@@ -210,14 +217,16 @@ static sm_status tell_loss(const sm_stage *s, sm_step_layer *layer, sm_pass_save
 static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                                sm_error *err) {
     const sm_program *b = layer->list->program;
-    sm_pass_saved *saved = *saved_of(s, layer) = sm_calloc(1, sizeof *saved);
-    if (!saved) return sm_fail_memory(err);
+    sm_pass_saved **slot = saved_of(s, layer), *saved;
+    if (!*slot) *slot = sm_calloc(1, sizeof **slot); /* a cache is there already */
+    if (!(saved = *slot)) return sm_fail_memory(err);
+    sm_status status = b->serving && b->output < 0 ? select_rows(s, layer, stream, err) : SM_OK;
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
         mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);
         stream->data = NULL;
     }
-    sm_status status = offloads(s, layer) ? make_room(s, err) : SM_OK;
+    if (!status && offloads(s, layer)) status = make_room(s, err);
     if (!status) status = sm_pass_forward(s->actions, layer, saved, err);
     if (!status && b->output < 0) status = tell_loss(s, layer, saved, err);
     if (!status && b->output >= 0) {
@@ -226,7 +235,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         saved->value[b->output].data = NULL;
         mark(s, stream, SM_TRAIN_MEMORY_BUFFERS);
     }
-    sm_pass_drop(s->actions, saved, layer->list->kept, true);
+    sm_pass_drop(s->actions, saved, layer->list->kept, !b->serving);
     if (!status && offloads(s, layer)) s->resident[s->residents++] = (sm_resident){layer, saved};
     return status;
 }
@@ -303,8 +312,8 @@ sm_status sm_stage_run(sm_stage *s, const sm_train_action *action, int n, sm_err
     sm_status status = SM_OK;
     forget_gradients(s);
     s->residents = 0;
-    for (int i = 0; !status && s->chunks && i < n; i++) status = act(s, &action[i], err);
-    for (int m = 0; !status && !s->chunks && m < s->microbatches; m++) {
+    for (int i = 0; !status && i < n; i++) status = act(s, &action[i], err);
+    for (int m = 0; !status && !action && m < s->microbatches; m++) {
         status = act(s, &(sm_train_action){SM_TRAIN_FORWARD, 0, m}, err);
         if (!status) status = act(s, &(sm_train_action){SM_TRAIN_BACKWARD, 0, m}, err);
     }

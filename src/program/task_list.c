@@ -1,7 +1,7 @@
 /* The tasks of a program on a mesh, with what lives between them. */
 #include <assert.h>
 
-#include "scalemodel/step.h"
+#include "step_parts.h"
 
 const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {
 #define X(id, name) name,
@@ -36,18 +36,7 @@ static void keep(sm_task_list *l, uint64_t recompute) {
     if (!b->serving && b->output < 0) l->kept |= 1ull << b->op[b->ops - 1].out;
     for (int i = 0; i < b->tensors; i++)
         if (b->tensor[i].role == SM_ROLE_CACHE) l->kept |= 1ull << i;
-    l->kept &= ~sm_program_arrives(b, l->task, l->tasks, l->again);
-}
-
-static sm_status find_last_uses(sm_task_list *l, sm_error *err) {
-    for (int o = 0; o < SM_PASS_ORDERS; o++) {
-        l->last[o] = sm_calloc(2 * (size_t)l->tasks + 1, sizeof *l->last[o]);
-        if (!l->last[o]) return sm_fail_memory(err);
-        l->entries[o] = sm_program_last_uses(l->program, &l->mesh, l->task, l->tasks, l->again,
-                                             (sm_pass_order)o, l->last[o], &l->weights[o]);
-        if (l->entries[o] < 0) return sm_fail_memory(err);
-    }
-    return SM_OK;
+    l->kept &= ~task_list_arrives(l);
 }
 
 static sm_status partition(const sm_program *program, sm_task_list *l, sm_error *err) {
@@ -64,7 +53,7 @@ sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const
     sm_status status = partition(program, out, err);
     if (!status) status = sm_program_walk(out->program, mesh, size, keep_task, out, err);
     if (!status) keep(out, recompute);
-    if (!status) status = find_last_uses(out, err);
+    if (!status) status = task_list_last_uses(out, err);
     if (status) sm_task_list_free(out);
     return status;
 }

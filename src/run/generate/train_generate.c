@@ -1,7 +1,6 @@
 /* Generating: bytes through the program of serving, forward, for several sequences at once. */
 #include <string.h>
 
-#include "rank_mesh.h"
 #include "train_parts.h"
 
 /* Programs and tasks of passes of one size. */
@@ -125,10 +124,6 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     train_actions_new(t);
     status = use_set(g, 1, 1, err);
     if (!status) status = train_layers_new(t, err);
-    for (int i = 0; !status && i < t->stage.layers; i++) {
-        t->stage.saved[i] = sm_calloc(1, sizeof *t->stage.saved[i]);
-        if (!t->stage.saved[i]) status = sm_fail_memory(err);
-    }
     return status ? status : deal_sequences(g, err);
 }
 
@@ -171,51 +166,19 @@ sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context,
     return train_load_part(&g->t, SM_TRAIN_VALUE, find, context, err);
 }
 
-/* ---- between stages: the neighbour has the same coordinates otherwise ---- */
-
-enum { TAG = 11 };
-
-static int neighbour(const sm_trainer *t, int by) {
-    int at[SM_MAX_AXES];
-    memcpy(at, t->mesh->at, sizeof at);
-    at[TRAIN_PIPELINE] += by;
-    return number_of(&t->mesh->mesh, (sm_axes)((1u << t->mesh->mesh.axes) - 1), at);
-}
-
-static sm_status hand_over(sm_trainer *t, sm_local_block *stream, sm_error *err) {
-    sm_request_handle handle = {{NULL}};
-    const sm_backend *b = t->world->backend;
-    size_t bytes = sm_local_block_count(stream) * sizeof(float);
-    sm_status status =
-        b->start_send(t->world, stream->data, bytes, neighbour(t, 1), TAG, &handle, err);
-    return status ? status : b->wait(t->world, &handle, err);
-}
-
-static sm_status receive(sm_trainer *t, const sm_task_list *p, sm_local_block *stream,
-                         sm_error *err) {
-    sm_request_handle handle = {{NULL}};
-    const sm_backend *b = t->world->backend;
-    sm_local_block like = sm_task_list_block(p, p->program->input);
-    sm_status status = sm_local_block_new(like.element, like.rank, like.size, stream, err);
-    if (status) return status;
-    size_t bytes = sm_local_block_count(stream) * sizeof(float);
-    status = b->start_receive(t->world, stream->data, bytes, neighbour(t, -1), TAG, &handle, err);
-    return status ? status : b->wait(t->world, &handle, err);
-}
-
-/* ---- forward ---- */
+/* ---- what a stage asks for about its head ---- */
 
 /* The rows whose scores are wanted: all, or the last one meant of each sequence. */
-static sm_status sampled_rows(const sm_generator *g, sm_local_block *stream, sm_error *err) {
-    const sm_generator_pass *pass = g->feed.pass;
+sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error *err) {
+    const train_feed *feed = t->feed;
     size_t queries = stream->size[1], width = stream->size[2];
     sm_local_block rows;
-    if (g->t.sampled == queries) return SM_OK;
+    if (t->sampled == queries) return SM_OK;
     sm_status status =
         sm_local_block_new(SM_ELEMENT_F32, 3, (size_t[]){stream->size[0], 1, width}, &rows, err);
     if (status) return status;
     for (size_t s = 0; s < stream->size[0]; s++) {
-        size_t count = pass->count[g->own.first + s], at = count ? count - 1 : 0;
+        size_t count = feed->pass->count[feed->first + s], at = count ? count - 1 : 0;
         memcpy((float *)rows.data + s * width,
                (const float *)stream->data + (s * queries + at) * width, width * sizeof(float));
     }
@@ -224,68 +187,26 @@ static sm_status sampled_rows(const sm_generator *g, sm_local_block *stream, sm_
     return SM_OK;
 }
 
-static sm_status layer_forward(sm_trainer *t, sm_step_layer *layer, sm_pass_saved *saved,
-                               sm_local_block *stream, sm_error *err) {
-    const sm_program *b = layer->list->program;
-    if (b->input >= 0) {
-        sm_local_block_free(&saved->value[b->input]);
-        saved->value[b->input] = *stream;
-        stream->data = NULL;
-    }
-    sm_status status = sm_pass_forward(&t->actions, layer, saved, err);
-    if (status || b->output < 0) return status;
-    *stream = saved->value[b->output];
-    saved->value[b->output].data = NULL;
-    return SM_OK;
-}
-
-/* What the op `sample` moves: the scores of this rank's words among zeros, summed over the ranks of
- * the vocabulary, which is exact. */
-static sm_status gather_scores(const sm_generator *g, const sm_step_layer *head,
-                               const sm_local_block *logits, float *scores, sm_error *err) {
+/* What the op that samples moves: the scores of this rank's words among zeros, summed over the
+ * ranks of the vocabulary, which is exact. */
+sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *err) {
     const sm_program *b = head->list->program;
     const sm_einsum *einsum;
-    const sm_array *array = sm_task_list_array(head->list, b->op[b->ops - 1].in[0], &einsum);
-    sm_layout layout = sm_layout_of(array);
-    size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)g->setup.model->V;
+    int tensor = b->op[b->ops - 1].in[0];
+    const sm_local_block *logits = &head->saved->value[tensor];
+    sm_layout layout = sm_layout_of(sm_task_list_array(head->list, tensor, &einsum));
+    size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)t->setup->model->V;
     size_t rows = logits->size[0] * logits->size[1];
-    train_offsets(&g->t, &layout, logits, offset);
-    float *to = scores + g->own.first * g->t.sampled * all;
+    train_offsets(t, &layout, logits, offset);
+    float *to = t->feed->scores + t->feed->first * t->sampled * all;
     memset(to, 0, rows * all * sizeof *to);
     for (size_t i = 0; i < rows; i++)
         memcpy(to + i * all + offset[2], (const float *)logits->data + i * words,
                words * sizeof *to);
-    if (train_degree(&g->t, SM_AXES_TENSOR) <= 1) return SM_OK;
-    sm_communicator *over = sm_rank_mesh_over(g->t.mesh, SM_AXES_TENSOR, err);
+    if (train_degree(t, SM_AXES_TENSOR) <= 1) return SM_OK;
+    sm_communicator *over = sm_rank_mesh_over(t->mesh, SM_AXES_TENSOR, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     return sm_run_all_reduce(over, to, rows * all, SM_ELEMENT_F32, err);
-}
-
-static sm_status one_layer(sm_generator *g, int number, sm_local_block *stream, float *scores,
-                           sm_error *err) {
-    sm_trainer *t = &g->t;
-    sm_step_layer *layer = &t->stage.layer[number];
-    sm_pass_saved *saved = t->stage.saved[number];
-    const sm_program *b = layer->list->program;
-    bool head = b->output < 0;
-    sm_status status = head ? sampled_rows(g, stream, err) : SM_OK;
-    if (!status) status = layer_forward(t, layer, saved, stream, err);
-    if (!status && head)
-        status = gather_scores(g, layer, &saved->value[b->op[b->ops - 1].in[0]], scores, err);
-    sm_pass_drop(&t->actions, saved, layer->list->kept, false);
-    return status;
-}
-
-static sm_status forward(sm_generator *g, float *scores, sm_error *err) {
-    sm_trainer *t = &g->t;
-    sm_local_block stream = {.data = NULL};
-    sm_status status = SM_OK;
-    if (t->stage.number > 0) status = receive(t, t->stage.layer[0].list, &stream, err);
-    for (int i = 0; !status && i < t->stage.layers; i++)
-        status = one_layer(g, i, &stream, scores, err);
-    if (!status && !last_stage(t)) status = hand_over(t, &stream, err);
-    sm_local_block_free(&stream);
-    return status;
 }
 
 /* ---- passes ---- */
@@ -308,7 +229,7 @@ static void measure(const sm_trainer *t, const train_traffic *before, double beg
     train_traffic now;
     r->seconds = sm_clock_s() - begun_s;
     train_traffic_now(t, &now);
-    generate_bytes_predicted(t, r->bytes_predicted);
+    train_bytes_predicted(t, r->bytes_predicted);
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
         r->bytes_counted[i] = now.bytes[i] - before->bytes[i];
         r->collective_s[i] = now.seconds[i] - before->seconds[i];
@@ -322,9 +243,10 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
     sm_status status = check_pass(g, pass, err);
     if (!status) status = use_set(g, pass->queries, pass->each ? pass->queries : 1, err);
     if (status) return status;
-    g->feed = (train_feed){pass, g->cached};
+    g->feed = (train_feed){pass, g->cached, g->own.first, scores};
     train_traffic_now(&g->t, &before);
-    status = forward(g, scores, err);
+    status =
+        train_run_stage(&g->t, &(sm_train_action){SM_TRAIN_FORWARD, g->t.stage.number, 0}, 1, err);
     for (int i = 0; !status && i < g->setup.sequences; i++) g->cached[i] += pass->count[i];
     if (!status && result) measure(&g->t, &before, begun_s, result);
     return status;

@@ -83,7 +83,11 @@ static sm_status compute(void *context, sm_call *c, sm_error *err) {
     case SM_CALL_APPEND: return train_append(t, c, err);
     case SM_CALL_ADD: return add(c, err);
     case SM_CALL_LOSS_SLOPE: slope_of_loss(t, c); return SM_OK;
-    case SM_CALL_LOSS: train_add_loss(t, c->list->program, c->in[0].block); return SM_OK;
+    case SM_CALL_SELECT: return generate_select(t, c->out, err);
+    case SM_CALL_LOSS:
+        if (t->serving) return generate_scores(t, c, err);
+        train_add_loss(t, c->list->program, c->in[0].block);
+        return SM_OK;
     case SM_CALL_ADD_TURNED: train_tie_add(c->in[0].block, c->out); return SM_OK;
     default: train_row_call(t, c); return SM_OK;
     }

@@ -3,8 +3,13 @@
 
 enum { SINGLE_BYTES = 4 };
 
-static double size_of(const sm_trainer *t, const sm_size *s) {
-    return s->base * (s->per_sequence ? t->size[SM_DIM_B] : 1) / train_degree(t, s->mask);
+/* On this rank, of all sequences of a microbatch or a pass. */
+static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s) {
+    double bytes = s->base / train_degree(t, s->mask);
+    if (s->per_sequence) bytes *= t->size[SM_DIM_B];
+    if (s->per_query) bytes *= b->output < 0 ? (double)t->sampled : t->size[SM_DIM_T];
+    if (s->per_key) bytes *= t->size[SM_DIM_S];
+    return bytes;
 }
 
 static bool repeats(const sm_task_list *p, const sm_comm *c) {
@@ -22,7 +27,8 @@ static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes)
         const sm_comm *c = &p->partition->comm[i];
         if (train_degree(t, c->axes) <= 1) continue;
         double times = passes(t) * (repeats(p, c) ? 2.0 : 1.0);
-        bytes[c->op] += size_of(t, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
+        bytes[c->op] +=
+            size_of(t, p->program, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
     }
 }
 

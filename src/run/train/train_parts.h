@@ -54,6 +54,8 @@ typedef enum train_outside {
 typedef struct train_feed {
     const sm_generator_pass *pass;
     const size_t *cached; /* positions each sequence has already */
+    size_t first;         /* sequence of this rank */
+    float *scores;        /* of all sequences, for what is sampled */
 } train_feed;
 
 struct sm_trainer {
@@ -157,8 +159,9 @@ sm_status train_append(sm_trainer *t, const sm_call *c, sm_error *err);
 /* ---- generate_attention.c ---- */
 sm_status generate_attention(train_call *c, sm_error *err);
 
-/* ---- generate_bytes.c: of one pass ---- */
-void generate_bytes_predicted(const sm_trainer *t, double *bytes);
+/* ---- train_generate.c: calls of a stage that serves ---- */
+sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error *err);
+sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *err);
 
 /* ---- train_state.c ---- */
 sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find, void *context,
@@ -218,6 +221,8 @@ sm_status train_moments_in(sm_trainer *t, sm_step_layer *layer, bool second,
 /* The block is taken, and lives until it has arrived. */
 sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err);
 sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err);
+/* The actions of a stage (NULL: all microbatches), and its messages to their end. */
+sm_status train_run_stage(sm_trainer *t, const sm_train_action *action, int n, sm_error *err);
 void train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *sums);
 
 /* ---- train_actions.c ---- */

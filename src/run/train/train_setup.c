@@ -162,9 +162,6 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     status = train_peer_new(t, err);
     if (status) return status;
     t->size[SM_DIM_B] = (double)t->setup->microbatch * batch_ways(t->setup);
-    size_t chunks = (size_t)(t->setup->chunks + 1);
-    t->message = sm_calloc(2 * chunks * (size_t)t->stage.microbatches, sizeof *t->message);
-    if (!t->message) return sm_fail_memory(err);
     status = train_programs_new(t, err);
     return status ? status : train_layers_new(t, err);
 }
@@ -193,7 +190,6 @@ void sm_trainer_free(sm_trainer *t) {
     train_turns_free(t);
     sm_communicator_free(t->peer);
     sm_rank_mesh_free(t->mesh);
-    sm_free(t->message);
     sm_free(t);
 }
 

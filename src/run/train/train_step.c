@@ -50,8 +50,8 @@ sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block
 }
 
 /* Every send is waited for, or memory that is still read would be freed. */
-static sm_status end_messages(sm_trainer *t, sm_status so_far, sm_error *err) {
-    sm_status status = so_far;
+sm_status train_run_stage(sm_trainer *t, const sm_train_action *action, int n, sm_error *err) {
+    sm_status status = sm_stage_run(&t->stage, action, n, err);
     for (int i = 0; i < t->messages; i++) {
         train_message *m = &t->message[i];
         if (!status && m->block.data)
@@ -90,9 +90,8 @@ static sm_status run_batch(sm_trainer *t, int step, bool updating, sm_error *err
     t->stage.updating = updating;
     const sm_train_setup *s = t->setup;
     bool line = s->chunks > 0;
-    sm_status status = sm_stage_run(&t->stage, line ? s->action[t->stage.number] : NULL,
-                                    line ? s->actions[t->stage.number] : 0, err);
-    return end_messages(t, status, err);
+    return train_run_stage(t, line ? s->action[t->stage.number] : NULL,
+                           line ? s->actions[t->stage.number] : 0, err);
 }
 
 static sm_status sum_over_ranks(sm_trainer *t, double *values, size_t n, sm_error *err) {

@@ -69,6 +69,9 @@ static sm_status fill_layer(sm_trainer *t, sm_step_layer *layer, sm_error *err) 
 
 sm_status train_layers_new(sm_trainer *t, sm_error *err) {
     sm_status status = sm_stage_new(&t->stage, t->setup->model, t->list, err);
+    if (status) return status;
+    t->message = sm_calloc((size_t)t->stage.room, sizeof *t->message);
+    if (!t->message) return sm_fail_memory(err);
     for (int i = 0; !status && i < t->stage.layers; i++)
         status = fill_layer(t, &t->stage.layer[i], err);
     if (!status) train_tie_weights(t);
@@ -78,6 +81,7 @@ sm_status train_layers_new(sm_trainer *t, sm_error *err) {
 void train_layers_free(sm_trainer *t) {
     for (int i = 0; i < t->stage.layers; i++) train_moments_free(&t->stage.layer[i]);
     sm_stage_free(&t->stage);
+    sm_free(t->message);
 }
 
 /* ---- for tests and checkpoints ---- */
