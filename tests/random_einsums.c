@@ -104,8 +104,8 @@ static sm_status whole_product(const job *j, sm_local_block *out, sm_error *err)
             bare.dim[d].n_axes = 0;
             label[i][d] = (int8_t)bare.dim[d].index;
         }
-        status = sm_local_block_of(m, e, &bare, j->element, small_number, (void *)(uintptr_t)i,
-                                   &in[i], err);
+        status = sm_local_block_of(m, e, &bare, j->element,
+                                   &(sm_filling){small_number, (void *)(uintptr_t)i}, &in[i], err);
     }
     for (int d = 0; d < e->out.rank; d++) {
         to[d] = (int8_t)e->out.dim[d].index;
@@ -136,8 +136,8 @@ static double looked_up(const size_t *position, int rank, void *context) {
 static sm_status same(const sm_rank_mesh *m, const job *j, const sm_lowering *way,
                       sm_local_block *whole, const sm_local_block *got, sm_error *err) {
     sm_local_block wanted;
-    sm_status status =
-        sm_local_block_of(m, &j->einsum, &way->out, j->element, looked_up, whole, &wanted, err);
+    sm_status status = sm_local_block_of(m, &j->einsum, &way->out, j->element,
+                                         &(sm_filling){looked_up, whole}, &wanted, err);
     if (status) return status;
     size_t count = sm_local_block_count(&wanted);
     bool equal = count == sm_local_block_count(got);
@@ -161,8 +161,8 @@ static sm_status run_way(sm_rank_mesh *m, const job *j, const sm_lowering *way, 
                          int directions, const sm_local_block *in, sm_local_block *whole,
                          sm_error *err) {
     sm_run_result result;
-    sm_status status =
-        sm_run_lowering(m, &j->einsum, way, overlapped, directions, in, &result, err);
+    sm_status status = sm_run_lowering(m, &j->einsum, way, &(sm_run_way){overlapped, directions},
+                                       in, &result, err);
     if (status) return status;
     status = same(m, j, way, whole, &result.out, err);
     if (!status) status = bytes_as_predicted(j, way, &result, err);
@@ -184,8 +184,8 @@ static sm_status run_all(sm_rank_mesh *m, const job *j, sm_error *err) {
     sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}}, whole = {.rank = 0};
     sm_status status = whole_product(j, &whole, err);
     for (int i = 0; !status && i < j->einsum.operands; i++)
-        status = sm_local_block_of(m, &j->einsum, &j->einsum.in[i], j->element, small_number,
-                                   (void *)(uintptr_t)i, &in[i], err);
+        status = sm_local_block_of(m, &j->einsum, &j->einsum.in[i], j->element,
+                                   &(sm_filling){small_number, (void *)(uintptr_t)i}, &in[i], err);
     for (int i = 0; !status && i < j->ways.n; i++)
         status = run_variants(m, j, &j->ways.way[i], in, &whole, err);
     for (int i = 0; i < j->einsum.operands; i++) sm_local_block_free(&in[i]);

@@ -116,8 +116,12 @@ void sm_local_block_free(sm_local_block *b);
 /* The block of an array of an einsum on this rank, filled from the global position of each element
  * (an unreduced axis: whole on the axis' first rank, zero on the others). */
 typedef double (*sm_fill)(const size_t *position, int rank, void *context);
+typedef struct sm_filling {
+    sm_fill fill;
+    void *context;
+} sm_filling;
 sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
-                            sm_element element, sm_fill fill, void *context, sm_local_block *out,
+                            sm_element element, const sm_filling *filling, sm_local_block *out,
                             sm_error *err);
 /* Apply a slice or collective of a lowering to the block of an array laid out as `before`: *result
  * is a new block, laid out as step->after. */
@@ -140,11 +144,15 @@ typedef struct sm_run_result {
     double seconds;
     sm_local_block out;
 } sm_run_result;
-/* in: blocks as stored; freed by the caller. overlapped: a step that runs inside the einsum as a
- * ring (sm_lowering_overlaps of cost says which can), -1: none; its seconds are those spent waiting
- * for transfers. directions: 1, or 2: half of each chunk goes each way round. */
+/* How it is run. overlapped: a step that runs inside the einsum as a ring (sm_lowering_overlaps of
+ * cost says which can), -1: none; its seconds are those spent waiting for transfers. directions: 1,
+ * or 2: half of each chunk goes each way round. */
+typedef struct sm_run_way {
+    int overlapped, directions;
+} sm_run_way;
+/* in: blocks as stored; freed by the caller. */
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
-                          int overlapped, int directions, const sm_local_block *in,
-                          sm_run_result *out, sm_error *err);
+                          const sm_run_way *way, const sm_local_block *in, sm_run_result *out,
+                          sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -35,6 +35,8 @@ sm_status sm_mesh_parse(const sm_source *source, sm_mesh *mesh, sm_error *err);
 size_t sm_mesh_format(const sm_mesh *mesh, char *out, size_t size);
 int sm_mesh_find(const sm_mesh *mesh, const char *name, size_t length); /* -1 if absent */
 double sm_mesh_size(const sm_mesh *mesh, sm_axes axes);                 /* product of the sizes */
+/* Those of the axes that have more than one chip. */
+sm_axes sm_mesh_real_axes(const sm_mesh *mesh, sm_axes axes);
 /* "XY", or "fsdp,tensor" */
 size_t sm_axes_format(const sm_mesh *mesh, sm_axes axes, char *out, size_t size);
 

@@ -8,13 +8,6 @@
 
 #include "step_parts.h"
 
-static sm_axes that_matter(const sm_step_layer *layer, sm_axes axes) {
-    unsigned kept = 0;
-    for (int a = 0; a < SM_AXIS_COUNT; a++)
-        if ((axes >> a & 1) && layer->list->mesh.axis[a].size > 1) kept |= 1u << a;
-    return (sm_axes)kept;
-}
-
 static sm_axes stored_over(const sm_tensor *w) {
     unsigned axes = 0;
     for (int d = 0; d < w->rank; d++) axes |= w->at[d];
@@ -103,8 +96,9 @@ sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err)
         if (b->tensor[i].role != SM_ROLE_WEIGHT ||
             (sm_stage_is_copy(s, layer, i) && !sm_stage_tie_parted(s)))
             continue;
-        int g = find_group(layer, that_matter(layer, layer->list->partial[i]),
-                           that_matter(layer, stored_over(&b->tensor[i])), is_joined(s, layer, i));
+        int g = find_group(layer, sm_mesh_real_axes(&layer->list->mesh, layer->list->partial[i]),
+                           sm_mesh_real_axes(&layer->list->mesh, stored_over(&b->tensor[i])),
+                           is_joined(s, layer, i));
         if (g < 0)
             return sm_fail(err, SM_INTERNAL, "a layer has more than %d kinds of weights",
                            SM_MAX_WEIGHT_CLASSES);

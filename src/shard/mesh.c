@@ -95,6 +95,13 @@ int sm_mesh_find(const sm_mesh *mesh, const char *name, size_t length) {
     return -1;
 }
 
+sm_axes sm_mesh_real_axes(const sm_mesh *mesh, sm_axes axes) {
+    sm_axes real = 0;
+    for (int a = 0; a < mesh->axes; a++)
+        if ((axes >> a & 1u) && mesh->axis[a].size > 1) real = (sm_axes)(real | 1u << a);
+    return real;
+}
+
 double sm_mesh_size(const sm_mesh *mesh, sm_axes axes) {
     double product = 1;
     for (int a = 0; a < mesh->axes; a++)

@@ -104,18 +104,11 @@ static double local_bytes(const move *m) {
     return sm_array_local_bytes(m->state, m->r->einsum, m->r->mesh);
 }
 
-/* The part of a set whose axes have more than one chip. */
-static sm_axes real_axes(const sm_mesh *mesh, sm_axes set) {
-    for (int a = 0; a < mesh->axes; a++)
-        if (mesh->axis[a].size == 1) set &= (sm_axes) ~(1u << a);
-    return set;
-}
-
 /* The state has made the move: record it, unless it moved nothing. While the step runs its input
  * (the stored array or the newest version) and its result are both live. */
 static void emit(const move *m, sm_step step) {
     sm_reshard *r = m->r;
-    step.axes = real_axes(r->mesh, step.axes);
+    step.axes = sm_mesh_real_axes(r->mesh, step.axes);
     if (step.axes == 0) return;
     step.array = r->array;
     step.after = sm_layout_of(m->state);

@@ -8,27 +8,32 @@
 #include "notation.h"
 
 enum { LARGEST_TILE = 1 << 20 };
-static const int64_t LARGEST_SIZE = 1000000000000;
+#define LARGEST_SIZE 1000000000000
 
-static sm_status number(sm_cursor *c, int64_t lowest, int64_t highest, const char *what,
-                        double *value, sm_error *err) {
+/* What a number is of, in which bounds. */
+typedef struct wanted {
+    const char *what;
+    int64_t lowest, highest;
+} wanted;
+
+static sm_status number(sm_cursor *c, const wanted *w, double *value, sm_error *err) {
     sm_cursor_blanks(c);
     sm_span digits = sm_cursor_digits(c);
-    if (digits.length == 0) return sm_fail_expected(err, c, what);
+    if (digits.length == 0) return sm_fail_expected(err, c, w->what);
     int64_t wide = 0;
-    sm_status status = sm_integer_parse(c->source, digits, lowest, highest, &wide, err);
+    sm_status status = sm_integer_parse(c->source, digits, w->lowest, w->highest, &wide, err);
     *value = (double)wide;
     return status;
 }
 
-/* Numbers up to `close`; as many as room. */
-static sm_status numbers(sm_cursor *c, char close, int64_t lowest, int64_t highest,
-                         const char *what, double *list, int room, int *n, sm_error *err) {
+/* Numbers up to `close`, SM_TILED_RANK at most. */
+static sm_status numbers(sm_cursor *c, char close, const wanted *w, double *list, int *n,
+                         sm_error *err) {
     *n = 0;
     if (sm_cursor_accept(c, close)) return SM_OK;
     do {
-        if (*n == room) return sm_fail_expected(err, c, "at most 8 dimensions");
-        sm_status status = number(c, lowest, highest, what, &list[(*n)++], err);
+        if (*n == SM_TILED_RANK) return sm_fail_expected(err, c, "at most 8 dimensions");
+        sm_status status = number(c, w, &list[(*n)++], err);
         if (status) return status;
     } while (sm_cursor_accept(c, ','));
     if (sm_cursor_accept(c, close)) return SM_OK;
@@ -48,12 +53,13 @@ static sm_status type_of(sm_cursor *c, sm_tiled_array *a, sm_error *err) {
 
 /* {2,1,0: every dimension once. */
 static sm_status order(sm_cursor *c, sm_tiled_array *a, sm_error *err) {
+    const wanted dimension = {"the number of a dimension", 0, a->rank - 1};
     unsigned seen = 0;
     for (int i = 0; i < a->rank; i++) {
         double d = 0;
         if (i > 0 && !sm_cursor_accept(c, ',')) return sm_fail_expected(err, c, "a comma");
         size_t from = c->at;
-        sm_status status = number(c, 0, a->rank - 1, "the number of a dimension", &d, err);
+        sm_status status = number(c, &dimension, &d, err);
         if (status) return status;
         if (seen >> (int)d & 1u)
             return sm_fail_at(err, c->source, sm_source_trim(c->source, from, c->at),
@@ -77,14 +83,14 @@ static void round_up(sm_tiled_array *a, bool first, double *block, const double 
 }
 
 static sm_status tiles(sm_cursor *c, sm_tiled_array *a, double *grown, sm_error *err) {
+    static const wanted size = {"the size of a tile", 1, LARGEST_TILE};
     double block[SM_TILED_RANK] = {0}, tile[SM_TILED_RANK] = {0};
     int blocks = a->rank;
     if (!sm_cursor_accept(c, 'T')) return SM_OK;
     for (bool first = true; sm_cursor_accept(c, '('); first = false) {
         int n = 0;
         size_t from = c->at;
-        sm_status status =
-            numbers(c, ')', 1, LARGEST_TILE, "the size of a tile", tile, SM_TILED_RANK, &n, err);
+        sm_status status = numbers(c, ')', &size, tile, &n, err);
         if (status) return status;
         if (n == 0 || n > blocks)
             return sm_fail_at(err, c->source, (sm_span){from, c->at - from - 1},
@@ -102,9 +108,10 @@ static sm_status layout(sm_cursor *c, sm_tiled_array *a, double *grown, sm_error
     if (status) return status;
     /* S(1) names the memory it lies in */
     if (sm_cursor_accept(c, 'S')) {
+        static const wanted memory = {"the number of a memory space", 0, LARGEST_TILE};
         double space = 0;
         if (!sm_cursor_accept(c, '(')) return sm_fail_expected(err, c, "'(' after S");
-        status = number(c, 0, LARGEST_TILE, "the number of a memory space", &space, err);
+        status = number(c, &memory, &space, err);
         if (!status && !sm_cursor_accept(c, ')')) return sm_fail_expected(err, c, "')'");
         if (status) return status;
     }
@@ -112,13 +119,13 @@ static sm_status layout(sm_cursor *c, sm_tiled_array *a, double *grown, sm_error
 }
 
 sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *a, sm_error *err) {
+    static const wanted size = {"the size of a dimension", 1, LARGEST_SIZE};
     sm_cursor c = {source, 0};
     *a = (sm_tiled_array){.bytes = 0};
     sm_status status = type_of(&c, a, err);
     if (status) return status;
     if (!sm_cursor_accept(&c, '[')) return sm_fail_expected(err, &c, "'[' and the sizes");
-    status = numbers(&c, ']', 1, LARGEST_SIZE, "the size of a dimension", a->size, SM_TILED_RANK,
-                     &a->rank, err);
+    status = numbers(&c, ']', &size, a->size, &a->rank, err);
     if (status) return status;
     for (int i = 0; i < a->rank; i++) {
         a->minor_to_major[i] = a->rank - 1 - i;

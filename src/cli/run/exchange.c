@@ -16,8 +16,8 @@ typedef struct worker {
 
 static sm_status fill(const worker *w, const sm_rank_mesh *m, const sm_array *array,
                       sm_local_block *out, sm_error *err) {
-    return sm_local_block_of(m, w->job->einsum, array, w->job->element, element_whole_number, NULL,
-                             out, err);
+    return sm_local_block_of(m, w->job->einsum, array, w->job->element,
+                             &(sm_filling){element_whole_number, NULL}, out, err);
 }
 
 /* ---- what ranks begin with ---- */

@@ -23,9 +23,11 @@ typedef struct worker {
 
 static sm_status fill(const worker *w, const sm_array *array, int operand, sm_element element,
                       sm_local_block *out, sm_error *err) {
-    return sm_local_block_of(w->m, w->job->einsum, array, element,
-                             element_is_whole(element) ? element_whole_number : element_fraction,
-                             (void *)(uintptr_t)operand, out, err);
+    return sm_local_block_of(
+        w->m, w->job->einsum, array, element,
+        &(sm_filling){element_is_whole(element) ? element_whole_number : element_fraction,
+                      (void *)(uintptr_t)operand},
+        out, err);
 }
 
 /* ---- the product of the whole arrays, where this rank holds the output ---- */
@@ -130,8 +132,9 @@ static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, d
         sm_local_block_free(&last->out);
         status = sm_run_barrier(w->world, err);
         if (!status)
-            status = sm_run_lowering(w->m, w->job->einsum, &a->lowering, overlapped,
-                                     w->job->directions, w->in, last, err);
+            status = sm_run_lowering(w->m, w->job->einsum, &a->lowering,
+                                     &(sm_run_way){overlapped, w->job->directions}, w->in, last,
+                                     err);
         if (status || i < 0) continue;
         double *times = w->times + i * TIMES;
         for (int s = 0; s < SM_MAX_STEPS; s++) times[s] = last->step[s].seconds;

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-static int axis_size(const sm_rank_mesh *m, int axis) { return m->mesh.axis[axis].size; }
-
 void coordinates_of(const sm_mesh *mesh, sm_axes axes, int number, int *at) {
     for (int a = mesh->axes - 1; a >= 0; a--) {
         if (!(axes >> a & 1u)) continue;
@@ -42,16 +40,14 @@ void sm_rank_mesh_free(sm_rank_mesh *m) {
     sm_free(m);
 }
 
-/* Axes of one rank make no group of their own. */
-static sm_axes that_matter(const sm_rank_mesh *m, sm_axes axes) {
-    sm_axes kept = 0;
-    for (int a = 0; a < m->mesh.axes; a++)
-        if ((axes >> a & 1u) && axis_size(m, a) > 1) kept = (sm_axes)(kept | 1u << a);
-    return kept;
+void member_of(const sm_rank_mesh *m, sm_axes axes, int number, int *at) {
+    memcpy(at, m->at, sizeof m->at);
+    coordinates_of(&m->mesh, sm_mesh_real_axes(&m->mesh, axes), number, at);
 }
 
+/* Axes of one rank make no group of their own. */
 sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err) {
-    axes = that_matter(m, axes);
+    axes = sm_mesh_real_axes(&m->mesh, axes);
     if (m->over[axes]) return m->over[axes];
     sm_axes others = (sm_axes)(((1u << m->mesh.axes) - 1) & ~(unsigned)axes);
     int colour = number_of(&m->mesh, others, m->at), key = number_of(&m->mesh, axes, m->at);

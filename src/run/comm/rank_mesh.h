@@ -6,5 +6,7 @@
 /* The coordinates along `axes` of the number-th rank of a group over them; the last axis varies
  * fastest. Other coordinates stay as they are. */
 void coordinates_of(const sm_mesh *mesh, sm_axes axes, int number, int *at);
+/* Those of the number-th rank of this rank's group over the axes. at: SM_MAX_AXES of them. */
+void member_of(const sm_rank_mesh *m, sm_axes axes, int number, int *at);
 int number_of(const sm_mesh *mesh, sm_axes axes, const int *at);
 #endif

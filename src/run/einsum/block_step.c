@@ -19,22 +19,11 @@ typedef struct stepping {
 
 static const size_t nowhere[SM_MAX_RANK] = {0};
 
-/* The coordinates of the number-th rank of the group: those of this rank but for the axes of the
- * step. */
-static void member_at(const stepping *s, int number, int *at) {
-    memcpy(at, s->m->at, sizeof s->m->at);
-    sm_axes axes = 0;
-    for (int a = 0; a < s->m->mesh.axes; a++)
-        if ((s->step->axes >> a & 1u) && s->m->mesh.axis[a].size > 1)
-            axes = (sm_axes)(axes | 1u << a);
-    coordinates_of(&s->m->mesh, axes, number, at);
-}
-
 /* What a member takes of this rank's block when it gains the axes of the step: sizes and offsets.
  */
 static void taken_by(const stepping *s, int number, size_t *size, size_t *offset) {
     int at[SM_MAX_AXES];
-    member_at(s, number, at);
+    member_of(s->m, s->step->axes, number, at);
     for (int d = 0; d < s->block->rank; d++) {
         size[d] = s->block->size[d] / sm_layout_parts(&s->m->mesh, s->after, d, s->step->axes);
         offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->after, d, s->step->axes, at);
@@ -45,7 +34,7 @@ static void taken_by(const stepping *s, int number, size_t *size, size_t *offset
  * their dimensions. */
 static void given_by(const stepping *s, int number, const size_t *size, size_t *offset) {
     int at[SM_MAX_AXES];
-    member_at(s, number, at);
+    member_of(s->m, s->step->axes, number, at);
     for (int d = 0; d < s->block->rank; d++)
         offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->before, d, s->step->axes, at);
 }
@@ -89,7 +78,7 @@ static bool lie_in_order(const stepping *s, const size_t *box, const size_t *who
     for (int i = 0; i < s->group->size; i++) {
         int at[SM_MAX_AXES];
         size_t place = 0;
-        member_at(s, i, at);
+        member_of(s->m, s->step->axes, i, at);
         for (int d = 0; d < s->block->rank; d++)
             place = place * whole[d] +
                     box[d] * sm_layout_part(&s->m->mesh, layout, d, s->step->axes, at);
@@ -203,7 +192,7 @@ static int holder(const stepping *s, const sm_layout *mine, const sm_layout *the
     int at[SM_MAX_AXES];
     for (int i = 0; i < s->group->size; i++) {
         bool same = true;
-        member_at(s, i, at);
+        member_of(s->m, s->step->axes, i, at);
         for (int d = 0; same && d < s->block->rank; d++)
             same = sm_layout_part(&s->m->mesh, theirs, d, s->step->axes, at) ==
                    sm_layout_part(&s->m->mesh, mine, d, s->step->axes, s->m->at);

@@ -28,13 +28,12 @@ void sm_local_block_free(sm_local_block *b) {
 
 /* ---- filling ---- */
 
-typedef struct filling {
+typedef struct placed_filling {
     const sm_rank_mesh *m;
     sm_layout layout;
     size_t offset[SM_MAX_RANK];
-    sm_fill fill;
-    void *context;
-} filling;
+    sm_filling fill;
+} placed_filling;
 
 static void put(sm_local_block *b, size_t i, double value) {
     switch (b->element) {
@@ -47,13 +46,13 @@ static void put(sm_local_block *b, size_t i, double value) {
 }
 
 /* A partial sum is whole on the first rank of its axis. */
-static bool holds_zero(const filling *f) {
+static bool holds_zero(const placed_filling *f) {
     for (int a = 0; a < f->m->mesh.axes; a++)
         if (f->layout.dim[a] == SM_UNREDUCED && f->m->at[a] > 0) return true;
     return false;
 }
 
-static void fill_block(const filling *f, sm_local_block *b) {
+static void fill_block(const placed_filling *f, sm_local_block *b) {
     size_t count = sm_local_block_count(b), position[SM_MAX_RANK];
     for (size_t i = 0; i < count; i++) {
         size_t left = i;
@@ -61,14 +60,14 @@ static void fill_block(const filling *f, sm_local_block *b) {
             position[d] = f->offset[d] + left % b->size[d];
             left /= b->size[d];
         }
-        put(b, i, f->fill(position, b->rank, f->context));
+        put(b, i, f->fill.fill(position, b->rank, f->fill.context));
     }
 }
 
 sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
-                            sm_element element, sm_fill fill, void *context, sm_local_block *out,
+                            sm_element element, const sm_filling *filling, sm_local_block *out,
                             sm_error *err) {
-    filling f = {.m = m, .layout = sm_layout_of(array), .fill = fill, .context = context};
+    placed_filling f = {.m = m, .layout = sm_layout_of(array), .fill = *filling};
     sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1);
     size_t size[SM_MAX_RANK];
     for (int d = 0; d < array->rank; d++) {

@@ -247,23 +247,28 @@ static bool rows_alone_apart(const labels *array, int before_columns) {
     return true;
 }
 
-/* An operand of BLAS, and how far its rows are apart: either order of the last two groups will do;
- * anything else is copied. */
-static const void *as_matrix(const pair *p, const sm_local_block *b, const labels *array,
-                             const labels *rows, const labels *columns, bool *is_transposed,
-                             size_t *lead, void **copy) {
+/* An operand of BLAS, and how far its rows are apart. */
+typedef struct matrix {
+    const void *data;
+    bool transposed;
+    size_t lead;
+    void *copy;
+} matrix;
+
+/* Either order of the last two groups will do; anything else is copied. */
+static matrix as_matrix(const pair *p, const sm_local_block *b, const labels *array,
+                        const labels *rows, const labels *columns) {
     labels usual = joined(&p->batch, rows, columns), turned = joined(&p->batch, columns, rows);
     bool crossed = same_order(array, &turned) && !same_order(array, &usual);
     const labels *first = crossed ? columns : rows, *second = crossed ? rows : columns;
     int before_columns = p->batch.n + first->n;
-    *copy = NULL;
-    *is_transposed = false;
-    *lead = product(columns);
-    if (!(crossed || same_order(array, &usual)) || !rows_alone_apart(array, before_columns))
-        return in_order(b, array, &usual, copy);
-    *is_transposed = crossed;
-    *lead = room_of(array, before_columns, second->n);
-    return b->data;
+    matrix m = {b->data, crossed, room_of(array, before_columns, second->n), NULL};
+    bool lies_so = crossed || same_order(array, &usual);
+    if (lies_so && rows_alone_apart(array, before_columns)) return m;
+    m.data = in_order(b, array, &usual, &m.copy);
+    m.transposed = false;
+    m.lead = product(columns);
+    return m;
 }
 
 static sm_status multiply_into(pair *p, void *c, sm_error *err) {
@@ -274,13 +279,14 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
                     .k = product(&p->contracted),
                     .add = p->add,
                     .c = c};
-    void *copy_a = NULL, *copy_b = NULL;
-    m.a = as_matrix(p, p->a, &p->la, &p->left, &p->contracted, &m.a_transposed, &m.lda, &copy_a);
-    m.b = as_matrix(p, p->b, &p->lb, &p->contracted, &p->right, &m.b_transposed, &m.ldb, &copy_b);
+    matrix a = as_matrix(p, p->a, &p->la, &p->left, &p->contracted);
+    matrix b = as_matrix(p, p->b, &p->lb, &p->contracted, &p->right);
+    m.a = a.data, m.a_transposed = a.transposed, m.lda = a.lead;
+    m.b = b.data, m.b_transposed = b.transposed, m.ldb = b.lead;
     sm_status status = m.a && m.b ? SM_OK : sm_fail_memory(err);
     if (!status) multiply_batch(m);
-    memory_free(copy_a);
-    memory_free(copy_b);
+    memory_free(a.copy);
+    memory_free(b.copy);
     return status;
 }
 
@@ -333,13 +339,13 @@ static sm_status reduced(const sm_local_block *b, const labels *array, const lab
     return status;
 }
 
-static sm_status einsum_pair(const sm_local_block *a, const labels *la, const sm_local_block *b,
-                             const labels *lb, const labels *lo, bool plus, sm_local_block *out,
-                             sm_error *err) {
+static sm_status einsum_pair(const sm_local_block *in, const labels *l, const labels *lo, bool plus,
+                             sm_local_block *out, sm_error *err) {
+    const sm_local_block *a = &in[0], *b = &in[1];
     sm_local_block ra = {.data = NULL}, rb = {.data = NULL};
     pair p = {.a = &ra, .b = &rb, .out = *lo, .add = plus};
-    sm_status status = reduced(a, la, lb, lo, &ra, &p.la, err);
-    if (!status) status = reduced(b, lb, la, lo, &rb, &p.lb, err);
+    sm_status status = reduced(a, &l[0], &l[1], lo, &ra, &p.la, err);
+    if (!status) status = reduced(b, &l[1], &l[0], lo, &rb, &p.lb, err);
     if (!status) status = multiply_pair(&p, out, err);
     if (ra.data != a->data) sm_local_block_free(&ra);
     if (rb.data != b->data) sm_local_block_free(&rb);
@@ -350,14 +356,14 @@ static sm_status einsum_pair(const sm_local_block *a, const labels *la, const sm
 
 static sm_status fold(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
                       const labels *lo, bool plus, sm_local_block *out, sm_error *err) {
-    labels la = labels_of(&in[0], label[0]), lb = labels_of(&in[1], label[1]);
-    if (operands == 2) return einsum_pair(&in[0], &la, &in[1], &lb, lo, plus, out, err);
-    labels both = la, kept = {.n = 0}, later = *lo;
-    append(&both, &lb);
+    labels l[2] = {labels_of(&in[0], label[0]), labels_of(&in[1], label[1])};
+    if (operands == 2) return einsum_pair(in, l, lo, plus, out, err);
+    labels both = l[0], kept = {.n = 0}, later = *lo;
+    append(&both, &l[1]);
     for (int i = 2; i < operands; i++) {
-        labels l = labels_of(&in[i], label[i]);
-        for (int d = 0; d < l.n; d++)
-            if (!has(&later, l.label[d])) add(&later, l.label[d], l.size[d]);
+        labels more = labels_of(&in[i], label[i]);
+        for (int d = 0; d < more.n; d++)
+            if (!has(&later, more.label[d])) add(&later, more.label[d], more.size[d]);
     }
     for (int i = 0; i < both.n; i++)
         if (has(&later, both.label[i]) && !has(&kept, both.label[i]))
@@ -373,7 +379,7 @@ static sm_status fold(int operands, const sm_local_block *in, const int8_t (*lab
         memcpy(labels_left[i - 1], label[i], SM_MAX_RANK);
     }
     sm_status status = sm_local_block_new(in[0].element, kept.n, kept.size, &rest[0], err);
-    if (!status) status = einsum_pair(&in[0], &la, &in[1], &lb, &kept, false, &rest[0], err);
+    if (!status) status = einsum_pair(in, l, &kept, false, &rest[0], err);
     if (!status)
         status =
             fold(operands - 1, rest, (const int8_t(*)[SM_MAX_RANK])labels_left, lo, plus, out, err);
@@ -409,9 +415,10 @@ static labels labels_of_part(const sm_local_block *b, const int8_t *label, local
 sm_status local_einsum_of_parts(const sm_local_block *in, const local_part *part,
                                 const int8_t (*label)[SM_MAX_RANK], const int8_t *out_labels,
                                 bool plus, sm_local_block *out, sm_error *err) {
-    labels la = labels_of_part(&in[0], label[0], part[0]);
-    labels lb = labels_of_part(&in[1], label[1], part[1]), lo = labels_of(out, out_labels);
-    return einsum_pair(&in[0], &la, &in[1], &lb, &lo, plus, out, err);
+    labels l[2] = {labels_of_part(&in[0], label[0], part[0]),
+                   labels_of_part(&in[1], label[1], part[1])};
+    labels lo = labels_of(out, out_labels);
+    return einsum_pair(in, l, &lo, plus, out, err);
 }
 
 sm_status sm_local_einsum(int operands, const sm_local_block *in,

@@ -100,12 +100,7 @@ static size_t chunk_start(const ring *r, int member) {
     const ring_job *job = r->job;
     int at[SM_MAX_AXES], array = gathered(r);
     const sm_layout *layout = array < 0 ? &job->step->after : job->before;
-    sm_axes axes = 0;
-    memcpy(at, job->m->at, sizeof at);
-    for (int a = 0; a < job->m->mesh.axes; a++)
-        if ((job->step->axes >> a & 1u) && job->m->mesh.axis[a].size > 1)
-            axes = (sm_axes)(axes | 1u << a);
-    coordinates_of(&job->m->mesh, axes, member, at);
+    member_of(job->m, job->step->axes, member, at);
     const sm_array *cut_array = array < 0 ? &job->einsum->out : &job->einsum->in[array];
     for (int d = 0; d < cut_array->rank; d++)
         if (cut_array->dim[d].index == r->cut)

@@ -138,15 +138,16 @@ static void begin(running *r, const sm_local_block *in) {
 }
 
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
-                          int overlapped, int directions, const sm_local_block *in,
-                          sm_run_result *out, sm_error *err) {
-    if (overlapped >= 0 && !can_overlap(lowering, overlapped))
-        return sm_fail(err, SM_BAD_INPUT, "step %d cannot run inside the einsum", overlapped + 1);
+                          const sm_run_way *way, const sm_local_block *in, sm_run_result *out,
+                          sm_error *err) {
+    if (way->overlapped >= 0 && !can_overlap(lowering, way->overlapped))
+        return sm_fail(err, SM_BAD_INPUT, "step %d cannot run inside the einsum",
+                       way->overlapped + 1);
     running r = {.m = m,
                  .einsum = einsum,
                  .lowering = lowering,
-                 .overlapped = overlapped,
-                 .directions = directions};
+                 .overlapped = way->overlapped,
+                 .directions = way->directions};
     sm_status status = SM_OK;
     double begun_s = sm_clock_s();
     memset(out, 0, sizeof *out);

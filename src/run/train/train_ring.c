@@ -133,13 +133,9 @@ static sm_status arrive_home(ring *r, sm_error *err) {
 static long first_key(const ring *r, int member) {
     const train_array *keys = &r->c->in[KEYS];
     const sm_rank_mesh *m = r->c->t->mesh;
-    sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1), among = 0;
+    sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1);
     int at[SM_MAX_AXES];
-    memcpy(at, m->at, sizeof at);
-    for (int a = 0; a < m->mesh.axes; a++)
-        if ((r->step->axes >> a & 1u) && m->mesh.axis[a].size > 1)
-            among = (sm_axes)(among | 1u << a);
-    coordinates_of(&m->mesh, among, member, at);
+    member_of(m, r->step->axes, member, at);
     return (long)(keys->block->size[1] * sm_layout_part(&m->mesh, &keys->layout, 1, all, at));
 }
 

@@ -139,9 +139,7 @@ static void mesh_of(const sm_train_setup *s, sm_mesh *mesh) {
 
 /* All groups at once: making one takes every rank, and stages do not work in step. */
 static sm_status make_groups(sm_trainer *t, sm_error *err) {
-    unsigned matter = 0;
-    for (int a = 0; a < TRAIN_AXES; a++)
-        if (t->mesh->mesh.axis[a].size > 1) matter |= 1u << a;
+    unsigned matter = sm_mesh_real_axes(&t->mesh->mesh, (1u << TRAIN_AXES) - 1);
     for (unsigned axes = 1; axes < 1u << TRAIN_AXES; axes++)
         if ((axes & ~matter) == 0 && !sm_rank_mesh_over(t->mesh, (sm_axes)axes, err))
             return err && err->status ? err->status : SM_INTERNAL;

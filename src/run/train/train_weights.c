@@ -53,8 +53,8 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
     memory_scope before = memory_for(SM_TRAIN_MEMORY_PARAMS);
-    sm_status status = sm_local_block_of(t->mesh, &task->einsum, array, SM_ELEMENT_F32, drawn, &d,
-                                         &layer->weight[tensor], err);
+    sm_status status = sm_local_block_of(t->mesh, &task->einsum, array, SM_ELEMENT_F32,
+                                         &(sm_filling){drawn, &d}, &layer->weight[tensor], err);
     memory_restore(before);
     return status;
 }
