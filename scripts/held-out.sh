@@ -141,6 +141,13 @@ while read -r chip software; do
     megatron-bridge-*) [ "$rows" -ge "$FEW" ] || calibrate megatron-bridge "$chip" "$software" ;;
     esac
 done <"$place/pairs"
+# What no row can be fitted to any more stays as it was.
+kept() { # kept CHIP SOFTWARE
+    awk -v head="[$1 $2]" '/^\[/ { on = $0 == head } on' "$calibrations/training-$2.txt"
+}
+while read -r chip software; do
+    [ -s "$place/text/$software.$chip" ] || kept "$chip" "$software" | sed '$ { /^$/ d; }' >"$place/text/$software.$chip"
+done <"$place/pairs"
 for software in $(cut -d' ' -f2 "$place/pairs" | sort -u); do
     {
         echo "# Training steps of $software. See docs/calibration-file.md."

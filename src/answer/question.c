@@ -15,6 +15,15 @@ sm_status sm_question_take(void *own, size_t room, const void *question, sm_erro
     return SM_OK;
 }
 
+void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
+                   double expected_s) {
+    if (expected_s >= lower_s) return;
+    sm_report_text(r,
+                   "These constants promise more than the data sheet: with those of %s %s %s is "
+                   "expected below its lower bound.",
+                   c->chip, c->software, what);
+}
+
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
                   const char *unit) {
     sm_page_leaf(r, parent, label, fact->value, unit, fact->source ? fact->source : "not known");

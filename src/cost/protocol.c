@@ -28,13 +28,23 @@ static const protocol protocols[SM_MAX_TIMINGS] = {{"LL", 1.0, 1.0, 0.41, 0.0},
                                                    {"Simple, filling", 2.06, 1.97, 0.868, 0.0},
                                                    {"Simple", 2.06, 1.97, 1.0, 1.0}};
 
+/* At the efficiency of each level: the one that is busiest by the data sheet is not always the one
+ * that is slowest in fact. */
+static double slowest_s_per_byte(const sm_algorithm *a, const sm_system *system,
+                                 const sm_calibration *c) {
+    double slowest = a->line.s_per_byte / sm_network_efficiency(system, c, a->level);
+    for (int l = 0; l < system->levels; l++)
+        slowest =
+            fmax(slowest, a->level_s_per_byte[l] / sm_network_efficiency(system, c, (uint8_t)l));
+    return slowest;
+}
+
 static void time_algorithm(const sm_algorithm *a, const protocol *p, const sm_system *system,
                            const sm_calibration *c, sm_timing *timing) {
     double waits = a->hops_s + a->steps * HANDLING * c->collective_s;
-    double efficiency = sm_network_efficiency(system, c, a->level);
     timing->protocol = p->name;
     timing->excess = a->excess / p->rate;
-    timing->line.s_per_byte = a->line.s_per_byte * timing->excess / efficiency;
+    timing->line.s_per_byte = slowest_s_per_byte(a, system, c) * timing->excess;
     timing->line.latency_s =
         c->collective_s * (p->start + a->start) + p->wait * waits + p->fill * a->fill_s;
 }

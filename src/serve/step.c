@@ -254,8 +254,8 @@ static void fill_expected(const step *x, const piece_price *t, sm_step_price *pr
     const sm_calibration *c = x->s->calibration;
     double path = t->weights + t->kv + t->compute + t->other + t->network;
     double host = x->s->job.eager ? t->kernels * c->launch_s : 0;
-    price->expected_s = larger(larger(path, host) + c->step_overhead_s, price->lower_s);
-    price->upper_s = larger(larger(t->upper, host) + c->step_overhead_s, price->expected_s);
+    price->expected_s = larger(path, host) + c->step_overhead_s;
+    price->upper_s = larger(t->upper, host) + c->step_overhead_s;
     price->breakdown_s.weights = t->weights;
     price->breakdown_s.kv = t->kv;
     price->breakdown_s.compute = t->compute;

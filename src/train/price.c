@@ -212,8 +212,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = step_close(t, plan, time.total_s, &end);
-    price->lower_s = price->lower_s < price->expected_s ? price->lower_s : price->expected_s;
-    price->upper_s = larger(serial + end.serial_s, price->expected_s);
+    price->upper_s = serial + end.serial_s;
     fill_breakdown(t, plan, p, s, &time, &end, price);
     stages_memory(t, plan, p, s, &price->memory);
     price->fits = price->memory.total <= price->memory.capacity;

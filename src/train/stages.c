@@ -249,7 +249,6 @@ static void worst_end(const sm_train *t, const stage_end *x, step_end *e) {
     if (x->reduce > e->reduce) e->reduce = x->reduce, e->reduce_parts = parts;
     if (x->gather > e->gather) e->gather = x->gather, e->gather_parts = parts;
     e->update_s = larger(e->update_s, x->update);
-    e->serial_s = larger(e->serial_s, x->reduce + x->gather + x->update);
     for (int l = 0; l < t->system.levels; l++) e->network_s = larger(e->network_s, x->busy[l]);
 }
 
@@ -275,7 +274,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
         e.tie_s = sm_timed_curve_s(p->at.send, bytes, &line) * 2;
     }
     e.other_s = t->calibration->step_overhead_s;
-    e.serial_s += e.tie_s + e.other_s;
+    e.serial_s = e.reduce + e.gather + e.update_s + e.tie_s + e.other_s;
     return e;
 }
 

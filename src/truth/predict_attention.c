@@ -163,6 +163,6 @@ void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm
     sm_op_cost cost = sm_attention_cost(chip, &kernel, &shape, false);
     double before = before_s(&t, chip, c, &shape);
     out->lower_s = bound(&cost, chip);
-    out->expected_s = fmax(cost.expected_s + before, out->lower_s);
-    out->upper_s = fmax(cost.upper_s + before, out->expected_s);
+    out->expected_s = cost.expected_s + before;
+    out->upper_s = cost.upper_s + before;
 }

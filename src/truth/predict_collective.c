@@ -116,7 +116,7 @@ static void predict(const sm_truth_row *row, const sm_system *system, const sm_g
     sm_collective_cost cost = sm_curve_cost(&curve, system, c, bytes);
     out->lower_s = cost.lower_s;
     out->expected_s = expected_s(row, &curve, system, c, bytes);
-    out->upper_s = fmax(cost.upper_s, out->expected_s);
+    out->upper_s = o->expert ? out->expected_s : cost.upper_s + host_s(row);
 }
 
 void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,

@@ -149,7 +149,7 @@ static void add_part(truth_serving *t, const sm_chip *chip, const inference_time
     out->part[i].quantity = quantity;
     out->part[i].measured_s = measured;
     out->part[i].expected_s = seconds_of(t, expected, quantity);
-    out->part[i].lower_s = fmin(seconds_of(t, lower, quantity), out->part[i].expected_s);
+    out->part[i].lower_s = seconds_of(t, lower, quantity);
     sm_calibration_interval(out->calibration, chip, sm_served_regime(quantity),
                             out->part[i].expected_s, &out->part[i].low_s, &out->part[i].high_s);
     out->parts++;

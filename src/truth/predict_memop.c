@@ -97,6 +97,6 @@ void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_cal
     double streaming = streaming_s(chip, c, o, bytes), chain = chain_s(row, chip, o, bytes);
     double start = host_s(row, chip, o) + c->launch_s;
     out->lower_s = least_s(chip, bytes);
-    out->expected_s = fmax(out->lower_s, start + fmax(streaming, chain));
-    out->upper_s = fmax(out->expected_s, start + streaming + chain);
+    out->expected_s = start + fmax(streaming, chain);
+    out->upper_s = start + streaming + chain;
 }

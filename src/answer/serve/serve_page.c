@@ -148,6 +148,7 @@ static void interval_line(sm_report *r, const sm_serve_asked *q, const sm_serve_
                    sm_show_seconds(r, high), q->used->chip, q->used->software,
                    sm_show_seconds(r, p->tpot_s[0]),
                    sm_serve_bound_words(r, q->in.system, &p->decode));
+    sm_bound_note(r, q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
 }
 
 static void turning_line(sm_report *r, const sm_serve_detail *d) {

@@ -3,7 +3,8 @@
 #include "train_asked.h"
 #include <math.h>
 
-/* No step is faster than its lower bound, whatever the constants are wrong by. */
+/* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
+ * it is a defect of the constants, which the page says (sm_bound_note). */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
     sm_ends i;
     sm_calibration_interval(q->in.calibration, &q->system->chip, SM_REGIME_step, price->expected_s,

@@ -124,6 +124,7 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
                 sm_textf(r, "%s per chip", sm_show_count(r, price->tokens_per_s_per_chip)));
     run_rows(r, table, q, price);
     sm_report_table(r, table);
+    sm_bound_note(r, q->in.calibration, "the step", price->lower_s, price->expected_s);
 }
 
 static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,
