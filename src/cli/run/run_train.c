@@ -79,23 +79,6 @@ static sm_status read_sizes(train_run *q, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status read_text(train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
-    sm_source source;
-    sm_status status = sm_io_read(given->data, q->call->arena, &source, err);
-    if (status) return status;
-    q->setup.data = (const unsigned char *)source.text;
-    q->setup.data_bytes = source.length;
-    return SM_OK;
-}
-
-static sm_status read_plan(train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
-    sm_source source = sm_source_of("--plan", given->plan ? given->plan : "");
-    sm_status status = sm_plan_parse(&source, &q->plan, err);
-    return status ? status : train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
-}
-
 /* Where checkpoints go, and the config that goes with them where the model has a file. */
 static sm_status read_place(train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
@@ -124,12 +107,19 @@ static sm_status read_checkpoint(train_run *q, sm_error *err) {
 }
 
 static sm_status read_question(train_run *q, sm_error *err) {
+    const run_train_values *given = q->call->values;
     sm_status status = sm_io_model_load(q->call->positional[0], q->call->arena, &q->model, err);
     sm_train_setup_defaults(&q->setup);
     q->setup.model = &q->model;
     if (!status) status = read_sizes(q, err);
-    if (!status) status = read_text(q, err);
-    if (!status) status = read_plan(q, err);
+    sm_source text = {.length = 0};
+    if (!status) status = sm_io_read(given->data, q->call->arena, &text, err);
+    q->setup.data = (const unsigned char *)text.text;
+    q->setup.data_bytes = text.length;
+    sm_source plan = cli_text(q->call, &given->plan);
+    if (!plan.text) plan = sm_source_of("--plan", "");
+    if (!status) status = sm_plan_parse(&plan, &q->plan, err);
+    if (!status) status = train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
     if (!status) status = read_place(q, err);
     if (!status) status = read_checkpoint(q, err);
     if (status) return status;
@@ -215,20 +205,6 @@ static sm_status one_step(train_run *q, sm_communicator *world, sm_trainer *t, i
     return SM_OK;
 }
 
-static sm_status resume(const train_run *q, sm_trainer *t, sm_error *err) {
-    const run_train_values *given = q->call->values;
-    if (!given->resume) return SM_OK;
-    return train_checkpoint_take(t, &q->model, &q->resumed, given->resume, err);
-}
-
-static sm_status keep(const train_run *q, sm_communicator *world, sm_trainer *t, int done,
-                      sm_error *err) {
-    const run_train_values *given = q->call->values;
-    bool due = done == q->end || (q->every && done % q->every == 0);
-    if (!given->checkpoint || !due) return SM_OK;
-    return train_checkpoint_write(t, world, &q->model, &q->kept, err);
-}
-
 /* Processes read the text and the checkpoint each for itself: what changes meanwhile would part
  * them. Fowler, Noll and Vo's hash. */
 static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_error *err) {
@@ -248,16 +224,20 @@ static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_err
 
 static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {
     train_run *q = context;
+    const run_train_values *given = q->call->values;
     sm_trainer *t = NULL;
     train_tally tally = {.steps = 0};
     double apart = 0;
     sm_status status = check_inputs(q, world, err);
     if (!status && world->rank == 0 && !ranks_are_here()) status = check_places(q, err);
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
-    if (!status) status = resume(q, t, err);
+    if (!status && given->resume)
+        status = train_checkpoint_take(t, &q->model, &q->resumed, given->resume, err);
     for (int i = q->first; !status && i < q->end; i++) {
         status = one_step(q, world, t, i, &apart, &tally, err);
-        if (!status) status = keep(q, world, t, i + 1, err);
+        bool due = i + 1 == q->end || (q->every && (i + 1) % q->every == 0);
+        if (!status && due && given->checkpoint)
+            status = train_checkpoint_write(t, world, &q->model, &q->kept, err);
     }
     if (!status) status = train_tally_gather(world, t, &tally, q->detail.stage, &q->times, err);
     if (!status) status = train_memory_gather(world, t, &q->memory, err);

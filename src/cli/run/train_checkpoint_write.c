@@ -57,17 +57,6 @@ static sm_status agree(sm_communicator *world, sm_status status, const sm_error 
 
 /* ---- which tensors there are, and who writes them ---- */
 
-static sm_status make_room(writing *w, sm_error *err) {
-    if (w->n < w->room) return SM_OK;
-    size_t room = w->room ? 2 * w->room : 256;
-    listed *more = sm_arena_array(w->arena, room, sizeof *more);
-    if (!more) return sm_fail_memory(err);
-    if (w->n) memcpy(more, w->all, w->n * sizeof *more);
-    w->all = more;
-    w->room = room;
-    return SM_OK;
-}
-
 /* In one file everything is of one kind. */
 static int kind_of(const writing *w, const sm_train_array *a) {
     return w->folder && a->part != SM_TRAIN_VALUE;
@@ -75,21 +64,24 @@ static int kind_of(const writing *w, const sm_train_array *a) {
 
 static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, sm_error *err) {
     char name[CHECKPOINT_NAME_BYTES];
-    sm_status status = make_room(w, err);
-    if (status) return status;
-    listed *l = &w->all[w->n];
+    size_t room = w->room ? 2 * w->room : 256, n = f->rows * f->columns;
+    listed *more = w->n < w->room ? w->all : sm_arena_array(w->arena, room, sizeof *more);
+    if (!more) return sm_fail_memory(err);
+    if (more != w->all) {
+        if (w->n) memcpy(more, w->all, w->n * sizeof *more);
+        w->all = more;
+        w->room = room;
+    }
+    listed *l = &w->all[w->n++];
     *l = (listed){.owner = f->array->owner, .kind = kind_of(w, f->array)};
     checkpoint_name_of(f, slice, name);
     checkpoint_shape_of(f, &l->tensor);
     l->tensor.name = sm_arena_copy(w->arena, name, strlen(name));
     if (!l->tensor.name) return sm_fail_memory(err);
     w->number[l->kind][l->owner] = 1;
-    if (l->owner == w->world->rank) {
-        w->own[l->kind]++;
-        size_t n = f->rows * f->columns;
-        if (n > w->slice_room) w->slice_room = n;
-    }
-    w->n++;
+    if (l->owner != w->world->rank) return SM_OK;
+    w->own[l->kind]++;
+    if (n > w->slice_room) w->slice_room = n;
     return SM_OK;
 }
 
@@ -101,16 +93,13 @@ static sm_status list_array(sm_train_array *a, void *context, sm_error *err) {
     return status;
 }
 
-/* Files are numbered over the ranks that have one. */
-static void number_files(writing *w) {
-    for (int k = 0; k < KINDS; k++)
-        for (int rank = 0; rank < w->world->size; rank++)
-            if (w->number[k][rank]) w->number[k][rank] = ++w->shards[k];
-}
-
+/* The tensors that this rank writes, of each kind; files are numbered over the ranks that have one.
+ */
 static sm_status choose_own(writing *w, sm_error *err) {
     for (int k = 0; k < KINDS; k++) {
         size_t n = 0;
+        for (int rank = 0; rank < w->world->size; rank++)
+            if (w->number[k][rank]) w->number[k][rank] = ++w->shards[k];
         w->mine[k] = sm_arena_array(w->arena, w->own[k] + 1, sizeof *w->mine[k]);
         if (!w->mine[k]) return sm_fail_memory(err);
         for (size_t i = 0; i < w->n; i++)
@@ -127,9 +116,7 @@ static sm_status list_all(writing *w, sm_trainer *t, sm_error *err) {
         if (!w->number[k]) return sm_fail_memory(err);
     }
     sm_status status = sm_trainer_list(t, w->folder, list_array, w, err);
-    if (status) return status;
-    number_files(w);
-    return choose_own(w, err);
+    return status ? status : choose_own(w, err);
 }
 
 /* ---- the files of this rank ---- */
@@ -153,38 +140,18 @@ static sm_status begin_file(writing *w, int kind, sm_error *err) {
                                    err);
 }
 
-static sm_status put_slice(writing *w, const checkpoint_form *f, size_t slice, sm_error *err) {
-    size_t n = f->rows * f->columns;
-    const float *data = f->array->data + slice * n;
-    if (f->transposed) {
-        checkpoint_transpose(data, f->rows, f->columns, w->slice);
-        data = w->slice;
-    }
-    return sm_io_safetensors_put(w->file[kind_of(w, f->array)], data, n, err);
-}
-
 static sm_status put_array(sm_train_array *a, void *context, sm_error *err) {
     writing *w = context;
     checkpoint_form f;
     sm_status status = checkpoint_form_of(w->model, a, &f, err);
-    for (size_t i = 0; !status && !w->failed && i < f.slices; i++)
-        w->failed = put_slice(w, &f, i, &w->why);
-    return status;
-}
-
-static void end_files(writing *w) {
-    for (int k = 0; k < KINDS; k++) {
-        sm_safetensors_writer *file = w->file[k];
-        w->file[k] = NULL;
-        if (w->failed) sm_io_safetensors_abandon(file);
-        else if (file) w->failed = sm_io_safetensors_end(file, &w->checksum[k], &w->why);
+    size_t n = status ? 0 : f.rows * f.columns;
+    for (size_t i = 0; !status && !w->failed && i < f.slices; i++) {
+        const float *data = a->data + i * n;
+        if (f.transposed) checkpoint_transpose(data, f.rows, f.columns, w->slice);
+        w->failed = sm_io_safetensors_put(w->file[kind_of(w, a)], f.transposed ? w->slice : data, n,
+                                          &w->why);
     }
-}
-
-/* When every rank has closed its files. */
-static void remove_version(const writing *w) {
-    if (w->world->rank == 0) sm_io_checkpoint_abandon(w->path, w->version);
-    sm_run_barrier(w->world, NULL);
+    return status;
 }
 
 static sm_status write_files(writing *w, sm_trainer *t, sm_error *err) {
@@ -192,46 +159,21 @@ static sm_status write_files(writing *w, sm_trainer *t, sm_error *err) {
     sm_status status = w->folder ? sm_trainer_save_dealt(t, put_array, w, err)
                                  : sm_trainer_save(t, put_array, w, err);
     if (status) w->failed = status;
-    end_files(w);
+    for (int k = 0; k < KINDS; k++) {
+        if (w->failed) sm_io_safetensors_abandon(w->file[k]);
+        else if (w->file[k])
+            w->failed = sm_io_safetensors_end(w->file[k], &w->checksum[k], &w->why);
+        w->file[k] = NULL;
+    }
     if (status) return status; /* of a rank alone: the others are being ended */
     status = agree(w->world, w->failed, &w->why, err);
-    if (status && w->folder) remove_version(w);
+    if (!status || !w->folder) return status;
+    if (w->world->rank == 0) sm_io_checkpoint_abandon(w->path, w->version); /* all are closed */
+    sm_run_barrier(w->world, NULL);
     return status;
 }
 
 /* ---- the version as a whole ---- */
-
-static sm_status index_shards(writing *w, int kind, const uint32_t *checksum, sm_shard_index *index,
-                              sm_error *err) {
-    index->shard = sm_arena_array(w->arena, (size_t)w->shards[kind], sizeof *index->shard);
-    if (!index->shard) return sm_fail_memory(err);
-    for (int rank = 0; rank < w->world->size; rank++) {
-        if (!w->number[kind][rank]) continue;
-        const char *name = file_name(w, kind, w->number[kind][rank]);
-        if (!name) return sm_fail_memory(err);
-        index->shard[index->shards++] = (sm_shard){name, true, checksum[rank * KINDS + kind]};
-    }
-    return SM_OK;
-}
-
-static size_t bytes_of(const sm_safetensor *t) {
-    size_t n = sizeof(float);
-    for (int d = 0; d < t->rank; d++) n *= t->shape[d];
-    return n;
-}
-
-static sm_status index_tensors(writing *w, int kind, sm_shard_index *index, sm_error *err) {
-    index->place = sm_arena_array(w->arena, w->n, sizeof *index->place);
-    if (!index->place) return sm_fail_memory(err);
-    for (size_t i = 0; i < w->n; i++) {
-        const listed *l = &w->all[i];
-        if (l->kind != kind) continue;
-        size_t shard = (size_t)w->number[kind][l->owner] - 1;
-        index->place[index->n++] = (sm_shard_place){l->tensor.name, shard};
-        index->bytes += bytes_of(&l->tensor);
-    }
-    return SM_OK;
-}
 
 static sm_status write_index(writing *w, int kind, const uint32_t *checksum, sm_error *err) {
     char name[64];
@@ -239,21 +181,33 @@ static sm_status write_index(writing *w, int kind, const uint32_t *checksum, sm_
     if (!w->shards[kind]) return SM_OK;
     snprintf(name, sizeof name, "%s.safetensors.index.json", kind_names[kind]);
     const char *path = path_of(w, name);
-    if (!path) return sm_fail_memory(err);
-    sm_status status = index_shards(w, kind, checksum, &index, err);
-    if (!status) status = index_tensors(w, kind, &index, err);
-    return status ? status : sm_io_shard_index_write(path, &index, err);
-}
-
-static sm_status write_config(const writing *w, sm_error *err) {
-    const char *text = w->place->config, *path = path_of(w, "config.json");
-    if (!text) return SM_OK;
-    return path ? sm_io_write(path, text, strlen(text), err) : sm_fail_memory(err);
+    index.shard = sm_arena_array(w->arena, (size_t)w->shards[kind], sizeof *index.shard);
+    index.place = sm_arena_array(w->arena, w->n, sizeof *index.place);
+    if (!path || !index.shard || !index.place) return sm_fail_memory(err);
+    for (int rank = 0; rank < w->world->size; rank++) {
+        int number = w->number[kind][rank];
+        const char *file = number ? file_name(w, kind, number) : "";
+        if (!file) return sm_fail_memory(err);
+        if (number)
+            index.shard[index.shards++] = (sm_shard){file, true, checksum[rank * KINDS + kind]};
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        const listed *l = &w->all[i];
+        size_t bytes = sizeof(float);
+        if (l->kind != kind) continue;
+        for (int d = 0; d < l->tensor.rank; d++) bytes *= l->tensor.shape[d];
+        index.place[index.n++] =
+            (sm_shard_place){l->tensor.name, (size_t)w->number[kind][l->owner] - 1};
+        index.bytes += bytes;
+    }
+    return sm_io_shard_index_write(path, &index, err);
 }
 
 /* Of the first rank, when the files of all are on the disk. */
 static sm_status complete(writing *w, const uint32_t *checksum, sm_error *err) {
-    sm_status status = write_config(w, err);
+    const char *config = w->place->config, *path = path_of(w, "config.json");
+    sm_status status = path ? SM_OK : sm_fail_memory(err);
+    if (!status && config) status = sm_io_write(path, config, strlen(config), err);
     for (int k = 0; !status && k < KINDS; k++) status = write_index(w, k, checksum, err);
     if (!status) status = sm_io_checkpoint_end(w->path, w->version, w->place->keep, err);
     if (status) sm_io_checkpoint_abandon(w->path, w->version);
