@@ -53,22 +53,19 @@ static bool program_of(const char *backend, char path[CLI_PATH_ROOM]) {
     return cli_beside(name, path) && access(path, X_OK) == 0;
 }
 
-/* MPI where it was built, Open MPI first. */
-static const char *usual_backend(void) {
-    char path[CLI_PATH_ROOM] = "";
-    const struct launcher *l = launcher_around();
-    if (l && l->backend) return l->backend;
-    if (program_of("openmpi", path)) return "openmpi";
-    return program_of("mpich", path) ? "mpich" : "threads";
-}
-
 const char *const ranks_with_names[RANKS_WITH_COUNT] = {"openmpi", "mpich", "threads", "self",
                                                         "cuda"};
 
+/* That of --with; otherwise MPI where it was built, Open MPI first. */
 static sm_status choose(const cli_call *call, const ranks_values *given, const char **backend,
                         sm_error *err) {
     char path[CLI_PATH_ROOM] = "";
-    *backend = cli_given(call, &given->with) ? ranks_with_names[given->with] : usual_backend();
+    const struct launcher *l = launcher_around();
+    *backend = cli_given(call, &given->with) ? ranks_with_names[given->with]
+               : l && l->backend             ? l->backend
+               : program_of("openmpi", path) ? "openmpi"
+               : program_of("mpich", path)   ? "mpich"
+                                             : "threads";
     bool mpi = (*backend)[0] == 'o' || (*backend)[0] == 'm';
     if (mpi && !program_of(*backend, path))
         return sm_fail(err, SM_IO, "%s is not there: it is built where mpicc.%s is installed", path,
@@ -166,14 +163,6 @@ static sm_status start_self(start *s, sm_error *err) {
     return status;
 }
 
-static sm_status start_processes(start *s, sm_error *err) {
-    sm_status status = ranks_of_program.start(s->ranks, on_process, s, err);
-    if (!status && s->started != s->ranks)
-        return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and %d were started", s->ranks,
-                       s->started);
-    return status;
-}
-
 sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, sm_rank_body body,
                     void *context, sm_error *err) {
     start s = {.body = body, .context = context, .ranks = ranks, .debug = given->debug};
@@ -181,7 +170,12 @@ sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, 
     if (status) return status;
     if (strcmp(backend_used, "self") == 0) return start_self(&s, err);
     if (strcmp(backend_used, "threads") == 0) return sm_run_threads(ranks, on_rank, &s, err);
-    if (strcmp(backend_used, ranks_of_program.backend) == 0) return start_processes(&s, err);
-    if (launcher_around()) return become_rank(call, backend_used, err);
-    return launch(call, given, ranks, err);
+    if (strcmp(backend_used, ranks_of_program.backend) != 0)
+        return launcher_around() ? become_rank(call, backend_used, err)
+                                 : launch(call, given, ranks, err);
+    status = ranks_of_program.start(ranks, on_process, &s, err);
+    if (!status && s.started != ranks)
+        return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and %d were started", ranks,
+                       s.started);
+    return status;
 }

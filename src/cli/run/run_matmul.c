@@ -163,12 +163,11 @@ static void step_rows(sm_report *r, const question *q, const sm_alternative *a,
 
 static void say_equal(sm_report *r, const question *q, const sm_alternative *a,
                       const execution *x) {
-    bool exact = !(q->bound > 0.0);
     const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
     if (!is_equal(q, x))
         sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,
                        bound);
-    else if (exact) sm_report_text(r, "Equal to the unsharded product, exactly.");
+    else if (!(q->bound > 0.0)) sm_report_text(r, "Equal to the unsharded product, exactly.");
     else
         sm_report_text(r,
                        "Equal to the unsharded product: off by %s at most, and rounding in "
@@ -179,30 +178,25 @@ static void say_equal(sm_report *r, const question *q, const sm_alternative *a,
 }
 
 static void say_overlap(sm_report *r, const sm_alternative *a, const execution *x) {
-    if (a->cost.overlapped < 0) return;
     double share = hidden_share(a, x);
-    const char *apart = sm_show_seconds(r, x->apart_total_s),
-               *inside = sm_show_seconds(r, x->total_s);
-    if (share <= 0.0)
-        sm_report_text(r,
-                       "One step after the other takes %s, inside the einsum %s: nothing is won.",
-                       apart, inside);
-    else
-        sm_report_text(r,
-                       "One step after the other takes %s, inside the einsum %s: %s of the "
-                       "transfer or the product, whichever is shorter, is hidden.",
-                       apart, inside, sm_show_percent(r, fmin(share, 1.0)));
+    const char *won = share <= 0.0
+                          ? "nothing is won"
+                          : sm_textf(r,
+                                     "%s of the transfer or the product, whichever is shorter, is "
+                                     "hidden",
+                                     sm_show_percent(r, fmin(share, 1.0)));
+    sm_report_text(r, "One step after the other takes %s, inside the einsum %s: %s.",
+                   sm_show_seconds(r, x->apart_total_s), sm_show_seconds(r, x->total_s), won);
 }
 
 /* Which step is the most of the difference. */
 static void say_gap(sm_report *r, const question *q, const sm_alternative *a, const execution *x) {
     int worst = 0;
     double most = -1.0;
-    if (a->cost.overlapped >= 0) return;
     for (int s = 0; s < a->lowering.steps; s++) {
         double gap = fabs(a->cost.step[s].expected_s - x->seconds[s]);
         if (gap > most) worst = s;
-        if (gap > most) most = gap;
+        most = fmax(most, gap);
     }
     sm_report_text(r, "The largest gap: %s, predicted %s, measured %s.",
                    sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[worst]),
@@ -217,8 +211,8 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
         sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
     step_rows(r, q, a, x);
     say_equal(r, q, a, x);
-    say_overlap(r, a, x);
-    say_gap(r, q, a, x);
+    if (a->cost.overlapped < 0) say_gap(r, q, a, x);
+    else say_overlap(r, a, x);
 }
 
 /* ---- many alternatives ---- */
