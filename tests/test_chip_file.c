@@ -472,6 +472,22 @@ static void the_manual_of_system_files_is_right(void **state) {
     sm_arena_free(arena);
 }
 
+/* What is compiled in is what data/chips/NAME.json says. */
+static void the_catalogue_is_its_files(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sm_chip_count(); i++) {
+        sm_arena *arena = sm_arena_new();
+        sm_source file = manual(
+            sm_arena_printf(arena, "data/chips/%s.json", sm_chip_at(i)->name), arena);
+        parsed p = parse_bytes(file.text, file.length);
+        if (p.status != SM_OK) fail_msg("%s", p.err.sentence);
+        assert_int_equal(p.n, 1);
+        assert_same_chip(p.chips, sm_chip_at(i));
+        sm_arena_free(p.arena);
+        sm_arena_free(arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_key),
@@ -479,6 +495,7 @@ int main(void) {
         cmocka_unit_test(a_base_may_stand_above),
         cmocka_unit_test(systems_are_built_of_the_files_chips),
         cmocka_unit_test(the_catalogue_round_trips),
+        cmocka_unit_test(the_catalogue_is_its_files),
         cmocka_unit_test(odd_texts_round_trip),
         cmocka_unit_test(errors_say_what_and_where),
         cmocka_unit_test(every_truncation_is_refused),
