@@ -164,10 +164,10 @@ typedef struct sm_serve_question {
     double ttft_s, tpot_s;              /* limits; 0: none */
     int chips_least, chips_most;        /* of a replica; 0: 1, the whole system */
     bool by_lower;                      /* rank by the bound */
-    bool with_prefill;                  /* throughput and cost count the prefill on the same chips */
+    bool with_prefill;                  /* throughput and cost count prefill on the same chips */
     bool disaggregated;                 /* pools of their own for prefill and decode, too */
     double requests_per_s;              /* and the fleet for so many; 0: not asked */
-    int top;                            /* points of the frontier on the page (12); the data has all */
+    int top;                            /* points of the frontier on the page (12); all in data */
     bool explain;                       /* the derivation of the best point */
     bool plot;                          /* the frontier, into report->chart */
 } sm_serve_question;
@@ -190,8 +190,8 @@ typedef struct sm_simulate_question {
     const sm_synthetic *drawn;         /* arrivals drawn so, and without a trace the lengths; NULL:
                                           as they come in the trace */
     double requests;                   /* at most so many; 0: 10000 drawn, all of a trace */
-    const double *host_bytes;          /* of a replica, for swaps and the prefix cache; NULL: half of
-                                          the hosts' where preemption swaps, else none */
+    const double *host_bytes;          /* of a replica, for swaps and the prefix cache; NULL: half
+                                          of the hosts' where preemption swaps, else none */
     bool find_max_rate;                /* the highest rate that meets the SLO */
     double within;                     /* the share of requests that must meet it (0.99) */
     const sm_watch *watch;             /* is told of every request and step; may be NULL */
@@ -210,7 +210,7 @@ typedef struct sm_validate_question {
     size_t size;
     size_t files;
     const char *const *file;  /* of measured rows: CSV or JSON lines */
-    const sm_chip *own;       /* chips of the caller's: rows of these names are predicted for them */
+    const sm_chip *own;       /* chips of the caller's, of which rows with their names are */
     size_t n_own;
     const char *chip;           /* only rows of this chip; NULL: all */
     const char *source;         /* whose source has this in its name */

@@ -1,0 +1,307 @@
+/* A program that knows the public headers alone asks each question of answer.h and gets what the
+ * command prints with --json, but for the seconds that a search took. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "scalemodel/answer.h"
+#include "scalemodel/io.h"
+#include "scalemodel/render.h"
+
+static sm_arena *arena;
+
+/* What a question points to. */
+static const sm_model *model_named(const char *name) {
+    sm_model *model = sm_arena_alloc(arena, sizeof *model);
+    sm_error err;
+    assert_int_equal(sm_io_model_load(name, arena, model, &err), SM_OK);
+    return model;
+}
+
+static const sm_system *system_named(const char *name) {
+    sm_system *system = sm_arena_alloc(arena, sizeof *system);
+    sm_source source = sm_source_of("system", name);
+    sm_error err;
+    assert_int_equal(sm_system_parse(&source, NULL, 0, system, &err), SM_OK);
+    return system;
+}
+
+/* Lines without the seconds that a search took, and nothing else left out. */
+static char *without_seconds(char *text) {
+    for (char *at = text; (at = strstr(at, "\"seconds\": ")) != NULL;) {
+        char *end = at + strcspn(at, ",\n}");
+        memmove(at, end, strlen(end) + 1);
+    }
+    return text;
+}
+
+static char *read_all(FILE *in) {
+    size_t room = 1 << 16, n = 0, got;
+    char *text = malloc(room);
+    assert_non_null(text);
+    while ((got = fread(text + n, 1, room - n - 1, in)) > 0) {
+        n += got;
+        if (n + 1 < room) continue;
+        room *= 2;
+        text = realloc(text, room);
+        assert_non_null(text);
+    }
+    text[n] = '\0';
+    return text;
+}
+
+/* The program lies beside the folder of this test. */
+static char *printed_by(const char *arguments) {
+    char here[2048], command[4096];
+    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    assert_true(n > 0);
+    here[n] = '\0';
+    *strrchr(here, '/') = '\0';
+    snprintf(command, sizeof command, "%s/../scalemodel %s --json", here, arguments);
+    FILE *out = popen(command, "r");
+    assert_non_null(out);
+    char *text = read_all(out);
+    pclose(out);
+    return without_seconds(text);
+}
+
+/* The answer of the library, as --json prints it, is that of the command; frees the report. */
+static void same(sm_report *report, sm_status status, const sm_error *err, const char *arguments) {
+    char *text = NULL;
+    size_t length = 0;
+    sm_error own;
+    if (status > SM_NEGATIVE) print_error("%s: %s\n", arguments, err->sentence);
+    assert_true(status <= SM_NEGATIVE);
+    assert_false(report->out_of_memory);
+    assert_non_null(report->first); /* there is a page too */
+    FILE *memory = open_memstream(&text, &length);
+    assert_int_equal(sm_render_json(report, memory, &own), SM_OK);
+    fclose(memory);
+    char *printed = printed_by(arguments);
+    assert_string_equal(without_seconds(text), printed);
+    free(text);
+    free(printed);
+    sm_report_free(report);
+}
+
+#define SAME(verb, question, arguments)                                                            \
+    do {                                                                                           \
+        sm_report *report_ = sm_report_new();                                                      \
+        sm_error err_ = {.status = SM_OK};                                                         \
+        sm_status status_ = sm_answer_##verb(question, report_, &err_);                            \
+        same(report_, status_, &err_, arguments);                                                  \
+    } while (0)
+
+static void test_chip(void **state) {
+    (void)state;
+    sm_chip_question q = SM_QUESTION(sm_chip_question);
+    SAME(chip, &q, "chip");
+    q.chip = sm_chip_find("h100-sxm", strlen("h100-sxm"));
+    SAME(chip, &q, "chip h100-sxm");
+    q.calibration = sm_calibration_of(q.chip);
+    SAME(chip, &q, "chip h100-sxm --calibration");
+}
+
+static void test_model(void **state) {
+    (void)state;
+    sm_model_question q = SM_QUESTION(sm_model_question);
+    SAME(model, &q, "model");
+    q.model = model_named("llama-3.1-70b");
+    SAME(model, &q, "model llama-3.1-70b");
+    q.seq = 8192;
+    q.kv = SM_INT8;
+    SAME(model, &q, "model llama-3.1-70b --seq 8192 --kv-dtype int8");
+}
+
+static void test_roofline(void **state) {
+    (void)state;
+    sm_roofline_question q = SM_QUESTION(sm_roofline_question);
+    const sm_source critical = sm_source_of("critical", "B");
+    q.chip = &system_named("tpu-v5e")->chip;
+    q.einsum = sm_source_of("einsum", "bf16[B,D] int8[D,F] -> bf16[B,F]");
+    q.dims = sm_source_of("dims", "D=4096,F=4096");
+    q.critical = &critical;
+    q.n_critical = 1;
+    SAME(roofline, &q,
+         "roofline 'bf16[B,D] int8[D,F] -> bf16[B,F]' --on tpu-v5e --dims D=4096,F=4096 "
+         "--critical B");
+}
+
+static void test_matmul(void **state) {
+    (void)state;
+    sm_matmul_question q = SM_QUESTION(sm_matmul_question);
+    q.system = system_named("tpu-v5e:4x4");
+    q.einsum = sm_source_of("einsum", "A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]");
+    q.mesh = sm_source_of("mesh", "X=4,Y=4");
+    q.dims = sm_source_of("dims", "I=8192,J=8192,K=8192");
+    SAME(matmul, &q,
+         "matmul 'A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]' --mesh X=4,Y=4 --on tpu-v5e:4x4 "
+         "--dims I=8192,J=8192,K=8192");
+}
+
+static void test_collective(void **state) {
+    (void)state;
+    sm_collective_question q = SM_QUESTION(sm_collective_question);
+    q.system = system_named("h100-sxm:4x8");
+    q.op = SM_ALL_TO_ALL;
+    q.array = sm_source_of("array", "1MB..1GB");
+    q.top_k = 8;
+    SAME(collective, &q, "collective all-to-all 1MB..1GB --on h100-sxm:4x8 --top-k 8");
+}
+
+static void test_train(void **state) {
+    (void)state;
+    sm_train_question q = SM_QUESTION(sm_train_question);
+    q.model = model_named("llama-3.1-8b");
+    q.system = system_named("tpu-v5p:4x4x4");
+    q.batch_tokens = 4e6;
+    q.tokens = 15e12;
+    q.dtype = sm_source_of("dtype", "fp8");
+    SAME(train, &q, "train llama-3.1-8b --on tpu-v5p:4x4x4 --batch 4M --tokens 15T --dtype fp8");
+    const int chips[] = {16, 32, 64};
+    q.n_chips = 3;
+    q.chips = chips;
+    q.plan = sm_source_of("plan", "tensor=4");
+    SAME(train, &q,
+         "train llama-3.1-8b --on tpu-v5p:4x4x4 --batch 4M --tokens 15T --dtype fp8 "
+         "--chips 16..64 --plan tensor=4");
+}
+
+static void test_serve(void **state) {
+    (void)state;
+    sm_serve_question q = SM_QUESTION(sm_serve_question);
+    q.model = model_named("llama-3.1-8b");
+    q.system = system_named("h100-sxm:8");
+    q.prompt = 1024;
+    q.weights = (sm_dtype_list){2, {SM_INT8, SM_BF16}};
+    q.tpot_s = 0.02;
+    q.requests_per_s = 10;
+    SAME(serve, &q,
+         "serve llama-3.1-8b --on h100-sxm:8 --prompt 1024 --weights int8,bf16 --tpot 20ms "
+         "--qps 10");
+}
+
+static void test_simulate(void **state) {
+    (void)state;
+    sm_simulation simulation;
+    sm_synthetic drawn = {.kind = SM_ARRIVALS_POISSON, .rate_per_s = 4, .seed = 1};
+    sm_simulate_question q = SM_QUESTION(sm_simulate_question);
+    q.model = model_named("llama-3.1-70b");
+    q.system = system_named("h100-sxm:1x8");
+    q.plan = sm_source_of("plan", "tensor=8");
+    sm_simulation_defaults(&simulation);
+    simulation.ttft_s = 1.0;
+    simulation.tpot_s = 0.05;
+    q.simulation = &simulation;
+    q.drawn = &drawn;
+    q.requests = 500;
+    SAME(simulate, &q,
+         "simulate llama-3.1-70b --on h100-sxm:1x8 --plan tensor=8 --arrivals poisson:4/s "
+         "--ttft 1s --tpot 50ms --requests 500");
+}
+
+static void test_validate(void **state) {
+    (void)state;
+    const char *const files[] = {"data/truth/attention.csv"};
+    sm_validate_question q = SM_QUESTION(sm_validate_question);
+    q.files = 1;
+    q.file = files;
+    q.rows = true;
+    SAME(validate, &q, "validate data/truth/attention.csv");
+}
+
+static void test_calibrate(void **state) {
+    (void)state;
+    const char *const files[] = {"data/truth/attention.csv"};
+    sm_calibrate_question q = SM_QUESTION(sm_calibrate_question);
+    q.files = 1;
+    q.file = files;
+    q.chip = sm_chip_find("h100-sxm", strlen("h100-sxm"));
+    SAME(calibrate, &q, "calibrate data/truth/attention.csv --chip h100-sxm");
+}
+
+/* ---- what a question may be ---- */
+
+static void test_size(void **state) {
+    (void)state;
+    sm_model_question q = {.size = 0};
+    sm_report *r = sm_report_new();
+    sm_error err;
+    assert_int_equal(sm_answer_model(&q, r, &err), SM_USAGE);
+    q.size = sizeof q + 8; /* of a newer header */
+    assert_int_equal(sm_answer_model(&q, r, &err), SM_USAGE);
+    q.size = offsetof(sm_model_question, seq); /* of an older one */
+    q.model = model_named("llama-3.1-8b");
+    q.seq = -1;
+    assert_int_equal(sm_answer_model(&q, r, &err), SM_OK);
+    assert_true(sm_data_get(r->data, "seq")->number == 4096.0);
+    sm_report_free(r);
+}
+
+/* Errors show the text under the name that the question gives it. */
+static void test_error_names_its_source(void **state) {
+    (void)state;
+    sm_train_question q = SM_QUESTION(sm_train_question);
+    sm_report *r = sm_report_new();
+    sm_error err;
+    q.model = model_named("llama-3.1-8b");
+    q.system = system_named("h100-sxm:8");
+    q.batch_tokens = 1e6;
+    q.plan = sm_source_of("my plan", "tensor=8,microbach=1");
+    assert_int_equal(sm_answer_train(&q, r, &err), SM_BAD_INPUT);
+    assert_string_equal(err.source, "my plan");
+    assert_int_equal(err.column, 10);
+    assert_non_null(strstr(err.sentence, "microbatch"));
+    sm_report_free(r);
+}
+
+/* A plot and a timeline are parts of the report. */
+static void test_attachments(void **state) {
+    (void)state;
+    sm_train_question q = SM_QUESTION(sm_train_question);
+    sm_report *r = sm_report_new();
+    sm_error err;
+    q.model = model_named("llama-3.2-1b");
+    q.system = system_named("h100-sxm:4");
+    q.batch_tokens = 65536;
+    q.plan = sm_source_of("plan", "pipeline=4,microbatch=4");
+    q.timeline = true;
+    assert_true(sm_answer_train(&q, r, &err) <= SM_NEGATIVE);
+    assert_non_null(r->tracks);
+    assert_int_equal(r->tracks->n, 4);
+    assert_true(r->tracks->slices > 4);
+    assert_null(r->chart);
+    sm_report_free(r);
+}
+
+static int open_arena(void **state) {
+    (void)state;
+    arena = sm_arena_new();
+    return arena ? 0 : -1;
+}
+
+static int close_arena(void **state) {
+    (void)state;
+    sm_arena_free(arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chip),        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_roofline),    cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_collective),  cmocka_unit_test(test_train),
+        cmocka_unit_test(test_serve),       cmocka_unit_test(test_simulate),
+        cmocka_unit_test(test_validate),    cmocka_unit_test(test_calibrate),
+        cmocka_unit_test(test_size),        cmocka_unit_test(test_error_names_its_source),
+        cmocka_unit_test(test_attachments),
+    };
+    return cmocka_run_group_tests(tests, open_arena, close_arena);
+}
