@@ -10,22 +10,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *draw(const sm_scatter *scatter)
+/* A chart of one square panel. */
+typedef struct scatter {
+    sm_panel panel;
+} scatter;
+
+static sm_status render(const scatter *s, FILE *out, sm_error *err)
+{
+    const sm_chart chart = {"title", "below", 1, &s->panel};
+    return sm_render_chart(&chart, out, err);
+}
+
+static char *draw(const scatter *s)
 {
     char *text = NULL;
     size_t length = 0;
     sm_error err = {0};
     FILE *memory = open_memstream(&text, &length);
     assert_non_null(memory);
-    assert_int_equal(sm_render_scatter(scatter, memory, &err), SM_OK);
+    assert_int_equal(render(s, memory, &err), SM_OK);
     fclose(memory);
     return text;
 }
 
-static sm_scatter plot_of(const sm_points *series, size_t n)
+static scatter plot_of(const sm_series *series, size_t n)
 {
-    return (sm_scatter){.title = "title", .subtitle = "below", .x_label = "measured",
-                        .y_label = "expected", .unit = "s", .band = 0.1, .n = n, .series = series};
+    return (scatter){{.x_label = "measured",
+                      .y_label = "expected",
+                      .x_unit = "s",
+                      .y_unit = "s",
+                      .x_scale = SM_SCALE_LOG,
+                      .y_scale = SM_SCALE_LOG,
+                      .n = n,
+                      .series = series,
+                      .diagonal = true,
+                      .band = 0.1}};
 }
 
 static size_t count(const char *text, const char *words)
@@ -35,16 +54,16 @@ static size_t count(const char *text, const char *words)
     return n;
 }
 
-/* The square is 500 wide from (70, 62): two decades from 1 to 100 give 250 each. */
+/* The square is 500 wide from (84, 92): two decades from 1 to 100 give 250 each. */
 static void test_points_fall_where_they_should(void **state)
 {
     (void)state;
     double x[] = {1.0, 10.0, 100.0}, y[] = {1.0, 100.0, 10.0};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 3, x, y}};
-    sm_scatter s = plot_of(series, 1);
+    sm_series series[] = {{"chip", SM_MARK_DOT, 3, x, y}};
+    scatter s = plot_of(series, 1);
     char *text = draw(&s);
-    assert_non_null(strstr(text, "d=\"M70 562h0M320 62h0M570 312h0\""));
-    assert_non_null(strstr(text, "points=\" 70.0,562.0 570.0,62.0\"")); /* the diagonal */
+    assert_non_null(strstr(text, "d=\"M84 592h0M334 92h0M584 342h0\""));
+    assert_non_null(strstr(text, "points=\" 84.0,592.0 584.0,92.0\"")); /* the diagonal */
     free(text);
 }
 
@@ -52,14 +71,14 @@ static void test_band_lies_about_the_diagonal(void **state)
 {
     (void)state;
     double x[] = {1.0}, y[] = {10.0};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
-    sm_scatter s = plot_of(series, 1);
+    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
+    scatter s = plot_of(series, 1);
     char *text = draw(&s);
     /* one decade: y = 1.1 x starts log10(1.1) x 500 = 20.7 above the corner */
-    assert_non_null(strstr(text, "points=\" 70.0,541.3 549.3,62.0\""));
+    assert_non_null(strstr(text, "points=\" 84.0,571.3 563.3,92.0\""));
     assert_int_equal(count(text, "<polyline"), 3);
     free(text);
-    s.band = 0.0;
+    s.panel.band = 0.0;
     text = draw(&s);
     assert_int_equal(count(text, "<polyline"), 1);
     free(text);
@@ -69,14 +88,14 @@ static void test_ticks_are_decades_in_their_unit(void **state)
 {
     (void)state;
     double x[] = {2e-6}, y[] = {0.5e-3}, slow[] = {20.0}, slower[] = {2e4};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
-    sm_scatter s = plot_of(series, 1);
+    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
+    scatter s = plot_of(series, 1);
     char *text = draw(&s);
     const char *const labels[] = {">1 us<", ">10 us<", ">100 us<", ">1 ms<"};
     for (int i = 0; i < 4; i++) assert_int_equal(count(text, labels[i]), 2);
     assert_null(strstr(text, ">10 ms<"));
     free(text);
-    series[0] = (sm_points){"chip", SM_MARK_DOT, 1, slow, slower};
+    series[0] = (sm_series){"chip", SM_MARK_DOT, 1, slow, slower};
     text = draw(&s);
     assert_int_equal(count(text, ">100 s<"), 2);
     assert_int_equal(count(text, ">10 ks<"), 2);
@@ -87,10 +106,10 @@ static void test_what_has_no_logarithm_is_left_out(void **state)
 {
     (void)state;
     double x[] = {1.0, 0.0, -1.0, NAN, 2.0, INFINITY}, y[] = {1.0, 1.0, 1.0, 1.0, NAN, 1.0};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 6, x, y}};
-    sm_scatter s = plot_of(series, 1);
+    sm_series series[] = {{"chip", SM_MARK_DOT, 6, x, y}};
+    scatter s = plot_of(series, 1);
     char *text = draw(&s);
-    assert_non_null(strstr(text, "d=\"M70 562h0\""));
+    assert_non_null(strstr(text, "d=\"M84 592h0\""));
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     free(text);
@@ -101,10 +120,10 @@ static void test_one_mark_a_pixel(void **state)
     (void)state;
     double x[1000], y[1000];
     for (int i = 0; i < 1000; i++) x[i] = y[i] = 1.0 + 1e-6 * i;
-    sm_points series[] = {{"a", SM_MARK_DOT, 1000, x, y}, {"b", SM_MARK_DOT, 1000, x, y}};
-    sm_scatter s = plot_of(series, 2);
+    sm_series series[] = {{"a", SM_MARK_DOT, 1000, x, y}, {"b", SM_MARK_DOT, 1000, x, y}};
+    scatter s = plot_of(series, 2);
     char *text = draw(&s);
-    assert_int_equal(count(text, "d=\"M70 562h0\""), 2); /* once in each series */
+    assert_int_equal(count(text, "d=\"M84 592h0\""), 2); /* once in each series */
     free(text);
 }
 
@@ -112,11 +131,11 @@ static void test_dashes_lie_below_dots(void **state)
 {
     (void)state;
     double x[] = {10.0, 10.0}, y[] = {1.0, 1.0}, bound[] = {1.0, 0.1};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 2, x, bound}};
-    sm_scatter s = plot_of(series, 2);
+    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 2, x, bound}};
+    scatter s = plot_of(series, 2);
     char *text = draw(&s);
     /* the second dash is a decade below all dots */
-    const char *dash = strstr(text, "d=\"M567 562h6\""), *dot = strstr(text, "d=\"M570 562h0\"");
+    const char *dash = strstr(text, "d=\"M581 592h6\""), *dot = strstr(text, "d=\"M584 592h0\"");
     assert_non_null(dash);
     assert_non_null(dot);
     assert_true(dash < dot);
@@ -127,7 +146,7 @@ static void test_dashes_lie_below_dots(void **state)
 static void test_nothing_to_draw(void **state)
 {
     (void)state;
-    sm_scatter s = plot_of(NULL, 0);
+    scatter s = plot_of(NULL, 0);
     char *text = draw(&s);
     assert_non_null(strstr(text, ">1 s<"));
     assert_non_null(strstr(text, "</svg>\n"));
@@ -138,8 +157,8 @@ static void test_names_cannot_break_the_file(void **state)
 {
     (void)state;
     double one[] = {1.0};
-    sm_points series[] = {{"</svg><script>&\"\x01\xff", SM_MARK_DOT, 1, one, one}};
-    sm_scatter s = plot_of(series, 1);
+    sm_series series[] = {{"</svg><script>&\"\x01\xff", SM_MARK_DOT, 1, one, one}};
+    scatter s = plot_of(series, 1);
     char *text = draw(&s);
     assert_non_null(strstr(text, ">&lt;/svg&gt;&lt;script&gt;&amp;&quot;?\?<"));
     assert_null(strstr(text, "<script"));
@@ -151,8 +170,8 @@ static void test_extremes(void **state)
 {
     (void)state;
     double x[] = {5e-324, 1.7e308}, y[] = {1.7e308, 5e-324};
-    sm_points series[] = {{"chip", SM_MARK_DOT, 2, x, y}};
-    sm_scatter s = plot_of(series, 1);
+    sm_series series[] = {{"chip", SM_MARK_DOT, 2, x, y}};
+    scatter s = plot_of(series, 1);
     char *text = draw(&s);
     assert_true(count(text, "<line") < 80);
     assert_int_equal(count(text, "h0"), 3); /* the legend's too */
@@ -164,17 +183,17 @@ static void test_extremes(void **state)
 static void test_out_of_memory_and_full_streams(void **state)
 {
     (void)state;
-    sm_scatter s = plot_of(NULL, 0);
+    scatter s = plot_of(NULL, 0);
     sm_error err = {0};
     FILE *out = fopen("/dev/null", "w");
     assert_non_null(out);
     sm_allocation_fail_at(1);
-    assert_int_equal(sm_render_scatter(&s, out, &err), SM_INTERNAL);
+    assert_int_equal(render(&s, out, &err), SM_INTERNAL);
     sm_allocation_fail_at(0);
     fclose(out);
     out = fopen("/dev/full", "w");
     if (!out) skip();
-    assert_int_equal(sm_render_scatter(&s, out, &err), SM_IO);
+    assert_int_equal(render(&s, out, &err), SM_IO);
     fclose(out);
 }
 

@@ -226,7 +226,7 @@ typedef struct sm_validate_question {
     bool rows;    /* the data has every row */
     bool table;   /* in place of the page and the statistics, every row in columns */
     bool explain; /* the derivation of the worst rows */
-    bool plot;    /* predicted against measured, into report->scatter */
+    bool plot;    /* predicted against measured, into report->chart */
 } sm_validate_question;
 /* Errors of the predictions (expected / measured - 1) and what they come to by group; ranking of
  * layouts; verdicts on memory; rows below the bound, rows that look wrong. */

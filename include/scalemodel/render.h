@@ -1,5 +1,5 @@
-/* render: report -> text for a terminal, JSON, CSV; scatter plots as SVG; and a writer of Perfetto
- * (Chrome trace) timelines. */
+/* render: report -> text for a terminal, JSON, CSV; charts as SVG; timelines for Perfetto
+ * (Chrome trace). */
 #ifndef SCALEMODEL_RENDER_H
 #define SCALEMODEL_RENDER_H
 #include <stdio.h>
@@ -16,10 +16,7 @@ sm_status sm_render_csv(const sm_report *report, FILE *out,
                         sm_error *err); /* every table, RFC 4180 */
 sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);
 
-/* The plot as SVG of one size; marks of one series that fall on the same pixel are drawn once. */
-sm_status sm_render_scatter(const sm_scatter *scatter, FILE *out, sm_error *err);
-
-/* Panels of lines, dots and stacked areas as SVG. */
+/* Panels of lines, marks and stacked areas as SVG. */
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
 
 /* A timeline as trace events in the Chrome JSON format, which Perfetto opens. */

@@ -82,31 +82,24 @@ typedef struct sm_bar {
     const sm_bar_part *parts;
 } sm_bar; /* memory by kind against capacity */
 
-/* A log-log plot of y against x, both in `unit` ("s", "B"): the diagonal, the band of y from
- * (1 - band) x to (1 + band) x, and series that the legend names. Both axes show the decades that
- * the dots span. Points outside, or without a logarithm, are left out. */
-typedef enum sm_mark { SM_MARK_DOT, SM_MARK_DASH /* in grey, below the dots */ } sm_mark;
-typedef struct sm_points {
-    const char *name;
-    sm_mark mark;
-    size_t n;
-    const double *x, *y;
-} sm_points;
-typedef struct sm_scatter {
-    const char *title, *subtitle, *x_label, *y_label, *unit;
-    double band; /* 0: none */
-    size_t n;
-    const sm_points *series;
-} sm_scatter;
-
 /* A chart of panels one above the other. Values are shown in the units of their axis ("s", "B",
  * "USD", ...: as sm_format_value does, "" a plain number). Points without a place (NaN, infinite,
  * not positive on a logarithmic axis) break the line. Stacked series share their x and are drawn
- * as areas, each on top of the one before. */
+ * as areas, each on top of the one before.
+ *
+ * A panel with a diagonal is a log-log scatter plot of y against x in the same unit: a square over
+ * the decades that the dots span, the line y = x, and the band from (1 - band) x to (1 + band) x.
+ * Its series are dots and dashes; points outside are left out. */
+typedef enum sm_mark {
+    SM_MARK_LINE,
+    SM_MARK_LINE_DOTS, /* marked at each point */
+    SM_MARK_DOT,       /* of a panel with a diagonal, as is */
+    SM_MARK_DASH       /* in grey, below the dots */
+} sm_mark;
 typedef enum sm_scale { SM_SCALE_LINEAR, SM_SCALE_LOG } sm_scale;
 typedef struct sm_series {
     const char *name;
-    bool dots; /* marked at each point */
+    sm_mark mark;
     size_t n;
     const double *x, *y;
 } sm_series;
@@ -116,6 +109,8 @@ typedef struct sm_panel {
     bool stacked;
     size_t n;
     const sm_series *series;
+    bool diagonal;
+    double band; /* of the diagonal; 0: none */
 } sm_panel;
 typedef struct sm_chart {
     const char *title, *subtitle;
@@ -166,7 +161,6 @@ typedef struct sm_report {
     /* What a question asked for beside the page: pictures, a timeline, the text of a file. NULL
      * where it did not. */
     const sm_chart *chart;
-    const sm_scatter *scatter;
     const sm_tracks *tracks;
     const char *file;
     bool out_of_memory;     /* some adder failed: the report must not be shown */

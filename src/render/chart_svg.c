@@ -1,4 +1,6 @@
-/* Panels of lines, dots and stacked areas as SVG, one above the other. */
+/* Panels of lines, marks and stacked areas as SVG, one above the other. A panel with a diagonal is
+ * a square, log-log over the same whole decades on both axes, so that the diagonal is where a
+ * prediction equals its measurement. */
 #include <math.h>
 #include <string.h>
 
@@ -13,15 +15,17 @@ enum {
     LEFT = 84,
     PLOT_WIDTH = 540,
     PLOT_HEIGHT = 220,
+    SIDE = 500, /* of a square */
     ABOVE = 30, /* of a panel: its title */
     BELOW = 52, /* ticks and label */
-    PANEL = ABOVE + PLOT_HEIGHT + BELOW,
-    LEGEND = LEFT + PLOT_WIDTH + 16,
     LEGEND_STEP = 17,
-    MOST_LEGENDS = 13,
     MOST_TICKS = 40,
-    TICKS = 6 /* wished for on a linear axis */
+    MOST_DECADES = 16, /* that a square names */
+    TICKS = 6,         /* wished for on a linear axis */
+    PIXELS = (SIDE + 1) * (SIDE + 1)
 };
+
+static const char dash_grey[] = "#aaaaaa";
 
 /* What one axis shows. */
 typedef struct axis {
@@ -33,7 +37,8 @@ typedef struct axis {
 typedef struct frame {
     const sm_panel *panel;
     axis x, y;
-    double top; /* of the plot */
+    double top, width, height; /* of the plot */
+    uint8_t *seen;             /* bit per pixel of a square that has been marked */
 } frame;
 
 /* ---- ranges ---- */
@@ -92,11 +97,36 @@ static void settle(axis *a) {
     a->high = ceil(a->high / step - 1e-9) * step;
 }
 
-static frame frame_of(const sm_panel *p, double top) {
+/* Of the dots: dashes that lie outside are left out. Beyond these decades there are no doubles. */
+static void settle_decades(frame *f) {
+    axis a = {SM_SCALE_LOG, HUGE_VAL, 0.0, f->x.unit};
+    for (size_t k = 0; k < f->panel->n; k++) {
+        const sm_series *s = &f->panel->series[k];
+        for (size_t i = 0; s->mark != SM_MARK_DASH && i < s->n; i++) {
+            if (!is_shown(f->panel, s, i)) continue;
+            widen(&a, s->x[i]);
+            widen(&a, s->y[i]);
+        }
+    }
+    if (a.high <= 0.0) a.low = 1.0, a.high = 10.0;
+    double first = fmax(floor(log10(a.low)), -323.0), last = fmin(ceil(log10(a.high)), 308.0);
+    a.low = pow(10.0, first);
+    a.high = pow(10.0, last > first ? last : first + 1.0);
+    f->x = f->y = a;
+}
+
+static frame frame_of(const sm_panel *p, double top, uint8_t *seen) {
     frame f = {p,
                {p->x_scale, HUGE_VAL, -HUGE_VAL, p->x_unit},
                {p->y_scale, HUGE_VAL, -HUGE_VAL, p->y_unit},
-               top};
+               top,
+               p->diagonal ? SIDE : PLOT_WIDTH,
+               p->diagonal ? SIDE : PLOT_HEIGHT,
+               seen};
+    if (p->diagonal) {
+        settle_decades(&f);
+        return f;
+    }
     for (size_t k = 0; k < p->n; k++)
         for (size_t i = 0; i < p->series[k].n; i++) {
             if (!is_shown(p, &p->series[k], i)) continue;
@@ -109,14 +139,16 @@ static frame frame_of(const sm_panel *p, double top) {
     return f;
 }
 
+/* 0 at the low end of the axis, 1 at the high end. */
 static double share_of(const axis *a, double value) {
-    if (a->scale == SM_SCALE_LOG) return log(value / a->low) / log(a->high / a->low);
+    if (a->scale == SM_SCALE_LOG)
+        return (log10(value) - log10(a->low)) / (log10(a->high) - log10(a->low));
     return (value - a->low) / (a->high - a->low);
 }
 
-static double x_of(const frame *f, double x) { return LEFT + PLOT_WIDTH * share_of(&f->x, x); }
+static double x_of(const frame *f, double x) { return LEFT + f->width * share_of(&f->x, x); }
 static double y_of(const frame *f, double y) {
-    return f->top + PLOT_HEIGHT * (1.0 - share_of(&f->y, y));
+    return f->top + f->height * (1.0 - share_of(&f->y, y));
 }
 
 /* ---- ticks ---- */
@@ -134,51 +166,78 @@ static int log_ticks(const axis *a, double *ticks) {
     return n;
 }
 
-static int ticks_of(const axis *a, double *ticks) {
-    if (a->scale == SM_SCALE_LOG) return log_ticks(a, ticks);
+/* 10 us, 100 s: never minutes, which are no decades. */
+static void name_decade(int decade, const char *unit, char *out, size_t size) {
+    static const char *const prefixes[] = {"p", "n", "u", "m", "", "k", "M", "G", "T", "P"};
+    enum { PREFIXES = sizeof prefixes / sizeof prefixes[0], LEAST = -12 };
+    static const char *const ones[] = {"1", "10", "100"};
+    int above = decade - LEAST;
+    if (above < 0 || above / 3 >= PREFIXES) snprintf(out, size, "1e%d %s", decade, unit);
+    else snprintf(out, size, "%s %s%s", ones[above % 3], prefixes[above / 3], unit);
+}
+
+static int ticks_of(const frame *f, const axis *a, double *ticks) {
     int n = 0;
+    if (f->panel->diagonal) {
+        int first = (int)lround(log10(a->low)), last = (int)lround(log10(a->high));
+        for (int d = first; d <= last; d += 1 + (last - first) / MOST_DECADES)
+            ticks[n++] = pow(10.0, d);
+        return n;
+    }
+    if (a->scale == SM_SCALE_LOG) return log_ticks(a, ticks);
     double step = tick_step(a);
     for (double k = 0; a->low + k * step <= a->high + step * 1e-6 && n < MOST_TICKS; k++)
         ticks[n++] = a->low + k * step;
     return n;
 }
 
+static void put_tick(const frame *f, const axis *a, double value, FILE *out) {
+    char label[48];
+    double below = f->top + f->height, x = x_of(f, value), y = y_of(f, value);
+    if (f->panel->diagonal) name_decade((int)lround(log10(value)), a->unit, label, sizeof label);
+    else sm_format_value(label, sizeof label, value, a->unit);
+    if (a == &f->x) {
+        svg_line(x, f->top, x, below, svg_pale, out);
+        svg_text((svg_anchored){x, below + 17, "middle", svg_grey, 11}, label, out);
+    } else {
+        svg_line(LEFT, y, LEFT + f->width, y, svg_pale, out);
+        svg_text((svg_anchored){LEFT - 8, y + 4, "end", svg_grey, 11}, label, out);
+    }
+}
+
 static void put_ticks(const frame *f, FILE *out) {
     double ticks[MOST_TICKS];
-    char label[48];
-    int n = ticks_of(&f->x, ticks);
-    for (int i = 0; i < n; i++) {
-        double x = x_of(f, ticks[i]);
-        svg_line(x, f->top, x, f->top + PLOT_HEIGHT, svg_pale, out);
-        sm_format_value(label, sizeof label, ticks[i], f->x.unit);
-        svg_text((svg_anchored){x, f->top + PLOT_HEIGHT + 17, "middle", svg_grey, 11}, label, out);
-    }
-    n = ticks_of(&f->y, ticks);
-    for (int i = 0; i < n; i++) {
-        double y = y_of(f, ticks[i]);
-        svg_line(LEFT, y, LEFT + PLOT_WIDTH, y, svg_pale, out);
-        sm_format_value(label, sizeof label, ticks[i], f->y.unit);
-        svg_text((svg_anchored){LEFT - 8, y + 4, "end", svg_grey, 11}, label, out);
+    const axis *const axes[] = {&f->x, &f->y};
+    for (int a = 0; a < 2; a++) {
+        int n = ticks_of(f, axes[a], ticks);
+        for (int i = 0; i < n; i++) put_tick(f, axes[a], ticks[i], out);
     }
 }
 
 static void put_labels(const frame *f, FILE *out) {
     const sm_panel *p = f->panel;
-    double below = f->top + PLOT_HEIGHT + 38;
+    double below = f->top + f->height + 38;
     svg_text((svg_anchored){LEFT, f->top - 10, "start", svg_ink, 13}, p->title, out);
-    svg_text((svg_anchored){LEFT + PLOT_WIDTH / 2.0, below, "middle", svg_ink, 12}, p->x_label,
-             out);
-    fprintf(out, "<g transform=\"translate(16 %.0f) rotate(-90)\">\n", f->top + PLOT_HEIGHT / 2.0);
+    svg_text((svg_anchored){LEFT + f->width / 2.0, below, "middle", svg_ink, 12}, p->x_label, out);
+    fprintf(out, "<g transform=\"translate(16 %.0f) rotate(-90)\">\n", f->top + f->height / 2.0);
     svg_text((svg_anchored){0, 0, "middle", svg_ink, 12}, p->y_label, out);
     fputs("</g>\n", out);
 }
 
 /* ---- series ---- */
 
+static const char *colour_of(const sm_panel *p, size_t k) {
+    size_t before = 0;
+    if (p->series[k].mark == SM_MARK_DASH) return dash_grey;
+    for (size_t i = 0; i < k; i++) before += p->series[i].mark != SM_MARK_DASH;
+    return svg_colour(before);
+}
+
 static void put_curve(const frame *f, size_t k, FILE *out) {
     const sm_series *s = &f->panel->series[k];
     bool pen_down = false;
-    fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"", svg_colour(k));
+    fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"",
+            colour_of(f->panel, k));
     for (size_t i = 0; i < s->n; i++) {
         if (!is_shown(f->panel, s, i)) {
             pen_down = false;
@@ -192,17 +251,17 @@ static void put_curve(const frame *f, size_t k, FILE *out) {
 
 static void put_dots(const frame *f, size_t k, FILE *out) {
     const sm_series *s = &f->panel->series[k];
-    for (size_t i = 0; s->dots && i < s->n; i++)
+    for (size_t i = 0; s->mark == SM_MARK_LINE_DOTS && i < s->n; i++)
         if (is_shown(f->panel, s, i))
             fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>\n",
-                    x_of(f, s->x[i]), y_of(f, s->y[i]), svg_colour(k));
+                    x_of(f, s->x[i]), y_of(f, s->y[i]), colour_of(f->panel, k));
 }
 
 /* The area between this series and the one below it, along and back. */
 static void put_area(const frame *f, size_t k, FILE *out) {
     const sm_panel *p = f->panel;
     const sm_series *s = &p->series[k];
-    fprintf(out, "<polygon fill=\"%s\" fill-opacity=\"0.75\" points=\"", svg_colour(k));
+    fprintf(out, "<polygon fill=\"%s\" fill-opacity=\"0.75\" points=\"", colour_of(f->panel, k));
     for (size_t i = 0; i < s->n; i++)
         if (is_shown(p, s, i))
             fprintf(out, "%.1f,%.1f ", x_of(f, s->x[i]), y_of(f, stacked_y(p, k, i)));
@@ -214,35 +273,109 @@ static void put_area(const frame *f, size_t k, FILE *out) {
     fputs("\"/>\n", out);
 }
 
-static void put_legend(const frame *f, FILE *out) {
-    const sm_panel *p = f->panel;
-    for (size_t k = 0; k < p->n && k < MOST_LEGENDS; k++) {
-        double y = f->top + 8 + LEGEND_STEP * (double)k;
-        fprintf(out, "<path stroke=\"%s\" stroke-width=\"%d\" d=\"M%d %.0fh10\"/>\n", svg_colour(k),
-                p->stacked ? 9 : 2, (int)LEGEND, y);
-        svg_text((svg_anchored){LEGEND + 16, y + 4, "start", svg_ink, 12}, p->series[k].name, out);
+/* Where a value lies on an axis of a square, in pixels; -1 outside. */
+static int pixel_of(const axis *a, double value) {
+    double share = share_of(a, value), slack = 1e-3;
+    if (!(share >= -slack && share <= 1.0 + slack)) return -1;
+    return (int)lround(SIDE * fmin(fmax(share, 0.0), 1.0));
+}
+
+static bool is_new(uint8_t *seen, int x, int y) {
+    int at = y * (SIDE + 1) + x;
+    uint8_t bit = (uint8_t)(1u << (at % 8));
+    bool marked = seen[at / 8] & bit;
+    seen[at / 8] |= bit;
+    return !marked;
+}
+
+/* A path of strokes without length: round caps make them dots, a short stroke is a dash. Marks of
+ * one series that fall on the same pixel are drawn once. */
+static void put_marks(const frame *f, size_t k, FILE *out) {
+    const sm_series *s = &f->panel->series[k];
+    bool dot = s->mark == SM_MARK_DOT;
+    memset(f->seen, 0, (PIXELS + 7) / 8);
+    fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" %s d=\"",
+            colour_of(f->panel, k), dot ? "4.5" : "1.4",
+            dot ? "stroke-opacity=\"0.7\" stroke-linecap=\"round\"" : "");
+    for (size_t i = 0; i < s->n; i++) {
+        if (!is_shown(f->panel, s, i)) continue;
+        int x = pixel_of(&f->x, s->x[i]), up = pixel_of(&f->y, s->y[i]);
+        if (x < 0 || up < 0 || !is_new(f->seen, x, up)) continue;
+        fprintf(out, "M%d %dh%d", LEFT + x - (dot ? 0 : 3), (int)f->top + SIDE - up, dot ? 0 : 6);
+    }
+    fputs("\"/>\n", out);
+}
+
+/* y = x and both sides of the band, y = (1 +- band) x, each from edge to edge of the square. */
+static void put_diagonal(const frame *f, FILE *out) {
+    double band = f->panel->band, ratios[3] = {1.0, 1.0 + band, 1.0 - band};
+    double decades = log10(f->x.high) - log10(f->x.low);
+    for (int i = 0; i < 3; i++) {
+        if (i > 0 && !(band > 0.0 && band < 1.0)) return;
+        double up = log10(ratios[i]) / decades, from = fmax(0.0, -up), to = fmin(1.0, 1.0 - up);
+        fprintf(out, "<polyline fill=\"none\" stroke=\"%s\"%s points=\" %.1f,%.1f %.1f,%.1f\"/>\n",
+                i ? svg_grey : svg_ink, i ? " stroke-dasharray=\"4 3\"" : "", LEFT + SIDE * from,
+                f->top + SIDE * (1.0 - from - up), LEFT + SIDE * to,
+                f->top + SIDE * (1.0 - to - up));
     }
 }
 
+static void put_legend(const frame *f, FILE *out) {
+    const sm_panel *p = f->panel;
+    size_t most = (size_t)(f->height + 1) / LEGEND_STEP;
+    for (size_t k = 0; k < p->n && k < most; k++) {
+        double x = LEFT + f->width + 16, y = f->top + 8 + LEGEND_STEP * (double)k;
+        bool dot = p->series[k].mark == SM_MARK_DOT;
+        fprintf(out,
+                "<path stroke=\"%s\" stroke-width=\"%d\" stroke-linecap=\"%s\" "
+                "d=\"M%.0f %.0fh%d\"/>\n",
+                colour_of(p, k),
+                p->stacked ? 9
+                : dot      ? 7
+                           : 2,
+                dot ? "round" : "butt", dot ? x + 4 : x, y, dot ? 0 : 10);
+        svg_text((svg_anchored){x + 16, y + 4, "start", svg_ink, 12}, p->series[k].name, out);
+    }
+}
+
+static void put_series(const frame *f, size_t k, FILE *out) {
+    sm_mark mark = f->panel->series[k].mark;
+    if (f->panel->diagonal) put_marks(f, k, out);
+    else if (f->panel->stacked) put_area(f, k, out);
+    else put_curve(f, k, out);
+    if (mark == SM_MARK_LINE_DOTS && !f->panel->diagonal) put_dots(f, k, out);
+}
+
+/* Dashes lie below all else. */
 static void put_panel(const frame *f, FILE *out) {
     put_ticks(f, out);
     put_labels(f, out);
-    for (size_t k = 0; k < f->panel->n; k++) {
-        if (f->panel->stacked) put_area(f, k, out);
-        else put_curve(f, k, out);
-        put_dots(f, k, out);
-    }
+    for (int above = 0; above < 2; above++)
+        for (size_t k = 0; k < f->panel->n; k++)
+            if ((f->panel->series[k].mark != SM_MARK_DASH) == above) put_series(f, k, out);
+    if (f->panel->diagonal) put_diagonal(f, out);
     put_legend(f, out);
 }
 
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err) {
-    svg_open(WIDTH, HEAD + (int)chart->n * PANEL, out);
+    int height = HEAD;
+    bool squares = false;
+    for (size_t i = 0; i < chart->n; i++) {
+        squares = squares || chart->panel[i].diagonal;
+        height += ABOVE + BELOW + (chart->panel[i].diagonal ? SIDE : PLOT_HEIGHT);
+    }
+    uint8_t *seen = squares ? sm_malloc((PIXELS + 7) / 8) : NULL;
+    if (squares && !seen) return sm_fail_memory(err);
+    svg_open(WIDTH, height, out);
     svg_text((svg_anchored){LEFT, 26, "start", svg_ink, 16}, chart->title, out);
     svg_text((svg_anchored){LEFT, 46, "start", svg_grey, 12}, chart->subtitle, out);
+    double top = HEAD + ABOVE;
     for (size_t i = 0; i < chart->n; i++) {
-        frame f = frame_of(&chart->panel[i], HEAD + ABOVE + (double)i * PANEL);
+        frame f = frame_of(&chart->panel[i], top, seen);
         put_panel(&f, out);
+        top += f.height + ABOVE + BELOW;
     }
     fputs("</svg>\n", out);
+    sm_free(seen);
     return sm_finish_stream(out, err);
 }

@@ -99,7 +99,8 @@ sm_status sm_simulate_picture(sm_simulate_asked *q, sm_error *err) {
         p->value[3][i] = at->utilisation;
     }
     static const char *const names[] = {"waiting", "running", "KV cache in use", "engine busy"};
-    for (int k = 0; k < 4; k++) p->series[k] = (sm_series){names[k], false, n, p->at, p->value[k]};
+    for (int k = 0; k < 4; k++)
+        p->series[k] = (sm_series){names[k], SM_MARK_LINE, n, p->at, p->value[k]};
     p->panel[0] = (sm_panel){.title = "Requests",
                              .x_label = "time",
                              .y_label = "requests",

@@ -1,4 +1,4 @@
-/* validate_picture: predicted against measured as a scatter plot. */
+/* validate_picture: predicted against measured as a picture. */
 #include "validated.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +8,12 @@ static const char others[] = "other chips";
 
 typedef struct chips {
     size_t n;
-    sm_points *series; /* bound first, then chips by their rows */
+    sm_series *series; /* bound first, then chips by their rows */
     double *measured, *lower, *expected;
 } chips;
 
 static int by_size(const void *a, const void *b) {
-    const sm_points *x = a, *y = b;
+    const sm_series *x = a, *y = b;
     int last = (x->name == others) - (y->name == others);
     if (last) return last;
     if (x->n != y->n) return x->n < y->n ? 1 : -1;
@@ -21,11 +21,11 @@ static int by_size(const void *a, const void *b) {
 }
 
 /* Chips with few rows share a colour. */
-static void join_small(const sm_validation *v, sm_member *m, sm_points *size) {
+static void join_small(const sm_validation *v, sm_member *m, sm_series *size) {
     size_t n = 0;
     for (size_t i = 0, j; i < v->compared; i = j) {
         j = sm_members_run(m, v->compared, i);
-        size[n++] = (sm_points){.name = m[i].key, .n = j - i};
+        size[n++] = (sm_series){.name = m[i].key, .n = j - i};
     }
     qsort(size, n, sizeof *size, by_size);
     for (size_t i = 0; i < v->compared; i++)
@@ -36,7 +36,7 @@ static void join_small(const sm_validation *v, sm_member *m, sm_points *size) {
 
 static sm_member *members_by_chip(const sm_validation *v) {
     sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
-    sm_points *size = sm_arena_array(v->arena, v->compared + 1, sizeof *size);
+    sm_series *size = sm_arena_array(v->arena, v->compared + 1, sizeof *size);
     if (!m || !size) return NULL;
     for (size_t i = 0; i < v->compared; i++)
         m[i] = (sm_member){v->row[v->index[i]].chip, v->index[i]};
@@ -53,11 +53,11 @@ static void fill_series(const sm_validation *v, const sm_member *m, chips *c) {
         c->expected[i] = row->p.expected_s;
     }
     c->series[c->n++] =
-        (sm_points){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower};
+        (sm_series){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower};
     for (size_t i = 0, j; i < v->compared; i = j) {
         j = sm_members_run(m, v->compared, i);
         c->series[c->n++] =
-            (sm_points){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i};
+            (sm_series){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i};
     }
     qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
 }
@@ -76,24 +76,30 @@ static const char *subtitle_of(const sm_validation *v) {
 sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *err) {
     sm_arena *arena = v->arena;
     size_t room = v->compared + 1;
-    chips c = {.series = sm_arena_array(arena, room + 1, sizeof(sm_points)),
+    chips c = {.series = sm_arena_array(arena, room + 1, sizeof(sm_series)),
                .measured = sm_arena_array(arena, room, sizeof(double)),
                .lower = sm_arena_array(arena, room, sizeof(double)),
                .expected = sm_arena_array(arena, room, sizeof(double))};
     sm_member *m = members_by_chip(v);
     const char *subtitle = v->compared ? subtitle_of(v) : "no row to compare";
-    sm_scatter *scatter = sm_arena_alloc(arena, sizeof *scatter);
-    if (!scatter || !m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
+    struct picture {
+        sm_chart chart;
+        sm_panel panel;
+    } *p = sm_arena_alloc(arena, sizeof *p);
+    if (!p || !m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
         return sm_fail_memory(err);
     fill_series(v, m, &c);
-    *scatter = (sm_scatter){.title = "Predicted against measured time",
-                            .subtitle = subtitle,
-                            .x_label = "measured",
-                            .y_label = "expected",
-                            .unit = "s",
-                            .band = 0.1,
-                            .n = c.n,
-                            .series = c.series};
-    r->scatter = scatter;
+    p->panel = (sm_panel){.x_label = "measured",
+                          .y_label = "expected",
+                          .x_unit = "s",
+                          .y_unit = "s",
+                          .x_scale = SM_SCALE_LOG,
+                          .y_scale = SM_SCALE_LOG,
+                          .n = c.n,
+                          .series = c.series,
+                          .diagonal = true,
+                          .band = 0.1};
+    p->chart = (sm_chart){"Predicted against measured time", subtitle, 1, &p->panel};
+    r->chart = &p->chart;
     return SM_OK;
 }

@@ -56,7 +56,7 @@ void sm_validate_memory(sm_report *r, const sm_validation *v);
 void sm_validate_suspects(sm_report *r, const sm_validation *v);
 /* Rows measured below the bound, and the `most` worst; when explained the derivation of these. */
 sm_status sm_validate_worst(sm_report *r, const sm_validation *v, size_t most, sm_error *err);
-/* Predicted against measured, into the report's scatter plot (validate_picture.c). */
+/* Predicted against measured, into the report's chart (validate_picture.c). */
 sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *err);
 
 /* Rows of inference: all figures of a row, and their statistics by quantity. */

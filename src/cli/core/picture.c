@@ -4,17 +4,15 @@
 #include "scalemodel/render.h"
 #include <stdlib.h>
 
-/* One of them is drawn. */
-static sm_status write_picture(const sm_chart *chart, const sm_scatter *scatter,
-                               const sm_tracks *tracks, const char *path, sm_error *err) {
+/* One of the two is drawn. */
+static sm_status write_picture(const sm_chart *chart, const sm_tracks *tracks, const char *path,
+                               sm_error *err) {
     char *text = NULL;
     size_t length = 0;
     FILE *memory = open_memstream(&text, &length);
     if (!memory) return sm_fail_memory(err);
-    sm_status status = SM_OK;
-    if (chart) status = sm_render_chart(chart, memory, err);
-    else if (scatter) status = sm_render_scatter(scatter, memory, err);
-    else status = sm_render_tracks(tracks, memory, err);
+    sm_status status =
+        chart ? sm_render_chart(chart, memory, err) : sm_render_tracks(tracks, memory, err);
     if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
     if (!status) status = sm_io_write(path, text, length, err);
     free(text);
@@ -22,13 +20,9 @@ static sm_status write_picture(const sm_chart *chart, const sm_scatter *scatter,
 }
 
 sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err) {
-    return write_picture(chart, NULL, NULL, path, err);
-}
-
-sm_status cli_write_scatter(const sm_scatter *scatter, const char *path, sm_error *err) {
-    return write_picture(NULL, scatter, NULL, path, err);
+    return write_picture(chart, NULL, path, err);
 }
 
 sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *err) {
-    return write_picture(NULL, NULL, tracks, path, err);
+    return write_picture(NULL, tracks, path, err);
 }

@@ -79,7 +79,7 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
     q.own = own;
     if (!status) status = find_files(call, &q, err);
     if (!status) status = sm_answer_validate(&q, r, err);
-    return !status && r->scatter ? cli_write_scatter(r->scatter, o->plot, err) : status;
+    return !status && r->chart ? cli_write_chart(r->chart, o->plot, err) : status;
 }
 
 const cli_verb cli_validate = {
