@@ -25,9 +25,7 @@ static void constant_rows(sm_report *r, const sm_fitting *q) {
                     value_text(r, c->which, c->after), sm_show_percent(r, c->deviation), from);
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "name", name);
-        sm_put(r, object, "before", c->before);
-        sm_put(r, object, "after", c->after);
-        sm_put(r, object, "relative_deviation", c->deviation);
+        sm_put_all(r, object, "before|after|relative_deviation", c->before, c->after, c->deviation);
         sm_put_bool(r, object, "identified", c->identified);
     }
     sm_report_table(r, table);
@@ -97,9 +95,7 @@ static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool
         double p90 = sm_quantile(list[g].error, list[g].n, 0.9);
         sm_data *object = sm_put_object(r, array, NULL);
         sm_put_text(r, object, what, list[g].name);
-        sm_put(r, object, "rows", (double)list[g].n);
-        sm_put(r, object, "median", median);
-        sm_put(r, object, "p90", p90);
+        sm_put_all(r, object, "rows|median|p90", (double)list[g].n, median, p90);
         if (g < MOST_GROUPS)
             sm_page_row(r, table, sm_textf(r, "%.60s", list[g].name),
                         sm_show_exact(r, (double)list[g].n), sm_show_percent(r, median),
@@ -122,12 +118,11 @@ static void error_lines(sm_report *r, const sm_fitting *q) {
                        ? sm_textf(r, "; with the source held out %s",
                                   sm_show_percent(r, f->held_out_by_source_median))
                        : "");
-    sm_data *object = sm_put_object(r, r->data, "error");
-    sm_put(r, object, "before_median", f->before_median);
-    sm_put(r, object, "in_sample_median", f->in_sample_median);
-    sm_put(r, object, "held_out_median", f->held_out_median);
-    sm_put(r, object, "held_out_p90", f->held_out_p90);
-    sm_put(r, object, "held_out_by_source_median", f->held_out_by_source_median);
+    sm_put_all(r, sm_put_object(r, r->data, "error"),
+               "before_median|in_sample_median|held_out_median|held_out_p90|"
+               "held_out_by_source_median",
+               f->before_median, f->in_sample_median, f->held_out_median, f->held_out_p90,
+               f->held_out_by_source_median);
     if (unseen && f->held_out_median > f->before_median)
         sm_report_text(r, "On what was held out the start errs less: keep it until there are more "
                           "rows, of more models.");
@@ -141,9 +136,8 @@ static void put_rows(sm_report *r, const sm_fitting *q) {
         const sm_fit_row *f = &q->fit.row[i];
         sm_data *object = sm_put_object(r, array, NULL);
         sm_put_text(r, object, "id", f->row->id);
-        sm_put(r, object, "in_sample", f->in_sample);
-        sm_put(r, object, "held_out", f->held_out);
-        sm_put(r, object, "held_out_by_source", f->held_out_by_source);
+        sm_put_all(r, object, "in_sample|held_out|held_out_by_source", f->in_sample, f->held_out,
+                   f->held_out_by_source);
         if (isfinite(f->held_out)) sm_put_bool(r, object, "covered", f->covered);
     }
 }
@@ -161,9 +155,8 @@ static void outlier_rows(sm_report *r, const sm_fitting *q) {
         if (!f->outlier) continue;
         sm_data *object = sm_put_object(r, array, NULL);
         sm_put_text(r, object, "id", f->row->id);
-        sm_put(r, object, "line", f->row->line);
-        sm_put(r, object, "measured_s", f->row->measured_s);
-        sm_put(r, object, "error", f->in_sample);
+        sm_put_all(r, object, "line|measured_s|error", f->row->line, f->row->measured_s,
+                   f->in_sample);
         if (shown++ < MOST_OUTLIERS)
             sm_page_row(r, table, sm_textf(r, "%.70s", f->row->id), sm_show_exact(r, f->row->line),
                         sm_show_seconds(r, f->row->measured_s),
@@ -187,9 +180,8 @@ static void interval_rows(sm_report *r, const sm_fitting *q) {
                        name, c->interval[i].lowest, c->interval[i].highest);
         sm_data *entry = sm_put_object(r, array, NULL);
         sm_put_text(r, entry, "regime", name);
-        sm_put(r, entry, "lowest", c->interval[i].lowest);
-        sm_put(r, entry, "highest", c->interval[i].highest);
-        sm_put(r, entry, "rows", c->interval[i].n);
+        sm_put_all(r, entry, "lowest|highest|rows", c->interval[i].lowest, c->interval[i].highest,
+                   c->interval[i].n);
     }
 }
 
@@ -223,12 +215,9 @@ static void head_fields(sm_report *r, const sm_fitting *q) {
     sm_data *start = sm_put_object(r, r->data, "start");
     sm_put_text(r, start, "chip", q->in.start->chip);
     sm_put_text(r, start, "software", q->in.start->software);
-    sm_data *rows = sm_put_object(r, r->data, "rows");
-    sm_put(r, rows, "read", (double)q->read);
-    sm_put(r, rows, "of_chip", (double)q->of_chip);
-    sm_put(r, rows, "kept_apart", (double)q->apart);
-    sm_put(r, rows, "fitted_to", (double)q->fit.rows);
-    sm_put(r, rows, "outliers", (double)q->fit.outliers);
+    sm_put_all(r, sm_put_object(r, r->data, "rows"), "read|of_chip|kept_apart|fitted_to|outliers",
+               (double)q->read, (double)q->of_chip, (double)q->apart, (double)q->fit.rows,
+               (double)q->fit.outliers);
 }
 
 static void count_line(sm_report *r, const sm_fitting *q) {

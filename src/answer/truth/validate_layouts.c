@@ -55,12 +55,9 @@ static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const sm_che
     sm_put_text(r, object, "source", c->row->source);
     sm_put_text(r, object, "model", t->model.name);
     sm_put_text(r, object, "chip", c->chip);
-    sm_put(r, object, "chips", t->chips);
-    sm_put(r, object, "seq", t->seq_len);
+    sm_put_all(r, object, "chips|seq", t->chips, t->seq_len);
     sm_put_text(r, object, "precision", t->precision_class);
-    sm_put(r, object, "layouts", (double)layouts);
-    sm_put(r, object, "kendall_tau", tau);
-    sm_put(r, object, "time_lost", lost);
+    sm_put_all(r, object, "layouts|kendall_tau|time_lost", (double)layouts, tau, lost);
 }
 
 static void put_ranking(sm_report *r, ranking *k) {
@@ -69,12 +66,10 @@ static void put_ranking(sm_report *r, ranking *k) {
     sm_data *object = sm_put_object(r, r->data, "ranking");
     double tau = sm_quantile(k->tau, k->sweeps, 0.5), worst = sm_quantile(k->tau, k->sweeps, 0.0);
     double lost = sm_quantile(k->lost, k->sweeps, 0.5), most = sm_quantile(k->lost, k->sweeps, 1.0);
-    sm_put(r, object, "sweeps", (double)k->sweeps);
-    sm_put(r, object, "median_kendall_tau", tau);
-    sm_put(r, object, "least_kendall_tau", worst);
-    sm_put(r, object, "median_time_lost", lost);
-    sm_put(r, object, "mean_time_lost", mean);
-    sm_put(r, object, "most_time_lost", most);
+    sm_put_all(r, object,
+               "sweeps|median_kendall_tau|least_kendall_tau|median_time_lost|"
+               "mean_time_lost|most_time_lost",
+               (double)k->sweeps, tau, worst, lost, mean, most);
     if (k->sweeps > 1)
         sm_report_text(r,
                        "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "

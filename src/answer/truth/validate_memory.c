@@ -60,16 +60,13 @@ static double twins_right(const verdicts *v) {
 }
 
 static void put_verdicts(sm_report *r, const verdicts *v, double right) {
-    sm_data *object = sm_put_object(r, r->data, "verdicts");
-    sm_put(r, object, "out_of_memory_refused", (double)v->oom_refused);
-    sm_put(r, object, "out_of_memory_passed", (double)v->oom_passed);
-    sm_put(r, object, "ran_passed", (double)v->ran_passed);
-    sm_put(r, object, "ran_refused", (double)v->ran_refused);
-    sm_put(r, object, "right", right);
-    sm_put(r, object, "twins_passed", (double)v->twins_passed);
-    sm_put(r, object, "twins_refused", (double)v->twins_refused);
-    sm_put(r, object, "twins_right", twins_right(v));
-    sm_put(r, object, "least_predicted_share_passed", v->least_room);
+    sm_put_all(r, sm_put_object(r, r->data, "verdicts"),
+               "out_of_memory_refused|out_of_memory_passed|ran_passed|ran_refused|"
+               "right|twins_passed|twins_refused|twins_right|"
+               "least_predicted_share_passed",
+               (double)v->oom_refused, (double)v->oom_passed, (double)v->ran_passed,
+               (double)v->ran_refused, right, (double)v->twins_passed, (double)v->twins_refused,
+               twins_right(v), v->least_room);
 }
 
 static void add_verdicts(sm_report *r, const sm_validation *v) {
@@ -146,13 +143,9 @@ static void peak_row(sm_report *r, sm_table *table, const char *name, const peak
 }
 
 static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
-    sm_put(r, object, "n", (double)p->stats.n);
-    sm_put(r, object, "median", p->stats.median);
-    sm_put(r, object, "mean", p->stats.mean);
-    sm_put(r, object, "p90", p->stats.p90);
-    sm_put(r, object, "bias", p->stats.bias);
-    sm_put(r, object, "coverage", p->stats.coverage);
-    sm_put(r, object, "worst_under", p->worst_under);
+    sm_put_all(r, object, "n|median|mean|p90|bias|coverage|worst_under", (double)p->stats.n,
+               p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias, p->stats.coverage,
+               p->worst_under);
 }
 
 static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {

@@ -61,10 +61,8 @@ static void put_name(sm_report *r, sm_data *object, const sm_validation *v, cons
 }
 
 static void put_times(sm_report *r, sm_data *object, const sm_checked *c) {
-    sm_put(r, object, "measured", measured_of(c));
-    sm_put(r, object, "lower", known(c, c->p.lower_s));
-    sm_put(r, object, "expected", known(c, c->p.expected_s));
-    sm_put(r, object, "upper", known(c, c->p.upper_s));
+    sm_put_all(r, object, "measured|lower|expected|upper", measured_of(c), known(c, c->p.lower_s),
+               known(c, c->p.expected_s), known(c, c->p.upper_s));
     sm_data *interval = sm_put_array(r, object, "interval");
     sm_put(r, interval, NULL, known(c, c->p.low_s));
     sm_put(r, interval, NULL, known(c, c->p.high_s));
@@ -76,14 +74,9 @@ static void put_memory(sm_report *r, sm_data *object, const sm_checked *c) {
     if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
     if (isfinite(memory_of(c))) {
         const sm_memory *m = &c->p.memory;
-        sm_data *bytes = sm_put_object(r, object, "memory_bytes");
-        sm_put(r, bytes, "params", m->params);
-        sm_put(r, bytes, "gradients", m->gradients);
-        sm_put(r, bytes, "optimizer", m->optimizer);
-        sm_put(r, bytes, "activations", m->activations);
-        sm_put(r, bytes, "buffers", m->buffers);
-        sm_put(r, bytes, "total", m->total);
-        sm_put(r, bytes, "capacity", m->capacity);
+        sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
+                   "params|gradients|optimizer|activations|buffers|total|capacity", m->params,
+                   m->gradients, m->optimizer, m->activations, m->buffers, m->total, m->capacity);
     }
     sm_put(r, object, "measured_memory_bytes", measured_bytes(c));
 }

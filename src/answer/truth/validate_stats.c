@@ -249,9 +249,8 @@ static sm_data *put_summary(sm_report *r, const sm_validation *v, size_t predict
                             const sm_error_stats *s) {
     sm_data *summary = sm_put_object(r, r->data, "summary");
     sm_put_error_stats(r, summary, s);
-    sm_put(r, summary, "rows", (double)v->n);
-    sm_put(r, summary, "predicted", (double)predicted);
-    sm_put(r, summary, "kept_apart", (double)(v->n - v->compared));
+    sm_put_all(r, summary, "rows|predicted|kept_apart", (double)v->n, (double)predicted,
+               (double)(v->n - v->compared));
     return summary;
 }
 
