@@ -33,18 +33,6 @@ static scale scale_of(const sm_bar *bar, double total, int cells) {
     return s;
 }
 
-static void draw_part(const scale *s, double from, double to, FILE *out) {
-    int first = cell_of(s, from), last = cell_of(s, to);
-    if (to > from && last == first) first == s->cells ? first-- : last++; /* never invisible */
-    int end = last > s->capacity ? last : s->capacity;
-    for (int cell = 0; cell <= end; cell++) {
-        if (cell == s->capacity) fputs(EDGE, out);
-        if (cell == end) break;
-        bool inside = cell >= first && cell < last, over = s->capacity >= 0 && cell >= s->capacity;
-        fputs(inside ? (over ? OVER : FULL) : " ", out);
-    }
-}
-
 /* Wide enough for every label, but half the room is the bar's. */
 static int label_width(const sm_bar *bar, int room) {
     int width = 0, most = room / 2 < MOST_LABEL ? room / 2 : MOST_LABEL;
@@ -53,12 +41,6 @@ static int label_width(const sm_bar *bar, int room) {
         if (columns > width) width = columns;
     }
     return width < most ? width : most;
-}
-
-static void draw_label(const char *label, int width, FILE *out) {
-    size_t next = 0, n = sm_next_line(label, strlen(label), width, &next);
-    sm_print_text(out, label, n);
-    sm_print_repeated(out, " ", width - sm_columns_of(label, n));
 }
 
 static void draw_title(const sm_bar *bar, double total, int width, FILE *out) {
@@ -82,10 +64,22 @@ void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {
         char value[64];
         double to = from + positive(bar->parts[i].value);
         fputs("  ", out);
-        draw_label(bar->parts[i].label, labels, out);
+        size_t next = 0,
+               n = sm_next_line(bar->parts[i].label, strlen(bar->parts[i].label), labels, &next);
+        sm_print_text(out, bar->parts[i].label, n);
+        sm_print_repeated(out, " ", labels - sm_columns_of(bar->parts[i].label, n));
         sm_format_value(value, sizeof value, bar->parts[i].value, bar->unit);
         fprintf(out, "  %*s ", VALUE_WIDTH, value);
-        draw_part(&s, from, to, out);
+        int first = cell_of(&s, from), last = cell_of(&s, to);
+        if (to > from && last == first) first == s.cells ? first-- : last++; /* never invisible */
+        int end = last > s.capacity ? last : s.capacity;
+        for (int cell = 0; cell <= end; cell++) {
+            if (cell == s.capacity) fputs(EDGE, out);
+            if (cell == end) break;
+            bool inside = cell >= first && cell < last,
+                 over = s.capacity >= 0 && cell >= s.capacity;
+            fputs(inside ? (over ? OVER : FULL) : " ", out);
+        }
         fputc('\n', out);
         from = to;
     }

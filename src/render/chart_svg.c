@@ -59,10 +59,6 @@ static double stacked_y(const sm_panel *p, size_t series, size_t i) {
     return sum;
 }
 
-static double y_value(const sm_panel *p, size_t series, size_t i) {
-    return p->stacked ? stacked_y(p, series, i) : p->series[series].y[i];
-}
-
 static void widen(axis *a, double value) {
     a->low = fmin(a->low, value);
     a->high = fmax(a->high, value);
@@ -131,7 +127,7 @@ static frame frame_of(const sm_panel *p, double top, uint8_t *seen) {
         for (size_t i = 0; i < p->series[k].n; i++) {
             if (!is_shown(p, &p->series[k], i)) continue;
             widen(&f.x, p->series[k].x[i]);
-            widen(&f.y, y_value(p, k, i));
+            widen(&f.y, (p->stacked ? stacked_y(p, k, i) : p->series[k].y[i]));
         }
     if (p->y_scale == SM_SCALE_LINEAR && f.y.high >= f.y.low) widen(&f.y, 0.0);
     settle(&f.x);
@@ -191,39 +187,6 @@ static int ticks_of(const frame *f, const axis *a, double *ticks) {
     return n;
 }
 
-static void put_tick(const frame *f, const axis *a, double value, FILE *out) {
-    char label[48];
-    double below = f->top + f->height, x = x_of(f, value), y = y_of(f, value);
-    if (f->panel->diagonal) name_decade((int)lround(log10(value)), a->unit, label, sizeof label);
-    else sm_format_value(label, sizeof label, value, a->unit);
-    if (a == &f->x) {
-        svg_line(x, f->top, x, below, svg_pale, out);
-        svg_text((svg_anchored){x, below + 17, "middle", svg_grey, 11}, label, out);
-    } else {
-        svg_line(LEFT, y, LEFT + f->width, y, svg_pale, out);
-        svg_text((svg_anchored){LEFT - 8, y + 4, "end", svg_grey, 11}, label, out);
-    }
-}
-
-static void put_ticks(const frame *f, FILE *out) {
-    double ticks[MOST_TICKS];
-    const axis *const axes[] = {&f->x, &f->y};
-    for (int a = 0; a < 2; a++) {
-        int n = ticks_of(f, axes[a], ticks);
-        for (int i = 0; i < n; i++) put_tick(f, axes[a], ticks[i], out);
-    }
-}
-
-static void put_labels(const frame *f, FILE *out) {
-    const sm_panel *p = f->panel;
-    double below = f->top + f->height + 38;
-    svg_text((svg_anchored){LEFT, f->top - 10, "start", svg_ink, 13}, p->title, out);
-    svg_text((svg_anchored){LEFT + f->width / 2.0, below, "middle", svg_ink, 12}, p->x_label, out);
-    fprintf(out, "<g transform=\"translate(16 %.0f) rotate(-90)\">\n", f->top + f->height / 2.0);
-    svg_text((svg_anchored){0, 0, "middle", svg_ink, 12}, p->y_label, out);
-    fputs("</g>\n", out);
-}
-
 /* ---- series ---- */
 
 static const char *colour_of(const sm_panel *p, size_t k) {
@@ -247,14 +210,6 @@ static void put_curve(const frame *f, size_t k, FILE *out) {
         pen_down = true;
     }
     fputs("\"/>\n", out);
-}
-
-static void put_dots(const frame *f, size_t k, FILE *out) {
-    const sm_series *s = &f->panel->series[k];
-    for (size_t i = 0; s->mark == SM_MARK_LINE_DOTS && i < s->n; i++)
-        if (is_shown(f->panel, s, i))
-            fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>\n",
-                    x_of(f, s->x[i]), y_of(f, s->y[i]), colour_of(f->panel, k));
 }
 
 /* The area between this series and the one below it, along and back. */
@@ -343,13 +298,43 @@ static void put_series(const frame *f, size_t k, FILE *out) {
     if (f->panel->diagonal) put_marks(f, k, out);
     else if (f->panel->stacked) put_area(f, k, out);
     else put_curve(f, k, out);
-    if (mark == SM_MARK_LINE_DOTS && !f->panel->diagonal) put_dots(f, k, out);
+    if (mark == SM_MARK_LINE_DOTS && !f->panel->diagonal) {
+        const sm_series *s = &f->panel->series[k];
+        for (size_t i = 0; s->mark == SM_MARK_LINE_DOTS && i < s->n; i++)
+            if (is_shown(f->panel, s, i))
+                fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>\n",
+                        x_of(f, s->x[i]), y_of(f, s->y[i]), colour_of(f->panel, k));
+    }
 }
 
 /* Dashes lie below all else. */
 static void put_panel(const frame *f, FILE *out) {
-    put_ticks(f, out);
-    put_labels(f, out);
+    double ticks[MOST_TICKS];
+    const axis *const axes[] = {&f->x, &f->y};
+    for (int a = 0; a < 2; a++) {
+        int n = ticks_of(f, axes[a], ticks);
+        for (int i = 0; i < n; i++) {
+            char label[48];
+            double below = f->top + f->height, x = x_of(f, ticks[i]), y = y_of(f, ticks[i]);
+            if (f->panel->diagonal)
+                name_decade((int)lround(log10(ticks[i])), axes[a]->unit, label, sizeof label);
+            else sm_format_value(label, sizeof label, ticks[i], axes[a]->unit);
+            if (axes[a] == &f->x) {
+                svg_line(x, f->top, x, below, svg_pale, out);
+                svg_text((svg_anchored){x, below + 17, "middle", svg_grey, 11}, label, out);
+            } else {
+                svg_line(LEFT, y, LEFT + f->width, y, svg_pale, out);
+                svg_text((svg_anchored){LEFT - 8, y + 4, "end", svg_grey, 11}, label, out);
+            }
+        }
+    }
+    const sm_panel *p = f->panel;
+    double below = f->top + f->height + 38;
+    svg_text((svg_anchored){LEFT, f->top - 10, "start", svg_ink, 13}, p->title, out);
+    svg_text((svg_anchored){LEFT + f->width / 2.0, below, "middle", svg_ink, 12}, p->x_label, out);
+    fprintf(out, "<g transform=\"translate(16 %.0f) rotate(-90)\">\n", f->top + f->height / 2.0);
+    svg_text((svg_anchored){0, 0, "middle", svg_ink, 12}, p->y_label, out);
+    fputs("</g>\n", out);
     for (int above = 0; above < 2; above++)
         for (size_t k = 0; k < f->panel->n; k++)
             if ((f->panel->series[k].mark != SM_MARK_DASH) == above) put_series(f, k, out);

@@ -14,9 +14,12 @@ const char *svg_colour(size_t n) {
     return colours[n % (sizeof colours / sizeof colours[0])];
 }
 
-static void put_escaped(const char *text, FILE *out) {
+void svg_text(svg_anchored at, const char *words, FILE *out) {
+    if (!words) return;
+    fprintf(out, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\" fill=\"%s\" font-size=\"%d\">",
+            at.x, at.y, at.anchor, at.fill, at.size);
     char clean[TEXT_ROOM];
-    sm_utf8_clean(clean, sizeof clean, text, strlen(text));
+    sm_utf8_clean(clean, sizeof clean, words, strlen(words));
     for (const char *c = clean; *c; c++) {
         if (*c == '&') fputs("&amp;", out);
         else if (*c == '<') fputs("&lt;", out);
@@ -24,13 +27,6 @@ static void put_escaped(const char *text, FILE *out) {
         else if (*c == '"') fputs("&quot;", out);
         else fputc(*c, out);
     }
-}
-
-void svg_text(svg_anchored at, const char *words, FILE *out) {
-    if (!words) return;
-    fprintf(out, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\" fill=\"%s\" font-size=\"%d\">",
-            at.x, at.y, at.anchor, at.fill, at.size);
-    put_escaped(words, out);
     fputs("</text>\n", out);
 }
 

@@ -106,24 +106,6 @@ static void draw_rule(const column *columns, size_t n, FILE *out) {
     fputc('\n', out);
 }
 
-/* The last resort: every row as a list of its fields. */
-static void draw_records(const sm_table *table, column *columns, int width, FILE *out) {
-    column names = {0}, values = {0};
-    for (size_t c = 0; c < table->columns; c++)
-        names.width = larger(names.width, widest_part(table->heads[c], false));
-    if (names.width > width / 2) names.width = width / 2;
-    values.width = width - names.width - GAP;
-    columns[0] = names;
-    columns[1] = values;
-    sm_align aligns[2] = {SM_LEFT, SM_LEFT};
-    sm_table pair = {.columns = 2, .aligns = aligns};
-    for (size_t r = 0; r < table->rows; r++) {
-        if (r > 0) fputc('\n', out);
-        for (size_t c = 0; c < table->columns; c++)
-            draw_row(&pair, columns, (const char *[]){table->heads[c], table->cells[r][c]}, out);
-    }
-}
-
 sm_status sm_draw_table(const sm_table *table, int width, FILE *out, sm_error *err) {
     column *columns = sm_calloc(table->columns + 2, sizeof *columns);
     if (columns == NULL) return sm_fail_memory(err);
@@ -134,7 +116,22 @@ sm_status sm_draw_table(const sm_table *table, int width, FILE *out, sm_error *e
         draw_rule(columns, table->columns, out);
         for (size_t r = 0; r < table->rows; r++) draw_row(table, columns, table->cells[r], out);
     } else if (table->columns > 0) {
-        draw_records(table, columns, width, out);
+        /* The last resort: every row as a list of its fields. */
+        column names = {0}, values = {0};
+        for (size_t c = 0; c < table->columns; c++)
+            names.width = larger(names.width, widest_part(table->heads[c], false));
+        if (names.width > width / 2) names.width = width / 2;
+        values.width = width - names.width - GAP;
+        columns[0] = names;
+        columns[1] = values;
+        sm_align aligns[2] = {SM_LEFT, SM_LEFT};
+        sm_table pair = {.columns = 2, .aligns = aligns};
+        for (size_t r = 0; r < table->rows; r++) {
+            if (r > 0) fputc('\n', out);
+            for (size_t c = 0; c < table->columns; c++)
+                draw_row(&pair, columns, (const char *[]){table->heads[c], table->cells[r][c]},
+                         out);
+        }
     }
     sm_free(columns);
     return SM_OK;

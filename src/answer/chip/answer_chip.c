@@ -66,20 +66,6 @@ static const char *value_text(sm_report *r, const char *unit, double value) {
     return sm_show_rate(r, value, unit);
 }
 
-/* Prices of a file may leave provider and date out: "price per hour, Google Cloud, 2025-02". */
-static void price_rows(sm_report *r, const sm_chip *chip, sm_table *table, notes *list) {
-    for (int i = 0; i < chip->prices; i++) {
-        const sm_price *price = &chip->price[i];
-        const char *provider = price->provider ? price->provider : "";
-        const char *date = price->date ? price->date : "";
-        sm_page_row(r, table,
-                    sm_textf(r, "price per hour%s%s%s%s", *provider ? ", " : "", provider,
-                             *date ? ", " : "", date),
-                    sm_textf(r, "$%.2f", price->usd_per_chip_hour),
-                    note_of(r, list, price->source));
-    }
-}
-
 static void fact_rows(sm_report *r, const sm_chip *chip) {
     notes list = {.n = 0};
     sm_table *table = sm_page_table(r, NULL, "<fact|>value|<source");
@@ -95,7 +81,17 @@ static void fact_rows(sm_report *r, const sm_chip *chip) {
             sm_page_row(r, table, row->label, value_text(r, row->unit, fact->value),
                         note_of(r, &list, fact->source));
     }
-    price_rows(r, chip, table, &list);
+    /* Prices of a file may leave provider and date out: "price per hour, Google Cloud, 2025-02". */
+    for (int i = 0; i < chip->prices; i++) {
+        const sm_price *price = &chip->price[i];
+        const char *provider = price->provider ? price->provider : "";
+        const char *date = price->date ? price->date : "";
+        sm_page_row(r, table,
+                    sm_textf(r, "price per hour%s%s%s%s", *provider ? ", " : "", provider,
+                             *date ? ", " : "", date),
+                    sm_textf(r, "$%.2f", price->usd_per_chip_hour),
+                    note_of(r, &list, price->source));
+    }
     sm_report_table(r, table);
     for (int i = 0; i < list.n; i++) sm_report_text(r, "[%d] %s", i + 1, list.text[i]);
 }
@@ -156,16 +152,6 @@ static void shape_text(sm_report *r, const sm_chip *chip) {
         sm_report_text(r, "Where sources disagree: %s", chip->conflicts);
 }
 
-/* Whose measured constants turn the chip's bounds into expected times. */
-static void constants_text(sm_report *r, const sm_chip *chip) {
-    static const char *const words[] = {
-        "its own constants", "the constants of its relative",
-        "for want of constants of its own or of a relative (constants_like) those of"};
-    const sm_calibration *c = sm_calibration_of(chip);
-    sm_report_text(r, "Expected times take %s '%s' (--calibration).",
-                   words[sm_calibration_origin_of(c, chip)], c->chip);
-}
-
 static void explain_ridges(sm_report *r, const sm_chip *chip) {
     sm_feed feeds[SM_MAX_FEEDS];
     int n = sm_chip_feeds(chip, feeds);
@@ -205,7 +191,13 @@ sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_erro
     ridge_rows(r, chip);
     link_rows(r, chip);
     shape_text(r, chip);
-    constants_text(r, chip);
+    /* Whose measured constants turn the chip's bounds into expected times. */
+    static const char *const words[] = {
+        "its own constants", "the constants of its relative",
+        "for want of constants of its own or of a relative (constants_like) those of"};
+    const sm_calibration *c = sm_calibration_of(chip);
+    sm_report_text(r, "Expected times take %s '%s' (--calibration).",
+                   words[sm_calibration_origin_of(c, chip)], c->chip);
     if (q.explain) explain_ridges(r, chip);
     return SM_OK;
 }

@@ -87,7 +87,8 @@ static void put_link(sm_report *r, sm_data *links, const sm_chip *chip, const sm
     put_per_dtype(r, link, "ridge_flops_per_byte_ring", chip, 2.0 * feed->rate->value);
 }
 
-static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
+void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
+    if (!sm_io_chip_put(chip, object, r->arena)) r->out_of_memory = true;
     sm_feed feeds[SM_MAX_FEEDS];
     int n = sm_chip_feeds(chip, feeds);
     put_per_dtype(r, object, "ridge_flops_per_byte", chip, chip->memory_bytes_per_s.value);
@@ -101,9 +102,4 @@ static void put_feeds(sm_report *r, sm_data *object, const sm_chip *chip) {
     sm_data *links = sm_put_array(r, object, "links");
     for (int i = 0; i < n; i++)
         if (feeds[i].link) put_link(r, links, chip, &feeds[i]);
-}
-
-void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip) {
-    if (!sm_io_chip_put(chip, object, r->arena)) r->out_of_memory = true;
-    put_feeds(r, object, chip);
 }

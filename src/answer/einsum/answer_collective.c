@@ -147,26 +147,6 @@ static const char *bytes_words(const asked *q) {
     }
 }
 
-static void point_rows(sm_report *r, const asked *q, double bytes) {
-    sm_collective_cost cost = cost_of(q, bytes);
-    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
-    sm_page_row(r, table, "members", sm_textf(r, "%d", q->group.size),
-                sm_group_words(r, &q->m.system, &q->group));
-    sm_page_row(r, table, "bytes", sm_show_bytes(r, bytes), bytes_words(q));
-    if (q->ragged < 1.0)
-        sm_page_row(r, table, "of these move", sm_show_percent(r, q->ragged), "ragged all-to-all");
-    sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost.lower_s),
-                "bandwidth alone, at datasheet rates");
-    sm_page_row(r, table, "expected", sm_show_seconds(r, cost.expected_s),
-                "the best algorithm with latency and efficiency");
-    sm_page_row(r, table, "of it latency", sm_show_seconds(r, cost.latency_s),
-                cost.algorithm ? cost.algorithm : "");
-    sm_page_row(r, table, "busiest link", sm_show_bytes(r, cost.bytes_busiest_link),
-                level_name(r, &q->m.system, cost.level));
-    sm_report_table(r, table);
-    sm_report_text(r, "Bound by %s.", bound_of(&cost));
-}
-
 /* ---- the derivation ---- */
 
 static const char *rate_source(const sm_chip *chip, const sm_level *level) {
@@ -210,26 +190,6 @@ static void explain(sm_report *r, const asked *q, double bytes) {
 
 /* ---- one point or many ---- */
 
-static void sweep_row(sm_report *r, sm_table *table, const asked *q, sm_data *object,
-                      double bytes) {
-    sm_collective_cost cost = cost_of(q, bytes);
-    const char *cells[SM_PAGE_COLUMNS];
-    int n = 0;
-    sm_data *dims = q->s.has_array ? sm_put_object(r, object, "dims") : NULL;
-    for (int i = 0; i < q->s.sweep.ranges; i++) {
-        const sm_index *index = &q->s.holder.index[q->s.sweep.range[i].index];
-        cells[n++] = sm_show_exact(r, index->size);
-        sm_put(r, dims, index->name, index->size);
-    }
-    cells[n++] = sm_show_bytes(r, bytes);
-    cells[n++] = sm_show_seconds(r, cost.lower_s);
-    cells[n++] = sm_show_seconds(r, cost.expected_s);
-    cells[n++] = cost.expected_s > 0.0 ? sm_show_rate(r, bytes / cost.expected_s, "B/s") : "-";
-    cells[n++] = bound_of(&cost);
-    cells[n++] = cost.algorithm ? cost.algorithm : "none";
-    sm_page_cells(r, table, cells);
-}
-
 static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
     const char *heads = "";
     for (int i = 0; i < q->s.sweep.ranges; i++)
@@ -242,7 +202,22 @@ static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
         sm_status status = point_bytes(q, p, &bytes, err);
         if (status) return status;
         sm_data *object = sm_put_object(r, points, NULL);
-        sweep_row(r, table, q, object, bytes);
+        sm_collective_cost cost = cost_of(q, bytes);
+        const char *cells[SM_PAGE_COLUMNS];
+        int n = 0;
+        sm_data *dims = q->s.has_array ? sm_put_object(r, object, "dims") : NULL;
+        for (int i = 0; i < q->s.sweep.ranges; i++) {
+            const sm_index *index = &q->s.holder.index[q->s.sweep.range[i].index];
+            cells[n++] = sm_show_exact(r, index->size);
+            sm_put(r, dims, index->name, index->size);
+        }
+        cells[n++] = sm_show_bytes(r, bytes);
+        cells[n++] = sm_show_seconds(r, cost.lower_s);
+        cells[n++] = sm_show_seconds(r, cost.expected_s);
+        cells[n++] = cost.expected_s > 0.0 ? sm_show_rate(r, bytes / cost.expected_s, "B/s") : "-";
+        cells[n++] = bound_of(&cost);
+        cells[n++] = cost.algorithm ? cost.algorithm : "none";
+        sm_page_cells(r, table, cells);
         put_point(r, object, q, bytes);
     }
     sm_report_table(r, table);
@@ -256,7 +231,24 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
     put_point(r, r->data, q, bytes);
     sm_table *algorithms = put_algorithms(r, q, bytes);
     if (q->group.size > 1) {
-        point_rows(r, q, bytes);
+        sm_collective_cost cost = cost_of(q, bytes);
+        sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
+        sm_page_row(r, table, "members", sm_textf(r, "%d", q->group.size),
+                    sm_group_words(r, &q->m.system, &q->group));
+        sm_page_row(r, table, "bytes", sm_show_bytes(r, bytes), bytes_words(q));
+        if (q->ragged < 1.0)
+            sm_page_row(r, table, "of these move", sm_show_percent(r, q->ragged),
+                        "ragged all-to-all");
+        sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost.lower_s),
+                    "bandwidth alone, at datasheet rates");
+        sm_page_row(r, table, "expected", sm_show_seconds(r, cost.expected_s),
+                    "the best algorithm with latency and efficiency");
+        sm_page_row(r, table, "of it latency", sm_show_seconds(r, cost.latency_s),
+                    cost.algorithm ? cost.algorithm : "");
+        sm_page_row(r, table, "busiest link", sm_show_bytes(r, cost.bytes_busiest_link),
+                    level_name(r, &q->m.system, cost.level));
+        sm_report_table(r, table);
+        sm_report_text(r, "Bound by %s.", bound_of(&cost));
         sm_report_table(r, algorithms);
     } else {
         sm_report_text(r, "Nothing to send: the group is one chip.");

@@ -222,16 +222,6 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     if (q->in.explain) explain(r, q, best);
 }
 
-static void show_none(sm_report *r, const asked *q, const sm_error *why) {
-    const char *sentence =
-        why->sentence[0] ? why->sentence : "no assignment of the mesh axes divides these sizes";
-    sm_placed_mesh_fields(r, &q->m);
-    sm_put(r, r->data, "best", NAN);
-    sm_put_array(r, r->data, "alternatives");
-    sm_put_text(r, r->data, "reason", sentence);
-    sm_report_text(r, "There is no way: %s.", sentence);
-}
-
 sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_error *err) {
     asked q;
     sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
@@ -248,7 +238,13 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
         return status;
     }
     if (status == SM_NEGATIVE || found.n == 0) {
-        show_none(r, &q, &none);
+        const char *sentence =
+            none.sentence[0] ? none.sentence : "no assignment of the mesh axes divides these sizes";
+        sm_placed_mesh_fields(r, &q.m);
+        sm_put(r, r->data, "best", NAN);
+        sm_put_array(r, r->data, "alternatives");
+        sm_put_text(r, r->data, "reason", sentence);
+        sm_report_text(r, "There is no way: %s.", sentence);
         return SM_NEGATIVE;
     }
     show(r, &q, &found);

@@ -130,42 +130,6 @@ static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
     sm_put_text(r, object, "bound", bound_of(p));
 }
 
-static void point_rows(sm_report *r, const asked *q, const sm_roofline *point) {
-    double ridge = point->peak_flops_per_s / point->bytes_per_s;
-    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
-    sm_page_row(r, table, "FLOPs", sm_show_count(r, point->flops), "");
-    sm_page_row(r, table, "bytes", sm_show_bytes(r, point->bytes),
-                "each array once, in its own type");
-    sm_page_row(r, table, "intensity",
-                sm_textf(r, "%s FLOP/B", sm_show_number(r, point->intensity)),
-                sm_textf(r, "the chip turns at %s", sm_show_number(r, ridge)));
-    sm_page_row(r, table, "math", sm_show_seconds(r, point->math_s),
-                sm_textf(r, "at %s %s", sm_show_rate(r, point->peak_flops_per_s, "FLOP/s"),
-                         unit_words(r, q, point)));
-    sm_page_row(
-        r, table, "memory", sm_show_seconds(r, point->memory_s),
-        sm_textf(r, "at %s from %s", sm_show_rate(r, point->bytes_per_s, "B/s"), level_title(q)));
-    sm_page_row(r, table, "lower bound", sm_show_seconds(r, point->lower_s),
-                "math and memory overlap fully");
-    sm_page_row(r, table, "expected", sm_show_seconds(r, point->expected_s),
-                "with tiles, efficiency and launch");
-    sm_page_row(r, table, "upper bound", sm_show_seconds(r, point->upper_s), "nothing overlaps");
-    sm_report_table(r, table);
-    sm_report_text(r, "Bound by %s.", bound_of(point));
-}
-
-static void critical_rows(sm_report *r, const asked *q) {
-    sm_data *object = q->in.n_critical ? sm_put_object(r, r->data, "critical") : NULL;
-    for (int i = 0; i < q->in.n_critical; i++) {
-        const char *name = q->einsum.index[q->critical[i]].name;
-        sm_put(r, object, name, q->solved[i]);
-        if (isnan(q->solved[i])) sm_report_text(r, "Critical %s: %s.", name, q->reason[i]);
-        else
-            sm_report_text(r, "Critical %s = %s: math and memory take equally long there.", name,
-                           sm_textf(r, "%.6g", q->solved[i]));
-    }
-}
-
 /* ---- the derivation ---- */
 
 static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
@@ -289,7 +253,26 @@ static sm_status show_point(sm_report *r, const asked *q, sm_error *err) {
         const sm_index *index = &q->einsum.index[q->open];
         sm_report_text(r, "At %s = %s:", index->name, sm_show_exact(r, index->size));
     }
-    point_rows(r, q, &point);
+    double ridge = point.peak_flops_per_s / point.bytes_per_s;
+    sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, point.flops), "");
+    sm_page_row(r, table, "bytes", sm_show_bytes(r, point.bytes),
+                "each array once, in its own type");
+    sm_page_row(r, table, "intensity", sm_textf(r, "%s FLOP/B", sm_show_number(r, point.intensity)),
+                sm_textf(r, "the chip turns at %s", sm_show_number(r, ridge)));
+    sm_page_row(r, table, "math", sm_show_seconds(r, point.math_s),
+                sm_textf(r, "at %s %s", sm_show_rate(r, point.peak_flops_per_s, "FLOP/s"),
+                         unit_words(r, q, &point)));
+    sm_page_row(
+        r, table, "memory", sm_show_seconds(r, point.memory_s),
+        sm_textf(r, "at %s from %s", sm_show_rate(r, point.bytes_per_s, "B/s"), level_title(q)));
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, point.lower_s),
+                "math and memory overlap fully");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, point.expected_s),
+                "with tiles, efficiency and launch");
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, point.upper_s), "nothing overlaps");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", bound_of(&point));
     if (q->in.explain) explain(r, q, &point);
     return SM_OK;
 }
@@ -313,6 +296,16 @@ sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r,
         return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
     if (q.sweep.ranges) status = show_sweep(r, &q, err);
     else if (!is_unanswerable(&q)) status = show_point(r, &q, err);
-    if (!status) critical_rows(r, &q);
+    if (!status) {
+        sm_data *object = q.in.n_critical ? sm_put_object(r, r->data, "critical") : NULL;
+        for (int i = 0; i < q.in.n_critical; i++) {
+            const char *name = q.einsum.index[q.critical[i]].name;
+            sm_put(r, object, name, q.solved[i]);
+            if (isnan(q.solved[i])) sm_report_text(r, "Critical %s: %s.", name, q.reason[i]);
+            else
+                sm_report_text(r, "Critical %s = %s: math and memory take equally long there.",
+                               name, sm_textf(r, "%.6g", q.solved[i]));
+        }
+    }
     return status ? status : answer;
 }

@@ -103,18 +103,6 @@ static sm_status open_slice(sm_serve_asked *q, int chips, sm_serve **serve, sm_e
     return SM_OK;
 }
 
-/* The cheapest point; without a price that of the most tokens per chip. */
-static void choose(sm_serve_asked *q, sm_serving_found *a) {
-    double most = -1.0;
-    for (size_t i = 0; i < a->result->n; i++) {
-        double now = sm_serve_throughput(q, &a->result->point[i]);
-        if (now <= most) continue;
-        most = now;
-        a->best = &a->result->point[i];
-        q->job.dtypes = *sm_serve_dtypes_of(a, i);
-    }
-}
-
 /* One point may miss limits that the search would have kept to. */
 static sm_status check_limits(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     const sm_serve_point *p = a->best;
@@ -154,7 +142,15 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
 static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a, sm_error *err) {
     sm_status status = sm_serve_choices(q, a, err);
     if (status) return status;
-    choose(q, a);
+    /* The cheapest point; without a price that of the most tokens per chip. */
+    double most = -1.0;
+    for (size_t i = 0; i < a->result->n; i++) {
+        double now = sm_serve_throughput(q, &a->result->point[i]);
+        if (now <= most) continue;
+        most = now;
+        a->best = &a->result->point[i];
+        q->job.dtypes = *sm_serve_dtypes_of(a, i);
+    }
     if (!a->best) return SM_OK;
     status = open_slice(q, a->best->chips, serve, err);
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);

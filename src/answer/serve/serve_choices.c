@@ -26,15 +26,6 @@ static bool make_room(gathered *g, size_t more, sm_arena *arena) {
     return true;
 }
 
-static void add_counts(const sm_serve_result *from, sm_serve_result *to) {
-    to->space += from->space;
-    to->evaluated += from->evaluated;
-    to->pruned += from->pruned;
-    to->seconds += from->seconds;
-    if (from->least_chips > 0 && (to->least_chips == 0 || from->least_chips < to->least_chips))
-        to->least_chips = from->least_chips;
-}
-
 static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_serving_found *a,
                                sm_serve_result *total, sm_error *err) {
     sm_arena *arena = q->arena;
@@ -50,7 +41,13 @@ static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_se
         *err = none;
         return sm_serve_blame(q, status, err);
     }
-    add_counts(&found, total);
+    total->space += found.space;
+    total->evaluated += found.evaluated;
+    total->pruned += found.pruned;
+    total->seconds += found.seconds;
+    if (found.least_chips > 0 &&
+        (total->least_chips == 0 || found.least_chips < total->least_chips))
+        total->least_chips = found.least_chips;
     if (!make_room(g, found.n, arena)) return sm_fail_memory(err);
     for (size_t i = 0; i < found.n; i++) {
         g->choice[g->n] = choice;

@@ -92,18 +92,6 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     if (a->batch) put_batches(r, object, a);
 }
 
-static void put_pools(sm_report *r, const sm_serving_found *a) {
-    const sm_disaggregated *p = a->pools;
-    sm_data *object = sm_put_object(r, r->data, "disaggregated");
-    put_point(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
-    put_point(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
-    sm_put_all(r, object,
-               "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
-               "tokens_per_s_per_chip|usd_per_million_tokens",
-               p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
-               p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
-}
-
 static void put_fleet(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fleet;
     sm_data *object = sm_put_object(r, r->data, "fleet");
@@ -148,7 +136,17 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         put_dtypes(r, point, sm_serve_dtypes_of(a, i));
     }
     if (a->detail) put_detail(r, a);
-    if (a->pools) put_pools(r, a);
+    if (a->pools) {
+        const sm_disaggregated *p = a->pools;
+        sm_data *object = sm_put_object(r, r->data, "disaggregated");
+        put_point(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
+        put_point(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
+        sm_put_all(r, object,
+                   "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
+                   "tokens_per_s_per_chip|usd_per_million_tokens",
+                   p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
+                   p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
+    }
     if (a->fleet) put_fleet(r, a);
     if (a->reason) sm_put_text(r, r->data, "reason", a->reason);
 }

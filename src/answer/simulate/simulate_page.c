@@ -21,26 +21,6 @@ const char *sm_simulate_arrivals_words(sm_report *r, const sm_simulate_asked *q)
     return q->in.trace ? sm_textf(r, "%.120s, %s", q->in.trace, drawn) : drawn;
 }
 
-static void tell_question(sm_report *r, const sm_simulate_asked *q) {
-    const sm_simulation *o = &q->options;
-    const sm_lengths *l = &q->source.draw.lengths;
-    sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
-    if (o->policy == SM_POLICY_DISAGGREGATED)
-        sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
-                       o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
-    else
-        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
-                       o->replicas, q->plan_text, o->most_batch);
-    if (q->in.trace) sm_report_text(r, "requests: %s", sm_simulate_arrivals_words(r, q));
-    else
-        sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
-                       sm_simulate_arrivals_words(r, q), sm_show_exact(r, l->prompt),
-                       sm_show_exact(r, l->output));
-    sm_report_text(r, "KV cache of a replica: %s tokens of %s",
-                   sm_show_count(r, q->engine.kv_tokens),
-                   sm_show_bytes(r, q->engine.kv_bytes_per_token));
-}
-
 static void tell_rate(sm_report *r, const sm_simulate_asked *q) {
     const sm_max_rate *m = q->max_rate;
     if (!m) return;
@@ -64,15 +44,6 @@ static void put_row(sm_report *r, sm_table *t, const char *name, const sm_percen
     sm_page_row(r, t, name, sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
                 sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
                 sm_show_seconds(r, p->most));
-}
-
-static void tell_latencies(sm_report *r, const sm_simulated *s) {
-    sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
-    put_row(r, t, "queue", &s->queue_s);
-    put_row(r, t, "time to first token", &s->ttft_s);
-    put_row(r, t, "time per output token", &s->tpot_s);
-    put_row(r, t, "end to end", &s->e2e_s);
-    sm_report_table(r, t);
 }
 
 static void tell_slo(sm_report *r, const sm_simulation *o, const sm_simulated *s) {
@@ -131,9 +102,30 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
 }
 
 void sm_simulate_page(sm_report *r, const sm_simulate_asked *q) {
-    tell_question(r, q);
+    const sm_simulation *o = &q->options;
+    const sm_lengths *l = &q->source.draw.lengths;
+    sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
+    if (o->policy == SM_POLICY_DISAGGREGATED)
+        sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
+                       o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
+    else
+        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
+                       o->replicas, q->plan_text, o->most_batch);
+    if (q->in.trace) sm_report_text(r, "requests: %s", sm_simulate_arrivals_words(r, q));
+    else
+        sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
+                       sm_simulate_arrivals_words(r, q), sm_show_exact(r, l->prompt),
+                       sm_show_exact(r, l->output));
+    sm_report_text(r, "KV cache of a replica: %s tokens of %s",
+                   sm_show_count(r, q->engine.kv_tokens),
+                   sm_show_bytes(r, q->engine.kv_bytes_per_token));
     tell_rate(r, q);
     tell_rates(r, q);
-    tell_latencies(r, &q->result);
+    sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
+    put_row(r, t, "queue", &q->result.queue_s);
+    put_row(r, t, "time to first token", &q->result.ttft_s);
+    put_row(r, t, "time per output token", &q->result.tpot_s);
+    put_row(r, t, "end to end", &q->result.e2e_s);
+    sm_report_table(r, t);
     tell_series(r, &q->result);
 }

@@ -31,23 +31,7 @@ static const char *bound_sentence(sm_report *r, const sm_system *system,
     return sm_textf(r, "bound by the %s", sm_train_bound(r, system, price));
 }
 
-static const char *share(sm_report *r, double part, double whole) {
-    return sm_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * part / whole : 0.0);
-}
-
 /* ---- the job ---- */
-
-static void batch_page(sm_report *r, const sm_train_asked *q, double sequences) {
-    double tokens = sequences * q->job.seq;
-    const char *seqs =
-        sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
-                 sequences == 1.0 ? "" : "s", sm_show_exact(r, q->job.seq));
-    const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
-    if (tokens == q->job.batch_tokens) sm_report_text(r, "%s%s.", seqs, why);
-    else
-        sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.", seqs,
-                       why, sm_show_exact(r, tokens), sm_show_exact(r, q->job.batch_tokens));
-}
 
 void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) {
     sm_params params = sm_model_params(q->in.model);
@@ -58,7 +42,18 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_report_text(
         r, "%s parameters%s; %s FLOPs to train on a token.", sm_show_count(r, params.total), active,
         sm_show_count(r, sm_model_train_flops(q->in.model, q->job.seq, q->in.model->causal)));
-    if (sequences > 0.0) batch_page(r, q, sequences);
+    if (sequences > 0.0) {
+        double tokens = sequences * q->job.seq;
+        const char *seqs =
+            sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
+                     sequences == 1.0 ? "" : "s", sm_show_exact(r, q->job.seq));
+        const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
+        if (tokens == q->job.batch_tokens) sm_report_text(r, "%s%s.", seqs, why);
+        else
+            sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.",
+                           seqs, why, sm_show_exact(r, tokens),
+                           sm_show_exact(r, q->job.batch_tokens));
+    }
 }
 
 /* ---- the best plan ---- */
@@ -130,20 +125,8 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
 static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,
                      const char *what) {
     if (seconds < 1e-9 * whole) seconds = 0.0; /* the rest of a difference of sums */
-    sm_page_row(r, table, name, sm_show_seconds(r, seconds), share(r, seconds, whole), what);
-}
-
-static void breakdown_rows(sm_report *r, const sm_price_of_plan *price) {
-    const sm_breakdown *b = &price->breakdown;
-    double whole = price->expected_s;
-    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>|>|<");
-    part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
-    part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
-    part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");
-    part_row(r, table, "bubble", b->bubble, whole, "stages that wait for others");
-    part_row(r, table, "optimizer", b->optimizer, whole, "the update of the weights");
-    part_row(r, table, "other", b->other, whole, "data loading and host gaps");
-    sm_report_table(r, table);
+    sm_page_row(r, table, name, sm_show_seconds(r, seconds),
+                sm_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * seconds / whole : 0.0), what);
 }
 
 static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
@@ -167,10 +150,6 @@ typedef struct family {
     double count, bytes, time_s, exposed_s;
 } family;
 
-static bool same_family(const sm_plan_collective *a, const sm_plan_collective *b) {
-    return a->op == b->op && strcmp(a->axis, b->axis) == 0 && strcmp(a->phase, b->phase) == 0;
-}
-
 /* Is the name one of those that the commas of the list separate? */
 static bool names(const char *list, const char *name) {
     size_t n = strlen(name);
@@ -184,7 +163,10 @@ static int find_families(sm_report *r, const sm_plan_detail *detail, family *lin
     for (int i = 0; i < detail->collectives; i++) {
         const sm_plan_collective *c = &detail->collective[i];
         int at = 0;
-        while (at < n && !same_family(line[at].first, c)) at++;
+        while (at < n &&
+               !(line[at].first->op == c->op && strcmp(line[at].first->axis, c->axis) == 0 &&
+                 strcmp(line[at].first->phase, c->phase) == 0))
+            at++;
         if (at == n) line[n++] = (family){.first = c, .arrays = c->array};
         else if (!names(line[at].arrays, c->array))
             line[at].arrays = sm_textf(r, "%s, %s", line[at].arrays, c->array);
@@ -204,14 +186,6 @@ static int by_exposed(const void *a, const void *b) {
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void family_row(sm_report *r, sm_table *table, const family *f) {
-    sm_page_row(r, table,
-                sm_textf(r, "%s of %s over %s, %s", sm_collective_name(f->first->op), f->arrays,
-                         f->first->axis, f->first->phase),
-                sm_show_count(r, f->count), sm_show_bytes(r, f->bytes),
-                sm_show_seconds(r, f->time_s), sm_show_seconds(r, f->exposed_s));
-}
-
 static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
     if (detail->collectives == 0) return;
     family *line = sm_arena_array(r->arena, (size_t)detail->collectives, sizeof *line);
@@ -222,7 +196,13 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
     int n = find_families(r, detail, line);
     qsort(line, (size_t)n, sizeof *line, by_exposed);
     sm_table *table = sm_page_table(r, NULL, "<collectives of a step|>times|>bytes|>time|>exposed");
-    for (int i = 0; i < n && i < TOP_COLLECTIVES; i++) family_row(r, table, &line[i]);
+    for (int i = 0; i < n && i < TOP_COLLECTIVES; i++) {
+        sm_page_row(r, table,
+                    sm_textf(r, "%s of %s over %s, %s", sm_collective_name(line[i].first->op),
+                             line[i].arrays, line[i].first->axis, line[i].first->phase),
+                    sm_show_count(r, line[i].count), sm_show_bytes(r, line[i].bytes),
+                    sm_show_seconds(r, line[i].time_s), sm_show_seconds(r, line[i].exposed_s));
+    }
     sm_report_table(r, table);
     if (n > TOP_COLLECTIVES)
         sm_report_text(r, "And %d more; --json has them all.", n - TOP_COLLECTIVES);
@@ -241,7 +221,16 @@ static void best_page(sm_report *r, const sm_plans_shown *plans) {
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
     mesh_rows(r, &best->detail);
     time_rows(r, plans, price);
-    breakdown_rows(r, price);
+    const sm_breakdown *b = &price->breakdown;
+    double whole = price->expected_s;
+    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>|>|<");
+    part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
+    part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
+    part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");
+    part_row(r, table, "bubble", b->bubble, whole, "stages that wait for others");
+    part_row(r, table, "optimizer", b->optimizer, whole, "the update of the weights");
+    part_row(r, table, "other", b->other, whole, "data loading and host gaps");
+    sm_report_table(r, table);
     memory_bar(r, best->plan, &price->memory);
     collective_rows(r, &best->detail);
     if (best->detail.advice[0])

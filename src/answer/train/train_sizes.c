@@ -74,20 +74,6 @@ static int found_points(const sweep *w, int *found) {
     return n;
 }
 
-static void mark_pareto(const sweep *w, bool *pays) {
-    double x[SM_MAX_TRAIN_SIZES], y[SM_MAX_TRAIN_SIZES];
-    size_t order[SM_MAX_TRAIN_SIZES];
-    int found[SM_MAX_TRAIN_SIZES];
-    bool keep[SM_MAX_TRAIN_SIZES] = {false};
-    int n = found_points(w, found);
-    for (int i = 0; i < n; i++) {
-        x[i] = w->point[found[i]].best.detail.price.chips;
-        y[i] = w->point[found[i]].best.detail.price.expected_s;
-    }
-    sm_pareto((size_t)n, x, y, order, keep);
-    for (int i = 0; i < n; i++) pays[found[i]] = keep[i];
-}
-
 /* ---- showing ---- */
 
 static void put_best(sm_report *r, const sweep *w, const size_point *p, sm_data *list) {
@@ -162,21 +148,6 @@ static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
     sm_report_table(r, plans);
 }
 
-static void dropped_lines(sm_report *r, const sweep *w, const bool *pays) {
-    for (int i = 0; i < w->q->in.n_chips; i++) {
-        const size_point *p = &w->point[i];
-        if (pays[i] || !p->system.chips) continue;
-        sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
-    }
-}
-
-static void show_page(sm_report *r, const sweep *w, const bool *pays) {
-    sm_train_job_page(r, w->q, w->sequences);
-    pareto_rows(r, w, pays);
-    dropped_lines(r, w, pays);
-    if (w->total.space > 0.0) sm_train_search_page(r, &w->total);
-}
-
 sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
     sweep w = {.q = q, .total = {.optimal = true}};
     bool pays[SM_MAX_TRAIN_SIZES] = {false};
@@ -187,9 +158,26 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
     for (int i = 0; i < q->in.n_chips && !status && !w.interrupted; i++)
         status = fill_point(&w, q->in.chips[i], &w.point[i], err);
     if (status) return status;
-    mark_pareto(&w, pays);
+    double x[SM_MAX_TRAIN_SIZES], y[SM_MAX_TRAIN_SIZES];
+    size_t order[SM_MAX_TRAIN_SIZES];
+    int found[SM_MAX_TRAIN_SIZES];
+    bool keep[SM_MAX_TRAIN_SIZES] = {false};
+    int n = found_points(&w, found);
+    for (int i = 0; i < n; i++) {
+        x[i] = w.point[found[i]].best.detail.price.chips;
+        y[i] = w.point[found[i]].best.detail.price.expected_s;
+    }
+    sm_pareto((size_t)n, x, y, order, keep);
+    for (int i = 0; i < n; i++) pays[found[i]] = keep[i];
     put_fields(r, &w, pays);
-    show_page(r, &w, pays);
+    sm_train_job_page(r, w.q, w.sequences);
+    pareto_rows(r, &w, pays);
+    for (int i = 0; i < w.q->in.n_chips; i++) {
+        const size_point *p = &w.point[i];
+        if (pays[i] || !p->system.chips) continue;
+        sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
+    }
+    if (w.total.space > 0.0) sm_train_search_page(r, &w.total);
     bool any = false;
     for (int i = 0; i < q->in.n_chips; i++) any = any || pays[i];
     return any ? SM_OK : SM_NEGATIVE;

@@ -12,25 +12,6 @@ static const char *value_text(sm_report *r, sm_constant which, double value) {
     return seconds ? sm_show_seconds(r, value) : sm_show_number(r, value);
 }
 
-/* ---- constants ---- */
-
-static void constant_rows(sm_report *r, const sm_fitting *q) {
-    sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
-    sm_data *list = sm_put_array(r, r->data, "constants");
-    for (int i = 0; i < q->fit.constants; i++) {
-        const sm_fit_constant *c = &q->fit.constant[i];
-        const char *name = sm_constant_of(c->which)->name;
-        const char *from = c->identified ? "the rows" : "the prior";
-        sm_page_row(r, table, name, value_text(r, c->which, c->before),
-                    value_text(r, c->which, c->after), sm_show_percent(r, c->deviation), from);
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "name", name);
-        sm_put_all(r, object, "before|after|relative_deviation", c->before, c->after, c->deviation);
-        sm_put_bool(r, object, "identified", c->identified);
-    }
-    sm_report_table(r, table);
-}
-
 /* ---- errors on rows held out ---- */
 
 typedef struct group {
@@ -237,7 +218,20 @@ void sm_fitting_page(sm_report *r, const sm_fitting *q) {
         return;
     }
     count_line(r, q);
-    constant_rows(r, q);
+    sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
+    sm_data *list = sm_put_array(r, r->data, "constants");
+    for (int i = 0; i < q->fit.constants; i++) {
+        const sm_fit_constant *c = &q->fit.constant[i];
+        const char *name = sm_constant_of(c->which)->name;
+        const char *from = c->identified ? "the rows" : "the prior";
+        sm_page_row(r, table, name, value_text(r, c->which, c->before),
+                    value_text(r, c->which, c->after), sm_show_percent(r, c->deviation), from);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", name);
+        sm_put_all(r, object, "before|after|relative_deviation", c->before, c->after, c->deviation);
+        sm_put_bool(r, object, "identified", c->identified);
+    }
+    sm_report_table(r, table);
     error_lines(r, q);
     error_rows(r, q, "source", true);
     error_rows(r, q, "model", false);

@@ -60,24 +60,6 @@ static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const sm_che
     sm_put_all(r, object, "layouts|kendall_tau|time_lost", (double)layouts, tau, lost);
 }
 
-static void put_ranking(sm_report *r, ranking *k) {
-    double mean = 0.0;
-    for (size_t i = 0; i < k->sweeps; i++) mean += k->lost[i] / (double)k->sweeps;
-    sm_data *object = sm_put_object(r, r->data, "ranking");
-    double tau = sm_quantile(k->tau, k->sweeps, 0.5), worst = sm_quantile(k->tau, k->sweeps, 0.0);
-    double lost = sm_quantile(k->lost, k->sweeps, 0.5), most = sm_quantile(k->lost, k->sweeps, 1.0);
-    sm_put_all(r, object,
-               "sweeps|median_kendall_tau|least_kendall_tau|median_time_lost|"
-               "mean_time_lost|most_time_lost",
-               (double)k->sweeps, tau, worst, lost, mean, most);
-    if (k->sweeps > 1)
-        sm_report_text(r,
-                       "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "
-                       "%s at most.",
-                       k->sweeps, tau, sm_show_percent(r, lost), sm_show_percent(r, mean),
-                       sm_show_percent(r, most));
-}
-
 static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m, size_t n, sweep *s,
                        ranking *k) {
     sm_data *list = sm_put_array(r, r->data, "layouts");
@@ -95,7 +77,21 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
     }
     if (k->sweeps == 0) return;
     if (table) sm_report_table(r, table);
-    put_ranking(r, k);
+    double mean = 0.0;
+    for (size_t i = 0; i < k->sweeps; i++) mean += k->lost[i] / (double)k->sweeps;
+    sm_data *object = sm_put_object(r, r->data, "ranking");
+    double tau = sm_quantile(k->tau, k->sweeps, 0.5), worst = sm_quantile(k->tau, k->sweeps, 0.0);
+    double lost = sm_quantile(k->lost, k->sweeps, 0.5), most = sm_quantile(k->lost, k->sweeps, 1.0);
+    sm_put_all(r, object,
+               "sweeps|median_kendall_tau|least_kendall_tau|median_time_lost|"
+               "mean_time_lost|most_time_lost",
+               (double)k->sweeps, tau, worst, lost, mean, most);
+    if (k->sweeps > 1)
+        sm_report_text(r,
+                       "Over %zu sweeps: median tau %.2f; lost %s in the median, %s on average, "
+                       "%s at most.",
+                       k->sweeps, tau, sm_show_percent(r, lost), sm_show_percent(r, mean),
+                       sm_show_percent(r, most));
 }
 
 void sm_validate_layouts(sm_report *r, const sm_validation *v) {

@@ -59,22 +59,18 @@ static double twins_right(const verdicts *v) {
     return all > 0 ? (double)right / (double)all : NAN;
 }
 
-static void put_verdicts(sm_report *r, const verdicts *v, double right) {
-    sm_put_all(r, sm_put_object(r, r->data, "verdicts"),
-               "out_of_memory_refused|out_of_memory_passed|ran_passed|ran_refused|"
-               "right|twins_passed|twins_refused|twins_right|"
-               "least_predicted_share_passed",
-               (double)v->oom_refused, (double)v->oom_passed, (double)v->ran_passed,
-               (double)v->ran_refused, right, (double)v->twins_passed, (double)v->twins_refused,
-               twins_right(v), v->least_room);
-}
-
 static void add_verdicts(sm_report *r, const sm_validation *v) {
     verdicts n = count_verdicts(v);
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;
-    put_verdicts(r, &n, right);
+    sm_put_all(r, sm_put_object(r, r->data, "verdicts"),
+               "out_of_memory_refused|out_of_memory_passed|ran_passed|ran_refused|"
+               "right|twins_passed|twins_refused|twins_right|"
+               "least_predicted_share_passed",
+               (double)n.oom_refused, (double)n.oom_passed, (double)n.ran_passed,
+               (double)n.ran_refused, right, (double)n.twins_passed, (double)n.twins_refused,
+               twins_right(&n), n.least_room);
     sm_table *table = sm_page_table(r, "Fits or not", "<reported|>does not fit|>fits");
     sm_page_row(r, table, "ran out of memory", sm_show_exact(r, (double)n.oom_refused),
                 sm_show_exact(r, (double)n.oom_passed));
@@ -98,10 +94,6 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
 
 /* ---- peak memory ---- */
 
-static bool has_peak(const sm_checked *c) {
-    return is_priced(c) && c->row->of.training.peak_memory_bytes > 0.0;
-}
-
 static sm_comparison peak_of(const sm_checked *c) {
     sm_comparison peak = {.measured = c->row->of.training.peak_memory_bytes,
                           .lower = NAN,
@@ -115,7 +107,8 @@ static sm_member *peak_members(const sm_validation *v, size_t *n) {
     sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
     *n = 0;
     for (size_t i = 0; m && i < v->n; i++)
-        if (has_peak(&v->row[i])) m[(*n)++] = (sm_member){v->row[i].row->source, i};
+        if (is_priced(&v->row[i]) && v->row[i].row->of.training.peak_memory_bytes > 0.0)
+            m[(*n)++] = (sm_member){v->row[i].row->source, i};
     if (m) sm_members_sort(m, *n);
     return m;
 }

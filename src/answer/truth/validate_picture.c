@@ -20,8 +20,14 @@ static int by_size(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* Chips with few rows share a colour. */
-static void join_small(const sm_validation *v, sm_member *m, sm_series *size) {
+static sm_member *members_by_chip(const sm_validation *v) {
+    sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
+    sm_series *size = sm_arena_array(v->arena, v->compared + 1, sizeof *size);
+    if (!m || !size) return NULL;
+    for (size_t i = 0; i < v->compared; i++)
+        m[i] = (sm_member){v->row[v->index[i]].chip, v->index[i]};
+    sm_members_sort(m, v->compared);
+    /* Chips with few rows share a colour. */
     size_t n = 0;
     for (size_t i = 0, j; i < v->compared; i = j) {
         j = sm_members_run(m, v->compared, i);
@@ -32,16 +38,6 @@ static void join_small(const sm_validation *v, sm_member *m, sm_series *size) {
         for (size_t k = MOST_COLOURS; k < n; k++)
             if (strcmp(m[i].key, size[k].name) == 0) m[i].key = others;
     sm_members_sort(m, v->compared);
-}
-
-static sm_member *members_by_chip(const sm_validation *v) {
-    sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
-    sm_series *size = sm_arena_array(v->arena, v->compared + 1, sizeof *size);
-    if (!m || !size) return NULL;
-    for (size_t i = 0; i < v->compared; i++)
-        m[i] = (sm_member){v->row[v->index[i]].chip, v->index[i]};
-    sm_members_sort(m, v->compared);
-    join_small(v, m, size);
     return m;
 }
 

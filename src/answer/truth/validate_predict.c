@@ -28,15 +28,12 @@ static bool is_wanted_chip(const sm_truth_row *row, const char *name) {
     return contains(row->chip, name);
 }
 
-static bool is_quality(const sm_truth_row *row, const char *quality) {
-    return row->kind == SM_TRUTH_TRAINING && strcmp(row->of.training.quality, quality) == 0;
-}
-
 static bool is_wanted(const sm_validate_question *q, const sm_truth_row *row) {
     if (q->kind && row->kind != *q->kind) return false;
     if (q->chip && !is_wanted_chip(row, q->chip)) return false;
     if (q->source && !contains(row->source, q->source)) return false;
-    return !q->quality || is_quality(row, q->quality);
+    return !q->quality ||
+           (row->kind == SM_TRUTH_TRAINING && strcmp(row->of.training.quality, q->quality) == 0);
 }
 
 /* ---- what is compared ---- */

@@ -54,21 +54,6 @@ void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const 
     if (v->in.files > 1) sm_put_text(r, object, "file", c->truth->file);
 }
 
-static void put_name(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c) {
-    sm_put_row_id(r, object, v, c);
-    sm_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
-    sm_put_text(r, object, "chip", c->chip);
-}
-
-static void put_times(sm_report *r, sm_data *object, const sm_checked *c) {
-    sm_put_all(r, object, "measured|lower|expected|upper", measured_of(c), known(c, c->p.lower_s),
-               known(c, c->p.expected_s), known(c, c->p.upper_s));
-    sm_data *interval = sm_put_array(r, object, "interval");
-    sm_put(r, interval, NULL, known(c, c->p.low_s));
-    sm_put(r, interval, NULL, known(c, c->p.high_s));
-    sm_put(r, object, "error", error_of(c));
-}
-
 static void put_memory(sm_report *r, sm_data *object, const sm_checked *c) {
     if (!is_training(c)) return;
     if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
@@ -86,8 +71,15 @@ void sm_validate_rows(sm_report *r, const sm_validation *v) {
     for (size_t i = 0; i < v->n; i++) {
         const sm_checked *c = &v->row[i];
         sm_data *object = sm_put_object(r, rows, NULL);
-        put_name(r, object, v, c);
-        put_times(r, object, c);
+        sm_put_row_id(r, object, v, c);
+        sm_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
+        sm_put_text(r, object, "chip", c->chip);
+        sm_put_all(r, object, "measured|lower|expected|upper", measured_of(c),
+                   known(c, c->p.lower_s), known(c, c->p.expected_s), known(c, c->p.upper_s));
+        sm_data *interval = sm_put_array(r, object, "interval");
+        sm_put(r, interval, NULL, known(c, c->p.low_s));
+        sm_put(r, interval, NULL, known(c, c->p.high_s));
+        sm_put(r, object, "error", error_of(c));
         put_memory(r, object, c);
         sm_put_parts(r, object, c);
         const char *calibration = calibration_of(r, c);

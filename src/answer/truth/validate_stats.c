@@ -173,26 +173,6 @@ static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_
                 sm_show_exact(r, (double)s->below_lower));
 }
 
-static void show_groups(sm_report *r, const dimension *d, const grouping *g, size_t most) {
-    sm_table *table = sm_page_table(
-        r, sm_textf(r, "By %s", d->head),
-        sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", d->head));
-    for (size_t i = 0; i < g->n && i < most; i++)
-        stats_row(r, table, g->group[i].key, &g->group[i].stats);
-    if (table) sm_report_table(r, table);
-    if (g->n > most)
-        sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g->n - most, d->name);
-}
-
-static void put_groups(sm_report *r, sm_data *by, const dimension *d, const grouping *g) {
-    sm_data *list = sm_put_array(r, by, d->name);
-    for (size_t i = 0; i < g->n; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "name", g->group[i].key);
-        sm_put_error_stats(r, object, &g->group[i].stats);
-    }
-}
-
 static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, const dimension *d,
                        size_t most) {
     grouping g;
@@ -200,18 +180,23 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, const 
         r->out_of_memory = true;
         return;
     }
-    if (g.n > 1 || most == SIZE_MAX) show_groups(r, d, &g, most);
-    put_groups(r, by, d, &g);
-}
-
-/* ---- --by ---- */
-
-static void add_all_groups(sm_report *r, const sm_validation *v) {
-    sm_data *groups = sm_put_object(r, r->data, "by");
-    int n = v->in.n_by > 0 ? v->in.n_by : USUAL_DIMENSIONS;
-    size_t most = v->in.n_by > 0 ? SIZE_MAX : USUAL_GROUPS;
-    for (int i = 0; i < n; i++)
-        add_groups(r, v, groups, &dimensions[v->in.n_by > 0 ? v->in.by[i] : i], most);
+    if (g.n > 1 || most == SIZE_MAX) {
+        sm_table *table = sm_page_table(
+            r, sm_textf(r, "By %s", d->head),
+            sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", d->head));
+        for (size_t i = 0; i < g.n && i < most; i++)
+            stats_row(r, table, g.group[i].key, &g.group[i].stats);
+        if (table) sm_report_table(r, table);
+        if (g.n > most)
+            sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,
+                           d->name);
+    }
+    sm_data *list = sm_put_array(r, by, d->name);
+    for (size_t i = 0; i < g.n; i++) {
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", g.group[i].key);
+        sm_put_error_stats(r, object, &g.group[i].stats);
+    }
 }
 
 /* ---- rows kept apart ---- */
@@ -254,7 +239,7 @@ static sm_data *put_summary(sm_report *r, const sm_validation *v, size_t predict
     return summary;
 }
 
-static void add_summary(sm_report *r, const sm_validation *v) {
+void sm_validate_stats(sm_report *r, const sm_validation *v) {
     size_t predicted = 0;
     for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
     sm_error_stats s = sm_stats_of(v, v->index, v->compared);
@@ -273,10 +258,10 @@ static void add_summary(sm_report *r, const sm_validation *v) {
                 "measured faster than the bound");
     if (table) sm_report_table(r, table);
     sm_put_by_quantity(r, v, summary);
-}
-
-void sm_validate_stats(sm_report *r, const sm_validation *v) {
-    add_summary(r, v);
-    add_all_groups(r, v);
+    sm_data *groups = sm_put_object(r, r->data, "by");
+    int n = v->in.n_by > 0 ? v->in.n_by : USUAL_DIMENSIONS;
+    size_t most = v->in.n_by > 0 ? SIZE_MAX : USUAL_GROUPS;
+    for (int i = 0; i < n; i++)
+        add_groups(r, v, groups, &dimensions[v->in.n_by > 0 ? v->in.by[i] : i], most);
     add_apart(r, v);
 }

@@ -12,16 +12,6 @@ static const sm_checked *row_of(const sm_validation *v, const sm_truth *truth, i
     return found ? &v->row[*at] : NULL;
 }
 
-static void add_warning(sm_report *r, const sm_validation *v, sm_table *table, sm_data *list,
-                        const sm_checked *c, const char *text, size_t *shown) {
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_row_id(r, object, v, c);
-    sm_put(r, object, "line", c->row->line);
-    sm_put_text(r, object, "warning", text);
-    if ((*shown)++ < MOST_SHOWN)
-        sm_page_row(r, table, sm_row_name(r, v, c), sm_show_exact(r, c->row->line), text);
-}
-
 void sm_validate_suspects(sm_report *r, const sm_validation *v) {
     sm_data *list = sm_put_array(r, r->data, "warnings");
     sm_table *table = sm_page_table(r, "Rows that look wrong", "<row|>line|<why");
@@ -30,7 +20,15 @@ void sm_validate_suspects(sm_report *r, const sm_validation *v) {
         const sm_truth *truth = &v->truth[f];
         for (size_t w = 0; w < truth->warnings; w++) {
             const sm_checked *c = row_of(v, truth, truth->warning[w].line, &at);
-            if (c) add_warning(r, v, table, list, c, truth->warning[w].text, &n);
+            if (c) {
+                sm_data *object = sm_put_object(r, list, NULL);
+                sm_put_row_id(r, object, v, c);
+                sm_put(r, object, "line", c->row->line);
+                sm_put_text(r, object, "warning", truth->warning[w].text);
+                if ((*&n)++ < MOST_SHOWN)
+                    sm_page_row(r, table, sm_row_name(r, v, c), sm_show_exact(r, c->row->line),
+                                truth->warning[w].text);
+            }
         }
         while (at < v->n && v->row[at].truth == truth) at++;
     }

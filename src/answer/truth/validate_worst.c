@@ -67,16 +67,6 @@ static void add_below(sm_report *r, const sm_validation *v) {
     if (n > MOST_BELOW_SHOWN) sm_report_text(r, "and %zu more", n - MOST_BELOW_SHOWN);
 }
 
-static void add_worst(sm_report *r, const sm_validation *v, const ranked *list, size_t n) {
-    sm_data *array = sm_put_array(r, r->data, "worst");
-    sm_table *table = row_table(r, sm_textf(r, "The %zu worst", n));
-    for (size_t i = 0; i < n; i++) {
-        put_row(r, array, v, &v->row[list[i].at]);
-        show_row(r, table, v, &v->row[list[i].at]);
-    }
-    if (table && n) sm_report_table(r, table);
-}
-
 /* ---- explaining ---- */
 
 static sm_status explain_row(sm_report *r, const sm_validation *v, const sm_checked *c,
@@ -113,6 +103,12 @@ sm_status sm_validate_worst(sm_report *r, const sm_validation *v, size_t most, s
     if (!list) return sm_fail_memory(err);
     size_t n = v->compared < most ? v->compared : most;
     add_below(r, v);
-    add_worst(r, v, list, n);
+    sm_data *array = sm_put_array(r, r->data, "worst");
+    sm_table *table = row_table(r, sm_textf(r, "The %zu worst", n));
+    for (size_t i = 0; i < n; i++) {
+        put_row(r, array, v, &v->row[list[i].at]);
+        show_row(r, table, v, &v->row[list[i].at]);
+    }
+    if (table && n) sm_report_table(r, table);
     return v->in.explain && n ? explain(r, v, list, n, err) : SM_OK;
 }
