@@ -159,24 +159,6 @@ static void work(sm_report *r, const counted *q) {
                causal->matmul, causal->attention, share(causal), share(full), meeting_length(q));
 }
 
-static void closing_text(sm_report *r, const counted *q) {
-    double meeting = meeting_length(q), token = sm_model_kv_bytes_per_token(q->model, q->kv);
-    double sequence = sm_model_kv_bytes(q->model, q->T, q->kv);
-    const char *note = q->model->note ? q->model->note : "";
-    if (isfinite(meeting))
-        sm_report_text(r,
-                       "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
-                       sm_show_number(r, meeting),
-                       sm_show_number(r, meeting * q->full.attention / q->causal.attention));
-    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
-                   sm_dtype_name(q->kv), sm_show_bytes(r, token), sm_show_bytes(r, sequence),
-                   sm_show_exact(r, q->T));
-    if (note[0]) sm_report_text(r, "Note: %s", note);
-    sm_put_text(r, r->data, "kv_dtype", sm_dtype_name(q->kv));
-    sm_put_all(r, r->data, "kv_bytes_per_token|kv_bytes_per_sequence", token, sequence);
-    sm_put_text(r, r->data, "note", note);
-}
-
 static void explain(sm_report *r, const counted *q) {
     sm_why *train =
         sm_page_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
@@ -221,7 +203,20 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     sm_put_all(r, r->data, "layer_count|width|vocabulary", m->L, m->D, m->V);
     kinds(r, m);
     work(r, &q);
-    closing_text(r, &q);
+    double meeting = meeting_length(&q), token = sm_model_kv_bytes_per_token(q.model, q.kv);
+    double sequence = sm_model_kv_bytes(q.model, q.T, q.kv);
+    const char *note = q.model->note ? q.model->note : "";
+    if (isfinite(meeting))
+        sm_report_text(r,
+                       "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
+                       sm_show_number(r, meeting),
+                       sm_show_number(r, meeting * q.full.attention / q.causal.attention));
+    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.", sm_dtype_name(q.kv),
+                   sm_show_bytes(r, token), sm_show_bytes(r, sequence), sm_show_exact(r, q.T));
+    if (note[0]) sm_report_text(r, "Note: %s", note);
+    sm_put_text(r, r->data, "kv_dtype", sm_dtype_name(q.kv));
+    sm_put_all(r, r->data, "kv_bytes_per_token|kv_bytes_per_sequence", token, sequence);
+    sm_put_text(r, r->data, "note", note);
     if (asked.explain) explain(r, &q);
     return SM_OK;
 }

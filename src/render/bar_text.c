@@ -43,7 +43,9 @@ static int label_width(const sm_bar *bar, int room) {
     return width < most ? width : most;
 }
 
-static void draw_title(const sm_bar *bar, double total, int width, FILE *out) {
+void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {
+    double total = 0, from = 0;
+    for (size_t i = 0; i < bar->n; i++) total += positive(bar->parts[i].value);
     char sum[64], capacity[64], share[64], line[256];
     sm_format_value(sum, sizeof sum, total, bar->unit);
     if (positive(bar->capacity) > 0)
@@ -52,12 +54,6 @@ static void draw_title(const sm_bar *bar, double total, int width, FILE *out) {
                  sm_format_percent(share, sizeof share, total / bar->capacity));
     else snprintf(line, sizeof line, "%.*s: %s", 100, bar->title, sum);
     sm_print_wrapped(out, line, width, "", "  ");
-}
-
-void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {
-    double total = 0, from = 0;
-    for (size_t i = 0; i < bar->n; i++) total += positive(bar->parts[i].value);
-    draw_title(bar, total, width, out);
     int room = width - VALUE_WIDTH - FRAME, labels = label_width(bar, room);
     scale s = scale_of(bar, total, room - labels);
     for (size_t i = 0; i < bar->n; i++) {

@@ -93,24 +93,6 @@ static void settle(axis *a) {
     a->high = ceil(a->high / step - 1e-9) * step;
 }
 
-/* Of the dots: dashes that lie outside are left out. Beyond these decades there are no doubles. */
-static void settle_decades(frame *f) {
-    axis a = {SM_SCALE_LOG, HUGE_VAL, 0.0, f->x.unit};
-    for (size_t k = 0; k < f->panel->n; k++) {
-        const sm_series *s = &f->panel->series[k];
-        for (size_t i = 0; s->mark != SM_MARK_DASH && i < s->n; i++) {
-            if (!is_shown(f->panel, s, i)) continue;
-            widen(&a, s->x[i]);
-            widen(&a, s->y[i]);
-        }
-    }
-    if (a.high <= 0.0) a.low = 1.0, a.high = 10.0;
-    double first = fmax(floor(log10(a.low)), -323.0), last = fmin(ceil(log10(a.high)), 308.0);
-    a.low = pow(10.0, first);
-    a.high = pow(10.0, last > first ? last : first + 1.0);
-    f->x = f->y = a;
-}
-
 static frame frame_of(const sm_panel *p, double top, uint8_t *seen) {
     frame f = {p,
                {p->x_scale, HUGE_VAL, -HUGE_VAL, p->x_unit},
@@ -120,7 +102,22 @@ static frame frame_of(const sm_panel *p, double top, uint8_t *seen) {
                p->diagonal ? SIDE : PLOT_HEIGHT,
                seen};
     if (p->diagonal) {
-        settle_decades(&f);
+        /* Of the dots: dashes that lie outside are left out. Beyond these decades there are no
+         * doubles. */
+        axis a = {SM_SCALE_LOG, HUGE_VAL, 0.0, f.x.unit};
+        for (size_t k = 0; k < f.panel->n; k++) {
+            const sm_series *s = &f.panel->series[k];
+            for (size_t i = 0; s->mark != SM_MARK_DASH && i < s->n; i++) {
+                if (!is_shown(f.panel, s, i)) continue;
+                widen(&a, s->x[i]);
+                widen(&a, s->y[i]);
+            }
+        }
+        if (a.high <= 0.0) a.low = 1.0, a.high = 10.0;
+        double first = fmax(floor(log10(a.low)), -323.0), last = fmin(ceil(log10(a.high)), 308.0);
+        a.low = pow(10.0, first);
+        a.high = pow(10.0, last > first ? last : first + 1.0);
+        f.x = f.y = a;
         return f;
     }
     for (size_t k = 0; k < p->n; k++)

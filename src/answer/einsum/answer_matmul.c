@@ -84,26 +84,6 @@ static void put_alternative(sm_report *r, sm_data *object, const asked *q,
 
 /* ---- the page ---- */
 
-static void step_rows(sm_report *r, const asked *q, const sm_alternative *a) {
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
-    for (int s = 0; s < a->lowering.steps; s++) {
-        const sm_step *step = &a->lowering.step[s];
-        const sm_lowering_step_cost *cost = &a->cost.step[s];
-        bool slice = step->kind == SM_STEP_SLICE;
-        double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
-        const char *note = cost->algorithm ? cost->algorithm : "";
-        if (step->kind == SM_STEP_EINSUM)
-            note = sm_textf(r, "%s FLOPs", sm_show_count(r, step->flops));
-        if (s == a->cost.overlapped)
-            note = sm_textf(r, "inside the einsum, %d chunks", a->cost.chunks);
-        sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, step),
-                    slice ? "-" : sm_show_bytes(r, bytes),
-                    slice ? "-" : sm_show_seconds(r, cost->lower_s),
-                    slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
-    }
-    sm_report_table(r, table);
-}
-
 static void total_rows(sm_report *r, const sm_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
     sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
@@ -216,7 +196,23 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
                       sm_show_seconds(r, best->cost.expected_s));
     for (int a = 0; a < q->m.mesh.axes; a++)
         sm_report_text(r, "%s", sm_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
-    step_rows(r, q, best);
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    for (int s = 0; s < best->lowering.steps; s++) {
+        const sm_step *step = &best->lowering.step[s];
+        const sm_lowering_step_cost *cost = &best->cost.step[s];
+        bool slice = step->kind == SM_STEP_SLICE;
+        double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
+        const char *note = cost->algorithm ? cost->algorithm : "";
+        if (step->kind == SM_STEP_EINSUM)
+            note = sm_textf(r, "%s FLOPs", sm_show_count(r, step->flops));
+        if (s == best->cost.overlapped)
+            note = sm_textf(r, "inside the einsum, %d chunks", best->cost.chunks);
+        sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, step),
+                    slice ? "-" : sm_show_bytes(r, bytes),
+                    slice ? "-" : sm_show_seconds(r, cost->lower_s),
+                    slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
+    }
+    sm_report_table(r, table);
     total_rows(r, best);
     alternative_rows(r, q, found);
     if (q->in.explain) explain(r, q, best);

@@ -92,16 +92,6 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     if (a->batch) put_batches(r, object, a);
 }
 
-static void put_fleet(sm_report *r, const sm_serving_found *a) {
-    const sm_fleet *f = a->fleet;
-    sm_data *object = sm_put_object(r, r->data, "fleet");
-    put_point(r, sm_put_object(r, object, "replica"), a->q, &f->point);
-    sm_put_all(r, object,
-               "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica",
-               a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
-               f->utilisation, f->requests_per_s_per_replica);
-}
-
 static void put_job(sm_report *r, const sm_serve_asked *q) {
     const sm_serve_job *job = &q->job;
     const sm_model *m = q->in.model;
@@ -147,6 +137,15 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
                    p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
                    p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
     }
-    if (a->fleet) put_fleet(r, a);
+    if (a->fleet) {
+        const sm_fleet *f = a->fleet;
+        sm_data *object = sm_put_object(r, r->data, "fleet");
+        put_point(r, sm_put_object(r, object, "replica"), a->q, &f->point);
+        sm_put_all(
+            r, object,
+            "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica",
+            a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
+            f->utilisation, f->requests_per_s_per_replica);
+    }
     if (a->reason) sm_put_text(r, r->data, "reason", a->reason);
 }

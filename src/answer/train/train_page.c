@@ -208,35 +208,6 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
         sm_report_text(r, "And %d more; --json has them all.", n - TOP_COLLECTIVES);
 }
 
-static void best_page(sm_report *r, const sm_plans_shown *plans) {
-    const sm_plan_shown *best = &plans->plan[0];
-    const sm_price_of_plan *price = &best->detail.price;
-    const sm_train_asked *q = plans->q;
-    const char *what = q->priced_only ? "This plan" : "Best plan";
-    sm_report_heading(r, "%s: %s a step, %s%s", what, sm_show_seconds(r, price->expected_s),
-                      bound_sentence(r, q->system, price),
-                      price->fits ? "" : "; does not fit in memory");
-    sm_report_text(r, "%s", best->text);
-    if (price->chips < q->system->chips)
-        sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
-    mesh_rows(r, &best->detail);
-    time_rows(r, plans, price);
-    const sm_breakdown *b = &price->breakdown;
-    double whole = price->expected_s;
-    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>|>|<");
-    part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
-    part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
-    part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");
-    part_row(r, table, "bubble", b->bubble, whole, "stages that wait for others");
-    part_row(r, table, "optimizer", b->optimizer, whole, "the update of the weights");
-    part_row(r, table, "other", b->other, whole, "data loading and host gaps");
-    sm_report_table(r, table);
-    memory_bar(r, best->plan, &price->memory);
-    collective_rows(r, &best->detail);
-    if (best->detail.advice[0])
-        sm_report_text(r, "The change that would help most: %s.", best->detail.advice);
-}
-
 /* ---- the others ---- */
 
 static void other_rows(sm_report *r, const sm_plans_shown *plans) {
@@ -277,7 +248,32 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
         search_page(r, plans);
         return;
     }
-    best_page(r, plans);
+    const sm_plan_shown *best = &plans->plan[0];
+    const sm_price_of_plan *price = &best->detail.price;
+    const sm_train_asked *q = plans->q;
+    const char *what = q->priced_only ? "This plan" : "Best plan";
+    sm_report_heading(r, "%s: %s a step, %s%s", what, sm_show_seconds(r, price->expected_s),
+                      bound_sentence(r, q->system, price),
+                      price->fits ? "" : "; does not fit in memory");
+    sm_report_text(r, "%s", best->text);
+    if (price->chips < q->system->chips)
+        sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
+    mesh_rows(r, &best->detail);
+    time_rows(r, plans, price);
+    const sm_breakdown *b = &price->breakdown;
+    double whole = price->expected_s;
+    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>|>|<");
+    part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
+    part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
+    part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");
+    part_row(r, table, "bubble", b->bubble, whole, "stages that wait for others");
+    part_row(r, table, "optimizer", b->optimizer, whole, "the update of the weights");
+    part_row(r, table, "other", b->other, whole, "data loading and host gaps");
+    sm_report_table(r, table);
+    memory_bar(r, best->plan, &price->memory);
+    collective_rows(r, &best->detail);
+    if (best->detail.advice[0])
+        sm_report_text(r, "The change that would help most: %s.", best->detail.advice);
     other_rows(r, plans);
     search_page(r, plans);
 }

@@ -16,22 +16,6 @@ static sm_slice slice_of(sm_report *r, const sm_slot *slot, bool chunked) {
                       .seconds = slot->end_s - slot->start_s};
 }
 
-/* What follows the last microbatch, on every stage the time of the slowest. */
-static void add_end(sm_tracks *tracks, sm_slice *slice, const sm_timeline *t) {
-    double updated = t->optimizer_start_s + t->optimizer_s;
-    const sm_slice end[] = {
-        {0, "reduction of gradients", "end of the step", t->optimizer_start_s - t->reduce_s,
-         t->reduce_s},
-        {0, "optimizer", "end of the step", t->optimizer_start_s, updated - t->optimizer_start_s},
-        {0, "gathering of weights, host", "end of the step", updated, t->end_s - updated}};
-    for (int stage = 0; stage < t->stages; stage++)
-        for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
-            if (!(end[i].start_s + end[i].seconds > end[i].start_s)) continue;
-            slice[tracks->slices] = end[i];
-            slice[tracks->slices++].track = stage;
-        }
-}
-
 sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_plan *plan,
                           sm_error *err) {
     sm_report *r = q->report;
@@ -51,7 +35,19 @@ sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_pla
         .slice = slice};
     for (int i = 0; i < t.slots; i++)
         slice[tracks->slices++] = slice_of(r, &t.slot[i], plan->virtual_stages > 1);
-    add_end(tracks, slice, &t);
+    /* What follows the last microbatch, on every stage the time of the slowest. */
+    double updated = t.optimizer_start_s + t.optimizer_s;
+    const sm_slice end[] = {
+        {0, "reduction of gradients", "end of the step", t.optimizer_start_s - t.reduce_s,
+         t.reduce_s},
+        {0, "optimizer", "end of the step", t.optimizer_start_s, updated - t.optimizer_start_s},
+        {0, "gathering of weights, host", "end of the step", updated, t.end_s - updated}};
+    for (int stage = 0; stage < t.stages; stage++)
+        for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+            if (!(end[i].start_s + end[i].seconds > end[i].start_s)) continue;
+            slice[tracks->slices] = end[i];
+            slice[tracks->slices++].track = stage;
+        }
     r->tracks = tracks;
     return SM_OK;
 }

@@ -201,14 +201,6 @@ static void head_fields(sm_report *r, const sm_fitting *q) {
                (double)q->fit.outliers);
 }
 
-static void count_line(sm_report *r, const sm_fitting *q) {
-    sm_report_text(r,
-                   "%zu of %zu rows are of this chip; %zu of them are kept apart, %zu cannot be "
-                   "predicted, %zu are fitted to. Start and prior: %s %s.",
-                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows,
-                   q->in.start->chip, q->in.start->software);
-}
-
 void sm_fitting_page(sm_report *r, const sm_fitting *q) {
     sm_report_heading(r, "Calibration of %s, software '%s'", q->in.chip->name, q->in.software);
     head_fields(r, q);
@@ -217,7 +209,11 @@ void sm_fitting_page(sm_report *r, const sm_fitting *q) {
         sm_put_text(r, r->data, "reason", q->reason);
         return;
     }
-    count_line(r, q);
+    sm_report_text(r,
+                   "%zu of %zu rows are of this chip; %zu of them are kept apart, %zu cannot be "
+                   "predicted, %zu are fitted to. Start and prior: %s %s.",
+                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows,
+                   q->in.start->chip, q->in.start->software);
     sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
     sm_data *list = sm_put_array(r, r->data, "constants");
     for (int i = 0; i < q->fit.constants; i++) {

@@ -25,68 +25,53 @@ static char *source_list(const sm_fitting *q) {
     return out;
 }
 
-/* "name 3.2 to 64" of the values that f gives, 0 where a row states none. */
-static char *add_range(sm_arena *arena, char *out, const sm_fit *fit, const char *name,
-                       double (*value)(const sm_truth_row *)) {
-    double least = INFINITY, most = 0.0;
-    for (size_t i = 0; i < fit->rows; i++) {
-        double v = value(fit->row[i].row);
-        if (!(v > 0.0)) continue;
-        least = fmin(least, v);
-        most = fmax(most, v);
+/* Where the rows lie: "sequence 2048 to 8192; matmul M 16 to 4096". */
+typedef struct extent {
+    const char *name;
+    sm_truth_kind kind;
+    size_t offset; /* of the number in a row */
+    bool whole;    /* it is an int, otherwise a double; 0 where a row states none */
+} extent;
+#define EXTENT(name, kind, member)                                                                 \
+    {                                                                                              \
+        name, kind, offsetof(sm_truth_row, of.member),                                             \
+            _Generic(((sm_truth_row *)0)->of.member, int                                           \
+                     : true, double                                                                \
+                     : false)                                                                      \
     }
-    if (!out || !(most > 0.0)) return out;
-    const char *comma = *out ? "; " : "";
-    if (least == most) return sm_arena_printf(arena, "%s%s%s %.6g", out, comma, name, most);
-    return sm_arena_printf(arena, "%s%s%s %.6g to %.6g", out, comma, name, least, most);
-}
+static const extent extents[] = {
+    EXTENT("steps on chips", SM_TRUTH_TRAINING, training.chips),
+    EXTENT("sequence", SM_TRUTH_TRAINING, training.seq_len),
+    EXTENT("d_model", SM_TRUTH_TRAINING, training.model.d_model),
+    EXTENT("layers", SM_TRUTH_TRAINING, training.model.layers),
+    EXTENT("matmul M", SM_TRUTH_GEMM, gemm.m),
+    EXTENT("matmul N", SM_TRUTH_GEMM, gemm.n),
+    EXTENT("matmul K", SM_TRUTH_GEMM, gemm.k),
+    EXTENT("attention keys", SM_TRUTH_ATTENTION, attention.kv_len),
+    EXTENT("collective ranks", SM_TRUTH_COLLECTIVE, collective.ranks),
+};
 
-static bool is_step(const sm_truth_row *row) { return row->kind == SM_TRUTH_TRAINING; }
-static double chips_of(const sm_truth_row *row) {
-    return is_step(row) ? row->of.training.chips : 0.0;
-}
-static double seq_of(const sm_truth_row *row) {
-    return is_step(row) ? row->of.training.seq_len : 0.0;
-}
-static double width_of(const sm_truth_row *row) {
-    return is_step(row) ? row->of.training.model.d_model : 0.0;
-}
-static double layers_of(const sm_truth_row *row) {
-    return is_step(row) ? row->of.training.model.layers : 0.0;
-}
-static double m_of(const sm_truth_row *row) {
-    return row->kind == SM_TRUTH_GEMM ? row->of.gemm.m : 0.0;
-}
-static double k_of(const sm_truth_row *row) {
-    return row->kind == SM_TRUTH_GEMM ? row->of.gemm.k : 0.0;
-}
-static double n_of(const sm_truth_row *row) {
-    return row->kind == SM_TRUTH_GEMM ? row->of.gemm.n : 0.0;
-}
-static double length_of(const sm_truth_row *row) {
-    return row->kind == SM_TRUTH_ATTENTION ? row->of.attention.kv_len : 0.0;
-}
-static double ranks_of(const sm_truth_row *row) {
-    return row->kind == SM_TRUTH_COLLECTIVE ? row->of.collective.ranks : 0.0;
+static double value_of(const sm_truth_row *row, const extent *e) {
+    const void *place = (const char *)row + e->offset;
+    if (row->kind != e->kind) return 0.0;
+    return e->whole ? *(const int *)place : *(const double *)place;
 }
 
 static char *range_text(const sm_fitting *q) {
-    static const struct {
-        const char *name;
-        double (*value)(const sm_truth_row *);
-    } ranges[] = {{"steps on chips", chips_of},
-                  {"sequence", seq_of},
-                  {"d_model", width_of},
-                  {"layers", layers_of},
-                  {"matmul M", m_of},
-                  {"matmul N", n_of},
-                  {"matmul K", k_of},
-                  {"attention keys", length_of},
-                  {"collective ranks", ranks_of}};
-    sm_arena *arena = q->arena;
-    char *out = sm_arena_printf(arena, "%s", "");
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-        out = add_range(arena, out, &q->fit, ranges[i].name, ranges[i].value);
+    char *out = sm_arena_printf(q->arena, "%s", "");
+    for (size_t k = 0; out && k < sizeof extents / sizeof *extents; k++) {
+        double least = INFINITY, most = 0.0;
+        for (size_t i = 0; i < q->fit.rows; i++) {
+            double value = value_of(q->fit.row[i].row, &extents[k]);
+            if (!(value > 0.0)) continue;
+            least = fmin(least, value);
+            most = fmax(most, value);
+        }
+        if (!(most > 0.0)) continue;
+        out =
+            sm_arena_printf(q->arena, "%s%s%s %.6g", out, *out ? "; " : "", extents[k].name, least);
+        if (out && least < most) out = sm_arena_printf(q->arena, "%s to %.6g", out, most);
+    }
     return out;
 }
 

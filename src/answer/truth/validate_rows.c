@@ -102,31 +102,6 @@ static const char *fits_word(const sm_checked *c) {
     return c->p.fits ? "yes" : "no";
 }
 
-static void add_row(sm_report *r, sm_table *table, const sm_checked *c) {
-    const char *calibration = calibration_of(r, c);
-    const char *cells[ROW_COLUMNS] = {
-        c->truth->file,
-        c->row->id,
-        sm_truth_kind_name(c->row->kind),
-        c->chip,
-        c->row->source,
-        calibration ? calibration : "",
-        exact(r, measured_of(c)),
-        exact(r, known(c, c->p.lower_s)),
-        exact(r, known(c, c->p.expected_s)),
-        exact(r, known(c, c->p.upper_s)),
-        exact(r, known(c, c->p.low_s)),
-        exact(r, known(c, c->p.high_s)),
-        exact(r, error_of(c)),
-        fits_word(c),
-        exact(r, memory_of(c)),
-        exact(r, measured_bytes(c)),
-        c->p.unknown ? c->p.unknown : "",
-        c->apart && !c->p.unknown ? c->apart : "",
-    };
-    if (!sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
-}
-
 void sm_validate_table(sm_report *r, const sm_validation *v) {
     static const char *const heads[ROW_COLUMNS] = {
         "file",       "id",          "kind",         "chip",
@@ -137,6 +112,29 @@ void sm_validate_table(sm_report *r, const sm_validation *v) {
     static const sm_align aligns[ROW_COLUMNS] = {SM_LEFT};
     sm_table *table = sm_table_new(r->arena, NULL, ROW_COLUMNS, heads, aligns);
     if (!table) r->out_of_memory = true;
-    for (size_t i = 0; table && i < v->n; i++) add_row(r, table, &v->row[i]);
+    for (size_t i = 0; table && i < v->n; i++) {
+        const char *calibration = calibration_of(r, &v->row[i]);
+        const char *cells[ROW_COLUMNS] = {
+            v->row[i].truth->file,
+            v->row[i].row->id,
+            sm_truth_kind_name(v->row[i].row->kind),
+            v->row[i].chip,
+            v->row[i].row->source,
+            calibration ? calibration : "",
+            exact(r, measured_of(&v->row[i])),
+            exact(r, known(&v->row[i], v->row[i].p.lower_s)),
+            exact(r, known(&v->row[i], v->row[i].p.expected_s)),
+            exact(r, known(&v->row[i], v->row[i].p.upper_s)),
+            exact(r, known(&v->row[i], v->row[i].p.low_s)),
+            exact(r, known(&v->row[i], v->row[i].p.high_s)),
+            exact(r, error_of(&v->row[i])),
+            fits_word(&v->row[i]),
+            exact(r, memory_of(&v->row[i])),
+            exact(r, measured_bytes(&v->row[i])),
+            v->row[i].p.unknown ? v->row[i].p.unknown : "",
+            v->row[i].apart && !v->row[i].p.unknown ? v->row[i].apart : "",
+        };
+        if (!sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
+    }
     if (table) sm_report_table(r, table);
 }

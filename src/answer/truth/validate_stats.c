@@ -9,91 +9,51 @@ enum { USUAL_DIMENSIONS = 5, USUAL_GROUPS = 12 };
 
 /* ---- what a row is grouped by ---- */
 
-static const char *of_kind(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    return sm_truth_kind_name(c->row->kind);
-}
-static const char *of_chip(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    return c->chip;
-}
-static const char *of_source(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    return c->row->source;
-}
-static const char *of_software(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    return sm_truth_software(c->row);
-}
+enum dimension { KIND, CHIP, SOURCE, MODEL, PARALLELISM, SOFTWARE, PRECISION, QUALITY };
+const char *const sm_validate_groups[SM_VALIDATE_GROUPS] = {
+    "kind", "chip", "source", "model", "parallelism", "software", "precision", "quality"};
 
-static const char *of_precision(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    switch (c->row->kind) {
-    case SM_TRUTH_GEMM: return c->row->of.gemm.dtype;
-    case SM_TRUTH_ATTENTION: return c->row->of.attention.dtype;
-    case SM_TRUTH_MEMOP: return c->row->of.memop.dtype;
-    case SM_TRUTH_TRAINING: return c->row->of.training.precision_class;
-    default: return "";
-    }
-}
-
-static const char *of_quality(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    return c->row->kind == SM_TRUTH_TRAINING ? c->row->of.training.quality : "";
-}
-
-/* The model of a training step; of an operation, which it is. */
-static const char *of_model(sm_arena *arena, const sm_checked *c) {
-    (void)arena;
-    switch (c->row->kind) {
-    case SM_TRUTH_GEMM: return c->row->of.gemm.dtype;
-    case SM_TRUTH_ATTENTION: return c->row->of.attention.phase;
-    case SM_TRUTH_COLLECTIVE: return c->row->of.collective.op;
-    case SM_TRUTH_MEMOP: return c->row->of.memop.op;
-    case SM_TRUTH_TRAINING: return c->row->of.training.model.name;
-    default: return "";
-    }
-}
-
-static const char *of_step(sm_arena *arena, const sm_training_row *t) {
+/* Which degrees of a training step exceed one; where the members of a collective sit. */
+static const char *parallelism_of(sm_arena *arena, const sm_truth_row *row) {
+    const sm_training_row *t = &row->of.training;
+    if (row->kind == SM_TRUTH_COLLECTIVE)
+        return sm_arena_printf(arena, "%d ranks, %s", row->of.collective.ranks,
+                               row->of.collective.nodes > 1 ? "several nodes" : "one node");
+    if (row->kind != SM_TRUTH_TRAINING) return "one chip";
     const char *text = sm_arena_printf(arena, "%s%s%s%s", t->tp > 1 ? ", tensor" : "",
                                        t->pp > 1 ? ", pipeline" : "", t->cp > 1 ? ", context" : "",
                                        t->ep > 1 ? ", expert" : "");
-    if (!text) return NULL;
-    return text[0] ? text + 2 : "data alone";
+    return text && !text[0] ? "data alone" : text ? text + 2 : NULL;
 }
 
-/* Which degrees exceed one; where the members of a collective sit. */
-static const char *of_parallelism(sm_arena *arena, const sm_checked *c) {
-    if (c->row->kind == SM_TRUTH_TRAINING) return of_step(arena, &c->row->of.training);
-    if (c->row->kind != SM_TRUTH_COLLECTIVE) return "one chip";
-    return sm_arena_printf(arena, "%d ranks, %s", c->row->of.collective.ranks,
-                           c->row->of.collective.nodes > 1 ? "several nodes" : "one node");
+/* The model of a training step; of an operation, which it is. "" where a row has none. */
+static const char *model_of(const sm_truth_row *row, bool precision) {
+    switch (row->kind) {
+    case SM_TRUTH_GEMM: return row->of.gemm.dtype;
+    case SM_TRUTH_ATTENTION: return precision ? row->of.attention.dtype : row->of.attention.phase;
+    case SM_TRUTH_COLLECTIVE: return precision ? "" : row->of.collective.op;
+    case SM_TRUTH_MEMOP: return precision ? row->of.memop.dtype : row->of.memop.op;
+    case SM_TRUTH_TRAINING:
+        return precision ? row->of.training.precision_class : row->of.training.model.name;
+    default: return "";
+    }
 }
 
-typedef struct dimension {
-    const char *name, *head;
-    const char *(*key)(sm_arena *arena, const sm_checked *c); /* NULL: out of memory */
-} dimension;
-#define DIMENSIONS(X)                                                                              \
-    X("kind", "kind", of_kind)                                                                     \
-    X("chip", "chip", of_chip)                                                                     \
-    X("source", "source", of_source)                                                               \
-    X("model", "model or operation", of_model)                                                     \
-    X("parallelism", "parallelism", of_parallelism)                                                \
-    X("software", "software", of_software)                                                         \
-    X("precision", "precision", of_precision)                                                      \
-    X("quality", "quality", of_quality)
-static const dimension dimensions[SM_VALIDATE_GROUPS] = {
-#define X(name, head, key) {name, head, key},
-    DIMENSIONS(X)
-#undef X
-};
-const char *const sm_validate_groups[SM_VALIDATE_GROUPS] = {
-#define X(name, head, key) name,
-    DIMENSIONS(X)
-#undef X
-};
+/* What a row is in this dimension; NULL: out of memory. */
+static const char *key_of(sm_arena *arena, const sm_checked *c, int dimension) {
+    const sm_truth_row *row = c->row;
+    switch ((enum dimension)dimension) {
+    case KIND: return sm_truth_kind_name(row->kind);
+    case CHIP: return c->chip;
+    case SOURCE: return row->source;
+    case MODEL: return model_of(row, false);
+    case PARALLELISM: return parallelism_of(arena, row);
+    case SOFTWARE: return sm_truth_software(row);
+    case PRECISION: return model_of(row, true);
+    case QUALITY: return row->kind == SM_TRUTH_TRAINING ? row->of.training.quality : "";
+    }
+    return "";
+}
 
 /* ---- groups ---- */
 
@@ -126,11 +86,11 @@ static int by_rows(const void *a, const void *b) {
     return strcmp(x->key, y->key);
 }
 
-static sm_member *members_by(const sm_validation *v, const dimension *d) {
+static sm_member *members_by(const sm_validation *v, int d) {
     sm_arena *arena = v->arena;
     sm_member *m = sm_arena_array(arena, v->compared ? v->compared : 1, sizeof *m);
     for (size_t i = 0; m && i < v->compared; i++) {
-        const char *key = d->key(arena, &v->row[v->index[i]]);
+        const char *key = key_of(arena, &v->row[v->index[i]], d);
         if (!key) return NULL;
         m[i] = (sm_member){key[0] ? key : "not stated", v->index[i]};
     }
@@ -139,7 +99,7 @@ static sm_member *members_by(const sm_validation *v, const dimension *d) {
 }
 
 /* The largest first. */
-static bool group_by(const sm_validation *v, const dimension *d, grouping *out) {
+static bool group_by(const sm_validation *v, int d, grouping *out) {
     size_t room = v->compared ? v->compared : 1;
     sm_member *m = members_by(v, d);
     size_t *index = sm_arena_array(v->arena, room, sizeof *index);
@@ -173,25 +133,25 @@ static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_
                 sm_show_exact(r, (double)s->below_lower));
 }
 
-static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, const dimension *d,
-                       size_t most) {
+static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d, size_t most) {
     grouping g;
     if (!group_by(v, d, &g)) {
         r->out_of_memory = true;
         return;
     }
     if (g.n > 1 || most == SIZE_MAX) {
+        const char *head = d == MODEL ? "model or operation" : sm_validate_groups[d];
         sm_table *table = sm_page_table(
-            r, sm_textf(r, "By %s", d->head),
-            sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", d->head));
+            r, sm_textf(r, "By %s", head),
+            sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", head));
         for (size_t i = 0; i < g.n && i < most; i++)
             stats_row(r, table, g.group[i].key, &g.group[i].stats);
         if (table) sm_report_table(r, table);
         if (g.n > most)
             sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,
-                           d->name);
+                           sm_validate_groups[d]);
     }
-    sm_data *list = sm_put_array(r, by, d->name);
+    sm_data *list = sm_put_array(r, by, sm_validate_groups[d]);
     for (size_t i = 0; i < g.n; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "name", g.group[i].key);
@@ -261,7 +221,6 @@ void sm_validate_stats(sm_report *r, const sm_validation *v) {
     sm_data *groups = sm_put_object(r, r->data, "by");
     int n = v->in.n_by > 0 ? v->in.n_by : USUAL_DIMENSIONS;
     size_t most = v->in.n_by > 0 ? SIZE_MAX : USUAL_GROUPS;
-    for (int i = 0; i < n; i++)
-        add_groups(r, v, groups, &dimensions[v->in.n_by > 0 ? v->in.by[i] : i], most);
+    for (int i = 0; i < n; i++) add_groups(r, v, groups, v->in.n_by > 0 ? v->in.by[i] : i, most);
     add_apart(r, v);
 }
