@@ -245,6 +245,40 @@ static void test_size(void **state) {
     sm_report_free(r);
 }
 
+/* What a question cannot do without, and numbers beyond its limits, are errors. */
+#define REFUSED(verb, question)                                                                    \
+    do {                                                                                           \
+        sm_report *report_ = sm_report_new();                                                      \
+        sm_error err_;                                                                             \
+        assert_int_equal(sm_answer_##verb(question, report_, &err_), SM_USAGE);                    \
+        assert_true(err_.sentence[0] != '\0');                                                     \
+        sm_report_free(report_);                                                                   \
+    } while (0)
+
+static void test_what_is_missing(void **state) {
+    (void)state;
+    REFUSED(roofline, &SM_QUESTION(sm_roofline_question));
+    REFUSED(matmul, &SM_QUESTION(sm_matmul_question));
+    REFUSED(collective, &SM_QUESTION(sm_collective_question));
+    REFUSED(train, &SM_QUESTION(sm_train_question));
+    REFUSED(serve, &SM_QUESTION(sm_serve_question));
+    REFUSED(simulate, &SM_QUESTION(sm_simulate_question));
+    REFUSED(validate, &SM_QUESTION(sm_validate_question));
+    REFUSED(calibrate, &SM_QUESTION(sm_calibrate_question));
+    sm_train_question q = SM_QUESTION(sm_train_question);
+    q.model = model_named("llama-3.1-8b");
+    q.system = system_named("h100-sxm:8");
+    REFUSED(train, &q); /* no batch */
+    q.batch_tokens = 1e6;
+    q.top = SM_MAX_TOP + 1;
+    REFUSED(train, &q);
+    sm_serve_question s = SM_QUESTION(sm_serve_question);
+    s.model = q.model;
+    s.system = q.system;
+    s.kv.n = SM_MAX_DTYPES + 1;
+    REFUSED(serve, &s);
+}
+
 /* Errors show the text under the name that the question gives it. */
 static void test_error_names_its_source(void **state) {
     (void)state;
@@ -295,12 +329,19 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chip),        cmocka_unit_test(test_model),
-        cmocka_unit_test(test_roofline),    cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_collective),  cmocka_unit_test(test_train),
-        cmocka_unit_test(test_serve),       cmocka_unit_test(test_simulate),
-        cmocka_unit_test(test_validate),    cmocka_unit_test(test_calibrate),
-        cmocka_unit_test(test_size),        cmocka_unit_test(test_error_names_its_source),
+        cmocka_unit_test(test_chip),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_roofline),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_collective),
+        cmocka_unit_test(test_train),
+        cmocka_unit_test(test_serve),
+        cmocka_unit_test(test_simulate),
+        cmocka_unit_test(test_validate),
+        cmocka_unit_test(test_calibrate),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_error_names_its_source),
+        cmocka_unit_test(test_what_is_missing),
         cmocka_unit_test(test_attachments),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);

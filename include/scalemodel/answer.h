@@ -9,8 +9,9 @@
  * A member that stays 0 (or NULL) asks for its default. What a question points to outlives the
  * answer's making; the report owns all it holds. Every answer returns SM_OK, or SM_NEGATIVE (does
  * not fit, no plan: the report says why); with any other status the error says what is wrong and
- * the report is not to be shown. Texts with a grammar are sources (text.h): their names are what
- * errors show, and they end with a 0. Units are SI; the keys of the data carry them. */
+ * the report is not to be shown: SM_USAGE where a question lacks what it cannot do without or
+ * passes a limit. Texts with a grammar are sources (text.h): their names are what errors show, and
+ * they end with a 0. Units are SI; the keys of the data carry them. */
 #ifndef SCALEMODEL_ANSWER_H
 #define SCALEMODEL_ANSWER_H
 #include "scalemodel/cost.h"

@@ -10,4 +10,8 @@ sm_status sm_question_take(void *own, size_t room, const void *question, sm_erro
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
                    double expected_s);
+/* SM_USAGE where a question lacks what it cannot do without: "a model and a system". */
+sm_status sm_question_needs(bool there, const char *what, sm_error *err);
+/* SM_USAGE where a number of a question lies outside 0 .. most. */
+sm_status sm_question_limit(const char *what, double value, double most, sm_error *err);
 #endif

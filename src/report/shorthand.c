@@ -90,6 +90,7 @@ void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells) {
 void sm_page_row(sm_report *r, sm_table *table, ...) {
     if (!table) return;
     const char *cells[SM_PAGE_COLUMNS];
+    assert(table->columns <= SM_PAGE_COLUMNS);
     va_list args;
     va_start(args, table);
     for (size_t i = 0; i < table->columns; i++) cells[i] = va_arg(args, const char *);

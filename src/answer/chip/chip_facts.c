@@ -2,6 +2,7 @@
  */
 #include "chip_facts.h"
 #include "scalemodel/io.h"
+#include <assert.h>
 #include <string.h>
 
 #define ROW(field, label, unit)                                                                    \
@@ -32,6 +33,7 @@ const sm_fact *sm_fact_of(const sm_chip *chip, const sm_fact_row *row) {
 /* ---- feeds ---- */
 
 static void add_feed(sm_feed *feeds, int *n, sm_feed feed) {
+    assert(*n < SM_MAX_FEEDS);
     if (feed.rate->value > 0.0) feeds[(*n)++] = feed;
 }
 

@@ -45,8 +45,6 @@ static sm_status find_critical(asked *q, int which, sm_error *err) {
 
 static sm_status read_notation(asked *q, sm_arena *arena, sm_error *err) {
     const sm_source *source = &q->in.einsum;
-    if (q->in.n_critical > SM_MAX_CRITICAL)
-        return sm_fail(err, SM_USAGE, "at most %d critical sizes are solved for", SM_MAX_CRITICAL);
     sm_status status = sm_einsum_parse(source, NULL, &q->einsum, err);
     if (!status) status = sm_einsum_infer_output(&q->einsum, source, err);
     if (!status) status = sm_size_sweep_parse(&q->in.dims, arena, &q->einsum, &q->sweep, err);
@@ -280,6 +278,8 @@ static sm_status show_point(sm_report *r, const asked *q, sm_error *err) {
 sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r, sm_error *err) {
     asked q = {.open = -1};
     sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    if (!status) status = sm_question_needs(q.in.chip && q.in.einsum.text, "chip and einsum", err);
+    if (!status) status = sm_question_limit("n_critical", q.in.n_critical, SM_MAX_CRITICAL, err);
     if (status) return status;
     if (!q.in.calibration) q.in.calibration = sm_calibration_of_operations(q.in.chip);
     status = read_notation(&q, r->arena, err);

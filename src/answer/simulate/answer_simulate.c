@@ -163,6 +163,8 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (!q) return sm_fail_memory(err);
     q->report = r;
     sm_status status = sm_question_take(&q->in, sizeof q->in, question, err);
+    bool there = q->in.model && q->in.system && q->in.plan.text;
+    if (!status) status = sm_question_needs(there, "model, system and plan", err);
     if (!status) status = read_question(q, err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "simulate");

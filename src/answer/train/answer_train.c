@@ -12,6 +12,10 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
                                sm_error *err) {
     sm_train_question *in = &q->in;
     sm_status status = sm_question_take(in, sizeof *in, question, err);
+    if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
+    if (!status) status = sm_question_needs(in->batch_tokens > 0.0, "tokens of a batch", err);
+    if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);
+    if (!status) status = sm_question_limit("n_chips", in->n_chips, SM_MAX_TRAIN_SIZES, err);
     if (status) return status;
     if (!in->calibration) in->calibration = sm_calibration_of(&in->system->chip);
     q->system = in->system;
