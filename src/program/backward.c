@@ -37,7 +37,7 @@ static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm
     memcpy(in.at, from->at, sizeof in.at);
     part_assign_home(t, at);
     if (!part_lower(j, 1, &in, &out, at, false, &low)) return false;
-    part_emit(j, op, 0, tensor, true, part_mask(from->at, t->rank), &low, phase);
+    part_emit(j, op, (traveller){0, tensor, true, part_mask(from->at, t->rank)}, &low, phase);
     return part_task_gradient(j, op, SM_TASK_HOME, tensor, from->number);
 }
 
@@ -56,8 +56,10 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     memset(out.at, 0, sizeof out.at);
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
-        part_emit(j, op, i, in[i].tensor, in[i].tensor == op->out,
-                  part_stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_WEIGHT);
+        part_emit(j, op,
+                  (traveller){i, in[i].tensor, in[i].tensor == op->out,
+                              part_stored_mask(j->b, in[i].tensor)},
+                  &low, SM_PHASE_BACKWARD_WEIGHT);
     if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
@@ -71,8 +73,10 @@ static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int o
     sm_axes home[6];
     if (!part_lower(j, n, in, out, at, true, &low)) return false;
     for (int i = 0; i < operands_emitted; i++)
-        part_emit(j, op, i, in[i].tensor, in[i].tensor == op->out,
-                  part_stored_mask(j->b, in[i].tensor), &low, SM_PHASE_BACKWARD_INPUT);
+        part_emit(j, op,
+                  (traveller){i, in[i].tensor, in[i].tensor == op->out,
+                              part_stored_mask(j->b, in[i].tensor)},
+                  &low, SM_PHASE_BACKWARD_INPUT);
     lowered_at(&low, home);
     int number = add_share(j, out->tensor, home, low.out.unreduced);
     return part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, out->tensor, number);

@@ -190,34 +190,33 @@ static bool gathers_new_and_past(const job *j, int tensor, const sm_step *step) 
            (step->axes & SM_BIT(SM_AXIS_CONTEXT)) && step->axes != SM_BIT(SM_AXIS_CONTEXT);
 }
 
-void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm_axes mask,
-               const sm_lowering *low, sm_phase phase) {
+void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, sm_phase phase) {
     for (int i = 0; i < low->steps; i++) {
         const sm_step *s = &low->step[i];
-        if (s->array != array || s->kind == SM_STEP_EINSUM) continue;
-        sm_axes before = mask;
+        if (s->array != what.array || s->kind == SM_STEP_EINSUM) continue;
+        sm_axes before = what.mask;
         if (s->kind == SM_STEP_SLICE || s->op == SM_REDUCE_SCATTER)
-            mask = (sm_axes)(mask | s->axes);
-        else if (s->op == SM_ALL_GATHER) mask = (sm_axes)(mask & ~s->axes);
+            what.mask = (sm_axes)(what.mask | s->axes);
+        else if (s->op == SM_ALL_GATHER) what.mask = (sm_axes)(what.mask & ~s->axes);
         if (s->kind == SM_STEP_SLICE || s->op == SM_PERMUTE) continue;
         /* what arrived by all-to-all is kept as it arrived: it is no larger */
-        if (phase == SM_PHASE_BACKWARD_WEIGHT && !gradient && s->op == SM_ALL_TO_ALL) continue;
-        if (array >= 0 &&
-            stream_of(j, &j->b->tensor[tensor], gradient, s->axes, phase) == SM_STREAM_RING)
+        if (phase == SM_PHASE_BACKWARD_WEIGHT && !what.gradient && s->op == SM_ALL_TO_ALL) continue;
+        if (what.array >= 0 && stream_of(j, &j->b->tensor[what.tensor], what.gradient, s->axes,
+                                         phase) == SM_STREAM_RING)
             part_task_ring(j, i);
-        bool weight = j->b->tensor[tensor].role == SM_ROLE_WEIGHT;
-        moved move = {tensor,   before,
-                      s->axes,  phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT,
-                      gradient, weight ? -1 : j->out->comms};
-        if (array >= 0 && already(j, op, move)) continue;
+        bool weight = j->b->tensor[what.tensor].role == SM_ROLE_WEIGHT;
+        moved move = {what.tensor,   before,
+                      s->axes,       phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT,
+                      what.gradient, weight ? -1 : j->out->comms};
+        if (what.array >= 0 && already(j, op, move)) continue;
         sm_step rest = *s;
-        if (gathers_new_and_past(j, tensor, s)) {
+        if (gathers_new_and_past(j, what.tensor, s)) {
             sm_step past = *s;
             past.axes = (sm_axes)(s->axes & ~SM_BIT(SM_AXIS_CONTEXT));
             rest.axes = SM_BIT(SM_AXIS_CONTEXT);
-            emit(j, op, tensor, gradient, &past, before, phase);
+            emit(j, op, what.tensor, what.gradient, &past, before, phase);
             before = (sm_axes)(before & ~past.axes);
         }
-        emit(j, op, tensor, gradient, &rest, before, phase);
+        emit(j, op, what.tensor, what.gradient, &rest, before, phase);
     }
 }

@@ -39,7 +39,7 @@ static bool settle(job *j, const sm_op *op, term from, term to, int array, sm_lo
         low.step[i].array = array;
         if (!add_step(j, all, &low.step[i], array)) return false;
     }
-    part_emit(j, op, array, from.tensor, false, mask, &low, SM_PHASE_FORWARD);
+    part_emit(j, op, (traveller){array, from.tensor, false, mask}, &low, SM_PHASE_FORWARD);
     return true;
 }
 
@@ -103,9 +103,10 @@ static bool forward_comms(job *j, const sm_op *op, const term *in, const term *o
     if (!part_lower(j, op->inputs, in, out, at, false, &low)) return false;
     for (int i = 0; i < op->inputs; i++)
         if (j->b->tensor[op->in[i]].role != SM_ROLE_IDS)
-            part_emit(j, op, i, op->in[i], false, part_stored_mask(j->b, op->in[i]), &low,
-                      SM_PHASE_FORWARD);
-    part_emit(j, op, -1, op->out, false, out_mask(j->b, out, at), &low, SM_PHASE_FORWARD);
+            part_emit(j, op, (traveller){i, op->in[i], false, part_stored_mask(j->b, op->in[i])},
+                      &low, SM_PHASE_FORWARD);
+    part_emit(j, op, (traveller){-1, op->out, false, out_mask(j->b, out, at)}, &low,
+              SM_PHASE_FORWARD);
     return true;
 }
 

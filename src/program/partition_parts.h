@@ -76,10 +76,15 @@ void part_append_work(job *j, const sm_op *op, const int *at);
 void part_einsum(const job *j, int n, const term *in, const term *out, sm_einsum *e);
 bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
                 sm_lowering *low);
-/* Walk the steps of a lowering and emit the collectives of one array (its operand number, -1: the
- * output); mask: what shards it before. */
-void part_emit(job *j, const sm_op *op, int array, int tensor, bool gradient, sm_axes mask,
-               const sm_lowering *low, sm_phase phase);
+/* An array of an op on its way: its operand number (-1: the output), its tensor, whether it is that
+ * tensor's gradient, and the axes that shard it before. */
+typedef struct traveller {
+    int array, tensor;
+    bool gradient;
+    sm_axes mask;
+} traveller;
+/* Walk the steps of a lowering and emit the collectives of one array. */
+void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, sm_phase phase);
 
 /* ---- walk.c: what a walk is told; nothing happens in a partition ---- */
 /* The arrays of the task at hand: operands as they are stored, and how they were lowered (NULL: the

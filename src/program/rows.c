@@ -3,7 +3,14 @@
  * again (ZeRO 1; 2 scatters after each microbatch). What another stage holds too, its peer, is
  * summed with it then: all weights where the model is there twice (dualpipe), or an embedding that
  * is the unembedding of another stage. Where ZeRO shards the state of a model that is there twice,
- * each of the two stages updates half of what it would and the halves are gathered. */
+ * each of the two stages updates half of what it would and the halves are gathered.
+ *
+ *   chunk = ceil(elements / (ways peers))    what a chip updates
+ *   reduced = chunk peers                    what it sums
+ *   row = reduced ways                       what is sent, the last part filled up
+ *
+ * with ways the chips over which the gradient is partial (1 without ZeRO) and peers 2 where two
+ * stages share the update (Rajbhandari et al., "ZeRO", 2020). */
 #include <assert.h>
 
 #include "step_parts.h"

@@ -236,7 +236,9 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         mark(s, stream, SM_TRAIN_MEMORY_BUFFERS);
     }
     sm_pass_drop(s->actions, saved, layer->list->kept, !b->serving);
-    if (!status && offloads(s, layer)) s->resident[s->residents++] = (sm_resident){layer, saved};
+    if (status || !offloads(s, layer)) return status;
+    assert(s->residents < SM_RESIDENTS); /* make_room saw to it */
+    s->resident[s->residents++] = (sm_resident){layer, saved};
     return status;
 }
 

@@ -23,7 +23,7 @@ static void mark(void *context, sm_local_block *block, sm_train_memory_part part
 }
 
 static sm_status move(void *context, const sm_move_call *m, sm_local_block *result, sm_error *err) {
-    return train_move(context, m->tensor, m->gradient, m->step, m->before, m->block, result, err);
+    return train_move(context, m, result, err);
 }
 
 /* ---- kernels ---- */

@@ -239,8 +239,7 @@ void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, double in
 void train_kernel_moved(sm_trainer *t, int tensor, bool gradient, sm_collective op, double bytes,
                         double seconds);
 /* sm_local_block_step of an array of the task at hand, counted. */
-sm_status train_move(sm_trainer *t, int tensor, bool gradient, const sm_step *step,
-                     const sm_layout *before, const sm_local_block *block, sm_local_block *result,
+sm_status train_move(sm_trainer *t, const sm_move_call *move, sm_local_block *result,
                      sm_error *err);
 void train_outside_took(sm_trainer *t, train_outside what, double seconds);
 /* The same with its collectives since `before`, which are counted for themselves: returns what is

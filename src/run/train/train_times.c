@@ -116,17 +116,16 @@ void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, double in
           &(train_took){.key = key_at_hand(t, t->busy->op), .seconds = seconds, .calls = 1});
 }
 
-sm_status train_move(sm_trainer *t, int tensor, bool gradient, const sm_step *step,
-                     const sm_layout *before, const sm_local_block *block, sm_local_block *result,
-                     sm_error *err) {
+sm_status train_move(sm_trainer *t, const sm_move_call *m, sm_local_block *result, sm_error *err) {
+    const sm_step *step = m->step;
     const sm_communicator *over = NULL;
     if (t->busy && step->kind == SM_STEP_COLLECTIVE) {
         over = sm_rank_mesh_over(t->mesh, step->axes, err);
         if (!over) return err && err->status ? err->status : SM_INTERNAL;
     }
     train_traffic was = over ? over->traffic : (train_traffic){.calls = {0}};
-    sm_status status = sm_local_block_step(t->mesh, step, before, block, result, err);
-    if (over) count_move(t, key_at_hand(t, tensor), &was, &over->traffic, step->op, gradient);
+    sm_status status = sm_local_block_step(t->mesh, step, m->before, m->block, result, err);
+    if (over) count_move(t, key_at_hand(t, m->tensor), &was, &over->traffic, step->op, m->gradient);
     return status;
 }
 
