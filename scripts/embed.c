@@ -110,7 +110,8 @@ static void put_chip(const sm_chip *chip) {
     X(tile_k, )
     X(fabric, )
     X(wrap_rule, )
-    X(torus_axes, ) X(tree_levels, ) X(prices, )
+    X(torus_axes, )
+    X(tree_levels, ) X(prices, )
 #undef X
         printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
                chip->pod_shape[2]);
