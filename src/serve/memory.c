@@ -24,7 +24,7 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
     return bytes;
 }
 
-static void fill_params(const sm_serve *s, const variant *v, const sm_plan *plan, footprint *f) {
+static void fill_params(const sm_serve *s, const variant *v, const sm_plan *plan, holding *f) {
     for (int i = 0; i < v->pieces; i++) f->params[i] = piece_params(s, v, i, &f->d, 0);
     for (int k = 0; plan->gathered && k < s->kinds; k++) {
         double whole = piece_params(s, v, k, &f->d, SM_BIT(SM_AXIS_FSDP));
@@ -46,7 +46,7 @@ static const sm_tensor *cache_of(const sm_program *p) {
     return NULL;
 }
 
-static void fill_cache(const sm_serve *s, const variant *v, double tokens, footprint *f) {
+static void fill_cache(const sm_serve *s, const variant *v, double tokens, holding *f) {
     f->shards = f->d.replicas;
     for (int k = 0; k < s->kinds; k++) {
         const sm_tensor *cache = cache_of(&v->piece[k].part.program);
@@ -78,7 +78,7 @@ static double peak_token(const sm_program *p, const sm_degrees *d) {
     return most;
 }
 
-static void fill_arrays(const sm_serve *s, const variant *v, footprint *f) {
+static void fill_arrays(const sm_serve *s, const variant *v, holding *f) {
     const sm_program *head = &v->piece[head_piece(s)].part.program;
     for (int k = 0; k < s->kinds; k++)
         f->token = larger(f->token, peak_token(&v->piece[k].part.program, &f->d));
@@ -87,8 +87,8 @@ static void fill_arrays(const sm_serve *s, const variant *v, footprint *f) {
             f->logits = token_bytes(head, head->op[i].in[0], &f->d);
 }
 
-sm_status footprint_of(sm_serve *s, const sm_plan *plan, double tokens_each, footprint *out,
-                       sm_error *err) {
+sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
+                     sm_error *err) {
     sm_error own = {0};
     char why[256];
     memset(out, 0, sizeof *out);
@@ -111,7 +111,7 @@ typedef struct stage_bytes {
     double params, kv; /* kv: of one sequence */
 } stage_bytes;
 
-static stage_bytes stage_of(const sm_serve *s, const footprint *f, int stage) {
+static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
     int L = s->model.L, from = (int)((int64_t)stage * L / f->stages);
     int to = (int)((int64_t)(stage + 1) * L / f->stages);
     bool first = stage == 0, last = stage == f->stages - 1;
@@ -130,18 +130,18 @@ static double capacity_of(const sm_serve *s) {
 }
 
 /* Sequences of the fullest chip: whole ones where a whole number is dealt out. */
-static double held_sequences(const footprint *f, double sequences) {
+static double held_sequences(const holding *f, double sequences) {
     double each = sequences / f->shards;
     if (fmod(sequences, 1) == 0) each = ceil(each);
     return each > 1 ? each : 1;
 }
 
-static double activations_of(const footprint *f, double step_tokens) {
+static double activations_of(const holding *f, double step_tokens) {
     return f->token * larger(1, step_tokens / f->d.replicas);
 }
 
-void footprint_memory(const sm_serve *s, const footprint *f, double sequences, double step_tokens,
-                      sm_serve_memory *m) {
+void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
+                    sm_serve_memory *m) {
     double each = held_sequences(f, sequences), drawn = larger(1, sequences / f->d.replicas);
     memset(m, 0, sizeof *m);
     for (int i = 0; i < f->stages; i++) {
@@ -156,7 +156,7 @@ void footprint_memory(const sm_serve *s, const footprint *f, double sequences, d
     m->capacity = capacity_of(s);
 }
 
-double footprint_most(const sm_serve *s, const footprint *f, double step_tokens) {
+double holding_most(const sm_serve *s, const holding *f, double step_tokens) {
     double most = INFINITY;
     for (int i = 0; i < f->stages; i++) {
         stage_bytes b = stage_of(s, f, i);
@@ -175,24 +175,24 @@ static bool is_count(double x) { return x >= 0 && x <= 1e15; }
 sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err) {
-    footprint f;
+    holding f;
     sm_plan p = *plan;
     if (!is_count(sequences) || !is_count(tokens_each) || !is_count(step_tokens))
         return sm_fail(err, SM_BAD_INPUT,
                        "memory of %g sequences of %g tokens in steps of %g tokens", sequences,
                        tokens_each, step_tokens);
     sm_plan_settle(&p, &serve->model);
-    sm_status status = footprint_of(serve, &p, tokens_each, &f, err);
-    if (status == SM_OK) footprint_memory(serve, &f, sequences, step_tokens, memory);
+    sm_status status = holding_of(serve, &p, tokens_each, &f, err);
+    if (status == SM_OK) holding_memory(serve, &f, sequences, step_tokens, memory);
     return status;
 }
 
 double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
                                double step_tokens) {
-    footprint f;
+    holding f;
     sm_plan p = *plan;
     sm_plan_settle(&p, &serve->model);
     if (!is_count(tokens_each) || !is_count(step_tokens)) return 0;
-    if (footprint_of(serve, &p, tokens_each, &f, NULL) != SM_OK) return 0;
-    return footprint_most(serve, &f, step_tokens);
+    if (holding_of(serve, &p, tokens_each, &f, NULL) != SM_OK) return 0;
+    return holding_most(serve, &f, step_tokens);
 }

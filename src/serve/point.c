@@ -140,16 +140,16 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode, 
     p->depth = decode->depth;
 }
 
-static void fill_memory(const sm_serve *s, const footprint *f, sm_serve_point *p) {
+static void fill_memory(const sm_serve *s, const holding *f, sm_serve_point *p) {
     double tokens = point_step_tokens(s, p->batch);
-    footprint_memory(s, f, p->batch, tokens, &p->memory);
-    p->most_batch = footprint_most(s, f, tokens);
+    holding_memory(s, f, p->batch, tokens, &p->memory);
+    p->most_batch = holding_most(s, f, tokens);
     p->fits = p->memory.total <= p->memory.capacity;
 }
 
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
-    footprint f;
+    holding f;
     decode_time decode;
     sm_step_price prefill;
     const sm_serve_job *job = &serve->job;
@@ -160,7 +160,7 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
     point->batch = batch;
     if (!(batch >= 1) || !(batch <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
-    sm_status status = footprint_of(serve, &point->plan, job->prompt + job->output, &f, err);
+    sm_status status = holding_of(serve, &point->plan, job->prompt + job->output, &f, err);
     if (status != SM_OK) return status;
     sm_step_batch prompt = point_batch(1, job->prompt - job->prefix, job->prefix);
     status = sm_serve_step(serve, &point->plan, &prompt, &prefill, err);

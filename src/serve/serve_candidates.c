@@ -12,20 +12,12 @@ static const double ROUNDING = 1e-12;
 
 /* ---- prefills of a sharding ---- */
 
-/* Of one placement: seconds to the first token, and of the replica for each prompt. The residual
- * stream is sharded or not, whichever is quicker, unless seq is given. */
-typedef struct prefill {
-    double ttft_s, share_s;
-    bool seq;
-} prefill;
-
 typedef struct family {
     const sm_plan *plan;
-    footprint memory;
+    holding memory;
     double most, least_ttft_s; /* of any placement; 0: not known yet */
-    prefill first[MAX_ORDERS];
-    bool known[MAX_ORDERS], compared, keep[MAX_ORDERS];
-    step x; /* of decoding */
+    bool compared;             /* the placements, so that h->keep is known */
+    step x;                    /* of decoding */
     sm_plan placed;
 } family;
 
@@ -46,7 +38,7 @@ static double limit_time(const search *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
 
-static bool price_prefill(search *h, const sm_plan *plan, const footprint *f, prefill *out) {
+static bool price_prefill(search *h, const sm_plan *plan, const holding *f, prefill *out) {
     sm_error err = {0};
     sm_step_price price;
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
@@ -67,7 +59,7 @@ static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
 static prefill prefill_at(search *h, family *f, int order) {
     prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
     sm_plan plan = placed_as(h, f->plan, order);
-    if (f->known[order]) return f->first[order];
+    if (h->known[order]) return h->first[order];
     for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
         plan.seq = seq;
@@ -75,9 +67,9 @@ static prefill prefill_at(search *h, family *f, int order) {
         best = one;
         best.seq = seq;
     }
-    f->known[order] = true;
+    h->known[order] = true;
     h->best_ttft_s = smaller(h->best_ttft_s, best.ttft_s);
-    return f->first[order] = best;
+    return h->first[order] = best;
 }
 
 /* With each collective where it costs least. */
@@ -200,8 +192,8 @@ static void compare_places(search *h, family *f) {
         if (v) variants[n++] = v;
         else search_note(h, err.status, &err);
     }
-    placements_differ(h->places, variants, n, f->keep);
-    for (int i = 0; h->o->brute && i < h->places->n; i++) f->keep[i] = true;
+    placements_differ(h->places, variants, n, h->keep);
+    for (int i = 0; h->o->brute && i < h->places->n; i++) h->keep[i] = true;
     f->compared = true;
 }
 
@@ -232,7 +224,7 @@ static void price_batch(search *h, family *f, double batch) {
     }
     compare_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        if (!f->keep[i]) {
+        if (!h->keep[i]) {
             h->pruned++;
             continue;
         }
@@ -246,21 +238,21 @@ static void price_batch(search *h, family *f, double batch) {
 
 static bool fits(const search *h, const family *f, double batch) {
     sm_serve_memory m;
-    footprint_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
+    holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
     return m.total <= m.capacity;
 }
 
 /* The most that fits with steps of that many tokens too. */
 static double most_of(const search *h, const family *f) {
-    double most = footprint_most(h->s, &f->memory, point_step_tokens(h->s, 1));
-    if (most > 1) most = footprint_most(h->s, &f->memory, point_step_tokens(h->s, most));
+    double most = holding_most(h->s, &f->memory, point_step_tokens(h->s, 1));
+    if (most > 1) most = holding_most(h->s, &f->memory, point_step_tokens(h->s, most));
     return most;
 }
 
 static void note_memory(search *h, const family *f) {
     sm_serve_memory m;
     double batch = larger(1, h->o->batch);
-    footprint_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
+    holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
     h->least_bytes = smaller(h->least_bytes, m.total);
     if (m.total > m.capacity || h->any_fits) return;
     h->any_fits = true;
@@ -304,12 +296,13 @@ static bool visit(void *context, const sm_plan *plan) {
     family f = {.plan = plan};
     sm_error err = {0};
     double length = h->s->job.prompt + h->s->job.output;
-    sm_status status = footprint_of(h->s, plan, length, &f.memory, &err);
+    sm_status status = holding_of(h->s, plan, length, &f.memory, &err);
     search_note(h, status, &err);
     if (status == SM_OK) {
         note_memory(h, &f);
         if (fits(h, &f, larger(1, h->o->batch))) {
             status = place(h, plan, &err);
+            memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
             if (status == SM_OK && h->places->n > 0) status = prepare(h, &f, &err);
             search_note(h, status, &err);
             if (h->places->n > 0 && status == SM_OK) each_batch(h, &f);
@@ -331,7 +324,10 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->o = o;
     h->best_ttft_s = h->least_bytes = INFINITY;
     h->places = sm_arena_alloc(arena, sizeof *h->places);
-    if (!slices || !h->places) return sm_fail_memory(err);
+    h->first = sm_arena_array(arena, MAX_ORDERS, sizeof *h->first);
+    h->known = sm_arena_array(arena, MAX_ORDERS, sizeof *h->known);
+    h->keep = sm_arena_array(arena, MAX_ORDERS, sizeof *h->keep);
+    if (!slices || !h->places || !h->first || !h->known || !h->keep) return sm_fail_memory(err);
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
     if (h->slices == 0)

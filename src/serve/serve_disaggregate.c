@@ -76,11 +76,11 @@ static const double MOST_TOKENS = 65536;
 static bool visit(void *context, const sm_plan *plan) {
     prefills *p = context;
     search *h = p->h;
-    footprint f;
+    holding f;
     sm_error err = {0};
     sm_serve_memory m;
     double prompt = h->s->job.prompt;
-    sm_status status = footprint_of(h->s, plan, prompt, &f, &err);
+    sm_status status = holding_of(h->s, plan, prompt, &f, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
     status = placements_of(h->s, plan, h->places, &err);
@@ -88,7 +88,7 @@ static bool visit(void *context, const sm_plan *plan) {
     if (status != SM_OK) return false;
     for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
         double group = each * f.d.replicas;
-        footprint_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, 1), &m);
+        holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, 1), &m);
         if (m.total > m.capacity) break;
         for (int i = 0; i < h->places->n; i++) each_seq(p, &h->places->plan[i], group);
     }

@@ -29,12 +29,21 @@ typedef struct work_memo work_memo;
 work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
 const piece_price *work_of(work_memo *memo, const step *x);
 
+/* Of one placement: seconds to the first token, and of the replica for each prompt. The residual
+ * stream is sharded or not, whichever is quicker, unless seq is given. */
+typedef struct prefill {
+    double ttft_s, share_s;
+    bool seq;
+} prefill;
+
 typedef struct search {
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
     int slices, at;     /* slice[at] is under s */
     placements *places; /* of the degrees under way */
+    prefill *first;     /* on each of them, where known; keep: none before it costs the same */
+    bool *known, *keep;
     sm_plan placed;
     int placed_at;
     work_memo *memo;

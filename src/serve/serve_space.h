@@ -237,7 +237,7 @@ void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, siz
 
 /* ---- memory ---- */
 /* Bytes a chip holds of each piece, and of one sequence in it. */
-typedef struct footprint {
+typedef struct holding {
     sm_degrees d;
     int stages;
     double params[MAX_PIECES];
@@ -246,12 +246,12 @@ typedef struct footprint {
     double token;                  /* activations of one token of a step, at their peak */
     double logits;                 /* of one sequence */
     double gathered;               /* weights of the layer at work and of the next */
-} footprint;
-sm_status footprint_of(sm_serve *s, const sm_plan *plan, double tokens_each, footprint *out,
-                       sm_error *err);
-void footprint_memory(const sm_serve *s, const footprint *f, double sequences, double step_tokens,
-                      sm_serve_memory *memory);
-double footprint_most(const sm_serve *s, const footprint *f, double step_tokens);
+} holding;
+sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
+                     sm_error *err);
+void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
+                    sm_serve_memory *memory);
+double holding_most(const sm_serve *s, const holding *f, double step_tokens);
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
 /* Put another system under a job: what a search over slices does. Its calibration stays. */
