@@ -230,9 +230,9 @@ typedef struct sm_timed_curve {
     int n, serials;
     uint8_t level;                                     /* that the ideal keeps busy */
     double ideal_s_per_byte;                           /* the least, at datasheet rates */
+    sm_timed_line line[SM_MAX_TIMED_LINES]; /* none is never less than another */
     sm_line serial[SM_MAX_ALGORITHMS][SM_MAX_TIMINGS]; /* of algorithms `upper` is taken from */
     uint8_t serial_lines[SM_MAX_ALGORITHMS];
-    sm_timed_line line[SM_MAX_TIMED_LINES]; /* none is never less than another */
 } sm_timed_curve;
 /* Curves by group: they repeat from plan to plan. Emptied when it is three quarters full, so that
  * what it returns never depends on its history; its system and calibration must not change but by
