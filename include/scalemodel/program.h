@@ -234,7 +234,8 @@ typedef struct sm_work {
     sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */
     int terms;
     sm_size bytes[SM_MAX_WORK_TERMS]; /* what crosses HBM, in bytes */
-    uint8_t role[SM_MAX_WORK_TERMS]; /* sm_role of each: serving scales weights and cache to their own dtypes */
+    /* sm_role of each: serving scales weights and cache to their own dtypes. */
+    uint8_t role[SM_MAX_WORK_TERMS];
     bool experts;     /* weights of routed experts: of E, only those some token chose are read */
     sm_size kv_heads; /* attention: KV heads on a chip */
     /* Attention: elements of a value; k is that of a query and of a key. */
