@@ -109,12 +109,14 @@ static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages
             ideal[l] += s->layout->kind[0][k] * p->load[k].reduce_ideal[l];
 }
 
-/* lower: no resource can be busy for less, and the pipeline's fill and drain at peak FLOP/s. */
-static void fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
-                       sm_price_of_plan *price) {
-    double m = price->microbatches, network = 0;
+/* lower: no resource can be busy for less, and the pipeline's fill and drain at peak FLOP/s.
+ * Returns the FLOPs of a microbatch on one chip of each stage, added. */
+static double fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
+                         sm_price_of_plan *price) {
+    double m = price->microbatches, network = 0, flops = 0;
     for (int stage = 0; stage < plan->pipeline; stage++) {
         stage_sums x = sums_of(t, plan, p, s, stage);
+        flops += x.flops;
         price->bound_math_s = larger(price->bound_math_s, m * x.math);
         price->bound_memory_s = larger(price->bound_memory_s, m * x.traffic);
         for (int l = 0; l < t->system.levels; l++)
@@ -135,6 +137,7 @@ static void fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages
         price->lower_s = network;
         price->bound = SM_BOUND_NETWORK;
     }
+    return flops;
 }
 
 static void fill_rates(const sm_train *t, const sm_plan *plan, double hardware_flops,
@@ -155,11 +158,9 @@ static void fill_rates(const sm_train *t, const sm_plan *plan, double hardware_f
 /* FLOPs all chips really do in a step: recomputation included, idle slots of a last, partly filled
  * microbatch not. */
 static double hardware_flops(const sm_train *t, const sm_plan *plan, const pieces *p,
-                             const stages *s) {
-    double flops = 0, chips_per_stage = 1;
+                             double flops) {
+    double chips_per_stage = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) chips_per_stage *= p->d.axis[a];
-    for (int stage = 0; stage < plan->pipeline; stage++)
-        flops += sums_of(t, plan, p, s, stage).flops;
     double replicas = (double)plan->data * plan->fsdp * plan->expert;
     return flops * chips_per_stage * t->sequences / (replicas * plan->microbatch);
 }
@@ -209,14 +210,14 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
     double serial = time.total_s * serial_ratio(t, p);
-    fill_lower(t, plan, p, s, price);
+    double flops = fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = step_close(t, plan, time.total_s, &end);
     price->upper_s = serial + end.serial_s;
     fill_breakdown(t, plan, p, s, &time, &end, price);
     stages_memory(t, plan, p, s, &price->memory);
     price->fits = price->memory.total <= price->memory.capacity;
-    fill_rates(t, plan, hardware_flops(t, plan, p, s), price);
+    fill_rates(t, plan, hardware_flops(t, plan, p, flops), price);
 }
 
 sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
