@@ -365,8 +365,10 @@ static void unfused_is_its_matmuls(void **state) {
     s.unfused = true;
     double scores = 2.0 * 16 * 2048 * 2048;
     double bytes = 2 * (scores + 2 * 2.0 * 16 * 2048 * 128);
-    double qk = sm_matmul_cost(chip, &c, SM_BF16, 32, 2048, 2048, 128, bytes).expected_s;
-    double pv = sm_matmul_cost(chip, &c, SM_BF16, 32, 2048, 128, 2048, bytes).expected_s;
+    double qk = sm_matmul_cost(chip, &c, SM_BF16, (sm_product_shape){32, 2048, 2048, 128}, bytes)
+                    .expected_s;
+    double pv = sm_matmul_cost(chip, &c, SM_BF16, (sm_product_shape){32, 2048, 128, 2048}, bytes)
+                    .expected_s;
     sm_op_cost forward = sm_attention_cost(chip, &c, &s, false);
     sm_op_cost backward = sm_attention_cost(chip, &c, &s, true);
     expect_near(forward.expected_s, qk + pv, 1e-9);

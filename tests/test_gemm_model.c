@@ -30,7 +30,7 @@ static double bytes_16(double batch, double m, double n, double k) {
 }
 
 static sm_op_cost matmul(const sm_chip *chip, sm_dtype dtype, double m, double n, double k) {
-    return sm_matmul_cost(chip, kernels_of(chip), dtype, 1, m, n, k, bytes_16(1, m, n, k));
+    return sm_matmul_cost(chip, kernels_of(chip), dtype, (sm_product_shape){1, m, n, k}, bytes_16(1, m, n, k));
 }
 
 static void expect_near(double got, double want, double tolerance) {
@@ -116,7 +116,7 @@ static void the_formula_written_out(void **state) {
         double n = random_size(&rng, 11.0), k = random_size(&rng, 11.0);
         double bytes = bytes_16(batch, m, n, k);
         oracle o = oracle_of(chip, dtype, batch, m, n, k, bytes);
-        sm_op_cost got = sm_matmul_cost(chip, o.c, dtype, batch, m, n, k, bytes);
+        sm_op_cost got = sm_matmul_cost(chip, o.c, dtype, (sm_product_shape){batch, m, n, k}, bytes);
         expect_near(got.expected_s, oracle_expected_s(&o), 1e-9);
     }
 }
@@ -133,7 +133,7 @@ static void bounds_are_ordered(void **state) {
         if (!(sm_chip_peak(chip, dtype, NULL) > 0.0)) continue;
         double m = random_size(&rng, 14.0), n = random_size(&rng, 14.0),
                k = random_size(&rng, 14.0);
-        sm_op_cost cost = sm_matmul_cost(chip, c, dtype, 1, m, n, k, bytes_16(1, m, n, k));
+        sm_op_cost cost = sm_matmul_cost(chip, c, dtype, (sm_product_shape){1, m, n, k}, bytes_16(1, m, n, k));
         assert_true(cost.lower_s > 0.0 && cost.lower_s <= cost.expected_s);
         assert_true(cost.expected_s <= cost.upper_s * (1 + 1e-12) && isfinite(cost.upper_s));
         assert_true(cost.tile_efficiency > 0.0 && cost.tile_efficiency <= 1.0);
@@ -152,18 +152,18 @@ static void better_hardware_is_never_slower(void **state) {
         double m = random_size(&rng, 11.0), n = random_size(&rng, 11.0),
                k = random_size(&rng, 11.0);
         double bytes = bytes_16(1, m, n, k), more = 1.0 + sm_rng_unit(&rng);
-        double before = sm_matmul_cost(chip, c, dtype, 1, m, n, k, bytes).expected_s;
+        double before = sm_matmul_cost(chip, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         sm_chip faster = *chip;
         for (int d = 0; d < SM_DTYPE_COUNT; d++) faster.flops_per_s[d].value *= more;
-        double math = sm_matmul_cost(&faster, c, dtype, 1, m, n, k, bytes).expected_s;
+        double math = sm_matmul_cost(&faster, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         faster = *chip;
         faster.memory_bytes_per_s.value *= more;
-        double memory = sm_matmul_cost(&faster, c, dtype, 1, m, n, k, bytes).expected_s;
+        double memory = sm_matmul_cost(&faster, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         sm_calibration better = *c;
         better.matmul_efficiency = fmin(1.0, more * c->matmul_efficiency);
         better.matmul_efficiency_fp8 = fmin(1.0, more * c->matmul_efficiency_fp8);
         better.matmul_half_k = c->matmul_half_k / more;
-        double software = sm_matmul_cost(chip, &better, dtype, 1, m, n, k, bytes).expected_s;
+        double software = sm_matmul_cost(chip, &better, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         assert_true(math <= before * (1 + 1e-12) && memory <= before * (1 + 1e-12));
         assert_true(software <= before * (1 + 1e-12));
     }

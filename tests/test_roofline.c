@@ -212,7 +212,7 @@ static void test_the_widest_operand_decides(void **state) {
 
 static sm_op_cost matmul(const sm_chip *chip, double batch, double m, double n, double k) {
     double bytes = 2.0 * batch * (m * k + k * n + m * n);
-    return sm_matmul_cost(chip, sm_calibration_of(chip), SM_BF16, batch, m, n, k, bytes);
+    return sm_matmul_cost(chip, sm_calibration_of(chip), SM_BF16, (sm_product_shape){batch, m, n, k}, bytes);
 }
 
 static void test_systolic_tiles_are_padded(void **state) {
@@ -271,7 +271,7 @@ static void test_empty_work_costs_a_launch(void **state) {
     (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
     const sm_calibration *c = sm_calibration_of(chip);
-    sm_op_cost none = sm_matmul_cost(chip, c, SM_BF16, 1, 0, 128, 128, 0);
+    sm_op_cost none = sm_matmul_cost(chip, c, SM_BF16, (sm_product_shape){1, 0, 128, 128}, 0);
     assert_true(none.lower_s == 0.0);
     expect_near(none.expected_s, c->launch_s, 0);
     expect_near(sm_vector_cost(chip, c, 0, 0).expected_s, c->launch_s, 0);

@@ -79,7 +79,8 @@ static void matmuls(const sm_chip *chip, const sm_calibration *c) {
         for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
             const double *s = sizes[i];
             double bytes = 2 * s[0] * (s[1] * s[2] + s[2] * s[3] + s[1] * s[3]);
-            sm_op_cost cost = sm_matmul_cost(chip, c, dtypes[k], s[0], s[1], s[2], s[3], bytes);
+            sm_op_cost cost = sm_matmul_cost(chip, c, dtypes[k],
+                                             (sm_product_shape){s[0], s[1], s[2], s[3]}, bytes);
             in_order(chip, c, "matmul", cost.lower_s, cost.expected_s, cost.upper_s);
         }
 }

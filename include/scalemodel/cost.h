@@ -135,9 +135,9 @@ typedef enum sm_constant {
 #define SM_REGIMES(X)                                                                              \
     X(matmul, "matmul")                                                                            \
     X(attention, "attention")                                                                      \
-    X(memory, "memory-bound op") X(collective, "collective") X(step, "training step")              \
-        X(peak, "peak memory") X(prefill, "prefill") X(decode, "decode")                           \
-            X(throughput, "serving throughput")
+    X(memory, "memory-bound op")                                                                   \
+    X(collective, "collective") X(step, "training step") X(peak, "peak memory")                    \
+        X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
 typedef enum sm_regime {
 #define X(id, name) SM_REGIME_##id,
     SM_REGIMES(X)
@@ -245,11 +245,15 @@ typedef struct sm_op_cost {
     double math_s, memory_s, lower_s, expected_s, upper_s;
     double tile_efficiency;
 } sm_op_cost;
-/* A local matmul batch x [m,k]x[k,n] in `dtype` on one chip; bytes: what crosses HBM. expected:
- * tile and wave quantisation, K-loop length, efficiency, launch. A chip without that dtype computes
- * in the nearest wider one it has. */
+/* A matrix product batch x [m,k] x [k,n]. */
+typedef struct sm_product_shape {
+    double batch, m, n, k;
+} sm_product_shape;
+/* A local matmul in `dtype` on one chip; bytes: what crosses HBM. expected: tile and wave
+ * quantisation, K-loop length, efficiency, launch. A chip without that dtype computes in the
+ * nearest wider one it has. */
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
-                          double batch, double m, double n, double k, double bytes);
+                          sm_product_shape shape, double bytes);
 /* Attention on one chip: queries, keys and values in, the weighted values out. */
 typedef struct sm_attention_shape {
     double batch;           /* sequences; it may count heads too (then heads and kv_heads are 1) */

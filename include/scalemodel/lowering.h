@@ -35,10 +35,7 @@ typedef struct sm_lowering_cost {
     double upper_s;          /* nothing overlaps: the steps' upper bounds, added */
 } sm_lowering_cost;
 
-/* The product that a chip makes: batch x [m,k] x [k,n]. */
-typedef struct sm_product_shape {
-    double batch, m, n, k;
-} sm_product_shape;
+/* The product that a chip makes. */
 sm_product_shape sm_lowering_product(const sm_lowering_input *input, const sm_lowering *lowering);
 
 /* Price a lowering. overlapped: a step number that sm_lowering_overlaps named, or -1.

@@ -208,7 +208,8 @@ static double matmul_s(const sm_chip *chip, const sm_calibration *c, const sm_at
                        double n, double k) {
     double batch = s->batch * s->heads;
     double bytes = 2.0 * batch * (s->q_len * n + n * k + s->q_len * k);
-    return sm_matmul_cost(chip, c, s->dtype, batch, s->q_len, n, k, bytes).expected_s;
+    return sm_matmul_cost(chip, c, s->dtype, (sm_product_shape){batch, s->q_len, n, k}, bytes)
+        .expected_s;
 }
 
 /* Two batched matmuls over all scores (a mask saves nothing), which lie in memory in 2 bytes; each

@@ -68,7 +68,7 @@ static sm_op_cost local_cost(const sm_lowering_input *input, const sm_lowering *
     sm_product_shape s = shape_of(input, lowering, cut, chunks);
     bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
     if (flops <= 0.0 || elementwise) return sm_vector_cost(chip, input->calibration, flops, bytes);
-    return sm_matmul_cost(chip, input->calibration, input->compute, s.batch, s.m, s.n, s.k, bytes);
+    return sm_matmul_cost(chip, input->calibration, input->compute, s, bytes);
 }
 
 /* ---- which collectives can run inside the einsum ---- */

@@ -184,20 +184,21 @@ static matmul_job job_of(const sm_chip *chip, const sm_calibration *c, sm_dtype 
 }
 
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
-                          double batch, double m, double n, double k, double bytes) {
+                          sm_product_shape shape, double bytes) {
     sm_dtype used;
     double peak = sm_chip_peak(chip, dtype, &used);
-    double math_s = rate_time(2.0 * batch * m * n * k, peak);
+    double products = shape.batch * shape.m * shape.n * shape.k;
+    double math_s = rate_time(2.0 * products, peak);
     double memory_s = rate_time(bytes, chip->memory_bytes_per_s.value);
     double efficiency = efficiency_of(chip, c, used, peak);
     matmul_job job = job_of(chip, c, used, peak, efficiency);
-    job.batch = batch, job.m = m, job.n = n, job.k = k;
-    bool works = batch * m * n * k > 0.0, many = works && has_many_cores(chip);
+    job.batch = shape.batch, job.m = shape.m, job.n = shape.n, job.k = shape.k;
+    bool works = products > 0.0, many = works && has_many_cores(chip);
     double tiles = works ? tile_efficiency(chip, &job) : 1.0;
     double slow_math_s = math_s / (efficiency * tiles);
     double slow_memory_s = memory_s / c->memory_efficiency, start_s = c->launch_s;
     if (many) {
-        double written = smaller(bytes, 2.0 * batch * m * n) * WRITTEN_AFTER;
+        double written = smaller(bytes, 2.0 * shape.batch * shape.m * shape.n) * WRITTEN_AFTER;
         slow_memory_s += rate_time(bytes, chip->cores * clock_of(chip) * BYTES_PER_CYCLE);
         start_s += START_CYCLES / clock_of(chip);
         start_s += rate_time(written, chip->memory_bytes_per_s.value * c->memory_efficiency);

@@ -45,14 +45,10 @@ static bool is_elementwise(const sm_einsum *einsum) {
     return true;
 }
 
-typedef struct matmul_shape {
-    double batch, m, n, k;
-} matmul_shape;
-
 /* The matrix product inside an einsum: the first operand's own output indices make m, those of the
  * others n, the contracted ones k, the ones that all operands and the output share the batch. */
-static matmul_shape shape_of(const sm_einsum *einsum) {
-    matmul_shape s = {1.0, 1.0, 1.0, 1.0};
+static sm_product_shape shape_of(const sm_einsum *einsum) {
+    sm_product_shape s = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         bool first = holds(&einsum->in[0], i), others = false;
         for (int o = 1; o < einsum->operands; o++) others = others || holds(&einsum->in[o], i);
@@ -82,10 +78,9 @@ static void fill_bound(const sm_chip *chip, const sm_einsum *einsum, sm_dtype co
 static void fill_expected(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,
                           sm_dtype compute, sm_roofline *r) {
     double hbm_bytes = r->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
-    matmul_shape s = shape_of(einsum);
-    sm_op_cost cost = is_elementwise(einsum)
-                          ? sm_vector_cost(chip, c, r->flops, hbm_bytes)
-                          : sm_matmul_cost(chip, c, compute, s.batch, s.m, s.n, s.k, hbm_bytes);
+    sm_product_shape s = shape_of(einsum);
+    sm_op_cost cost = is_elementwise(einsum) ? sm_vector_cost(chip, c, r->flops, hbm_bytes)
+                                             : sm_matmul_cost(chip, c, compute, s, hbm_bytes);
     r->expected_s = cost.expected_s;
     r->upper_s = cost.upper_s;
 }

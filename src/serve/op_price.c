@@ -88,10 +88,11 @@ static op_price keyed_matmul(const step *x, int index, const sm_work *w) {
         const attend *a = &x->group[g];
         counts n = group_counts(x, kind_of(x, index), a);
         double bytes = bytes_of(x, index, w, &n, 1, 1);
-        sm_op_cost c =
-            sm_matmul_cost(&s->system.chip, &s->kernel, s->job.dtypes.compute,
-                           size_at(&w->batch, &x->d, &n), larger(1, size_at(&w->m, &x->d, &n)),
-                           size_at(&w->n, &x->d, &n), size_at(&w->k, &x->d, &n), bytes);
+        sm_op_cost c = sm_matmul_cost(
+            &s->system.chip, &s->kernel, s->job.dtypes.compute,
+            (sm_product_shape){size_at(&w->batch, &x->d, &n), larger(1, size_at(&w->m, &x->d, &n)),
+                               size_at(&w->n, &x->d, &n), size_at(&w->k, &x->d, &n)},
+            bytes);
         p.expected += c.expected_s;
         p.upper += c.upper_s;
         p.memory_bound = c.memory_s > c.math_s;
@@ -121,9 +122,11 @@ static op_price matmul(const step *x, int index, const fused *f) {
         p.bytes += bytes_of(x, index, &w[i], n, share, rows);
         if (i > 0) p.bytes -= input_bytes(x, &w[i], n) * rows;
     }
-    sm_op_cost c = sm_matmul_cost(
-        &s->system.chip, &s->kernel, w->linear ? s->job.dtypes.compute : SM_BF16,
-        size_at(&w->batch, &x->d, n) * share, m, width, size_at(&w->k, &x->d, n), p.bytes);
+    sm_op_cost c =
+        sm_matmul_cost(&s->system.chip, &s->kernel, w->linear ? s->job.dtypes.compute : SM_BF16,
+                       (sm_product_shape){size_at(&w->batch, &x->d, n) * share, m, width,
+                                          size_at(&w->k, &x->d, n)},
+                       p.bytes);
     p.expected = c.expected_s;
     p.upper = c.upper_s;
     p.memory_bound = c.memory_s > c.math_s;

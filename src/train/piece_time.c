@@ -20,8 +20,9 @@ static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d)
 static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees *d,
                            sm_dtype dtype) {
     sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, w->linear ? dtype : SM_BF16,
-                                  size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
-                                  size_at(&w->k, d), work_bytes(w, d));
+                                  (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d),
+                                                     size_at(&w->n, d), size_at(&w->k, d)},
+                                  work_bytes(w, d));
     double expected_s = c.expected_s + adding_s(t, w, d);
     return (priced){expected_s, c.math_s, size_at(&w->flops, d), 0, 1, c.memory_s > c.math_s};
 }

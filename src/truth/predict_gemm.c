@@ -152,7 +152,8 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     own.matmul_efficiency_fp8 *= block_efficiency(row, chip);
     if (host_starts(row)) own.launch_s = fmin(own.launch_s, 1.5e-6);
     double host_s = host_starts(row) ? 30e-6 : 0.0, bytes = bytes_of(g, format);
-    sm_op_cost cost = sm_matmul_cost(chip, &own, format->compute, 1.0, g->m, g->n, g->k, bytes);
+    sm_op_cost cost = sm_matmul_cost(chip, &own, format->compute,
+                                     (sm_product_shape){1.0, g->m, g->n, g->k}, bytes);
     double before_s = before_of(row, format, chip, &own);
     if (lays_out(row, chip)) before_s += cost.memory_s / own.memory_efficiency;
     out->lower_s = cost.lower_s;

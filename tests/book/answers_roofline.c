@@ -40,12 +40,12 @@ static void bounds(book_item *item)
                             .memory_efficiency = 1};
     double flops = 2 * 1024.0 * 1024 * 1024, balanced = flops / 197e12 * 8.2e11;
     for (double bytes = balanced / 64; bytes < balanced * 65; bytes *= 8) {
-        sm_op_cost c = sm_matmul_cost(&chip, &ideal, SM_BF16, 1, 1024, 1024, 1024, bytes);
+        sm_op_cost c = sm_matmul_cost(&chip, &ideal, SM_BF16, (sm_product_shape){1, 1024, 1024, 1024}, bytes);
         book_holds(item, "the upper bound is at most twice the lower", c.upper_s <= 2 * c.lower_s);
         book_is(item, "upper", c.upper_s, c.math_s + c.memory_s);
         book_is(item, "lower", c.lower_s, c.math_s > c.memory_s ? c.math_s : c.memory_s);
     }
-    sm_op_cost c = sm_matmul_cost(&chip, &ideal, SM_BF16, 1, 1024, 1024, 1024, balanced);
+    sm_op_cost c = sm_matmul_cost(&chip, &ideal, SM_BF16, (sm_product_shape){1, 1024, 1024, 1024}, balanced);
     book_is(item, "ratio where both are equal", c.upper_s / c.lower_s, 2);
 }
 

@@ -126,7 +126,8 @@ static void set_matmul_constants(sm_calibration *c, const double *constant) {
 
 static double priced_matmul_s(const measuring *q, const sm_calibration *c, int i) {
     const sm_measured_matmul *m = &q->found->matmul[i];
-    return sm_matmul_cost(&q->chip, c, m->dtype, 1.0, (double)m->m, (double)m->n, (double)m->k,
+    return sm_matmul_cost(&q->chip, c, m->dtype,
+                          (sm_product_shape){1.0, (double)m->m, (double)m->n, (double)m->k},
                           measured_bytes(m))
         .expected_s;
 }
