@@ -35,29 +35,17 @@ const char *truth_known_kinds(char *out, size_t size) {
     return out;
 }
 
-/* The text without a byte order mark. */
-static sm_source without_mark(const sm_source *s) {
-    bool marked = s->length >= 3 && memcmp(s->text, "\xEF\xBB\xBF", 3) == 0;
-    size_t skipped = marked ? 3 : 0;
-    return (sm_source){s->name, s->text + skipped, s->length - skipped};
-}
-
-static size_t first_mark(const sm_source *s) {
-    size_t at = 0;
-    while (at < s->length && strchr(" \t\r\n", s->text[at]) && s->text[at] != 0) at++;
-    return at;
-}
-
-static sm_status read_rows(const sm_source *source, truth_file *f, truth_rows *rows) {
-    size_t at = first_mark(source);
-    if (at == source->length)
-        return sm_fail_at(f->err, source, (sm_span){0, 0},
+static sm_status read_rows(truth_file *f, truth_rows *rows) {
+    const sm_source *s = f->source;
+    size_t at = sm_source_trim(s, 0, s->length).offset;
+    if (at == s->length)
+        return sm_fail_at(f->err, s, (sm_span){0, 0},
                           "there are no measured rows: expected CSV with a header, or one JSON "
                           "object a line");
-    if (source->text[at] == '[')
-        return sm_fail_at(f->err, source, (sm_span){at, 1},
+    if (s->text[at] == '[')
+        return sm_fail_at(f->err, s, (sm_span){at, 1},
                           "expected one JSON object {...} a line, not a list");
-    return source->text[at] == '{' ? truth_json_read(f, rows) : truth_csv_read(f, rows);
+    return s->text[at] == '{' ? truth_json_read(f, rows) : truth_csv_read(f, rows);
 }
 
 static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *truth) {
@@ -92,9 +80,11 @@ static sm_status note_warnings(const truth_file *f, sm_truth *truth) {
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err) {
     memset(truth, 0, sizeof *truth);
     truth_rows rows = {NULL, 0, 0};
-    sm_source text = without_mark(source);
+    bool marked = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0;
+    size_t skipped = marked ? 3 : 0; /* a byte order mark */
+    sm_source text = {source->name, source->text + skipped, source->length - skipped};
     truth_file f = {.source = &text, .arena = arena, .err = err};
-    sm_status status = read_rows(&text, &f, &rows);
+    sm_status status = read_rows(&f, &rows);
     if (status == SM_OK) status = keep(&f, &rows, truth);
     if (status == SM_OK) status = note_warnings(&f, truth);
     if (status != SM_OK) memset(truth, 0, sizeof *truth);

@@ -17,26 +17,19 @@
 
 /* ---- notes ---- */
 
-static bool make_room(truth_warnings *w) {
-    size_t room = w->room ? 2 * w->room : 16;
-    if (w->n < w->room) return true;
-    sm_truth_warning *grown = sm_realloc(w->warning, room * sizeof *grown);
-    if (!grown) return false;
-    w->warning = grown;
-    w->room = room;
-    return true;
-}
-
 void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, ...) {
     va_list args;
     va_start(args, format);
     const char *text = sm_arena_vprintf(w->arena, format, args);
     va_end(args);
-    if (!text || !make_room(w)) {
-        w->refused = true;
-        return;
+    if (text && w->n == w->room) {
+        size_t room = w->room ? 2 * w->room : 16;
+        sm_truth_warning *grown = sm_realloc(w->warning, room * sizeof *grown);
+        if (!grown) text = NULL;
+        else w->warning = grown, w->room = room;
     }
-    w->warning[w->n++] = (sm_truth_warning){row->line, row->id, text};
+    if (text) w->warning[w->n++] = (sm_truth_warning){row->line, row->id, text};
+    else w->refused = true;
 }
 
 /* ---- against the datasheet ---- */
@@ -103,24 +96,20 @@ static void suspect_memory(truth_warnings *w, const sm_truth_row *row, const sm_
 
 /* ---- against itself ---- */
 
-static void suspect_degrees(truth_warnings *w, const sm_truth_row *row) {
+static void suspect_training(truth_warnings *w, const sm_truth_row *row) {
     const sm_training_row *t = &row->of.training;
     double ranks = (double)t->tp * t->cp * t->pp * t->dp;
-    if (ranks > 0 && t->devices > 0 && fabs(ranks - t->devices) > 0.5)
-        truth_warn(w, row, "tp %d x cp %d x pp %d x dp %d is %.0f, but there are %d devices", t->tp,
-                   t->cp, t->pp, t->dp, ranks, t->devices);
-}
-
-static void suspect_figures(truth_warnings *w, const sm_truth_row *row) {
-    const sm_training_row *t = &row->of.training;
     double tokens = t->global_batch_sequences * t->seq_len;
     double by_tokens = tokens / (t->tokens_per_s_per_chip * t->chips);
     char printed[24], implied[24];
-    if (!(t->step_time_s > 0) || !(by_tokens > 0) || !isfinite(by_tokens)) return;
-    if (fabs(by_tokens / t->step_time_s - 1) <= NOTABLE) return;
-    truth_warn(w, row, "step_time_s says %s, but tokens_per_s_per_chip gives %s",
-               sm_format_seconds(printed, sizeof printed, t->step_time_s),
-               sm_format_seconds(implied, sizeof implied, by_tokens));
+    if (ranks > 0 && t->devices > 0 && fabs(ranks - t->devices) > 0.5)
+        truth_warn(w, row, "tp %d x cp %d x pp %d x dp %d is %.0f, but there are %d devices", t->tp,
+                   t->cp, t->pp, t->dp, ranks, t->devices);
+    bool both = t->step_time_s > 0 && by_tokens > 0 && isfinite(by_tokens);
+    if (both && fabs(by_tokens / t->step_time_s - 1) > NOTABLE)
+        truth_warn(w, row, "step_time_s says %s, but tokens_per_s_per_chip gives %s",
+                   sm_format_seconds(printed, sizeof printed, t->step_time_s),
+                   sm_format_seconds(implied, sizeof implied, by_tokens));
 }
 
 /* Bus bandwidth is bytes/time times a factor of the collective that lies between 1/2 and 2. */
@@ -143,8 +132,6 @@ void truth_suspect_row(truth_warnings *w, const sm_truth_row *row) {
     }
     if (chip) suspect_time(w, row, chip);
     if (row->kind == SM_TRUTH_COLLECTIVE) suspect_bandwidth(w, row);
-    if (row->kind != SM_TRUTH_TRAINING) return;
-    if (chip) suspect_memory(w, row, chip);
-    suspect_degrees(w, row);
-    suspect_figures(w, row);
+    if (row->kind == SM_TRUTH_TRAINING && chip) suspect_memory(w, row, chip);
+    if (row->kind == SM_TRUTH_TRAINING) suspect_training(w, row);
 }

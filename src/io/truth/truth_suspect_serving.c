@@ -21,27 +21,17 @@ static double active_params(const sm_inference_row *r) {
     return r->model.layers * (attention + matrices * D * width);
 }
 
-static double most_flops_per_s(const sm_chip *chip) {
-    double most = 0;
-    for (int d = 0; d < SM_DTYPE_COUNT; d++) most = fmax(most, chip->flops_per_s[d].value);
-    return most;
-}
-
 /* Between two tokens of a sequence: its weights are read once at least. Of a counted token: its
  * FLOPs are done. */
-static double least_s(const sm_inference_row *r, const sm_chip *chip, sm_served quantity) {
-    double params = active_params(r), bytes_per_s = chip->memory_bytes_per_s.value;
-    double flops_per_s = most_flops_per_s(chip), chips = r->chips;
-    if (quantity == SM_SERVED_TPOT) return params * LEAST_BYTES / (bytes_per_s * chips);
-    return 2 * params / (flops_per_s * chips);
-}
-
 static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip,
                           sm_served quantity) {
     static const char *const figures[] = {
         [SM_SERVED_TPOT] = "tpot_ms", [SM_SERVED_TOKEN] = "tokens_per_s"};
-    double seconds = sm_inference_measured(&row->of.inference, quantity);
-    double least = least_s(&row->of.inference, chip, quantity);
+    const sm_inference_row *r = &row->of.inference;
+    double seconds = sm_inference_measured(r, quantity), params = active_params(r);
+    double least = quantity == SM_SERVED_TPOT
+                       ? params * LEAST_BYTES / (chip->memory_bytes_per_s.value * r->chips)
+                       : 2 * params / (truth_most_flops_per_s(chip) * r->chips);
     char measured[24], bound[24];
     if (isnan(seconds) || !(least > 0) || !isfinite(least)) return;
     sm_format_seconds(measured, sizeof measured, seconds);
@@ -56,39 +46,23 @@ static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_c
                    quantity == SM_SERVED_TPOT ? "is it in microseconds?" : "is it of one request?");
 }
 
-static void suspect_rates(truth_warnings *w, const sm_truth_row *row) {
+void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
     const sm_inference_row *r = &row->of.inference;
     double of_chips = r->tokens_per_s_per_chip * r->chips;
-    if (!(r->tokens_per_s > 0) || !(of_chips > 0)) return;
-    if (fabs(of_chips / r->tokens_per_s - 1) > NOTABLE)
-        truth_warn(w, row, "tokens_per_s says %.5g, but tokens_per_s_per_chip gives %.5g",
-                   r->tokens_per_s, of_chips);
-}
-
-/* Devices are chips, or two to a chip. */
-static void suspect_degrees(truth_warnings *w, const sm_truth_row *row) {
-    const sm_inference_row *r = &row->of.inference;
     double ranks = (double)(r->tp > 0 ? r->tp : 1) * (r->pp > 0 ? r->pp : 1);
-    if (r->disagg == SM_YES || r->chips <= 0 || ranks <= 2.0 * r->chips) return;
-    truth_warn(w, row, "tp %d x pp %d is %.0f, but there are %d chips", r->tp, r->pp, ranks,
-               r->chips);
-}
-
-static void suspect_latency(truth_warnings *w, const sm_truth_row *row) {
-    const sm_inference_row *r = &row->of.inference;
-    char printed[24], tokens[24];
     double by_tokens = r->tpot_s * (r->output_len - 1);
-    if (!(r->latency_s > 0) || !(by_tokens > 0) || !isfinite(by_tokens)) return;
-    if (by_tokens * (1 - DIFFERENT) <= r->latency_s) return;
-    truth_warn(w, row, "latency_ms says %s, but tpot_ms over the output gives %s",
-               sm_format_seconds(printed, sizeof printed, r->latency_s),
-               sm_format_seconds(tokens, sizeof tokens, by_tokens));
-}
-
-void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
+    char printed[24], tokens[24];
     if (chip) suspect_least(w, row, chip, SM_SERVED_TPOT);
     if (chip) suspect_least(w, row, chip, SM_SERVED_TOKEN);
-    suspect_rates(w, row);
-    suspect_degrees(w, row);
-    suspect_latency(w, row);
+    if (r->tokens_per_s > 0 && of_chips > 0 && fabs(of_chips / r->tokens_per_s - 1) > NOTABLE)
+        truth_warn(w, row, "tokens_per_s says %.5g, but tokens_per_s_per_chip gives %.5g",
+                   r->tokens_per_s, of_chips);
+    /* devices are chips, or two to a chip */
+    if (r->disagg != SM_YES && r->chips > 0 && ranks > 2.0 * r->chips)
+        truth_warn(w, row, "tp %d x pp %d is %.0f, but there are %d chips", r->tp, r->pp, ranks,
+                   r->chips);
+    if (r->latency_s > 0 && isfinite(by_tokens) && by_tokens * (1 - DIFFERENT) > r->latency_s)
+        truth_warn(w, row, "latency_ms says %s, but tpot_ms over the output gives %s",
+                   sm_format_seconds(printed, sizeof printed, r->latency_s),
+                   sm_format_seconds(tokens, sizeof tokens, by_tokens));
 }

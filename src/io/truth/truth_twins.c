@@ -13,47 +13,37 @@ typedef struct twin {
     const sm_truth_row *row;
 } twin;
 
-static char *key_of_model(const sm_training_row *t, sm_arena *arena) {
-    return sm_arena_printf(arena, "%s|%d,%d,%d,%d,%d,%d,%d|%d,%d,%d,%d,%d|%d,%d|%d,%d,%d",
-                           t->model.name, t->model.layers, t->model.d_model, t->model.d_ff,
-                           t->model.n_heads, t->model.n_kv_heads, t->model.d_head, t->model.vocab,
-                           t->model.n_experts, t->model.experts_per_token, t->model.d_ff_expert,
-                           t->model.shared_experts, t->model.n_dense_layers, t->model.gated,
-                           t->model.tied, t->model.q_rank, t->model.kv_rank, t->model.n_mtp_layers);
-}
-
-static char *key_of_plan(const sm_training_row *t, sm_arena *arena) {
-    return sm_arena_printf(arena, "%d,%d|%s|%g,%g,%g,%g|%d,%d,%d,%d,%d,%d,%d,%d,%d|%s|%s|%s|%s|%s",
-                           t->chips, t->devices, t->precision_class, t->seq_len,
-                           t->global_batch_sequences, t->microbatch, t->per_device_batch_size,
-                           t->tp, t->cp, t->pp, t->vp, t->ep, t->dp, t->sp, t->fsdp, t->zero_stage,
-                           t->recompute, t->attention_kernel, t->schedule, t->task, t->plan);
-}
-
 static char *key_of_training(const sm_truth_row *row, sm_arena *arena) {
     const sm_training_row *t = &row->of.training;
-    const char *model = key_of_model(t, arena), *plan = key_of_plan(t, arena);
+    const char *model = sm_arena_printf(
+        arena, "%s|%d,%d,%d,%d,%d,%d,%d|%d,%d,%d,%d,%d|%d,%d|%d,%d,%d", t->model.name,
+        t->model.layers, t->model.d_model, t->model.d_ff, t->model.n_heads, t->model.n_kv_heads,
+        t->model.d_head, t->model.vocab, t->model.n_experts, t->model.experts_per_token,
+        t->model.d_ff_expert, t->model.shared_experts, t->model.n_dense_layers, t->model.gated,
+        t->model.tied, t->model.q_rank, t->model.kv_rank, t->model.n_mtp_layers);
+    const char *plan = sm_arena_printf(
+        arena, "%d,%d|%s|%g,%g,%g,%g|%d,%d,%d,%d,%d,%d,%d,%d,%d|%s|%s|%s|%s|%s", t->chips,
+        t->devices, t->precision_class, t->seq_len, t->global_batch_sequences, t->microbatch,
+        t->per_device_batch_size, t->tp, t->cp, t->pp, t->vp, t->ep, t->dp, t->sp, t->fsdp,
+        t->zero_stage, t->recompute, t->attention_kernel, t->schedule, t->task, t->plan);
     return model && plan ? sm_arena_printf(arena, "%s|%s|%s|%s|%s", row->chip, model, plan,
                                            t->recompute_detail, t->inter_node_network)
                          : NULL;
-}
-
-static char *key_of_attention(const sm_truth_row *row, sm_arena *arena) {
-    const sm_attention_row *a = &row->of.attention;
-    return sm_arena_printf(arena, "%s|%s|%s|%g,%g,%g|%d,%d,%d", row->chip, a->phase, a->dtype,
-                           a->batch, a->q_len, a->kv_len, a->n_heads, a->n_kv_heads, a->d_head);
 }
 
 /* All that is stated about the configuration; NULL: out of memory. Of a collective the source too,
  * which names the library: NCCL and an all-reduce of a serving engine differ by more. */
 static char *key_of(const sm_truth_row *row, sm_arena *arena) {
     const sm_gemm_row *g = &row->of.gemm;
+    const sm_attention_row *a = &row->of.attention;
     const sm_collective_row *c = &row->of.collective;
     const sm_memop_row *m = &row->of.memop;
     switch (row->kind) {
     case SM_TRUTH_GEMM:
         return sm_arena_printf(arena, "%s|%s|%g,%g,%g", row->chip, g->dtype, g->m, g->n, g->k);
-    case SM_TRUTH_ATTENTION: return key_of_attention(row, arena);
+    case SM_TRUTH_ATTENTION:
+        return sm_arena_printf(arena, "%s|%s|%s|%g,%g,%g|%d,%d,%d", row->chip, a->phase, a->dtype,
+                               a->batch, a->q_len, a->kv_len, a->n_heads, a->n_kv_heads, a->d_head);
     case SM_TRUTH_COLLECTIVE:
         return sm_arena_printf(arena, "%s|%s|%d,%d,%.15g|%s", row->chip, c->op, c->ranks, c->nodes,
                                c->bytes, row->source);

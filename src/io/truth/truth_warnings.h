@@ -25,6 +25,7 @@ typedef struct truth_work {
     double flops_per_s, bytes_per_s; /* the most that the chip has; 0: unknown */
 } truth_work;
 truth_work truth_work_of(const sm_truth_row *row, const sm_chip *chip);
+double truth_most_flops_per_s(const sm_chip *chip); /* over all of its dtypes */
 /* Seconds at the datasheet's rates; 0 when nothing is known. */
 double truth_work_seconds(const truth_work *w);
 #endif
