@@ -57,9 +57,10 @@ EMBED := $(BUILD)/host/embed
 EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units report hw shard) \
     $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
+ENGINES := $(sort $(wildcard data/engines/*.json))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table model_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table engine_table model_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -169,11 +170,11 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/truth -MMD -MP -c -o $@ $<
 $(BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
-HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude $(call folders_of,io) $(HOST_CFLAGS)
+HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/truth $(call folders_of,io) $(HOST_CFLAGS)
 $(BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.
@@ -186,6 +187,8 @@ $(BUILD)/made/calibration_table.stamp: $(EMBED) data/calibration $(CALIBRATIONS)
 	$(call embed,calibrations $(CALIBRATIONS))
 $(BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
 	$(call embed,chips $(CHIPS))
+$(BUILD)/made/engine_table.stamp: $(EMBED) data/engines $(ENGINES)
+	$(call embed,engines $(ENGINES))
 $(BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
 	$(call embed,models $(MODELS))
 define embed

@@ -2,8 +2,10 @@
  * parses nothing. It is built for the machine that builds, of the library's own readers.
  * usage: embed calibrations data/calibration/NAME.txt... >calibration_table.c
  *        embed chips data/chips/NAME.json... >chip_table.c
+ *        embed engines data/engines/NAME.json... >engine_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
+#include "engine_table.h"
 #include "json_tree.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/io.h"
@@ -273,15 +275,91 @@ static sm_status embed_models(char *const *path, int paths, sm_arena *arena, sm_
     return status;
 }
 
+/* ---- engines ---- */
+
+static sm_status read_engine(const json_value *v, truth_engine *out) {
+    static const char *const keys[] = {"name", "title", "like",
+#define X(key, usual, what) #key,
+                                       TRUTH_ENGINE_FLAGS(X) TRUTH_ENGINE_NUMBERS(X)
+#undef X
+    };
+#define X(key, usual, what) .key = usual,
+    *out = (truth_engine){TRUTH_ENGINE_FLAGS(X) TRUTH_ENGINE_NUMBERS(X).name = NULL};
+#undef X
+    sm_status status = json_expect(v, IS_OBJECT, "an engine {...}");
+    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    if (!status) status = json_read_text(json_get(v, "name"), &out->name);
+    if (!status) status = json_read_text(json_get(v, "title"), &out->title);
+    if (!status) status = json_read_text(json_get(v, "like"), &out->like);
+#define X(key, usual, what)                                                                        \
+    if (!status) status = json_read_bool(json_get(v, #key), &out->key);
+    TRUTH_ENGINE_FLAGS(X)
+#undef X
+#define X(key, usual, what)                                                                        \
+    if (!status) status = json_read_number(json_get(v, #key), 1e-9, 1e9, &out->key);
+    TRUTH_ENGINE_NUMBERS(X)
+#undef X
+    if (!status && (!out->name || !out->title))
+        status = json_fail(v, "an engine needs a \"name\" and a \"title\"");
+    return status;
+}
+
+static void put_engine(const truth_engine *e) {
+    puts("    {");
+    put_text_field("     ", "name", e->name);
+    put_text_field("     ", "title", e->title);
+    if (e->like) put_text_field("     ", "like", e->like);
+#define X(key, usual, what) printf("     .%s = %s,\n", #key, e->key ? "true" : "false");
+    TRUTH_ENGINE_FLAGS(X)
+#undef X
+#define X(key, usual, what)                                                                        \
+    printf("     .%s = ", #key);                                                                   \
+    put_number(e->key);                                                                            \
+    puts(",");
+    TRUTH_ENGINE_NUMBERS(X)
+#undef X
+    puts("    },");
+}
+
+/* The engine that stands in for another has a file too. */
+static bool is_among(char *const *path, int paths, const char *name) {
+    for (int i = 0; i < paths; i++)
+        if (is_named_after(path[i], name)) return true;
+    return false;
+}
+
+static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    puts("#include \"engine_table.h\"\n\nconst truth_engine truth_engine_table[] = {");
+    for (int i = 0; i < paths; i++) {
+        sm_source source;
+        truth_engine engine;
+        const json_document document = {.source = &source, .arena = arena, .err = err};
+        const json_value *root;
+        sm_status status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = json_parse(&document, &root);
+        if (!status) status = read_engine(root, &engine);
+        if (!status && !is_named_after(path[i], engine.name))
+            status = json_fail(json_get(root, "name"), "expected the name of the file");
+        if (!status && engine.like && !is_among(path, paths, engine.like))
+            status = json_fail(json_get(root, "like"), "there is no engine \"%s\"", engine.like);
+        if (status) return status;
+        put_engine(&engine);
+    }
+    printf("};\nconst size_t truth_engine_table_count = %d;\n", paths);
+    return SM_OK;
+}
+
 int main(int arguments, char **argument) {
     static const struct {
         const char *what;
         sm_status (*embed)(char *const *path, int paths, sm_arena *arena, sm_error *err);
-    } kinds[] = {
-        {"calibrations", embed_calibrations}, {"chips", embed_chips}, {"models", embed_models}};
+    } kinds[] = {{"calibrations", embed_calibrations},
+                 {"chips", embed_chips},
+                 {"engines", embed_engines},
+                 {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
     sm_error err = {.status = SM_USAGE,
-                    .sentence = "usage: embed calibrations|chips|models FILE..."};
+                    .sentence = "usage: embed calibrations|chips|engines|models FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

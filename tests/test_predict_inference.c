@@ -69,6 +69,7 @@ static sm_truth_row row_of(const sm_inference_row *r, const char *chip) {
     row.id = "x";
     row.chip = chip;
     row.source = "test";
+    row.software = "vllm-2025";
     row.of.inference = *r;
     row.measured_s = sm_inference_measured(r, sm_inference_primary(r));
     return row;
@@ -125,18 +126,19 @@ static void dtypes_of_rows(void **state) {
     sm_inference_row r = deepseek();
     sm_serve_dtypes d;
     const char *why;
-    assert_true(inference_dtypes(&r, h100, &d, &why));
+    const truth_engine *vllm = truth_engine_of("vllm-2025");
+    const truth_engine *trtllm = truth_engine_of("trtllm-2025");
+    assert_true(inference_dtypes(&r, h100, vllm, &d, &why));
     assert_true(d.weights == SM_FP8 && d.compute == SM_FP8 && d.kv == SM_BF16);
-    r.framework = "trt 1.2";
-    assert_true(inference_dtypes(&r, h100, &d, &why));
+    assert_true(inference_dtypes(&r, h100, trtllm, &d, &why));
     assert_int_equal(d.kv, SM_FP8);
     r.weight_dtype = "nvfp4";
-    assert_true(inference_dtypes(&r, b200, &d, &why));
+    assert_true(inference_dtypes(&r, b200, trtllm, &d, &why));
     assert_true(d.weights == SM_FP4 && d.compute == SM_FP4);
-    assert_true(inference_dtypes(&r, h100, &d, &why));
+    assert_true(inference_dtypes(&r, h100, trtllm, &d, &why));
     assert_int_equal(d.compute, SM_BF16); /* no 4-bit matrix unit */
     r.weight_dtype = "fp7";
-    assert_false(inference_dtypes(&r, h100, &d, &why));
+    assert_false(inference_dtypes(&r, h100, trtllm, &d, &why));
     assert_string_equal(why, "weight_dtype is not a known number format");
 }
 
@@ -179,37 +181,30 @@ static void layouts_of_rows(void **state) {
     assert_int_equal(l.decode.plan.expert, 8);
 }
 
-static void software_of_rows(void **state) {
+static void software_is_what_a_row_states(void **state) {
     (void)state;
-    static const struct {
-        const char *framework, *date, *software;
-    } rows[] = {{"FasterTransformer 5.x", "", "fastertransformer"},
-                {"TensorRT-LLM 0.6.1 gptSessionBenchmark", "", "trtllm-0.5"},
-                {"TensorRT-LLM 0.17 (C++ engine)", "", "trtllm-0.17"},
-                {"TensorRT-LLM 1.0 PyTorch backend", "", "trtllm-1"},
-                {"dynamo-trt nvcr.io/nvidia/x", "", "trtllm-2025"},
-                {"sglang ", "2025-12-01", "sglang-2025"},
-                {"sglang ", "2026-01-10", "sglang-2026"},
-                {"mori-sglang ", "2026-01-10", "sglang-2026"},
-                {"vllm 0.12.0", "2026-01-10", "vllm-0.12"},
-                {"atom ", "", "atom"},
-                {"something else", "", "serving"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        sm_inference_row r = llama_70b();
-        r.framework = rows[i].framework;
-        r.date = rows[i].date;
-        sm_truth_row row = row_of(&r, "h100_sxm");
-        assert_string_equal(sm_truth_software(&row), rows[i].software);
-    }
+    sm_inference_row r = llama_70b();
+    sm_truth_row row = row_of(&r, "h100_sxm");
+    row.software = NULL;
+    assert_string_equal(sm_truth_software(&row), "serving");
+    row.software = "trtllm-1";
+    assert_string_equal(sm_truth_software(&row), "trtllm-1");
+    assert_true(truth_engine_of("trtllm-1")->expert_imbalance == 2);
+    assert_string_equal(truth_engine_of("of tomorrow")->name, "serving");
 }
 
-static void kin_end(void **state) {
+/* Constants are borrowed from an engine that has a file, and the chain of them ends. */
+static void engines_end(void **state) {
     (void)state;
-    const char *software = "trtllm-0.5";
-    int steps = 0;
-    for (; software && steps < 64; steps++) software = inference_kin(software);
-    assert_null(software);
-    assert_true(steps > 2);
+    for (size_t i = 0; i < truth_engine_table_count; i++) {
+        const truth_engine *e = &truth_engine_table[i];
+        size_t steps = 0;
+        for (; e->like && steps < truth_engine_table_count; steps++) {
+            assert_string_equal(truth_engine_of(e->like)->name, e->like);
+            e = truth_engine_of(e->like);
+        }
+        assert_null(e->like);
+    }
 }
 
 /* ---- properties ---- */
@@ -361,8 +356,8 @@ int main(void) {
         cmocka_unit_test(models_of_rows),
         cmocka_unit_test(dtypes_of_rows),
         cmocka_unit_test(layouts_of_rows),
-        cmocka_unit_test(software_of_rows),
-        cmocka_unit_test(kin_end),
+        cmocka_unit_test(software_is_what_a_row_states),
+        cmocka_unit_test(engines_end),
         cmocka_unit_test(static_batch_adds_up),
         cmocka_unit_test(bounds_are_bounds),
         cmocka_unit_test(concurrency_trades_latency_for_throughput),

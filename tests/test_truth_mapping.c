@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "scalemodel/truth.h"
+#include "../src/truth/truth_parts.h"
 #include <math.h>
 #include <string.h>
 
@@ -70,35 +71,58 @@ static sm_plan plan_of(const sm_truth_row *row) {
 }
 
 /* The expert axis is 8 of the replicas where every expert is split over the tensor axis, and 2
- * beside the 4 of the tensor axis where none is. */
-static void test_experts_split_as_the_row_says(void **state) {
+ * beside the 4 of the tensor axis where none is. What the row states outweighs its degrees. */
+static void test_experts_are_split_where_they_are_few(void **state) {
     (void)state;
-    static const struct {
-        const char *title, *notes;
-        bool split;
-        int expert;
-    } rows[] = {{"NVIDIA DGX Cloud Benchmarking recipes", "config table line 25; ETP=1", false, 2},
-                {"NVIDIA DGX Cloud Benchmarking recipes", "config table line 25; ETP=4", true, 8},
-                {"NVIDIA DGX Cloud Benchmarking recipes", "config table line 17", true, 8},
-                {"NVIDIA Megatron-Bridge performance summary", "line 45", false, 2}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        sm_truth_row row = experts_row(rows[i].title, rows[i].notes);
-        sm_plan plan = plan_of(&row);
-        assert_int_equal(plan.expert_tensor, rows[i].split);
-        assert_int_equal(plan.expert, rows[i].expert);
-    }
+    sm_truth_row row = experts_row("NVIDIA Megatron-Bridge performance summary", "line 45");
+    sm_plan plan = plan_of(&row);
+    assert_true(!plan.expert_tensor && plan.expert == 2);
+    row.of.training.ep = 2;
+    plan = plan_of(&row);
+    assert_true(plan.expert_tensor && plan.expert == 2);
+    row.of.training.plan = "expert=8,tensor=4,context=2,pipeline=8,microbatch=1,expert_tensor=on";
+    plan = plan_of(&row);
+    assert_true(plan.expert_tensor && plan.expert == 8 && plan.virtual_stages == 1);
 }
 
-static void test_chunks_that_are_printed_elsewhere(void **state) {
+static void test_local_layers_and_experts_as_stated(void **state) {
     (void)state;
-    sm_truth_row row = experts_row("NVIDIA DGX Cloud Benchmarking recipes", "config table line 23");
-    row.of.training.vp = 0;
-    assert_int_equal(plan_of(&row).schedule, SM_SCHEDULE_1F1B);
-    row.of.training.notes = "VP printed NA (NeMo csv and 25.01.1 README say 4)";
-    assert_int_equal(plan_of(&row).schedule, SM_SCHEDULE_INTERLEAVED);
-    assert_int_equal(plan_of(&row).virtual_stages, 4);
-    row.of.training.vp = 2;
-    assert_int_equal(plan_of(&row).virtual_stages, 2);
+    sm_truth_row row = experts_row("a", "");
+    sm_training_row *t = &row.of.training;
+    sm_model m;
+    const char *why;
+    t->model.window = 1024;
+    t->model.global_every = 6;
+    t->model.d_ff = 4096;
+    t->model.moe_every = 2;
+    assert_true(truth_model(t, &m, &why));
+    for (int l = 0; l < m.L; l++) {
+        const sm_layer_kind *k = &m.kind[m.layer[l]];
+        assert_int_equal(k->window, l % 6 == 5 ? 0 : 1024);
+        assert_int_equal(k->E, l % 2 == 1 ? 8 : 0);
+    }
+    t->model.not_modelled = "a hybrid with Mamba layers";
+    assert_false(truth_model(t, &m, &why));
+    assert_string_equal(why, "a hybrid with Mamba layers");
+}
+
+static void test_networks_as_stated(void **state) {
+    (void)state;
+    sm_truth_row row = experts_row("a", "");
+    sm_system usual, stated;
+    const char *why;
+    const sm_chip *chip = sm_truth_row_chip(&row);
+    row.of.training.node_bits_per_s = NAN;
+    assert_true(truth_system(&row, chip, &usual, &why));
+    row.of.training.node_bits_per_s = 800e9;
+    assert_true(truth_system(&row, chip, &stated, &why));
+    assert_true(stated.level[1].bytes_per_s_oneway == 100e9);
+    assert_true(usual.level[1].bytes_per_s_oneway > 100e9);
+    row = experts_row("a", "");
+    row.chip = "TPU v5p";
+    row.of.training.pods = 4;
+    assert_true(truth_system(&row, sm_truth_row_chip(&row), &stated, &why));
+    assert_int_equal(stated.chips, 512);
 }
 
 /* Two cores of a chip: neighbours of the tensor axis, which is the innermost, else replicas. */
@@ -125,36 +149,21 @@ static void test_ranks_of_one_chip_fold(void **state) {
     assert_int_equal(plan.microbatch, 2);
 }
 
-static void test_software_by_what_a_source_is_called(void **state) {
+static void test_software_as_stated(void **state) {
     (void)state;
-    static const char *const rows[][4] = {
-        /* title, attention kernel, notes, software */
-        {"vTrain validation ground truth (MICRO 2024)", "", "", "vtrain-megatron"},
-        {"Efficient Parallelization Layouts (Hagemann et al. 2023), result sheets",
-         "flash_attention2", "", "aleph-alpha"},
-        {"Efficient Parallelization Layouts (Hagemann et al. 2023), result sheets",
-         "flash_attentionv1.0.8", "", "aleph-alpha-flash1"},
-        {"Efficient Parallelization Layouts (Hagemann et al. 2023), result sheets",
-         "flash_attention2 + RMS kernel", "", "aleph-alpha-rms"},
-        {"NVIDIA Megatron-Bridge performance summary", "", "line 3; release 25.11",
-         "megatron-bridge-25"},
-        {"NVIDIA Megatron-Bridge performance summary", "", "line 3; release 26.08",
-         "megatron-bridge-26.06"},
-        {"NVIDIA DGX Cloud Benchmarking recipes", "", "maxtext", "dgx-cloud-xla"},
-        {"Google tpu-recipes (MaxText)", "", "", "maxtext-2025"},
-        {"MaxText README performance tables", "", "", "maxtext-2023"},
-        {"OPT-175B", "", "", "default"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        sm_truth_row row = experts_row(rows[i][0], rows[i][2]);
-        row.of.training.attention_kernel = rows[i][1];
-        assert_string_equal(sm_truth_software(&row), rows[i][3]);
-    }
+    sm_truth_row row = experts_row("vTrain validation ground truth (MICRO 2024)", "");
+    assert_string_equal(sm_truth_software(&row), "default");
+    row.software = "vtrain-megatron";
+    assert_string_equal(sm_truth_software(&row), "vtrain-megatron");
+    row.kind = SM_TRUTH_GEMM;
+    assert_string_equal(sm_truth_software(&row), "kernels");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts_split_as_the_row_says),
-                                       cmocka_unit_test(test_chunks_that_are_printed_elsewhere),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts_are_split_where_they_are_few),
+                                       cmocka_unit_test(test_local_layers_and_experts_as_stated),
+                                       cmocka_unit_test(test_networks_as_stated),
                                        cmocka_unit_test(test_ranks_of_one_chip_fold),
-                                       cmocka_unit_test(test_software_by_what_a_source_is_called)};
+                                       cmocka_unit_test(test_software_as_stated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ static sm_truth_row own_step(void) {
     row.id = "a \"quoted\" name";
     row.chip = "desk";
     row.source = SM_TRUTH_RUN;
+    row.software = SM_TRUTH_RUN_SOFTWARE;
     row.measured_s = row.of.training.step_time_s = 0.1 + 0.2;
     row.of.training.flags = "quick rough";
     row.of.training.peak_memory_bytes = 3e9;
@@ -246,7 +247,7 @@ static void own_steps_are_priced_as_run(void **state) {
     sm_train_set_software(train, &sm_train_runtime);
     assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_OK);
     assert_true(same_number(predicted(&row, &known), price.expected_s) && known);
-    row.source = "somebody else";
+    row.software = "of somebody else";
     assert_false(same_number(predicted(&row, &known), price.expected_s));
     t->plan = "data=2,tensr=2";
     assert_string_equal(reason(&row), "the plan as stated cannot be read");

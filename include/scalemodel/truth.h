@@ -57,9 +57,15 @@ typedef struct sm_training_row { /* keys as in the truth files, flattened */
         sm_stated gated, tied;
         double params_b;
         int n_mtp_layers;
+        int window, chunk; /* keys that local layers see: the nearest, or those of their chunk */
+        int global_every;  /* every so many layers one sees all keys; 0: all do */
+        int moe_every;     /* every so many layers one has experts; 0: as n_dense_layers says */
+        const char *not_modelled; /* what of it cannot be predicted, or "" */
     } model;
     const char *inter_node_network, *intra_node_link, *hardware_notes;
     int chips, devices, chips_per_node;
+    int pods;               /* of a torus: joined by the data-centre network; 0: not stated */
+    double node_bits_per_s; /* what joins a node to the others; NAN: as the chip's network has it */
     const char *precision, *precision_class;
     double seq_len, global_batch_sequences, microbatch, per_device_batch_size;
     int tp, cp, pp, vp, ep, dp; /* 0: not stated */
@@ -68,7 +74,7 @@ typedef struct sm_training_row { /* keys as in the truth files, flattened */
     const char *recompute, *recompute_detail, *attention_kernel, *optimizer, *schedule,
         *schedule_detail, *notes;
     sm_stated flash_attention;
-    const char *plan; /* in the product's own words: takes the place of what the degrees say */
+    const char *plan; /* in the words of --plan: takes the place of what the degrees say */
     double tokens_per_s_per_chip, model_tflops_per_chip, hw_tflops_per_chip, mfu, hfu;
     double step_time_s, peak_memory_bytes; /* printed GiB or GB in bytes; NAN: not printed */
     double derived_step_time_s; /* any derived.step_time_s_*: arithmetic on printed figures */
@@ -92,9 +98,13 @@ typedef struct sm_inference_row {
         int moe_layer_step, d_ff_dense_layers; /* every moe_layer_step-th layer has experts */
         int q_lora, kv_lora, rope_dim, nope_dim, v_dim;
         int full_layers, sliding_layers, linear_layers, sliding_window;
+        int chunk, global_every; /* all layers but every so many attend within chunks of keys */
     } model;
     int chips;
     int tp, pp, ep, dp; /* 0: not stated */
+    int attention_dp;   /* ranks with sequences of their own around the experts; 0: as dp says */
+    int fsdp;           /* weights in two dimensions: over so many ranks besides; 0: one */
+    const char *weights_by; /* of those: stationary or gathered */
     const char *weight_dtype, *kv_dtype, *compute_dtype;
     double batch, concurrency;    /* static batch; requests in flight. Neither: all that fit */
     double input_len, output_len; /* tokens of a request */
@@ -132,9 +142,10 @@ sm_served sm_inference_primary(const sm_inference_row *row);
 
 typedef struct sm_truth_row {
     sm_truth_kind kind;
-    const char *id; /* of the row; CSV files without an id column: the line number */
-    int line;       /* in its file, 1-based */
+    const char *id;            /* of the row; CSV files without an id column: the line number */
+    int line;                  /* in its file, 1-based */
     const char *chip, *source; /* chip or system as printed; source: title or source column */
+    const char *software;      /* whose constants and habits apply; "" or NULL: not stated */
     const sm_chip *on; /* the chip itself, where it is none of the catalogue's; NULL: by its name */
     double measured_s; /* what is compared: seconds of the operation, of a training step */
     union {
@@ -167,9 +178,11 @@ typedef struct sm_truth {
 const sm_chip *sm_truth_chip(const char *printed);
 /* row->on, or the catalogue's. NULL when unknown. */
 const sm_chip *sm_truth_row_chip(const sm_truth_row *row);
-/* Source of the rows that `run` records of itself, and the software it stands for. */
+/* Source and software of the rows that `run` records of itself. */
 #define SM_TRUTH_RUN "scalemodel run"
-/* Software generation by the row's source: "megatron-bridge", "llm-foundry", "kernels", ... */
+#define SM_TRUTH_RUN_SOFTWARE "scalemodel-run"
+/* The software generation whose constants apply: "kernels" for single operations, else what the row
+ * states, "default" (training) or "serving" (inference) where it states none. */
 const char *sm_truth_software(const sm_truth_row *row);
 
 /* ---- what is predicted ---- */
@@ -178,7 +191,7 @@ typedef struct sm_prediction {
     double lower_s, expected_s, upper_s;
     double low_s, high_s; /* 80 % interval */
     sm_regime regime;
-    bool fits;            /* training rows; memory: peak per chip, bytes, 0 when not priced */
+    bool fits; /* training rows; memory: peak per chip, bytes, 0 when not priced */
     sm_memory memory;
     sm_plan plan;
     const sm_calibration *calibration;
@@ -239,9 +252,9 @@ typedef struct sm_fit {
     sm_fit_row *row;  /* those fitted to, in the order given */
     unsigned learned; /* bit per regime: its interval is of these rows */
     double in_sample_median, held_out_median, held_out_p90; /* |error| */
-    double held_out_by_source_median; /* NAN when there is one source */
-    double before_median;             /* with the calibration it started from */
-    char measure_next[200];           /* the measurement that would help most; "" when none would */
+    double held_out_by_source_median;                       /* NAN when there is one source */
+    double before_median;   /* with the calibration it started from */
+    char measure_next[200]; /* the measurement that would help most; "" when none would */
 } sm_fit;
 /* Robust least squares of log(expected/measured) over the rows that can be predicted, with the
  * start as prior. Deterministic. SM_NEGATIVE with a sentence when nothing can be identified; the

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine_table.h"
 #include "truth_parts.h"
 
 struct sm_truth_case {
@@ -27,13 +28,14 @@ static sm_regime regime_of(sm_truth_kind kind) {
     return regimes[kind];
 }
 
-/* Serving software that has no constants on this chip borrows those of its kin. */
+/* Serving software that has no constants on this chip borrows those of the one most like it. */
 static const sm_calibration *serving_for(const sm_chip *chip, const char *software) {
     const sm_calibration *own = NULL;
     enum { GENERATIONS = 32 };
     for (int i = 0; i < GENERATIONS && software && !own; i++) {
         own = sm_calibration_for(chip, software);
-        software = inference_kin(software);
+        const truth_engine *engine = truth_engine_of(software);
+        software = strcmp(engine->name, software) == 0 ? engine->like : NULL;
     }
     return own ? own : sm_calibration_for(chip, "kernels");
 }

@@ -16,7 +16,7 @@ static double price(inference_clock *c, sm_serve *serve, const sm_plan *plan,
 
 static double step_of(inference_clock *c, sm_serve *serve, const sm_plan *plan,
                       const sm_step_batch *batch) {
-    double host = c->lower || batch->group[0].past <= 0 ? 0 : c->engine->host_s;
+    double host = c->lower || batch->group[0].past <= 0 ? 0 : c->engine->host_s_per_sequence;
     return price(c, serve, plan, batch) + host * batch->group[0].sequences;
 }
 
@@ -78,10 +78,11 @@ double inference_ranks(const inference_clock *c) {
  * attention. */
 double inference_added_s(inference_clock *c, double n) {
     double prompt = c->load->prompt, ranks = inference_ranks(c);
-    double most = c->engine->budget * ranks, least = fmin(prompt, c->engine->budget) * ranks;
+    double most = c->engine->budget_tokens * ranks,
+           least = fmin(prompt, c->engine->budget_tokens) * ranks;
     double coming = prompt * n * inference_yield(c) / c->load->output;
     double tokens = fmin(most, fmax(least, coming)), stages = c->layout->decode.plan.pipeline;
-    if (!c->engine->mixed) {
+    if (!c->engine->mixed_steps) {
         double prompts = fmax(ranks, tokens / prompt);
         return inference_prefill_s(c, prompts) / prompts / stages;
     }

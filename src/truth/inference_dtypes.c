@@ -34,19 +34,13 @@ static sm_dtype usual_compute(const sm_chip *chip, sm_dtype weights) {
     return weights;
 }
 
-/* Weights in 8 bits and below come with a cache in 8 bits where TensorRT-LLM made the engine. */
-static sm_dtype usual_kv(const sm_inference_row *r, sm_dtype weights) {
-    bool trt = strstr(r->framework, "trt") || strstr(r->framework, "TensorRT");
-    return trt && sm_dtype_bytes(weights) <= 1 ? SM_FP8 : SM_BF16;
-}
-
-bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, sm_serve_dtypes *d,
-                      const char **why) {
+bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, const truth_engine *engine,
+                      sm_serve_dtypes *d, const char **why) {
     d->weights = SM_BF16; /* unquantised, where nothing is stated */
     *why = "weight_dtype is not a known number format";
     if (r->weight_dtype[0] && !read_dtype(r->weight_dtype, &d->weights)) return false;
     *why = "kv_dtype is not a known number format";
-    d->kv = usual_kv(r, d->weights);
+    d->kv = engine->kv_in_8_bits && sm_dtype_bytes(d->weights) <= 1 ? SM_FP8 : SM_BF16;
     if (r->kv_dtype[0] && !read_dtype(r->kv_dtype, &d->kv)) return false;
     *why = "compute_dtype is not a known number format";
     d->compute = usual_compute(chip, d->weights);

@@ -75,14 +75,6 @@ static bool pool_of(const sm_inference_pool *p, const sm_model *m, inference_poo
     return p->workers > 0 && p->tp > 0;
 }
 
-/* TensorRT-LLM 1.0's own table runs attention data-parallel over the ranks of `tp` where there are
- * experts. */
-static bool is_data_parallel_attention(const sm_truth_row *row, const sm_model *m) {
-    const sm_inference_row *r = &row->of.inference;
-    if (!has_experts(m) || r->dp > 0 || r->ep > 0) return false;
-    return strstr(r->notes, "attention DP") || strstr(r->notes, "enable_attention_dp");
-}
-
 static stated stated_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *m,
                         const sm_serve_dtypes *d) {
     const sm_inference_row *r = &row->of.inference;
@@ -90,22 +82,19 @@ static stated stated_of(const sm_truth_row *row, const sm_chip *chip, const sm_m
     if (s.tp <= 0) s.tp = least_tensor(chip, m, d, r->chips);
     bool around = has_experts(m) && r->dp > 1 && (r->ep > 1 || s.tp == 1);
     if (around) s.attention_dp = r->dp;
-    if (is_data_parallel_attention(row, m)) {
-        s.attention_dp = s.tp;
-        s.ep = s.tp;
-        s.tp = 1;
+    if (has_experts(m) && r->attention_dp > 0) {
+        s.attention_dp = s.ep = r->attention_dp;
+        s.tp = or_one(s.tp / r->attention_dp);
     }
     return s;
 }
 
-/* Pope et al. 2022 shard their weights in two dimensions and the cache by the batch. */
-static void two_dimensional(const sm_truth_row *row, inference_pool *pool) {
-    const sm_inference_row *r = &row->of.inference;
-    bool stationary = strstr(r->notes, "2D") != NULL, gathered = strstr(r->notes, "gathered");
-    if (r->tp > 0 || !(stationary || gathered) || r->chips % 4) return;
-    pool->plan.fsdp = 4;
-    pool->plan.tensor = r->chips / 4;
-    pool->plan.gathered = gathered;
+/* Weights in two dimensions (Pope et al. 2022), and the cache by the batch. */
+static void two_dimensional(const sm_inference_row *r, inference_pool *pool) {
+    if (r->fsdp <= 1 || r->chips % r->fsdp) return;
+    pool->plan.fsdp = r->fsdp;
+    pool->plan.tensor = r->chips / r->fsdp;
+    pool->plan.gathered = r->weights_by && strcmp(r->weights_by, "gathered") == 0;
     pool->plan.cache_by = SM_CACHE_BATCH;
     pool->chips = r->chips;
 }
@@ -127,7 +116,7 @@ bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_
     *why = "cores do not fold into chips";
     if (!fold(&s, devices_per_chip(row->chip))) return false;
     layout->decode = engine_of(&s, m);
-    two_dimensional(row, &layout->decode);
+    two_dimensional(r, &layout->decode);
     *why = "the degrees are beyond the chips";
     layout->decode.engines = r->chips / layout->decode.chips;
     if (layout->decode.engines < 1) return false;

@@ -49,39 +49,3 @@ bool inference_load_of(const sm_inference_row *r, inference_load *load, const ch
     *why = NULL;
     return true;
 }
-
-/* Engines by the generation of their software. Budgets are the defaults of their command lines. */
-inference_engine inference_engine_of(const sm_truth_row *row) {
-    const char *software = inference_software(row);
-    inference_engine e = {.mixed = true,
-                          .whole_reserve = false,
-                          .budget = 8192,
-                          .most_running = 1024,
-                          .kv_share = 0.9,
-                          .door_s = 0.05,
-                          .burst = 0.1,
-                          .imbalance = 1.0,
-                          .drafted = 3,
-                          .accepted = 0.68};
-    static const char *const eager[] = {"2022", "2023", "2024", "fastertransformer", "trtllm-0"};
-    for (size_t i = 0; i < sizeof eager / sizeof eager[0]; i++)
-        if (strstr(software, eager[i])) e.eager = true;
-    if (strstr(software, "vllm-2024")) e.host_s = 60e-6;
-    if (strstr(software, "sglang")) {
-        e.mixed = false;
-        e.door_s = 0.08;
-        if (!row->of.inference.len_sampling[0]) e.burst = 1; /* it keeps them in step */
-    }
-    if (strstr(software, "vllm")) e.door_s = 0.03;
-    if (strstr(software, "trtllm")) e.door_s = strstr(software, "trtllm-0") ? 0.01 : 0.08;
-    if (strstr(software, "atom")) e.burst = 0.03;
-    if (strstr(software, "trtllm")) {
-        e.whole_reserve = true;
-        e.most_running = 2048;
-        if (strcmp(software, "trtllm-1") == 0) e.imbalance = 2;
-    } else if (e.eager) {
-        e.mixed = false;
-        e.most_running = 256;
-    }
-    return e;
-}

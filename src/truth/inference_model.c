@@ -80,12 +80,6 @@ static int kind_at(sm_model *m, const sm_layer_kind *like) {
     return m->kinds++;
 }
 
-/* Three of four layers of Llama 4 attend within chunks, which no row states. */
-static int chunk_of(const sm_inference_row *r, int layer) {
-    bool chunked = strstr(r->model.name, "Llama-4") && layer % 4 != 3;
-    return chunked ? 8192 : 0;
-}
-
 static void fill_layers(const sm_inference_row *r, sm_model *m) {
     sm_layer_kind dense = {0}, moe = {0};
     dense_of(r, &dense);
@@ -94,7 +88,9 @@ static void fill_layers(const sm_inference_row *r, sm_model *m) {
     for (int l = 0; l < m->L; l++) {
         sm_layer_kind kind = is_dense(r, l) ? dense : moe;
         kind.window = is_local(r, l) ? window : 0;
-        kind.chunk = chunk_of(r, l);
+        bool within = r->model.chunk > 0 && r->model.global_every > 0 &&
+                      l % r->model.global_every != r->model.global_every - 1;
+        kind.chunk = within ? r->model.chunk : 0;
         m->layer[l] = (uint8_t)kind_at(m, &kind);
     }
 }

@@ -3,14 +3,15 @@
 #ifndef SM_INFERENCE_PARTS_H
 #define SM_INFERENCE_PARTS_H
 #include "scalemodel/serve.h"
+#include "engine_table.h"
 #include "scalemodel/truth.h"
 #include "truth_parts.h"
 
 /* The architecture. false: `why` names the missing fact. */
 bool inference_model(const sm_inference_row *row, sm_model *model, const char **why);
 /* Dtypes: as stated, else what the engine does with such weights on such a chip. */
-bool inference_dtypes(const sm_inference_row *row, const sm_chip *chip, sm_serve_dtypes *dtypes,
-                      const char **why);
+bool inference_dtypes(const sm_inference_row *row, const sm_chip *chip, const truth_engine *engine,
+                      sm_serve_dtypes *dtypes, const char **why);
 
 /* Copies of one engine. */
 typedef struct inference_pool {
@@ -36,22 +37,6 @@ typedef enum inference_arrival {
     ARRIVE_AT_RATE,  /* so many a second */
     ARRIVE_ALL       /* all are there: as many run as the memory holds */
 } inference_arrival;
-/* What an engine does with them: facts of a software generation, not of a row. */
-typedef struct inference_engine {
-    bool mixed;          /* prefill and decode share a step */
-    bool eager;          /* kernels are launched one by one */
-    bool whole_reserve;  /* a request is admitted when its full length fits */
-    double budget;       /* tokens of prefill in a step */
-    double most_running; /* sequences */
-    double kv_share;     /* of the memory beside the weights, what the cache takes */
-    double door_s;       /* before its prefill a request is parsed, queued and scheduled */
-    double burst;        /* share of the requests that find all others before them */
-    double host_s;       /* a step, for each sequence: scheduling, sampling, detokenising */
-    double imbalance;    /* of experts: what their matmuls take over dense ones as large: grouped
-                            kernels, padding, the fullest chip */
-    int drafted;         /* tokens a step of multi-token prediction drafts */
-    double accepted;     /* probability of each */
-} inference_engine;
 typedef struct inference_load {
     inference_arrival arrival;
     double requests;       /* batch, in flight, or a second; of the whole row */
@@ -61,14 +46,14 @@ typedef struct inference_load {
      * for it are not in decode, which a bound must not count. */
     double waited_s;
 } inference_load;
-inference_engine inference_engine_of(const sm_truth_row *row);
 bool inference_load_of(const sm_inference_row *row, inference_load *load, const char **why);
 
 /* Seconds of one engine's steps under lower or expected prices. */
 typedef struct inference_clock {
     sm_serve *prefill, *decode;
     const inference_layout *layout;
-    const inference_engine *engine;
+    const truth_engine *engine;
+    double burst; /* of the engine under this load */
     const inference_load *load;
     double most_running; /* that fit in one decode engine */
     int drafted;         /* 0: no speculation */

@@ -34,9 +34,9 @@ static double service_s(inference_clock *c) {
     return inference_prefill_s(c, ranks) / ranks;
 }
 
-/* What a request waits before its own prefill: at the door, for those that came meanwhile (M/D/1)
- * and, where a measurement begins with all requests at once, for half of them: of ten rounds one in
- * ten finds them there. request: seconds of the system between two requests. */
+/* What a request waits before its own prefill: until it is admitted, for those that came meanwhile
+ * (M/D/1) and, where a measurement begins with all requests at once, for half of them: of ten
+ * rounds one in ten finds them there. request: seconds of the system between two requests. */
 static double first_s(inference_clock *c, double prefill, double request, double in_flight) {
     double engines = c->layout->prefill.engines, service = service_s(c);
     double busy = fmin(0.9, service / (request * engines));
@@ -44,7 +44,7 @@ static double first_s(inference_clock *c, double prefill, double request, double
     if (c->lower) return fmax(prefill, c->load->waited_s);
     if (!isfinite(busy)) busy = 0;
     double meanwhile = 0.5 * busy / (1 - busy) * service;
-    return c->engine->door_s + prefill + meanwhile + 0.5 * c->engine->burst * others * service;
+    return c->engine->admission_s + prefill + meanwhile + 0.5 * c->burst * others * service;
 }
 
 /* What does not fit at once runs in turns: each token takes as much longer. */
@@ -123,7 +123,7 @@ static inference_times all(inference_clock *c) {
     double n = fmax(1, c->most_running);
     inference_times t = {.ttft_s = inference_prefill_s(c, 1)};
     if (!c->load->decode) {
-        double prompts = fmax(1, c->engine->budget / c->load->prompt) * inference_ranks(c);
+        double prompts = fmax(1, c->engine->budget_tokens / c->load->prompt) * inference_ranks(c);
         t.request_s = inference_prefill_s(c, prompts) / prompts / c->layout->prefill.engines;
         t.latency_s = t.ttft_s;
         return t;

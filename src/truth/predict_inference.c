@@ -12,7 +12,7 @@ struct truth_serving {
     sm_serve_dtypes dtypes;
     inference_layout layout;
     inference_load load;
-    inference_engine engine;
+    const truth_engine *engine;
     sm_serve *prefill, *decode;         /* one and the same unless the pools are apart */
     double most_running, most_possible; /* as the engine schedules; as the memory holds */
     char why[160];
@@ -33,13 +33,13 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
 
 static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
+    t->engine = truth_engine_of(sm_truth_software(t->row));
     if (!inference_load_of(r, &t->load, why) || !inference_model(r, &t->model, why) ||
-        !inference_dtypes(r, chip, &t->dtypes, why) ||
+        !inference_dtypes(r, chip, t->engine, &t->dtypes, why) ||
         !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why))
         return false;
     inference_pad(&t->model, &t->layout.decode.plan);
     if (t->layout.apart) inference_pad(&t->model, &t->layout.prefill.plan);
-    t->engine = inference_engine_of(t->row);
     *why = "the chips do not lay out on the chip's network";
     if (!system_of(chip, t->layout.prefill.chips, &t->prefill_system) ||
         !system_of(chip, t->layout.decode.chips, &t->decode_system))
@@ -54,8 +54,8 @@ static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out
                               .dtypes = t->dtypes,
                               .prompt = t->load.prompt,
                               .output = t->load.output,
-                              .imbalance = t->engine.imbalance,
-                              .eager = t->engine.eager,
+                              .imbalance = t->engine->expert_imbalance,
+                              .eager = t->engine->eager_launches,
                               .reserve = KEPT_FREE,
                               .usd_per_chip_hour = 0};
     return sm_serve_new(&job, out, err);
@@ -66,14 +66,14 @@ static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out
 static double fitting(truth_serving *t, double output) {
     double tokens = t->load.prompt + output;
     return sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
-                                   fmin(t->engine.budget, 8192));
+                                   fmin(t->engine->budget_tokens, 8192));
 }
 
 static void count_running(truth_serving *t) {
     const sm_plan *plan = &t->layout.decode.plan;
     double ranks = (double)plan->data * plan->expert, half = 0.5 * t->load.output;
-    double fit = fitting(t, t->engine.whole_reserve ? t->load.output : half);
-    t->most_running = fmin(fit * t->engine.kv_share, t->engine.most_running * ranks);
+    double fit = fitting(t, t->engine->reserves_whole_requests ? t->load.output : half);
+    t->most_running = fmin(fit * t->engine->kv_share, t->engine->most_running * ranks);
     t->most_possible = fmax(fitting(t, half), t->most_running);
 }
 
@@ -114,14 +114,17 @@ void truth_serving_free(truth_serving *t) {
 /* ---- predicting ---- */
 
 static inference_clock clock_of(truth_serving *t, bool lower) {
-    bool drafts = strstr(t->row->of.inference.spec_decode, "mtp") != NULL;
+    const sm_inference_row *r = &t->row->of.inference;
+    bool drafts = strstr(r->spec_decode, "mtp") != NULL;
+    bool in_step = !r->len_sampling[0] && t->engine->burst_in_step > 0;
     return (inference_clock){.prefill = t->prefill,
                              .decode = t->decode,
                              .layout = &t->layout,
-                             .engine = &t->engine,
+                             .engine = t->engine,
+                             .burst = in_step ? t->engine->burst_in_step : t->engine->burst,
                              .load = &t->load,
                              .most_running = lower ? t->most_possible : t->most_running,
-                             .drafted = drafts ? t->engine.drafted : 0,
+                             .drafted = drafts ? (int)t->engine->drafted_tokens : 0,
                              .lower = lower};
 }
 

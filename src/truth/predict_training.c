@@ -43,7 +43,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
         return SM_OK;
     sm_status s = start(t, r, err);
     if (s == SM_OK) sm_train_set_habits(t->train, habits_of(row));
-    if (s == SM_OK && strcmp(sm_truth_software(row), "scalemodel-run") == 0)
+    if (s == SM_OK && strcmp(sm_truth_software(row), SM_TRUTH_RUN_SOFTWARE) == 0)
         sm_train_set_software(t->train, &sm_train_runtime);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");

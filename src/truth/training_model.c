@@ -45,13 +45,6 @@ static void moe_of(const sm_training_row *r, sm_layer_kind *k) {
     k->F_shared = r->model.shared_experts > 0 ? r->model.d_ff_expert : 0;
 }
 
-/* The number that stands before `words` in a text: "128-token sliding-window", "(1024-token". */
-static int number_before(const char *text, const char *words) {
-    const char *at = strstr(text, words);
-    while (at && at > text && at[-1] >= '0' && at[-1] <= '9') at--;
-    return at ? atoi(at) : 0;
-}
-
 static int add_kind(sm_model *m, const sm_layer_kind *kind) {
     m->kind[m->kinds] = *kind;
     return m->kinds++;
@@ -70,12 +63,9 @@ static void add_mtp(const sm_training_row *r, sm_model *m) {
     for (int i = 0; i < r->model.n_mtp_layers; i++) m->layer[m->L++] = (uint8_t)at;
 }
 
-/* Interleaved local layers: every second, or five of six, or three of four in chunks. */
+/* Interleaved local layers: all but every global_every-th. */
 static void add_local(const sm_training_row *r, sm_model *m) {
-    const char *notes = r->model.notes;
-    int window = number_before(notes, "-token sliding"), chunk = 0, period = 2;
-    if (!window && (window = number_before(notes, "-token window"))) period = 6;
-    if (!window && strstr(notes, "chunked attention 8192")) chunk = 8192, period = 4;
+    int window = r->model.window, chunk = r->model.chunk, period = r->model.global_every;
     if (!window && !chunk) return;
     int kinds = m->kinds;
     for (int k = 0; k < kinds && m->kinds < SM_MAX_LAYER_KINDS; k++) {
@@ -87,11 +77,11 @@ static void add_local(const sm_training_row *r, sm_model *m) {
     }
     if (m->kinds != 2 * kinds) return;
     for (int l = 0; l < m->L; l++)
-        if (l % period != period - 1) m->layer[l] = (uint8_t)(m->layer[l] + kinds);
+        if (period <= 0 || l % period != period - 1) m->layer[l] = (uint8_t)(m->layer[l] + kinds);
 }
 
 static const char *missing(const sm_training_row *r) {
-    if (strstr(r->model.notes, "Mamba")) return "a hybrid with Mamba layers";
+    if (r->model.not_modelled && r->model.not_modelled[0]) return r->model.not_modelled;
     if (r->model.layers <= 0 || r->model.layers > SM_MAX_LAYERS) return "layers not stated";
     if (r->model.d_model <= 0) return "d_model not stated";
     if (r->model.n_heads <= 0) return "heads not stated";
@@ -104,16 +94,14 @@ static const char *missing(const sm_training_row *r) {
 static void fill_layers(const sm_training_row *r, sm_model *m) {
     sm_layer_kind dense = {0}, moe = {0};
     dense_of(r, &dense);
-    bool all_dense = r->model.n_experts <= 0, alternate = false;
-    int first = all_dense ? m->L : r->model.n_dense_layers;
-    if (!all_dense) {
-        moe_of(r, &moe);
-        alternate = strstr(r->model.notes, "every 2nd layer") != NULL;
-    }
+    bool all_dense = r->model.n_experts <= 0;
+    int first = all_dense ? m->L : r->model.n_dense_layers, every = r->model.moe_every;
+    bool alternate = !all_dense && every > 1;
+    if (!all_dense) moe_of(r, &moe);
     int at_dense = first > 0 || alternate ? add_kind(m, &dense) : 0;
     int at_moe = all_dense ? 0 : add_kind(m, &moe);
     for (int l = 0; l < m->L; l++) {
-        bool is_dense = all_dense || (alternate ? l % 2 == 0 : l < first);
+        bool is_dense = all_dense || (alternate ? l % every != every - 1 : l < first);
         m->layer[l] = (uint8_t)(is_dense ? at_dense : at_moe);
     }
 }

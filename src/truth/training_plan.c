@@ -1,13 +1,9 @@
-/* The plan a training row ran, in the product's own words. */
-#include <ctype.h>
+/* The plan a training row ran: as it states it in the words of --plan, else what its columns of
+ * degrees say. */
 #include <math.h>
-#include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "truth_parts.h"
-
-static bool has(const char *text, const char *words) { return strstr(text, words) != NULL; }
 
 static int or_one(int degree) { return degree > 0 ? degree : 1; }
 
@@ -20,182 +16,59 @@ static int common(int a, int b) {
     return a;
 }
 
-static int number_after(const char *text, const char *words) {
-    const char *at = strstr(text, words);
-    return at ? atoi(at + strlen(words)) : 0;
-}
-
-/* Chips over which weights are sharded when the source says less than all replicas. */
-static int fsdp_group(const sm_training_row *r, int replicas) {
-    static const char *const said[] = {"FSDP group ", "FSDP spans ", "; FSDP "};
-    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        int n = number_after(r->notes, said[i]);
-        if (n > 1 && replicas % n == 0) return n;
-    }
-    return replicas;
-}
-
-/* ---- recomputation ---- */
-
-typedef struct ops_list {
-    char *text;
-    size_t size;
-} ops_list;
-
-static void add_op(ops_list *list, const char *op) {
-    size_t used = strlen(list->text);
-    if (used + strlen(op) + 2 > list->size) return;
-    snprintf(list->text + used, list->size - used, "%s%s", used ? "+" : "", op);
-}
-
-static void add_ops(ops_list *list, const char *const *ops, size_t n) {
-    for (size_t i = 0; i < n; i++) add_op(list, ops[i]);
-}
-
-#define OPS(list, ...)                                                                             \
-    add_ops(list, (const char *const[]){__VA_ARGS__},                                              \
-            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-
-/* Megatron-Core's recompute_modules. */
-static void megatron_modules(const char *detail, const sm_model *m, ops_list *list) {
-    const sm_layer_kind *last = &m->kind[m->layer[m->L - 1]];
-    bool moe = last->E > 0, mla = last->attention == SM_ATTENTION_MLA;
-    if (has(detail, "layernorm")) OPS(list, "attn_norm", "mlp_norm");
-    if (has(detail, "moe_act") && moe) OPS(list, "expert_act");
-    if (has(detail, "mla_up_proj") && mla) {
-        if (last->q_rank) OPS(list, "q_up");
-        OPS(list, "q_rope", "k_up", "v_up", "k_join");
-    }
-    if (has(detail, "mlp") && m->kind[0].F > 0) OPS(list, "gate_proj", "up_proj", "mlp_act");
-    if (has(detail, "core_attn")) OPS(list, "attention");
-    if ((has(detail, "moe,") || has(detail, ": moe") || has(detail, ",moe")) &&
-        !has(detail, "moe_act") && moe)
-        OPS(list, "dispatch", "expert_gate", "expert_up", "expert_act");
-}
-
-/* XLA remat policies name what is kept: everything else runs again. */
-static void keep_named(const char *detail, const sm_model *m, ops_list *list) {
-    const sm_layer_kind *k = &m->kind[0];
-    bool gated = k->mlp == SM_MLP_GATED, moe = k->E > 0;
-    bool q = has(detail, "qkv") || has(detail, "query_proj=device") ||
-             has(detail, "query_proj=offload") || has(detail, "q/k/v");
-    bool o = has(detail, "out proj") || has(detail, "out_proj=device") ||
-             has(detail, "out_proj=offload");
-    bool down =
-        has(detail, "mlpwo too") || has(detail, "mlpwo=device") || has(detail, "mlpwo=offload");
-    if (k->attention == SM_ATTENTION_MLA) return;
-    OPS(list, "attn_norm");
-    if (!q) OPS(list, "q_proj", "k_proj", "v_proj");
-    OPS(list, "q_rope", "k_rope", "attention");
-    if (!o) OPS(list, "o_proj");
-    OPS(list, "attn_add", "mlp_norm");
-    if (moe) return;
-    if (gated) OPS(list, "gate_proj");
-    OPS(list, "up_proj", "mlp_act");
-    if (!down) OPS(list, "down_proj");
-}
-
-/* torchtitan's per-op policy keeps attention and every second matmul of a layer: q, v, gate, down.
- */
-static bool every_second_dot(const sm_training_row *r) {
-    return has(r->title, "torchtitan") && !has(r->recompute_detail, "2nd layer;") &&
-           (has(r->recompute_detail, "per-op") || has(r->recompute_detail, "default AC"));
-}
-
-static void keep_every_second(const sm_model *m, ops_list *list) {
-    OPS(list, "attn_norm", "k_proj", "q_rope", "k_rope", "o_proj", "attn_add", "mlp_norm");
-    if (m->kind[0].E > 0) return;
-    OPS(list, "up_proj", "mlp_act");
-}
-
-static bool dots_kept(const char *detail) {
-    return has(detail, "minimal") || has(detail, "DOT_ONLY") || has(detail, "save_dot") ||
-           has(detail, "per-op") || has(detail, "default AC") || has(detail, "2nd layer") ||
-           has(detail, "selective layer");
-}
-
-static void recompute_of(const sm_training_row *r, const sm_model *m, sm_plan *plan) {
-    const char *kind = r->recompute, *detail = r->recompute_detail;
-    ops_list list = {plan->recompute_ops, sizeof plan->recompute_ops};
-    plan->recompute = SM_RECOMPUTE_NONE;
-    if (!strcmp(kind, "full")) plan->recompute = SM_RECOMPUTE_FULL;
-    else if (has(detail, "num-layers 0")) return;
-    else if (!strcmp(kind, "") || !strcmp(kind, "none")) return;
-    else if (every_second_dot(r)) keep_every_second(m, &list);
-    else if (dots_kept(detail)) plan->recompute = SM_RECOMPUTE_MATMULS;
-    else if (has(detail, "modules")) megatron_modules(detail, m, &list);
-    else if (has(detail, "custom") || has(detail, "offload")) keep_named(detail, m, &list);
-    else if (!strcmp(kind, "selective")) plan->recompute = SM_RECOMPUTE_SELECTIVE;
-}
-
-/* ---- degrees ---- */
-
 enum { MOST_CHUNKS = 1000000 };
 
-/* Where a source counts embedding and head as layers of the pipeline's split (NeMo does), a model
- * two layers short of all chunks has them: the chunks here hold layers alone. */
-static int chunks_of(const sm_training_row *r, int layers) {
-    int said = r->vp > 0 ? r->vp : number_after(r->notes, "README say "); /* of printed NA */
-    int chunks = or_one(said), stages = or_one(r->pp);
-    int64_t all = (int64_t)stages * chunks;
-    bool counted = layers < all && layers + 2 >= all;
-    if (all > MOST_CHUNKS) return layers / stages + 1; /* refused as well, and counted in an int */
-    return counted && layers >= stages ? layers / stages : chunks;
-}
-
 static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan *plan) {
-    plan->virtual_stages = chunks_of(r, model->L);
-    plan->schedule =
-        plan->virtual_stages > 1 && plan->pipeline > 1 ? SM_SCHEDULE_INTERLEAVED : SM_SCHEDULE_1F1B;
-    if (plan->schedule == SM_SCHEDULE_1F1B) plan->virtual_stages = 1;
-    if (has(r->schedule, "dualpipe")) plan->schedule = SM_SCHEDULE_DUALPIPE;
-    else if (has(r->schedule, "zero-bubble")) plan->schedule = SM_SCHEDULE_ZB_H1;
+    int chunks = or_one(r->vp), stages = or_one(r->pp);
+    int64_t all = (int64_t)stages * chunks;
+    /* NeMo counts embedding and head as layers of the pipeline's split: a model two layers short of
+     * all chunks has them there, and the chunks here hold layers alone */
+    bool counted = model->L >= stages && model->L < all && model->L + 2 >= all;
+    if (counted) chunks = model->L / stages;
+    if (all > MOST_CHUNKS) chunks = model->L / stages + 1; /* refused as well, and an int */
+    bool interleaved = chunks > 1 && plan->pipeline > 1;
+    plan->virtual_stages = interleaved ? chunks : 1;
+    plan->schedule = interleaved ? SM_SCHEDULE_INTERLEAVED : SM_SCHEDULE_1F1B;
+    if (strcmp(r->schedule, "dualpipe") == 0) plan->schedule = SM_SCHEDULE_DUALPIPE;
+    if (strncmp(r->schedule, "zero-bubble", 11) == 0) plan->schedule = SM_SCHEDULE_ZB_H1;
 }
 
-/* Whether each expert is split over the tensor axis: as the row says, else where the experts are
- * fewer than its ranks; recipes of before that choice follow Megatron's default, which splits. */
-static bool experts_split(const sm_training_row *r, int ep, int tensor) {
-    int said = number_after(r->notes, "ETP=");
-    bool before = said == 0 && has(r->title, "DGX Cloud") && !has(r->notes, "ETP=");
-    return tensor > 1 && (said > 1 || before || ep < tensor);
-}
-
-/* Experts of Megatron-style rows spread over the data and tensor ranks of one stage: those that
- * the tensor axis does not hold take the expert axis out of the replicas. */
-static void expert_of(const sm_training_row *r, const sm_model *m, int replicas, sm_plan *plan) {
+/* Experts spread over the data and tensor ranks of one stage: those that the tensor axis does not
+ * hold take the expert axis out of the replicas. Each is split over the tensor axis where they are
+ * fewer than its ranks. What is left of the replicas shards weights, or repeats them. */
+static void replicas_of(const sm_training_row *r, const sm_model *m, int replicas, sm_plan *plan) {
     bool moe = m->kind[m->layer[m->L - 1]].E > 0;
     int ep = moe ? or_one(r->ep) : 1;
-    plan->expert_tensor = moe && experts_split(r, ep, plan->tensor);
+    plan->expert_tensor = moe && ep < plan->tensor;
     int spread = plan->expert_tensor ? ep : (ep + plan->tensor - 1) / plan->tensor;
     plan->expert = common(spread, replicas);
+    plan->zero = r->zero_stage >= 0 ? r->zero_stage : 1;
+    bool sharded = (r->fsdp == SM_YES || r->zero_stage == 3) && plan->zero != 2;
+    plan->fsdp = sharded ? replicas / plan->expert : 1;
+    plan->data = replicas / plan->expert / plan->fsdp;
+    if (sharded && plan->fsdp == 1) plan->zero = 1;
 }
 
-static void shards_of(const sm_training_row *r, int replicas, sm_plan *plan) {
-    int rest = replicas / plan->expert;
-    bool sharded = r->fsdp == SM_YES || r->zero_stage == 3;
-    plan->zero = r->zero_stage >= 0 ? r->zero_stage : 1;
-    plan->data = rest;
-    plan->fsdp = 1;
-    if (!sharded || plan->zero == 2) return;
-    plan->fsdp = fsdp_group(r, rest);
-    plan->data = rest / plan->fsdp;
-    if (plan->fsdp == 1) plan->zero = 1;
+static sm_recompute recompute_of(const sm_training_row *r) {
+    if (strcmp(r->recompute, "full") == 0) return SM_RECOMPUTE_FULL;
+    return strcmp(r->recompute, "selective") == 0 ? SM_RECOMPUTE_SELECTIVE : SM_RECOMPUTE_NONE;
 }
 
 /* Sources of before 2023 that do not name a fused kernel had none. */
-static int unfused_of(const sm_training_row *r) {
-    bool old = r->year > 0 && r->year < 2023;
-    /* "fused" alone is Megatron's fused softmax between two matmuls */
-    bool softmax = !strcmp(r->attention_kernel, "fused") && has(r->title, "Hagemann");
-    bool unfused = r->flash_attention == SM_NO || old || softmax || has(r->title, "vTrain");
-    return unfused && r->cp <= 1 ? SM_ATTENTION_UNFUSED : SM_ATTENTION_FUSED;
+static int attention_of(const sm_training_row *r, const sm_model *model) {
+    bool old = r->year > 0 && r->year < 2023, mla = model->kind[0].attention == SM_ATTENTION_MLA;
+    bool unfused = (r->flash_attention == SM_NO || old) && r->cp <= 1 && !mla;
+    return unfused ? SM_ATTENTION_UNFUSED : SM_ATTENTION_FUSED;
 }
 
 static sm_dtype dtype_of(const sm_training_row *r) {
-    const char *p = r->precision_class;
-    if (has(p, "nvfp4")) return SM_FP4;
-    if (has(p, "fp8")) return SM_FP8;
-    return has(p, "int8") ? SM_INT8 : SM_BF16;
+    static const struct {
+        const char *printed;
+        sm_dtype dtype;
+    } classes[] = {{"nvfp4", SM_FP4}, {"fp8", SM_FP8}, {"mxfp8", SM_FP8}, {"int8", SM_INT8}};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (strcmp(r->precision_class, classes[i].printed) == 0) return classes[i].dtype;
+    return SM_BF16;
 }
 
 static const char *missing(const sm_training_row *r) {
@@ -241,18 +114,12 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     plan->microbatch = (int)fmax(1, round(microbatch));
     /* Megatron shards the residual stream wherever it shards tensors since 2023 */
     bool modern = r->sp == SM_UNSTATED && r->year >= 2023;
-    /* MaxText shards it over tensor too (its activation_embed axis) */
-    plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern || has(r->title, "MaxText"));
-    expert_of(r, model, replicas, plan);
-    shards_of(r, replicas, plan);
+    plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern);
+    replicas_of(r, model, replicas, plan);
     schedule_of(r, model, plan);
-    recompute_of(r, model, plan);
+    plan->recompute = recompute_of(r);
     plan->dtype = dtype_of(r);
-    if (has(r->notes, "CPU AdamW offload")) plan->offload = SM_OFFLOAD_OPTIMIZER;
-    /* this code base keeps its gradients in 16 bits: with 32 its larger layouts would not fit */
-    if (has(r->title, "Hagemann") || has(r->precision, "fp16 grads")) plan->gradient = SM_BF16;
-    plan->attention =
-        model->kind[0].attention == SM_ATTENTION_MLA ? SM_ATTENTION_FUSED : unfused_of(r);
+    plan->attention = attention_of(r, model);
     *why = NULL;
     return true;
 }

@@ -1,43 +1,7 @@
 /* The machine a training row ran on: nodes of chips, joined at the rate that the source states. */
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "truth_parts.h"
-
-/* Bits per second of one node in a text such as "8x 400 Gb/s InfiniBand per node", "1600 Gbps
- * RoCE per node", "400 Gb/s RDMA per GPU"; 0 when no rate is stated. */
-static double stated_bits(const char *text, int chips_per_node) {
-    const char *compute = strstr(text, "Compute:");
-    if (compute) text = compute;
-    double count = 1;
-    for (const char *at = text; *at; at++) {
-        if (!isdigit((unsigned char)*at) ||
-            (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '-')))
-            continue;
-        char *end;
-        double number = strtod(at, &end);
-        if (*end == 'x') {
-            count = number;
-            at = end;
-            continue;
-        }
-        while (*end == ' ') end++;
-        bool bytes = strncmp(end, "GB/s", 4) == 0;
-        if (!bytes && strncmp(end, "Gb/s", 4) && strncmp(end, "Gbps", 4)) continue;
-        double bits = number * count * 1e9 * (bytes ? 8 : 1);
-        return strstr(text, "per GPU") ? bits * chips_per_node : bits;
-    }
-    return 0;
-}
-
-static int pods_of(const char *text) {
-    const char *at = strstr(text, " pod(s) of ");
-    while (at && at > text && isdigit((unsigned char)at[-1])) at--;
-    return at ? atoi(at) : 1;
-}
 
 /* Chips that share the innermost switch: a node of 8, or a rack of up to 72. */
 static int domain_of(const sm_training_row *r, const sm_chip *chip) {
@@ -51,9 +15,8 @@ static int domain_of(const sm_training_row *r, const sm_chip *chip) {
 
 static void shape_text(const sm_training_row *r, const sm_chip *chip, char *out, size_t size) {
     if (chip->fabric == SM_FABRIC_TORUS) {
-        int pods = pods_of(r->notes);
-        if (pods > 1 && r->chips % pods == 0)
-            snprintf(out, size, "%s:%dx%dslices", chip->name, r->chips / pods, pods);
+        if (r->pods > 1 && r->chips % r->pods == 0)
+            snprintf(out, size, "%s:%dx%dslices", chip->name, r->chips / r->pods, r->pods);
         else snprintf(out, size, "%s:%d", chip->name, r->chips);
         return;
     }
@@ -65,8 +28,8 @@ static void shape_text(const sm_training_row *r, const sm_chip *chip, char *out,
 /* Everything beyond the node scales with what one node has. */
 static void set_network(const sm_training_row *r, const sm_chip *chip, sm_system *system) {
     int node = r->chips_per_node > 0 ? r->chips_per_node : 8;
-    double bits = stated_bits(r->inter_node_network, node);
-    if (bits <= 0 || chip->fabric != SM_FABRIC_SWITCH || system->levels < 2) return;
+    double bits = r->node_bits_per_s;
+    if (!(bits > 0) || chip->fabric != SM_FABRIC_SWITCH || system->levels < 2) return;
     double of_child = system->level[1].bytes_per_s_oneway;
     double stated = bits / 8 * system->level[0].size / node;
     for (int l = 1; l < system->levels; l++)

@@ -25,8 +25,4 @@ sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_
 void truth_serving_free(truth_serving *t);
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out);
-/* The generation of serving software of a row of inference. */
-const char *inference_software(const sm_truth_row *row);
-/* The generation whose constants stand in for one that has none; NULL: there is none. */
-const char *inference_kin(const char *software);
 #endif

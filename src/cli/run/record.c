@@ -16,6 +16,7 @@ sm_truth_row record_begin(sm_truth_kind kind, const char *chip, double measured_
     sm_truth_row_blank(kind, &row);
     row.chip = chip;
     row.source = SM_TRUTH_RUN;
+    row.software = SM_TRUTH_RUN_SOFTWARE;
     row.measured_s = measured_s;
     return row;
 }

@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+"""Gives the measured rows of data/truth the columns that the library reads in place of prose.
+
+Sources say in titles and notes which software ran, how the plan differs from what its degrees say,
+how fast the network is, which layers attend to a window. Here that prose is read, once, into columns:
+
+  all kinds   software
+  training    plan, hardware.pods, hardware.node_bits_per_s, model.window, model.chunk,
+              model.global_every, model.moe_every, model.not_modelled
+  inference   model.chunk, model.global_every, parallel.attention_dp, parallel.fsdp,
+              parallel.weights_by
+
+A file that has the columns keeps what stands in them; cells that are empty are filled where the rules
+tell something, so that running it again changes nothing. Rows of new sources: run it, read the diff.
+
+usage: scripts/measured-columns.py [FILE.csv...]   (default: data/truth/*.csv)
+"""
+import csv
+import glob
+import io
+import math
+import os
+import re
+import sys
+
+# ---- software ----
+
+# Words of a title, and the generation they mean; the first that matches.
+TRAINING = [
+    ("scalemodel run", "scalemodel-run"), ("vTrain", "vtrain-megatron"), ("Hagemann", "aleph-alpha"),
+    ("BLOOM", "megatron-deepspeed"), ("Megatron-Turing", "megatron-lm-v2"),
+    ("Narayanan", "megatron-lm-v2"), ("Korthikanti", "megatron-lm-v2"),
+    ("Megatron-LM README", "megatron-lm-v2"), ("NeMo-Megatron launcher", "megatron-lm-v2"),
+    ("llm-foundry", "llm-foundry"), ("DGX Cloud", "dgx-cloud"),
+    ("NeMo-Framework-Launcher", "nemo-2024"), ("NeMo 24", "nemo-2024"),
+    ("Megatron-Core", "nemo-2024"), ("NeMo performance summary", "megatron-bridge"),
+    ("NeMo long-sequence", "nemo-2024"), ("Megatron-Bridge", "megatron-bridge"),
+    ("Megatron-LM dev", "megatron-bridge"), ("SimuMax", "megatron-core-2025"),
+    ("AutoModel", "automodel"), ("MLPerf", "mlperf"), ("MaxText README", "maxtext-2023"),
+    ("MaxText A3", "maxtext-2023"), ("tpu-recipes", "maxtext-2025"),
+    ("gpu-recipes", "maxtext-2025"), ("MaxText", "maxtext-2025"), ("AXLearn", "axlearn"),
+    ("torchtitan", "torchtitan"), ("fms-fsdp", "torchtitan"), ("FSDP blog", "torchtitan"),
+    ("InternEvo", "internevo"), ("Neuron", "neuron"), ("nanotron", "nanotron"),
+    ("MegaScale", "megascale"), ("JAX-Toolbox", "jax-toolbox"), ("Primus", "primus"),
+    ("ml-engineering: when", "deepspeed"),
+]
+
+# Generations of one code base that differ more than the chips do: fused norms (their steps are 3 to
+# 30 % quicker), the first flash attention, XLA beside PyTorch, releases of two years.
+VARIANTS = [
+    ("aleph-alpha", "RMS kernel", "aleph-alpha-rms"),
+    ("aleph-alpha", "flash_attentionv1", "aleph-alpha-flash1"),
+    ("dgx-cloud", "XLA", "dgx-cloud-xla"), ("dgx-cloud", "maxtext", "dgx-cloud-xla"),
+    ("megatron-bridge", "release 25", "megatron-bridge-25"),
+    ("megatron-bridge", "release 26.06", "megatron-bridge-26.06"),
+    ("megatron-bridge", "release 26.08", "megatron-bridge-26.06"),
+]
+
+# Words of the framework and of the source, in any case; the first row whose words are all there.
+SERVING = [
+    ("", "splitwise", "vllm-2023"), ("megatron", "", "megatron-lm-2022"),
+    ("fastertransformer", "", "fastertransformer"), ("neuron", "", "neuronx"),
+    ("nvcr.io", "", "trtllm-2025"), ("tensorrt-llm 0.5", "", "trtllm-0.5"),
+    ("tensorrt-llm 0.6", "", "trtllm-0.5"), ("tensorrt-llm 0.1", "", "trtllm-0.17"),
+    ("tensorrt-llm 1", "", "trtllm-1"), ("tensorrt-llm ~1", "", "trtllm-1"),
+    ("tensorrt-llm", "LLM-Inference-Bench", "trtllm-2024"), ("tensorrt-llm", "", "trtllm-0.17"),
+    ("vllm-tpu", "", "vllm-tpu"), ("vllm-gaudi", "", "vllm-2025"),
+    ("vllm", "LLM-Inference-Bench", "vllm-2024"), ("vllm", "MLPerf", "vllm-2024"),
+    ("deepspeed", "", "deepspeed-2024"), ("sambaflow", "", "sambaflow"),
+    ("jetstream", "", "jetstream"), ("google internal", "", "pathways-2022"), ("atom", "", "atom"),
+    ("sglang", "", "sglang-2025"), ("deepseek", "", "sglang-2025"), ("rtp-llm", "", "sglang-2025"),
+    ("trt", "", "trtllm-2025"), ("vllm 0.12", "", "vllm-0.12"), ("vllm", "", "vllm-2025"),
+]
+# Engines that doubled their speed from one winter to the next, by the day of the measurement.
+TURNS = [("sglang-2025", "2025-12-17", "sglang-2026"), ("vllm-2025", "2025-12-17", "vllm-2026")]
+
+
+def title_of(row):
+    return row.get("source.title") or row.get("source", "")
+
+
+def training_software(row):
+    software = next((name for words, name in TRAINING if words in title_of(row)), "")
+    said = (row.get("attention_kernel", ""), row.get("notes", ""), row.get("id", ""))
+    for generation, words, variant in VARIANTS:
+        if software == generation and any(words in text for text in said):
+            return variant
+    return software
+
+
+def serving_software(row):
+    framework, source = row.get("framework", "").lower(), title_of(row).lower()
+    for words, of_source, name in SERVING:
+        if words in framework and of_source.lower() in source:
+            for generation, day, later in TURNS:
+                if name == generation and row.get("date", "") >= day:
+                    return later
+            return name
+    return ""
+
+
+# ---- the architecture ----
+
+
+def number(row, key):
+    text = row.get(key, "")
+    return int(float(text)) if text else 0
+
+
+def number_before(text, words):
+    found = re.search(r"(\d*)" + re.escape(words), text)
+    return int(found.group(1) or 0) if found else 0
+
+
+def set_training_model(row, out):
+    """Windows and chunks of local layers; every which layer is global, or a mixture of experts."""
+    notes = row.get("model.notes", "")
+    window, chunk, every = number_before(notes, "-token sliding"), 0, 2
+    if not window:
+        window = number_before(notes, "-token window")
+        every = 6
+    if not window and "chunked attention 8192" in notes:
+        chunk, every = 8192, 4
+    if window or chunk:
+        out["model.window"], out["model.chunk"] = window or "", chunk or ""
+        out["model.global_every"] = every
+    if "every 2nd layer" in notes and number(row, "model.n_experts") > 0:
+        out["model.moe_every"] = 2
+    if "Mamba" in notes:
+        out["model.not_modelled"] = "a hybrid with Mamba layers"
+
+
+# ---- the machine ----
+
+
+def node_bits_per_s(row):
+    """Of "8x 400 Gb/s InfiniBand per node", "1600 Gbps RoCE per node", "400 Gb/s RDMA per GPU"."""
+    text = row.get("hardware.inter_node_network", "")
+    text = text[max(text.find("Compute:"), 0):]
+    count, at = 1.0, 0
+    number_at = re.compile(r"(?<![A-Za-z0-9-])\d+(\.\d*)?([eE][+-]?\d+)?")
+    while True:
+        found = number_at.search(text, at)
+        if not found:
+            return 0
+        value, at = float(found.group(0)), found.start() + 1
+        rest = text[found.end():]
+        if rest.startswith("x"):
+            count, at = value, found.end() + 1
+            continue
+        rest = rest.lstrip(" ")
+        if not rest.startswith(("GB/s", "Gb/s", "Gbps")):
+            continue
+        bits = value * count * 1e9 * (8 if rest.startswith("GB/s") else 1)
+        chips = number(row, "hardware.chips_per_node") or 8
+        return bits * chips if "per GPU" in text else bits
+
+
+def set_training_system(row, out):
+    pods = re.search(r"(\d+) pod\(s\) of ", row.get("notes", ""))
+    if pods and int(pods.group(1)) > 1:
+        out["hardware.pods"] = int(pods.group(1))
+    bits = node_bits_per_s(row)
+    if bits:
+        out["hardware.node_bits_per_s"] = "%.12g" % bits
+
+
+# ---- the plan of a training row ----
+
+
+def number_after(text, words):
+    found = re.search(re.escape(words) + r"\s*([+-]?\d+)", text)
+    return int(found.group(1)) if found else 0
+
+
+class Model:
+    """What of the architecture a plan depends on."""
+
+    def __init__(self, row):
+        experts, first = number(row, "model.n_experts"), number(row, "model.n_dense_layers")
+        alternate = experts > 0 and "every 2nd layer" in row.get("model.notes", "")
+        layers = number(row, "model.layers")
+        mtp = number(row, "model.n_mtp_layers")
+        last_is_dense = (layers - 1) % 2 == 0 if alternate else layers - 1 < first
+        self.moe = experts > 0 and not last_is_dense
+        self.begins_moe = experts > 0 and not first > 0 and not alternate
+        self.gated = row.get("model.gated", "").lower() not in ("false", "no", "0")
+        self.dense_width = 0 if self.begins_moe else number(row, "model.d_ff")
+        self.mla = number(row, "model.mla.kv_lora_rank") > 0
+        self.q_rank = number(row, "model.mla.q_lora_rank")
+        self.layers = layers + (mtp if mtp > 0 and layers + mtp <= 1024 else 0)
+
+
+def megatron_modules(detail, m):
+    """recompute_modules of Megatron-Core."""
+    ops = []
+    if "layernorm" in detail:
+        ops += ["attn_norm", "mlp_norm"]
+    if "moe_act" in detail and m.moe:
+        ops += ["expert_act"]
+    if "mla_up_proj" in detail and m.mla:
+        ops += (["q_up"] if m.q_rank else []) + ["q_rope", "k_up", "v_up", "k_join"]
+    if "mlp" in detail and m.dense_width > 0:
+        ops += ["gate_proj", "up_proj", "mlp_act"]
+    if "core_attn" in detail:
+        ops += ["attention"]
+    moe = any(words in detail for words in ("moe,", ": moe", ",moe"))
+    if moe and "moe_act" not in detail and m.moe:
+        ops += ["dispatch", "expert_gate", "expert_up", "expert_act"]
+    return ops
+
+
+def keep_named(detail, m):
+    """Policies of XLA name what is kept: everything else runs again."""
+    def says(*words):
+        return any(w in detail for w in words)
+    if m.mla:
+        return []
+    ops = ["attn_norm"]
+    if not says("qkv", "query_proj=device", "query_proj=offload", "q/k/v"):
+        ops += ["q_proj", "k_proj", "v_proj"]
+    ops += ["q_rope", "k_rope", "attention"]
+    if not says("out proj", "out_proj=device", "out_proj=offload"):
+        ops += ["o_proj"]
+    ops += ["attn_add", "mlp_norm"]
+    if m.begins_moe:
+        return ops
+    ops += (["gate_proj"] if m.gated else []) + ["up_proj", "mlp_act"]
+    if not says("mlpwo too", "mlpwo=device", "mlpwo=offload"):
+        ops += ["down_proj"]
+    return ops
+
+
+def recompute(row, m):
+    kind, detail = row.get("recompute", ""), row.get("recompute_detail", "")
+    def says(*words):
+        return any(w in detail for w in words)
+    if kind == "full":
+        return "full"
+    if "num-layers 0" in detail or kind in ("", "none"):
+        return "none"
+    # torchtitan's per-op policy keeps attention and every second matmul of a layer: q, v, gate, down
+    if ("torchtitan" in title_of(row) and "2nd layer;" not in detail
+            and says("per-op", "default AC")):
+        ops = ["attn_norm", "k_proj", "q_rope", "k_rope", "o_proj", "attn_add", "mlp_norm"]
+        return "+".join(ops + ([] if m.begins_moe else ["up_proj", "mlp_act"]))
+    if says("minimal", "DOT_ONLY", "save_dot", "per-op", "default AC", "2nd layer",
+            "selective layer"):
+        return "save-matmuls"
+    if "modules" in detail:
+        return "+".join(megatron_modules(detail, m)) or "none"
+    if says("custom", "offload"):
+        return "+".join(keep_named(detail, m)) or "none"
+    return "selective" if kind == "selective" else "none"
+
+
+def chunks(row, layers):
+    """Where a source counts embedding and head as layers of the pipeline's split (NeMo does), a model
+    two layers short of all chunks has them: the chunks here hold layers alone."""
+    said = number(row, "vp") or number_after(row.get("notes", ""), "README say ")
+    count, stages = max(said, 1), max(number(row, "pp"), 1)
+    counted = layers < stages * count <= layers + 2
+    return layers // stages if counted and layers >= stages else count
+
+
+def expert_split(row, ep, tensor):
+    """Whether tensor splits each expert: as the row says, else where experts are fewer than its ranks;
+    recipes of before that choice follow Megatron's default, which splits."""
+    notes = row.get("notes", "")
+    said = number_after(notes, "ETP=")
+    before = "DGX Cloud" in title_of(row) and "ETP=" not in notes
+    return tensor > 1 and (said > 1 or before or ep < tensor)
+
+
+def unfused(row, m):
+    """Sources of before 2023 that do not name a fused kernel had none; "fused" alone is Megatron's
+    softmax between two matmuls."""
+    year, title = number(row, "year"), title_of(row)
+    softmax = row.get("attention_kernel", "") == "fused" and "Hagemann" in title
+    not_flash = row.get("flash_attention", "").lower() in ("false", "no", "0")
+    old = 0 < year < 2023
+    return ((not_flash or old or softmax or "vTrain" in title) and number(row, "cp") <= 1
+            and not m.mla)
+
+
+def yes(row, key):
+    return row.get(key, "").lower() in ("true", "yes", "1")
+
+
+def degrees(row, plan):
+    """tensor, context, pipeline, microbatch; returns the replicas, or 0 where they do not divide."""
+    chips, devices = number(row, "hardware.chips"), number(row, "hardware.devices")
+    devices = devices or chips
+    each = devices // chips if chips else 0
+    tensor, context, pipeline = (max(number(row, k), 1) for k in ("tp", "cp", "pp"))
+    ranks = tensor * context * pipeline
+    if not each or ranks > devices or devices % ranks:
+        return 0
+    replicas = devices // ranks
+    microbatch = float(row.get("microbatch") or 0)
+    if microbatch <= 0:
+        microbatch = float(row.get("per_device_batch_size") or 0) * tensor * context
+    if each > 1:  # two ranks of one chip: as one chip with what both hold
+        if tensor % each == 0:
+            tensor //= each
+        elif replicas % each == 0:
+            replicas, microbatch = replicas // each, microbatch * each
+        else:
+            return 0
+    plan.update(tensor=tensor, context=context, pipeline=pipeline,
+                microbatch=max(1, math.floor(microbatch + 0.5)))
+    return replicas
+
+
+def plan_of(row):
+    """In the words of train --plan; "" where the row does not state enough."""
+    m, plan = Model(row), {}
+    stated = all(float(row.get(k) or 0) >= 1 for k in ("seq_len", "global_batch_sequences"))
+    sizes = float(row.get("microbatch") or 0) > 0 or float(row.get("per_device_batch_size") or 0) > 0
+    if not stated or not sizes or row.get("task") == "lora" or m.layers <= 0:
+        return ""
+    replicas = degrees(row, plan)
+    if not replicas:
+        return ""
+    notes, title, year = row.get("notes", ""), title_of(row), number(row, "year")
+    tensor = plan["tensor"]
+    # Megatron shards the residual stream wherever it shards tensors since 2023, MaxText too
+    seq = yes(row, "sp") or (row.get("sp", "") == "" and year >= 2023) or "MaxText" in title
+    ep = max(number(row, "ep"), 1) if m.moe else 1
+    split = m.moe and expert_split(row, ep, tensor)
+    expert = math.gcd(ep if split else -(-ep // tensor), replicas)
+    rest = replicas // expert
+    zero = int(row["zero_stage"]) if row.get("zero_stage", "") != "" else 1
+    fsdp = 1
+    if (yes(row, "fsdp") or zero == 3) and zero != 2:
+        groups = [number_after(notes, w) for w in ("FSDP group ", "FSDP spans ", "; FSDP ")]
+        fsdp = next((n for n in groups if n > 1 and rest % n == 0), rest)
+        zero = 1 if fsdp == 1 else zero
+    virtual = chunks(row, m.layers)
+    schedule = "interleaved" if virtual > 1 and plan["pipeline"] > 1 else "1f1b"
+    virtual = virtual if schedule == "interleaved" else 1
+    if "dualpipe" in row.get("schedule", ""):
+        schedule = "dualpipe"
+    elif "zero-bubble" in row.get("schedule", ""):
+        schedule = "zb-h1"
+    precision = row.get("precision_class", "")
+    dtype = next((d for words, d in (("nvfp4", "fp4"), ("fp8", "fp8"), ("int8", "int8"))
+                  if words in precision), "bf16")
+    keys = [("data", rest // fsdp, 1), ("fsdp", fsdp, 1), ("tensor", tensor, 1),
+            ("context", plan["context"], 1), ("expert", expert, 1),
+            ("pipeline", plan["pipeline"], 1), ("virtual", virtual, 1),
+            ("microbatch", plan["microbatch"], 1), ("zero", zero, None),
+            ("seq", "on" if tensor > 1 and seq else "off", None),
+            ("expert_tensor", "on" if split else "off", "off"),
+            ("recompute", recompute(row, m), "none"), ("schedule", schedule, "1f1b"),
+            ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
+            ("dtype", dtype, "bf16"),
+            # this code base keeps its gradients in 16 bits: its larger layouts would not fit with 32
+            ("gradient", "bf16" if "Hagemann" in title or "fp16 grads" in row.get("precision", "")
+             else "fp32", "fp32"),
+            ("attention", "unfused" if unfused(row, m) else "fused", "fused")]
+    return ",".join(f"{k}={v}" for k, v, usual in keys if v != usual)
+
+
+# ---- files ----
+
+TRAINING_COLUMNS = ["software", "plan", "hardware.pods", "hardware.node_bits_per_s", "model.window",
+                    "model.chunk", "model.global_every", "model.moe_every", "model.not_modelled"]
+SERVING_COLUMNS = ["software", "model.chunk", "model.global_every", "parallel.attention_dp",
+                   "parallel.fsdp", "parallel.weights_by"]
+
+
+def training_columns(row):
+    out = {"software": training_software(row), "plan": plan_of(row)}
+    set_training_model(row, out)
+    set_training_system(row, out)
+    return out
+
+
+def serving_columns(row):
+    out = {"software": serving_software(row)}
+    notes, chips = row.get("notes", ""), number(row, "chips")
+    # three of four layers of Llama 4 attend within chunks
+    if "Llama-4" in row.get("model.name", ""):
+        out["model.chunk"], out["model.global_every"] = 8192, 4
+    # attention of TensorRT-LLM 1.0's own table is data-parallel over the ranks of tp
+    if "attention DP" in notes or "enable_attention_dp" in notes:
+        if not number(row, "parallel.dp") and not number(row, "parallel.ep"):
+            out["parallel.attention_dp"] = number(row, "parallel.tp") or ""
+    # Pope et al. 2022 shard their weights in two dimensions
+    if ("2D" in notes or "gathered" in notes) and not number(row, "parallel.tp") and chips % 4 == 0:
+        out["parallel.fsdp"] = 4
+        out["parallel.weights_by"] = "gathered" if "gathered" in notes else "stationary"
+    return out
+
+
+def convert(path):
+    with open(path, newline="") as f:
+        text = f.read()
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    header, body = rows[0], rows[1:]
+    if "hardware.chip" in header:
+        columns, of = TRAINING_COLUMNS, training_columns
+    elif "input_len" in header:
+        columns, of = SERVING_COLUMNS, serving_columns
+    else:
+        return
+    said = [of(dict(zip(header, row))) for row in body]
+    new = [c for c in columns if c not in header and any(s.get(c, "") != "" for s in said)]
+    header += new
+    for row, columns_of in zip(body, said):
+        row += [""] * len(new)
+        for i, name in enumerate(header):
+            if name in columns and row[i] == "":
+                row[i] = str(columns_of.get(name, ""))
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    if out.getvalue() != text:
+        with open(path, "w", newline="") as f:
+            f.write(out.getvalue())
+        print(path)
+
+
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+for file in sys.argv[1:] or sorted(glob.glob(os.path.join(root, "data/truth/*.csv"))):
+    convert(file)
