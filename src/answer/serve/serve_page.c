@@ -22,25 +22,6 @@ static const char *dtype_words(sm_report *r, const sm_serve_asked *q, const sm_s
                     sm_dtype_name(d->kv), sm_dtype_name(d->compute));
 }
 
-static void job_page(sm_report *r, const sm_serve_asked *q) {
-    const sm_serve_job *job = &q->job;
-    sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
-    sm_report_text(r,
-                   "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
-                   "%s.",
-                   sm_show_exact(r, job->prompt), sm_show_exact(r, job->output), q->dtype_words[0],
-                   q->dtype_words[1], q->dtype_words[2]);
-    double longest =
-        job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
-    if (q->in.model->max_seq > 0 && longest > (double)q->in.model->max_seq)
-        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.",
-                       q->in.model->name, sm_show_exact(r, (double)q->in.model->max_seq),
-                       sm_show_exact(r, longest));
-    if (job->context > 0)
-        sm_report_text(r, "Decoding is priced at %s cached tokens.",
-                       sm_show_exact(r, job->context));
-}
-
 static double cost(const sm_serve_asked *q, const sm_serve_point *p) {
     if (q->search.with_prefill) return p->usd_per_million_tokens_with_prefill;
     return p->usd_per_million_tokens * p->tokens_per_s_per_chip / sm_serve_throughput(q, p);
@@ -62,20 +43,6 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     return sm_textf(r, "%c", (int)('a' + i));
 }
 
-static void frontier_row(sm_report *r, sm_table *t, const sm_serving_found *a, size_t at,
-                         named_plans *names) {
-    const sm_serve_asked *q = a->q;
-    const sm_serve_point *p = &a->result->point[at];
-    const char *plan = sm_textf(r, "%s%s", dtype_words(r, q, sm_serve_dtypes_of(a, at)),
-                                sm_serve_plan_words(r, q->in.system, &p->plan));
-    double usd = cost(q, p);
-    sm_page_row(r, t, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
-                sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
-                sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, sm_serve_throughput(q, p)),
-                usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
-                name_plan(r, names, plan));
-}
-
 static void plan_lines(sm_report *r, const named_plans *names) {
     sm_table *t = sm_page_table(r, NULL, "<plan|<is");
     for (size_t i = 0; i < names->n; i++)
@@ -93,7 +60,16 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
     if (rows > top) rows = top;
     for (size_t i = 0; i < rows; i++) {
         size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
-        frontier_row(r, t, a, at, &names);
+        const sm_serve_asked *q = a->q;
+        const sm_serve_point *p = &a->result->point[at];
+        const char *plan = sm_textf(r, "%s%s", dtype_words(r, q, sm_serve_dtypes_of(a, at)),
+                                    sm_serve_plan_words(r, q->in.system, &p->plan));
+        double usd = cost(q, p);
+        sm_page_row(r, t, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
+                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
+                    sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, sm_serve_throughput(q, p)),
+                    usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
+                    name_plan(r, &names, plan));
     }
     sm_report_table(r, t);
     plan_lines(r, &names);
@@ -114,55 +90,6 @@ static void search_page(sm_report *r, const sm_serve_result *s) {
 
 /* ---- one point ---- */
 
-static void steps_table(sm_report *r, const sm_serve_point *p) {
-    sm_table *t = sm_page_table(r, "Where the time goes",
-                                "<step|>bound|>expected|>weights|>KV|>compute|>network|>other");
-    const sm_step_price *step[2] = {&p->decode, &p->prefill};
-    static const char *const names[2] = {"decode", "prefill of one prompt"};
-    for (int i = 0; i < 2; i++)
-        sm_page_row(r, t, names[i], sm_show_seconds(r, step[i]->lower_s),
-                    sm_show_seconds(r, step[i]->expected_s),
-                    sm_show_seconds(r, step[i]->breakdown_s.weights),
-                    sm_show_seconds(r, step[i]->breakdown_s.kv),
-                    sm_show_seconds(r, step[i]->breakdown_s.compute),
-                    sm_show_seconds(r, step[i]->breakdown_s.network),
-                    sm_show_seconds(r, step[i]->breakdown_s.other));
-    sm_report_table(r, t);
-}
-
-static void memory_bar(sm_report *r, const sm_serve_memory *m) {
-    sm_bar_part parts[] = {{"params", m->params},
-                           {"KV cache", m->kv},
-                           {"activations", m->activations},
-                           {"buffers", m->buffers}};
-    sm_report_bar(r, "Memory of the fullest chip", "B", m->capacity, sizeof parts / sizeof *parts,
-                  parts);
-}
-
-static void interval_line(sm_report *r, const sm_serve_asked *q, const sm_serve_point *p) {
-    double low, high;
-    sm_calibration_interval(q->used, &q->in.system->chip, SM_REGIME_decode, p->tpot_s[1], &low,
-                            &high);
-    sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
-                   sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, low),
-                   sm_show_seconds(r, high), q->used->chip, q->used->software,
-                   sm_show_seconds(r, p->tpot_s[0]),
-                   sm_serve_bound_words(r, q->in.system, &p->decode));
-    sm_bound_note(r, q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
-}
-
-static void turning_line(sm_report *r, const sm_serve_detail *d) {
-    if (d->turn_kv_context > 0)
-        sm_report_text(r, "The cache takes as long as the weights from a context of %s tokens.",
-                       sm_show_number(r, d->turn_kv_context));
-    if (d->turn_kv_batch > 0)
-        sm_report_text(r, "At this context it does so from a batch of %s.",
-                       sm_show_number(r, d->turn_kv_batch));
-    if (d->turn_compute_batch > 0)
-        sm_report_text(r, "Matmuls become compute bound from a batch of %s.",
-                       sm_show_number(r, d->turn_compute_batch));
-}
-
 static const char *price_words(sm_report *r, double usd) {
     return usd > 0.0 ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, usd)) : "";
 }
@@ -181,7 +108,15 @@ static void plan_line(sm_report *r, const sm_serving_found *a) {
 
 static void speed_lines(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    interval_line(r, a->q, p);
+    double low, high;
+    sm_calibration_interval(a->q->used, &a->q->in.system->chip, SM_REGIME_decode, p->tpot_s[1],
+                            &low, &high);
+    sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
+                   sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, low),
+                   sm_show_seconds(r, high), a->q->used->chip, a->q->used->software,
+                   sm_show_seconds(r, p->tpot_s[0]),
+                   sm_serve_bound_words(r, a->q->in.system, &p->decode));
+    sm_bound_note(r, a->q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
     sm_report_text(r, "First token after %s (bound %s).", sm_show_seconds(r, p->ttft_s[1]),
                    sm_show_seconds(r, p->ttft_s[0]));
     sm_report_text(r, "%s tokens/s per chip%s; with the prefill on the same chips %s%s.",
@@ -229,11 +164,36 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
     plan_line(r, a);
     speed_lines(r, a);
     if (a->reason) reason_line(r, a);
-    steps_table(r, a->best);
-    memory_bar(r, &a->best->memory);
+    sm_table *t = sm_page_table(r, "Where the time goes",
+                                "<step|>bound|>expected|>weights|>KV|>compute|>network|>other");
+    const sm_step_price *step[2] = {&a->best->decode, &a->best->prefill};
+    static const char *const names[2] = {"decode", "prefill of one prompt"};
+    for (int i = 0; i < 2; i++)
+        sm_page_row(r, t, names[i], sm_show_seconds(r, step[i]->lower_s),
+                    sm_show_seconds(r, step[i]->expected_s),
+                    sm_show_seconds(r, step[i]->breakdown_s.weights),
+                    sm_show_seconds(r, step[i]->breakdown_s.kv),
+                    sm_show_seconds(r, step[i]->breakdown_s.compute),
+                    sm_show_seconds(r, step[i]->breakdown_s.network),
+                    sm_show_seconds(r, step[i]->breakdown_s.other));
+    sm_report_table(r, t);
+    sm_bar_part parts[] = {{"params", a->best->memory.params},
+                           {"KV cache", a->best->memory.kv},
+                           {"activations", a->best->memory.activations},
+                           {"buffers", a->best->memory.buffers}};
+    sm_report_bar(r, "Memory of the fullest chip", "B", a->best->memory.capacity,
+                  sizeof parts / sizeof *parts, parts);
     if (a->batch) batches_page(r, a);
     if (!a->detail) return;
-    turning_line(r, a->detail);
+    if (a->detail->turn_kv_context > 0)
+        sm_report_text(r, "The cache takes as long as the weights from a context of %s tokens.",
+                       sm_show_number(r, a->detail->turn_kv_context));
+    if (a->detail->turn_kv_batch > 0)
+        sm_report_text(r, "At this context it does so from a batch of %s.",
+                       sm_show_number(r, a->detail->turn_kv_batch));
+    if (a->detail->turn_compute_batch > 0)
+        sm_report_text(r, "Matmuls become compute bound from a batch of %s.",
+                       sm_show_number(r, a->detail->turn_compute_batch));
     if (a->detail->advice[0]) sm_report_text(r, "What would help most: %s.", a->detail->advice);
 }
 
@@ -288,7 +248,22 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
 }
 
 void sm_serve_page(sm_report *r, const sm_serving_found *a) {
-    job_page(r, a->q);
+    const sm_serve_job *job = &a->q->job;
+    sm_report_heading(r, "%s on %s", a->q->in.model->name, a->q->in.system->text);
+    sm_report_text(r,
+                   "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
+                   "%s.",
+                   sm_show_exact(r, job->prompt), sm_show_exact(r, job->output),
+                   a->q->dtype_words[0], a->q->dtype_words[1], a->q->dtype_words[2]);
+    double longest =
+        job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
+    if (a->q->in.model->max_seq > 0 && longest > (double)a->q->in.model->max_seq)
+        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.",
+                       a->q->in.model->name, sm_show_exact(r, (double)a->q->in.model->max_seq),
+                       sm_show_exact(r, longest));
+    if (job->context > 0)
+        sm_report_text(r, "Decoding is priced at %s cached tokens.",
+                       sm_show_exact(r, job->context));
     if (!a->best) {
         reason_line(r, a);
         return;
