@@ -73,8 +73,8 @@ static sm_status prepare(bench *x, sm_communicator *world, sm_error *err) {
     if (!status)
         status = sm_einsum_lower(&x->einsum, &parsed, at, &x->einsum.out, false, &x->lowering, err);
     for (int i = 0; !status && i < 2; i++)
-        status = sm_local_block_of(x->m, &x->einsum, &x->einsum.in[i], SM_ELEMENT_F64, &(sm_filling){some, NULL},
-                                   &x->in[i], err);
+        status = sm_local_block_of(x->m, &x->einsum, &x->einsum.in[i], SM_ELEMENT_F64,
+                                   &(sm_filling){some, NULL}, &x->in[i], err);
     for (int w = 0; !status && w < WAYS; w++)
         status = make_grid(&x->grid[w], x->n, 1 + w % 2, w < 2 ? 64 : 256, err);
     return status;
@@ -82,7 +82,8 @@ static sm_status prepare(bench *x, sm_communicator *world, sm_error *err) {
 
 static sm_status run_here(bench *x, sm_error *err) {
     sm_run_result result;
-    sm_status status = sm_run_lowering(x->m, &x->einsum, &x->lowering, &(sm_run_way){-1, 1}, x->in, &result, err);
+    sm_status status =
+        sm_run_lowering(x->m, &x->einsum, &x->lowering, &(sm_run_way){-1, 1}, x->in, &result, err);
     if (!status) sm_local_block_free(&result.out);
     return status;
 }

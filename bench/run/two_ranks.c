@@ -67,8 +67,8 @@ static sm_status gather_alone(bench *x, sm_error *err) {
 static sm_status run_lowering(bench *x, int overlapped, sm_error *err) {
     sm_run_result result;
     sm_local_block in[2] = {x->a, x->b};
-    sm_status status =
-        sm_run_lowering(x->m, &x->einsum, &x->lowering, &(sm_run_way){overlapped, 1}, in, &result, err);
+    sm_status status = sm_run_lowering(x->m, &x->einsum, &x->lowering, &(sm_run_way){overlapped, 1},
+                                       in, &result, err);
     if (!status) sm_local_block_free(&result.out);
     return status;
 }
@@ -104,7 +104,8 @@ static sm_status block(bench *x, const sm_array *array, bool whole, sm_local_blo
                        sm_error *err) {
     sm_array held = *array;
     for (int d = 0; whole && d < held.rank; d++) held.dim[d].n_axes = 0;
-    return sm_local_block_of(x->m, &x->einsum, &held, SM_ELEMENT_F32, &(sm_filling){some, NULL}, out, err);
+    return sm_local_block_of(x->m, &x->einsum, &held, SM_ELEMENT_F32, &(sm_filling){some, NULL},
+                             out, err);
 }
 
 static sm_status prepare(bench *x, sm_communicator *world, const problem *p, sm_error *err) {

@@ -48,8 +48,8 @@ static sm_status average_on(sm_communicator *world, void *context, sm_error *err
     double *mine = a->out[world->rank];
     sm_status status = sm_rank_mesh_new(world, &a->mesh, &m, err);
     if (!status)
-        status = sm_local_block_of(m, &a->einsum, &a->einsum.in[0], SM_ELEMENT_F64, &(sm_filling){position_value,
-                                   NULL}, &shard, err);
+        status = sm_local_block_of(m, &a->einsum, &a->einsum.in[0], SM_ELEMENT_F64,
+                                   &(sm_filling){position_value, NULL}, &shard, err);
     if (!status) memcpy(mine, shard.data, KEPT * sizeof *mine);
     if (!status) status = sm_run_all_reduce(world, mine, KEPT, SM_ELEMENT_F64, err);
     for (int i = 0; i < KEPT; i++) mine[i] /= world->size;
