@@ -1,6 +1,7 @@
 /* How fast plans are priced and searched: "bench: NAME VALUE UNIT" lines, one thread each. */
 #include "scalemodel/io.h"
 #include "scalemodel/train.h"
+#include "../tests/search_copy.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static sm_train *train_on(const char *name, const char *text, double batch, doub
     return train;
 }
 
-static bool search(sm_train *train, const char *fixed, bool prune, sm_search_result *result)
+static bool search(sm_train *train, const char *fixed, bool prune, search_copy *result)
 {
     sm_error err = { 0 };
     sm_search_options o;
@@ -45,7 +46,7 @@ static bool search(sm_train *train, const char *fixed, bool prune, sm_search_res
     sm_search_defaults(&o);
     o.threads = 1, o.top = 1, o.prune = prune;
     if (!train || sm_plan_parse(&source, &o.fixed, &err) ||
-        sm_train_search(train, &o, result, &err)) {
+        search_copied(train, &o, result, &err)) {
         fprintf(stderr, "search: %s\n", err.sentence);
         return false;
     }
@@ -55,7 +56,7 @@ static bool search(sm_train *train, const char *fixed, bool prune, sm_search_res
 /* Time and memory of every plan of the space that remains: nothing is ruled out by a bound. */
 static void price_all(const char *name, const char *fixed)
 {
-    static sm_search_result r;
+    static search_copy r;
     sm_train *train = train_on("llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
     if (search(train, fixed, false, &r)) line(name, r.evaluated / r.seconds, "1/s");
     sm_train_free(train);
@@ -86,7 +87,7 @@ static void price_one(void)
 /* Calculon's case (SC 2023): every plan of a space of 3.2 million, priced whole. */
 static void grid(void)
 {
-    static sm_search_result r;
+    static search_copy r;
     sm_train *train = train_on("gpt3-175b", "a100-80:8x8", 1536.0 * 2048, 2048);
     if (search(train, "offload=none", false, &r)) {
         line("grid_3p2M_plans", r.evaluated, "1");
@@ -98,7 +99,7 @@ static void grid(void)
 static void search_once(const char *name, const char *who, const char *where, double batch,
                         double seq)
 {
-    static sm_search_result r;
+    static search_copy r;
     double start = sm_clock_s();
     sm_train *train = train_on(who, where, batch, seq);
     if (search(train, "", true, &r)) line(name, sm_clock_s() - start, "s");

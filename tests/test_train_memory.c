@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include "scalemodel/io.h"
 #include "scalemodel/train.h"
+#include "search_copy.h"
 #include <string.h>
 
 enum { L = 4, D = 4096, F = 14336, V = 128256, HEADS_WIDTH = 4096, T = 8192 };
@@ -267,7 +268,7 @@ static void the_search_knows_what_is_left_of_the_card(void **state)
     sm_error err = { 0 };
     sm_system system;
     sm_source on = sm_source_of("--on", "h100-sxm:8");
-    static sm_search_result result;
+    static search_copy result;
     sm_train *train = NULL;
     sm_search_options o;
     sm_memory_habits most = plain;
@@ -278,7 +279,7 @@ static void the_search_knows_what_is_left_of_the_card(void **state)
     sm_train_set_habits(train, &most);
     sm_search_defaults(&o);
     o.top = 8;
-    assert_int_equal(sm_train_search(train, &o, &result, &err), SM_OK);
+    assert_int_equal(search_copied(train, &o, &result, &err), SM_OK);
     for (int i = 0; i < result.n; i++) assert_true(result.found[i].price.fits);
     sm_train_free(train);
 }

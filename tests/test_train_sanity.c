@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include "random_jobs.h"
 #include "scalemodel/io.h"
+#include "search_copy.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 #endif
 
 static sm_model model;
-static sm_search_result result, other;
+static search_copy result, other;
 
 static void load(const char *name)
 {
@@ -48,7 +49,7 @@ static sm_plan parsed(const char *text)
 }
 
 static void best(const sm_system *system, double batch, double seq, const char *fixed, int top,
-                 int threads, sm_search_result *found)
+                 int threads, search_copy *found)
 {
     sm_error err = { 0 };
     sm_search_options o;
@@ -56,13 +57,13 @@ static void best(const sm_system *system, double batch, double seq, const char *
     sm_search_defaults(&o);
     o.fixed = parsed(fixed);
     o.top = top, o.threads = threads;
-    if (sm_train_search(train, &o, found, &err) != SM_OK)
+    if (search_copied(train, &o, found, &err) != SM_OK)
         fail_msg("%s on %s: %s", model.name, system->text, err.sentence);
     assert_true(found->optimal);
     sm_train_free(train);
 }
 
-static void show(const sm_system *system, const sm_found *f)
+static void show(const sm_system *system, const plan_copy *f)
 {
     char text[512];
     const sm_breakdown *b = &f->price.breakdown;
@@ -92,11 +93,11 @@ static void llama_70b_needs_fsdp_and_tensor_on_v5p(void **state)
     double batch = 4096.0 * 1024;
     /* 1024 sequences cannot feed 8960 chips one each, so both may split sequences too */
     best(&pod, batch, 4096, "data=1,expert=1,pipeline=1", 1, 1, &result);
-    const sm_found *mixed = &result.found[0];
+    const plan_copy *mixed = &result.found[0];
     EXPECT(&pod, mixed, mixed->price.bound == SM_BOUND_COMPUTE);
     EXPECT(&pod, mixed, mixed->plan.tensor > 1 && mixed->plan.fsdp > 1);
     best(&pod, batch, 4096, "data=1,expert=1,tensor=1,pipeline=1", 1, 1, &other);
-    const sm_found *alone = &other.found[0];
+    const plan_copy *alone = &other.found[0];
     EXPECT(&pod, alone, alone->price.bound == SM_BOUND_NETWORK);
     EXPECT(&pod, mixed, mixed->price.lower_s < alone->price.lower_s);
 }
@@ -121,7 +122,7 @@ static void llama_405b_keeps_tensor_inside_the_node(void **state)
     sm_system cluster = random_job_system("h100-sxm:2048x8");
     load("llama-3.1-405b");
     best(&cluster, 16.0 * 1024 * 1024, 8192, "", 1, 1, &result);
-    const sm_found *f = &result.found[0];
+    const plan_copy *f = &result.found[0];
     EXPECT(&cluster, f, f->plan.tensor > 1 && f->plan.tensor <= 8);
     sm_placement at = placed(&cluster, &f->plan);
     const sm_group *tensor = &at.axis[SM_PLAN_TENSOR], *pipeline = &at.axis[SM_PLAN_PIPELINE];

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include "random_jobs.h"
 #include "../src/train/search_space.h"
+#include "search_copy.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,10 +54,10 @@ static sm_search_options options_of(sm_rng *rng)
     return o;
 }
 
-static sm_status search(sm_train *train, const sm_search_options *o, sm_search_result *result)
+static sm_status search(sm_train *train, const sm_search_options *o, search_copy *result)
 {
     sm_error err = { 0 };
-    sm_status s = sm_train_search(train, o, result, &err);
+    sm_status s = search_copied(train, o, result, &err);
     assert_true(s == SM_OK || s == SM_NEGATIVE);
     if (s == SM_NEGATIVE) assert_true(result->n == 0 && err.sentence[0]);
     assert_true(result->evaluated + result->pruned == result->space);
@@ -64,30 +65,30 @@ static sm_status search(sm_train *train, const sm_search_options *o, sm_search_r
     return s;
 }
 
-static double value_of(const sm_search_options *o, const sm_found *f)
+static double value_of(const sm_search_options *o, const plan_copy *f)
 {
     if (o->objective == SM_OBJECTIVE_COST) return f->price.expected_s * f->price.chips;
     if (o->objective == SM_OBJECTIVE_MEMORY) return f->price.memory.total;
     return f->price.expected_s;
 }
 
-static void explain(const sm_search_options *o, const sm_search_result *a,
-                    const sm_search_result *b)
+static void explain(const sm_search_options *o, const search_copy *a,
+                    const search_copy *b)
 {
     char text[512];
     print_error("%s seq %.0f batch %.0f objective %d top %d\n", r.system.text, r.job.seq,
                 r.job.batch_tokens, o->objective, o->top);
     for (int i = 0; i < o->top; i++)
         for (int k = 0; k < 2; k++) {
-            const sm_search_result *s = k ? b : a;
+            const search_copy *s = k ? b : a;
             if (i >= s->n) continue;
             sm_plan_format(&s->found[i].plan, r.system.torus_dims, text, sizeof text);
             print_error("  %s %.12g %s\n", k ? "brute" : "exact", value_of(o, &s->found[i]), text);
         }
 }
 
-static void same_values(const sm_search_options *o, const sm_search_result *a,
-                        const sm_search_result *b)
+static void same_values(const sm_search_options *o, const search_copy *a,
+                        const search_copy *b)
 {
     bool same = a->n == b->n;
     for (int i = 0; same && i < a->n; i++) {
@@ -101,7 +102,7 @@ static void same_values(const sm_search_options *o, const sm_search_result *a,
 
 /* ---- exactness ---- */
 
-static sm_search_result exact, brute;
+static search_copy exact, brute;
 
 static void the_search_equals_brute_force(void **state)
 {
@@ -322,7 +323,7 @@ static void a_raised_flag_stops_it(void **state)
     sm_search_defaults(&o);
     o.threads = 1, o.stop = &stop;
     sm_train *train = train_of(&r.job);
-    sm_train_search(train, &o, &exact, &err);
+    search_copied(train, &o, &exact, &err);
     assert_false(exact.optimal);
     assert_int_equal(exact.n, 0);
     sm_train_free(train);
@@ -338,7 +339,7 @@ static void too_many_plans_are_refused(void **state)
     sm_search_options o;
     sm_search_defaults(&o);
     o.top = SM_MAX_TOP + 1;
-    assert_int_equal(sm_train_search(train, &o, &exact, &err), SM_BAD_INPUT);
+    assert_int_equal(search_copied(train, &o, &exact, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, "the number of plans to show is 1 to 64");
     sm_train_free(train);
 }
@@ -360,7 +361,7 @@ static double best_of_node(sm_train *train, const sm_search_options *o, const no
     only.prune = false;
     only.top = 1;
     sm_error err = { 0 };
-    if (sm_train_search(train, &only, &brute, &err) != SM_OK) return HUGE_VAL;
+    if (search_copied(train, &only, &brute, &err) != SM_OK) return HUGE_VAL;
     return value_of(&only, &brute.found[0]);
 }
 

@@ -139,6 +139,7 @@ sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
 /* ---- search ---- */
 /* Axes of the frontier: tpot (expected), throughput per chip, cost per million tokens. */
 typedef struct sm_serve_search_options {
+    size_t size;                 /* of this structure: sm_serve_search_defaults fills it in */
     sm_plan fixed;         /* keys in fixed.given are kept */
     double batch;                /* 0: all powers of two and what fills the memory */
     double ttft_s, tpot_s;       /* limits; 0: none */
@@ -147,7 +148,9 @@ typedef struct sm_serve_search_options {
     bool brute;                  /* price everything: for tests */
     bool with_prefill;           /* throughput and cost count the prefill on the same chips */
 } sm_serve_search_options;
-void sm_serve_search_defaults(sm_serve_search_options *options);
+#define sm_serve_search_defaults(options)                                                          \
+    sm_serve_search_defaults_sized((options), sizeof *(options))
+void sm_serve_search_defaults_sized(sm_serve_search_options *options, size_t size);
 typedef struct sm_serve_result {
     size_t n;
     sm_serve_point *point; /* by tpot; in the arena */

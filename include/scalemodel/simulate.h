@@ -93,6 +93,7 @@ typedef enum sm_route {
     SM_ROUTE_AFFINITY /* to the replica that holds the longest prefix, unless overloaded */
 } sm_route;
 typedef struct sm_simulation {
+    size_t size; /* of this structure: sm_simulation_defaults fills it in */
     sm_policy policy;
     int replicas;         /* of the engine; disaggregated: of the decode engine */
     int prefill_replicas; /* disaggregated */
@@ -109,7 +110,9 @@ typedef struct sm_simulation {
                               0: 1 ms */
     bool stepwise;         /* one step at a time, for tests: the same answer, slowly */
 } sm_simulation;
-void sm_simulation_defaults(sm_simulation *simulation);
+#define sm_simulation_defaults(simulation)                                                         \
+    sm_simulation_defaults_sized((simulation), sizeof *(simulation))
+void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
 
 /* What became of one request, when it ends. */
 typedef struct sm_request_served {

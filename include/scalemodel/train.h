@@ -190,6 +190,7 @@ typedef enum sm_objective {
 } sm_objective;
 enum { SM_MAX_TOP = 64 };
 typedef struct sm_search_options {
+    size_t size;   /* of this structure in the caller's header: sm_search_defaults fills it in */
     sm_plan fixed; /* keys in fixed.given are kept */
     sm_objective objective;
     int top;                         /* plans that differ in their degrees; 1..SM_MAX_TOP */
@@ -200,20 +201,30 @@ typedef struct sm_search_options {
     void (*progress)(double fraction, double best_s, void *context);
     void *context;
 } sm_search_options;
+/* No key fixed, the three best plans by time, on all threads. */
+#define sm_search_defaults(options) sm_search_defaults_sized((options), sizeof *(options))
+void sm_search_defaults_sized(sm_search_options *options, size_t size);
+
+/* Plans, best first, and what finding them took; lives in the arena. Each function takes NULL as a
+ * result of nothing. */
+typedef struct sm_search_result sm_search_result;
 typedef struct sm_found {
-    sm_plan plan;
-    sm_price_of_plan price;
+    const sm_plan *plan;
+    const sm_price_of_plan *price;
 } sm_found;
-typedef struct sm_search_result {
-    int n;
-    sm_found found[SM_MAX_TOP];
-    double space, evaluated, pruned, seconds;
-    bool optimal;
-    double least_memory_bytes; /* when nothing fits: the least any plan needs per chip */
-} sm_search_result;
-/* SM_OK, SM_NEGATIVE when no plan fits (result->n = 0 and the sentence says what is missing). */
-sm_status sm_train_search(sm_train *train, const sm_search_options *options,
-                          sm_search_result *result, sm_error *err);
-void sm_search_defaults(sm_search_options *options);
+typedef struct sm_search_effort {
+    double space, evaluated, pruned; /* plans: all there are, priced, ruled out by bounds */
+    double seconds;
+    bool optimal; /* no plan of the space is better; false: stopped */
+    double least_memory_bytes; /* the least any priced plan needs per chip; infinite: none priced */
+} sm_search_effort;
+int sm_search_result_count(const sm_search_result *result);
+/* i: 0 .. count - 1. */
+sm_found sm_search_result_at(const sm_search_result *result, int i);
+const sm_search_effort *sm_search_result_effort(const sm_search_result *result);
+/* SM_OK, or SM_NEGATIVE when no plan fits (a result of no plans, and the sentence says what is
+ * missing); with any other status *result is NULL. */
+sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_arena *arena,
+                          const sm_search_result **result, sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -182,9 +182,12 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
     sm_arena *arena = sm_arena_new();
     memset(out, 0, sizeof *out);
     if (!arena) return sm_fail_memory(err);
-    sm_status status = find_decode(job, calibration, options, arena, &out->decode, err);
+    sm_serve_search_options own;
+    sm_status status = sm_sized_take(&own, sizeof own, options, err);
+    if (status == SM_OK)
+        status = find_decode(job, calibration, &own, arena, &out->decode, err);
     out->kv_bytes = sm_model_kv_bytes(job->model, job->prompt, job->dtypes.kv);
-    if (status == SM_OK) status = find_prefill(job, calibration, options, arena, &rate, out, err);
+    if (status == SM_OK) status = find_prefill(job, calibration, &own, arena, &rate, out, err);
     if (status == SM_OK) fill_ratio(job, rate, out);
     sm_arena_free(arena);
     return status;

@@ -40,16 +40,18 @@ sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibrat
                          const sm_serve_search_options *options, double requests_per_s,
                          sm_fleet *fleet, sm_error *err) {
     sm_serve_result r;
-    sm_serve_search_options o = *options;
+    sm_serve_search_options o;
     double usd = job->usd_per_chip_hour;
     memset(fleet, 0, sizeof *fleet);
+    sm_status status = sm_sized_take(&o, sizeof o, options, err);
+    if (status) return status;
     if (!(requests_per_s > 0 && requests_per_s <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
     o.with_prefill = true;
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
-    sm_status status = sm_serve_search(job, calibration, &o, arena, &r, err);
+    status = sm_serve_search(job, calibration, &o, arena, &r, err);
     for (size_t i = 0; status == SM_OK && i < r.n; i++) {
         if (o.tpot_s > 0 && mixed_tpot(&r.point[i]) > o.tpot_s) continue;
         sm_fleet f = fleet_of(job, &r.point[i], usd, requests_per_s);

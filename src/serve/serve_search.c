@@ -5,9 +5,10 @@
 
 #include "serve_frontier.h"
 
-void sm_serve_search_defaults(sm_serve_search_options *options) {
-    memset(options, 0, sizeof *options);
-    sm_serve_plan_defaults(&options->fixed);
+void sm_serve_search_defaults_sized(sm_serve_search_options *options, size_t size) {
+    sm_serve_search_options all = {.size = size};
+    sm_serve_plan_defaults(&all.fixed);
+    sm_sized_give(options, size, &all, sizeof all);
 }
 
 static bool is_limit(double x) { return x >= 0 && x <= 1e9; }
@@ -142,15 +143,17 @@ sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibra
                           sm_serve_result *result, sm_error *err) {
     search h;
     double start_s = sm_clock_s();
+    sm_serve_search_options own;
     memset(result, 0, sizeof *result);
     memset(&h, 0, sizeof h);
-    sm_status status = check_options(options, err);
+    sm_status status = sm_sized_take(&own, sizeof own, options, err);
+    if (status == SM_OK) status = check_options(&own, err);
     if (status != SM_OK) return status;
-    status = search_run(job, calibration, options, arena, &h, err);
+    status = search_run(job, calibration, &own, arena, &h, err);
     if (status == SM_OK) {
         fill_counts(&h, result);
         if (h.front.n > 0) status = fill_points(&h, arena, result, err);
-        else if (!h.any_fits) status = fail_fit(job, options, &h, result, err);
+        else if (!h.any_fits) status = fail_fit(job, &own, &h, result, err);
         else status = fail_limits(&h, err);
     }
     search_free(&h);

@@ -8,13 +8,16 @@ enum { MOST_REPLICAS = 4096, MOST_PAGE = 65536, MOST_BATCH = 1 << 20 };
 #define MOST_PAGES 4e15 /* sums of pages stay exact */
 #define MOST_SECONDS 1e15
 
-void sm_simulation_defaults(sm_simulation *simulation) {
-    sm_simulation *o = simulation;
-    *o = (sm_simulation){.policy = SM_POLICY_CONTINUOUS, .replicas = 1, .prefill_replicas = 1};
-    o->most_batch = 256.0;
-    o->chunk_tokens = 512.0;
-    o->prefill_tokens = 8192.0;
-    o->page_tokens = 16.0;
+void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size) {
+    const sm_simulation all = {.size = size,
+                               .policy = SM_POLICY_CONTINUOUS,
+                               .replicas = 1,
+                               .prefill_replicas = 1,
+                               .most_batch = 256.0,
+                               .chunk_tokens = 512.0,
+                               .prefill_tokens = 8192.0,
+                               .page_tokens = 16.0};
+    sm_sized_give(simulation, size, &all, sizeof all);
 }
 
 /* ---- the heap of replicas by the end of their run ---- */
@@ -307,11 +310,13 @@ sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arriva
                       const sm_watch *watch, sm_simulated *out, sm_error *err) {
     static const sm_watch nobody = {NULL, NULL, NULL};
     memset(out, 0, sizeof *out);
-    sm_status status = check_options(simulation, err);
+    sm_simulation own;
+    sm_status status = sm_sized_take(&own, sizeof own, simulation, err);
+    if (!status) status = check_options(&own, err);
     if (status) return status;
     sim_simulation *s = sm_calloc(1, sizeof *s);
     if (!s) return sm_fail_memory(err);
-    s->options = simulation;
+    s->options = &own;
     s->arrivals = arrivals;
     s->watch = watch ? watch : &nobody;
     s->err = err;

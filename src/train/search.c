@@ -5,28 +5,47 @@
 
 #include "search_space.h"
 
-void sm_search_defaults(sm_search_options *options) {
-    memset(options, 0, sizeof *options);
-    sm_plan_defaults(&options->fixed);
-    options->top = 3;
-    options->prune = true;
+void sm_search_defaults_sized(sm_search_options *options, size_t size) {
+    sm_search_options all = {.size = size, .top = 3, .prune = true};
+    sm_plan_defaults(&all.fixed);
+    sm_sized_give(options, size, &all, sizeof all);
+}
+
+/* ---- results ---- */
+
+struct sm_search_result {
+    int n;
+    sm_plan *plan;
+    sm_price_of_plan *price;
+    sm_search_effort effort;
+};
+
+int sm_search_result_count(const sm_search_result *result) { return result ? result->n : 0; }
+
+sm_found sm_search_result_at(const sm_search_result *result, int i) {
+    if (i < 0 || i >= sm_search_result_count(result)) return (sm_found){NULL, NULL};
+    return (sm_found){&result->plan[i], &result->price[i]};
+}
+
+const sm_search_effort *sm_search_result_effort(const sm_search_result *result) {
+    static const sm_search_effort none = {.optimal = false};
+    return result ? &result->effort : &none;
 }
 
 /* ---- merging ---- */
 
 static double threshold_of(const plan_search *h) {
-    return h->result->n == h->options->top ? h->objective[h->result->n - 1] : HUGE_VAL;
+    return h->found == h->options->top ? h->objective[h->found - 1] : HUGE_VAL;
 }
 
 static void insert(plan_search *h, const outcome *o) {
-    sm_search_result *r = h->result;
-    int at = r->n < h->options->top ? r->n++ : r->n - 1;
+    int at = h->found < h->options->top ? h->found++ : h->found - 1;
     while (at > 0 && h->objective[at - 1] > o->objective) {
-        r->found[at] = r->found[at - 1];
+        h->best[at] = h->best[at - 1];
         h->objective[at] = h->objective[at - 1];
         at--;
     }
-    r->found[at].plan = o->plan;
+    h->best[at] = o->plan;
     h->objective[at] = o->objective;
 }
 
@@ -34,15 +53,15 @@ static double merge(void *context, int place, size_t number) {
     plan_search *h = context;
     const outcome *o = &h->place[place];
     (void)number;
-    h->result->evaluated += o->evaluated;
-    h->result->least_memory_bytes = fmin(h->result->least_memory_bytes, o->least_memory);
+    h->effort.evaluated += o->evaluated;
+    h->effort.least_memory_bytes = fmin(h->effort.least_memory_bytes, o->least_memory);
     if (o->found && o->objective < threshold_of(h)) insert(h, o);
     return h->options->prune ? threshold_of(h) : HUGE_VAL;
 }
 
 static void report_progress(double fraction, void *context) {
     plan_search *h = context;
-    h->options->progress(fraction, h->result->n ? h->objective[0] : 0, h->options->context);
+    h->options->progress(fraction, h->found ? h->objective[0] : 0, h->options->context);
 }
 
 /* ---- preparing ---- */
@@ -120,7 +139,7 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
                       .threshold = o->prune ? threshold_of(h) : HUGE_VAL};
     if (o->progress) b.progress = report_progress, b.progress_context = h;
     s = sm_search_best_first(&b, o->threads, &done, err);
-    if (!done.finished) h->result->optimal = false;
+    if (!done.finished) h->effort.optimal = false;
     return s;
 }
 
@@ -136,23 +155,33 @@ static sm_status search_all(plan_search *h, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status price_found(sm_train *t, sm_search_result *r, sm_error *err) {
+static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
+                             const sm_search_result **result, sm_error *err) {
+    size_t n = (size_t)h->found;
+    sm_search_result *r = sm_arena_alloc(arena, sizeof *r);
+    if (!r) return sm_fail_memory(err);
+    *r = (sm_search_result){.n = h->found, .effort = h->effort};
+    r->plan = sm_arena_array(arena, n, sizeof *r->plan);
+    r->price = sm_arena_array(arena, n, sizeof *r->price);
+    if (n && (!r->plan || !r->price)) return sm_fail_memory(err);
     for (int i = 0; i < r->n; i++) {
-        plan_canonical(t, &r->found[i].plan);
-        sm_status s = sm_train_price(t, &r->found[i].plan, &r->found[i].price, err);
+        r->plan[i] = h->best[i];
+        plan_canonical(t, &r->plan[i]);
+        sm_status s = sm_train_price(t, &r->plan[i], &r->price[i], err);
         if (s) return s;
     }
+    *result = r;
     return SM_OK;
 }
 
 static sm_status nothing_found(const plan_search *h, sm_error *err) {
     char need[32], have[32];
-    if (h->result->least_memory_bytes < HUGE_VAL)
+    if (h->effort.least_memory_bytes < HUGE_VAL)
         return sm_fail(
             err, SM_NEGATIVE,
             "no plan fits: the least memory any priced plan needs is %s per chip, and a chip has "
             "%s",
-            sm_format_bytes(need, sizeof need, h->result->least_memory_bytes),
+            sm_format_bytes(need, sizeof need, h->effort.least_memory_bytes),
             sm_format_bytes(have, sizeof have, memory_capacity(h->train)));
     return sm_fail(
         err, SM_NEGATIVE,
@@ -162,26 +191,32 @@ static sm_status nothing_found(const plan_search *h, sm_error *err) {
             : "no plan: the fixed degrees do not divide the chips, the model or the batch");
 }
 
-sm_status sm_train_search(sm_train *train, const sm_search_options *options,
-                          sm_search_result *result, sm_error *err) {
-    plan_search h = {.options = options, .train = train, .result = result};
+static void finish_effort(plan_search *h, double start) {
+    sm_search_effort *e = &h->effort;
+    e->space = h->space;
+    e->pruned = fmax(h->space - e->evaluated, 0);
+    e->seconds = sm_clock_s() - start;
+}
+
+sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_arena *arena,
+                          const sm_search_result **result, sm_error *err) {
     double start = sm_clock_s();
-    memset(result, 0, sizeof *result);
-    if (options->top < 1 || options->top > SM_MAX_TOP)
+    sm_search_options own;
+    *result = NULL;
+    sm_status s = sm_sized_take(&own, sizeof own, options, err);
+    if (s) return s;
+    if (own.top < 1 || own.top > SM_MAX_TOP)
         return sm_fail(err, SM_BAD_INPUT, "the number of plans to show is 1 to %d", SM_MAX_TOP);
-    result->optimal = true;
-    result->least_memory_bytes = HUGE_VAL;
-    sm_arena *arena = sm_arena_new();
-    sm_status s = arena ? build_variants(train, options, err) : sm_fail_memory(err);
-    if (!s) s = make_lanes(&h, arena, err);
+    plan_search h = {.options = &own, .train = train, .effort.optimal = true};
+    h.effort.least_memory_bytes = HUGE_VAL;
+    sm_arena *scratch = sm_arena_new();
+    s = scratch ? build_variants(train, &own, err) : sm_fail_memory(err);
+    if (!s) s = make_lanes(&h, scratch, err);
     if (!s) s = search_all(&h, err);
     sm_free(h.node);
     sm_free(h.bound);
-    sm_arena_free(arena);
-    if (!s) s = price_found(train, result, err);
-    result->space = h.space;
-    result->pruned = h.space > result->evaluated ? h.space - result->evaluated : 0;
-    result->seconds = sm_clock_s() - start;
-    if (!s && result->n == 0) s = nothing_found(&h, err);
-    return s;
+    sm_arena_free(scratch);
+    finish_effort(&h, start);
+    if (!s) s = make_result(&h, train, arena, result, err);
+    return !s && h.found == 0 ? nothing_found(&h, err) : s;
 }

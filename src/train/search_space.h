@@ -77,8 +77,10 @@ typedef struct plan_search {
     lane_scratch *lane;
     int lanes;
     outcome place[SM_BATCH];
-    sm_search_result *result;
+    int found;
+    sm_plan best[SM_MAX_TOP];
     double objective[SM_MAX_TOP];
+    sm_search_effort effort;
 } plan_search;
 /* The nodes that use exactly `chips` chips. */
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
