@@ -3,6 +3,8 @@
 #   make            build/scalemodel, build/libscalemodel.a, build/libscalemodel.so
 #   make release    the same in build/release, optimised as a whole and stripped: what is installed
 #   make test       install what is missing, then the whole suite; ends with "N passed, M failed"
+#   make check      the part of it that takes under a minute, for who edits
+#   make arm64      build for arm64 and run the unit tests under qemu-user
 #   make demo       install what is missing, build, and answer the first question of the README
 #   make asan       the suite under AddressSanitizer and UndefinedBehaviorSanitizer alone
 #   make clang      the suite built by clang alone
@@ -274,6 +276,11 @@ test-programs: all $(TESTS) $(MPI_TESTS) $(REPLAYS)
 test:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh gcc asan clang
+check:
+	@CC="$(CC)" scripts/setup.sh test
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh check
+arm64:
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/arm64.sh
 asan:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh asan
@@ -375,5 +382,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj $(BUILD)/host -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: always all release test-programs test asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: always all release test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install install-here uninstall clean

@@ -1,9 +1,9 @@
 #!/bin/sh
 # The test suite. Builds each variant given, runs everything that belongs to it, two jobs at a
 # time, and ends with the line "N passed, M failed"; exits 1 when anything failed.
-# usage: BUILD=build scripts/suite.sh VARIANT...     VARIANT: gcc, asan, clang
+# usage: BUILD=build scripts/suite.sh VARIANT...     VARIANT: gcc, asan, clang; or check
 #
-# For the first variant every test case counts; for the others, which run the same cases again, each
+# check is gcc without what takes long: for who edits. For the first variant every test case counts; for the others, which run the same cases again, each
 # program counts as one. A program that crashes, hangs, or does not build is a failure.
 set -u
 cd "$(dirname "$0")/.."
@@ -18,6 +18,8 @@ if [ "${1:-}" = --job ]; then
     shift 2
     timeout "$TIME_LIMIT" "$@" >"$log" 2>&1 </dev/null
     echo $? >"$log.status"
+    # Processor time of the children, user and system, in seconds.
+    times | sed -n '2s/m/ /gp' | sed 's/s//g' | awk '{ printf "%.1f\n", 60 * $1 + $2 + 60 * $3 + $4 }' >"$log.time"
     exit 0
 fi
 
@@ -51,13 +53,29 @@ is_spared() {
     esac
 }
 
-folder_of() { [ "$1" = gcc ] && echo "$BUILD" || echo "$BUILD/$1"; }
+# What check leaves out: what takes long, and what the others cover as well.
+is_long() {
+    case "$1" in
+    test_train_search | test_train_sanity | test_run_* | test_ring_attention | test_checkpoint*) return 0 ;;
+    cli_run* | cli_measure | cli_checkpoint | cli_validate | cli_train_answers) return 0 ;;
+    cli_pages | cli_readme | cli_library | fuzz_*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+folder_of() { [ "$1" = gcc ] || [ "$1" = check ] && echo "$BUILD" || echo "$BUILD/$1"; }
+
+check_programs() {
+    for file in tests/test_*.c; do
+        is_long "$(basename "$file" .c)" || echo "$(folder_of check)/tests/$(basename "$file" .c)"
+    done
+}
 
 build() {
     # The sanitizers' own code confuses gcc's warnings; the other variants hold to them.
     sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all -Wno-error"
     case "$1" in
-    gcc) set -- gcc gcc "" ;; # the Makefile's own flags: what users run is what is tested
+    gcc | check) set -- "$1" gcc "" ;; # the Makefile's own flags: what users run is what is tested
     asan) set -- asan gcc "-O1 -g $sanitize" ;;
     clang) set -- clang clang "-O1" ;;
     *)
@@ -66,8 +84,11 @@ build() {
         ;;
     esac
     echo "suite: building with $2 $3"
+    targets=test-programs
+    [ "$1" != check ] || targets="all $(check_programs)"
+    # shellcheck disable=SC2086 # a list of words
     $MAKE -k -j"$JOBS" -s --no-print-directory BUILD="$(folder_of "$1")" CC="$2" ${3:+CFLAGS="$3"} \
-        test-programs >"$logs/$1.build.log" 2>&1
+        $targets >"$logs/$1.build.log" 2>&1
     echo $? >"$logs/$1.build.status"
 }
 
@@ -86,6 +107,14 @@ list_jobs() {
         is_spared "$1" "$(basename "$file" .t)" && continue
         [ -f "$file" ] && echo "$1 $name env SCALEMODEL=$(program_folder "$folder")/scalemodel sh $file" >>"$jobs"
     done
+    [ "$1" != check ] || drop_long
+}
+
+drop_long() {
+    while read -r variant name command; do
+        is_long "$name" || echo "$variant $name $command"
+    done <"$jobs" >"$jobs.short"
+    mv "$jobs.short" "$jobs"
 }
 
 passed=0
@@ -94,7 +123,7 @@ note() { # note VARIANT NAME PASSED FAILED LOG
     passed=$((passed + $3))
     failed=$((failed + $4))
     if [ "$4" -eq 0 ]; then
-        printf 'ok      %-5s %-28s %s\n' "$1" "$2" "$3"
+        printf 'ok      %-5s %-28s %4s  %6s s\n' "$1" "$2" "$3" "$(cat "$5.time" 2>/dev/null || echo -)"
         return
     fi
     printf 'FAILED  %-5s %-28s %s passed, %s failed\n' "$1" "$2" "$3" "$4"
