@@ -163,6 +163,8 @@ $(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/r
 LARGE_LAYERS := io answer run cli
 folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
 $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
+# Of docs/layers.txt: private headers that are lent.
+$(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)

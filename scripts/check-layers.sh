@@ -27,6 +27,13 @@ BEGIN {
     }
     while ((getline line < "docs/layers.txt") > 0) {
         if (line ~ /^[ \t]*(#|$)/) continue
+        if (line ~ /^lend /) {
+            n = split(line, field, " ")
+            for (i = 5; i <= n; i++)
+                if (((field[2], field[3]) in inside) && lends(field[i], field[2])) lent[field[i], field[3]] = 1
+                else { print "docs/layers.txt: " field[2] " has no " field[3] " for " field[i]; broken = 1 }
+            continue
+        }
         n = split(line, field, "|")
         layer = field[1]; gsub(/[ \t]/, "", layer)
         known[layer] = 1
@@ -43,8 +50,13 @@ BEGIN {
         for (l in set) library[layer, l] = 1
     }
 }
+function lends(to, from,    m, i, list) { # may `to` include the public headers of `from`?
+    m = split(headers[from], list, " ")
+    for (i = 1; i <= m; i++) if (!((to, list[i]) in may)) return 0
+    return m > 0
+}
 function is_private(name, layer) { # in the folder of the layer or in one of those within it
-    return (layer, name) in inside
+    return ((layer, name) in inside) || ((layer, name) in lent)
 }
 {
     split($0, part, ":"); file = part[1]; place = file ":" part[2]

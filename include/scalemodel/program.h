@@ -200,8 +200,8 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
  * Partial sums over tensor are added before they are reduced: parallel branches, shared and routed
  * experts make one all-reduce (seq: reduce-scatter) of the residual stream, whatever top_k is.
  *
- * A piece keeps sm_partition.cache bytes of each cached token (0: a layer that shares, the head);
- * weight[] says what a chip stores, the unembedding too where it is tied to the embedding. */
+ * A piece keeps sm_partition_cache bytes of each cached token (0: a layer that shares, the head);
+ * weight classes say what a chip stores, the unembedding too where it is tied to the embedding. */
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err);
 
@@ -281,23 +281,27 @@ typedef struct sm_kept {
 } sm_kept; /* an array kept for the backward pass */
 
 enum { SM_MAX_WORK = 160, SM_MAX_COMM = 96, SM_MAX_WEIGHT_CLASSES = 8 };
-typedef struct sm_partition {
-    sm_program program; /* what it was made from: names point into it */
-    int works;
-    sm_work work[SM_MAX_WORK];
-    int comms;
-    sm_comm comm[SM_MAX_COMM];
-    int classes;
-    sm_weight_class weight[SM_MAX_WEIGHT_CLASSES];
-    uint64_t needed;  /* tensors (bit) the backward ops read */
-    bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
-    sm_size boundary; /* bytes of the residual stream handed to the next piece */
-    sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
-} sm_partition;
-/* Of a program of training; SM_INTERNAL for one of serving. */
-sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
-/* The forward pass alone; weight[] is filled too (what a chip stores; partial is 0). */
-sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);
+/* What a partition holds, in order; it lives in the arena it was made in. */
+typedef struct sm_partition sm_partition;
+/* The program is copied. backward: the whole step of training, which a program of serving does not
+ * have (SM_INTERNAL); false: the forward pass alone, with the weights that a chip stores (their
+ * `partial` is 0). */
+sm_status sm_partition_new(const sm_program *program, bool backward, sm_arena *arena,
+                           const sm_partition **out, sm_error *err);
+/* What it was made from: names of works and comms point into it. */
+const sm_program *sm_partition_program(const sm_partition *partition);
+int sm_partition_works(const sm_partition *partition);
+const sm_work *sm_partition_work(const sm_partition *partition, int i);
+int sm_partition_comms(const sm_partition *partition);
+const sm_comm *sm_partition_comm(const sm_partition *partition, int i);
+int sm_partition_weight_classes(const sm_partition *partition);
+const sm_weight_class *sm_partition_weight_class(const sm_partition *partition, int i);
+/* Tensors (bit) that the backward ops read. */
+uint64_t sm_partition_needed(const sm_partition *partition);
+/* Bytes of the residual stream handed to the next piece; of the cache that this piece keeps, of a
+ * forward pass alone (base 0: none). */
+sm_size sm_partition_boundary(const sm_partition *partition);
+sm_size sm_partition_cache(const sm_partition *partition);
 
 /* ---- walking the partition ----
  * What the partition adds up as sizes, a walk tells one task after the other, with real sizes on a

@@ -1,6 +1,7 @@
 /* Private to the partition: the job, and what its parts share. */
 #ifndef SM_PARTITION_PARTS_H
 #define SM_PARTITION_PARTS_H
+#include "partition.h"
 #include "scalemodel/program.h"
 
 enum { MAX_PARTS = 8 };

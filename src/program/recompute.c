@@ -1,4 +1,5 @@
 /* Recomputation: which results are kept for the backward pass, and which ops run again. */
+#include "partition.h"
 #include "scalemodel/program.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The tasks of a program on a mesh, with what lives between them. */
 #include <assert.h>
 
+#include "partition.h"
 #include "step_parts.h"
 
 const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {

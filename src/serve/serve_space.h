@@ -6,6 +6,7 @@
  * Programs are of one query and one key, so that one partition stands for every length. */
 #ifndef SM_SERVE_SPACE_H
 #define SM_SERVE_SPACE_H
+#include "partition.h"
 #include "scalemodel/serve.h"
 
 enum {

@@ -8,6 +8,7 @@
  * sums. */
 #ifndef SM_TRAIN_SPACE_H
 #define SM_TRAIN_SPACE_H
+#include "partition.h"
 #include "scalemodel/train.h"
 
 enum {

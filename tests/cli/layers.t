@@ -29,7 +29,7 @@ write() { # write FILE LINE...
 }
 
 mkdir -p "$tree/docs"
-cp "$root/docs/layers.txt" "$tree/docs/"
+grep -v '^lend' "$root/docs/layers.txt" >"$tree/docs/layers.txt" # the headers are not there
 write include/scalemodel/base.h '#include <stddef.h>'
 write include/scalemodel/hw.h '#include "scalemodel/units.h"'
 write src/hw/chip.c '#include <stdio.h>' '#include "chip.h"' '#include "scalemodel/text.h"'
@@ -74,6 +74,22 @@ check "a public header that climbs" \
 write include/scalemodel/base.h '#include "arena.h"'
 check "a public header that includes a private one" \
     'include/scalemodel/base.h:1: a public header includes the private "arena.h"'
+
+write docs/layers.txt 'base | base | |' 'hw | hw | base |' 'cost | cost | base hw |' 'model | model | base |' \
+    'lend hw chip.h to cost'
+rm -r "$tree/src" "$tree/include"
+write include/scalemodel/base.h '#include <stddef.h>'
+write src/hw/chip.h '#include "scalemodel/hw.h"'
+write src/cost/cost.c '#include "chip.h"'
+check "a private header that is lent" ""
+write src/model/bad.c '#include "chip.h"'
+check "one that is not" 'src/model/bad.c:1: "chip.h" is not in src/model'
+rm "$tree/src/model/bad.c"
+write docs/layers.txt 'base | base | |' 'hw | hw | base |' 'cost | cost | base hw |' 'lend hw none.h to cost' \
+    'lend cost cost.h to hw'
+check "one that is not there" 'docs/layers.txt: hw has no none.h for cost
+docs/layers.txt: cost has no cost.h for hw
+src/cost/cost.c:1: "chip.h" is not in src/cost'
 
 echo "1..$tests"
 exit $failures

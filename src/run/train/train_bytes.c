@@ -23,8 +23,8 @@ static double passes(const sm_trainer *t) {
 }
 
 static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes) {
-    for (int i = 0; i < p->partition->comms; i++) {
-        const sm_comm *c = &p->partition->comm[i];
+    for (int i = 0; i < sm_partition_comms(p->partition); i++) {
+        const sm_comm *c = sm_partition_comm(p->partition, i);
         if (train_degree(t, c->axes) <= 1) continue;
         double times = passes(t) * (repeats(p, c) ? 2.0 : 1.0);
         bytes[c->op] +=
@@ -46,8 +46,8 @@ static double copied(const sm_step_layer *layer, const sm_trainer *t, const sm_w
 
 static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     const sm_task_list *p = layer->list;
-    for (int i = 0; i < p->partition->classes; i++) {
-        const sm_weight_class *c = &p->partition->weight[i];
+    for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
+        const sm_weight_class *c = sm_partition_weight_class(p->partition, i);
         double elements = c->elements - copied(layer, t, c);
         double held = elements / train_degree(t, c->stored) * SINGLE_BYTES;
         if (train_degree(t, c->partial) <= 1) continue;

@@ -1,0 +1,23 @@
+/* What a partition is made of, for the layers that price it (docs/layers.txt lends it to them):
+ * they hold partitions in structures of their own. Everybody else asks by sm_partition_*. */
+#ifndef SM_PARTITION_H
+#define SM_PARTITION_H
+#include "scalemodel/program.h"
+
+struct sm_partition {
+    sm_program program; /* what it was made from: names point into it */
+    int works;
+    sm_work work[SM_MAX_WORK];
+    int comms;
+    sm_comm comm[SM_MAX_COMM];
+    int classes;
+    sm_weight_class weight[SM_MAX_WEIGHT_CLASSES];
+    uint64_t needed;  /* tensors (bit) the backward ops read */
+    bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
+    sm_size boundary; /* bytes of the residual stream handed to the next piece */
+    sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
+};
+/* sm_partition_new in the caller's storage: the whole step, the forward pass alone. */
+sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
+sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);
+#endif
