@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "../src/train/space.h"
+#include "partition.h"
 #include <stdio.h>
 #include <string.h>
 

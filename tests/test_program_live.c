@@ -9,6 +9,7 @@
 
 #include "step_parts.h"
 #include "train_plans.h"
+#include "partition.h"
 
 enum { TOKENS = 16, SEQUENCES = 8 };
 

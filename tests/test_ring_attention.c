@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "train_plans.h"
+#include "partition.h"
 
 enum { TOKENS = 24, WIDTH = 24 }; /* over 2, 3, 4 and 8 ranks */
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include "scalemodel/io.h"
 #include "scalemodel/program.h"
+#include "partition.h"
 #include <string.h>
 
 enum { TENSOR = SM_AXES_TENSOR };

@@ -11,6 +11,7 @@
 
 #include "scalemodel/io.h"
 #include "scalemodel/program.h"
+#include "partition.h"
 
 enum { SEQUENCES = 64, QUERIES = 32, KEYS = 256, MOST_MOVES = 200 };
 

@@ -394,9 +394,39 @@ static void bounds_are_admissible(void **state)
     assert_true(checked > TIMES(150));
 }
 
+/* A caller's structure of older headers ends earlier; one of newer headers is refused. */
+static void options_of_other_versions(void **state)
+{
+    (void)state;
+    struct {
+        sm_search_options options;
+        char behind[64];
+    } newer;
+    sm_error err = { 0 };
+    sm_rng rng = { 5 };
+    random_job_fill(&r, &rng);
+    sm_train *train = train_of(&r.job);
+    size_t known = offsetof(sm_search_options, stop);
+    memset(&newer, 0x5a, sizeof newer);
+    sm_search_defaults_sized(&newer.options, known);
+    assert_true(newer.options.size == known && newer.options.top == 3 && newer.options.prune);
+    for (size_t i = known; i < sizeof newer; i++) assert_int_equal(((char *)&newer)[i], 0x5a);
+    newer.options.threads = 1;
+    search(train, &newer.options, &exact); /* what follows is not read */
+    sm_search_defaults_sized(&newer.options, sizeof newer);
+    assert_int_equal(search_copied(train, &newer.options, &exact, &err), SM_USAGE);
+    assert_non_null(strstr(err.sentence, sm_version()));
+    newer.options.size = 0; /* never set */
+    assert_int_equal(search_copied(train, &newer.options, &exact, &err), SM_USAGE);
+    assert_int_equal(sm_search_result_count(NULL), 0);
+    assert_null(sm_search_result_at(NULL, 0).plan);
+    sm_train_free(train);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(the_search_equals_brute_force),
         cmocka_unit_test(the_search_is_exact_under_any_constants),
         cmocka_unit_test(no_random_plan_is_better),

@@ -184,8 +184,7 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
     if (!arena) return sm_fail_memory(err);
     sm_serve_search_options own;
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
-    if (status == SM_OK)
-        status = find_decode(job, calibration, &own, arena, &out->decode, err);
+    if (status == SM_OK) status = find_decode(job, calibration, &own, arena, &out->decode, err);
     out->kv_bytes = sm_model_kv_bytes(job->model, job->prompt, job->dtypes.kv);
     if (status == SM_OK) status = find_prefill(job, calibration, &own, arena, &rate, out, err);
     if (status == SM_OK) fill_ratio(job, rate, out);

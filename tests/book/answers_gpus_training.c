@@ -1,6 +1,7 @@
 /* The rooflines of training on GPUs: part 12, "How does LLM scaling work on GPUs". */
 #include "answers_gpus.h"
 #include "thresholds.h"
+#include "partition.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

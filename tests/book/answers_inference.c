@@ -2,6 +2,7 @@
 #include "book.h"
 #include "instruments_serve.h"
 #include "thresholds.h"
+#include "partition.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 /* "How to Profile TPU Programs": part 9. */
 #include "book.h"
 #include "instruments.h"
+#include "partition.h"
 #include <stddef.h>
 #include <string.h>
 

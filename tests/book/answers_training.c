@@ -3,6 +3,7 @@
 #include "book.h"
 #include "instruments.h"
 #include "thresholds.h"
+#include "partition.h"
 #include <math.h>
 
 #define CUBE "tpu-v5p:16x16x16"

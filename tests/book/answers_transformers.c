@@ -1,6 +1,7 @@
 /* "All the Transformer Math You Need to Know": part 4 and its questions. */
 #include "book.h"
 #include "instruments.h"
+#include "partition.h"
 #include <math.h>
 #include <string.h>
 

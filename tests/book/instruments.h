@@ -8,6 +8,7 @@
 #include "scalemodel/program.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/train.h"
+#include "partition.h"
 
 const char *book_last_error(void);
 

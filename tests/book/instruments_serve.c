@@ -1,5 +1,6 @@
 /* Questions about serving. */
 #include "instruments_serve.h"
+#include "partition.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #define BOOK_INSTRUMENTS_SERVE_H
 #include "instruments.h"
 #include "scalemodel/serve.h"
+#include "partition.h"
 
 typedef struct book_serving {
     sm_model model;

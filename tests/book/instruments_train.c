@@ -1,6 +1,7 @@
 /* Questions about models, their programs, and training. */
 #include "instruments.h"
 #include "scalemodel/io.h"
+#include "partition.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Bisection on the ratio of times that the library gives. */
 #include "thresholds.h"
+#include "partition.h"
 #include <math.h>
 
 threshold book_threshold(const sm_partition *layer, const sm_chip *chip)

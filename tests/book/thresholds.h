@@ -4,6 +4,7 @@
 #ifndef BOOK_THRESHOLDS_H
 #define BOOK_THRESHOLDS_H
 #include "instruments.h"
+#include "partition.h"
 
 typedef struct threshold {
     const sm_partition *layer;

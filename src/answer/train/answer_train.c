@@ -44,16 +44,16 @@ void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
 /* ---- finding plans ---- */
 
 /* A plan given whole is a space of one. */
-static sm_status price_one(const sm_train_asked *q, sm_train *train, sm_search_result *result,
+static sm_status price_one(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                            sm_error *err) {
+    sm_price_of_plan price;
     double begun = sm_clock_s();
-    result->found[0].plan = q->search.fixed;
-    sm_status status = sm_train_price(train, &q->search.fixed, &result->found[0].price, err);
+    sm_status status = sm_train_price(train, &q->search.fixed, &price, err);
     if (status) return sm_train_plan_blame(q, status, err);
-    result->n = 1;
-    result->space = result->evaluated = 1.0;
-    result->optimal = true;
-    result->seconds = sm_clock_s() - begun;
+    plans->n = 1;
+    plans->plan[0].plan = &q->search.fixed;
+    plans->effort = (sm_search_effort){
+        .space = 1.0, .evaluated = 1.0, .optimal = true, .seconds = sm_clock_s() - begun};
     return SM_OK;
 }
 
@@ -67,12 +67,16 @@ sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_err
 static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                             sm_error *err) {
     sm_error none = {.status = SM_OK};
-    sm_status status = sm_train_search(train, &q->search, plans->search, &none);
+    const sm_search_result *found;
+    sm_status status = sm_train_search(train, &q->search, q->report->arena, &found, &none);
     if (status > SM_NEGATIVE) {
         *err = none;
         return sm_train_plan_blame(q, status, err);
     }
-    if (plans->search->n > 0) return SM_OK;
+    plans->effort = *sm_search_result_effort(found);
+    plans->n = sm_search_result_count(found);
+    for (int i = 0; i < plans->n; i++) plans->plan[i].plan = sm_search_result_at(found, i).plan;
+    if (plans->n > 0) return SM_OK;
     if (!q->in.stop || !*q->in.stop) return sm_train_reason(q, train, &none, &plans->reason, err);
     plans->reason = "the search was stopped before it found a plan";
     return SM_OK;
@@ -82,14 +86,12 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
                             sm_error *err) {
     sm_arena *arena = q->report->arena;
     plans->sequences = sm_train_sequences(train);
-    plans->search = sm_arena_alloc(arena, sizeof *plans->search);
     plans->plan = sm_arena_array(arena, SM_MAX_TOP, sizeof *plans->plan);
-    if (!plans->search || !plans->plan) return sm_fail_memory(err);
+    if (!plans->plan) return sm_fail_memory(err);
     sm_status status =
-        q->priced_only ? price_one(q, train, plans->search, err) : search_all(q, train, plans, err);
-    for (; plans->n < plans->search->n && !status; plans->n++) {
-        sm_plan_shown *shown = &plans->plan[plans->n];
-        shown->plan = &plans->search->found[plans->n].plan;
+        q->priced_only ? price_one(q, train, plans, err) : search_all(q, train, plans, err);
+    for (int i = 0; i < plans->n && !status; i++) {
+        sm_plan_shown *shown = &plans->plan[i];
         shown->text = sm_train_plan_words(q->report, q->system, shown->plan);
         status = sm_train_detail(train, shown->plan, arena, &shown->detail, err);
         if (status) return sm_train_plan_blame(q, status, err);

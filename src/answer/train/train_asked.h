@@ -24,7 +24,7 @@ typedef struct sm_plans_shown {
     double sequences; /* of a batch */
     int n;
     sm_plan_shown *plan; /* best first */
-    sm_search_result *search;
+    sm_search_effort effort;
     const char *reason; /* why there is no plan */
 } sm_plans_shown;
 
@@ -51,11 +51,11 @@ void sm_indistinguishable_line(sm_report *r, const sm_plans_shown *plans);
 /* ---- the parts of the answer: as the page, and as data ---- */
 void sm_train_page(sm_report *r, const sm_plans_shown *plans);
 void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences);
-void sm_train_search_page(sm_report *r, const sm_search_result *search);
+void sm_train_search_page(sm_report *r, const sm_search_effort *effort, int found);
 const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price);
 void sm_train_data(sm_report *r, const sm_plans_shown *plans);
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences);
-void sm_train_search_data(sm_report *r, const sm_search_result *search);
+void sm_train_search_data(sm_report *r, const sm_search_effort *effort);
 void sm_train_system_data(sm_report *r, sm_data *parent, const sm_system *system);
 void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
                         const sm_plan_shown *shown);

@@ -107,16 +107,16 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
                q->job.batch_tokens, sequences * q->job.seq, sequences, q->job.seq);
 }
 
-void sm_train_search_data(sm_report *r, const sm_search_result *search) {
+void sm_train_search_data(sm_report *r, const sm_search_effort *effort) {
     sm_data *fields = sm_put_object(r, r->data, "search");
-    sm_put_all(r, fields, "space|evaluated|pruned|seconds", search->space, search->evaluated,
-               search->pruned, search->seconds);
-    sm_put_bool(r, fields, "optimal", search->optimal);
+    sm_put_all(r, fields, "space|evaluated|pruned|seconds", effort->space, effort->evaluated,
+               effort->pruned, effort->seconds);
+    sm_put_bool(r, fields, "optimal", effort->optimal);
 }
 
 void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
     sm_train_job_data(r, plans->q, plans->sequences);
-    sm_train_search_data(r, plans->search);
+    sm_train_search_data(r, &plans->effort);
     sm_data *list = sm_put_array(r, r->data, "plans");
     for (int i = 0; i < plans->n; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
@@ -125,5 +125,5 @@ void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
     }
     if (plans->n > 0) return;
     sm_put_text(r, r->data, "reason", plans->reason);
-    sm_put(r, r->data, "least_memory_bytes", plans->search->least_memory_bytes);
+    sm_put(r, r->data, "least_memory_bytes", plans->effort.least_memory_bytes);
 }

@@ -226,19 +226,19 @@ static void other_rows(sm_report *r, const sm_plans_shown *plans) {
     sm_indistinguishable_line(r, plans);
 }
 
-void sm_train_search_page(sm_report *r, const sm_search_result *s) {
+void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found) {
     const char *proof = " No plan of the space is better.";
-    if (s->n == 0) proof = "";
-    if (!s->optimal) proof = " The search was stopped: there may be better plans.";
-    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", sm_show_count(r, s->space),
-                   sm_show_count(r, s->evaluated), sm_show_count(r, s->pruned), proof);
-    sm_report_text(r, "The search took %s.", sm_show_seconds(r, s->seconds));
+    if (found == 0) proof = "";
+    if (!e->optimal) proof = " The search was stopped: there may be better plans.";
+    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", sm_show_count(r, e->space),
+                   sm_show_count(r, e->evaluated), sm_show_count(r, e->pruned), proof);
+    sm_report_text(r, "The search took %s.", sm_show_seconds(r, e->seconds));
 }
 
 static void search_page(sm_report *r, const sm_plans_shown *plans) {
     if (plans->q->priced_only)
         sm_report_text(r, "The plan was given whole: it was priced, and no other looked at.");
-    else if (plans->search->space > 0.0) sm_train_search_page(r, plans->search);
+    else if (plans->effort.space > 0.0) sm_train_search_page(r, &plans->effort, plans->n);
 }
 
 void sm_train_page(sm_report *r, const sm_plans_shown *plans) {

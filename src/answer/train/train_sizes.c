@@ -14,7 +14,8 @@ typedef struct sweep {
     sm_train_asked *q;
     size_point *point;
     double sequences;
-    sm_search_result total; /* sums over the sizes */
+    sm_search_effort total; /* sums over the sizes */
+    int found;
     bool interrupted;
 } sweep;
 
@@ -22,19 +23,19 @@ typedef struct sweep {
 
 static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error *err) {
     sm_report *r = w->q->report;
-    sm_search_result *result = sm_arena_alloc(r->arena, sizeof *result);
-    if (!result) return sm_fail_memory(err);
+    const sm_search_result *result;
     sm_error none = {.status = SM_OK};
-    sm_status status = sm_train_search(train, &w->q->search, result, &none);
+    sm_status status = sm_train_search(train, &w->q->search, r->arena, &result, &none);
+    const sm_search_effort *effort = sm_search_result_effort(result);
     w->interrupted = w->q->in.stop && *w->q->in.stop;
-    w->total.space += result->space;
-    w->total.evaluated += result->evaluated;
-    w->total.pruned += result->pruned;
-    w->total.seconds += result->seconds;
-    w->total.optimal = w->total.optimal && result->optimal;
-    w->total.n += result->n;
+    w->total.space += effort->space;
+    w->total.evaluated += effort->evaluated;
+    w->total.pruned += effort->pruned;
+    w->total.seconds += effort->seconds;
+    w->total.optimal = w->total.optimal && effort->optimal;
+    w->found += sm_search_result_count(result);
     w->sequences = sm_train_sequences(train);
-    p->found = status == SM_OK && result->n > 0;
+    p->found = status == SM_OK && sm_search_result_count(result) > 0;
     if (status > SM_NEGATIVE) {
         *err = none;
         return sm_train_plan_blame(w->q, status, err);
@@ -42,7 +43,7 @@ static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error
     if (!p->found && !w->interrupted) return sm_train_reason(w->q, train, &none, &p->reason, err);
     p->reason = p->found ? "" : "stopped";
     if (!p->found) return SM_OK;
-    p->best.plan = &result->found[0].plan;
+    p->best.plan = sm_search_result_at(result, 0).plan;
     p->best.text = sm_train_plan_words(r, &p->system, p->best.plan);
     return sm_train_detail(train, p->best.plan, r->arena, &p->best.detail, err);
 }
@@ -158,7 +159,7 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
     for (int i = 0; i < q->in.n_chips && !status && !w.interrupted; i++)
         status = fill_point(&w, q->in.chips[i], &w.point[i], err);
     if (status) return status;
-    double x[SM_MAX_TRAIN_SIZES], y[SM_MAX_TRAIN_SIZES];
+    double x[SM_MAX_TRAIN_SIZES] = {0}, y[SM_MAX_TRAIN_SIZES] = {0};
     size_t order[SM_MAX_TRAIN_SIZES];
     int found[SM_MAX_TRAIN_SIZES];
     bool keep[SM_MAX_TRAIN_SIZES] = {false};
@@ -177,7 +178,7 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
         if (pays[i] || !p->system.chips) continue;
         sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
     }
-    if (w.total.space > 0.0) sm_train_search_page(r, &w.total);
+    if (w.total.space > 0.0) sm_train_search_page(r, &w.total, w.found);
     bool any = false;
     for (int i = 0; i < q->in.n_chips; i++) any = any || pays[i];
     return any ? SM_OK : SM_NEGATIVE;

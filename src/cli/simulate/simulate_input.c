@@ -185,7 +185,8 @@ static sm_status check_together(const cli_call *call, sm_error *err) {
 sm_status cli_simulating_read(const cli_call *call, cli_simulating *v, sm_error *err) {
     const cli_simulate_values *o = call->values;
     sm_simulate_question *q = &v->question;
-    v->simulation = (sm_simulation){.policy = o->policy,
+    v->simulation = (sm_simulation){.size = sizeof(sm_simulation),
+                                    .policy = o->policy,
                                     .replicas = (int)o->replicas,
                                     .prefill_replicas = (int)o->prefill_replicas,
                                     .most_batch = (double)o->batch,
