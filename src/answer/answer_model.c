@@ -184,7 +184,7 @@ static void explain(sm_report *r, const counted *q) {
 
 sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_error *err) {
     sm_model_question asked;
-    sm_status status = sm_question_take(&asked, sizeof asked, question, err);
+    sm_status status = sm_sized_take(&asked, sizeof asked, question, err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "model");
     if (!asked.model) return catalogue(r, err);

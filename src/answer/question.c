@@ -1,19 +1,5 @@
-/* Questions of callers that were compiled with an older header are shorter than ours. */
+/* What answers share. */
 #include "question.h"
-#include <string.h>
-
-sm_status sm_question_take(void *own, size_t room, const void *question, sm_error *err) {
-    size_t size;
-    memcpy(&size, question, sizeof size);
-    if (size < sizeof size || size > room)
-        return sm_fail(err, SM_USAGE,
-                       "the question's size is %zu and this library knows %zu bytes of it: begin "
-                       "with SM_QUESTION",
-                       size, room);
-    memset(own, 0, room);
-    memcpy(own, question, size);
-    return SM_OK;
-}
 
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
                    double expected_s) {

@@ -3,10 +3,6 @@
 #define SM_ANSWER_QUESTION_H
 #include "scalemodel/answer.h"
 
-/* Copy a caller's question into one of ours of `room` bytes, whose first member is its size: what
- * an older caller does not know of is 0, the default. SM_USAGE when it has no size or a newer one.
- */
-sm_status sm_question_take(void *own, size_t room, const void *question, sm_error *err);
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
                    double expected_s);

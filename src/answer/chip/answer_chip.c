@@ -170,7 +170,7 @@ static void explain_ridges(sm_report *r, const sm_chip *chip) {
 
 sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_error *err) {
     sm_chip_question q;
-    sm_status status = sm_question_take(&q, sizeof q, question, err);
+    sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "chip");
     const sm_chip *chip = q.chip;

@@ -260,7 +260,7 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
 sm_status sm_answer_collective(const sm_collective_question *question, sm_report *r,
                                sm_error *err) {
     asked q = {.ragged = 1.0};
-    sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     if (!status)
         status = sm_question_needs(q.in.system && q.in.array.text, "system and array", err);
     if (!status) status = read_question(&q, r->arena, err);

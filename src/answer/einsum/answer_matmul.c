@@ -220,7 +220,7 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
 
 sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_error *err) {
     asked q = {.in.size = 0};
-    sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     bool there = q.in.system && q.in.einsum.text && q.in.mesh.text;
     if (!status) status = sm_question_needs(there, "system, mesh and einsum", err);
     if (!status) status = read_question(&q, err);

@@ -199,7 +199,7 @@ sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_er
     if (!q) return sm_fail_memory(err);
     q->report = r;
     q->arena = r->arena;
-    sm_status status = sm_question_take(&q->in, sizeof q->in, question, err);
+    sm_status status = sm_sized_take(&q->in, sizeof q->in, question, err);
     const sm_serve_question *in = &q->in;
     if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
     if (!status) status = sm_question_limit("weights.n", in->weights.n, SM_MAX_DTYPES, err);

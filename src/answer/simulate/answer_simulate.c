@@ -19,8 +19,11 @@ static sm_status read_plan(const sm_simulate_asked *q, const sm_source *source, 
 static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_request_source *s = &q->source;
-    if (in->simulation) q->options = *in->simulation;
-    else sm_simulation_defaults(&q->options);
+    sm_simulation_defaults(&q->options);
+    if (in->simulation) {
+        sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
+        if (status) return status;
+    }
     if (in->within <= 0.0) in->within = 0.99;
     s->drawn = in->drawn != NULL;
     if (in->drawn) s->draw = *in->drawn;
@@ -162,7 +165,7 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     sm_simulate_asked *q = sm_arena_alloc(r->arena, sizeof *q);
     if (!q) return sm_fail_memory(err);
     q->report = r;
-    sm_status status = sm_question_take(&q->in, sizeof q->in, question, err);
+    sm_status status = sm_sized_take(&q->in, sizeof q->in, question, err);
     bool there = q->in.model && q->in.system && q->in.plan.text;
     if (!status) status = sm_question_needs(there, "model, system and plan", err);
     if (!status) status = read_question(q, err);

@@ -11,7 +11,7 @@ double sm_train_usual_seq(const sm_model *model) {
 static sm_status read_question(const sm_train_question *question, sm_train_asked *q,
                                sm_error *err) {
     sm_train_question *in = &q->in;
-    sm_status status = sm_question_take(in, sizeof *in, question, err);
+    sm_status status = sm_sized_take(in, sizeof *in, question, err);
     if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
     if (!status) status = sm_question_needs(in->batch_tokens > 0.0, "tokens of a batch", err);
     if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);

@@ -14,7 +14,7 @@ static sm_status fit(sm_fitting *q, sm_report *r, sm_error *err) {
 
 sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *r, sm_error *err) {
     sm_fitting q = {.arena = r->arena};
-    sm_status status = sm_question_take(&q.in, sizeof q.in, question, err);
+    sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     if (!status) status = sm_question_needs(q.in.files > 0 && q.in.chip, "file and chip", err);
     if (status) return status;
     if (!q.in.software) q.in.software = "mine";
