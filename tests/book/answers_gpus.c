@@ -178,9 +178,9 @@ static double level_bytes_per_s(const sm_system *system, int level)
 
 static void nvlink(book_item *item)
 {
-    sm_chip chip = h100();
-    double port = chip.link_bytes_per_s_oneway.value / chip.links_per_chip;
-    book_is(item, "egress", chip.link_bytes_per_s_oneway.value, 450e9);
+    enum { PORTS = 18 }; /* of NVLink 4 on the chip */
+    double egress = h100().tree[NODE].child_bytes_per_s_oneway.value, port = egress / PORTS;
+    book_is(item, "egress", egress, 450e9);
     book_is(item, "4 switches of 64 ports", 4 * 64 * port, 6.4e12);
 }
 
