@@ -338,6 +338,38 @@ static void sparse_layers_follow_the_family(void **state) {
             fail_msg("%d sparse layers: %s", sparse_layers(rows[i].text), rows[i].text);
 }
 
+/* MiniMax-M2: norms over all heads of Q and K, a correction bias of the router, experts as wide as
+ * intermediate_size; of what it calls linear attention nothing is understood. */
+static void minimax_m2_is_counted(void **state) {
+    (void)state;
+#define MINIMAX(more)                                                                              \
+    OF("minimax_m2", ", \"head_dim\": 16, \"num_local_experts\": 4, "                              \
+                     "\"num_experts_per_tok\": 2" more)
+    double attention = 2 * 64 * 128 + 2 * 64 * 32, experts = 4 * 3.0 * 64 * 96 + 4 * 64 + 4;
+    double layer = attention + (128 + 32) + experts + 2 * 64;
+    assert_true(total(MINIMAX("")) == 6 * layer + 64 + 2 * 6400);
+    assert_true(total(MINIMAX(", \"use_qk_norm\": false")) == total(MINIMAX("")) - 6 * (128 + 32));
+    assert_true(total(MINIMAX(", \"attn_type_list\": [1, 1, 1, 1, 1, 1], \"num_mtp_modules\": 3, "
+                              "\"qk_norm_type\": \"per_layer\", "
+                              "\"shared_intermediate_size\": 0")) == total(MINIMAX("")));
+    refuse(MINIMAX(", \"attn_type_list\": [1, 1, 0, 1, 1, 1]"), "[1, 1, 0, 1, 1, 1]",
+           "attn_type_list has layers of linear attention, which are not understood");
+    refuse(MINIMAX(", \"attn_type_list\": [1]"), "[1]",
+           "attn_type_list has 1 entries for 6 layers");
+    refuse(MINIMAX(", \"shared_intermediate_size\": 32"), "32",
+           "shared_intermediate_size changes the size of the model and is understood only when "
+           "off");
+}
+
+/* Granite: a llama whose multipliers only running it needs. */
+static void granite_is_a_llama(void **state) {
+    (void)state;
+    assert_true(total(OF("granite", "")) == total(OF("llama", "")));
+    assert_false(read_good(OF("granite", ", \"residual_multiplier\": 1.0")).scaled);
+    assert_true(read_good(OF("granite", ", \"residual_multiplier\": 0.22")).scaled);
+    assert_true(read_good(OF("granite", ", \"logits_scaling\": 16.0")).scaled);
+}
+
 static void experts_are_checked(void **state) {
     (void)state;
     refuse(OF("olmoe", ", \"num_experts_per_tok\": 2"), "{", "num_experts is missing");
@@ -640,6 +672,8 @@ int main(void) {
         cmocka_unit_test(windows_follow_the_family),
         cmocka_unit_test(layer_lists_are_checked),
         cmocka_unit_test(sparse_layers_follow_the_family),
+        cmocka_unit_test(minimax_m2_is_counted),
+        cmocka_unit_test(granite_is_a_llama),
         cmocka_unit_test(experts_are_checked),
         cmocka_unit_test(counts_agree_with_transformers),
         cmocka_unit_test(mpt_reads_its_own_fields),

@@ -64,6 +64,7 @@ typedef struct sm_model {
     double rope_theta;   /* base of rotary positions; 0: 10000 */
     double norm_epsilon; /* of RMS norms; 0: 1e-6 */
     bool odd_positions;  /* rotary positions that are stretched, or differ by layer */
+    bool scaled; /* the embedding, residuals or logits are multiplied by constants (Granite) */
     char activation[24]; /* of the MLP; "": silu */
     bool causal;
     int kinds;

@@ -43,8 +43,8 @@ static sm_status check_experts(const hf_config *c) {
 
 /* A list that says something of every layer has as many entries as there are layers. */
 static sm_status check_lists(const hf_config *c) {
-    static const hf_field per_layer[] = {HF_LAYER_TYPES, HF_NO_ROPE_LAYERS, HF_LOCAL_PATTERN,
-                                         HF_MOE_PATTERN, HF_MLP_TYPES};
+    static const hf_field per_layer[] = {HF_LAYER_TYPES,  HF_NO_ROPE_LAYERS, HF_LOCAL_PATTERN,
+                                         HF_FULL_PATTERN, HF_MOE_PATTERN,    HF_MLP_TYPES};
     for (size_t i = 0; i < sizeof per_layer / sizeof *per_layer; i++) {
         const hf_value *v = &c->value[per_layer[i]];
         uint32_t n = json_is(v->json, IS_LIST) ? v->json->n : 0;
@@ -267,6 +267,9 @@ static void set_numbers(const hf_config *c, sm_model *m) {
     m->norm_epsilon = positive(c, "rms_norm_eps", f->norm_epsilon, 1e-6);
     m->odd_positions = m->rope_theta <= 0 || stretches(json_get(c->object, "rope_parameters")) ||
                        stretches(json_get(c->object, "rope_scaling"));
+    m->scaled = positive(c, "embedding_multiplier", 0, 1) != 1 ||
+                positive(c, "residual_multiplier", 0, 1) != 1 ||
+                positive(c, "logits_scaling", 0, 1) != 1;
 }
 
 sm_status hf_build(const hf_config *c, sm_model *model) {

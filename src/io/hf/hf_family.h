@@ -4,7 +4,7 @@
 #define SCALEMODEL_IO_HF_FAMILY_H
 #include "hf_field.h"
 
-enum { HF_LLAMA_LIKE = 8, HF_GEMMA_LIKE = 4, HF_SPARSE = 9, HF_GPT_LIKE = 8 };
+enum { HF_LLAMA_LIKE = 9, HF_GEMMA_LIKE = 4, HF_SPARSE = 10, HF_GPT_LIKE = 8 };
 extern const hf_family hf_llama_like[HF_LLAMA_LIKE]; /* RMS norm, gated MLP, dense */
 extern const hf_family hf_gemma_like[HF_GEMMA_LIKE];
 extern const hf_family hf_sparse[HF_SPARSE];     /* mixtures of experts */

@@ -42,6 +42,7 @@ typedef enum hf_field {
     HF_CHUNK,
     HF_NO_ROPE_LAYERS,
     HF_LOCAL_PATTERN,
+    HF_FULL_PATTERN,
     HF_LOCAL_HEADS,
     HF_LOCAL_KV_HEADS,
     HF_LOCAL_HEAD_DIM,

@@ -114,6 +114,22 @@ static const hf_rule mimo[] = {
     {"num_nextn_predict_layers", HF_MTP_LAYERS, HF_COUNT, 0},
     {NULL, HF_UNUSED, HF_ANY, 0},
 };
+/* Layers of linear attention (MiniMax-M1) and shared experts are understood only as absent. */
+static const hf_rule minimax_m2[] = {
+    {"num_key_value_heads", HF_KV_HEADS, HF_SIZE, 8},
+    {"head_dim", HF_HEAD_DIM, HF_SIZE, 128},
+    {"num_local_experts", HF_EXPERTS, HF_SIZE, 256},
+    {"num_experts_per_tok", HF_TOP_K, HF_SIZE, 8},
+    {"attn_type_list", HF_FULL_PATTERN, HF_NUMBERS, HF_NONE},
+    {"use_qk_norm", HF_QK_NORM, HF_FLAG, true},
+    {"qk_norm_type", HF_UNUSED, HF_ANY, 0},
+    {"use_routing_bias", HF_UNUSED, HF_ANY, 0},
+    {"shared_intermediate_size", HF_UNUSED, HF_OFF, HF_NONE},
+    {"num_mtp_modules", HF_MTP_LAYERS, HF_COUNT, 0},
+    {"mtp_transformer_layers", HF_UNUSED, HF_ANY, 0},
+    {"use_mtp", HF_UNUSED, HF_ANY, 0},
+    {NULL, HF_UNUSED, HF_ANY, 0},
+};
 static const hf_rule olmoe[] = {
     {"attention_bias", HF_ATTENTION_BIAS, HF_FLAG, false},
     {NULL, HF_UNUSED, HF_ANY, 0},
@@ -207,6 +223,19 @@ static void adapt_mimo(const hf_config *c, int layer, bool local, bool sparse, s
     if (hf_number(c, HF_LOCAL_V_HEAD_DIM) > 0) k->V_head = hf_number(c, HF_LOCAL_V_HEAD_DIM);
 }
 
+static void adapt_minimax_m2(const hf_config *c, int layer, bool local, bool sparse,
+                             sm_layer_kind *k) {
+    if (hf_number(c, HF_QK_NORM)) hf_adapt_wide_qk_norm(c, layer, local, sparse, k);
+}
+
+/* 1 is a layer of full attention. */
+static sm_status refuse_minimax_m2(const hf_config *c) {
+    if (hf_given_by_layer(c, HF_FULL_PATTERN) && hf_lists(c, HF_FULL_PATTERN, 0))
+        return hf_fail(c, "attn_type_list", false,
+                       "attn_type_list has layers of linear attention, which are not understood");
+    return SM_OK;
+}
+
 static sm_status refuse_deepseek(const hf_config *c) {
     if (hf_number(c, HF_EXPERTS) > 0 && hf_number(c, HF_EXPERT_FF) == 0)
         return hf_fail(c, "moe_intermediate_size", false, "moe_intermediate_size is missing");
@@ -298,6 +327,18 @@ const hf_family hf_sparse[HF_SPARSE] = {
      .local = mimo_local,
      .sparse = mimo_sparse,
      .adapt = adapt_mimo},
+    {.name = "minimax_m2",
+     .model_types = "minimax_m2",
+     .rope_theta = 5e6,
+     .architectures = "MiniMaxM2ForCausalLM",
+     .rules = {minimax_m2, hf_rules_core, hf_rules_untied},
+     .norms = 2,
+     .final_norm = true,
+     .router_bias = true,
+     .active_omits_embedding = true,
+     .sparse = hf_in_all,
+     .adapt = adapt_minimax_m2,
+     .refuse = refuse_minimax_m2},
     {.name = "olmoe",
      .model_types = "olmoe",
      .architectures = "OlmoeForCausalLM",

@@ -59,6 +59,7 @@ static const char *odd_model(const sm_model *m) {
     if (m->embed_D > 0 && m->embed_D != m->D) return "a projected embedding";
     if (!m->causal) return "attention in both directions";
     if (m->odd_positions) return "stretched rotary positions (rope_scaling)";
+    if (m->scaled) return "an embedding, residuals or logits multiplied by constants";
     if (m->activation[0] && strcmp(m->activation, "silu") != 0 &&
         strcmp(m->activation, "swish") != 0)
         return "an activation other than silu";
