@@ -247,6 +247,55 @@ static void pareto_equals_its_definition(void **state)
     }
 }
 
+/* ---- robust fits ---- */
+
+/* y = exp(u0) + exp(u1) x, a tenth of the rows four times too large; row 7 has no say. */
+enum { FIT_ROWS = 40 };
+static void line_residuals(void *context, const double *u, double *residual) {
+    const double *wanted = context;
+    for (int i = 0; i < FIT_ROWS; i++) {
+        double y = exp(wanted[0]) + exp(wanted[1]) * i, off = i % 10 == 3 ? 4 : 1;
+        residual[i] = i == 7 ? NAN : log((exp(u[0]) + exp(u[1]) * i) / (y * off));
+    }
+}
+
+static void even_spreads(void *context, const double *residual, bool settled, double *spread) {
+    (void)context, (void)residual, (void)settled;
+    for (int i = 0; i < FIT_ROWS; i++) spread[i] = 0.01;
+}
+
+static void a_robust_fit_ignores_what_does_not_fit(void **state) {
+    (void)state;
+    static double weight[FIT_ROWS], room[FIT_ROWS * 64];
+    double wanted[] = {-3.0, -5.0}, u[SM_MAX_PARAMETERS] = {0}, deviation[SM_MAX_PARAMETERS];
+    double sensitivity[SM_MAX_PARAMETERS];
+    for (int i = 0; i < FIT_ROWS; i++) weight[i] = 1;
+    sm_robust_fit f = {.context = wanted,
+                       .residuals = line_residuals,
+                       .spreads = even_spreads,
+                       .rows = FIT_ROWS,
+                       .weight = weight,
+                       .parameters = 2,
+                       .low = {-20, -20},
+                       .high = {20, 20},
+                       .room = room};
+    assert_true(sm_robust_room(FIT_ROWS) <= sizeof room / sizeof *room);
+    double before = sm_robust_merit(&f, 0.01, u);
+    sm_robust_descend(&f, 200, u);
+    assert_true(fabs(u[0] - wanted[0]) < 0.01 && fabs(u[1] - wanted[1]) < 0.01);
+    assert_true(sm_robust_merit(&f, 0.01, u) < before / 5);
+    sm_robust_deviations(&f, u, deviation, sensitivity);
+    for (int j = 0; j < 2; j++) assert_true(deviation[j] < 0.05 && sensitivity[j] > 0.1);
+    f.high[1] = -6, u[1] = -8; /* the best lies beyond its range */
+    sm_robust_descend(&f, 200, u);
+    assert_true(u[1] <= -6 && u[1] > -6.01 && u[0] > wanted[0]);
+    double prior[] = {1e8, 0};
+    memcpy(f.precision, prior, sizeof prior);
+    f.u0[0] = u[0] = 1, u[1] = -8, f.high[1] = 20;
+    sm_robust_descend(&f, 200, u);
+    assert_true(fabs(u[0] - 1) < 0.5 * fabs(wanted[0] - 1)); /* held near its start */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +306,7 @@ int main(void)
         cmocka_unit_test(progress_rises_to_one),
         cmocka_unit_test(no_nodes_and_no_memory),
         cmocka_unit_test(pareto_equals_its_definition),
+        cmocka_unit_test(a_robust_fit_ignores_what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,8 @@ sm_status sm_measure_line(const double *bytes, const double *seconds, int n, sm_
                           sm_error *err);
 
 /* Constants of any model of time, positive, within [low, high]; value: where the search starts, and
- * what it finds. Minimises the same loss of r = log(model / seconds) by pattern search on the
- * logarithms, from the start and from a grid of the range: deterministic. */
+ * what it finds. The robust fit of search.h of r = log(model / seconds) on the logarithms, from
+ * the start and from a grid of the range: deterministic. */
 enum { SM_MOST_MEASURED_CONSTANTS = 4 };
 typedef struct sm_measured_constant {
     double low, high, value;

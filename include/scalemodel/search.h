@@ -1,5 +1,5 @@
-/* search: exact best-first branch and bound over any set of nodes, and Pareto sets. Knows nothing
- * of plans. */
+/* search: exact best-first branch and bound over any set of nodes, Pareto sets, and the robust fit
+ * of parameters to rows. Knows nothing of plans. */
 #ifndef SCALEMODEL_SEARCH_H
 #define SCALEMODEL_SEARCH_H
 #include "scalemodel/base.h"
@@ -40,5 +40,44 @@ int sm_search_threads(int wanted);
  * keep[i] says whether i stays; of equal points the first stays. O(n log n), no allocation beyond
  * `order` (n entries, caller's). */
 void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep);
+
+/* ---- robust fits ----
+ * Parameters u on the whole line that minimise, for residuals r of rows,
+ *     sum_i w_i rho(r_i(u) / s_i) + sum_j rho(sqrt(precision_j) (u_j - u0_j)),
+ *     rho(z) = sqrt(1 + z^2) - 1,
+ * least squares near the start and near the rows, linear far from them (the soft L1 loss; P.
+ * Charbonnier et al., IEEE Trans. Image Process. 6 (1997) 298): rows that do not fit pull no harder
+ * than others. Solved by reweighted Levenberg-Marquardt steps with a numeric Jacobian, kept up by
+ * Broyden's rank-one updates (Math. Comp. 19 (1965) 577). Deterministic, no allocation. */
+double sm_soft_loss(double z);   /* rho */
+double sm_soft_weight(double z); /* of a squared residual, so that it pulls as rho does */
+enum { SM_MAX_PARAMETERS = 16 };
+typedef struct sm_robust_fit {
+    void *context;
+    /* The residual of every row under u; NAN: the row has no say. */
+    void (*residuals)(void *context, const double *u, double *residual);
+    /* The spread s_i of every row by these residuals; settled: the parameters no longer move much.
+     */
+    void (*spreads)(void *context, const double *residual, bool settled, double *spread);
+    bool settled; /* from the start on */
+    size_t rows;
+    const double *weight; /* w_i */
+    int parameters;
+    double u0[SM_MAX_PARAMETERS], precision[SM_MAX_PARAMETERS]; /* 0: no prior */
+    double low[SM_MAX_PARAMETERS], high[SM_MAX_PARAMETERS];     /* u stays within */
+    bool unfelt[SM_MAX_PARAMETERS]; /* no row depends on it: its derivatives are known to be 0 */
+    double *room;                   /* the caller's, of sm_robust_room(rows) numbers */
+} sm_robust_fit;
+size_t sm_robust_room(size_t rows);
+/* At most `rounds` steps from u, which has SM_MAX_PARAMETERS places. */
+void sm_robust_descend(const sm_robust_fit *f, int rounds, double *u);
+/* The objective at u with one spread for all rows, so that two solutions compare. */
+double sm_robust_merit(const sm_robust_fit *f, double spread, const double *u);
+/* The residuals at u and their settled spreads: where sm_robust_descend has come to. */
+void sm_robust_at(const sm_robust_fit *f, const double *u, double *residual, double *spread);
+/* Standard deviations of u from the inverse of the normal equations, and the root mean square of
+ * dr/du of each parameter. */
+void sm_robust_deviations(const sm_robust_fit *f, const double *u, double *deviation,
+                          double *sensitivity);
 SM_DECLARATIONS_END
 #endif

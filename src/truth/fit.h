@@ -1,24 +1,19 @@
 /* fit: private to the fit of a calibration.
  *
  * Each constant v is fitted as a number u on the whole line: log v, or the logit of a fraction.
- * With r = log(expected / measured) the objective is
- *     sum_i w_i rho(r_i / s_k) + sum_j rho((u_j - u0_j) / sigma_j),   rho(z) = sqrt(1 + z^2) - 1,
- * least squares near the start and near the rows, linear far from them (the soft L1 loss; P.
- * Charbonnier et al., IEEE Trans. Image Process. 6 (1997) 298): rows that do not fit pull no harder
- * than others, and one constant may lie far from its start where the rows insist. It is solved by
- * reweighted Levenberg-Marquardt steps with a numeric Jacobian, kept up by Broyden's rank-one
- * updates. s_k is the spread of the rows of kind k. Kinds that contradict one another would each
- * hold on to where it fits best; so all have one spread, in which training steps count the most,
- * until the constants have settled. */
+ * The robust fit of search.h minimises the soft loss of r = log(expected / measured). s_k is the
+ * spread of the rows of kind k. Kinds that contradict one another would each hold on to where it
+ * fits best; so all have one spread, in which training steps count the most, until the constants
+ * have settled. */
 #ifndef SM_TRUTH_FIT_H
 #define SM_TRUTH_FIT_H
+#include "scalemodel/search.h"
 #include "scalemodel/truth.h"
 
 typedef struct fit_row {
     sm_truth_case *c;
     const sm_truth_row *row;
     double log_measured;
-    double weight;     /* how many independent rows it counts as */
     int model, source; /* group of the cross-validation */
 } fit_row;
 
@@ -33,20 +28,20 @@ typedef struct fit_problem {
     const sm_calibration *start;
     int p; /* constants that are free */
     sm_constant free[SM_CONSTANT_COUNT];
-    double u0[SM_CONSTANT_COUNT], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
+    double u0[SM_MAX_PARAMETERS], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
     bool unfelt[SM_CONSTANT_COUNT]; /* no row depends on it: its derivatives are known to be 0 */
-    /* working room of the solver: n each, the Jacobian n x p */
-    double *residual, *previous, *irls, *jacobian, *scratch;
-    fit_weighed *weighed;
-    bool mixed; /* steps beside operations */
+    double *weight;                 /* how many independent rows each row counts as */
+    double *room, *scratch;         /* of the robust fit; n */
+    fit_weighed *weighed;           /* n */
+    bool mixed;                     /* steps beside operations */
 } fit_problem;
 
 typedef struct fit_solution {
-    double u[SM_CONSTANT_COUNT];
-    double deviation[SM_CONSTANT_COUNT];   /* of u, posterior */
-    double sensitivity[SM_CONSTANT_COUNT]; /* root mean square of d log expected / d u */
+    double u[SM_MAX_PARAMETERS];
+    double deviation[SM_MAX_PARAMETERS];   /* of u, posterior */
+    double sensitivity[SM_MAX_PARAMETERS]; /* root mean square of d log expected / d u */
     double spread[SM_TRUTH_KIND_COUNT];    /* s_k */
-    size_t rows, outliers;                 /* used; beyond OUTLIER spreads */
+    size_t outliers;                       /* rows beyond FIT_OUTLIER spreads */
 } fit_solution;
 
 #define FIT_OUTLIER 3.0
@@ -67,7 +62,7 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
  * sides of the hills too; the deviations are filled then. */
 typedef enum fit_group { FIT_NO_GROUP, FIT_BY_MODEL, FIT_BY_SOURCE } fit_group;
 bool fit_is_held_out(const fit_row *row, fit_group by, int group);
-void fit_solve(fit_problem *f, fit_group by, int group, fit_solution *solution);
+void fit_solve(const fit_problem *f, fit_group by, int group, fit_solution *solution);
 /* log(expected / measured) of every row that `group` holds out under these constants. */
 double fit_residual(const fit_row *row, const sm_calibration *c);
 sm_calibration fit_calibration(const fit_problem *f, const double *u);

@@ -86,16 +86,16 @@ static double trust_of(const sm_truth_row *row) {
 static void weigh(fit_problem *f, const names *models, const int *model) {
     double total[SM_TRUTH_KIND_COUNT] = {0};
     for (size_t i = 0; i < f->n; i++) {
-        fit_row *row = &f->row[i];
-        row->weight = pow((double)models->rows[model[i]], -0.25) * trust_of(row->row);
-        total[row->row->kind] += row->weight;
+        const fit_row *row = &f->row[i];
+        f->weight[i] = pow((double)models->rows[model[i]], -0.25) * trust_of(row->row);
+        total[row->row->kind] += f->weight[i];
     }
     for (size_t i = 0; i < f->n; i++) {
         sm_truth_kind kind = f->row[i].row->kind;
         double most = fmin(MOST_COUNTED, BESIDE_STEPS * total[SM_TRUTH_TRAINING]);
         if (kind == SM_TRUTH_TRAINING || !(most > 0.0)) most = MOST_COUNTED;
         else f->mixed = true;
-        f->row[i].weight *= fmin(1.0, most / total[kind]);
+        f->weight[i] *= fmin(1.0, most / total[kind]);
     }
 }
 
@@ -160,14 +160,11 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
     char why[320] = "";
     size_t room = n ? n : 1;
     f->row = sm_arena_array(arena, room, sizeof *f->row);
-    f->residual = sm_arena_array(arena, room, sizeof *f->residual);
-    f->previous = sm_arena_array(arena, room, sizeof *f->previous);
-    f->irls = sm_arena_array(arena, room, sizeof *f->irls);
+    f->weight = sm_arena_array(arena, room, sizeof *f->weight);
     f->scratch = sm_arena_array(arena, room, sizeof *f->scratch);
     f->weighed = sm_arena_array(arena, room, sizeof *f->weighed);
-    f->jacobian = sm_arena_array(arena, room * SM_CONSTANT_COUNT, sizeof *f->jacobian);
-    if (!f->row || !f->residual || !f->previous || !f->irls) return sm_fail_memory(err);
-    if (!f->jacobian || !f->scratch || !f->weighed) return sm_fail_memory(err);
+    f->room = sm_arena_array(arena, sm_robust_room(room), sizeof *f->room);
+    if (!f->row || !f->weight || !f->scratch || !f->weighed || !f->room) return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         const sm_truth_row *row = sm_truth_case_row(cases[i]);
         sm_prediction p;

@@ -1,8 +1,10 @@
 /* Timings: their spread, the line through them, and the constants of a model of them. */
 #include "scalemodel/measure.h"
+#include "scalemodel/search.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- spread ---- */
 
@@ -75,8 +77,7 @@ static void reweigh(line_rows *rows, sm_line line) {
     for (int i = 0; i < rows->n; i++)
         rows->residual[i] = sm_line_at(line, rows->bytes[i]) / rows->seconds[i] - 1.0;
     double scale = scale_of(rows->residual, rows->n, rows->room);
-    for (int i = 0; i < rows->n; i++)
-        rows->weight[i] = 1.0 / sqrt(1.0 + pow(rows->residual[i] / scale, 2.0));
+    for (int i = 0; i < rows->n; i++) rows->weight[i] = sm_soft_weight(rows->residual[i] / scale);
 }
 
 static void fit_line(line_rows *rows, double unit, sm_measured_line *out) {
@@ -121,144 +122,114 @@ sm_status sm_measure_line(const double *bytes, const double *seconds, int n, sm_
 
 /* ---- constants of a model ---- */
 
-typedef struct search {
+/* Constants are fitted as their logarithms. */
+typedef struct timings {
     sm_time_model model;
     void *context;
     const double *seconds;
     int rows, constants;
-    const sm_measured_constant *range;
-    double scale, *residual, *room;
-} search;
+    double *room;
+} timings;
 
-/* False when the model gives no time. */
-static bool residuals(const search *s, const double *constant) {
-    for (int i = 0; i < s->rows; i++) {
-        double model_s = s->model(constant, i, s->context);
-        if (!is_positive(model_s)) return false;
-        s->residual[i] = log(model_s / s->seconds[i]);
+/* A model without a time is as far from the timing as can be. */
+static void residuals(void *context, const double *u, double *residual) {
+    static const double NO_TIME = 100.0;
+    const timings *t = context;
+    double constant[SM_MOST_MEASURED_CONSTANTS];
+    for (int c = 0; c < t->constants; c++) constant[c] = exp(u[c]);
+    for (int i = 0; i < t->rows; i++) {
+        double model_s = t->model(constant, i, t->context);
+        residual[i] = is_positive(model_s) ? log(model_s / t->seconds[i]) : NO_TIME;
     }
-    return true;
 }
 
-static double loss(const search *s, const double *constant) {
-    double sum = 0.0;
-    if (!residuals(s, constant)) return INFINITY;
-    for (int i = 0; i < s->rows; i++) sum += sqrt(1.0 + pow(s->residual[i] / s->scale, 2.0)) - 1.0;
-    return sum;
-}
-
-static double within(const sm_measured_constant *range, double value) {
-    return fmin(range->high, fmax(range->low, value));
-}
-
-/* One constant a step up or down; true when that was better. */
-static bool improve(const search *s, int which, double step, double *constant, double *best) {
-    double kept = constant[which];
-    for (int way = -1; way <= 1; way += 2) {
-        constant[which] = within(&s->range[which], kept * exp(way * step));
-        double now = loss(s, constant);
-        if (now < *best) {
-            *best = now;
-            return true;
-        }
-    }
-    constant[which] = kept;
-    return false;
-}
-
-/* Go on where all constants went (Hooke and Jeeves, J. ACM 8 (1961) 212). */
-static void follow(const search *s, const double *before, double *constant, double *best) {
-    double next[SM_MOST_MEASURED_CONSTANTS];
-    for (int c = 0; c < s->constants; c++)
-        next[c] = within(&s->range[c], constant[c] * constant[c] / before[c]);
-    double now = loss(s, next);
-    if (!(now < *best)) return;
-    *best = now;
-    for (int c = 0; c < s->constants; c++) constant[c] = next[c];
-}
-
-static double descend(const search *s, double *constant) {
-    enum { MOST_ROUNDS = 2000 };
-    double step = 0.5, best = loss(s, constant), before[SM_MOST_MEASURED_CONSTANTS];
-    for (int round = 0; step > 1e-5 && round < MOST_ROUNDS; round++) {
-        bool better = false;
-        for (int c = 0; c < s->constants; c++) before[c] = constant[c];
-        for (int c = 0; c < s->constants; c++)
-            better = improve(s, c, step, constant, &best) || better;
-        if (better) follow(s, before, constant, &best);
-        else step *= 0.5;
-    }
-    return best;
+static const double FIRST_SCALE = 0.1;
+static void spreads(void *context, const double *residual, bool settled, double *spread) {
+    const timings *t = context;
+    double scale = settled ? scale_of(residual, t->rows, t->room) : FIRST_SCALE;
+    for (int i = 0; i < t->rows; i++) spread[i] = scale;
 }
 
 /* The number-th point of a grid of three per constant, evenly on the logarithm. */
-static void grid_point(const search *s, int number, double *constant) {
-    for (int c = 0; c < s->constants; c++, number /= 3) {
-        double share = 0.2 + 0.3 * (number % 3);
-        constant[c] = s->range[c].low * pow(s->range[c].high / s->range[c].low, share);
-    }
+static void grid_point(const sm_robust_fit *f, int number, double *u) {
+    for (int c = 0; c < f->parameters; c++, number /= 3)
+        u[c] = f->low[c] + (f->high[c] - f->low[c]) * (0.2 + 0.3 * (number % 3));
 }
 
-static void search_all(const search *s, double *constant) {
-    double best = descend(s, constant), other[SM_MOST_MEASURED_CONSTANTS];
+/* From the start and from every point of the grid; the best is kept. */
+static void search_all(const sm_robust_fit *f, double *u) {
+    enum { MOST_ROUNDS = 100 };
     int points = 1;
-    for (int c = 0; c < s->constants; c++) points *= 3;
+    for (int c = 0; c < f->parameters; c++) points *= 3;
+    sm_robust_descend(f, MOST_ROUNDS, u);
+    double best = sm_robust_merit(f, FIRST_SCALE, u), other[SM_MAX_PARAMETERS] = {0};
     for (int i = 0; i < points; i++) {
-        grid_point(s, i, other);
-        double found = descend(s, other);
+        grid_point(f, i, other);
+        sm_robust_descend(f, MOST_ROUNDS, other);
+        double found = sm_robust_merit(f, FIRST_SCALE, other);
         if (!(found < best)) continue;
         best = found;
-        for (int c = 0; c < s->constants; c++) constant[c] = other[c];
+        memcpy(u, other, sizeof other);
     }
 }
 
-static sm_status check_search(const search *s, sm_error *err) {
-    if (s->rows < 1 || s->constants < 1 || s->constants > SM_MOST_MEASURED_CONSTANTS)
+static sm_status check_timings(const timings *t, const sm_measured_constant *constant,
+                               sm_error *err) {
+    double value[SM_MOST_MEASURED_CONSTANTS];
+    if (t->rows < 1 || t->constants < 1 || t->constants > SM_MOST_MEASURED_CONSTANTS)
         return sm_fail(err, SM_BAD_INPUT, "%d constants cannot be fitted to %d timings",
-                       s->constants, s->rows);
-    for (int i = 0; i < s->rows; i++)
-        if (!is_positive(s->seconds[i]))
-            return sm_fail(err, SM_BAD_INPUT, "timing %d is %g s", i + 1, s->seconds[i]);
-    for (int c = 0; c < s->constants; c++) {
-        const sm_measured_constant *k = &s->range[c];
+                       t->constants, t->rows);
+    for (int c = 0; c < t->constants; c++) {
+        const sm_measured_constant *k = &constant[c];
+        value[c] = k->value;
         if (!is_positive(k->low) || !is_positive(k->high) || !(k->low <= k->value) ||
             !(k->value <= k->high))
             return sm_fail(err, SM_BAD_INPUT, "constant %d starts at %g, not in %g to %g", c + 1,
                            k->value, k->low, k->high);
     }
+    for (int i = 0; i < t->rows; i++) {
+        if (!is_positive(t->seconds[i]))
+            return sm_fail(err, SM_BAD_INPUT, "timing %d is %g s", i + 1, t->seconds[i]);
+        if (!is_positive(t->model(value, i, t->context)))
+            return sm_fail(err, SM_BAD_INPUT, "the model gives no time where its constants start");
+    }
     return SM_OK;
 }
 
-static sm_status run_search(search *s, double *constant, double *error, sm_error *err) {
-    enum { ROUNDS = 5 };
-    s->scale = 0.1;
-    if (!residuals(s, constant))
-        return sm_fail(err, SM_BAD_INPUT, "the model gives no time where its constants start");
-    search_all(s, constant);
-    for (int round = 0; round < ROUNDS && residuals(s, constant); round++) {
-        s->scale = scale_of(s->residual, s->rows, s->room);
-        descend(s, constant);
+static void fit_constants(timings *t, double *room, sm_measured_constant *constant, double *error) {
+    size_t n = (size_t)t->rows;
+    double u[SM_MAX_PARAMETERS] = {0}, *weight = room, *residual = room + n;
+    sm_robust_fit f = {.context = t,
+                       .residuals = residuals,
+                       .spreads = spreads,
+                       .rows = n,
+                       .weight = weight,
+                       .parameters = t->constants,
+                       .room = room + 3 * n};
+    t->room = room + 2 * n;
+    for (size_t i = 0; i < n; i++) weight[i] = 1.0;
+    for (int c = 0; c < t->constants; c++) {
+        f.low[c] = log(constant[c].low);
+        f.high[c] = log(constant[c].high);
+        u[c] = log(constant[c].value);
     }
-    residuals(s, constant);
-    *error = median_size(s->residual, s->rows, s->room);
-    return SM_OK;
+    search_all(&f, u);
+    residuals(t, u, residual);
+    *error = median_size(residual, t->rows, t->room);
+    for (int c = 0; c < t->constants; c++)
+        constant[c].value = fmin(fmax(exp(u[c]), constant[c].low), constant[c].high);
 }
 
 sm_status sm_measure_constants(sm_time_model model, void *context, const double *seconds, int rows,
                                sm_measured_constant *constant, int constants, double *error,
                                sm_error *err) {
-    search s = {.model = model, .context = context, .seconds = seconds, .rows = rows};
-    s.constants = constants;
-    s.range = constant;
-    sm_status status = check_search(&s, err);
+    timings t = {model, context, seconds, rows, constants, NULL};
+    sm_status status = check_timings(&t, constant, err);
     if (status) return status;
-    double *room = sm_calloc(2 * (size_t)rows, sizeof *room), at[SM_MOST_MEASURED_CONSTANTS];
+    size_t n = (size_t)rows;
+    double *room = sm_calloc(3 * n + sm_robust_room(n), sizeof *room);
     if (!room) return sm_fail_memory(err);
-    s.residual = room;
-    s.room = room + rows;
-    for (int c = 0; c < constants; c++) at[c] = constant[c].value;
-    status = run_search(&s, at, error, err);
-    for (int c = 0; !status && c < constants; c++) constant[c].value = at[c];
+    fit_constants(&t, room, constant, error);
     sm_free(room);
-    return status;
+    return SM_OK;
 }
