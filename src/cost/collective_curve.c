@@ -1,25 +1,26 @@
 /* The curve of a collective: its algorithms as lines over bytes, and what they cost at one size. */
-#include "footprint.h"
+#include "group_links.h"
 #include <math.h>
 
-static void add_lines(sm_curve *curve, const sm_footprint *fp, sm_collective op, double ragged) {
-    if (op == SM_ALL_REDUCE) sm_curve_all_reduce(curve, fp);
-    else if (op == SM_ALL_TO_ALL) sm_curve_all_to_all(curve, fp, ragged);
-    else if (op == SM_PERMUTE) sm_curve_permute(curve, fp);
-    else if (op == SM_BROADCAST) sm_curve_broadcast(curve, fp);
-    else sm_curve_gather(curve, fp);
+static void add_lines(sm_curve *curve, const sm_group_links *links, sm_collective op,
+                      double ragged) {
+    if (op == SM_ALL_REDUCE) sm_curve_all_reduce(curve, links);
+    else if (op == SM_ALL_TO_ALL) sm_curve_all_to_all(curve, links, ragged);
+    else if (op == SM_PERMUTE) sm_curve_permute(curve, links);
+    else if (op == SM_BROADCAST) sm_curve_broadcast(curve, links);
+    else sm_curve_gather(curve, links);
 }
 
 sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,
                              double ragged) {
     sm_curve curve;
-    sm_footprint fp;
-    sm_footprint_of(system, group, &fp);
+    sm_group_links links;
+    sm_group_links_of(system, group, &links);
     curve.op = op;
     curve.n = 0;
-    curve.group = (int)fp.n;
+    curve.group = (int)links.n;
     curve.ideal_s_per_byte = 0.0;
-    if (fp.torus_parts + fp.switch_parts > 0) add_lines(&curve, &fp, op, ragged);
+    if (links.torus_parts + links.switch_parts > 0) add_lines(&curve, &links, op, ragged);
     for (int i = 0; i < curve.n; i++) {
         curve.algorithm[i].op = op;
         curve.algorithm[i].members = curve.group;

@@ -15,30 +15,30 @@
  * Switches (after its GPU chapter). A chip receives V(D-1)/D over the scale-up level; the link of
  * a child of a scale-out level carries V(1-1/M) for each group that shares it, M: children of this
  * level that hold members of the group, in the whole system. */
-#include "footprint.h"
+#include "group_links.h"
 #include <math.h>
 
 /* Seconds per byte of V of the best mixture of orders over the torus parts. */
-static double mixed_orders(const sm_footprint *fp) {
+static double mixed_orders(const sm_group_links *links) {
     double worst = 0.0;
-    for (unsigned set = 1; set < 1u << fp->torus_parts; set++) {
+    for (unsigned set = 1; set < 1u << links->torus_parts; set++) {
         double members = 1.0, rate = 0.0;
-        for (int i = 0; i < fp->torus_parts; i++)
+        for (int i = 0; i < links->torus_parts; i++)
             if (set >> i & 1u) {
-                members *= fp->torus[i].n;
-                rate += fp->torus[i].rate_bytes_per_s;
+                members *= links->torus[i].n;
+                rate += links->torus[i].rate_bytes_per_s;
             }
-        worst = fmax(worst, (members - 1.0) / fp->torus_members / rate);
+        worst = fmax(worst, (members - 1.0) / links->torus_members / rate);
     }
     return worst;
 }
 
 /* One order for all the data, part after part: the last first, on the smallest pieces. Adds to busy
  * and returns the sum. */
-static double one_order(const sm_footprint *fp, double *busy) {
-    double gathered = 1.0 / fp->torus_members, sum = 0.0;
-    for (int i = fp->torus_parts - 1; i >= 0; i--) {
-        const sm_torus_part *t = &fp->torus[i];
+static double one_order(const sm_group_links *links, double *busy) {
+    double gathered = 1.0 / links->torus_members, sum = 0.0;
+    for (int i = links->torus_parts - 1; i >= 0; i--) {
+        const sm_torus_part *t = &links->torus[i];
         double part = gathered * (t->n - 1) / t->rate_bytes_per_s;
         busy[t->level] += part;
         sum += part;
@@ -47,10 +47,10 @@ static double one_order(const sm_footprint *fp, double *busy) {
     return sum;
 }
 
-static double torus_rate(const sm_footprint *fp) {
+static double torus_rate(const sm_group_links *links) {
     double rate = 0.0;
-    for (int i = 0; i < fp->torus_parts; i++) {
-        const sm_torus_part *t = &fp->torus[i];
+    for (int i = 0; i < links->torus_parts; i++) {
+        const sm_torus_part *t = &links->torus[i];
         bool repeated =
             i > 0 && t[-1].level == t->level; /* one dimension counts once, at its best */
         if (!repeated) rate += t->rate_bytes_per_s;
@@ -59,10 +59,10 @@ static double torus_rate(const sm_footprint *fp) {
 }
 
 /* A ring's farthest member is floor(n/2) steps away, a line's n-1; a step passes `stride` links. */
-static double torus_latency_s(const sm_footprint *fp) {
+static double torus_latency_s(const sm_group_links *links) {
     double s = 0.0;
-    for (int i = 0; i < fp->torus_parts; i++) {
-        const sm_torus_part *t = &fp->torus[i];
+    for (int i = 0; i < links->torus_parts; i++) {
+        const sm_torus_part *t = &links->torus[i];
         s += (t->ring ? t->n / 2 : t->n - 1) * t->stride * t->hop_s;
     }
     return s;
@@ -70,10 +70,10 @@ static double torus_latency_s(const sm_footprint *fp) {
 
 /* Scale-up peers map each other's memory and answer in one step; scale-out doubles the data held in
  * ceil(log2 n) steps. */
-static double switch_latency_s(const sm_footprint *fp) {
+static double switch_latency_s(const sm_group_links *links) {
     double s = 0.0;
-    for (int i = 0; i < fp->switch_parts; i++) {
-        const sm_switch_part *w = &fp->sw[i];
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
         if (w->n > 1) s += (w->scale_up ? 1.0 : ceil(log2(w->n))) * w->hop_s;
     }
     return s;
@@ -81,50 +81,50 @@ static double switch_latency_s(const sm_footprint *fp) {
 
 /* The stage of one switch level by itself: V/m (1 - 1/D) from each of the chips below a child's
  * link, m = members below a child of the stage, over the busiest of the links it passes. */
-static double switch_stage(const sm_footprint *fp, int stage) {
-    const sm_switch_part *w = &fp->sw[stage];
+static double switch_stage(const sm_group_links *links, int stage) {
+    const sm_switch_part *w = &links->sw[stage];
     double slowest = 0.0, from_chip = (1.0 - 1.0 / w->n) / w->members_below;
-    for (int i = sm_first_passed(fp, stage); i <= stage; i++) {
-        double chips_below = fp->sw[i].groups * fp->sw[i].members_below;
-        slowest = fmax(slowest, chips_below / fp->sw[i].link_bytes_per_s);
+    for (int i = sm_first_passed(links, stage); i <= stage; i++) {
+        double chips_below = links->sw[i].groups * links->sw[i].members_below;
+        slowest = fmax(slowest, chips_below / links->sw[i].link_bytes_per_s);
     }
     return from_chip * slowest;
 }
 
-static double switch_busy(const sm_footprint *fp, const sm_switch_part *w) {
+static double switch_busy(const sm_group_links *links, const sm_switch_part *w) {
     if (w->scale_up) return (1.0 - 1.0 / w->n) / w->link_bytes_per_s;
-    return w->groups * (1.0 - w->members_below / fp->n) / w->link_bytes_per_s;
+    return w->groups * (1.0 - w->members_below / links->n) / w->link_bytes_per_s;
 }
 
 /* Busy times of the pipelined gather, times `passes` (2 for an all-reduce). Two parts of one
  * dimension would slow each other, so those run one after the other. */
-static void gather_busy(const sm_footprint *fp, double passes, double *busy) {
+static void gather_busy(const sm_group_links *links, double passes, double *busy) {
     double ordered[SM_MAX_LEVELS] = {0};
-    double torus = fp->shared_dimension ? one_order(fp, ordered) : mixed_orders(fp);
-    for (int i = 0; i < fp->torus_parts; i++) busy[fp->torus[i].level] = passes * torus;
-    for (int i = 0; i < fp->switch_parts; i++)
-        busy[fp->sw[i].level] = passes * switch_busy(fp, &fp->sw[i]);
+    double torus = links->shared_dimension ? one_order(links, ordered) : mixed_orders(links);
+    for (int i = 0; i < links->torus_parts; i++) busy[links->torus[i].level] = passes * torus;
+    for (int i = 0; i < links->switch_parts; i++)
+        busy[links->sw[i].level] = passes * switch_busy(links, &links->sw[i]);
 }
 
-static const char *gather_name(const sm_footprint *fp) {
-    if (fp->torus_parts && fp->switch_parts) return "hierarchical";
-    if (fp->torus_parts > 1)
-        return fp->shared_dimension ? "dimension by dimension, pipelined"
-                                    : "mixed dimension orders";
-    if (fp->torus_parts) return fp->torus[0].ring ? "bidirectional ring" : "line";
-    if (fp->switch_parts > 1) return "hierarchical";
-    return fp->sw[0].scale_up ? "direct" : "recursive doubling";
+static const char *gather_name(const sm_group_links *links) {
+    if (links->torus_parts && links->switch_parts) return "hierarchical";
+    if (links->torus_parts > 1)
+        return links->shared_dimension ? "dimension by dimension, pipelined"
+                                       : "mixed dimension orders";
+    if (links->torus_parts) return links->torus[0].ring ? "bidirectional ring" : "line";
+    if (links->switch_parts > 1) return "hierarchical";
+    return links->sw[0].scale_up ? "direct" : "recursive doubling";
 }
 
-static bool within_node(const sm_footprint *fp) {
-    return fp->torus_parts == 0 && fp->switch_parts == 1 && fp->sw[0].scale_up;
+static bool within_node(const sm_group_links *links) {
+    return links->torus_parts == 0 && links->switch_parts == 1 && links->sw[0].scale_up;
 }
 
 /* A library's ring or tree: the members of a node one after the other, nodes by doubling. */
-static double library_hops_s(const sm_footprint *fp) {
+static double library_hops_s(const sm_group_links *links) {
     double s = 0.0;
-    for (int i = 0; i < fp->switch_parts; i++) {
-        const sm_switch_part *w = &fp->sw[i];
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
         s += (w->scale_up ? sm_library_steps(w->n) : ceil(log2(w->n))) * w->hop_s;
     }
     return s;
@@ -132,168 +132,168 @@ static double library_hops_s(const sm_footprint *fp) {
 
 /* A member also copies (gather) or adds (all-reduce) its own n-th: as long as this part of sending
  * it would take (src/cost/protocol.c tells the fit). */
-static void by_ring(sm_algorithm *a, const sm_footprint *fp, double passes) {
+static void by_ring(sm_algorithm *a, const sm_group_links *links, double passes) {
     double own = passes > 1.0 ? 0.19 : 0.48;
-    sm_algorithm_by_library(a, fp, passes * sm_library_steps(fp->n), passes * library_hops_s(fp),
-                            1.0 + own / (fp->n - 1.0));
+    sm_algorithm_by_library(a, links, passes * sm_library_steps(links->n),
+                            passes * library_hops_s(links), 1.0 + own / (links->n - 1.0));
 }
 
 /* Between peers of one node it may be one kernel, never beyond; a library has no such algorithm. */
-static void by_peer_kernel(sm_algorithm *a, const sm_footprint *fp, double steps) {
+static void by_peer_kernel(sm_algorithm *a, const sm_group_links *links, double steps) {
     a->peer_kernel = true;
     a->steps = steps;
-    a->hops_s = within_node(fp) ? steps * fp->sw[0].hop_s : INFINITY;
+    a->hops_s = within_node(links) ? steps * links->sw[0].hop_s : INFINITY;
 }
 
-static void add_best(sm_curve *curve, const sm_footprint *fp, double passes) {
+static void add_best(sm_curve *curve, const sm_group_links *links, double passes) {
     double busy[SM_MAX_LEVELS] = {0};
-    gather_busy(fp, passes, busy);
-    double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_algorithm *a = sm_curve_add(curve, fp, gather_name(fp), latency, busy, 0.0);
-    if (within_node(fp)) by_peer_kernel(a, fp, passes);
-    else by_ring(a, fp, passes);
+    gather_busy(links, passes, busy);
+    double latency = passes * (torus_latency_s(links) + switch_latency_s(links));
+    sm_algorithm *a = sm_curve_add(curve, links, gather_name(links), latency, busy, 0.0);
+    if (within_node(links)) by_peer_kernel(a, links, passes);
+    else by_ring(a, links, passes);
 }
 
 /* One part alone has nothing to overlap; the plain algorithm is then the ring in one direction. */
-static void add_one_way(sm_curve *curve, const sm_footprint *fp, double passes) {
+static void add_one_way(sm_curve *curve, const sm_group_links *links, double passes) {
     double busy[SM_MAX_LEVELS] = {0}, hops, one_way;
-    if (fp->torus_parts) {
-        const sm_torus_part *t = &fp->torus[0];
+    if (links->torus_parts) {
+        const sm_torus_part *t = &links->torus[0];
         if (!t->ring) return;
         one_way = (1.0 - 1.0 / t->n) * t->stride / t->link_bytes_per_s;
         busy[t->level] = passes * one_way;
         hops = t->stride * t->hop_s;
     } else {
-        const sm_switch_part *w = &fp->sw[0];
-        one_way = switch_busy(fp, w);
+        const sm_switch_part *w = &links->sw[0];
+        one_way = switch_busy(links, w);
         busy[w->level] = passes * one_way;
         hops = w->hop_s;
     }
-    sm_algorithm *a = sm_curve_add(curve, fp, "one-way ring", passes * (fp->n - 1.0) * hops, busy,
-                                   passes * one_way);
-    by_ring(a, fp, passes);
+    sm_algorithm *a = sm_curve_add(curve, links, "one-way ring", passes * (links->n - 1.0) * hops,
+                                   busy, passes * one_way);
+    by_ring(a, links, passes);
 }
 
-static void add_serial(sm_curve *curve, const sm_footprint *fp, double passes) {
-    if (fp->torus_parts + fp->switch_parts == 1) {
-        add_one_way(curve, fp, passes);
+static void add_serial(sm_curve *curve, const sm_group_links *links, double passes) {
+    if (links->torus_parts + links->switch_parts == 1) {
+        add_one_way(curve, links, passes);
         return;
     }
     double busy[SM_MAX_LEVELS] = {0};
-    double sum = one_order(fp, busy);
-    for (int i = 0; i < fp->switch_parts; i++) {
-        busy[fp->sw[i].level] = switch_busy(fp, &fp->sw[i]);
-        sum += switch_stage(fp, i);
+    double sum = one_order(links, busy);
+    for (int i = 0; i < links->switch_parts; i++) {
+        busy[links->sw[i].level] = switch_busy(links, &links->sw[i]);
+        sum += switch_stage(links, i);
     }
     for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= passes;
-    double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    by_ring(sm_curve_add(curve, fp, "one level after the other", latency, busy, passes * sum), fp,
-            passes);
+    double latency = passes * (torus_latency_s(links) + switch_latency_s(links));
+    by_ring(sm_curve_add(curve, links, "one level after the other", latency, busy, passes * sum),
+            links, passes);
 }
 
 /* The book on tori: floor(n/2) steps of a whole shard each way, which is V/(2W) for even n; V / sum
  * of the bidirectional rates over several rings; a line's V(n-1)/n / W. */
-static double book_torus(const sm_footprint *fp) {
-    const sm_torus_part *t = fp->torus;
+static double book_torus(const sm_group_links *links) {
+    const sm_torus_part *t = links->torus;
     bool ring = false;
-    for (int i = 0; i < fp->torus_parts; i++) ring = ring || t[i].ring;
-    if (fp->torus_parts == 1 && ring)
+    for (int i = 0; i < links->torus_parts; i++) ring = ring || t[i].ring;
+    if (links->torus_parts == 1 && ring)
         return floor(t->n / 2.0) / t->n * t->stride / t->link_bytes_per_s;
-    return (ring ? 1.0 : 1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
+    return (ring ? 1.0 : 1.0 - 1.0 / links->torus_members) / torus_rate(links);
 }
 
 /* The book on trees: V (D_i - 1)/(D_i W_i) for each of the groups that share a child's link. It
  * says nothing of levels that the group only passes through; those carry what passes. */
-static double book_switch(const sm_footprint *fp, const sm_switch_part *w) {
-    if (w->n == 1) return switch_busy(fp, w);
+static double book_switch(const sm_group_links *links, const sm_switch_part *w) {
+    if (w->n == 1) return switch_busy(links, w);
     return w->groups * (1.0 - 1.0 / w->n) / w->link_bytes_per_s;
 }
 
-static void add_book(sm_curve *curve, const sm_footprint *fp, double passes) {
+static void add_book(sm_curve *curve, const sm_group_links *links, double passes) {
     double busy[SM_MAX_LEVELS] = {0};
-    double torus = fp->torus_parts ? book_torus(fp) : 0.0;
-    for (int i = 0; i < fp->torus_parts; i++) busy[fp->torus[i].level] = passes * torus;
-    for (int i = 0; i < fp->switch_parts; i++)
-        busy[fp->sw[i].level] = passes * book_switch(fp, &fp->sw[i]);
-    double latency = passes * (torus_latency_s(fp) + switch_latency_s(fp));
-    sm_curve_add_book(curve, fp, latency, busy);
+    double torus = links->torus_parts ? book_torus(links) : 0.0;
+    for (int i = 0; i < links->torus_parts; i++) busy[links->torus[i].level] = passes * torus;
+    for (int i = 0; i < links->switch_parts; i++)
+        busy[links->sw[i].level] = passes * book_switch(links, &links->sw[i]);
+    double latency = passes * (torus_latency_s(links) + switch_latency_s(links));
+    sm_curve_add_book(curve, links, latency, busy);
 }
 
 /* The least time per byte: V(n-1)/n / sum of the rates on the torus, the book's max over switch
  * levels. In-network reduction halves what a level must carry of an all-reduce: V out and V in at
  * once. */
-static double gather_ideal(const sm_footprint *fp, bool all_reduce) {
+static double gather_ideal(const sm_group_links *links, bool all_reduce) {
     double passes = all_reduce ? 2.0 : 1.0, least = 0.0;
-    if (fp->torus_parts) least = passes * (1.0 - 1.0 / fp->torus_members) / torus_rate(fp);
-    for (int i = 0; i < fp->switch_parts; i++) {
-        const sm_switch_part *w = &fp->sw[i];
-        double busy = passes * book_switch(fp, w);
+    if (links->torus_parts) least = passes * (1.0 - 1.0 / links->torus_members) / torus_rate(links);
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        double busy = passes * book_switch(links, w);
         if (all_reduce && w->in_network) busy = fmin(busy, w->groups / w->link_bytes_per_s);
         least = fmax(least, busy);
     }
     return least;
 }
 
-void sm_curve_gather(sm_curve *curve, const sm_footprint *fp) {
-    curve->ideal_s_per_byte = gather_ideal(fp, false);
-    add_best(curve, fp, 1.0);
-    add_serial(curve, fp, 1.0);
-    add_book(curve, fp, 1.0);
+void sm_curve_gather(sm_curve *curve, const sm_group_links *links) {
+    curve->ideal_s_per_byte = gather_ideal(links, false);
+    add_best(curve, links, 1.0);
+    add_serial(curve, links, 1.0);
+    add_book(curve, links, 1.0);
 }
 
-static bool scale_out_reduces(const sm_footprint *fp) {
+static bool scale_out_reduces(const sm_group_links *links) {
     bool any = false;
-    for (int i = 0; i < fp->switch_parts; i++) {
-        if (!fp->sw[i].scale_up && !fp->sw[i].in_network) return false;
-        any = any || !fp->sw[i].scale_up;
+    for (int i = 0; i < links->switch_parts; i++) {
+        if (!links->sw[i].scale_up && !links->sw[i].in_network) return false;
+        any = any || !links->sw[i].scale_up;
     }
     return any;
 }
 
 /* The members' own slices pass the switch too, and reading through it reaches 0.8 of what copies
  * reach, after a start of many chunks (fit: src/cost/protocol.c). */
-static void by_switch(sm_algorithm *a, const sm_footprint *fp) {
-    if (fp->torus_parts > 0) return;
+static void by_switch(sm_algorithm *a, const sm_group_links *links) {
+    if (links->torus_parts > 0) return;
     a->start = 12.9;
-    a->excess = (1.0 + 1.0 / fp->n) / 0.8;
+    a->excess = (1.0 + 1.0 / links->n) / 0.8;
 }
 
 /* In-network reduction. Scale-up: for each of its D slices a chip sends the others' or, of its own,
  * receives the sum and spreads it again: V each way. Scale-out switches sum up the tree and send
  * the result down: the link of a child carries V once each way for each of the groups that share
  * it. */
-static void add_in_network(sm_curve *curve, const sm_footprint *fp) {
-    const sm_switch_part *up = fp->switch_parts && fp->sw[0].scale_up ? fp->sw : NULL;
-    bool inner = up && up->in_network, outer = scale_out_reduces(fp);
+static void add_in_network(sm_curve *curve, const sm_group_links *links) {
+    const sm_switch_part *up = links->switch_parts && links->sw[0].scale_up ? links->sw : NULL;
+    bool inner = up && up->in_network, outer = scale_out_reduces(links);
     if (!inner && !outer) return;
-    double busy[SM_MAX_LEVELS] = {0}, latency = 2.0 * torus_latency_s(fp);
-    gather_busy(fp, 2.0, busy);
+    double busy[SM_MAX_LEVELS] = {0}, latency = 2.0 * torus_latency_s(links);
+    gather_busy(links, 2.0, busy);
     if (inner) busy[0] = 1.0 / up->link_bytes_per_s;
-    for (int i = 0; i < fp->switch_parts; i++) {
-        const sm_switch_part *w = &fp->sw[i];
-        if (w->scale_up) latency += (fp->switch_parts == 1 ? 1.0 : 2.0) * w->hop_s;
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        if (w->scale_up) latency += (links->switch_parts == 1 ? 1.0 : 2.0) * w->hop_s;
         else if (!outer) latency += 2.0 * ceil(log2(w->n)) * w->hop_s;
         else busy[w->level] = w->groups / w->link_bytes_per_s;
     }
-    if (outer) latency += fp->sw[fp->switch_parts - 1].hop_s;
-    by_switch(sm_curve_add(curve, fp, "in-network reduction", latency, busy, 0.0), fp);
+    if (outer) latency += links->sw[links->switch_parts - 1].hop_s;
+    by_switch(sm_curve_add(curve, links, "in-network reduction", latency, busy, 0.0), links);
 }
 
 /* For small arrays: gather everybody's V and add up locally; half the steps for n/2 times the
  * bytes. */
-static void add_gather_and_add(sm_curve *curve, const sm_footprint *fp) {
+static void add_gather_and_add(sm_curve *curve, const sm_group_links *links) {
     double busy[SM_MAX_LEVELS] = {0};
-    gather_busy(fp, fp->n, busy);
-    double latency = torus_latency_s(fp) + switch_latency_s(fp);
-    sm_algorithm *a = sm_curve_add(curve, fp, "gather and add", latency, busy, 0.0);
-    if (fp->torus_parts == 0) by_peer_kernel(a, fp, 1.0);
+    gather_busy(links, links->n, busy);
+    double latency = torus_latency_s(links) + switch_latency_s(links);
+    sm_algorithm *a = sm_curve_add(curve, links, "gather and add", latency, busy, 0.0);
+    if (links->torus_parts == 0) by_peer_kernel(a, links, 1.0);
 }
 
-void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp) {
-    curve->ideal_s_per_byte = gather_ideal(fp, true);
-    add_best(curve, fp, 2.0);
-    add_in_network(curve, fp);
-    add_gather_and_add(curve, fp);
-    add_serial(curve, fp, 2.0);
-    add_book(curve, fp, 2.0);
+void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links) {
+    curve->ideal_s_per_byte = gather_ideal(links, true);
+    add_best(curve, links, 2.0);
+    add_in_network(curve, links);
+    add_gather_and_add(curve, links);
+    add_serial(curve, links, 2.0);
+    add_book(curve, links, 2.0);
 }

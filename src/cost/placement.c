@@ -1,5 +1,5 @@
 /* Which factors of which levels each mesh axis takes. */
-#include "footprint.h"
+#include "group_links.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  * constants per chip remain: collective_s and network_efficiency. The figures below are one robust
  * fit to 584 NCCL timings of A100, H100, H200, B200, B300, GB200 and GB300 nodes (aiconfigurator,
  * systems data, NCCL 2.27 and 2.29, 2 to 8 ranks, 512 B to 512 MiB): median error 5 %. */
-#include "footprint.h"
+#include "group_links.h"
 #include <math.h>
 
 /* What a chip does in every step besides the hop, as a share of its start of a collective. */
@@ -103,11 +103,11 @@ double sm_library_steps(double n) {
 }
 
 /* Bytes in flight per chip before the slowest of its links is full: part of the fit above. */
-double sm_fill_s(const sm_footprint *fp) {
+double sm_fill_s(const sm_group_links *links) {
     static const double fill_bytes = 6.4e6;
-    double slowest = fp->system->level[0].bytes_per_s_oneway;
-    for (int i = 0; i < fp->switch_parts; i++) {
-        const sm_switch_part *w = &fp->sw[i];
+    double slowest = links->system->level[0].bytes_per_s_oneway;
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
         slowest = fmin(slowest, w->link_bytes_per_s / (w->groups * w->members_below));
     }
     return slowest > 0.0 ? fill_bytes / slowest : 0.0;

@@ -1,5 +1,5 @@
 /* From a group to the links it uses and shares. */
-#include "footprint.h"
+#include "group_links.h"
 #include <string.h>
 
 static bool comes_before(const sm_part *a, const sm_part *b) {
@@ -29,9 +29,9 @@ void sm_group_normalise(sm_group *group) {
     group->parts = kept;
 }
 
-static void add_torus_part(sm_footprint *fp, const sm_part *part) {
-    const sm_level *level = &fp->system->level[part->level];
-    sm_torus_part *t = &fp->torus[fp->torus_parts++];
+static void add_torus_part(sm_group_links *links, const sm_part *part) {
+    const sm_level *level = &links->system->level[part->level];
+    sm_torus_part *t = &links->torus[links->torus_parts++];
     t->level = part->level;
     t->n = part->size;
     t->stride = part->stride;
@@ -39,8 +39,8 @@ static void add_torus_part(sm_footprint *fp, const sm_part *part) {
     t->link_bytes_per_s = level->bytes_per_s_oneway;
     t->rate_bytes_per_s = (t->ring ? 2.0 : 1.0) * level->bytes_per_s_oneway / part->stride;
     t->hop_s = level->hop_latency_s;
-    if (fp->torus_parts > 1 && t[-1].level == t->level) fp->shared_dimension = true;
-    fp->torus_members *= part->size;
+    if (links->torus_parts > 1 && t[-1].level == t->level) links->shared_dimension = true;
+    links->torus_members *= part->size;
 }
 
 /* Nodes of one chip have no scale-up level: the innermost level is then a scale-out one. */
@@ -50,13 +50,13 @@ bool sm_level_scales_up(const sm_system *system, int index) {
            (!inner || strcmp(inner, system->level[0].name) == 0);
 }
 
-static void add_switch_part(sm_footprint *fp, int index, int members, double chips_below,
+static void add_switch_part(sm_group_links *links, int index, int members, double chips_below,
                             double members_below) {
-    const sm_level *level = &fp->system->level[index];
-    sm_switch_part *s = &fp->sw[fp->switch_parts++];
+    const sm_level *level = &links->system->level[index];
+    sm_switch_part *s = &links->sw[links->switch_parts++];
     s->level = index;
     s->n = members;
-    s->scale_up = sm_level_scales_up(fp->system, index);
+    s->scale_up = sm_level_scales_up(links->system, index);
     s->in_network = level->in_network_reduction;
     s->link_bytes_per_s = level->bytes_per_s_oneway;
     s->members_below = members_below;
@@ -65,48 +65,49 @@ static void add_switch_part(sm_footprint *fp, int index, int members, double chi
 }
 
 /* Levels above the last member carry nothing; an unused scale-up level carries nothing either. */
-static void drop_idle_switches(sm_footprint *fp) {
-    while (fp->switch_parts > 0 && fp->sw[fp->switch_parts - 1].n == 1) fp->switch_parts--;
-    if (fp->switch_parts > 0 && fp->sw[0].scale_up && fp->sw[0].n == 1) {
-        fp->switch_parts--;
-        for (int i = 0; i < fp->switch_parts; i++) fp->sw[i] = fp->sw[i + 1];
+static void drop_idle_switches(sm_group_links *links) {
+    while (links->switch_parts > 0 && links->sw[links->switch_parts - 1].n == 1)
+        links->switch_parts--;
+    if (links->switch_parts > 0 && links->sw[0].scale_up && links->sw[0].n == 1) {
+        links->switch_parts--;
+        for (int i = 0; i < links->switch_parts; i++) links->sw[i] = links->sw[i + 1];
     }
 }
 
-int sm_first_passed(const sm_footprint *fp, int stage) {
-    return stage > 0 && fp->sw[0].scale_up ? 1 : 0;
+int sm_first_passed(const sm_group_links *links, int stage) {
+    return stage > 0 && links->sw[0].scale_up ? 1 : 0;
 }
 
-void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp) {
+void sm_group_links_of(const sm_system *system, const sm_group *group, sm_group_links *links) {
     sm_group sorted = *group;
     sm_group_normalise(&sorted);
-    fp->system = system;
-    fp->torus_members = 1.0;
-    fp->torus_parts = fp->switch_parts = 0;
-    fp->shared_dimension = false;
+    links->system = system;
+    links->torus_members = 1.0;
+    links->torus_parts = links->switch_parts = 0;
+    links->shared_dimension = false;
     double chips_below = 1.0, members_below = 1.0;
     int p = 0;
     for (int l = 0; l < system->levels; l++) {
         int members = 1;
         for (; p < sorted.parts && sorted.part[p].level == l; p++) {
             members *= sorted.part[p].size;
-            if (system->level[l].kind == SM_LEVEL_TORUS) add_torus_part(fp, &sorted.part[p]);
+            if (system->level[l].kind == SM_LEVEL_TORUS) add_torus_part(links, &sorted.part[p]);
         }
         if (system->level[l].kind == SM_LEVEL_SWITCH)
-            add_switch_part(fp, l, members, chips_below, members_below);
+            add_switch_part(links, l, members, chips_below, members_below);
         chips_below *= system->level[l].size;
         members_below *= members;
     }
-    fp->n = members_below;
-    drop_idle_switches(fp);
+    links->n = members_below;
+    drop_idle_switches(links);
 }
 
-sm_algorithm *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *name,
+sm_algorithm *sm_curve_add(sm_curve *curve, const sm_group_links *links, const char *name,
                            double latency_s, const double *busy, double serial_s_per_byte) {
     sm_algorithm *a = &curve->algorithm[curve->n++];
     double most = 0.0;
     a->name = name;
-    a->line.latency_s = latency_s + fp->system->chip.launch_latency_s.value;
+    a->line.latency_s = latency_s + links->system->chip.launch_latency_s.value;
     a->level = 0;
     for (int l = 0; l < SM_MAX_LEVELS; l++) {
         a->level_s_per_byte[l] = busy[l];
@@ -117,7 +118,7 @@ sm_algorithm *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *
     }
     a->serial = serial_s_per_byte > 0.0;
     a->line.s_per_byte = a->serial ? serial_s_per_byte : most;
-    a->link_bytes_per_byte = most * fp->system->level[a->level].bytes_per_s_oneway;
+    a->link_bytes_per_byte = most * links->system->level[a->level].bytes_per_s_oneway;
     a->book = a->peer_kernel = false;
     a->hops_s = latency_s;
     a->steps = a->fill_s = a->start = 0.0;
@@ -127,26 +128,27 @@ sm_algorithm *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *
 
 /* Cards joined to one another by links of their own ("xgmi"): a few of them use few of the links.
  */
-static double mesh_excess(const sm_footprint *fp) {
-    const sm_level *level = &fp->system->level[0];
-    const sm_tree_level *node = &fp->system->chip.tree[0];
-    if (fp->switch_parts != 1 || !fp->sw[0].scale_up || strcmp(level->name, "xgmi") != 0)
+static double mesh_excess(const sm_group_links *links) {
+    const sm_level *level = &links->system->level[0];
+    const sm_tree_level *node = &links->system->chip.tree[0];
+    if (links->switch_parts != 1 || !links->sw[0].scale_up || strcmp(level->name, "xgmi") != 0)
         return 1.0;
-    return fp->n > 1.0 && fp->n < node->degree ? (node->degree - 1.0) / (fp->n - 1.0) : 1.0;
+    return links->n > 1.0 && links->n < node->degree ? (node->degree - 1.0) / (links->n - 1.0)
+                                                     : 1.0;
 }
 
-void sm_algorithm_by_library(sm_algorithm *a, const sm_footprint *fp, double steps, double hops_s,
-                             double excess) {
-    if (fp->torus_parts > 0) return;
+void sm_algorithm_by_library(sm_algorithm *a, const sm_group_links *links, double steps,
+                             double hops_s, double excess) {
+    if (links->torus_parts > 0) return;
     a->steps = steps;
     a->hops_s = hops_s;
-    a->excess = excess * mesh_excess(fp);
-    a->fill_s = sm_fill_s(fp);
+    a->excess = excess * mesh_excess(links);
+    a->fill_s = sm_fill_s(links);
 }
 
-void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
+void sm_curve_add_book(sm_curve *curve, const sm_group_links *links, double latency_s,
                        const double *busy) {
-    sm_algorithm *a = sm_curve_add(curve, fp, "book", latency_s, busy, 0.0);
+    sm_algorithm *a = sm_curve_add(curve, links, "book", latency_s, busy, 0.0);
     a->line.latency_s = latency_s;
     a->book = true;
 }

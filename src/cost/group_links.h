@@ -1,7 +1,7 @@
 /* What a collective sees of a group: torus parts and switch levels with the chips and groups that
  * share their links. */
-#ifndef SCALEMODEL_COST_FOOTPRINT_H
-#define SCALEMODEL_COST_FOOTPRINT_H
+#ifndef SCALEMODEL_COST_GROUP_LINKS_H
+#define SCALEMODEL_COST_GROUP_LINKS_H
 #include "scalemodel/cost.h"
 
 /* A part of a group on one torus dimension. The `stride` interleaved groups share its links, and a
@@ -29,7 +29,7 @@ typedef struct sm_switch_part {
     double hop_s;
 } sm_switch_part;
 
-typedef struct sm_footprint {
+typedef struct sm_group_links {
     const sm_system *system;
     double n; /* members */
     int torus_parts;
@@ -38,13 +38,13 @@ typedef struct sm_footprint {
     bool shared_dimension; /* two torus parts on one dimension */
     int switch_parts;
     sm_switch_part sw[SM_MAX_LEVELS];
-} sm_footprint;
+} sm_group_links;
 
 /* The innermost of the switch parts whose links a message that turns round at part `stage` passes.
  */
-int sm_first_passed(const sm_footprint *fp, int stage);
+int sm_first_passed(const sm_group_links *links, int stage);
 
-void sm_footprint_of(const sm_system *system, const sm_group *group, sm_footprint *fp);
+void sm_group_links_of(const sm_system *system, const sm_group *group, sm_group_links *links);
 
 /* Whether this level is the fabric inside a node (NVLink), with ports apart from the scale-out
  * ones. */
@@ -56,21 +56,21 @@ void sm_group_normalise(sm_group *group);
 /* The next line of a curve from the busy time of each level (seconds per byte of V). Pipelined
  * levels: the busiest decides. serial_s_per_byte > 0: they work one after the other and take that.
  */
-sm_algorithm *sm_curve_add(sm_curve *curve, const sm_footprint *fp, const char *name,
+sm_algorithm *sm_curve_add(sm_curve *curve, const sm_group_links *links, const char *name,
                            double latency_s, const double *busy, double serial_s_per_byte);
 /* The book's closed form: no launch, and never what is chosen. */
-void sm_curve_add_book(sm_curve *curve, const sm_footprint *fp, double latency_s,
+void sm_curve_add_book(sm_curve *curve, const sm_group_links *links, double latency_s,
                        const double *busy);
 
 /* How a library runs it over switches: `steps` waits of hops_s together, excess bytes per byte. */
-void sm_algorithm_by_library(sm_algorithm *a, const sm_footprint *fp, double steps, double hops_s,
-                             double excess);
+void sm_algorithm_by_library(sm_algorithm *a, const sm_group_links *links, double steps,
+                             double hops_s, double excess);
 double sm_library_steps(double n); /* of a ring or tree of n members */
-double sm_fill_s(const sm_footprint *fp);
+double sm_fill_s(const sm_group_links *links);
 
-void sm_curve_gather(sm_curve *curve, const sm_footprint *fp); /* all-gather, reduce-scatter */
-void sm_curve_all_reduce(sm_curve *curve, const sm_footprint *fp);
-void sm_curve_all_to_all(sm_curve *curve, const sm_footprint *fp, double ragged);
-void sm_curve_permute(sm_curve *curve, const sm_footprint *fp);
-void sm_curve_broadcast(sm_curve *curve, const sm_footprint *fp);
+void sm_curve_gather(sm_curve *curve, const sm_group_links *links); /* all-gather, reduce-scatter */
+void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links);
+void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ragged);
+void sm_curve_permute(sm_curve *curve, const sm_group_links *links);
+void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links);
 #endif
