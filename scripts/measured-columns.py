@@ -5,6 +5,9 @@ Sources say in titles and notes which software ran, how the plan differs from wh
 how fast the network is, which layers attend to a window. Here that prose is read, once, into columns:
 
   all kinds   software
+  operations  kernel: the library whose kernel it was, where that is not the software's own;
+              quantises (gemm): quantising the activations is in the time; in_network (collectives):
+              false where the source rules in-network reduction out
   training    plan, hardware.pods, hardware.node_bits_per_s, model.window, model.chunk,
               model.global_every, model.moe_every, model.not_modelled
   inference   model.chunk, model.global_every, parallel.attention_dp, parallel.fsdp,
@@ -97,6 +100,37 @@ def serving_software(row):
                     return later
             return name
     return ""
+
+
+# Software that runs single operations: words of the source, and the name; the first that matches.
+OPERATIONS = [("llmservingsim", "llmservingsim"), ("llmcompass", "llmcompass"), ("aiter:", "aiter"),
+              ("infersim", "infersim"), ("all_reduce_bench", "all_reduce_bench"),
+              ("aic:sglang", "sglang"), ("aic:trtllm", "trtllm"), ("aic:vllm-0.14", "vllm-0.14"),
+              ("aic:vllm", "vllm")]
+
+
+def operation_columns(row):
+    source, chip = row.get("source", ""), row.get("chip", "")
+    software = next((name for words, name in OPERATIONS if words in source), "")
+    out, kernel = {"software": software}, ""
+    if "dtype" in row and "m" in row and "act-quant" in source:
+        out["quantises"] = "true"
+    if "vllm_default" in source:
+        kernel = "vllm_default"
+    elif "custom all-reduce" in source:
+        kernel = "custom"
+    elif "deepgemm" in source:
+        kernel = "deepgemm"
+    elif software == "trtllm" and row.get("dtype") == "fp8_block" and chip.startswith(("h", "gh")):
+        kernel = "deepgemm"  # which TensorRT-LLM calls on Hopper
+    elif software != "trtllm" and "trtllm" in source:
+        kernel = "trtllm"
+    elif software == "sglang" and " flashinfer" in source:
+        kernel = "flashinfer"
+    out["kernel"] = kernel
+    if "NVLS off" in source or "algo Ring" in source:
+        out["in_network"] = "false"
+    return out
 
 
 # ---- the architecture ----
@@ -366,6 +400,7 @@ def plan_of(row):
 
 TRAINING_COLUMNS = ["software", "plan", "hardware.pods", "hardware.node_bits_per_s", "model.window",
                     "model.chunk", "model.global_every", "model.moe_every", "model.not_modelled"]
+OPERATION_COLUMNS = ["software", "kernel", "quantises", "in_network"]
 SERVING_COLUMNS = ["software", "model.chunk", "model.global_every", "parallel.attention_dp",
                    "parallel.fsdp", "parallel.weights_by"]
 
@@ -404,7 +439,7 @@ def convert(path):
     elif "input_len" in header:
         columns, of = SERVING_COLUMNS, serving_columns
     else:
-        return
+        columns, of = OPERATION_COLUMNS, operation_columns
     said = [of(dict(zip(header, row))) for row in body]
     new = [c for c in columns if c not in header and any(s.get(c, "") != "" for s in said)]
     header += new

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "measured_by.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/truth.h"
 
@@ -30,7 +31,8 @@ static double bytes_16(double batch, double m, double n, double k) {
 }
 
 static sm_op_cost matmul(const sm_chip *chip, sm_dtype dtype, double m, double n, double k) {
-    return sm_matmul_cost(chip, kernels_of(chip), dtype, (sm_product_shape){1, m, n, k}, bytes_16(1, m, n, k));
+    return sm_matmul_cost(chip, kernels_of(chip), dtype, (sm_product_shape){1, m, n, k},
+                          bytes_16(1, m, n, k));
 }
 
 static void expect_near(double got, double want, double tolerance) {
@@ -116,7 +118,8 @@ static void the_formula_written_out(void **state) {
         double n = random_size(&rng, 11.0), k = random_size(&rng, 11.0);
         double bytes = bytes_16(batch, m, n, k);
         oracle o = oracle_of(chip, dtype, batch, m, n, k, bytes);
-        sm_op_cost got = sm_matmul_cost(chip, o.c, dtype, (sm_product_shape){batch, m, n, k}, bytes);
+        sm_op_cost got =
+            sm_matmul_cost(chip, o.c, dtype, (sm_product_shape){batch, m, n, k}, bytes);
         expect_near(got.expected_s, oracle_expected_s(&o), 1e-9);
     }
 }
@@ -133,7 +136,8 @@ static void bounds_are_ordered(void **state) {
         if (!(sm_chip_peak(chip, dtype, NULL) > 0.0)) continue;
         double m = random_size(&rng, 14.0), n = random_size(&rng, 14.0),
                k = random_size(&rng, 14.0);
-        sm_op_cost cost = sm_matmul_cost(chip, c, dtype, (sm_product_shape){1, m, n, k}, bytes_16(1, m, n, k));
+        sm_op_cost cost =
+            sm_matmul_cost(chip, c, dtype, (sm_product_shape){1, m, n, k}, bytes_16(1, m, n, k));
         assert_true(cost.lower_s > 0.0 && cost.lower_s <= cost.expected_s);
         assert_true(cost.expected_s <= cost.upper_s * (1 + 1e-12) && isfinite(cost.upper_s));
         assert_true(cost.tile_efficiency > 0.0 && cost.tile_efficiency <= 1.0);
@@ -152,18 +156,22 @@ static void better_hardware_is_never_slower(void **state) {
         double m = random_size(&rng, 11.0), n = random_size(&rng, 11.0),
                k = random_size(&rng, 11.0);
         double bytes = bytes_16(1, m, n, k), more = 1.0 + sm_rng_unit(&rng);
-        double before = sm_matmul_cost(chip, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
+        double before =
+            sm_matmul_cost(chip, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         sm_chip faster = *chip;
         for (int d = 0; d < SM_DTYPE_COUNT; d++) faster.flops_per_s[d].value *= more;
-        double math = sm_matmul_cost(&faster, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
+        double math =
+            sm_matmul_cost(&faster, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         faster = *chip;
         faster.memory_bytes_per_s.value *= more;
-        double memory = sm_matmul_cost(&faster, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
+        double memory =
+            sm_matmul_cost(&faster, c, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         sm_calibration better = *c;
         better.matmul_efficiency = fmin(1.0, more * c->matmul_efficiency);
         better.matmul_efficiency_fp8 = fmin(1.0, more * c->matmul_efficiency_fp8);
         better.matmul_half_k = c->matmul_half_k / more;
-        double software = sm_matmul_cost(chip, &better, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
+        double software =
+            sm_matmul_cost(chip, &better, dtype, (sm_product_shape){1, m, n, k}, bytes).expected_s;
         assert_true(math <= before * (1 + 1e-12) && memory <= before * (1 + 1e-12));
         assert_true(software <= before * (1 + 1e-12));
     }
@@ -244,7 +252,8 @@ static void measured_matmuls(void **state) {
 
 static sm_prediction predict(const char *chip, const char *dtype, double m, double n, double k,
                              const char *source) {
-    sm_truth_row row = {.kind = SM_TRUTH_GEMM, .source = source, .of.gemm = {dtype, m, n, k}};
+    sm_truth_row row = {.kind = SM_TRUTH_GEMM, .of.gemm = {.dtype = dtype, .m = m, .n = n, .k = k}};
+    measured_by(&row, source);
     sm_prediction out;
     sm_predict_gemm(&row, chip_of(chip), kernels_of(chip_of(chip)), &out);
     return out;
@@ -287,7 +296,8 @@ static void what_cannot_be_predicted_says_why(void **state) {
     assert_string_equal(predict("b200", "bf16", 1, NAN, 1, "").unknown, "m, n or k");
     assert_string_equal(predict("b200", "bf16", 1, 1, INFINITY, NULL).unknown, "m, n or k");
     assert_null(predict("b200", "bf16", 1e12, 1e12, 1e12, NULL).unknown);
-    sm_truth_row row = {.kind = SM_TRUTH_GEMM, .source = "", .of.gemm = {"bf16", 1, 1, 1}};
+    sm_truth_row row = {
+        .kind = SM_TRUTH_GEMM, .source = "", .of.gemm = {.dtype = "bf16", .m = 1, .n = 1, .k = 1}};
     sm_chip bare = {.name = "bare"};
     sm_prediction out;
     sm_predict_gemm(&row, &bare, kernels_of(chip_of("b200")), &out);
@@ -305,33 +315,34 @@ static double act_quant(const char *chip, const char *dtype, const char *source,
 static void quantisation_is_timed_where_the_source_says_so(void **state) {
     (void)state;
     double start_s = kernels_of(chip_of("h100-sxm"))->launch_s + 1800 / 1.83e9;
-    expect_near(act_quant("h100-sxm", "fp8", "aic:trtllm torch_flow incl dynamic act-quant", 1),
-                4.2 * start_s, 0.01);
-    expect_near(act_quant("h100-sxm", "fp8", "aic:vllm incl act-quant", 1), 1.25 * start_s, 0.01);
-    assert_true(act_quant("arc-pro-b60", "fp8", "aic:vllm_default incl act-quant", 1) < 30e-6);
-    assert_true(act_quant("h100-sxm", "fp8", "aic:vllm incl act-quant", 16384) > 100e-6);
-    assert_true(act_quant("h100-sxm", "fp8", "aic:vllm torch_flow", 16384) == 0.0);
+    expect_near(act_quant("h100-sxm", "fp8", "trtllm - quantises", 1), 4.2 * start_s, 0.01);
+    expect_near(act_quant("h100-sxm", "fp8", "vllm - quantises", 1), 1.25 * start_s, 0.01);
+    assert_true(act_quant("arc-pro-b60", "fp8", "vllm vllm_default quantises", 1) < 30e-6);
+    assert_true(act_quant("h100-sxm", "fp8", "vllm - quantises", 16384) > 100e-6);
+    assert_true(act_quant("h100-sxm", "fp8", "vllm", 16384) == 0.0);
     /* chips with fp4 pack the scales of DeepGEMM first */
-    const char *packs = "aic:sglang deepgemm incl act-quant";
+    const char *packs = "sglang deepgemm quantises";
     assert_true(act_quant("b200", "fp8_block", packs, 1) >
                 3 * act_quant("h100-sxm", "fp8_block", packs, 1));
 }
 
 static void kernels_of_a_source(void **state) {
     (void)state;
-    double other = predict("h800", "fp8_block", 8192, 8192, 8192, "aiter: ck").expected_s;
-    double deep = predict("h800", "fp8_block", 8192, 8192, 8192, "infersim:deepgemm").expected_s;
+    double other = predict("h800", "fp8_block", 8192, 8192, 8192, "aiter").expected_s;
+    double deep = predict("h800", "fp8_block", 8192, 8192, 8192, "infersim deepgemm").expected_s;
     expect_near(deep / other, 0.65, 0.02);
-    const char *trt = "aic:trtllm incl act-quant";
+    const char *trt = "trtllm deepgemm quantises";
     expect_near(predict("h100-sxm", "fp8_block", 8192, 8192, 8192, trt).expected_s /
-                    predict("h100-sxm", "fp8_block", 8192, 8192, 8192, "deepgemm").expected_s,
+                    predict("h100-sxm", "fp8_block", 8192, 8192, 8192, "- deepgemm").expected_s,
                 1.0, 0.15); /* DeepGEMM, after the activations are quantised */
-    double laid_out = predict("tpu-v6e", "bf16", 8, 4096, 14336, "llmservingsim: tp1").expected_s;
+    double laid_out = predict("tpu-v6e", "bf16", 8, 4096, 14336, "llmservingsim").expected_s;
     expect_near(laid_out / predict("tpu-v6e", "bf16", 8, 4096, 14336, "").expected_s, 2.0, 0.02);
-    expect_near(predict("tpu-v6e", "bf16", 600, 4096, 14336, "llmservingsim: tp1").expected_s,
+    expect_near(predict("tpu-v6e", "bf16", 600, 4096, 14336, "llmservingsim").expected_s,
                 predict("tpu-v6e", "bf16", 600, 4096, 14336, "").expected_s, 0);
-    expect_near(predict("arc-pro-b60", "bf16", 1, 64, 64, "aic:vllm_default").expected_s, 30e-6, 0);
-    assert_true(predict("arc-pro-b60", "bf16", 4096, 4096, 4096, "vllm_default").expected_s > 1e-3);
+    expect_near(predict("arc-pro-b60", "bf16", 1, 64, 64, "vllm vllm_default").expected_s, 30e-6,
+                0);
+    assert_true(predict("arc-pro-b60", "bf16", 4096, 4096, 4096, "vllm vllm_default").expected_s >
+                1e-3);
 }
 
 int main(void) {

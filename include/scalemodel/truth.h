@@ -29,6 +29,7 @@ typedef enum sm_stated { SM_UNSTATED = -1, SM_NO = 0, SM_YES = 1 } sm_stated;
 typedef struct sm_gemm_row { /* C[m,n] = A[m,k] B[k,n]; dtype as printed in the file */
     const char *dtype;
     double m, n, k;
+    sm_stated quantises; /* quantising A is in the time */
 } sm_gemm_row;
 typedef struct sm_attention_row {
     const char *phase, *dtype;
@@ -39,6 +40,7 @@ typedef struct sm_collective_row {
     const char *op; /* all_reduce, all_gather, reduce_scatter, all_to_all, send_recv, ... */
     int ranks, nodes;
     double bytes, busbw_GBps;
+    sm_stated in_network; /* SM_NO: no reduction in the switches */
 } sm_collective_row;
 typedef struct sm_memop_row {
     const char *op, *dtype;
@@ -146,6 +148,7 @@ typedef struct sm_truth_row {
     int line;                  /* in its file, 1-based */
     const char *chip, *source; /* chip or system as printed; source: title or source column */
     const char *software;      /* whose constants and habits apply; "" or NULL: not stated */
+    const char *kernel; /* of an operation: the library of its kernel, if not the software's */
     const sm_chip *on; /* the chip itself, where it is none of the catalogue's; NULL: by its name */
     double measured_s; /* what is compared: seconds of the operation, of a training step */
     union {

@@ -1,6 +1,6 @@
 /* What a measured attention kernel is predicted to take: the shape its row describes, priced by
  * sm_attention_cost. */
-#include "scalemodel/truth.h"
+#include "truth_parts.h"
 #include <math.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static sm_attention_shape shape_of(const sm_attention_row *a) {
     return s;
 }
 
-/* What a source times besides the kernel, or in what other way, as its notes and names say. */
+/* What is timed besides the kernel, or in what other way, by the software that ran it. */
 typedef struct timing {
     bool prepares;  /* RoPE and the append to the cache, before a prefill (TensorRT-LLM) */
     bool keeps_q;   /* ... of which MLA in 16 bits leaves all but the latents alone */
@@ -96,29 +96,30 @@ static const double host_gap_layers_s = 315e-6; /* a whole module called from Py
 static const double latent_size = 576.0; /* of MLA's cache, per token */
 static const double drain_s = 2.7e-6;    /* until the kernel before has left the cores */
 
-static bool says(const sm_truth_row *row, const char *words) {
-    return row->source && strstr(row->source, words) != NULL;
+static bool by_trtllm(const sm_truth_row *row) {
+    return truth_in(row, "trtllm") || truth_by(row, "trtllm");
 }
 
 /* TensorRT-LLM's own kernels, also where SGLang and vLLM call them, multiply 8-bit caches in 8 bits
  * in every prefill, and in a decode on chips that have 4-bit matmuls (Blackwell). */
 static bool multiplies8(const sm_truth_row *row, const sm_chip *chip, const phase *p) {
-    return says(row, "trtllm") && (!p->decode || chip->flops_per_s[SM_FP4].value > 0.0);
+    return by_trtllm(row) && (!p->decode || chip->flops_per_s[SM_FP4].value > 0.0);
 }
 
 static timing timing_of(const sm_truth_row *row, const sm_chip *chip) {
     const phase *p = phase_of(row->of.attention.phase);
     bool narrow = format_of(row->of.attention.dtype)->kv_bytes < 2.0;
-    bool sglang = says(row, "sglang"), vllm = says(row, "aic:vllm");
+    bool sglang = truth_in(row, "sglang"), vllm14 = truth_in(row, "vllm-0.14");
+    bool vllm = vllm14 || truth_in(row, "vllm");
     bool fp8 = chip->flops_per_s[SM_FP8].value > 0.0;
     timing t = {.slower = sglang && p->latent && !p->decode ? 3.25 : 1.0};
     bool own = multiplies8(row, chip, p);
-    t.prepares = says(row, "aic:trtllm") && !p->decode;
+    t.prepares = truth_in(row, "trtllm") && !p->decode;
     t.keeps_q = p->latent && !narrow;
     t.quantises = narrow && fp8 && ((sglang && (p->decode || own)) || (vllm && !p->decode));
     t.multiplies8 = own || (t.quantises && !p->decode);
-    if (says(row, "infersim")) t.gap_s = host_gap_s;
-    if (says(row, "vllm-0.14") && p->latent) t.gap_s = host_gap_layers_s;
+    if (truth_in(row, "infersim")) t.gap_s = host_gap_s;
+    if (vllm14 && p->latent) t.gap_s = host_gap_layers_s;
     return t;
 }
 
@@ -151,9 +152,9 @@ void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm
     sm_attention_shape shape = shape_of(&row->of.attention);
     timing t = timing_of(row, chip);
     if (t.multiplies8 && shape.kv_bytes < 2.0) shape.dtype = SM_FP8;
-    shape.one_kernel = says(row, "sglang") && says(row, " flashinfer");
-    shape.persistent = says(row, "trtllm");
-    shape.head_blocks = says(row, "trtllm") && !phase_of(row->of.attention.phase)->decode;
+    shape.one_kernel = truth_in(row, "sglang") && truth_by(row, "flashinfer");
+    shape.persistent = by_trtllm(row);
+    shape.head_blocks = by_trtllm(row) && !phase_of(row->of.attention.phase)->decode;
     if (!(sm_chip_peak(chip, shape.dtype, NULL) > 0.0)) {
         out->unknown = "the chip's peak in this number format";
         return;

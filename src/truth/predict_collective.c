@@ -1,6 +1,6 @@
 /* The time of a measured collective: the best algorithm on a system of the row's chips, run by the
- * software the row's source names. */
-#include "scalemodel/truth.h"
+ * software the row names. */
+#include "truth_parts.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,10 +54,6 @@ static bool system_of(const sm_truth_row *row, const sm_chip *chip, sm_system *s
     return sm_system_parse(&source, chip, 1, system, &err) == SM_OK;
 }
 
-static bool says(const sm_truth_row *row, const char *word) {
-    return strstr(row->source, word) != NULL;
-}
-
 static const char *what_is_missing(const sm_truth_row *row) {
     const sm_collective_row *c = &row->of.collective;
     if (!(c->bytes > 0.0)) return "bytes: the source prints a bandwidth only";
@@ -71,7 +67,7 @@ static const char *what_is_missing(const sm_truth_row *row) {
 
 /* A source that rules in-network reduction out. */
 static void without_reduction(const sm_truth_row *row, sm_curve *curve) {
-    if (!says(row, "NVLS off") && !says(row, "algo Ring")) return;
+    if (row->of.collective.in_network != SM_NO) return;
     int kept = 0;
     for (int i = 0; i < curve->n; i++)
         if (strcmp(curve->algorithm[i].name, "in-network reduction") != 0)
@@ -94,7 +90,9 @@ static double expert_exchange_s(const sm_curve *curve, const sm_system *system,
 }
 
 /* A call of PyTorch that is timed from the host, not as part of a graph. */
-static double host_s(const sm_truth_row *row) { return says(row, "all_reduce_bench") ? 20e-6 : 0; }
+static double host_s(const sm_truth_row *row) {
+    return truth_in(row, "all_reduce_bench") ? 20e-6 : 0;
+}
 
 /* Inference engines replace the library's all-reduce by a kernel of their own where it is faster:
  * TensorRT-LLM's needs no barrier, vLLM's has one before and one after. */
@@ -103,8 +101,9 @@ static double expected_s(const sm_truth_row *row, const sm_curve *curve, const s
     double library = sm_curve_expected_s(curve, system, c, bytes) + host_s(row);
     if (operation_of(&row->of.collective)->expert)
         return expert_exchange_s(curve, system, c, bytes);
-    if (!says(row, "custom all-reduce")) return library;
-    return fmin(library, sm_peer_kernel_s(curve, system, c, says(row, "vllm") ? 1 : 0, bytes));
+    if (!truth_by(row, "custom")) return library;
+    return fmin(library,
+                sm_peer_kernel_s(curve, system, c, truth_in(row, "trtllm") ? 0 : 1, bytes));
 }
 
 static void predict(const sm_truth_row *row, const sm_system *system, const sm_group *group,

@@ -1,8 +1,9 @@
 /* What a measured matrix multiplication is predicted to take: one sm_matmul_cost with the bytes of
  * its number formats, and the kernels that its source timed with it. */
-#include "scalemodel/truth.h"
 #include <math.h>
 #include <string.h>
+
+#include "truth_parts.h"
 
 /* A number format as printed: what is multiplied, and bytes of an element of A, B (the weights)
  * and C. Blocks carry a scale: fp8_block one fp32 per 128 (A) and per 128x128 (B), nvfp4 an 8-bit
@@ -27,10 +28,10 @@ static const number_format formats[] = {
     {"bf16_w4", SM_BF16, 2.0, 0.5, 2.0, 2.0},
 };
 
-/* The kernels that quantise activations from 16 bits, where a source says "incl act-quant": each
- * serving engine has its own, some another one for chips with fp4. One fit to 900 timings: starts
- * in kernel starts; passes over the activations in and out; the time a core spends on a row beyond
- * that. The dynamic per-tensor scale of TensorRT-LLM takes several kernels; the scales that
+/* The kernels that quantise activations from 16 bits, where the row says that they are in its time:
+ * each serving engine has its own, some another one for chips with fp4. One fit to 900 timings:
+ * starts in kernel starts; passes over the activations in and out; the time a core spends on a row
+ * beyond that. The dynamic per-tensor scale of TensorRT-LLM takes several kernels; the scales that
  * DeepGEMM packs on chips with fp4 (SGLang) take more than quantising. */
 typedef enum quantiser_chips { ANY_CHIP, WITH_FP4, WITHOUT_FP4 } quantiser_chips;
 
@@ -59,46 +60,37 @@ static const number_format *format_of(const char *name) {
     return NULL;
 }
 
-static bool says(const sm_truth_row *row, const char *words) {
-    return row->source && strstr(row->source, words) != NULL;
-}
-
 /* vLLM's default path outside CUDA starts kernels from the host, in 30 us that hide what runs
  * meanwhile, and multiplies 8-bit weights in 16 bits: it quantises nothing. */
-static bool host_starts(const sm_truth_row *row) { return says(row, "vllm_default"); }
+static bool host_starts(const sm_truth_row *row) { return truth_by(row, "vllm_default"); }
 
 static bool quantises(const quantiser *q, const sm_truth_row *row, bool has_fp4) {
     if (q->chips != ANY_CHIP && (q->chips == WITH_FP4) != has_fp4) return false;
-    return says(row, q->engine) && strcmp(q->format, row->of.gemm.dtype) == 0;
+    return truth_in(row, q->engine) && strcmp(q->format, row->of.gemm.dtype) == 0;
 }
 
 /* NULL where the time holds no quantisation. */
 static const quantiser *quantiser_of(const sm_truth_row *row, const sm_chip *chip) {
     static const quantiser any = {"", "", ANY_CHIP, 1.0, 1.5, 0.0};
-    if (!says(row, "act-quant") || host_starts(row)) return NULL;
+    if (row->of.gemm.quantises != SM_YES || host_starts(row)) return NULL;
     bool has_fp4 = chip->flops_per_s[SM_FP4].value > 0.0;
     for (size_t i = 0; i < sizeof quantisers / sizeof quantisers[0]; i++)
         if (quantises(&quantisers[i], row, has_fp4)) return &quantisers[i];
     return &any;
 }
 
-static bool is_hopper(const sm_chip *chip) {
-    return strncmp(chip->name, "h", 1) == 0 || strncmp(chip->name, "gh", 2) == 0;
-}
-
-/* Of what plain fp8 reaches. Blocks of 128 are added up in fp32 with their scales: DeepGEMM, which
- * TensorRT-LLM calls on Hopper, hides that behind the next block, other kernels do not. */
-static double block_efficiency(const sm_truth_row *row, const sm_chip *chip) {
-    if (strcmp(row->of.gemm.dtype, "fp8_block") != 0) return 1.0;
-    bool hides = says(row, "deepgemm") || (says(row, "trtllm") && is_hopper(chip));
-    return hides ? 1.0 : 0.65;
+/* Of what plain fp8 reaches. Blocks of 128 are added up in fp32 with their scales: DeepGEMM hides
+ * that behind the next block, other kernels do not. */
+static double block_efficiency(const sm_truth_row *row) {
+    bool blocks = strcmp(row->of.gemm.dtype, "fp8_block") == 0;
+    return blocks && !truth_by(row, "deepgemm") ? 0.65 : 1.0;
 }
 
 /* LLMServingSim's TPU reads weights that are longer along the contraction twice, with up to 512
  * rows: XLA lays them out anew. */
 static bool lays_out(const sm_truth_row *row, const sm_chip *chip) {
     const sm_gemm_row *g = &row->of.gemm;
-    return says(row, "llmservingsim") && chip->cores <= 8 && g->k > g->n && g->m <= 512.0;
+    return truth_in(row, "llmservingsim") && chip->cores <= 8 && g->k > g->n && g->m <= 512.0;
 }
 
 /* Starting one kernel: as calibrated, and 1,800 cycles (see op_cost.c). */
@@ -118,7 +110,7 @@ static double quantisation_s(const quantiser *q, const sm_gemm_row *g, const num
 static double before_of(const sm_truth_row *row, const number_format *format, const sm_chip *chip,
                         const sm_calibration *c) {
     double starts = format->starts;
-    if (format->compute == SM_INT8 && says(row, "aiter")) starts -= 1.0;
+    if (format->compute == SM_INT8 && truth_in(row, "aiter")) starts -= 1.0;
     const quantiser *q = quantiser_of(row, chip);
     double seconds = q ? quantisation_s(q, &row->of.gemm, format, chip, c) : 0.0;
     return seconds + starts * start_s(chip, c);
@@ -149,7 +141,7 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     out->unknown = unknown_of(g, format, chip);
     if (out->unknown) return;
     sm_calibration own = *c;
-    own.matmul_efficiency_fp8 *= block_efficiency(row, chip);
+    own.matmul_efficiency_fp8 *= block_efficiency(row);
     if (host_starts(row)) own.launch_s = fmin(own.launch_s, 1.5e-6);
     double host_s = host_starts(row) ? 30e-6 : 0.0, bytes = bytes_of(g, format);
     sm_op_cost cost = sm_matmul_cost(chip, &own, format->compute,

@@ -11,7 +11,7 @@
  *
  * The cycles and passes below are one fit to 445 timings of vLLM's and PyTorch's kernels on A100,
  * H100, A40 and MI210 (vidur, LLMCompass): median error 10 %, at a resolution of 1 us. */
-#include "scalemodel/truth.h"
+#include "truth_parts.h"
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static bool stays_on_chip(const sm_chip *chip, double bytes) {
 }
 
 static double host_s(const sm_truth_row *row, const sm_chip *chip, const operation *o) {
-    if (!strstr(row->source, "llmcompass")) return 0.0;
+    if (!truth_in(row, "llmcompass")) return 0.0;
     return o->host_s[strcmp(chip->vendor, "AMD") == 0];
 }
 

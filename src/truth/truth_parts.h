@@ -12,6 +12,10 @@ bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *syste
 bool truth_plan(const sm_training_row *row, const sm_model *model, int chips, sm_plan *plan,
                 const char **why);
 
+/* Is this the software an operation ran in, or the library of its kernel? */
+bool truth_in(const sm_truth_row *row, const char *software);
+bool truth_by(const sm_truth_row *row, const char *kernel);
+
 typedef struct truth_training truth_training;
 sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth_training **out,
                              const char **why, sm_error *err);

@@ -24,7 +24,7 @@ python3 "$root/scripts/measured-columns.py" "$place"/*.csv
 check 1 "a file with the columns stays as it is"
 python3 - "$place"/*.csv <<'END'
 import csv, sys
-made = {"software", "plan", "hardware.pods", "hardware.node_bits_per_s", "model.window", "model.chunk",
+made = {"software", "kernel", "quantises", "in_network", "plan", "hardware.pods", "hardware.node_bits_per_s", "model.window", "model.chunk",
         "model.global_every", "model.moe_every", "model.not_modelled", "parallel.attention_dp",
         "parallel.fsdp", "parallel.weights_by"}
 for path in sys.argv[1:]:

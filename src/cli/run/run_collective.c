@@ -316,7 +316,8 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
                                 .ranks = q->group.size,
                                 .nodes = 1,
                                 .bytes = q->op == SM_ALL_TO_ALL ? bytes / q->group.size : bytes,
-                                .busbw_GBps = NAN};
+                                .busbw_GBps = NAN,
+                                .in_network = SM_UNSTATED};
     }
     return record_rows(r, path, row, q->s.points, err);
 }

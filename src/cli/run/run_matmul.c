@@ -267,7 +267,8 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
             return sm_fail(err, SM_BAD_INPUT, "--record keeps plain products: this one is batched");
         row[i] =
             record_begin(SM_TRUTH_GEMM, q->m.system.chip.name, seconds[einsum_of(&a->lowering)]);
-        row[i].of.gemm = (sm_gemm_row){"fp32", shape.m, shape.n, shape.k};
+        row[i].of.gemm = (sm_gemm_row){
+            .dtype = "fp32", .m = shape.m, .n = shape.n, .k = shape.k, .quantises = SM_UNSTATED};
     }
     return record_rows(r, path, row, job->n, err);
 }

@@ -8,10 +8,17 @@
 #define COUNT_OF(list) (sizeof(list) / sizeof(list)[0])
 
 static const truth_field gemm[] = {
-    {"id", TRUTH_TEXT, ROW(id)},        {"chip", TRUTH_TEXT, ROW(chip)},
-    {"source", TRUTH_LABEL, AT(label)}, {"dtype", TRUTH_TEXT, ROW(of.gemm.dtype)},
-    {"m", TRUTH_SIZE, ROW(of.gemm.m)},  {"n", TRUTH_SIZE, ROW(of.gemm.n)},
-    {"k", TRUTH_SIZE, ROW(of.gemm.k)},  {"time_us", TRUTH_TIME, AT(time_us)},
+    {"id", TRUTH_TEXT, ROW(id)},
+    {"chip", TRUTH_TEXT, ROW(chip)},
+    {"source", TRUTH_LABEL, AT(label)},
+    {"dtype", TRUTH_TEXT, ROW(of.gemm.dtype)},
+    {"m", TRUTH_SIZE, ROW(of.gemm.m)},
+    {"n", TRUTH_SIZE, ROW(of.gemm.n)},
+    {"k", TRUTH_SIZE, ROW(of.gemm.k)},
+    {"time_us", TRUTH_TIME, AT(time_us)},
+    {"software", TRUTH_TEXT, ROW(software)},
+    {"kernel", TRUTH_TEXT, ROW(kernel)},
+    {"quantises", TRUTH_FLAG, ROW(of.gemm.quantises)},
 };
 
 static const truth_field attention[] = {
@@ -27,6 +34,8 @@ static const truth_field attention[] = {
     {"n_kv_heads", TRUTH_COUNT, ROW(of.attention.n_kv_heads)},
     {"d_head", TRUTH_COUNT, ROW(of.attention.d_head)},
     {"time_us", TRUTH_TIME, AT(time_us)},
+    {"software", TRUTH_TEXT, ROW(software)},
+    {"kernel", TRUTH_TEXT, ROW(kernel)},
 };
 
 static const truth_field collective[] = {
@@ -39,6 +48,9 @@ static const truth_field collective[] = {
     {"bytes", TRUTH_NUMBER, ROW(of.collective.bytes)},
     {"busbw_GBps", TRUTH_NUMBER, ROW(of.collective.busbw_GBps)},
     {"time_us", TRUTH_TIME, AT(time_us)},
+    {"software", TRUTH_TEXT, ROW(software)},
+    {"kernel", TRUTH_TEXT, ROW(kernel)},
+    {"in_network", TRUTH_FLAG, ROW(of.collective.in_network)},
 };
 
 static const truth_field memop[] = {
@@ -51,6 +63,8 @@ static const truth_field memop[] = {
     {"cols", TRUTH_SIZE, ROW(of.memop.cols)},
     {"bytes", TRUTH_SIZE, ROW(of.memop.bytes)},
     {"time_us", TRUTH_TIME, AT(time_us)},
+    {"software", TRUTH_TEXT, ROW(software)},
+    {"kernel", TRUTH_TEXT, ROW(kernel)},
 };
 
 static const truth_field inference[] = {
