@@ -253,14 +253,6 @@ static bool is_name(const char *text, sm_span s) {
     return s.length > 0;
 }
 
-static sm_status check_new(const reader *r, const sm_calibration *c) {
-    for (size_t i = 0; i + 1 < r->n; i++)
-        if (strcmp(r->list[i].chip, c->chip) == 0 && strcmp(r->list[i].software, c->software) == 0)
-            return sm_fail_at(r->err, r->source, r->heading, "[%.40s %.40s] is given twice",
-                              c->chip, c->software);
-    return SM_OK;
-}
-
 static sm_status read_heading(reader *r, sm_span line) {
     const char *text = r->source->text;
     sm_status status = end_section(r);
@@ -284,7 +276,11 @@ static sm_status read_heading(reader *r, sm_span line) {
     r->seen = 0;
     r->base = NULL;
     r->fitted = false;
-    return check_new(r, c);
+    for (size_t i = 0; i + 1 < r->n; i++)
+        if (strcmp(r->list[i].chip, c->chip) == 0 && strcmp(r->list[i].software, c->software) == 0)
+            return sm_fail_at(r->err, r->source, r->heading, "[%.40s %.40s] is given twice",
+                              c->chip, c->software);
+    return SM_OK;
 }
 
 static sm_status read_line(reader *r, sm_span line) {

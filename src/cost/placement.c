@@ -226,7 +226,14 @@ static bool take_slices(mesh_job *m) {
     return true;
 }
 
-static bool take_rest(mesh_job *m) {
+static bool take_automatically(mesh_job *m) {
+    if (m->system->torus_dims > 0 && m->system->levels > m->system->torus_dims && !take_slices(m))
+        return false;
+    for (int a = 0; a < m->mesh->axes; a++) {
+        sm_group *group = &m->placement->axis[a];
+        if (group->size == 1 && m->mesh->axis[a].size > 1)
+            take_whole_dimension(&m->taken, NULL, m->mesh->axis[a].size, group);
+    }
     int dims = m->system->torus_dims;
     for (int a = m->mesh->axes - 1; a >= 0; a--) {
         sm_group *group = &m->placement->axis[a];
@@ -238,17 +245,6 @@ static bool take_rest(mesh_job *m) {
     return true;
 }
 
-static bool take_automatically(mesh_job *m) {
-    if (m->system->torus_dims > 0 && m->system->levels > m->system->torus_dims && !take_slices(m))
-        return false;
-    for (int a = 0; a < m->mesh->axes; a++) {
-        sm_group *group = &m->placement->axis[a];
-        if (group->size == 1 && m->mesh->axis[a].size > 1)
-            take_whole_dimension(&m->taken, NULL, m->mesh->axis[a].size, group);
-    }
-    return take_rest(m);
-}
-
 static sm_status check_size(const mesh_job *m) {
     double product = sm_mesh_size(m->mesh, (sm_axes)((1u << m->mesh->axes) - 1u));
     char sentence[200];
@@ -256,17 +252,6 @@ static sm_status check_size(const mesh_job *m) {
     snprintf(sentence, sizeof sentence, "the mesh has %.0f chips but %s has only %d", product,
              m->system->text, m->system->chips);
     return fail_axis(m, m->mesh->axes - 1, sentence);
-}
-
-static sm_status fail_unfinished(const mesh_job *m) {
-    char sentence[200];
-    for (int a = 0; a < m->mesh->axes; a++)
-        if (m->placement->axis[a].size != m->mesh->axis[a].size) {
-            snprintf(sentence, sizeof sentence, "axis %s=%d does not divide what is left of %s",
-                     m->mesh->axis[a].name, m->mesh->axis[a].size, m->system->text);
-            return fail_axis(m, a, sentence);
-        }
-    return sm_fail(m->err, SM_BAD_INPUT, "the mesh needs too many parts of %s", m->system->text);
 }
 
 sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
@@ -278,7 +263,16 @@ sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
     if (status == SM_OK) status = take_placed_axes(&m);
     if (status != SM_OK) return status;
     for (int a = 0; a < mesh->axes; a++) sizes[a] = mesh->axis[a].size;
-    if (!take_automatically(&m) || !finish(system, sizes, placement)) return fail_unfinished(&m);
+    if (!take_automatically(&m) || !finish(system, sizes, placement)) {
+        char sentence[200];
+        for (int a = 0; a < m.mesh->axes; a++)
+            if (m.placement->axis[a].size != m.mesh->axis[a].size) {
+                snprintf(sentence, sizeof sentence, "axis %s=%d does not divide what is left of %s",
+                         m.mesh->axis[a].name, m.mesh->axis[a].size, m.system->text);
+                return fail_axis(&m, a, sentence);
+            }
+        return sm_fail(m.err, SM_BAD_INPUT, "the mesh needs too many parts of %s", m.system->text);
+    }
     return SM_OK;
 }
 

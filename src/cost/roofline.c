@@ -59,36 +59,6 @@ static sm_product_shape shape_of(const sm_einsum *einsum) {
     return s;
 }
 
-static void fill_bound(const sm_chip *chip, const sm_einsum *einsum, sm_dtype compute,
-                       double bytes_per_s, sm_roofline *r) {
-    r->compute = compute;
-    r->flops = sm_einsum_flops(einsum);
-    r->bytes = bytes_of(einsum);
-    r->intensity = r->bytes > 0.0 ? r->flops / r->bytes : 0.0;
-    bool vector = is_elementwise(einsum) && chip->vector_flops_per_s.value > 0.0;
-    r->peak_flops_per_s =
-        vector ? chip->vector_flops_per_s.value : sm_chip_peak(chip, compute, &r->compute);
-    r->bytes_per_s = bytes_per_s;
-    r->math_s = r->flops > 0.0 ? r->flops / r->peak_flops_per_s : 0.0;
-    r->memory_s = r->bytes / bytes_per_s;
-    r->lower_s = fmax(r->math_s, r->memory_s);
-    r->compute_bound = r->math_s >= r->memory_s;
-}
-
-static void fill_expected(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,
-                          sm_dtype compute, sm_roofline *r) {
-    double hbm_bytes = r->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
-    sm_product_shape s = shape_of(einsum);
-    sm_op_cost cost = is_elementwise(einsum) ? sm_vector_cost(chip, c, r->flops, hbm_bytes)
-                                             : sm_matmul_cost(chip, c, compute, s, hbm_bytes);
-    r->expected_s = cost.expected_s;
-    r->upper_s = cost.upper_s;
-}
-
-static const char *level_name(sm_memory_level level) {
-    return level == SM_MEMORY_ONCHIP ? "on-chip" : level == SM_MEMORY_HOST ? "PCIe" : "memory";
-}
-
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err) {
     return sm_roofline_under(chip, sm_calibration_of(chip), einsum, level, compute, out, err);
@@ -100,13 +70,32 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const 
     double bytes_per_s = bandwidth_of(chip, level);
     sm_dtype dtype = dtype_of(einsum, compute);
     if (!(bytes_per_s > 0.0))
-        return sm_fail(err, SM_BAD_INPUT, "the %s bandwidth of %s is not known", level_name(level),
+        return sm_fail(err, SM_BAD_INPUT, "the %s bandwidth of %s is not known",
+                       level == SM_MEMORY_ONCHIP ? "on-chip"
+                       : level == SM_MEMORY_HOST ? "PCIe"
+                                                 : "memory",
                        chip->name);
     if (!(sm_chip_peak(chip, dtype, NULL) > 0.0))
         return sm_fail(err, SM_BAD_INPUT, "%s has no known peak for %s or a wider dtype",
                        chip->name, sm_dtype_name(dtype));
-    fill_bound(chip, einsum, dtype, bytes_per_s, out);
-    fill_expected(chip, c, einsum, dtype, out);
+    out->compute = dtype;
+    out->flops = sm_einsum_flops(einsum);
+    out->bytes = bytes_of(einsum);
+    out->intensity = out->bytes > 0.0 ? out->flops / out->bytes : 0.0;
+    bool vector = is_elementwise(einsum) && chip->vector_flops_per_s.value > 0.0;
+    out->peak_flops_per_s =
+        vector ? chip->vector_flops_per_s.value : sm_chip_peak(chip, dtype, &out->compute);
+    out->bytes_per_s = bytes_per_s;
+    out->math_s = out->flops > 0.0 ? out->flops / out->peak_flops_per_s : 0.0;
+    out->memory_s = out->bytes / bytes_per_s;
+    out->lower_s = fmax(out->math_s, out->memory_s);
+    out->compute_bound = out->math_s >= out->memory_s;
+    double hbm_bytes = out->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
+    sm_product_shape s = shape_of(einsum);
+    sm_op_cost cost = is_elementwise(einsum) ? sm_vector_cost(chip, c, out->flops, hbm_bytes)
+                                             : sm_matmul_cost(chip, c, dtype, s, hbm_bytes);
+    out->expected_s = cost.expected_s;
+    out->upper_s = cost.upper_s;
     if (!isfinite(out->upper_s))
         return sm_fail(err, SM_BAD_INPUT, "the sizes of this einsum are too large to count");
     return SM_OK;

@@ -41,15 +41,11 @@ static sm_status read_number(sm_cursor *c, written *w, sm_error *err) {
     return SM_OK;
 }
 
-static bool accept_times(sm_cursor *c) {
-    return sm_cursor_accept(c, 'x') || sm_cursor_accept(c, 'X');
-}
-
 static sm_status read_shape(sm_cursor *c, written *w, sm_error *err) {
     do {
         sm_status status = read_number(c, w, err);
         if (status != SM_OK) return status;
-    } while (accept_times(c));
+    } while (sm_cursor_accept(c, 'x') || sm_cursor_accept(c, 'X'));
     if (!sm_cursor_accept_word(c, "slices") && !sm_cursor_accept_word(c, "slice"))
         return sm_cursor_end(c) ? SM_OK : fail_here(c, err, "\"x\", \"slices\" or the end");
     if (w->n == 1)
@@ -208,14 +204,6 @@ static sm_status build_torus(const written *w, sm_system *s, sm_error *err) {
 
 /* ---- switches ---- */
 
-static sm_status fail_not_whole_nodes(const written *w, const sm_chip *chip, sm_error *err) {
-    int node = chip->tree[0].degree, count = w->size[0];
-    return sm_fail_at(err, w->source, w->shape,
-                      "%d chips are not a whole number of nodes: a node of %s has %d; the nearest "
-                      "counts are %d and %d",
-                      count, chip->name, node, count - count % node, count - count % node + node);
-}
-
 static sm_status fail_level_too_large(const written *w, const sm_chip *chip, int level, int at,
                                       sm_error *err) {
     return sm_fail_at(err, w->source, w->span[at],
@@ -241,7 +229,14 @@ static sm_status switch_sizes(const written *w, const sm_chip *chip, int *size, 
                           "has %d numbers",
                           chip->name, chip->tree_levels, *n);
     if (w->n <= 1 && size[0] > chip->tree[0].degree) {
-        if (size[0] % chip->tree[0].degree != 0) return fail_not_whole_nodes(w, chip, err);
+        if (size[0] % chip->tree[0].degree != 0) {
+            int node = chip->tree[0].degree, count = w->size[0];
+            return sm_fail_at(
+                err, w->source, w->shape,
+                "%d chips are not a whole number of nodes: a node of %s has %d; the nearest "
+                "counts are %d and %d",
+                count, chip->name, node, count - count % node, count - count % node + node);
+        }
         size[1] = size[0] / chip->tree[0].degree;
         size[0] = chip->tree[0].degree;
         *n = 2;

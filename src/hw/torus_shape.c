@@ -83,17 +83,6 @@ static bool is_slice(const sm_chip *chip, const int *shape) {
     return sm_torus_fits(chip, shape);
 }
 
-/* Ascending as Google writes them, with the axes of length 1 last (2x2x1); a pod as its maker does.
- */
-static void order_axes(const sm_chip *chip, int *shape) {
-    int dims = chip->torus_axes, up[3] = {0}, n = 0;
-    sorted(shape, dims, up);
-    for (int i = 0; i < dims; i++)
-        if (up[i] > 1) shape[n++] = up[i];
-    while (n < dims) shape[n++] = 1;
-    if (is_pod(chip, shape, dims)) memcpy(shape, chip->pod_shape, sizeof *shape * (size_t)dims);
-}
-
 static void keep_if_more_cubic(const sm_chip *chip, const int *shape, int *best_sum, int *best) {
     int sum = 0;
     for (int i = 0; i < chip->torus_axes; i++) sum += shape[i];
@@ -121,7 +110,15 @@ bool sm_torus_slice(const sm_chip *chip, int chips, int *shape) {
         }
     }
     if (best_sum == INT_MAX) return false;
-    order_axes(chip, shape);
+    /* Ascending as Google writes them, with the axes of length 1 last (2x2x1); a pod as its maker
+     * does.
+     */
+    int dims = chip->torus_axes, up[3] = {0}, n = 0;
+    sorted(shape, dims, up);
+    for (int i = 0; i < dims; i++)
+        if (up[i] > 1) shape[n++] = up[i];
+    while (n < dims) shape[n++] = 1;
+    if (is_pod(chip, shape, dims)) memcpy(shape, chip->pod_shape, sizeof *shape * (size_t)dims);
     return true;
 }
 

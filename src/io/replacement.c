@@ -57,12 +57,6 @@ static int create_beside(replacement *r) {
     return -1;
 }
 
-static sm_status open_in_place(replacement *r, sm_error *err) {
-    r->in_place = true;
-    r->file = open(r->path, O_WRONLY | O_CLOEXEC);
-    return r->file < 0 ? sm_fail_system(err, "open", r->path, errno) : SM_OK;
-}
-
 /* A symbolic link is kept: its target is replaced. */
 static sm_status find_target(replacement *r, sm_error *err) {
     struct stat old;
@@ -73,7 +67,11 @@ static sm_status find_target(replacement *r, sm_error *err) {
         return SM_OK;
     }
     if (S_ISDIR(old.st_mode)) return sm_fail_system(err, "write", r->path, EISDIR);
-    if (!S_ISREG(old.st_mode)) return open_in_place(r, err);
+    if (!S_ISREG(old.st_mode)) {
+        r->in_place = true;
+        r->file = open(r->path, O_WRONLY | O_CLOEXEC);
+        return r->file < 0 ? sm_fail_system(err, "open", r->path, errno) : SM_OK;
+    }
     r->keeps_mode = true;
     r->mode = old.st_mode & 07777;
     return realpath(r->path, r->target) ? SM_OK : sm_fail_system(err, "resolve", r->path, errno);

@@ -43,13 +43,6 @@ static void count_mla(const sm_model *m, const sm_layer_kind *k, layer_count *c)
     c->matmul += weights;
 }
 
-static void count_attention(const sm_model *m, const sm_layer_kind *k, layer_count *c) {
-    if (k->attention == SM_ATTENTION_MLA) count_mla(m, k, c);
-    else count_gqa(m, k, c);
-    c->attention += k->has_sinks ? k->N : 0;
-    c->norm += (double)k->qk_norm_q + k->qk_norm_k;
-}
-
 /* A gated MLP has three matrices, a plain one two. */
 static double mlp_weights(const sm_layer_kind *k, double D, double F) {
     return (k->mlp == SM_MLP_GATED ? 3 : 2) * D * F;
@@ -78,21 +71,20 @@ static void count_experts(const sm_model *m, const sm_layer_kind *k, layer_count
     c->matmul += k->k_top * one + shared + D * E + gate;
 }
 
-/* Gemma 4 E2B and E4B feed a second embedding of the token, per_layer_D wide, into every layer: a
- * gate down to it, a projection back up and a norm. */
-static void count_layer_input(const sm_model *m, layer_count *c) {
-    double weights = 2.0 * m->D * m->per_layer_D;
-    c->other += weights;
-    c->matmul += weights;
-    c->norm += m->per_layer_D > 0 ? norm_params(m, m->D) : 0;
-}
-
 static layer_count count_layer(const sm_model *m, const sm_layer_kind *k) {
     layer_count c = {0};
     c.norm = k->norms * norm_params(m, m->D);
     c.other = (double)k->extra_params;
-    count_layer_input(m, &c);
-    count_attention(m, k, &c);
+    /* Gemma 4 E2B and E4B feed a second embedding of the token, per_layer_D wide, into every layer:
+     * a gate down to it, a projection back up and a norm. */
+    double weights = 2.0 * m->D * m->per_layer_D;
+    c.other += weights;
+    c.matmul += weights;
+    c.norm += m->per_layer_D > 0 ? norm_params(m, m->D) : 0;
+    if (k->attention == SM_ATTENTION_MLA) count_mla(m, k, &c);
+    else count_gqa(m, k, &c);
+    c.attention += k->has_sinks ? k->N : 0;
+    c.norm += (double)k->qk_norm_q + k->qk_norm_k;
     count_dense_mlp(m, k, &c);
     count_experts(m, k, &c);
     return c;
@@ -114,19 +106,6 @@ static void count_layer_embedding(const sm_model *m, sm_params *p) {
     p->norm += norm_params(m, m->per_layer_D);
 }
 
-/* Embeddings, the norms outside the layers, and the projections between a narrow embedding and the
- * width. */
-static void count_outside(const sm_model *m, sm_params *p) {
-    double D = m->D, V = m->V, width = m->embed_D > 0 ? m->embed_D : D;
-    double projections = m->embed_D > 0 && m->embed_D != m->D ? 2 * width * D : 0;
-    p->embedding = V * width + (double)m->positions * (m->position_D > 0 ? m->position_D : m->D);
-    p->unembedding = (m->tied ? 0 : V * width) + (m->lm_head_bias ? V : 0);
-    p->norm = ((m->embed_norm ? 1 : 0) + (m->final_norm ? 1 : 0)) * norm_params(m, D);
-    p->other = projections + (double)m->extra_params;
-    p->matmul_active = V * width + projections;
-    count_layer_embedding(m, p);
-}
-
 static void add_layers(sm_params *p, const layer_count *c, double layers) {
     p->attention += layers * c->attention;
     p->mlp += layers * c->mlp;
@@ -141,7 +120,17 @@ static void add_layers(sm_params *p, const layer_count *c, double layers) {
 sm_params sm_model_params(const sm_model *model) {
     sm_params p = {0};
     int layers[SM_MAX_LAYER_KINDS] = {0};
-    count_outside(model, &p);
+    /* Embeddings, the norms outside the layers, and the projections between a narrow embedding and
+     * the width. */
+    double D = model->D, V = model->V, width = model->embed_D > 0 ? model->embed_D : D;
+    double projections = model->embed_D > 0 && model->embed_D != model->D ? 2 * width * D : 0;
+    p.embedding = V * width +
+                  (double)model->positions * (model->position_D > 0 ? model->position_D : model->D);
+    p.unembedding = (model->tied ? 0 : V * width) + (model->lm_head_bias ? V : 0);
+    p.norm = ((model->embed_norm ? 1 : 0) + (model->final_norm ? 1 : 0)) * norm_params(model, D);
+    p.other = projections + (double)model->extra_params;
+    p.matmul_active = V * width + projections;
+    count_layer_embedding(model, &p);
     for (int i = 0; i < model->L; i++) layers[model->layer[i]]++;
     for (int i = 0; i < model->kinds; i++) {
         layer_count c = count_layer(model, &model->kind[i]);

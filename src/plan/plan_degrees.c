@@ -72,20 +72,6 @@ void sm_degrees_microbatch(sm_degrees *d, int microbatch) {
 
 #define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
 
-static const char *refuse_experts(const sm_layer_kind *k, const sm_plan *p, char *room,
-                                  size_t size) {
-    int spread = p->expert_tensor ? 1 : p->tensor;
-    if ((k->E_shared * k->F_shared) % p->tensor)
-        REFUSE("tensor=%d does not divide the shared experts' width %d", p->tensor,
-               k->E_shared * k->F_shared);
-    if (p->expert_tensor && k->F_expert % p->tensor)
-        REFUSE("tensor=%d does not divide the experts' width %d", p->tensor, k->F_expert);
-    if ((int64_t)k->E % ((int64_t)p->expert * spread))
-        REFUSE("%d experts do not divide by expert=%d%s%d", k->E, p->expert,
-               spread > 1 ? " x tensor=" : " x ", spread);
-    return NULL;
-}
-
 static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv, char *room,
                                size_t size) {
     bool stationary = p->use == SM_PLAN_SERVING && !p->gathered;
@@ -98,7 +84,16 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv,
         REFUSE("%s%d does not divide the MLP width F=%d of a %s layer",
                width > p->tensor ? "tensor x fsdp = " : "tensor=", width, k->F, k->name);
     if (k->E) {
-        const char *why = refuse_experts(k, p, room, size);
+        int spread = p->expert_tensor ? 1 : p->tensor;
+        if ((k->E_shared * k->F_shared) % p->tensor)
+            REFUSE("tensor=%d does not divide the shared experts' width %d", p->tensor,
+                   k->E_shared * k->F_shared);
+        if (p->expert_tensor && k->F_expert % p->tensor)
+            REFUSE("tensor=%d does not divide the experts' width %d", p->tensor, k->F_expert);
+        if ((int64_t)k->E % ((int64_t)p->expert * spread))
+            REFUSE("%d experts do not divide by expert=%d%s%d", k->E, p->expert,
+                   spread > 1 ? " x tensor=" : " x ", spread);
+        const char *why = NULL;
         if (why) return why;
     }
     if (p->context_by == SM_CONTEXT_HEADS && p->context > 1 && K % (kv * p->context))

@@ -108,17 +108,6 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
 
 /* ---- keys ---- */
 
-static sm_status fail_key(reader *r, const char *const *names, int n, sm_span word) {
-    bool serving = r->plan->use == SM_PLAN_SERVING;
-    const char *whose = serving ? "a plan of serving has no key" : "a plan has no key";
-    int key = sm_plan_key_of_nickname(text_of(r, word), word.length);
-    if (key >= 0 && sm_plan_key_row_of((sm_plan_key)key)->uses >> r->plan->use & 1)
-        return sm_fail_at(r->err, r->source, word, "%s \"%.*s\"; it is called \"%s\" here", whose,
-                          (int)word.length, text_of(r, word),
-                          sm_plan_key_row_of((sm_plan_key)key)->name);
-    return sm_words_fail((sm_words){names, n}, r->source, word, whose, r->err);
-}
-
 static sm_status read_item(reader *r, sm_span item) {
     const char *names[SM_PLAN_KEY_COUNT];
     sm_plan_key keys[SM_PLAN_KEY_COUNT];
@@ -136,7 +125,16 @@ static sm_status read_item(reader *r, sm_span item) {
         names[n++] = row->name;
     }
     int found = sm_words_find((sm_words){names, n}, r->source, word);
-    if (found < 0) return fail_key(r, names, n, word);
+    if (found < 0) {
+        bool serving = r->plan->use == SM_PLAN_SERVING;
+        const char *whose = serving ? "a plan of serving has no key" : "a plan has no key";
+        int key = sm_plan_key_of_nickname(text_of(r, word), word.length);
+        if (key >= 0 && sm_plan_key_row_of((sm_plan_key)key)->uses >> r->plan->use & 1)
+            return sm_fail_at(r->err, r->source, word, "%s \"%.*s\"; it is called \"%s\" here",
+                              whose, (int)word.length, text_of(r, word),
+                              sm_plan_key_row_of((sm_plan_key)key)->name);
+        return sm_words_fail((sm_words){names, n}, r->source, word, whose, r->err);
+    }
     if (sm_plan_given(r->plan, keys[found]))
         return sm_fail_at(r->err, r->source, word, "%s is given twice", names[found]);
     r->plan->given |= 1u << keys[found];

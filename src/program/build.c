@@ -105,26 +105,22 @@ static int rotate(sm_program *b, const char *name, int x, bool normed) {
     return y;
 }
 
-/* Attention as separate kernels (Megatron before flash attention): the probabilities, their dropout
- * mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022, section 4.1).
- * Bytes that cross memory per score between the matmuls: scaling, masking and softmax read and
- * write 2 + 2 each, dropout 2 + 1 + 2; backward dropout 5 again, softmax 6 (gradient and result
- * read), masking and scaling 4 each. The scores that the matmuls write and read are priced with
- * them (sm_attention_cost). */
-static void softmax(sm_program *b, int q) {
-    enum { KEPT = 5, FORWARD = 17, BACKWARD = 19 };
-    int p = program_tensor(b, "probs", SM_ROLE_ACTIVATION, KEPT,
-                           DIMS(D_(B), D_(T), D_(K), D_(G), D_(S)));
-    sm_op *op = program_vector(b, "softmax", SM_FUNCTION_SOFTMAX, p, IN(q));
-    op->reads_output = true;
-    op->flops_per_element = 8;
-    op->passes[0] = (double)FORWARD / KEPT;
-    op->passes[1] = (double)BACKWARD / KEPT;
-}
-
 static int attend(sm_program *b, int q, int k, int v, double keys) {
     if (b->rules.unfused) {
-        softmax(b, q);
+        /* Attention as separate kernels (Megatron before flash attention): the probabilities, their
+         * dropout mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022,
+         * section 4.1). Bytes that cross memory per score between the matmuls: scaling, masking and
+         * softmax read and write 2 + 2 each, dropout 2 + 1 + 2; backward dropout 5 again, softmax 6
+         * (gradient and result read), masking and scaling 4 each. The scores that the matmuls write
+         * and read are priced with them (sm_attention_cost). */
+        enum { KEPT = 5, FORWARD = 17, BACKWARD = 19 };
+        int p = program_tensor(b, "probs", SM_ROLE_ACTIVATION, KEPT,
+                               DIMS(D_(B), D_(T), D_(K), D_(G), D_(S)));
+        sm_op *op = program_vector(b, "softmax", SM_FUNCTION_SOFTMAX, p, IN(q));
+        op->reads_output = true;
+        op->flops_per_element = 8;
+        op->passes[0] = (double)FORWARD / KEPT;
+        op->passes[1] = (double)BACKWARD / KEPT;
         keys = b->size[D_(S)]; /* masked scores are computed too */
     }
     int o = program_activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
@@ -180,21 +176,6 @@ static program_latent latent_keys(sm_program *b, int x) {
     return kv;
 }
 
-/* Keys and values of every head from the compressed ones: of the tokens at hand, or of the cache.
- */
-static int attend_expanded(sm_program *b, int q, const program_latent *kv, double keys) {
-    int at = b->serving ? D_(S) : D_(T);
-    int k_nope = program_activation(b, "k_nope", DIMS(D_(B), at, D_(K), D_(P)));
-    int v = program_activation(b, "v", DIMS(D_(B), at, D_(K), D_(J)));
-    program_einsum(b, "k_up", k_nope, kv->low,
-                   program_weight(b, "W_kb", DIMS(D_(R), D_(K), D_(P))));
-    program_einsum(b, "v_up", v, kv->low, program_weight(b, "W_vb", DIMS(D_(R), D_(K), D_(J))));
-    int qr = rotate(b, "q_rope", q, false);
-    int k = program_activation(b, "k", DIMS(D_(B), at, D_(K), D_(H)));
-    program_vector(b, "k_join", SM_FUNCTION_JOIN, k, IN(k_nope, kv->rotary))->flops_per_element = 2;
-    return attend(b, qr, k, v, keys);
-}
-
 /* Multi-head latent attention: Q and KV pass through low ranks; K joins a rotary part that all
  * heads share. Training expands it. */
 static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double keys) {
@@ -202,7 +183,18 @@ static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double
     program_latent kv = latent_keys(b, x);
     if (b->serving) program_append_latent(b, &kv);
     if (b->serving && b->rules.absorbed) return program_attend_absorbed(b, q, &kv);
-    return attend_expanded(b, q, &kv, keys);
+    /* Keys and values of every head from the compressed ones: of the tokens at hand, or of the
+     * cache.
+     */
+    int at = b->serving ? D_(S) : D_(T);
+    int k_nope = program_activation(b, "k_nope", DIMS(D_(B), at, D_(K), D_(P)));
+    int v = program_activation(b, "v", DIMS(D_(B), at, D_(K), D_(J)));
+    program_einsum(b, "k_up", k_nope, kv.low, program_weight(b, "W_kb", DIMS(D_(R), D_(K), D_(P))));
+    program_einsum(b, "v_up", v, kv.low, program_weight(b, "W_vb", DIMS(D_(R), D_(K), D_(J))));
+    int qr = rotate(b, "q_rope", q, false);
+    int k = program_activation(b, "k", DIMS(D_(B), at, D_(K), D_(H)));
+    program_vector(b, "k_join", SM_FUNCTION_JOIN, k, IN(k_nope, kv.rotary))->flops_per_element = 2;
+    return attend(b, qr, k, v, keys);
 }
 
 static int act(sm_program *b, const char *name, int gate, int up, int rank, const int *dims) {
@@ -366,13 +358,6 @@ static void build_embedding(const sm_model *model, sm_program *b) {
     program_einsum(b, "embed_proj", b->output, x, program_weight(b, "W_in", DIMS(D_(Q), D_(D))));
 }
 
-/* Softmax and a draw from it, for each position given. */
-static void sample(sm_program *b, int logits) {
-    int token = program_tensor(b, "token", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
-    sm_op *op = program_vector(b, "sample", SM_FUNCTION_SAMPLE, token, IN(logits));
-    op->flops_per_element = 5 * b->size[D_(V)];
-}
-
 static void build_head(const sm_model *model, sm_program *b) {
     int x = b->input = program_activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
     int xn = norm(b, "final_norm", x, outside_vectors(model));
@@ -388,7 +373,10 @@ static void build_head(const sm_model *model, sm_program *b) {
     program_einsum(b, "lm_head", logits, xn, w);
     b->output = -1;
     if (b->serving) {
-        sample(b, logits);
+        /* Softmax and a draw from it, for each position given. */
+        int token = program_tensor(b, "token", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
+        sm_op *op = program_vector(b, "sample", SM_FUNCTION_SAMPLE, token, IN(logits));
+        op->flops_per_element = 5 * b->size[D_(V)];
         return;
     }
     int loss = program_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));

@@ -27,16 +27,6 @@ static int context_dim(const sm_program *b, const sm_op *op, uint32_t dims, int 
     return tokens;
 }
 
-static void assign_tensor(const sm_program *b, const sm_op *op, uint32_t dims, int tokens,
-                          int *at) {
-    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
-        at[axis] = op->kind == SM_OP_ATTENTION ? attention_dim(b, dims, axis)
-                                               : program_tensor_dim(b, dims, axis);
-        bool heads = dims >> SM_DIM_K & 1u;
-        if (at[axis] < 0 && b->rules.seq && !heads) at[axis] = tokens;
-    }
-}
-
 /* Where the output is stored, there it is made. */
 void part_assign_home(const sm_tensor *out, int *at) {
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
@@ -62,7 +52,12 @@ void part_assign(const sm_program *b, const sm_op *op, int *at) {
     if (b->serving && b->rules.stationary) at[SM_AXIS_FSDP] = program_stationary_dim(b, dims);
     at[SM_AXIS_EXPERT] = experts ? SM_DIM_E : slots ? SM_DIM_C : SM_DIM_B;
     at[SM_AXIS_CONTEXT] = context_dim(b, op, dims, tokens);
-    assign_tensor(b, op, dims, tokens, at);
+    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+        at[axis] = op->kind == SM_OP_ATTENTION ? attention_dim(b, dims, axis)
+                                               : program_tensor_dim(b, dims, axis);
+        bool heads = dims >> SM_DIM_K & 1u;
+        if (at[axis] < 0 && b->rules.seq && !heads) at[axis] = tokens;
+    }
 }
 
 sm_axes part_axes_on(const int *at, int dim) {

@@ -78,24 +78,22 @@ static term made_by(const job *j, const sm_op *op) {
     return made;
 }
 
-static bool settle_op(job *j, const sm_op *op, const term *in, const term *out) {
-    sm_lowering all = {.steps = 0};
-    sm_step make = {.kind = SM_STEP_EINSUM, .op = SM_COLLECTIVE_COUNT};
-    term made = made_by(j, op);
-    sm_einsum e;
-    if (part_crosses(j->b, op) && !settle_tokens(j, op, &all)) return false;
-    part_einsum(j, 1, &made, out, &e);
-    make.after = sm_layout_of(&e.in[0]);
-    if (!add_step(j, &all, &make, -1)) return false;
-    if (made.unreduced != out->unreduced && !settle(j, op, made, *out, -1, &all)) return false;
-    part_task_arrays(j, op->inputs, in, out, &all);
-    return true;
-}
-
 static bool forward_comms(job *j, const sm_op *op, const term *in, const term *out, const int *at) {
     sm_lowering low;
     bool crosses = part_crosses(j->b, op);
-    if (adds_partial(j->b, op) || (crosses && j->b->serving)) return settle_op(j, op, in, out);
+    if (adds_partial(j->b, op) || (crosses && j->b->serving)) {
+        sm_lowering all = {.steps = 0};
+        sm_step make = {.kind = SM_STEP_EINSUM, .op = SM_COLLECTIVE_COUNT};
+        term made = made_by(j, op);
+        sm_einsum e;
+        if (part_crosses(j->b, op) && !settle_tokens(j, op, &all)) return false;
+        part_einsum(j, 1, &made, out, &e);
+        make.after = sm_layout_of(&e.in[0]);
+        if (!add_step(j, &all, &make, -1)) return false;
+        if (made.unreduced != out->unreduced && !settle(j, op, made, *out, -1, &all)) return false;
+        part_task_arrays(j, op->inputs, in, out, &all);
+        return true;
+    }
     if (crosses) {
         part_task_arrays(j, op->inputs, in, out, NULL);
         return true;

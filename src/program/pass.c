@@ -182,15 +182,6 @@ static void take_axes(sm_layout *to, const sm_layout *from, sm_axes axes) {
     }
 }
 
-/* The gradient of what travels in a ring arrives where that set out. */
-static void set_home(const pass *p, const sm_program_task *task, sm_call *c) {
-    for (int i = 0; i < task->lowering.steps; i++) {
-        const sm_step *step = &task->lowering.step[i];
-        if ((made_in_ring(p, task) >> i & 1u) && task->tensor[step->array] == task->result)
-            take_axes(&c->made, &c->in[step->array].layout, step->axes);
-    }
-}
-
 /* Sums of exponentials are kept in double precision. */
 static sm_element element_of(const pass *p, int tensor) {
     size_t single = sm_element_bytes(SM_ELEMENT_F32);
@@ -219,7 +210,12 @@ static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind
     c->ring = made_in_ring(p, task) != 0;
     for (int i = 0; !status && i < task->einsum.operands; i++)
         status = fetch(p, task, i, &c->in[i], err);
-    set_home(p, task, c);
+    /* The gradient of what travels in a ring arrives where that set out. */
+    for (int i = 0; i < task->lowering.steps; i++) {
+        const sm_step *step = &task->lowering.step[i];
+        if ((made_in_ring(p, task) >> i & 1u) && task->tensor[step->array] == task->result)
+            take_axes(&c->made, &c->in[step->array].layout, step->axes);
+    }
     if (kind != SM_CALL_FORWARD) give_inputs(p, c);
     *out = sm_local_block_shape(&p->list->mesh, &task->einsum, &task->einsum.out, &c->made,
                                 element_of(p, task->result));
@@ -253,19 +249,6 @@ static sm_status move_all(const pass *p, const sm_program_task *task, int array,
 
 /* ---- forward ---- */
 
-/* One number for each query of each head: kept for the backward pass of a ring. */
-static sm_status make_log_sums(pass *p, const sm_call *c, sm_error *err) {
-    const sm_local_block *q = c->in[0].block;
-    sm_local_block *sums = &p->saved->log_sums;
-    drop(p, sums);
-    *sums = (sm_local_block){.element = SM_ELEMENT_F32,
-                             .rank = 1,
-                             .size = {sm_local_block_count(q) / q->size[q->rank - 1]}};
-    sm_status status = make(p, sums, false, err);
-    if (!status) mark(p, sums, SM_TRAIN_MEMORY_ACTIVATIONS);
-    return status;
-}
-
 static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
     const sm_op *op = op_of(p, task);
     sm_call c = {.kind = SM_CALL_APPEND, .task = task, .op = op};
@@ -273,7 +256,17 @@ static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
     if (op->function == SM_FUNCTION_SAMPLE) return SM_OK; /* whoever feeds does */
     sm_local_block out;
     sm_status status = prepare(p, task, SM_CALL_FORWARD, &c, &out, err);
-    if (!status && c.ring) status = make_log_sums(p, &c, err);
+    /* One number for each query of each head: kept for the backward pass of a ring. */
+    if (!status && c.ring) {
+        const sm_local_block *q = c.in[0].block;
+        sm_local_block *sums = &p->saved->log_sums;
+        drop(p, sums);
+        *sums = (sm_local_block){.element = SM_ELEMENT_F32,
+                                 .rank = 1,
+                                 .size = {sm_local_block_count(q) / q->size[q->rank - 1]}};
+        status = make(p, sums, false, err);
+        if (!status) mark(p, sums, SM_TRAIN_MEMORY_ACTIVATIONS);
+    }
     if (!status) status = compute(p, &c, err);
     bool anew = !p->backward && (p->list->again >> task->op & 1); /* its sums are, too */
     if (anew && op->kind == SM_OP_ATTENTION) drop(p, &p->saved->log_sums);

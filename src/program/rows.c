@@ -166,21 +166,6 @@ static sm_status reduce(const sm_stage *s, const sm_step_layer *layer, const sm_
     return join_rows(s, SM_ALL_REDUCE, g->partial, NULL, row, err);
 }
 
-static sm_status add_sum(const sm_stage *s, sm_gradient_group *g, sm_local_block *row,
-                         sm_error *err) {
-    sm_status status = SM_OK;
-    if (!g->sum.data) {
-        g->sum = *row;
-        s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
-        return SM_OK;
-    }
-    assert(sm_local_block_count(&g->sum) == sm_local_block_count(row));
-    sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = row}}, .out = &g->sum};
-    status = stage_call(s, &call, err);
-    stage_drop(s, row);
-    return status;
-}
-
 static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_error *err) {
     sm_gradient_group *g = &layer->group[group];
     sm_local_block row;
@@ -189,7 +174,19 @@ static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_e
     for (int i = 0; i < layer->list->program->tensors; i++)
         if (layer->group_of[i] == group) stage_drop(s, &layer->gradient[i]);
     if (!status) status = reduce(s, layer, g, &row, err);
-    if (!status) return add_sum(s, g, &row, err);
+    if (!status) {
+        status = SM_OK;
+        if (!g->sum.data) {
+            g->sum = row;
+            s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+            return SM_OK;
+        }
+        assert(sm_local_block_count(&g->sum) == sm_local_block_count(&row));
+        sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = (&row)}}, .out = &g->sum};
+        status = stage_call(s, &call, err);
+        stage_drop(s, &row);
+        return status;
+    }
     stage_drop(s, &row);
     return status;
 }

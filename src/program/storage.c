@@ -18,16 +18,6 @@ uint32_t program_dims(const sm_tensor *t) {
     return set;
 }
 
-/* The dimension of heads a tensor axis shards. K and V are replicated over tensor_q; latent
- * attention has one cache for all heads, so both axes fall on the same heads. */
-static int heads_dim(const sm_program *b, uint32_t dims, int axis) {
-    bool latent = b->serving && b->size[SM_DIM_L] > 0;
-    bool absorbed = latent && b->rules.absorbed;
-    if (latent && !absorbed) return SM_DIM_K;
-    if (axis == SM_AXIS_TENSOR && !absorbed) return SM_DIM_K;
-    return has(dims, SM_DIM_G) ? SM_DIM_G : -1;
-}
-
 /* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does.
  */
 int program_tensor_dim(const sm_program *b, uint32_t dims, int axis) {
@@ -35,7 +25,15 @@ int program_tensor_dim(const sm_program *b, uint32_t dims, int axis) {
 
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
         if (has(dims, wide[i])) return wide[i];
-    if (has(dims, SM_DIM_K)) return heads_dim(b, dims, axis);
+    /* The dimension of heads a tensor axis shards. K and V are replicated over tensor_q; latent
+     * attention has one cache for all heads, so both axes fall on the same heads. */
+    if (has(dims, SM_DIM_K)) {
+        bool latent = b->serving && b->size[SM_DIM_L] > 0;
+        bool absorbed = latent && b->rules.absorbed;
+        if (latent && !absorbed) return SM_DIM_K;
+        if (axis == SM_AXIS_TENSOR && !absorbed) return SM_DIM_K;
+        return has(dims, SM_DIM_G) ? SM_DIM_G : -1;
+    }
     if (has(dims, SM_DIM_E) && has(dims, SM_DIM_I))
         return b->rules.expert_tensor ? SM_DIM_I : SM_DIM_E;
     return -1;

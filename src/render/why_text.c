@@ -23,20 +23,16 @@ typedef struct drawing {
     int width, levels; /* levels: deeper nodes are only counted */
 } drawing;
 
-static char *line_of(sm_arena *arena, const sm_why *why) {
-    char value[128];
-    sm_format_value(value, sizeof value, why->value, why->unit != NULL ? why->unit : "");
-    const char *label = why->label != NULL ? why->label : "";
-    return sm_arena_printf(
-        arena, "%s %s%s%s%s%s%s", label, value, why->formula != NULL ? " = " : "",
-        why->formula != NULL ? why->formula : "", why->source != NULL ? " [" : "",
-        why->source != NULL ? why->source : "", why->source != NULL ? "]" : "");
-}
-
 /* One node and all below. `first` leads its first line, `rest` the lines after and its children. */
 static bool draw_node(const drawing *d, const sm_why *why, const char *first, const char *rest,
                       int level) {
-    const char *line = line_of(d->arena, why);
+    char value[128];
+    sm_format_value(value, sizeof value, why->value, why->unit != NULL ? why->unit : "");
+    const char *label = why->label != NULL ? why->label : "";
+    const char *line = sm_arena_printf(
+        d->arena, "%s %s%s%s%s%s%s", label, value, why->formula != NULL ? " = " : "",
+        why->formula != NULL ? why->formula : "", why->source != NULL ? " [" : "",
+        why->source != NULL ? why->source : "", why->source != NULL ? "]" : "");
     const char *hang = sm_arena_printf(d->arena, "%s%s", rest, why->first != NULL ? BAR : BLANK);
     if (line == NULL || hang == NULL) return false;
     sm_print_wrapped(d->out, line, d->width, first, hang);

@@ -19,8 +19,10 @@ static void sift(size_t n, const double *x, const double *y, size_t *order, size
     }
 }
 
-/* Heap sort: no allocation, and qsort has no place for x and y. */
-static void sort(size_t n, const double *x, const double *y, size_t *order) {
+void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep) {
+    double best = HUGE_VAL;
+    for (size_t i = 0; i < n; i++) order[i] = i;
+    /* Heap sort: no allocation, and qsort has no place for x and y. */
     for (size_t i = n / 2; i-- > 0;) sift(n, x, y, order, i);
     for (size_t end = n; end-- > 1;) {
         size_t swap = order[0];
@@ -28,12 +30,6 @@ static void sort(size_t n, const double *x, const double *y, size_t *order) {
         order[end] = swap;
         sift(end, x, y, order, 0);
     }
-}
-
-void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep) {
-    double best = HUGE_VAL;
-    for (size_t i = 0; i < n; i++) order[i] = i;
-    sort(n, x, y, order);
     for (size_t i = 0; i < n; i++) {
         keep[order[i]] = y[order[i]] < best;
         if (keep[order[i]]) best = y[order[i]];

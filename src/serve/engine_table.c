@@ -58,10 +58,6 @@ static double octave_value(int point, int of_octave) {
     return ldexp(1.0 + (double)(point % of_octave) / of_octave, point / of_octave);
 }
 
-static grid_place place_of(double value) { return octave_place(value, OF_OCTAVE, POINTS); }
-
-static double value_of(int point) { return octave_value(point, OF_OCTAVE); }
-
 /* Rows 0 .. EXACT - 1 are of 1 .. EXACT; the row behind them is of the next point after EXACT. */
 static grid_place row_place(double value) {
     if (!(value > 1.0)) return (grid_place){0, 0.0};
@@ -111,7 +107,7 @@ static double price_prefill(engine_table *t, double tokens, double attended) {
 typedef double (*price_cell)(engine_table *t, double first, double second);
 
 static double cell(engine_table *t, double *row, int point, price_cell price, double first) {
-    if (isnan(row[point])) row[point] = price(t, first, value_of(point));
+    if (isnan(row[point])) row[point] = price(t, first, octave_value(point, OF_OCTAVE));
     return row[point];
 }
 
@@ -119,7 +115,7 @@ static double between(engine_table *t, double **row, double second, price_cell p
                       double first) {
     if (!*row) *row = new_row(t);
     if (!*row) return NAN;
-    grid_place at = place_of(second);
+    grid_place at = octave_place(second, OF_OCTAVE, POINTS);
     double low = cell(t, *row, at.point, price, first);
     if (at.share == 0.0) return low;
     return low + at.share * (cell(t, *row, at.point + 1, price, first) - low);

@@ -101,7 +101,17 @@ static sm_status match(sim_simulation *s, sim_replica *r, const sim_sequence *q,
     return status;
 }
 
-static void take(sim_simulation *s, sim_replica *r, sim_sequence *q, int64_t shared, int64_t cold) {
+static bool admit_with(sim_simulation *s, sim_replica *r, sim_sequence *q, int64_t shared,
+                       int64_t cold, int node) {
+    int64_t own = sim_pages_of(s, wanted_tokens(s, q)) - shared;
+    sim_radix_pin(&r->tree, node);
+    if (sim_available(r) - own - cold < reserve_of(s, r)) {
+        sim_radix_unpin(&r->tree, node);
+        return false;
+    }
+    q->pinned = node;
+    q->shared = shared;
+    q->own = own;
     sim_radix_warm(&r->tree, q->pinned, shared);
     q->target = q->prompt + q->done;
     if (!q->ready) q->length = shared * s->page;
@@ -115,20 +125,6 @@ static void take(sim_simulation *s, sim_replica *r, sim_sequence *q, int64_t sha
     if (cold > 0) r->delay_s += host_seconds(s, r, cold);
     r->used += q->own;
     sim_give_up_cache(r);
-}
-
-static bool admit_with(sim_simulation *s, sim_replica *r, sim_sequence *q, int64_t shared,
-                       int64_t cold, int node) {
-    int64_t own = sim_pages_of(s, wanted_tokens(s, q)) - shared;
-    sim_radix_pin(&r->tree, node);
-    if (sim_available(r) - own - cold < reserve_of(s, r)) {
-        sim_radix_unpin(&r->tree, node);
-        return false;
-    }
-    q->pinned = node;
-    q->shared = shared;
-    q->own = own;
-    take(s, r, q, shared, cold);
     return true;
 }
 

@@ -24,14 +24,6 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
     return bytes;
 }
 
-static void fill_params(const sm_serve *s, const variant *v, const sm_plan *plan, holding *f) {
-    for (int i = 0; i < v->pieces; i++) f->params[i] = piece_params(s, v, i, &f->d, 0);
-    for (int k = 0; plan->gathered && k < s->kinds; k++) {
-        double whole = piece_params(s, v, k, &f->d, SM_BIT(SM_AXIS_FSDP));
-        f->gathered = larger(f->gathered, 2 * whole);
-    }
-}
-
 /* ---- the cache ---- */
 
 /* K heads of keys and values; of latent attention the compressed pair and the rotary key. */
@@ -44,17 +36,6 @@ static const sm_tensor *cache_of(const sm_program *p) {
     for (int i = 0; i < p->tensors; i++)
         if (p->tensor[i].role == SM_ROLE_CACHE) return &p->tensor[i];
     return NULL;
-}
-
-static void fill_cache(const sm_serve *s, const variant *v, double tokens, holding *f) {
-    f->shards = f->d.replicas;
-    for (int k = 0; k < s->kinds; k++) {
-        const sm_tensor *cache = cache_of(&v->piece[k].part.program);
-        if (!cache) continue;
-        double values = cached_values(&s->model.kind[k]) * keys_held(&s->model.kind[k], tokens, 1);
-        f->kv[k] = values * sm_dtype_bytes(s->job.dtypes.kv) * f->d.inverse[stored(cache, false)];
-        f->shards = 1 / f->d.inverse[stored(cache, true)];
-    }
 }
 
 /* ---- the arrays of a step ---- */
@@ -78,15 +59,6 @@ static double peak_token(const sm_program *p, const sm_degrees *d) {
     return most;
 }
 
-static void fill_arrays(const sm_serve *s, const variant *v, holding *f) {
-    const sm_program *head = &v->piece[head_piece(s)].part.program;
-    for (int k = 0; k < s->kinds; k++)
-        f->token = larger(f->token, peak_token(&v->piece[k].part.program, &f->d));
-    for (int i = 0; i < head->ops; i++)
-        if (head->op[i].function == SM_FUNCTION_SAMPLE)
-            f->logits = token_bytes(head, head->op[i].in[0], &f->d);
-}
-
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
                      sm_error *err) {
     sm_error own = {0};
@@ -99,9 +71,28 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
     if (!prefill) return err ? (*err = own, own.status) : own.status;
     sm_degrees_set(&out->d, plan, &s->model);
     out->stages = plan->pipeline;
-    fill_params(s, decode, plan, out);
-    fill_cache(s, decode, tokens_each, out);
-    fill_arrays(s, prefill, out);
+    for (int i = 0; i < decode->pieces; i++)
+        out->params[i] = piece_params(s, decode, i, &out->d, 0);
+    for (int k = 0; plan->gathered && k < s->kinds; k++) {
+        double whole = piece_params(s, decode, k, &out->d, SM_BIT(SM_AXIS_FSDP));
+        out->gathered = larger(out->gathered, 2 * whole);
+    }
+    out->shards = out->d.replicas;
+    for (int k = 0; k < s->kinds; k++) {
+        const sm_tensor *cache = cache_of(&decode->piece[k].part.program);
+        if (!cache) continue;
+        double values =
+            cached_values(&s->model.kind[k]) * keys_held(&s->model.kind[k], tokens_each, 1);
+        out->kv[k] =
+            values * sm_dtype_bytes(s->job.dtypes.kv) * out->d.inverse[stored(cache, false)];
+        out->shards = 1 / out->d.inverse[stored(cache, true)];
+    }
+    const sm_program *head = &prefill->piece[head_piece(s)].part.program;
+    for (int k = 0; k < s->kinds; k++)
+        out->token = larger(out->token, peak_token(&prefill->piece[k].part.program, &out->d));
+    for (int i = 0; i < head->ops; i++)
+        if (head->op[i].function == SM_FUNCTION_SAMPLE)
+            out->logits = token_bytes(head, head->op[i].in[0], &out->d);
     return SM_OK;
 }
 

@@ -250,19 +250,6 @@ static bool keyed_bytes(const sm_work *w) {
     return w->flops.per_key;
 }
 
-static op_price vector(const step *x, int index, const sm_work *w) {
-    op_price p = {.name = w->name, .class = OP_VECTOR, .memory_bound = true};
-    if (!keyed_bytes(w)) {
-        add_vector(x, index, w, tokens_of(x, index), &p);
-        return p;
-    }
-    for (int g = 0; g < x->groups; g++) {
-        counts n = group_counts(x, kind_of(x, index), &x->group[g]);
-        add_vector(x, index, w, &n, &p);
-    }
-    return p;
-}
-
 static bool is_keyed(const sm_work *w) {
     return w->batch.per_key || w->m.per_key || w->n.per_key || w->k.per_key;
 }
@@ -274,6 +261,17 @@ bool op_is_keyed(const sm_work *w) {
 op_price op_price_of(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
     if (w->kind == SM_OP_ATTENTION) return attention(x, index, w);
-    if (w->kind != SM_OP_EINSUM) return vector(x, index, w);
+    if (w->kind != SM_OP_EINSUM) {
+        op_price p = {.name = w->name, .class = OP_VECTOR, .memory_bound = true};
+        if (!keyed_bytes(w)) {
+            add_vector(x, index, w, tokens_of(x, index), &p);
+            return p;
+        }
+        for (int g = 0; g < x->groups; g++) {
+            counts n = group_counts(x, kind_of(x, index), &x->group[g]);
+            add_vector(x, index, w, &n, &p);
+        }
+        return p;
+    }
     return is_keyed(w) ? keyed_matmul(x, index, w) : matmul(x, index, f);
 }

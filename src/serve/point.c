@@ -102,16 +102,6 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 
 /* ---- the point ---- */
 
-static void fill_rates(const sm_serve *s, double prefill_s, sm_serve_point *p) {
-    double usd_per_s = s->usd_per_chip_hour / 3600, output = s->job.output;
-    double decoding = p->batch / p->tpot_s[1], request_s = prefill_s + output / decoding;
-    p->tokens_per_s_per_chip = decoding / p->chips;
-    p->tokens_per_s_per_chip_with_prefill = output / request_s / p->chips;
-    p->usd_per_million_tokens = 1e6 * usd_per_s / p->tokens_per_s_per_chip;
-    p->usd_per_million_tokens_with_prefill =
-        1e6 * usd_per_s / p->tokens_per_s_per_chip_with_prefill;
-}
-
 /* Every replica and every stage prefills at the same time: seconds of the whole for each prompt.
  * Experts then serve the prompts of all replicas. */
 sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees *d, double alone_s,
@@ -140,13 +130,6 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode, 
     p->depth = decode->depth;
 }
 
-static void fill_memory(const sm_serve *s, const holding *f, sm_serve_point *p) {
-    double tokens = point_step_tokens(s, p->batch);
-    holding_memory(s, f, p->batch, tokens, &p->memory);
-    p->most_batch = holding_most(s, f, tokens);
-    p->fits = p->memory.total <= p->memory.capacity;
-}
-
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
     holding f;
@@ -171,7 +154,16 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
         status = point_prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);
     if (status != SM_OK) return status;
     fill_times(&prefill, &decode, point);
-    fill_memory(serve, &f, point);
-    fill_rates(serve, share_s, point);
+    double tokens = point_step_tokens(serve, point->batch);
+    holding_memory(serve, &f, point->batch, tokens, &point->memory);
+    point->most_batch = holding_most(serve, &f, tokens);
+    point->fits = point->memory.total <= point->memory.capacity;
+    double usd_per_s = serve->usd_per_chip_hour / 3600, output = serve->job.output;
+    double decoding = point->batch / point->tpot_s[1], request_s = share_s + output / decoding;
+    point->tokens_per_s_per_chip = decoding / point->chips;
+    point->tokens_per_s_per_chip_with_prefill = output / request_s / point->chips;
+    point->usd_per_million_tokens = 1e6 * usd_per_s / point->tokens_per_s_per_chip;
+    point->usd_per_million_tokens_with_prefill =
+        1e6 * usd_per_s / point->tokens_per_s_per_chip_with_prefill;
     return SM_OK;
 }

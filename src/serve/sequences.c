@@ -14,17 +14,6 @@ sm_status sim_reserve(void **array, int n, int *room, size_t bytes, sm_error *er
     return SM_OK;
 }
 
-static sm_status copy_blocks(sim_sequence *q, const sm_request *request, sm_error *err) {
-    if (request->blocks <= 0 || !request->block || request->block_tokens < 1.0) return SM_OK;
-    size_t bytes = (size_t)request->blocks * sizeof *q->block;
-    q->block = sm_malloc(bytes);
-    if (!q->block) return sm_fail_memory(err);
-    memcpy(q->block, request->block, bytes);
-    q->blocks = request->blocks;
-    q->block_tokens = (int64_t)request->block_tokens;
-    return SM_OK;
-}
-
 sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err) {
     int i = pool->free;
     if (i != SIM_NONE) pool->free = pool->slot[i].next;
@@ -43,7 +32,14 @@ sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm
     q->conversation = request->conversation;
     q->shared_prefix = (int64_t)request->shared_prefix;
     *slot = i;
-    return copy_blocks(q, request, err);
+    if (request->blocks <= 0 || !request->block || request->block_tokens < 1.0) return SM_OK;
+    size_t bytes = (size_t)request->blocks * sizeof *q->block;
+    q->block = sm_malloc(bytes);
+    if (!q->block) return sm_fail_memory(err);
+    memcpy(q->block, request->block, bytes);
+    q->blocks = request->blocks;
+    q->block_tokens = (int64_t)request->block_tokens;
+    return SM_OK;
 }
 
 void sim_pool_give(sim_pool *pool, int slot) {

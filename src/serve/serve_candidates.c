@@ -285,12 +285,6 @@ static sm_status place(search *h, const sm_plan *plan, sm_error *err) {
     return placements_of(h->s, plan, h->places, err);
 }
 
-static sm_status prepare(search *h, family *f, sm_error *err) {
-    sm_step_batch one = point_batch(1, 1, point_context(h->s));
-    f->placed = placed_as(h, f->plan, 0);
-    return step_prepare(h->s, &f->placed, &one, &f->x, err);
-}
-
 static bool visit(void *context, const sm_plan *plan) {
     search *h = context;
     family f = {.plan = plan};
@@ -303,7 +297,11 @@ static bool visit(void *context, const sm_plan *plan) {
         if (fits(h, &f, larger(1, h->o->batch))) {
             status = place(h, plan, &err);
             memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
-            if (status == SM_OK && h->places->n > 0) status = prepare(h, &f, &err);
+            if (status == SM_OK && h->places->n > 0) {
+                sm_step_batch one = point_batch(1, 1, point_context(h->s));
+                f.placed = placed_as(h, f.plan, 0);
+                status = step_prepare(h->s, &f.placed, &one, &f.x, &err);
+            }
             search_note(h, status, &err);
             if (h->places->n > 0 && status == SM_OK) each_batch(h, &f);
         }

@@ -143,31 +143,6 @@ void serve_set_system(sm_serve *s, const sm_system *system) {
     if (s->draft) serve_set_system(s->draft, system);
 }
 
-static void count_layers(sm_serve *s) {
-    const sm_model *m = &s->model;
-    for (int l = 0; l < m->L; l++) {
-        int k = m->layer[l];
-        memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
-        memcpy(s->cached[l + 1], s->cached[l], sizeof s->cached[l]);
-        s->before[l + 1][k]++;
-        if (l < m->L - m->kv_shared_layers && !m->kind[k].kv_shared) s->cached[l + 1][k]++;
-    }
-}
-
-static void fill_serve(const sm_serve_job *job, sm_serve *s) {
-    s->model = *job->model;
-    sm_plan_keep_used_kinds(&s->model);
-    s->job = *job;
-    s->job.model = &s->model;
-    s->job.system = &s->system;
-    s->kinds = s->model.kinds;
-    serve_set_system(s, job->system);
-    for (int k = 0; k < s->kinds; k++) {
-        s->experts |= s->model.kind[k].E > 0;
-        s->largest_top_k = fmax(s->largest_top_k, s->model.kind[k].k_top);
-    }
-}
-
 static sm_status make_draft(const sm_serve_job *job, sm_serve *s, sm_error *err) {
     sm_serve_job draft = *job;
     if (job->speculation.depth == 0 || !job->speculation.draft) return SM_OK;
@@ -199,8 +174,25 @@ sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err)
     if (status != SM_OK) return status;
     sm_serve *s = allocate(job->model->L);
     if (!s) return sm_fail_memory(err);
-    fill_serve(job, s);
-    count_layers(s);
+    s->model = *job->model;
+    sm_plan_keep_used_kinds(&s->model);
+    s->job = *job;
+    s->job.model = &s->model;
+    s->job.system = &s->system;
+    s->kinds = s->model.kinds;
+    serve_set_system(s, job->system);
+    for (int k = 0; k < s->kinds; k++) {
+        s->experts |= s->model.kind[k].E > 0;
+        s->largest_top_k = fmax(s->largest_top_k, s->model.kind[k].k_top);
+    }
+    const sm_model *m = &s->model;
+    for (int l = 0; l < m->L; l++) {
+        int k = m->layer[l];
+        memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
+        memcpy(s->cached[l + 1], s->cached[l], sizeof s->cached[l]);
+        s->before[l + 1][k]++;
+        if (l < m->L - m->kv_shared_layers && !m->kind[k].kv_shared) s->cached[l + 1][k]++;
+    }
     status = make_draft(job, s, err);
     sm_serve_set_calibration(s, NULL);
     if (status == SM_OK) *serve = s;

@@ -147,7 +147,15 @@ static void add_line(comm_floor *f, sm_line line) {
     f->n += at + 1 - kept;
 }
 
-static void fill_floor(sm_serve *s, const placements *p, comm_floor *f) {
+static const comm_floor *floor_of(sm_serve *s, placements *p, sm_collective op, sm_axes axes,
+                                  bool ragged) {
+    for (int i = 0; i < p->floors; i++) {
+        const comm_floor *f = &p->floor[i];
+        if (f->op == op && f->axes == axes && f->ragged == ragged) return f;
+    }
+    if (p->floors == MAX_FLOORS) p->floors = 0;
+    comm_floor *f = &p->floor[p->floors++];
+    *f = (comm_floor){.op = op, .axes = axes, .ragged = ragged};
     sm_group seen[MAX_ORDERS];
     int n = 0;
     for (int i = 0; i < p->n; i++) {
@@ -161,18 +169,6 @@ static void fill_floor(sm_serve *s, const placements *p, comm_floor *f) {
         for (int l = 0; l < curve->n; l++) add_line(f, curve->line[l].line);
         if (curve->n == 0) add_line(f, (sm_line){0, 0}); /* counts for nothing */
     }
-}
-
-static const comm_floor *floor_of(sm_serve *s, placements *p, sm_collective op, sm_axes axes,
-                                  bool ragged) {
-    for (int i = 0; i < p->floors; i++) {
-        const comm_floor *f = &p->floor[i];
-        if (f->op == op && f->axes == axes && f->ragged == ragged) return f;
-    }
-    if (p->floors == MAX_FLOORS) p->floors = 0;
-    comm_floor *f = &p->floor[p->floors++];
-    *f = (comm_floor){.op = op, .axes = axes, .ragged = ragged};
-    fill_floor(s, p, f);
     return f;
 }
 

@@ -78,24 +78,23 @@ static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options
 
 /* ---- no point meets the limits ---- */
 
-static sm_status fail_tpot(search *h, sm_error *err) {
-    char limit[32], best[32], bound[32], plan[200];
-    sm_serve_point p;
-    sm_status status = search_point(h, &h->quickest, &p, err);
-    if (status != SM_OK) return status;
-    sm_format_seconds(limit, sizeof limit, h->o->tpot_s);
-    sm_format_seconds(best, sizeof best, h->quickest.tpot_s);
-    sm_format_seconds(bound, sizeof bound, p.tpot_s[0]);
-    sm_plan_format(&p.plan, h->slice[h->quickest.slice].torus_dims, plan, sizeof plan);
-    return sm_fail(err, SM_NEGATIVE,
-                   "no plan decodes in %s a token: the least is %s, %.2g times that (%s on %s at "
-                   "batch %.0f, bound by %s; its lower bound is %s)",
-                   limit, best, h->quickest.tpot_s / h->o->tpot_s, plan,
-                   h->slice[h->quickest.slice].text, h->quickest.batch,
-                   sm_serve_bound_name(p.decode.bound), bound);
-}
-
-static sm_status fail_ttft(const search *h, sm_error *err) {
+static sm_status fail_limits(search *h, sm_error *err) {
+    if (h->o->tpot_s > 0 && h->quickest.tpot_s > h->o->tpot_s) {
+        char limit[32], best[32], bound[32], plan[200];
+        sm_serve_point p;
+        sm_status status = search_point(h, &h->quickest, &p, err);
+        if (status != SM_OK) return status;
+        sm_format_seconds(limit, sizeof limit, h->o->tpot_s);
+        sm_format_seconds(best, sizeof best, h->quickest.tpot_s);
+        sm_format_seconds(bound, sizeof bound, p.tpot_s[0]);
+        sm_plan_format(&p.plan, h->slice[h->quickest.slice].torus_dims, plan, sizeof plan);
+        return sm_fail(
+            err, SM_NEGATIVE,
+            "no plan decodes in %s a token: the least is %s, %.2g times that (%s on %s at "
+            "batch %.0f, bound by %s; its lower bound is %s)",
+            limit, best, h->quickest.tpot_s / h->o->tpot_s, plan, h->slice[h->quickest.slice].text,
+            h->quickest.batch, sm_serve_bound_name(p.decode.bound), bound);
+    }
     char limit[32], best[32];
     sm_format_seconds(limit, sizeof limit, h->o->ttft_s);
     sm_format_seconds(best, sizeof best, h->best_ttft_s);
@@ -111,11 +110,6 @@ static sm_status fail_ttft(const search *h, sm_error *err) {
                    limit);
 }
 
-static sm_status fail_limits(search *h, sm_error *err) {
-    if (h->o->tpot_s > 0 && h->quickest.tpot_s > h->o->tpot_s) return fail_tpot(h, err);
-    return fail_ttft(h, err);
-}
-
 /* ---- the answer ---- */
 
 static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_error *err) {
@@ -126,16 +120,6 @@ static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_
         status = search_point(h, &h->front.point[i], &r->point[i], err);
     r->n = status == SM_OK ? h->front.n : 0;
     return status;
-}
-
-static void fill_counts(const search *h, sm_serve_result *r) {
-    r->space = h->space;
-    r->evaluated = h->evaluated;
-    r->pruned = h->pruned;
-    r->least_chips = h->least_chips;
-    r->least_bytes = h->any_fits || isinf(h->least_bytes) ? 0 : h->least_bytes;
-    r->best_tpot_s = h->quickest.tpot_s;
-    r->best_ttft_s = isinf(h->best_ttft_s) ? 0 : h->best_ttft_s;
 }
 
 sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
@@ -151,7 +135,13 @@ sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibra
     if (status != SM_OK) return status;
     status = search_run(job, calibration, &own, arena, &h, err);
     if (status == SM_OK) {
-        fill_counts(&h, result);
+        result->space = h.space;
+        result->evaluated = h.evaluated;
+        result->pruned = h.pruned;
+        result->least_chips = h.least_chips;
+        result->least_bytes = h.any_fits || isinf(h.least_bytes) ? 0 : h.least_bytes;
+        result->best_tpot_s = h.quickest.tpot_s;
+        result->best_ttft_s = isinf(h.best_ttft_s) ? 0 : h.best_ttft_s;
         if (h.front.n > 0) status = fill_points(&h, arena, result, err);
         else if (!h.any_fits) status = fail_fit(job, &own, &h, result, err);
         else status = fail_limits(&h, err);

@@ -15,21 +15,6 @@ static sm_status add_part(sim_simulation *s, sim_replica *r, int slot, int64_t t
     return SM_OK;
 }
 
-static sm_status add_due(sim_simulation *s, sim_replica *r, int slot) {
-    if (r->dues == r->due_room) { /* a ring that grows is laid out anew */
-        int room = r->due_room > 0 ? 2 * r->due_room : 16;
-        int *due = sm_malloc((size_t)room * sizeof *due);
-        if (!due) return sm_fail_memory(s->err);
-        for (int i = 0; i < r->dues; i++) due[i] = r->due[(r->due_first + i) % r->due_room];
-        sm_free(r->due);
-        r->due = due;
-        r->due_first = 0;
-        r->due_room = room;
-    }
-    r->due[(r->due_first + r->dues++) % r->due_room] = slot;
-    return SM_OK;
-}
-
 /* ---- letting in ---- */
 
 /* From waiting to running. */
@@ -53,7 +38,20 @@ static sm_status place(sim_simulation *s, sim_replica *r, int slot) {
         q->ready = false;
         return sim_join(s, r, slot);
     }
-    if (s->options->policy == SM_POLICY_CHUNKED) return add_due(s, r, slot);
+    if (s->options->policy == SM_POLICY_CHUNKED) {
+        if (r->dues == r->due_room) { /* a ring that grows is laid out anew */
+            int room = r->due_room > 0 ? 2 * r->due_room : 16;
+            int *due = sm_malloc((size_t)room * sizeof *due);
+            if (!due) return sm_fail_memory(s->err);
+            for (int i = 0; i < r->dues; i++) due[i] = r->due[(r->due_first + i) % r->due_room];
+            sm_free(r->due);
+            r->due = due;
+            r->due_first = 0;
+            r->due_room = room;
+        }
+        r->due[(r->due_first + r->dues++) % r->due_room] = slot;
+        return SM_OK;
+    }
     return add_part(s, r, slot, q->target - q->length);
 }
 
@@ -85,8 +83,13 @@ static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
 
 /* ---- runs ---- */
 
-/* Prompts attend to what is cached before them and half of themselves. */
-static void set_prefill(sim_simulation *s, sim_replica *r) {
+static void set_path(sim_simulation *s, sim_replica *r, bool decodes) {
+    bool is_static = s->options->policy == SM_POLICY_STATIC;
+    double n = !decodes ? 0.0 : is_static ? (double)r->padded : (double)r->decoding;
+    r->run.path = (sim_path){.engine = r->engine, .n = n};
+    r->run.path.cached = decodes ? r->cached : 0.0;
+    r->run.path.cached_growth = n * r->engine->tokens_per_step;
+    /* Prompts attend to what is cached before them and half of themselves. */
     double tokens = 0.0, attended = 0.0;
     for (int i = 0; i < r->parts; i++) {
         double part = (double)r->part[i].tokens;
@@ -95,15 +98,6 @@ static void set_prefill(sim_simulation *s, sim_replica *r) {
     }
     r->run.path.prefill = tokens;
     r->run.path.attended = tokens > 0.0 ? attended / tokens : 0.0;
-}
-
-static void set_path(sim_simulation *s, sim_replica *r, bool decodes) {
-    bool is_static = s->options->policy == SM_POLICY_STATIC;
-    double n = !decodes ? 0.0 : is_static ? (double)r->padded : (double)r->decoding;
-    r->run.path = (sim_path){.engine = r->engine, .n = n};
-    r->run.path.cached = decodes ? r->cached : 0.0;
-    r->run.path.cached_growth = n * r->engine->tokens_per_step;
-    set_prefill(s, r);
 }
 
 /* Steps until the first sequence ends or pages run out; the youngest go until one step is possible.

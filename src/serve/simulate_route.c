@@ -12,22 +12,21 @@ static int least_loaded(const sim_simulation *s, int first, int n) {
     return best;
 }
 
-static int with_longest_prefix(sim_simulation *s, const sm_request *request) {
-    int least = least_loaded(s, s->first_entry, s->entries), best = least;
-    int64_t longest = 0;
-    double most = (double)s->load[least] + 1.0 + (double)s->most_batch / AFFINITY_SLACK;
-    if (request->prefix == 0 && request->conversation == 0 && request->blocks == 0) return least;
-    for (int i = s->first_entry; i < s->first_entry + s->entries; i++) {
-        int64_t pages = sim_cached_pages(s, &s->replica[i], request);
-        bool better = pages > longest || (pages == longest && s->load[i] < s->load[best]);
-        if (better && (double)s->load[i] <= most) best = i, longest = pages;
-    }
-    return best;
-}
-
 int sim_route(sim_simulation *s, const sm_request *request) {
     if (s->entries == 1) return s->first_entry;
-    if (s->options->route == SM_ROUTE_AFFINITY) return with_longest_prefix(s, request);
+    if (s->options->route == SM_ROUTE_AFFINITY) {
+        int least = least_loaded(s, s->first_entry, s->entries), best = least;
+        int64_t longest = 0;
+        double most = (double)s->load[least] + 1.0 + (double)s->most_batch / AFFINITY_SLACK;
+        if (request->prefix == 0 && request->conversation == 0 && request->blocks == 0)
+            return least;
+        for (int i = s->first_entry; i < s->first_entry + s->entries; i++) {
+            int64_t pages = sim_cached_pages(s, &s->replica[i], request);
+            bool better = pages > longest || (pages == longest && s->load[i] < s->load[best]);
+            if (better && (double)s->load[i] <= most) best = i, longest = pages;
+        }
+        return best;
+    }
     if (s->options->route == SM_ROUTE_LEAST_LOADED)
         return least_loaded(s, s->first_entry, s->entries);
     int next = s->first_entry + s->next_entry;

@@ -34,19 +34,6 @@ void sim_shorten(sim_simulation *s, sim_replica *r) {
     sim_event_changed(s, r);
 }
 
-static void count_run(sim_simulation *s, const sim_replica *r) {
-    const sim_run *run = &r->run;
-    s->totals.busy -= 1.0;
-    s->totals.steps += run->steps;
-    if (run->path.n > 0.0) {
-        s->totals.decode_steps += run->steps;
-        s->totals.batch_sum += run->steps * run->path.n;
-    }
-    if (s->watch->step)
-        s->watch->step(s->watch->context, (int)(r - s->replica), run->start_s,
-                       run->end_s - run->start_s, run->steps, run->path.n, run->path.prefill);
-}
-
 /* ---- sequences that end ---- */
 
 /* The ended of a static batch hold their memory until the last ends. */
@@ -118,7 +105,16 @@ static void turn_static(sim_simulation *s, sim_replica *r) {
 }
 
 sm_status sim_complete(sim_simulation *s, sim_replica *r) {
-    count_run(s, r);
+    const sim_run *run = &r->run;
+    s->totals.busy -= 1.0;
+    s->totals.steps += run->steps;
+    if (run->path.n > 0.0) {
+        s->totals.decode_steps += run->steps;
+        s->totals.batch_sum += run->steps * run->path.n;
+    }
+    if (s->watch->step)
+        s->watch->step(s->watch->context, (int)(r - s->replica), run->start_s,
+                       run->end_s - run->start_s, run->steps, run->path.n, run->path.prefill);
     if (r->run.path.n > 0.0) sim_decoded(s, r, (int64_t)r->run.steps);
     sm_status status = end_decoding(s, r);
     if (!status) status = end_parts(s, r);

@@ -38,31 +38,7 @@ static double weights_read(const step *x, int index) {
     return bytes;
 }
 
-static void add_op_bound(const step *x, const sm_work *w, const op_price *p, piece_price *to) {
-    double flops = w->experts ? p->flops / x->s->job.imbalance : p->flops;
-    to->flops += flops / x->d.inverse[w->flops.mask];
-    if (p->class == OP_ATTENTION) {
-        to->kv_bytes += p->kv_bytes;
-        to->attention_flops += flops;
-    } else if (p->class == OP_MATMUL) {
-        to->linear_flops += flops;
-    }
-}
-
 /* ---- the time of a piece ---- */
-
-static void add_op(const op_price *p, piece_price *to) {
-    double busy = p->expected - p->launch;
-    to->other += p->launch;
-    to->upper += p->upper;
-    to->kernels += p->kernels;
-    if (p->class == OP_VECTOR) to->other += busy;
-    else if (!p->memory_bound) to->compute += busy;
-    else if (p->class == OP_ATTENTION) to->kv += busy;
-    else to->weights += busy;
-    if (p->class == OP_ATTENTION) to->attention_s += p->expected;
-    else if (p->class == OP_MATMUL) to->matmul_s += p->expected;
-}
 
 typedef struct streams {
     double blocking, ring, prefetch;
@@ -95,8 +71,25 @@ static double shown_of(const step *x, const piece_price *p, const streams *z) {
 
 static void add_work(const step *x, int index, const fused *f, piece_price *to) {
     op_price op = op_price_of(x, index, f);
-    add_op(&op, to);
-    add_op_bound(x, &x->v->piece[index].part.work[f->first], &op, to);
+    double busy = op.expected - op.launch;
+    to->other += op.launch;
+    to->upper += op.upper;
+    to->kernels += op.kernels;
+    if (op.class == OP_VECTOR) to->other += busy;
+    else if (!op.memory_bound) to->compute += busy;
+    else if (op.class == OP_ATTENTION) to->kv += busy;
+    else to->weights += busy;
+    if (op.class == OP_ATTENTION) to->attention_s += op.expected;
+    else if (op.class == OP_MATMUL) to->matmul_s += op.expected;
+    double flops =
+        x->v->piece[index].part.work[f->first].experts ? op.flops / x->s->job.imbalance : op.flops;
+    to->flops += flops / x->d.inverse[x->v->piece[index].part.work[f->first].flops.mask];
+    if (op.class == OP_ATTENTION) {
+        to->kv_bytes += op.kv_bytes;
+        to->attention_flops += flops;
+    } else if (op.class == OP_MATMUL) {
+        to->linear_flops += flops;
+    }
 }
 
 static bool is_decoding(double queries, double past) {
@@ -119,8 +112,6 @@ static step part_of(const step *x, bool decoding) {
     return part;
 }
 
-static bool is_absorbed(const sm_work *w) { return w->function == SM_FUNCTION_ABSORBED; }
-
 /* Prompts of a mixed step are not attended to on the compressed cache, which takes several times
  * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. */
 static void mixed_latent(const step *x, int index, piece_price *out) {
@@ -128,7 +119,8 @@ static void mixed_latent(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index], *expanded = &x->prefill->piece[index];
     for (int i = 0; i < p->ops; i++) {
         const sm_work *w = &p->part.work[p->op[i].first];
-        add_work(is_absorbed(w) || op_is_keyed(w) ? &decode : x, index, &p->op[i], out);
+        add_work((w->function == SM_FUNCTION_ABSORBED) || op_is_keyed(w) ? &decode : x, index,
+                 &p->op[i], out);
     }
     for (int i = 0; i < expanded->ops; i++)
         if (op_is_keyed(&expanded->part.work[expanded->op[i].first]))
@@ -217,23 +209,6 @@ static void add_sends(const step *x, piece_price *to) {
     to->kernels += n;
 }
 
-static void fill_bound(const step *x, const piece_price *t, sm_step_price *price) {
-    const sm_serve *s = x->s;
-    double W = s->system.chip.memory_bytes_per_s.value;
-    double C = sm_chip_peak(&s->system.chip, s->job.dtypes.compute, NULL);
-    double rest = larger(t->weight_bytes / W, t->linear_flops / C);
-    price->bound_kv_s = t->kv_bytes / W;
-    price->bound_weights_s = t->weight_bytes / W;
-    price->bound_compute_s = (t->linear_flops + t->attention_flops) / C;
-    price->lower_s = larger(price->bound_kv_s, t->attention_flops / C) + rest;
-    for (int l = 0; l < s->system.levels; l++) {
-        if (t->ideal[l] <= price->bound_network_s) continue;
-        price->bound_network_s = t->ideal[l];
-        price->bound_level = l;
-    }
-    price->lower_s = larger(price->lower_s, price->bound_network_s);
-}
-
 static sm_serve_bound bound_of(const sm_step_price *p) {
     double most = larger(larger(p->bound_weights_s, p->bound_kv_s),
                          larger(p->bound_compute_s, p->bound_network_s));
@@ -247,22 +222,6 @@ static sm_serve_bound bound_of(const sm_step_price *p) {
 const char *sm_serve_bound_name(sm_serve_bound bound) {
     static const char *const names[] = {"weights", "kv", "compute", "network", "latency"};
     return bound <= SM_SERVE_LATENCY ? names[bound] : "?";
-}
-
-/* Launched one by one, kernels wait for the host when it is the slower. */
-static void fill_expected(const step *x, const piece_price *t, sm_step_price *price) {
-    const sm_calibration *c = x->s->calibration;
-    double path = t->weights + t->kv + t->compute + t->other + t->network;
-    double host = x->s->job.eager ? t->kernels * c->launch_s : 0;
-    price->expected_s = larger(path, host) + c->step_overhead_s;
-    price->upper_s = larger(t->upper, host) + c->step_overhead_s;
-    price->breakdown_s.weights = t->weights;
-    price->breakdown_s.kv = t->kv;
-    price->breakdown_s.compute = t->compute;
-    price->breakdown_s.network = t->network;
-    price->breakdown_s.other = price->expected_s - t->weights - t->kv - t->compute - t->network;
-    price->bound = bound_of(price);
-    price->flops = t->flops;
 }
 
 static bool takes_part(const step *x, int index) {
@@ -301,8 +260,34 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
     piece_price total;
     memset(price, 0, sizeof *price);
     total_of(x, pieces, network, &total);
-    fill_bound(x, &total, price);
-    fill_expected(x, &total, price);
+    const sm_serve *s = x->s;
+    double W = s->system.chip.memory_bytes_per_s.value;
+    double C = sm_chip_peak(&s->system.chip, s->job.dtypes.compute, NULL);
+    double rest = larger(total.weight_bytes / W, total.linear_flops / C);
+    price->bound_kv_s = total.kv_bytes / W;
+    price->bound_weights_s = total.weight_bytes / W;
+    price->bound_compute_s = (total.linear_flops + total.attention_flops) / C;
+    price->lower_s = larger(price->bound_kv_s, total.attention_flops / C) + rest;
+    for (int l = 0; l < s->system.levels; l++) {
+        if (total.ideal[l] <= price->bound_network_s) continue;
+        price->bound_network_s = total.ideal[l];
+        price->bound_level = l;
+    }
+    price->lower_s = larger(price->lower_s, price->bound_network_s);
+    /* Launched one by one, kernels wait for the host when it is the slower. */
+    const sm_calibration *c = x->s->calibration;
+    double path = total.weights + total.kv + total.compute + total.other + total.network;
+    double host = x->s->job.eager ? total.kernels * c->launch_s : 0;
+    price->expected_s = larger(path, host) + c->step_overhead_s;
+    price->upper_s = larger(total.upper, host) + c->step_overhead_s;
+    price->breakdown_s.weights = total.weights;
+    price->breakdown_s.kv = total.kv;
+    price->breakdown_s.compute = total.compute;
+    price->breakdown_s.network = total.network;
+    price->breakdown_s.other =
+        price->expected_s - total.weights - total.kv - total.compute - total.network;
+    price->bound = bound_of(price);
+    price->flops = total.flops;
 }
 
 void step_price(const step *x, sm_step_price *price) {

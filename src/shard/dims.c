@@ -117,14 +117,6 @@ static sm_status check_in_mesh(const sm_array *array, const sm_mesh *mesh, const
     return SM_OK;
 }
 
-static sm_status used_twice(const sm_array *array, int d, int axis, const sm_einsum *einsum,
-                            const sm_mesh *mesh, const sm_source *source, sm_error *err) {
-    char shown[256];
-    sm_array_format(array, einsum, mesh, shown, sizeof shown);
-    return sm_fail_in(err, source, array->dim[d].span, "axis %s is used twice in %s",
-                      mesh->axis[axis].name, shown);
-}
-
 sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
                               const sm_source *source, sm_error *err) {
     unsigned seen = array->unreduced;
@@ -132,7 +124,12 @@ sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, co
     for (int d = 0; d < array->rank && status == SM_OK; d++)
         for (int i = 0; i < array->dim[d].n_axes; i++) {
             int axis = array->dim[d].axis[i];
-            if (seen >> axis & 1) return used_twice(array, d, axis, einsum, mesh, source, err);
+            if (seen >> axis & 1) {
+                char shown[256];
+                sm_array_format(array, einsum, mesh, shown, sizeof shown);
+                return sm_fail_in(err, source, array->dim[d].span, "axis %s is used twice in %s",
+                                  mesh->axis[axis].name, shown);
+            }
             seen |= 1u << axis;
         }
     return status;

@@ -90,11 +90,6 @@ static sm_dim split_like(const job *j, int index, const sm_dim *like) {
     return split;
 }
 
-/* Array number o: the operands, then the wanted output. */
-static const sm_array *array_number(const job *j, int o) {
-    return o < j->einsum->operands ? &j->einsum->in[o] : j->want;
-}
-
 static const sm_dim *dim_of_index(const sm_array *array, int index) {
     int d = array != NULL ? sm_array_dim_of(array, index) : -1;
     return d >= 0 ? &array->dim[d] : NULL;
@@ -112,16 +107,6 @@ static sm_array split_operand(const job *j, const sm_array *operand) {
         split.dim[d].n_axes = order->n_axes;
     }
     return split;
-}
-
-/* The sharding of the product of the local einsums: a split contracted index leaves partial sums.
- */
-static sm_array product(const job *j) {
-    sm_array out = split_operand(j, &j->einsum->out);
-    for (int i = 0; i < j->einsum->indices; i++)
-        for (int k = 0; is_contracted(j->einsum, i) && k < j->split[i].n_axes; k++)
-            out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
-    return out;
 }
 
 static double split_flops(const job *j) {
@@ -191,7 +176,14 @@ static bool lower(const job *j, sm_lowering *l) {
     double live = 0, read = 0;
     bool full = false;
     lower_operands(j, l, &live, &read, &full);
-    sm_array partial = product(j);
+    /* The sharding of the product of the local einsums: a split contracted index leaves partial
+     * sums.
+     */
+    sm_array out = split_operand(j, &j->einsum->out);
+    for (int i = 0; i < j->einsum->indices; i++)
+        for (int k = 0; is_contracted(j->einsum, i) && k < j->split[i].n_axes; k++)
+            out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
+    sm_array partial = out;
     double written = sm_array_local_bytes(&partial, j->einsum, j->mesh);
     l->flops_per_chip = split_flops(j);
     const sm_step einsum = {.kind = SM_STEP_EINSUM,
@@ -225,7 +217,9 @@ static bool choose_orders(job *j, sm_lowering *l) {
         for (int o = 0; o <= j->einsum->operands && j->split[i].n_axes > 1; o++) {
             sm_lowering other;
             sm_dim kept = j->split[i];
-            j->split[i] = split_like(j, i, dim_of_index(array_number(j, o), i));
+            /* Array number o: the operands, then the wanted output. */
+            j->split[i] = split_like(
+                j, i, dim_of_index(o < j->einsum->operands ? &j->einsum->in[o] : j->want, i));
             if (memcmp(kept.axis, j->split[i].axis, sizeof kept.axis) == 0) continue;
             bool other_fits = lower(j, &other);
             if (other_fits > fits ||

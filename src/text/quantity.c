@@ -129,39 +129,16 @@ static bool find_unit(const grammar *k, const char *text, size_t length, double 
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-static sm_span inside(const sm_source *source, sm_span span) {
+static sm_span trim(const sm_source *source, sm_span span) {
     if (span.offset > source->length) span.offset = source->length;
     if (span.length > source->length - span.offset) span.length = source->length - span.offset;
-    return span;
-}
-
-static sm_span trim(const sm_source *source, sm_span span) {
-    span = inside(source, span);
+    span = span;
     while (span.length > 0 && is_blank(source->text[span.offset])) span.offset++, span.length--;
     while (span.length > 0 && is_blank(source->text[span.offset + span.length - 1])) span.length--;
     return span;
 }
 
 static int quoted_length(sm_span span) { return span.length < SHOWN ? (int)span.length : SHOWN; }
-
-static sm_status fail_number(const sm_source *source, sm_span span, const grammar *k,
-                             sm_error *err) {
-    const char *text = source->text + span.offset;
-    if (span.length == 0) return sm_fail_at(err, source, span, "expected %s", k->what);
-    if (text[0] == '-' && span.length > 1 && (is_digit(text[1]) || text[1] == '.'))
-        return sm_fail_at(err, source, span, "%.*s is negative: expected %s", quoted_length(span),
-                          text, k->what);
-    if (is_digit(text[0]) || text[0] == '.')
-        return sm_fail_at(err, source, span, "this number has no digits, or more than %d of them",
-                          MOST_DIGITS);
-    return sm_fail_at(err, source, span, "expected %s, found '%.*s'", k->what, quoted_length(span),
-                      text);
-}
-
-static sm_status fail_unit(const sm_source *source, sm_span span, const grammar *k, sm_error *err) {
-    return sm_fail_at(err, source, span, "unknown unit '%.*s': expected one of %s",
-                      quoted_length(span), source->text + span.offset, k->units);
-}
 
 static sm_span after(sm_span span, size_t bytes) {
     return (sm_span){span.offset + bytes, span.length - bytes};
@@ -175,14 +152,27 @@ sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_k
     if (kind == SM_Q_USD && rest.length > 0 && source->text[rest.offset] == '$')
         rest = after(rest, 1);
     size_t used = read_mantissa(source->text + rest.offset, rest.length, &number);
-    if (used == 0) return fail_number(source, rest, k, err);
+    if (used == 0) {
+        const char *text = source->text + rest.offset;
+        if (rest.length == 0) return sm_fail_at(err, source, rest, "expected %s", k->what);
+        if (text[0] == '-' && rest.length > 1 && (is_digit(text[1]) || text[1] == '.'))
+            return sm_fail_at(err, source, rest, "%.*s is negative: expected %s",
+                              quoted_length(rest), text, k->what);
+        if (is_digit(text[0]) || text[0] == '.')
+            return sm_fail_at(err, source, rest,
+                              "this number has no digits, or more than %d of them", MOST_DIGITS);
+        return sm_fail_at(err, source, rest, "expected %s, found '%.*s'", k->what,
+                          quoted_length(rest), text);
+    }
     rest = after(rest, used);
     rest = after(rest, read_exponent(source->text + rest.offset, rest.length, &number));
     rest = trim(source, rest);
     double factor = 1;
     int exponent = 0;
-    if (!find_unit(k, source->text + rest.offset, rest.length, &factor, &exponent))
-        return fail_unit(source, rest, k, err);
+    if (!find_unit(k, source->text + rest.offset, rest.length, &factor, &exponent)) {
+        return sm_fail_at(err, source, rest, "unknown unit '%.*s': expected one of %s",
+                          quoted_length(rest), source->text + rest.offset, k->units);
+    }
     double result = to_double(&number, exponent) * factor;
     if (!isfinite(result))
         return sm_fail_at(err, source, whole, "this number is too large: the most is %.2g",

@@ -13,17 +13,6 @@ sm_source sm_source_of(const char *name, const char *text) {
                        text != NULL ? strlen(text) : 0};
 }
 
-/* The line that holds `at`: found with memchr, so that a line of 100 MB costs milliseconds. */
-static sm_span line_around(const sm_source *source, size_t at) {
-    size_t start = at;
-    while (start > 0 && source->text[start - 1] != '\n') start--;
-    size_t left = source->length - at;
-    const char *newline = left > 0 ? memchr(source->text + at, '\n', left) : NULL;
-    size_t end = newline != NULL ? (size_t)(newline - source->text) : source->length;
-    if (end > start && source->text[end - 1] == '\r') end--;
-    return (sm_span){start, end > start ? end - start : 0};
-}
-
 static int clamp_to_int(size_t n) { return n < INT32_MAX ? (int)n : INT32_MAX; }
 
 static int count_lines(const sm_source *source, size_t start) {
@@ -92,7 +81,14 @@ static void fill_excerpt(sm_error *err, const char *line, size_t length, sm_span
 
 static void fill_place(sm_error *err, const sm_source *source, sm_span span) {
     size_t at = span.offset < source->length ? span.offset : source->length;
-    sm_span line = line_around(source, at);
+    /* The line that holds `at`: found with memchr, so that a line of 100 MB costs milliseconds. */
+    size_t start = at;
+    while (start > 0 && source->text[start - 1] != '\n') start--;
+    size_t left = source->length - at;
+    const char *newline = left > 0 ? memchr(source->text + at, '\n', left) : NULL;
+    size_t end = newline != NULL ? (size_t)(newline - source->text) : source->length;
+    if (end > start && source->text[end - 1] == '\r') end--;
+    sm_span line = (sm_span){start, end > start ? end - start : 0};
     if (at > line.offset + line.length) at = line.offset + line.length; /* on the \r of \r\n */
     sm_span within = {at - line.offset, span.length};
     if (within.length > line.length - within.offset) within.length = line.length - within.offset;

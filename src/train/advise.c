@@ -30,20 +30,6 @@ static void consider(sm_train *t, const sm_plan *plan, const char *what, double 
     snprintf(best->what, sizeof best->what, "%s", what);
 }
 
-static void consider_network(sm_train *t, const sm_plan *plan, change *best, double now) {
-    sm_system kept = t->system;
-    for (int l = 0; l < kept.levels; l++) {
-        char what[96];
-        if (l > 0 && strcmp(kept.level[l].name, kept.level[l - 1].name) == 0) continue;
-        for (int k = l; k < kept.levels; k++)
-            if (strcmp(kept.level[k].name, kept.level[l].name) == 0)
-                t->system.level[k].bytes_per_s_oneway *= 2;
-        snprintf(what, sizeof what, "twice the bandwidth of %s", kept.level[l].name);
-        consider(t, plan, what, 1, best, now);
-        t->system = kept;
-    }
-}
-
 static void consider_chip(sm_train *t, const sm_plan *plan, change *best, double now) {
     sm_chip kept = t->system.chip;
     for (int d = 0; d < SM_DTYPE_COUNT; d++) t->system.chip.flops_per_s[d].value *= 2;
@@ -66,7 +52,17 @@ void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, cha
     double now = price->expected_s;
     change run = {.time = now}, chip = {.time = now};
     consider_batch(t, plan, &run, now);
-    consider_network(t, plan, &chip, now);
+    sm_system kept = t->system;
+    for (int l = 0; l < kept.levels; l++) {
+        char what[96];
+        if (l > 0 && strcmp(kept.level[l].name, kept.level[l - 1].name) == 0) continue;
+        for (int k = l; k < kept.levels; k++)
+            if (strcmp(kept.level[k].name, kept.level[l].name) == 0)
+                t->system.level[k].bytes_per_s_oneway *= 2;
+        snprintf(what, sizeof what, "twice the bandwidth of %s", kept.level[l].name);
+        consider(t, plan, what, 1, &chip, now);
+        t->system = kept;
+    }
     consider_chip(t, plan, &chip, now);
     sm_curve_memo_forget(&t->one->at.memo);
     if (run.what[0] && 1 - run.time / now > 0.02)

@@ -30,22 +30,6 @@ static void add_axis(const sm_train *t, const sm_placement *p, const char *name,
         if (g.part[i].size > 1) add_level(a->on, sizeof a->on, t, g.part[i].level);
 }
 
-static void add_axes(const sm_train *t, const sm_plan *plan, const sm_placement *p,
-                     sm_plan_detail *out) {
-    static const struct {
-        const char *name;
-        sm_axes axes;
-    } all[SM_PLAN_DEGREES] = {[SM_PLAN_DATA] = {"data", SM_BIT(SM_AXIS_DATA)},
-                              [SM_PLAN_FSDP] = {"fsdp", SM_BIT(SM_AXIS_FSDP)},
-                              [SM_PLAN_TENSOR] = {"tensor", SM_AXES_TENSOR},
-                              [SM_PLAN_CONTEXT] = {"context", SM_BIT(SM_AXIS_CONTEXT)},
-                              [SM_PLAN_EXPERT] = {"expert", SM_BIT(SM_AXIS_EXPERT)},
-                              [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(SM_PLACED_PIPELINE)}};
-    out->axes = 0;
-    for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
-        add_axis(t, p, all[plan->order[i]].name, all[plan->order[i]].axes, out);
-}
-
 /* "expert,context", of the axes that have more than one member. */
 static void axes_text(const sm_axes axes, const sm_degrees *d, char *out, size_t size) {
     static const char *const names[SM_AXIS_COUNT] = {"data",    "fsdp",   "expert",
@@ -268,7 +252,19 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     if (s) return s;
     s = price_step_memory(train, &p, train->one, &detail->price, err);
     if (s) return s;
-    add_axes(train, &p, &train->one->at.placement, detail);
+    static const struct {
+        const char *name;
+        sm_axes axes;
+    } all[SM_PLAN_DEGREES] = {[SM_PLAN_DATA] = {"data", SM_BIT(SM_AXIS_DATA)},
+                              [SM_PLAN_FSDP] = {"fsdp", SM_BIT(SM_AXIS_FSDP)},
+                              [SM_PLAN_TENSOR] = {"tensor", SM_AXES_TENSOR},
+                              [SM_PLAN_CONTEXT] = {"context", SM_BIT(SM_AXIS_CONTEXT)},
+                              [SM_PLAN_EXPERT] = {"expert", SM_BIT(SM_AXIS_EXPERT)},
+                              [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(SM_PLACED_PIPELINE)}};
+    detail->axes = 0;
+    for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
+        add_axis(train, &train->one->at.placement, all[p.order[i]].name, all[p.order[i]].axes,
+                 detail);
     if (!list_collectives(train, &p, train->one, train->one_stages, arena, detail))
         return sm_fail_memory(err);
     if (!list_ops(train, &p, train->one, train->one_stages, arena, detail))

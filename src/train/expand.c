@@ -81,19 +81,6 @@ typedef struct pass_sums {
     double stage, forward, backward;
 } pass_sums;
 
-static pass_sums sum_passes(const expansion *x) {
-    pass_sums sums = {0, HUGE_VAL, HUGE_VAL};
-    for (int k = 0; k < x->t->kinds; k++) {
-        const pass *q = &x->l->p.pass[k].expected;
-        double backward = q->backward_input + q->backward_weight;
-        sums.stage += x->t->layers[k] * (q->forward + backward);
-        sums.forward = fmin(sums.forward, q->forward);
-        sums.backward = fmin(sums.backward, backward);
-    }
-    sums.stage /= x->plan.pipeline;
-    return sums;
-}
-
 /* The innermost stage of a schedule waits for the first microbatch to come through the chunks
  * before it (and, where weight gradients are not put off, for the last gradient to go back through
  * them), and works on all microbatches. */
@@ -108,7 +95,16 @@ static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q)
 /* No schedule of this kind of pass does better than the average stage at work, or its quickest fill
  * and its last stage. */
 static bool passes_hopeless(const expansion *x, bool dual) {
-    pass_sums q = sum_passes(x);
+    pass_sums sums = {0, HUGE_VAL, HUGE_VAL};
+    for (int k = 0; k < x->t->kinds; k++) {
+        const pass *q = &x->l->p.pass[k].expected;
+        double backward = q->backward_input + q->backward_weight;
+        sums.stage += x->t->layers[k] * (q->forward + backward);
+        sums.forward = fmin(sums.forward, q->forward);
+        sums.backward = fmin(sums.backward, backward);
+    }
+    sums.stage /= x->plan.pipeline;
+    pass_sums q = sums;
     double m = microbatches_of(x->t, &x->plan), fill = HUGE_VAL;
     if (hopeless(x, q.stage * m)) return true;
     if (x->plan.pipeline == 1) return false;

@@ -106,24 +106,18 @@ static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
     if (w->kind == SM_OP_ATTENTION) out->ring_backward += c->expected;
 }
 
-/* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient
- * written. */
-static void add_traffic(const sm_train *t, const variant *v, const piece *p, const sm_degrees *d,
-                        piece_time *out) {
-    double bytes = 0;
-    for (int i = 0; i < p->part.classes; i++) {
-        const sm_weight_class *c = &p->part.weight[i];
-        bytes += 2 * c->elements * d->inverse[c->stored & ~shards_of(v)];
+void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                        sm_dtype dtype, piece_time *out) {
+    const piece *p = &v->piece[index];
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < p->part.works; i++) {
+        const sm_work *w = &p->part.work[i];
+        priced c = price_work(t, v, w, d, dtype);
+        if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
+        else add_backward(w, &c, out);
     }
-    bool lookup = p->part.ops_gather;
-    double s = lookup ? 0 : bytes / t->system.chip.memory_bytes_per_s.value;
-    out->traffic[0] = s;
-    out->traffic[1] = 2 * s;
-}
-
-/* The host launches ahead of the chip: a pass takes what the chip computes or what the host
- * launches, whichever is longer. */
-static void add_host(const sm_train *t, piece_time *out) {
+    /* The host launches ahead of the chip: a pass takes what the chip computes or what the host
+     * launches, whichever is longer. */
     double launch = t->calibration->launch_s;
     double *of[SM_PHASE_COUNT] = {&out->forward, &out->backward_input, &out->backward_weight};
     for (int i = 0; i < SM_PHASE_COUNT; i++) {
@@ -135,20 +129,17 @@ static void add_host(const sm_train *t, piece_time *out) {
         double again = out->kernels_again[s] * launch;
         if (again > out->again[s]) out->again[s] = again;
     }
-}
-
-void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        sm_dtype dtype, piece_time *out) {
-    const piece *p = &v->piece[index];
-    memset(out, 0, sizeof *out);
-    for (int i = 0; i < p->part.works; i++) {
-        const sm_work *w = &p->part.work[i];
-        priced c = price_work(t, v, w, d, dtype);
-        if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
-        else add_backward(w, &c, out);
+    /* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient
+     * written. */
+    double bytes = 0;
+    for (int i = 0; i < p->part.classes; i++) {
+        const sm_weight_class *c = &p->part.weight[i];
+        bytes += 2 * c->elements * d->inverse[c->stored & ~shards_of(v)];
     }
-    add_host(t, out);
-    add_traffic(t, v, p, d, out);
+    bool lookup = p->part.ops_gather;
+    double s = lookup ? 0 : bytes / t->system.chip.memory_bytes_per_s.value;
+    out->traffic[0] = s;
+    out->traffic[1] = 2 * s;
 }
 
 double piece_time_total(const sm_train *t, const piece_time *time) {

@@ -42,16 +42,6 @@ static sm_axes axes_of_key(int key) {
     return axes[key];
 }
 
-static void place_slots(const sm_train *t, const variant *v, const sm_placement *at, sm_axes inside,
-                        placed *p) {
-    for (int i = 0; i < v->slots; i++) {
-        sm_axes axes = v->key[i].axes;
-        if (axes & ~inside) continue;
-        sm_group g = sm_group_join(at, axes);
-        p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, &g, ragged_of(t, &v->key[i], &g));
-    }
-}
-
 /* Children of each level that a group may still be spread over. */
 typedef struct room {
     int of[SM_MAX_LEVELS];
@@ -61,11 +51,6 @@ static room all_room(const sm_train *t) {
     room r = {{0}};
     for (int l = 0; l < t->system.levels; l++) r.of[l] = t->system.level[l].size;
     return r;
-}
-
-static void take_room(const sm_placement *at, sm_axes axes, room *r) {
-    sm_group g = sm_group_join(at, axes);
-    for (int i = 0; i < g.parts; i++) r->of[g.part[i].level] /= g.part[i].size;
 }
 
 static const sm_timed_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
@@ -82,11 +67,17 @@ void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int 
     place_hopeful(t, v, d, p);
     for (int i = 0; i < prefix; i++) inside = (sm_axes)(inside | axes_of_key(plan->order[i]));
     if (!sm_plan_place(plan, d, &t->system, &at)) return;
-    place_slots(t, v, &at, inside, p);
+    for (int i = 0; i < v->slots; i++) {
+        sm_axes axes = v->key[i].axes;
+        if (axes & ~inside) continue;
+        sm_group g = sm_group_join(&at, axes);
+        p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, &g, ragged_of(t, &v->key[i], &g));
+    }
     if (t->system.torus_dims > 0)
         return; /* there what comes next may still find better factors later */
     room left = all_room(t);
-    take_room(&at, inside, &left);
+    sm_group g = sm_group_join(&at, inside);
+    for (int i = 0; i < g.parts; i++) left.of[g.part[i].level] /= g.part[i].size;
     for (int i = 0; i < v->slots; i++) {
         sm_axes own = v->key[i].axes;
         if (!(own & inside)) p->slot[i] = least_curve(t, &v->key[i], members_of(d, own), &left, p);

@@ -101,14 +101,6 @@ static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *
     return x;
 }
 
-static void add_reduction_ideal(const sm_train *t, const pieces *p, const stages *s,
-                                double *ideal) {
-    /* gradients of the largest chunk holder: at least those of one chunk of layers */
-    for (int k = 0; k < t->kinds; k++)
-        for (int l = 0; l < t->system.levels; l++)
-            ideal[l] += s->layout->kind[0][k] * p->load[k].reduce_ideal[l];
-}
-
 /* lower: no resource can be busy for less, and the pipeline's fill and drain at peak FLOP/s.
  * Returns the FLOPs of a microbatch on one chip of each stage, added. */
 static double fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
@@ -122,7 +114,10 @@ static double fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stag
         for (int l = 0; l < t->system.levels; l++)
             price->bound_network_s[l] = larger(price->bound_network_s[l], m * x.ideal[l]);
     }
-    add_reduction_ideal(t, p, s, price->bound_network_s);
+    /* gradients of the largest chunk holder: at least those of one chunk of layers */
+    for (int k = 0; k < t->kinds; k++)
+        for (int l = 0; l < t->system.levels; l++)
+            price->bound_network_s[l] += s->layout->kind[0][k] * p->load[k].reduce_ideal[l];
     stages_chunks(t, plan, p, MATH, s);
     double pipeline = sm_pipeline_bound(&s->pipeline);
     price->lower_s = larger(pipeline, price->bound_memory_s);
@@ -165,23 +160,6 @@ static double hardware_flops(const sm_train *t, const sm_plan *plan, const piece
     return flops * chips_per_stage * t->sequences / (replicas * plan->microbatch);
 }
 
-static void fill_breakdown(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
-                           const sm_pipeline_time *time, const step_end *end,
-                           sm_price_of_plan *price) {
-    double m = price->microbatches;
-    stage_sums x = sums_of(t, plan, p, s, time->busiest_stage);
-    sm_breakdown *b = &price->breakdown;
-    b->math = m * x.compute;
-    b->memory = m * x.memory;
-    b->optimizer = end->update_s;
-    b->other = end->other_s;
-    double busy = b->math + b->memory + m * x.exposed;
-    b->bubble = larger(0, time->total_s - busy);
-    b->network_exposed =
-        price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
-    if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
-}
-
 /* A pipeline takes at most r times as long when no pass takes more than r times as long (its time
  * is a maximum of sums). */
 static double serial_ratio(const sm_train *t, const pieces *p) {
@@ -214,7 +192,18 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = step_close(t, plan, time.total_s, &end);
     price->upper_s = serial + end.serial_s;
-    fill_breakdown(t, plan, p, s, &time, &end, price);
+    double m = price->microbatches;
+    stage_sums x = sums_of(t, plan, p, s, time.busiest_stage);
+    sm_breakdown *b = &price->breakdown;
+    b->math = m * x.compute;
+    b->memory = m * x.memory;
+    b->optimizer = end.update_s;
+    b->other = end.other_s;
+    double busy = b->math + b->memory + m * x.exposed;
+    b->bubble = larger(0, time.total_s - busy);
+    b->network_exposed =
+        price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
+    if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
     stages_memory(t, plan, p, s, &price->memory);
     price->fits = price->memory.total <= price->memory.capacity;
     fill_rates(t, plan, hardware_flops(t, plan, p, flops), price);

@@ -23,18 +23,6 @@ size_t sm_engine_bytes(const sm_pipeline *p, int microbatches) {
            (rows + 1 + 2 * stages) * sizeof(int) + stages * order_room(&e) * sizeof(sm_op_code);
 }
 
-static void place(sm_engine *e, void *scratch) {
-    size_t rows = SM_ROWS * (size_t)e->lanes, stages = (size_t)e->p;
-    e->end_s = scratch;
-    e->idle_s = e->end_s + rows * (size_t)e->m;
-    e->actions = (sm_action *)(void *)(e->idle_s + stages);
-    e->orders = (sm_op_list *)(void *)(e->actions + 4 * (size_t)e->lanes);
-    e->done = (int *)(void *)(e->orders + stages);
-    e->next = e->done + rows + 1;
-    e->first_slot = e->next + stages;
-    e->code = (sm_op_code *)(void *)(e->first_slot + stages);
-}
-
 /* A forward comes from the chunk before, a backward from the chunk behind. Where the model ends a
  * backward follows the forward of its own stage, which the order puts before it. */
 static void set_actions(const sm_engine *e, int lane, sm_action *action) {
@@ -65,7 +53,15 @@ static void set_stage(sm_engine *e, int stage, int microbatches) {
 sm_engine sm_engine_start(const sm_pipeline *p, int microbatches, void *scratch, sm_slot *slots) {
     sm_engine e = sized(p, microbatches);
     int slot = 0;
-    place(&e, scratch);
+    size_t rows = SM_ROWS * (size_t)e.lanes, stages = (size_t)e.p;
+    e.end_s = scratch;
+    e.idle_s = e.end_s + rows * (size_t)e.m;
+    e.actions = (sm_action *)(void *)(e.idle_s + stages);
+    e.orders = (sm_op_list *)(void *)(e.actions + 4 * (size_t)e.lanes);
+    e.done = (int *)(void *)(e.orders + stages);
+    e.next = e.done + rows + 1;
+    e.first_slot = e.next + stages;
+    e.code = (sm_op_code *)(void *)(e.first_slot + stages);
     e.slots = slots;
     for (int row = 0; row <= SM_ROWS * e.lanes; row++) e.done[row] = 0;
     for (int i = 0; i < e.p; i++) {

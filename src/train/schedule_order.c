@@ -91,44 +91,36 @@ static void v_backward(v_state *s, int local) {
     v_weight(s, local);
 }
 
-static void v_warm_up(v_state *s, int p, int stage) {
-    for (int k = 0; k < 2 * (p - stage) - 1; k++) v_forward(s, 0);
-    for (int k = 0; k < stage; k++) {
-        v_forward(s, 1);
-        v_forward(s, 0);
-    }
-    for (int k = 0; k < p - stage; k++) {
-        v_forward(s, 1);
-        v_backward(s, 1);
-    }
-}
-
-static void v_cool_down(v_state *s, int p, int stage) {
-    for (int k = 0; k < stage; k++) {
-        v_input(s, 0);
-        v_input(s, 1);
-    }
-    for (int k = 0; k < p - stage; k++) {
-        v_input(s, 0);
-        v_weight(s, 0);
-    }
-    for (int local = 1; local >= 0; local--)
-        while (s->weight[local] < s->input[local]) v_weight(s, local);
-}
-
 /* V-ZB, Qi et al. 2024 (arXiv 2405.15362): chunk i goes down the stages, chunk 2p-1-i comes back
  * up; 2p activations of half a stage each are held at most, the memory of 1F1B. */
 static void zb_v_order(int p, int m, int stage, sm_op_list *list) {
     int n = m < 2 * p - 1 ? 2 * p - 1 : m; /* fewer leave gaps in the same order */
     v_state s = {.list = list, .m = m};
-    v_warm_up(&s, p, stage);
+    for (int k = 0; k < 2 * (p - stage) - 1; k++) v_forward(&s, 0);
+    for (int k = 0; k < stage; k++) {
+        v_forward(&s, 1);
+        v_forward(&s, 0);
+    }
+    for (int k = 0; k < p - stage; k++) {
+        v_forward(&s, 1);
+        v_backward(&s, 1);
+    }
     while (s.forward[1] < s.forward[0] || s.forward[0] < n) {
         if (s.forward[0] < n) v_forward(&s, 0);
         v_backward(&s, 0);
         v_forward(&s, 1);
         v_backward(&s, 1);
     }
-    v_cool_down(&s, p, stage);
+    for (int k = 0; k < stage; k++) {
+        v_input(&s, 0);
+        v_input(&s, 1);
+    }
+    for (int k = 0; k < p - stage; k++) {
+        v_input(&s, 0);
+        v_weight(&s, 0);
+    }
+    for (int local = 1; local >= 0; local--)
+        while (s.weight[local] < s.input[local]) v_weight(&s, local);
 }
 
 /* The last backwards of dualpipe: the nearer half of the stage's final ones are split, and their

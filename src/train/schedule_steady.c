@@ -110,27 +110,6 @@ static double *last_end(const sm_engine *e, int stage, bool near, int row) {
     return done > 0 ? sm_engine_end(e, lane, row, done - 1) : NULL;
 }
 
-static void take_state(const sm_engine *e, const steady *s) {
-    for (int i = 0; i < e->p; i++) {
-        const double *near = last_end(e, i, true, SM_ROW_FORWARD);
-        const double *far = last_end(e, i, false, SM_ROW_BACKWARD);
-        s->near_s[i] = near ? *near : 0;
-        s->far_s[i] = far ? *far : 0;
-        s->idle_s[i] = e->idle_s[i];
-    }
-}
-
-/* The engine goes on with the microbatches it knows, as late as the steady part has left off. */
-static void give_state(sm_engine *e, const steady *s) {
-    for (int i = 0; i < e->p; i++) {
-        double *near = last_end(e, i, true, SM_ROW_FORWARD);
-        double *far = last_end(e, i, false, SM_ROW_BACKWARD);
-        if (near) *near = s->near_s[i];
-        if (far) *far = s->far_s[i];
-        e->idle_s[i] = s->idle_s[i];
-    }
-}
-
 /* Run so many iterations; the time of those skipped. */
 static double run_steady(const steady *s, int iterations, iterate_fn *iterate) {
     sm_snapshot snapshot = {.state = s->past, .count = 3 * s->p, .age = -1};
@@ -158,9 +137,23 @@ double sm_two_lanes_s(const sm_pipeline *p, void *scratch) {
     if (iterations > 0) {
         steady s = steady_of(&e, scratch);
         sm_engine_run(&e, s.stop);
-        take_state(&e, &s);
+        for (int i = 0; i < e.p; i++) {
+            const double *near = last_end(&e, i, true, SM_ROW_FORWARD);
+            const double *far = last_end(&e, i, false, SM_ROW_BACKWARD);
+            s.near_s[i] = near ? *near : 0;
+            s.far_s[i] = far ? *far : 0;
+            s.idle_s[i] = e.idle_s[i];
+        }
         skipped_s = run_steady(&s, iterations, v_shape ? zb_v_iterate : dualpipe_iterate);
-        give_state(&e, &s);
+        /* The engine goes on with the microbatches it knows, as late as the steady part has left
+         * off. */
+        for (int i = 0; i < e.p; i++) {
+            double *near = last_end(&e, i, true, SM_ROW_FORWARD);
+            double *far = last_end(&e, i, false, SM_ROW_BACKWARD);
+            if (near) *near = s.near_s[i];
+            if (far) *far = s.far_s[i];
+            e.idle_s[i] = s.idle_s[i];
+        }
     }
     return sm_engine_finish(&e) + skipped_s;
 }

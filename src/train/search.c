@@ -191,13 +191,6 @@ static sm_status nothing_found(const plan_search *h, sm_error *err) {
             : "no plan: the fixed degrees do not divide the chips, the model or the batch");
 }
 
-static void finish_effort(plan_search *h, double start) {
-    sm_search_effort *e = &h->effort;
-    e->space = h->space;
-    e->pruned = fmax(h->space - e->evaluated, 0);
-    e->seconds = sm_clock_s() - start;
-}
-
 sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_arena *arena,
                           const sm_search_result **result, sm_error *err) {
     double start = sm_clock_s();
@@ -216,7 +209,10 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     sm_free(h.node);
     sm_free(h.bound);
     sm_arena_free(scratch);
-    finish_effort(&h, start);
+    sm_search_effort *e = &h.effort;
+    e->space = h.space;
+    e->pruned = fmax(h.space - e->evaluated, 0);
+    e->seconds = sm_clock_s() - start;
     if (!s) s = make_result(&h, train, arena, result, err);
     return !s && h.found == 0 ? nothing_found(&h, err) : s;
 }

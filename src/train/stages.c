@@ -244,14 +244,6 @@ static void add_piece_end(const sm_train *t, const pieces *p, int index, double 
     for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
 }
 
-static void worst_end(const sm_train *t, const stage_end *x, step_end *e) {
-    double parts = 1 + x->layers;
-    if (x->reduce > e->reduce) e->reduce = x->reduce, e->reduce_parts = parts;
-    if (x->gather > e->gather) e->gather = x->gather, e->gather_parts = parts;
-    e->update_s = larger(e->update_s, x->update);
-    for (int l = 0; l < t->system.levels; l++) e->network_s = larger(e->network_s, x->busy[l]);
-}
-
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s) {
     step_end e = {0};
     double busy[MAX_PIECES][SM_MAX_LEVELS];
@@ -266,7 +258,11 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
             double n = i < t->kinds ? layers[i] : i == embedding_piece(t) ? h.first : h.last;
             if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
         }
-        worst_end(t, &x, &e);
+        double parts = 1 + x.layers;
+        if (x.reduce > e.reduce) e.reduce = x.reduce, e.reduce_parts = parts;
+        if (x.gather > e.gather) e.gather = x.gather, e.gather_parts = parts;
+        e.update_s = larger(e.update_s, x.update);
+        for (int l = 0; l < t->system.levels; l++) e.network_s = larger(e.network_s, x.busy[l]);
     }
     if (t->model.tied && plan->pipeline > 1) {
         const sm_timed_line *line;

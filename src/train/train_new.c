@@ -64,13 +64,10 @@ sm_status variant_slots(variant *v, int index, sm_error *err) {
 
 /* ---- what a recomputation set keeps ---- */
 
-static bool is_norm(const sm_program *b, const sm_op *op) {
-    return op->kind == SM_OP_VECTOR && op->inputs == 2 && b->tensor[op->in[1]].norm;
-}
-
 static void add_kinds(const sm_program *b, const sm_op *op, piece_set *s) {
     const sm_tensor *out = &b->tensor[op->out];
-    if (is_norm(b, op)) add_eager(s, EAGER_NORM, out);
+    if (op->kind == SM_OP_VECTOR && op->inputs == 2 && b->tensor[op->in[1]].norm)
+        add_eager(s, EAGER_NORM, out);
     else if (op->kind == SM_OP_ATTENTION) add_eager(s, EAGER_HEADS, out);
     else if (op->function == SM_FUNCTION_GATE && op->inputs == 2) add_eager(s, EAGER_GATE, out);
 }
@@ -95,29 +92,25 @@ static bool is_weighted(const sm_program *b, int tensor) {
     return false;
 }
 
-/* Recomputed ops keep nothing of their own. */
-static void fill_eager(const sm_program *b, const sm_kept *kept, int n, piece_set *s) {
-    s->eager = 0;
-    for (int i = 0; i < b->ops; i++) {
-        if (b->op[i].function == SM_FUNCTION_LOSS)
-            add_eager(s, EAGER_LOSS, &b->tensor[b->op[i].in[0]]);
-        else if (!(s->again >> i & 1)) add_kinds(b, &b->op[i], s);
-    }
-    for (int i = 0; i < n; i++) {
-        const sm_tensor *t = &b->tensor[kept[i].tensor];
-        if (is_weighted(b, kept[i].tensor)) add_eager(s, WEIGHTED, t);
-        else if (t->bytes_per_element == 2 && only_matmuls(b, s, kept[i].tensor))
-            add_eager(s, OPERAND, t);
-    }
-}
-
 static sm_status fill_set(piece *p, int index, uint64_t set, sm_error *err) {
     sm_kept kept[SM_MAX_TENSORS];
     piece_set *s = &p->set[index];
     int n = sm_recompute_kept(&p->part, set, &s->again, kept);
     s->kept = 0;
     for (int i = 0; i < n; i++) set_keep(s, &kept[i].bytes);
-    fill_eager(&p->part.program, kept, n, s);
+    /* Recomputed ops keep nothing of their own. */
+    s->eager = 0;
+    for (int i = 0; i < p->part.program.ops; i++) {
+        if (p->part.program.op[i].function == SM_FUNCTION_LOSS)
+            add_eager(s, EAGER_LOSS, &p->part.program.tensor[p->part.program.op[i].in[0]]);
+        else if (!(s->again >> i & 1)) add_kinds(&p->part.program, &p->part.program.op[i], s);
+    }
+    for (int i = 0; i < n; i++) {
+        const sm_tensor *t = &p->part.program.tensor[kept[i].tensor];
+        if (is_weighted(&p->part.program, kept[i].tensor)) add_eager(s, WEIGHTED, t);
+        else if (t->bytes_per_element == 2 && only_matmuls(&p->part.program, s, kept[i].tensor))
+            add_eager(s, OPERAND, t);
+    }
     return set_check(s, err);
 }
 
@@ -136,16 +129,6 @@ static void all_block(sm_partition *part) {
     }
 }
 
-static sm_rules rules_of(const sm_train_software *s, sm_rules rules) {
-    rules.single = s->single;
-    rules.all_slots = s->all_slots;
-    rules.all_keys = s->all_keys;
-    rules.slow_exp = s->slow_exp;
-    rules.each_weight = s->each_weight;
-    if (s->panels) rules.unfused = false; /* it has no other attention */
-    return rules;
-}
-
 static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err) {
     static const uint64_t nothing = 0;
     sm_program program;
@@ -153,7 +136,13 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     sm_piece what = index == head_piece(t)        ? SM_PIECE_HEAD
                     : index == embedding_piece(t) ? SM_PIECE_EMBEDDING
                                                   : SM_PIECE_LAYER;
-    sm_rules rules = rules_of(&t->software, v->rules);
+    v->rules.single = t->software.single;
+    v->rules.all_slots = t->software.all_slots;
+    v->rules.all_keys = t->software.all_keys;
+    v->rules.slow_exp = t->software.slow_exp;
+    v->rules.each_weight = t->software.each_weight;
+    if (t->software.panels) v->rules.unfused = false; /* it has no other attention */
+    sm_rules rules = v->rules;
     sm_status s = sm_program_build(&t->model, what, index, t->seq, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;

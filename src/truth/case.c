@@ -21,13 +21,6 @@ const char *sm_truth_kind_name(sm_truth_kind kind) {
     return kind < SM_TRUTH_KIND_COUNT ? names[kind] : "?";
 }
 
-static sm_regime regime_of(sm_truth_kind kind) {
-    static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
-        SM_REGIME_matmul, SM_REGIME_attention, SM_REGIME_collective,
-        SM_REGIME_memory, SM_REGIME_step,      SM_REGIME_decode};
-    return regimes[kind];
-}
-
 /* Serving software that has no constants on this chip borrows those of the one most like it. */
 static const sm_calibration *serving_for(const sm_chip *chip, const char *software) {
     const sm_calibration *own = NULL;
@@ -38,14 +31,6 @@ static const sm_calibration *serving_for(const sm_chip *chip, const char *softwa
         software = strcmp(engine->name, software) == 0 ? engine->like : NULL;
     }
     return own ? own : sm_calibration_for(chip, "kernels");
-}
-
-static const sm_calibration *shipped_for(const sm_truth_row *row, const sm_chip *chip) {
-    const char *software = sm_truth_software(row);
-    const sm_calibration *own = row->kind == SM_TRUTH_INFERENCE
-                                    ? serving_for(chip, software)
-                                    : sm_calibration_for(chip, software);
-    return own ? own : sm_calibration_of(chip);
 }
 
 static sm_status make_ready(sm_truth_case *c, sm_error *err) {
@@ -65,7 +50,11 @@ sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_err
     c->chip = sm_truth_row_chip(row);
     if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;
-    c->shipped = shipped_for(row, c->chip);
+    const char *software = sm_truth_software(row);
+    const sm_calibration *own = row->kind == SM_TRUTH_INFERENCE
+                                    ? serving_for(c->chip, software)
+                                    : sm_calibration_for(c->chip, software);
+    c->shipped = own ? own : sm_calibration_of(c->chip);
     sm_status s = make_ready(c, err);
     if (s) {
         sm_truth_case_free(c);
@@ -98,7 +87,10 @@ static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_predictio
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     memset(out, 0, sizeof *out);
     out->unknown = c->unknown;
-    out->regime = regime_of(c->row->kind);
+    static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
+        SM_REGIME_matmul, SM_REGIME_attention, SM_REGIME_collective,
+        SM_REGIME_memory, SM_REGIME_step,      SM_REGIME_decode};
+    out->regime = regimes[c->row->kind];
     if (c->unknown) return;
     out->calibration = calibration ? calibration : c->shipped;
     predict_kind(c, out->calibration, out);

@@ -62,17 +62,13 @@ static const char *without_maker(const char *name) {
     return name;
 }
 
-/* "2x2x1", "4gpu", "2": numbers of chips. */
-static bool is_count(const char *word, size_t n) {
-    size_t digits = strspn(word, "0123456789x");
-    return n > 0 && isdigit((unsigned char)word[0]) &&
-           (digits >= n || same(word + digits, "gpu", n - digits));
-}
-
 static bool is_implied(const char *word, size_t n) {
     for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
         if (same(word, implied[i], n)) return true;
-    return is_count(word, n);
+    /* "2x2x1", "4gpu", "2": numbers of chips. */
+    size_t digits = strspn(word, "0123456789x");
+    return n > 0 && isdigit((unsigned char)word[0]) &&
+           (digits >= n || same(word + digits, "gpu", n - digits));
 }
 
 static const sm_chip *chip_called(const char *name, size_t n) {

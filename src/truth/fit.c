@@ -7,18 +7,6 @@
  * left is below half of the prior's. */
 #define IDENTIFIED 0.7071
 
-static void choose_constants(fit_problem *f, const sm_fit_options *options) {
-    for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
-        if (!(options->free >> i & 1)) continue;
-        sm_constant which = (sm_constant)i;
-        double u0 = fit_to_line(which, sm_calibration_get(f->start, which));
-        double sigma = fit_prior_deviation(which, u0);
-        f->free[f->p] = which;
-        f->u0[f->p] = u0;
-        f->precision[f->p++] = options->prior_weight / (sigma * sigma);
-    }
-}
-
 static double relative(double residual) { return fabs(expm1(residual)); }
 
 /* Median and 90th percentile of |expected / measured - 1|; those that are not known are left out.
@@ -91,32 +79,6 @@ static bool learn_interval(fit_problem *f, const double *residual, sm_truth_kind
     return true;
 }
 
-/* Whether each row lies in the interval that the other groups teach. */
-static void cover_rows(fit_problem *f, const double *residual, int groups, sm_fit *fit) {
-    for (int group = 0; group < groups; group++) {
-        sm_calibration c = fit->calibration;
-        for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
-            learn_interval(f, residual, (sm_truth_kind)k, group, &c);
-        for (size_t i = 0; i < f->n; i++) {
-            if (f->row[i].model != group || !isfinite(residual[i])) continue;
-            const sm_truth_row *row = f->row[i].row;
-            double low, high, expected = row->measured_s * exp(residual[i]);
-            sm_calibration_interval(&c, sm_truth_chip(row->chip), regime_of(row->kind), expected,
-                                    &low, &high);
-            fit->row[i].covered = row->measured_s >= low && row->measured_s <= high;
-        }
-    }
-}
-
-static void round_constants(const fit_problem *f, const double *u, sm_calibration *c) {
-    for (int j = 0; j < f->p; j++) {
-        const sm_constant_info *info = sm_constant_of(f->free[j]);
-        double value = rounded(sm_calibration_get(c, f->free[j]));
-        if (u[j] < f->u0[j] || u[j] > f->u0[j])
-            sm_calibration_set(c, f->free[j], fmin(fmax(value, info->low), info->high));
-    }
-}
-
 static void describe_constants(const fit_problem *f, const fit_solution *s, sm_fit *fit) {
     fit->constants = f->p;
     for (int j = 0; j < f->p; j++) {
@@ -176,7 +138,20 @@ static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_f
         if (learn_interval(f, residual[1], (sm_truth_kind)k, -1, &fit->calibration))
             fit->learned |= 1u << regime_of((sm_truth_kind)k);
     list_rows(f, s, residual, fit);
-    cover_rows(f, residual[1], folds, fit);
+    /* Whether each row lies in the interval that the other groups teach. */
+    for (int group = 0; group < folds; group++) {
+        sm_calibration c = fit->calibration;
+        for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
+            learn_interval(f, residual[1], (sm_truth_kind)k, group, &c);
+        for (size_t i = 0; i < f->n; i++) {
+            if (f->row[i].model != group || !isfinite(residual[1][i])) continue;
+            const sm_truth_row *row = f->row[i].row;
+            double low, high, expected = row->measured_s * exp(residual[1][i]);
+            sm_calibration_interval(&c, sm_truth_chip(row->chip), regime_of(row->kind), expected,
+                                    &low, &high);
+            fit->row[i].covered = row->measured_s >= low && row->measured_s <= high;
+        }
+    }
     return SM_OK;
 }
 
@@ -192,14 +167,28 @@ sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibrati
     fit_solution s;
     memset(fit, 0, sizeof *fit);
     memset(&s, 0, sizeof s);
-    choose_constants(&f, options);
+    for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
+        if (!(options->free >> i & 1)) continue;
+        sm_constant which = (sm_constant)i;
+        double u0 = fit_to_line(which, sm_calibration_get(f.start, which));
+        double sigma = fit_prior_deviation(which, u0);
+        f.free[f.p] = which;
+        f.u0[f.p] = u0;
+        f.precision[f.p++] = options->prior_weight / (sigma * sigma);
+    }
     if (f.p == 0) return sm_fail(err, SM_NEGATIVE, "no constant is free to be fitted");
     sm_status status = fit_rows_of(cases, n, start, options->arena, &f, err);
     if (status) return status;
     memcpy(s.u, f.u0, sizeof s.u);
     fit_solve(&f, FIT_NO_GROUP, 0, &s);
     fit->calibration = fit_calibration(&f, s.u);
-    round_constants(&f, s.u, &fit->calibration);
+    for (int j = 0; j < f.p; j++) {
+        const sm_constant_info *info = sm_constant_of(f.free[j]);
+        double value = rounded(sm_calibration_get(&fit->calibration, f.free[j]));
+        if (s.u[j] < f.u0[j] || s.u[j] > f.u0[j])
+            sm_calibration_set(&fit->calibration, f.free[j],
+                               fmin(fmax(value, info->low), info->high));
+    }
     fit->rows = f.n;
     fit->outliers = s.outliers;
     describe_constants(&f, &s, fit);

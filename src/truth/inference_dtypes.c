@@ -23,14 +23,12 @@ static bool has_peak(const sm_chip *chip, sm_dtype dtype) {
     return chip->flops_per_s[dtype].value > 0;
 }
 
-static bool is_4_bit(sm_dtype d) { return d == SM_FP4 || d == SM_MXFP4 || d == SM_INT4; }
-
 /* What weights of a format are multiplied in where the source is silent. Weights in mxfp4 meet
  * activations of 8 bits where the matrix unit takes both, and 16 elsewhere. */
 static sm_dtype usual_compute(const sm_chip *chip, sm_dtype weights) {
     if (weights == SM_FP4 && has_peak(chip, SM_FP4)) return SM_FP4;
     if (weights == SM_MXFP4 && (has_peak(chip, SM_MXFP4) || has_peak(chip, SM_FP4))) return SM_FP8;
-    if (is_4_bit(weights)) return SM_BF16;
+    if (weights == SM_FP4 || weights == SM_MXFP4 || weights == SM_INT4) return SM_BF16;
     return weights;
 }
 

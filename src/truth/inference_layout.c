@@ -99,11 +99,6 @@ static void two_dimensional(const sm_inference_row *r, inference_pool *pool) {
     pool->chips = r->chips;
 }
 
-static bool pools_of(const sm_inference_row *r, const sm_model *m, inference_layout *layout) {
-    layout->apart = true;
-    return pool_of(&r->prefill, m, &layout->prefill) && pool_of(&r->decode, m, &layout->decode);
-}
-
 bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *m,
                          const sm_serve_dtypes *d, inference_layout *layout, const char **why) {
     const sm_inference_row *r = &row->of.inference;
@@ -111,7 +106,10 @@ bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_
     *why = "chips not stated";
     if (r->chips <= 0) return false;
     *why = "the pools of prefill and decode are not stated";
-    if (r->disagg == SM_YES) return pools_of(r, m, layout);
+    if (r->disagg == SM_YES) {
+        layout->apart = true;
+        return pool_of(&r->prefill, m, &layout->prefill) && pool_of(&r->decode, m, &layout->decode);
+    }
     stated s = stated_of(row, chip, m, d);
     *why = "cores do not fold into chips";
     if (!fold(&s, devices_per_chip(row->chip))) return false;

@@ -80,21 +80,6 @@ static int kind_at(sm_model *m, const sm_layer_kind *like) {
     return m->kinds++;
 }
 
-static void fill_layers(const sm_inference_row *r, sm_model *m) {
-    sm_layer_kind dense = {0}, moe = {0};
-    dense_of(r, &dense);
-    if (r->model.experts > 0) moe_of(r, &moe);
-    int window = r->model.sliding_layers > 0 ? r->model.sliding_window : dense.H;
-    for (int l = 0; l < m->L; l++) {
-        sm_layer_kind kind = is_dense(r, l) ? dense : moe;
-        kind.window = is_local(r, l) ? window : 0;
-        bool within = r->model.chunk > 0 && r->model.global_every > 0 &&
-                      l % r->model.global_every != r->model.global_every - 1;
-        kind.chunk = within ? r->model.chunk : 0;
-        m->layer[l] = (uint8_t)kind_at(m, &kind);
-    }
-}
-
 bool inference_model(const sm_inference_row *r, sm_model *m, const char **why) {
     *why = missing(r);
     if (*why) return false;
@@ -108,7 +93,18 @@ bool inference_model(const sm_inference_row *r, sm_model *m, const char **why) {
     m->norm_bias = m->norm == SM_NORM_LAYER;
     m->final_norm = m->causal = true;
     m->note = "";
-    fill_layers(r, m);
+    sm_layer_kind dense = {0}, moe = {0};
+    dense_of(r, &dense);
+    if (r->model.experts > 0) moe_of(r, &moe);
+    int window = r->model.sliding_layers > 0 ? r->model.sliding_window : dense.H;
+    for (int l = 0; l < m->L; l++) {
+        sm_layer_kind kind = is_dense(r, l) ? dense : moe;
+        kind.window = is_local(r, l) ? window : 0;
+        bool within = r->model.chunk > 0 && r->model.global_every > 0 &&
+                      l % r->model.global_every != r->model.global_every - 1;
+        kind.chunk = within ? r->model.chunk : 0;
+        m->layer[l] = (uint8_t)kind_at(m, &kind);
+    }
     sm_error err = {0};
     if (sm_model_check(m, &err) == SM_OK) return true;
     *why = "the architecture as stated is not consistent";

@@ -13,15 +13,6 @@ struct truth_training {
     char why[160];
 };
 
-static sm_status start(truth_training *t, const sm_training_row *r, sm_error *err) {
-    const sm_job job = {.model = &t->model,
-                        .system = &t->system,
-                        .batch_tokens = r->global_batch_sequences * r->seq_len,
-                        .seq = r->seq_len,
-                        .usd_per_chip_hour = 0};
-    return sm_train_new(&job, &t->train, err);
-}
-
 /* torchtitan compiles its loss since 2025: logits and their gradient stay in 16 bits. The flash
  * attention of Aleph Alpha's runs makes no difference to what they hold. */
 static const sm_memory_habits *habits_of(const sm_truth_row *row) {
@@ -41,7 +32,12 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
     if (!truth_model(r, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, &t->model, t->system.chips, &t->plan, why))
         return SM_OK;
-    sm_status s = start(t, r, err);
+    const sm_job job = {.model = &t->model,
+                        .system = &t->system,
+                        .batch_tokens = r->global_batch_sequences * r->seq_len,
+                        .seq = r->seq_len,
+                        .usd_per_chip_hour = 0};
+    sm_status s = sm_train_new(&job, &t->train, err);
     if (s == SM_OK) sm_train_set_habits(t->train, habits_of(row));
     if (s == SM_OK && strcmp(sm_truth_software(row), SM_TRUTH_RUN_SOFTWARE) == 0)
         sm_train_set_software(t->train, &sm_train_runtime);

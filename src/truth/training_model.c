@@ -5,8 +5,6 @@
 
 #include "truth_parts.h"
 
-static bool yes(sm_stated s) { return s == SM_YES; }
-
 /* Megatron's GPT models pad their vocabulary to this when the source is silent. */
 enum { GPT_VOCABULARY = 51200 };
 
@@ -91,7 +89,21 @@ static const char *missing(const sm_training_row *r) {
     return NULL;
 }
 
-static void fill_layers(const sm_training_row *r, sm_model *m) {
+bool truth_model(const sm_training_row *r, sm_model *m, const char **why) {
+    *why = missing(r);
+    if (*why) return false;
+    memset(m, 0, sizeof *m);
+    snprintf(m->name, sizeof m->name, "%s", r->model.name);
+    m->D = r->model.d_model;
+    m->L = r->model.layers;
+    m->V = r->model.vocab > 0 ? r->model.vocab : GPT_VOCABULARY;
+    /* GPT models of Megatron tie their embeddings; gated ones of the LLaMA line do not */
+    m->tied = r->model.tied == SM_UNSTATED ? r->model.gated == SM_NO : (r->model.tied == SM_YES);
+    m->norm = r->model.gated == SM_NO ? SM_NORM_LAYER : SM_NORM_RMS;
+    m->norm_bias = m->norm == SM_NORM_LAYER;
+    m->final_norm = m->causal = true;
+    m->note = "";
+    m->max_seq = r->seq_len >= 1 && r->seq_len <= 1e9 ? (int)r->seq_len : 1;
     sm_layer_kind dense = {0}, moe = {0};
     dense_of(r, &dense);
     bool all_dense = r->model.n_experts <= 0;
@@ -104,24 +116,6 @@ static void fill_layers(const sm_training_row *r, sm_model *m) {
         bool is_dense = all_dense || (alternate ? l % every != every - 1 : l < first);
         m->layer[l] = (uint8_t)(is_dense ? at_dense : at_moe);
     }
-}
-
-bool truth_model(const sm_training_row *r, sm_model *m, const char **why) {
-    *why = missing(r);
-    if (*why) return false;
-    memset(m, 0, sizeof *m);
-    snprintf(m->name, sizeof m->name, "%s", r->model.name);
-    m->D = r->model.d_model;
-    m->L = r->model.layers;
-    m->V = r->model.vocab > 0 ? r->model.vocab : GPT_VOCABULARY;
-    /* GPT models of Megatron tie their embeddings; gated ones of the LLaMA line do not */
-    m->tied = r->model.tied == SM_UNSTATED ? r->model.gated == SM_NO : yes(r->model.tied);
-    m->norm = r->model.gated == SM_NO ? SM_NORM_LAYER : SM_NORM_RMS;
-    m->norm_bias = m->norm == SM_NORM_LAYER;
-    m->final_norm = m->causal = true;
-    m->note = "";
-    m->max_seq = r->seq_len >= 1 && r->seq_len <= 1e9 ? (int)r->seq_len : 1;
-    fill_layers(r, m);
     add_local(r, m);
     add_mtp(r, m);
     sm_error err = {0};

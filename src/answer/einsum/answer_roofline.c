@@ -43,15 +43,6 @@ static sm_status find_critical(asked *q, int which, sm_error *err) {
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static sm_status read_notation(asked *q, sm_arena *arena, sm_error *err) {
-    const sm_source *source = &q->in.einsum;
-    sm_status status = sm_einsum_parse(source, NULL, &q->einsum, err);
-    if (!status) status = sm_einsum_infer_output(&q->einsum, source, err);
-    if (!status) status = sm_size_sweep_parse(&q->in.dims, arena, &q->einsum, &q->sweep, err);
-    for (int i = 0; i < q->in.n_critical && !status; i++) status = find_critical(q, i, err);
-    return status ? status : sm_einsum_check(&q->einsum, NULL, source, err);
-}
-
 /* ---- solving ---- */
 
 /* That no size balances the two is an answer: NaN, with the reason. An open size is shown at the
@@ -282,7 +273,12 @@ sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r,
     if (!status) status = sm_question_limit("n_critical", q.in.n_critical, SM_MAX_CRITICAL, err);
     if (status) return status;
     if (!q.in.calibration) q.in.calibration = sm_calibration_of_operations(q.in.chip);
-    status = read_notation(&q, r->arena, err);
+    const sm_source *source = &q.in.einsum;
+    status = sm_einsum_parse(source, NULL, &q.einsum, err);
+    if (!status) status = sm_einsum_infer_output(&q.einsum, source, err);
+    if (!status) status = sm_size_sweep_parse(&q.in.dims, r->arena, &q.einsum, &q.sweep, err);
+    for (int i = 0; i < q.in.n_critical && !status; i++) status = find_critical(&q, i, err);
+    status = status ? status : sm_einsum_check(&q.einsum, NULL, source, err);
     if (status) return status;
     sm_status answer = solve(&q, r, err);
     if (answer > SM_NEGATIVE) return answer;

@@ -12,25 +12,22 @@ sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm
 
 /* ---- axes by name ---- */
 
-static sm_status fail_axis(const sm_mesh *mesh, const sm_source *source, sm_span span,
-                           sm_error *err) {
-    const char *names[SM_MAX_AXES] = {NULL};
-    for (int i = 0; i < mesh->axes; i++) names[i] = mesh->axis[i].name;
-    const char *near =
-        sm_nearest(source->text + span.offset, span.length, names, (size_t)mesh->axes);
-    char all[128];
-    sm_mesh_format(mesh, all, sizeof all);
-    if (near)
-        return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'; did you mean %s?",
-                          all, (int)span.length, source->text + span.offset, near);
-    return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'", all, (int)span.length,
-                      source->text + span.offset);
-}
-
 static sm_status add_axis(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_axes *axes,
                           sm_error *err) {
     int axis = sm_mesh_find(mesh, source->text + span.offset, span.length);
-    if (axis < 0) return fail_axis(mesh, source, span, err);
+    if (axis < 0) {
+        const char *names[SM_MAX_AXES] = {NULL};
+        for (int i = 0; i < mesh->axes; i++) names[i] = mesh->axis[i].name;
+        const char *near =
+            sm_nearest(source->text + span.offset, span.length, names, (size_t)mesh->axes);
+        char all[128];
+        sm_mesh_format(mesh, all, sizeof all);
+        if (near)
+            return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'; did you mean %s?",
+                              all, (int)span.length, source->text + span.offset, near);
+        return sm_fail_at(err, source, span, "the mesh %s has no axis '%.*s'", all,
+                          (int)span.length, source->text + span.offset);
+    }
     if (*axes & (1u << axis)) return sm_fail_at(err, source, span, "this axis is named twice");
     *axes = (sm_axes)(*axes | (1u << axis));
     return SM_OK;

@@ -153,14 +153,6 @@ static sm_status answer(sm_simulate_asked *q, sm_report *r, sm_error *err) {
     return found ? SM_OK : SM_NEGATIVE;
 }
 
-/* Not one sequence fits: an answer. */
-static sm_status answer_nothing_fits(sm_report *r, const sm_error *why) {
-    sm_put_bool(r, r->data, "fits", false);
-    sm_put_text(r, r->data, "reason", why->sentence);
-    sm_report_text(r, "Nothing can be simulated: %s.", why->sentence);
-    return SM_NEGATIVE;
-}
-
 sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r, sm_error *err) {
     sm_simulate_asked *q = sm_arena_alloc(r->arena, sizeof *q);
     if (!q) return sm_fail_memory(err);
@@ -173,7 +165,13 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     sm_put_text(r, r->data, "command", "simulate");
     sm_request_source *s = &q->source;
     status = make_engines(q, err);
-    if (status == SM_NEGATIVE) status = answer_nothing_fits(r, err);
+    /* Not one sequence fits: an answer. */
+    if (status == SM_NEGATIVE) {
+        sm_put_bool(r, r->data, "fits", false);
+        sm_put_text(r, r->data, "reason", err->sentence);
+        sm_report_text(r, "Nothing can be simulated: %s.", err->sentence);
+        status = SM_NEGATIVE;
+    }
     if (!status && q->in.trace) status = sm_request_file_open(q->in.trace, &s->file, err);
     if (!status && s->file) s->of_file = sm_request_arrivals(s->file);
     if (!status) status = answer(q, r, err);

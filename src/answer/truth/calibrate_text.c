@@ -75,15 +75,6 @@ static char *range_text(const sm_fitting *q) {
     return out;
 }
 
-static char *error_text(const sm_fitting *q) {
-    const sm_fit *f = &q->fit;
-    return sm_arena_printf(q->arena,
-                           "median error on models held out %.1f %% (90 %% of rows below %.1f %%), "
-                           "in sample %.1f %%, with the start %.1f %%",
-                           100.0 * f->held_out_median, 100.0 * f->held_out_p90,
-                           100.0 * f->in_sample_median, 100.0 * f->before_median);
-}
-
 /* Only what may stand in a calibration file: no control characters, not too long. */
 static char *clean(const sm_fitting *q, const char *text) {
     char *out = text ? sm_arena_alloc(q->arena, MOST_WORDS) : NULL;
@@ -94,7 +85,14 @@ static char *clean(const sm_fitting *q, const char *text) {
 char *sm_fitting_text(sm_fitting *q) {
     sm_arena *arena = q->arena;
     sm_calibration *c = &q->fit.calibration;
-    const char *sources = source_list(q), *errors = error_text(q);
+    const sm_fit *f = &q->fit;
+    const char *sources = source_list(q),
+               *errors = sm_arena_printf(
+                   q->arena,
+                   "median error on models held out %.1f %% (90 %% of rows below %.1f %%), "
+                   "in sample %.1f %%, with the start %.1f %%",
+                   100.0 * f->held_out_median, 100.0 * f->held_out_p90, 100.0 * f->in_sample_median,
+                   100.0 * f->before_median);
     if (!sources || !errors) return NULL;
     c->source = clean(q, sm_arena_printf(arena,
                                          "scalemodel calibrate: %zu rows (%zu outliers) of %.400s: "

@@ -14,19 +14,16 @@ typedef struct ranking {
     double *tau, *lost;
 } ranking;
 
-static const char *key_of(sm_arena *arena, const sm_checked *c) {
-    const sm_training_row *t = &c->row->of.training;
-    return sm_arena_printf(arena, "%s\n%s\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
-                           c->chip, t->chips, t->seq_len, t->precision_class);
-}
-
 static sm_member *training_members(const sm_validation *v, size_t *n) {
     sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
     *n = 0;
     for (size_t i = 0; m && i < v->compared; i++) {
         const sm_checked *c = &v->row[v->index[i]];
         if (c->row->kind != SM_TRUTH_TRAINING) continue;
-        const char *key = key_of(v->arena, c);
+        const sm_training_row *t = &c->row->of.training;
+        const char *key =
+            sm_arena_printf(v->arena, "%s\n%s\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
+                            c->chip, t->chips, t->seq_len, t->precision_class);
         if (!key) return NULL;
         m[(*n)++] = (sm_member){key, v->index[i]};
     }

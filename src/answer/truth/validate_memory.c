@@ -45,13 +45,6 @@ static void count_verdict(const sm_validation *all, const sm_checked *c, verdict
     }
 }
 
-static verdicts count_verdicts(const sm_validation *v) {
-    verdicts counts = {.least_room = HUGE_VAL};
-    for (size_t i = 0; i < v->n; i++)
-        if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &counts);
-    return counts;
-}
-
 /* Of the rows that ran out of memory and those that ran from the same sources. */
 static double twins_right(const verdicts *v) {
     size_t right = v->oom_refused + v->twins_passed;
@@ -60,7 +53,10 @@ static double twins_right(const verdicts *v) {
 }
 
 static void add_verdicts(sm_report *r, const sm_validation *v) {
-    verdicts n = count_verdicts(v);
+    verdicts counts = {.least_room = HUGE_VAL};
+    for (size_t i = 0; i < v->n; i++)
+        if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &counts);
+    verdicts n = counts;
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;

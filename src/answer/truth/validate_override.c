@@ -18,24 +18,21 @@ sm_status sm_override_check(const sm_validation *v, sm_error *err) {
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* Of the list: the one for this chip and software, else any for this chip. */
-static const sm_calibration *listed_for(const sm_validate_question *q, const char *chip,
-                                        const char *software) {
-    const sm_calibration *of_chip = NULL;
-    for (size_t i = 0; i < q->n_constants; i++) {
-        const sm_calibration *c = &q->constants[i];
-        if (strcmp(c->chip, chip) != 0) continue;
-        if (strcmp(c->software, software) == 0) return c;
-        if (!of_chip) of_chip = c;
-    }
-    return of_chip;
-}
-
 const sm_calibration *sm_override_for(const sm_validation *v, const sm_truth_row *row) {
     const sm_validate_question *q = &v->in;
     const sm_chip *chip = q->n_constants || q->software.text ? sm_truth_row_chip(row) : NULL;
     if (!chip) return NULL;
     const char *software = q->software.text ? q->software.text : sm_truth_software(row);
-    if (q->n_constants) return listed_for(q, chip->name, software);
+    /* Of the list: the one for this chip and software, else any for this chip. */
+    if (q->n_constants) {
+        const sm_calibration *of_chip = NULL;
+        for (size_t i = 0; i < q->n_constants; i++) {
+            const sm_calibration *c = &q->constants[i];
+            if (strcmp(c->chip, chip->name) != 0) continue;
+            if (strcmp(c->software, software) == 0) return c;
+            if (!of_chip) of_chip = c;
+        }
+        return of_chip;
+    }
     return sm_calibration_for(chip, software);
 }

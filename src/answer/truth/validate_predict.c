@@ -93,15 +93,6 @@ static void place_rows(const sm_validate_question *q, sm_truth *truth) {
             if (strcmp(truth->row[i].chip, q->own[k].name) == 0) truth->row[i].on = &q->own[k];
 }
 
-static sm_status make_room(sm_validation *v, size_t rows, sm_error *err) {
-    size_t room = rows ? rows : 1;
-    v->row = sm_arena_array(v->arena, room, sizeof *v->row);
-    v->index = sm_arena_array(v->arena, room, sizeof *v->index);
-    v->pairs = sm_arena_array(v->arena, room, sizeof *v->pairs);
-    v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
-    return v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
-}
-
 sm_status sm_validation_read(sm_validation *v, sm_error *err) {
     const sm_validate_question *q = &v->in;
     size_t rows = 0;
@@ -116,7 +107,14 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
         place_rows(q, &v->truth[i]);
         rows += v->truth[i].n;
     }
-    if (!status) status = make_room(v, rows, err);
+    if (!status) {
+        size_t room = rows ? rows : 1;
+        v->row = sm_arena_array(v->arena, room, sizeof *v->row);
+        v->index = sm_arena_array(v->arena, room, sizeof *v->index);
+        v->pairs = sm_arena_array(v->arena, room, sizeof *v->pairs);
+        v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
+        status = v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
+    }
     for (size_t i = 0; i < q->files && !status; i++) status = check_file(&v->truth[i], v, err);
     return status;
 }

@@ -126,13 +126,6 @@ const char *sm_signed_percent(sm_report *r, double fraction) {
     return isfinite(fraction) ? sm_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
 }
 
-static void stats_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
-    sm_page_row(r, table, name, sm_show_exact(r, (double)s->n), sm_show_percent(r, s->median),
-                sm_show_percent(r, s->mean), sm_show_percent(r, s->p90),
-                sm_signed_percent(r, s->bias), sm_show_percent(r, s->coverage),
-                sm_show_exact(r, (double)s->below_lower));
-}
-
 static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d, size_t most) {
     grouping g;
     if (!group_by(v, d, &g)) {
@@ -144,8 +137,15 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d,
         sm_table *table = sm_page_table(
             r, sm_textf(r, "By %s", head),
             sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", head));
-        for (size_t i = 0; i < g.n && i < most; i++)
-            stats_row(r, table, g.group[i].key, &g.group[i].stats);
+        for (size_t i = 0; i < g.n && i < most; i++) {
+            sm_page_row(r, table, g.group[i].key, sm_show_exact(r, (double)g.group[i].stats.n),
+                        sm_show_percent(r, g.group[i].stats.median),
+                        sm_show_percent(r, g.group[i].stats.mean),
+                        sm_show_percent(r, g.group[i].stats.p90),
+                        sm_signed_percent(r, g.group[i].stats.bias),
+                        sm_show_percent(r, g.group[i].stats.coverage),
+                        sm_show_exact(r, (double)g.group[i].stats.below_lower));
+        }
         if (table) sm_report_table(r, table);
         if (g.n > most)
             sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,

@@ -52,21 +52,17 @@ static void add(char *text, const char *more) {
     snprintf(text + used, HELP_ROOM - used, "%s", more);
 }
 
-/* ": time, cost or memory" */
-static void add_words(char *text, sm_words words) {
-    for (int i = 0; i < words.n; i++) {
-        add(text, i == 0 ? ": " : i + 1 == words.n ? " or " : ", ");
-        add(text, words.word[i]);
-    }
-}
-
 /* "limits to the search: a, b or c (1 to 64; default 3)" */
 static void option_text(const cli_option *o, char text[HELP_ROOM]) {
     char bounds[2 * NUMBER_ROOM + 16];
     const char *standard = o->by_default ? o->by_default : o->default_says;
     bounds_text(o, bounds, sizeof bounds);
     snprintf(text, HELP_ROOM, "%s", o->help);
-    add_words(text, o->words);
+    /* ": time, cost or memory" */
+    for (int i = 0; i < o->words.n; i++) {
+        add(text, i == 0 ? ": " : i + 1 == o->words.n ? " or " : ", ");
+        add(text, o->words.word[i]);
+    }
     if (!bounds[0] && !standard) return;
     add(text, " (");
     add(text, bounds);

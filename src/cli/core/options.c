@@ -71,32 +71,6 @@ static size_t collect_names(const cli_option *table, const char **names, size_t 
     return n;
 }
 
-static sm_status fail_unknown(const parser *p, const char *argument, const char *name,
-                              size_t length, sm_error *err) {
-    const char *names[2 * CLI_MAX_OPTIONS];
-    size_t n = collect_names(cli_common_options, names, 0);
-    n = collect_names(p->verb->options, names, n);
-    const char *near = sm_nearest(name, length, names, n);
-    int shown = (int)(name - argument) + (int)length;
-    if (near)
-        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?", p->verb->name,
-                       shown, argument, near);
-    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'", p->verb->name,
-                   shown, argument, p->verb->name);
-}
-
-/* Only a list may stand twice: elsewhere a second value is more likely a slip than a wish. */
-static sm_status note_given(parser *p, slot found, const char *value, sm_error *err) {
-    const cli_option *o = found.option;
-    assert(found.index < CLI_MAX_OPTIONS);
-    const char **given = &(found.common ? p->common : p->call->given)[found.index];
-    if (*given && o->kind != CLI_LIST)
-        return sm_fail(err, SM_USAGE, "--%s is given twice", o->name);
-    *given = value ? value : "";
-    if (o->kind != CLI_LIST) return SM_OK;
-    return cli_value_read(o, value, (char *)p->call->values + o->offset, err);
-}
-
 /* The argument after an option that wants a value; another option in its place means that the value
  * was forgotten. */
 static const char *next_value(parser *p) {
@@ -113,7 +87,18 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
     size_t length = strcspn(name, "=");
     bool is_long = argument[1] == '-';
     slot found = is_long == (length == 1) ? (slot){.index = 0} : find_option(p, name, length);
-    if (!found.option) return fail_unknown(p, argument, name, length, err);
+    if (!found.option) {
+        const char *names[2 * CLI_MAX_OPTIONS];
+        size_t n = collect_names(cli_common_options, names, 0);
+        n = collect_names(p->verb->options, names, n);
+        const char *near = sm_nearest(name, length, names, n);
+        int shown = (int)(name - argument) + (int)length;
+        if (near)
+            return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?",
+                           p->verb->name, shown, argument, near);
+        return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'",
+                       p->verb->name, shown, argument, p->verb->name);
+    }
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (found.option->kind == CLI_FLAG && value)
         return sm_fail(err, SM_USAGE, "--%s takes no value", found.option->name);
@@ -121,23 +106,28 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
     if (found.option->kind != CLI_FLAG && !value)
         return sm_fail(err, SM_USAGE, "--%s needs a value: --%s %s", found.option->name,
                        found.option->name, found.option->value);
-    return note_given(p, found, value, err);
-}
-
-static sm_status add_positional(parser *p, const char *argument, sm_error *err) {
-    cli_call *call = p->call;
-    if (call->positionals == p->verb->most)
-        return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
-                       p->verb->name, *p->verb->arguments ? p->verb->arguments : "no argument",
-                       argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
-    call->positional[call->positionals++] = argument;
-    return SM_OK;
+    /* Only a list may stand twice: elsewhere a second value is more likely a slip than a wish. */
+    const cli_option *o = found.option;
+    assert(found.index < CLI_MAX_OPTIONS);
+    const char **given = &(found.common ? p->common : p->call->given)[found.index];
+    if (*given && o->kind != CLI_LIST)
+        return sm_fail(err, SM_USAGE, "--%s is given twice", o->name);
+    *given = value ? value : "";
+    if (o->kind != CLI_LIST) return SM_OK;
+    return cli_value_read(o, value, (char *)p->call->values + o->offset, err);
 }
 
 static sm_status parse_argument(parser *p, sm_error *err) {
     const char *argument = p->argv[p->at++];
-    if (p->positional_only || argument[0] != '-' || !argument[1])
-        return add_positional(p, argument, err);
+    if (p->positional_only || argument[0] != '-' || !argument[1]) {
+        cli_call *call = p->call;
+        if (call->positionals == p->verb->most)
+            return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
+                           p->verb->name, *p->verb->arguments ? p->verb->arguments : "no argument",
+                           argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
+        call->positional[call->positionals++] = argument;
+        return SM_OK;
+    }
     if (strcmp(argument, "--") == 0) {
         p->positional_only = true;
         return SM_OK;

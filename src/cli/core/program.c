@@ -58,12 +58,6 @@ static void print_help(const cli_program *p, FILE *out) {
           out);
 }
 
-static sm_status help_elsewhere(const cli_verb *verb, sm_error *err) {
-    static char help[] = "--help";
-    char *argv[] = {help, NULL};
-    return verb->pass_on(1, argv, err);
-}
-
 /* Help goes through memory like every answer, so that a full disk or a closed pipe is noticed. */
 static sm_status answer_help(const cli_program *p, const char *name, sm_error *err) {
     const cli_verb *verb = name ? find_verb(p, name) : NULL;
@@ -71,7 +65,11 @@ static sm_status answer_help(const cli_program *p, const char *name, sm_error *e
     if (plan) cli_help_plan(stdout);
     if (plan) return cli_write_stdout("", 0, err);
     if (name && !verb) return fail_unknown_verb(p, name, err);
-    if (verb && verb->pass_on) return help_elsewhere(verb, err);
+    if (verb && verb->pass_on) {
+        static char help[] = "--help";
+        char *argv[] = {help, NULL};
+        return verb->pass_on(1, argv, err);
+    }
     if (verb) cli_help_verb(verb, stdout);
     else print_help(p, stdout);
     return cli_write_stdout("", 0, err);

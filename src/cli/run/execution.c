@@ -104,23 +104,6 @@ double execution_error_bound(const sm_einsum *einsum, sm_element element) {
 
 /* ---- over the ranks ---- */
 
-/* What was counted: on every rank the prediction, or else what a rank counted that differs. */
-static sm_status gather_bytes(const worker *w, const sm_lowering *lowering, double *bytes,
-                              sm_error *err) {
-    double beyond[2 * SM_MAX_STEPS] = {0.0}; /* above the prediction, below it */
-    for (int s = 0; s < lowering->steps; s++) {
-        double off = bytes[s] - lowering->step[s].bytes;
-        beyond[s] = fmax(off, 0.0);
-        beyond[SM_MAX_STEPS + s] = fmax(-off, 0.0);
-    }
-    sm_status status = largest_over_ranks(w->world, beyond, 2 * SM_MAX_STEPS, err);
-    for (int s = 0; s < lowering->steps; s++) {
-        double above = beyond[s], below = beyond[SM_MAX_STEPS + s];
-        bytes[s] = lowering->step[s].bytes + (above > 0.0 ? above : -below);
-    }
-    return status;
-}
-
 /* ---- one alternative ---- */
 
 /* Warm up, repeat, and leave the median times in seconds[TIMES]; the last result is kept. */
@@ -132,9 +115,9 @@ static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, d
         sm_local_block_free(&last->out);
         status = sm_run_barrier(w->world, err);
         if (!status)
-            status = sm_run_lowering(w->m, w->job->einsum, &a->lowering,
-                                     &(sm_run_way){overlapped, w->job->directions}, w->in, last,
-                                     err);
+            status =
+                sm_run_lowering(w->m, w->job->einsum, &a->lowering,
+                                &(sm_run_way){overlapped, w->job->directions}, w->in, last, err);
         if (status || i < 0) continue;
         double *times = w->times + i * TIMES;
         for (int s = 0; s < SM_MAX_STEPS; s++) times[s] = last->step[s].seconds;
@@ -159,7 +142,20 @@ static sm_status run_alternative(worker *w, const sm_alternative *a, execution *
     for (int s = 0; s < SM_MAX_STEPS; s++) x->bytes[s] = last.step[s].bytes_counted;
     sm_local_block_free(&last.out);
     if (!status) status = largest_over_ranks(w->world, &x->max_error, 1, err);
-    if (!status) status = gather_bytes(w, &a->lowering, x->bytes, err);
+    /* What was counted: on every rank the prediction, or else what a rank counted that differs. */
+    if (!status) {
+        double beyond[2 * SM_MAX_STEPS] = {0.0}; /* above the prediction, below it */
+        for (int s = 0; s < a->lowering.steps; s++) {
+            double off = x->bytes[s] - a->lowering.step[s].bytes;
+            beyond[s] = fmax(off, 0.0);
+            beyond[SM_MAX_STEPS + s] = fmax(-off, 0.0);
+        }
+        status = largest_over_ranks(w->world, beyond, 2 * SM_MAX_STEPS, err);
+        for (int s = 0; s < a->lowering.steps; s++) {
+            double above = beyond[s], below = beyond[SM_MAX_STEPS + s];
+            x->bytes[s] = a->lowering.step[s].bytes + (above > 0.0 ? above : -below);
+        }
+    }
     if (!status && a->cost.overlapped >= 0) {
         status = run_often(w, a, -1, apart, &last, err);
         sm_local_block_free(&last.out);

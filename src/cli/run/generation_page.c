@@ -113,17 +113,6 @@ static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table)
     }
 }
 
-static void show_collectives(sm_report *r, const generation *g) {
-    row rows[ROWS];
-    int n = rows_of(g, rows);
-    sm_data *list = sm_put_array(r, r->data, "collectives");
-    sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
-                                    "<|<|>predicted|>counted|>measured");
-    for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
-    if (table && table->rows) sm_report_table(r, table);
-    prediction_say_bytes(r, "pass", g->bytes_apart);
-}
-
 /* ---- all of it ---- */
 
 sm_status generation_show(sm_report *r, const generation *g) {
@@ -141,7 +130,14 @@ sm_status generation_show(sm_report *r, const generation *g) {
                    g->prompts == 1 ? "" : "s", g->tokens, g->target.setup.tokens - (int)g->tokens);
     show_passes(r, g);
     show_speculation(r, g);
-    show_collectives(r, g);
+    row rows[ROWS];
+    int n = rows_of(g, rows);
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
+                                    "<|<|>predicted|>counted|>measured");
+    for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
+    if (table && table->rows) sm_report_table(r, table);
+    prediction_say_bytes(r, "pass", g->bytes_apart);
     show_rate(r, g);
     prediction_say_placeholder(r, &g->system);
     return g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;

@@ -153,20 +153,18 @@ static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) 
     return good ? (sm_status)code : status_of(code, &n, err);
 }
 
-static sm_status show_all(char *const *word, sm_error *err) {
-    noise none = {false, false, 0};
-    pid_t child = fork();
-    if (child == 0) become_mpirun(word, -1, -1);
-    if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
-    child_pid = child;
-    forward_signals();
-    int code = wait_for(child);
-    return code <= SM_NEGATIVE ? (sm_status)code : status_of(code, &none, err);
-}
-
 sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err) {
     fflush(stdout);
-    if (verbose) return show_all(word, err);
+    if (verbose) {
+        noise none = {false, false, 0};
+        pid_t child = fork();
+        if (child == 0) become_mpirun(word, -1, -1);
+        if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
+        child_pid = child;
+        forward_signals();
+        int code = wait_for(child);
+        return code <= SM_NEGATIVE ? (sm_status)code : status_of(code, &none, err);
+    }
     FILE *answer = tmpfile();
     if (!answer) return sm_fail(err, SM_IO, "cannot make a temporary file: %s", strerror(errno));
     sm_status status = run_and_listen(word, answer, err);

@@ -60,13 +60,6 @@ static size_t cache_bytes(int index) {
     return size < (1ul << 40) ? size : 0;
 }
 
-/* Index 2 is the second level and index 3 the third, where there are such. */
-static void read_caches(machine *m) {
-    m->private_cache_bytes = cache_bytes(2);
-    m->last_cache_bytes = cache_bytes(3);
-    if (m->last_cache_bytes < m->private_cache_bytes) m->last_cache_bytes = m->private_cache_bytes;
-}
-
 static const char *mpi_version(sm_arena *arena) {
     char text[VERSION_ROOM] = "";
     int length = 0;
@@ -106,6 +99,9 @@ sm_status machine_read(sm_arena *arena, machine *m, sm_error *err) {
                    .cpus = cpus > 0 && cpus < 65536 ? (int)cpus : 1,
                    .memory_bytes = 1024.0 * number_field("/proc/meminfo", "MemTotal"),
                    .clock_hz = 1e6 * number_field("/proc/cpuinfo", "cpu MHz")};
-    read_caches(m);
+    /* Index 2 is the second level and index 3 the third, where there are such. */
+    m->private_cache_bytes = cache_bytes(2);
+    m->last_cache_bytes = cache_bytes(3);
+    if (m->last_cache_bytes < m->private_cache_bytes) m->last_cache_bytes = m->private_cache_bytes;
     return m->cpu && m->blas && m->mpi && m->date ? SM_OK : sm_fail_memory(err);
 }

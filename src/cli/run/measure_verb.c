@@ -48,18 +48,16 @@ static int usual_ranks(const machine *m) {
     return m->cpus < MOST_USUAL ? m->cpus : MOST_USUAL;
 }
 
-/* "machine.json" -> "machine.txt"; "machine" -> "machine.txt". */
-static const char *beside(sm_arena *arena, const char *output) {
-    size_t n = strlen(output);
-    if (n > 5 && strcmp(output + n - 5, ".json") == 0) n -= 5;
-    return sm_arena_printf(arena, "%.*s.txt", (int)n, output);
-}
-
 static sm_status read_files(const measure_values *given, measuring *q, sm_error *err) {
     q->output = given->output;
     q->plot = given->plot;
     q->constants = given->constants;
-    if (q->output && !q->constants) q->constants = beside(q->call->arena, q->output);
+    /* "machine.json" -> "machine.txt"; "machine" -> "machine.txt". */
+    if (q->output && !q->constants) {
+        size_t n = strlen(q->output);
+        if (n > 5 && strcmp(q->output + n - 5, ".json") == 0) n -= 5;
+        q->constants = sm_arena_printf(q->call->arena, "%.*s.txt", (int)n, q->output);
+    }
     if (q->output && !q->constants) return sm_fail_memory(err);
     const char *const written[] = {q->output, q->constants, q->plot};
     sm_status status = SM_OK;

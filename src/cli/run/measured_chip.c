@@ -375,14 +375,6 @@ static double price_collectives(measuring *q, const fitting *f) {
     return sm_spread_of(off, q->found->collectives).median;
 }
 
-/* Collectives as measured, then what the training runtime adds to them and to ops. */
-static sm_status fit_trainings(measuring *q, fitting *f, sm_error *err) {
-    sm_status status = q->found->ranks > 1 ? SM_OK : make_system(q, f, err);
-    if (!status) status = measured_lines(q, err);
-    if (!status) q->network_error = price_collectives(q, f);
-    return status ? status : measured_training_fit(q, &f->system, err);
-}
-
 sm_status measured_chip(measuring *q, sm_error *err) {
     fitting *f = sm_arena_alloc(q->call->arena, sizeof *f);
     if (!f) return sm_fail_memory(err);
@@ -399,7 +391,13 @@ sm_status measured_chip(measuring *q, sm_error *err) {
     sm_status status = fit_matmuls(q, f, err);
     if (!status && q->found->ranks > 1) status = fit_network(q, f, err);
     if (!status) price_collectives(q, f);
-    if (!status && !q->gpu.gpus) status = fit_trainings(q, f, err);
+    /* Collectives as measured, then what the training runtime adds to them and to ops. */
+    if (!status && !q->gpu.gpus) {
+        status = q->found->ranks > 1 ? SM_OK : make_system(q, f, err);
+        if (!status) status = measured_lines(q, err);
+        if (!status) q->network_error = price_collectives(q, f);
+        status = status ? status : measured_training_fit(q, &f->system, err);
+    }
     if (!status) price_matmuls(q);
     return status ? status : describe(q, err);
 }

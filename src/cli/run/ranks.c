@@ -152,23 +152,22 @@ static sm_status on_process(sm_communicator *world, void *context, sm_error *err
     return world->size == s->ranks ? on_rank(world, context, err) : SM_OK;
 }
 
-static sm_status start_self(start *s, sm_error *err) {
-    sm_communicator *self;
-    if (s->ranks != 1)
-        return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and --with self is one", s->ranks);
-    sm_status status = sm_communicator_self(&self, err);
-    if (status) return status;
-    status = on_rank(self, s, err);
-    sm_communicator_free(self);
-    return status;
-}
-
 sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, sm_rank_body body,
                     void *context, sm_error *err) {
     start s = {.body = body, .context = context, .ranks = ranks, .debug = given->debug};
     sm_status status = choose(call, given, &backend_used, err);
     if (status) return status;
-    if (strcmp(backend_used, "self") == 0) return start_self(&s, err);
+    if (strcmp(backend_used, "self") == 0) {
+        sm_communicator *self;
+        if (s.ranks != 1)
+            return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and --with self is one",
+                           s.ranks);
+        status = sm_communicator_self(&self, err);
+        if (status) return status;
+        status = on_rank(self, &s, err);
+        sm_communicator_free(self);
+        return status;
+    }
     if (strcmp(backend_used, "threads") == 0) return sm_run_threads(ranks, on_rank, &s, err);
     if (strcmp(backend_used, ranks_of_program.backend) != 0)
         return launcher_around() ? become_rank(call, backend_used, err)

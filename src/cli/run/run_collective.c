@@ -248,20 +248,6 @@ static sm_status prepare(const cli_call *call, all_points *all, sm_error *err) {
 
 /* ---- the answer ---- */
 
-static void show_head(sm_report *r, const cli_call *call, const question *q) {
-    const char *over = sm_axes_words(r, &q->m.mesh, q->over), *op = sm_collective_name(q->op);
-    sm_put_text(r, r->data, "command", "run collective");
-    sm_put_text(r, r->data, "op", op);
-    sm_put_text(r, r->data, "over", over);
-    sm_put(r, r->data, "members", q->group.size);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
-    sm_placed_mesh_fields(r, &q->m);
-    sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s", op,
-                      sm_dtype_name(q->dtype), call->positional[1], over, q->m.placement.used,
-                      ranks_backend(), q->m.system.text);
-}
-
 /* A point as a row and as an object; true when result and bytes are as they should be. */
 static bool show_point(sm_report *r, sm_table *table, sm_data *object, const point *p) {
     const exchange_job *job = &p->job;
@@ -285,7 +271,17 @@ static bool show_point(sm_report *r, sm_table *table, sm_data *object, const poi
 
 static sm_status show(sm_report *r, const cli_call *call, const question *q, const point *points) {
     bool good = true;
-    show_head(r, call, q);
+    const char *over = sm_axes_words(r, &q->m.mesh, q->over), *op = sm_collective_name(q->op);
+    sm_put_text(r, r->data, "command", "run collective");
+    sm_put_text(r, r->data, "op", op);
+    sm_put_text(r, r->data, "over", over);
+    sm_put(r, r->data, "members", q->group.size);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_placed_mesh_fields(r, &q->m);
+    sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s", op,
+                      sm_dtype_name(q->dtype), call->positional[1], over, q->m.placement.used,
+                      ranks_backend(), q->m.system.text);
     sm_table *table = sm_page_table(
         r, NULL, ">bytes predicted|>counted|>predicted|>measured|>ratio|>rate|<result");
     sm_data *all = q->s.points > 1 ? sm_put_array(r, r->data, "points") : NULL;

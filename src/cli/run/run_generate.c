@@ -55,11 +55,6 @@ static sm_status texts_new(const generation *g, texts *t, sm_error *err) {
     return SM_OK;
 }
 
-static void texts_free(texts *t) {
-    sm_free(t->room);
-    sm_free(t->text);
-}
-
 static sm_status open_model(sm_communicator *world, const generation_model *m, sm_generator **out,
                             sm_error *err) {
     sm_status status = sm_generator_new(world, &m->setup, out, err);
@@ -99,7 +94,8 @@ static sm_status generate_rank(sm_communicator *world, void *context, sm_error *
     if (!status) status = write_texts(g, world, target, draft, &t, err);
     sm_generator_free(draft);
     sm_generator_free(target);
-    texts_free(&t);
+    sm_free(t.room);
+    sm_free(t.text);
     return status;
 }
 

@@ -33,7 +33,7 @@ static const char *const settings[][2] = {
     {"MALLOC_ARENA_MAX", "1"}, /* that of a thread has no room for large blocks: mapped anew */
 };
 
-static void hold_settings(char **argv) {
+int main(int argc, char **argv) {
     bool held = true;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const char *value = getenv(settings[i][0]);
@@ -41,9 +41,5 @@ static void hold_settings(char **argv) {
         held = setenv(settings[i][0], settings[i][1], 1) != 0;
     }
     if (!held) execv("/proc/self/exe", argv);
-}
-
-int main(int argc, char **argv) {
-    hold_settings(argv);
     return cli_main(&program, argc, argv);
 }

@@ -151,32 +151,6 @@ static void step_row(sm_report *r, sm_table *table, const question *q, const sm_
                 inside ? "measured: waiting" : "");
 }
 
-static void step_rows(sm_report *r, const question *q, const sm_alternative *a,
-                      const execution *x) {
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
-    for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
-    sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
-                sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
-                "");
-    sm_report_table(r, table);
-}
-
-static void say_equal(sm_report *r, const question *q, const sm_alternative *a,
-                      const execution *x) {
-    const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
-    if (!is_equal(q, x))
-        sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,
-                       bound);
-    else if (!(q->bound > 0.0)) sm_report_text(r, "Equal to the unsharded product, exactly.");
-    else
-        sm_report_text(r,
-                       "Equal to the unsharded product: off by %s at most, and rounding in "
-                       "another order may give %s.",
-                       error, bound);
-    sm_report_text(r, bytes_agree(a, x) ? "Every collective moved the bytes predicted."
-                                        : "A collective moved OTHER bytes than predicted.");
-}
-
 static void say_overlap(sm_report *r, const sm_alternative *a, const execution *x) {
     double share = hidden_share(a, x);
     const char *won = share <= 0.0
@@ -209,8 +183,24 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
     sm_report_heading(
         r, "Alternative %d: %s", number,
         sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
-    step_rows(r, q, a, x);
-    say_equal(r, q, a, x);
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
+    for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
+    sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
+                sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
+                "");
+    sm_report_table(r, table);
+    const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
+    if (!is_equal(q, x))
+        sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,
+                       bound);
+    else if (!(q->bound > 0.0)) sm_report_text(r, "Equal to the unsharded product, exactly.");
+    else
+        sm_report_text(r,
+                       "Equal to the unsharded product: off by %s at most, and rounding in "
+                       "another order may give %s.",
+                       error, bound);
+    sm_report_text(r, bytes_agree(a, x) ? "Every collective moved the bytes predicted."
+                                        : "A collective moved OTHER bytes than predicted.");
     if (a->cost.overlapped < 0) say_gap(r, q, a, x);
     else say_overlap(r, a, x);
 }
@@ -300,18 +290,6 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     return good ? SM_OK : SM_NEGATIVE;
 }
 
-/* Of a rank, at least: the operands and the product of the local einsum. */
-static sm_status check_memory(sm_report *r, const question *q, const execution_job *job) {
-    double most = 0.0;
-    for (int i = 0; i < job->n; i++) {
-        sm_product_shape s = sm_lowering_product(&q->input, &job->alternative[i]->lowering);
-        double elements = s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
-        most = fmax(most, elements * (double)sm_element_bytes(q->element));
-    }
-    return machine_memory_holds(r, "this product", most, q->m.placement.used,
-                                "Smaller --dims need less.");
-}
-
 static sm_status execute(const cli_call *call, sm_report *r, question *q, const sm_ranking *found,
                          sm_error *err) {
     const run_matmul_values *o = call->values;
@@ -325,7 +303,15 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
                          .directions = (int)o->directions};
     job.result = sm_arena_array(call->arena, (size_t)job.n, sizeof *job.result);
     if (!job.result) return sm_fail_memory(err);
-    sm_status status = check_memory(r, q, &job);
+    /* Of a rank, at least: the operands and the product of the local einsum. */
+    double most = 0.0;
+    for (int i = 0; i < job.n; i++) {
+        sm_product_shape s = sm_lowering_product(&q->input, &job.alternative[i]->lowering);
+        double elements = s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
+        most = fmax(most, elements * (double)sm_element_bytes(q->element));
+    }
+    sm_status status = machine_memory_holds(r, "this product", most, q->m.placement.used,
+                                            "Smaller --dims need less.");
     if (!status)
         status = ranks_run(call, &o->timing.ranks, q->m.placement.used, execution_body, &job, err);
     if (status || !ranks_speak()) return status;

@@ -40,10 +40,6 @@ static const struct known *find_known(const char *name) {
 
 /* ---- one array as the tensors of a file: slices of rows x columns, transposed or not ---- */
 
-static bool four_norms(const sm_model *m, const sm_train_array *a) {
-    return a->layer >= 0 && a->layer < m->L && m->kind[m->layer[a->layer]].norms >= 4;
-}
-
 sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, checkpoint_form *f,
                              sm_error *err) {
     *f = (checkpoint_form){
@@ -51,7 +47,8 @@ sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, che
     if (!f->k) return sm_fail(err, SM_INTERNAL, "a checkpoint has no name for %s", a->name);
     f->last = f->k->theirs;
     f->transposed = f->k->inputs > 0;
-    if (four_norms(model, a) && strcmp(a->name, "mlp_norm") == 0)
+    if ((a->layer >= 0 && a->layer < model->L && model->kind[model->layer[a->layer]].norms >= 4) &&
+        strcmp(a->name, "mlp_norm") == 0)
         f->last = "pre_feedforward_layernorm";
     int d = 0;
     if (f->k->experts) f->slices = a->size[d++];

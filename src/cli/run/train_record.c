@@ -35,32 +35,6 @@ static void tell_model(const sm_model *m, sm_training_row *t) {
     while (m->kind[m->layer[t->model.n_dense_layers]].E == 0) t->model.n_dense_layers++;
 }
 
-static void tell_plan(const train_run *q, sm_training_row *t) {
-    const sm_plan *p = &q->plan;
-    t->tp = p->tensor;
-    t->cp = p->context;
-    t->pp = p->pipeline;
-    t->vp = p->virtual_stages;
-    t->ep = p->expert;
-    t->dp = p->data * p->fsdp * p->expert;
-    t->sp = p->seq ? SM_YES : SM_NO;
-    t->fsdp = p->fsdp > 1 ? SM_YES : SM_NO;
-    t->zero_stage = p->fsdp > 1 ? 3 : p->zero;
-    t->recompute = p->recompute_ops[0] ? "other" : sm_recompute_names[p->recompute];
-    t->schedule = p->pipeline > 1 ? sm_schedule_names[p->schedule] : "";
-    t->microbatch = p->microbatch;
-}
-
-static void tell_run(const train_run *q, double step_s, sm_training_row *t) {
-    t->task = "pretrain";
-    t->chips = t->devices = t->chips_per_node = sm_train_setup_ranks(&q->setup);
-    t->precision = t->precision_class = "fp32";
-    t->seq_len = q->setup.tokens;
-    t->global_batch_sequences = q->setup.sequences;
-    t->step_time_s = step_s;
-    t->peak_memory_bytes = q->memory.most.total;
-}
-
 sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {
     const run_train_values *given = q->call->values;
     char plan[512];
@@ -71,8 +45,27 @@ sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error
     sm_truth_row row = record_begin(SM_TRUTH_TRAINING, q->system.chip.name, step_s);
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
     tell_model(&q->model, &row.of.training);
-    tell_plan(q, &row.of.training);
-    tell_run(q, step_s, &row.of.training);
+    const sm_plan *p = &q->plan;
+    row.of.training.tp = p->tensor;
+    row.of.training.cp = p->context;
+    row.of.training.pp = p->pipeline;
+    row.of.training.vp = p->virtual_stages;
+    row.of.training.ep = p->expert;
+    row.of.training.dp = p->data * p->fsdp * p->expert;
+    row.of.training.sp = p->seq ? SM_YES : SM_NO;
+    row.of.training.fsdp = p->fsdp > 1 ? SM_YES : SM_NO;
+    row.of.training.zero_stage = p->fsdp > 1 ? 3 : p->zero;
+    row.of.training.recompute = p->recompute_ops[0] ? "other" : sm_recompute_names[p->recompute];
+    row.of.training.schedule = p->pipeline > 1 ? sm_schedule_names[p->schedule] : "";
+    row.of.training.microbatch = p->microbatch;
+    row.of.training.task = "pretrain";
+    row.of.training.chips = row.of.training.devices = row.of.training.chips_per_node =
+        sm_train_setup_ranks(&q->setup);
+    row.of.training.precision = row.of.training.precision_class = "fp32";
+    row.of.training.seq_len = q->setup.tokens;
+    row.of.training.global_batch_sequences = q->setup.sequences;
+    row.of.training.step_time_s = step_s;
+    row.of.training.peak_memory_bytes = q->memory.most.total;
     row.of.training.plan = plan;
     row.of.training.notes = sm_arena_printf(r->arena, "on %s, median of %d steps", ranks_backend(),
                                             q->end - q->first > 1 ? q->end - q->first - 1 : 1);

@@ -106,28 +106,24 @@ static double step_seconds(train_run *q) {
     return sm_spread_of(q->seconds + from, q->end - from).median;
 }
 
-static void show_times(sm_report *r, train_run *q, double measured_s) {
-    double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
-    sm_data *step = sm_put_object(r, r->data, "step_s");
-    sm_put(r, step, "predicted", predicted_s);
-    sm_put(r, step, "measured", measured_s);
-    sm_data *rate = sm_put_object(r, r->data, "tokens_per_s");
-    sm_put(r, rate, "predicted", tokens / predicted_s);
-    sm_put(r, rate, "measured", tokens / measured_s);
-    sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
-                   sm_show_seconds(r, measured_s), sm_show_rate(r, tokens / measured_s, "tokens/s"),
-                   q->system.text, sm_show_seconds(r, predicted_s));
-    train_report_times(r, q);
-    prediction_say_placeholder(r, &q->system);
-}
-
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     show_head(r, q);
     sm_status status = write_curve(q, given->curve, err);
     if (!status) status = draw_curve(q, given->plot, err);
     double step_s = step_seconds(q);
-    show_times(r, q, step_s);
+    double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
+    sm_data *step = sm_put_object(r, r->data, "step_s");
+    sm_put(r, step, "predicted", predicted_s);
+    sm_put(r, step, "measured", step_s);
+    sm_data *rate = sm_put_object(r, r->data, "tokens_per_s");
+    sm_put(r, rate, "predicted", tokens / predicted_s);
+    sm_put(r, rate, "measured", tokens / step_s);
+    sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
+                   sm_show_seconds(r, step_s), sm_show_rate(r, tokens / step_s, "tokens/s"),
+                   q->system.text, sm_show_seconds(r, predicted_s));
+    train_report_times(r, q);
+    prediction_say_placeholder(r, &q->system);
     show_memory(r, &q->detail.price.memory, &q->memory);
     if (!status) status = train_record(r, q, step_s, err);
     if (status) return status;

@@ -149,23 +149,6 @@ static sm_status read_prices(const json_value *v, const sources *given, sm_chip 
     return status;
 }
 
-static sm_status read_fabric(const json_value *object, const sources *given, sm_chip *chip) {
-    static const char *const fabrics[] = {SM_FABRIC_NAMES};
-    static const char *const wraps[] = {SM_WRAP_NAMES};
-    int fabric = (int)chip->fabric, wrap = (int)chip->wrap_rule;
-    sm_status status = json_read_choice(json_get(object, "fabric"), fabrics, 3, &fabric);
-    if (!status) status = json_read_choice(json_get(object, "wrap_rule"), wraps, 5, &wrap);
-    chip->fabric = (sm_fabric)fabric;
-    chip->wrap_rule = (sm_wrap_rule)wrap;
-    if (!status)
-        status =
-            json_read_count(json_get(object, "links_per_chip"), MOST_SIZE, &chip->links_per_chip);
-    if (!status)
-        status = json_read_counts(json_get(object, "pod_shape"), 2, 3, MOST_SIZE, chip->pod_shape,
-                                  &chip->torus_axes);
-    return status ? status : read_tree(json_get(object, "tree"), given, chip);
-}
-
 static sm_status read_tile(const json_value *v, sm_chip *chip) {
     int tile[3] = {chip->tile_m, chip->tile_n, chip->tile_k}, n = 0;
     sm_status status = json_read_counts(v, 3, 3, MOST_SIZE, tile, &n);
@@ -194,16 +177,6 @@ static sm_status read_listed(const json_value *object, const sources *given, sm_
 }
 
 /* ---- a whole chip ---- */
-
-static sm_status check_torus(const json_value *v, const sm_chip *chip) {
-    int64_t pod = 1;
-    if (chip->torus_axes == 0) return json_fail(v, "a torus needs \"pod_shape\", as in [16, 16]");
-    for (int i = 0; i < chip->torus_axes; i++) pod *= chip->pod_shape[i];
-    if (pod > MOST_SIZE)
-        return json_fail(json_nearest(v, "pod_shape"), "a pod has at most %d chips", MOST_SIZE);
-    if (chip->link_bytes_per_s_oneway.value > 0) return SM_OK;
-    return json_fail(v, "a torus needs \"link_bytes_per_s_oneway\"");
-}
 
 static bool has_peak(const sm_chip *chip) {
     for (int d = 0; d < SM_DTYPE_COUNT; d++)
@@ -246,19 +219,6 @@ static sm_status check_effects(const json_value *object, sm_chip *chip) {
     return SM_OK;
 }
 
-static sm_status fail_relative(const json_value *v, const char *word, size_t length,
-                               const char *const *names, size_t n) {
-    const char *near = sm_nearest(word, length, names, n);
-    int shown = (int)(length < 40 ? length : 40);
-    if (near)
-        return json_fail(v, "no constants go by \"%.*s\"; the nearest is \"%s\"", shown, word,
-                         near);
-    return json_fail(v,
-                     "no constants go by \"%.*s\": expected a chip of the catalogue or a "
-                     "calibration",
-                     shown, word);
-}
-
 /* Each word of "constants_like" names a calibration or a chip of the catalogue. The program that
  * makes the catalogue has neither; then tests hold the words against it. */
 static sm_status check_relatives(const json_value *v) {
@@ -273,7 +233,17 @@ static sm_status check_relatives(const json_value *v) {
     for (size_t length; (length = sm_next_word(&rest, &word)) > 0;) {
         size_t i = 0;
         while (i < n && (strlen(names[i]) != length || strncmp(names[i], word, length) != 0)) i++;
-        if (i == n) return fail_relative(v, word, length, names, n);
+        if (i == n) {
+            const char *near = sm_nearest(word, length, names, n);
+            int shown = (int)(length < 40 ? length : 40);
+            if (near)
+                return json_fail(v, "no constants go by \"%.*s\"; the nearest is \"%s\"", shown,
+                                 word, near);
+            return json_fail(v,
+                             "no constants go by \"%.*s\": expected a chip of the catalogue or a "
+                             "calibration",
+                             shown, word);
+        }
     }
     return SM_OK;
 }
@@ -290,7 +260,16 @@ static sm_status check_chip(const json_value *v, const sm_chip *chip) {
     if (chip->memory_bytes.value <= 0) return json_fail(v, "a chip needs \"memory_bytes\"");
     if (chip->memory_bytes_per_s.value <= 0)
         return json_fail(v, "a chip needs \"memory_bytes_per_s\"");
-    if (chip->fabric == SM_FABRIC_TORUS) return check_torus(v, chip);
+    if (chip->fabric == SM_FABRIC_TORUS) {
+        int64_t pod = 1;
+        if (chip->torus_axes == 0)
+            return json_fail(v, "a torus needs \"pod_shape\", as in [16, 16]");
+        for (int i = 0; i < chip->torus_axes; i++) pod *= chip->pod_shape[i];
+        if (pod > MOST_SIZE)
+            return json_fail(json_nearest(v, "pod_shape"), "a pod has at most %d chips", MOST_SIZE);
+        if (chip->link_bytes_per_s_oneway.value > 0) return SM_OK;
+        return json_fail(v, "a torus needs \"link_bytes_per_s_oneway\"");
+    }
     if (chip->fabric == SM_FABRIC_SWITCH && chip->tree_levels == 0)
         return json_fail(v, "a switch fabric needs a \"tree\" of at least one level");
     return SM_OK;
@@ -358,7 +337,22 @@ static sm_status read_chip(const json_value *v, const char *origin, const sm_chi
     if (!status) status = read_listed(v, &given, chip);
     if (!status) status = read_flops(json_get(v, "flops_per_s"), &given, chip);
     if (!status) status = read_tile(json_get(v, "tile"), chip);
-    if (!status) status = read_fabric(v, &given, chip);
+    if (!status) {
+        static const char *const fabrics[] = {SM_FABRIC_NAMES};
+        static const char *const wraps[] = {SM_WRAP_NAMES};
+        int fabric = (int)chip->fabric, wrap = (int)chip->wrap_rule;
+        status = json_read_choice(json_get(v, "fabric"), fabrics, 3, &fabric);
+        if (!status) status = json_read_choice(json_get(v, "wrap_rule"), wraps, 5, &wrap);
+        chip->fabric = (sm_fabric)fabric;
+        chip->wrap_rule = (sm_wrap_rule)wrap;
+        if (!status)
+            status =
+                json_read_count(json_get(v, "links_per_chip"), MOST_SIZE, &chip->links_per_chip);
+        if (!status)
+            status = json_read_counts(json_get(v, "pod_shape"), 2, 3, MOST_SIZE, chip->pod_shape,
+                                      &chip->torus_axes);
+        status = status ? status : read_tree(json_get(v, "tree"), &given, chip);
+    }
     if (!status) status = read_prices(json_get(v, "prices"), &given, chip);
     if (!status) status = check_relatives(json_get(v, "constants_like"));
     if (!status) status = check_effects(v, chip);

@@ -76,18 +76,6 @@ static void put_fabric(writer *w, sm_data *object, const sm_chip *chip) {
     put_text(w, object, "wrap_rule", wraps[chip->wrap_rule]);
 }
 
-static void put_prices(writer *w, sm_data *object, const sm_chip *chip) {
-    sm_data *prices = put(w, object, "prices", sm_data_array(w->arena));
-    for (int i = 0; i < chip->prices; i++) {
-        const sm_price *price = &chip->price[i];
-        sm_data *data = push(w, prices, sm_data_object(w->arena));
-        put(w, data, "usd_per_chip_hour", sm_data_number(w->arena, price->usd_per_chip_hour));
-        put_text(w, data, "provider", price->provider);
-        put_text(w, data, "date", price->date);
-        put_text(w, data, "source", price->source);
-    }
-}
-
 bool sm_io_chip_put(const sm_chip *chip, sm_data *object, sm_arena *arena) {
     const int tile[3] = {chip->tile_m, chip->tile_n, chip->tile_k};
     writer w = {arena, sm_data_object(arena), false};
@@ -105,7 +93,15 @@ bool sm_io_chip_put(const sm_chip *chip, sm_data *object, sm_arena *arena) {
     SM_CHIP_COUNTS(X)
 #undef X
     put_fabric(&w, object, chip);
-    put_prices(&w, object, chip);
+    sm_data *prices = put(&w, object, "prices", sm_data_array(w.arena));
+    for (int i = 0; i < chip->prices; i++) {
+        const sm_price *price = &chip->price[i];
+        sm_data *data = push(&w, prices, sm_data_object(w.arena));
+        put(&w, data, "usd_per_chip_hour", sm_data_number(w.arena, price->usd_per_chip_hour));
+        put_text(&w, data, "provider", price->provider);
+        put_text(&w, data, "date", price->date);
+        put_text(&w, data, "source", price->source);
+    }
     put(&w, object, "sources", w.sources);
     return !w.refused;
 }

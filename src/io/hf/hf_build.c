@@ -111,19 +111,6 @@ static bool is_sparse(const hf_config *c, int layer) {
 
 static int or_else(int value, int otherwise) { return value > 0 ? value : otherwise; }
 
-static void set_attention(const hf_config *c, bool local, sm_layer_kind *k) {
-    bool biased = c->family->all_biases || hf_number(c, HF_ATTENTION_BIAS);
-    k->attention = SM_ATTENTION_GQA;
-    k->N = hf_number(c, HF_HEADS);
-    k->K = or_else(hf_number(c, HF_KV_HEADS), k->N);
-    k->H = or_else(hf_number(c, HF_HEAD_DIM), hf_number(c, HF_WIDTH) / k->N);
-    k->V_head = or_else(hf_number(c, HF_V_HEAD_DIM), k->H);
-    k->window = local && !hf_number(c, HF_CHUNK) ? hf_number(c, HF_WINDOW) : 0;
-    k->chunk = local ? hf_number(c, HF_CHUNK) : 0;
-    k->qkv_bias = biased || c->family->qkv_bias || hf_number(c, HF_QKV_BIAS);
-    k->o_bias = biased;
-}
-
 static void set_mlp(const hf_config *c, bool sparse, sm_layer_kind *k) {
     k->mlp = c->family->mlp;
     k->mlp_bias = c->family->all_biases || hf_number(c, HF_MLP_BIAS);
@@ -144,7 +131,16 @@ static void set_mlp(const hf_config *c, bool sparse, sm_layer_kind *k) {
 static sm_layer_kind make_layer(const hf_config *c, int layer) {
     sm_layer_kind k = {0};
     bool local = is_local(c, layer), sparse = is_sparse(c, layer);
-    set_attention(c, local, &k);
+    bool biased = c->family->all_biases || hf_number(c, HF_ATTENTION_BIAS);
+    k.attention = SM_ATTENTION_GQA;
+    k.N = hf_number(c, HF_HEADS);
+    k.K = or_else(hf_number(c, HF_KV_HEADS), k.N);
+    k.H = or_else(hf_number(c, HF_HEAD_DIM), hf_number(c, HF_WIDTH) / k.N);
+    k.V_head = or_else(hf_number(c, HF_V_HEAD_DIM), k.H);
+    k.window = local && !hf_number(c, HF_CHUNK) ? hf_number(c, HF_WINDOW) : 0;
+    k.chunk = local ? hf_number(c, HF_CHUNK) : 0;
+    k.qkv_bias = biased || c->family->qkv_bias || hf_number(c, HF_QKV_BIAS);
+    k.o_bias = biased;
     set_mlp(c, sparse, &k);
     k.norms = c->family->norms;
     k.parallel = c->family->parallel;
@@ -183,22 +179,6 @@ static sm_status build_layers(const hf_config *c, sm_model *m) {
         m->layer[i] = (uint8_t)kind;
     }
     return SM_OK;
-}
-
-/* "dense", "moe", and before it "local" or "global" where a model mixes both. */
-static void name_kinds(sm_model *m) {
-    bool mixed = false;
-    for (int i = 0; i < m->kinds; i++)
-        mixed = mixed || m->kind[i].window > 0 || m->kind[i].chunk > 0;
-    for (int i = 0; i < m->kinds; i++) {
-        sm_layer_kind *k = &m->kind[i];
-        const char *reach = k->chunk > 0            ? "chunked "
-                            : k->window > 0         ? "local "
-                            : mixed && m->kinds > 1 ? "global "
-                                                    : "";
-        const char *mlp = k->E == 0 ? "dense" : k->F > 0 ? "dense+moe" : "moe";
-        snprintf(k->name, sizeof k->name, "%s%s%s", reach, mlp, k->kv_shared ? " reuse" : "");
-    }
 }
 
 static double quantised_bits(const hf_config *c) {
@@ -259,19 +239,6 @@ static double positive(const hf_config *c, const char *key, double family, doubl
     return value > 0 && isfinite(value) ? value : 0;
 }
 
-static void set_numbers(const hf_config *c, sm_model *m) {
-    const hf_family *f = c->family;
-    const char *activation = json_text(c->value[HF_ACTIVATION].json);
-    snprintf(m->activation, sizeof m->activation, "%s", activation ? activation : "");
-    m->rope_theta = positive(c, "rope_theta", f->rope_theta, 10000);
-    m->norm_epsilon = positive(c, "rms_norm_eps", f->norm_epsilon, 1e-6);
-    m->odd_positions = m->rope_theta <= 0 || stretches(json_get(c->object, "rope_parameters")) ||
-                       stretches(json_get(c->object, "rope_scaling"));
-    m->scaled = positive(c, "embedding_multiplier", 0, 1) != 1 ||
-                positive(c, "residual_multiplier", 0, 1) != 1 ||
-                positive(c, "logits_scaling", 0, 1) != 1;
-}
-
 sm_status hf_build(const hf_config *c, sm_model *model) {
     sm_error inner;
     sm_status status = check_fields(c);
@@ -279,9 +246,31 @@ sm_status hf_build(const hf_config *c, sm_model *model) {
     set_whole(c, model);
     status = build_layers(c, model);
     if (status != SM_OK) return status;
-    set_numbers(c, model);
+    const hf_family *f = c->family;
+    const char *activation = json_text(c->value[HF_ACTIVATION].json);
+    snprintf(model->activation, sizeof model->activation, "%s", activation ? activation : "");
+    model->rope_theta = positive(c, "rope_theta", f->rope_theta, 10000);
+    model->norm_epsilon = positive(c, "rms_norm_eps", f->norm_epsilon, 1e-6);
+    model->odd_positions = model->rope_theta <= 0 ||
+                           stretches(json_get(c->object, "rope_parameters")) ||
+                           stretches(json_get(c->object, "rope_scaling"));
+    model->scaled = positive(c, "embedding_multiplier", 0, 1) != 1 ||
+                    positive(c, "residual_multiplier", 0, 1) != 1 ||
+                    positive(c, "logits_scaling", 0, 1) != 1;
     if (c->family->finish) c->family->finish(c, model);
-    name_kinds(model);
+    /* "dense", "moe", and before it "local" or "global" where a model mixes both. */
+    bool mixed = false;
+    for (int i = 0; i < model->kinds; i++)
+        mixed = mixed || model->kind[i].window > 0 || model->kind[i].chunk > 0;
+    for (int i = 0; i < model->kinds; i++) {
+        sm_layer_kind *k = &model->kind[i];
+        const char *reach = k->chunk > 0                ? "chunked "
+                            : k->window > 0             ? "local "
+                            : mixed && model->kinds > 1 ? "global "
+                                                        : "";
+        const char *mlp = k->E == 0 ? "dense" : k->F > 0 ? "dense+moe" : "moe";
+        snprintf(k->name, sizeof k->name, "%s%s%s", reach, mlp, k->kv_shared ? " reuse" : "");
+    }
     status = sm_model_check(model, &inner);
     return status == SM_OK ? SM_OK : hf_fail(c, "", false, "%s", inner.sentence);
 }

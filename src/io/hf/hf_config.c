@@ -5,7 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static sm_status fail_unknown_type(const hf_config *c, const char *type) {
+/* model_type decides; the architecture is asked when there is none. Remote code may name its own
+ * type over a known architecture (kimi_k2 over DeepseekV3ForCausalLM). */
+static sm_status choose_family(hf_config *c) {
+    const char *type = json_text(json_get(c->object, "model_type"));
+    type = type ? type : json_text(json_get(c->root, "model_type"));
+    c->family = type ? hf_family_of_type(type) : NULL;
+    const char *architecture = json_text(json_find(c->object, "architectures[0]"));
+    if (!c->family && architecture) c->family = hf_family_of_architecture(architecture);
+    if (c->family) return SM_OK;
+    if (json_get(c->object, "model_type") && !type)
+        return hf_fail(c, "model_type", false, "model_type must be a text");
+    if (!type)
+        return hf_fail(c, "model_type", false,
+                       "this is not a Hugging Face model config: model_type is missing");
     const char *names[64];
     char shown[64];
     size_t n = hf_family_names(names, 64);
@@ -21,34 +34,6 @@ static sm_status fail_unknown_type(const hf_config *c, const char *type) {
                    shown);
 }
 
-/* model_type decides; the architecture is asked when there is none. Remote code may name its own
- * type over a known architecture (kimi_k2 over DeepseekV3ForCausalLM). */
-static sm_status choose_family(hf_config *c) {
-    const char *type = json_text(json_get(c->object, "model_type"));
-    type = type ? type : json_text(json_get(c->root, "model_type"));
-    c->family = type ? hf_family_of_type(type) : NULL;
-    const char *architecture = json_text(json_find(c->object, "architectures[0]"));
-    if (!c->family && architecture) c->family = hf_family_of_architecture(architecture);
-    if (c->family) return SM_OK;
-    if (json_get(c->object, "model_type") && !type)
-        return hf_fail(c, "model_type", false, "model_type must be a text");
-    if (!type)
-        return hf_fail(c, "model_type", false,
-                       "this is not a Hugging Face model config: model_type is missing");
-    return fail_unknown_type(c, type);
-}
-
-/* "models/llama-3.1-8b/config.json" is llama-3.1-8b, "x/tiny.json" is tiny. */
-static void name_after_source(const sm_source *source, sm_model *model) {
-    const char *name = source->name ? source->name : "", *end = name + strlen(name);
-    if (end - name > 12 && strcmp(end - 12, "/config.json") == 0) end -= 12;
-    else if (end - name > 5 && strcmp(end - 5, ".json") == 0) end -= 5;
-    const char *start = end;
-    while (start > name && start[-1] != '/') start--;
-    snprintf(model->name, sizeof model->name, "%.*s", (int)(end - start > 90 ? 90 : end - start),
-             start);
-}
-
 static sm_status read_config(hf_config *c, const sm_source *source, sm_model *model) {
     if (c->root->kind != IS_OBJECT) return json_fail(c->root, "a model config is a JSON object");
     /* the config of the language model: the document, or text_config of a multimodal wrapper */
@@ -57,7 +42,14 @@ static sm_status read_config(hf_config *c, const sm_source *source, sm_model *mo
     sm_status status = choose_family(c);
     if (!status) status = hf_read_fields(c);
     if (status) return status;
-    name_after_source(source, model);
+    /* "models/llama-3.1-8b/config.json" is llama-3.1-8b, "x/tiny.json" is tiny. */
+    const char *name = source->name ? source->name : "", *end = name + strlen(name);
+    if (end - name > 12 && strcmp(end - 12, "/config.json") == 0) end -= 12;
+    else if (end - name > 5 && strcmp(end - 5, ".json") == 0) end -= 5;
+    const char *start = end;
+    while (start > name && start[-1] != '/') start--;
+    snprintf(model->name, sizeof model->name, "%.*s", (int)(end - start > 90 ? 90 : end - start),
+             start);
     snprintf(model->family, sizeof model->family, "%s", c->family->name);
     return hf_build(c, model);
 }

@@ -66,16 +66,6 @@ static const hf_rule *rule_of(const hf_family *f, const char *key) {
     return NULL;
 }
 
-/* The nearest key the family understands, or NULL. */
-static const char *nearest_key(const hf_family *f, const char *key) {
-    const char *names[128];
-    size_t n = 0;
-    int group = 0, i = 0;
-    const hf_rule *rule;
-    while (n < 128 && (rule = rule_at(f, &group, &i)) != NULL) names[n++] = rule->key;
-    return sm_nearest(key, strlen(key), names, n);
-}
-
 /* Fields take the defaults of the family; the first spelling of a field carries its default. */
 static void set_defaults(hf_config *c) {
     int group = 0, i = 0;
@@ -255,7 +245,13 @@ static sm_status read_by_rule(hf_config *c, const hf_rule *rule, const json_valu
 static sm_status meet_unknown(const hf_config *c, const char *key, const json_value *json) {
     char shown[64], family[48];
     if (is_off(json) || !hf_key_matters(key)) return SM_OK;
-    const char *near = nearest_key(c->family, key);
+    /* The nearest key the family understands, or NULL. */
+    const char *names[128];
+    size_t n = 0;
+    int group = 0, i = 0;
+    const hf_rule *rule;
+    while (n < 128 && (rule = rule_at(c->family, &group, &i)) != NULL) names[n++] = rule->key;
+    const char *near = sm_nearest(key, strlen(key), names, n);
     hf_shown(key, shown, sizeof shown);
     const char *type = json_text(json_get(c->object, "model_type"));
     hf_shown(type ? type : "such a", family, sizeof family);

@@ -57,7 +57,10 @@ static int override(const hf_config *c, int layer, const char *key, int otherwis
     return size ? (int)json_number(size) : otherwise;
 }
 
-static void adapt_gemma4_attention(const hf_config *c, int layer, bool local, sm_layer_kind *k) {
+/* Beside the experts runs the dense MLP, with three more norms; the router scales its D inputs and
+ * E outputs. Each layer has one more parameter, a scale of its output. */
+static void adapt_gemma4(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
+    k->kv_shared = layer >= hf_number(c, HF_LAYERS) - hf_number(c, HF_KV_SHARED);
     bool shares = !local && hf_number(c, HF_K_EQUALS_V), listed = hf_given(c, HF_PER_LAYER);
     if (!local && !listed) k->H = hf_number(c, HF_GLOBAL_HEAD_DIM);
     if (shares && !listed && hf_number(c, HF_GLOBAL_KV_HEADS) > 0)
@@ -68,13 +71,6 @@ static void adapt_gemma4_attention(const hf_config *c, int layer, bool local, sm
     k->qk_norm = true;
     k->qk_norm_q = k->H;
     k->qk_norm_k = k->kv_shared ? 0 : k->H;
-}
-
-/* Beside the experts runs the dense MLP, with three more norms; the router scales its D inputs and
- * E outputs. Each layer has one more parameter, a scale of its output. */
-static void adapt_gemma4(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
-    k->kv_shared = layer >= hf_number(c, HF_LAYERS) - hf_number(c, HF_KV_SHARED);
-    adapt_gemma4_attention(c, layer, local, k);
     k->F = hf_number(c, HF_FF) * (k->kv_shared && hf_number(c, HF_WIDE_MLP) ? 2 : 1);
     k->extra_params = 1;
     if (sparse) {

@@ -63,16 +63,6 @@ static sm_status read_front(const char *path, sm_arena *arena, front *f, sm_erro
                               : front_refuse(path, "", "it ends before its header does", err);
 }
 
-static sm_status parse_front(const char *path, const front *f, sm_arena *arena, sm_safetensors *out,
-                             sm_error *err) {
-    size_t whole = (size_t)f->length + FRONT_PREFIX_BYTES;
-    const sm_source header = {path, f->text + FRONT_PREFIX_BYTES, (size_t)f->length};
-    sm_status status = sm_io_safetensors_parse(&header, f->bytes - whole, arena, out, err);
-    out->checksum = (uint32_t)crc32_z(0, (const unsigned char *)f->text, whole);
-    for (size_t i = 0; i < out->n; i++) out->tensor[i].at += whole;
-    return status;
-}
-
 sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                 sm_error *err) {
     front f;
@@ -82,7 +72,13 @@ sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensor
     sm_status status = open_file(name, &f.file, &f.bytes, err);
     if (status) return status;
     status = read_front(name, arena, &f, err);
-    if (!status) status = parse_front(name, &f, arena, out, err);
+    if (!status) {
+        size_t whole = (size_t)f.length + FRONT_PREFIX_BYTES;
+        const sm_source header = {name, f.text + FRONT_PREFIX_BYTES, (size_t)f.length};
+        status = sm_io_safetensors_parse(&header, f.bytes - whole, arena, out, err);
+        out->checksum = (uint32_t)crc32_z(0, (const unsigned char *)f.text, whole);
+        for (size_t i = 0; i < out->n; i++) out->tensor[i].at += whole;
+    }
     close(f.file);
     return status;
 }

@@ -44,30 +44,26 @@ static bool take_number(scan *s, sm_span *span, double *value) {
     return request_number(text, n, value);
 }
 
-/* At most what there is room for: the full reader widens it. */
-static bool take_blocks(scan *s, request_row *row) {
-    sm_span span;
-    double id = 0.0;
-    int n = 0;
-    if (!take(s, '[')) return false;
-    if (take(s, ']')) return true;
-    do {
-        if (n == row->block_room || !take_number(s, &span, &id)) return false;
-        bool exact = span.length < 16 && !memchr(s->text + span.offset, '.', span.length);
-        if (!exact) return false;
-        row->block[n++] = (uint64_t)id;
-    } while (take(s, ','));
-    row->blocks = n;
-    return take(s, ']');
-}
-
 static bool take_value(scan *s, const request_name *name, request_row *row) {
     request_cell other, *to = name ? &row->cell[name->field] : &other;
     if (name && to->kind != CELL_ABSENT) return false;
     *to = (request_cell){CELL_IS_TEXT, {0, 0}, 0.0, name ? name->unit_s : 0.0};
     if (name && name->field == REQUEST_BLOCKS) {
         to->kind = CELL_IS_LIST;
-        return take_blocks(s, row);
+        /* At most what there is room for: the full reader widens it. */
+        sm_span span;
+        double id = 0.0;
+        int n = 0;
+        if (!take(s, '[')) return false;
+        if (take(s, ']')) return true;
+        do {
+            if (n == row->block_room || !take_number(s, &span, &id)) return false;
+            bool exact = span.length < 16 && !memchr(s->text + span.offset, '.', span.length);
+            if (!exact) return false;
+            row->block[n++] = (uint64_t)id;
+        } while (take(s, ','));
+        row->blocks = n;
+        return take(s, ']');
     }
     skip_blanks(s);
     if (s->at < s->length && s->text[s->at] == '"') return take_text(s, &to->text);

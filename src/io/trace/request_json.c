@@ -4,22 +4,6 @@
 
 #include <string.h>
 
-static sm_status set_blocks(const json_value *list, request_row *row) {
-    if (list->n > (uint32_t)row->block_room) {
-        uint64_t *wider = sm_realloc(row->block, list->n * sizeof *wider);
-        if (!wider) return sm_fail_memory(list->in->err);
-        row->block = wider;
-        row->block_room = (int)list->n; /* a line has at most LINE_MOST_BYTES */
-    }
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (list->item[i].kind != IS_NUMBER || !list->item[i].whole)
-            return json_fail(list, "expected a list of whole numbers");
-        row->block[i] = (uint64_t)list->item[i].integer;
-    }
-    row->blocks = (int)list->n;
-    return SM_OK;
-}
-
 static sm_status set_cell(const request_name *name, const json_value *value, request_row *row) {
     request_cell *to = &row->cell[name->field];
     if (to->kind != CELL_ABSENT) return json_fail(value, "two keys hold the same thing");
@@ -27,7 +11,19 @@ static sm_status set_cell(const request_name *name, const json_value *value, req
     if (value->kind == IS_NULL) return SM_OK;
     if (name->field == REQUEST_BLOCKS && value->kind == IS_LIST) {
         to->kind = CELL_IS_LIST;
-        return set_blocks(value, row);
+        if (value->n > (uint32_t)row->block_room) {
+            uint64_t *wider = sm_realloc(row->block, value->n * sizeof *wider);
+            if (!wider) return sm_fail_memory(value->in->err);
+            row->block = wider;
+            row->block_room = (int)value->n; /* a line has at most LINE_MOST_BYTES */
+        }
+        for (uint32_t i = 0; i < value->n; i++) {
+            if (value->item[i].kind != IS_NUMBER || !value->item[i].whole)
+                return json_fail(value, "expected a list of whole numbers");
+            row->block[i] = (uint64_t)value->item[i].integer;
+        }
+        row->blocks = (int)value->n;
+        return SM_OK;
     }
     if (name->field == REQUEST_BLOCKS && value->kind != IS_NUMBER)
         return json_fail(value, "expected a list of whole numbers");
@@ -36,17 +32,6 @@ static sm_status set_cell(const request_name *name, const json_value *value, req
     to->kind = value->kind == IS_TEXT ? CELL_IS_TEXT : CELL_IS_NUMBER;
     if (value->kind == IS_TEXT) to->text = (sm_span){to->text.offset + 1, to->text.length - 2};
     return SM_OK;
-}
-
-static sm_status read_object(const json_value *object, request_row *row) {
-    sm_status status = json_is(object, IS_OBJECT)
-                           ? SM_OK
-                           : json_fail(object, "expected one JSON object {...} a line");
-    for (int i = 0; !status && i < REQUEST_NAMES; i++) {
-        const json_value *value = json_get(object, request_names[i].name);
-        if (value) status = set_cell(&request_names[i], value, row);
-    }
-    return status;
 }
 
 sm_status request_json_read(const line_reader *r, const sm_source *line, request_row *row,
@@ -59,7 +44,15 @@ sm_status request_json_read(const line_reader *r, const sm_source *line, request
     const json_value *object;
     if (!arena) return sm_fail_memory(err);
     sm_status status = json_parse(&document, &object);
-    if (!status) status = read_object(object, row);
+    if (!status) {
+        status = json_is(object, IS_OBJECT)
+                     ? SM_OK
+                     : json_fail(object, "expected one JSON object {...} a line");
+        for (int i = 0; !status && i < REQUEST_NAMES; i++) {
+            const json_value *value = json_get(object, request_names[i].name);
+            if (value) status = set_cell(&request_names[i], value, row);
+        }
+    }
     sm_arena_free(arena);
     return status;
 }

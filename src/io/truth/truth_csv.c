@@ -82,17 +82,6 @@ static sm_status name_columns(const truth_file *f, const csv_form *csv, column_n
     return SM_OK;
 }
 
-static sm_status fail_needed(const truth_file *f, const csv_form *csv, const column_names *names) {
-    const char *needed = f->schema->needed, *kind = sm_truth_kind_name(f->schema->kind);
-    const char *nearest = sm_nearest(needed, strlen(needed), names->name, names->n);
-    if (!nearest)
-        return sm_fail_at(f->err, f->source, csv->header.whole, "%s rows need the column \"%s\"",
-                          kind, needed);
-    return sm_fail_at(f->err, f->source, csv->header.cell[find_column(names, nearest)],
-                      "%s rows need the column \"%s\"; the nearest here is \"%.60s\"", kind, needed,
-                      nearest);
-}
-
 static sm_status bind_columns(truth_file *f, csv_form *csv, const column_names *names) {
     char kinds[400];
     f->schema = truth_recognise(has_column, names);
@@ -100,8 +89,16 @@ static sm_status bind_columns(truth_file *f, csv_form *csv, const column_names *
         return sm_fail_at(f->err, f->source, csv->header.whole,
                           "the header tells no kind of measured rows: expected one of %s",
                           truth_known_kinds(kinds, sizeof kinds));
-    if (f->schema->needed && find_column(names, f->schema->needed) < 0)
-        return fail_needed(f, csv, names);
+    if (f->schema->needed && find_column(names, f->schema->needed) < 0) {
+        const char *needed = f->schema->needed, *kind = sm_truth_kind_name(f->schema->kind);
+        const char *nearest = sm_nearest(needed, strlen(needed), names->name, names->n);
+        if (!nearest)
+            return sm_fail_at(f->err, f->source, csv->header.whole,
+                              "%s rows need the column \"%s\"", kind, needed);
+        return sm_fail_at(f->err, f->source, csv->header.cell[find_column(names, nearest)],
+                          "%s rows need the column \"%s\"; the nearest here is \"%.60s\"", kind,
+                          needed, nearest);
+    }
     for (size_t i = 0; i < f->schema->n; i++)
         csv->column[i] = find_column(names, f->schema->field[i].key);
     return SM_OK;

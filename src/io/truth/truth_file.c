@@ -64,19 +64,6 @@ static int by_line(const void *a, const void *b) {
     return order ? order : strcmp(x->text, y->text);
 }
 
-static sm_status note_warnings(const truth_file *f, sm_truth *truth) {
-    truth_warnings w = {.arena = f->arena};
-    for (size_t i = 0; i < truth->n && !w.refused; i++) truth_suspect_row(&w, &truth->row[i]);
-    if (!w.refused) truth_suspect_twins(&w, truth->row, truth->n);
-    sm_truth_warning *kept = w.refused ? NULL : sm_arena_array(f->arena, w.n + 1, sizeof *kept);
-    if (kept && w.n) memcpy(kept, w.warning, w.n * sizeof *kept);
-    if (kept) qsort(kept, w.n, sizeof *kept, by_line);
-    truth->warning = kept;
-    truth->warnings = kept ? w.n : 0;
-    sm_free(w.warning);
-    return kept ? SM_OK : sm_fail_memory(f->err);
-}
-
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err) {
     memset(truth, 0, sizeof *truth);
     truth_rows rows = {NULL, 0, 0};
@@ -86,7 +73,18 @@ sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *tru
     truth_file f = {.source = &text, .arena = arena, .err = err};
     sm_status status = read_rows(&f, &rows);
     if (status == SM_OK) status = keep(&f, &rows, truth);
-    if (status == SM_OK) status = note_warnings(&f, truth);
+    if (status == SM_OK) {
+        truth_warnings w = {.arena = f.arena};
+        for (size_t i = 0; i < truth->n && !w.refused; i++) truth_suspect_row(&w, &truth->row[i]);
+        if (!w.refused) truth_suspect_twins(&w, truth->row, truth->n);
+        sm_truth_warning *kept = w.refused ? NULL : sm_arena_array(f.arena, w.n + 1, sizeof *kept);
+        if (kept && w.n) memcpy(kept, w.warning, w.n * sizeof *kept);
+        if (kept) qsort(kept, w.n, sizeof *kept, by_line);
+        truth->warning = kept;
+        truth->warnings = kept ? w.n : 0;
+        sm_free(w.warning);
+        status = kept ? SM_OK : sm_fail_memory(f.err);
+    }
     if (status != SM_OK) memset(truth, 0, sizeof *truth);
     sm_free(rows.row);
     return status;

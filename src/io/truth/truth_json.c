@@ -5,10 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const json_value *cell_of(const truth_file *f, size_t field) {
-    return json_find(f->form, f->schema->field[field].key);
-}
-
 static sm_status fail_field(const truth_file *f, size_t field, const char *sentence) {
     return json_fail(json_nearest(f->form, f->schema->field[field].key), "%s", sentence);
 }
@@ -35,7 +31,7 @@ static sm_status set_list(const truth_file *f, const json_value *list, truth_cel
 }
 
 static sm_status read_cell(const truth_file *f, size_t field, truth_cell *out) {
-    const json_value *v = cell_of(f, field);
+    const json_value *v = json_find(f->form, f->schema->field[field].key);
     *out = (truth_cell){.kind = CELL_NONE, .text = ""};
     if (!v) return SM_OK;
     switch (v->kind) {
@@ -70,23 +66,21 @@ static sm_status check_section(const truth_file *f, const char *key, size_t leng
     return json_fail(v, "%s: expected an object {...}", section);
 }
 
-static sm_status check_sections(const truth_file *f) {
-    for (size_t i = 0; i < f->schema->n; i++) {
-        const char *key = f->schema->field[i].key;
-        for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.')) {
-            sm_status status = check_section(f, key, (size_t)(dot - key));
-            if (status != SM_OK) return status;
-        }
-    }
-    return SM_OK;
-}
-
 /* The first row tells the kind; the others must be of it. */
 static sm_status check_kind(truth_file *f) {
     const truth_schema *schema = truth_recognise(has_key, f->form);
     char kinds[400];
     if (!f->schema) f->schema = schema;
-    if (schema && schema == f->schema) return check_sections(f);
+    if (schema && schema == f->schema) {
+        for (size_t i = 0; i < f->schema->n; i++) {
+            const char *key = f->schema->field[i].key;
+            for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.')) {
+                sm_status status = check_section(f, key, (size_t)(dot - key));
+                if (status != SM_OK) return status;
+            }
+        }
+        return SM_OK;
+    }
     if (f->schema)
         return json_fail(f->form, "this row is of another kind: the file began with %s",
                          sm_truth_kind_name(f->schema->kind));

@@ -130,19 +130,6 @@ static double step_seconds(const sm_training_row *t) {
     return t->derived_step_time_s;
 }
 
-static void finish_training(truth_draft *draft) {
-    sm_training_row *t = &draft->row.of.training;
-    draft->row.source = t->title;
-    if (!t->title[0]) draft->row.source = t->title = draft->label;
-    t->model.mla = t->model.kv_rank > 0;
-    t->oom = has_word(t->flags, "OOM");
-    t->peak_memory_bytes =
-        isnan(draft->peak_gib) ? draft->peak_gb * 1e9 : ldexp(draft->peak_gib, 30);
-    t->derived_step_time_s =
-        isnan(draft->time_from_tokens_s) ? draft->time_from_flops_s : draft->time_from_tokens_s;
-    draft->row.measured_s = step_seconds(t);
-}
-
 static void finish_inference(truth_draft *draft) {
     sm_inference_row *r = &draft->row.of.inference;
     r->ttft_s = draft->ttft_ms * 1e-3;
@@ -153,7 +140,16 @@ static void finish_inference(truth_draft *draft) {
 
 static void finish(const truth_file *f, truth_draft *draft) {
     if (f->schema->kind == SM_TRUTH_TRAINING) {
-        finish_training(draft);
+        sm_training_row *t = &draft->row.of.training;
+        draft->row.source = t->title;
+        if (!t->title[0]) draft->row.source = t->title = draft->label;
+        t->model.mla = t->model.kv_rank > 0;
+        t->oom = has_word(t->flags, "OOM");
+        t->peak_memory_bytes =
+            isnan(draft->peak_gib) ? draft->peak_gb * 1e9 : ldexp(draft->peak_gib, 30);
+        t->derived_step_time_s =
+            isnan(draft->time_from_tokens_s) ? draft->time_from_flops_s : draft->time_from_tokens_s;
+        draft->row.measured_s = step_seconds(t);
         return;
     }
     if (!draft->row.source || !draft->row.source[0]) draft->row.source = draft->label;

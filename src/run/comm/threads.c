@@ -408,17 +408,6 @@ static int rank_among(const place *all, int n, int who) {
     return rank;
 }
 
-/* Made by the lowest rank of a colour, for all of it. */
-static group *group_of_colour(const group *g, const place *all, int first) {
-    int size = 0;
-    for (int i = 0; i < g->size; i++) size += all[i].colour == all[first].colour;
-    group *made = new_group(g->world, size);
-    for (int i = 0; made && i < g->size; i++)
-        if (all[i].colour == all[first].colour)
-            made->rank[rank_among(all, g->size, i)] = g->rank[i];
-    return made;
-}
-
 static int first_of_colour(const place *all, int me) {
     int first = 0;
     while (all[first].colour != all[me].colour) first++;
@@ -434,7 +423,16 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     sm_status status = all_gather(c, &mine, sizeof mine, all, err);
     int first = status ? 0 : first_of_colour(all, c->rank);
     int rank = status ? 0 : rank_among(all, c->size, c->rank);
-    if (!status && first == c->rank) g->made[first] = group_of_colour(g, all, first);
+    /* Made by the lowest rank of a colour, for all of it. */
+    if (!status && first == c->rank) {
+        int size = 0;
+        for (int i = 0; i < g->size; i++) size += all[i].colour == all[first].colour;
+        group *made = new_group(g->world, size);
+        for (int i = 0; made && i < g->size; i++)
+            if (all[i].colour == all[first].colour)
+                made->rank[rank_among(all, g->size, i)] = g->rank[i];
+        g->made[first] = made;
+    }
     sm_free(all);
     if (!status) status = meet(g, err);
     if (status) return status;

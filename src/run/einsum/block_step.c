@@ -58,18 +58,6 @@ static size_t product(const size_t *size, int rank) {
 
 /* ---- steps ---- */
 
-static sm_status slice(stepping *s, sm_error *err) {
-    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
-    for (int d = 0; d < s->block->rank; d++) {
-        size[d] = s->block->size[d] / sm_layout_parts(&s->m->mesh, s->after, d, s->step->axes);
-        offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->after, d, s->step->axes, s->m->at);
-    }
-    sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
-    if (status) return status;
-    take(s, offset, size, s->result->data);
-    return SM_OK;
-}
-
 /* Do the boxes of the members, one after the other, make up the whole array as it lies in memory?
  * Then nothing need be copied. box: sizes of one; whole: those of the array. */
 static bool lie_in_order(const stepping *s, const size_t *box, const size_t *whole,
@@ -222,7 +210,17 @@ sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_lay
                   .block = block,
                   .result = result,
                   .width = sm_element_bytes(block->element)};
-    if (step->kind == SM_STEP_SLICE) return slice(&s, err);
+    if (step->kind == SM_STEP_SLICE) {
+        size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+        for (int d = 0; d < s.block->rank; d++) {
+            size[d] = s.block->size[d] / sm_layout_parts(&s.m->mesh, s.after, d, s.step->axes);
+            offset[d] = size[d] * sm_layout_part(&s.m->mesh, s.after, d, s.step->axes, s.m->at);
+        }
+        sm_status status = local_block_raw(s.block->element, s.block->rank, size, s.result, err);
+        if (status) return status;
+        take(&s, offset, size, s.result->data);
+        return SM_OK;
+    }
     if (step->kind != SM_STEP_COLLECTIVE)
         return sm_fail(err, SM_INTERNAL, "an einsum moves no block");
     s.group = sm_rank_mesh_over(m, step->axes, err);

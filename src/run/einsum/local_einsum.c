@@ -67,7 +67,10 @@ static bool same_order(const labels *a, const labels *b) {
 
 /* ---- transposing ---- */
 
-static void strides_in(const labels *array, const labels *order, size_t *stride) {
+/* to, in `order`, from an array in its own order. */
+static void transpose(const void *from, const labels *array, const labels *order, void *to,
+                      size_t width) {
+    size_t stride[MOST], at[MOST] = {0}, offset = 0, count = product(order);
     for (int i = 0; i < order->n; i++) {
         stride[i] = 0;
         size_t step = 1;
@@ -76,13 +79,6 @@ static void strides_in(const labels *array, const labels *order, size_t *stride)
             step *= array->room[d];
         }
     }
-}
-
-/* to, in `order`, from an array in its own order. */
-static void transpose(const void *from, const labels *array, const labels *order, void *to,
-                      size_t width) {
-    size_t stride[MOST], at[MOST] = {0}, offset = 0, count = product(order);
-    strides_in(array, order, stride);
     for (size_t i = 0; i < count; i++) {
         memcpy((char *)to + i * width, (const char *)from + offset * width, width);
         for (int d = order->n - 1; d >= 0; d--) {
@@ -290,21 +286,6 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
     return status;
 }
 
-/* Into a matrix of its own, which is then transposed. */
-static sm_status multiply_apart(pair *p, const labels *made, sm_local_block *out, sm_error *err) {
-    size_t count = product(made), width = sm_element_bytes(out->element);
-    char *c = memory_new(2 * count * width + 1);
-    if (!c) return sm_fail_memory(err);
-    void *turned = p->add ? c + count * width : out->data;
-    bool plus = p->add;
-    p->add = false;
-    sm_status status = multiply_into(p, c, err);
-    if (!status) transpose(c, made, &p->out, turned, width);
-    if (!status && plus) sum_into(out->data, turned, count, out->element);
-    memory_free(c);
-    return status;
-}
-
 /* The output as the product leaves it, and as it is wanted. When left and right only need to change
  * places, the operands do. */
 static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
@@ -318,7 +299,18 @@ static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
         sort_labels(&turned);
         return multiply_into(&turned, out->data, err);
     }
-    return multiply_apart(p, &made, out, err);
+    /* Into a matrix of its own, which is then transposed. */
+    size_t count = product(&made), width = sm_element_bytes(out->element);
+    char *c = memory_new(2 * count * width + 1);
+    if (!c) return sm_fail_memory(err);
+    void *turned = p->add ? c + count * width : out->data;
+    bool plus = p->add;
+    p->add = false;
+    sm_status status = multiply_into(p, c, err);
+    if (!status) transpose(c, &made, &p->out, turned, width);
+    if (!status && plus) sum_into(out->data, turned, count, out->element);
+    memory_free(c);
+    return status;
 }
 
 /* What only this operand has is summed first; so is a label that stands twice in it. */
@@ -387,22 +379,19 @@ static sm_status fold(int operands, const sm_local_block *in, const int8_t (*lab
     return status;
 }
 
-static sm_status sum_alone(const sm_local_block *in, const int8_t *label, const labels *lo,
-                           bool plus, sm_local_block *out, sm_error *err) {
-    labels la = labels_of(in, label);
-    if (!plus) return sum_out(in, &la, lo, out->data, err);
-    sm_local_block sum;
-    sm_status status = sm_local_block_new(out->element, out->rank, out->size, &sum, err);
-    if (!status) status = sum_out(in, &la, lo, sum.data, err);
-    if (!status) sum_into(out->data, sum.data, sm_local_block_count(out), out->element);
-    sm_local_block_free(&sum);
-    return status;
-}
-
 sm_status local_einsum(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
                        const int8_t *out_labels, bool plus, sm_local_block *out, sm_error *err) {
     labels lo = labels_of(out, out_labels);
-    if (operands == 1) return sum_alone(&in[0], label[0], &lo, plus, out, err);
+    if (operands == 1) {
+        labels la = labels_of(&in[0], label[0]);
+        if (!plus) return sum_out(&in[0], &la, &lo, out->data, err);
+        sm_local_block sum;
+        sm_status status = sm_local_block_new(out->element, out->rank, out->size, &sum, err);
+        if (!status) status = sum_out(&in[0], &la, &lo, sum.data, err);
+        if (!status) sum_into(out->data, sum.data, sm_local_block_count(out), out->element);
+        sm_local_block_free(&sum);
+        return status;
+    }
     return fold(operands, in, label, &lo, plus, out, err);
 }
 

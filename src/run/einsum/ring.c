@@ -296,17 +296,6 @@ static size_t length_of_cut(const ring_job *job, const sm_local_block *out) {
     return own->size[dimension_of(job->label[array], own->rank, job->step->from)];
 }
 
-/* Chunks of an odd length go one way, and two ranks have one way only. */
-static void make_lanes(ring *r) {
-    r->lanes = r->job->directions > 1 && r->n > 2 && r->chunk % 2 == 0 ? 2 : 1;
-    for (int i = 0; i < r->lanes; i++) {
-        r->lane[i].length = r->chunk / (size_t)r->lanes;
-        r->lane[i].from = r->lane[i].length * (size_t)i;
-        r->lane[i].direction = i == 0 ? 1 : -1;
-        r->lane[i].way = ring_transfer_of(r->group, r->lane[i].direction, TAG + i);
-    }
-}
-
 /* A chunk of sums is this rank's part of the product. */
 static void put_sums(ring *r) {
     int dim = dimension_of(r->job->out_label, r->out->rank, r->cut);
@@ -318,16 +307,6 @@ static void put_sums(ring *r) {
     }
     for (int i = 0; i < r->lanes; i++)
         put_part(&r->lane[i].block[PRODUCT], dim, r->lane[i].from, r->out);
-}
-
-/* What is on its way uses buffers that are about to go. */
-static void end_lanes(ring *r) {
-    for (int i = 0; i < r->lanes; i++) {
-        lane *l = &r->lane[i];
-        ring_end_send(&l->way, NULL);
-        if (l->borrowed) l->block[PRODUCT].data = NULL;
-        for (int b = 0; b < BLOCKS; b++) sm_local_block_free(&l->block[b]);
-    }
 }
 
 /* Each rank sends n-1 of the n chunks of the array V that the step counts. */
@@ -352,14 +331,27 @@ sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, 
     r.rank = r.group->rank;
     r.cut = gathers ? job->step->from : job->step->to;
     r.chunk = length_of_cut(job, out);
-    make_lanes(&r);
+    /* Chunks of an odd length go one way, and two ranks have one way only. */
+    r.lanes = r.job->directions > 1 && r.n > 2 && r.chunk % 2 == 0 ? 2 : 1;
+    for (int i = 0; i < r.lanes; i++) {
+        r.lane[i].length = r.chunk / (size_t)r.lanes;
+        r.lane[i].from = r.lane[i].length * (size_t)i;
+        r.lane[i].direction = i == 0 ? 1 : -1;
+        r.lane[i].way = ring_transfer_of(r.group, r.lane[i].direction, TAG + i);
+    }
     sm_status status = SM_OK;
     for (int i = 0; !status && i < r.lanes; i++)
         status = gathers ? begin_gather(&r, &r.lane[i], err) : begin_reduce(&r, &r.lane[i], err);
     for (int stage = 0; !status && stage < r.n; stage++)
         status = gathers ? gather_stage(&r, stage, err) : reduce_stage(&r, stage, err);
     if (!status && !gathers) put_sums(&r);
-    end_lanes(&r);
+    /* What is on its way uses buffers that are about to go. */
+    for (int i = 0; i < r.lanes; i++) {
+        lane *l = &r.lane[i];
+        ring_end_send(&l->way, NULL);
+        if (l->borrowed) l->block[PRODUCT].data = NULL;
+        for (int b = 0; b < BLOCKS; b++) sm_local_block_free(&l->block[b]);
+    }
     if (!status) count(&r, waiting_s);
     return status;
 }

@@ -130,13 +130,6 @@ static bool can_overlap(const sm_lowering *lowering, int s) {
     return step->kind == SM_STEP_COLLECTIVE && (gathers || scatters);
 }
 
-static void begin(running *r, const sm_local_block *in) {
-    for (int i = 0; i < r->einsum->operands; i++) {
-        r->array[i] = in[i];
-        r->layout[i] = sm_layout_of(&r->einsum->in[i]);
-    }
-}
-
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
                           const sm_run_way *way, const sm_local_block *in, sm_run_result *out,
                           sm_error *err) {
@@ -151,7 +144,10 @@ sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_low
     sm_status status = SM_OK;
     double begun_s = sm_clock_s();
     memset(out, 0, sizeof *out);
-    begin(&r, in);
+    for (int i = 0; i < r.einsum->operands; i++) {
+        r.array[i] = in[i];
+        r.layout[i] = sm_layout_of(&r.einsum->in[i]);
+    }
     for (int i = 0; !status && i < lowering->steps; i++) status = run_step(&r, i, out->step, err);
     out->seconds = sm_clock_s() - begun_s;
     for (int i = 0; i < einsum->operands; i++)

@@ -218,36 +218,6 @@ static sm_status speculate(writer *w, sm_error *err) {
 
 /* ---- rooms ---- */
 
-static sm_status make_rooms(writer *w, sm_error *err) {
-    size_t n = w->sequences, depth = w->job->draft ? (size_t)w->job->depth : 0;
-    w->length = sm_calloc(n, sizeof *w->length);
-    w->end = sm_calloc(n, sizeof *w->end);
-    w->count = sm_calloc(n, sizeof *w->count);
-    w->drafted = sm_calloc(n, sizeof *w->drafted);
-    w->byte = sm_calloc(n, 1);
-    w->verdict = sm_calloc(n, sizeof *w->verdict);
-    w->bytes = sm_calloc(n, w->queries);
-    w->scores = sm_calloc(n * (depth + 1) * w->vocabulary, sizeof *w->scores);
-    w->p = sm_calloc(w->job->words, sizeof *w->p);
-    w->q = sm_calloc(n * depth * w->job->words + 1, sizeof *w->q);
-    bool all = w->length && w->end && w->count && w->drafted && w->byte && w->verdict && w->bytes &&
-               w->scores && w->p && w->q;
-    return all ? SM_OK : sm_fail_memory(err);
-}
-
-static void free_rooms(writer *w) {
-    sm_free(w->length);
-    sm_free(w->end);
-    sm_free(w->count);
-    sm_free(w->drafted);
-    sm_free(w->byte);
-    sm_free(w->verdict);
-    sm_free(w->bytes);
-    sm_free(w->scores);
-    sm_free(w->p);
-    sm_free(w->q);
-}
-
 /* ---- texts ---- */
 
 static sm_status write_texts(writer *w, sm_error *err) {
@@ -304,8 +274,30 @@ sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
                 .sequences = size.sequences,
                 .vocabulary = size.vocabulary,
                 .queries = size.room};
-    status = make_rooms(&w, err);
+    size_t n = w.sequences, depth = w.job->draft ? (size_t)w.job->depth : 0;
+    w.length = sm_calloc(n, sizeof *w.length);
+    w.end = sm_calloc(n, sizeof *w.end);
+    w.count = sm_calloc(n, sizeof *w.count);
+    w.drafted = sm_calloc(n, sizeof *w.drafted);
+    w.byte = sm_calloc(n, 1);
+    w.verdict = sm_calloc(n, sizeof *w.verdict);
+    w.bytes = sm_calloc(n, w.queries);
+    w.scores = sm_calloc(n * (depth + 1) * w.vocabulary, sizeof *w.scores);
+    w.p = sm_calloc(w.job->words, sizeof *w.p);
+    w.q = sm_calloc(n * depth * w.job->words + 1, sizeof *w.q);
+    bool all = w.length && w.end && w.count && w.drafted && w.byte && w.verdict && w.bytes &&
+               w.scores && w.p && w.q;
+    status = all ? SM_OK : sm_fail_memory(err);
     if (!status) status = write_texts(&w, err);
-    free_rooms(&w);
+    sm_free(w.length);
+    sm_free(w.end);
+    sm_free(w.count);
+    sm_free(w.drafted);
+    sm_free(w.byte);
+    sm_free(w.verdict);
+    sm_free(w.bytes);
+    sm_free(w.scores);
+    sm_free(w.p);
+    sm_free(w.q);
     return status;
 }

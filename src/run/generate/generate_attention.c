@@ -36,15 +36,6 @@ static size_t keys_seen(const attending *a, size_t sequence, size_t query) {
     return seen - first < a->room ? seen - first : a->room;
 }
 
-/* Scores to exp(score - most): their largest and their sum. */
-static void soften(const attending *a, size_t keys, size_t row) {
-    float most = a->score[0], sum = 0;
-    for (size_t s = 1; s < keys; s++) most = a->score[s] > most ? a->score[s] : most;
-    for (size_t s = 0; s < keys; s++) sum += a->score[s] = expf(a->score[s] - most);
-    a->most[row] = most;
-    a->sum[row] = (double)sum;
-}
-
 /* out = sum of exp(score - most) v over the keys of this rank. */
 static void attend(const attending *a, size_t sequence, size_t query, size_t head) {
     size_t heads = a->key_heads * a->groups, key_head = head / a->groups;
@@ -56,7 +47,12 @@ static void attend(const attending *a, size_t sequence, size_t query, size_t hea
     cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)keys, (int)a->size, 1.0F / sqrtf((float)a->size),
                 head_of(a, KEYS, sequence, key_head), (int)(a->key_heads * a->size), q, 1, 0.0F,
                 a->score, 1);
-    soften(a, keys, row);
+    /* Scores to exp(score - most): their largest and their sum. */
+    float most = a->score[0], sum = 0;
+    for (size_t s = 1; s < keys; s++) most = a->score[s] > most ? a->score[s] : most;
+    for (size_t s = 0; s < keys; s++) sum += a->score[s] = expf(a->score[s] - most);
+    a->most[row] = most;
+    a->sum[row] = (double)sum;
     cblas_sgemv(CblasRowMajor, CblasTrans, (int)keys, (int)a->value_size, 1.0F,
                 head_of(a, VALUES, sequence, key_head), (int)(a->key_heads * a->value_size),
                 a->score, 1, 0.0F, out, 1);
@@ -64,12 +60,6 @@ static void attend(const attending *a, size_t sequence, size_t query, size_t hea
 
 static size_t rows_of(const attending *a) {
     return a->c->out->size[0] * a->queries * a->key_heads * a->groups;
-}
-
-static void attend_all(const attending *a) {
-    for (size_t s = 0; s < a->c->out->size[0]; s++)
-        for (size_t t = 0; t < a->queries; t++)
-            for (size_t h = 0; h < a->key_heads * a->groups; h++) attend(a, s, t, h);
 }
 
 /* Sums over the positions of all ranks: they share no largest score, so that it is taken back. */
@@ -97,7 +87,9 @@ static void divide(const attending *a, bool joined) {
 
 static sm_status run(attending *a, sm_error *err) {
     bool joined = train_degree(a->c->t, SM_BIT(SM_AXIS_CONTEXT)) > 1;
-    attend_all(a);
+    for (size_t s = 0; s < a->c->out->size[0]; s++)
+        for (size_t t = 0; t < a->queries; t++)
+            for (size_t h = 0; h < a->key_heads * a->groups; h++) attend(a, s, t, h);
     sm_status status = joined ? join_sums(a, err) : SM_OK;
     if (!status) divide(a, joined);
     return status;

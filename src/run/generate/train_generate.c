@@ -23,17 +23,6 @@ struct sm_generator {
 
 /* ---- what can be generated from ---- */
 
-static sm_status check_room(const sm_train_setup *s, sm_error *err) {
-    int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
-    if (s->sequences < 1 || s->sequences % ways)
-        return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,
-                       ways);
-    if (s->tokens < 1 || s->tokens % s->degree[SM_AXIS_CONTEXT])
-        return sm_fail(err, SM_BAD_INPUT, "a cache of %d positions does not divide over %d ranks",
-                       s->tokens, s->degree[SM_AXIS_CONTEXT]);
-    return SM_OK;
-}
-
 static sm_status check(const sm_train_setup *s, sm_error *err) {
     sm_status status = train_check_model(s, err);
     if (status) return status;
@@ -47,7 +36,14 @@ static sm_status check(const sm_train_setup *s, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "an unembedding tied to the embedding needs both on one "
                        "stage of the pipeline");
-    return check_room(s, err);
+    int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
+    if (s->sequences < 1 || s->sequences % ways)
+        return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,
+                       ways);
+    if (s->tokens < 1 || s->tokens % s->degree[SM_AXIS_CONTEXT])
+        return sm_fail(err, SM_BAD_INPUT, "a cache of %d positions does not divide over %d ranks",
+                       s->tokens, s->degree[SM_AXIS_CONTEXT]);
+    return SM_OK;
 }
 
 /* ---- programs ---- */
@@ -65,7 +61,13 @@ static void drop_set(sm_trainer *t, piece_set *set) {
     *set = (piece_set){.lists = 0};
 }
 
-static sm_status new_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
+static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
+    for (int i = 0; i < SETS; i++) {
+        const piece_set *set = &g->set[i];
+        if (!set->lists || set->queries != queries || set->sampled != sampled) continue;
+        take_set(&g->t, set);
+        return SM_OK;
+    }
     sm_trainer *t = &g->t;
     piece_set *set = &g->set[g->next_set];
     g->next_set = (g->next_set + 1) % SETS;
@@ -81,19 +83,7 @@ static sm_status new_set(sm_generator *g, size_t queries, size_t sampled, sm_err
     return status;
 }
 
-static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
-    for (int i = 0; i < SETS; i++) {
-        const piece_set *set = &g->set[i];
-        if (!set->lists || set->queries != queries || set->sampled != sampled) continue;
-        take_set(&g->t, set);
-        return SM_OK;
-    }
-    return new_set(g, queries, sampled, err);
-}
-
 /* ---- begin and end ---- */
-
-static bool last_stage(const sm_trainer *t) { return t->stage.number == t->setup->stages - 1; }
 
 /* The sequences of this rank, and those of all others. */
 static sm_status deal_sequences(sm_generator *g, sm_error *err) {
@@ -108,7 +98,8 @@ static sm_status deal_sequences(sm_generator *g, sm_error *err) {
     size_t offset[SM_MAX_RANK];
     block.size[0] = train_local_size(t, t->size[SM_DIM_B], &layout, 0);
     train_offsets(t, &layout, &block, offset);
-    if (last_stage(t)) g->own = (sm_generator_part){offset[0], block.size[0]};
+    if (t->stage.number == t->setup->stages - 1)
+        g->own = (sm_generator_part){offset[0], block.size[0]};
     g->part = sm_calloc((size_t)t->world->size, sizeof *g->part);
     if (!g->part) return sm_fail_memory(err);
     return sm_run_all_gather(t->world, &g->own, sizeof g->own, g->part, err);

@@ -92,26 +92,6 @@ static bool is_undisturbed(const repeat *r, bool together) {
     return r->waited_s <= (together ? 0.1 : 0.02) * r->seconds;
 }
 
-/* Undisturbed repeats, where there are enough. Else, of work that each rank does by itself, all
- * repeats less what was waited; of what ranks do together, where waiting of one may hide behind
- * that of another, the fourth that waited least. Sorts r. */
-static sm_spread settle(repeat *r, int n, bool together, double *room) {
-    int kept = 0;
-    qsort(r, (size_t)n, sizeof *r, by_waiting);
-    while (kept < n && is_undisturbed(&r[kept], together)) kept++;
-    int disturbed = n - kept;
-    bool enough = kept >= LEAST_REPEATS;
-    if (!enough) kept = together ? (n / 4 > LEAST_REPEATS ? n / 4 : LEAST_REPEATS) : n;
-    for (int i = 0; i < kept; i++) {
-        bool subtract = !enough && !together;
-        room[i] = r[i].seconds - (subtract ? fmin(r[i].waited_s, 0.9 * r[i].seconds) : 0.0);
-    }
-    sm_spread spread = sm_spread_of(room, kept);
-    spread.disturbed = disturbed;
-    if (!enough && !together) spread.least = spread.low; /* a difference of two clocks can be off */
-    return spread;
-}
-
 static sm_status repeat_call(sm_communicator *world, const timed_call *timed, bool asks, repeat *r,
                              int n, sm_error *err) {
     sm_status status = SM_OK;
@@ -131,7 +111,26 @@ sm_status measure_repeatedly(sm_communicator *world, const sm_measure_job *job,
     for (int i = 0; !status && i < n; i++) r[i].seconds /= timed->times;
     for (int i = 0; !status && i < n; i++) r[i].waited_s /= timed->times;
     for (int i = 0; !status && i < n && !has_processors(world); i++) r[i].waited_s = 0.0;
-    if (!status) *out = settle(r, n, timed->together, room);
+    /* Undisturbed repeats, where there are enough. Else, of work that each rank does by itself, all
+     * repeats less what was waited; of what ranks do together, where waiting of one may hide behind
+     * that of another, the fourth that waited least. Sorts r. */
+    if (!status) {
+        int kept = 0;
+        qsort(r, (size_t)n, sizeof *r, by_waiting);
+        while (kept < n && is_undisturbed(&r[kept], timed->together)) kept++;
+        int disturbed = n - kept;
+        bool enough = kept >= LEAST_REPEATS;
+        if (!enough) kept = timed->together ? (n / 4 > LEAST_REPEATS ? n / 4 : LEAST_REPEATS) : n;
+        for (int i = 0; i < kept; i++) {
+            bool subtract = !enough && !timed->together;
+            room[i] = r[i].seconds - (subtract ? fmin(r[i].waited_s, 0.9 * r[i].seconds) : 0.0);
+        }
+        sm_spread spread = sm_spread_of(room, kept);
+        spread.disturbed = disturbed;
+        if (!enough && !timed->together)
+            spread.least = spread.low; /* a difference of two clocks can be off */
+        *out = spread;
+    }
     sm_free(r);
     sm_free(room);
     return status;

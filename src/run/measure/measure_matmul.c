@@ -73,30 +73,27 @@ static sm_status multiply_often(void *state, sm_error *err) {
     return status;
 }
 
-static sm_status measure_shape(sm_communicator *world, const sm_measure_job *job,
-                               sm_element element, const shape *s, sm_error *err) {
-    multiplying m = {.out = {.data = NULL}};
-    sm_measured_matmul found = {.dtype = element == SM_ELEMENT_F64 ? SM_FP64 : SM_FP32,
-                                .m = (size_t)s->m,
-                                .n = (size_t)s->n,
-                                .k = (size_t)s->k};
-    double often = products_of(s);
-    timed_call timed = {often > 1.0 ? multiply_often : multiply, drop_output, &m, often, false};
-    sm_status status = prepare(&m, element, s, err);
-    if (!status) status = measure_repeatedly(world, job, &timed, &found.seconds, err);
-    if (!status && world->rank == 0) job->out->matmul[job->out->matmuls++] = found;
-    sm_local_block_free(&m.in[0]);
-    sm_local_block_free(&m.in[1]);
-    return status;
-}
-
 sm_status measure_matmuls(sm_communicator *world, const sm_measure_job *job, sm_error *err) {
     static const sm_element elements[] = {SM_ELEMENT_F32, SM_ELEMENT_F64};
     sm_status status = SM_OK;
     _Static_assert((int)(2 * SHAPES) <= (int)SM_MOST_MEASURED_MATMULS, "room for all shapes");
     for (int e = 0; e < 2; e++)
         for (int i = 0; !status && i < SHAPES; i++)
-            if (shapes[i].quick || !job->quick)
-                status = measure_shape(world, job, elements[e], &shapes[i], err);
+            if (shapes[i].quick || !job->quick) {
+                multiplying m = {.out = {.data = NULL}};
+                sm_measured_matmul found = {.dtype =
+                                                elements[e] == SM_ELEMENT_F64 ? SM_FP64 : SM_FP32,
+                                            .m = (size_t)shapes[i].m,
+                                            .n = (size_t)shapes[i].n,
+                                            .k = (size_t)shapes[i].k};
+                double often = products_of(&shapes[i]);
+                timed_call timed = {often > 1.0 ? multiply_often : multiply, drop_output, &m, often,
+                                    false};
+                status = prepare(&m, elements[e], &shapes[i], err);
+                if (!status) status = measure_repeatedly(world, job, &timed, &found.seconds, err);
+                if (!status && world->rank == 0) job->out->matmul[job->out->matmuls++] = found;
+                sm_local_block_free(&m.in[0]);
+                sm_local_block_free(&m.in[1]);
+            }
     return status;
 }

@@ -116,15 +116,6 @@ static double choose_sizes(const collecting *s, size_t bytes, size_t *size) {
     return (double)(rows * columns * sizeof(float));
 }
 
-static void choose_step(collecting *s, sm_collective op) {
-    s->step = (sm_step){.kind = SM_STEP_COLLECTIVE, .op = op, .axes = 1u << GROUP};
-    memset(s->before.dim, SM_REPLICATED, sizeof s->before.dim);
-    memset(s->before.place, 0, sizeof s->before.place);
-    s->step.after = s->before;
-    s->before.dim[GROUP] = layouts[op].before;
-    s->step.after.dim[GROUP] = layouts[op].after;
-}
-
 static void keep(sm_measurements *all, const sm_measured_collective *found) {
     if (all->collectives < SM_MOST_MEASURED_COLLECTIVES)
         all->collective[all->collectives++] = *found;
@@ -134,7 +125,12 @@ static sm_status measure_collective(sm_communicator *world, const sm_measure_job
                                     collecting *s, sm_collective op, size_t bytes, sm_error *err) {
     bool direct = op == SM_PERMUTE || op == SM_BROADCAST;
     size_t size[2];
-    choose_step(s, op);
+    s->step = (sm_step){.kind = SM_STEP_COLLECTIVE, .op = op, .axes = 1u << GROUP};
+    memset(s->before.dim, SM_REPLICATED, sizeof s->before.dim);
+    memset(s->before.place, 0, sizeof s->before.place);
+    s->step.after = s->before;
+    s->before.dim[GROUP] = layouts[op].before;
+    s->step.after.dim[GROUP] = layouts[op].after;
     double whole = choose_sizes(s, bytes, size);
     sm_measured_collective found = {op, s->group->size, whole, {.n = 0}};
     timed_call timed = {direct ? collect_directly : collect, drop_result, s, 1.0, true};

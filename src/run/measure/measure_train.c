@@ -46,18 +46,6 @@ static void note_moves(const sm_trainer *t, sm_train_move_time *sum) {
     }
 }
 
-/* Rows stand in the same order in every step. */
-static sm_status note_steps(sm_trainer *t, diary *d, sm_error *err) {
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < d->steps; i++) {
-        status = sm_trainer_step(t, WARM_UP + i, &d->result[i], err);
-        d->ops =
-            sm_trainer_op_times(t, false, d->op + i * SM_MOST_MEASURED_OPS, SM_MOST_MEASURED_OPS);
-        note_moves(t, d->move + i * SM_COLLECTIVE_COUNT);
-    }
-    return status;
-}
-
 /* ---- quartiles ----
  * The lower one: what other programs take of a processor makes steps longer, and most of all the
  * collectives, in which one rank waits for the other that was held up. */
@@ -117,7 +105,14 @@ static sm_status train(sm_communicator *world, sm_trainer *t, double budget_s,
     if (!status) status = count_steps(world, result.seconds, budget_s, &steps, err);
     if (!status) status = new_diary(steps, &d, err);
     if (status) return status;
-    status = note_steps(t, &d, err);
+    /* Rows stand in the same order in every step. */
+    status = SM_OK;
+    for (int i = 0; !status && i < d.steps; i++) {
+        status = sm_trainer_step(t, WARM_UP + i, &d.result[i], err);
+        d.ops =
+            sm_trainer_op_times(t, false, d.op + i * SM_MOST_MEASURED_OPS, SM_MOST_MEASURED_OPS);
+        note_moves(t, d.move + i * SM_COLLECTIVE_COUNT);
+    }
     if (!status) sum_up(&d, out);
     free_diary(&d);
     return status;

@@ -108,17 +108,6 @@ void attention_scores(const attention_head *h) {
                 h->x[KEYS].apart, 0.0F, h->p, h->keys);
 }
 
-/* dp becomes dS = P (dP - sum of P dP) / sqrt(H). */
-static void slopes_of_scores(const attention_head *h, const float *dots) {
-    float scale = 1.0F / sqrtf((float)h->size);
-    size_t keys = (size_t)h->keys;
-    for (int i = 0; i < h->queries; i++) {
-        const float *p = h->p + (size_t)i * keys;
-        float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
-        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum) * scale;
-    }
-}
-
 /* dV += P' dO; dP = dO V'; dQ += dS K; dK += dS' Q. */
 void attention_slopes(const attention_head *h, const float *dots) {
     const attention_rows *d = h->d, *x = h->x;
@@ -126,7 +115,14 @@ void attention_slopes(const attention_head *h, const float *dots) {
                 h->p, h->keys, d[OUT].first, d[OUT].apart, 1.0F, d[VALUES].first, d[VALUES].apart);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->value_size, 1.0F,
                 d[OUT].first, d[OUT].apart, x[VALUES].first, x[VALUES].apart, 0.0F, h->dp, h->keys);
-    slopes_of_scores(h, dots);
+    /* dp becomes dS = P (dP - sum of P dP) / sqrt(H). */
+    float scale = 1.0F / sqrtf((float)h->size);
+    size_t keys = (size_t)h->keys;
+    for (int i = 0; i < h->queries; i++) {
+        const float *p = h->p + (size_t)i * keys;
+        float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
+        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum) * scale;
+    }
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->size, h->keys, 1.0F,
                 h->dp, h->keys, x[KEYS].first, x[KEYS].apart, 1.0F, d[Q].first, d[Q].apart);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, h->keys, h->size, h->queries, 1.0F, h->dp,

@@ -103,20 +103,6 @@ static sm_status start_returning(ring *r, sm_error *err) {
     return status;
 }
 
-/* What this rank adds to the gradient of the block at hand joins what the ranks before it made. */
-static sm_status send_on(ring *r, bool joins, sm_error *err) {
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < PAIR; i++) {
-        returning *d = &r->d[i];
-        if (joins) status = ring_end_receive(&d->way, err);
-        if (!status && joins) add(&d->made, &d->arriving);
-        if (!status) status = ring_end_send(&d->way, err);
-        swap(&d->made, &d->leaving);
-        if (!status) status = ring_start_send(&d->way, &d->leaving, err);
-    }
-    return status;
-}
-
 static sm_status arrive_home(ring *r, sm_error *err) {
     sm_status status = start_returning(r, err);
     for (int i = 0; !status && i < PAIR; i++) {
@@ -246,7 +232,19 @@ static sm_status backward_stage(ring *r, int stage, sm_error *err) {
     for (int i = 0; stage && i < PAIR; i++) clear(&r->d[i].made);
     lay_out(r, stage);
     work(r, attend_back);
-    if (stage) status = send_on(r, joins, err);
+    /* What this rank adds to the gradient of the block at hand joins what the ranks before it made.
+     */
+    if (stage) {
+        status = SM_OK;
+        for (int i = 0; !status && i < PAIR; i++) {
+            returning *d = &r->d[i];
+            if (joins) status = ring_end_receive(&d->way, err);
+            if (!status && joins) add(&d->made, &d->arriving);
+            if (!status) status = ring_end_send(&d->way, err);
+            swap(&d->made, &d->leaving);
+            if (!status) status = ring_start_send(&d->way, &d->leaving, err);
+        }
+    }
     if (status) return status;
     return last ? arrive_home(r, err) : end_passing(r, stage, err);
 }

@@ -32,7 +32,12 @@ int sm_train_setup_ranks(const sm_train_setup *s) {
 
 /* ---- what can be run ---- */
 
-static const char *odd_attention(const sm_layer_kind *k) {
+static const char *odd_layer(const sm_layer_kind *k) {
+    enum { MOST_EXPERTS = 512 };
+    if (k->mlp != SM_MLP_GATED) return "an MLP without a gate";
+    if (k->shared_gate || k->router_bias || k->expert_bias) return "gated or biased experts";
+    if (k->E > MOST_EXPERTS) return "more than 512 experts";
+    if (k->extra_params) return "parameters of its own";
     if (k->attention != SM_ATTENTION_GQA) return "latent attention";
     if (k->window || k->chunk) return "attention within a window";
     if (k->qkv_bias || k->o_bias) return "biases in attention";
@@ -41,15 +46,6 @@ static const char *odd_attention(const sm_layer_kind *k) {
     if (k->has_sinks) return "attention sinks";
     if (k->H % 2) return "heads of an odd size";
     return NULL;
-}
-
-static const char *odd_layer(const sm_layer_kind *k) {
-    enum { MOST_EXPERTS = 512 };
-    if (k->mlp != SM_MLP_GATED) return "an MLP without a gate";
-    if (k->shared_gate || k->router_bias || k->expert_bias) return "gated or biased experts";
-    if (k->E > MOST_EXPERTS) return "more than 512 experts";
-    if (k->extra_params) return "parameters of its own";
-    return odd_attention(k);
 }
 
 static const char *odd_model(const sm_model *m) {

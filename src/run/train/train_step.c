@@ -135,23 +135,6 @@ const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT] = {
 #undef X
 };
 
-/* What was not measured is the rest. */
-static void account(sm_trainer *t, const train_traffic *before, sm_train_result *r) {
-    double total = 0;
-    train_traffic now;
-    train_traffic_now(t, &now);
-    train_times_end(t);
-    train_bytes_predicted(t, r->bytes_predicted);
-    memcpy(r->time_s, t->time_s, sizeof r->time_s);
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-        r->bytes_counted[i] = now.bytes[i] - before->bytes[i];
-        r->collective_s[i] = now.seconds[i] - before->seconds[i];
-        r->time_s[SM_TRAIN_TIME_COLLECTIVE] += r->collective_s[i];
-    }
-    for (int i = 0; i < SM_TRAIN_TIME_REST; i++) total += r->time_s[i];
-    r->time_s[SM_TRAIN_TIME_REST] = r->seconds - total;
-}
-
 int sm_trainer_stage(const sm_trainer *t) { return t->stage.number; }
 
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err) {
@@ -164,7 +147,20 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
     if (!status) status = learn(t, result, err);
     memory_restore(scope);
     result->seconds = sm_clock_s() - begun_s;
-    account(t, &before, result);
+    /* What was not measured is the rest. */
+    double total = 0;
+    train_traffic now;
+    train_traffic_now(t, &now);
+    train_times_end(t);
+    train_bytes_predicted(t, result->bytes_predicted);
+    memcpy(result->time_s, t->time_s, sizeof result->time_s);
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        result->bytes_counted[i] = now.bytes[i] - before.bytes[i];
+        result->collective_s[i] = now.seconds[i] - before.seconds[i];
+        result->time_s[SM_TRAIN_TIME_COLLECTIVE] += result->collective_s[i];
+    }
+    for (int i = 0; i < SM_TRAIN_TIME_REST; i++) total += result->time_s[i];
+    result->time_s[SM_TRAIN_TIME_REST] = result->seconds - total;
     return status;
 }
 
