@@ -5,24 +5,29 @@
 awk '
 function flush(    part, name) {
     if (head == "") return
-    if (split(head, part, "=") == 2) printf ".It Cm %s Ns = Ns Li %s\n", part[1], part[2]
+    if (split(head, part, "=") == 2) list = list sprintf(".It Cm %s Ns = Ns Li %s\n", part[1], part[2])
     else {
         sub(/^-[a-z], /, "", head)
         name = head
         sub(/ .*/, "", name)
         sub(/^--/, "-", name)
         sub(/^[^ ]* */, "", head)
-        printf ".It Fl %s%s\n", name, head == "" ? "" : " Ar " (length(head) > 1 ? tolower(head) : head)
+        if (head != "") name = name " Ar " (length(head) > 1 ? tolower(head) : head)
+        list = list ".It Fl " name "\n"
     }
     sub(/^\047/, "\\\\(aq", text)
     first = text ~ /^[a-z0-9]*=/ ? substr(text, 1, 1) : toupper(substr(text, 1, 1))
-    printf "%s%s.\n", first, substr(text, 2)
+    list = list first substr(text, 2) ".\n"
     head = ""
 }
-/^(options|keys):$/ { inside = 1; next }
+/^options:$/ { inside = 1; next }
+/^keys:$/ { inside = 1; list = ""; next } # of a plan: they are the list, whatever came before
 !inside { next }
-/^$/ { exit }
-/^  --json/ { exit }
+/^$/ || /^  --json/ {
+    flush()
+    inside = 0
+    next
+}
 /^  [-a-z]/ {
     flush()
     head = substr($0, 3)
@@ -37,4 +42,7 @@ function flush(    part, name) {
     sub(/^ */, "")
     text = text (text == "" ? "" : " ") $0
 }
-END { flush() }'
+END {
+    flush()
+    printf "%s", list
+}'

@@ -120,6 +120,17 @@ static void test_model(void **state) {
     SAME(model, &q, "model llama-3.1-70b --seq 8192 --kv-dtype int8");
 }
 
+static void test_plan(void **state) {
+    (void)state;
+    sm_plan_question q = SM_QUESTION(sm_plan_question);
+    SAME(plan, &q, "plan");
+    q.use = SM_PLAN_SERVING;
+    q.plan = sm_source_of("plan", "tensor=8,fsdp=2");
+    q.model = model_named("llama-3.1-70b");
+    q.system = system_named("tpu-v5e:4x4");
+    SAME(plan, &q, "plan tensor=8,fsdp=2 --use serving --model llama-3.1-70b --on tpu-v5e:4x4");
+}
+
 static void test_roofline(void **state) {
     (void)state;
     sm_roofline_question q = SM_QUESTION(sm_roofline_question);
@@ -331,6 +342,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chip),
         cmocka_unit_test(test_model),
+        cmocka_unit_test(test_plan),
         cmocka_unit_test(test_roofline),
         cmocka_unit_test(test_matmul),
         cmocka_unit_test(test_collective),

@@ -18,6 +18,7 @@
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
 #include "scalemodel/page.h"
+#include "scalemodel/plan.h"
 #include "scalemodel/serve.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/simulate.h"
@@ -52,6 +53,19 @@ typedef struct sm_model_question {
 } sm_model_question;
 /* Parameters by component, layers, FLOPs per token, bytes of the KV cache. */
 sm_status sm_answer_model(const sm_model_question *question, sm_report *report, sm_error *err);
+
+/* ---- plan ---- */
+typedef struct sm_plan_question {
+    size_t size;
+    sm_plan_use use;         /* whose keys it has (training) */
+    sm_source plan;          /* "fsdp=8,tensor=8"; without text every key has its default */
+    const sm_model *model;   /* can its layers be sharded so? NULL: not asked */
+    const sm_system *system; /* has it the chips? NULL: not asked */
+    bool explain;            /* the product of the degrees */
+} sm_plan_question;
+/* Each key with its value, meaning and what it shards; chips. SM_NEGATIVE when the system has too
+ * few, or the model does not divide. */
+sm_status sm_answer_plan(const sm_plan_question *question, sm_report *report, sm_error *err);
 
 /* ---- roofline ---- */
 enum { SM_MAX_CRITICAL = 16 };

@@ -62,16 +62,16 @@ static void print_help(const cli_program *p, FILE *out) {
 static sm_status answer_help(const cli_program *p, const char *name, sm_error *err) {
     const cli_verb *verb = name ? find_verb(p, name) : NULL;
     bool plan = name && strcmp(name, "plan") == 0;
-    if (plan) cli_help_plan(stdout);
-    if (plan) return cli_write_stdout("", 0, err);
-    if (name && !verb) return fail_unknown_verb(p, name, err);
+    if (name && !verb && !plan) return fail_unknown_verb(p, name, err);
     if (verb && verb->pass_on) {
         static char help[] = "--help";
         char *argv[] = {help, NULL};
         return verb->pass_on(1, argv, err);
     }
     if (verb) cli_help_verb(verb, stdout);
-    else print_help(p, stdout);
+    if (verb && plan) fputc('\n', stdout);
+    if (plan) cli_help_plan(stdout);
+    if (!name) print_help(p, stdout);
     return cli_write_stdout("", 0, err);
 }
 

@@ -3,6 +3,6 @@
 #define SCALEMODEL_CLI_VERBS_H
 #include "options.h"
 
-extern const cli_verb cli_chip, cli_model, cli_roofline, cli_matmul, cli_collective, cli_train,
-    cli_serve, cli_simulate, cli_validate, cli_calibrate, cli_run, cli_measure;
+extern const cli_verb cli_chip, cli_model, cli_plan, cli_roofline, cli_matmul, cli_collective,
+    cli_train, cli_serve, cli_simulate, cli_validate, cli_calibrate, cli_run, cli_measure;
 #endif

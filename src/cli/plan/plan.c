@@ -1,0 +1,54 @@
+/* plan: the options of `plan`. */
+#include "scalemodel/answer.h"
+#include "scalemodel/io.h"
+#include "verbs.h"
+
+typedef struct plan_options {
+    sm_plan_use use;
+    const char *model, *on;
+} plan_options;
+
+static const char *const uses[] = {"training", "serving"};
+
+static const cli_option plan_table[] = {
+    {"use", 0, CLI_CHOICE, offsetof(plan_options, use), "USE", .help = "whose keys the plan has",
+     .words = {uses, SM_PLAN_USES}, .by_default = "training"},
+    {"model", 0, CLI_TEXT, offsetof(plan_options, model), "MODEL",
+     .help = "can the layers of this model be sharded so?"},
+    {"on", 0, CLI_TEXT, offsetof(plan_options, on), "SYSTEM",
+     .help = "how many of these chips does it use?"},
+    {.name = NULL},
+};
+
+static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
+    const plan_options *options = call->values;
+    sm_plan_question q = SM_QUESTION(sm_plan_question);
+    sm_model model;
+    sm_system system;
+    sm_status status = SM_OK;
+    q.use = options->use;
+    if (call->positionals > 0) q.plan = sm_source_of("PLAN", call->positional[0]);
+    if (options->model) {
+        status = sm_io_model_load(options->model, call->arena, &model, err);
+        q.model = &model;
+    }
+    if (!status && (options->on || call->common.system_file)) {
+        status = cli_system(call, options->on, &system, err);
+        q.system = &system;
+    }
+    q.explain = call->common.explain;
+    return status ? status : sm_answer_plan(&q, r, err);
+}
+
+const cli_verb cli_plan = {
+    .name = "plan",
+    .summary = "what a plan means, its chips, whether a model can be sharded so",
+    .arguments = "[PLAN]",
+    .least = 0,
+    .most = 1,
+    .options = plan_table,
+    .values_bytes = sizeof(plan_options),
+    .notes = "PLAN is what --plan of other verbs takes; without it every key has its default.\n\n"
+             "example: scalemodel plan fsdp=8,tensor=8 --model llama-3.1-70b --on h100-sxm:16x8\n",
+    .run = run_plan,
+};
