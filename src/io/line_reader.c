@@ -1,4 +1,5 @@
 #include "line_reader.h"
+#include "system_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,6 @@
 
 enum { FIRST_ROOM = 1 << 16 };
 
-static sm_status fail_system(const char *verb, const char *path, int reason, sm_error *err) {
-    char text[128] = "";
-    if (strerror_r(reason, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", reason);
-    return sm_fail(err, SM_IO, "cannot %s %s: %s", verb, path, text);
-}
-
 static sm_status begin(line_reader *r, sm_error *err) {
     r->buffer = sm_malloc(FIRST_ROOM);
     r->room = FIRST_ROOM;
@@ -26,12 +21,12 @@ sm_status line_reader_open(line_reader *r, const char *path, sm_error *err) {
     struct stat is;
     *r = (line_reader){.name = path};
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return fail_system("open", path, errno, err);
+    if (file < 0) return sm_fail_system(err, "open", path, errno);
     bool folder = fstat(file, &is) == 0 && S_ISDIR(is.st_mode);
     if (folder) errno = EISDIR;
     r->file = folder ? NULL : gzdopen(file, "rb");
     if (!r->file) {
-        sm_status status = fail_system("read", path, errno ? errno : ENOMEM, err);
+        sm_status status = sm_fail_system(err, "read", path, errno ? errno : ENOMEM);
         close(file);
         return status;
     }
@@ -65,7 +60,7 @@ sm_status line_reader_rewind(line_reader *r, sm_error *err) {
 static sm_status fail_read(const line_reader *r, sm_error *err) {
     int code = Z_OK;
     gzerror(r->file, &code);
-    if (code == Z_ERRNO) return fail_system("read", r->name, errno, err);
+    if (code == Z_ERRNO) return sm_fail_system(err, "read", r->name, errno);
     if (code == Z_MEM_ERROR) return sm_fail_memory(err);
     return sm_fail(err, SM_BAD_INPUT, "%s: the gzip data is damaged or cut short after line %d",
                    r->name, r->line);
@@ -133,13 +128,8 @@ static sm_status take_line(line_reader *r, sm_source *line, bool *more, sm_error
     }
 }
 
-static bool says_nothing(const sm_source *line) {
-    size_t at = 0;
-    while (at < line->length && (line->text[at] == ' ' || line->text[at] == '\t')) at++;
-    return at == line->length || line->text[at] == '#';
-}
-
 sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error *err) {
+    sm_span said;
     do {
         sm_status status = take_line(r, line, more, err);
         if (status || !*more) return status;
@@ -148,7 +138,8 @@ sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error
             line->length -= 3;
         }
         if (line->length > 0 && line->text[line->length - 1] == '\r') line->length--;
-    } while (says_nothing(line));
+        said = sm_source_trim(line, 0, line->length);
+    } while (said.length == 0 || line->text[said.offset] == '#');
     return SM_OK;
 }
 

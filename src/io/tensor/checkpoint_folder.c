@@ -116,22 +116,17 @@ static sm_status read_shard(folder *f, const sm_shard_index *index, size_t shard
 
 /* ---- the indexes of a folder ---- */
 
-/* Two indexes of one checkpoint have made the same steps. */
-static sm_status take_steps(folder *f, const char *path, uint64_t steps) {
-    if (f->out->steps && steps != f->out->steps)
-        return sm_fail(
-            f->err, SM_BAD_INPUT, "%.300s is of step %llu, and %s beside it of step %llu", path,
-            (unsigned long long)steps, index_names[0], (unsigned long long)f->out->steps);
-    f->out->steps = steps;
-    return SM_OK;
-}
-
 static sm_status read_index(folder *f, const char *path) {
     sm_source source;
     sm_shard_index index;
     sm_status status = sm_io_read(path, f->arena, &source, f->err);
     if (!status) status = sm_io_shard_index_parse(&source, f->arena, &index, f->err);
-    if (!status) status = take_steps(f, path, index.steps);
+    if (status) return status;
+    if (f->out->steps && index.steps != f->out->steps) /* two indexes of one checkpoint */
+        return sm_fail(
+            f->err, SM_BAD_INPUT, "%.300s is of step %llu, and %s beside it of step %llu", path,
+            (unsigned long long)index.steps, index_names[0], (unsigned long long)f->out->steps);
+    f->out->steps = index.steps;
     for (size_t i = 0; !status && i < index.shards; i++) status = read_shard(f, &index, i);
     return status;
 }

@@ -88,19 +88,15 @@ static bool read_name(const char *name, unsigned long long *steps, unsigned long
     return true;
 }
 
-static bool ends_unfinished(const char *name) {
-    size_t n = strlen(name), end = strlen(UNFINISHED);
-    return n > end && strcmp(name + n - end, UNFINISHED) == 0;
-}
-
 /* ---- beginning ---- */
 
 static sm_status remove_unfinished_one(const char *folder, const char *name, sm_error *err) {
     unsigned long long steps, again;
     const char *rest;
     path_text path;
+    size_t n = strlen(name), end = strlen(UNFINISHED);
     sm_status status = join(path, folder, name, "", err);
-    if (status || !ends_unfinished(name)) return status;
+    if (status || n <= end || strcmp(name + n - end, UNFINISHED) != 0) return status;
     if (strncmp(name, CHECKPOINT_LATEST ".", sizeof CHECKPOINT_LATEST) == 0) {
         if (unlink(path) != 0 && errno != ENOENT) return sm_fail_system(err, "remove", path, errno);
         return SM_OK;

@@ -204,19 +204,13 @@ static sm_status read_request(sm_request_file *f, const sm_source *line, sm_requ
 
 /* ---- row by row ---- */
 
-static sm_status next_line(sm_request_file *f, sm_source *line, bool *more, sm_error *err) {
-    if (!f->first_waits) return line_reader_next(&f->reader, line, more, err);
-    *line = f->first;
-    *more = true;
-    f->first_waits = false;
-    return SM_OK;
-}
-
 static int next_request(void *context, sm_request *request, sm_error *err) {
     sm_request_file *f = context;
-    sm_source line;
-    bool more = false;
-    sm_status status = next_line(f, &line, &more, err);
+    sm_source line = f->first;
+    bool more = true;
+    sm_status status = SM_OK;
+    if (!f->first_waits) status = line_reader_next(&f->reader, &line, &more, err);
+    f->first_waits = false;
     if (status == SM_OK && !more) return 0;
     memset(f->row.cell, 0, sizeof f->row.cell);
     f->row.blocks = 0;
