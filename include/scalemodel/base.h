@@ -60,7 +60,7 @@ sm_status sm_fail_memory(sm_error *err); /* SM_INTERNAL, "out of memory" */
 sm_status sm_fail_limit(sm_error *err, const char *what, int wanted, int most);
 
 /* Structures that callers fill begin with their size: copy one into ours of `room` bytes. What a
- * program with older headers does not know of is 0. SM_USAGE when it has no size, or a newer one. */
+ * program with older headers does not know of is 0. SM_USAGE when it has no size or a newer one. */
 sm_status sm_sized_take(void *own, size_t room, const void *given, sm_error *err);
 /* The other way: the first `size` bytes of ours, for a caller whose structure has so many. */
 void sm_sized_give(void *to, size_t size, const void *own, size_t room);

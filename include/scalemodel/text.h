@@ -47,9 +47,9 @@ sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_k
 sm_status sm_integer_parse(const sm_source *source, sm_span span, int64_t lowest, int64_t highest,
                            int64_t *value, sm_error *err);
 
-/* The next of words separated by blanks: *word, and its length, 0 at the end; *rest moves past it. */
+/* The next of words separated by blanks: *word, and its length (0: the end); *rest moves on. */
 size_t sm_next_word(const char **rest, const char **word);
-/* Whether word is the name or one of the aliases (separated by blanks, may be NULL), in any case. */
+/* Is word the name or one of the aliases (separated by blanks, may be NULL), in any case? */
 bool sm_is_called(const char *name, const char *aliases, const char *word, size_t length);
 
 /* ---- closed sets of words and lists ("fsdp=2,order=tensor.data") ---- */

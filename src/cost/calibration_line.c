@@ -67,7 +67,7 @@ static sm_status read_value(const sm_source *source, sm_span value, sm_collectiv
 
 sm_status calibration_read_line(const sm_source *source, sm_span key, sm_span value,
                                 sm_arena *arena, sm_calibration *c, sm_error *err) {
-    sm_collective_line line;
+    sm_collective_line line = {.ranks = 0};
     sm_status status = read_key(source, key, &line, err);
     if (!status) status = read_value(source, value, &line, err);
     if (status) return status;

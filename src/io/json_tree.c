@@ -182,7 +182,8 @@ static const char *without_python(const json_document *in) {
         for (size_t i = 0; i < 2; i++) {
             size_t n = strlen(words[i]);
             bool begins = at == 0 || strchr(" \t\r\n[:,-", copy[at - 1]);
-            if (!begins || n > in->source->length - at || memcmp(copy + at, words[i], n)) continue;
+            if (!begins || n > in->source->length - at) continue;
+            if (memcmp(copy + at, words[i], n) != 0) continue;
             memset(copy + at, ' ', n);
             copy[at] = '0';
         }

@@ -61,9 +61,10 @@ static int create_beside(replacement *r) {
 static sm_status find_target(replacement *r, sm_error *err) {
     struct stat old;
     if (stat(r->path, &old) != 0) {
-        if (strlen(r->path) >= sizeof r->target)
+        size_t length = strlen(r->path);
+        if (length >= sizeof r->target)
             return sm_fail_system(err, "create a file beside", r->path, ENAMETOOLONG);
-        strcpy(r->target, r->path);
+        memcpy(r->target, r->path, length + 1);
         return SM_OK;
     }
     if (S_ISDIR(old.st_mode)) return sm_fail_system(err, "write", r->path, EISDIR);

@@ -1,6 +1,7 @@
 /* answer_collective: the time of one collective on a mesh, algorithm by algorithm. */
 #include "question.h"
 #include "scalemodel/answer_words.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static sm_status check_sharding(const asked *q, sm_error *err) {
 /* Without a mesh one axis, by the name that `over` asks for, covers the system. */
 static sm_status read_mesh(asked *q, sm_arena *arena, sm_error *err) {
     sm_source whole = {q->in.over.name, "X", 1}, *mesh = &q->in.mesh, *over = &q->in.over;
+    assert(q->in.system);
     if (over->text && !strchr(over->text, ',')) whole = *over;
     if (!mesh->text) {
         const char *text = sm_arena_printf(arena, "%s=%d", whole.text, q->in.system->chips);

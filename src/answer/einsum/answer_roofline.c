@@ -6,6 +6,7 @@
  * (Williams, Waterman, Patterson, "Roofline", CACM 52, 2009; How To Scale Your Model, chapter 1).
  */
 #include "question.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -272,6 +273,7 @@ sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r,
     if (!status) status = sm_question_needs(q.in.chip && q.in.einsum.text, "chip and einsum", err);
     if (!status) status = sm_question_limit("n_critical", q.in.n_critical, SM_MAX_CRITICAL, err);
     if (status) return status;
+    assert(q.in.chip);
     if (!q.in.calibration) q.in.calibration = sm_calibration_of_operations(q.in.chip);
     const sm_source *source = &q.in.einsum;
     status = sm_einsum_parse(source, NULL, &q.einsum, err);

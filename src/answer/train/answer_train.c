@@ -1,5 +1,6 @@
 /* answer_train: the best plans to train a model on a system, or the price of one plan. */
 #include "train_asked.h"
+#include <assert.h>
 
 enum { USUAL_SEQ = 4096, USUAL_TOP = 3 };
 
@@ -17,6 +18,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);
     if (!status) status = sm_question_limit("n_chips", in->n_chips, SM_MAX_TRAIN_SIZES, err);
     if (status) return status;
+    assert(in->model && in->system);
     if (!in->calibration) in->calibration = sm_calibration_of(&in->system->chip);
     q->system = in->system;
     q->price_known = in->usd_per_chip_hour || sm_chip_usd_per_hour(&in->system->chip) > 0.0;

@@ -46,7 +46,8 @@ static sm_status take_rows(sm_fitting *q, const sm_truth *truth, bool only_softw
 sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     size_t files = q->in.files, rows = 0;
     sm_truth *truth = sm_arena_array(q->arena, files + 1, sizeof *truth);
-    sm_status status = truth ? SM_OK : sm_fail_memory(err);
+    sm_status status = SM_OK;
+    if (!truth) return sm_fail_memory(err);
     q->files = "";
     for (size_t i = 0; i < files && !status; i++) {
         status = sm_truth_read(q->in.file[i], q->arena, &truth[i], err);

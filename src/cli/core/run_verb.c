@@ -17,7 +17,10 @@ static sm_status pass_on(const char *verb, int argc, char **argv, sm_error *err)
         return sm_fail(err, SM_USAGE, "at most %d arguments", MOST_ARGUMENTS - 3);
     if (!cli_beside(sibling, path))
         return sm_fail(err, SM_IO, "cannot tell the folder of this program");
-    if (verb) all[n++] = strcpy(word, verb);
+    if (verb) {
+        snprintf(word, sizeof word, "%s", verb);
+        all[n++] = word;
+    }
     for (int i = 0; i < argc; i++) all[n++] = argv[i];
     execv(path, all);
     if (errno == ENOENT)

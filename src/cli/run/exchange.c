@@ -1,4 +1,5 @@
 /* exchange: on each rank. Arrays hold whole numbers, so that sums are exact in every type. */
+#include <assert.h>
 #include "exchange.h"
 
 #include <string.h>
@@ -114,6 +115,7 @@ sm_status exchange_body(sm_communicator *world, void *context, sm_error *err) {
     sm_status status = times ? sm_rank_mesh_new(world, job->mesh, &w.m, err) : sm_fail_memory(err);
     if (!status) w.group = sm_rank_mesh_over(w.m, job->step.axes, err);
     if (!status && !w.group) status = err ? err->status : SM_INTERNAL;
+    assert(status || w.group);
     if (!status)
         status = reduces ? fill_partial_sums(&w, err)
                          : fill(&w, w.m, &job->einsum->in[0], &w.block, err);

@@ -89,7 +89,7 @@ static sm_status array_of_bytes(const cli_call *call, question *q, double bytes,
     if (strchr(axes, ',')) {
         const char *inner = sm_arena_printf(call->arena, "{%s}", axes);
         if (!inner) return sm_fail_memory(err);
-        strcpy(axes, inner);
+        snprintf(axes, sizeof axes, "%s", inner);
     }
     switch (q->op) {
     case SM_ALL_GATHER: text = sm_arena_printf(call->arena, "[%.0f_%s]", count, axes); break;
