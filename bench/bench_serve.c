@@ -5,14 +5,10 @@
 #include "scalemodel/io.h"
 #include "scalemodel/serve.h"
 
-static void fail(const sm_error *err)
-{
-    fprintf(stderr, "bench_serve: %s\n", err->sentence);
-}
+static void fail(const sm_error *err) { fprintf(stderr, "bench_serve: %s\n", err->sentence); }
 
 static bool read_inputs(const char *name, const char *chips, sm_model *model, sm_system *system,
-                        sm_error *err)
-{
+                        sm_error *err) {
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     sm_source config = sm_source_of("config", entry->config_json);
     sm_source on = sm_source_of("on", chips);
@@ -20,12 +16,11 @@ static bool read_inputs(const char *name, const char *chips, sm_model *model, sm
            sm_system_parse(&on, NULL, 0, system, err) == SM_OK;
 }
 
-static bool bench_point(const sm_serve_job *job, sm_error *err)
-{
+static bool bench_point(const sm_serve_job *job, sm_error *err) {
     enum { TIMES = 2000 };
     sm_serve *serve;
     sm_plan plan;
-    sm_step_batch batch = { 1, { { 32, 1, 1536 } }, 32 };
+    sm_step_batch batch = {1, {{32, 1, 1536}}, 32};
     sm_step_price price;
     sm_serve_plan_defaults(&plan);
     plan.tensor = 16;
@@ -39,8 +34,7 @@ static bool bench_point(const sm_serve_job *job, sm_error *err)
     return ok;
 }
 
-static bool bench_search(const sm_serve_job *job, const char *name, sm_error *err)
-{
+static bool bench_search(const sm_serve_job *job, const char *name, sm_error *err) {
     sm_serve_search_options options;
     sm_serve_result result;
     sm_arena *arena = sm_arena_new();
@@ -55,22 +49,21 @@ static bool bench_search(const sm_serve_job *job, const char *name, sm_error *er
     return ok;
 }
 
-int main(void)
-{
+int main(void) {
     static sm_model model;
     static sm_system system;
-    sm_error err = { 0 };
-    sm_serve_job job = { .model = &model,
-                         .system = &system,
-                         .dtypes = { SM_BF16, SM_BF16, SM_BF16 },
-                         .prompt = 1024,
-                         .output = 1024,
-                         .imbalance = 1,
-                         .reserve = -1,
-                         .usd_per_chip_hour = -1 };
+    sm_error err = {0};
+    sm_serve_job job = {.model = &model,
+                        .system = &system,
+                        .dtypes = {SM_BF16, SM_BF16, SM_BF16},
+                        .prompt = 1024,
+                        .output = 1024,
+                        .imbalance = 1,
+                        .reserve = -1,
+                        .usd_per_chip_hour = -1};
     bool ok = read_inputs("llama-3.1-405b", "tpu-v5e:16x16", &model, &system, &err) &&
               bench_point(&job, &err) && bench_search(&job, "serve", &err);
-    job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_BF16, SM_FP8 };
+    job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
     ok = ok && read_inputs("deepseek-v3", "h100-sxm:64x8", &model, &system, &err) &&
          bench_search(&job, "serve_experts", &err);
     if (!ok) fail(&err);

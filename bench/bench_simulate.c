@@ -15,19 +15,21 @@ typedef struct question {
 } question;
 
 static const question questions[] = {
-    { "simulate_continuous",
-      { SM_ARRIVALS_POISSON, 11, 0, 2e6, { 400, 0.5, 200, 0.5 }, 1, { 0 }, 0, 0 },
-      SM_POLICY_CONTINUOUS, 1 },
-    { "simulate_chunked",
-      { SM_ARRIVALS_POISSON, 11, 0, 2e6, { 400, 0.5, 200, 0.5 }, 1, { 0 }, 0, 0 },
-      SM_POLICY_CHUNKED, 1 },
-    { "simulate_azure_like",
-      { SM_ARRIVALS_GAMMA, 30000.0 / 7200, 2, 30000, { 1500, 1.2, 200, 1 }, 1, { 0 }, 0, 0 },
-      SM_POLICY_CONTINUOUS, 1 },
+    {"simulate_continuous",
+     {SM_ARRIVALS_POISSON, 11, 0, 2e6, {400, 0.5, 200, 0.5}, 1, {0}, 0, 0},
+     SM_POLICY_CONTINUOUS,
+     1},
+    {"simulate_chunked",
+     {SM_ARRIVALS_POISSON, 11, 0, 2e6, {400, 0.5, 200, 0.5}, 1, {0}, 0, 0},
+     SM_POLICY_CHUNKED,
+     1},
+    {"simulate_azure_like",
+     {SM_ARRIVALS_GAMMA, 30000.0 / 7200, 2, 30000, {1500, 1.2, 200, 1}, 1, {0}, 0, 0},
+     SM_POLICY_CONTINUOUS,
+     1},
 };
 
-static bool ask(const question *q, const sm_engine *engine, sm_error *err)
-{
+static bool ask(const question *q, const sm_engine *engine, sm_error *err) {
     sm_simulation options;
     sm_simulated out;
     sm_synthetic drawn = q->drawn;
@@ -49,8 +51,7 @@ static bool ask(const question *q, const sm_engine *engine, sm_error *err)
 }
 
 static bool make_engine(sm_serve_job *job, sm_arena *arena, sm_serve **serve, sm_engine *engine,
-                        sm_error *err)
-{
+                        sm_error *err) {
     sm_plan plan;
     sm_serve_plan_defaults(&plan);
     plan.tensor = 8;
@@ -58,17 +59,16 @@ static bool make_engine(sm_serve_job *job, sm_arena *arena, sm_serve **serve, sm
            sm_serve_engine(*serve, &plan, 1024, 8192, arena, engine, err) == SM_OK;
 }
 
-int main(void)
-{
+int main(void) {
     static sm_model model;
     static sm_system system;
-    sm_error err = { .status = SM_OK };
+    sm_error err = {.status = SM_OK};
     sm_arena *arena = sm_arena_new();
     sm_source on = sm_source_of("on", "h100-sxm:1x8");
     sm_serve *serve = NULL;
     sm_engine engine;
-    sm_serve_job job = { .model = &model, .system = &system, .imbalance = 1 };
-    job.dtypes = (sm_serve_dtypes){ SM_BF16, SM_BF16, SM_BF16 };
+    sm_serve_job job = {.model = &model, .system = &system, .imbalance = 1};
+    job.dtypes = (sm_serve_dtypes){SM_BF16, SM_BF16, SM_BF16};
     job.prompt = job.output = 512;
     job.reserve = job.usd_per_chip_hour = -1;
     bool ok = arena && sm_io_model_load("llama-3.1-70b", arena, &model, &err) == SM_OK &&

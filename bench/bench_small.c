@@ -16,8 +16,7 @@ typedef struct sample {
     bool ok;
 } sample;
 
-static void become(const char *program)
-{
+static void become(const char *program) {
     int nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, 1);
     dup2(nowhere, 2);
@@ -28,8 +27,7 @@ static void become(const char *program)
     _exit(127);
 }
 
-static sample run(const char *program)
-{
+static sample run(const char *program) {
     struct rusage usage;
     int status = 0;
     double start = sm_clock_s();
@@ -37,18 +35,16 @@ static sample run(const char *program)
     if (child == 0) become(program);
     bool ok = child > 0 && wait4(child, &status, 0, &usage) == child && WIFEXITED(status) &&
               WEXITSTATUS(status) <= 1; /* 1: answered that it does not fit */
-    return (sample){ sm_clock_s() - start, ok ? usage.ru_maxrss : 0, ok };
+    return (sample){sm_clock_s() - start, ok ? usage.ru_maxrss : 0, ok};
 }
 
 /* build/bench/bench_small -> build/scalemodel */
-static void beside(const char *self, char *out, size_t size)
-{
+static void beside(const char *self, char *out, size_t size) {
     const char *end = strrchr(self, '/');
     snprintf(out, size, "%.*s/../scalemodel", end ? (int)(end - self) : 1, end ? self : ".");
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     enum { TIMES = 20 };
     char program[4096];
     double least = 1e9, total = 0;

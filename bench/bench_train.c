@@ -8,15 +8,13 @@
 static sm_model model;
 static sm_system cluster;
 
-static void line(const char *name, double value, const char *unit)
-{
+static void line(const char *name, double value, const char *unit) {
     printf("bench: %s %.6g %s\n", name, value, unit);
     fflush(stdout);
 }
 
 /* A fixed amount of arithmetic, so that figures of different machines and hours can be compared. */
-static void calibrate(void)
-{
+static void calibrate(void) {
     double start = sm_clock_s(), x = 1;
     for (int i = 0; i < 50000000; i++) x = x * 1.0000001 + 1e-9;
     volatile double kept = x; /* so that the loop stays */
@@ -24,13 +22,12 @@ static void calibrate(void)
     line("calibration_loop", sm_clock_s() - start, "s");
 }
 
-static sm_train *train_on(const char *name, const char *text, double batch, double seq)
-{
-    sm_error err = { 0 };
+static sm_train *train_on(const char *name, const char *text, double batch, double seq) {
+    sm_error err = {0};
     sm_arena *arena = sm_arena_new();
     sm_source source = sm_source_of("system", text);
     sm_train *train = NULL;
-    sm_job job = { &model, &cluster, batch, seq, 15e12, -1 };
+    sm_job job = {&model, &cluster, batch, seq, 15e12, -1};
     if (sm_io_model_load(name, arena, &model, &err) || /* or the first that fails */
         sm_system_parse(&source, NULL, 0, &cluster, &err) || sm_train_new(&job, &train, &err))
         fprintf(stderr, "%s on %s: %s\n", name, text, err.sentence);
@@ -38,9 +35,8 @@ static sm_train *train_on(const char *name, const char *text, double batch, doub
     return train;
 }
 
-static bool search(sm_train *train, const char *fixed, bool prune, search_copy *result)
-{
-    sm_error err = { 0 };
+static bool search(sm_train *train, const char *fixed, bool prune, search_copy *result) {
+    sm_error err = {0};
     sm_search_options o;
     sm_source source = sm_source_of("--plan", fixed);
     sm_search_defaults(&o);
@@ -54,18 +50,16 @@ static bool search(sm_train *train, const char *fixed, bool prune, search_copy *
 }
 
 /* Time and memory of every plan of the space that remains: nothing is ruled out by a bound. */
-static void price_all(const char *name, const char *fixed)
-{
+static void price_all(const char *name, const char *fixed) {
     static search_copy r;
     sm_train *train = train_on("llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
     if (search(train, fixed, false, &r)) line(name, r.evaluated / r.seconds, "1/s");
     sm_train_free(train);
 }
 
-static void price_one(void)
-{
+static void price_one(void) {
     enum { TIMES = 2000 };
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_plan plan;
     sm_price_of_plan price;
     sm_source source = sm_source_of("--plan", "data=128,tensor=8,pipeline=16,schedule=interleaved,"
@@ -85,8 +79,7 @@ static void price_one(void)
 }
 
 /* Calculon's case (SC 2023): every plan of a space of 3.2 million, priced whole. */
-static void grid(void)
-{
+static void grid(void) {
     static search_copy r;
     sm_train *train = train_on("gpt3-175b", "a100-80:8x8", 1536.0 * 2048, 2048);
     if (search(train, "offload=none", false, &r)) {
@@ -97,8 +90,7 @@ static void grid(void)
 }
 
 static void search_once(const char *name, const char *who, const char *where, double batch,
-                        double seq)
-{
+                        double seq) {
     static search_copy r;
     double start = sm_clock_s();
     sm_train *train = train_on(who, where, batch, seq);
@@ -106,9 +98,8 @@ static void search_once(const char *name, const char *who, const char *where, do
     sm_train_free(train);
 }
 
-static void scaling(void)
-{
-    static const int chips[] = { 64, 256, 1024, 4096, 16384, 65536, 131072 };
+static void scaling(void) {
+    static const int chips[] = {64, 256, 1024, 4096, 16384, 65536, 131072};
     for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++) {
         char name[64], where[64];
         snprintf(name, sizeof name, "search_scaling_%d_s", chips[i]);
@@ -117,8 +108,7 @@ static void scaling(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     calibrate();
     price_all("plan_evaluations_per_s", "tensor=8,context=1,recompute=none");
     price_all("plan_evaluations_16_stages_per_s", "tensor=8,context=1,pipeline=16");

@@ -12,8 +12,8 @@ static void require(int holds) {
 
 static void check_counts(const sm_model *m) {
     sm_params p = sm_model_params(m);
-    double sum = p.embedding + p.unembedding + p.attention + p.mlp + p.experts + p.router + p.norm +
-                 p.other;
+    double sum =
+        p.embedding + p.unembedding + p.attention + p.mlp + p.experts + p.router + p.norm + p.other;
     require(p.total > 0 && floor(p.total) == p.total && p.total == sum);
     require(p.active > 0 && p.active <= p.total && p.matmul_active > 0);
 }

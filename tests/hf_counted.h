@@ -4,6 +4,8 @@
 #ifndef TESTS_HF_COUNTED_H
 #define TESTS_HF_COUNTED_H
 #define COUNTED(...) #__VA_ARGS__
+/* A table. */
+/* clang-format off */
 
 static const struct { double params; const char *config; } hf_counted[] = {
     {177056,

@@ -1,4 +1,5 @@
-/* search_copy: what a search found, copied out of its handle into a structure that tests compare. */
+/* search_copy: what a search found, copied out of its handle into a structure that tests compare.
+ */
 #ifndef SM_TESTS_SEARCH_COPY_H
 #define SM_TESTS_SEARCH_COPY_H
 #include "scalemodel/train.h"
@@ -18,8 +19,7 @@ typedef struct search_copy {
 } search_copy;
 
 static inline sm_status search_copied(sm_train *train, const sm_search_options *options,
-                                      search_copy *copy, sm_error *err)
-{
+                                      search_copy *copy, sm_error *err) {
     const sm_search_result *result = NULL;
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);

@@ -11,16 +11,14 @@ typedef struct serve_case {
     sm_serve_job job;
 } serve_case;
 
-static inline void serve_case_system(serve_case *c, const char *text)
-{
-    sm_error err = { 0 };
+static inline void serve_case_system(serve_case *c, const char *text) {
+    sm_error err = {0};
     sm_source source = sm_source_of("on", text);
     if (sm_system_parse(&source, NULL, 0, &c->system, &err) != SM_OK) fail_msg("%s", err.sentence);
 }
 
-static inline void serve_case_model(sm_model *model, const char *name)
-{
-    sm_error err = { 0 };
+static inline void serve_case_model(sm_model *model, const char *name) {
+    sm_error err = {0};
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     if (!entry) fail_msg("no model %s", name);
     sm_source source = sm_source_of(name, entry->config_json);
@@ -28,41 +26,37 @@ static inline void serve_case_model(sm_model *model, const char *name)
 }
 
 /* 16-bit everything, prompt and output of 1024 tokens each. */
-static inline void serve_case_fill(serve_case *c, const char *model, const char *system)
-{
+static inline void serve_case_fill(serve_case *c, const char *model, const char *system) {
     memset(c, 0, sizeof *c);
     serve_case_model(&c->model, model);
     serve_case_system(c, system);
-    c->job = (sm_serve_job){ .model = &c->model,
-                             .system = &c->system,
-                             .dtypes = { SM_BF16, SM_BF16, SM_BF16 },
-                             .prompt = 1024,
-                             .output = 1024,
-                             .imbalance = 1,
-                             .reserve = -1,
-                             .usd_per_chip_hour = -1 };
+    c->job = (sm_serve_job){.model = &c->model,
+                            .system = &c->system,
+                            .dtypes = {SM_BF16, SM_BF16, SM_BF16},
+                            .prompt = 1024,
+                            .output = 1024,
+                            .imbalance = 1,
+                            .reserve = -1,
+                            .usd_per_chip_hour = -1};
 }
 
-static inline sm_serve *serve_case_new(const serve_case *c)
-{
-    sm_error err = { 0 };
+static inline sm_serve *serve_case_new(const serve_case *c) {
+    sm_error err = {0};
     sm_serve *serve = NULL;
     if (sm_serve_new(&c->job, &serve, &err) != SM_OK) fail_msg("%s", err.sentence);
     return serve;
 }
 
-static inline sm_plan serve_plan(const char *text)
-{
-    sm_error err = { 0 };
+static inline sm_plan serve_plan(const char *text) {
+    sm_error err = {0};
     sm_plan plan;
     sm_source source = sm_source_of("plan", text);
     if (sm_serve_plan_parse(&source, &plan, &err) != SM_OK) fail_msg("%s", err.sentence);
     return plan;
 }
 
-static inline sm_serve_point serve_point(sm_serve *serve, const char *plan_text, double batch)
-{
-    sm_error err = { 0 };
+static inline sm_serve_point serve_point(sm_serve *serve, const char *plan_text, double batch) {
+    sm_error err = {0};
     sm_serve_point point;
     sm_plan plan = serve_plan(plan_text);
     if (sm_serve_point_of(serve, &plan, batch, &point, &err) != SM_OK)

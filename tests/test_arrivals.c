@@ -16,24 +16,21 @@ typedef struct moments {
     double mean, cv;
 } moments;
 
-static moments moments_of(const double *x, int n)
-{
+static moments moments_of(const double *x, int n) {
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) sum += x[i];
     for (int i = 0; i < n; i++) squares += (x[i] - sum / n) * (x[i] - sum / n);
-    return (moments){ sum / n, sqrt(squares / n) / (sum / n) };
+    return (moments){sum / n, sqrt(squares / n) / (sum / n)};
 }
 
-static void assert_near(double value, double expected, double within)
-{
+static void assert_near(double value, double expected, double within) {
     if (!(fabs(value - expected) <= within)) fail_msg("%.6g is not near %.6g", value, expected);
 }
 
 enum { DRAWN = 200000 };
 static double gap[DRAWN], prompt[DRAWN], output[DRAWN];
 
-static void draw(sm_synthetic d)
-{
+static void draw(sm_synthetic d) {
     sm_arrivals arrivals = sm_synthetic_arrivals(&d);
     sm_request q;
     double last = 0;
@@ -48,13 +45,12 @@ static void draw(sm_synthetic d)
     assert_int_equal(arrivals.next(arrivals.context, &q, NULL), 0);
 }
 
-static void test_moments(void **state)
-{
+static void test_moments(void **state) {
     (void)state;
-    const double cvs[] = { 0.5, 1, 3 };
+    const double cvs[] = {0.5, 1, 3};
     for (int i = 0; i < 3; i++) {
-        draw((sm_synthetic){ SM_ARRIVALS_GAMMA, 20, cvs[i], DRAWN, { 500, cvs[i], 90, 0 }, 3,
-                             { 0 }, 0, 0 });
+        draw((sm_synthetic){
+            SM_ARRIVALS_GAMMA, 20, cvs[i], DRAWN, {500, cvs[i], 90, 0}, 3, {0}, 0, 0});
         moments gaps = moments_of(gap, DRAWN), prompts = moments_of(prompt, DRAWN);
         assert_near(gaps.mean * 20, 1, 0.02 * cvs[i]);
         assert_near(gaps.cv, cvs[i], 0.03 * cvs[i]);
@@ -63,20 +59,19 @@ static void test_moments(void **state)
         moments outputs = moments_of(output, DRAWN);
         assert_true(outputs.mean == 90 && outputs.cv == 0);
     }
-    draw((sm_synthetic){ SM_ARRIVALS_POISSON, 20, 0, DRAWN, { 1, 0, 1, 0 }, 3, { 0 }, 0, 0 });
+    draw((sm_synthetic){SM_ARRIVALS_POISSON, 20, 0, DRAWN, {1, 0, 1, 0}, 3, {0}, 0, 0});
     moments gaps = moments_of(gap, DRAWN);
     assert_near(gaps.mean * 20, 1, 0.01);
     assert_near(gaps.cv, 1, 0.02);
-    draw((sm_synthetic){ SM_ARRIVALS_UNIFORM, 20, 0, DRAWN, { 1, 0, 1, 0 }, 3, { 0 }, 0, 0 });
+    draw((sm_synthetic){SM_ARRIVALS_UNIFORM, 20, 0, DRAWN, {1, 0, 1, 0}, 3, {0}, 0, 0});
     gaps = moments_of(gap, DRAWN);
     assert_near(gaps.mean * 20, 1, 1e-9);
     assert_near(gaps.cv, 0, 1e-6);
 }
 
-static void test_seed_decides(void **state)
-{
+static void test_seed_decides(void **state) {
     (void)state;
-    sm_synthetic d = { SM_ARRIVALS_POISSON, 20, 0, DRAWN, { 50, 1, 50, 1 }, 9, { 0 }, 0, 0 };
+    sm_synthetic d = {SM_ARRIVALS_POISSON, 20, 0, DRAWN, {50, 1, 50, 1}, 9, {0}, 0, 0};
     draw(d);
     double first = gap[100], prompts = prompt[DRAWN - 1];
     draw(d);
@@ -86,19 +81,17 @@ static void test_seed_decides(void **state)
     assert_true(gap[100] != first);
 }
 
-static void expect(sm_synthetic d, const char *sentence)
-{
+static void expect(sm_synthetic d, const char *sentence) {
     sm_arrivals arrivals = sm_synthetic_arrivals(&d);
     sm_request q;
-    sm_error err = { .status = SM_OK };
+    sm_error err = {.status = SM_OK};
     assert_int_equal(arrivals.next(arrivals.context, &q, &err), -1);
     assert_string_equal(err.sentence, sentence);
 }
 
-static void test_refusals(void **state)
-{
+static void test_refusals(void **state) {
     (void)state;
-    sm_synthetic d = { SM_ARRIVALS_POISSON, 20, 0, 5, { 50, 1, 50, 1 }, 9, { 0 }, 0, 0 };
+    sm_synthetic d = {SM_ARRIVALS_POISSON, 20, 0, 5, {50, 1, 50, 1}, 9, {0}, 0, 0};
     sm_synthetic bad = d;
     bad.rate_per_s = NAN;
     expect(bad, "arrivals need a rate above 0");
@@ -110,17 +103,15 @@ static void test_refusals(void **state)
     expect(bad, "a coefficient of variation lies between 0 and 100");
 }
 
-static int by_value(const void *a, const void *b)
-{
+static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static void test_histogram(void **state)
-{
+static void test_histogram(void **state) {
     (void)state;
-    sm_rng rng = { 4 };
-    const double shares[] = { 0.001, 0.5, 0.9, 0.99, 0.9999, 1 };
+    sm_rng rng = {4};
+    const double shares[] = {0.001, 0.5, 0.9, 0.99, 0.9999, 1};
     sim_histogram *h = calloc(1, sizeof *h);
     assert_non_null(h);
     double sum = 0;
@@ -141,8 +132,7 @@ static void test_histogram(void **state)
 }
 
 /* Nothing, zeros, one value, and values beyond both ends. */
-static void test_histogram_ends(void **state)
-{
+static void test_histogram_ends(void **state) {
     (void)state;
     sim_histogram *h = calloc(1, sizeof *h);
     assert_non_null(h);
@@ -161,8 +151,7 @@ static void test_histogram_ends(void **state)
     free(h);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments),        cmocka_unit_test(test_seed_decides),
         cmocka_unit_test(test_refusals),       cmocka_unit_test(test_histogram),

@@ -13,26 +13,22 @@
 static void wrong(book_item *item) { book_is(item, "the value", 1.006, 1); }
 static void right(book_item *item) { book_is(item, "the value", 1.004, 1); }
 static void silent(book_item *item) { (void)item; }
-static void not_a_number(book_item *item)
-{
+static void not_a_number(book_item *item) {
     double zero = 0;
     book_is(item, "the value", zero / zero, 1);
 }
 
-static void half_right(book_item *item)
-{
+static void half_right(book_item *item) {
     book_exactly(item, "first", 2, 2);
     book_exactly(item, "second", 3, 4);
     book_holds(item, "third", false);
 }
 
-static void wrong_answers_are_misses(void **state)
-{
+static void wrong_answers_are_misses(void **state) {
     (void)state;
-    static const book_answer right_one = { "a", right, NULL }, wrong_one = { "b", wrong, NULL },
-                             nan_one = { "c", not_a_number, NULL },
-                             silent_one = { "d", silent, NULL },
-                             half = { "e", half_right, NULL }, none = { "f", NULL, "no way yet" };
+    static const book_answer right_one = {"a", right, NULL}, wrong_one = {"b", wrong, NULL},
+                             nan_one = {"c", not_a_number, NULL}, silent_one = {"d", silent, NULL},
+                             half = {"e", half_right, NULL}, none = {"f", NULL, "no way yet"};
     book_item item;
     assert_true(book_run(&right_one, &item));
     assert_false(book_run(&wrong_one, &item));
@@ -48,8 +44,7 @@ static void wrong_answers_are_misses(void **state)
 
 /* ---- the chapters ---- */
 
-static void the_set_is_whole(void **state)
-{
+static void the_set_is_whole(void **state) {
     (void)state;
     static const char *ids[300];
     int n = 0;
@@ -60,8 +55,7 @@ static void the_set_is_whole(void **state)
         for (int j = 0; j < i; j++) assert_string_not_equal(ids[i], ids[j]);
 }
 
-static void chapters_due_are_reproduced(void **state)
-{
+static void chapters_due_are_reproduced(void **state) {
     (void)state;
     book_item item;
     for (int c = 0; c < BOOK_CHAPTERS; c++)
@@ -73,14 +67,12 @@ static void chapters_due_are_reproduced(void **state)
             assert_int_equal(book_reproduced(book_chapters[c]), book_chapters[c]->n);
 }
 
-static void later_chapters_keep_what_they_have(void **state)
-{
+static void later_chapters_keep_what_they_have(void **state) {
     (void)state;
     assert_true(book_reproduced(&book_jax) >= 4);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_answers_are_misses),
         cmocka_unit_test(the_set_is_whole),

@@ -36,8 +36,8 @@ static void test_lines_read_back(void **state) {
     assert_int_equal(list[0].lines, 2);
     const sm_collective_line *line = sm_calibration_line(&list[0], SM_ALL_GATHER, 4);
     assert_non_null(line);
-    assert_true(fabs(line->line.latency_s - 1e-5) < 1e-18
-                && fabs(line->line.s_per_byte - 3.5e-11) < 1e-24);
+    assert_true(fabs(line->line.latency_s - 1e-5) < 1e-18 &&
+                fabs(line->line.s_per_byte - 3.5e-11) < 1e-24);
     assert_null(sm_calibration_line(&list[0], SM_ALL_GATHER, 2));
     assert_null(sm_calibration_line(&list[0], SM_ALL_TO_ALL, 4));
     sm_arena_free(arena);

@@ -35,7 +35,8 @@ static const double x[] = {1, 2, 4, 8}, y[] = {10, 20, 40, 80}, holed[] = {10, N
 
 static void draw_one(const double *values, sm_scale scale, bool stacked, void (*check)(char *)) {
     sm_series series[] = {{"a & b", SM_MARK_LINE_DOTS, 4, x, values}, {"c", SM_MARK_LINE, 4, x, y}};
-    sm_panel panel = {"panel", "batch", "time", "", "tok", scale, scale, stacked, 2, series, false, 0};
+    sm_panel panel = {"panel", "batch", "time", "",     "tok", scale,
+                      scale,   stacked, 2,      series, false, 0};
     sm_chart chart = {"title", "subtitle", 1, &panel};
     char *text = drawn(&chart);
     check(text);
@@ -82,7 +83,8 @@ static void nothing_at_all_is_still_a_picture(void **state) {
     (void)state;
     static const double bad[] = {-1, 0};
     sm_series series = {"none", SM_MARK_LINE_DOTS, 2, bad, bad};
-    sm_panel panel = {"p", "x", "y", "", "", SM_SCALE_LOG, SM_SCALE_LOG, false, 1, &series, false, 0};
+    sm_panel panel = {"p",          "x",   "y", "",      "",    SM_SCALE_LOG,
+                      SM_SCALE_LOG, false, 1,   &series, false, 0};
     sm_chart chart = {"t", NULL, 1, &panel};
     char *text = drawn(&chart);
     assert_int_equal(count(text, "<circle"), 0);

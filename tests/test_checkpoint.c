@@ -78,8 +78,7 @@ static sm_status run_rank(sm_communicator *world, void *context, sm_error *err) 
         status = sm_trainer_step(t, i, &r, err);
         if (world->rank == 0) h->loss[i] = r.loss;
     }
-    if (!status && h->to)
-        status = train_checkpoint_write(t, world, h->setup->model, &to, err);
+    if (!status && h->to) status = train_checkpoint_write(t, world, h->setup->model, &to, err);
     sm_trainer_free(t);
     return status;
 }
@@ -115,7 +114,9 @@ static const train_plan pairs[][2] = {
     {{.words = "fsdp=4,zero=3"}, {.words = "tensor=2,tensor_q=2,seq"}},
     {{.words = "data=2,zero=2,micro=1"}, {.words = "context=2,fsdp=2,zero=3,over_context"}},
     {{.words = "expert=2,tensor=2,expert_tensor"}, {.words = "data=2,context=2,zero=2,micro=2"}},
-    {{.words = "micro=1,data=2,zero=1", .schedule = SM_SCHEDULE_ZB_V, .stages = 2,
+    {{.words = "micro=1,data=2,zero=1",
+      .schedule = SM_SCHEDULE_ZB_V,
+      .stages = 2,
       .chunks_per_stage = 2},
      {.words = "fsdp=2,zero=3"}},
     {{.words = "data=2,zero=1"},
@@ -228,8 +229,7 @@ static void parts_make_up_the_whole(void **state) {
         read_place(at("one.safetensors"), arena, &whole);
         assert_int_equal(parts.n, whole.n);
         assert_true(parts.steps == 2 && whole.steps == 2);
-        for (size_t i = 0; i < whole.n; i++)
-            assert_same_tensor(&whole.tensor[i], &parts.tensor[i]);
+        for (size_t i = 0; i < whole.n; i++) assert_same_tensor(&whole.tensor[i], &parts.tensor[i]);
         assert_true(most_in_a_file(&parts, "/model-", &total) <= total / 4 + largest);
         assert_true(most_in_a_file(&parts, "/optimizer-", &total) <= total / 4 + largest);
         sm_arena_free(arena);
@@ -335,8 +335,8 @@ static void edit(const char *path, const char *from, const char *to) {
     const char *found = strstr(text.text, from);
     assert_non_null(found);
     size_t before = (size_t)(found - text.text);
-    char *out = sm_arena_printf(arena, "%.*s%s%s", (int)before, text.text, to,
-                                found + strlen(from));
+    char *out =
+        sm_arena_printf(arena, "%.*s%s%s", (int)before, text.text, to, found + strlen(from));
     put_text(path, out);
     sm_arena_free(arena);
 }
@@ -411,8 +411,9 @@ static void refuses_wrong_indexes(void **state) {
 
 static void refuses_wrong_latest(void **state) {
     (void)state;
-    static const char *const wrong[] = {"", "\n", "..\n", "../ck\n", "/tmp\n", ".\n", "a\nb\n",
-                                        "step-000002/model-00001-of-00002.safetensors\n"};
+    static const char *const wrong[] = {
+        "",       "\n",  "..\n",   "../ck\n",
+        "/tmp\n", ".\n", "a\nb\n", "step-000002/model-00001-of-00002.safetensors\n"};
     make_two_files();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         put_text(at("ck/latest"), wrong[i]);
@@ -551,14 +552,21 @@ static void refuses_damage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(goes_on_under_any_plan),       TEST(parts_make_up_the_whole),
-        TEST(keeps_versions),               TEST(clears_up),
-        TEST(says_where_it_cannot_write),   TEST(refuses_missing_files),
-        TEST(refuses_files_of_others),      TEST(refuses_wrong_indexes),
-        TEST(refuses_wrong_latest),         TEST(refuses_cut_files),
-        TEST(reads_what_others_wrote),      TEST(survives_failing_allocations),
+        TEST(goes_on_under_any_plan),
+        TEST(parts_make_up_the_whole),
+        TEST(keeps_versions),
+        TEST(clears_up),
+        TEST(says_where_it_cannot_write),
+        TEST(refuses_missing_files),
+        TEST(refuses_files_of_others),
+        TEST(refuses_wrong_indexes),
+        TEST(refuses_wrong_latest),
+        TEST(refuses_cut_files),
+        TEST(reads_what_others_wrote),
+        TEST(survives_failing_allocations),
         TEST(writing_survives_failing_allocations),
-        TEST(refuses_other_models),         TEST(refuses_damage),
+        TEST(refuses_other_models),
+        TEST(refuses_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,10 +96,10 @@ static char place[64]; /* a folder of this test */
 static unsigned char text[256];
 
 static sm_model small_model(void) {
-    sm_model m = {.name = "small", .D = 4, .L = 1, .V = 256, .final_norm = true, .causal = true,
-                  .kinds = 1};
-    m.kind[0] = (sm_layer_kind){.name = "dense", .N = 2, .K = 1, .H = 2, .V_head = 2, .norms = 2,
-                                .F = 4};
+    sm_model m = {
+        .name = "small", .D = 4, .L = 1, .V = 256, .final_norm = true, .causal = true, .kinds = 1};
+    m.kind[0] =
+        (sm_layer_kind){.name = "dense", .N = 2, .K = 1, .H = 2, .V_head = 2, .norms = 2, .F = 4};
     return m;
 }
 
@@ -119,8 +119,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     sm_status status = sm_trainer_new(world, &job->setup, &t, err);
     if (!status && job->from.n)
         status = train_checkpoint_take(t, &job->model, &job->from, job->path, err);
-    if (!status && !job->stays)
-        status = sm_trainer_step(t, (int)sm_trainer_updates(t), &r, err);
+    if (!status && !job->stays) status = sm_trainer_step(t, (int)sm_trainer_updates(t), &r, err);
     if (!status) status = sm_run_barrier(world, err);
     atomic_store(&armed, atomic_load(&strike_at) > 0);
     if (!status) status = train_checkpoint_write(t, world, &job->model, &to, err);

@@ -178,8 +178,7 @@ static void assert_same_price(const sm_price *a, const sm_price *b) {
 }
 
 static void assert_same_facts(const sm_chip *a, const sm_chip *b) {
-    for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        assert_same_fact(a->flops_per_s[d], b->flops_per_s[d]);
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) assert_same_fact(a->flops_per_s[d], b->flops_per_s[d]);
     assert_same_fact(a->vector_flops_per_s, b->vector_flops_per_s);
     assert_same_fact(a->memory_bytes, b->memory_bytes);
     assert_same_fact(a->memory_bytes_per_s, b->memory_bytes_per_s);
@@ -347,8 +346,7 @@ static void errors_say_what_and_where(void **state) {
         {H "\"cores\":99999999999999999999}", 1, 24, 20, "this number is too large"},
         {H "\"memory_bytes\":NaN}", 1, 31, 3, "this is not valid JSON: invalid token near 'NaN'"},
         {H "\"base\":\"h200\"}", 1, 16, 6, "this key is given twice"},
-        {H "\"title\":\"\\u0000\"}", 1, 24, 8,
-         "a text may not hold the character \\u0000"},
+        {H "\"title\":\"\\u0000\"}", 1, 24, 8, "a text may not hold the character \\u0000"},
         {"{}x", 1, 3, 1, "this is not valid JSON: end of file expected near 'x'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -477,8 +475,8 @@ static void the_catalogue_is_its_files(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         sm_arena *arena = sm_arena_new();
-        sm_source file = manual(
-            sm_arena_printf(arena, "data/chips/%s.json", sm_chip_at(i)->name), arena);
+        sm_source file =
+            manual(sm_arena_printf(arena, "data/chips/%s.json", sm_chip_at(i)->name), arena);
         parsed p = parse_bytes(file.text, file.length);
         if (p.status != SM_OK) fail_msg("%s", p.err.sentence);
         assert_int_equal(p.n, 1);

@@ -369,8 +369,8 @@ static void check_permute(const fixture *f) {
     sm_curve curve = sm_collective_curve(f->system, SM_PERMUTE, &f->group, 1.0);
     oracle_time time;
     cost shift = delivered(f, oracle_shift(f->net), &time);
-    if (f->shared) expect_at_most(f, "permute", shift.s_per_byte,
-                                  curve.algorithm[0].line.s_per_byte);
+    if (f->shared)
+        expect_at_most(f, "permute", shift.s_per_byte, curve.algorithm[0].line.s_per_byte);
     else expect_line(f, &curve.algorithm[0], shift);
 }
 

@@ -21,9 +21,8 @@ typedef struct served_model {
 } served_model;
 
 /* *m must stay where it is: the job points into it. */
-static void set_up(served_model *m, const char *model, const char *on, const char *plan)
-{
-    sm_error err = { .status = SM_OK };
+static void set_up(served_model *m, const char *model, const char *on, const char *plan) {
+    sm_error err = {.status = SM_OK};
     serve_case_fill(&m->job, model, on);
     m->arena = sm_arena_new();
     m->serve = serve_case_new(&m->job);
@@ -32,29 +31,25 @@ static void set_up(served_model *m, const char *model, const char *on, const cha
         fail_msg("%s", err.sentence);
 }
 
-static void tear_down(served_model *m)
-{
+static void tear_down(served_model *m) {
     sm_serve_free(m->serve);
     sm_arena_free(m->arena);
 }
 
 static double step_of(served_model *m, int groups, sm_attend first, sm_attend second,
-                      double sampled)
-{
-    sm_step_batch batch = { .groups = groups, .group = { first, second }, .sampled = sampled };
+                      double sampled) {
+    sm_step_batch batch = {.groups = groups, .group = {first, second}, .sampled = sampled};
     sm_step_price price;
     assert_int_equal(sm_serve_step(m->serve, &m->plan, &batch, &price, NULL), SM_OK);
     return price.expected_s;
 }
 
-static double ask(served_model *m, double n, double cached, double prefill, double attended)
-{
+static double ask(served_model *m, double n, double cached, double prefill, double attended) {
     return m->engine.step_s(m->engine.context, n, cached, prefill, attended);
 }
 
 /* log-uniform from least to most */
-static double draw(sm_rng *rng, double least, double most)
-{
+static double draw(sm_rng *rng, double least, double most) {
     return least * pow(most / least, sm_rng_unit(rng));
 }
 
@@ -63,28 +58,25 @@ typedef struct errors {
     int n;
 } errors;
 
-static void note(errors *e, double value, double expected)
-{
+static void note(errors *e, double value, double expected) {
     double error = fabs(value / expected - 1);
     e->most = fmax(e->most, error);
     e->sum += error;
     e->n++;
 }
 
-static void check(const errors *e, const char *what, double mean, double most)
-{
+static void check(const errors *e, const char *what, double mean, double most) {
     if (e->sum / e->n <= mean && e->most <= most) return;
     fail_msg("%s: mean %.4f, most %.4f", what, e->sum / e->n, e->most);
 }
 
-static void hold_against_steps(served_model *m, double mixed_mean, double mixed_most)
-{
-    sm_rng rng = { 1 };
-    errors decode = { 0, 0, 0 }, prefill = decode, mixed = decode;
+static void hold_against_steps(served_model *m, double mixed_mean, double mixed_most) {
+    sm_rng rng = {1};
+    errors decode = {0, 0, 0}, prefill = decode, mixed = decode;
     for (int i = 0; i < 150; i++) {
         double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
         double P = floor(draw(&rng, 16, 8192)), past = floor(draw(&rng, 1, 20000));
-        sm_attend decoding = { n, 1, c }, prompt = { 1, P, past };
+        sm_attend decoding = {n, 1, c}, prompt = {1, P, past};
         note(&decode, ask(m, n, n * c, 0, 0), step_of(m, 1, decoding, decoding, n));
         note(&prefill, ask(m, 0, 0, P, past + P / 2), step_of(m, 1, prompt, prompt, 1));
         note(&mixed, ask(m, n, n * c, P, past + P / 2), step_of(m, 2, decoding, prompt, n + 1));
@@ -94,8 +86,7 @@ static void hold_against_steps(served_model *m, double mixed_mean, double mixed_
     check(&mixed, "mixed", mixed_mean, mixed_most);
 }
 
-static void test_tables_are_the_steps(void **state)
-{
+static void test_tables_are_the_steps(void **state) {
     (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
@@ -109,36 +100,33 @@ static void test_tables_are_the_steps(void **state)
     tear_down(&m);
 }
 
-static void test_points_are_exact(void **state)
-{
+static void test_points_are_exact(void **state) {
     (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    const double n[] = { 1, 7, 100, 1000 }, at[] = { 1, 96, 1024, 9216 };
+    const double n[] = {1, 7, 100, 1000}, at[] = {1, 96, 1024, 9216};
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) {
-            sm_attend group = { n[i], 1, at[j] };
+            sm_attend group = {n[i], 1, at[j]};
             assert_true(ask(&m, n[i], n[i] * at[j], 0, 0) == step_of(&m, 1, group, group, n[i]));
         }
-    sm_attend prompt = { 1, 1024, 0 };
+    sm_attend prompt = {1, 1024, 0};
     assert_true(ask(&m, 0, 0, 1024, 512) == step_of(&m, 1, prompt, prompt, 1));
     tear_down(&m);
 }
 
 /* Two stages work on half the batch each. */
-static void test_pipeline(void **state)
-{
+static void test_pipeline(void **state) {
     (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=4,pipeline=2");
-    sm_attend half = { 32, 1, 1024 }, odd = { 8, 1, 96 };
+    sm_attend half = {32, 1, 1024}, odd = {8, 1, 96};
     assert_true(ask(&m, 64, 64 * 1024, 0, 0) == step_of(&m, 1, half, half, 32));
     assert_true(ask(&m, 15, 15 * 96, 0, 0) == step_of(&m, 1, odd, odd, 8));
     tear_down(&m);
 }
 
-static void test_memory_and_links(void **state)
-{
+static void test_memory_and_links(void **state) {
     (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
@@ -148,7 +136,7 @@ static void test_memory_and_links(void **state)
     assert_true(m.engine.host_bytes_per_s > 8 * 20e9 && m.engine.transfer_bytes_per_s > 8 * 20e9);
     assert_true(m.engine.chips == 8 && m.engine.tokens_per_step == 1);
     sm_plan one;
-    sm_error err = { .status = SM_OK };
+    sm_error err = {.status = SM_OK};
     sm_serve_plan_defaults(&one);
     sm_engine engine;
     assert_int_equal(sm_serve_engine(m.serve, &one, 768, 8192, m.arena, &engine, &err),
@@ -159,22 +147,21 @@ static void test_memory_and_links(void **state)
 
 /* One request alone takes its prefill and its decode steps as they are priced one by one, as far as
  * the tables of the engine are. */
-static void test_one_request_alone(void **state)
-{
+static void test_one_request_alone(void **state) {
     (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    sm_synthetic one = { SM_ARRIVALS_UNIFORM, 1, 0, 1, { 512, 0, 256, 0 }, 1, { 0 }, 0, 0 };
+    sm_synthetic one = {SM_ARRIVALS_UNIFORM, 1, 0, 1, {512, 0, 256, 0}, 1, {0}, 0, 0};
     sm_arrivals arrivals = sm_synthetic_arrivals(&one);
     sm_simulation o;
     sm_simulated out;
     sm_simulation_defaults(&o);
     o.engine = &m.engine;
     assert_int_equal(sm_simulate(&o, &arrivals, NULL, &out, NULL), SM_OK);
-    sm_attend prompt = { 1, 512, 0 };
+    sm_attend prompt = {1, 512, 0};
     double seconds = step_of(&m, 1, prompt, prompt, 1);
     for (int i = 0; i < 255; i++) {
-        sm_attend group = { 1, 1, 512 + i };
+        sm_attend group = {1, 1, 512 + i};
         seconds += step_of(&m, 1, group, group, 1);
     }
     if (fabs(out.e2e_s.mean / seconds - 1) > 1e-3)
@@ -183,12 +170,11 @@ static void test_one_request_alone(void **state)
 }
 
 /* Two million requests of some hundreds of tokens a minute; here 20,000 in well under a second. */
-static void test_speed(void **state)
-{
+static void test_speed(void **state) {
     (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    sm_synthetic drawn = { SM_ARRIVALS_POISSON, 6, 0, 20000, { 512, 1, 256, 1 }, 1, { 0 }, 0, 0 };
+    sm_synthetic drawn = {SM_ARRIVALS_POISSON, 6, 0, 20000, {512, 1, 256, 1}, 1, {0}, 0, 0};
     sm_arrivals arrivals = sm_synthetic_arrivals(&drawn);
     sm_simulation o;
     sm_simulated out;
@@ -203,8 +189,7 @@ static void test_speed(void **state)
     tear_down(&m);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables_are_the_steps),
         cmocka_unit_test(test_points_are_exact),

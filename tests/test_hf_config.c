@@ -94,14 +94,26 @@ static void llama_fields_change_the_count(void **state) {
 static void harmless_fields_are_passed_over(void **state) {
     (void)state;
     static const char *const more[] = {
-        ", \"rope_theta\": 500000.0", ", \"rope_scaling\": {\"factor\": 8.0, \"type\": \"linear\"}",
-        ", \"torch_dtype\": \"bfloat16\"", ", \"bos_token_id\": [1, 2]", ", \"use_cache\": true",
-        ", \"initializer_range\": 0.02", ", \"pretraining_tp\": 2", ", \"attention_dropout\": 0.1",
-        ", \"_name_or_path\": \"x\"", ", \"transformers_version\": \"4.43.0\"",
-        ", \"rms_norm_eps\": 1e-05", ", \"auto_map\": {\"AutoModel\": \"m.M\"}",
-        ", \"a_new_flag\": true", ", \"num_experts\": null", ", \"num_experts\": 0",
-        ", \"use_moe\": false", ", \"moe_layers\": []", ", \"pruned_heads\": {}",
-        ", \"is_encoder_decoder\": false", ", \"max_sequence_length\": 2048",
+        ", \"rope_theta\": 500000.0",
+        ", \"rope_scaling\": {\"factor\": 8.0, \"type\": \"linear\"}",
+        ", \"torch_dtype\": \"bfloat16\"",
+        ", \"bos_token_id\": [1, 2]",
+        ", \"use_cache\": true",
+        ", \"initializer_range\": 0.02",
+        ", \"pretraining_tp\": 2",
+        ", \"attention_dropout\": 0.1",
+        ", \"_name_or_path\": \"x\"",
+        ", \"transformers_version\": \"4.43.0\"",
+        ", \"rms_norm_eps\": 1e-05",
+        ", \"auto_map\": {\"AutoModel\": \"m.M\"}",
+        ", \"a_new_flag\": true",
+        ", \"num_experts\": null",
+        ", \"num_experts\": 0",
+        ", \"use_moe\": false",
+        ", \"moe_layers\": []",
+        ", \"pruned_heads\": {}",
+        ", \"is_encoder_decoder\": false",
+        ", \"max_sequence_length\": 2048",
         ", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}",
     };
     double base = total(LLAMA(""));
@@ -115,11 +127,18 @@ static void harmless_fields_are_passed_over(void **state) {
 static void weighty_fields_are_not_passed_over(void **state) {
     (void)state;
     static const char *const keys[] = {
-        "num_experts", "use_moe", "mamba_d_state", "ssm_cfg", "conv_kernel", "lora_rank",
-        "n_routed_experts", "moe_intermediate_size", "sliding_window", "layer_types",
-        "num_mtp_layers", "cross_attention_layers", "kv_lora_rank", "qk_layernorm",
-        "expansion_ratio", "embedding_size", "num_loops", "adapter_dim", "head_size",
-        "mlp_multiplier", "d_conv", "ffn_dim_multiplier", "share_layers", "n_embd",
+        "num_experts",      "use_moe",
+        "mamba_d_state",    "ssm_cfg",
+        "conv_kernel",      "lora_rank",
+        "n_routed_experts", "moe_intermediate_size",
+        "sliding_window",   "layer_types",
+        "num_mtp_layers",   "cross_attention_layers",
+        "kv_lora_rank",     "qk_layernorm",
+        "expansion_ratio",  "embedding_size",
+        "num_loops",        "adapter_dim",
+        "head_size",        "mlp_multiplier",
+        "d_conv",           "ffn_dim_multiplier",
+        "share_layers",     "n_embd",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         char text[1024], piece[64], start[160];
@@ -181,13 +200,25 @@ static void flags_and_names_are_checked(void **state) {
 
 static void structure_is_checked(void **state) {
     (void)state;
-    refuse(JSON({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1025,
-                 "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 100}),
+    refuse(JSON({
+               "model_type" : "llama",
+               "hidden_size" : 64,
+               "num_hidden_layers" : 1025,
+               "num_attention_heads" : 4,
+               "intermediate_size" : 96,
+               "vocab_size" : 100
+           }),
            "1025", "num_hidden_layers is 1025; at most 1024 layers are supported");
-    refuse(JSON({"model_type": "llama", "hidden_size": 66, "num_hidden_layers": 2,
-                 "vocab_size": 100, "intermediate_size": 96, "num_attention_heads": 4}),
+    refuse(JSON({
+               "model_type" : "llama",
+               "hidden_size" : 66,
+               "num_hidden_layers" : 2,
+               "vocab_size" : 100,
+               "intermediate_size" : 96,
+               "num_attention_heads" : 4
+           }),
            "4", "num_attention_heads 4 does not divide hidden_size 66, and no head size is given");
-    refuse(JSON({"model_type": "llama", "hidden_size": null}), "null",
+    refuse(JSON({"model_type" : "llama", "hidden_size" : null}), "null",
            "hidden_size must not be null");
 }
 
@@ -206,13 +237,13 @@ static void what_is_missing_is_named(void **state) {
 
 static void model_types_are_checked(void **state) {
     (void)state;
-    refuse(JSON({"model_type": "qwen4"}), "\"qwen4\"",
+    refuse(JSON({"model_type" : "qwen4"}), "\"qwen4\"",
            "model_type \"qwen4\" is not understood; the nearest known one is \"qwen2\"");
-    refuse(JSON({"model_type": "bert"}), "\"bert\"",
+    refuse(JSON({"model_type" : "bert"}), "\"bert\"",
            "model_type \"bert\" is not understood; known are those such as \"llama\", "
            "\"qwen3_moe\" or \"gpt2\"");
-    refuse(JSON({"model_type": 7}), "7", "model_type must be a text");
-    refuse(JSON({"vocab_size": 7}), "{",
+    refuse(JSON({"model_type" : 7}), "7", "model_type must be a text");
+    refuse(JSON({"vocab_size" : 7}), "{",
            "this is not a Hugging Face model config: model_type is missing");
     refuse("[]", "[]", "a model config is a JSON object");
     refuse("7", "7", "a model config is a JSON object");
@@ -221,9 +252,14 @@ static void model_types_are_checked(void **state) {
 /* Remote code has types of its own over known architectures. */
 static void architectures_stand_in_for_types(void **state) {
     (void)state;
-    sm_model m = read_good(JSON({"architectures": ["LlamaForCausalLM"], "hidden_size": 64,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
-        "vocab_size": 100}));
+    sm_model m = read_good(JSON({
+        "architectures" : ["LlamaForCausalLM"],
+        "hidden_size" : 64,
+        "num_hidden_layers" : 2,
+        "num_attention_heads" : 4,
+        "intermediate_size" : 96,
+        "vocab_size" : 100
+    }));
     assert_string_equal(m.family, "llama");
     assert_true(sm_model_params(&m).total == total(LLAMA("")));
 }
@@ -235,8 +271,9 @@ static void two_spellings_must_agree(void **state) {
     "\"num_attention_heads\": 8, \"intermediate_size\": 96, \"vocab_size\": 100, "                 \
     "\"num_local_experts\": 4" more "}"
     assert_true(total(MIXTRAL(", \"num_experts\": 4")) == total(MIXTRAL("")));
-    refuse(MIXTRAL(", \"num_experts\": 6"), "6", "num_experts is 6, but num_local_experts, "
-                                                  "which means the same, is 4");
+    refuse(MIXTRAL(", \"num_experts\": 6"), "6",
+           "num_experts is 6, but num_local_experts, "
+           "which means the same, is 4");
     refuse(MIXTRAL(", \"num_experts_per_tok\": 5"), "5",
            "num_experts_per_tok is 5, but there are 4 experts");
 }
@@ -258,21 +295,27 @@ static int windowed_layers(const char *text) {
 
 static void windows_follow_the_family(void **state) {
     (void)state;
-    static const struct { const char *text; int windowed; } rows[] = {
-        {OF("mistral", ""), 6},                               /* absent: 4096 */
-        {OF("mistral", ", \"sliding_window\": null"), 0},     /* null: none */
+    static const struct {
+        const char *text;
+        int windowed;
+    } rows[] = {
+        {OF("mistral", ""), 6},                           /* absent: 4096 */
+        {OF("mistral", ", \"sliding_window\": null"), 0}, /* null: none */
         {OF("mistral", ", \"sliding_window\": 128"), 6},
-        {OF("qwen2", ", \"sliding_window\": 128"), 0},        /* off by default */
+        {OF("qwen2", ", \"sliding_window\": 128"), 0}, /* off by default */
         {OF("qwen2", ", \"sliding_window\": 128, \"use_sliding_window\": true, "
-                     "\"max_window_layers\": 4"), 2},         /* the layers after the first four */
+                     "\"max_window_layers\": 4"),
+         2}, /* the layers after the first four */
         {OF("gemma2", ", \"sliding_window\": 128"), 3},
         {OF("gemma3_text", ", \"sliding_window\": 128"), 5},
         {OF("gemma3_text", ", \"sliding_window\": 128, \"sliding_window_pattern\": 3"), 4},
-        {OF("gemma3_text", ", \"sliding_window\": 128, \"layer_types\": [\"full_attention\", "
+        {OF("gemma3_text",
+            ", \"sliding_window\": 128, \"layer_types\": [\"full_attention\", "
             "\"sliding_attention\", \"full_attention\", \"full_attention\", \"full_attention\", "
-            "\"full_attention\"]"), 1},
+            "\"full_attention\"]"),
+         1},
         {OF("phi3", ", \"sliding_window\": 2047"), 6},
-        {OF("olmo3", ""), 5},                                 /* every fourth layer is full */
+        {OF("olmo3", ""), 5}, /* every fourth layer is full */
         {OF("llama4_text", ", \"attention_chunk_size\": 256, \"no_rope_layers\": []"), 5},
         {OF("llama4_text", ", \"attention_chunk_size\": null"), 0},
         {OF("llama4_text", ", \"no_rope_layers\": [0, 0, 1, 0, 0, 0]"), 1},
@@ -319,7 +362,10 @@ static int sparse_layers(const char *text) {
 
 static void sparse_layers_follow_the_family(void **state) {
     (void)state;
-    static const struct { const char *text; int sparse; } rows[] = {
+    static const struct {
+        const char *text;
+        int sparse;
+    } rows[] = {
         {QWEN3_MOE(""), 6},
         {QWEN3_MOE(", \"decoder_sparse_step\": 2"), 3},
         {QWEN3_MOE(", \"decoder_sparse_step\": null"), 6},
@@ -428,8 +474,9 @@ static void mpt_reads_its_own_fields(void **state) {
 /* Layers with sizes of their own, K and V from earlier layers, and an embedding for each layer. */
 static void gemma_4_overrides_layers(void **state) {
     (void)state;
-#define GEMMA4(more) OF("gemma4_text", ", \"hidden_size_per_layer_input\": 0, "                    \
-                        "\"head_dim\": 8, \"sliding_window\": 4" more)
+#define GEMMA4(more)                                                                               \
+    OF("gemma4_text", ", \"hidden_size_per_layer_input\": 0, "                                     \
+                      "\"head_dim\": 8, \"sliding_window\": 4" more)
     double all_global = total(GEMMA4(", \"global_head_dim\": 16"));
     double listed = total(GEMMA4(", \"per_layer_config\": {\"05\": {\"head_dim\": 16}}"));
     assert_true(listed == all_global);
@@ -441,8 +488,7 @@ static void gemma_4_overrides_layers(void **state) {
     assert_true(sm_model_kv_bytes_per_token(&m, SM_INT8) == 4 * 2 * 2 * 8);
     refuse(GEMMA4(", \"num_kv_shared_layers\": 6"), "6",
            "num_kv_shared_layers is 6, but there are 6 layers");
-    refuse(GEMMA4(", \"per_layer_config\": {\"05\": {\"width\": 16}}"),
-           "{\"05\": {\"width\": 16}}",
+    refuse(GEMMA4(", \"per_layer_config\": {\"05\": {\"width\": 16}}"), "{\"05\": {\"width\": 16}}",
            "per_layer_config of layer 05: a key other than head_dim and num_key_value_heads is "
            "not understood");
     refuse(GEMMA4(", \"per_layer_config\": {\"05\": {\"head_dim\": -1}}"),
@@ -454,11 +500,19 @@ static void gemma_4_overrides_layers(void **state) {
 
 static void the_text_model_of_a_wrapper_is_read(void **state) {
     (void)state;
-    sm_model m = read_good(
-        JSON({"model_type": "llama4", "tie_word_embeddings": true,
-              "vision_config": {"hidden_size": 5}, "text_config": {"model_type": "llama",
-              "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-              "intermediate_size": 96, "vocab_size": 100}}));
+    sm_model m = read_good(JSON({
+        "model_type" : "llama4",
+        "tie_word_embeddings" : true,
+        "vision_config" : {"hidden_size" : 5},
+        "text_config" : {
+            "model_type" : "llama",
+            "hidden_size" : 64,
+            "num_hidden_layers" : 2,
+            "num_attention_heads" : 4,
+            "intermediate_size" : 96,
+            "vocab_size" : 100
+        }
+    }));
     assert_string_equal(m.family, "llama");
     assert_true(m.tied); /* said by the wrapper, the text model being silent */
     assert_string_equal(m.note, "counts the language model alone: vision or audio parts of the "
@@ -468,11 +522,12 @@ static void the_text_model_of_a_wrapper_is_read(void **state) {
 
 static void places_inside_a_wrapper(void **state) {
     (void)state;
-    refuse(JSON({"model_type": "llava", "text_config": {"model_type": "llama",
-                 "hidden_size": -64}}),
+    refuse(JSON({
+               "model_type" : "llava",
+               "text_config" : {"model_type" : "llama", "hidden_size" : -64}
+           }),
            "-64", "hidden_size is -64; it must be at least 1");
-    refuse(JSON({"text_config": {"model_type": "llama", "num_experts": 4}}),
-           "\"num_experts\"",
+    refuse(JSON({"text_config" : {"model_type" : "llama", "num_experts" : 4}}), "\"num_experts\"",
            "num_experts may change the size or the work of a llama model and is not understood");
 }
 
@@ -489,9 +544,15 @@ static void what_is_left_out_is_noted(void **state) {
 
 static void models_are_named_after_their_files(void **state) {
     (void)state;
-    static const struct { const char *path, *name; } rows[] = {
-        {"a/b/llama-3.1-8b/config.json", "llama-3.1-8b"}, {"tiny.json", "tiny"},
-        {"/x/y.json", "y"}, {"config.json", "config"}, {"/config.json", "config"}, {"", ""},
+    static const struct {
+        const char *path, *name;
+    } rows[] = {
+        {"a/b/llama-3.1-8b/config.json", "llama-3.1-8b"},
+        {"tiny.json", "tiny"},
+        {"/x/y.json", "y"},
+        {"config.json", "config"},
+        {"/config.json", "config"},
+        {"", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sm_source source = sm_source_of(rows[i].path, LLAMA(""));
@@ -624,10 +685,20 @@ static void long_and_strange_keys_are_shown_safely(void **state) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    const char *text = JSON({"model_type": "gemma3", "tie_word_embeddings": true, "text_config":
-        {"model_type": "gemma3_text", "hidden_size": 64, "num_hidden_layers": 6,
-         "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 96,
-         "vocab_size": 100, "layer_types": []}});
+    const char *text = JSON({
+        "model_type" : "gemma3",
+        "tie_word_embeddings" : true,
+        "text_config" : {
+            "model_type" : "gemma3_text",
+            "hidden_size" : 64,
+            "num_hidden_layers" : 6,
+            "num_attention_heads" : 8,
+            "num_key_value_heads" : 2,
+            "intermediate_size" : 96,
+            "vocab_size" : 100,
+            "layer_types" : []
+        }
+    });
     static sm_model m;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_error err;

@@ -35,22 +35,58 @@ static void assert_near(double a, double b) {
 
 static void finds_names_and_aliases(void **state) {
     (void)state;
-    static const struct { const char *word, *name; } words[] = {
-        {"tpu-v2", "tpu-v2"}, {"tpu-v3", "tpu-v3"}, {"tpu-v4", "tpu-v4"}, {"tpu-v5e", "tpu-v5e"},
-        {"tpu-v5p", "tpu-v5p"}, {"tpu-v6e", "tpu-v6e"}, {"tpu-v7", "tpu-v7"}, {"v100", "v100"},
-        {"a100-40", "a100-40"}, {"a100-80", "a100-80"}, {"h100-sxm", "h100-sxm"},
-        {"h100-pcie", "h100-pcie"}, {"h800", "h800"}, {"h200", "h200"}, {"b200", "b200"},
-        {"b300", "b300"}, {"gb200-nvl72", "gb200-nvl72"}, {"gb300-nvl72", "gb300-nvl72"},
-        {"mi250x", "mi250x"}, {"mi300x", "mi300x"}, {"mi355x", "mi355x"}, {"trn2", "trn2"},
-        {"cpu-host", "cpu-host"}, {"h100", "h100-sxm"}, {"H100-SXM", "h100-sxm"},
-        {"a100", "a100-80"}, {"h800-sxm", "h800"}, {"h200-sxm", "h200"}, {"v5p", "tpu-v5p"},
-        {"tpu_v5p", "tpu-v5p"}, {"tpu-v7x", "tpu-v7"}, {"ironwood", "tpu-v7"},
-        {"trillium", "tpu-v6e"}, {"mi300", "mi300x"}, {"trainium2", "trn2"},
-        {"gb200", "gb200-nvl72"}, {"gb300", "gb300-nvl72"}, {"h100_sxm", "h100-sxm"},
-        {"tpu-v4p", "tpu-v4"}, {"b200-sxm", "b200"}, {"a100_pcie", "a100-pcie"},
-        {"a6000", "rtx-a6000"}, {"rtx4090", "rtx-4090"}, {"tpu7x_core", "tpu-v7-core"},
-        {"rtx_pro_6000_server", "rtx-pro-6000"}, {"mi250x-gcd", "mi250x-gcd"},
-        {"arc_pro_b60", "arc-pro-b60"}, {"h100_96", "h100-96"}, {"gh200_144gb", "gh200-144"},
+    static const struct {
+        const char *word, *name;
+    } words[] = {
+        {"tpu-v2", "tpu-v2"},
+        {"tpu-v3", "tpu-v3"},
+        {"tpu-v4", "tpu-v4"},
+        {"tpu-v5e", "tpu-v5e"},
+        {"tpu-v5p", "tpu-v5p"},
+        {"tpu-v6e", "tpu-v6e"},
+        {"tpu-v7", "tpu-v7"},
+        {"v100", "v100"},
+        {"a100-40", "a100-40"},
+        {"a100-80", "a100-80"},
+        {"h100-sxm", "h100-sxm"},
+        {"h100-pcie", "h100-pcie"},
+        {"h800", "h800"},
+        {"h200", "h200"},
+        {"b200", "b200"},
+        {"b300", "b300"},
+        {"gb200-nvl72", "gb200-nvl72"},
+        {"gb300-nvl72", "gb300-nvl72"},
+        {"mi250x", "mi250x"},
+        {"mi300x", "mi300x"},
+        {"mi355x", "mi355x"},
+        {"trn2", "trn2"},
+        {"cpu-host", "cpu-host"},
+        {"h100", "h100-sxm"},
+        {"H100-SXM", "h100-sxm"},
+        {"a100", "a100-80"},
+        {"h800-sxm", "h800"},
+        {"h200-sxm", "h200"},
+        {"v5p", "tpu-v5p"},
+        {"tpu_v5p", "tpu-v5p"},
+        {"tpu-v7x", "tpu-v7"},
+        {"ironwood", "tpu-v7"},
+        {"trillium", "tpu-v6e"},
+        {"mi300", "mi300x"},
+        {"trainium2", "trn2"},
+        {"gb200", "gb200-nvl72"},
+        {"gb300", "gb300-nvl72"},
+        {"h100_sxm", "h100-sxm"},
+        {"tpu-v4p", "tpu-v4"},
+        {"b200-sxm", "b200"},
+        {"a100_pcie", "a100-pcie"},
+        {"a6000", "rtx-a6000"},
+        {"rtx4090", "rtx-4090"},
+        {"tpu7x_core", "tpu-v7-core"},
+        {"rtx_pro_6000_server", "rtx-pro-6000"},
+        {"mi250x-gcd", "mi250x-gcd"},
+        {"arc_pro_b60", "arc-pro-b60"},
+        {"h100_96", "h100-96"},
+        {"gh200_144gb", "gh200-144"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_string_equal(chip_of(words[i].word)->name, words[i].name);
@@ -160,18 +196,32 @@ static void ratios_between_types(void **state) {
 /* 2 x tile x units x clock reproduces the peak of TPUs and of NVIDIA's datasheets. */
 static void peaks_follow_from_the_units(void **state) {
     (void)state;
-    static const struct { const char *name; double per_unit_cycle; } units[] = {
-        {"tpu-v2", 2.0 * 128 * 128}, {"tpu-v3", 2.0 * 128 * 128}, {"tpu-v4", 2.0 * 128 * 128},
-        {"tpu-v5e", 2.0 * 128 * 128}, {"tpu-v5p", 2.0 * 128 * 128},
-        {"tpu-v6e", 4.0 * 256 * 256}, {"tpu-v7", 4.0 * 256 * 256},
-        {"a100-80", 512}, {"h100-sxm", 1024}, {"h200", 1024}, {"rtx-a6000", 256},
-        {"rtx-3090", 128}, {"rtx-4090", 128}, {"rtx-pro-6000", 256}, {"mi308x", 512},
-        {"mi350x", 1024}, {"tpu-v7-core", 4.0 * 256 * 256},
+    static const struct {
+        const char *name;
+        double per_unit_cycle;
+    } units[] = {
+        {"tpu-v2", 2.0 * 128 * 128},
+        {"tpu-v3", 2.0 * 128 * 128},
+        {"tpu-v4", 2.0 * 128 * 128},
+        {"tpu-v5e", 2.0 * 128 * 128},
+        {"tpu-v5p", 2.0 * 128 * 128},
+        {"tpu-v6e", 4.0 * 256 * 256},
+        {"tpu-v7", 4.0 * 256 * 256},
+        {"a100-80", 512},
+        {"h100-sxm", 1024},
+        {"h200", 1024},
+        {"rtx-a6000", 256},
+        {"rtx-3090", 128},
+        {"rtx-4090", 128},
+        {"rtx-pro-6000", 256},
+        {"mi308x", 512},
+        {"mi350x", 1024},
+        {"tpu-v7-core", 4.0 * 256 * 256},
     };
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         const sm_chip *c = chip_of(units[i].name);
-        double peak = units[i].per_unit_cycle * c->cores * c->matrix_units_per_core *
-                      c->clock_hz.value;
+        double peak =
+            units[i].per_unit_cycle * c->cores * c->matrix_units_per_core * c->clock_hz.value;
         double ratio = peak / c->flops_per_s[SM_BF16].value;
         if (ratio < 0.98 || ratio > 1.02) fail_msg("%s: %g of the peak", c->name, ratio);
     }
@@ -272,7 +322,11 @@ static void figures_of_the_book(void **state) {
 
 static void wraparound_rules(void **state) {
     (void)state;
-    static const struct { const char *chip; int shape[3], dims; const char *wraps; } rows[] = {
+    static const struct {
+        const char *chip;
+        int shape[3], dims;
+        const char *wraps;
+    } rows[] = {
         {"tpu-v5e", {4, 4}, 2, "--"},       {"tpu-v5e", {8, 16}, 2, "-w"},
         {"tpu-v5e", {16, 16}, 2, "ww"},     {"tpu-v5e", {16, 2}, 2, "w-"},
         {"tpu-v6e", {8, 8}, 2, "--"},       {"tpu-v6e", {16, 16}, 2, "ww"},
@@ -301,25 +355,41 @@ static void wraparound_rules(void **state) {
 /* Shapes of the tables at docs.cloud.google.com/tpu/docs/v5e, v5p, v6e (read 2026). */
 static void bare_counts_take_public_shapes(void **state) {
     (void)state;
-    static const struct { const char *bare, *text; } rows[] = {
-        {"tpu-v5e:1", "tpu-v5e"},            {"tpu-v5e:4", "tpu-v5e:2x2"},
-        {"tpu-v5e:8", "tpu-v5e:2x4"},        {"tpu-v5e:16", "tpu-v5e:4x4"},
-        {"tpu-v5e:32", "tpu-v5e:4x8"},       {"tpu-v5e:64", "tpu-v5e:8x8"},
-        {"tpu-v5e:128", "tpu-v5e:8x16"},     {"tpu-v5e:256", "tpu-v5e:16x16"},
-        {"tpu-v6e:256", "tpu-v6e:16x16"},    {"tpu-v5p:4", "tpu-v5p:2x2x1"},
-        {"tpu-v5p:8", "tpu-v5p:2x2x2"},      {"tpu-v5p:16", "tpu-v5p:2x2x4"},
-        {"tpu-v5p:32", "tpu-v5p:2x4x4"},     {"tpu-v5p:64", "tpu-v5p:4x4x4"},
-        {"tpu-v5p:128", "tpu-v5p:4x4x8"},    {"tpu-v5p:256", "tpu-v5p:4x8x8"},
-        {"tpu-v5p:512", "tpu-v5p:8x8x8"},    {"tpu-v5p:1024", "tpu-v5p:8x8x16"},
-        {"tpu-v5p:2048", "tpu-v5p:8x16x16"}, {"tpu-v5p:4096", "tpu-v5p:16x16x16"},
-        {"tpu-v5p:6144", "tpu-v5p:16x16x24"}, {"tpu-v5p:8960", "tpu-v5p:16x20x28"},
-        {"tpu-v4:4096", "tpu-v4:16x16x16"},  {"tpu-v7:9216", "tpu-v7:16x24x24"},
-        {"tpu-v3:1024", "tpu-v3:32x32"},     {"tpu-v5e:512", "tpu-v5e:16x16x2slices"},
+    static const struct {
+        const char *bare, *text;
+    } rows[] = {
+        {"tpu-v5e:1", "tpu-v5e"},
+        {"tpu-v5e:4", "tpu-v5e:2x2"},
+        {"tpu-v5e:8", "tpu-v5e:2x4"},
+        {"tpu-v5e:16", "tpu-v5e:4x4"},
+        {"tpu-v5e:32", "tpu-v5e:4x8"},
+        {"tpu-v5e:64", "tpu-v5e:8x8"},
+        {"tpu-v5e:128", "tpu-v5e:8x16"},
+        {"tpu-v5e:256", "tpu-v5e:16x16"},
+        {"tpu-v6e:256", "tpu-v6e:16x16"},
+        {"tpu-v5p:4", "tpu-v5p:2x2x1"},
+        {"tpu-v5p:8", "tpu-v5p:2x2x2"},
+        {"tpu-v5p:16", "tpu-v5p:2x2x4"},
+        {"tpu-v5p:32", "tpu-v5p:2x4x4"},
+        {"tpu-v5p:64", "tpu-v5p:4x4x4"},
+        {"tpu-v5p:128", "tpu-v5p:4x4x8"},
+        {"tpu-v5p:256", "tpu-v5p:4x8x8"},
+        {"tpu-v5p:512", "tpu-v5p:8x8x8"},
+        {"tpu-v5p:1024", "tpu-v5p:8x8x16"},
+        {"tpu-v5p:2048", "tpu-v5p:8x16x16"},
+        {"tpu-v5p:4096", "tpu-v5p:16x16x16"},
+        {"tpu-v5p:6144", "tpu-v5p:16x16x24"},
+        {"tpu-v5p:8960", "tpu-v5p:16x20x28"},
+        {"tpu-v4:4096", "tpu-v4:16x16x16"},
+        {"tpu-v7:9216", "tpu-v7:16x24x24"},
+        {"tpu-v3:1024", "tpu-v3:32x32"},
+        {"tpu-v5e:512", "tpu-v5e:16x16x2slices"},
         {"tpu-v5e:320", "tpu-v5e:8x8x5slices"},
         {"tpu-v5p:17920", "tpu-v5p:16x20x28x2slices"},
         {"tpu-v5p:64x2slices", "tpu-v5p:4x4x4x2slices"},
         {"tpu-v5e:16x16x1slices", "tpu-v5e:16x16"},
-        {"v5p:4x4", "tpu-v5p:4x4x1"},        {"trn2:64", "trn2:4x4x4slices"},
+        {"v5p:4x4", "tpu-v5p:4x4x1"},
+        {"trn2:64", "trn2:4x4x4slices"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_string_equal(system_of(rows[i].bare).text, rows[i].text);
@@ -414,12 +484,14 @@ static void switch_levels(void **state) {
 
 static void switch_texts(void **state) {
     (void)state;
-    static const struct { const char *written, *text; } rows[] = {
-        {"h100:1024", "h100-sxm:128x8"},    {"h100:4x32x8", "h100-sxm:128x8"},
-        {"h100:8x16x8", "h100-sxm:8x16x8"}, {"h100:5x1x8", "h100-sxm:5x1x8"},
-        {"h100:1x8", "h100-sxm:8"},         {"h100:1", "h100-sxm"},
-        {"H100 : 16 X 8", "h100-sxm:16x8"}, {"gb200:576", "gb200-nvl72:8x72"},
-        {"gb200:36", "gb200-nvl72:36"},     {"a100:128x8", "a100-80:128x8"},
+    static const struct {
+        const char *written, *text;
+    } rows[] = {
+        {"h100:1024", "h100-sxm:128x8"},      {"h100:4x32x8", "h100-sxm:128x8"},
+        {"h100:8x16x8", "h100-sxm:8x16x8"},   {"h100:5x1x8", "h100-sxm:5x1x8"},
+        {"h100:1x8", "h100-sxm:8"},           {"h100:1", "h100-sxm"},
+        {"H100 : 16 X 8", "h100-sxm:16x8"},   {"gb200:576", "gb200-nvl72:8x72"},
+        {"gb200:36", "gb200-nvl72:36"},       {"a100:128x8", "a100-80:128x8"},
         {"h100:8x8x32x8", "h100-sxm:2048x8"}, {"cpu-host:4", "cpu-host:4"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -503,9 +575,15 @@ static void partial_trees_do_not_widen(void **state) {
 
 static void resize_is_the_natural_shape(void **state) {
     (void)state;
-    static const struct { const char *from; int chips; const char *to; } rows[] = {
-        {"tpu-v5p:4x4x4", 8960, "tpu-v5p:16x20x28"}, {"h100-sxm:2x8", 16384, "h100-sxm:2048x8"},
-        {"tpu-v5e:16x16x4slices", 64, "tpu-v5e:8x8"}, {"h100-sxm:8", 1, "h100-sxm"},
+    static const struct {
+        const char *from;
+        int chips;
+        const char *to;
+    } rows[] = {
+        {"tpu-v5p:4x4x4", 8960, "tpu-v5p:16x20x28"},
+        {"h100-sxm:2x8", 16384, "h100-sxm:2048x8"},
+        {"tpu-v5e:16x16x4slices", 64, "tpu-v5e:8x8"},
+        {"h100-sxm:8", 1, "h100-sxm"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         sm_system from = system_of(rows[i].from), to = system_of(rows[i].to), out;
@@ -527,7 +605,11 @@ static void resize_is_the_natural_shape(void **state) {
 
 static void errors_say_what_and_where(void **state) {
     (void)state;
-    static const struct { const char *text; int column, span; const char *sentence; } rows[] = {
+    static const struct {
+        const char *text;
+        int column, span;
+        const char *sentence;
+    } rows[] = {
         {"h100-smx", 1, 8, "unknown chip \"h100-smx\"; the nearest is \"h100-sxm\""},
         {"tpu-v5q:4x4", 1, 7, "unknown chip \"tpu-v5q\"; the nearest is \"tpu-v5e\""},
         {"", 1, 1, "expected a system such as tpu-v5p:16x20x28 or h100-sxm:128x8"},

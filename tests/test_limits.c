@@ -13,36 +13,40 @@ static variant v;
 static sm_program program;
 static sm_partition part;
 
-static void gives_all_weights(int i)
-{
+static void gives_all_weights(int i) {
     sm_tensor *t = &program.tensor[program.tensors++];
-    *t = (sm_tensor){ .role = SM_ROLE_WEIGHT, .rank = 1, .dim = { SM_DIM_D }, .elements = 1,
-                      .bytes_per_element = 2, .producer = -1 };
+    *t = (sm_tensor){.role = SM_ROLE_WEIGHT,
+                     .rank = 1,
+                     .dim = {SM_DIM_D},
+                     .elements = 1,
+                     .bytes_per_element = 2,
+                     .producer = -1};
     t->at[0] = (sm_axes)i;
 }
 
 /* One vector op, and beside it weights that are stored in so many ways. */
-static sm_status shards_weights(int ways, sm_error *err)
-{
+static sm_status shards_weights(int ways, sm_error *err) {
     memset(&program, 0, sizeof program);
     for (int d = 0; d < SM_DIM_COUNT; d++) program.size[d] = 64;
     program.tensors = 2;
     for (int i = 0; i < 2; i++)
-        program.tensor[i] = (sm_tensor){ .role = SM_ROLE_ACTIVATION, .rank = 1,
-                                         .dim = { SM_DIM_D }, .elements = 64,
-                                         .bytes_per_element = 2, .producer = i - 1 };
+        program.tensor[i] = (sm_tensor){.role = SM_ROLE_ACTIVATION,
+                                        .rank = 1,
+                                        .dim = {SM_DIM_D},
+                                        .elements = 64,
+                                        .bytes_per_element = 2,
+                                        .producer = i - 1};
     program.ops = 1;
-    program.op[0] = (sm_op){ .name = "copy", .kind = SM_OP_VECTOR, .inputs = 1, .out = 1 };
+    program.op[0] = (sm_op){.name = "copy", .kind = SM_OP_VECTOR, .inputs = 1, .out = 1};
     program.output = 1;
     program.serving = true;
     for (int i = 0; i < ways; i++) gives_all_weights(i);
     return sm_program_partition_forward(&program, &part, err);
 }
 
-static void classes_of_weights(void **state)
-{
+static void classes_of_weights(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     assert_int_equal(shards_weights(SM_MAX_WEIGHT_CLASSES, &err), SM_OK);
     assert_int_equal(part.classes, SM_MAX_WEIGHT_CLASSES);
     assert_int_equal(shards_weights(SM_MAX_WEIGHT_CLASSES + 3, &err), SM_INTERNAL);
@@ -51,21 +55,19 @@ static void classes_of_weights(void **state)
 }
 
 /* Two pieces of so many different collectives together. */
-static sm_status has_collectives(int n, sm_error *err)
-{
+static sm_status has_collectives(int n, sm_error *err) {
     memset(&v, 0, sizeof v);
     for (int i = 0; i < n; i++) {
         sm_partition *p = &v.piece[i & 1].part;
-        p->comm[p->comms++] = (sm_comm){ .op = (sm_collective)(i & 1), .axes = (sm_axes)(i / 2) };
+        p->comm[p->comms++] = (sm_comm){.op = (sm_collective)(i & 1), .axes = (sm_axes)(i / 2)};
     }
     sm_status status = variant_slots(&v, 0, err);
     return status == SM_OK ? variant_slots(&v, 1, err) : status;
 }
 
-static void collectives_of_a_model(void **state)
-{
+static void collectives_of_a_model(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     assert_int_equal(has_collectives(MAX_SLOTS, &err), SM_OK);
     for (int i = 0; i < MAX_SLOTS; i++) {
         const slot_key *key = &v.key[v.piece[i & 1].slot[i / 2]];
@@ -76,28 +78,26 @@ static void collectives_of_a_model(void **state)
     assert_string_equal(err.sentence, "different collectives of a model: 69; the most is 64");
 }
 
-static void arrays_that_are_kept(void **state)
-{
+static void arrays_that_are_kept(void **state) {
     (void)state;
-    sm_error err = { 0 };
-    piece_set set = { 0 };
+    sm_error err = {0};
+    piece_set set = {0};
     for (int i = 0; i < 2 * MAX_KEPT; i++) {
-        sm_size bytes = { .base = 1, .mask = (sm_axes)(i % MAX_KEPT) };
+        sm_size bytes = {.base = 1, .mask = (sm_axes)(i % MAX_KEPT)};
         set_keep(&set, &bytes);
     }
     assert_int_equal(set_check(&set, &err), SM_OK);
     assert_int_equal(set.kept, MAX_KEPT);
-    sm_size other = { .base = 1, .mask = MAX_KEPT };
+    sm_size other = {.base = 1, .mask = MAX_KEPT};
     set_keep(&set, &other);
     assert_int_equal(set_check(&set, &err), SM_INTERNAL);
     assert_string_equal(err.sentence, "shardings of the arrays a layer keeps: 13; the most is 12");
-    set = (piece_set){ .eager = MAX_EAGER + 1 };
+    set = (piece_set){.eager = MAX_EAGER + 1};
     assert_int_equal(set_check(&set, &err), SM_INTERNAL);
     assert_string_equal(err.sentence, "arrays that a layer keeps more of: 25; the most is 24");
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_of_weights),
         cmocka_unit_test(collectives_of_a_model),

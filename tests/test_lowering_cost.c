@@ -129,8 +129,8 @@ static void einsum_is_priced_as_the_local_matmul(void **state) {
     const sm_lowering *l = find(p, "E");
     sm_lowering_cost cost = sm_lowering_price(&p->input, l, -1);
     double bytes = 2.0 * 2.0 * (1024.0 * 4096 + 4096.0 * 512 + 1024.0 * 512);
-    sm_op_cost op =
-        sm_matmul_cost(&p->system.chip, p->input.calibration, SM_BF16, (sm_product_shape){2, 1024, 512, 4096}, bytes);
+    sm_op_cost op = sm_matmul_cost(&p->system.chip, p->input.calibration, SM_BF16,
+                                   (sm_product_shape){2, 1024, 512, 4096}, bytes);
     assert_true(near(cost.expected_s, op.expected_s));
     assert_true(near(cost.upper_s, op.upper_s));
     assert_true(near(cost.lower_s, op.lower_s));
@@ -170,8 +170,8 @@ static void overlapped_gather_cuts_the_contraction(void **state) {
     sm_lowering_cost cost = sm_lowering_price(&p->input, l, 0);
     /* A quarter of J: a quarter of A and B each, and the whole output, which is added to. */
     double bytes = 2.0 * (2048.0 * 2048 + 2048.0 * 2048 + 2048.0 * 2048);
-    sm_op_cost chunk =
-        sm_matmul_cost(&p->system.chip, p->input.calibration, SM_BF16, (sm_product_shape){1, 2048, 2048, 2048}, bytes);
+    sm_op_cost chunk = sm_matmul_cost(&p->system.chip, p->input.calibration, SM_BF16,
+                                      (sm_product_shape){1, 2048, 2048, 2048}, bytes);
     double lower, transfer = collective_s(p, &l->step[0], &lower) / 3.0;
     assert_int_equal(cost.chunks, 4);
     assert_true(near(cost.expected_s, gather_pipeline_s(4, chunk.expected_s, transfer)));
@@ -186,8 +186,8 @@ static void overlapped_scatter_cuts_the_output(void **state) {
     assert_int_equal(steps[0], 1);
     sm_lowering_cost cost = sm_lowering_price(&p->input, l, 1);
     double bytes = 2.0 * (2048.0 * 2048 + 2048.0 * 2048 + 2048.0 * 2048);
-    sm_op_cost chunk =
-        sm_matmul_cost(&p->system.chip, p->input.calibration, SM_BF16, (sm_product_shape){1, 2048, 2048, 2048}, bytes);
+    sm_op_cost chunk = sm_matmul_cost(&p->system.chip, p->input.calibration, SM_BF16,
+                                      (sm_product_shape){1, 2048, 2048, 2048}, bytes);
     double lower, transfer = collective_s(p, &l->step[1], &lower) / 3.0;
     assert_true(near(cost.expected_s, 3.0 * fmax(chunk.expected_s, transfer) + chunk.expected_s));
 }

@@ -22,26 +22,36 @@ typedef struct bench {
     sm_train_setup *setups;
 } bench;
 
-static void open_bench(bench *b, bool quick)
-{
-    sm_error err = { 0 };
+static void open_bench(bench *b, bool quick) {
+    sm_error err = {0};
     memset(b, 0, sizeof *b);
     b->call.arena = sm_arena_new();
     b->q.call = &b->call;
     b->q.found = sm_arena_alloc(b->call.arena, sizeof *b->q.found);
     b->q.found->ranks = 2;
-    b->q.chip = (sm_chip){ .name = "lab", .aliases = "", .vendor = "measured", .conflicts = "",
-                           .calibration = "cpu", .tile_m = 8, .tile_n = 8, .tile_k = 1,
-                           .cores = 1, .matrix_units_per_core = 1, .chips_per_host = 2,
-                           .fabric = SM_FABRIC_SWITCH, .tree_levels = 1, .links_per_chip = 1 };
-    b->q.chip.flops_per_s[SM_FP32] = (sm_fact){ 8e10, "test" };
-    b->q.chip.vector_flops_per_s = (sm_fact){ 1.2e10, "test" };
-    b->q.chip.memory_bytes_per_s = (sm_fact){ 1.5e10, "test" };
-    b->q.chip.memory_bytes = (sm_fact){ 1e10, "test" };
-    b->q.chip.link_bytes_per_s_oneway = (sm_fact){ 1e10, "test" };
-    b->q.chip.tree[0] = (sm_tree_level){ .name = "host", .degree = 2,
-                                         .child_bytes_per_s_oneway = { 1e10, "test" },
-                                         .hop_latency_s = { 1e-5, "test" } };
+    b->q.chip = (sm_chip){.name = "lab",
+                          .aliases = "",
+                          .vendor = "measured",
+                          .conflicts = "",
+                          .calibration = "cpu",
+                          .tile_m = 8,
+                          .tile_n = 8,
+                          .tile_k = 1,
+                          .cores = 1,
+                          .matrix_units_per_core = 1,
+                          .chips_per_host = 2,
+                          .fabric = SM_FABRIC_SWITCH,
+                          .tree_levels = 1,
+                          .links_per_chip = 1};
+    b->q.chip.flops_per_s[SM_FP32] = (sm_fact){8e10, "test"};
+    b->q.chip.vector_flops_per_s = (sm_fact){1.2e10, "test"};
+    b->q.chip.memory_bytes_per_s = (sm_fact){1.5e10, "test"};
+    b->q.chip.memory_bytes = (sm_fact){1e10, "test"};
+    b->q.chip.link_bytes_per_s_oneway = (sm_fact){1e10, "test"};
+    b->q.chip.tree[0] = (sm_tree_level){.name = "host",
+                                        .degree = 2,
+                                        .child_bytes_per_s_oneway = {1e10, "test"},
+                                        .hop_latency_s = {1e-5, "test"}};
     b->q.calibration = *sm_calibration_of(&b->q.chip);
     sm_source on = sm_source_of("system", "lab:2");
     if (sm_system_parse(&on, &b->q.chip, 1, &b->system, &err)) fail_msg("%s", err.sentence);
@@ -54,16 +64,13 @@ static void close_bench(bench *b) { sm_arena_free(b->call.arena); }
 
 static const double WAITING = 4e-5;
 
-static void give_lines(bench *b)
-{
+static void give_lines(bench *b) {
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++)
-        b->q.line[b->q.lines++] = (collective_line){ .op = (sm_collective)op, .ranks = 2,
-                                                     .line = { .line = { 2e-5 + op * 1e-6,
-                                                                         2e-10 } } };
+        b->q.line[b->q.lines++] = (collective_line){
+            .op = (sm_collective)op, .ranks = 2, .line = {.line = {2e-5 + op * 1e-6, 2e-10}}};
 }
 
-static sm_calibration truth_of(const bench *b, sm_collective_line *line)
-{
+static sm_calibration truth_of(const bench *b, sm_collective_line *line) {
     sm_calibration truth = b->q.calibration;
     truth.matmul_efficiency = truth.matmul_efficiency_fp8 = 0.71;
     truth.matmul_half_k = 33;
@@ -74,7 +81,7 @@ static sm_calibration truth_of(const bench *b, sm_collective_line *line)
     truth.step_overhead_s = 3e-4;
     for (int i = 0; i < b->q.lines; i++) {
         const collective_line *l = &b->q.line[i];
-        line[i] = (sm_collective_line){ l->op, l->ranks, l->line.line };
+        line[i] = (sm_collective_line){l->op, l->ranks, l->line.line};
         line[i].line.latency_s += WAITING;
     }
     truth.line = line;
@@ -82,55 +89,56 @@ static sm_calibration truth_of(const bench *b, sm_collective_line *line)
     return truth;
 }
 
-static void pretend_moves(const sm_calibration *truth, sm_measured_training *to)
-{
+static void pretend_moves(const sm_calibration *truth, sm_measured_training *to) {
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
         const sm_collective_line *line = sm_calibration_line(truth, (sm_collective)op, 2);
         to->moves[op] = 10 + op;
         to->move_bytes[op] = 1e6 * (op + 1);
-        to->move_s[op] = to->moves[op] * line->line.latency_s +
-                         to->move_bytes[op] * line->line.s_per_byte;
+        to->move_s[op] =
+            to->moves[op] * line->line.latency_s + to->move_bytes[op] * line->line.s_per_byte;
     }
 }
 
-static void pretend(bench *b, int run, const sm_calibration *truth)
-{
+static void pretend(bench *b, int run, const sm_calibration *truth) {
     measured_run *r = &b->q.run[run];
     sm_measured_training *to = &b->q.found->training[run];
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_plan_detail d;
     sm_train *train;
-    sm_job job = { .model = &r->model, .system = &b->system,
-                   .batch_tokens = (double)r->setup.sequences * r->setup.tokens,
-                   .seq = r->setup.tokens, .usd_per_chip_hour = -1 };
+    sm_job job = {.model = &r->model,
+                  .system = &b->system,
+                  .batch_tokens = (double)r->setup.sequences * r->setup.tokens,
+                  .seq = r->setup.tokens,
+                  .usd_per_chip_hour = -1};
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
     sm_train_set_software(train, &sm_train_runtime);
     sm_train_set_calibration(train, truth);
     assert_int_equal(sm_train_ops(train, &r->plan, b->call.arena, &d, &err), SM_OK);
-    to->seconds = (sm_spread){ .n = 9, .low = d.price.expected_s };
+    to->seconds = (sm_spread){.n = 9, .low = d.price.expected_s};
     for (int i = 0; i < d.ops; i++) {
         const sm_plan_op *x = &d.op[i];
         sm_measured_op *op = &to->op[to->ops++];
-        *op = (sm_measured_op){ .kind = x->kind, .phase = x->phase, .again = x->again,
-                                .calls = x->count, .around_s = truth->launch_s * x->count,
-                                .seconds = x->time_s - truth->launch_s * x->count };
+        *op = (sm_measured_op){.kind = x->kind,
+                               .phase = x->phase,
+                               .again = x->again,
+                               .calls = x->count,
+                               .around_s = truth->launch_s * x->count,
+                               .seconds = x->time_s - truth->launch_s * x->count};
         snprintf(op->op, sizeof op->op, "%s", x->op);
     }
     pretend_moves(truth, to);
     sm_train_free(train);
 }
 
-static void near(double found, double wanted, const char *what)
-{
+static void near(double found, double wanted, const char *what) {
     if (fabs(found / wanted - 1) > 0.01) fail_msg("%s: %g for %g", what, found, wanted);
 }
 
-static void known_constants_are_found(void **state)
-{
+static void known_constants_are_found(void **state) {
     (void)state;
     sm_collective_line line[SM_COLLECTIVE_COUNT];
     static bench b;
-    sm_error err = { 0 };
+    sm_error err = {0};
     open_bench(&b, true);
     assert_int_equal(b.q.runs, 2);
     give_lines(&b);
@@ -156,12 +164,11 @@ static void known_constants_are_found(void **state)
 }
 
 /* A tenth of the products took three times as long. */
-static void a_few_disturbed_rows_do_not_matter(void **state)
-{
+static void a_few_disturbed_rows_do_not_matter(void **state) {
     (void)state;
     sm_collective_line line[SM_COLLECTIVE_COUNT];
     static bench b;
-    sm_error err = { 0 };
+    sm_error err = {0};
     open_bench(&b, true);
     give_lines(&b);
     sm_calibration truth = truth_of(&b, line);
@@ -182,12 +189,11 @@ static void a_few_disturbed_rows_do_not_matter(void **state)
 
 /* All trainings are models that the runtime takes, on any number of ranks; none asks one rank for
  * tensor parallelism. */
-static void there_are_trainings_for_any_ranks(void **state)
-{
+static void there_are_trainings_for_any_ranks(void **state) {
     (void)state;
     static bench b;
     for (int ranks = 1; ranks <= 6; ranks++) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         open_bench(&b, true);
         b.q.runs = 0;
         assert_int_equal(measured_runs(&b.q, ranks, false, &b.setups, &err), SM_OK);
@@ -201,11 +207,10 @@ static void there_are_trainings_for_any_ranks(void **state)
     }
 }
 
-static void nothing_trained_changes_nothing(void **state)
-{
+static void nothing_trained_changes_nothing(void **state) {
     (void)state;
     static bench b;
-    sm_error err = { 0 };
+    sm_error err = {0};
     open_bench(&b, true);
     sm_calibration before = b.q.calibration;
     assert_int_equal(measured_training_fit(&b.q, &b.system, &err), SM_OK);
@@ -215,15 +220,19 @@ static void nothing_trained_changes_nothing(void **state)
 
 /* ---- real ones: nothing here looks at how long anything took ---- */
 
-static void every_run_fills_its_rows(void **state)
-{
+static void every_run_fills_its_rows(void **state) {
     (void)state;
     static bench b;
-    sm_error err = { 0 };
+    sm_error err = {0};
     open_bench(&b, true);
-    sm_measure_job job = { .quick = true, .budget_s = 0, .most_repeats = 5, .stream_bytes = 65536,
-                           .cached_bytes = 65536, .trainings = b.q.runs, .training = b.setups,
-                           .out = b.q.found };
+    sm_measure_job job = {.quick = true,
+                          .budget_s = 0,
+                          .most_repeats = 5,
+                          .stream_bytes = 65536,
+                          .cached_bytes = 65536,
+                          .trainings = b.q.runs,
+                          .training = b.setups,
+                          .out = b.q.found};
     if (sm_run_threads(2, sm_measure_body, &job, &err)) fail_msg("%s", err.sentence);
     assert_int_equal(b.q.found->trainings, b.q.runs);
     for (int i = 0; i < b.q.runs; i++) {
@@ -241,8 +250,7 @@ static void every_run_fills_its_rows(void **state)
     close_bench(&b);
 }
 
-int main(void)
-{
+int main(void) {
     if (openblas_set_num_threads) openblas_set_num_threads(1); /* ranks are cores */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_constants_are_found),

@@ -44,8 +44,7 @@ static void catalogue_has_the_published_totals(void **state) {
         assert_figure(e->name, "total", p.total, e->published_params, e->params_rounding);
         if (e->published_active > 0)
             assert_figure(e->name, "active", p.active, e->published_active, e->active_rounding);
-        else
-            assert_true(p.active == p.total);
+        else assert_true(p.active == p.total);
         exact += e->params_rounding == 0;
     }
     assert_true(sm_catalogue_count() >= 70);
@@ -96,8 +95,8 @@ static void components_add_up(void **state) {
             layers += sm_layer_params(&m, &m.kind[m.layer[l]], false);
             active += sm_layer_params(&m, &m.kind[m.layer[l]], true);
         }
-        assert_true(p.total - layers == p.active + (m.active_omits_embedding ? p.embedding : 0) -
-                                            active);
+        assert_true(p.total - layers ==
+                    p.active + (m.active_omits_embedding ? p.embedding : 0) - active);
         assert_true(p.matmul_active < active + p.embedding + p.unembedding + p.other + 1);
     }
 }
@@ -107,8 +106,7 @@ static void table_row(const sm_catalogue_entry *e, char *out, size_t size) {
     sm_model m = load(e->name);
     sm_params p = sm_model_params(&m);
     char total[32] = "exact", active[32] = "-";
-    if (e->params_rounding > 0)
-        snprintf(total, sizeof total, "%.4gB", e->published_params / 1e9);
+    if (e->params_rounding > 0) snprintf(total, sizeof total, "%.4gB", e->published_params / 1e9);
     if (e->published_active > 0)
         snprintf(active, sizeof active, "%.4gB", e->published_active / 1e9);
     snprintf(out, size, "\n| %s | %.0f | %s | %.0f | %s | %.0f |\n", e->name, p.total, total,
@@ -132,7 +130,10 @@ static void the_documented_table_is_the_catalogue(void **state) {
 
 /* ---- lists of tensors, as in the checkpoints ---- */
 
-typedef struct tensor { const char *name; double rows, columns, copies; } tensor;
+typedef struct tensor {
+    const char *name;
+    double rows, columns, copies;
+} tensor;
 
 static double elements(const tensor *t, size_t n) {
     double sum = 0;
@@ -144,12 +145,18 @@ static double elements(const tensor *t, size_t n) {
 static void llama_tensor_by_tensor(void **state) {
     (void)state;
     static const tensor t[] = {
-        {"embed_tokens", 128256, 8192, 1}, {"lm_head", 128256, 8192, 1},  {"norm", 8192, 1, 1},
-        {"q_proj", 8192, 8192, 80},        {"k_proj", 1024, 8192, 80},
-        {"v_proj", 1024, 8192, 80},        {"o_proj", 8192, 8192, 80},
+        {"embed_tokens", 128256, 8192, 1},
+        {"lm_head", 128256, 8192, 1},
+        {"norm", 8192, 1, 1},
+        {"q_proj", 8192, 8192, 80},
+        {"k_proj", 1024, 8192, 80},
+        {"v_proj", 1024, 8192, 80},
+        {"o_proj", 8192, 8192, 80},
         {"gate_proj", 28672, 8192, 80},
-        {"up_proj", 28672, 8192, 80},      {"down_proj", 8192, 28672, 80},
-        {"input_layernorm", 8192, 1, 80},  {"post_attention_layernorm", 8192, 1, 80},
+        {"up_proj", 28672, 8192, 80},
+        {"down_proj", 8192, 28672, 80},
+        {"input_layernorm", 8192, 1, 80},
+        {"post_attention_layernorm", 8192, 1, 80},
     };
     assert_true(ELEMENTS(t) == 70553706496.0);
     assert_true(count("llama-3.1-70b") == ELEMENTS(t));
@@ -158,11 +165,18 @@ static void llama_tensor_by_tensor(void **state) {
 static void gpt2_tensor_by_tensor(void **state) {
     (void)state;
     static const tensor t[] = {
-        {"wte", 50257, 768, 1},     {"wpe", 1024, 768, 1},       {"ln_f", 768, 2, 1},
-        {"ln_1", 768, 2, 12},       {"ln_2", 768, 2, 12},        {"c_attn.weight", 768, 2304, 12},
-        {"c_attn.bias", 2304, 1, 12}, {"attn.c_proj.weight", 768, 768, 12},
-        {"attn.c_proj.bias", 768, 1, 12}, {"c_fc.weight", 768, 3072, 12},
-        {"c_fc.bias", 3072, 1, 12}, {"mlp.c_proj.weight", 3072, 768, 12},
+        {"wte", 50257, 768, 1},
+        {"wpe", 1024, 768, 1},
+        {"ln_f", 768, 2, 1},
+        {"ln_1", 768, 2, 12},
+        {"ln_2", 768, 2, 12},
+        {"c_attn.weight", 768, 2304, 12},
+        {"c_attn.bias", 2304, 1, 12},
+        {"attn.c_proj.weight", 768, 768, 12},
+        {"attn.c_proj.bias", 768, 1, 12},
+        {"c_fc.weight", 768, 3072, 12},
+        {"c_fc.bias", 3072, 1, 12},
+        {"mlp.c_proj.weight", 3072, 768, 12},
         {"mlp.c_proj.bias", 768, 1, 12},
     };
     assert_true(count("gpt2") == ELEMENTS(t));
@@ -177,16 +191,23 @@ static void gpt2_tensor_by_tensor(void **state) {
 static void deepseek_tensor_by_tensor(void **state) {
     (void)state;
     static const tensor t[] = {
-        {"embed_tokens", 129280, 7168, 1}, {"lm_head", 129280, 7168, 1}, {"norm", 7168, 1, 1},
-        {"q_a_proj", 1536, 7168, 61},      {"q_a_layernorm", 1536, 1, 61},
-        {"q_b_proj", 128 * 192, 1536, 61}, {"kv_a_proj_with_mqa", 512 + 64, 7168, 61},
-        {"kv_a_layernorm", 512, 1, 61},    {"kv_b_proj", 128 * 256, 512, 61},
-        {"o_proj", 7168, 128 * 128, 61},   {"input_layernorm", 7168, 1, 61},
+        {"embed_tokens", 129280, 7168, 1},
+        {"lm_head", 129280, 7168, 1},
+        {"norm", 7168, 1, 1},
+        {"q_a_proj", 1536, 7168, 61},
+        {"q_a_layernorm", 1536, 1, 61},
+        {"q_b_proj", 128 * 192, 1536, 61},
+        {"kv_a_proj_with_mqa", 512 + 64, 7168, 61},
+        {"kv_a_layernorm", 512, 1, 61},
+        {"kv_b_proj", 128 * 256, 512, 61},
+        {"o_proj", 7168, 128 * 128, 61},
+        {"input_layernorm", 7168, 1, 61},
         {"post_attention_layernorm", 7168, 1, 61},
         {"dense gate, up, down", 7168, 18432, 3 * 3},
         {"experts gate, up, down", 7168, 2048, 58.0 * 256 * 3},
         {"shared gate, up, down", 7168, 2048, 58.0 * 3},
-        {"router", 256, 7168, 58},         {"e_score_correction_bias", 256, 1, 58},
+        {"router", 256, 7168, 58},
+        {"e_score_correction_bias", 256, 1, 58},
     };
     assert_true(ELEMENTS(t) == 671026419200.0);
     assert_true(count("deepseek-v3") == ELEMENTS(t));
@@ -195,14 +216,23 @@ static void deepseek_tensor_by_tensor(void **state) {
 static void gpt_oss_tensor_by_tensor(void **state) {
     (void)state;
     static const tensor t[] = {
-        {"embed_tokens", 201088, 2880, 1}, {"lm_head", 201088, 2880, 1}, {"norm", 2880, 1, 1},
-        {"q_proj", 4096, 2880, 24},        {"q bias", 4096, 1, 24},
-        {"k_proj, v_proj", 512, 2880, 48}, {"k and v bias", 512, 1, 48},
-        {"o_proj", 2880, 4096, 24},        {"o bias", 2880, 1, 24},
-        {"sinks", 64, 1, 24},              {"layer norms", 2880, 1, 48},
-        {"router", 32, 2880, 24},          {"router bias", 32, 1, 24},
-        {"gate_up_proj", 2880, 5760, 24.0 * 32}, {"gate_up bias", 5760, 1, 24.0 * 32},
-        {"down_proj", 2880, 2880, 24.0 * 32},    {"down bias", 2880, 1, 24.0 * 32},
+        {"embed_tokens", 201088, 2880, 1},
+        {"lm_head", 201088, 2880, 1},
+        {"norm", 2880, 1, 1},
+        {"q_proj", 4096, 2880, 24},
+        {"q bias", 4096, 1, 24},
+        {"k_proj, v_proj", 512, 2880, 48},
+        {"k and v bias", 512, 1, 48},
+        {"o_proj", 2880, 4096, 24},
+        {"o bias", 2880, 1, 24},
+        {"sinks", 64, 1, 24},
+        {"layer norms", 2880, 1, 48},
+        {"router", 32, 2880, 24},
+        {"router bias", 32, 1, 24},
+        {"gate_up_proj", 2880, 5760, 24.0 * 32},
+        {"gate_up bias", 5760, 1, 24.0 * 32},
+        {"down_proj", 2880, 2880, 24.0 * 32},
+        {"down bias", 2880, 1, 24.0 * 32},
     };
     assert_true(ELEMENTS(t) == 20914757184.0);
     assert_true(count("gpt-oss-20b") == ELEMENTS(t));
@@ -212,10 +242,14 @@ static void gpt_oss_tensor_by_tensor(void **state) {
 static void opt_350m_tensor_by_tensor(void **state) {
     (void)state;
     static const tensor t[] = {
-        {"embed_tokens", 50272, 512, 1},   {"embed_positions", 2050, 1024, 1},
+        {"embed_tokens", 50272, 512, 1},
+        {"embed_positions", 2050, 1024, 1},
         {"project_in, project_out", 512, 1024, 2},
-        {"q, k, v, out", 1024, 1024, 4 * 24}, {"their biases", 1024, 1, 4 * 24},
-        {"fc1, fc2", 1024, 4096, 2 * 24},  {"fc1 bias", 4096, 1, 24}, {"fc2 bias", 1024, 1, 24},
+        {"q, k, v, out", 1024, 1024, 4 * 24},
+        {"their biases", 1024, 1, 4 * 24},
+        {"fc1, fc2", 1024, 4096, 2 * 24},
+        {"fc1 bias", 4096, 1, 24},
+        {"fc2 bias", 1024, 1, 24},
         {"norms", 1024, 2, 2 * 24},
     };
     assert_true(ELEMENTS(t) == 331196416.0);
@@ -293,11 +327,11 @@ static void flops_of_latent_attention(void **state) {
     sm_model m = load("deepseek-v3");
     sm_flops f = sm_model_forward_flops(&m, 4096, false);
     assert_true(f.attention == 61.0 * 2 * 128 * (192 + 128) * 4096);
-    double attention = 7168.0 * 1536 + 1536.0 * 128 * 192 + 7168.0 * 576 + 512.0 * 128 * 256 +
-                       128.0 * 128 * 7168;
+    double attention =
+        7168.0 * 1536 + 1536.0 * 128 * 192 + 7168.0 * 576 + 512.0 * 128 * 256 + 128.0 * 128 * 7168;
     double expert = 3.0 * 7168 * 2048;
-    double weights = 61 * attention + 3 * 3.0 * 7168 * 18432 +
-                     58 * (9 * expert + 7168.0 * 256) + 129280.0 * 7168;
+    double weights = 61 * attention + 3 * 3.0 * 7168 * 18432 + 58 * (9 * expert + 7168.0 * 256) +
+                     129280.0 * 7168;
     assert_true(f.matmul == 2 * weights);
 }
 
@@ -388,16 +422,28 @@ static int layers_of_kind(const sm_model *m, const char *name) {
 
 static void mixed_models_have_their_layers(void **state) {
     (void)state;
-    static const struct { const char *model, *kind; int layers; } rows[] = {
-        {"deepseek-v3", "dense", 3},          {"deepseek-v3", "moe", 58},
-        {"kimi-k2", "dense", 1},              {"gemma-2-27b", "local dense", 23},
-        {"gemma-3-27b", "local dense", 52},   {"gemma-3-27b", "global dense", 10},
-        {"gpt-oss-120b", "local moe", 18},    {"gpt-oss-120b", "global moe", 18},
-        {"llama-4-scout", "chunked moe", 36}, {"llama-4-maverick", "chunked dense", 24},
-        {"llama-4-maverick", "chunked moe", 12}, {"llama-4-maverick", "global moe", 12},
-        {"mimo-v2-flash", "local moe", 39},   {"mimo-v2-flash", "global dense", 1},
-        {"gemma-4-26b-a4b", "local dense+moe", 25}, {"mistral-7b", "local dense", 32},
-        {"llama-3.1-8b", "dense", 32},        {"qwen3-30b-a3b", "moe", 48},
+    static const struct {
+        const char *model, *kind;
+        int layers;
+    } rows[] = {
+        {"deepseek-v3", "dense", 3},
+        {"deepseek-v3", "moe", 58},
+        {"kimi-k2", "dense", 1},
+        {"gemma-2-27b", "local dense", 23},
+        {"gemma-3-27b", "local dense", 52},
+        {"gemma-3-27b", "global dense", 10},
+        {"gpt-oss-120b", "local moe", 18},
+        {"gpt-oss-120b", "global moe", 18},
+        {"llama-4-scout", "chunked moe", 36},
+        {"llama-4-maverick", "chunked dense", 24},
+        {"llama-4-maverick", "chunked moe", 12},
+        {"llama-4-maverick", "global moe", 12},
+        {"mimo-v2-flash", "local moe", 39},
+        {"mimo-v2-flash", "global dense", 1},
+        {"gemma-4-26b-a4b", "local dense+moe", 25},
+        {"mistral-7b", "local dense", 32},
+        {"llama-3.1-8b", "dense", 32},
+        {"qwen3-30b-a3b", "moe", 48},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sm_model m = load(rows[i].model);
@@ -423,7 +469,7 @@ static void a_model_built_by_hand_counts(void **state) {
     double layer = 64.0 * 8 * (8 + 2 + 2 + 8) + 3.0 * 64 * 128 + 2 * 64;
     assert_true(sm_layer_params(&m, &m.kind[0], false) == layer);
     assert_true(sm_model_params(&m).total == 2 * layer + 2 * 6400); /* no final norm */
-    m.kind[0].V_head = 0;                                          /* as wide as the keys */
+    m.kind[0].V_head = 0;                                           /* as wide as the keys */
     assert_true(sm_layer_params(&m, &m.kind[0], true) == layer);
 }
 

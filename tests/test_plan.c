@@ -9,18 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sm_plan plan_of(const char *text)
-{
+static sm_plan plan_of(const char *text) {
     sm_plan plan;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("--plan", text);
-    if (sm_plan_parse(&source, &plan, &err) != SM_OK)
-        fail_msg("%s: %s", text, err.sentence);
+    if (sm_plan_parse(&source, &plan, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
     return plan;
 }
 
-static void prints(const char *text, const char *expected)
-{
+static void prints(const char *text, const char *expected) {
     sm_plan plan = plan_of(text);
     char out[512];
     size_t n = sm_plan_format(&plan, 3, out, sizeof out);
@@ -28,10 +25,9 @@ static void prints(const char *text, const char *expected)
     assert_int_equal(n, strlen(expected));
 }
 
-static void is_told(const char *text, const char *expected)
-{
+static void is_told(const char *text, const char *expected) {
     sm_plan plan;
-    sm_error err = { 0 };
+    sm_error err = {0};
     char out[1024];
     sm_source source = sm_source_of("--plan", text);
     assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_BAD_INPUT);
@@ -42,11 +38,10 @@ static void is_told(const char *text, const char *expected)
 
 /* ---- meaning ---- */
 
-static void the_empty_plan_is_the_default(void **state)
-{
+static void the_empty_plan_is_the_default(void **state) {
     (void)state;
-    static const uint8_t order[] = { SM_PLAN_TENSOR, SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
-                                     SM_PLAN_FSDP, SM_PLAN_DATA, SM_PLAN_PIPELINE };
+    static const uint8_t order[] = {SM_PLAN_TENSOR, SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
+                                    SM_PLAN_FSDP,   SM_PLAN_DATA,    SM_PLAN_PIPELINE};
     sm_plan plan = plan_of("  ");
     assert_int_equal(plan.given, 0);
     assert_int_equal(plan.data * plan.fsdp * plan.tensor * plan.context, 1);
@@ -65,8 +60,7 @@ static void the_empty_plan_is_the_default(void **state)
     assert_true(plan.dims[0] == 0 && plan.dims[1] == 1 && plan.dims[2] == 2);
 }
 
-static void keys_are_read_and_marked(void **state)
-{
+static void keys_are_read_and_marked(void **state) {
     (void)state;
     sm_plan plan = plan_of(" data = 4 , fsdp=64,tensor=8,\n seq=off,context=2,expert=8,pipeline=4,"
                            "virtual=2,microbatch=1k,recompute=selective,schedule=zb-v,dtype=fp8,"
@@ -89,8 +83,7 @@ static void keys_are_read_and_marked(void **state)
     assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
     uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
-                         1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY |
-                         1u << SM_PLAN_CACHE_BY;
+                         1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY;
     assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
@@ -98,11 +91,10 @@ static void keys_are_read_and_marked(void **state)
     assert_int_equal(plan_of("virtual=64").virtual_stages, 64);
 }
 
-static void permutations_are_completed(void **state)
-{
+static void permutations_are_completed(void **state) {
     (void)state;
-    static const uint8_t order[] = { SM_PLAN_PIPELINE, SM_PLAN_DATA, SM_PLAN_TENSOR,
-                                     SM_PLAN_CONTEXT, SM_PLAN_EXPERT, SM_PLAN_FSDP };
+    static const uint8_t order[] = {SM_PLAN_PIPELINE, SM_PLAN_DATA,   SM_PLAN_TENSOR,
+                                    SM_PLAN_CONTEXT,  SM_PLAN_EXPERT, SM_PLAN_FSDP};
     sm_plan plan = plan_of("order=pipeline.data,dims=2.0");
     assert_memory_equal(plan.order, order, sizeof order);
     assert_true(plan.dims[0] == 2 && plan.dims[1] == 0 && plan.dims[2] == 1);
@@ -110,8 +102,7 @@ static void permutations_are_completed(void **state)
     assert_true(plan.dims[0] == 1 && plan.dims[1] == 0 && plan.dims[2] == 2);
 }
 
-static void one_plan_has_one_form(void **state)
-{
+static void one_plan_has_one_form(void **state) {
     (void)state;
     sm_plan plan = plan_of("data=8,zero=3,tensor=2");
     assert_int_equal(plan.fsdp, 8);
@@ -135,8 +126,7 @@ static void one_plan_has_one_form(void **state)
     assert_int_equal(plan_of("schedule=zb-h1").virtual_stages, 1);
 }
 
-static void sets_of_ops_are_read(void **state)
-{
+static void sets_of_ops_are_read(void **state) {
     (void)state;
     sm_plan plan = plan_of("recompute= attention + mlp_act");
     assert_int_equal(plan.recompute, SM_RECOMPUTE_NONE);
@@ -148,12 +138,11 @@ static void sets_of_ops_are_read(void **state)
 }
 
 /* Whatever op a program has can be named in recompute=. */
-static void names_its_ops(const sm_layer_kind *kind, sm_piece piece)
-{
+static void names_its_ops(const sm_layer_kind *kind, sm_piece piece) {
     static sm_program program;
-    static const sm_rules rules = { 0 };
-    sm_model model = { .D = 64, .L = 1, .V = 96, .final_norm = true, .kinds = 1 };
-    sm_error err = { 0 };
+    static const sm_rules rules = {0};
+    sm_model model = {.D = 64, .L = 1, .V = 96, .final_norm = true, .kinds = 1};
+    sm_error err = {0};
     model.kind[0] = *kind;
     assert_int_equal(sm_program_build(&model, piece, 0, 128, &rules, &program, &err), SM_OK);
     for (int i = 0; i < program.ops; i++) {
@@ -163,10 +152,9 @@ static void names_its_ops(const sm_layer_kind *kind, sm_piece piece)
     }
 }
 
-static void every_op_can_be_named(void **state)
-{
+static void every_op_can_be_named(void **state) {
     (void)state;
-    sm_layer_kind kind = { .N = 4, .K = 2, .H = 16, .V_head = 16, .norms = 4, .F = 128 };
+    sm_layer_kind kind = {.N = 4, .K = 2, .H = 16, .V_head = 16, .norms = 4, .F = 128};
     names_its_ops(&kind, SM_PIECE_EMBEDDING);
     names_its_ops(&kind, SM_PIECE_HEAD);
     names_its_ops(&kind, SM_PIECE_LAYER);
@@ -185,8 +173,7 @@ static void every_op_can_be_named(void **state)
 
 /* ---- printing ---- */
 
-static void plans_print_what_matters(void **state)
-{
+static void plans_print_what_matters(void **state) {
     (void)state;
     prints("", "microbatch=1,zero=1,recompute=none");
     prints("fsdp=2048,tensor=4", "fsdp=2048,tensor=4,microbatch=1,zero=3,seq=on,recompute=none");
@@ -201,8 +188,7 @@ static void plans_print_what_matters(void **state)
            "gradient=bf16,order=data.tensor.context.expert.fsdp.pipeline,dims=0.2.1");
 }
 
-static void printing_respects_its_room(void **state)
-{
+static void printing_respects_its_room(void **state) {
     (void)state;
     sm_plan plan = plan_of("tensor=4");
     char out[8] = "zzzzzzz";
@@ -215,8 +201,7 @@ static void printing_respects_its_room(void **state)
     assert_string_equal(out, "");
 }
 
-static void dims_print_for_tori_alone(void **state)
-{
+static void dims_print_for_tori_alone(void **state) {
     (void)state;
     sm_plan plan = plan_of("dims=1.0.2");
     char out[128];
@@ -229,8 +214,7 @@ static void dims_print_for_tori_alone(void **state)
 
 /* ---- the table of keys ---- */
 
-static void rows_describe_their_keys(void **state)
-{
+static void rows_describe_their_keys(void **state) {
     (void)state;
     char text[256];
     sm_plan usual[SM_PLAN_USES];
@@ -243,7 +227,7 @@ static void rows_describe_their_keys(void **state)
         for (int use = 0; use < SM_PLAN_USES; use++) {
             char one[128], item[256];
             sm_plan read;
-            sm_error err = { 0 };
+            sm_error err = {0};
             sm_plan_key_print(&usual[use], (sm_plan_key)key, 3, one, sizeof one);
             snprintf(item, sizeof item, "%s=%s", row->name, one);
             sm_source source = sm_source_of("row", item);
@@ -261,8 +245,7 @@ static void rows_describe_their_keys(void **state)
 
 /* ---- parse(format(x)) = x over random plans ---- */
 
-static void shuffle(sm_rng *rng, uint8_t *list, int n)
-{
+static void shuffle(sm_rng *rng, uint8_t *list, int n) {
     for (int i = n - 1; i > 0; i--) {
         int j = (int)sm_rng_below(rng, (uint64_t)i + 1);
         uint8_t t = list[i];
@@ -271,20 +254,18 @@ static void shuffle(sm_rng *rng, uint8_t *list, int n)
     }
 }
 
-static int degree(sm_rng *rng)
-{
+static int degree(sm_rng *rng) {
     return sm_rng_below(rng, 2) ? 1 : 1 + (int)sm_rng_below(rng, 1 << 20);
 }
 
 /* Keys without a meaning (a schedule without pipeline, ...) keep their defaults: those are the
  * canonical plans, which the text stands for. */
-static sm_plan random_plan(sm_rng *rng)
-{
-    static const sm_dtype dtypes[] = { SM_BF16, SM_FP16, SM_FP32, SM_FP8, SM_MXFP4 };
-    static const char *const ops[] = { "", "attention", "attention+mlp_act", "q_norm+attn_norm" };
+static sm_plan random_plan(sm_rng *rng) {
+    static const sm_dtype dtypes[] = {SM_BF16, SM_FP16, SM_FP32, SM_FP8, SM_MXFP4};
+    static const char *const ops[] = {"", "attention", "attention+mlp_act", "q_norm+attn_norm"};
     sm_plan p;
     sm_plan_defaults(&p);
-    int *degrees[] = { &p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline };
+    int *degrees[] = {&p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline};
     for (size_t i = 0; i < 6; i++) *degrees[i] = degree(rng);
     p.microbatch = degree(rng);
     p.zero = p.fsdp > 1 ? 3 : (int)sm_rng_below(rng, 3);
@@ -307,8 +288,7 @@ static sm_plan random_plan(sm_rng *rng)
     return p;
 }
 
-static void same_plan(const sm_plan *a, const sm_plan *b)
-{
+static void same_plan(const sm_plan *a, const sm_plan *b) {
     assert_int_equal(a->data, b->data);
     assert_int_equal(a->fsdp, b->fsdp);
     assert_int_equal(a->tensor, b->tensor);
@@ -332,10 +312,9 @@ static void same_plan(const sm_plan *a, const sm_plan *b)
     assert_memory_equal(a->dims, b->dims, sizeof a->dims);
 }
 
-static void plans_read_back(void **state)
-{
+static void plans_read_back(void **state) {
     (void)state;
-    sm_rng rng = { 2 };
+    sm_rng rng = {2};
     for (int i = 0; i < 20000; i++) {
         char text[512], again[512];
         sm_plan plan = random_plan(&rng);
@@ -349,8 +328,7 @@ static void plans_read_back(void **state)
 
 /* ---- errors ---- */
 
-static void bad_keys_are_named(void **state)
-{
+static void bad_keys_are_named(void **state) {
     (void)state;
     is_told("fsdp=8,tensr=4", "--plan:1:8: a plan has no key \"tensr\"; the nearest is \"tensor\"\n"
                               "  fsdp=8,tensr=4\n"
@@ -376,8 +354,7 @@ static void bad_keys_are_named(void **state)
             "         ^");
 }
 
-static void bad_values_are_named(void **state)
-{
+static void bad_values_are_named(void **state) {
     (void)state;
     is_told("schedule=1f2b", "--plan:1:10: schedule cannot be \"1f2b\"; the nearest is \"1f1b\"\n"
                              "  schedule=1f2b\n"
@@ -402,8 +379,7 @@ static void bad_values_are_named(void **state)
                                "          ^");
 }
 
-static void bad_numbers_are_named(void **state)
-{
+static void bad_numbers_are_named(void **state) {
     (void)state;
     is_told("tensor=0", "--plan:1:8: expected a whole number from 1 to 1048576, found 0\n"
                         "  tensor=0\n"
@@ -419,8 +395,7 @@ static void bad_numbers_are_named(void **state)
                         "       ^~~");
 }
 
-static void bad_recomputation_is_named(void **state)
-{
+static void bad_recomputation_is_named(void **state) {
     (void)state;
     is_told("recompute=selectiv",
             "--plan:1:11: recompute cannot be \"selectiv\"; the nearest is \"selective\"\n"
@@ -444,7 +419,7 @@ static void bad_recomputation_is_named(void **state)
             "  recompute=mlp_act+zzzz+x\n"
             "                    ^~~~");
     sm_plan plan;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("--plan", "recompute=attn_norm+q_proj+k_proj+v_proj+o_proj+"
                                               "q_rope+k_rope+attention+attn_add+mlp_norm+gate_proj+"
                                               "up_proj+mlp_act+down_proj+mlp_add+attn_post_norm+"
@@ -454,8 +429,7 @@ static void bad_recomputation_is_named(void **state)
                                       "recompute=full names them all");
 }
 
-static void bad_permutations_are_named(void **state)
-{
+static void bad_permutations_are_named(void **state) {
     (void)state;
     is_told("order=tensor.data.tensor", "--plan:1:19: tensor is named twice\n"
                                         "  order=tensor.data.tensor\n"
@@ -477,26 +451,24 @@ static void bad_permutations_are_named(void **state)
 }
 
 /* Any bytes give a plan or an error with a sentence; never anything else. */
-static void noise_is_answered(void **state)
-{
+static void noise_is_answered(void **state) {
     (void)state;
     static const char letters[] = "datfspenor=,.+0123456789- \t\n\0\xff=1f1b";
-    sm_rng rng = { 5 };
+    sm_rng rng = {5};
     for (int i = 0; i < 50000; i++) {
         char text[40];
         size_t n = sm_rng_below(&rng, sizeof text);
         for (size_t j = 0; j < n; j++) text[j] = letters[sm_rng_below(&rng, sizeof letters - 1)];
-        sm_source source = { "noise", text, n };
+        sm_source source = {"noise", text, n};
         sm_plan plan;
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_status status = sm_plan_parse(&source, &plan, &err);
         assert_true(status == SM_OK || (status == SM_BAD_INPUT && err.sentence[0] != '\0'));
         assert_true(sm_plan_parse(&source, &plan, NULL) == status);
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_describe_their_keys),
         cmocka_unit_test(the_empty_plan_is_the_default),

@@ -13,33 +13,29 @@
 
 /* ---- the tree ---- */
 
-static sim_run_list runs_of(int n, const uint64_t *label, const int64_t *end)
-{
-    return (sim_run_list){ n, label, end };
+static sim_run_list runs_of(int n, const uint64_t *label, const int64_t *end) {
+    return (sim_run_list){n, label, end};
 }
 
-static int64_t match(const sim_radix *t, sim_run_list runs, int *node)
-{
+static int64_t match(const sim_radix *t, sim_run_list runs, int *node) {
     int64_t cold = 0;
     return sim_radix_match(t, &runs, node, &cold);
 }
 
-static int64_t insert(sim_radix *t, sim_run_list runs)
-{
+static int64_t insert(sim_radix *t, sim_run_list runs) {
     int64_t added = 0;
     int node = 0;
     assert_int_equal(sim_radix_insert(t, &runs, &added, &node, NULL), SM_OK);
     return added;
 }
 
-static void test_tree_finds_the_longest_beginning(void **state)
-{
+static void test_tree_finds_the_longest_beginning(void **state) {
     (void)state;
     sim_radix t;
     int node = 0;
     assert_int_equal(sim_radix_begin(&t, 0, NULL), SM_OK);
-    uint64_t ab[] = { 1, 2 }, ac[] = { 1, 3 }, a[] = { 1 };
-    int64_t ten_twenty[] = { 10, 20 }, ten_thirty[] = { 10, 30 }, five[] = { 5 }, six[] = { 6, 9 };
+    uint64_t ab[] = {1, 2}, ac[] = {1, 3}, a[] = {1};
+    int64_t ten_twenty[] = {10, 20}, ten_thirty[] = {10, 30}, five[] = {5}, six[] = {6, 9};
     assert_int_equal(insert(&t, runs_of(2, ab, ten_twenty)), 20);
     assert_int_equal(insert(&t, runs_of(2, ab, ten_twenty)), 0);
     assert_int_equal(match(&t, runs_of(2, ac, ten_thirty), &node), 10);
@@ -54,14 +50,13 @@ static void test_tree_finds_the_longest_beginning(void **state)
     sim_radix_end(&t);
 }
 
-static void test_least_recently_used_goes_first(void **state)
-{
+static void test_least_recently_used_goes_first(void **state) {
     (void)state;
     sim_radix t;
     int node = 0;
     assert_int_equal(sim_radix_begin(&t, 0, NULL), SM_OK);
-    uint64_t a[] = { 1 }, b[] = { 2 }, ab[] = { 1, 2 };
-    int64_t ten[] = { 10 }, both[] = { 10, 14 };
+    uint64_t a[] = {1}, b[] = {2}, ab[] = {1, 2};
+    int64_t ten[] = {10}, both[] = {10, 14};
     insert(&t, runs_of(1, a, ten));
     insert(&t, runs_of(1, b, ten));
     insert(&t, runs_of(2, ab, both));
@@ -78,15 +73,14 @@ static void test_least_recently_used_goes_first(void **state)
     sim_radix_end(&t);
 }
 
-static void test_host_memory_holds_what_went(void **state)
-{
+static void test_host_memory_holds_what_went(void **state) {
     (void)state;
     sim_radix t;
     int node = 0;
     int64_t cold = 0;
     assert_int_equal(sim_radix_begin(&t, 12, NULL), SM_OK);
-    uint64_t a[] = { 1 }, b[] = { 2 };
-    int64_t ten[] = { 10 };
+    uint64_t a[] = {1}, b[] = {2};
+    int64_t ten[] = {10};
     insert(&t, runs_of(1, a, ten));
     assert_int_equal(sim_radix_evict(&t, 6), 6);
     sim_run_list runs = runs_of(1, a, ten);
@@ -108,8 +102,7 @@ static void test_host_memory_holds_what_went(void **state)
 
 /* ---- the books under random use ---- */
 
-static void check_books(const sim_radix *t)
-{
+static void check_books(const sim_radix *t) {
     int64_t hot = 0, cold = 0, pinned = 0;
     for (int i = 1; i < t->nodes; i++) {
         const sim_node *n = &t->node[i];
@@ -130,8 +123,7 @@ static void check_books(const sim_radix *t)
     assert_true(t->cold <= t->cold_most);
 }
 
-static void random_runs(sm_rng *rng, uint64_t *label, int64_t *end, sim_run_list *runs)
-{
+static void random_runs(sm_rng *rng, uint64_t *label, int64_t *end, sim_run_list *runs) {
     int64_t at = 0;
     runs->n = 1 + (int)sm_rng_below(rng, 4);
     for (int i = 0; i < runs->n; i++) {
@@ -143,8 +135,7 @@ static void random_runs(sm_rng *rng, uint64_t *label, int64_t *end, sim_run_list
     runs->end = end;
 }
 
-static void use_once(sim_radix *t, sm_rng *rng, int *pin, int *pins)
-{
+static void use_once(sim_radix *t, sm_rng *rng, int *pin, int *pins) {
     uint64_t label[4], choice = sm_rng_below(rng, 10);
     int64_t end[4], cold = 0;
     sim_run_list runs;
@@ -161,12 +152,11 @@ static void use_once(sim_radix *t, sm_rng *rng, int *pin, int *pins)
     else if (sm_rng_below(rng, 20) == 0) sim_radix_set_host(t, (int64_t)sm_rng_below(rng, 60));
 }
 
-static void test_books_balance(void **state)
-{
+static void test_books_balance(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         sim_radix t;
-        sm_rng rng = { seed };
+        sm_rng rng = {seed};
         int pin[8], pins = 0;
         assert_int_equal(sim_radix_begin(&t, seed % 2 ? 40 : 0, NULL), SM_OK);
         for (int i = 0; i < 3000; i++) {
@@ -189,8 +179,7 @@ typedef struct request_list {
     size_t n, at;
 } request_list;
 
-static int next_of_list(void *context, sm_request *request, sm_error *err)
-{
+static int next_of_list(void *context, sm_request *request, sm_error *err) {
     request_list *list = context;
     (void)err;
     if (list->at == list->n) return 0;
@@ -198,32 +187,28 @@ static int next_of_list(void *context, sm_request *request, sm_error *err)
     return 1;
 }
 
-static double fixed_step(void *context, double n, double cached, double prefill, double attended)
-{
+static double fixed_step(void *context, double n, double cached, double prefill, double attended) {
     (void)context;
     return 0.01 + 1e-5 * n + 1e-9 * cached + 1e-4 * prefill + 1e-9 * prefill * attended;
 }
 
 static sm_request_served served[64];
 
-static void keep_served(void *context, const sm_request_served *one)
-{
+static void keep_served(void *context, const sm_request_served *one) {
     (void)context;
     served[one->number % 64] = *one;
 }
 
-static sm_simulated simulate(const sm_simulation *o, const sm_request *request, size_t n)
-{
-    request_list list = { request, n, 0 };
-    sm_arrivals arrivals = { &list, next_of_list };
-    sm_watch watch = { NULL, keep_served, NULL };
+static sm_simulated simulate(const sm_simulation *o, const sm_request *request, size_t n) {
+    request_list list = {request, n, 0};
+    sm_arrivals arrivals = {&list, next_of_list};
+    sm_watch watch = {NULL, keep_served, NULL};
     sm_simulated out;
     assert_int_equal(sm_simulate(o, &arrivals, &watch, &out, NULL), SM_OK);
     return out;
 }
 
-static sm_simulation options_of(const sm_engine *engine)
-{
+static sm_simulation options_of(const sm_engine *engine) {
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = o.prefill_engine = engine;
@@ -231,23 +216,22 @@ static sm_simulation options_of(const sm_engine *engine)
     return o;
 }
 
-static const sm_engine engine = { .step_s = fixed_step,
-                                  .kv_tokens = 100000,
-                                  .kv_bytes_per_token = 1e5,
-                                  .host_bytes_per_s = 1e10,
-                                  .tokens_per_step = 1,
-                                  .chips = 1 };
+static const sm_engine engine = {.step_s = fixed_step,
+                                 .kv_tokens = 100000,
+                                 .kv_bytes_per_token = 1e5,
+                                 .host_bytes_per_s = 1e10,
+                                 .tokens_per_step = 1,
+                                 .chips = 1};
 
 /* Of an exchange of p + o tokens p + o - 1 are in the cache, in whole pages of 16. */
-static void test_conversation(void **state)
-{
+static void test_conversation(void **state) {
     (void)state;
     const sm_request turns[] = {
-        { .arrival_s = 0, .prompt = 100, .output = 50, .conversation = 5 },
-        { .arrival_s = 50, .prompt = 200, .output = 50, .conversation = 5 },
-        { .arrival_s = 100, .prompt = 200, .output = 10, .conversation = 6 },
-        { .arrival_s = 150, .prompt = 256, .output = 10, .conversation = 5 },
-        { .arrival_s = 200, .prompt = 16, .output = 1, .conversation = 5 },
+        {.arrival_s = 0, .prompt = 100, .output = 50, .conversation = 5},
+        {.arrival_s = 50, .prompt = 200, .output = 50, .conversation = 5},
+        {.arrival_s = 100, .prompt = 200, .output = 10, .conversation = 6},
+        {.arrival_s = 150, .prompt = 256, .output = 10, .conversation = 5},
+        {.arrival_s = 200, .prompt = 16, .output = 1, .conversation = 5},
     };
     sm_simulation o = options_of(&engine);
     sm_simulated out = simulate(&o, turns, 5);
@@ -261,14 +245,13 @@ static void test_conversation(void **state)
     assert_true(simulate(&o, turns, 5).cached_tokens == 0);
 }
 
-static void test_shared_prefix(void **state)
-{
+static void test_shared_prefix(void **state) {
     (void)state;
     const sm_request asks[] = {
-        { .arrival_s = 0, .prompt = 1000, .output = 5, .prefix = 1, .shared_prefix = 640 },
-        { .arrival_s = 9, .prompt = 700, .output = 5, .prefix = 1, .shared_prefix = 640 },
-        { .arrival_s = 19, .prompt = 700, .output = 5, .prefix = 2, .shared_prefix = 640 },
-        { .arrival_s = 29, .prompt = 700, .output = 5, .prefix = 1, .shared_prefix = 320 },
+        {.arrival_s = 0, .prompt = 1000, .output = 5, .prefix = 1, .shared_prefix = 640},
+        {.arrival_s = 9, .prompt = 700, .output = 5, .prefix = 1, .shared_prefix = 640},
+        {.arrival_s = 19, .prompt = 700, .output = 5, .prefix = 2, .shared_prefix = 640},
+        {.arrival_s = 29, .prompt = 700, .output = 5, .prefix = 1, .shared_prefix = 320},
     };
     sm_simulation o = options_of(&engine);
     simulate(&o, asks, 4);
@@ -276,17 +259,28 @@ static void test_shared_prefix(void **state)
 }
 
 /* Blocks of a trace: as far as the ids agree. */
-static void test_blocks(void **state)
-{
+static void test_blocks(void **state) {
     (void)state;
-    const uint64_t one[] = { 1, 2, 3 }, two[] = { 1, 2, 9 };
+    const uint64_t one[] = {1, 2, 3}, two[] = {1, 2, 9};
     const sm_request asks[] = {
-        { .arrival_s = 0, .prompt = 1500, .output = 5, .block = one, .blocks = 3,
-          .block_tokens = 512 },
-        { .arrival_s = 9, .prompt = 1500, .output = 5, .block = two, .blocks = 3,
-          .block_tokens = 512 },
-        { .arrival_s = 19, .prompt = 1024, .output = 5, .block = two, .blocks = 2,
-          .block_tokens = 512 },
+        {.arrival_s = 0,
+         .prompt = 1500,
+         .output = 5,
+         .block = one,
+         .blocks = 3,
+         .block_tokens = 512},
+        {.arrival_s = 9,
+         .prompt = 1500,
+         .output = 5,
+         .block = two,
+         .blocks = 3,
+         .block_tokens = 512},
+        {.arrival_s = 19,
+         .prompt = 1024,
+         .output = 5,
+         .block = two,
+         .blocks = 2,
+         .block_tokens = 512},
     };
     sm_simulation o = options_of(&engine);
     simulate(&o, asks, 3);
@@ -295,13 +289,14 @@ static void test_blocks(void **state)
 }
 
 /* A conversation finds its cache only where it was: affinity sends it there. */
-static void test_affinity(void **state)
-{
+static void test_affinity(void **state) {
     (void)state;
     sm_request turns[40];
     for (int i = 0; i < 40; i++)
-        turns[i] = (sm_request){ .arrival_s = i, .prompt = 320 + 320 * (i / 8), .output = 17,
-                                 .conversation = 1 + (uint64_t)i % 8 };
+        turns[i] = (sm_request){.arrival_s = i,
+                                .prompt = 320 + 320 * (i / 8),
+                                .output = 17,
+                                .conversation = 1 + (uint64_t)i % 8};
     sm_simulation o = options_of(&engine);
     o.replicas = 3;
     o.route = SM_ROUTE_ROUND_ROBIN;
@@ -315,13 +310,12 @@ static void test_affinity(void **state)
 
 /* With too little memory for both conversations, the host keeps what HBM cannot; loading takes the
  * time of its bytes. */
-static void test_host_tier(void **state)
-{
+static void test_host_tier(void **state) {
     (void)state;
     const sm_request turns[] = {
-        { .arrival_s = 0, .prompt = 600, .output = 40, .conversation = 1 },
-        { .arrival_s = 50, .prompt = 600, .output = 40, .conversation = 2 },
-        { .arrival_s = 100, .prompt = 700, .output = 2, .conversation = 1 },
+        {.arrival_s = 0, .prompt = 600, .output = 40, .conversation = 1},
+        {.arrival_s = 50, .prompt = 600, .output = 40, .conversation = 2},
+        {.arrival_s = 100, .prompt = 700, .output = 2, .conversation = 1},
     };
     sm_engine small = engine;
     small.kv_tokens = 800;
@@ -335,8 +329,7 @@ static void test_host_tier(void **state)
     assert_true(loaded > 0 && loaded <= 624 * 1e5 / 1e10 + 1e-12);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree_finds_the_longest_beginning),
         cmocka_unit_test(test_least_recently_used_goes_first),

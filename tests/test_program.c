@@ -17,18 +17,16 @@ enum { T = 4096, TENSOR = SM_AXES_TENSOR };
 static sm_model model;
 static sm_partition part;
 
-static void load(const char *name)
-{
-    sm_error err = { 0 };
+static void load(const char *name) {
+    sm_error err = {0};
     sm_arena *arena = sm_arena_new();
     if (sm_io_model_load(name, arena, &model, &err) != SM_OK)
         fail_msg("%s: %s", name, err.sentence);
     sm_arena_free(arena);
 }
 
-static void partition(sm_piece piece, int kind, sm_rules rules)
-{
-    sm_error err = { 0 };
+static void partition(sm_piece piece, int kind, sm_rules rules) {
+    sm_error err = {0};
     sm_program program;
     if (sm_program_build(&model, piece, kind, T, &rules, &program, &err) != SM_OK)
         fail_msg("%s: %s", model.name, err.sentence);
@@ -42,9 +40,8 @@ typedef struct sum {
     double bytes;
 } sum;
 
-static sum total(sm_collective op, int axes, bool backward, bool activations)
-{
-    sum s = { 0, 0 };
+static sum total(sm_collective op, int axes, bool backward, bool activations) {
+    sum s = {0, 0};
     for (int i = 0; i < part.comms; i++) {
         const sm_comm *c = &part.comm[i];
         if (c->op != op || c->axes != axes || c->bytes.per_sequence != activations) continue;
@@ -56,8 +53,7 @@ static sum total(sm_collective op, int axes, bool backward, bool activations)
 }
 
 static void moves(sm_collective op, int axes, bool backward, bool activations, int count,
-                  double bytes)
-{
+                  double bytes) {
     sum s = total(op, axes, backward, activations);
     if (s.count != count || s.bytes != bytes)
         fail_msg("%s %s over %x %s: %d of %.0f bytes, expected %d of %.0f", model.name,
@@ -67,18 +63,17 @@ static void moves(sm_collective op, int axes, bool backward, bool activations, i
 
 /* ---- tensor parallelism ---- */
 
-static const char *const dense[] = { "llama-3.1-8b", "llama-3.1-70b", "llama-2-13b", "qwen3-32b",
-                                     "gpt3-175b" };
+static const char *const dense[] = {"llama-3.1-8b", "llama-3.1-70b", "llama-2-13b", "qwen3-32b",
+                                    "gpt3-175b"};
 enum { DENSE = sizeof dense / sizeof dense[0] };
 
 /* Korthikanti et al. 2022, section 4.2.2: an all-gather before and a reduce-scatter after each of
  * attention and MLP; backward the mirror image, and the input gathered again for its weights. */
-static void tensor_with_seq_gathers_and_scatters(void **state)
-{
+static void tensor_with_seq_gathers_and_scatters(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         load(dense[i]);
-        partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = true });
+        partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true});
         double stream = 2.0 * T * model.D;
         moves(SM_ALL_GATHER, TENSOR, false, true, 2, 2 * stream);
         moves(SM_REDUCE_SCATTER, TENSOR, false, true, 2, 2 * stream);
@@ -89,12 +84,11 @@ static void tensor_with_seq_gathers_and_scatters(void **state)
     }
 }
 
-static void tensor_without_seq_all_reduces(void **state)
-{
+static void tensor_without_seq_all_reduces(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         load(dense[i]);
-        partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = false });
+        partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = false});
         double stream = 2.0 * T * model.D;
         moves(SM_ALL_REDUCE, TENSOR, false, true, 2, 2 * stream);
         moves(SM_ALL_REDUCE, TENSOR, true, true, 2, 2 * stream);
@@ -104,24 +98,22 @@ static void tensor_without_seq_all_reduces(void **state)
 }
 
 /* Attention and MLP side by side share the gathered input, and the sum of their gradients. */
-static void parallel_branches_share_one_input(void **state)
-{
+static void parallel_branches_share_one_input(void **state) {
     (void)state;
     load("gpt-j-6b");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true});
     double stream = 2.0 * T * model.D;
     moves(SM_ALL_GATHER, TENSOR, false, true, 1, stream);
     moves(SM_REDUCE_SCATTER, TENSOR, true, true, 1, stream);
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = false });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = false});
     moves(SM_ALL_REDUCE, TENSOR, true, true, 1, stream);
 }
 
 /* Beyond the KV heads K and V are whole on tensor_q, so their gradients are summed over it. */
-static void grouped_queries_reduce_keys_over_tensor_q(void **state)
-{
+static void grouped_queries_reduce_keys_over_tensor_q(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true});
     double kv = 2.0 * T * 8 * 128;
     moves(SM_ALL_REDUCE, A(TENSOR_Q), true, true, 2, 2 * kv);
     moves(SM_ALL_REDUCE, A(TENSOR_Q), false, true, 0, 0);
@@ -132,23 +124,21 @@ static void grouped_queries_reduce_keys_over_tensor_q(void **state)
 }
 
 /* The vocabulary's logits are never gathered; only the loss is summed. */
-static void the_head_keeps_its_vocabulary_apart(void **state)
-{
+static void the_head_keeps_its_vocabulary_apart(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    partition(SM_PIECE_HEAD, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_HEAD, 0, (sm_rules){.seq = true});
     double stream = 2.0 * T * model.D, loss = 4.0 * T;
     moves(SM_ALL_GATHER, TENSOR, false, true, 1, stream);
     moves(SM_REDUCE_SCATTER, TENSOR, false, true, 1, loss);
     moves(SM_REDUCE_SCATTER, TENSOR, true, true, 1, stream);
-    partition(SM_PIECE_EMBEDDING, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_EMBEDDING, 0, (sm_rules){.seq = true});
     moves(SM_REDUCE_SCATTER, TENSOR, false, true, 1, stream);
 }
 
 /* ---- weights ---- */
 
-static double elements_of_classes(void)
-{
+static double elements_of_classes(void) {
     double n = 0;
     for (int i = 0; i < part.classes; i++) n += part.weight[i].elements;
     return n;
@@ -156,14 +146,13 @@ static double elements_of_classes(void)
 
 /* ZeRO-3: weights gathered forward and backward in bf16, gradients scattered once (elements; their
  * bytes follow the gradient dtype). Norms are not needed backward as matmul operands. */
-static void fsdp_moves_every_parameter(void **state)
-{
+static void fsdp_moves_every_parameter(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         for (int over = 0; over < 2; over++) {
             int axes = A(FSDP) | (over ? A(CONTEXT) : 0);
             load(dense[i]);
-            partition(SM_PIECE_LAYER, 0, (sm_rules){ .weights_over_context = over });
+            partition(SM_PIECE_LAYER, 0, (sm_rules){.weights_over_context = over});
             double params = sm_layer_params(&model, &model.kind[0], false), vectors = 0;
             for (int t = 0; t < part.program.tensors; t++)
                 if (part.program.tensor[t].norm) vectors += part.program.tensor[t].elements;
@@ -180,13 +169,12 @@ static void fsdp_moves_every_parameter(void **state)
 
 /* Where a weight is not split, each chip has a part of its gradient: over the batch always, over
  * the sequence when chips share it, over tensor for what sees a shard of the residual stream. */
-static void gradients_are_partial_where_tokens_are_split(void **state)
-{
+static void gradients_are_partial_where_tokens_are_split(void **state) {
     (void)state;
     load("llama-3.1-70b");
     for (int seq = 0; seq < 2; seq++) {
         int classes = 0;
-        partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = seq });
+        partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = seq});
         for (int i = 0; i < part.classes; i++) {
             const sm_weight_class *c = &part.weight[i];
             int batch = A(DATA) | A(EXPERT) | A(CONTEXT);
@@ -202,54 +190,50 @@ static void gradients_are_partial_where_tokens_are_split(void **state)
 
 /* ---- context, experts ---- */
 
-static void ring_attention_moves_keys_and_values(void **state)
-{
+static void ring_attention_moves_keys_and_values(void **state) {
     (void)state;
     load("llama-3.1-8b");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true});
     double kv = 2 * 2.0 * T * 8 * 128; /* K and V, bf16 */
     moves(SM_ALL_GATHER, A(CONTEXT), false, true, 2, kv);
     moves(SM_ALL_GATHER, A(CONTEXT), true, true, 2, kv);
     moves(SM_REDUCE_SCATTER, A(CONTEXT), true, true, 2, kv);
     for (int i = 0; i < part.comms; i++)
         if (part.comm[i].axes == A(CONTEXT)) assert_int_equal(part.comm[i].stream, SM_STREAM_RING);
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .context_by = SM_CONTEXT_GATHER });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.context_by = SM_CONTEXT_GATHER});
     for (int i = 0; i < part.comms; i++)
         if (part.comm[i].axes == A(CONTEXT))
             assert_int_equal(part.comm[i].stream, SM_STREAM_BLOCKING);
 }
 
 /* DeepSpeed-Ulysses (arXiv 2309.14509): all-to-all of Q, K, V and of the result. */
-static void ulysses_exchanges_heads(void **state)
-{
+static void ulysses_exchanges_heads(void **state) {
     (void)state;
     load("llama-3.1-8b");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .context_by = SM_CONTEXT_HEADS });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.context_by = SM_CONTEXT_HEADS});
     double q = 2.0 * T * 4096, kv = 2.0 * T * 1024;
     moves(SM_ALL_TO_ALL, A(CONTEXT), false, true, 4, 2 * q + 2 * kv);
     moves(SM_ALL_GATHER, A(CONTEXT), false, true, 0, 0);
     assert_true(total(SM_ALL_TO_ALL, A(CONTEXT), true, true).bytes >= 2 * q + 2 * kv);
 }
 
-static int moe_kind(void)
-{
+static int moe_kind(void) {
     for (int k = 0; k < model.kinds; k++)
         if (model.kind[k].E > 0) return k;
     return -1;
 }
 
 /* Each token's k copies go to the experts and back, forward and backward. */
-static void experts_exchange_tokens_four_times(void **state)
-{
+static void experts_exchange_tokens_four_times(void **state) {
     (void)state;
-    static const char *const sparse[] = { "deepseek-v3", "mixtral-8x7b", "qwen3-235b-a22b" };
+    static const char *const sparse[] = {"deepseek-v3", "mixtral-8x7b", "qwen3-235b-a22b"};
     for (int i = 0; i < 3; i++) {
         load(sparse[i]);
         double slots = 2.0 * T * model.kind[moe_kind()].k_top * model.D;
-        partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){ .seq = false, .expert_tensor = true });
+        partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){.seq = false, .expert_tensor = true});
         moves(SM_ALL_TO_ALL, A(EXPERT), false, true, 2, 2 * slots);
         moves(SM_ALL_TO_ALL, A(EXPERT), true, true, 2, 2 * slots);
-        partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){ .seq = true, .expert_tensor = false });
+        partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){.seq = true, .expert_tensor = false});
         moves(SM_ALL_TO_ALL, A(EXPERT) | TENSOR, false, true, 2, 2 * slots);
         moves(SM_ALL_TO_ALL, A(EXPERT) | TENSOR, true, true, 2, 2 * slots);
         for (int c = 0; c < part.classes; c++) {
@@ -261,11 +245,10 @@ static void experts_exchange_tokens_four_times(void **state)
 }
 
 /* Low ranks are not split over tensor: they are gathered, far below the width. */
-static void latent_attention_gathers_low_ranks(void **state)
-{
+static void latent_attention_gathers_low_ranks(void **state) {
     (void)state;
     load("deepseek-v3");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true});
     /* q_norm (1536), kv_norm (512), k_rot (64); mlp_norm is the other all-gather of the layer */
     moves(SM_ALL_GATHER, TENSOR, false, true, 4, 2.0 * T * (1536 + 512 + 64 + 7168));
     moves(SM_REDUCE_SCATTER, TENSOR, false, true, 2, 2 * 2.0 * T * 7168);
@@ -279,9 +262,8 @@ typedef struct counted {
     double params, matmul, attention, matmul_back, attention_back;
 } counted;
 
-static void count_piece(sm_piece piece, int kind, double times, counted *c)
-{
-    partition(piece, kind, (sm_rules){ 0 });
+static void count_piece(sm_piece piece, int kind, double times, counted *c) {
+    partition(piece, kind, (sm_rules){0});
     c->params += times * elements_of_classes();
     if (piece == SM_PIECE_HEAD && model.tied) /* the unembedding is the embedding */
         c->params -= (double)model.V * (model.embed_D > 0 ? model.embed_D : model.D);
@@ -294,10 +276,9 @@ static void count_piece(sm_piece piece, int kind, double times, counted *c)
     }
 }
 
-static counted count_model(void)
-{
-    counted c = { 0 };
-    int layers[SM_MAX_LAYER_KINDS] = { 0 };
+static counted count_model(void) {
+    counted c = {0};
+    int layers[SM_MAX_LAYER_KINDS] = {0};
     for (int l = 0; l < model.L; l++) layers[model.layer[l]]++;
     for (int k = 0; k < model.kinds; k++) count_piece(SM_PIECE_LAYER, k, layers[k], &c);
     count_piece(SM_PIECE_EMBEDDING, 0, 1, &c);
@@ -305,14 +286,12 @@ static counted count_model(void)
     return c;
 }
 
-static void near(double a, double b, const char *what)
-{
+static void near(double a, double b, const char *what) {
     double off = a > b ? a - b : b - a;
     if (!(off <= 1e-12 * b)) fail_msg("%s: %s: %.17g, expected %.17g", model.name, what, a, b);
 }
 
-static void every_catalogue_model_is_whole(void **state)
-{
+static void every_catalogue_model_is_whole(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         load(sm_catalogue_at(i)->name);
@@ -329,15 +308,15 @@ static void every_catalogue_model_is_whole(void **state)
 }
 
 /* Every axis an array is stored over divides it once; every collective's axes are real. */
-static void every_rule_partitions_every_model(void **state)
-{
+static void every_rule_partitions_every_model(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         load(sm_catalogue_at(i)->name);
         for (int r = 0; r < 24; r++) {
-            sm_rules rules = { .seq = r & 1, .expert_tensor = r >> 1 & 1,
-                               .weights_over_context = r >> 2 & 1,
-                               .context_by = (sm_context_by)(r / 8) };
+            sm_rules rules = {.seq = r & 1,
+                              .expert_tensor = r >> 1 & 1,
+                              .weights_over_context = r >> 2 & 1,
+                              .context_by = (sm_context_by)(r / 8)};
             for (int k = 0; k < model.kinds; k++) {
                 partition(SM_PIECE_LAYER, k, rules);
                 assert_true(elements_of_classes() ==
@@ -354,8 +333,7 @@ static void every_rule_partitions_every_model(void **state)
 
 /* ---- recomputation ---- */
 
-static double kept_bytes(sm_recompute policy, uint64_t *again)
-{
+static double kept_bytes(sm_recompute policy, uint64_t *again) {
     sm_kept kept[SM_MAX_TENSORS];
     int n = sm_recompute_kept(&part, sm_recompute_set(&part.program, policy), again, kept);
     double bytes = 0;
@@ -363,14 +341,13 @@ static double kept_bytes(sm_recompute policy, uint64_t *again)
     return bytes;
 }
 
-static void keeping_less_and_less(void **state)
-{
+static void keeping_less_and_less(void **state) {
     (void)state;
     uint64_t again;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
-            partition(SM_PIECE_LAYER, k, (sm_rules){ 0 });
+            partition(SM_PIECE_LAYER, k, (sm_rules){0});
             double none = kept_bytes(SM_RECOMPUTE_NONE, &again);
             assert_true(again == 0);
             double selective = kept_bytes(SM_RECOMPUTE_SELECTIVE, &again);
@@ -386,36 +363,34 @@ static void keeping_less_and_less(void **state)
 /* Korthikanti et al. 2022 (arXiv 2205.05198), section 4.1: a layer keeps sbh (34 + 5 as/h) bytes:
  * attention 11 (dropout mask 1), MLP 19 (dropout mask 1), two norms 4. Without dropout 32; fused
  * attention never stores the 5 as/h of the scores. In units of sbh bytes: */
-static void a_gpt3_layer_keeps_what_korthikanti_counts(void **state)
-{
+static void a_gpt3_layer_keeps_what_korthikanti_counts(void **state) {
     (void)state;
     static const double sbh[] = {
-        2, /* input of the first norm */
-        2, /* its output: input of Q, K, V */
+        2,       /* input of the first norm */
+        2,       /* its output: input of Q, K, V */
         2, 2, 2, /* Q, K, V */
-        2, /* result of attention: input of the projection */
-        2, /* input of the second norm */
-        2, /* its output: input of the MLP */
-        8, /* input of GeLU */
-        8  /* input of the second matmul */
+        2,       /* result of attention: input of the projection */
+        2,       /* input of the second norm */
+        2,       /* its output: input of the MLP */
+        8,       /* input of GeLU */
+        8        /* input of the second matmul */
     };
     uint64_t again;
     double expected = 0;
     for (size_t i = 0; i < sizeof sbh / sizeof sbh[0]; i++) expected += sbh[i];
     assert_true(expected == 34 - 2); /* the paper's 34 less two dropout masks of 1 each */
     load("gpt3-175b");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ .seq = true });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true});
     assert_true(kept_bytes(SM_RECOMPUTE_NONE, &again) == expected * T * model.D);
     assert_true(kept_bytes(SM_RECOMPUTE_SELECTIVE, &again) == (expected - 2) * T * model.D);
 }
 
 /* Full recomputation runs the forward ops whose results the backward needs, and no others. */
-static void full_recomputation_ends_before_the_output(void **state)
-{
+static void full_recomputation_ends_before_the_output(void **state) {
     (void)state;
     uint64_t again;
     load("llama-3.1-8b");
-    partition(SM_PIECE_LAYER, 0, (sm_rules){ 0 });
+    partition(SM_PIECE_LAYER, 0, (sm_rules){0});
     kept_bytes(SM_RECOMPUTE_FULL, &again);
     for (int i = 0; i < part.program.ops; i++) {
         const char *name = part.program.op[i].name;
@@ -425,8 +400,7 @@ static void full_recomputation_ends_before_the_output(void **state)
 }
 
 /* The mesh of --explain names every axis once. */
-static void the_mesh_names_the_axes(void **state)
-{
+static void the_mesh_names_the_axes(void **state) {
     (void)state;
     const sm_mesh *mesh = sm_program_mesh();
     assert_int_equal(mesh->axes, SM_AXIS_COUNT);
@@ -435,13 +409,12 @@ static void the_mesh_names_the_axes(void **state)
     assert_string_equal(sm_phase_name(SM_PHASE_BACKWARD_WEIGHT), "backward-weight");
 }
 
-static void the_handle_tells_what_the_partition_holds(void **state)
-{
+static void the_handle_tells_what_the_partition_holds(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_arena *arena = sm_arena_new();
     const sm_partition *handle;
-    const sm_rules rules = { .seq = true };
+    const sm_rules rules = {.seq = true};
     load("llama-3.1-8b");
     partition(SM_PIECE_LAYER, 0, rules);
     assert_int_equal(sm_partition_new(&part.program, true, arena, &handle, &err), SM_OK);
@@ -463,8 +436,7 @@ static void the_handle_tells_what_the_partition_holds(void **state)
     sm_arena_free(arena);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_with_seq_gathers_and_scatters),
         cmocka_unit_test(tensor_without_seq_all_reduces),

@@ -18,8 +18,8 @@ static void walk(train_kind kind, int expert, int tensor, int context, sm_recomp
                  sm_task_list *w) {
     sm_error err = {.status = SM_OK};
     sm_model model = train_model(kind, 2);
-    sm_rules rules = sm_rules_of_runtime(
-        (sm_rules){.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER});
+    sm_rules rules =
+        sm_rules_of_runtime((sm_rules){.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER});
     sm_program program;
     sm_mesh mesh = *sm_program_mesh();
     double size[SM_DIM_COUNT];
@@ -85,8 +85,7 @@ static bool reads(const sm_task_list *w, const sm_program_task *t, int tensor, b
     const sm_op *op = &w->program->op[t->op];
     if (t->kind == SM_TASK_HOME || t->kind == SM_TASK_JOIN) return false;
     for (int i = 0; i < t->einsum.operands; i++)
-        if (t->tensor[i] == tensor && t->gradient[i] == gradient &&
-            !task_operand_is_shape(w, t, i))
+        if (t->tensor[i] == tensor && t->gradient[i] == gradient && !task_operand_is_shape(w, t, i))
             return true;
     if (gradient || t->kind == SM_TASK_FORWARD) return false;
     if (op->reads_output && op->out == tensor) return true;

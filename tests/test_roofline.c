@@ -212,7 +212,8 @@ static void test_the_widest_operand_decides(void **state) {
 
 static sm_op_cost matmul(const sm_chip *chip, double batch, double m, double n, double k) {
     double bytes = 2.0 * batch * (m * k + k * n + m * n);
-    return sm_matmul_cost(chip, sm_calibration_of(chip), SM_BF16, (sm_product_shape){batch, m, n, k}, bytes);
+    return sm_matmul_cost(chip, sm_calibration_of(chip), SM_BF16,
+                          (sm_product_shape){batch, m, n, k}, bytes);
 }
 
 static void test_systolic_tiles_are_padded(void **state) {
@@ -295,14 +296,10 @@ static void test_every_chip_has_a_calibration(void **state) {
         const sm_calibration *c = sm_calibration_of(sm_chip_at(i));
         assert_non_null(c);
         assert_true(strlen(c->source) > 20);
-        const double fractions[] = {c->matmul_efficiency,
-                                    c->matmul_efficiency_fp8,
-                                    c->attention_efficiency,
-                                    c->attention_efficiency_backward,
-                                    c->memory_efficiency,
-                                    c->network_efficiency_inner,
-                                    c->network_efficiency_outer,
-                                    c->overlap};
+        const double fractions[] = {c->matmul_efficiency,        c->matmul_efficiency_fp8,
+                                    c->attention_efficiency,     c->attention_efficiency_backward,
+                                    c->memory_efficiency,        c->network_efficiency_inner,
+                                    c->network_efficiency_outer, c->overlap};
         for (size_t f = 0; f < sizeof fractions / sizeof fractions[0]; f++)
             assert_true(fractions[f] > 0.05 && fractions[f] <= 1.0);
         assert_true(c->launch_s > 0.0 && c->launch_s < 1e-4 && c->step_overhead_s < 0.1 &&
@@ -330,8 +327,7 @@ static void test_without_a_relative_the_fabric_decides(void **state) {
     static const struct {
         sm_fabric fabric;
         const char *chip;
-    } fabrics[] = {
-        {SM_FABRIC_TORUS, "tpu"}, {SM_FABRIC_SWITCH, "h100"}, {SM_FABRIC_NONE, "cpu"}};
+    } fabrics[] = {{SM_FABRIC_TORUS, "tpu"}, {SM_FABRIC_SWITCH, "h100"}, {SM_FABRIC_NONE, "cpu"}};
     for (size_t i = 0; i < sizeof fabrics / sizeof fabrics[0]; i++) {
         const sm_chip mine = {.name = "b200-mine", .fabric = fabrics[i].fabric};
         assert_string_equal(sm_calibration_of(&mine)->chip, fabrics[i].chip);

@@ -14,14 +14,12 @@
 
 enum { MOST = 67 };
 
-static void fill(sm_rng *rng, float *x, size_t n, float most)
-{
+static void fill(sm_rng *rng, float *x, size_t n, float most) {
     for (size_t i = 0; i < n; i++)
         x[i] = most * (float)((double)sm_rng_below(rng, 2000001) / 1e6 - 1);
 }
 
-static void exponentials_are_within_single_precision(void **state)
-{
+static void exponentials_are_within_single_precision(void **state) {
     (void)state;
     for (double v = -87.2; v < 88.2; v += 0.00173) {
         float x = (float)v, y;
@@ -30,11 +28,10 @@ static void exponentials_are_within_single_precision(void **state)
     }
 }
 
-static void lengths_that_are_no_multiple_are_whole(void **state)
-{
+static void lengths_that_are_no_multiple_are_whole(void **state) {
     (void)state;
-    sm_rng rng = { 3 };
-    float x[MOST] = { 0 }, y[MOST + 1] = { 0 };
+    sm_rng rng = {3};
+    float x[MOST] = {0}, y[MOST + 1] = {0};
     for (size_t n = 0; n <= MOST; n++) {
         fill(&rng, x, n, 20);
         y[n] = 42;
@@ -47,20 +44,18 @@ static void lengths_that_are_no_multiple_are_whole(void **state)
     }
 }
 
-static void beyond_the_range_the_ends_are_taken(void **state)
-{
+static void beyond_the_range_the_ends_are_taken(void **state) {
     (void)state;
-    float x[] = { INFINITY, 1e30F, -INFINITY, -1e30F, 88.3F, -87.3F, NAN }, y[7];
+    float x[] = {INFINITY, 1e30F, -INFINITY, -1e30F, 88.3F, -87.3F, NAN}, y[7];
     row_exponential(x, 0, 7, y);
     assert_true(y[0] == y[4] && y[1] == y[4] && y[2] == y[5] && y[3] == y[5]);
     assert_true(isfinite(y[4]) && y[5] > 0 && isnan(y[6]));
 }
 
-static void sums_are_those_of_double_precision(void **state)
-{
+static void sums_are_those_of_double_precision(void **state) {
     (void)state;
-    sm_rng rng = { 4 };
-    float x[MOST] = { 0 }, y[MOST] = { 0 }, z[MOST] = { 0 }, to[MOST];
+    sm_rng rng = {4};
+    float x[MOST] = {0}, y[MOST] = {0}, z[MOST] = {0}, to[MOST];
     for (size_t n = 0; n <= MOST; n++) {
         double sum = 0, dot = 0, triple = 0;
         float most = -INFINITY;
@@ -82,8 +77,7 @@ static void sums_are_those_of_double_precision(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponentials_are_within_single_precision),
         cmocka_unit_test(lengths_that_are_no_multiple_are_whole),

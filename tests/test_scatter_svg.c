@@ -15,14 +15,12 @@ typedef struct scatter {
     sm_panel panel;
 } scatter;
 
-static sm_status render(const scatter *s, FILE *out, sm_error *err)
-{
+static sm_status render(const scatter *s, FILE *out, sm_error *err) {
     const sm_chart chart = {"title", "below", 1, &s->panel};
     return sm_render_chart(&chart, out, err);
 }
 
-static char *draw(const scatter *s)
-{
+static char *draw(const scatter *s) {
     char *text = NULL;
     size_t length = 0;
     sm_error err = {0};
@@ -33,8 +31,7 @@ static char *draw(const scatter *s)
     return text;
 }
 
-static scatter plot_of(const sm_series *series, size_t n)
-{
+static scatter plot_of(const sm_series *series, size_t n) {
     return (scatter){{.x_label = "measured",
                       .y_label = "expected",
                       .x_unit = "s",
@@ -47,16 +44,14 @@ static scatter plot_of(const sm_series *series, size_t n)
                       .band = 0.1}};
 }
 
-static size_t count(const char *text, const char *words)
-{
+static size_t count(const char *text, const char *words) {
     size_t n = 0;
     for (; (text = strstr(text, words)); text += strlen(words)) n++;
     return n;
 }
 
 /* The square is 500 wide from (84, 92): two decades from 1 to 100 give 250 each. */
-static void test_points_fall_where_they_should(void **state)
-{
+static void test_points_fall_where_they_should(void **state) {
     (void)state;
     double x[] = {1.0, 10.0, 100.0}, y[] = {1.0, 100.0, 10.0};
     sm_series series[] = {{"chip", SM_MARK_DOT, 3, x, y}};
@@ -67,8 +62,7 @@ static void test_points_fall_where_they_should(void **state)
     free(text);
 }
 
-static void test_band_lies_about_the_diagonal(void **state)
-{
+static void test_band_lies_about_the_diagonal(void **state) {
     (void)state;
     double x[] = {1.0}, y[] = {10.0};
     sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
@@ -84,8 +78,7 @@ static void test_band_lies_about_the_diagonal(void **state)
     free(text);
 }
 
-static void test_ticks_are_decades_in_their_unit(void **state)
-{
+static void test_ticks_are_decades_in_their_unit(void **state) {
     (void)state;
     double x[] = {2e-6}, y[] = {0.5e-3}, slow[] = {20.0}, slower[] = {2e4};
     sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
@@ -102,8 +95,7 @@ static void test_ticks_are_decades_in_their_unit(void **state)
     free(text);
 }
 
-static void test_what_has_no_logarithm_is_left_out(void **state)
-{
+static void test_what_has_no_logarithm_is_left_out(void **state) {
     (void)state;
     double x[] = {1.0, 0.0, -1.0, NAN, 2.0, INFINITY}, y[] = {1.0, 1.0, 1.0, 1.0, NAN, 1.0};
     sm_series series[] = {{"chip", SM_MARK_DOT, 6, x, y}};
@@ -115,8 +107,7 @@ static void test_what_has_no_logarithm_is_left_out(void **state)
     free(text);
 }
 
-static void test_one_mark_a_pixel(void **state)
-{
+static void test_one_mark_a_pixel(void **state) {
     (void)state;
     double x[1000], y[1000];
     for (int i = 0; i < 1000; i++) x[i] = y[i] = 1.0 + 1e-6 * i;
@@ -127,8 +118,7 @@ static void test_one_mark_a_pixel(void **state)
     free(text);
 }
 
-static void test_dashes_lie_below_dots(void **state)
-{
+static void test_dashes_lie_below_dots(void **state) {
     (void)state;
     double x[] = {10.0, 10.0}, y[] = {1.0, 1.0}, bound[] = {1.0, 0.1};
     sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 2, x, bound}};
@@ -143,8 +133,7 @@ static void test_dashes_lie_below_dots(void **state)
     free(text);
 }
 
-static void test_nothing_to_draw(void **state)
-{
+static void test_nothing_to_draw(void **state) {
     (void)state;
     scatter s = plot_of(NULL, 0);
     char *text = draw(&s);
@@ -153,8 +142,7 @@ static void test_nothing_to_draw(void **state)
     free(text);
 }
 
-static void test_names_cannot_break_the_file(void **state)
-{
+static void test_names_cannot_break_the_file(void **state) {
     (void)state;
     double one[] = {1.0};
     sm_series series[] = {{"</svg><script>&\"\x01\xff", SM_MARK_DOT, 1, one, one}};
@@ -166,8 +154,7 @@ static void test_names_cannot_break_the_file(void **state)
 }
 
 /* However far apart, every number is within the picture and ticks do not pile up. */
-static void test_extremes(void **state)
-{
+static void test_extremes(void **state) {
     (void)state;
     double x[] = {5e-324, 1.7e308}, y[] = {1.7e308, 5e-324};
     sm_series series[] = {{"chip", SM_MARK_DOT, 2, x, y}};
@@ -180,8 +167,7 @@ static void test_extremes(void **state)
     free(text);
 }
 
-static void test_out_of_memory_and_full_streams(void **state)
-{
+static void test_out_of_memory_and_full_streams(void **state) {
     (void)state;
     scatter s = plot_of(NULL, 0);
     sm_error err = {0};
@@ -197,8 +183,7 @@ static void test_out_of_memory_and_full_streams(void **state)
     fclose(out);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_points_fall_where_they_should),
         cmocka_unit_test(test_band_lies_about_the_diagonal),

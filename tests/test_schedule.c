@@ -40,8 +40,7 @@ static void tear_down(example *e) {
 }
 
 static void set_times(example *e, double forward, double input, double weight) {
-    for (int c = 0; c < CHUNKS_MAX; c++)
-        e->chunk[c] = (sm_chunk_time){forward, input, weight};
+    for (int c = 0; c < CHUNKS_MAX; c++) e->chunk[c] = (sm_chunk_time){forward, input, weight};
 }
 
 static void scale_chunk(example *e, int c, double by) {
@@ -80,10 +79,8 @@ static void shape_times(example *e, sm_rng *rng, shape s) {
         e->chunk[c].backward_input = f * between(rng, 1 - spread, 1 + spread);
         e->chunk[c].backward_weight = f * between(rng, 1 - spread, 1 + spread);
     }
-    if (s == LIGHT_FIRST)
-        scale_chunk(e, 0, between(rng, 0.8, 1.03));
-    if (s == LIGHT_FIRST || s == HEAVY_LAST)
-        scale_chunk(e, last, between(rng, 1.04, 1.5));
+    if (s == LIGHT_FIRST) scale_chunk(e, 0, between(rng, 0.8, 1.03));
+    if (s == LIGHT_FIRST || s == HEAVY_LAST) scale_chunk(e, last, between(rng, 1.04, 1.5));
     if (s == WILD_ENDS) {
         set_times(e, wild(rng), wild(rng), wild(rng));
         e->chunk[0] = (sm_chunk_time){wild(rng), wild(rng), wild(rng)};
@@ -96,10 +93,8 @@ static void draw(example *e, sm_rng *rng, sm_schedule schedule, shape s, int mos
     for (;;) {
         int p = 1 + (int)sm_rng_below(rng, 12), v = 1 + (int)sm_rng_below(rng, 4);
         int m = 1 + (int)sm_rng_below(rng, (uint64_t)most);
-        if (schedule == SM_SCHEDULE_INTERLEAVED)
-            m = p * (1 + m / p);
-        if (!sm_schedule_possible(schedule, p, v, m, NULL))
-            continue;
+        if (schedule == SM_SCHEDULE_INTERLEAVED) m = p * (1 + m / p);
+        if (!sm_schedule_possible(schedule, p, v, m, NULL)) continue;
         set_up(e, schedule, p, v, m, sm_rng_below(rng, 2) ? between(rng, 0, 0.1) : 0);
         shape_times(e, rng, s);
         return;
@@ -124,8 +119,7 @@ static size_t place(const oracle *o, int chunk, int microbatch) {
 static int home(const sm_pipeline *p, int chunk, int microbatch) {
     if (p->schedule == SM_SCHEDULE_DUALPIPE && microbatch >= p->microbatches / 2)
         return p->stages - 1 - chunk;
-    if (p->schedule == SM_SCHEDULE_ZB_V && chunk >= p->stages)
-        return 2 * p->stages - 1 - chunk;
+    if (p->schedule == SM_SCHEDULE_ZB_V && chunk >= p->stages) return 2 * p->stages - 1 - chunk;
     return chunk % p->stages;
 }
 
@@ -133,12 +127,9 @@ static int home(const sm_pipeline *p, int chunk, int microbatch) {
 static double input_end(const oracle *o, const sm_slot *op, bool *crosses) {
     int from = op->chunk + (op->kind == SM_SLOT_FORWARD ? -1 : 1);
     *crosses = false;
-    if (op->kind == SM_SLOT_BACKWARD_WEIGHT)
-        return o->input[place(o, op->chunk, op->microbatch)];
-    if (from < 0)
-        return 0;
-    if (from == o->chunks)
-        return o->forward[place(o, op->chunk, op->microbatch)];
+    if (op->kind == SM_SLOT_BACKWARD_WEIGHT) return o->input[place(o, op->chunk, op->microbatch)];
+    if (from < 0) return 0;
+    if (from == o->chunks) return o->forward[place(o, op->chunk, op->microbatch)];
     *crosses = home(o->p, from, op->microbatch) != op->stage;
     const double *ends = op->kind == SM_SLOT_FORWARD ? o->forward : o->input;
     return ends[place(o, from, op->microbatch)];
@@ -147,15 +138,11 @@ static double input_end(const oracle *o, const sm_slot *op, bool *crosses) {
 static double own_time(const oracle *o, const sm_slot *op) {
     const sm_chunk_time *t = &o->p->chunk[op->chunk];
     switch (op->kind) {
-    case SM_SLOT_FORWARD:
-        return t->forward;
-    case SM_SLOT_BACKWARD:
-        return t->backward_input + t->backward_weight;
-    case SM_SLOT_BACKWARD_INPUT:
-        return t->backward_input;
+    case SM_SLOT_FORWARD: return t->forward;
+    case SM_SLOT_BACKWARD: return t->backward_input + t->backward_weight;
+    case SM_SLOT_BACKWARD_INPUT: return t->backward_input;
     case SM_SLOT_BACKWARD_WEIGHT:
-    default:
-        return t->backward_weight;
+    default: return t->backward_weight;
     }
 }
 
@@ -188,13 +175,11 @@ static double step(oracle *o, const sm_slot *op, int count, double free_s) {
     for (int k = 0; k < count; k++) {
         bool crosses;
         double ready_s = input_end(o, op + k, &crosses);
-        if (isnan(ready_s))
-            return NAN;
+        if (isnan(ready_s)) return NAN;
         start_s = fmax(start_s, ready_s);
         time_s += own_time(o, op + k) + (crosses ? o->p->send_s : 0);
     }
-    for (int k = 0; k < count; k++)
-        finish(o, op + k, start_s + time_s);
+    for (int k = 0; k < count; k++) finish(o, op + k, start_s + time_s);
     return start_s + time_s;
 }
 
@@ -205,8 +190,7 @@ static void oracle_open(oracle *o, const sm_pipeline *p, bool blocks) {
     assert_non_null(o->forward);
     o->input = o->forward + cells;
     o->weight = o->input + cells;
-    for (size_t k = 0; k < 3 * cells; k++)
-        o->forward[k] = NAN;
+    for (size_t k = 0; k < 3 * cells; k++) o->forward[k] = NAN;
 }
 
 /* All ops must have run, and the last of them ends the step. */
@@ -223,8 +207,7 @@ static double oracle_close(oracle *o) {
 
 /* The slots hold the stages one after the other. */
 static size_t stage_end(const example *e, size_t from, int stage) {
-    while (from < e->slots && e->slot[from].stage == stage)
-        from++;
+    while (from < e->slots && e->slot[from].stage == stage) from++;
     return from;
 }
 
@@ -235,30 +218,25 @@ static double oracle_run(const example *e, bool blocks) {
     double *free_s = calloc((size_t)p, sizeof *free_s);
     bool *whole = calloc((size_t)p, sizeof *whole);
     assert_true(next && stop && free_s && whole);
-    for (int i = 0; i < p; i++)
-        next[i + 1] = stop[i] = stage_end(e, next[i], i);
+    for (int i = 0; i < p; i++) next[i + 1] = stop[i] = stage_end(e, next[i], i);
     assert_int_equal(stop[p - 1], e->slots);
     oracle_open(&o, &e->pipeline, blocks);
     for (bool moved = true; moved;) {
         moved = false;
         for (int i = 0; i < p; i++) {
-            if (next[i] == stop[i])
-                continue;
+            if (next[i] == stop[i]) continue;
             const sm_slot *op = &e->slot[next[i]];
             int count = is_block(&o, op, next[i] + 1 == stop[i], whole[i]) ? 2 : 1;
             double end_s = step(&o, op, count, free_s[i]);
-            if (isnan(end_s))
-                continue;
-            if (!blocks)
-                assert_true(close_to(op->end_s, end_s) || end_s == 0);
+            if (isnan(end_s)) continue;
+            if (!blocks) assert_true(close_to(op->end_s, end_s) || end_s == 0);
             whole[i] |= op->kind == SM_SLOT_BACKWARD;
             next[i] += (size_t)count;
             free_s[i] = end_s;
             moved = true;
         }
     }
-    for (int i = 0; i < p; i++)
-        assert_int_equal(next[i], stop[i]);
+    for (int i = 0; i < p; i++) assert_int_equal(next[i], stop[i]);
     free(next);
     free(stop);
     free(free_s);
@@ -271,10 +249,8 @@ static void check_slot_times(const example *e) {
     for (size_t k = 0; k < e->slots; k++) {
         const sm_slot *s = &e->slot[k];
         assert_true(s->end_s >= s->start_s && s->start_s >= 0);
-        if (k > 0 && s[-1].stage == s->stage)
-            assert_true(s->start_s >= s[-1].end_s);
-        else
-            assert_true(k == 0 || s->stage == s[-1].stage + 1);
+        if (k > 0 && s[-1].stage == s->stage) assert_true(s->start_s >= s[-1].end_s);
+        else assert_true(k == 0 || s->stage == s[-1].stage + 1);
     }
 }
 
@@ -321,7 +297,9 @@ static void slow_settling_is_not_skipped(void **state) {
 }
 
 /* --- Closed forms and bounds. */
-typedef struct tally { int cases, exact; } tally;
+typedef struct tally {
+    int cases, exact;
+} tally;
 
 static void check_closed(example *e, tally *t) {
     bool exact;
@@ -356,12 +334,16 @@ static void closed_forms_equal_the_simulation_where_they_say_so(void **state) {
 /* The share of cases in which the closed form must be exact. */
 static void closed_forms_cover_the_common_cases(void **state) {
     (void)state;
-    static const struct { sm_schedule schedule; shape shape; double share; } must[] = {
-        {SM_SCHEDULE_GPIPE, RANDOM, 1},       {SM_SCHEDULE_GPIPE, HEAVY_LAST, 1},
-        {SM_SCHEDULE_1F1B, UNEVEN, 0.9},      {SM_SCHEDULE_1F1B, EQUAL, 1},
-        {SM_SCHEDULE_1F1B, HEAVY_LAST, 1},    {SM_SCHEDULE_1F1B, LIGHT_FIRST, 1},
-        {SM_SCHEDULE_INTERLEAVED, EQUAL, 1},  {SM_SCHEDULE_INTERLEAVED, HEAVY_LAST, 1},
-        {SM_SCHEDULE_ZB_H1, EQUAL, 0.75},     {SM_SCHEDULE_INTERLEAVED, LIGHT_FIRST, 0.95},
+    static const struct {
+        sm_schedule schedule;
+        shape shape;
+        double share;
+    } must[] = {
+        {SM_SCHEDULE_GPIPE, RANDOM, 1},      {SM_SCHEDULE_GPIPE, HEAVY_LAST, 1},
+        {SM_SCHEDULE_1F1B, UNEVEN, 0.9},     {SM_SCHEDULE_1F1B, EQUAL, 1},
+        {SM_SCHEDULE_1F1B, HEAVY_LAST, 1},   {SM_SCHEDULE_1F1B, LIGHT_FIRST, 1},
+        {SM_SCHEDULE_INTERLEAVED, EQUAL, 1}, {SM_SCHEDULE_INTERLEAVED, HEAVY_LAST, 1},
+        {SM_SCHEDULE_ZB_H1, EQUAL, 0.75},    {SM_SCHEDULE_INTERLEAVED, LIGHT_FIRST, 0.95},
     };
     for (size_t k = 0; k < sizeof must / sizeof *must; k++) {
         tally t = closed_cases(must[k].schedule, must[k].shape, 600);
@@ -379,8 +361,7 @@ static void busiest_stage_is_the_one_with_most_work(void **state) {
         sm_pipeline_time t = sm_pipeline_simulate(&e.pipeline, e.scratch, e.slot);
         for (size_t j = 0; j < e.slots; j++)
             work_s[e.slot[j].stage] += e.slot[j].end_s - e.slot[j].start_s;
-        for (int i = 0; i < e.pipeline.stages; i++)
-            most_s = fmax(most_s, work_s[i]);
+        for (int i = 0; i < e.pipeline.stages; i++) most_s = fmax(most_s, work_s[i]);
         assert_true(fabs(t.busiest_s - most_s) <= 1e-10 * most_s);
         assert_true(fabs(work_s[t.busiest_stage] - most_s) <= 1e-10 * most_s);
         assert_true(t.busiest_s <= t.total_s * (1 + EXACT));
@@ -466,8 +447,8 @@ static void dualpipe_bubble_as_published(void **state) {
             set_times(&e, 1, 1, 1);
             double serial_s = simulated_slots(&e), ideal_s = 3 * m;
             double f_and_b = 3, b = 2, w = 1;
-            assert_true(fabs(oracle_run(&e, true) - ideal_s -
-                             (p / 2 - 1) * (f_and_b + b - 3 * w)) < 1e-9);
+            assert_true(fabs(oracle_run(&e, true) - ideal_s - (p / 2 - 1) * (f_and_b + b - 3 * w)) <
+                        1e-9);
             assert_true(fabs(serial_s - ideal_s - (p / 2 - 1)) < 1e-9);
             tear_down(&e);
         }
@@ -525,8 +506,7 @@ static void count_held(const example *e, int stage, int *held) {
     bool here[CHUNKS_MAX] = {false};
     for (size_t k = 0; k < e->slots; k++) {
         const sm_slot *s = &e->slot[k];
-        if (s->stage != stage || s->kind == SM_SLOT_BACKWARD_INPUT)
-            continue;
+        if (s->stage != stage || s->kind == SM_SLOT_BACKWARD_INPUT) continue;
         here[s->chunk] = true;
         now[s->chunk] += s->kind == SM_SLOT_FORWARD ? 1 : -1;
         total += s->kind == SM_SLOT_FORWARD ? 1 : -1;
@@ -536,8 +516,7 @@ static void count_held(const example *e, int stage, int *held) {
         }
     }
     for (int c = 0; c < chunks; c++)
-        if (here[c])
-            held[local++] = at_peak[c];
+        if (here[c]) held[local++] = at_peak[c];
 }
 
 static void in_flight_equals_the_count(void **state) {
@@ -562,8 +541,7 @@ static void in_flight_equals_the_count(void **state) {
 static int in_flight_total(sm_schedule schedule, int p, int v, int m, int stage) {
     int held[CHUNKS_MAX] = {0}, total = 0;
     sm_schedule_in_flight(schedule, p, v, m, stage, held);
-    for (int c = 0; c < v; c++)
-        total += held[c];
+    for (int c = 0; c < v; c++) total += held[c];
     return total;
 }
 
@@ -660,8 +638,7 @@ static void strange_times_end(void **state) {
         double total_s = simulated(&e), slots_s = simulated_slots(&e);
         sm_pipeline_closed(&e.pipeline, &exact);
         sm_pipeline_bound(&e.pipeline);
-        if (x == INFINITY)
-            assert_true(isinf(total_s) && isinf(slots_s));
+        if (x == INFINITY) assert_true(isinf(total_s) && isinf(slots_s));
         set_times(&e, 0, 0, 0);
         e.pipeline.send_s = 0;
         assert_true(simulated(&e) == 0 && simulated_slots(&e) == 0);

@@ -17,22 +17,21 @@ enum { NODES = 700, LANES = 8 };
 /* Each node has one value; its bound lies at or below it. */
 typedef struct forest {
     double value[NODES], bound[NODES];
-    int top, found;            /* the best so many, sorted */
+    int top, found; /* the best so many, sorted */
     double best[16];
-    double place[SM_BATCH];    /* what expand found, HUGE_VAL when nothing beats the threshold */
+    double place[SM_BATCH]; /* what expand found, HUGE_VAL when nothing beats the threshold */
     size_t of_place[SM_BATCH];
     atomic_int calls;
     size_t merged, order[NODES];
-    double seen[NODES];        /* threshold each node was expanded with */
-    int busy[LANES];           /* lanes are not shared */
+    double seen[NODES]; /* threshold each node was expanded with */
+    int busy[LANES];    /* lanes are not shared */
     atomic_int clashes;
-    double limit;              /* thresholds are at most this */
+    double limit; /* thresholds are at most this */
     volatile int stop;
     size_t stop_after;
 } forest;
 
-static void expand(void *context, int lane, int place, size_t node, double threshold)
-{
+static void expand(void *context, int lane, int place, size_t node, double threshold) {
     forest *f = context;
     if (lane < 0 || lane >= LANES || f->busy[lane]++) atomic_fetch_add(&f->clashes, 1);
     atomic_fetch_add(&f->calls, 1);
@@ -42,20 +41,17 @@ static void expand(void *context, int lane, int place, size_t node, double thres
     f->busy[lane]--;
 }
 
-static void keep(forest *f, double value)
-{
+static void keep(forest *f, double value) {
     int at = f->found < f->top ? f->found++ : f->top - 1;
     for (; at > 0 && f->best[at - 1] > value; at--) f->best[at] = f->best[at - 1];
     f->best[at] = value;
 }
 
-static double limit_of(const forest *f)
-{
+static double limit_of(const forest *f) {
     return f->found == f->top ? fmin(f->best[f->top - 1], f->limit) : f->limit;
 }
 
-static double merge(void *context, int place, size_t node)
-{
+static double merge(void *context, int place, size_t node) {
     forest *f = context;
     assert_int_equal(f->of_place[place], node);
     f->order[f->merged++] = node;
@@ -64,9 +60,8 @@ static double merge(void *context, int place, size_t node)
     return limit_of(f);
 }
 
-static void plant(forest *f, uint64_t seed, size_t n, int top)
-{
-    sm_rng rng = { seed };
+static void plant(forest *f, uint64_t seed, size_t n, int top) {
+    sm_rng rng = {seed};
     memset(f, 0, sizeof *f);
     f->top = top;
     f->limit = HUGE_VAL;
@@ -77,12 +72,16 @@ static void plant(forest *f, uint64_t seed, size_t n, int top)
     }
 }
 
-static sm_branching_result hunt(forest *f, size_t n, int threads)
-{
-    sm_error err = { 0 };
-    sm_branching_result result = { 99, false };
-    sm_branching b = { .context = f, .nodes = n, .threshold = f->limit, .bound = f->bound,
-                       .expand = expand, .merge = merge, .stop = &f->stop };
+static sm_branching_result hunt(forest *f, size_t n, int threads) {
+    sm_error err = {0};
+    sm_branching_result result = {99, false};
+    sm_branching b = {.context = f,
+                      .nodes = n,
+                      .threshold = f->limit,
+                      .bound = f->bound,
+                      .expand = expand,
+                      .merge = merge,
+                      .stop = &f->stop};
     assert_int_equal(sm_search_best_first(&b, threads, &result, &err), SM_OK);
     assert_int_equal(atomic_load(&f->clashes), 0);
     assert_int_equal((size_t)atomic_load(&f->calls), result.expanded);
@@ -90,17 +89,15 @@ static sm_branching_result hunt(forest *f, size_t n, int threads)
     return result;
 }
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
-static void the_best_of_random_forests_is_found(void **state)
-{
+static void the_best_of_random_forests_is_found(void **state) {
     (void)state;
     static forest f;
-    sm_rng rng = { 3 };
+    sm_rng rng = {3};
     size_t spared = 0;
     for (uint64_t seed = 0; seed < 500; seed++) {
         size_t n = 1 + sm_rng_below(&rng, NODES - 1);
@@ -120,8 +117,7 @@ static void the_best_of_random_forests_is_found(void **state)
     assert_true(spared > 10000); /* bounds spare work */
 }
 
-static void counts_do_not_depend_on_threads(void **state)
-{
+static void counts_do_not_depend_on_threads(void **state) {
     (void)state;
     static forest one, many;
     for (uint64_t seed = 1000; seed < 1100; seed++) {
@@ -138,8 +134,7 @@ static void counts_do_not_depend_on_threads(void **state)
     }
 }
 
-static void a_threshold_to_start_with_spares_the_rest(void **state)
-{
+static void a_threshold_to_start_with_spares_the_rest(void **state) {
     (void)state;
     static forest f;
     plant(&f, 7, NODES, NODES > 16 ? 16 : NODES);
@@ -152,8 +147,7 @@ static void a_threshold_to_start_with_spares_the_rest(void **state)
     for (int i = 0; i < f.found; i++) assert_true(f.best[i] < 20);
 }
 
-static void a_stop_ends_between_batches(void **state)
-{
+static void a_stop_ends_between_batches(void **state) {
     (void)state;
     static forest f;
     plant(&f, 11, NODES, 1);
@@ -172,41 +166,47 @@ static void a_stop_ends_between_batches(void **state)
 }
 
 static double last_fraction;
-static void watch(double fraction, void *context)
-{
+static void watch(double fraction, void *context) {
     (void)context;
     assert_true(fraction > last_fraction && fraction <= 1);
     last_fraction = fraction;
 }
 
-static void progress_rises_to_one(void **state)
-{
+static void progress_rises_to_one(void **state) {
     (void)state;
     static forest f;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_branching_result r;
     plant(&f, 5, NODES, 1);
     for (size_t i = 0; i < NODES; i++) f.bound[i] = 0;
     for (size_t i = 0; i < NODES; i++) f.value[i] += 1;
-    sm_branching b = { .context = &f, .nodes = NODES, .threshold = HUGE_VAL, .bound = f.bound,
-                       .expand = expand, .merge = merge, .progress = watch };
+    sm_branching b = {.context = &f,
+                      .nodes = NODES,
+                      .threshold = HUGE_VAL,
+                      .bound = f.bound,
+                      .expand = expand,
+                      .merge = merge,
+                      .progress = watch};
     last_fraction = 0;
     assert_int_equal(sm_search_best_first(&b, 1, &r, &err), SM_OK);
     assert_true(last_fraction == 1);
     assert_int_equal(r.expanded, NODES);
 }
 
-static void no_nodes_and_no_memory(void **state)
-{
+static void no_nodes_and_no_memory(void **state) {
     (void)state;
     static forest f;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_branching_result r;
     plant(&f, 1, 10, 1);
     sm_branching_result none = hunt(&f, 0, 3);
     assert_true(none.finished && none.expanded == 0);
-    sm_branching b = { .context = &f, .nodes = 10, .threshold = HUGE_VAL, .bound = f.bound,
-                       .expand = expand, .merge = merge };
+    sm_branching b = {.context = &f,
+                      .nodes = 10,
+                      .threshold = HUGE_VAL,
+                      .bound = f.bound,
+                      .expand = expand,
+                      .merge = merge};
     sm_allocation_fail_at(1);
     assert_int_equal(sm_search_best_first(&b, 1, &r, &err), SM_INTERNAL);
     sm_allocation_fail_at(0);
@@ -218,8 +218,7 @@ static void no_nodes_and_no_memory(void **state)
 
 /* ---- Pareto ---- */
 
-static bool beaten(size_t n, const double *x, const double *y, size_t i)
-{
+static bool beaten(size_t n, const double *x, const double *y, size_t i) {
     for (size_t k = 0; k < n; k++) {
         if (x[k] > x[i] || y[k] > y[i]) continue;
         if (x[k] < x[i] || y[k] < y[i] || k < i) return true; /* of equals the first stays */
@@ -227,11 +226,10 @@ static bool beaten(size_t n, const double *x, const double *y, size_t i)
     return false;
 }
 
-static void pareto_equals_its_definition(void **state)
-{
+static void pareto_equals_its_definition(void **state) {
     (void)state;
     enum { POINTS = 120 };
-    sm_rng rng = { 17 };
+    sm_rng rng = {17};
     double x[POINTS], y[POINTS];
     size_t order[POINTS];
     bool kept[POINTS];
@@ -296,8 +294,7 @@ static void a_robust_fit_ignores_what_does_not_fit(void **state) {
     assert_true(fabs(u[0] - 1) < 0.5 * fabs(wanted[0] - 1)); /* held near its start */
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_of_random_forests_is_found),
         cmocka_unit_test(counts_do_not_depend_on_threads),

@@ -9,15 +9,13 @@
 #include "failing_alloc.h"
 #include "serve_cases.h"
 
-static void close_to(double value, double expected, double part)
-{
+static void close_to(double value, double expected, double part) {
     if (!(fabs(value - expected) <= part * fabs(expected)))
         fail_msg("%.9g where %.9g was expected", value, expected);
 }
 
-static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch, sm_arena *arena)
-{
-    sm_error err = { 0 };
+static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch, sm_arena *arena) {
+    sm_error err = {0};
     sm_serve_detail d;
     sm_plan plan = serve_plan(text);
     if (sm_serve_detail_of(serve, &plan, batch, arena, &d, &err) != SM_OK)
@@ -27,8 +25,7 @@ static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch,
 
 /* The critical batch of How To Scale Your Model, inference: peak FLOP/s over bytes per second times
  * the bytes of a weight over 2: 240 in 16 bits, 120 with int8 weights. */
-static void compute_overtakes_weights_at_the_critical_batch(void **state)
-{
+static void compute_overtakes_weights_at_the_critical_batch(void **state) {
     (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
@@ -44,8 +41,7 @@ static void compute_overtakes_weights_at_the_critical_batch(void **state)
 }
 
 /* The cache takes as long as the weights where it has as many bytes. */
-static void the_cache_overtakes_the_weights(void **state)
-{
+static void the_cache_overtakes_the_weights(void **state) {
     (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
@@ -60,8 +56,7 @@ static void the_cache_overtakes_the_weights(void **state)
     sm_arena_free(arena);
 }
 
-static void collectives_add_up(void **state)
-{
+static void collectives_add_up(void **state) {
     (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
@@ -89,33 +84,29 @@ static void collectives_add_up(void **state)
 
 /* ---- derivations ---- */
 
-static const sm_why *child(const sm_why *w, const char *label)
-{
+static const sm_why *child(const sm_why *w, const char *label) {
     for (const sm_why *c = w->first; c; c = c->next)
         if (strcmp(c->label, label) == 0) return c;
     fail_msg("no \"%s\" below \"%s\"", label, w->label);
     return NULL;
 }
 
-static double sum_of(const sm_why *w)
-{
+static double sum_of(const sm_why *w) {
     double sum = 0;
     for (const sm_why *c = w->first; c; c = c->next)
         if (strcmp(c->label, "lower bound") != 0) sum += c->value;
     return sum;
 }
 
-static void check_nodes(const sm_why *w)
-{
+static void check_nodes(const sm_why *w) {
     assert_true(w->label && w->label[0] && isfinite(w->value) && w->value >= 0);
     if (!w->first) assert_non_null(w->source);
     for (const sm_why *c = w->first; c; c = c->next) check_nodes(c);
 }
 
-static void derivations_give_the_same_numbers(void **state)
-{
+static void derivations_give_the_same_numbers(void **state) {
     (void)state;
-    static const char *const plans[] = { "tensor=8", "tensor=4,pipeline=2", "tensor=8,seq=on" };
+    static const char *const plans[] = {"tensor=8", "tensor=4,pipeline=2", "tensor=8,seq=on"};
     serve_case c;
     sm_arena *arena = sm_arena_new();
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
@@ -139,8 +130,7 @@ static void derivations_give_the_same_numbers(void **state)
 
 /* ---- advice ---- */
 
-static void advice_names_a_change_and_its_effect(void **state)
-{
+static void advice_names_a_change_and_its_effect(void **state) {
     (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
@@ -161,8 +151,7 @@ static void advice_names_a_change_and_its_effect(void **state)
 }
 
 /* The effect that advice states is that of a priced point. */
-static void advice_is_computed(void **state)
-{
+static void advice_is_computed(void **state) {
     (void)state;
     serve_case c;
     char after[32], rate[32];
@@ -187,14 +176,13 @@ static void advice_is_computed(void **state)
     sm_arena_free(arena);
 }
 
-static void every_allocation_may_fail(void **state)
-{
+static void every_allocation_may_fail(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_plan plan = serve_plan("");
     FOR_EACH_FAILING_ALLOCATION(loop) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_serve *serve = NULL;
         sm_serve_detail d;
         sm_arena *arena = sm_arena_new();
@@ -208,8 +196,7 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compute_overtakes_weights_at_the_critical_batch),
         cmocka_unit_test(the_cache_overtakes_the_weights),

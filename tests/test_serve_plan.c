@@ -8,17 +8,15 @@
 #include <string.h>
 #include "scalemodel/serve.h"
 
-static sm_plan parsed(const char *text)
-{
-    sm_error err = { 0 };
+static sm_plan parsed(const char *text) {
+    sm_error err = {0};
     sm_plan plan;
     sm_source source = sm_source_of("--plan", text);
     if (sm_serve_plan_parse(&source, &plan, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
     return plan;
 }
 
-static void prints(const char *text, const char *expected)
-{
+static void prints(const char *text, const char *expected) {
     char out[256];
     sm_plan plan = parsed(text);
     size_t wanted = sm_plan_format(&plan, 2, out, sizeof out);
@@ -26,12 +24,11 @@ static void prints(const char *text, const char *expected)
     assert_int_equal(wanted, strlen(expected));
 }
 
-static void every_key_is_read(void **state)
-{
+static void every_key_is_read(void **state) {
     (void)state;
     sm_plan p = parsed(" data=2, fsdp=3 ,tensor=4,context=5,expert=6,pipeline=7,"
-                             "weights_by=gathered,cache_by=sequence,expert_tensor=on,seq=on,"
-                             "order=data.tensor,dims=1.0 ");
+                       "weights_by=gathered,cache_by=sequence,expert_tensor=on,seq=on,"
+                       "order=data.tensor,dims=1.0 ");
     assert_int_equal(p.data, 2);
     assert_int_equal(p.fsdp, 3);
     assert_int_equal(p.tensor, 4);
@@ -51,8 +48,7 @@ static void every_key_is_read(void **state)
     assert_int_equal(sm_plan_chips(&p), 5040);
 }
 
-static void plans_print_shortest(void **state)
-{
+static void plans_print_shortest(void **state) {
     (void)state;
     prints("", "tensor=1");
     prints("tensor=8", "tensor=8");
@@ -64,17 +60,15 @@ static void plans_print_shortest(void **state)
     prints("tensor=4,dims=1", "tensor=4,dims=1.0");
 }
 
-static void printed_plans_read_back(void **state)
-{
+static void printed_plans_read_back(void **state) {
     (void)state;
-    sm_rng rng = { 7 };
+    sm_rng rng = {7};
     for (int i = 0; i < 2000; i++) {
         char out[256], again[256];
         sm_plan p, q;
         sm_serve_plan_defaults(&p);
-        int *degrees[] = { &p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline };
-        for (int d = 0; d < SM_PLAN_DEGREES; d++)
-            *degrees[d] = 1 << sm_rng_below(&rng, 4);
+        int *degrees[] = {&p.data, &p.fsdp, &p.tensor, &p.context, &p.expert, &p.pipeline};
+        for (int d = 0; d < SM_PLAN_DEGREES; d++) *degrees[d] = 1 << sm_rng_below(&rng, 4);
         p.gathered = p.fsdp > 1 && sm_rng_below(&rng, 2);
         p.seq = p.tensor > 1 && sm_rng_below(&rng, 2);
         p.expert_tensor = p.tensor > 1 && sm_rng_below(&rng, 2);
@@ -96,9 +90,8 @@ static void printed_plans_read_back(void **state)
     }
 }
 
-static void fails(const char *text, int column, const char *sentence)
-{
-    sm_error err = { 0 };
+static void fails(const char *text, int column, const char *sentence) {
+    sm_error err = {0};
     sm_plan plan;
     sm_source source = sm_source_of("--plan", text);
     assert_int_equal(sm_serve_plan_parse(&source, &plan, &err), SM_BAD_INPUT);
@@ -106,8 +99,7 @@ static void fails(const char *text, int column, const char *sentence)
     assert_int_equal(err.column, column);
 }
 
-static void errors_name_the_nearest(void **state)
-{
+static void errors_name_the_nearest(void **state) {
     (void)state;
     fails("tensr=8", 1, "a plan of serving has no key \"tensr\"; the nearest is \"tensor\"");
     fails("tensor", 1, "expected KEY=VALUE, as in tensor=8,expert=4");
@@ -120,25 +112,23 @@ static void errors_name_the_nearest(void **state)
     fails("tensor=1024,data=2048", 1, "this plan takes more than 1048576 chips");
 }
 
-static void noise_is_answered(void **state)
-{
+static void noise_is_answered(void **state) {
     (void)state;
     static const char letters[] = "tensor=,.0123456789 databchyw_\n\xff";
-    sm_rng rng = { 3 };
+    sm_rng rng = {3};
     for (int i = 0; i < 20000; i++) {
         char text[40];
         size_t n = sm_rng_below(&rng, sizeof text);
         for (size_t k = 0; k < n; k++) text[k] = letters[sm_rng_below(&rng, sizeof letters - 1)];
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_plan plan;
-        sm_source source = { "noise", text, n };
+        sm_source source = {"noise", text, n};
         sm_status s = sm_serve_plan_parse(&source, &plan, &err);
         assert_true(s == SM_OK || (s == SM_BAD_INPUT && err.sentence[0] != '\0'));
     }
 }
 
-static void short_buffers_are_terminated(void **state)
-{
+static void short_buffers_are_terminated(void **state) {
     (void)state;
     sm_plan p = parsed("data=2,tensor=8,cache_by=copies");
     for (size_t size = 1; size < 40; size++) {
@@ -149,12 +139,11 @@ static void short_buffers_are_terminated(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_key_is_read),         cmocka_unit_test(plans_print_shortest),
-        cmocka_unit_test(printed_plans_read_back),   cmocka_unit_test(errors_name_the_nearest),
-        cmocka_unit_test(noise_is_answered),         cmocka_unit_test(short_buffers_are_terminated),
+        cmocka_unit_test(every_key_is_read),       cmocka_unit_test(plans_print_shortest),
+        cmocka_unit_test(printed_plans_read_back), cmocka_unit_test(errors_name_the_nearest),
+        cmocka_unit_test(noise_is_answered),       cmocka_unit_test(short_buffers_are_terminated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

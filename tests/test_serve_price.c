@@ -9,22 +9,23 @@
 #include "failing_alloc.h"
 #include "serve_cases.h"
 
-static void close_to(double value, double expected, double part)
-{
+static void close_to(double value, double expected, double part) {
     if (!(fabs(value - expected) <= part * fabs(expected)))
         fail_msg("%.6g where %.6g was expected", value, expected);
 }
 
 /* ---- How To Scale Your Model, inference: LLaMA-2 13B on 8 TPU v5e, context 8192 ---- */
 
-static void book_table_of_llama_2_13b(void **state)
-{
+static void book_table_of_llama_2_13b(void **state) {
     (void)state;
     static const struct {
         double batch, ms;
         bool fits;
-    } row[] = { { 1, 4.996, true }, { 8, 12.165, true }, { 32, 36.75, false },
-                { 64, 69.52, false }, { 240, 249.8, false } };
+    } row[] = {{1, 4.996, true},
+               {8, 12.165, true},
+               {32, 36.75, false},
+               {64, 69.52, false},
+               {240, 249.8, false}};
     serve_case c;
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
     c.job.context = 8192;
@@ -41,8 +42,7 @@ static void book_table_of_llama_2_13b(void **state)
 }
 
 /* Grouped queries, 5 of them to a KV head: the cache shrinks to a fifth, and so does its time. */
-static void fewer_kv_heads_shrink_the_cache(void **state)
-{
+static void fewer_kv_heads_shrink_the_cache(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
@@ -56,8 +56,7 @@ static void fewer_kv_heads_shrink_the_cache(void **state)
 }
 
 /* Chapter on serving LLaMA 3: 70B in int8 at 8192 of context, 32 sequences. */
-static void book_figures_of_llama_3_70b(void **state)
-{
+static void book_figures_of_llama_3_70b(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "tpu-v5e:2x4");
@@ -77,15 +76,14 @@ static void book_figures_of_llama_3_70b(void **state)
 
 /* The smallest slices: 16 chips in 16 bits, 8 in 8, 4 in 4, each with as many sequences of 8k. The
  * book takes a chip for 16e9 bytes and finds 43; Google's 16 GiB hold a few more. */
-static void book_slices_of_llama_3_70b(void **state)
-{
+static void book_slices_of_llama_3_70b(void **state) {
     (void)state;
     static const struct {
         const char *fits, *less, *plan, *small;
         sm_dtype dtype;
-    } row[] = { { "tpu-v5e:4x4", "tpu-v5e:2x4", "tensor=16", "tensor=8", SM_BF16 },
-                { "tpu-v5e:2x4", "tpu-v5e:2x2", "tensor=8", "tensor=4", SM_INT8 },
-                { "tpu-v5e:2x2", "tpu-v5e:1x2", "tensor=4", "tensor=2", SM_INT4 } };
+    } row[] = {{"tpu-v5e:4x4", "tpu-v5e:2x4", "tensor=16", "tensor=8", SM_BF16},
+               {"tpu-v5e:2x4", "tpu-v5e:2x2", "tensor=8", "tensor=4", SM_INT8},
+               {"tpu-v5e:2x2", "tpu-v5e:1x2", "tensor=4", "tensor=2", SM_INT4}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         serve_case c;
         serve_case_fill(&c, "llama-3-70b", row[i].fits);
@@ -107,8 +105,7 @@ static void book_slices_of_llama_3_70b(void **state)
 }
 
 /* Prefill of many tokens: 2 FLOPs a parameter and token, and attention under the mask. */
-static void prefill_is_flops_over_peak(void **state)
-{
+static void prefill_is_flops_over_peak(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
@@ -126,16 +123,15 @@ static void prefill_is_flops_over_peak(void **state)
 }
 
 /* The FLOPs of a prefill are those of the model, whatever the architecture. */
-static void prefill_flops_are_the_models(void **state)
-{
+static void prefill_flops_are_the_models(void **state) {
     (void)state;
-    static const char *const names[] = { "llama-3-8b",   "deepseek-v3", "mixtral-8x7b",
-                                         "gemma-2-27b",  "gpt-oss-20b", "qwen2.5-7b" };
+    static const char *const names[] = {"llama-3-8b",  "deepseek-v3", "mixtral-8x7b",
+                                        "gemma-2-27b", "gpt-oss-20b", "qwen2.5-7b"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         serve_case c;
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_step_price p;
-        sm_step_batch batch = { 1, { { 4, 2048, 0 } }, 0 }; /* a chunk that samples nothing */
+        sm_step_batch batch = {1, {{4, 2048, 0}}, 0}; /* a chunk that samples nothing */
         serve_case_fill(&c, names[i], "h200-sxm:1");
         sm_serve *serve = serve_case_new(&c);
         sm_plan plan = serve_plan("");
@@ -154,51 +150,47 @@ typedef struct sample {
     const char *model, *system, *plan;
 } sample;
 static const sample samples[] = {
-    { "llama-3-8b", "h100-sxm:1", "tensor=1" },
-    { "llama-3-70b", "h100-sxm:8", "tensor=8" },
-    { "llama-3-70b", "h100-sxm:8", "tensor=4,data=2" },
-    { "llama-3-70b", "h100-sxm:16", "tensor=16" },
-    { "llama-3-70b", "h100-sxm:16", "tensor=16,cache_by=sequence" },
-    { "llama-3-70b", "h100-sxm:16", "tensor=16,cache_by=copies" },
-    { "llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4" },
-    { "llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4,weights_by=gathered" },
-    { "llama-3-70b", "tpu-v5e:4x8", "tensor=8,context=4" },
-    { "llama-3-70b", "h100-sxm:16", "tensor=8,pipeline=2" },
-    { "llama-3-70b", "h100-sxm:8", "tensor=8,seq=on" },
-    { "deepseek-v3", "h800-sxm:32", "expert=32" },
-    { "deepseek-v3", "h800-sxm:32", "tensor=8,expert=4" },
-    { "mixtral-8x7b", "h100-sxm:8", "tensor=8,expert_tensor=on" },
-    { "mixtral-8x7b", "h100-sxm:8", "expert=8" },
-    { "gpt-oss-120b", "h100-sxm:4", "tensor=4" },
-    { "gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4" },
+    {"llama-3-8b", "h100-sxm:1", "tensor=1"},
+    {"llama-3-70b", "h100-sxm:8", "tensor=8"},
+    {"llama-3-70b", "h100-sxm:8", "tensor=4,data=2"},
+    {"llama-3-70b", "h100-sxm:16", "tensor=16"},
+    {"llama-3-70b", "h100-sxm:16", "tensor=16,cache_by=sequence"},
+    {"llama-3-70b", "h100-sxm:16", "tensor=16,cache_by=copies"},
+    {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4"},
+    {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4,weights_by=gathered"},
+    {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,context=4"},
+    {"llama-3-70b", "h100-sxm:16", "tensor=8,pipeline=2"},
+    {"llama-3-70b", "h100-sxm:8", "tensor=8,seq=on"},
+    {"deepseek-v3", "h800-sxm:32", "expert=32"},
+    {"deepseek-v3", "h800-sxm:32", "tensor=8,expert=4"},
+    {"mixtral-8x7b", "h100-sxm:8", "tensor=8,expert_tensor=on"},
+    {"mixtral-8x7b", "h100-sxm:8", "expert=8"},
+    {"gpt-oss-120b", "h100-sxm:4", "tensor=4"},
+    {"gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4"},
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
-static sm_serve *serve_of(serve_case *c, const sample *s)
-{
+static sm_serve *serve_of(serve_case *c, const sample *s) {
     serve_case_fill(c, s->model, s->system);
     return serve_case_new(c);
 }
 
-static double sum_of(const sm_step_price *p)
-{
+static double sum_of(const sm_step_price *p) {
     return p->breakdown_s.weights + p->breakdown_s.kv + p->breakdown_s.compute +
            p->breakdown_s.network + p->breakdown_s.other;
 }
 
-static void check_step(const sample *s, const sm_step_price *p)
-{
+static void check_step(const sample *s, const sm_step_price *p) {
     if (!(p->lower_s > 0 && p->lower_s <= p->expected_s && p->expected_s <= p->upper_s))
         fail_msg("%s %s: %g %g %g", s->model, s->plan, p->lower_s, p->expected_s, p->upper_s);
     close_to(sum_of(p), p->expected_s, 1e-9);
-    const double parts[] = { p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute,
-                             p->breakdown_s.network, p->breakdown_s.other };
+    const double parts[] = {p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute,
+                            p->breakdown_s.network, p->breakdown_s.other};
     for (int i = 0; i < 5; i++)
         if (!(parts[i] >= 0)) fail_msg("%s %s: part %d is %g", s->model, s->plan, i, parts[i]);
 }
 
-static void bounds_and_parts_hold(void **state)
-{
+static void bounds_and_parts_hold(void **state) {
     (void)state;
     for (int i = 0; i < SAMPLES; i++) {
         serve_case c;
@@ -217,8 +209,7 @@ static void bounds_and_parts_hold(void **state)
     }
 }
 
-static void memory_holds_weights_and_cache(void **state)
-{
+static void memory_holds_weights_and_cache(void **state) {
     (void)state;
     for (int i = 0; i < SAMPLES; i++) {
         serve_case c;
@@ -238,12 +229,11 @@ static void memory_holds_weights_and_cache(void **state)
 }
 
 /* most_batch is the edge of what fits. */
-static void most_batch_is_the_edge(void **state)
-{
+static void most_batch_is_the_edge(void **state) {
     (void)state;
     for (int i = 0; i < SAMPLES; i++) {
         serve_case c;
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_serve_memory m;
         sm_serve *serve = serve_of(&c, &samples[i]);
         sm_plan plan = serve_plan(samples[i].plan);
@@ -259,8 +249,7 @@ static void most_batch_is_the_edge(void **state)
     }
 }
 
-static void points_allocate_nothing(void **state)
-{
+static void points_allocate_nothing(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
@@ -272,13 +261,12 @@ static void points_allocate_nothing(void **state)
     sm_serve_free(serve);
 }
 
-static void every_allocation_may_fail(void **state)
-{
+static void every_allocation_may_fail(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     FOR_EACH_FAILING_ALLOCATION(loop) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_serve *serve;
         sm_serve_point p;
         sm_plan plan;
@@ -294,8 +282,7 @@ static void every_allocation_may_fail(void **state)
 /* ---- what each axis splits ---- */
 
 /* 8 KV heads on 16 chips: each chip holds a copy, half the sequences, or half the positions. */
-static void spare_chips_split_the_cache(void **state)
-{
+static void spare_chips_split_the_cache(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
@@ -314,8 +301,7 @@ static void spare_chips_split_the_cache(void **state)
 
 /* Context splits the positions of the cache in decode and those of the prompt in prefill; the
  * weights are whole on each of its chips. */
-static void context_splits_positions(void **state)
-{
+static void context_splits_positions(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
@@ -332,8 +318,7 @@ static void context_splits_positions(void **state)
 }
 
 /* 2D weight-stationary shards weights over both; gathered weights are read whole. */
-static void fsdp_shards_weights(void **state)
-{
+static void fsdp_shards_weights(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "tpu-v5p:2x2x4");
@@ -351,8 +336,7 @@ static void fsdp_shards_weights(void **state)
 }
 
 /* Stages share the layers; a group of the batch passes all of them. */
-static void stages_share_layers_and_batch(void **state)
-{
+static void stages_share_layers_and_batch(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
@@ -369,8 +353,7 @@ static void stages_share_layers_and_batch(void **state)
 }
 
 /* An expert group serves the tokens of all its chips: more of them reach more experts. */
-static void experts_serve_all_chips(void **state)
-{
+static void experts_serve_all_chips(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "mixtral-8x7b", "h100-sxm:8");
@@ -386,8 +369,7 @@ static void experts_serve_all_chips(void **state)
 /* ---- one thing at a time ---- */
 
 /* One sequence on 8 groups of chips costs what it costs on one. */
-static void one_sequence_does_not_spread_over_data(void **state)
-{
+static void one_sequence_does_not_spread_over_data(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
@@ -402,8 +384,7 @@ static void one_sequence_does_not_spread_over_data(void **state)
 }
 
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
-static void experts_read_follow_the_batch(void **state)
-{
+static void experts_read_follow_the_batch(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "mixtral-8x7b", "h100-sxm:2");
@@ -418,8 +399,7 @@ static void experts_read_follow_the_batch(void **state)
     sm_serve_free(serve);
 }
 
-static void imbalance_costs(void **state)
-{
+static void imbalance_costs(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
@@ -437,8 +417,7 @@ static void imbalance_costs(void **state)
 }
 
 /* Latent attention reads R + Y values a token, whatever the heads. */
-static void latent_caches_are_small(void **state)
-{
+static void latent_caches_are_small(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
@@ -450,8 +429,7 @@ static void latent_caches_are_small(void **state)
 }
 
 /* Layers with a window hold and read no more than it. */
-static void windows_bound_the_cache(void **state)
-{
+static void windows_bound_the_cache(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "gemma-2-27b", "tpu-v5p:2x2x1");
@@ -466,8 +444,7 @@ static void windows_bound_the_cache(void **state)
 }
 
 /* A cached prefix is attended to and not computed. */
-static void prefixes_save_work(void **state)
-{
+static void prefixes_save_work(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -489,16 +466,15 @@ static void prefixes_save_work(void **state)
 }
 
 /* A step of two groups: matmuls see all tokens, attention each group. */
-static void groups_share_the_matmuls(void **state)
-{
+static void groups_share_the_matmuls(void **state) {
     (void)state;
     serve_case c;
-    sm_error err = { 0 };
+    sm_error err = {0};
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("tensor=1");
-    sm_step_batch decode = { 1, { { 32, 1, 2048 } }, 32 }, chunk = { 1, { { 1, 512, 0 } }, 1 };
-    sm_step_batch both = { 2, { { 32, 1, 2048 }, { 1, 512, 0 } }, 33 };
+    sm_step_batch decode = {1, {{32, 1, 2048}}, 32}, chunk = {1, {{1, 512, 0}}, 1};
+    sm_step_batch both = {2, {{32, 1, 2048}, {1, 512, 0}}, 33};
     sm_step_price d, p, x;
     assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
     assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
@@ -513,16 +489,15 @@ static void groups_share_the_matmuls(void **state)
 
 /* Prompts that ride along with decoding expand their keys; the compressed cache would take 3.4
  * times the FLOPs of attention. */
-static void mixed_latent_steps_expand_prompts(void **state)
-{
+static void mixed_latent_steps_expand_prompts(void **state) {
     (void)state;
     serve_case c;
-    sm_error err = { 0 };
+    sm_error err = {0};
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("expert=32");
-    sm_step_batch decode = { 1, { { 512, 1, 2048 } }, 512 }, chunk = { 1, { { 32, 4096, 0 } }, 32 };
-    sm_step_batch both = { 2, { { 512, 1, 2048 }, { 32, 4096, 0 } }, 544 };
+    sm_step_batch decode = {1, {{512, 1, 2048}}, 512}, chunk = {1, {{32, 4096, 0}}, 32};
+    sm_step_batch both = {2, {{512, 1, 2048}, {32, 4096, 0}}, 544};
     sm_step_price d, p, x;
     assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
     assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
@@ -533,15 +508,14 @@ static void mixed_latent_steps_expand_prompts(void **state)
 }
 
 /* Tokens a step (Leviathan et al. 2023): (1 - a^(k+1)) / (1 - a). */
-static void speculation_gains_tokens(void **state)
-{
+static void speculation_gains_tokens(void **state) {
     (void)state;
     serve_case c;
     sm_model draft;
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
     serve_case_model(&draft, "llama-3-8b");
     sm_serve *plain = serve_case_new(&c);
-    c.job.speculation = (sm_speculation){ 4, 0.8, NULL };
+    c.job.speculation = (sm_speculation){4, 0.8, NULL};
     sm_serve *heads = serve_case_new(&c);
     c.job.speculation.draft = &draft;
     sm_serve *drafted = serve_case_new(&c);
@@ -560,8 +534,7 @@ static void speculation_gains_tokens(void **state)
 }
 
 /* Money is chips and hours. */
-static void money_follows_throughput(void **state)
-{
+static void money_follows_throughput(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -575,8 +548,7 @@ static void money_follows_throughput(void **state)
 }
 
 /* What training spends between two steps is no part of an engine. */
-static void usual_constants_are_those_of_an_engine(void **state)
-{
+static void usual_constants_are_those_of_an_engine(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -591,8 +563,7 @@ static void usual_constants_are_those_of_an_engine(void **state)
 }
 
 /* Kernels launched one by one wait for the host; a replayed graph does not. */
-static void eager_steps_wait_for_the_host(void **state)
-{
+static void eager_steps_wait_for_the_host(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -611,10 +582,9 @@ static void eager_steps_wait_for_the_host(void **state)
 
 /* ---- what is refused ---- */
 
-static void refuses(const char *model, const char *system, const char *text, const char *sentence)
-{
+static void refuses(const char *model, const char *system, const char *text, const char *sentence) {
     serve_case c;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_serve_point p;
     serve_case_fill(&c, model, system);
     sm_serve *serve = serve_case_new(&c);
@@ -624,8 +594,7 @@ static void refuses(const char *model, const char *system, const char *text, con
     sm_serve_free(serve);
 }
 
-static void impossible_plans_are_refused(void **state)
-{
+static void impossible_plans_are_refused(void **state) {
     (void)state;
     refuses("llama-3-8b", "h100-sxm:4", "tensor=8", "the plan takes 8 chips and h100-sxm:4 has 4");
     refuses("llama-3-8b", "h100-sxm:4", "expert=2", "expert=2, but this model has no experts");
@@ -635,11 +604,10 @@ static void impossible_plans_are_refused(void **state)
     refuses("mixtral-8x7b", "h100-sxm:16", "expert=16", "8 experts do not divide by expert=16 x 1");
 }
 
-static void degrees_below_one_are_refused(void **state)
-{
+static void degrees_below_one_are_refused(void **state) {
     (void)state;
     serve_case c;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_serve_memory m;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
@@ -652,17 +620,15 @@ static void degrees_below_one_are_refused(void **state)
     sm_serve_free(serve);
 }
 
-static void bad_job(serve_case *c, const char *sentence)
-{
-    sm_error err = { 0 };
+static void bad_job(serve_case *c, const char *sentence) {
+    sm_error err = {0};
     sm_serve *serve;
     assert_int_equal(sm_serve_new(&c->job, &serve, &err), SM_BAD_INPUT);
     assert_null(serve);
     assert_string_equal(err.sentence, sentence);
 }
 
-static void impossible_jobs_are_refused(void **state)
-{
+static void impossible_jobs_are_refused(void **state) {
     (void)state;
     serve_case c, good;
     serve_case_fill(&good, "llama-3-8b", "h100-sxm:1");
@@ -683,22 +649,21 @@ static void impossible_jobs_are_refused(void **state)
     bad_job(&c, "the imbalance of experts must be at least 1 (the fullest chip's tokens over the "
                 "mean), not 0.5");
     c = good;
-    c.job.speculation = (sm_speculation){ 3, 2, NULL };
+    c.job.speculation = (sm_speculation){3, 2, NULL};
     bad_job(&c, "an acceptance must lie between 0 and 1, not 2");
 }
 
-static void hostile_steps_are_refused(void **state)
-{
+static void hostile_steps_are_refused(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("");
-    static const double odd[] = { NAN, INFINITY, -1, 0, 1e300, 1, 0.5 };
+    static const double odd[] = {NAN, INFINITY, -1, 0, 1e300, 1, 0.5};
     for (size_t i = 0; i < 7 * 7 * 7; i++) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_step_price p;
-        sm_step_batch b = { 1, { { odd[i % 7], odd[i / 7 % 7], odd[i / 49] } }, 1 };
+        sm_step_batch b = {1, {{odd[i % 7], odd[i / 7 % 7], odd[i / 49]}}, 1};
         sm_status s = sm_serve_step(serve, &plan, &b, &p, &err);
         if (s == SM_OK) assert_true(isfinite(p.expected_s) && p.expected_s > 0);
         else assert_true(s == SM_BAD_INPUT && err.sentence[0]);
@@ -706,8 +671,7 @@ static void hostile_steps_are_refused(void **state)
     sm_serve_free(serve);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(book_table_of_llama_2_13b),
         cmocka_unit_test(fewer_kv_heads_shrink_the_cache),

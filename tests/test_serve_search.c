@@ -10,33 +10,29 @@
 #include "failing_alloc.h"
 #include "serve_cases.h"
 
-static sm_serve_search_options options(void)
-{
+static sm_serve_search_options options(void) {
     sm_serve_search_options o;
     sm_serve_search_defaults(&o);
     return o;
 }
 
 static sm_serve_result searched(const serve_case *c, const sm_serve_search_options *o,
-                                sm_arena *arena)
-{
-    sm_error err = { 0 };
+                                sm_arena *arena) {
+    sm_error err = {0};
     sm_serve_result r;
     if (sm_serve_search(&c->job, NULL, o, arena, &r, &err) != SM_OK) fail_msg("%s", err.sentence);
     assert_true(r.n > 0);
     return r;
 }
 
-static void close_to(double value, double expected, double part)
-{
+static void close_to(double value, double expected, double part) {
     if (!(fabs(value - expected) <= part * fabs(expected)))
         fail_msg("%.9g where %.9g was expected", value, expected);
 }
 
 /* ---- against brute force ---- */
 
-static void same_frontier_of(serve_case c, sm_serve_search_options o)
-{
+static void same_frontier_of(serve_case c, sm_serve_search_options o) {
     c.job.model = &c.model;
     c.job.system = &c.system;
     sm_arena *arena = sm_arena_new();
@@ -57,15 +53,13 @@ static void same_frontier_of(serve_case c, sm_serve_search_options o)
     sm_arena_free(arena);
 }
 
-static void same_frontier(const char *model, const char *system, sm_serve_search_options o)
-{
+static void same_frontier(const char *model, const char *system, sm_serve_search_options o) {
     serve_case c;
     serve_case_fill(&c, model, system);
     same_frontier_of(c, o);
 }
 
-static void frontiers_equal_brute_force(void **state)
-{
+static void frontiers_equal_brute_force(void **state) {
     (void)state;
     sm_serve_search_options o = options();
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
@@ -84,8 +78,7 @@ static void frontiers_equal_brute_force(void **state)
 }
 
 /* Experts, on switched systems across nodes and on tori. */
-static void frontiers_of_experts_equal_brute_force(void **state)
-{
+static void frontiers_of_experts_equal_brute_force(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -94,7 +87,7 @@ static void frontiers_of_experts_equal_brute_force(void **state)
     same_frontier("gpt-oss-20b", "tpu-v5e:4x4", o);
     same_frontier("qwen3-30b-a3b", "h100-sxm:2x8", o);
     serve_case_fill(&c, "deepseek-v3", "h200:2x8");
-    c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_BF16, SM_FP8 };
+    c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
     c.job.imbalance = 1.3;
     o.with_prefill = true;
     same_frontier_of(c, o);
@@ -102,7 +95,7 @@ static void frontiers_of_experts_equal_brute_force(void **state)
     o.by_lower = true;
     same_frontier_of(c, o);
     serve_case_fill(&c, "llama-4-scout", "tpu-v5p:2x2x4");
-    c.job.dtypes = (sm_serve_dtypes){ SM_INT8, SM_INT8, SM_BF16 };
+    c.job.dtypes = (sm_serve_dtypes){SM_INT8, SM_INT8, SM_BF16};
     c.job.context = 65536;
     o = options();
     o.ttft_s = 1;
@@ -110,29 +103,27 @@ static void frontiers_of_experts_equal_brute_force(void **state)
     same_frontier_of(c, o);
 }
 
-static void drafted_frontiers_equal_brute_force(void **state)
-{
+static void drafted_frontiers_equal_brute_force(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:4");
-    c.job.speculation = (sm_speculation){ -1, 0.7, NULL };
+    c.job.speculation = (sm_speculation){-1, 0.7, NULL};
     same_frontier_of(c, options());
     c.job.eager = true;
-    c.job.speculation = (sm_speculation){ 0, 0, NULL };
+    c.job.speculation = (sm_speculation){0, 0, NULL};
     same_frontier_of(c, options());
-    c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_FP8, SM_FP8 };
+    c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_FP8, SM_FP8};
     c.job.prefix = 512;
     same_frontier_of(c, options());
     serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:1x4");
-    c.job.speculation = (sm_speculation){ 3, 0.8, NULL };
+    c.job.speculation = (sm_speculation){3, 0.8, NULL};
     same_frontier_of(c, options());
     c.job.speculation.depth = -1;
     same_frontier_of(c, options());
 }
 
 /* No point of a frontier is as good as another in both. */
-static void points_do_not_beat_each_other(void **state)
-{
+static void points_do_not_beat_each_other(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -155,8 +146,7 @@ static void points_do_not_beat_each_other(void **state)
 }
 
 /* llama-3.1-405B over all slices of TPU v5e up to 256 chips: under a second. */
-static void large_searches_are_quick(void **state)
-{
+static void large_searches_are_quick(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -171,14 +161,13 @@ static void large_searches_are_quick(void **state)
 }
 
 /* Experts on hundreds of chips: what is not worth pricing is told in microseconds. */
-static void large_searches_of_experts_are_quick(void **state)
-{
+static void large_searches_of_experts_are_quick(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     sm_arena *arena = sm_arena_new();
     serve_case_fill(&c, "deepseek-v3", "h100-sxm:64x8");
-    c.job.dtypes = (sm_serve_dtypes){ SM_FP8, SM_BF16, SM_FP8 };
+    c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
     sm_serve_result r = searched(&c, &o, arena);
     print_message("DeepSeek-V3 on 512 H100: %.0f candidates, %.0f priced, %.2f s\n", r.space,
                   r.evaluated, r.seconds);
@@ -187,8 +176,7 @@ static void large_searches_of_experts_are_quick(void **state)
 }
 
 /* Limits only take points away. */
-static void limits_are_kept(void **state)
-{
+static void limits_are_kept(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -202,8 +190,7 @@ static void limits_are_kept(void **state)
     sm_arena_free(arena);
 }
 
-static void given_keys_are_kept(void **state)
-{
+static void given_keys_are_kept(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -228,9 +215,8 @@ static void given_keys_are_kept(void **state)
 /* ---- there is none ---- */
 
 static void no_answer(const serve_case *c, const sm_serve_search_options *o, sm_status status,
-                      const char *sentence)
-{
-    sm_error err = { 0 };
+                      const char *sentence) {
+    sm_error err = {0};
     sm_serve_result r;
     sm_arena *arena = sm_arena_new();
     assert_int_equal(sm_serve_search(&c->job, NULL, o, arena, &r, &err), status);
@@ -239,8 +225,7 @@ static void no_answer(const serve_case *c, const sm_serve_search_options *o, sm_
     sm_arena_free(arena);
 }
 
-static void impossible_limits_say_by_how_much(void **state)
-{
+static void impossible_limits_say_by_how_much(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -253,15 +238,13 @@ static void impossible_limits_say_by_how_much(void **state)
 }
 
 /* What the sentence calls the least is that of every plan. */
-static void misses_equal_brute_force(void **state)
-{
+static void misses_equal_brute_force(void **state) {
     (void)state;
-    const double limits[][2] = { { 0, 0.001 }, { 0.001, 0 }, { 0.001, 0.001 }, { 0.02, 1 },
-                                 { 0.06, 0.0075 } };
+    const double limits[][2] = {{0, 0.001}, {0.001, 0}, {0.001, 0.001}, {0.02, 1}, {0.06, 0.0075}};
     serve_case c;
     serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:2x4");
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        sm_error quick = { 0 }, brute = { 0 };
+        sm_error quick = {0}, brute = {0};
         sm_serve_result r;
         sm_serve_search_options o = options();
         sm_arena *arena = sm_arena_new();
@@ -275,8 +258,7 @@ static void misses_equal_brute_force(void **state)
     }
 }
 
-static void what_does_not_fit_says_what_does(void **state)
-{
+static void what_does_not_fit_says_what_does(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -289,8 +271,7 @@ static void what_does_not_fit_says_what_does(void **state)
     no_answer(&c, &o, SM_NEGATIVE, "no plan of these degrees shards ");
 }
 
-static void hostile_options_are_refused(void **state)
-{
+static void hostile_options_are_refused(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
@@ -306,14 +287,13 @@ static void hostile_options_are_refused(void **state)
     no_answer(&c, &o, SM_BAD_INPUT, "no replica has 8 to 4 chips");
 }
 
-static void every_allocation_may_fail(void **state)
-{
+static void every_allocation_may_fail(void **state) {
     (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     FOR_EACH_FAILING_ALLOCATION(loop) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_serve_result r;
         sm_arena *arena = sm_arena_new();
         if (!arena) continue;
@@ -326,11 +306,10 @@ static void every_allocation_may_fail(void **state)
 
 /* ---- pools and fleets ---- */
 
-static void pools_match_their_rates(void **state)
-{
+static void pools_match_their_rates(void **state) {
     (void)state;
     serve_case c;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_disaggregated d;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
@@ -350,11 +329,10 @@ static void pools_match_their_rates(void **state)
     assert_true(d.kv_transfer_s > d.kv_bytes / 8 / 450e9);
 }
 
-static void fleets_carry_the_traffic(void **state)
-{
+static void fleets_carry_the_traffic(void **state) {
     (void)state;
     serve_case c;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
     c.job.usd_per_chip_hour = 3;
@@ -375,8 +353,7 @@ static void fleets_carry_the_traffic(void **state)
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, 1, &f, &err), SM_NEGATIVE);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frontiers_equal_brute_force),
         cmocka_unit_test(frontiers_of_experts_equal_brute_force),

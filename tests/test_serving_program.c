@@ -16,18 +16,16 @@ enum { TENSOR = SM_AXES_TENSOR };
 static sm_model model;
 static sm_partition part;
 
-static void load(const char *name)
-{
-    sm_error err = { 0 };
+static void load(const char *name) {
+    sm_error err = {0};
     sm_arena *arena = sm_arena_new();
     if (sm_io_model_load(name, arena, &model, &err) != SM_OK)
         fail_msg("%s: %s", name, err.sentence);
     sm_arena_free(arena);
 }
 
-static void partition(sm_piece piece, int kind, sm_rules rules)
-{
-    sm_error err = { 0 };
+static void partition(sm_piece piece, int kind, sm_rules rules) {
+    sm_error err = {0};
     sm_program program;
     if (sm_program_build_serving(&model, piece, kind, &rules, &program, &err) != SM_OK)
         fail_msg("%s: %s", model.name, err.sentence);
@@ -35,13 +33,9 @@ static void partition(sm_piece piece, int kind, sm_rules rules)
         fail_msg("%s %s: %s", model.name, program.name, err.sentence);
 }
 
-static void layer(int kind, sm_rules rules)
-{
-    partition(SM_PIECE_LAYER, kind, rules);
-}
+static void layer(int kind, sm_rules rules) { partition(SM_PIECE_LAYER, kind, rules); }
 
-static int moe_kind(void)
-{
+static int moe_kind(void) {
     for (int k = 0; k < model.kinds; k++)
         if (model.kind[k].E > 0) return k;
     return -1;
@@ -55,9 +49,8 @@ typedef struct sum {
 } sum;
 
 /* Activations and cache that collectives of this kind move for each sequence. */
-static sum moved(sm_collective op, int axes)
-{
-    sum s = { 0, 0 };
+static sum moved(sm_collective op, int axes) {
+    sum s = {0, 0};
     for (int i = 0; i < part.comms; i++) {
         const sm_comm *c = &part.comm[i];
         if (c->op != op || c->axes != axes || c->role == SM_ROLE_WEIGHT) continue;
@@ -67,8 +60,7 @@ static sum moved(sm_collective op, int axes)
     return s;
 }
 
-static void moves(sm_collective op, int axes, int count, double bytes)
-{
+static void moves(sm_collective op, int axes, int count, double bytes) {
     sum s = moved(op, axes);
     if (s.count != count || s.bytes != bytes)
         fail_msg("%s: %s over %x: %d of %.0f bytes, expected %d of %.0f", model.name,
@@ -76,56 +68,48 @@ static void moves(sm_collective op, int axes, int count, double bytes)
 }
 
 /* All collectives that touch an axis. */
-static int touching(int axes)
-{
+static int touching(int axes) {
     int n = 0;
     for (int i = 0; i < part.comms; i++)
         n += (part.comm[i].axes & axes) && part.comm[i].role != SM_ROLE_WEIGHT;
     return n;
 }
 
-static const sm_comm *comm_of(sm_collective op, int axes)
-{
+static const sm_comm *comm_of(sm_collective op, int axes) {
     for (int i = 0; i < part.comms; i++)
         if (part.comm[i].op == op && part.comm[i].axes == axes) return &part.comm[i];
     fail_msg("%s: no %s over %x", model.name, sm_collective_name(op), (unsigned)axes);
     return NULL;
 }
 
-static const sm_work *work_of(const char *name)
-{
+static const sm_work *work_of(const char *name) {
     for (int i = 0; i < part.works; i++)
         if (strcmp(part.work[i].name, name) == 0) return &part.work[i];
     fail_msg("%s: no op %s", model.name, name);
     return NULL;
 }
 
-static bool has_op(const char *name)
-{
+static bool has_op(const char *name) {
     for (int i = 0; i < part.program.ops; i++)
         if (strcmp(part.program.op[i].name, name) == 0) return true;
     return false;
 }
 
 /* Joining partial softmaxes: bf16 results with a maximum and a sum (fp32) for each head. */
-static double joined(double heads, double value_size)
-{
-    return heads * (2 * value_size + 8);
-}
+static double joined(double heads, double value_size) { return heads * (2 * value_size + 8); }
 
-static const char *const dense[] = { "llama-3.1-8b", "llama-3.1-70b", "llama-2-13b", "qwen3-32b",
-                                     "gpt3-175b" };
+static const char *const dense[] = {"llama-3.1-8b", "llama-3.1-70b", "llama-2-13b", "qwen3-32b",
+                                    "gpt3-175b"};
 enum { DENSE = sizeof dense / sizeof dense[0] };
 
 /* ---- tensor ---- */
 
 /* Book, chapter inference: each layer all-reduces its [B,D] twice, in attention and in the MLP. */
-static void tensor_all_reduces_twice_a_layer(void **state)
-{
+static void tensor_all_reduces_twice_a_layer(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         load(dense[i]);
-        layer(0, (sm_rules){ .decode = true });
+        layer(0, (sm_rules){.decode = true});
         moves(SM_ALL_REDUCE, TENSOR, 2, 2 * 2.0 * model.D);
         assert_int_equal(touching(TENSOR), 2);
         const sm_comm *c = comm_of(SM_ALL_REDUCE, TENSOR);
@@ -136,28 +120,26 @@ static void tensor_all_reduces_twice_a_layer(void **state)
 }
 
 /* Attention and MLP side by side are one sum (PaLM, Pope et al. 2022, section 3.4). */
-static void parallel_branches_all_reduce_once(void **state)
-{
+static void parallel_branches_all_reduce_once(void **state) {
     (void)state;
-    static const char *const side_by_side[] = { "gpt-j-6b", "gpt-neox-20b", "pythia-12b" };
+    static const char *const side_by_side[] = {"gpt-j-6b", "gpt-neox-20b", "pythia-12b"};
     for (int i = 0; i < 3; i++) {
         load(side_by_side[i]);
-        layer(0, (sm_rules){ .decode = true });
+        layer(0, (sm_rules){.decode = true});
         moves(SM_ALL_REDUCE, TENSOR, 1, 2.0 * model.D);
         assert_int_equal(touching(TENSOR), 1);
-        layer(0, (sm_rules){ .seq = true });
+        layer(0, (sm_rules){.seq = true});
         moves(SM_REDUCE_SCATTER, TENSOR, 1, 2.0 * model.D);
         moves(SM_ALL_GATHER, TENSOR, 1, 2.0 * model.D);
         assert_int_equal(touching(TENSOR), 2);
     }
 }
 
-static void long_prefill_shards_the_residual_stream(void **state)
-{
+static void long_prefill_shards_the_residual_stream(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         load(dense[i]);
-        layer(0, (sm_rules){ .seq = true });
+        layer(0, (sm_rules){.seq = true});
         moves(SM_ALL_GATHER, TENSOR, 2, 2 * 2.0 * model.D);
         moves(SM_REDUCE_SCATTER, TENSOR, 2, 2 * 2.0 * model.D);
         assert_int_equal(touching(TENSOR), 4);
@@ -165,37 +147,34 @@ static void long_prefill_shards_the_residual_stream(void **state)
     }
 }
 
-static void head_and_embedding_move_little(void **state)
-{
+static void head_and_embedding_move_little(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    partition(SM_PIECE_HEAD, 0, (sm_rules){ .decode = true });
+    partition(SM_PIECE_HEAD, 0, (sm_rules){.decode = true});
     moves(SM_ALL_REDUCE, TENSOR, 1, 4);
     assert_int_equal(touching(TENSOR), 1);
     assert_true(has_op("sample") && !has_op("loss"));
     assert_true(work_of("lm_head")->bytes[2].base == 4.0 * model.V);
-    partition(SM_PIECE_EMBEDDING, 0, (sm_rules){ .decode = true });
+    partition(SM_PIECE_EMBEDDING, 0, (sm_rules){.decode = true});
     moves(SM_ALL_REDUCE, TENSOR, 1, 2.0 * model.D);
     assert_int_equal(work_of("embed")->role[1], SM_ROLE_WEIGHT);
 }
 
 /* ---- beyond the KV heads ---- */
 
-static void copies_of_the_cache_move_nothing(void **state)
-{
+static void copies_of_the_cache_move_nothing(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    layer(0, (sm_rules){ .decode = true });
+    layer(0, (sm_rules){.decode = true});
     assert_int_equal(part.cache.mask & TENSOR, A(TENSOR));
     assert_int_equal(touching(A(TENSOR_Q)) - moved(SM_ALL_REDUCE, TENSOR).count, 0);
 }
 
 /* Pope et al. 2022, section 3.3: two all-to-alls, of queries and of results. */
-static void other_sequences_take_two_all_to_alls(void **state)
-{
+static void other_sequences_take_two_all_to_alls(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    layer(0, (sm_rules){ .decode = true, .cache_by = SM_CACHE_BATCH });
+    layer(0, (sm_rules){.decode = true, .cache_by = SM_CACHE_BATCH});
     moves(SM_ALL_TO_ALL, A(TENSOR_Q), 2, 2 * 2.0 * 8192);
     moves(SM_ALL_REDUCE, TENSOR, 2, 2 * 2.0 * 8192);
     assert_int_equal(touching(TENSOR), 4);
@@ -206,11 +185,10 @@ static void other_sequences_take_two_all_to_alls(void **state)
     assert_int_equal(w->bytes[1].mask & TENSOR, TENSOR);
 }
 
-static void other_keys_take_a_gather_and_a_scatter(void **state)
-{
+static void other_keys_take_a_gather_and_a_scatter(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    layer(0, (sm_rules){ .decode = true, .cache_by = SM_CACHE_SEQUENCE });
+    layer(0, (sm_rules){.decode = true, .cache_by = SM_CACHE_SEQUENCE});
     moves(SM_ALL_GATHER, A(TENSOR_Q), 1, 2.0 * 8192);
     moves(SM_REDUCE_SCATTER, A(TENSOR_Q), 1, joined(64, 128));
     assert_int_equal(touching(TENSOR), 4);
@@ -219,12 +197,11 @@ static void other_keys_take_a_gather_and_a_scatter(void **state)
 }
 
 /* A prompt has one sequence: its heads stay apart, and only keys cached before it are gathered. */
-static void prefill_gathers_what_was_cached_before(void **state)
-{
+static void prefill_gathers_what_was_cached_before(void **state) {
     (void)state;
     load("llama-3.1-70b");
     for (int by = SM_CACHE_COPIES; by <= SM_CACHE_SEQUENCE; by++) {
-        layer(0, (sm_rules){ .cache_by = (sm_cache_by)by, .context_by = SM_CONTEXT_GATHER });
+        layer(0, (sm_rules){.cache_by = (sm_cache_by)by, .context_by = SM_CONTEXT_GATHER});
         moves(SM_ALL_GATHER, A(CONTEXT), 2, 2 * 2.0 * 1024);
         assert_false(comm_of(SM_ALL_GATHER, A(CONTEXT))->past);
         if (by == SM_CACHE_COPIES) {
@@ -240,13 +217,12 @@ static void prefill_gathers_what_was_cached_before(void **state)
 
 /* ---- context ---- */
 
-static void split_keys_join_their_softmaxes(void **state)
-{
+static void split_keys_join_their_softmaxes(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         load(dense[i]);
         const sm_layer_kind *k = &model.kind[0];
-        layer(0, (sm_rules){ .decode = true });
+        layer(0, (sm_rules){.decode = true});
         moves(SM_ALL_REDUCE, A(CONTEXT), 1, joined(k->N, k->H));
         assert_int_equal(touching(A(CONTEXT)), 1);
         assert_int_equal(comm_of(SM_ALL_REDUCE, A(CONTEXT))->stream, SM_STREAM_BLOCKING);
@@ -257,14 +233,13 @@ static void split_keys_join_their_softmaxes(void **state)
     }
 }
 
-static void long_prompts_split_over_context(void **state)
-{
+static void long_prompts_split_over_context(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    layer(0, (sm_rules){ .seq = true });
+    layer(0, (sm_rules){.seq = true});
     moves(SM_ALL_GATHER, A(CONTEXT), 2, 2 * 2.0 * 1024);
     assert_int_equal(comm_of(SM_ALL_GATHER, A(CONTEXT))->stream, SM_STREAM_RING);
-    layer(0, (sm_rules){ .context_by = SM_CONTEXT_HEADS });
+    layer(0, (sm_rules){.context_by = SM_CONTEXT_HEADS});
     moves(SM_ALL_TO_ALL, A(CONTEXT), 4, 2 * 2.0 * 8192 + 2 * 2.0 * 1024);
     assert_int_equal(part.cache.mask & A(CONTEXT), A(CONTEXT));
 }
@@ -273,34 +248,32 @@ static void long_prompts_split_over_context(void **state)
 
 /* Pope et al. 2022, section 3.2.2: over x = fsdp what is as wide as the MLP (divided by yz =
  * tensor), over yz what is as wide as the model (divided by x). */
-static void stationary_weights_move_both_widths(void **state)
-{
+static void stationary_weights_move_both_widths(void **state) {
     (void)state;
-    static const char *const gated[] = { "llama-3.1-8b", "llama-3.1-70b", "qwen3-32b" };
+    static const char *const gated[] = {"llama-3.1-8b", "llama-3.1-70b", "qwen3-32b"};
     for (int i = 0; i < 3; i++) {
         load(gated[i]);
         const sm_layer_kind *k = &model.kind[0];
         double q = 2.0 * k->N * k->H, kv = 2 * 2.0 * k->K * k->H, f = 2.0 * k->F;
-        layer(0, (sm_rules){ .decode = true, .stationary = true, .cache_by = SM_CACHE_BATCH });
+        layer(0, (sm_rules){.decode = true, .stationary = true, .cache_by = SM_CACHE_BATCH});
         moves(SM_REDUCE_SCATTER, A(FSDP), 5, q + kv + 2 * f);
         moves(SM_ALL_GATHER, A(FSDP), 2, q + f);
         assert_int_equal(touching(A(FSDP)), 7);
         moves(SM_ALL_REDUCE, TENSOR, 2, 2 * 2.0 * model.D);
         assert_int_equal(comm_of(SM_ALL_REDUCE, TENSOR)->bytes.mask & A(FSDP), A(FSDP));
-        layer(0, (sm_rules){ .decode = true, .stationary = true });
+        layer(0, (sm_rules){.decode = true, .stationary = true});
         moves(SM_ALL_REDUCE, A(FSDP), 3, q + kv);
         moves(SM_REDUCE_SCATTER, A(FSDP), 2, 2 * f);
         assert_int_equal(part.cache.mask & A(FSDP), 0);
     }
 }
 
-static void stationary_weights_stay(void **state)
-{
+static void stationary_weights_stay(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
-            layer(k, (sm_rules){ .decode = true, .stationary = true, .absorbed = true });
+            layer(k, (sm_rules){.decode = true, .stationary = true, .absorbed = true});
             for (int c = 0; c < part.comms; c++)
                 assert_int_not_equal(part.comm[c].role, SM_ROLE_WEIGHT);
             assert_int_equal(part.boundary.mask & A(FSDP), A(FSDP));
@@ -310,12 +283,11 @@ static void stationary_weights_stay(void **state)
 }
 
 /* Two bytes of every parameter, once. */
-static void gathered_weights_move_every_parameter(void **state)
-{
+static void gathered_weights_move_every_parameter(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         load(dense[i]);
-        layer(0, (sm_rules){ .decode = true });
+        layer(0, (sm_rules){.decode = true});
         double bytes = 0;
         for (int c = 0; c < part.comms; c++) {
             if (part.comm[c].role != SM_ROLE_WEIGHT) continue;
@@ -331,15 +303,14 @@ static void gathered_weights_move_every_parameter(void **state)
 /* ---- experts ---- */
 
 /* k copies of each token go to the experts and back; the tensor group adds up one sum a token. */
-static void experts_take_two_all_to_alls_and_one_sum(void **state)
-{
+static void experts_take_two_all_to_alls_and_one_sum(void **state) {
     (void)state;
-    static const char *const sparse[] = { "deepseek-v3", "mixtral-8x7b", "qwen3-235b-a22b" };
+    static const char *const sparse[] = {"deepseek-v3", "mixtral-8x7b", "qwen3-235b-a22b"};
     for (int i = 0; i < 6; i++) {
         load(sparse[i / 2]);
         int k = moe_kind();
         double slots = 2.0 * model.kind[k].k_top * model.D;
-        layer(k, (sm_rules){ .decode = true, .absorbed = true, .expert_tensor = i % 2 });
+        layer(k, (sm_rules){.decode = true, .absorbed = true, .expert_tensor = i % 2});
         moves(SM_ALL_TO_ALL, A(EXPERT), 2, 2 * slots);
         moves(SM_ALL_REDUCE, TENSOR, 2, 2 * 2.0 * model.D);
         assert_int_equal(touching(A(EXPERT)), 2);
@@ -350,11 +321,10 @@ static void experts_take_two_all_to_alls_and_one_sum(void **state)
     }
 }
 
-static void experts_are_marked(void **state)
-{
+static void experts_are_marked(void **state) {
     (void)state;
     load("deepseek-v3");
-    layer(moe_kind(), (sm_rules){ .decode = true });
+    layer(moe_kind(), (sm_rules){.decode = true});
     int marked = 0;
     for (int i = 0; i < part.works; i++) marked += part.work[i].experts;
     assert_int_equal(marked, 3);
@@ -366,11 +336,10 @@ static void experts_are_marked(void **state)
 }
 
 /* The router's tokens are gathered once where the residual stream is sharded. */
-static void long_prompts_meet_experts_whole(void **state)
-{
+static void long_prompts_meet_experts_whole(void **state) {
     (void)state;
     load("mixtral-8x7b");
-    layer(0, (sm_rules){ .seq = true, .expert_tensor = true });
+    layer(0, (sm_rules){.seq = true, .expert_tensor = true});
     moves(SM_ALL_GATHER, TENSOR, 3, 2 * 2.0 * 4096 + 4.0 * 8);
     moves(SM_REDUCE_SCATTER, TENSOR, 2, 2 * 2.0 * 4096);
     assert_int_equal(touching(TENSOR), 5);
@@ -378,11 +347,10 @@ static void long_prompts_meet_experts_whole(void **state)
 
 /* ---- latent attention ---- */
 
-static void absorbed_attention_reads_one_cache(void **state)
-{
+static void absorbed_attention_reads_one_cache(void **state) {
     (void)state;
     load("deepseek-v3");
-    layer(0, (sm_rules){ .decode = true, .absorbed = true });
+    layer(0, (sm_rules){.decode = true, .absorbed = true});
     const sm_work *w = work_of("attention");
     assert_true(w->flops.base == 2.0 * 128 * (512 + 64 + 512));
     assert_true(w->kv_heads.base == 1);
@@ -398,11 +366,10 @@ static void absorbed_attention_reads_one_cache(void **state)
     moves(SM_ALL_REDUCE, A(CONTEXT), 1, joined(128, 512));
 }
 
-static void latent_caches_spread_over_all_of_tensor(void **state)
-{
+static void latent_caches_spread_over_all_of_tensor(void **state) {
     (void)state;
     load("deepseek-v3");
-    sm_rules rules = { .decode = true, .absorbed = true, .cache_by = SM_CACHE_BATCH };
+    sm_rules rules = {.decode = true, .absorbed = true, .cache_by = SM_CACHE_BATCH};
     layer(0, rules);
     moves(SM_ALL_TO_ALL, TENSOR, 2, 2.0 * 128 * (576 + 512));
     assert_int_equal(part.cache.mask & TENSOR, TENSOR);
@@ -414,11 +381,10 @@ static void latent_caches_spread_over_all_of_tensor(void **state)
 }
 
 /* A matmul wrote the latent part where it stands: rotation reads and writes its own part alone. */
-static void rotation_leaves_the_latent_part_in_place(void **state)
-{
+static void rotation_leaves_the_latent_part_in_place(void **state) {
     (void)state;
     load("deepseek-v3");
-    layer(0, (sm_rules){ .decode = true, .absorbed = true });
+    layer(0, (sm_rules){.decode = true, .absorbed = true});
     const sm_work *w = work_of("q_rope");
     double rotary = 2.0 * 128 * 64;
     assert_int_equal(w->terms, 2);
@@ -430,11 +396,10 @@ static void rotation_leaves_the_latent_part_in_place(void **state)
 }
 
 /* Prefill expands the cache on the heads of each chip. */
-static void expanded_attention_works_for_each_key(void **state)
-{
+static void expanded_attention_works_for_each_key(void **state) {
     (void)state;
     load("deepseek-v3");
-    layer(0, (sm_rules){ .seq = false });
+    layer(0, (sm_rules){.seq = false});
     const sm_work *w = work_of("k_up");
     assert_true(w->flops.per_key && !w->flops.per_query);
     assert_true(w->flops.base == 2.0 * 128 * 512 * 128);
@@ -449,13 +414,12 @@ static void expanded_attention_works_for_each_key(void **state)
 
 /* ---- caches ---- */
 
-static void appending_writes_new_tokens_only(void **state)
-{
+static void appending_writes_new_tokens_only(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
-            layer(k, (sm_rules){ .decode = true, .absorbed = true });
+            layer(k, (sm_rules){.decode = true, .absorbed = true});
             const sm_work *w = work_of("append");
             double written = 0;
             for (int t = 0; t < w->terms; t++) {
@@ -470,24 +434,22 @@ static void appending_writes_new_tokens_only(void **state)
 
 /* Chips that share a prompt's positions each write their own; the one new token of a decode step
  * falls on one of them. Copies are written by every chip. */
-static void chips_write_the_positions_they_hold(void **state)
-{
+static void chips_write_the_positions_they_hold(void **state) {
     (void)state;
     load("llama-3.1-70b");
     int batch = A(DATA) | A(FSDP) | A(EXPERT);
-    layer(0, (sm_rules){ .seq = true });
+    layer(0, (sm_rules){.seq = true});
     assert_int_equal(work_of("append")->bytes[0].mask, batch | A(TENSOR) | A(CONTEXT));
-    layer(0, (sm_rules){ .decode = true });
+    layer(0, (sm_rules){.decode = true});
     assert_int_equal(work_of("append")->bytes[0].mask, batch | A(TENSOR));
-    layer(0, (sm_rules){ .decode = true, .cache_by = SM_CACHE_BATCH });
+    layer(0, (sm_rules){.decode = true, .cache_by = SM_CACHE_BATCH});
     assert_int_equal(work_of("append")->bytes[0].mask, batch | TENSOR);
 }
 
-static void attention_reads_the_cache_for_each_key(void **state)
-{
+static void attention_reads_the_cache_for_each_key(void **state) {
     (void)state;
     load("llama-3.1-70b");
-    layer(0, (sm_rules){ .decode = true });
+    layer(0, (sm_rules){.decode = true});
     const sm_work *w = work_of("attention");
     assert_int_equal(w->terms, 4);
     for (int t = 0; t < 4; t++) {
@@ -503,12 +465,11 @@ static void attention_reads_the_cache_for_each_key(void **state)
 }
 
 /* Gemma 3n and 4: the last layers read an earlier layer's cache and keep none. */
-static void shared_caches_are_read_and_not_kept(void **state)
-{
+static void shared_caches_are_read_and_not_kept(void **state) {
     (void)state;
     load("llama-3.1-8b");
     model.kind[0].kv_shared = true;
-    layer(0, (sm_rules){ .decode = true });
+    layer(0, (sm_rules){.decode = true});
     assert_false(has_op("k_proj") || has_op("v_proj") || has_op("k_rope") || has_op("append"));
     assert_true(part.cache.base == 0);
     const sm_work *w = work_of("attention");
@@ -519,12 +480,11 @@ static void shared_caches_are_read_and_not_kept(void **state)
     assert_true(stored == sm_layer_params(&model, &model.kind[0], false));
 }
 
-static void one_projection_feeds_two_caches(void **state)
-{
+static void one_projection_feeds_two_caches(void **state) {
     (void)state;
     load("gemma-4-26b-a4b");
     for (int k = 0; k < model.kinds; k++) {
-        layer(k, (sm_rules){ .decode = true });
+        layer(k, (sm_rules){.decode = true});
         const sm_layer_kind *kind = &model.kind[k];
         assert_int_equal(has_op("v_proj"), !kind->k_equals_v);
         assert_true(part.cache.base == 2.0 * kind->K * 2 * kind->H);
@@ -537,8 +497,7 @@ typedef struct counted {
     double params, cache, matmul, attention;
 } counted;
 
-static void count_work(const sm_work *w, double T, double keys, double times, counted *c)
-{
+static void count_work(const sm_work *w, double T, double keys, double times, counted *c) {
     if (w->kind == SM_OP_EINSUM) {
         assert_true(w->flops.per_query != w->flops.per_key);
         c->matmul += times * w->flops.base * T;
@@ -547,8 +506,7 @@ static void count_work(const sm_work *w, double T, double keys, double times, co
 }
 
 static void count_piece(sm_piece piece, int kind, double T, double times, sm_rules rules,
-                        counted *c)
-{
+                        counted *c) {
     partition(piece, kind, rules);
     for (int i = 0; i < part.classes; i++) {
         assert_int_equal(part.weight[i].partial, 0);
@@ -561,33 +519,29 @@ static void count_piece(sm_piece piece, int kind, double T, double times, sm_rul
     for (int i = 0; i < part.works; i++) count_work(&part.work[i], T, keys, times, c);
 }
 
-static counted count_model(double T, sm_rules rules)
-{
-    counted c = { 0 };
-    int layers[SM_MAX_LAYER_KINDS] = { 0 };
+static counted count_model(double T, sm_rules rules) {
+    counted c = {0};
+    int layers[SM_MAX_LAYER_KINDS] = {0};
     for (int l = 0; l < model.L; l++) layers[model.layer[l]]++;
-    for (int k = 0; k < model.kinds; k++)
-        count_piece(SM_PIECE_LAYER, k, T, layers[k], rules, &c);
+    for (int k = 0; k < model.kinds; k++) count_piece(SM_PIECE_LAYER, k, T, layers[k], rules, &c);
     count_piece(SM_PIECE_EMBEDDING, 0, T, 1, rules, &c);
     count_piece(SM_PIECE_HEAD, 0, T, 1, rules, &c);
     return c;
 }
 
-static void near(double a, double b, const char *what)
-{
+static void near(double a, double b, const char *what) {
     double off = a > b ? a - b : b - a;
     if (!(off <= 1e-12 * b)) fail_msg("%s: %s: %.17g, expected %.17g", model.name, what, a, b);
 }
 
 /* A prompt of T against its own keys is the forward pass of training. */
-static void every_catalogue_model_is_whole(void **state)
-{
+static void every_catalogue_model_is_whole(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++)
         for (int absorbed = 0; absorbed < 2; absorbed++) {
             const double T = 4096;
             load(sm_catalogue_at(i)->name);
-            counted c = count_model(T, (sm_rules){ .decode = absorbed, .absorbed = absorbed });
+            counted c = count_model(T, (sm_rules){.decode = absorbed, .absorbed = absorbed});
             sm_flops f = sm_model_forward_flops(&model, T, model.causal);
             assert_true(c.params == sm_model_params(&model).total);
             assert_true(c.cache == sm_model_kv_bytes_per_token(&model, SM_BF16));
@@ -597,8 +551,7 @@ static void every_catalogue_model_is_whole(void **state)
         }
 }
 
-static void check_partition(const sm_rules *rules, const sm_layer_kind *kind)
-{
+static void check_partition(const sm_rules *rules, const sm_layer_kind *kind) {
     double stored = 0;
     for (int i = 0; i < part.classes; i++) stored += part.weight[i].elements;
     assert_true(stored == sm_layer_params(&model, kind, false));
@@ -619,16 +572,18 @@ static void check_partition(const sm_rules *rules, const sm_layer_kind *kind)
     }
 }
 
-static void every_rule_partitions_every_model(void **state)
-{
+static void every_rule_partitions_every_model(void **state) {
     (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         load(sm_catalogue_at(i)->name);
         for (int r = 0; r < 288; r++) {
-            sm_rules rules = { .decode = r & 1, .stationary = r >> 1 & 1, .absorbed = r >> 2 & 1,
-                               .seq = r >> 3 & 1, .expert_tensor = r >> 4 & 1,
-                               .cache_by = (sm_cache_by)(r / 32 % 3),
-                               .context_by = (sm_context_by)(r / 96) };
+            sm_rules rules = {.decode = r & 1,
+                              .stationary = r >> 1 & 1,
+                              .absorbed = r >> 2 & 1,
+                              .seq = r >> 3 & 1,
+                              .expert_tensor = r >> 4 & 1,
+                              .cache_by = (sm_cache_by)(r / 32 % 3),
+                              .context_by = (sm_context_by)(r / 96)};
             if (rules.decode && (rules.seq || rules.context_by)) continue;
             for (int k = 0; k < model.kinds; k++) {
                 layer(k, rules);
@@ -641,15 +596,14 @@ static void every_rule_partitions_every_model(void **state)
 }
 
 /* Sizes of training hold their queries and keys already. */
-static void training_sizes_grow_with_sequences_alone(void **state)
-{
+static void training_sizes_grow_with_sequences_alone(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_program program;
     load("deepseek-v3");
-    sm_rules rules = { .seq = true };
-    assert_int_equal(
-        sm_program_build(&model, SM_PIECE_LAYER, 1, 4096, &rules, &program, &err), SM_OK);
+    sm_rules rules = {.seq = true};
+    assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 1, 4096, &rules, &program, &err),
+                     SM_OK);
     assert_int_equal(sm_program_partition(&program, &part, &err), SM_OK);
     for (int i = 0; i < part.works; i++) {
         const sm_work *w = &part.work[i];
@@ -662,25 +616,24 @@ static void training_sizes_grow_with_sequences_alone(void **state)
     assert_true(part.cache.base == 0);
 }
 
-static bool same_size(sm_size a, sm_size b)
-{
+static bool same_size(sm_size a, sm_size b) {
     return a.base == b.base && a.mask == b.mask && a.per_sequence == b.per_sequence &&
            a.per_query == b.per_query && a.per_key == b.per_key;
 }
 
 /* The forward partition of a training program is the forward part of the whole one. */
-static void forward_alone_is_the_forward_part(void **state)
-{
+static void forward_alone_is_the_forward_part(void **state) {
     (void)state;
     static sm_partition whole;
-    static const char *const names[] = { "deepseek-v3", "llama-3.1-70b", "gpt-j-6b" };
+    static const char *const names[] = {"deepseek-v3", "llama-3.1-70b", "gpt-j-6b"};
     for (int i = 0; i < 3; i++) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_program program;
-        sm_rules rules = { .seq = true };
+        sm_rules rules = {.seq = true};
         load(names[i]);
-        assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, model.kinds - 1, 4096, &rules,
-                                          &program, &err), SM_OK);
+        assert_int_equal(
+            sm_program_build(&model, SM_PIECE_LAYER, model.kinds - 1, 4096, &rules, &program, &err),
+            SM_OK);
         assert_int_equal(sm_program_partition(&program, &whole, &err), SM_OK);
         assert_int_equal(sm_program_partition_forward(&program, &part, &err), SM_OK);
         assert_true(part.works < whole.works && part.comms < whole.comms);
@@ -694,21 +647,19 @@ static void forward_alone_is_the_forward_part(void **state)
     }
 }
 
-static void serving_has_no_backward_pass(void **state)
-{
+static void serving_has_no_backward_pass(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_program program;
-    sm_rules rules = { .decode = true };
+    sm_rules rules = {.decode = true};
     load("llama-3.1-8b");
-    assert_int_equal(
-        sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &program, &err), SM_OK);
+    assert_int_equal(sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &program, &err),
+                     SM_OK);
     assert_int_equal(sm_program_partition(&program, &part, &err), SM_INTERNAL);
     assert_string_equal(err.sentence, "a program of serving has no backward pass");
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_all_reduces_twice_a_layer),
         cmocka_unit_test(parallel_branches_all_reduce_once),

@@ -17,19 +17,18 @@ typedef struct formula {
     double start, sequence, cached, token, pair; /* seconds */
 } formula;
 
-static double formula_step(void *context, double n, double cached, double prefill, double attended)
-{
+static double formula_step(void *context, double n, double cached, double prefill,
+                           double attended) {
     const formula *f = context;
     return f->start + f->sequence * n + f->cached * cached + f->token * prefill +
            f->pair * prefill * attended;
 }
 
 /* About a 70B model on eight chips: 12 ms to read the weights, 0.1 ms per prompt token. */
-static formula usual_formula = { 0.012, 2e-5, 4e-9, 1e-4, 1e-9 };
+static formula usual_formula = {0.012, 2e-5, 4e-9, 1e-4, 1e-9};
 
-static sm_engine engine_of(formula *f, double kv_tokens)
-{
-    sm_engine e = { .context = f, .step_s = formula_step, .kv_tokens = kv_tokens };
+static sm_engine engine_of(formula *f, double kv_tokens) {
+    sm_engine e = {.context = f, .step_s = formula_step, .kv_tokens = kv_tokens};
     e.tokens_per_step = 1.0;
     e.kv_bytes_per_token = 327680.0;
     e.chips = 8;
@@ -43,8 +42,7 @@ typedef struct request_list {
     size_t n, at;
 } request_list;
 
-static int next_of_list(void *context, sm_request *request, sm_error *err)
-{
+static int next_of_list(void *context, sm_request *request, sm_error *err) {
     request_list *list = context;
     (void)err;
     if (list->at == list->n) return 0;
@@ -60,16 +58,14 @@ typedef struct kept {
     int overlaps;
 } kept;
 
-static void keep_served(void *context, const sm_request_served *served)
-{
+static void keep_served(void *context, const sm_request_served *served) {
     kept *k = context;
     if (k->n < sizeof k->served / sizeof *k->served) k->served[k->n] = *served;
     k->n++;
 }
 
 static void keep_step(void *context, int replica, double start_s, double seconds, double steps,
-                      double decoding, double prefill_tokens)
-{
+                      double decoding, double prefill_tokens) {
     kept *k = context;
     k->prefill_tokens += prefill_tokens * steps;
     k->decoded += decoding * steps;
@@ -79,11 +75,10 @@ static void keep_step(void *context, int replica, double start_s, double seconds
 
 static kept book;
 
-static sm_simulated simulate(const sm_simulation *o, const sm_arrivals *arrivals)
-{
+static sm_simulated simulate(const sm_simulation *o, const sm_arrivals *arrivals) {
     sm_simulated out;
-    sm_error err = { .status = SM_OK };
-    sm_watch watch = { &book, keep_served, keep_step };
+    sm_error err = {.status = SM_OK};
+    sm_watch watch = {&book, keep_served, keep_step};
     memset(&book, 0, sizeof book);
     sm_status status = sm_simulate(o, arrivals, &watch, &out, &err);
     if (status) fprintf(stderr, "%s\n", err.sentence);
@@ -91,21 +86,18 @@ static sm_simulated simulate(const sm_simulation *o, const sm_arrivals *arrivals
     return out;
 }
 
-static sm_simulated simulate_list(const sm_simulation *o, const sm_request *request, size_t n)
-{
-    request_list list = { request, n, 0 };
-    sm_arrivals arrivals = { &list, next_of_list };
+static sm_simulated simulate_list(const sm_simulation *o, const sm_request *request, size_t n) {
+    request_list list = {request, n, 0};
+    sm_arrivals arrivals = {&list, next_of_list};
     return simulate(o, &arrivals);
 }
 
-static sm_simulated simulate_drawn(const sm_simulation *o, sm_synthetic drawn)
-{
+static sm_simulated simulate_drawn(const sm_simulation *o, sm_synthetic drawn) {
     sm_arrivals arrivals = sm_synthetic_arrivals(&drawn);
     return simulate(o, &arrivals);
 }
 
-static sm_simulation options_of(const sm_engine *engine, sm_policy policy)
-{
+static sm_simulation options_of(const sm_engine *engine, sm_policy policy) {
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = o.prefill_engine = engine;
@@ -113,8 +105,7 @@ static sm_simulation options_of(const sm_engine *engine, sm_policy policy)
     return o;
 }
 
-static void assert_close(double value, double expected, double share)
-{
+static void assert_close(double value, double expected, double share) {
     if (!(fabs(value - expected) <= share * fabs(expected))) {
         fprintf(stderr, "%.12g is not within %g of %.12g\n", value, share, expected);
         fail();
@@ -124,19 +115,17 @@ static void assert_close(double value, double expected, double share)
 /* ---- one request alone ---- */
 
 /* The prefill gives the first token; each of the others takes one step with one more cached. */
-static double alone_s(const formula *f, double prompt, double output)
-{
+static double alone_s(const formula *f, double prompt, double output) {
     double seconds = formula_step((void *)(uintptr_t)f, 0, 0, prompt, prompt / 2);
     for (double i = 0; i < output - 1; i++)
         seconds += formula_step((void *)(uintptr_t)f, 1, prompt + i, 0, 0);
     return seconds;
 }
 
-static void test_alone(void **state)
-{
+static void test_alone(void **state) {
     (void)state;
     sm_engine engine = engine_of(&usual_formula, 1e6);
-    sm_request one = { .arrival_s = 3.0, .prompt = 700, .output = 300 };
+    sm_request one = {.arrival_s = 3.0, .prompt = 700, .output = 300};
     for (int policy = 0; policy < SM_POLICY_DISAGGREGATED; policy++) {
         sm_simulation o = options_of(&engine, (sm_policy)policy);
         o.chunk_tokens = 1000;
@@ -150,13 +139,12 @@ static void test_alone(void **state)
     }
 }
 
-static void test_alone_disaggregated(void **state)
-{
+static void test_alone_disaggregated(void **state) {
     (void)state;
     sm_engine engine = engine_of(&usual_formula, 1e6);
     engine.transfer_bytes_per_s = 50e9;
     engine.transfer_latency_s = 1e-3;
-    sm_request one = { .prompt = 700, .output = 300 };
+    sm_request one = {.prompt = 700, .output = 300};
     sm_simulation o = options_of(&engine, SM_POLICY_DISAGGREGATED);
     sm_simulated out = simulate_list(&o, &one, 1);
     double transfer = 1e-3 + 700 * 327680.0 / 50e9;
@@ -164,17 +152,16 @@ static void test_alone_disaggregated(void **state)
     assert_close(out.ttft_s.mean, formula_step(&usual_formula, 0, 0, 700, 350), 1e-12);
 }
 
-static void test_alone_in_chunks(void **state)
-{
+static void test_alone_in_chunks(void **state) {
     (void)state;
     sm_engine engine = engine_of(&usual_formula, 1e6);
-    sm_request one = { .prompt = 1000, .output = 5 };
+    sm_request one = {.prompt = 1000, .output = 5};
     sm_simulation o = options_of(&engine, SM_POLICY_CHUNKED);
     o.chunk_tokens = 300;
     o.most_batch = 16;
     sm_simulated out = simulate_list(&o, &one, 1);
-    double first = 4 * 0.012 + 1000 * 1e-4 +
-                   1e-9 * (300 * 150.0 + 300 * 450.0 + 300 * 750.0 + 100 * 950.0);
+    double first =
+        4 * 0.012 + 1000 * 1e-4 + 1e-9 * (300 * 150.0 + 300 * 450.0 + 300 * 750.0 + 100 * 950.0);
     assert_close(out.ttft_s.mean, first, 1e-12);
     assert_true(out.steps == 8);
 }
@@ -182,19 +169,18 @@ static void test_alone_in_chunks(void **state)
 /* ---- queues with a closed form ---- */
 
 /* Requests of one token each take the same prefill: M/D/1, mean wait rho S / (2 (1 - rho)). */
-static void test_queue_of_constant_service(void **state)
-{
+static void test_queue_of_constant_service(void **state) {
     (void)state;
-    formula f = { 0.05, 0, 0, 0, 0 };
+    formula f = {0.05, 0, 0, 0, 0};
     sm_engine engine = engine_of(&f, 1e6);
-    const sm_policy policies[] = { SM_POLICY_STATIC, SM_POLICY_CONTINUOUS };
-    const double loads[] = { 0.3, 0.7, 0.9 };
+    const sm_policy policies[] = {SM_POLICY_STATIC, SM_POLICY_CONTINUOUS};
+    const double loads[] = {0.3, 0.7, 0.9};
     for (int i = 0; i < 6; i++) {
         double load = loads[i / 2], service = 0.05;
         sm_simulation o = options_of(&engine, policies[i % 2]);
         o.most_batch = 1;
-        sm_synthetic drawn = { SM_ARRIVALS_POISSON, load / service, 0, 400000,
-                               { 10, 0, 1, 0 }, 7, { 0 }, 0, 0 };
+        sm_synthetic drawn = {
+            SM_ARRIVALS_POISSON, load / service, 0, 400000, {10, 0, 1, 0}, 7, {0}, 0, 0};
         sm_simulated out = simulate_drawn(&o, drawn);
         assert_close(out.queue_s.mean, load * service / (2 * (1 - load)), 0.03);
         assert_close(out.utilisation, load, 0.01);
@@ -204,15 +190,14 @@ static void test_queue_of_constant_service(void **state)
 
 /* Lognormal outputs, one at a time: M/G/1, mean wait lambda E[S^2] / (2 (1 - rho)) (Pollaczek and
  * Khinchine); the moments are those of what was drawn. */
-static void test_queue_of_varied_service(void **state)
-{
+static void test_queue_of_varied_service(void **state) {
     (void)state;
-    formula f = { 0.001, 0, 0, 0, 0 };
+    formula f = {0.001, 0, 0, 0, 0};
     sm_engine engine = engine_of(&f, 1e9);
-    const sm_policy policies[] = { SM_POLICY_STATIC, SM_POLICY_CONTINUOUS, SM_POLICY_CHUNKED };
+    const sm_policy policies[] = {SM_POLICY_STATIC, SM_POLICY_CONTINUOUS, SM_POLICY_CHUNKED};
     for (int i = 0; i < 3; i++) {
-        sm_synthetic drawn = { SM_ARRIVALS_POISSON, 6.0, 0, 300000,
-                               { 10, 0, 100, 1.0 }, 11, { 0 }, 0, 0 };
+        sm_synthetic drawn = {
+            SM_ARRIVALS_POISSON, 6.0, 0, 300000, {10, 0, 100, 1.0}, 11, {0}, 0, 0};
         sm_synthetic again = drawn;
         sm_arrivals lengths = sm_synthetic_arrivals(&again);
         sm_request request;
@@ -234,13 +219,12 @@ static void test_queue_of_varied_service(void **state)
 
 /* Everything at once: a full batch of B all the time. With outputs of n tokens and prompts of p, B
  * requests cost B prefills of (start + token p) and n - 1 steps of (start + sequence B). */
-static void test_saturation(void **state)
-{
+static void test_saturation(void **state) {
     (void)state;
-    formula f = { 0.012, 2e-5, 0, 1e-4, 0 };
+    formula f = {0.012, 2e-5, 0, 1e-4, 0};
     sm_engine engine = engine_of(&f, 1e9);
     double B = 64, p = 200, n = 150;
-    sm_synthetic drawn = { SM_ARRIVALS_UNIFORM, 1e6, 0, 20000, { p, 0, n, 0 }, 3, { 0 }, 0, 0 };
+    sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1e6, 0, 20000, {p, 0, n, 0}, 3, {0}, 0, 0};
     sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
     o.most_batch = B;
     o.prefill_tokens = p * B;
@@ -258,14 +242,12 @@ static void test_saturation(void **state)
 
 /* ---- laws ---- */
 
-static sm_synthetic mixed(double rate, double requests, uint64_t seed)
-{
-    return (sm_synthetic){ SM_ARRIVALS_GAMMA, rate, 2.0, requests, { 300, 1.2, 120, 0.8 }, seed,
-                           { 0 }, 0, 0 };
+static sm_synthetic mixed(double rate, double requests, uint64_t seed) {
+    return (sm_synthetic){
+        SM_ARRIVALS_GAMMA, rate, 2.0, requests, {300, 1.2, 120, 0.8}, seed, {0}, 0, 0};
 }
 
-static void check_laws(const sm_simulated *out)
-{
+static void check_laws(const sm_simulated *out) {
     assert_true(out->finished + out->refused == out->requests);
     double rate = out->finished / out->seconds;
     assert_close(out->mean_in_system, rate * out->e2e_s.mean, 1e-9); /* Little */
@@ -292,8 +274,7 @@ typedef struct related {
     sm_rng rng;
 } related;
 
-static int next_related(void *context, sm_request *request, sm_error *err)
-{
+static int next_related(void *context, sm_request *request, sm_error *err) {
     related *r = context;
     int got = r->inner.next(r->inner.context, request, err);
     if (got != 1) return got;
@@ -303,16 +284,14 @@ static int next_related(void *context, sm_request *request, sm_error *err)
     return 1;
 }
 
-static sm_simulated simulate_related(const sm_simulation *o, sm_synthetic drawn)
-{
-    related r = { .drawn = drawn, .rng = { 5 } };
+static sm_simulated simulate_related(const sm_simulation *o, sm_synthetic drawn) {
+    related r = {.drawn = drawn, .rng = {5}};
     r.inner = sm_synthetic_arrivals(&r.drawn);
-    sm_arrivals arrivals = { &r, next_related };
+    sm_arrivals arrivals = {&r, next_related};
     return simulate(o, &arrivals);
 }
 
-static void test_laws(void **state)
-{
+static void test_laws(void **state) {
     (void)state;
     for (int i = 0; i < 160; i++) {
         sm_engine engine = engine_of(&usual_formula, i % 3 == 0 ? 4000 : 60000);
@@ -339,8 +318,7 @@ static void test_laws(void **state)
 
 /* ---- jumps ---- */
 
-static void check_same(const sm_simulated *a, const sm_simulated *b)
-{
+static void check_same(const sm_simulated *a, const sm_simulated *b) {
     assert_close(a->e2e_s.mean, b->e2e_s.mean, 1e-9);
     assert_close(a->ttft_s.mean, b->ttft_s.mean, 1e-9);
     assert_close(a->queue_s.mean, b->queue_s.mean, 1e-9);
@@ -350,8 +328,7 @@ static void check_same(const sm_simulated *a, const sm_simulated *b)
     assert_true(a->prefilled_tokens == b->prefilled_tokens);
 }
 
-static void test_jumps_equal_single_steps(void **state)
-{
+static void test_jumps_equal_single_steps(void **state) {
     (void)state;
     double preemptions = 0;
     for (int i = 0; i < 80; i++) {
@@ -373,8 +350,7 @@ static void test_jumps_equal_single_steps(void **state)
     assert_true(preemptions > 100);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_alone_disaggregated),

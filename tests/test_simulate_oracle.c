@@ -16,17 +16,18 @@
 
 enum { MOST = 400 };
 
-static double step_s(void *context, double n, double cached, double prefill, double attended)
-{
+static double step_s(void *context, double n, double cached, double prefill, double attended) {
     (void)context;
     double bent = cached > 3000 ? 2e-8 * (cached - 3000) : 0; /* a kink, as tables have */
     return 0.012 + 2e-5 * n + 4e-9 * cached + bent + 1e-4 * prefill + 1e-9 * prefill * attended;
 }
 
-static sm_engine engine_of(double kv_tokens)
-{
-    return (sm_engine){ .step_s = step_s, .kv_tokens = kv_tokens, .tokens_per_step = 1,
-                        .kv_bytes_per_token = 1e5, .chips = 1 };
+static sm_engine engine_of(double kv_tokens) {
+    return (sm_engine){.step_s = step_s,
+                       .kv_tokens = kv_tokens,
+                       .tokens_per_step = 1,
+                       .kv_bytes_per_token = 1e5,
+                       .chips = 1};
 }
 
 /* ---- the slow simulator ---- */
@@ -44,16 +45,12 @@ typedef struct slow {
     int preemptions;
 } slow;
 
-static int pages(const slow *s, int tokens)
-{
-    return (int)ceil(tokens / s->o->page_tokens);
-}
+static int pages(const slow *s, int tokens) { return (int)ceil(tokens / s->o->page_tokens); }
 
 static int is_due(const slow_request *q) { return q->length < q->target; }
 
 /* One whose prompt is not done has the pages of all of it. */
-static int used(const slow *s)
-{
+static int used(const slow *s) {
     int sum = 0;
     for (int i = 0; i < s->runs; i++) {
         const slow_request *q = &s->request[s->running[i]];
@@ -62,27 +59,23 @@ static int used(const slow *s)
     return sum;
 }
 
-static int capacity(const slow *s)
-{
+static int capacity(const slow *s) {
     return (int)floor(s->o->engine->kv_tokens / s->o->page_tokens);
 }
 
-static void take_out(int *list, int *n, int at)
-{
+static void take_out(int *list, int *n, int at) {
     memmove(list + at, list + at + 1, (size_t)(*n - at - 1) * sizeof *list);
     --*n;
 }
 
-static void put_first(int *list, int *n, int value)
-{
+static void put_first(int *list, int *n, int value) {
     memmove(list + 1, list, (size_t)*n * sizeof *list);
     list[0] = value;
     ++*n;
 }
 
 /* Let in what fits; returns how many tokens their prompts have. */
-static int let_in(slow *s)
-{
+static int let_in(slow *s) {
     bool chunked = s->o->policy == SM_POLICY_CHUNKED;
     int taken = 0, before = s->runs;
     while (s->waits > 0 && s->runs < (int)s->o->most_batch) {
@@ -100,8 +93,7 @@ static int let_in(slow *s)
     return taken;
 }
 
-static void make_room(slow *s)
-{
+static void make_room(slow *s) {
     for (;;) {
         int need = 0;
         for (int i = 0; i < s->runs; i++) {
@@ -115,10 +107,9 @@ static void make_room(slow *s)
 }
 
 /* One step: all that decode unless the prompts are alone, and prompts up to `room` tokens. */
-static void do_step(slow *s, bool decodes, int room)
-{
+static void do_step(slow *s, bool decodes, int room) {
     double n = 0, cached = 0, prefill = 0, attended = 0;
-    int part[MOST] = { 0 }, was_due[MOST] = { 0 };
+    int part[MOST] = {0}, was_due[MOST] = {0};
     for (int i = 0; i < s->runs; i++) {
         const slow_request *q = &s->request[s->running[i]];
         was_due[i] = is_due(q);
@@ -148,18 +139,15 @@ static void do_step(slow *s, bool decodes, int room)
     }
 }
 
-static int decoding(const slow *s)
-{
+static int decoding(const slow *s) {
     int n = 0;
     for (int i = 0; i < s->runs; i++) n += !is_due(&s->request[s->running[i]]);
     return n;
 }
 
-static void simulate_slowly(slow *s)
-{
+static void simulate_slowly(slow *s) {
     while (s->arrived < s->n || s->waits + s->runs > 0) {
-        if (s->waits + s->runs == 0)
-            s->now_s = fmax(s->now_s, s->request[s->arrived].arrival_s);
+        if (s->waits + s->runs == 0) s->now_s = fmax(s->now_s, s->request[s->arrived].arrival_s);
         while (s->arrived < s->n && s->request[s->arrived].arrival_s <= s->now_s)
             s->waiting[s->waits++] = s->arrived++;
         int taken = let_in(s);
@@ -184,18 +172,16 @@ typedef struct pair {
     int ended;
 } pair;
 
-static int next_of_slow(void *context, sm_request *request, sm_error *err)
-{
+static int next_of_slow(void *context, sm_request *request, sm_error *err) {
     pair *p = context;
     (void)err;
     if (p->given == p->slow->n) return 0;
     const slow_request *q = &p->slow->request[p->given++];
-    *request = (sm_request){ .arrival_s = q->arrival_s, .prompt = q->prompt, .output = q->output };
+    *request = (sm_request){.arrival_s = q->arrival_s, .prompt = q->prompt, .output = q->output};
     return 1;
 }
 
-static void compare_served(void *context, const sm_request_served *served)
-{
+static void compare_served(void *context, const sm_request_served *served) {
     pair *p = context;
     const slow_request *q = &p->slow->request[served->number];
     p->worst = fmax(p->worst, fabs(served->first_token_s - q->first_s));
@@ -203,21 +189,19 @@ static void compare_served(void *context, const sm_request_served *served)
     p->ended++;
 }
 
-static void draw_requests(slow *s, uint64_t seed, double rate)
-{
-    sm_synthetic d = { SM_ARRIVALS_GAMMA, rate, 1.5, s->n, { 120, 1, 80, 1 }, seed, { 0 }, 0, 0 };
+static void draw_requests(slow *s, uint64_t seed, double rate) {
+    sm_synthetic d = {SM_ARRIVALS_GAMMA, rate, 1.5, s->n, {120, 1, 80, 1}, seed, {0}, 0, 0};
     sm_arrivals drawn = sm_synthetic_arrivals(&d);
     for (int i = 0; i < s->n; i++) {
         sm_request q;
         assert_int_equal(drawn.next(drawn.context, &q, NULL), 1);
-        s->request[i] = (slow_request){ .arrival_s = q.arrival_s };
+        s->request[i] = (slow_request){.arrival_s = q.arrival_s};
         s->request[i].prompt = (int)fmin(q.prompt, 900);
         s->request[i].output = (int)fmin(q.output, 600);
     }
 }
 
-static void test_equals_the_slow_one(void **state)
-{
+static void test_equals_the_slow_one(void **state) {
     (void)state;
     static slow s;
     int preemptions = 0;
@@ -235,10 +219,10 @@ static void test_equals_the_slow_one(void **state)
         s.o = &o;
         s.n = 150;
         draw_requests(&s, (uint64_t)i, 4.0 + i % 11);
-        pair p = { .slow = &s };
+        pair p = {.slow = &s};
         simulate_slowly(&s);
-        sm_arrivals arrivals = { &p, next_of_slow };
-        sm_watch watch = { &p, compare_served, NULL };
+        sm_arrivals arrivals = {&p, next_of_slow};
+        sm_watch watch = {&p, compare_served, NULL};
         sm_simulated out;
         assert_int_equal(sm_simulate(&o, &arrivals, &watch, &out, NULL), SM_OK);
         if (p.ended != s.n || p.worst > 1e-7 || out.preemptions != s.preemptions)
@@ -252,14 +236,13 @@ static void test_equals_the_slow_one(void **state)
 /* ---- swaps ---- */
 
 /* Swapped tokens are not computed again, and the engine waits for them. */
-static void test_swaps(void **state)
-{
+static void test_swaps(void **state) {
     (void)state;
     sm_engine engine = engine_of(1600);
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = &engine;
-    sm_synthetic d = { SM_ARRIVALS_POISSON, 50, 0, 200, { 100, 0, 200, 0 }, 1, { 0 }, 0, 0 };
+    sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 200, {100, 0, 200, 0}, 1, {0}, 0, 0};
     sm_arrivals drawn = sm_synthetic_arrivals(&d);
     sm_simulated again, swapped, slowly;
     assert_int_equal(sm_simulate(&o, &drawn, NULL, &again, NULL), SM_OK);
@@ -284,14 +267,12 @@ static void test_swaps(void **state)
 
 /* ---- the highest rate ---- */
 
-static double service(void *context, double n, double cached, double prefill, double attended)
-{
+static double service(void *context, double n, double cached, double prefill, double attended) {
     (void)context, (void)n, (void)cached, (void)attended;
     return prefill > 0 ? 0.05 : 0;
 }
 
-static sm_status begin_drawn(void *context, double rate, sm_arrivals *arrivals, sm_error *err)
-{
+static sm_status begin_drawn(void *context, double rate, sm_arrivals *arrivals, sm_error *err) {
     sm_synthetic *d = context;
     (void)err;
     d->rate_per_s = 3.0 * rate;
@@ -301,23 +282,22 @@ static sm_status begin_drawn(void *context, double rate, sm_arrivals *arrivals, 
 
 /* M/D/1: a share of requests waits at most t. At load rho the wait has an exponential tail, and the
  * rate found meets the SLO while 3 % more does not. */
-static void test_highest_rate(void **state)
-{
+static void test_highest_rate(void **state) {
     (void)state;
-    sm_engine engine = { .step_s = service, .kv_tokens = 1e9, .tokens_per_step = 1, .chips = 1 };
+    sm_engine engine = {.step_s = service, .kv_tokens = 1e9, .tokens_per_step = 1, .chips = 1};
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = &engine;
     o.most_batch = 1;
     o.ttft_s = 0.25;
-    sm_synthetic d = { SM_ARRIVALS_POISSON, 3, 0, 60000, { 10, 0, 1, 0 }, 5, { 0 }, 0, 0 };
-    sm_rated_arrivals rated = { &d, begin_drawn };
+    sm_synthetic d = {SM_ARRIVALS_POISSON, 3, 0, 60000, {10, 0, 1, 0}, 5, {0}, 0, 0};
+    sm_rated_arrivals rated = {&d, begin_drawn};
     sm_max_rate found;
     assert_int_equal(sm_simulate_max_rate(&o, &rated, 0.9, &found, NULL), SM_OK);
     assert_true(!found.unbounded && found.at.within_slo >= 0.9 && found.at.within_slo < 0.91);
     double load = 3.0 * found.rate * 0.05;
     assert_true(load > 0.7 && load < 0.85); /* P(wait > 4 services) = 0.1 near 0.78 */
-    o.ttft_s = 0.04; /* less than one service */
+    o.ttft_s = 0.04;                        /* less than one service */
     d.requests = 100;
     assert_int_equal(sm_simulate_max_rate(&o, &rated, 0.9, &found, NULL), SM_OK);
     assert_true(found.rate == 0 && !found.unbounded && found.at.within_slo == 0);
@@ -333,8 +313,7 @@ typedef struct one_request {
     int n, at;
 } one_request;
 
-static int next_of_two(void *context, sm_request *request, sm_error *err)
-{
+static int next_of_two(void *context, sm_request *request, sm_error *err) {
     one_request *one = context;
     (void)err;
     if (one->at == one->n) return 0;
@@ -342,29 +321,26 @@ static int next_of_two(void *context, sm_request *request, sm_error *err)
     return 1;
 }
 
-static void expect(const sm_simulation *o, one_request asked, const char *sentence)
-{
-    sm_arrivals arrivals = { &asked, next_of_two };
-    sm_error err = { .status = SM_OK };
+static void expect(const sm_simulation *o, one_request asked, const char *sentence) {
+    sm_arrivals arrivals = {&asked, next_of_two};
+    sm_error err = {.status = SM_OK};
     sm_simulated out;
     assert_int_equal(sm_simulate(o, &arrivals, NULL, &out, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, sentence);
 }
 
-static double no_price(void *context, double n, double cached, double prefill, double attended)
-{
+static double no_price(void *context, double n, double cached, double prefill, double attended) {
     (void)context, (void)n, (void)cached, (void)attended;
     return prefill > 50 ? NAN : 1.0;
 }
 
-static void test_refusals(void **state)
-{
+static void test_refusals(void **state) {
     (void)state;
     sm_engine engine = engine_of(1000);
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = &engine;
-    one_request two = { { { .prompt = 10, .output = 5 }, { .prompt = 10, .output = 5 } }, 2, 0 };
+    one_request two = {{{.prompt = 10, .output = 5}, {.prompt = 10, .output = 5}}, 2, 0};
     one_request bad = two;
     bad.request[1].arrival_s = -1;
     expect(&o, bad, "request 1 arrives before the one ahead of it");
@@ -390,26 +366,25 @@ static void test_refusals(void **state)
     bad = two;
     bad.request[1].prompt = 60;
     bad.request[1].arrival_s = 100;
-    expect(&o, bad, "the engine has no price for a step of 0 sequences with 0 cached and 60 new "
-                    "tokens");
+    expect(&o, bad,
+           "the engine has no price for a step of 0 sequences with 0 cached and 60 new "
+           "tokens");
 }
 
 /* What can never fit is refused and counted; the longest that fits is served. */
-static void test_never_fits(void **state)
-{
+static void test_never_fits(void **state) {
     (void)state;
     sm_engine engine = engine_of(1000);
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = &engine;
     o.page_tokens = 10;
-    one_request two = { { { .prompt = 900, .output = 101 }, { .prompt = 900, .output = 102 } }, 2,
-                        0 };
+    one_request two = {{{.prompt = 900, .output = 101}, {.prompt = 900, .output = 102}}, 2, 0};
     for (int policy = 0; policy < SM_POLICY_COUNT; policy++) {
         o.policy = (sm_policy)policy;
         o.prefill_engine = &engine;
         two.at = 0;
-        sm_arrivals arrivals = { &two, next_of_two };
+        sm_arrivals arrivals = {&two, next_of_two};
         sm_simulated out;
         assert_int_equal(sm_simulate(&o, &arrivals, NULL, &out, NULL), SM_OK);
         assert_true(out.finished == 1 && out.refused == 1 && out.preemptions == 0);
@@ -418,20 +393,18 @@ static void test_never_fits(void **state)
 }
 
 /* The longest requests there are end at once: steps are not taken one by one. */
-static void test_absurd_lengths_end(void **state)
-{
+static void test_absurd_lengths_end(void **state) {
     (void)state;
     sm_engine engine = engine_of(1e15);
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = o.prefill_engine = &engine;
     o.chunk_tokens = 2;
-    one_request two = { { { .prompt = 1e9, .output = 1e9 }, { .prompt = 1e9, .output = 1e9 } }, 2,
-                        0 };
+    one_request two = {{{.prompt = 1e9, .output = 1e9}, {.prompt = 1e9, .output = 1e9}}, 2, 0};
     for (int policy = 0; policy < SM_POLICY_COUNT; policy++) {
         o.policy = (sm_policy)policy;
         two.at = 0;
-        sm_arrivals arrivals = { &two, next_of_two };
+        sm_arrivals arrivals = {&two, next_of_two};
         sm_simulated out;
         double start = sm_clock_s();
         assert_int_equal(sm_simulate(&o, &arrivals, NULL, &out, NULL), SM_OK);
@@ -439,8 +412,7 @@ static void test_absurd_lengths_end(void **state)
     }
 }
 
-static void test_lack_of_memory(void **state)
-{
+static void test_lack_of_memory(void **state) {
     (void)state;
     sm_engine engine = engine_of(3000);
     engine.transfer_bytes_per_s = 1e10;
@@ -451,9 +423,9 @@ static void test_lack_of_memory(void **state)
     for (int policy = 0; policy < SM_POLICY_COUNT; policy++) {
         o.policy = (sm_policy)policy;
         FOR_EACH_FAILING_ALLOCATION(loop) {
-            sm_synthetic d = { SM_ARRIVALS_POISSON, 50, 0, 60, { 100, 0, 20, 0 }, 1, { 0 }, 0, 0 };
+            sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 60, {100, 0, 20, 0}, 1, {0}, 0, 0};
             sm_arrivals drawn = sm_synthetic_arrivals(&d);
-            sm_error err = { .status = SM_OK };
+            sm_error err = {.status = SM_OK};
             sm_simulated out;
             sm_status status = sm_simulate(&o, &drawn, NULL, &out, &err);
             if (failing_alloc_refused(&loop)) assert_int_equal(status, SM_INTERNAL);
@@ -462,8 +434,7 @@ static void test_lack_of_memory(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_slow_one), cmocka_unit_test(test_swaps),
         cmocka_unit_test(test_highest_rate),        cmocka_unit_test(test_refusals),

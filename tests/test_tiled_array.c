@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include "scalemodel/shard.h"
 
-static sm_tiled_array parsed(const char *text)
-{
+static sm_tiled_array parsed(const char *text) {
     sm_tiled_array a;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("hlo", text);
     if (sm_tiled_array_parse(&source, &a, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
     return a;
@@ -19,18 +18,16 @@ static sm_tiled_array parsed(const char *text)
 /* Sizes are whole numbers. */
 static bool same(double a, double b) { return !(a < b) && !(a > b); }
 
-static void fails(const char *text, int column, const char *sentence)
-{
+static void fails(const char *text, int column, const char *sentence) {
     sm_tiled_array a;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("hlo", text);
     assert_int_equal(sm_tiled_array_parse(&source, &a, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, sentence);
     assert_int_equal(err.column, column);
 }
 
-static void without_tiles_nothing_is_padded(void **state)
-{
+static void without_tiles_nothing_is_padded(void **state) {
     (void)state;
     sm_tiled_array a = parsed("f32[3,5]");
     assert_int_equal(a.rank, 2);
@@ -42,8 +39,7 @@ static void without_tiles_nothing_is_padded(void **state)
     assert_true(same(parsed("bf16[4,6]{0,1}").padded_bytes, 48));
 }
 
-static void minor_dimensions_are_rounded_to_tiles(void **state)
-{
+static void minor_dimensions_are_rounded_to_tiles(void **state) {
     (void)state;
     sm_tiled_array a = parsed("f32[3,5]{1,0:T(2,2)}");
     assert_true(same(a.padded[0], 4));
@@ -58,8 +54,7 @@ static void minor_dimensions_are_rounded_to_tiles(void **state)
     assert_true(same(a.padded_bytes, 512));
 }
 
-static void later_tiles_cut_the_tile_before(void **state)
-{
+static void later_tiles_cut_the_tile_before(void **state) {
     (void)state;
     assert_true(same(parsed("bf16[32,32,8192]{2,1,0:T(8,128)(2,1)}").padded_bytes, 16777216));
     assert_true(same(parsed("bf16[3,5]{1,0:T(8,128)(2,1)S(1)}").padded_bytes, 2048));
@@ -67,10 +62,9 @@ static void later_tiles_cut_the_tile_before(void **state)
 }
 
 /* Whatever the tile: at least as large, whole tiles, less than one tile more. */
-static void padding_is_least(void **state)
-{
+static void padding_is_least(void **state) {
     (void)state;
-    sm_rng rng = { 3 };
+    sm_rng rng = {3};
     for (int i = 0; i < 3000; i++) {
         char text[80];
         int size[2], tile[2];
@@ -88,8 +82,7 @@ static void padding_is_least(void **state)
     }
 }
 
-static void wrong_texts_are_refused(void **state)
-{
+static void wrong_texts_are_refused(void **state) {
     (void)state;
     fails("", 1, "expected a type, as in f32[3,5], found the end");
     fails("bf17[3]", 1, "'bf17' is no data type; did you mean bf16?");
@@ -102,8 +95,7 @@ static void wrong_texts_are_refused(void **state)
     fails("f32[1,1,1,1,1,1,1,1,1]", 21, "expected at most 8 dimensions, found '1'");
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_tiles_nothing_is_padded),
         cmocka_unit_test(minor_dimensions_are_rounded_to_tiles),

@@ -16,21 +16,22 @@ typedef struct priced_job {
     sm_train *train;
 } priced_job;
 
-static void open_job(priced_job *j, const char *model, const char *system)
-{
-    sm_error err = { 0 };
+static void open_job(priced_job *j, const char *model, const char *system) {
+    sm_error err = {0};
     sm_source source = sm_source_of("system", system);
     assert_int_equal(sm_system_parse(&source, NULL, 0, &j->system, &err), SM_OK);
     j->arena = sm_arena_new();
     assert_int_equal(sm_io_model_load(model, j->arena, &j->model, &err), SM_OK);
-    sm_job job = { .model = &j->model, .system = &j->system,
-                   .batch_tokens = 65536, .seq = 2048, .usd_per_chip_hour = -1 };
+    sm_job job = {.model = &j->model,
+                  .system = &j->system,
+                  .batch_tokens = 65536,
+                  .seq = 2048,
+                  .usd_per_chip_hour = -1};
     assert_int_equal(sm_train_new(&job, &j->train, &err), SM_OK);
 }
 
-static sm_plan_detail detail_of(sm_train *train, const char *text, sm_arena *arena)
-{
-    sm_error err = { 0 };
+static sm_plan_detail detail_of(sm_train *train, const char *text, sm_arena *arena) {
+    sm_error err = {0};
     sm_plan plan;
     sm_plan_detail detail;
     sm_source source = sm_source_of("plan", text);
@@ -39,8 +40,7 @@ static sm_plan_detail detail_of(sm_train *train, const char *text, sm_arena *are
     return detail;
 }
 
-static double bytes_of(const sm_plan_detail *d, sm_collective op, const char *array)
-{
+static double bytes_of(const sm_plan_detail *d, sm_collective op, const char *array) {
     double bytes = 0;
     for (int i = 0; i < d->collectives; i++)
         if (d->collective[i].op == op && strcmp(d->collective[i].array, array) == 0)
@@ -50,8 +50,7 @@ static double bytes_of(const sm_plan_detail *d, sm_collective op, const char *ar
 
 /* Activations travel in four bytes instead of two; gradients in the dtype of the plan either way.
  */
-static void activations_are_twice_as_wide(void **state)
-{
+static void activations_are_twice_as_wide(void **state) {
     (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
@@ -73,8 +72,7 @@ static void activations_are_twice_as_wide(void **state)
 }
 
 /* Of E experts with k chosen, slots for all tokens are E/k times those of a balanced load. */
-static void experts_have_a_slot_for_every_token(void **state)
-{
+static void experts_have_a_slot_for_every_token(void **state) {
     (void)state;
     priced_job j;
     open_job(&j, "mixtral-8x7b", "h100-sxm:8");
@@ -90,8 +88,7 @@ static void experts_have_a_slot_for_every_token(void **state)
 }
 
 /* The optimizer's state holds no second copy of weights that are in single precision. */
-static void weights_are_their_own_master_copy(void **state)
-{
+static void weights_are_their_own_master_copy(void **state) {
     (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
@@ -105,9 +102,8 @@ static void weights_are_their_own_master_copy(void **state)
     sm_arena_free(j.arena);
 }
 
-static double op_s(priced_job *j, const char *text, const char *name, sm_phase phase)
-{
-    sm_error err = { 0 };
+static double op_s(priced_job *j, const char *text, const char *name, sm_phase phase) {
+    sm_error err = {0};
     sm_plan plan;
     sm_plan_detail d;
     sm_source source = sm_source_of("plan", text);
@@ -122,8 +118,7 @@ static double op_s(priced_job *j, const char *text, const char *name, sm_phase p
 
 /* 128 queries at a time meet the keys up to their end: of 2048, (128 + 256 + ... + 2048) / 16 =
  * 1088 on average; of the second half of the sequence, 1024 + (128 + ... + 1024) / 8 = 1600. */
-static void the_chip_with_the_end_of_a_sequence_attends_most(void **state)
-{
+static void the_chip_with_the_end_of_a_sequence_attends_most(void **state) {
     (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
@@ -133,10 +128,10 @@ static void the_chip_with_the_end_of_a_sequence_attends_most(void **state)
     sm_train_set_calibration(j.train, &c);
     for (int way = SM_PHASE_FORWARD; way <= SM_PHASE_BACKWARD_INPUT; way++) {
         double whole = op_s(&j, "data=8,microbatch=1", "attention", (sm_phase)way);
-        double half = op_s(&j, "data=4,context=2,context_by=gather,microbatch=1", "attention",
-                           (sm_phase)way);
-        double heads = op_s(&j, "data=4,context=2,context_by=heads,microbatch=1", "attention",
-                            (sm_phase)way);
+        double half =
+            op_s(&j, "data=4,context=2,context_by=gather,microbatch=1", "attention", (sm_phase)way);
+        double heads =
+            op_s(&j, "data=4,context=2,context_by=heads,microbatch=1", "attention", (sm_phase)way);
         assert_true(fabs(half / whole - 0.5 * 1600 / 1088) < 1e-6);
         assert_true(fabs(heads / whole - 0.5) < 1e-6);
     }
@@ -145,8 +140,7 @@ static void the_chip_with_the_end_of_a_sequence_attends_most(void **state)
 }
 
 /* The launch of an op is that of the calibration, not the gap of a GPU's queue. */
-static void an_op_costs_its_launch(void **state)
-{
+static void an_op_costs_its_launch(void **state) {
     (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
@@ -163,8 +157,7 @@ static void an_op_costs_its_launch(void **state)
     sm_arena_free(j.arena);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_are_twice_as_wide),
         cmocka_unit_test(experts_have_a_slot_for_every_token),

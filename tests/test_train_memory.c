@@ -13,12 +13,11 @@ enum { L = 4, D = 4096, F = 14336, V = 128256, HEADS_WIDTH = 4096, T = 8192 };
 
 /* A Llama of four layers without any habit. */
 static sm_model model;
-static const sm_memory_habits plain = { .software = "plain", .loss_bytes = 8 };
+static const sm_memory_habits plain = {.software = "plain", .loss_bytes = 8};
 
-static int load_model(void **state)
-{
+static int load_model(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_arena *arena = sm_arena_new();
     sm_status s = sm_io_model_load("llama-3.1-8b", arena, &model, &err);
     sm_arena_free(arena);
@@ -27,16 +26,15 @@ static int load_model(void **state)
 }
 
 static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
-                                 const sm_memory_habits *habits)
-{
-    sm_error err = { 0 };
+                                 const sm_memory_habits *habits) {
+    sm_error err = {0};
     sm_system system;
     sm_source on = sm_source_of("--on", chips), words = sm_source_of("--plan", text);
     sm_plan plan;
     sm_train *train = NULL;
-    sm_price_of_plan price = { 0 };
+    sm_price_of_plan price = {0};
     if (sm_system_parse(&on, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
-    sm_job job = { &model, &system, sequences * T, T, 0, -1 };
+    sm_job job = {&model, &system, sequences * T, T, 0, -1};
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
     if (habits) sm_train_set_habits(train, habits);
     if (sm_plan_parse(&words, &plan, &err) || sm_train_price(train, &plan, &price, &err))
@@ -45,28 +43,24 @@ static sm_price_of_plan price_on(const char *chips, const char *text, double seq
     return price;
 }
 
-static sm_memory memory_of(const char *text, double sequences, const sm_memory_habits *habits)
-{
+static sm_memory memory_of(const char *text, double sequences, const sm_memory_habits *habits) {
     return price_on("h100-sxm:8", text, sequences, habits).memory;
 }
 
-static void is_about(double got, double want)
-{
+static void is_about(double got, double want) {
     if (got > want * (1 + 1e-9) + 1 || got < want * (1 - 1e-9) - 1)
         fail_msg("%.15g, not %.15g", got, want);
 }
 
 /* ---- the table ---- */
 
-static void unknown_software_has_the_habits_of_megatron(void **state)
-{
+static void unknown_software_has_the_habits_of_megatron(void **state) {
     (void)state;
     assert_string_equal(sm_memory_habits_of("no such thing")->software, "megatron-core");
     assert_string_equal(sm_memory_habits_of("nanotron")->software, "nanotron");
 }
 
-static void a_new_job_has_them_too(void **state)
-{
+static void a_new_job_has_them_too(void **state) {
     (void)state;
     sm_memory of_default = memory_of("data=8", 8, NULL);
     sm_memory of_megatron = memory_of("data=8", 8, sm_memory_habits_of("megatron-core"));
@@ -77,8 +71,7 @@ static void a_new_job_has_them_too(void **state)
 /* ---- the loss ---- */
 
 /* Half of its bytes is held (activations), half is work (buffers). */
-static void the_loss_holds_its_bytes_per_token_and_word(void **state)
-{
+static void the_loss_holds_its_bytes_per_token_and_word(void **state) {
     (void)state;
     sm_memory_habits twice = plain;
     twice.loss_bytes = 16;
@@ -87,8 +80,7 @@ static void the_loss_holds_its_bytes_per_token_and_word(void **state)
     is_about(two.buffers - one.buffers, 4.0 * T * V);
 }
 
-static void whole_logits_are_not_divided_by_tensor(void **state)
-{
+static void whole_logits_are_not_divided_by_tensor(void **state) {
     (void)state;
     sm_memory_habits whole = plain;
     whole.loss_whole = true;
@@ -99,8 +91,7 @@ static void whole_logits_are_not_divided_by_tensor(void **state)
 
 /* ---- ops of several kernels ---- */
 
-static void norms_of_several_kernels_keep_more(void **state)
-{
+static void norms_of_several_kernels_keep_more(void **state) {
     (void)state;
     sm_memory_habits eager = plain;
     eager.norm_bytes = 6;
@@ -110,8 +101,7 @@ static void norms_of_several_kernels_keep_more(void **state)
 }
 
 /* Recomputed norms keep nothing: only the layer at work has them. */
-static void recomputed_norms_are_kept_for_one_layer(void **state)
-{
+static void recomputed_norms_are_kept_for_one_layer(void **state) {
     (void)state;
     sm_memory_habits eager = plain;
     eager.norm_bytes = 6;
@@ -121,8 +111,7 @@ static void recomputed_norms_are_kept_for_one_layer(void **state)
 }
 
 /* Where tensor shards the sequence: 2 bytes of the 7/8 that other chips hold. */
-static void gathered_results_of_norms_are_whole(void **state)
-{
+static void gathered_results_of_norms_are_whole(void **state) {
     (void)state;
     sm_memory_habits gathered = plain;
     gathered.gathered_kept = true;
@@ -133,8 +122,7 @@ static void gathered_results_of_norms_are_whole(void **state)
     is_about(memory_of("tensor=8,seq=off", 1, &gathered).total, a.total);
 }
 
-static void a_gate_apart_is_an_array_more(void **state)
-{
+static void a_gate_apart_is_an_array_more(void **state) {
     (void)state;
     sm_memory_habits apart = plain;
     apart.gate_apart = true;
@@ -144,8 +132,7 @@ static void a_gate_apart_is_an_array_more(void **state)
     is_about(more, 2.0 * L * T * F / 8);
 }
 
-static void heads_copied_to_another_layout_count(void **state)
-{
+static void heads_copied_to_another_layout_count(void **state) {
     (void)state;
     sm_memory_habits copies = plain;
     copies.heads_bytes = 8;
@@ -156,8 +143,7 @@ static void heads_copied_to_another_layout_count(void **state)
 /* Of a layer matmuls alone read: both norms' results and the product of gate and up; attention's
  * backward pass reads its own result, rotation has no need of what it rotates. The head: its norm's
  * result, counted twice as the logits are. */
-static void inputs_of_narrow_matmuls_are_narrow(void **state)
-{
+static void inputs_of_narrow_matmuls_are_narrow(void **state) {
     (void)state;
     sm_memory_habits narrow = plain;
     narrow.operands_narrow = true;
@@ -168,10 +154,9 @@ static void inputs_of_narrow_matmuls_are_narrow(void **state)
 }
 
 /* Two experts of 4096 wide results for each token and layer. */
-static void experts_weighted_early_keep_no_results(void **state)
-{
+static void experts_weighted_early_keep_no_results(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_model dense = model;
     sm_memory_habits early = plain;
     sm_arena *arena = sm_arena_new();
@@ -189,8 +174,7 @@ static void experts_weighted_early_keep_no_results(void **state)
 
 /* ---- gradients and the allocator ---- */
 
-static void gradients_beside_their_sums(void **state)
-{
+static void gradients_beside_their_sums(void **state) {
     (void)state;
     sm_memory_habits beside = plain;
     beside.gradient_bytes = 2, beside.shard_bytes = 4;
@@ -201,8 +185,7 @@ static void gradients_beside_their_sums(void **state)
     is_about(b.buffers - a.buffers, 4 * a.params / 2 / 8);
 }
 
-static void the_allocator_takes_its_part(void **state)
-{
+static void the_allocator_takes_its_part(void **state) {
     (void)state;
     sm_memory_habits loose = plain;
     loose.fragmentation = 0.5, loose.reserved_bytes = 3e9;
@@ -210,8 +193,7 @@ static void the_allocator_takes_its_part(void **state)
     is_about(b.buffers - a.buffers, 0.5 * a.activations + 3e9);
 }
 
-static void what_is_outside_lowers_the_capacity_or_counts(void **state)
-{
+static void what_is_outside_lowers_the_capacity_or_counts(void **state) {
     (void)state;
     sm_memory_habits context = plain;
     context.outside_bytes = 2e9;
@@ -224,8 +206,7 @@ static void what_is_outside_lowers_the_capacity_or_counts(void **state)
     is_about(b.total - a.total, 2e9);
 }
 
-static void compiled_memory_of_tpus_has_no_allocator(void **state)
-{
+static void compiled_memory_of_tpus_has_no_allocator(void **state) {
     (void)state;
     sm_memory_habits loose = plain;
     loose.fragmentation = 0.5, loose.reserved_bytes = 3e9, loose.outside_bytes = 2e9;
@@ -235,8 +216,7 @@ static void compiled_memory_of_tpus_has_no_allocator(void **state)
     is_about(a.capacity, b.capacity);
 }
 
-static void a_plan_fits_what_is_left_of_the_card(void **state)
-{
+static void a_plan_fits_what_is_left_of_the_card(void **state) {
     (void)state;
     sm_memory_habits full = plain;
     sm_price_of_plan p = price_on("h100-sxm:8", "data=8", 8, &plain);
@@ -249,8 +229,7 @@ static void a_plan_fits_what_is_left_of_the_card(void **state)
 
 /* The head is larger than a layer: it and the last layer are whole at the loss, 2 bytes of weight
  * and 4 of gradient each; another 2 and 1 where XLA scatters one layer at a time in 16 bits. */
-static void head_and_last_layer_are_whole_at_the_loss(void **state)
-{
+static void head_and_last_layer_are_whole_at_the_loss(void **state) {
     (void)state;
     double layer = D * (2.0 * HEADS_WIDTH + 2.0 * 1024) + 3.0 * D * F + 2 * D;
     double head = (double)V * D + D;
@@ -262,10 +241,9 @@ static void head_and_last_layer_are_whole_at_the_loss(void **state)
 }
 
 /* The search passes what a plan's price passes. */
-static void the_search_knows_what_is_left_of_the_card(void **state)
-{
+static void the_search_knows_what_is_left_of_the_card(void **state) {
     (void)state;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_system system;
     sm_source on = sm_source_of("--on", "h100-sxm:8");
     static search_copy result;
@@ -273,7 +251,7 @@ static void the_search_knows_what_is_left_of_the_card(void **state)
     sm_search_options o;
     sm_memory_habits most = plain;
     assert_int_equal(sm_system_parse(&on, NULL, 0, &system, &err), SM_OK);
-    sm_job job = { &model, &system, 64.0 * T, T, 0, -1 };
+    sm_job job = {&model, &system, 64.0 * T, T, 0, -1};
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
     most.outside_bytes = 76e9; /* leaves 10 GB */
     sm_train_set_habits(train, &most);
@@ -284,8 +262,7 @@ static void the_search_knows_what_is_left_of_the_card(void **state)
     sm_train_free(train);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_software_has_the_habits_of_megatron),
         cmocka_unit_test(a_new_job_has_them_too),

@@ -15,8 +15,7 @@ enum { JOBS = 20, PLANS = 80 }; /* a sanitizer takes its time, and clang runs th
 enum { JOBS = 60, PLANS = 80 };
 #endif
 
-static const char *text_of(const random_job *r, const sm_plan *plan)
-{
+static const char *text_of(const random_job *r, const sm_plan *plan) {
     static char text[700];
     char words[512];
     sm_plan_format(plan, r->system.torus_dims, words, sizeof words);
@@ -25,9 +24,8 @@ static const char *text_of(const random_job *r, const sm_plan *plan)
     return text;
 }
 
-static sm_train *train_of(const sm_job *job)
-{
-    sm_error err = { 0 };
+static sm_train *train_of(const sm_job *job) {
+    sm_error err = {0};
     sm_train *train = NULL;
     if (sm_train_new(job, &train, &err) != SM_OK) fail_msg("%s", err.sentence);
     return train;
@@ -37,9 +35,8 @@ static sm_train *train_of(const sm_job *job)
 typedef void (*visit)(random_job *r, sm_train *train, const sm_plan *plan,
                       const sm_price_of_plan *price);
 
-static int each_plan(uint64_t seed, int jobs, visit look)
-{
-    sm_rng rng = { seed };
+static int each_plan(uint64_t seed, int jobs, visit look) {
+    sm_rng rng = {seed};
     static random_job r;
     int priced = 0;
     for (int i = 0; i < jobs; i++) {
@@ -48,7 +45,7 @@ static int each_plan(uint64_t seed, int jobs, visit look)
         for (int k = 0; k < PLANS; k++) {
             sm_plan plan;
             sm_price_of_plan price;
-            sm_error err = { 0 };
+            sm_error err = {0};
             random_plan(&r, &rng, &plan);
             sm_status s = sm_train_price(train, &plan, &price, &err);
             assert_true(s == SM_OK || (s == SM_BAD_INPUT && err.sentence[0]));
@@ -61,20 +58,19 @@ static int each_plan(uint64_t seed, int jobs, visit look)
     return priced;
 }
 
-#define HOLDS(what, ...)                                                                  \
-    do {                                                                                  \
-        if (!(what)) {                                                                    \
-            print_error("%s\n", text_of(r, plan));                                        \
-            print_error(__VA_ARGS__);                                                     \
-            fail_msg(" does not hold: %s", #what);                                        \
-        }                                                                                 \
+#define HOLDS(what, ...)                                                                           \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            print_error("%s\n", text_of(r, plan));                                                 \
+            print_error(__VA_ARGS__);                                                              \
+            fail_msg(" does not hold: %s", #what);                                                 \
+        }                                                                                          \
     } while (0)
 
 /* ---- what holds of every price ---- */
 
 static void is_sound(random_job *r, sm_train *train, const sm_plan *plan,
-                     const sm_price_of_plan *p)
-{
+                     const sm_price_of_plan *p) {
     (void)train;
     const sm_breakdown *b = &p->breakdown;
     const sm_memory *m = &p->memory;
@@ -103,17 +99,15 @@ static void is_sound(random_job *r, sm_train *train, const sm_plan *plan,
           "cost %g", p->cost_usd);
 }
 
-static void every_price_is_sound(void **state)
-{
+static void every_price_is_sound(void **state) {
     (void)state;
     assert_true(each_plan(1, 4 * JOBS, is_sound) > 45 * JOBS);
 }
 
 static void allocates_nothing(random_job *r, sm_train *train, const sm_plan *plan,
-                              const sm_price_of_plan *first)
-{
+                              const sm_price_of_plan *first) {
     sm_price_of_plan again;
-    sm_error err = { 0 };
+    sm_error err = {0};
     uint64_t before = sm_allocation_count();
     assert_int_equal(sm_train_price(train, plan, &again, &err), SM_OK);
     HOLDS(sm_allocation_count() == before, "allocations");
@@ -122,8 +116,7 @@ static void allocates_nothing(random_job *r, sm_train *train, const sm_plan *pla
           "another price the second time: %.17g, then %.17g", first->expected_s, again.expected_s);
 }
 
-static void the_second_price_allocates_nothing(void **state)
-{
+static void the_second_price_allocates_nothing(void **state) {
     (void)state;
     assert_true(each_plan(2, JOBS, allocates_nothing) > 10 * JOBS);
 }
@@ -132,31 +125,27 @@ static void the_second_price_allocates_nothing(void **state)
 
 static void scale_memory(sm_system *s) { s->chip.memory_bytes_per_s.value *= 2; }
 
-static void scale_network(sm_system *s)
-{
+static void scale_network(sm_system *s) {
     for (int l = 0; l < s->levels; l++) s->level[l].bytes_per_s_oneway *= 2;
 }
 
-static void scale_peak(sm_system *s)
-{
+static void scale_peak(sm_system *s) {
     for (int d = 0; d < SM_DTYPE_COUNT; d++) s->chip.flops_per_s[d].value *= 2;
 }
 
-static void scale_latency(sm_system *s)
-{
+static void scale_latency(sm_system *s) {
     for (int l = 0; l < s->levels; l++) s->level[l].hop_latency_s /= 2;
 }
 
-static void (*const better[])(sm_system *) = { scale_memory, scale_network, scale_peak,
-                                               scale_latency };
-static const char *const better_name[] = { "memory", "network", "peak", "latency" };
+static void (*const better[])(sm_system *) = {scale_memory, scale_network, scale_peak,
+                                              scale_latency};
+static const char *const better_name[] = {"memory", "network", "peak", "latency"};
 
 static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
-                        const sm_price_of_plan *base)
-{
+                        const sm_price_of_plan *base) {
     (void)train;
     for (int i = 0; i < 4; i++) {
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_price_of_plan price;
         sm_system system = r->system;
         better[i](&system);
@@ -173,18 +162,16 @@ static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
     }
 }
 
-static void a_better_machine_is_never_slower(void **state)
-{
+static void a_better_machine_is_never_slower(void **state) {
     (void)state;
     assert_true(each_plan(3, JOBS / 2, is_monotone) > 4 * JOBS);
 }
 
 /* ---- memory of choices ---- */
 
-static double memory_with(sm_train *train, sm_plan plan, int zero, sm_recompute recompute)
-{
+static double memory_with(sm_train *train, sm_plan plan, int zero, sm_recompute recompute) {
     sm_price_of_plan price;
-    sm_error err = { 0 };
+    sm_error err = {0};
     plan.zero = zero;
     plan.recompute = recompute;
     if (sm_train_price(train, &plan, &price, &err) != SM_OK) fail_msg("%s", err.sentence);
@@ -192,8 +179,7 @@ static double memory_with(sm_train *train, sm_plan plan, int zero, sm_recompute 
 }
 
 static void memory_is_ordered(random_job *r, sm_train *train, const sm_plan *plan,
-                              const sm_price_of_plan *base)
-{
+                              const sm_price_of_plan *base) {
     (void)base;
     if (plan->fsdp == 1) {
         double m0 = memory_with(train, *plan, 0, plan->recompute);
@@ -210,24 +196,22 @@ static void memory_is_ordered(random_job *r, sm_train *train, const sm_plan *pla
     }
 }
 
-static void sharding_and_recomputing_save_memory(void **state)
-{
+static void sharding_and_recomputing_save_memory(void **state) {
     (void)state;
     assert_true(each_plan(4, JOBS, memory_is_ordered) > 10 * JOBS);
 }
 
 /* By hand: a dense model on one chip holds 2 + 4 + 12 bytes of every parameter. */
-static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state)
-{
+static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
     (void)state;
-    sm_rng rng = { 9 };
+    sm_rng rng = {9};
     static random_job r;
     for (int i = 0; i < 40; i++) {
         random_job_fill(&r, &rng);
         sm_train *train = train_of(&r.job);
         sm_plan plan;
         sm_price_of_plan price;
-        sm_error err = { 0 };
+        sm_error err = {0};
         sm_plan_defaults(&plan);
         assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_OK);
         double n = sm_model_params(&r.model).total, off = r.model.tied ? r.model.D : 0;
@@ -238,8 +222,7 @@ static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_price_is_sound),
         cmocka_unit_test(the_second_price_allocates_nothing),

@@ -21,37 +21,33 @@
 static sm_model model;
 static search_copy result, other;
 
-static void load(const char *name)
-{
-    sm_error err = { 0 };
+static void load(const char *name) {
+    sm_error err = {0};
     sm_arena *arena = sm_arena_new();
     if (sm_io_model_load(name, arena, &model, &err) != SM_OK)
         fail_msg("%s: %s", name, err.sentence);
     sm_arena_free(arena);
 }
 
-static sm_train *train_on(const sm_system *system, double batch, double seq)
-{
-    sm_error err = { 0 };
+static sm_train *train_on(const sm_system *system, double batch, double seq) {
+    sm_error err = {0};
     sm_train *train = NULL;
-    sm_job job = { &model, system, batch, seq, 0, -1 };
+    sm_job job = {&model, system, batch, seq, 0, -1};
     if (sm_train_new(&job, &train, &err) != SM_OK) fail_msg("%s", err.sentence);
     return train;
 }
 
-static sm_plan parsed(const char *text)
-{
+static sm_plan parsed(const char *text) {
     sm_plan plan;
-    sm_error err = { 0 };
+    sm_error err = {0};
     sm_source source = sm_source_of("--plan", text);
     if (sm_plan_parse(&source, &plan, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
     return plan;
 }
 
 static void best(const sm_system *system, double batch, double seq, const char *fixed, int top,
-                 int threads, search_copy *found)
-{
-    sm_error err = { 0 };
+                 int threads, search_copy *found) {
+    sm_error err = {0};
     sm_search_options o;
     sm_train *train = train_on(system, batch, seq);
     sm_search_defaults(&o);
@@ -63,8 +59,7 @@ static void best(const sm_system *system, double batch, double seq, const char *
     sm_train_free(train);
 }
 
-static void show(const sm_system *system, const plan_copy *f)
-{
+static void show(const sm_system *system, const plan_copy *f) {
     char text[512];
     const sm_breakdown *b = &f->price.breakdown;
     sm_plan_format(&f->plan, system->torus_dims, text, sizeof text);
@@ -75,18 +70,17 @@ static void show(const sm_system *system, const plan_copy *f)
                 b->bubble, f->price.mfu);
 }
 
-#define EXPECT(system, found, what)                \
-    do {                                           \
-        if (!(what)) {                             \
-            show(system, found);                   \
-            fail_msg("expected %s", #what);        \
-        }                                          \
+#define EXPECT(system, found, what)                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            show(system, found);                                                                   \
+            fail_msg("expected %s", #what);                                                        \
+        }                                                                                          \
     } while (0)
 
 /* ---- the book, chapter "How to train LLaMA-3": 8960 v5p, 4M tokens ---- */
 
-static void llama_70b_needs_fsdp_and_tensor_on_v5p(void **state)
-{
+static void llama_70b_needs_fsdp_and_tensor_on_v5p(void **state) {
     (void)state;
     sm_system pod = random_job_system("tpu-v5p:16x20x28");
     load("llama-3-70b");
@@ -104,10 +98,9 @@ static void llama_70b_needs_fsdp_and_tensor_on_v5p(void **state)
 
 /* ---- LLaMA-3 405B on 16,384 H100 (arXiv 2407.21783, table 4: tp 8, pp 16) ---- */
 
-static sm_placement placed(const sm_system *system, const sm_plan *p)
-{
-    const int degree[SM_PLAN_DEGREES] = { p->data,    p->fsdp,   p->tensor,
-                                          p->context, p->expert, p->pipeline };
+static sm_placement placed(const sm_system *system, const sm_plan *p) {
+    const int degree[SM_PLAN_DEGREES] = {p->data,    p->fsdp,   p->tensor,
+                                         p->context, p->expert, p->pipeline};
     int sizes[SM_PLAN_DEGREES], order[SM_PLAN_DEGREES];
     sm_placement placement;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) sizes[i] = degree[i], order[i] = p->order[i];
@@ -115,8 +108,7 @@ static sm_placement placed(const sm_system *system, const sm_plan *p)
     return placement;
 }
 
-static void llama_405b_keeps_tensor_inside_the_node(void **state)
-{
+static void llama_405b_keeps_tensor_inside_the_node(void **state) {
     (void)state;
     BIG_SEARCH();
     sm_system cluster = random_job_system("h100-sxm:2048x8");
@@ -135,8 +127,7 @@ static void llama_405b_keeps_tensor_inside_the_node(void **state)
 
 /* ---- DeepSeek-V3 on 2048 H800 (arXiv 2412.19437 section 3.2: ep 64, pp 16, no tensor) ---- */
 
-static void deepseek_v3_prefers_experts_to_tensor(void **state)
-{
+static void deepseek_v3_prefers_experts_to_tensor(void **state) {
     (void)state;
     BIG_SEARCH();
     sm_system cluster = random_job_system("h800:256x8");
@@ -147,8 +138,7 @@ static void deepseek_v3_prefers_experts_to_tensor(void **state)
 
 /* ---- more is never worse ---- */
 
-static void faster_links(sm_system *s, int level, double times)
-{
+static void faster_links(sm_system *s, int level, double times) {
     for (int l = 0; l < s->levels; l++)
         if (level < 0 || l == level) s->level[l].bytes_per_s_oneway *= times;
 }
@@ -158,15 +148,14 @@ typedef struct testbed {
     double batch, seq;
 } testbed;
 static const testbed beds[] = {
-    { "llama-3.1-8b", "h100-sxm:8x8", 1 << 20, 8192 },
-    { "llama-2-13b", "tpu-v5e:16x16", 1 << 21, 4096 },
-    { "mixtral-8x7b", "a100-80:8x8", 1 << 20, 4096 },
-    { "llama-3.1-70b", "tpu-v5p:4x4x8", 1 << 20, 8192 },
+    {"llama-3.1-8b", "h100-sxm:8x8", 1 << 20, 8192},
+    {"llama-2-13b", "tpu-v5e:16x16", 1 << 21, 4096},
+    {"mixtral-8x7b", "a100-80:8x8", 1 << 20, 4096},
+    {"llama-3.1-70b", "tpu-v5p:4x4x8", 1 << 20, 8192},
 };
 enum { BEDS = sizeof beds / sizeof beds[0] };
 
-static void more_bandwidth_is_never_slower(void **state)
-{
+static void more_bandwidth_is_never_slower(void **state) {
     (void)state;
     BIG_SEARCH();
     for (int b = 0; b < BEDS; b++) {
@@ -191,14 +180,13 @@ static void more_bandwidth_is_never_slower(void **state)
     }
 }
 
-static void more_chips_are_never_slower(void **state)
-{
+static void more_chips_are_never_slower(void **state) {
     (void)state;
     BIG_SEARCH();
     static const testbed sweep[] = {
-        { "llama-3.1-8b", "h100-sxm", 1 << 21, 8192 },
-        { "llama-2-13b", "tpu-v5e", 1 << 21, 4096 },
-        { "llama-3.1-8b", "tpu-v5p", 1 << 21, 8192 },
+        {"llama-3.1-8b", "h100-sxm", 1 << 21, 8192},
+        {"llama-2-13b", "tpu-v5e", 1 << 21, 4096},
+        {"llama-3.1-8b", "tpu-v5p", 1 << 21, 8192},
     };
     for (int i = 0; i < 3; i++) {
         double before = 0;
@@ -221,8 +209,7 @@ static void more_chips_are_never_slower(void **state)
 
 /* ---- the same answer on any number of threads ---- */
 
-static void threads_change_no_answer(void **state)
-{
+static void threads_change_no_answer(void **state) {
     (void)state;
     BIG_SEARCH();
     for (int b = 0; b < BEDS; b++) {
@@ -241,8 +228,7 @@ static void threads_change_no_answer(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_70b_needs_fsdp_and_tensor_on_v5p),
         cmocka_unit_test(llama_405b_keeps_tensor_inside_the_node),

@@ -22,24 +22,21 @@
 
 static random_job r;
 
-static sm_train *train_of(const sm_job *job)
-{
-    sm_error err = { 0 };
+static sm_train *train_of(const sm_job *job) {
+    sm_error err = {0};
     sm_train *train = NULL;
     if (sm_train_new(job, &train, &err) != SM_OK) fail_msg("%s", err.sentence);
     return train;
 }
 
-static void fix(sm_search_options *o, const char *text)
-{
-    sm_error err = { 0 };
+static void fix(sm_search_options *o, const char *text) {
+    sm_error err = {0};
     sm_source source = sm_source_of("--plan", text);
     if (sm_plan_parse(&source, &o->fixed, &err) != SM_OK) fail_msg("%s: %s", text, err.sentence);
 }
 
 /* Brute force prices every plan, so some keys are fixed to keep it quick; which ones rotates. */
-static sm_search_options options_of(sm_rng *rng)
-{
+static sm_search_options options_of(sm_rng *rng) {
     static const char *const some[] = {
         "offload=none,recompute=none", "offload=none,recompute=full", "offload=optimizer,zero=1",
         "offload=none,schedule=1f1b",  "offload=both,seq=on",         "recompute=selective,zero=2",
@@ -54,9 +51,8 @@ static sm_search_options options_of(sm_rng *rng)
     return o;
 }
 
-static sm_status search(sm_train *train, const sm_search_options *o, search_copy *result)
-{
-    sm_error err = { 0 };
+static sm_status search(sm_train *train, const sm_search_options *o, search_copy *result) {
+    sm_error err = {0};
     sm_status s = search_copied(train, o, result, &err);
     assert_true(s == SM_OK || s == SM_NEGATIVE);
     if (s == SM_NEGATIVE) assert_true(result->n == 0 && err.sentence[0]);
@@ -65,16 +61,13 @@ static sm_status search(sm_train *train, const sm_search_options *o, search_copy
     return s;
 }
 
-static double value_of(const sm_search_options *o, const plan_copy *f)
-{
+static double value_of(const sm_search_options *o, const plan_copy *f) {
     if (o->objective == SM_OBJECTIVE_COST) return f->price.expected_s * f->price.chips;
     if (o->objective == SM_OBJECTIVE_MEMORY) return f->price.memory.total;
     return f->price.expected_s;
 }
 
-static void explain(const sm_search_options *o, const search_copy *a,
-                    const search_copy *b)
-{
+static void explain(const sm_search_options *o, const search_copy *a, const search_copy *b) {
     char text[512];
     print_error("%s seq %.0f batch %.0f objective %d top %d\n", r.system.text, r.job.seq,
                 r.job.batch_tokens, o->objective, o->top);
@@ -87,9 +80,7 @@ static void explain(const sm_search_options *o, const search_copy *a,
         }
 }
 
-static void same_values(const sm_search_options *o, const search_copy *a,
-                        const search_copy *b)
-{
+static void same_values(const sm_search_options *o, const search_copy *a, const search_copy *b) {
     bool same = a->n == b->n;
     for (int i = 0; same && i < a->n; i++) {
         double x = value_of(o, &a->found[i]), y = value_of(o, &b->found[i]);
@@ -104,10 +95,9 @@ static void same_values(const sm_search_options *o, const search_copy *a,
 
 static search_copy exact, brute;
 
-static void the_search_equals_brute_force(void **state)
-{
+static void the_search_equals_brute_force(void **state) {
     (void)state;
-    sm_rng rng = { 21 };
+    sm_rng rng = {21};
     double spared = 0, space = 0;
     int found = 0;
     for (int i = 0; i < TIMES(300); i++) {
@@ -126,13 +116,12 @@ static void the_search_equals_brute_force(void **state)
         sm_train_free(train);
     }
     assert_true(found > TIMES(150) && found < TIMES(300)); /* both answers occur */
-    assert_true(spared > 0.5 * space);       /* and bounds spare work */
+    assert_true(spared > 0.5 * space);                     /* and bounds spare work */
 }
 
 /* The bounds hold whatever the constants are: outer networks that beat the inner one, collectives
  * that start slowly, overlap or none. */
-static void random_constants(sm_calibration *c, sm_rng *rng)
-{
+static void random_constants(sm_calibration *c, sm_rng *rng) {
     double u[6];
     for (int i = 0; i < 6; i++) u[i] = sm_rng_unit(rng);
     c->network_efficiency_inner = 0.02 * pow(50, u[0]);
@@ -143,12 +132,11 @@ static void random_constants(sm_calibration *c, sm_rng *rng)
     c->step_overhead_s = 1e-3 * u[5];
 }
 
-static void the_search_is_exact_under_any_constants(void **state)
-{
+static void the_search_is_exact_under_any_constants(void **state) {
     (void)state;
-    static const char *const systems[] = { "h800:2x4", "h800:2x8", "h800:4x4", "h100-sxm:4x2",
-                                           "b200:2x8", "l4:4x2",   "h800:8x2", "a100-40:4x4" };
-    sm_rng rng = { 30 };
+    static const char *const systems[] = {"h800:2x4", "h800:2x8", "h800:4x4", "h100-sxm:4x2",
+                                          "b200:2x8", "l4:4x2",   "h800:8x2", "a100-40:4x4"};
+    sm_rng rng = {30};
     int found = 0;
     for (int i = 0; i < TIMES(96); i++) {
         random_job_fill(&r, &rng);
@@ -170,10 +158,9 @@ static void the_search_is_exact_under_any_constants(void **state)
 }
 
 /* No random plan, drawn without the search's own enumeration, beats what the search calls best. */
-static void no_random_plan_is_better(void **state)
-{
+static void no_random_plan_is_better(void **state) {
     (void)state;
-    sm_rng rng = { 22 };
+    sm_rng rng = {22};
     int fitting = 0;
     for (int i = 0; i < TIMES(60); i++) {
         random_job_fill(&r, &rng);
@@ -205,10 +192,9 @@ static void no_random_plan_is_better(void **state)
 
 /* ---- determinism ---- */
 
-static void threads_change_nothing(void **state)
-{
+static void threads_change_nothing(void **state) {
     (void)state;
-    sm_rng rng = { 23 };
+    sm_rng rng = {23};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
@@ -231,16 +217,14 @@ static void threads_change_nothing(void **state)
 
 /* ---- options ---- */
 
-static int degree(const sm_plan *p, int key)
-{
-    const int at[] = { p->data, p->fsdp, p->tensor, p->context, p->expert, p->pipeline };
+static int degree(const sm_plan *p, int key) {
+    const int at[] = {p->data, p->fsdp, p->tensor, p->context, p->expert, p->pipeline};
     return at[key];
 }
 
-static void fixed_keys_are_kept(void **state)
-{
+static void fixed_keys_are_kept(void **state) {
     (void)state;
-    sm_rng rng = { 24 };
+    sm_rng rng = {24};
     int found = 0;
     for (int i = 0; i < TIMES(60); i++) {
         random_job_fill(&r, &rng);
@@ -269,10 +253,9 @@ static void fixed_keys_are_kept(void **state)
     assert_true(found > TIMES(20));
 }
 
-static void degrees_stay_below_their_limits(void **state)
-{
+static void degrees_stay_below_their_limits(void **state) {
     (void)state;
-    sm_rng rng = { 25 };
+    sm_rng rng = {25};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o;
@@ -288,10 +271,9 @@ static void degrees_stay_below_their_limits(void **state)
     }
 }
 
-static void what_is_found_differs_and_is_sorted(void **state)
-{
+static void what_is_found_differs_and_is_sorted(void **state) {
     (void)state;
-    sm_rng rng = { 26 };
+    sm_rng rng = {26};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
@@ -312,12 +294,11 @@ static void what_is_found_differs_and_is_sorted(void **state)
     }
 }
 
-static void a_raised_flag_stops_it(void **state)
-{
+static void a_raised_flag_stops_it(void **state) {
     (void)state;
     volatile int stop = 1;
-    sm_rng rng = { 27 };
-    sm_error err = { 0 };
+    sm_rng rng = {27};
+    sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_search_options o;
     sm_search_defaults(&o);
@@ -329,11 +310,10 @@ static void a_raised_flag_stops_it(void **state)
     sm_train_free(train);
 }
 
-static void too_many_plans_are_refused(void **state)
-{
+static void too_many_plans_are_refused(void **state) {
     (void)state;
-    sm_rng rng = { 28 };
-    sm_error err = { 0 };
+    sm_rng rng = {28};
+    sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_train *train = train_of(&r.job);
     sm_search_options o;
@@ -347,36 +327,34 @@ static void too_many_plans_are_refused(void **state)
 /* ---- bounds ---- */
 
 /* The bound of a node against the best of all its plans, priced one by one. */
-static double best_of_node(sm_train *train, const sm_search_options *o, const node *n)
-{
+static double best_of_node(sm_train *train, const sm_search_options *o, const node *n) {
     sm_search_options only = *o;
-    const int key[SM_PLAN_DEGREES] = { SM_PLAN_DATA,    SM_PLAN_FSDP,   SM_PLAN_TENSOR,
-                                       SM_PLAN_CONTEXT, SM_PLAN_EXPERT, SM_PLAN_PIPELINE };
-    int *at[SM_PLAN_DEGREES] = { &only.fixed.data,    &only.fixed.fsdp,   &only.fixed.tensor,
-                                 &only.fixed.context, &only.fixed.expert, &only.fixed.pipeline };
+    const int key[SM_PLAN_DEGREES] = {SM_PLAN_DATA,    SM_PLAN_FSDP,   SM_PLAN_TENSOR,
+                                      SM_PLAN_CONTEXT, SM_PLAN_EXPERT, SM_PLAN_PIPELINE};
+    int *at[SM_PLAN_DEGREES] = {&only.fixed.data,    &only.fixed.fsdp,   &only.fixed.tensor,
+                                &only.fixed.context, &only.fixed.expert, &only.fixed.pipeline};
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         *at[i] = n->degree[key[i]];
         only.fixed.given |= 1u << key[i];
     }
     only.prune = false;
     only.top = 1;
-    sm_error err = { 0 };
+    sm_error err = {0};
     if (search_copied(train, &only, &brute, &err) != SM_OK) return HUGE_VAL;
     return value_of(&only, &brute.found[0]);
 }
 
-static void bounds_are_admissible(void **state)
-{
+static void bounds_are_admissible(void **state) {
     (void)state;
-    sm_rng rng = { 29 };
+    sm_rng rng = {29};
     int checked = 0;
     for (int i = 0; i < TIMES(60); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
         sm_train *train = train_of(&r.job);
         search(train, &o, &exact); /* builds the variants */
-        plan_search h = { .options = &o, .train = train };
-        sm_error err = { 0 };
+        plan_search h = {.options = &o, .train = train};
+        sm_error err = {0};
         assert_int_equal(search_enumerate(&h, r.system.chips, &err), SM_OK);
         double floor_s = search_floor(train, &o.fixed, r.system.chips);
         for (size_t k = 0; k < h.nodes && k < 12; k++) {
@@ -395,15 +373,14 @@ static void bounds_are_admissible(void **state)
 }
 
 /* A caller's structure of older headers ends earlier; one of newer headers is refused. */
-static void options_of_other_versions(void **state)
-{
+static void options_of_other_versions(void **state) {
     (void)state;
     struct {
         sm_search_options options;
         char behind[64];
     } newer;
-    sm_error err = { 0 };
-    sm_rng rng = { 5 };
+    sm_error err = {0};
+    sm_rng rng = {5};
     random_job_fill(&r, &rng);
     sm_train *train = train_of(&r.job);
     size_t known = offsetof(sm_search_options, stop);
@@ -423,8 +400,7 @@ static void options_of_other_versions(void **state)
     sm_train_free(train);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(the_search_equals_brute_force),

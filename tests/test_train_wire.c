@@ -13,18 +13,16 @@ static sm_model model;
 static sm_system node;
 static sm_plan_detail detail;
 
-static sm_arena *told(const char *words)
-{
-    sm_error err = { 0 };
+static sm_arena *told(const char *words) {
+    sm_error err = {0};
     sm_plan plan;
     sm_train *train = NULL;
     sm_arena *arena = sm_arena_new();
     sm_source source = sm_source_of("--plan", words);
     node = random_job_system("h100-sxm:1x8");
-    sm_job job = { &model, &node, 32 * 4096, 4096, 0, -1 }; /* 32 sequences */
-    if (sm_io_model_load("llama-3.1-8b", arena, &model, &err) ||
-        sm_train_new(&job, &train, &err) || sm_plan_parse(&source, &plan, &err) ||
-        sm_train_detail(train, &plan, arena, &detail, &err))
+    sm_job job = {&model, &node, 32 * 4096, 4096, 0, -1}; /* 32 sequences */
+    if (sm_io_model_load("llama-3.1-8b", arena, &model, &err) || sm_train_new(&job, &train, &err) ||
+        sm_plan_parse(&source, &plan, &err) || sm_train_detail(train, &plan, arena, &detail, &err))
         fail_msg("%s: %s", words, err.sentence);
     sm_train_free(train);
     return arena;
@@ -34,9 +32,8 @@ typedef struct volume {
     double bytes, wire;
 } volume;
 
-static volume total(sm_collective op, const char *axis, const char *phase)
-{
-    volume v = { 0, 0 };
+static volume total(sm_collective op, const char *axis, const char *phase) {
+    volume v = {0, 0};
     for (int i = 0; i < detail.collectives; i++) {
         const sm_plan_collective *c = &detail.collective[i];
         if (c->op != op || strcmp(c->axis, axis) != 0 || strcmp(c->phase, phase) != 0) continue;
@@ -46,8 +43,7 @@ static volume total(sm_collective op, const char *axis, const char *phase)
     return v;
 }
 
-static void is(volume v, double bytes, double wire_per_byte)
-{
+static void is(volume v, double bytes, double wire_per_byte) {
     if (v.bytes != bytes || fabs(v.wire - bytes * wire_per_byte) > 1e-9 * bytes)
         fail_msg("%.0f bytes, %.0f on the wire; expected %.0f and %.0f", v.bytes, v.wire, bytes,
                  bytes * wire_per_byte);
@@ -55,8 +51,7 @@ static void is(volume v, double bytes, double wire_per_byte)
 
 /* Rajbhandari et al. 2020: weights gathered for the forward and again for the backward pass,
  * gradients scattered once; 7/8 of each crosses a chip's link. fp32 gradients, 4 microbatches. */
-static void fsdp_moves_the_parameters_three_times(void **state)
-{
+static void fsdp_moves_the_parameters_three_times(void **state) {
     (void)state;
     sm_arena *arena = told("fsdp=8,microbatch=1");
     double all = 8030261248.0, norms = 65 * 4096.0, table = 128256 * 4096.0;
@@ -69,8 +64,7 @@ static void fsdp_moves_the_parameters_three_times(void **state)
 
 /* Korthikanti et al. 2022: four streams of B T D forward a layer. 8 microbatches of 2 sequences;
  * head and embedding move the stream once each, and the loss is one number a token. */
-static void tensor_moves_the_stream(void **state)
-{
+static void tensor_moves_the_stream(void **state) {
     (void)state;
     sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
     double stream = 2 * 2 * 4096 * 4096.0, loss = 4 * 2 * 4096;
@@ -81,8 +75,7 @@ static void tensor_moves_the_stream(void **state)
 }
 
 /* One all-reduce of the step's fp32 gradients: of each chip's quarter, norms whole. */
-static void data_reduces_gradients_once(void **state)
-{
+static void data_reduces_gradients_once(void **state) {
     (void)state;
     sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
     double all = 8030261248.0, norms = 65 * 4096.0;
@@ -92,11 +85,10 @@ static void data_reduces_gradients_once(void **state)
 }
 
 /* What a person reads adds up to what the price says. */
-static void exposed_time_is_within_the_step(void **state)
-{
+static void exposed_time_is_within_the_step(void **state) {
     (void)state;
-    static const char *const plans[] = { "fsdp=8", "data=2,tensor=4", "tensor=8,microbatch=4",
-                                         "data=2,pipeline=4,microbatch=1", "fsdp=4,context=2" };
+    static const char *const plans[] = {"fsdp=8", "data=2,tensor=4", "tensor=8,microbatch=4",
+                                        "data=2,pipeline=4,microbatch=1", "fsdp=4,context=2"};
     for (int i = 0; i < 5; i++) {
         sm_arena *arena = told(plans[i]);
         double exposed = 0;
@@ -112,8 +104,7 @@ static void exposed_time_is_within_the_step(void **state)
     }
 }
 
-static double derived(const sm_why *why, const char *label)
-{
+static double derived(const sm_why *why, const char *label) {
     if (strcmp(why->label, label) == 0) return why->value;
     for (const sm_why *child = why->first; child; child = child->next) {
         double found = derived(child, label);
@@ -122,8 +113,7 @@ static double derived(const sm_why *why, const char *label)
     return -1;
 }
 
-static double shown_in(const char *phase)
-{
+static double shown_in(const char *phase) {
     double s = 0;
     for (int i = 0; i < detail.collectives; i++)
         if (strcmp(detail.collective[i].phase, phase) == 0) s += detail.collective[i].exposed_s;
@@ -131,11 +121,10 @@ static double shown_in(const char *phase)
 }
 
 /* What shows of the end of a step is shared out over its collectives, no more and no less. */
-static void the_end_of_the_step_is_shared_out(void **state)
-{
+static void the_end_of_the_step_is_shared_out(void **state) {
     (void)state;
-    static const char *const plans[] = { "data=8,zero=0", "data=2,tensor=4,zero=1",
-                                         "data=4,tensor=2,zero=0,microbatch=1" };
+    static const char *const plans[] = {"data=8,zero=0", "data=2,tensor=4,zero=1",
+                                        "data=4,tensor=2,zero=0,microbatch=1"};
     for (int i = 0; i < 3; i++) {
         sm_arena *arena = told(plans[i]);
         double reduced = derived(detail.why, "gradient reduction shown");
@@ -150,8 +139,7 @@ static void the_end_of_the_step_is_shared_out(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fsdp_moves_the_parameters_three_times),
         cmocka_unit_test(tensor_moves_the_stream),

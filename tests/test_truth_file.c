@@ -72,9 +72,9 @@ static void reads_gemm(void **state) {
 
 static void reads_attention(void **state) {
     (void)state;
-    parsed p = parse_good(
-        "chip,phase,batch,q_len,kv_len,n_heads,n_kv_heads,d_head,dtype,time_us,source\n"
-        "h20,decode,16,1,4096,32,8,128,bf16_kvfp8,88,infersim:x\n");
+    parsed p =
+        parse_good("chip,phase,batch,q_len,kv_len,n_heads,n_kv_heads,d_head,dtype,time_us,source\n"
+                   "h20,decode,16,1,4096,32,8,128,bf16_kvfp8,88,infersim:x\n");
     const sm_attention_row *a = &p.truth.row->of.attention;
     assert_int_equal(p.truth.kind, SM_TRUTH_ATTENTION);
     assert_string_equal(a->phase, "decode");
@@ -200,8 +200,9 @@ static void assert_same_row(const sm_truth_row *x, const sm_truth_row *y) {
                               (const char *)y + schema->field[i].offset);
     assert_string_equal(x->source, y->source);
     assert_true(s->oom == t->oom && s->model.mla == t->model.mla);
-    assert_true(isnan(x->measured_s) ? isnan(y->measured_s) : x->measured_s <= y->measured_s &&
-                                                                  x->measured_s >= y->measured_s);
+    assert_true(isnan(x->measured_s)
+                    ? isnan(y->measured_s)
+                    : x->measured_s <= y->measured_s && x->measured_s >= y->measured_s);
     assert_true((isnan(s->peak_memory_bytes) && isnan(t->peak_memory_bytes)) ||
                 fabs(s->peak_memory_bytes - t->peak_memory_bytes) < 1);
 }
@@ -272,9 +273,9 @@ static void prefers_printed_seconds(void **state) {
         const char *row;
         double seconds;
     } rows[] = {
-        {"x,8,100,16,2.5,80,9,\n", 2.5},   {"x,8,100,16,,80,9,a\n", 2.5},
-        {"x,,100,16,,80,9,OOMs\n", 9},     {"x,8,,16,,80,9,\n", 9},
-        {"x,8,100,16,,,9,no_OOM\n", 9},    {"x,8,100,16,,,,b OOM c\n", NAN},
+        {"x,8,100,16,2.5,80,9,\n", 2.5}, {"x,8,100,16,,80,9,a\n", 2.5},
+        {"x,,100,16,,80,9,OOMs\n", 9},   {"x,8,,16,,80,9,\n", 9},
+        {"x,8,100,16,,,9,no_OOM\n", 9},  {"x,8,100,16,,,,b OOM c\n", NAN},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[400];
@@ -339,8 +340,9 @@ static void refuses_bad_headers(void **state) {
     refuses("q_len,kv_len\n", "rows:1:1: attention rows need the column \"time_us\"\n"
                               "  q_len,kv_len\n  ^~~~~~~~~~~~");
     refuses("m,n,k,m\n", "rows:1:7: the column \"m\" is named twice\n  m,n,k,m\n        ^");
-    refuses("a,b\n1,2\n", "rows:1:1: the header tells no kind of measured rows: expected one of "
-                          KINDS "\n  a,b\n  ^~~");
+    refuses("a,b\n1,2\n",
+            "rows:1:1: the header tells no kind of measured rows: expected one of " KINDS
+            "\n  a,b\n  ^~~");
 }
 
 static void refuses_bad_json(void **state) {
@@ -552,8 +554,8 @@ static void normalised_times_agree(void **state) {
         parsed p = read_shipped(names[i]);
         for (size_t k = 0; k < p.truth.n; k++) {
             const sm_training_row *t = &p.truth.row[k].of.training;
-            double by_tokens = t->global_batch_sequences * t->seq_len /
-                               (t->tokens_per_s_per_chip * t->chips);
+            double by_tokens =
+                t->global_batch_sequences * t->seq_len / (t->tokens_per_s_per_chip * t->chips);
             if (!(t->step_time_s > 0) || !(by_tokens > 0)) continue;
             both++;
             if (fabs(by_tokens / t->step_time_s - 1) > 0.02)
@@ -596,11 +598,10 @@ static char *scaled(const char *name, const char *columns, double factor, size_t
             at += (size_t)sprintf(text + at, "%s,%.0f,%.0f,%.0f,%.9g\n", r->chip, r->of.gemm.m,
                                   r->of.gemm.n, r->of.gemm.k, us);
         else
-            at += (size_t)sprintf(text + at, "%s,%s,%.0f,%.0f,%.0f,%d,%d,%d,%.9g\n", r->chip,
-                                  r->of.attention.phase, r->of.attention.batch,
-                                  r->of.attention.q_len, r->of.attention.kv_len,
-                                  r->of.attention.n_heads, r->of.attention.n_kv_heads,
-                                  r->of.attention.d_head, us);
+            at += (size_t)sprintf(
+                text + at, "%s,%s,%.0f,%.0f,%.0f,%d,%d,%d,%.9g\n", r->chip, r->of.attention.phase,
+                r->of.attention.batch, r->of.attention.q_len, r->of.attention.kv_len,
+                r->of.attention.n_heads, r->of.attention.n_kv_heads, r->of.attention.d_head, us);
     }
     *rows = p.truth.n;
     done(&p);

@@ -9,10 +9,13 @@
 #include <string.h>
 
 /* Llama-3-8B on eight H100 by FSDP: a row with every text a reader gives. */
-static sm_truth_row a_row(const char *source)
-{
-    sm_truth_row row = { .kind = SM_TRUTH_TRAINING, .id = "row", .line = 1, .chip = "h100-sxm",
-                         .source = source, .measured_s = 1 };
+static sm_truth_row a_row(const char *source) {
+    sm_truth_row row = {.kind = SM_TRUTH_TRAINING,
+                        .id = "row",
+                        .line = 1,
+                        .chip = "h100-sxm",
+                        .source = source,
+                        .measured_s = 1};
     sm_training_row *r = &row.of.training;
     r->title = source;
     r->task = "pretrain", r->quality = "A", r->duplicate_of = r->flags = "";
@@ -35,9 +38,8 @@ static sm_truth_row a_row(const char *source)
     return row;
 }
 
-static sm_prediction predicted(const sm_truth_row *row)
-{
-    sm_error err = { 0 };
+static sm_prediction predicted(const sm_truth_row *row) {
+    sm_error err = {0};
     sm_truth_case *c;
     static char why[200];
     sm_prediction p;
@@ -53,8 +55,7 @@ static sm_prediction predicted(const sm_truth_row *row)
 }
 
 /* A compiled loss holds fewer bytes of each logit. */
-static void torchtitan_compiles_its_loss_since_2025(void **state)
-{
+static void torchtitan_compiles_its_loss_since_2025(void **state) {
     (void)state;
     sm_truth_row row = a_row("torchtitan Llama 3.1 benchmarks");
     row.software = "torchtitan";
@@ -64,8 +65,7 @@ static void torchtitan_compiles_its_loss_since_2025(void **state)
     assert_true(fabs((before - predicted(&row).memory.total) / less - 1) < 1e-9);
 }
 
-static void a_plan_as_stated_is_priced(void **state)
-{
+static void a_plan_as_stated_is_priced(void **state) {
     (void)state;
     sm_truth_row row = a_row("ml-engineering: when to upgrade GPUs");
     assert_int_equal(predicted(&row).plan.offload, SM_OFFLOAD_NONE);
@@ -77,8 +77,7 @@ static void a_plan_as_stated_is_priced(void **state)
     assert_string_equal(predicted(&row).unknown, "the plan as stated cannot be read");
 }
 
-static void fine_tuning_of_all_weights_is_predicted(void **state)
-{
+static void fine_tuning_of_all_weights_is_predicted(void **state) {
     (void)state;
     sm_truth_row row = a_row("NeMo 24.07");
     double pretrain = predicted(&row).expected_s;
@@ -87,8 +86,7 @@ static void fine_tuning_of_all_weights_is_predicted(void **state)
 }
 
 /* 30 layers and two more for embedding and head on 4 x 8 chunks. */
-static void chunks_of_embedding_and_head_hold_no_layer(void **state)
-{
+static void chunks_of_embedding_and_head_hold_no_layer(void **state) {
     (void)state;
     sm_truth_row row = a_row("NVIDIA DGX Cloud Benchmarking recipes");
     sm_training_row *r = &row.of.training;
@@ -102,16 +100,14 @@ static void chunks_of_embedding_and_head_hold_no_layer(void **state)
     assert_non_null(strstr(predicted(&row).unknown, "more chunks than the 29 layers"));
 }
 
-static void a_sequence_not_stated_is_what_is_missing(void **state)
-{
+static void a_sequence_not_stated_is_what_is_missing(void **state) {
     (void)state;
     sm_truth_row row = a_row("AMD Primus tech blogs");
     row.of.training.seq_len = NAN;
     assert_string_equal(predicted(&row).unknown, "seq_len not stated");
 }
 
-static void degrees_beyond_the_devices_are_refused(void **state)
-{
+static void degrees_beyond_the_devices_are_refused(void **state) {
     (void)state;
     sm_truth_row row = a_row("AMD Primus tech blogs");
     row.of.training.tp = row.of.training.cp = row.of.training.pp = row.of.training.vp = 2000000000;
@@ -121,8 +117,7 @@ static void degrees_beyond_the_devices_are_refused(void **state)
     assert_non_null(predicted(&row).unknown);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(torchtitan_compiles_its_loss_since_2025),
         cmocka_unit_test(a_plan_as_stated_is_priced),

@@ -8,23 +8,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void near(double value, double wanted)
-{
+static void near(double value, double wanted) {
     if (!(fabs(value - wanted) <= 1e-12 * fmax(1.0, fabs(wanted))))
         fail_msg("%.17g, and %.17g was expected", value, wanted);
 }
 
 /* ---- one comparison ---- */
 
-static void test_error_is_relative_to_measured(void **state)
-{
+static void test_error_is_relative_to_measured(void **state) {
     (void)state;
     near(sm_comparison_error(&(sm_comparison){.measured = 2.0, .expected = 3.0}), 0.5);
     near(sm_comparison_error(&(sm_comparison){.measured = 4.0, .expected = 3.0}), -0.25);
 }
 
-static void test_below_the_bound(void **state)
-{
+static void test_below_the_bound(void **state) {
     (void)state;
     assert_true(sm_comparison_below(&(sm_comparison){.measured = 0.999, .lower = 1.0}));
     assert_false(sm_comparison_below(&(sm_comparison){.measured = 1.0, .lower = 1.0}));
@@ -35,8 +32,7 @@ static void test_below_the_bound(void **state)
 
 /* ---- quantiles ---- */
 
-static void test_quantiles_by_hand(void **state)
-{
+static void test_quantiles_by_hand(void **state) {
     (void)state;
     double values[] = {40.0, 10.0, 30.0, 20.0};
     near(sm_quantile(values, 4, 0.0), 10.0);
@@ -49,8 +45,7 @@ static void test_quantiles_by_hand(void **state)
     assert_true(isnan(sm_quantile(&one, 0, 0.5)));
 }
 
-static void test_quantiles_are_monotone_and_within(void **state)
-{
+static void test_quantiles_are_monotone_and_within(void **state) {
     (void)state;
     sm_rng rng = {11};
     for (int round = 0; round < 200; round++) {
@@ -68,8 +63,7 @@ static void test_quantiles_are_monotone_and_within(void **state)
 
 /* ---- statistics of many ---- */
 
-static void test_stats_by_hand(void **state)
-{
+static void test_stats_by_hand(void **state) {
     (void)state;
     /* errors +10 %, -20 %, +40 %, 0 % */
     sm_comparison c[] = {
@@ -89,8 +83,7 @@ static void test_stats_by_hand(void **state)
     assert_int_equal(stats.below_lower, 1);
 }
 
-static void test_stats_of_none(void **state)
-{
+static void test_stats_of_none(void **state) {
     (void)state;
     sm_error_stats stats = sm_error_stats_of(NULL, 0, NULL);
     assert_int_equal(stats.n, 0);
@@ -100,8 +93,7 @@ static void test_stats_of_none(void **state)
 }
 
 /* A unit has no say in an error; nor has the order of the rows. */
-static void test_stats_do_not_depend_on_unit_or_order(void **state)
-{
+static void test_stats_do_not_depend_on_unit_or_order(void **state) {
     (void)state;
     enum { ROWS = 50 };
     sm_comparison c[ROWS], other[ROWS];
@@ -126,8 +118,7 @@ static void test_stats_do_not_depend_on_unit_or_order(void **state)
 
 /* ---- rankings ---- */
 
-static void test_tau_by_hand(void **state)
-{
+static void test_tau_by_hand(void **state) {
     (void)state;
     double a[] = {1, 2, 3, 4}, same[] = {10, 20, 30, 40}, back[] = {4, 3, 2, 1};
     double swapped[] = {2, 1, 3, 4}; /* one of six pairs discordant */
@@ -142,8 +133,7 @@ static void test_tau_by_hand(void **state)
 }
 
 /* Pairs that agree less pairs that do not, among all: for lists without ties. */
-static double tau_of_pairs(const double *a, const double *b, size_t n)
-{
+static double tau_of_pairs(const double *a, const double *b, size_t n) {
     int agree = 0, differ = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
@@ -153,8 +143,7 @@ static double tau_of_pairs(const double *a, const double *b, size_t n)
     return (double)(agree - differ) / (double)(agree + differ);
 }
 
-static void test_tau_properties(void **state)
-{
+static void test_tau_properties(void **state) {
     (void)state;
     sm_rng rng = {13};
     for (int round = 0; round < 100; round++) {
@@ -173,8 +162,7 @@ static void test_tau_properties(void **state)
     }
 }
 
-static void test_time_lost(void **state)
-{
+static void test_time_lost(void **state) {
     (void)state;
     double expected[] = {3, 2, 4}, measured[] = {10, 12, 11};
     near(sm_time_lost(expected, measured, 3), 0.2);
@@ -184,8 +172,7 @@ static void test_time_lost(void **state)
     assert_true(isnan(sm_time_lost(expected, measured, 0)));
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error_is_relative_to_measured),
         cmocka_unit_test(test_below_the_bound),

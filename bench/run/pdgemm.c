@@ -97,7 +97,7 @@ static sm_status run_there(bench *x, grid *g) {
 }
 
 static sm_status time_one(bench *x, int way, double *seconds, sm_error *err) {
-    double both[2];
+    double both[2] = {0};
     sm_status status = sm_run_barrier(x->m->world, err);
     double begun_s = sm_clock_s();
     if (!status) status = way < 0 ? run_here(x, err) : run_there(x, &x->grid[way]);

@@ -88,7 +88,7 @@ static sm_status run_one(bench *x, int what, sm_error *err) {
 
 /* Seconds of the slower rank. */
 static sm_status time_one(bench *x, int what, double *seconds, sm_error *err) {
-    double both[2];
+    double both[2] = {0};
     sm_status status = sm_run_barrier(x->m->world, err);
     double begun_s = sm_clock_s();
     if (!status) status = run_one(x, what, err);

@@ -7,8 +7,7 @@
 
 #define WIDE "D=1e8,F=1e8,B=1"
 
-static sm_chip v5e(void)
-{
+static sm_chip v5e(void) {
     sm_chip chip = book_chip("tpu-v5e");
     book_give(&chip.flops_per_s[SM_BF16], 197e12);
     book_give(&chip.flops_per_s[SM_INT8], 394e12);
@@ -17,8 +16,7 @@ static sm_chip v5e(void)
     return chip;
 }
 
-static double flops_per_usd(const char *name, double flops_per_s, double usd_per_hour)
-{
+static double flops_per_usd(const char *name, double flops_per_s, double usd_per_hour) {
     sm_chip chip = book_chip(name);
     book_give(&chip.flops_per_s[SM_BF16], flops_per_s);
     chip.prices = 1;
@@ -26,28 +24,23 @@ static double flops_per_usd(const char *name, double flops_per_s, double usd_per
     return sm_chip_peak(&chip, SM_BF16, NULL) * 3600 / sm_chip_usd_per_hour(&chip);
 }
 
-static void cost_h100(book_item *item)
-{
+static void cost_h100(book_item *item) {
     book_is(item, "FLOPs per dollar", flops_per_usd("h100-sxm", 990e12, 10.8), 3.3e17);
 }
-static void cost_v5p(book_item *item)
-{
+static void cost_v5p(book_item *item) {
     book_is(item, "FLOPs per dollar", flops_per_usd("tpu-v5p", 459e12, 4.2), 3.93429e17);
 }
-static void cost_v5e(book_item *item)
-{
+static void cost_v5e(book_item *item) {
     book_is(item, "FLOPs per dollar", flops_per_usd("tpu-v5e", 197e12, 1.2), 5.91e17);
 }
 
-static double kv_70b(double T, sm_dtype kv)
-{
+static double kv_70b(double T, sm_dtype kv) {
     sm_model model = book_model("llama-3.1-70b");
     return sm_model_kv_bytes(&model, T, kv);
 }
 
 /* The chips of the book: its 1.288e12 bytes rounded to 1.3e12. */
-static void kv(book_item *item)
-{
+static void kv(book_item *item) {
     double whole = 240 * kv_70b(32768, SM_INT8);
     book_exactly(item, "of a token", kv_70b(1, SM_INT8), 163840);
     book_exactly(item, "of a sequence", kv_70b(32768, SM_INT8), 5368709120.0);
@@ -58,8 +51,7 @@ static void kv(book_item *item)
 }
 
 /* The book takes 160e3 bytes per token for 163,840. */
-static void memory_32(book_item *item)
-{
+static void memory_32(book_item *item) {
     double cache = 32 * kv_70b(8192, SM_INT8), total = cache + 70e9 * sm_dtype_bytes(SM_INT8);
     sm_chip chip = v5e();
     book_exactly(item, "KV", cache, 42949672960.0);
@@ -68,8 +60,7 @@ static void memory_32(book_item *item)
 }
 
 /* The book rounds 2189 to 2200. */
-static void tensor_limit(book_item *item)
-{
+static void tensor_limit(book_item *item) {
     sm_model model = book_block(8192, 28672);
     sm_system pod = book_system("tpu-v5e:16x16");
     pod.chip = v5e();
@@ -78,14 +69,12 @@ static void tensor_limit(book_item *item)
     book_near(item, "degree", book_tensor_critical(&t), 26.0655, 2200 / 2188.89 - 1 + 1e-4);
 }
 
-static double batch(const char *einsum)
-{
+static double batch(const char *einsum) {
     sm_chip chip = v5e();
     return book_critical(&chip, einsum, WIDE, "B", SM_MEMORY_HBM);
 }
 
-static void critical(book_item *item)
-{
+static void critical(book_item *item) {
     book_is(item, "bf16", batch("bf16[B,D] bf16[D,F] -> bf16[B,F]"), 240);
     book_is(item, "int8 weights", batch("bf16[B,D] int8[D,F] -> bf16[B,F]"), 120);
     book_is(item, "int8", batch("int8[B,D] int8[D,F] -> int8[B,F]"), 240);
@@ -93,8 +82,7 @@ static void critical(book_item *item)
 
 /* Weights and KV cache in one dtype on a slice: least chips, memory left, caches of 8192 tokens. */
 static void least_slice(book_item *item, sm_dtype dtype, const char *slice_text, double chips,
-                        double left, double token)
-{
+                        double left, double token) {
     sm_system slice = book_system(slice_text);
     slice.chip = v5e();
     double weights = 70e9 * sm_dtype_bytes(dtype), memory = slice.chip.memory_bytes.value;
@@ -103,21 +91,17 @@ static void least_slice(book_item *item, sm_dtype dtype, const char *slice_text,
     book_is(item, "caches", (slice.chips * memory - weights) / kv_70b(8192, dtype), 43.2134);
     book_exactly(item, "KV of a token", kv_70b(1, dtype), token);
 }
-static void least_bf16(book_item *item)
-{
+static void least_bf16(book_item *item) {
     least_slice(item, SM_BF16, "tpu-v5e:4x4", 8.75, 116e9, 327680);
 }
-static void least_int8(book_item *item)
-{
+static void least_int8(book_item *item) {
     least_slice(item, SM_INT8, "tpu-v5e:2x4", 4.375, 58e9, 163840);
 }
-static void least_int4(book_item *item)
-{
+static void least_int4(book_item *item) {
     least_slice(item, SM_INT4, "tpu-v5e:2x2", 2.1875, 29e9, 81920);
 }
 
-static void full_memory(book_item *item)
-{
+static void full_memory(book_item *item) {
     sm_chip chip = v5e();
     double s = book_read_s(&chip, chip.memory_bytes.value);
     book_is(item, "step", s, 0.0195122);
@@ -127,8 +111,7 @@ static void full_memory(book_item *item)
 }
 
 /* 8192 tokens on 16 chips at an MFU of 40 %. */
-static double prefill_s(void)
-{
+static double prefill_s(void) {
     sm_model model = book_of_params(70e9);
     sm_chip chip = v5e();
     double flops = 8192 * sm_model_forward_flops(&model, 1, true).matmul;
@@ -138,8 +121,7 @@ static void prefill(book_item *item) { book_is(item, "seconds", prefill_s(), 0.9
 
 /* ---- decode steps ---- */
 
-static book_serving llama(const char *slice, sm_dtype dtype, double memory_bytes_per_s)
-{
+static book_serving llama(const char *slice, sm_dtype dtype, double memory_bytes_per_s) {
     sm_chip chip = v5e();
     book_give(&chip.memory_bytes_per_s, memory_bytes_per_s);
     return (book_serving){book_model("llama-3.1-70b"), book_system_of(&chip, slice), dtype, dtype,
@@ -148,8 +130,7 @@ static book_serving llama(const char *slice, sm_dtype dtype, double memory_bytes
 
 /* The book takes 70e9 parameters for 70.6e9 and 160e3 bytes of cache a token for 163,840, and
  * rounds the step to 17 ms before it divides. */
-static void latency_32(book_item *item)
-{
+static void latency_32(book_item *item) {
     book_serving q = llama("tpu-v5e:2x4", SM_INT8, 8.1e11);
     book_serving large = llama("tpu-v5e:4x4", SM_INT8, 8.1e11);
     double counts = 113.51 / 111.943 - 1 + 1e-3, rounding = counts + 17.284 / 17 - 1;
@@ -165,8 +146,7 @@ static void latency_32(book_item *item)
  * whatever the FLOPs. The book reads its 16 GB in 19 ms (19.5, cut), counts 70e9 parameters for
  * 70.6e9 and forgets the activations. */
 static void full_slice(book_item *item, const char *slice, const char *plan, sm_dtype dtype,
-                       double batch, double expected)
-{
+                       double batch, double expected) {
     const double rounding = 0.0195122 / 0.019 - 1 + 0.01;
     book_serving q = llama(slice, dtype, 8.2e11);
     sm_serve_point p = book_serving_point(&q, plan, batch);
@@ -174,34 +154,27 @@ static void full_slice(book_item *item, const char *slice, const char *plan, sm_
     double read_s = p.decode.bound_weights_s + p.decode.bound_kv_s;
     book_near(item, "requests/s/chip", batch / (read_s * 512 * p.chips), expected, rounding);
 }
-static void qps_bf16(book_item *item)
-{
+static void qps_bf16(book_item *item) {
     full_slice(item, "tpu-v5e:4x4", "fsdp=2,tensor=8,cache_by=sequence", SM_BF16, 43, 0.276264);
 }
-static void qps_int8(book_item *item)
-{
+static void qps_int8(book_item *item) {
     full_slice(item, "tpu-v5e:2x4", "tensor=8", SM_INT8, 43, 0.552529);
 }
-static void qps_int4(book_item *item)
-{
+static void qps_int4(book_item *item) {
     full_slice(item, "tpu-v5e:2x2", "tensor=4", SM_INT4, 43, 1.10506);
 }
-static void qps2_bf16(book_item *item)
-{
+static void qps2_bf16(book_item *item) {
     full_slice(item, "tpu-v5e:4x8", "fsdp=4,tensor=8,cache_by=sequence", SM_BF16, 140, 0.449733);
 }
-static void qps2_int8(book_item *item)
-{
+static void qps2_int8(book_item *item) {
     full_slice(item, "tpu-v5e:4x4", "fsdp=2,tensor=8,cache_by=sequence", SM_INT8, 140, 0.899465);
 }
-static void qps2_int4(book_item *item)
-{
+static void qps2_int4(book_item *item) {
     full_slice(item, "tpu-v5e:2x4", "tensor=8", SM_INT4, 140, 1.79893);
 }
 
 /* One matrix of an MLP of F = 28672 over 32 chips. */
-static void slice_4x8(book_item *item)
-{
+static void slice_4x8(book_item *item) {
     sm_chip chip = v5e();
     book_give(&chip.memory_bytes_per_s, 8.1e11);
     sm_system pod = book_system("tpu-v5e:16x16");
@@ -213,26 +186,27 @@ static void slice_4x8(book_item *item)
     book_is(item, "memory", book_read_s(&chip, matrix), 1.81235e-05);
     book_is(item, "math", flops / sm_chip_peak(&chip, SM_BF16, NULL), 4.76916e-06);
     book_give(&chip.memory_bytes_per_s, 8 / ring_s); /* the book's beta */
-    book_is(item, "chips at which both take as long", 32 * book_read_s(&chip, matrix) /
-            (moved * ring_s), 56);
+    book_is(item, "chips at which both take as long",
+            32 * book_read_s(&chip, matrix) / (moved * ring_s), 56);
 }
 
 /* ---- batches that never end, from the simulator ---- */
 
-static double one_second(void *context, double n, double cached, double prefill, double attended)
-{
+static double one_second(void *context, double n, double cached, double prefill, double attended) {
     (void)context, (void)n, (void)cached, (void)attended;
     return prefill > 0 ? 1e-9 : 1; /* a decode step takes a second, a prompt next to nothing */
 }
 
 /* 32 sequences in flight, each of P = 8192 and G = 4096 tokens: one step in 128 frees one, that is
  * its whole cache. The batch fills with the first 32 and drains with the last. */
-static void evictions(book_item *item)
-{
+static void evictions(book_item *item) {
     enum { BATCH = 32, P = 8192, G = 4096, REQUESTS = 32 * 400 };
     sm_engine engine = {.step_s = one_second, .kv_tokens = 1e9, .tokens_per_step = 1, .chips = 1};
-    sm_synthetic many = {.kind = SM_ARRIVALS_UNIFORM, .rate_per_s = (double)BATCH / (G - 1),
-                         .requests = REQUESTS, .lengths = {P, 0, G, 0}, .seed = 1};
+    sm_synthetic many = {.kind = SM_ARRIVALS_UNIFORM,
+                         .rate_per_s = (double)BATCH / (G - 1),
+                         .requests = REQUESTS,
+                         .lengths = {P, 0, G, 0},
+                         .seed = 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&many);
     sm_simulation simulation;
     sm_simulated out;
@@ -249,8 +223,7 @@ static void evictions(book_item *item)
 }
 
 /* Prefill servers that keep one server of generation busy; its step as of a full memory. */
-static void disaggregated(book_item *item)
-{
+static void disaggregated(book_item *item) {
     sm_chip chip = v5e();
     double step_s = book_read_s(&chip, chip.memory_bytes.value);
     double rounding = step_s / 0.019 - 1 + 1e-3;
@@ -258,8 +231,7 @@ static void disaggregated(book_item *item)
     book_near(item, "of 43", prefill_s() * 43 / (512 * step_s), 4.02241, rounding);
 }
 
-static void q1(book_item *item)
-{
+static void q1(book_item *item) {
     sm_model large = book_model("llama-3.1-405b");
     double params = sm_model_params(&large).total - sm_model_params(&large).norm;
     sm_model model = book_of_params(params); /* the book counts the embedding too */
@@ -271,8 +243,7 @@ static void q1(book_item *item)
     book_is(item, "bf16", book_read_s(&chip, params * sm_dtype_bytes(SM_BF16)), 0.989885);
 }
 
-static void q2(book_item *item)
-{
+static void q2(book_item *item) {
     sm_model model = book_model("llama-3.1-8b");
     sm_chip chip = v5e();
     double params = sm_model_params(&model).total - sm_model_params(&model).norm;
@@ -297,15 +268,16 @@ typedef struct slice_405b {
     double network_s_per_token;
 } slice_405b;
 
-static slice_405b slice_405b_of(const char *text, const char *plan)
-{
+static slice_405b slice_405b_of(const char *text, const char *plan) {
     sm_chip chip = v5e();
     sm_model block = book_block(16384, 53248);
     sm_rules rules = {.decode = true, .stationary = true};
     sm_system pod = book_system("tpu-v5e:16x16");
     book_degrees ones = book_ones();
-    slice_405b s = {{book_model("llama-3.1-405b"), book_system_of(&chip, text), SM_INT8, SM_INT8,
-                     8192}, plan, 0};
+    slice_405b s = {
+        {book_model("llama-3.1-405b"), book_system_of(&chip, text), SM_INT8, SM_INT8, 8192},
+        plan,
+        0};
     double mlp = book_serving_comm_bytes(book_serving_layer(&block, &rules), SM_ALL_REDUCE,
                                          SM_AXES_TENSOR, &ones, 1);
     s.network_s_per_token = s.serving.model.L * 2 * mlp * /* attention moves as much */
@@ -314,8 +286,7 @@ static slice_405b slice_405b_of(const char *text, const char *plan)
 }
 
 /* Cache, then weights or their matmuls: attention's own FLOPs, small, are those of no context. */
-static double chip_s(const slice_405b *s, double batch)
-{
+static double chip_s(const slice_405b *s, double batch) {
     book_serving empty = s->serving;
     empty.cached = 2;
     sm_step_price p = book_serving_point(&s->serving, s->plan, batch).decode;
@@ -323,8 +294,7 @@ static double chip_s(const slice_405b *s, double batch)
     return p.bound_kv_s + fmax(p.bound_weights_s, matmuls.bound_compute_s);
 }
 
-static double best_batch(const slice_405b *s)
-{
+static double best_batch(const slice_405b *s) {
     double batch = 1;
     while (batch < 1000 &&
            fmax(chip_s(s, batch + 1), (batch + 1) * s->network_s_per_token) <= 0.015)
@@ -333,8 +303,7 @@ static double best_batch(const slice_405b *s)
 }
 
 static void best_405b(book_item *item, const char *text, const char *plan, double batch,
-                      double expected_s, double network_s, double per_chip)
-{
+                      double expected_s, double network_s, double per_chip) {
     slice_405b s = slice_405b_of(text, plan);
     double found = best_batch(&s), step_s = chip_s(&s, found);
     double longer_s = fmax(step_s, found * s.network_s_per_token);
@@ -345,12 +314,11 @@ static void best_405b(book_item *item, const char *text, const char *plan, doubl
     book_near(item, "tokens/s/chip", found / longer_s / s.serving.system.chips, per_chip, 0.006);
 }
 
-static void q3(book_item *item)
-{
+static void q3(book_item *item) {
     sm_model model = book_model("llama-3.1-405b");
     sm_chip chip = v5e();
-    double bytes = (sm_model_params(&model).total - sm_model_params(&model).norm) *
-                   sm_dtype_bytes(SM_INT8);
+    double bytes =
+        (sm_model_params(&model).total - sm_model_params(&model).norm) * sm_dtype_bytes(SM_INT8);
     book_is(item, "chips for the memory", bytes / chip.memory_bytes.value, 25.3658);
     book_is(item, "chips for 15 ms", book_read_s(&chip, bytes) / 0.015, 32.9962);
     book_is(item, "least step on 256", book_read_s(&chip, bytes / 256), 0.00193337);
@@ -364,20 +332,31 @@ static void q3(book_item *item)
     book_is(item, "degree on two axes", book_tensor_critical(&t), 48.6505);
 }
 
-static const book_answer answers[] = {
-    {"ai.cost.H100", cost_h100, 0},  {"ai.cost.v5p", cost_v5p, 0},
-    {"ai.cost.v5e", cost_v5e, 0},    {"ai.kv", kv, 0},
-    {"ai.mem32", memory_32, 0},      {"ai.lat32", latency_32, 0},
-    {"ai.ici", tensor_limit, 0},     {"ai.bcrit", critical, 0},
-    {"ai.min.bf16", least_bf16, 0},  {"ai.min.int8", least_int8, 0},
-    {"ai.min.int4", least_int4, 0},  {"ai.fullhbm", full_memory, 0},
-    {"ai.qps.bf16", qps_bf16, 0},  {"ai.qps.int8", qps_int8, 0},
-    {"ai.qps.int4", qps_int4, 0},  {"ai.qps2.bf16", qps2_bf16, 0},
-    {"ai.qps2.int8", qps2_int8, 0}, {"ai.qps2.int4", qps2_int4, 0},
-    {"ai.4x8", slice_4x8, 0},       {"ai.prefill", prefill, 0},
-    {"ai.evict", evictions, 0},     {"ai.disagg", disaggregated, 0},
-    {"ai.q1", q1, 0},                {"ai.q2", q2, 0},
-    {"ai.q3", q3, 0}};
+static const book_answer answers[] = {{"ai.cost.H100", cost_h100, 0},
+                                      {"ai.cost.v5p", cost_v5p, 0},
+                                      {"ai.cost.v5e", cost_v5e, 0},
+                                      {"ai.kv", kv, 0},
+                                      {"ai.mem32", memory_32, 0},
+                                      {"ai.lat32", latency_32, 0},
+                                      {"ai.ici", tensor_limit, 0},
+                                      {"ai.bcrit", critical, 0},
+                                      {"ai.min.bf16", least_bf16, 0},
+                                      {"ai.min.int8", least_int8, 0},
+                                      {"ai.min.int4", least_int4, 0},
+                                      {"ai.fullhbm", full_memory, 0},
+                                      {"ai.qps.bf16", qps_bf16, 0},
+                                      {"ai.qps.int8", qps_int8, 0},
+                                      {"ai.qps.int4", qps_int4, 0},
+                                      {"ai.qps2.bf16", qps2_bf16, 0},
+                                      {"ai.qps2.int8", qps2_int8, 0},
+                                      {"ai.qps2.int4", qps2_int4, 0},
+                                      {"ai.4x8", slice_4x8, 0},
+                                      {"ai.prefill", prefill, 0},
+                                      {"ai.evict", evictions, 0},
+                                      {"ai.disagg", disaggregated, 0},
+                                      {"ai.q1", q1, 0},
+                                      {"ai.q2", q2, 0},
+                                      {"ai.q3", q3, 0}};
 
 const book_chapter book_applied_inference = {"applied-inference", true, answers,
                                              (int)(sizeof answers / sizeof *answers)};

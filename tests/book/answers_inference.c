@@ -8,8 +8,7 @@
 
 #define WIDE "D=1e8,F=1e8,B=1"
 
-static sm_chip v5e(double memory_bytes_per_s)
-{
+static sm_chip v5e(double memory_bytes_per_s) {
     sm_chip chip = book_chip("tpu-v5e");
     book_give(&chip.flops_per_s[SM_BF16], 197e12);
     book_give(&chip.flops_per_s[SM_INT8], 394e12);
@@ -18,29 +17,25 @@ static sm_chip v5e(double memory_bytes_per_s)
     return chip;
 }
 
-static double batch(const sm_chip *chip, const char *einsum)
-{
+static double batch(const sm_chip *chip, const char *einsum) {
     return book_critical(chip, einsum, WIDE, "B", SM_MEMORY_HBM);
 }
 
-static void critical(book_item *item)
-{
+static void critical(book_item *item) {
     sm_chip tpu = v5e(8.2e11), gpu = book_chip("h100-sxm");
     book_give(&gpu.flops_per_s[SM_BF16], 990e12);
     book_is(item, "v5e", batch(&tpu, "bf16[B,D] bf16[D,F] -> bf16[B,F]"), 240.244);
     book_is(item, "H100", batch(&gpu, "bf16[B,D] bf16[D,F] -> bf16[B,F]"), 295.522);
 }
 
-static void critical_int8(book_item *item)
-{
+static void critical_int8(book_item *item) {
     sm_chip chip = v5e(8.2e11);
     book_is(item, "int8 weights", batch(&chip, "bf16[B,D] int8[D,F] -> bf16[B,F]"), 120.122);
     book_is(item, "int8 alone", batch(&chip, "int8[B,D] int8[D,F] -> int8[B,F]"), 240.244);
 }
 
 /* Fused attention of a whole sequence, every head with keys of its own: FLOPs per byte. */
-static void prefill(book_item *item)
-{
+static void prefill(book_item *item) {
     sm_model model = book_transformer(8192, 32768, 64, 64, 128, 1, 1000);
     const sm_partition *layer = book_layer(&model, 480);
     book_degrees ones = book_ones();
@@ -53,22 +48,19 @@ static void prefill(book_item *item)
     }
 }
 
-static void kv_13b(book_item *item)
-{
+static void kv_13b(book_item *item) {
     sm_model model = book_model("llama-2-13b");
     double bytes = sm_model_kv_bytes(&model, 8192, SM_BF16);
     book_exactly(item, "bytes", bytes, 6710886400.0);
     book_exactly(item, "GiB", bytes / (1 << 30), 6.25);
 }
 
-static void activation(book_item *item)
-{
+static void activation(book_item *item) {
     book_exactly(item, "bytes", book_local_bytes("bf16[8192,5120]", "X=1", ""), 83886080);
 }
 
 /* Width of the MLP per degree of tensor parallelism. */
-static double tensor_alpha(const char *text, const char *mesh)
-{
+static double tensor_alpha(const char *text, const char *mesh) {
     enum { F = 32768 };
     sm_model model = book_block(8192, F);
     sm_system system = book_system(text);
@@ -77,62 +69,53 @@ static double tensor_alpha(const char *text, const char *mesh)
     return F / book_tensor_critical(&t);
 }
 
-static void prefill_sharding(book_item *item)
-{
+static void prefill_sharding(book_item *item) {
     book_is(item, "v5e", tensor_alpha("tpu-v5e:16x16", "X=16,Y=16"), 2188.89);
     book_is(item, "v5p", tensor_alpha("tpu-v5p:16x16x16", "X=16,Y=16,Z=16"), 2550);
 }
 
-static void server(book_item *item)
-{
+static void server(book_item *item) {
     sm_system slice = book_system("tpu-v5e:2x4");
     book_exactly(item, "GiB", slice.chips * slice.chip.memory_bytes.value / (1 << 30), 128);
 }
 
-static sm_model toy(int K)
-{
+static sm_model toy(int K) {
     sm_model model = book_transformer(4096, 16384, 32, K, 256, 64, 32128);
     model.tied = true;
     return model;
 }
 
-static double without_norms(const sm_model *model)
-{
+static double without_norms(const sm_model *model) {
     sm_params p = sm_model_params(model);
     return p.total - p.norm - p.router;
 }
 
-static void q1(book_item *item)
-{
+static void q1(book_item *item) {
     sm_model model = toy(8);
     book_exactly(item, "parameters", without_norms(&model), 18385207296.0);
     book_exactly(item, "bytes", sm_model_kv_bytes_per_token(&model, SM_INT8), 262144);
 }
 
 /* Sequences whose KV cache fits beside the weights, int8 both. */
-static double sequences(int K, double T, double memory_bytes)
-{
+static double sequences(int K, double T, double memory_bytes) {
     sm_model model = toy(K);
     sm_system slice = book_system("tpu-v5e:4x4");
     double left = slice.chips * memory_bytes - without_norms(&model) * sm_dtype_bytes(SM_INT8);
     return left / sm_model_kv_bytes(&model, T, SM_INT8);
 }
 
-static void q2(book_item *item)
-{
+static void q2(book_item *item) {
     book_is(item, "sequences", sequences(8, 128000, 16e9), 7.08492);
     book_is(item, "of 131072, 16 GiB", sequences(8, 131072, 17179869184.0), 7.46492);
     book_is(item, "with one KV head", sequences(1, 128000, 16e9), 56.8758);
 }
 
-static double load_s(double bytes, int chips, double memory_bytes_per_s)
-{
+static double load_s(double bytes, int chips, double memory_bytes_per_s) {
     sm_chip chip = v5e(memory_bytes_per_s);
     return book_read_s(&chip, bytes / chips);
 }
 
-static void q3(book_item *item)
-{
+static void q3(book_item *item) {
     sm_model model = toy(8);
     double bytes = without_norms(&model) * sm_dtype_bytes(SM_INT8);
     book_is(item, "seconds", load_s(bytes, 16, 8.1e11), 0.00141861);
@@ -142,8 +125,7 @@ static void q3(book_item *item)
 /* ---- decode steps ---- */
 
 /* Fused attention of one query, every head with keys of its own: FLOPs per byte. */
-static void generation(book_item *item)
-{
+static void generation(book_item *item) {
     sm_model model = book_transformer(8192, 32768, 64, 64, 128, 1, 1000);
     sm_rules rules = {.decode = true};
     const sm_partition *layer = book_serving_layer(&model, &rules);
@@ -159,8 +141,7 @@ static void generation(book_item *item)
     }
 }
 
-static double quiz_s(double batch)
-{
+static double quiz_s(double batch) {
     sm_chip chip = v5e(8.1e11);
     book_serving q = {book_model_30b(), book_system_of(&chip, "tpu-v5e:4x4"), SM_INT8, SM_INT8,
                       8192};
@@ -171,8 +152,7 @@ static void quiz_256(book_item *item) { book_is(item, "step", quiz_s(256), 0.021
 
 /* LLaMA-2 13B with the table's 26 GB of weights, all of them read in a step: the vocabulary makes
  * up for what the catalogue's embedding, which is only looked up, has less. */
-static sm_model table_model(int K)
-{
+static sm_model table_model(int K) {
     sm_model model = book_transformer(5120, 13824, 40, 40, 128, 40, 1);
     model.tied = true;
     model.V = (int)lround((13e9 - sm_model_params(&model).total) / model.D);
@@ -182,8 +162,7 @@ static sm_model table_model(int K)
 
 /* One row: GB of cache, GB in all, ms, tokens/s; does it fit into 128 GiB. */
 static void table_row(book_item *item, int K, double batch, double kv, double total, double ms,
-                      double tokens_per_s, bool fits)
-{
+                      double tokens_per_s, bool fits) {
     sm_chip chip = v5e(8.2e11);
     book_give(&chip.memory_bytes, 17179869184.0);
     book_serving q = {table_model(40), book_system_of(&chip, "tpu-v5e:2x4"), SM_BF16, SM_BF16,
@@ -216,8 +195,7 @@ ROW(gqa_64, 8, 64, 85.76, 111.76, 17.0366, 3756.62, true)
 ROW(gqa_240, 8, 240, 321.6, 347.6, 52.9878, 4529.34, false)
 
 /* Chips at which reading a matrix takes as long as moving the activations in and out. */
-static double decode_tensor(const char *text, double memory_bytes_per_s, double batch)
-{
+static double decode_tensor(const char *text, double memory_bytes_per_s, double batch) {
     enum { D = 8192, F = 16384 };
     sm_system system = book_system(text);
     book_give(&system.chip.memory_bytes_per_s, memory_bytes_per_s);
@@ -231,15 +209,13 @@ static double decode_tensor(const char *text, double memory_bytes_per_s, double 
            network_s;
 }
 
-static void generation_sharding(book_item *item)
-{
+static void generation_sharding(book_item *item) {
     book_is(item, "beta 8", decode_tensor("tpu-v5e:16x16", 8 * 9e10, 32), 64);
     book_is(item, "v5e", decode_tensor("tpu-v5e:16x16", 8.1e11, 32), 56.8889);
 }
 
 /* Two of three tokens are in the cache. */
-static void shared_prefix(book_item *item)
-{
+static void shared_prefix(book_item *item) {
     book_serving q = {book_transformer(4096, 16384, 32, 8, 128, 32, 16), book_system("tpu-v5e:1"),
                       SM_BF16, SM_BF16, 8};
     book_is(item, "compute left", book_prefill_flops(&q, 3, 2) / book_prefill_flops(&q, 3, 0),
@@ -248,8 +224,7 @@ static void shared_prefix(book_item *item)
 
 /* The cache of 8 heads is spread over 16 chips by positions or by sequences. The slice has no
  * wraparound: a gather passes 3 + 3 hops, four times a layer. */
-static void q4(book_item *item)
-{
+static void q4(book_item *item) {
     sm_chip chip = v5e(8.1e11);
     book_serving q = {toy(8), book_system_of(&chip, "tpu-v5e:4x4"), SM_INT8, SM_INT8, 128000};
     sm_system pod = book_system("tpu-v5e:16x16");
@@ -270,8 +245,7 @@ static void q4(book_item *item)
     book_is(item, "latency", floor_s, 0.001536);
 }
 
-static sm_model toy_experts(void)
-{
+static sm_model toy_experts(void) {
     sm_model model = toy(8);
     sm_layer_kind *kind = &model.kind[0];
     kind->E = 16;
@@ -281,8 +255,7 @@ static sm_model toy_experts(void)
     return model;
 }
 
-static void q5_1(book_item *item)
-{
+static void q5_1(book_item *item) {
     sm_model model = toy_experts(), dense = toy(8);
     sm_params p = sm_model_params(&model);
     double active = p.active - p.norm - p.router;
@@ -292,8 +265,7 @@ static void q5_1(book_item *item)
     book_is(item, "active against dense", active / without_norms(&dense), 1.70083);
 }
 
-static void q5_2(book_item *item)
-{
+static void q5_2(book_item *item) {
     sm_chip chip = v5e(8.2e11);
     sm_model model = toy_experts();
     const sm_partition *layer = book_layer(&model, 4096);
@@ -302,14 +274,12 @@ static void q5_2(book_item *item)
     book_is(item, "B", layer != NULL ? slots * 4096 / layer->program.size[SM_DIM_C] : NAN, 1920);
 }
 
-static void q5_4(book_item *item)
-{
+static void q5_4(book_item *item) {
     sm_model model = toy_experts();
     book_is(item, "FLOPs per token", sm_model_forward_flops(&model, 1, true).matmul, 62540218368.0);
 }
 
-static void q6_1(book_item *item)
-{
+static void q6_1(book_item *item) {
     sm_model model = toy_experts();
     sm_params p = sm_model_params(&model);
     double rest = without_norms(&model) - p.experts;
@@ -324,8 +294,7 @@ static void q6_1(book_item *item)
     book_is(item, "free, all over 128", chip.memory_bytes.value - sharded, 14346400000.0);
 }
 
-static void q6_2(book_item *item)
-{
+static void q6_2(book_item *item) {
     sm_model model = toy_experts();
     sm_chip chip = v5e(8.1e11);
     double least = without_norms(&model) / chip.memory_bytes.value;
@@ -344,8 +313,7 @@ typedef struct flat {
     double one_s, all_reduce_two_s, all_reduce_three_s; /* per byte, by axes */
 } flat;
 
-static double two_dimensional_s(const flat *f, double x, double chips)
-{
+static double two_dimensional_s(const flat *f, double x, double chips) {
     book_degrees d = book_ones();
     d.axis[SM_AXIS_FSDP] = x;
     d.axis[SM_AXIS_TENSOR] = chips / x;
@@ -356,8 +324,7 @@ static double two_dimensional_s(const flat *f, double x, double chips)
                book_serving_comm_bytes(f->layer, SM_ALL_REDUCE, SM_AXES_TENSOR, &d, 1);
 }
 
-static double best_x(const flat *f, double chips)
-{
+static double best_x(const flat *f, double chips) {
     double low = 1e-3, high = chips;
     for (int i = 0; i < 200; i++) {
         double a = low + (high - low) / 3, b = high - (high - low) / 3;
@@ -367,15 +334,13 @@ static double best_x(const flat *f, double chips)
     return low;
 }
 
-static double one_dimensional_s(const flat *f)
-{
+static double one_dimensional_s(const flat *f) {
     book_degrees ones = book_ones();
     return f->all_reduce_three_s *
            book_serving_comm_bytes(f->layer, SM_ALL_REDUCE, SM_AXES_TENSOR, &ones, 1);
 }
 
-static double chips_from_which_2d_wins(const flat *f)
-{
+static double chips_from_which_2d_wins(const flat *f) {
     double low = 1, high = 1e6;
     for (int i = 0; i < 100; i++) {
         double chips = sqrt(low * high);
@@ -385,8 +350,7 @@ static double chips_from_which_2d_wins(const flat *f)
     return low;
 }
 
-static void q7(book_item *item)
-{
+static void q7(book_item *item) {
     enum { D = 8192, CHIPS = 512 };
     sm_model model = book_block(D, 4 * D);
     sm_rules rules = {.decode = true, .stationary = true};
@@ -403,8 +367,7 @@ static void q7(book_item *item)
     book_is(item, "N", chips_from_which_2d_wins(&f), 72);
 }
 
-static void appendix_a(book_item *item)
-{
+static void appendix_a(book_item *item) {
     double params = book_local_bytes("int8[N,D,F]", "X=1", "N=2,D=8192,F=32768");
     double bytes = book_local_bytes("bf16[N,D,F_X]", "X=4", "N=2,D=8192,F=32768");
     book_exactly(item, "parameters", params, 536870912);
@@ -414,46 +377,60 @@ static void appendix_a(book_item *item)
 }
 
 /* An array whose eighth takes as long to send as a hop takes to start. */
-static double latency_bytes(void)
-{
+static double latency_bytes(void) {
     sm_system slice = book_system("tpu-v5e:16x16");
     sm_curve curve = book_curve(&slice, SM_PERMUTE, "X=16,Y=16", "X");
     sm_algorithm hop = book_line(&curve, NULL);
     return hop.line.latency_s / hop.line.s_per_byte;
 }
 
-static void appendix_c_buffer(book_item *item)
-{
+static void appendix_c_buffer(book_item *item) {
     book_is(item, "bytes over 8 chips", 8 * latency_bytes(), 360000);
 }
 
-static void appendix_c_array(book_item *item)
-{
+static void appendix_c_array(book_item *item) {
     double bytes = book_local_bytes("int8[16,8192]", "X=1", "");
     book_exactly(item, "bytes", bytes, 131072);
     book_is(item, "chips beyond which latency counts", bytes / latency_bytes(), 2.91271);
 }
 
-static const book_answer answers[] = {
-    {"inf.bcrit.general", critical, 0},    {"inf.bcrit.int8w", critical_int8, 0},
-    {"inf.attn.prefill", prefill, 0},      {"inf.attn.gen", generation, 0},
-    {"inf.quiz.b4", quiz_4, 0},        {"inf.quiz.b256", quiz_256, 0},
-    {"inf.kv13b", kv_13b, 0},              {"inf.act8k", activation, 0},
-    {"inf.table.MHA.b1", mha_1, 0},   {"inf.table.MHA.b8", mha_8, 0},
-    {"inf.table.MHA.b16", mha_16, 0},  {"inf.table.MHA.b32", mha_32, 0},
-    {"inf.table.MHA.b64", mha_64, 0},  {"inf.table.MHA.b240", mha_240, 0},
-    {"inf.table.GQA5.b1", gqa_1, 0},  {"inf.table.GQA5.b8", gqa_8, 0},
-    {"inf.table.GQA5.b16", gqa_16, 0}, {"inf.table.GQA5.b32", gqa_32, 0},
-    {"inf.table.GQA5.b64", gqa_64, 0}, {"inf.table.GQA5.b240", gqa_240, 0},
-    {"inf.prefill.mp", prefill_sharding, 0}, {"inf.gen.mp", generation_sharding, 0},
-    {"inf.host", server, 0},               {"inf.prefix", shared_prefix, 0},
-    {"inf.q1", q1, 0},                     {"inf.q2", q2, 0},
-    {"inf.q3", q3, 0},                     {"inf.q4", q4, 0},
-    {"inf.q5.1", q5_1, 0},                 {"inf.q5.2", q5_2, 0},
-    {"inf.q5.4", q5_4, 0},                 {"inf.q6.1", q6_1, 0},
-    {"inf.q6.2", q6_2, 0},                 {"inf.q7", q7, 0},
-    {"inf.appA", appendix_a, 0},           {"inf.appC.360k", appendix_c_buffer, 0},
-    {"inf.appC.131k", appendix_c_array, 0}};
+static const book_answer answers[] = {{"inf.bcrit.general", critical, 0},
+                                      {"inf.bcrit.int8w", critical_int8, 0},
+                                      {"inf.attn.prefill", prefill, 0},
+                                      {"inf.attn.gen", generation, 0},
+                                      {"inf.quiz.b4", quiz_4, 0},
+                                      {"inf.quiz.b256", quiz_256, 0},
+                                      {"inf.kv13b", kv_13b, 0},
+                                      {"inf.act8k", activation, 0},
+                                      {"inf.table.MHA.b1", mha_1, 0},
+                                      {"inf.table.MHA.b8", mha_8, 0},
+                                      {"inf.table.MHA.b16", mha_16, 0},
+                                      {"inf.table.MHA.b32", mha_32, 0},
+                                      {"inf.table.MHA.b64", mha_64, 0},
+                                      {"inf.table.MHA.b240", mha_240, 0},
+                                      {"inf.table.GQA5.b1", gqa_1, 0},
+                                      {"inf.table.GQA5.b8", gqa_8, 0},
+                                      {"inf.table.GQA5.b16", gqa_16, 0},
+                                      {"inf.table.GQA5.b32", gqa_32, 0},
+                                      {"inf.table.GQA5.b64", gqa_64, 0},
+                                      {"inf.table.GQA5.b240", gqa_240, 0},
+                                      {"inf.prefill.mp", prefill_sharding, 0},
+                                      {"inf.gen.mp", generation_sharding, 0},
+                                      {"inf.host", server, 0},
+                                      {"inf.prefix", shared_prefix, 0},
+                                      {"inf.q1", q1, 0},
+                                      {"inf.q2", q2, 0},
+                                      {"inf.q3", q3, 0},
+                                      {"inf.q4", q4, 0},
+                                      {"inf.q5.1", q5_1, 0},
+                                      {"inf.q5.2", q5_2, 0},
+                                      {"inf.q5.4", q5_4, 0},
+                                      {"inf.q6.1", q6_1, 0},
+                                      {"inf.q6.2", q6_2, 0},
+                                      {"inf.q7", q7, 0},
+                                      {"inf.appA", appendix_a, 0},
+                                      {"inf.appC.360k", appendix_c_buffer, 0},
+                                      {"inf.appC.131k", appendix_c_array, 0}};
 
 const book_chapter book_inference = {"inference", true, answers,
                                      (int)(sizeof answers / sizeof *answers)};

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static void local_shapes(book_item *item)
-{
+static void local_shapes(book_item *item) {
     book_exactly(item, "elements of A[2,1024]",
                  book_local_bytes("int8 A[I_X,J_Y]", "X=4,Y=2", "I=8,J=2048"), 2 * 1024);
     book_exactly(item, "elements of B[2048,4096]",
@@ -14,8 +13,7 @@ static void local_shapes(book_item *item)
 }
 
 /* Both contracting dimensions on Y: the output says whether to scatter or to reduce. */
-static void explicit_mode(book_item *item)
-{
+static void explicit_mode(book_item *item) {
     const char *dims = "I=64,J=64,K=64";
     sm_lowering scattered =
         book_lowering("A[I_X,J_Y] B[J_Y,K] -> C[I_X,K_Y]", dims, "X=2,Y=4", "IJ");
@@ -34,14 +32,12 @@ typedef struct averaged {
     double out[DEVICES][KEPT];
 } averaged;
 
-static double position_value(const size_t *position, int rank, void *context)
-{
+static double position_value(const size_t *position, int rank, void *context) {
     (void)rank, (void)context;
     return (double)position[0];
 }
 
-static sm_status average_on(sm_communicator *world, void *context, sm_error *err)
-{
+static sm_status average_on(sm_communicator *world, void *context, sm_error *err) {
     averaged *a = context;
     sm_rank_mesh *m = NULL;
     sm_local_block shard = {.data = NULL};
@@ -58,8 +54,7 @@ static sm_status average_on(sm_communicator *world, void *context, sm_error *err
     return status;
 }
 
-static void slice_average(book_item *item)
-{
+static void slice_average(book_item *item) {
     static averaged a;
     sm_error err = {.status = SM_OK};
     a.mesh = book_mesh("X=2,Y=4");
@@ -70,8 +65,7 @@ static void slice_average(book_item *item)
 }
 
 /* A[B_X,D_Y] W[D,F_Y] on eight v5e: B=1024, D=2048, F=8192, the gather on a line of 4. */
-static void collective_matmul(book_item *item)
-{
+static void collective_matmul(book_item *item) {
     const char *dims = "B=1024,D=2048,F=8192";
     sm_chip chip = book_chip("tpu-v5e");
     book_give(&chip.flops_per_s[SM_BF16], 197e12);

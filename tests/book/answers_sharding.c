@@ -7,8 +7,7 @@
 
 static double peak(const sm_chip *chip) { return sm_chip_peak(chip, SM_BF16, NULL); }
 
-static void fp32_quiz(book_item *item)
-{
+static void fp32_quiz(book_item *item) {
     sm_chip chip = book_chip("h100-sxm");
     book_give(&chip.memory_bytes_per_s, 3.4e12);
     double bytes = book_local_bytes("fp32 A[I_XY,J]", "X=8,Y=2", "I=1024,J=4096");
@@ -18,16 +17,14 @@ static void fp32_quiz(book_item *item)
     book_is(item, "seconds for 1e6 bytes", book_read_s(&chip, megabyte), 2.94118e-07);
 }
 
-static void int8_quiz(book_item *item)
-{
+static void int8_quiz(book_item *item) {
     sm_mesh mesh = book_mesh("X=2,Y=8,Z=2");
     double bytes = book_local_bytes("int8 A[I_XY,J]", "X=2,Y=8,Z=2", "I=128,J=2048");
     book_exactly(item, "bytes of a device", bytes, 16384);
     book_exactly(item, "bytes of all", bytes * sm_mesh_size(&mesh, 7), 524288);
 }
 
-static void gather_formula(book_item *item)
-{
+static void gather_formula(book_item *item) {
     sm_system v5p = book_system("tpu-v5p:4x8x16");
     for (int i = 0; i < v5p.levels; i++) v5p.level[i].bytes_per_s_oneway = 4.5e10;
     static const char *const axes[] = {"X", "Y", "Z"};
@@ -37,33 +34,29 @@ static void gather_formula(book_item *item)
 }
 
 /* A hop takes as long to start as to send this much. */
-static void latency_threshold(book_item *item)
-{
+static void latency_threshold(book_item *item) {
     sm_system slice = book_system("tpu-v5e:16x16");
     sm_curve curve = book_curve(&slice, SM_PERMUTE, "X=16,Y=16", "X");
     sm_algorithm hop = book_line(&curve, NULL);
     book_is(item, "bytes", hop.line.latency_s / hop.line.s_per_byte, 45000);
 }
 
-static void gather_measured(book_item *item)
-{
+static void gather_measured(book_item *item) {
     book_exactly(item, "bytes of a device", book_local_bytes("int8[E_X]", "X=16", "E=10M"), 625000);
 }
 
-static void gather_quiz(book_item *item)
-{
+static void gather_quiz(book_item *item) {
     sm_system slice = book_system("tpu-v5e:8x4");
     double bytes = book_local_bytes("bf16[E,F]", "X=8,Y=4", "E=2048,F=8192");
     book_exactly(item, "bytes", bytes, 33554432);
-    book_is(item, "line",
-            bytes * book_s_per_byte(&slice, SM_ALL_GATHER, "X=8,Y=4", "Y"), 0.000559241);
+    book_is(item, "line", bytes * book_s_per_byte(&slice, SM_ALL_GATHER, "X=8,Y=4", "Y"),
+            0.000559241);
     slice.level[1].wrap = true;
-    book_is(item, "ring",
-            bytes * book_s_per_byte(&slice, SM_ALL_GATHER, "X=8,Y=4", "Y"), 0.000372827);
+    book_is(item, "ring", bytes * book_s_per_byte(&slice, SM_ALL_GATHER, "X=8,Y=4", "Y"),
+            0.000372827);
 }
 
-static void small_gather_quiz(book_item *item)
-{
+static void small_gather_quiz(book_item *item) {
     sm_system slice = book_system("tpu-v5e:8x4");
     double shard = book_local_bytes("bf16[E_Y,F]", "X=8,Y=4", "E=256,F=256");
     sm_curve hop = book_curve(&slice, SM_PERMUTE, "X=8,Y=4", "Y");
@@ -72,20 +65,17 @@ static void small_gather_quiz(book_item *item)
     book_is(item, "three hops", book_line(&gather, NULL).line.latency_s, 3e-6);
 }
 
-static double against_gather(sm_collective op, const char *axes)
-{
+static double against_gather(sm_collective op, const char *axes) {
     sm_system cube = book_system("tpu-v4:4x4x4");
     return book_s_per_byte(&cube, op, CUBE, axes) /
            book_s_per_byte(&cube, SM_ALL_GATHER, CUBE, axes);
 }
 
-static void reduce_cost(book_item *item)
-{
+static void reduce_cost(book_item *item) {
     book_is(item, "all-reduce against all-gather", against_gather(SM_ALL_REDUCE, "X"), 2);
 }
 
-static void exchange_cost(book_item *item)
-{
+static void exchange_cost(book_item *item) {
     book_is(item, "all-to-all against all-gather", against_gather(SM_ALL_TO_ALL, "X"), 0.25);
     /* V max(A,B,C) / (4 N W_bidirectional) on a torus AxBxC of N chips */
     sm_system torus = book_system("tpu-v4:4x8x16");
@@ -94,8 +84,7 @@ static void exchange_cost(book_item *item)
     book_is(item, "of a torus 4x8x16", got / ring, 16.0 / (4 * 512));
 }
 
-static void table(book_item *item)
-{
+static void table(book_item *item) {
     static const char *const axes[] = {"X", "XY", "XYZ"};
     sm_system cube = book_system("tpu-v4:4x4x4");
     for (int i = 0; i < 3; i++) {
@@ -109,8 +98,7 @@ static void table(book_item *item)
     book_is(item, "all-to-all", against_gather(SM_ALL_TO_ALL, "X"), 0.25);
 }
 
-static void q1(book_item *item)
-{
+static void q1(book_item *item) {
     sm_mesh mesh = book_mesh("X=4,Y=8,Z=2");
     const char *dims = "I=64,J=32,K=16";
     double whole = book_local_bytes("A[I,J,K]", "X=4,Y=8,Z=2", dims);
@@ -121,38 +109,32 @@ static void q1(book_item *item)
 #define Q2 "B=1024,D=4096"
 
 /* The time of a collective over some axes of v4 4x4x4 on an array that is V when whole. */
-static double cube_s(sm_collective op, const char *axes, const char *array)
-{
+static double cube_s(sm_collective op, const char *axes, const char *array) {
     sm_system cube = book_system("tpu-v4:4x4x4");
     return book_local_bytes(array, CUBE, Q2) * book_s_per_byte(&cube, op, CUBE, axes);
 }
 
-static void q2_1(book_item *item)
-{
+static void q2_1(book_item *item) {
     book_is(item, "seconds", cube_s(SM_ALL_GATHER, "X", "bf16[B,D_Y]"), 2.33017e-05);
 }
 
-static void q2_2(book_item *item)
-{
+static void q2_2(book_item *item) {
     sm_system cube = book_system("tpu-v4:4x4x4");
     sm_curve curve = book_curve(&cube, SM_ALL_GATHER, CUBE, "XY");
     book_is(item, "seconds", cube_s(SM_ALL_GATHER, "XY", "bf16[B,D]"), 4.66034e-05);
     book_is(item, "latency", book_line(&curve, NULL).line.latency_s, 4e-6);
 }
 
-static void q2_3(book_item *item)
-{
+static void q2_3(book_item *item) {
     book_is(item, "seconds", cube_s(SM_ALL_REDUCE, "Z", "bf16[B_X,D_Y]"), 1.16508e-05);
 }
 
-static void q2_fun(book_item *item)
-{
+static void q2_fun(book_item *item) {
     book_is(item, "over XZ", cube_s(SM_ALL_GATHER, "XZ", "bf16[B,D_Y]"), 1.16508e-05);
     book_is(item, "over XYZ", cube_s(SM_ALL_GATHER, "XYZ", "bf16[B,D]"), 3.10689e-05);
 }
 
-static void q3(book_item *item)
-{
+static void q3(book_item *item) {
     sm_system cube = book_system("tpu-v4:4x4x4");
     sm_curve curve = book_curve(&cube, SM_ALL_GATHER, CUBE, "X");
     book_exactly(item, "bytes", book_local_bytes("bf16[I]", CUBE, "I=128"), 256);
@@ -161,18 +143,18 @@ static void q3(book_item *item)
 }
 
 /* X[B,D] Y[D_X,F]: gather the weights, or multiply the shards and all-reduce the result. */
-typedef struct strategy { double math_s, network_s; } strategy;
+typedef struct strategy {
+    double math_s, network_s;
+} strategy;
 
-static strategy q4_strategy(const char *at, const char *dims, sm_collective op)
-{
+static strategy q4_strategy(const char *at, const char *dims, sm_collective op) {
     sm_system cube = book_system("tpu-v5p:4x4x4");
     sm_lowering low = book_lowering("A[B,D] W[D_X,F] -> C[B,F]", dims, "X=4", at);
     double s = book_s_per_byte(&cube, op, CUBE, "X");
     return (strategy){low.flops_per_chip / peak(&cube.chip), book_step_bytes(&low, op) * s};
 }
 
-static void q4(book_item *item)
-{
+static void q4(book_item *item) {
     const char *dims = "B=512,D=8192,F=4096";
     strategy gathered = q4_strategy("-", dims, SM_ALL_GATHER);
     strategy reduced = q4_strategy("D", dims, SM_ALL_REDUCE);
@@ -191,8 +173,7 @@ static void q4(book_item *item)
 
 #define Q5 "I=8192,J=8192,K=8192"
 
-static void q5(book_item *item)
-{
+static void q5(book_item *item) {
     sm_system cube = book_system("tpu-v5p:4x4x4");
     double gather_s = book_s_per_byte(&cube, SM_ALL_GATHER, CUBE, "XYZ");
     double reduce_s = book_s_per_byte(&cube, SM_ALL_REDUCE, CUBE, "XYZ");
@@ -216,8 +197,7 @@ static void q5(book_item *item)
 }
 
 /* v5e 4x4 has no wraparound links; the book's formulas are those of rings. */
-static sm_system square(bool ring)
-{
+static sm_system square(bool ring) {
     sm_system slice = book_system("tpu-v5e:4x4");
     book_give(&slice.chip.flops_per_s[SM_BF16], 197e12);
     for (int i = 0; i < 2; i++) slice.level[i].wrap = ring;
@@ -226,8 +206,7 @@ static sm_system square(bool ring)
 
 #define Q6 "I=1024,J=4096,K=2048"
 
-static void q6_a(book_item *item)
-{
+static void q6_a(book_item *item) {
     double IK = 1024.0 * 2048, J = 4096;
     sm_system line = square(false), ring = square(true);
     sm_lowering low = book_lowering("A[I_X,J_Y] B[J_Y,K] -> C[I_X,K]", Q6, "X=4,Y=4", "IJ");
@@ -242,8 +221,7 @@ static void q6_a(book_item *item)
     book_is(item, "critical J on rings", J * ring_s / math_s, 17511.1);
 }
 
-static void q6_b(book_item *item)
-{
+static void q6_b(book_item *item) {
     double JK = 4096.0 * 2048, I = 1024;
     sm_system line = square(false), ring = square(true);
     sm_lowering low = book_lowering("A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]", Q6, "X=4,Y=4", "IK");
@@ -257,8 +235,7 @@ static void q6_b(book_item *item)
     book_is(item, "critical I on rings", I * ring_s / math_s, 8755.56);
 }
 
-static void q6_c(book_item *item)
-{
+static void q6_c(book_item *item) {
     sm_lowering low = book_lowering("A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]", Q6, "X=4,Y=4", "IK");
     book_exactly(item, "steps besides the einsum", low.steps - 1, 0);
     double whole = book_flops("A[I,J] B[J,K] -> C[I,K]", Q6);
@@ -268,8 +245,7 @@ static void q6_c(book_item *item)
 #define Q7 "B=128,D=8192,F=32768"
 #define SQUARE2 "X=2,Y=2"
 
-static void q7(book_item *item)
-{
+static void q7(book_item *item) {
     sm_system line = book_system("tpu-v5e:2x2"), ring;
     book_give(&line.chip.flops_per_s[SM_BF16], 197e12);
     book_give(&line.chip.memory_bytes_per_s, 8.2e11);
@@ -292,8 +268,7 @@ static void q7(book_item *item)
     book_is(item, "gathering weights instead", weights * line_s, 0.00894785);
 }
 
-static void q9_3(book_item *item)
-{
+static void q9_3(book_item *item) {
     const char *dims = "N=256,M=4096,K=1024";
     sm_lowering first = book_lowering("A[N,M_X] B[M,K_X] -> C[N,K_X]", dims, "X=4", "K");
     sm_lowering second = book_lowering("A[N,M_X] B[M_X,K] -> C[N,K_X]", dims, "X=4", "M");
@@ -302,8 +277,7 @@ static void q9_3(book_item *item)
 }
 
 /* Scalars over one link of a ring of D chips for an array of NxN; a byte each. */
-static double on_link(sm_collective op, const char *algorithm, int chips)
-{
+static double on_link(sm_collective op, const char *algorithm, int chips) {
     char mesh[32];
     sm_system torus = book_system("tpu-v4:4x4x4");
     torus.level[0].size = chips;
@@ -313,15 +287,13 @@ static double on_link(sm_collective op, const char *algorithm, int chips)
     return 8 * 8 * book_line(&curve, algorithm).link_bytes_per_byte;
 }
 
-static void q10_1(book_item *item)
-{
+static void q10_1(book_item *item) {
     book_is(item, "N=8, D=4", on_link(SM_ALL_GATHER, "one-way ring", 4), 48);
 }
 
 /* An all-to-all in one direction is D-1 shifts by one, of the blocks (a D^2-th each) that are not
  * home yet: D-1 of them at first, one at last. */
-static double one_way_exchange(int chips)
-{
+static double one_way_exchange(int chips) {
     double shift = on_link(SM_PERMUTE, NULL, chips), sum = 0;
     for (int blocks = chips - 1; blocks > 0; blocks--) sum += shift * blocks / chips / chips;
     return sum;
@@ -329,8 +301,7 @@ static double one_way_exchange(int chips)
 
 static void q10_2(book_item *item) { book_is(item, "N=8, D=4", one_way_exchange(4), 24); }
 
-static void q10_3_6(book_item *item)
-{
+static void q10_3_6(book_item *item) {
     double one_way = on_link(SM_ALL_GATHER, "one-way ring", 4);
     double both_ways = on_link(SM_ALL_GATHER, "bidirectional ring", 4);
     book_is(item, "one way: all-to-all / all-gather", one_way_exchange(4) / one_way, 0.5);
@@ -341,20 +312,32 @@ static void q10_3_6(book_item *item)
     book_is(item, "both ways: all-to-all / all-gather", against_gather(SM_ALL_TO_ALL, "X"), 0.25);
 }
 
-static const book_answer answers[] = {
-    {"shard.quiz.fp32", fp32_quiz, 0},        {"shard.quiz.int8", int8_quiz, 0},
-    {"shard.ag.formula", gather_formula, 0},  {"shard.latency.threshold", latency_threshold, 0},
-    {"shard.ag.empirical", gather_measured, 0}, {"shard.quiz.ag1", gather_quiz, 0},
-    {"shard.quiz.ag2", small_gather_quiz, 0}, {"shard.ar.cost", reduce_cost, 0},
-    {"shard.a2a.cost", exchange_cost, 0},     {"shard.table", table, 0},
-    {"shard.q1", q1, 0},                      {"shard.q2.1", q2_1, 0},
-    {"shard.q2.2", q2_2, 0},                  {"shard.q2.3", q2_3, 0},
-    {"shard.q2.fun", q2_fun, 0},              {"shard.q3", q3, 0},
-    {"shard.q4", q4, 0},                      {"shard.q5", q5, 0},
-    {"shard.q6.a", q6_a, 0},                  {"shard.q6.b", q6_b, 0},
-    {"shard.q6.c", q6_c, 0},                  {"shard.q7", q7, 0},
-    {"shard.q9.3", q9_3, 0},                  {"shard.q10.1", q10_1, 0},
-    {"shard.q10.2", q10_2, 0},                {"shard.q10.3-6", q10_3_6, 0}};
+static const book_answer answers[] = {{"shard.quiz.fp32", fp32_quiz, 0},
+                                      {"shard.quiz.int8", int8_quiz, 0},
+                                      {"shard.ag.formula", gather_formula, 0},
+                                      {"shard.latency.threshold", latency_threshold, 0},
+                                      {"shard.ag.empirical", gather_measured, 0},
+                                      {"shard.quiz.ag1", gather_quiz, 0},
+                                      {"shard.quiz.ag2", small_gather_quiz, 0},
+                                      {"shard.ar.cost", reduce_cost, 0},
+                                      {"shard.a2a.cost", exchange_cost, 0},
+                                      {"shard.table", table, 0},
+                                      {"shard.q1", q1, 0},
+                                      {"shard.q2.1", q2_1, 0},
+                                      {"shard.q2.2", q2_2, 0},
+                                      {"shard.q2.3", q2_3, 0},
+                                      {"shard.q2.fun", q2_fun, 0},
+                                      {"shard.q3", q3, 0},
+                                      {"shard.q4", q4, 0},
+                                      {"shard.q5", q5, 0},
+                                      {"shard.q6.a", q6_a, 0},
+                                      {"shard.q6.b", q6_b, 0},
+                                      {"shard.q6.c", q6_c, 0},
+                                      {"shard.q7", q7, 0},
+                                      {"shard.q9.3", q9_3, 0},
+                                      {"shard.q10.1", q10_1, 0},
+                                      {"shard.q10.2", q10_2, 0},
+                                      {"shard.q10.3-6", q10_3_6, 0}};
 
 const book_chapter book_sharding = {"sharding", true, answers,
                                     (int)(sizeof answers / sizeof *answers)};

@@ -5,41 +5,37 @@
 #include <stdio.h>
 #include <string.h>
 
-const book_chapter *const book_chapters[BOOK_CHAPTERS] = {
-    &book_roofline,  &book_tpus,      &book_sharding,          &book_transformers,
-    &book_training,  &book_applied_training, &book_inference,  &book_applied_inference,
-    &book_profiling, &book_jax,       &book_gpus};
+const book_chapter *const book_chapters[BOOK_CHAPTERS] = {&book_roofline,  &book_tpus,
+                                                          &book_sharding,  &book_transformers,
+                                                          &book_training,  &book_applied_training,
+                                                          &book_inference, &book_applied_inference,
+                                                          &book_profiling, &book_jax,
+                                                          &book_gpus};
 
-void book_near(book_item *item, const char *what, double got, double expected, double tolerance)
-{
+void book_near(book_item *item, const char *what, double got, double expected, double tolerance) {
     item->values++;
     if (fabs(got - expected) <= tolerance * fabs(expected)) return; /* false for NaN */
     if (item->wrong++ > 0) return;
     if (isfinite(got))
         snprintf(item->why, sizeof item->why, "%s is %.6g, not %.6g", what, got, expected);
-    else
-        snprintf(item->why, sizeof item->why, "%s: %s", what, book_last_error());
+    else snprintf(item->why, sizeof item->why, "%s: %s", what, book_last_error());
 }
 
-void book_is(book_item *item, const char *what, double got, double expected)
-{
+void book_is(book_item *item, const char *what, double got, double expected) {
     book_near(item, what, got, expected, 0.005);
 }
 
-void book_exactly(book_item *item, const char *what, double got, double expected)
-{
+void book_exactly(book_item *item, const char *what, double got, double expected) {
     book_near(item, what, got, expected, 0);
 }
 
-void book_holds(book_item *item, const char *what, bool true_of_it)
-{
+void book_holds(book_item *item, const char *what, bool true_of_it) {
     item->values++;
     if (true_of_it || item->wrong++ > 0) return;
     snprintf(item->why, sizeof item->why, "it does not hold that %s", what);
 }
 
-bool book_run(const book_answer *answer, book_item *item)
-{
+bool book_run(const book_answer *answer, book_item *item) {
     *item = (book_item){.id = answer->id};
     if (answer->answer != NULL) answer->answer(item);
     if (item->values > 0) return item->wrong == 0;
@@ -48,8 +44,7 @@ bool book_run(const book_answer *answer, book_item *item)
     return false;
 }
 
-int book_reproduced(const book_chapter *chapter)
-{
+int book_reproduced(const book_chapter *chapter) {
     int reproduced = 0;
     book_item item;
     for (int i = 0; i < chapter->n; i++) reproduced += book_run(&chapter->answers[i], &item);

@@ -13,8 +13,8 @@
 const char *book_last_error(void);
 
 /* ---- chips and systems ---- */
-sm_chip book_chip(const char *name);                      /* a copy that may be altered */
-void book_give(sm_fact *fact, double value);              /* a number that the question states */
+sm_chip book_chip(const char *name);         /* a copy that may be altered */
+void book_give(sm_fact *fact, double value); /* a number that the question states */
 sm_system book_system(const char *text);
 sm_system book_system_of(const sm_chip *chip, const char *text); /* text names this altered chip */
 
@@ -44,14 +44,16 @@ double book_s_per_byte(const sm_system *system, sm_collective op, const char *me
 sm_model book_model(const char *name); /* of the catalogue */
 /* A Transformer in the book's letters: gated MLP, no biases, full attention. */
 sm_model book_transformer(int D, int F, int N, int K, int H, int L, int V);
-sm_model book_block(int D, int F); /* an MLP of two matrices; attention of next to nothing */
+sm_model book_block(int D, int F);      /* an MLP of two matrices; attention of next to nothing */
 sm_model book_of_params(double params); /* this many parameters, all in matmuls */
 
 /* ---- programs ---- */
 /* One layer, partitioned; the last BOOK_LAYERS stay valid. NULL: see the error. */
 enum { BOOK_LAYERS = 16 };
 const sm_partition *book_layer(const sm_model *model, double T);
-typedef struct book_degrees { double axis[SM_AXIS_COUNT]; } book_degrees;
+typedef struct book_degrees {
+    double axis[SM_AXIS_COUNT];
+} book_degrees;
 book_degrees book_ones(void);
 double book_size(sm_size size, const book_degrees *degrees, double sequences);
 /* Over the matmuls with weights of the MLP (or all of the layer), in a phase, per chip. */

@@ -6,25 +6,26 @@
 
 sm_error *book_error(void);
 
-static sm_serve_job job_of(const book_serving *q)
-{
-    return (sm_serve_job){.model = &q->model, .system = &q->system,
-                          .dtypes = {q->weights, q->kv, SM_BF16}, .prompt = q->cached - 1,
-                          .output = 1, .context = q->cached, .imbalance = 1, .reserve = -1,
+static sm_serve_job job_of(const book_serving *q) {
+    return (sm_serve_job){.model = &q->model,
+                          .system = &q->system,
+                          .dtypes = {q->weights, q->kv, SM_BF16},
+                          .prompt = q->cached - 1,
+                          .output = 1,
+                          .context = q->cached,
+                          .imbalance = 1,
+                          .reserve = -1,
                           .usd_per_chip_hour = -1};
 }
 
-static bool open_plan(const book_serving *q, const char *text, sm_serve **serve,
-                      sm_plan *plan)
-{
+static bool open_plan(const book_serving *q, const char *text, sm_serve **serve, sm_plan *plan) {
     sm_serve_job job = job_of(q);
     sm_source source = sm_source_of("plan", text);
     return sm_serve_plan_parse(&source, plan, book_error()) == SM_OK &&
            sm_serve_new(&job, serve, book_error()) == SM_OK;
 }
 
-sm_serve_point book_serving_point(const book_serving *q, const char *text, double batch)
-{
+sm_serve_point book_serving_point(const book_serving *q, const char *text, double batch) {
     sm_serve *serve = NULL;
     sm_plan plan;
     sm_serve_point point;
@@ -37,8 +38,7 @@ sm_serve_point book_serving_point(const book_serving *q, const char *text, doubl
     return point;
 }
 
-double book_serving_most(const book_serving *q, const char *text)
-{
+double book_serving_most(const book_serving *q, const char *text) {
     sm_serve *serve = NULL;
     sm_plan plan;
     double most = NAN;
@@ -48,8 +48,7 @@ double book_serving_most(const book_serving *q, const char *text)
     return most;
 }
 
-double book_prefill_flops(const book_serving *q, double prompt, double prefix)
-{
+double book_prefill_flops(const book_serving *q, double prompt, double prefix) {
     sm_serve *serve = NULL;
     sm_plan plan;
     sm_step_price price = {.flops = NAN};
@@ -61,8 +60,7 @@ double book_prefill_flops(const book_serving *q, double prompt, double prefix)
     return price.flops;
 }
 
-const sm_partition *book_serving_layer(const sm_model *model, const sm_rules *rules)
-{
+const sm_partition *book_serving_layer(const sm_model *model, const sm_rules *rules) {
     static sm_program program;
     static sm_partition ring[2];
     static int next;
@@ -75,8 +73,7 @@ const sm_partition *book_serving_layer(const sm_model *model, const sm_rules *ru
 }
 
 double book_serving_comm_bytes(const sm_partition *layer, sm_collective op, sm_axes axes,
-                               const book_degrees *degrees, double tokens)
-{
+                               const book_degrees *degrees, double tokens) {
     double bytes = 0;
     for (int i = 0; layer != NULL && i < layer->comms; i++) {
         const sm_comm *c = &layer->comm[i];
@@ -88,8 +85,7 @@ double book_serving_comm_bytes(const sm_partition *layer, sm_collective op, sm_a
     return layer != NULL ? bytes : NAN;
 }
 
-sm_model book_model_30b(void)
-{
+sm_model book_model_30b(void) {
     /* a layer: 80 x 125 D in attention, 3 D F in the MLP: 6e8; its cache: 2 x 8 x 125 */
     sm_model model = book_transformer(6000, 30000, 32, 8, 125, 50, 16);
     model.tied = true;

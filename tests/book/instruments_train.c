@@ -9,8 +9,7 @@ sm_error *book_error(void);
 
 /* ---- models ---- */
 
-sm_model book_model(const char *name)
-{
+sm_model book_model(const char *name) {
     sm_model model;
     sm_arena *arena = sm_arena_new();
     if (sm_io_model_load(name, arena, &model, book_error()) != SM_OK)
@@ -20,24 +19,26 @@ sm_model book_model(const char *name)
     return model;
 }
 
-sm_model book_transformer(int D, int F, int N, int K, int H, int L, int V)
-{
-    sm_model model = {.name = "of the question", .D = D, .L = L, .V = V, .kinds = 1, .note = "",
+sm_model book_transformer(int D, int F, int N, int K, int H, int L, int V) {
+    sm_model model = {.name = "of the question",
+                      .D = D,
+                      .L = L,
+                      .V = V,
+                      .kinds = 1,
+                      .note = "",
                       .max_seq = 1 << 20};
-    model.kind[0] = (sm_layer_kind){.name = "dense", .N = N, .K = K, .H = H, .V_head = H,
-                                    .norms = 2, .F = F};
+    model.kind[0] =
+        (sm_layer_kind){.name = "dense", .N = N, .K = K, .H = H, .V_head = H, .norms = 2, .F = F};
     return model;
 }
 
-sm_model book_block(int D, int F)
-{
+sm_model book_block(int D, int F) {
     sm_model model = book_transformer(D, F, 1, 1, 1, 1, 1);
     model.kind[0].mlp = SM_MLP_PLAIN;
     return model;
 }
 
-sm_model book_of_params(double params)
-{
+sm_model book_of_params(double params) {
     enum { WIDTH = 100000 };
     sm_model model = book_transformer(WIDTH, 1, 1, 1, 1, 1, (int)lround(params / WIDTH));
     model.tied = true;
@@ -46,8 +47,7 @@ sm_model book_of_params(double params)
 
 /* ---- programs ---- */
 
-const sm_partition *book_layer(const sm_model *model, double T)
-{
+const sm_partition *book_layer(const sm_model *model, double T) {
     static sm_program program;
     static sm_partition ring[BOOK_LAYERS];
     static int next;
@@ -58,23 +58,20 @@ const sm_partition *book_layer(const sm_model *model, double T)
     return sm_program_partition(&program, layer, err) == SM_OK ? layer : NULL;
 }
 
-book_degrees book_ones(void)
-{
+book_degrees book_ones(void) {
     book_degrees degrees;
     for (int i = 0; i < SM_AXIS_COUNT; i++) degrees.axis[i] = 1;
     return degrees;
 }
 
-double book_size(sm_size size, const book_degrees *degrees, double sequences)
-{
+double book_size(sm_size size, const book_degrees *degrees, double sequences) {
     double value = size.base * (size.per_sequence ? sequences : 1);
     for (int i = 0; i < SM_AXIS_COUNT; i++)
         if (size.mask >> i & 1) value /= degrees->axis[i];
     return value;
 }
 
-static bool of_mlp(const char *op)
-{
+static bool of_mlp(const char *op) {
     static const char *const ops[] = {"mlp_norm",  "up_proj",   "gate_proj",   "mlp_act",
                                       "down_proj", "expert_up", "expert_gate", "expert_down",
                                       "dispatch",  "combine"};
@@ -84,8 +81,7 @@ static bool of_mlp(const char *op)
 }
 
 double book_linear_flops(const sm_partition *layer, sm_phase phase, bool mlp_only,
-                         const book_degrees *degrees, double sequences)
-{
+                         const book_degrees *degrees, double sequences) {
     double flops = 0;
     for (int i = 0; layer != NULL && i < layer->works; i++) {
         const sm_work *w = &layer->work[i];
@@ -96,8 +92,7 @@ double book_linear_flops(const sm_partition *layer, sm_phase phase, bool mlp_onl
 }
 
 double book_comm_bytes(const sm_partition *layer, sm_phase phase, sm_collective op, sm_axes axes,
-                       double gradient_bytes, const book_degrees *degrees, double sequences)
-{
+                       double gradient_bytes, const book_degrees *degrees, double sequences) {
     double bytes = 0;
     for (int i = 0; layer != NULL && i < layer->comms; i++) {
         const sm_comm *c = &layer->comm[i];
@@ -109,16 +104,14 @@ double book_comm_bytes(const sm_partition *layer, sm_phase phase, sm_collective 
     return layer != NULL ? bytes : NAN;
 }
 
-static bool named_in(const char *op, const char *keep)
-{
+static bool named_in(const char *op, const char *keep) {
     size_t n = strlen(op);
     for (const char *at = keep; (at = strstr(at, op)) != NULL; at += n)
         if ((at == keep || at[-1] == '+') && (at[n] == '\0' || at[n] == '+')) return true;
     return false;
 }
 
-double book_kept_bytes_per_token(const sm_model *model, const char *keep)
-{
+double book_kept_bytes_per_token(const sm_model *model, const char *keep) {
     sm_kept kept[SM_MAX_TENSORS];
     uint64_t set = 0, again;
     double bytes = 0;
@@ -134,11 +127,13 @@ double book_kept_bytes_per_token(const sm_model *model, const char *keep)
 /* ---- training ---- */
 
 bool book_price(const sm_model *model, const sm_system *system, double batch_tokens, double seq,
-                const char *plan_text, sm_price_of_plan *price)
-{
+                const char *plan_text, sm_price_of_plan *price) {
     sm_plan plan;
     sm_train *train = NULL;
-    sm_job job = {.model = model, .system = system, .batch_tokens = batch_tokens, .seq = seq,
+    sm_job job = {.model = model,
+                  .system = system,
+                  .batch_tokens = batch_tokens,
+                  .seq = seq,
                   .usd_per_chip_hour = -1};
     sm_source source = sm_source_of("plan", plan_text);
     bool ok = sm_plan_parse(&source, &plan, book_error()) == SM_OK &&
@@ -148,8 +143,7 @@ bool book_price(const sm_model *model, const sm_system *system, double batch_tok
     return ok;
 }
 
-double book_state_bytes(const sm_model *model, const char *plan)
-{
+double book_state_bytes(const sm_model *model, const char *plan) {
     sm_system one = book_system("tpu-v5p:1");
     sm_price_of_plan price;
     if (!book_price(model, &one, 4096, 4096, plan, &price)) return NAN;
@@ -157,17 +151,18 @@ double book_state_bytes(const sm_model *model, const char *plan)
 }
 
 double book_run_s(const sm_model *model, const sm_chip *chip, double chips, double tokens,
-                  double mfu)
-{
+                  double mfu) {
     double flops = 3 * sm_model_forward_flops(model, 1, true).matmul * tokens;
     return flops / (chips * sm_chip_peak(chip, SM_BF16, NULL) * mfu);
 }
 
-double book_sequences(const sm_model *model, double batch_tokens, double seq)
-{
+double book_sequences(const sm_model *model, double batch_tokens, double seq) {
     sm_train *train = NULL;
     sm_system one = book_system("tpu-v5p:1");
-    sm_job job = {.model = model, .system = &one, .batch_tokens = batch_tokens, .seq = seq,
+    sm_job job = {.model = model,
+                  .system = &one,
+                  .batch_tokens = batch_tokens,
+                  .seq = seq,
                   .usd_per_chip_hour = -1};
     if (sm_train_new(&job, &train, book_error()) != SM_OK) return NAN;
     double sequences = sm_train_sequences(train);

@@ -2,8 +2,7 @@
 #include "book.h"
 #include <stdio.h>
 
-static int show(const book_chapter *chapter)
-{
+static int show(const book_chapter *chapter) {
     int reproduced = 0;
     book_item item;
     printf("%s %d / %d\n", chapter->name, book_reproduced(chapter), chapter->n);
@@ -14,8 +13,7 @@ static int show(const book_chapter *chapter)
     return reproduced;
 }
 
-int main(void)
-{
+int main(void) {
     int reproduced = 0, items = 0;
     for (int i = 0; i < BOOK_CHAPTERS; i++) {
         reproduced += show(book_chapters[i]);
