@@ -27,7 +27,7 @@ SM_DECLARATIONS_BEGIN
 
 /* Of these headers; the build, pkg-config and `scalemodel --version` read this line. */
 #define SM_VERSION "0.1.0"
-/* Of the library that is linked: SM_VERSION when it was built. */
+/* The version of the library that is linked: SM_VERSION when it was built. Static text. */
 const char *sm_version(void);
 
 /* Every fallible function returns one of these; they are also the exit codes of the CLI. */
@@ -44,61 +44,86 @@ typedef enum sm_status {
  * A library function never prints, exits or aborts. */
 typedef struct sm_error {
     sm_status status;
-    char source[256];   /* file name or the option the text came from, "" when none */
-    int line, column;   /* 1-based; 0 when there is no place */
-    int span;           /* columns to underline, at least 1 when there is a place */
-    char sentence[640]; /* one sentence: what is wrong, what was expected, the nearest valid name */
+    char source[256]; /* file name or the option the text came from, "" when none */
+    int line, column; /* 1-based; 0 when there is no place */
+    int span;         /* columns to underline, at least 1 when there is a place */
+    /* one sentence: what is wrong, what was expected, the nearest valid name */
+    char sentence[640];
     char excerpt[200];  /* the source line, cut around the span, control characters replaced */
     int excerpt_column; /* 1-based column of the span inside excerpt */
 } sm_error;
 
-/* Fill *err (which may be NULL) and return status. The sentence carries no trailing full stop. */
+/* Fill *err (which may be NULL) with a sentence that has no place, printf-like, and return status.
+ * The sentence carries no trailing full stop; control characters in it become '?'. */
 sm_status sm_fail(sm_error *err, sm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-sm_status sm_fail_memory(sm_error *err); /* SM_INTERNAL, "out of memory" */
-/* SM_INTERNAL: a limit of this library is passed, "collectives of a layer: 97; the most is 96". */
+/* Fill *err (which may be NULL) with "out of memory" and return SM_INTERNAL. */
+sm_status sm_fail_memory(sm_error *err);
+/* Fill *err (which may be NULL) for a limit of this library that is passed, "collectives of a
+ * layer: 97; the most is 96", and return SM_INTERNAL. */
 sm_status sm_fail_limit(sm_error *err, const char *what, int wanted, int most);
 
-/* Structures that callers fill begin with their size: copy one into ours of `room` bytes. What a
- * program with older headers does not know of is 0. SM_USAGE when it has no size or a newer one. */
+/* Copy a structure that its caller filled, and which begins with its size, into ours of `room`
+ * bytes. What a program with older headers does not know of is 0. SM_USAGE when it has no size, or
+ * a newer one. */
 sm_status sm_sized_take(void *own, size_t room, const void *given, sm_error *err);
-/* The other way: the first `size` bytes of ours, for a caller whose structure has so many. */
+/* The other way: copy the first `size` bytes of ours, of `room` bytes, to a caller whose structure
+ * has so many. What ours does not have becomes 0. */
 void sm_sized_give(void *to, size_t size, const void *own, size_t room);
 
 /* An arena owns everything allocated from it and frees it at once. */
 typedef struct sm_arena sm_arena;
-sm_arena *sm_arena_new(void);        /* NULL when out of memory */
-void sm_arena_free(sm_arena *arena); /* NULL is fine */
-void *sm_arena_alloc(sm_arena *arena,
-                     size_t bytes); /* zeroed, 16-aligned; NULL when out of memory */
-void *sm_arena_array(sm_arena *arena, size_t count,
-                     size_t bytes); /* checks the product for overflow */
-char *sm_arena_copy(sm_arena *arena, const char *text, size_t length); /* adds the terminating 0 */
+/* A new, empty arena. NULL when out of memory. */
+sm_arena *sm_arena_new(void);
+/* Free the arena and everything allocated from it. NULL is fine. */
+void sm_arena_free(sm_arena *arena);
+/* Allocate `bytes` zeroed bytes, aligned to 16. They live as long as the arena. NULL when out of
+ * memory, or when arena is NULL. */
+void *sm_arena_alloc(sm_arena *arena, size_t bytes);
+/* Allocate `count` zeroed elements of `bytes` bytes each. NULL when out of memory, or when the
+ * product overflows. */
+void *sm_arena_array(sm_arena *arena, size_t count, size_t bytes);
+/* Copy `length` bytes of text and add the terminating 0. NULL when out of memory. */
+char *sm_arena_copy(sm_arena *arena, const char *text, size_t length);
+/* Print as printf does into a new 0-terminated string. NULL when out of memory. */
 char *sm_arena_printf(sm_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* As sm_arena_printf, with a va_list. */
 char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args);
 
-/* All library allocation passes here, so that tests can count it and make the n-th one fail. */
+/* Allocate as malloc does; 0 bytes give a block too. All allocation of the library passes through
+ * these four, so that tests can count it and make the n-th one fail. NULL when out of memory, or
+ * for a block of more than 2^40 bytes. */
 void *sm_malloc(size_t bytes);
+/* Allocate `count` zeroed elements of `bytes` bytes each. NULL as for sm_malloc, and when the
+ * product overflows. */
 void *sm_calloc(size_t count, size_t bytes);
+/* Resize a block to `bytes` bytes. NULL as for sm_malloc; the old block stays then. */
 void *sm_realloc(void *block, size_t bytes);
+/* Free a block of sm_malloc, sm_calloc or sm_realloc. NULL is fine. */
 void sm_free(void *block);
-uint64_t sm_allocation_count(void); /* allocations made so far (process-wide, atomic) */
-void sm_allocation_fail_at(
-    uint64_t n); /* the n-th allocation from now fails; 0 switches this off */
+/* How many allocations were asked for so far, in the whole process. Atomic. */
+uint64_t sm_allocation_count(void);
+/* Make the n-th allocation from now fail, in the whole process; 0 switches this off. For tests. */
+void sm_allocation_fail_at(uint64_t n);
 
 /* Deterministic random numbers for tests and simulators (splitmix64). */
 typedef struct sm_rng {
     uint64_t state;
 } sm_rng;
+/* The next 64 random bits of splitmix64 (Steele, Lea and Flood 2014). Advances the state. */
 uint64_t sm_rng_next(sm_rng *rng);
-uint64_t sm_rng_below(sm_rng *rng, uint64_t n); /* 0 .. n-1; n > 0 */
-double sm_rng_unit(sm_rng *rng);                /* [0, 1) */
+/* A random whole number from 0 to n - 1, each equally likely; n > 0. */
+uint64_t sm_rng_below(sm_rng *rng, uint64_t n);
+/* A random number from [0, 1), a multiple of 2^-53. */
+double sm_rng_unit(sm_rng *rng);
 
-double sm_clock_s(void); /* monotonic seconds */
+/* Seconds of a monotonic clock, for durations only. */
+double sm_clock_s(void);
 
-/* UTF-8. Bytes of the well-formed sequence at the start of text (1..4), 0 when it is malformed,
- * cut short, overlong, a surrogate, or length is 0. *code receives the code point. */
+/* Decode the UTF-8 character at the start of text (RFC 3629); *code receives the code point.
+ * Returns its length in bytes, 1 to 4, or 0 when it is malformed, cut short, overlong, a surrogate,
+ * or length is 0. */
 size_t sm_utf8_decode(const char *text, size_t length, uint32_t *code);
 /* Terminal columns of a printable code point: 0 for combining marks, 2 for wide East Asian and
  * emoji, 1 otherwise; -1 for control characters, line separators and changes of direction, which

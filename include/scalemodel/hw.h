@@ -87,11 +87,14 @@ typedef struct sm_chip {
     const char *constants_like; /* of its nearest relatives, nearest first */
 } sm_chip;
 
+/* How many chips the catalogue has. */
 size_t sm_chip_count(void);
+/* The i-th chip of the catalogue, from 0. NULL beyond the end. */
 const sm_chip *sm_chip_at(size_t i);
 /* By name or alias, in any case; NULL if absent. */
 const sm_chip *sm_chip_find(const char *name, size_t length);
-double sm_chip_usd_per_hour(const sm_chip *chip); /* default price, 0 when unknown */
+/* US dollars an hour for one chip, by the default price; 0 when none is known. */
+double sm_chip_usd_per_hour(const sm_chip *chip);
 
 /* One level of an actual system, INNERMOST FIRST: the torus dimensions in the order written
  * (16x20x28: level 0 has size 16) or the switch levels from the node outwards; then slices over
@@ -127,6 +130,8 @@ sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t 
                           sm_system *system, sm_error *err);
 /* The same system with another number of chips (natural shape), for sweeps over --chips. */
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
-bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis); /* the wraparound rule */
+/* Does axis `axis` of a torus slice of this shape (`dims` sizes) close to a ring, by the chip's
+ * wrap rule? Axes shorter than 3 do not. */
+bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis);
 SM_DECLARATIONS_END
 #endif

@@ -22,6 +22,8 @@ sm_status sm_json_format(const sm_data *data, sm_json_layout layout, sm_arena *a
 
 /* One string in quotes, escaped; malformed UTF-8 becomes U+FFFD. */
 void sm_json_write_string(FILE *out, const char *text);
-void sm_json_write_number(FILE *out, double value); /* null when it is not finite */
+/* One number in the shortest form that reads back to the same double; null when it is not finite.
+ */
+void sm_json_write_number(FILE *out, double value);
 SM_DECLARATIONS_END
 #endif

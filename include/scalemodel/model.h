@@ -88,8 +88,10 @@ typedef struct sm_params {
     double matmul_active; /* active parameters that do 2 FLOPs per token in a matmul: no embedding
                              gather, norms or biases; the unembedding once also when tied */
 } sm_params;
+/* Count parameters by component from the sizes of the model, exactly. */
 sm_params sm_model_params(const sm_model *model);
-/* Of one layer. */
+/* Parameters of one layer of this kind; active: of its experts only the k_top in use, and the
+ * shared ones. */
 double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool active);
 
 /* FLOPs of one token in a sequence of T (forward), averaged over the sequence. causal: only the
@@ -98,14 +100,19 @@ double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool ac
 typedef struct sm_flops {
     double matmul, attention, total;
 } sm_flops;
+/* FLOPs of a forward pass per token, in a sequence of T tokens: 2 x matmul_active, plus in each
+ * layer 2 N (H_qk + H_v) for each of the keys that sm_layer_keys counts. */
 sm_flops sm_model_forward_flops(const sm_model *model, double T, bool causal);
-double sm_model_train_flops(const sm_model *model, double T, bool causal); /* 3 x forward */
+/* FLOPs of a training step per token: 3 x forward (the backward pass does each matmul twice).
+ * Recomputation is not in it. */
+double sm_model_train_flops(const sm_model *model, double T, bool causal);
 /* Average number of keys a query attends to in a layer, sequence length T. */
 double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal);
 
 /* KV bytes one token adds over all layers (windowed layers too: it is inside their window). */
 double sm_model_kv_bytes_per_token(const sm_model *model, sm_dtype kv);
-/* Of a sequence of T: windows and chunks bound what a layer holds. */
+/* Bytes of the KV cache of a sequence of T tokens over all layers: windows and chunks bound what a
+ * layer holds. */
 double sm_model_kv_bytes(const sm_model *model, double T, sm_dtype kv);
 
 /* Compiled-in catalogue. */
@@ -117,9 +124,12 @@ typedef struct sm_catalogue_entry {
     double params_rounding, active_rounding;
     const char *source; /* of the published totals */
 } sm_catalogue_entry;
+/* How many models the catalogue has. */
 size_t sm_catalogue_count(void);
-const sm_catalogue_entry *sm_catalogue_at(size_t i); /* NULL beyond the end */
-const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length); /* NULL if absent */
+/* The i-th model of the catalogue, from 0. NULL beyond the end. */
+const sm_catalogue_entry *sm_catalogue_at(size_t i);
+/* The model of this name or alias (`length` bytes), in any case of letters. NULL if absent. */
+const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length);
 
 /* Checks ranges and consistency of a filled model: sizes positive, heads divide, the total below
  * 2^53. SM_BAD_INPUT with a sentence that names the size. */

@@ -7,28 +7,40 @@
 
 SM_DECLARATIONS_BEGIN
 
-/* All return SM_OK, or SM_IO when the stream fails. Text is at most `width` columns (80 by
- * default); wide tables drop to fitting by wrapping the last text column. */
+/* The page as text of at most `width` columns (0: 80, never less than the narrowest page): wide
+ * tables are fitted by wrapping the last text column. Like the others it returns SM_OK, SM_IO when
+ * the stream fails, or SM_INTERNAL when the report ran out of memory. */
 sm_status sm_render_text(const sm_report *report, int width, FILE *out, sm_error *err);
-sm_status sm_render_json(const sm_report *report, FILE *out,
-                         sm_error *err); /* numbers round-trip; one final newline */
-sm_status sm_render_csv(const sm_report *report, FILE *out,
-                        sm_error *err); /* every table, RFC 4180 */
+/* The data of the report as JSON (RFC 8259), with one final newline. Numbers read back to the same
+ * double. */
+sm_status sm_render_json(const sm_report *report, FILE *out, sm_error *err);
+/* Every table of the page as CSV (RFC 4180), an empty line between two. */
+sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err);
+/* A derivation as an indented tree of at most `width` columns (0: 80). NULL prints nothing. */
 sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);
 
-/* Panels of lines, marks and stacked areas as SVG. */
+/* A chart as SVG: panels of lines, marks and stacked areas. SM_IO when the stream fails,
+ * SM_INTERNAL when out of memory. */
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
 
-/* A timeline as trace events in the Chrome JSON format, which Perfetto opens. */
+/* A timeline as trace events in the Chrome JSON format, which Perfetto opens. SM_IO when the stream
+ * fails, SM_INTERNAL when out of memory. */
 sm_status sm_render_tracks(const sm_tracks *tracks, FILE *out, sm_error *err);
 /* The same, written event by event. */
 typedef struct sm_trace sm_trace;
-sm_trace *sm_trace_begin(FILE *out); /* NULL when out of memory */
+/* Begin a trace in the Chrome JSON format, to be written event by event. NULL when out of memory,
+ * which the calls below accept. */
+sm_trace *sm_trace_begin(FILE *out);
+/* Name a process and one of its threads; a name that is NULL is left out. */
 void sm_trace_thread(sm_trace *t, int process, const char *process_name, int thread,
                      const char *thread_name);
+/* A slice of time on a thread, in seconds, written to the nanosecond. category may be NULL. One
+ * whose time is not finite, or out of range, is left out. */
 void sm_trace_slice(sm_trace *t, int process, int thread, const char *name, const char *category,
                     double start_s, double duration_s);
+/* The value of a counter of a process from at_s seconds on. What is not finite is left out. */
 void sm_trace_counter(sm_trace *t, int process, const char *name, double at_s, double value);
-sm_status sm_trace_end(sm_trace *t, sm_error *err); /* frees it */
+/* End the trace and free it. SM_IO when the stream has failed, SM_INTERNAL when t is NULL. */
+sm_status sm_trace_end(sm_trace *t, sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -27,18 +27,29 @@ typedef struct sm_data {
     struct sm_data *first, *last; /* children of an array or object */
     struct sm_data *next;
 } sm_data;
+/* A new object without keys. NULL when out of memory. */
 sm_data *sm_data_object(sm_arena *arena);
+/* A new array without elements. NULL when out of memory. */
 sm_data *sm_data_array(sm_arena *arena);
-sm_data *sm_data_string(sm_arena *arena, const char *text); /* copies */
-sm_data *sm_data_number(sm_arena *arena, double value);     /* NaN and infinity become null */
+/* A string, copied; NULL text gives null. NULL when out of memory. */
+sm_data *sm_data_string(sm_arena *arena, const char *text);
+/* A number; NaN and infinity give null. NULL when out of memory. */
+sm_data *sm_data_number(sm_arena *arena, double value);
+/* True or false. NULL when out of memory. */
 sm_data *sm_data_bool(sm_arena *arena, bool truth);
-bool sm_data_put(sm_data *object, sm_arena *arena, const char *key,
-                 sm_data *value); /* key is copied */
+/* Append a value to an object under a key, which is copied and not compared with those there. False
+ * when out of memory, or when object, key or value is NULL or object is no object. */
+bool sm_data_put(sm_data *object, sm_arena *arena, const char *key, sm_data *value);
+/* Put a number under a key: sm_data_put of sm_data_number. */
 bool sm_data_put_number(sm_data *object, sm_arena *arena, const char *key, double value);
+/* Put a copy of a text under a key: sm_data_put of sm_data_string. */
 bool sm_data_put_string(sm_data *object, sm_arena *arena, const char *key, const char *text);
+/* Put true or false under a key: sm_data_put of sm_data_bool. */
 bool sm_data_put_bool(sm_data *object, sm_arena *arena, const char *key, bool truth);
+/* Append a value to an array. False when either is NULL or array is no array. */
 bool sm_data_push(sm_data *array, sm_data *value);
-const sm_data *sm_data_get(const sm_data *object, const char *key); /* NULL if absent */
+/* The value under a key of an object. NULL if absent, or when it is no object. */
+const sm_data *sm_data_get(const sm_data *object, const char *key);
 
 /* ---- derivations: why a number is what it is. The same code that computes a value builds its
  * node. ---- */
@@ -51,11 +62,16 @@ typedef struct sm_why {
         *source; /* of a leaf: "cloud.google.com/tpu/docs/v5p", "calibration", "given"; else NULL */
     struct sm_why *first, *last, *next;
 } sm_why;
+/* A value that a formula makes of its inputs, which sm_why_add adds. Texts are copied. NULL when
+ * out of memory. */
 sm_why *sm_why_node(sm_arena *arena, const char *label, const char *formula, double value,
                     const char *unit);
+/* A value that is not derived further, with its source. Texts are copied. NULL when out of memory.
+ */
 sm_why *sm_why_leaf(sm_arena *arena, const char *label, double value, const char *unit,
                     const char *source);
-void sm_why_add(sm_why *parent, sm_why *child); /* either may be NULL */
+/* Add an input to a derivation, after those there. Does nothing when either is NULL. */
+void sm_why_add(sm_why *parent, sm_why *child);
 
 /* ---- pages ---- */
 typedef enum sm_align { SM_LEFT, SM_RIGHT } sm_align;
@@ -67,9 +83,13 @@ typedef struct sm_table {
     size_t rows, room;
     const char ***cells; /* cells[row][column], never NULL */
 } sm_table;
+/* A table without rows. heads and aligns have one entry a column; aligns NULL: all left; title may
+ * be NULL. Everything is copied. NULL when out of memory. */
 sm_table *sm_table_new(sm_arena *arena, const char *title, size_t columns, const char *const *heads,
                        const sm_align *aligns);
-bool sm_table_row(sm_table *table, sm_arena *arena, const char *const *cells); /* copies */
+/* Append a row: one text a column, copied; NULL is "". False when out of memory, or when table or
+ * cells is NULL. */
+bool sm_table_row(sm_table *table, sm_arena *arena, const char *const *cells);
 
 typedef struct sm_bar_part {
     const char *label;
@@ -163,15 +183,23 @@ typedef struct sm_report {
     const sm_chart *chart;
     const sm_tracks *tracks;
     const char *file;
-    bool out_of_memory;     /* some adder failed: the report must not be shown */
+    bool out_of_memory; /* some adder failed: the report must not be shown */
 } sm_report;
+/* An empty report with an arena and a data object of its own. NULL when out of memory. */
 sm_report *sm_report_new(void);
+/* Free the report and everything in it. NULL is fine. */
 void sm_report_free(sm_report *report);
+/* Append a heading to the page, printf-like. Like the four below it does nothing when r is NULL,
+ * and marks the report (out_of_memory) instead of failing. */
 void sm_report_heading(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Append a paragraph to the page, printf-like. */
 void sm_report_text(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Append a table, which must live as long as the report. NULL counts as out of memory. */
 void sm_report_table(sm_report *r, const sm_table *table);
+/* Append a bar of n parts against a capacity, all in `unit`. Everything is copied. */
 void sm_report_bar(sm_report *r, const char *title, const char *unit, double capacity, size_t n,
                    const sm_bar_part *parts);
+/* Append a derivation, which must live as long as the report. NULL counts as out of memory. */
 void sm_report_why(sm_report *r, const sm_why *why);
 SM_DECLARATIONS_END
 #endif

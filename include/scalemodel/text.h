@@ -16,8 +16,10 @@ typedef struct sm_span {
     size_t offset, length;
 } sm_span;
 
-sm_source sm_source_of(const char *name, const char *text); /* of a 0-terminated string */
-/* Fill *err with line, column, excerpt of span; returns SM_BAD_INPUT. */
+/* A source of a 0-terminated text, which is not copied. NULL stands for "" in both arguments. */
+sm_source sm_source_of(const char *name, const char *text);
+/* Fill *err (which may be NULL) with a sentence, printf-like, and with line, column and excerpt of
+ * the span; return SM_BAD_INPUT. source NULL: the error has no place. */
 sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Print an error the way the CLI shows it:
@@ -27,7 +29,8 @@ sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const
  * into out (always 0-terminated, no final newline); returns the length it wants. */
 size_t sm_error_format(const sm_error *err, char *out, size_t size);
 
-/* The nearest of n names by edit distance (case-insensitive), or NULL when none is near. */
+/* The nearest of n names to the word (`length` bytes) by edit distance, in any case of letters.
+ * NULL when none is near. Names may be NULL: they are passed over. */
 const char *sm_nearest(const char *word, size_t length, const char *const *names, size_t n);
 
 /* Quantities: "4M" "15T" "8k" (powers of 1000 for counts), "16GiB" "80GB" "15ms" "1.2e12B/s"
@@ -47,9 +50,11 @@ sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_k
 sm_status sm_integer_parse(const sm_source *source, sm_span span, int64_t lowest, int64_t highest,
                            int64_t *value, sm_error *err);
 
-/* The next of words separated by blanks: *word, and its length (0: the end); *rest moves on. */
+/* Find the next of words separated by blanks: *word is its start, and *rest moves past it. Returns
+ * its length in bytes, 0 at the end. */
 size_t sm_next_word(const char **rest, const char **word);
-/* Is word the name or one of the aliases (separated by blanks, may be NULL), in any case? */
+/* Is the word (`length` bytes) the name or one of the aliases, in any case of letters? The aliases
+ * are separated by blanks; NULL is none. */
 bool sm_is_called(const char *name, const char *aliases, const char *word, size_t length);
 
 /* ---- closed sets of words and lists ("fsdp=2,order=tensor.data") ---- */
@@ -62,7 +67,8 @@ sm_span sm_source_trim(const sm_source *source, size_t from, size_t to);
 /* The part of span from *at to the next separator, trimmed; *at moves past it, beyond the span's
  * end after the last part. */
 sm_span sm_next_part(const sm_source *source, sm_span span, char separator, size_t *at);
-int sm_words_find(sm_words words, const sm_source *source, sm_span span); /* -1 if absent */
+/* The number of the word that the span holds, compared byte by byte; -1 when it is none of them. */
+int sm_words_find(sm_words words, const sm_source *source, sm_span span);
 /* SM_BAD_INPUT: `what` ("a plan has no key") "word"; the nearest word, or all of them. */
 sm_status sm_words_fail(sm_words words, const sm_source *source, sm_span span, const char *what,
                         sm_error *err);
@@ -76,12 +82,20 @@ typedef struct sm_cursor {
     const sm_source *source;
     size_t at;
 } sm_cursor;
-int sm_cursor_peek(const sm_cursor *c);                     /* next byte, -1 at the end */
-bool sm_cursor_accept(sm_cursor *c, char byte);             /* skips blanks first */
-bool sm_cursor_accept_word(sm_cursor *c, const char *word); /* "->", "slices"; skips blanks first */
+/* The byte at the cursor, 0 to 255, or -1 at the end. Skips nothing. */
+int sm_cursor_peek(const sm_cursor *c);
+/* Skip blanks, then take the byte if it is next. False, with only the blanks skipped, otherwise. */
+bool sm_cursor_accept(sm_cursor *c, char byte);
+/* Skip blanks, then take the word ("->", "slices") if the text goes on with it. False, with only
+ * the blanks skipped, otherwise. The word need not end there. */
+bool sm_cursor_accept_word(sm_cursor *c, const char *word);
+/* Skip blanks: spaces, tabs, ends of lines. */
 void sm_cursor_blanks(sm_cursor *c);
-bool sm_cursor_end(sm_cursor *c);       /* skips blanks; true at the end */
-sm_span sm_cursor_name(sm_cursor *c);   /* [A-Za-z][A-Za-z0-9]*; length 0 if none */
-sm_span sm_cursor_digits(sm_cursor *c); /* [0-9]+; length 0 if none */
+/* Skip blanks, then say whether the text ends. */
+bool sm_cursor_end(sm_cursor *c);
+/* Take a name, [A-Za-z][A-Za-z0-9]*, at the cursor; length 0 if there is none. Skips no blanks. */
+sm_span sm_cursor_name(sm_cursor *c);
+/* Take digits, [0-9]+, at the cursor; length 0 if there are none. Skips no blanks. */
+sm_span sm_cursor_digits(sm_cursor *c);
 SM_DECLARATIONS_END
 #endif

@@ -26,21 +26,29 @@ typedef enum sm_dtype {
         SM_DTYPE_COUNT
 } sm_dtype;
 
+/* The name of a data type, "bf16"; "?" of none. Static text. */
 const char *sm_dtype_name(sm_dtype dtype);
-double sm_dtype_bytes(sm_dtype dtype); /* bits / 8 */
-bool sm_dtype_parse(const char *text, size_t length,
-                    sm_dtype *dtype);                    /* names, aliases; case-insensitive */
+/* Bytes of an element: bits / 8, so 0.5 for fp4 and 4.25 / 8 for mxfp4 with its scales. 0 of no
+ * data type. */
+double sm_dtype_bytes(sm_dtype dtype);
+/* Find the data type of this name or alias, in any case of letters. False, with *dtype untouched,
+ * when there is none. */
+bool sm_dtype_parse(const char *text, size_t length, sm_dtype *dtype);
 extern const char *const sm_dtype_names[SM_DTYPE_COUNT]; /* for sm_nearest */
 
-/* Short human forms into out (0-terminated, at most size); return out. Three significant digits. */
-char *sm_format_count(char *out, size_t size, double value); /* 70.6B, 4.19M, 128 */
-char *sm_format_bytes(char *out, size_t size, double bytes); /* 95.7 GB (decimal) */
-char *sm_format_seconds(char *out, size_t size,
-                        double seconds); /* 2.19 s, 310 ms, 6.2 us, 44.3 d */
-char *sm_format_rate(char *out, size_t size, double per_s,
-                     const char *unit);                           /* 459 TFLOP/s, 2.77 TB/s */
-char *sm_format_usd(char *out, size_t size, double usd);          /* $1.23M */
-char *sm_format_percent(char *out, size_t size, double fraction); /* 45.3 % */
+/* A count with three significant digits: 70.6B, 4.19M, 128. Like the five below it writes a short
+ * human form into out, 0-terminated and at most size bytes, and returns out. */
+char *sm_format_count(char *out, size_t size, double value);
+/* Bytes with decimal prefixes: 95.7 GB. */
+char *sm_format_bytes(char *out, size_t size, double bytes);
+/* A time in the unit that suits it: 6.2 us, 310 ms, 2.19 s, 12 min, 20 h, 44.3 d. */
+char *sm_format_seconds(char *out, size_t size, double seconds);
+/* A rate per second in the unit given, with decimal prefixes: 459 TFLOP/s, 2.77 TB/s. */
+char *sm_format_rate(char *out, size_t size, double per_s, const char *unit);
+/* An amount of US dollars: $1.23M; to the cent from $1 to $100. */
+char *sm_format_usd(char *out, size_t size, double usd);
+/* A fraction in per cent: 0.453 is 45.3 %. */
+char *sm_format_percent(char *out, size_t size, double fraction);
 /* By the unit: "s", "B", "FLOP", "FLOP/s", "B/s", "OP/s", "bit/s", "USD" as above; any other unit
  * follows a count: 4.19M tokens. */
 char *sm_format_value(char *out, size_t size, double value, const char *unit);
@@ -53,10 +61,11 @@ char *sm_format_exact(char *out, size_t size, double value);
 typedef struct sm_line {
     double latency_s, s_per_byte;
 } sm_line;
+/* Seconds of a message of so many bytes: latency_s + bytes x s_per_byte. */
 static inline double sm_line_at(sm_line line, double bytes) {
     return line.latency_s + bytes * line.s_per_byte;
 }
-/* Does a take no less than b, whatever the bytes? */
+/* Does a take no less time than b, whatever the bytes? */
 static inline bool sm_line_never_less(sm_line a, sm_line b) {
     return a.latency_s >= b.latency_s && a.s_per_byte >= b.s_per_byte;
 }
