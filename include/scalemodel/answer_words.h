@@ -19,6 +19,7 @@ sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm
 /* Where each axis sits and whether chips are left idle: as text, and as the fields system, mesh and
  * chips_used. */
 void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m);
+/* The same as the fields system, mesh and chips_used of the report's data. */
 void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m);
 /* What a collective moves: an array, or bytes; sizes of either may range, and make points. */
 typedef struct sm_collective_sizes {
@@ -30,6 +31,9 @@ typedef struct sm_collective_sizes {
     sm_range range; /* of these; last 0: one size */
     int points;
 } sm_collective_sizes;
+/* Read what a collective moves: an array with the sizes in dims, or bytes. SM_USAGE when dims are
+ * given beside bytes, SM_BAD_INPUT with the place when either cannot be read, SM_INTERNAL when out
+ * of memory. */
 sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
                                    const sm_mesh *mesh, sm_arena *arena, sm_collective_sizes *sizes,
                                    sm_error *err);
@@ -43,8 +47,10 @@ double sm_collective_array_bytes(sm_collective op, const sm_einsum *holder, cons
                                  const sm_group *group);
 /* Axes of a mesh by their names: "Y", "XY" or "fsdp,tensor". */
 sm_status sm_over_parse(const sm_mesh *mesh, const sm_source *over, sm_axes *axes, sm_error *err);
-/* The same as text; and where a group sits: "ici0 4 (ring)", "nvlink 8". */
+/* Axes as text, the other way round: "XY" or "fsdp,tensor". */
 const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes);
+/* Where a group sits in the system: "ici0 4 (ring)", "nvlink 8", parts joined by " x "; "one chip".
+ */
 const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group);
 
 /* "X: both operands are sharded along the contracted J (case 3); each chip sums its part of J:

@@ -172,17 +172,22 @@ typedef struct sm_calibration {
 } sm_calibration;
 /* NULL: not measured. */
 const sm_collective_line *sm_calibration_line(const sm_calibration *c, sm_collective op, int ranks);
+/* The value of a constant, in its unit (sm_constant_of). */
 double sm_calibration_get(const sm_calibration *c, sm_constant which);
+/* Set a constant, in its unit. Its range is not checked. */
 void sm_calibration_set(sm_calibration *c, sm_constant which, double value);
 typedef struct sm_constant_info {
     const char *name, *unit, *meaning;
     double low, high;
 } sm_constant_info;
+/* Name, unit, meaning and range of a constant. */
 const sm_constant_info *sm_constant_of(sm_constant which);
+/* The name of a regime, "training step". Static text. */
 const char *sm_regime_name(sm_regime regime);
 
-/* Compiled in (from data/calibration/ *.txt), one or more per chip. */
+/* How many calibrations are compiled in (from data/calibration/ *.txt), one or more per chip. */
 size_t sm_calibration_count(void);
+/* The i-th of them, from 0. NULL beyond the end. */
 const sm_calibration *sm_calibration_at(size_t i);
 /* Where a chip's constants come from. Its row names the calibrations that are its own and the
  * relatives whose constants stand in (sm_chip.calibration, sm_chip.constants_like). */
@@ -206,7 +211,9 @@ size_t sm_calibration_softwares(const sm_chip *chip, const char **names, size_t 
  * NULL when there is none. */
 const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
                                            const sm_chip *chip, const char *software);
+/* Whether a calibration is the chip's own, of a relative that its row names, or neither. */
 sm_constants_origin sm_calibration_origin_of(const sm_calibration *c, const sm_chip *chip);
+/* Is the calibration the chip's own? */
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
 /* The 80 % interval of an expected value; wider where the constants are borrowed. The rule is in
  * docs/calibration-file.md. */
@@ -215,6 +222,8 @@ void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_re
 /* The text of a calibration file (docs/calibration-file.md); strings live in the arena. */
 sm_status sm_calibration_parse(const sm_source *source, sm_arena *arena, sm_calibration **list,
                                size_t *n, sm_error *err);
+/* Print a calibration as the text of a file, which sm_calibration_parse reads back. NULL when out
+ * of memory. */
 char *sm_calibration_format(const sm_calibration *c, sm_arena *arena);
 
 /* The fraction of datasheet bandwidth a level reaches: inner (torus, node) or scale-out. */
@@ -234,9 +243,12 @@ int sm_algorithm_timings(const sm_algorithm *algorithm, const sm_system *system,
  * where flags travel with the data. INFINITY when there is none. */
 double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
                         int barriers, double bytes);
+/* What a collective of V = `bytes` costs. lower: ideal_s_per_byte x bytes; expected: the least over
+ * algorithms and protocols of latency + bytes x s_per_byte under the calibration; upper: the
+ * longest of the serial ones, never below expected. "none" and zeros when the group is one chip. */
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
                                  const sm_calibration *c, double bytes);
-/* The hot path. */
+/* Seconds: expected_s of sm_curve_cost alone, for the hot path of searches. */
 double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
                            double bytes);
 
@@ -285,6 +297,10 @@ double sm_attention_floor_s(const sm_chip *chip, const sm_calibration *c,
                             const sm_attention_shape *shape, bool backward);
 /* The largest share of the peak that fused attention of any shape reaches. */
 double sm_attention_best_efficiency(const sm_calibration *c);
+/* A vector operation on one chip: FLOPs at the fp32 rate of the vector unit (of the matrix unit
+ * where that is not known), `bytes` at HBM bandwidth. lower: the longer of the two, the roofline
+ * (Williams, Waterman and Patterson 2009). expected: memory at memory_efficiency, and the launch.
+ */
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops, double bytes);
 /* Falls back to a wider dtype (fp32 at last to bf16); 0 if there is none. used may be NULL. */
 double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used);
@@ -303,6 +319,10 @@ typedef struct sm_roofline {
     bool compute_bound;
     sm_dtype compute;
 } sm_roofline;
+/* The roofline of an einsum on one chip under the chip's usual constants: FLOPs and bytes of its
+ * whole arrays, their intensity in FLOP/B, and times in seconds. *compute: the dtype it multiplies
+ * in; NULL: that of sm_compute_dtype. SM_BAD_INPUT when the chip has no rate for the dtype or the
+ * memory. */
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err);
 /* The same under constants that are not the chip's usual ones. */

@@ -51,6 +51,7 @@ char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
  * by a unit, degrees that do not make up the devices, printed figures that contradict each other,
  * rows of one configuration more than a factor of two apart, one id twice. */
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
+/* Read the file at path as sm_truth_parse does. SM_IO when it cannot be read. */
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
 /* A row of a kind that states nothing yet. */
 void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row);
@@ -70,11 +71,16 @@ sm_status sm_truth_append_check(const char *path, sm_truth_kind kind, sm_error *
  * is SM_BAD_INPUT with line and column: an unknown header, arrivals that go back, prompts of no
  * token or of more than 1e9, what is no number. */
 typedef struct sm_request_file sm_request_file;
+/* Open a file of requests and read its header. SM_IO when it cannot be read, SM_BAD_INPUT when its
+ * header is not known, SM_INTERNAL when out of memory; *file is NULL then. */
 sm_status sm_request_file_open(const char *path, sm_request_file **file, sm_error *err);
+/* The same of a text in memory, which must outlive the file. */
 sm_status sm_request_file_of(const sm_source *source, sm_request_file **file, sm_error *err);
 /* Its requests one by one; the source or path must outlive the file. */
 sm_arrivals sm_request_arrivals(sm_request_file *file);
-sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err); /* to read them again */
+/* Go back to the first request, to read them again. SM_IO when the file cannot be read again. */
+sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err);
+/* Close the file and free it. NULL is fine. */
 void sm_request_file_close(sm_request_file *file);
 /* ---- safetensors: arrays of single precision by name ---- */
 enum { SM_SAFETENSOR_RANK = 8 };
@@ -101,6 +107,7 @@ typedef struct sm_safetensors {
  * of another dtype than F32. */
 sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                  sm_error *err);
+/* The tensor of this name, by binary search. NULL if absent. */
 const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name);
 /* The data of a tensor that was read: as many numbers as its shape says. SM_BAD_INPUT when the file
  * has changed since, or its bytes are not those that were written. Threads may share the tensor. */
@@ -109,12 +116,16 @@ sm_status sm_io_safetensor_load(const sm_safetensor *tensor, float *to, sm_error
 sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,
                                   sm_safetensors *out, sm_error *err);
 
-/* Names of letters, digits, dots and underscores. Atomic as sm_io_write is. */
+/* Write n tensors and the step count to a file, atomically as sm_io_write does. Names are of
+ * letters, digits, dots and underscores. SM_IO when it cannot be written, SM_INTERNAL when out of
+ * memory. */
 sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
                                   uint64_t steps, sm_error *err);
 /* The same as a stream: a file beside path, which takes its place when all is there. The tensors
  * (data is not looked at) and path must outlive the writer. */
 typedef struct sm_safetensors_writer sm_safetensors_writer;
+/* Begin to write: a file beside path, with room for the header. SM_IO and SM_INTERNAL as
+ * sm_io_safetensors_write; *out is NULL then. */
 sm_status sm_io_safetensors_begin(const char *path, size_t n, const sm_safetensor *tensor,
                                   uint64_t steps, sm_safetensors_writer **out, sm_error *err);
 /* The numbers of the next tensor; of the same one again where `numbers` is less than it has. After
@@ -124,7 +135,8 @@ sm_status sm_io_safetensors_put(sm_safetensors_writer *w, const float *data, siz
 /* Every tensor was put. Frees the writer, whatever comes of it. checksum: of the header, which
  * holds those of the data. */
 sm_status sm_io_safetensors_end(sm_safetensors_writer *w, uint32_t *checksum, sm_error *err);
-void sm_io_safetensors_abandon(sm_safetensors_writer *w); /* NULL is fine */
+/* Remove what was written and free the writer; path stays as it was. NULL is fine. */
+void sm_io_safetensors_abandon(sm_safetensors_writer *w);
 
 /* ---- an index: which file of a folder holds which tensor ---- */
 typedef struct sm_shard { /* a file of the folder */
@@ -142,8 +154,12 @@ typedef struct sm_shard_index {
     sm_shard *shard;
     sm_shard_place *place;
 } sm_shard_index;
+/* Read an index (model.safetensors.index.json): "weight_map", and of "metadata" total_size, steps
+ * and headers. Places are sorted by name; all lives in the arena. SM_BAD_INPUT when it is no JSON
+ * or has no weight_map. */
 sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_shard_index *out,
                                   sm_error *err);
+/* Write an index as JSON, atomically as sm_io_write does. SM_IO when it cannot be written. */
 sm_status sm_io_shard_index_write(const char *path, const sm_shard_index *index, sm_error *err);
 
 /* ---- versions of a checkpoint: FOLDER/latest names FOLDER/step-000123 ----
@@ -156,6 +172,7 @@ sm_status sm_io_checkpoint_begin(const char *folder, uint64_t steps, char name[S
                                  sm_error *err);
 /* NAME.tmp is whole and its files are on the disk. The latest `keep` versions stay. */
 sm_status sm_io_checkpoint_end(const char *folder, const char *name, int keep, sm_error *err);
+/* Remove NAME.tmp, and NAME unless latest names it. Failures are passed over. */
 void sm_io_checkpoint_abandon(const char *folder, const char *name);
 SM_DECLARATIONS_END
 #endif

@@ -16,7 +16,8 @@ typedef struct sm_spread {
     double least, low, median, high;
     int n, disturbed;
 } sm_spread;
-sm_spread sm_spread_of(double *sample, int n); /* sorts; all zero when n < 1 */
+/* The spread of n samples, which it sorts. All zero when n < 1. */
+sm_spread sm_spread_of(double *sample, int n);
 
 /* What streams through memory: bytes and FLOPs per element of 8 bytes. */
 #define SM_SWEEPS(X)                                                                               \
@@ -30,6 +31,7 @@ typedef enum sm_sweep {
 #undef X
         SM_SWEEP_COUNT
 } sm_sweep;
+/* The name of a sweep, "triad". Static text. */
 const char *sm_sweep_name(sm_sweep stream);
 
 enum {

@@ -148,19 +148,24 @@ size_t sm_plan_key_print(const sm_plan *plan, sm_plan_key key, int torus_dims, c
 int sm_plan_key_of_nickname(const char *name, size_t length);
 
 /* ---- plans as text ---- */
-/* "fsdp=2048,tensor=4,seq=on". Unknown keys and values name the nearest valid one, with their
- * place; keys that are left out have their usual value. */
+/* The plan in which every key has its usual value. */
 void sm_plan_defaults(sm_plan *plan);
+/* Read a plan of training, "fsdp=2048,tensor=4,seq=on"; keys that are left out have their usual
+ * value. SM_BAD_INPUT with the place when a key or value is unknown, and names the nearest valid
+ * one. */
 sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
-/* The same for plans of serving, "tensor=8,expert=4". */
+/* The same for plans of serving. */
 void sm_serve_plan_defaults(sm_plan *plan);
+/* Read a plan of serving, "tensor=8,expert=4". SM_BAD_INPUT as sm_plan_parse, and when it takes
+ * more than SM_PLAN_MOST_DEGREE chips. */
 sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
 /* The shortest text that says what matters about a plan of either kind; it reads back to the same
  * plan. torus_dims: of the system, so many of dims are printed. Returns the length it wants. */
 size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t size);
 
-/* The degree of a key DATA..PIPELINE. */
+/* The place of the degree of a key DATA..PIPELINE, to be set. */
 int *sm_plan_degree(sm_plan *plan, int key);
+/* The degree of a key DATA..PIPELINE. */
 int sm_plan_degree_of(const sm_plan *plan, int key);
 /* The product of the degrees, INT32_MAX beyond SM_PLAN_MOST_DEGREE. */
 int sm_plan_chips(const sm_plan *plan);
@@ -183,7 +188,9 @@ typedef struct sm_degrees {
     double replicas;               /* groups of chips that have: the product of these */
     double sequences;              /* training: of one microbatch over the whole mesh */
 } sm_degrees;
+/* Fill degrees from a plan on a model, which must divide (sm_plan_refuse). */
 void sm_degrees_set(sm_degrees *degrees, const sm_plan *plan, const sm_model *model);
+/* Set `sequences` alone: microbatch x data x fsdp x expert. */
 void sm_degrees_microbatch(sm_degrees *degrees, int microbatch);
 /* A size on one chip but for the sequences, queries and keys that it grows with. */
 static inline double sm_size_share(const sm_size *size, const sm_degrees *degrees) {
@@ -195,9 +202,10 @@ const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *roo
 /* Choices that mean nothing under the plan's degrees become their first word or off: one plan has
  * one form. */
 void sm_plan_settle(sm_plan *plan, const sm_model *model);
-/* Every combination of the choices that a search tries on the plan's degrees, in the order of keys;
- * those given in fixed keep its value. Stops when visit says false, and says so. */
+/* Told of one plan; false stops. */
 typedef bool (*sm_plan_visit)(void *context, sm_plan *plan);
+/* Visit every combination of the choices that a search tries on the plan's degrees, in the order of
+ * keys; those given in fixed keep its value. False when visit stopped it. */
 bool sm_plan_each_choice(sm_plan *plan, const sm_plan *fixed, const sm_model *model,
                          sm_plan_visit visit, void *context);
 /* How the choices of a plan shard a program; decode: of serving's decode steps. *code: a number
@@ -246,6 +254,7 @@ typedef struct sm_curve_memo {
 /* false: out of memory. */
 bool sm_curve_memo_init(sm_curve_memo *memo, const sm_system *system,
                         const sm_calibration *calibration, int entries, sm_arena *arena);
+/* Empty the memo: its system or calibration changes. */
 void sm_curve_memo_forget(sm_curve_memo *memo);
 /* Room for so many more curves before any that is held moves or goes. */
 void sm_curve_memo_reserve(sm_curve_memo *memo, int curves);
@@ -255,7 +264,10 @@ const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
                                         const sm_group *group, double ragged);
 /* The entry of a key of the caller's own; where its key is 0 it is to be filled and kept. */
 sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key);
+/* Mark an entry of sm_curve_memo_entry as filled for this key, and return it. */
 const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key);
+/* Work out the curve of a group under the memo's system and calibration, beside the memo. A group
+ * of one chip has no lines. */
 void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_group *group,
                          double ragged, sm_timed_curve *curve);
 /* Seconds of the lowest line at this size; *line: that line, NULL when there is nothing to send. */

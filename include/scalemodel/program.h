@@ -221,6 +221,7 @@ typedef enum sm_phase {
     SM_PHASE_BACKWARD_WEIGHT,
     SM_PHASE_COUNT
 } sm_phase;
+/* The name of a phase: forward, backward, backward-weight; "?" of none. Static text. */
 const char *sm_phase_name(sm_phase phase);
 
 typedef struct sm_work {
@@ -290,17 +291,24 @@ sm_status sm_partition_new(const sm_program *program, bool backward, sm_arena *a
                            const sm_partition **out, sm_error *err);
 /* What it was made from: names of works and comms point into it. */
 const sm_program *sm_partition_program(const sm_partition *partition);
+/* How many works it has: ops of one phase on one chip. */
 int sm_partition_works(const sm_partition *partition);
+/* The i-th work, 0 .. sm_partition_works - 1. */
 const sm_work *sm_partition_work(const sm_partition *partition, int i);
+/* How many comms it has: collectives of one array in one phase. */
 int sm_partition_comms(const sm_partition *partition);
+/* The i-th comm, 0 .. sm_partition_comms - 1. */
 const sm_comm *sm_partition_comm(const sm_partition *partition, int i);
+/* How many classes of weights it has. */
 int sm_partition_weight_classes(const sm_partition *partition);
+/* The i-th class of weights, 0 .. sm_partition_weight_classes - 1. */
 const sm_weight_class *sm_partition_weight_class(const sm_partition *partition, int i);
 /* Tensors (bit) that the backward ops read. */
 uint64_t sm_partition_needed(const sm_partition *partition);
-/* Bytes of the residual stream handed to the next piece; of the cache that this piece keeps, of a
- * forward pass alone (base 0: none). */
+/* Bytes of the residual stream that is handed to the next part of the model. */
 sm_size sm_partition_boundary(const sm_partition *partition);
+/* Bytes of the KV cache that this part of the model keeps, of a forward pass alone; base 0: none.
+ */
 sm_size sm_partition_cache(const sm_partition *partition);
 
 /* ---- walking the partition ----
@@ -352,12 +360,17 @@ typedef enum sm_recompute {
 } sm_recompute;
 extern const char
     *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls full */
+/* The forward ops (bit) whose results a policy does not keep. selective: attention and what carries
+ * scores; save-matmuls: vector ops too; full: all (Korthikanti et al. 2022 for selective). */
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy);
 /* The ops of the program that are named in "a+b+c"; names of no op are passed over. */
 uint64_t sm_recompute_named(const sm_program *program, const char *names);
 /* The first name that none of the programs has an op of, and its length; NULL when each has one. */
 const char *sm_recompute_unknown(const sm_program *const *programs, int n, const char *names,
                                  size_t *length);
+/* Close a set of ops that are not kept: *again receives those that run again, since the backward
+ * pass needs their results; kept the arrays to be stored, at most SM_MAX_TENSORS. Returns how many.
+ */
 int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain

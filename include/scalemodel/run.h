@@ -65,12 +65,18 @@ struct sm_communicator {
 /* The calls that count; use these. bytes, count: as in the backend. */
 sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err);
+/* Each rank receives the sum of its block: send has size blocks of `count` elements, recv one. Like
+ * the others it returns the status of the backend; in debug mode SM_INTERNAL when ranks
+ * disagree. */
 sm_status sm_run_reduce_scatter(sm_communicator *c, const void *send, size_t count,
                                 sm_element element, void *recv, sm_error *err);
+/* Replace `count` elements by their sum over the group, on every rank. */
 sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
                             sm_error *err);
+/* Block i of send, `bytes` bytes, goes to rank i; block i of recv came from rank i. */
 sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err);
+/* Copy `bytes` bytes of rank root to every rank, in place. */
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err);
 /* Send to one rank while receiving from another (either may be -1: none). Counts as a permute. In
@@ -81,14 +87,18 @@ sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *rec
  * with the calls of the backend: in debug mode compared over the group like a permute, otherwise
  * nothing. */
 sm_status sm_run_check_ring(sm_communicator *c, int to, int from, size_t bytes, sm_error *err);
+/* Wait until every rank of the group is here. Is not counted. */
 sm_status sm_run_barrier(sm_communicator *c, sm_error *err);
-void sm_communicator_free(sm_communicator *c); /* NULL is fine */
+/* Free a communicator. NULL is fine. */
+void sm_communicator_free(sm_communicator *c);
 
-/* One process. */
+/* A group of one rank, this process. SM_INTERNAL when out of memory. */
 sm_status sm_communicator_self(sm_communicator **out, sm_error *err);
-/* `ranks` threads of this process; body runs on each; returns when all have ended, with the first
- * error. */
+/* What runs on each rank. */
 typedef sm_status (*sm_rank_body)(sm_communicator *world, void *context, sm_error *err);
+/* Run body on `ranks` threads of this process, each a rank of one group; returns when all have
+ * ended, with the first error. SM_BAD_INPUT when there is no rank, SM_INTERNAL when out of memory.
+ */
 sm_status sm_run_threads(int ranks, sm_rank_body body, void *context, sm_error *err);
 /* MPI (run/mpi.c, linked only into the programs made for it): initialises, runs, finalises. */
 sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, sm_error *err);
@@ -104,6 +114,7 @@ typedef struct sm_rank_mesh {
 /* The product of the axes must be the size of world. */
 sm_status sm_rank_mesh_new(sm_communicator *world, const sm_mesh *mesh, sm_rank_mesh **out,
                            sm_error *err);
+/* Free a mesh with its groups, but not world. NULL is fine. */
 void sm_rank_mesh_free(sm_rank_mesh *m);
 /* Ranks that differ in these axes alone, in mesh order. */
 sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err);
@@ -112,6 +123,7 @@ sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err)
 /* data: memory of the block, zeroed. Freed by sm_local_block_free. */
 sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,
                              sm_error *err);
+/* Free the memory of a block; data becomes NULL. */
 void sm_local_block_free(sm_local_block *b);
 /* The block of an array of an einsum on this rank, filled from the global position of each element
  * (an unreduced axis: whole on the axis' first rank, zero on the others). */
@@ -120,6 +132,7 @@ typedef struct sm_filling {
     sm_fill fill;
     void *context;
 } sm_filling;
+/* Make this rank's block of an array of an einsum and fill it. SM_INTERNAL when out of memory. */
 sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, const sm_array *array,
                             sm_element element, const sm_filling *filling, sm_local_block *out,
                             sm_error *err);

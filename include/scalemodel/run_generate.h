@@ -14,11 +14,13 @@ SM_DECLARATIONS_BEGIN
  * call. SM_BAD_INPUT says what cannot be run or does not divide. */
 sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
                            sm_error *err);
+/* Free a generator. NULL is fine. */
 void sm_generator_free(sm_generator *g);
 
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
 } sm_generator_size;
+/* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
 
 /* One pass through the model. */
@@ -40,6 +42,7 @@ typedef struct sm_generator_result {
  * SM_BAD_INPUT when a cache is full. */
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
                             sm_generator_result *result, sm_error *err);
+/* Positions of a sequence's cache that are filled. */
 size_t sm_generator_cached(const sm_generator *g, size_t sequence);
 /* Forgets what lies behind the first `cached` positions. */
 void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached);
@@ -48,6 +51,7 @@ void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached);
 typedef struct sm_generator_part {
     size_t first, n;
 } sm_generator_part;
+/* The sequences whose scores this rank has. */
 sm_generator_part sm_generator_own(const sm_generator *g);
 /* records: [sequences] of `bytes` each, those of its own filled by each rank: afterwards all, on
  * every rank the same. */

@@ -52,14 +52,20 @@ typedef struct sm_train_setup {
 void sm_train_setup_defaults(sm_train_setup *setup);
 /* Can this model be run, and does the plan divide it? SM_BAD_INPUT with a sentence when not. */
 sm_status sm_train_setup_check(const sm_train_setup *setup, sm_error *err);
+/* Microbatches of a step: sequences / (microbatch x data x fsdp x expert). The setup must pass
+ * sm_train_setup_check. */
 int sm_train_setup_microbatches(const sm_train_setup *setup);
+/* Ranks that the setup runs on: the product of its degrees and stages. */
 int sm_train_setup_ranks(const sm_train_setup *setup);
 
 /* The job on one rank. Every call is made by all ranks of world. The setup and what it points to
  * must outlive it. */
 typedef struct sm_trainer sm_trainer;
+/* Make the job on this rank, with weights drawn from the seed. SM_BAD_INPUT as
+ * sm_train_setup_check, SM_INTERNAL when out of memory, or what the backend says. */
 sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm_trainer **out,
                          sm_error *err);
+/* Free the job. NULL is fine. */
 void sm_trainer_free(sm_trainer *t);
 
 /* Where the time of a step goes on a rank. Waiting for others is in what is waited for. */
@@ -124,6 +130,7 @@ typedef struct sm_train_move_time {
     bool again, step_end;
     double seconds, bytes, calls; /* bytes: V as in sm_step, summed over calls */
 } sm_train_move_time;
+/* Rows of collectives, at most `room` of them. Returns how many. */
 int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room);
 /* Begin the sum of all steps anew; returns how many were in it. */
 int sm_trainer_forget_times(sm_trainer *t);
@@ -139,7 +146,9 @@ typedef struct sm_train_memory {
     double most[SM_TRAIN_MEMORY_COUNT];    /* of each part for itself */
     double now[SM_TRAIN_MEMORY_COUNT];
 } sm_train_memory;
+/* What this rank has in use, in bytes. */
 void sm_trainer_memory(const sm_trainer *t, sm_train_memory *out);
+/* Forget the highest use so far: from now on it counts from what is in use. */
 void sm_trainer_forget_memory(sm_trainer *t);
 
 /* The most bytes of blocks under way in a ring (keys, values and their gradients of other ranks)
@@ -154,7 +163,10 @@ typedef struct sm_train_weight {
     size_t size[SM_MAX_RANK], whole[SM_MAX_RANK], offset[SM_MAX_RANK];
     float *value, *gradient;
 } sm_train_weight;
+/* How many weights of a layer this rank holds; 0 when it does not hold the layer. */
 int sm_trainer_weights(const sm_trainer *t, int layer);
+/* The weight of a layer by its number, 0 .. sm_trainer_weights - 1. False when it is not on this
+ * rank. */
 bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *out);
 
 /* ---- checkpoints: whole arrays, whatever the mesh ---- */
@@ -169,9 +181,10 @@ typedef struct sm_train_array {
     float *data; /* row-major */
     int owner;   /* the rank that gathers it */
 } sm_train_array;
-/* Every array of the model in order, gathered on rank 0, where alone visit is called: array->data
- * is freed afterwards unless visit sets it to NULL. */
+/* Told of one array: array->data is freed afterwards unless visit sets it to NULL. */
 typedef sm_status (*sm_train_visit)(sm_train_array *array, void *context, sm_error *err);
+/* Gather every array of the model, in order, on rank 0, where alone visit is called. The status of
+ * visit, or of the backend. */
 sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
 /* The same, dealt out: each array is gathered on one of the ranks that hold parts of it, evenly by
  * bytes, and visit is called there alone. */
@@ -185,10 +198,12 @@ sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit,
 sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err);
 /* Updates of the optimizer so far, to be kept with the arrays. */
 uint64_t sm_trainer_updates(const sm_trainer *t);
+/* Set the updates of the optimizer so far, after sm_trainer_load. */
 void sm_trainer_set_updates(sm_trainer *t, uint64_t updates);
 
 /* ---- generating (run_generate.h) ---- */
 typedef struct sm_generator sm_generator;
+/* Give a generator its weights, as sm_trainer_load does; there are no moments. */
 sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context, sm_error *err);
 SM_DECLARATIONS_END
 #endif

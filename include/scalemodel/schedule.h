@@ -49,13 +49,17 @@ typedef struct sm_pipeline_time {
     int busiest_stage;
 } sm_pipeline_time;
 
-/* Exact simulation, op by op. scratch: sm_pipeline_scratch() bytes, 16-aligned, caller's; slots:
- * NULL or room for sm_pipeline_slots() entries, filled in stage order then time order. Never
- * allocates, never fails on a possible schedule. A stage runs one op at a time: the forward and
- * backward that dualpipe overlaps take the sum of their times here. Without slots the part of a
- * long step that only repeats is not run again, so that m costs no more than a few p. */
+/* Bytes of scratch that a simulation of this pipeline needs. */
 size_t sm_pipeline_scratch(const sm_pipeline *p);
+/* How many slots a simulation fills: one for each op of each stage. A dualpipe splits some
+ * backwards. */
 size_t sm_pipeline_slots(const sm_pipeline *p);
+/* Simulate the step exactly, op by op, in the units of the chunks' times (seconds). scratch:
+ * sm_pipeline_scratch() bytes, 16-aligned, the caller's. slots: NULL, or room for
+ * sm_pipeline_slots() entries, filled in stage order, then time order. Never allocates, never fails
+ * on a possible schedule. A stage runs one op at a time: the forward and backward that dualpipe
+ * overlaps take the sum of their times here. Without slots the part of a long step that only
+ * repeats is not run again, so that m costs no more than a few p. */
 sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots);
 /* The same number in closed form (O(p v)), with *exact telling that it equals the simulation;
  * when *exact is false the value is a lower bound of it. No allocation. */

@@ -30,10 +30,12 @@ typedef struct sm_branching_result {
     size_t expanded;
     bool finished;
 } sm_branching_result;
-/* threads: 0 = one per processor. SM_INTERNAL when out of memory; a thread that cannot start leaves
- * its work to the others. */
+/* Run the search. threads: 0 = one per processor. A thread that cannot start leaves its work to the
+ * others. SM_INTERNAL when out of memory. */
 sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_result *result,
                                sm_error *err);
+/* The number of threads that a wish of so many gives: at most SM_MAX_LANES; 0 wishes for one per
+ * processor. */
 int sm_search_threads(int wanted);
 
 /* Points of which no other is at least as good in both and better in one (smaller is better).
@@ -49,8 +51,11 @@ void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *
  * Charbonnier et al., IEEE Trans. Image Process. 6 (1997) 298): rows that do not fit pull no harder
  * than others. Solved by reweighted Levenberg-Marquardt steps with a numeric Jacobian, kept up by
  * Broyden's rank-one updates (Math. Comp. 19 (1965) 577). Deterministic, no allocation. */
-double sm_soft_loss(double z);   /* rho */
-double sm_soft_weight(double z); /* of a squared residual, so that it pulls as rho does */
+/* The loss rho(z) = sqrt(1 + z^2) - 1 of a residual of z spreads. */
+double sm_soft_loss(double z);
+/* The weight rho'(z) / z = 1 / sqrt(1 + z^2) of a squared residual, under which it pulls as rho
+ * does. */
+double sm_soft_weight(double z);
 enum { SM_MAX_PARAMETERS = 16 };
 typedef struct sm_robust_fit {
     void *context;
@@ -68,6 +73,7 @@ typedef struct sm_robust_fit {
     bool unfelt[SM_MAX_PARAMETERS]; /* no row depends on it: its derivatives are known to be 0 */
     double *room;                   /* the caller's, of sm_robust_room(rows) numbers */
 } sm_robust_fit;
+/* How many numbers of room a fit to so many rows needs. */
 size_t sm_robust_room(size_t rows);
 /* At most `rounds` steps from u, which has SM_MAX_PARAMETERS places. */
 void sm_robust_descend(const sm_robust_fit *f, int rounds, double *u);

@@ -40,9 +40,15 @@ typedef struct sm_serve_job {
     double usd_per_chip_hour; /* < 0: the catalogue's */
 } sm_serve_job;
 typedef struct sm_serve sm_serve; /* a job with its partitioned programs */
+/* Make a job ready to be priced. The model and system are copied. SM_BAD_INPUT with the reason when
+ * a number of the job is out of range, SM_INTERNAL when out of memory; *serve is NULL then. */
 sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err);
+/* Free the job and its programs. NULL is fine. */
 void sm_serve_free(sm_serve *serve);
+/* Price with other constants from now on; NULL: those of sm_serve_usual_calibration. Copied. */
 void sm_serve_set_calibration(sm_serve *serve, const sm_calibration *calibration);
+/* The constants that prices are made with now; they live as long as serve and change with
+ * sm_serve_set_calibration. */
 const sm_calibration *sm_serve_calibration(const sm_serve *serve);
 /* What calibration NULL stands for: the chip's constants of serving, else of its single operations,
  * else the default ones; those not learned from serving with at most 1 ms of overhead a step. */
@@ -69,7 +75,8 @@ typedef enum sm_serve_bound {
     SM_SERVE_NETWORK,
     SM_SERVE_LATENCY /* launches, hops, host */
 } sm_serve_bound;
-const char *sm_serve_bound_name(sm_serve_bound bound); /* weights kv compute network latency */
+/* The name of a bound: weights, kv, compute, network, latency; "?" of none. Static text. */
+const char *sm_serve_bound_name(sm_serve_bound bound);
 typedef struct sm_serve_memory {
     double params, kv, activations, buffers, total, capacity; /* bytes of the fullest chip */
 } sm_serve_memory;
@@ -116,6 +123,9 @@ typedef struct sm_serve_point {
     int depth;
     sm_serve_memory memory; /* at full length: prompt + output */
 } sm_serve_point;
+/* Price a plan that decodes `batch` sequences at once, 1 to 1e9: times in seconds, memory in bytes
+ * of the fullest chip. SM_BAD_INPUT with the reason when the plan is impossible or the batch out of
+ * range. What does not fit is priced too: point->fits says so. */
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err);
 typedef struct sm_serve_collective {
@@ -133,6 +143,9 @@ typedef struct sm_serve_detail {
     double turn_kv_batch, turn_compute_batch; /* batch at which cache, compute overtake weights */
     char advice[256];                         /* the one change that helps most, effect computed */
 } sm_serve_detail;
+/* A point with its collectives, its derivations, the contexts and batches at which its bound
+ * changes, and advice. Lives in the arena. SM_BAD_INPUT as sm_serve_point_of, SM_INTERNAL when out
+ * of memory. */
 sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
                              sm_arena *arena, sm_serve_detail *detail, sm_error *err);
 
@@ -150,6 +163,8 @@ typedef struct sm_serve_search_options {
 } sm_serve_search_options;
 #define sm_serve_search_defaults(options)                                                          \
     sm_serve_search_defaults_sized((options), sizeof *(options))
+/* Fill a structure of `size` bytes with the defaults: no key fixed, no limits, every batch. What
+ * sm_serve_search_defaults calls. */
 void sm_serve_search_defaults_sized(sm_serve_search_options *options, size_t size);
 typedef struct sm_serve_result {
     size_t n;
@@ -177,6 +192,10 @@ typedef struct sm_disaggregated {
     double kv_bytes, kv_transfer_s;  /* of one request, over the system's outermost network */
     double tokens_per_s_per_chip, usd_per_million_tokens; /* both pools counted */
 } sm_disaggregated;
+/* The best pools for the job: the decode plan with the most throughput per chip within tpot_s, the
+ * prefill plan within ttft_s, and the chips of one for each of the other that make their rates
+ * equal. SM_NEGATIVE when nothing fits or meets the limits, SM_USAGE for options without their
+ * size, SM_INTERNAL when out of memory. */
 sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
                                 const sm_serve_search_options *options, sm_disaggregated *out,
                                 sm_error *err);
@@ -185,6 +204,9 @@ typedef struct sm_fleet {
     sm_serve_point point;
     double replicas, chips, usd_per_hour, utilisation, requests_per_s_per_replica;
 } sm_fleet;
+/* The fewest chips that serve so many requests a second, 0 < requests_per_s <= 1e9, prefill and
+ * decode on the same chips. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan
+ * fits or meets the limits, SM_USAGE for options without their size. */
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, double requests_per_s,
                          sm_fleet *fleet, sm_error *err);

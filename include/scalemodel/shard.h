@@ -31,13 +31,21 @@ typedef struct sm_mesh {
         sm_span span;
     } axis[SM_MAX_AXES];
 } sm_mesh;
+/* Read a mesh from its text, which is the whole source. SM_BAD_INPUT with the place: a name that is
+ * not one or is used twice, a size or level that is no number, more axes than SM_MAX_AXES or chips
+ * than 2^31. */
 sm_status sm_mesh_parse(const sm_source *source, sm_mesh *mesh, sm_error *err);
+/* Print a mesh so that it parses back to the same, 0-terminated within size bytes. Returns the
+ * length it wants, like snprintf. */
 size_t sm_mesh_format(const sm_mesh *mesh, char *out, size_t size);
-int sm_mesh_find(const sm_mesh *mesh, const char *name, size_t length); /* -1 if absent */
-double sm_mesh_size(const sm_mesh *mesh, sm_axes axes);                 /* product of the sizes */
+/* The number of the axis of this name (`length` bytes); -1 if absent. */
+int sm_mesh_find(const sm_mesh *mesh, const char *name, size_t length);
+/* Chips along a set of axes: the product of their sizes, 1 of none. */
+double sm_mesh_size(const sm_mesh *mesh, sm_axes axes);
 /* Those of the axes that have more than one chip. */
 sm_axes sm_mesh_real_axes(const sm_mesh *mesh, sm_axes axes);
-/* "XY", or "fsdp,tensor" */
+/* Print a set of axes: "XY", or "fsdp,tensor" where a name has more than a letter. Returns the
+ * length it wants. */
 size_t sm_axes_format(const sm_mesh *mesh, sm_axes axes, char *out, size_t size);
 
 /* ---- arrays and einsums ----
@@ -102,12 +110,16 @@ sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_
  * source (the einsum's text, for places) may be NULL. */
 sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source,
                           sm_error *err);
+/* Print one array: "bf16 A[I_X,J]". Returns the length it wants. */
 size_t sm_array_format(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
                        char *out, size_t size);
-/* Parses back to the same. */
+/* Print an einsum so that it parses back to the same. Returns the length it wants. */
 size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out, size_t size);
 
-double sm_array_elements(const sm_array *array, const sm_einsum *einsum); /* global */
+/* Elements of the whole array: the product of the sizes of its indices. */
+double sm_array_elements(const sm_array *array, const sm_einsum *einsum);
+/* Bytes of the part that one chip holds: those of the whole array divided by the chips along the
+ * axes that shard it. Unreduced axes do not divide. */
 double sm_array_local_bytes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh);
 /* 2 x product of all indices (batch and contracting ones once), as XLA counts a dot; 0 for a lone
  * operand without contraction. */
@@ -139,7 +151,10 @@ typedef enum sm_collective {
 #undef X
         SM_COLLECTIVE_COUNT
 } sm_collective;
+/* The name of a collective, "all-gather". Static text. */
 const char *sm_collective_name(sm_collective op);
+/* Find the collective of this name (`length` bytes). False, with *op untouched, when there is none.
+ */
 bool sm_collective_parse(const char *text, size_t length, sm_collective *op);
 extern const char *const sm_collective_names[SM_COLLECTIVE_COUNT];
 
@@ -156,6 +171,7 @@ enum { SM_REPLICATED = -1, SM_UNREDUCED = -2, SM_ASSISTING = -3 };
 typedef struct sm_layout {
     int8_t dim[SM_MAX_AXES], place[SM_MAX_AXES];
 } sm_layout;
+/* The layout that the dimensions and unreduced axes of an array describe. */
 sm_layout sm_layout_of(const sm_array *array);
 
 typedef enum sm_step_kind { SM_STEP_COLLECTIVE, SM_STEP_SLICE, SM_STEP_EINSUM } sm_step_kind;
@@ -200,13 +216,14 @@ sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const in
                           const sm_array *want, bool keep_unreduced, sm_lowering *lowering,
                           sm_error *err);
 
+/* Told of one lowering; false stops. */
+typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context);
 /* Enumerate every useful lowering without duplicates, calling `each`: every axis assigned to every
  * index or none, axes that no array mentions also SM_ASSISTING; to the output as written
  * (out_sharding_given), else to any output, with partial sums all-reduced or scattered onto each
  * dimension that divides. Deterministic order; at most 4096 assignments and 4096 visits: beyond,
  * each axis keeps its likeliest indices. Left out as dominated: computing whole on every chip what
  * the output wants sliced. SM_NEGATIVE when there is none. */
-typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context); /* false stops */
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
                                  sm_lowering_visit each, void *context, sm_error *err);
 
@@ -217,8 +234,9 @@ typedef struct sm_range {
 } sm_range;
 /* "1..4096" or "64..4096:64", standing at span of the source; whole numbers from 1. */
 sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range *range, sm_error *err);
-/* How many values it has (SM_MAX_POINTS + 1 where it has more), and each, from 0. */
+/* How many values a range has; SM_MAX_POINTS + 1 where it has more. */
 int sm_range_points(const sm_range *range);
+/* The value at a point, from 0. Beyond the last point of a doubling range it is the last value. */
 int64_t sm_range_value(const sm_range *range, int point);
 
 typedef struct sm_size_range {
@@ -285,6 +303,9 @@ typedef struct sm_tiled_array {
     double size[SM_TILED_RANK], padded[SM_TILED_RANK]; /* as written; in whole tiles */
     double bytes, padded_bytes;
 } sm_tiled_array;
+/* Read an array of HLO, which is the whole source, and count its bytes with and without padding.
+ * SM_BAD_INPUT with the place: an unknown type, a size that is no number from 1, a layout that is
+ * not a permutation of the dimensions. */
 sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *array, sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -47,7 +47,9 @@ typedef struct sm_synthetic {
     sm_rng rng;
     double now_s, made;
 } sm_synthetic;
-sm_arrivals sm_synthetic_arrivals(sm_synthetic *state); /* state: filled down to seed */
+/* Begin to draw synthetic arrivals. The state is filled down to seed; it must outlive what is
+ * returned. The same seed gives the same requests. */
+sm_arrivals sm_synthetic_arrivals(sm_synthetic *state);
 
 /* ---- the engine ---- */
 typedef struct sm_engine {
@@ -112,6 +114,8 @@ typedef struct sm_simulation {
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))
+/* Fill a structure of `size` bytes with the defaults: continuous batching on one replica, at most
+ * 256 sequences, pages of 16 tokens. The engine is left NULL. What sm_simulation_defaults calls. */
 void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
 
 /* What became of one request, when it ends. */
@@ -155,6 +159,9 @@ typedef struct sm_simulated {
     int samples;
     sm_sample sample[SM_MAX_SAMPLES];
 } sm_simulated;
+/* Simulate all arrivals until the last request ends. watch may be NULL. SM_BAD_INPUT when an option
+ * is out of range, SM_USAGE for options without their size, SM_INTERNAL when out of memory; an
+ * error of the arrivals is passed on. */
 sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arrivals,
                       const sm_watch *watch, sm_simulated *out, sm_error *err);
 

@@ -50,6 +50,7 @@ typedef struct sm_task_list {
  * its cache. On failure the list is empty. */
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
                            uint64_t recompute, sm_task_list *out, sm_error *err);
+/* Free a list; it is empty then. */
 void sm_task_list_free(sm_task_list *list);
 /* The forward task that reads a tensor first, and as which operand; NULL: none does. */
 const sm_program_task *sm_task_list_reader(const sm_task_list *list, int tensor, int *operand);
@@ -176,12 +177,15 @@ typedef struct sm_actions {
 } sm_actions;
 
 /* ---- one microbatch through one layer ---- */
+/* Run the forward tasks of a layer; saved receives what is kept. SM_INTERNAL when out of memory, or
+ * the status of an action. */
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                           sm_error *err);
 /* stream: the gradient of the output, taken (none of the head, whose loss begins it); receives that
  * of the input. Unless `whole`, what the gradients of weights need stays open in saved. */
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                            sm_local_block *stream, bool whole, sm_error *err);
+/* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */
 sm_status sm_pass_backward_weights(sm_pass_saved *saved, sm_error *err);
 /* Drops what is saved but for these tensors (bit), and, unless arrived is to stay, what arrived. */
 void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, uint64_t keep,
@@ -244,7 +248,8 @@ typedef struct sm_stage {
  * layer of the model, then those of embedding and head. They have no weights yet. */
 sm_status sm_stage_new(sm_stage *stage, const sm_model *model, const sm_task_list *list,
                        sm_error *err);
-void sm_stage_free(sm_stage *stage); /* drops every array */
+/* Free a stage: every array is dropped. */
+void sm_stage_free(sm_stage *stage);
 /* Which weights of a layer are reduced together. */
 sm_status sm_stage_group(const sm_stage *stage, sm_step_layer *layer, sm_error *err);
 /* The forward and backward passes of a step. action: of this stage, n of them; NULL: microbatch by
@@ -252,6 +257,8 @@ sm_status sm_stage_group(const sm_stage *stage, sm_step_layer *layer, sm_error *
 sm_status sm_stage_run(sm_stage *stage, const sm_train_action *action, int n, sm_error *err);
 /* What is still to be reduced: group->sum is this chip's chunk then. */
 sm_status sm_stage_reduce(sm_stage *stage, sm_error *err);
+/* Update the weights of every group by its gradients, and gather them where chips update parts. The
+ * status of an action. */
 sm_status sm_stage_update(sm_stage *stage, sm_error *err);
 /* The chunks of a group's chips, of which this one's is mine, become a row (which mine may be,
  * where it is all). */
@@ -268,8 +275,9 @@ int sm_task_list_matrix(const sm_task_list *list);
 bool sm_stage_is_copy(const sm_stage *stage, const sm_step_layer *layer, int tensor);
 /* The layer of this number on this stage, or NULL. */
 sm_step_layer *sm_stage_layer(const sm_stage *stage, int number);
-/* Over how many chips the update of a group is cut, and over how many (2 or 1) of two peers. */
+/* Over how many chips of this stage the update of a group is cut. */
 size_t sm_group_ways(const sm_stage *stage, const sm_step_layer *layer, int group);
+/* Over how many of two peers, 2 or 1, the update of a group is cut. */
 size_t sm_group_peers(const sm_stage *stage, const sm_gradient_group *group);
 /* Elements of a row with room for all chips' parts. */
 size_t sm_group_row(const sm_stage *stage, const sm_step_layer *layer, int group);

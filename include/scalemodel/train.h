@@ -25,9 +25,13 @@ typedef struct sm_job {
     double usd_per_chip_hour; /* < 0: the catalogue's */
 } sm_job;
 typedef struct sm_train sm_train; /* a job with its partitioned programs */
+/* Make a job ready to be priced. SM_BAD_INPUT with the reason when a number of the job is out of
+ * range, SM_INTERNAL when out of memory; *train is NULL then. */
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
+/* Free the job and its programs. NULL is fine. */
 void sm_train_free(sm_train *train);
-double sm_train_sequences(const sm_train *train); /* of a global batch */
+/* Sequences of a global batch: batch_tokens / seq, rounded, at least one. */
+double sm_train_sequences(const sm_train *train);
 
 /* What a training software holds in memory beside what the plan says: src/train/memory_habits.c has
  * each with its source. */
@@ -81,8 +85,13 @@ typedef struct sm_train_line {
     const int *actions;                   /* of each stage */
     const sm_train_action *const *action; /* [stage][actions[stage]] */
 } sm_train_line;
+/* The pipeline of a plan as its stages execute it: chunks of `layers` layers, and what each stage
+ * does for `microbatches` microbatches. One stage: chunks 0. In the arena. SM_BAD_INPUT when the
+ * schedule is not possible, SM_INTERNAL when out of memory. */
 sm_status sm_train_line_of(const sm_plan *plan, int layers, int microbatches, sm_arena *arena,
                            sm_train_line *out, sm_error *err);
+/* The constants that prices are made with now; they live as long as train and change with
+ * sm_train_set_calibration. */
 const sm_calibration *sm_train_calibration(const sm_train *train);
 
 /* ---- the price of one plan ---- */
@@ -167,6 +176,9 @@ typedef struct sm_plan_detail {
     char advice[256]; /* the one change that would help most, with its computed effect; "" when none
                        */
 } sm_plan_detail;
+/* Everything a person may ask of one plan: price, axes, collectives and ops of the busiest stage,
+ * derivations, advice. Lives in the arena. SM_BAD_INPUT as sm_train_price, SM_INTERNAL when out of
+ * memory. */
 sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
                           sm_plan_detail *detail, sm_error *err);
 /* The price and the ops of it alone, for fits that ask often. */
@@ -179,6 +191,9 @@ typedef struct sm_timeline {
     sm_slot *slot;
     double optimizer_start_s, reduce_s, optimizer_s, end_s;
 } sm_timeline;
+/* Simulate the step of a plan and keep its slots, in the arena, with expected times in seconds.
+ * SM_BAD_INPUT when the plan is impossible or has more than 4 million slots, SM_INTERNAL when out
+ * of memory. */
 sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *arena,
                             sm_timeline *timeline, sm_error *err);
 
@@ -203,6 +218,7 @@ typedef struct sm_search_options {
 } sm_search_options;
 /* No key fixed, the three best plans by time, on all threads. */
 #define sm_search_defaults(options) sm_search_defaults_sized((options), sizeof *(options))
+/* Fill a structure of `size` bytes with those defaults. What sm_search_defaults calls. */
 void sm_search_defaults_sized(sm_search_options *options, size_t size);
 
 /* Plans, best first, and what finding them took; lives in the arena. Each function takes NULL as a
@@ -218,9 +234,11 @@ typedef struct sm_search_effort {
     bool optimal; /* no plan of the space is better; false: stopped */
     double least_memory_bytes; /* the least any priced plan needs per chip; infinite: none priced */
 } sm_search_effort;
+/* How many plans it has; 0 of NULL. */
 int sm_search_result_count(const sm_search_result *result);
-/* i: 0 .. count - 1. */
+/* The i-th best plan and its price, i: 0 .. count - 1. */
 sm_found sm_search_result_at(const sm_search_result *result, int i);
+/* What finding them took; never NULL. */
 const sm_search_effort *sm_search_result_effort(const sm_search_result *result);
 /* SM_OK, or SM_NEGATIVE when no plan fits (a result of no plans, and the sentence says what is
  * missing); with any other status *result is NULL. */

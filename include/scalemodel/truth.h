@@ -21,6 +21,7 @@ typedef enum sm_truth_kind {
     SM_TRUTH_INFERENCE,
     SM_TRUTH_KIND_COUNT
 } sm_truth_kind;
+/* The name of a kind of rows, "gemm"; "?" of none. Static text. */
 const char *sm_truth_kind_name(sm_truth_kind kind);
 
 /* Numbers a source does not state are NAN (counts: 0; flags: SM_UNSTATED); texts "". */
@@ -135,7 +136,9 @@ typedef enum sm_served {
 #undef X
         SM_SERVED_COUNT
 } sm_served;
+/* The name of a quantity, "tpot_s"; "?" of none. Static text. */
 const char *sm_served_name(sm_served quantity);
+/* The regime whose interval a quantity takes. */
 sm_regime sm_served_regime(sm_served quantity);
 /* Seconds that the row states of it, NAN when it does not. */
 double sm_inference_measured(const sm_inference_row *row, sm_served quantity);
@@ -210,7 +213,9 @@ typedef struct sm_prediction {
 typedef struct sm_truth_case sm_truth_case;
 /* Never fails on a row: what cannot be predicted says so in its prediction. */
 sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err);
+/* Free a case. NULL is fine. */
 void sm_truth_case_free(sm_truth_case *c);
+/* The row that a case was made of. */
 const sm_truth_row *sm_truth_case_row(const sm_truth_case *c);
 /* calibration NULL: the shipped one of the row's chip and software. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
@@ -220,10 +225,16 @@ sm_why *sm_truth_why(sm_truth_case *c, sm_arena *arena);
 /* Private to the layer, one per kind: src/truth/predict_KIND.c. */
 void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                      sm_prediction *out);
+/* Attention: sm_attention_cost of the row's shape as its kernel runs it, and what comes before the
+ * kernel. Sets out->unknown when a fact or the chip's peak is missing. */
 void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                           sm_prediction *out);
+/* A collective on the row's ranks, laid out on a system of its nodes: sm_curve_cost of its bytes.
+ * Sets out->unknown when a fact is missing or the ranks cannot be laid out. */
 void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out);
+/* An operation bound by memory: launch and host time, then the longer of its bytes at streaming
+ * bandwidth and its chain of dependent steps. Sets out->unknown when the row states no bytes. */
 void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                       sm_prediction *out);
 
