@@ -11,9 +11,9 @@
 
 enum { L = 4, D = 4096, F = 14336, V = 128256, HEADS_WIDTH = 4096, T = 8192 };
 
-/* A Llama of four layers without any habit. */
+/* A Llama of four layers whose software holds nothing else. */
 static sm_model model;
-static const sm_memory_habits plain = {.software = "plain", .loss_bytes = 8};
+static const sm_software_memory plain = {.software = "plain", .loss_bytes = 8};
 
 static int load_model(void **state) {
     (void)state;
@@ -26,7 +26,7 @@ static int load_model(void **state) {
 }
 
 static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
-                                 const sm_memory_habits *habits) {
+                                 const sm_software_memory *software) {
     sm_error err = {0};
     sm_system system;
     sm_source on = sm_source_of("--on", chips), words = sm_source_of("--plan", text);
@@ -36,15 +36,15 @@ static sm_price_of_plan price_on(const char *chips, const char *text, double seq
     if (sm_system_parse(&on, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
     sm_job job = {&model, &system, sequences * T, T, 0, -1};
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
-    if (habits) sm_train_set_habits(train, habits);
+    if (software) sm_train_set_software_memory(train, software);
     if (sm_plan_parse(&words, &plan, &err) || sm_train_price(train, &plan, &price, &err))
         fail_msg("%s: %s", text, err.sentence);
     sm_train_free(train);
     return price;
 }
 
-static sm_memory memory_of(const char *text, double sequences, const sm_memory_habits *habits) {
-    return price_on("h100-sxm:8", text, sequences, habits).memory;
+static sm_memory memory_of(const char *text, double sequences, const sm_software_memory *software) {
+    return price_on("h100-sxm:8", text, sequences, software).memory;
 }
 
 static void is_about(double got, double want) {
@@ -54,16 +54,16 @@ static void is_about(double got, double want) {
 
 /* ---- the table ---- */
 
-static void unknown_software_has_the_habits_of_megatron(void **state) {
+static void unknown_software_holds_what_megatron_does(void **state) {
     (void)state;
-    assert_string_equal(sm_memory_habits_of("no such thing")->software, "megatron-core");
-    assert_string_equal(sm_memory_habits_of("nanotron")->software, "nanotron");
+    assert_string_equal(sm_software_memory_of("no such thing")->software, "megatron-core");
+    assert_string_equal(sm_software_memory_of("nanotron")->software, "nanotron");
 }
 
 static void a_new_job_has_them_too(void **state) {
     (void)state;
     sm_memory of_default = memory_of("data=8", 8, NULL);
-    sm_memory of_megatron = memory_of("data=8", 8, sm_memory_habits_of("megatron-core"));
+    sm_memory of_megatron = memory_of("data=8", 8, sm_software_memory_of("megatron-core"));
     is_about(of_default.total, of_megatron.total);
     is_about(of_default.capacity, of_megatron.capacity);
 }
@@ -73,7 +73,7 @@ static void a_new_job_has_them_too(void **state) {
 /* Half of its bytes is held (activations), half is work (buffers). */
 static void the_loss_holds_its_bytes_per_token_and_word(void **state) {
     (void)state;
-    sm_memory_habits twice = plain;
+    sm_software_memory twice = plain;
     twice.loss_bytes = 16;
     sm_memory one = memory_of("data=8", 8, &plain), two = memory_of("data=8", 8, &twice);
     is_about(two.activations - one.activations, 4.0 * T * V);
@@ -82,7 +82,7 @@ static void the_loss_holds_its_bytes_per_token_and_word(void **state) {
 
 static void whole_logits_are_not_divided_by_tensor(void **state) {
     (void)state;
-    sm_memory_habits whole = plain;
+    sm_software_memory whole = plain;
     whole.loss_whole = true;
     sm_memory parts = memory_of("tensor=8", 1, &plain), all = memory_of("tensor=8", 1, &whole);
     is_about(all.activations - parts.activations, 4.0 * T * V * 7 / 8);
@@ -93,7 +93,7 @@ static void whole_logits_are_not_divided_by_tensor(void **state) {
 
 static void norms_of_several_kernels_keep_more(void **state) {
     (void)state;
-    sm_memory_habits eager = plain;
+    sm_software_memory eager = plain;
     eager.norm_bytes = 6;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &eager);
     double norms = 2 * L + 2; /* two of a layer; the head's counts as its logits do, twice */
@@ -103,7 +103,7 @@ static void norms_of_several_kernels_keep_more(void **state) {
 /* Recomputed norms keep nothing: only the layer at work has them. */
 static void recomputed_norms_are_kept_for_one_layer(void **state) {
     (void)state;
-    sm_memory_habits eager = plain;
+    sm_software_memory eager = plain;
     eager.norm_bytes = 6;
     sm_memory a = memory_of("data=8,recompute=full", 8, &plain);
     sm_memory b = memory_of("data=8,recompute=full", 8, &eager);
@@ -113,7 +113,7 @@ static void recomputed_norms_are_kept_for_one_layer(void **state) {
 /* Where tensor shards the sequence: 2 bytes of the 7/8 that other chips hold. */
 static void gathered_results_of_norms_are_whole(void **state) {
     (void)state;
-    sm_memory_habits gathered = plain;
+    sm_software_memory gathered = plain;
     gathered.gathered_kept = true;
     sm_memory a = memory_of("tensor=8,seq=on", 1, &plain);
     sm_memory b = memory_of("tensor=8,seq=on", 1, &gathered);
@@ -124,7 +124,7 @@ static void gathered_results_of_norms_are_whole(void **state) {
 
 static void a_gate_apart_is_an_array_more(void **state) {
     (void)state;
-    sm_memory_habits apart = plain;
+    sm_software_memory apart = plain;
     apart.gate_apart = true;
     double more = memory_of("data=8", 8, &apart).total - memory_of("data=8", 8, &plain).total;
     is_about(more, 2.0 * L * T * F);
@@ -134,7 +134,7 @@ static void a_gate_apart_is_an_array_more(void **state) {
 
 static void heads_copied_to_another_layout_count(void **state) {
     (void)state;
-    sm_memory_habits copies = plain;
+    sm_software_memory copies = plain;
     copies.heads_bytes = 8;
     double more = memory_of("tensor=8", 1, &copies).total - memory_of("tensor=8", 1, &plain).total;
     is_about(more, 8.0 * L * T * HEADS_WIDTH / 8);
@@ -145,7 +145,7 @@ static void heads_copied_to_another_layout_count(void **state) {
  * result, counted twice as the logits are. */
 static void inputs_of_narrow_matmuls_are_narrow(void **state) {
     (void)state;
-    sm_memory_habits narrow = plain;
+    sm_software_memory narrow = plain;
     narrow.operands_narrow = true;
     sm_memory wide = memory_of("data=8,dtype=fp8", 8, &plain);
     sm_memory less = memory_of("data=8,dtype=fp8", 8, &narrow);
@@ -158,7 +158,7 @@ static void experts_weighted_early_keep_no_results(void **state) {
     (void)state;
     sm_error err = {0};
     sm_model dense = model;
-    sm_memory_habits early = plain;
+    sm_software_memory early = plain;
     sm_arena *arena = sm_arena_new();
     early.weighted_early = true;
     if (sm_io_model_load("mixtral-8x7b", arena, &model, &err)) fail_msg("%s", err.sentence);
@@ -176,7 +176,7 @@ static void experts_weighted_early_keep_no_results(void **state) {
 
 static void gradients_beside_their_sums(void **state) {
     (void)state;
-    sm_memory_habits beside = plain;
+    sm_software_memory beside = plain;
     beside.gradient_bytes = 2, beside.shard_bytes = 4;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &beside);
     is_about(b.buffers - a.buffers, a.params);
@@ -187,7 +187,7 @@ static void gradients_beside_their_sums(void **state) {
 
 static void the_allocator_takes_its_part(void **state) {
     (void)state;
-    sm_memory_habits loose = plain;
+    sm_software_memory loose = plain;
     loose.fragmentation = 0.5, loose.reserved_bytes = 3e9;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &loose);
     is_about(b.buffers - a.buffers, 0.5 * a.activations + 3e9);
@@ -195,7 +195,7 @@ static void the_allocator_takes_its_part(void **state) {
 
 static void what_is_outside_lowers_the_capacity_or_counts(void **state) {
     (void)state;
-    sm_memory_habits context = plain;
+    sm_software_memory context = plain;
     context.outside_bytes = 2e9;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &context);
     is_about(a.capacity - b.capacity, 2e9);
@@ -208,7 +208,7 @@ static void what_is_outside_lowers_the_capacity_or_counts(void **state) {
 
 static void compiled_memory_of_tpus_has_no_allocator(void **state) {
     (void)state;
-    sm_memory_habits loose = plain;
+    sm_software_memory loose = plain;
     loose.fragmentation = 0.5, loose.reserved_bytes = 3e9, loose.outside_bytes = 2e9;
     sm_memory a = price_on("tpu-v5p:2x2x2", "data=8", 8, &plain).memory;
     sm_memory b = price_on("tpu-v5p:2x2x2", "data=8", 8, &loose).memory;
@@ -218,7 +218,7 @@ static void compiled_memory_of_tpus_has_no_allocator(void **state) {
 
 static void a_plan_fits_what_is_left_of_the_card(void **state) {
     (void)state;
-    sm_memory_habits full = plain;
+    sm_software_memory full = plain;
     sm_price_of_plan p = price_on("h100-sxm:8", "data=8", 8, &plain);
     assert_true(p.fits);
     full.outside_bytes = p.memory.capacity - p.memory.total + 1;
@@ -249,12 +249,12 @@ static void the_search_knows_what_is_left_of_the_card(void **state) {
     static search_copy result;
     sm_train *train = NULL;
     sm_search_options o;
-    sm_memory_habits most = plain;
+    sm_software_memory most = plain;
     assert_int_equal(sm_system_parse(&on, NULL, 0, &system, &err), SM_OK);
     sm_job job = {&model, &system, 64.0 * T, T, 0, -1};
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
     most.outside_bytes = 76e9; /* leaves 10 GB */
-    sm_train_set_habits(train, &most);
+    sm_train_set_software_memory(train, &most);
     sm_search_defaults(&o);
     o.top = 8;
     assert_int_equal(search_copied(train, &o, &result, &err), SM_OK);
@@ -264,7 +264,7 @@ static void the_search_knows_what_is_left_of_the_card(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_software_has_the_habits_of_megatron),
+        cmocka_unit_test(unknown_software_holds_what_megatron_does),
         cmocka_unit_test(a_new_job_has_them_too),
         cmocka_unit_test(the_loss_holds_its_bytes_per_token_and_word),
         cmocka_unit_test(whole_logits_are_not_divided_by_tensor),

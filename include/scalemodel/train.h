@@ -33,9 +33,9 @@ void sm_train_free(sm_train *train);
 /* Sequences of a global batch: batch_tokens / seq, rounded, at least one. */
 double sm_train_sequences(const sm_train *train);
 
-/* What a training software holds in memory beside what the plan says: src/train/memory_habits.c has
- * each with its source. */
-typedef struct sm_memory_habits {
+/* What a training software holds in memory beside what the plan says, in bytes:
+ * src/train/software_memory.c has each with its source. */
+typedef struct sm_software_memory {
     const char *software;
     double loss_bytes;     /* per token and word of the vocabulary, at the loss's backward pass */
     bool loss_whole;       /* logits are gathered over the tensor axis first */
@@ -51,11 +51,11 @@ typedef struct sm_memory_habits {
     double reserved_bytes; /* workspaces and buckets inside the allocator */
     double outside_bytes;  /* context, libraries, communicators: outside the allocator */
     bool outside_counted;  /* the peak is what the card has in use, not what the allocator has */
-} sm_memory_habits;
+} sm_software_memory;
 /* By the name of a calibration's software; what is not listed is Megatron-Core's. */
-const sm_memory_habits *sm_memory_habits_of(const char *software);
-/* Price with other habits from now on. Copied. */
-void sm_train_set_habits(sm_train *train, const sm_memory_habits *habits);
+const sm_software_memory *sm_software_memory_of(const char *software);
+/* Price with what another software holds from now on. Copied. */
+void sm_train_set_software_memory(sm_train *train, const sm_software_memory *held);
 /* Price with other constants from now on; NULL: the chip's shipped ones. Copied. */
 void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration);
 /* The software that executes a plan, beyond the constants of its calibration. All zero: mixed
@@ -231,7 +231,7 @@ typedef struct sm_found {
 typedef struct sm_search_effort {
     double space, evaluated, pruned; /* plans: all there are, priced, ruled out by bounds */
     double seconds;
-    bool optimal; /* no plan of the space is better; false: stopped */
+    bool optimal;              /* no plan of the space is better; false: stopped */
     double least_memory_bytes; /* the least any priced plan needs per chip; infinite: none priced */
 } sm_search_effort;
 /* How many plans it has; 0 of NULL. */

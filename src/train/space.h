@@ -82,7 +82,7 @@ struct sm_train {
     sm_calibration own;    /* a copy: what calibration points to */
     sm_calibration kernel; /* the same for one kernel of a full queue: its gap, not its launch */
     const sm_calibration *calibration;
-    sm_memory_habits habits;
+    sm_software_memory software_memory;
     double seq, sequences, tokens, usd_per_chip_hour;
     sm_train_software software;
     double weight_bytes; /* of a weight as it is stored and gathered */

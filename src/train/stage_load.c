@@ -48,8 +48,8 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
     double updated = plan->zero >= 1 ? held * shared : held;
     add->params += held * t->weight_bytes;
-    add->more += plan->gradient == SM_FP32 ? held * t->habits.gradient_bytes
-                                           : updated * t->habits.shard_bytes;
+    add->more += plan->gradient == SM_FP32 ? held * t->software_memory.gradient_bytes
+                                           : updated * t->software_memory.shard_bytes;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
     /* read gradient and state, write state and weight */
@@ -79,14 +79,14 @@ void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees
 
 /* Logits at the loss. The program keeps them once in fp32, and a stage counts as much again for
  * their gradient: what the software holds otherwise is the difference, shared over the two. */
-static double loss_bytes(const sm_memory_habits *h, sm_size logits, const sm_degrees *d) {
+static double loss_bytes(const sm_software_memory *h, sm_size logits, const sm_degrees *d) {
     double counted = 4 * size_at(&logits, d);
     if (h->loss_whole) logits.mask = (sm_axes)(logits.mask & ~SM_AXES_TENSOR);
     return h->loss_bytes / 2 * size_at(&logits, d) - counted;
 }
 
 /* Of a norm: what its kernels keep, and what its result is more when kept whole. */
-static double norm_bytes(const sm_memory_habits *h, sm_size result, const sm_degrees *d) {
+static double norm_bytes(const sm_software_memory *h, sm_size result, const sm_degrees *d) {
     double sharded = size_at(&result, d);
     result.mask = (sm_axes)(result.mask & ~SM_AXES_TENSOR);
     double whole = size_at(&result, d);
@@ -94,7 +94,7 @@ static double norm_bytes(const sm_memory_habits *h, sm_size result, const sm_deg
 }
 
 /* Kept beyond, or short of, what fused kernels keep in 16 bits. */
-static double eager_bytes(const sm_memory_habits *h, const eager_array *e, const sm_degrees *d,
+static double eager_bytes(const sm_software_memory *h, const eager_array *e, const sm_degrees *d,
                           sm_dtype dtype) {
     double elements = size_at(&e->elements, d), wide = 2 - sm_dtype_bytes(dtype);
     switch (e->kind) {
@@ -114,7 +114,7 @@ double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
     double bytes = 0;
     for (int i = 0; i < s->kept; i++) bytes += size_at(&s->kept_bytes[i], d);
     for (int i = 0; i < s->eager; i++)
-        bytes += eager_bytes(&t->habits, &s->eager_array[i], d, dtype);
+        bytes += eager_bytes(&t->software_memory, &s->eager_array[i], d, dtype);
     return bytes;
 }
 

@@ -136,7 +136,7 @@ static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load,
 
 /* What the allocator cannot give to arrays. XLA plans the memory of a torus's chips ahead: none. */
 static void add_reserved(const sm_train *t, sm_memory *m) {
-    const sm_memory_habits *h = &t->habits;
+    const sm_software_memory *h = &t->software_memory;
     if (t->system.chip.fabric == SM_FABRIC_TORUS) return;
     m->buffers += h->fragmentation * m->activations + h->reserved_bytes;
     if (h->outside_counted) m->buffers += h->outside_bytes;
@@ -144,7 +144,7 @@ static void add_reserved(const sm_train *t, sm_memory *m) {
 
 /* Bytes that arrays can have, or, where the software reports all in use, that there are. */
 double memory_capacity(const sm_train *t) {
-    const sm_memory_habits *h = &t->habits;
+    const sm_software_memory *h = &t->software_memory;
     bool less = t->system.chip.fabric != SM_FABRIC_TORUS && !h->outside_counted;
     return t->system.chip.memory_bytes.value - (less ? h->outside_bytes : 0);
 }

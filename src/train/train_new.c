@@ -290,7 +290,9 @@ void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }
 
-void sm_train_set_habits(sm_train *t, const sm_memory_habits *habits) { t->habits = *habits; }
+void sm_train_set_software_memory(sm_train *t, const sm_software_memory *held) {
+    t->software_memory = *held;
+}
 
 const sm_calibration *sm_train_calibration(const sm_train *train) { return train->calibration; }
 
@@ -301,7 +303,7 @@ static void fill_train(const sm_job *job, sm_train *t) {
     t->weight_bytes = sm_dtype_bytes(SM_BF16);
     t->kinds = t->model.kinds;
     sm_train_set_calibration(t, NULL);
-    sm_train_set_habits(t, sm_memory_habits_of(""));
+    sm_train_set_software_memory(t, sm_software_memory_of(""));
     t->seq = job->seq;
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;

@@ -15,11 +15,11 @@ struct truth_training {
 
 /* torchtitan compiles its loss since 2025: logits and their gradient stay in 16 bits. The flash
  * attention of Aleph Alpha's runs makes no difference to what they hold. */
-static const sm_memory_habits *habits_of(const sm_truth_row *row) {
+static const sm_software_memory *software_memory_of(const sm_truth_row *row) {
     const char *software = sm_truth_software(row);
     bool fused = strcmp(software, "torchtitan") == 0 && row->of.training.year >= 2025;
     if (strcmp(software, "aleph-alpha-flash1") == 0) software = "aleph-alpha";
-    return sm_memory_habits_of(fused ? "torchtitan-2025" : software);
+    return sm_software_memory_of(fused ? "torchtitan-2025" : software);
 }
 
 sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth_training **out,
@@ -38,7 +38,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
                         .seq = r->seq_len,
                         .usd_per_chip_hour = 0};
     sm_status s = sm_train_new(&job, &t->train, err);
-    if (s == SM_OK) sm_train_set_habits(t->train, habits_of(row));
+    if (s == SM_OK) sm_train_set_software_memory(t->train, software_memory_of(row));
     if (s == SM_OK && strcmp(sm_truth_software(row), SM_TRUTH_RUN_SOFTWARE) == 0)
         sm_train_set_software(t->train, &sm_train_runtime);
     if (s != SM_BAD_INPUT) return s;

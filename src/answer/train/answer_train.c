@@ -40,7 +40,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
 
 void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
     sm_train_set_calibration(train, q->in.calibration);
-    sm_train_set_habits(train, sm_memory_habits_of(q->in.calibration->software));
+    sm_train_set_software_memory(train, sm_software_memory_of(q->in.calibration->software));
 }
 
 /* ---- finding plans ---- */

@@ -30,7 +30,7 @@
 
 #include "scalemodel/train.h"
 
-static const sm_memory_habits habits[] = {
+static const sm_software_memory known[] = {
     {.software = "megatron-core",
      .loss_bytes = 6,
      .weighted_early = true,
@@ -74,8 +74,8 @@ static const sm_memory_habits habits[] = {
     {.software = "deepspeed", .fragmentation = 0.05, .reserved_bytes = 3e9, .outside_bytes = 2e9},
 };
 
-const sm_memory_habits *sm_memory_habits_of(const char *software) {
-    for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++)
-        if (strcmp(habits[i].software, software) == 0) return &habits[i];
-    return &habits[0];
+const sm_software_memory *sm_software_memory_of(const char *software) {
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].software, software) == 0) return &known[i];
+    return &known[0];
 }
