@@ -1,4 +1,4 @@
-/* What a training row says of its run, read into a plan, and which software's memory it is priced with. */
+/* What a training row says of its run, read into a plan, and the software it is priced with. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

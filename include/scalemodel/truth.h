@@ -150,7 +150,7 @@ typedef struct sm_truth_row {
     const char *id;            /* of the row; CSV files without an id column: the line number */
     int line;                  /* in its file, 1-based */
     const char *chip, *source; /* chip or system as printed; source: title or source column */
-    const char *software;      /* whose constants of time and memory apply; "" or NULL: not stated */
+    const char *software;      /* whose constants apply; "" or NULL: not stated */
     const char *kernel; /* of an operation: the library of its kernel, if not the software's */
     const sm_chip *on; /* the chip itself, where it is none of the catalogue's; NULL: by its name */
     double measured_s; /* what is compared: seconds of the operation, of a training step */

@@ -18,12 +18,12 @@ static void add_level(char *on, size_t size, const sm_train *t, int level) {
     memcpy(on + n, name, m + 1);
 }
 
-static void add_axis(const sm_train *t, const sm_placement *p, const char *name, sm_axes axes,
-                     sm_plan_detail *out) {
-    sm_group g = sm_group_join(p, axes);
+static void add_axis(const sm_train *t, const sm_placement *p, int key, sm_plan_detail *out) {
+    sm_group g = sm_group_join(p, axes_of_key(key));
     if (g.size == 1) return;
+    assert(out->axes < SM_PLAN_DEGREES);
     sm_plan_axis *a = &out->axis[out->axes++];
-    snprintf(a->name, sizeof a->name, "%s", name);
+    snprintf(a->name, sizeof a->name, "%s", sm_plan_key_row_of((sm_plan_key)key)->name);
     a->size = g.size;
     a->on[0] = 0;
     for (int i = 0; i < g.parts; i++)
@@ -77,7 +77,7 @@ static sm_plan_collective row_of(sm_collective op, const char *array, const char
 }
 
 static void add(list *l, sm_plan_collective c, const sm_timed_curve *curve, double count,
-                double shown) {
+                double exposed) {
     const sm_timed_line *line;
     double s = sm_timed_curve_s(curve, c.bytes, &line);
     if (!line || count <= 0) return;
@@ -88,23 +88,24 @@ static void add(list *l, sm_plan_collective c, const sm_timed_curve *curve, doub
     o->weight |= c.weight;
     o->count += count;
     o->time_s += s * count;
-    o->exposed_s += s * count * shown;
+    o->exposed_s += s * count * exposed;
 }
 
-/* What part of each stream of a piece shows: passes know the sums, the parts are shared out by
+/* The exposed part of each stream of a piece: passes know the sums, the parts are shared out by
  * time. */
-typedef struct shown {
+typedef struct exposed_parts {
     double blocking[2], exchange[2], ring[2], stream[2];
-} shown;
+} exposed_parts;
 
-/* What shows of a whole: beside busier levels a stream may take longer than it would alone, and
- * that is theirs; a difference of sums may round to less than nothing. */
+/* The exposed part of a whole: beside busier levels a stream may take longer than it would alone,
+ * and that is theirs; a difference of sums may round to less than nothing. */
 static double part(double exposed, double whole) {
     return whole > 0 ? fmin(fmax(exposed / whole, 0), 1) : 0;
 }
 
-static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, int index, int set) {
-    shown s;
+static exposed_parts exposed_parts_of(const sm_train *t, const sm_plan *plan, const pieces *p,
+                                      int index, int set) {
+    exposed_parts s;
     piece_exposed e = piece_exposed_of(t, &p->time[index], &p->comm[index], set, plan);
     const piece_comm *c = &p->comm[index];
     const piece_pass *q = &p->pass[index];
@@ -127,7 +128,7 @@ static shown shown_of(const sm_train *t, const sm_plan *plan, const pieces *p, i
 
 static void add_piece(list *l, const sm_plan *plan, int index, int set, double times) {
     const piece *one = &l->p->v->piece[index];
-    shown s = shown_of(l->t, plan, l->p, index, set);
+    exposed_parts s = exposed_parts_of(l->t, plan, l->p, index, set);
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
         const sm_timed_curve *curve = l->p->at.slot[one->slot[i]];
@@ -153,8 +154,8 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
 static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int index, double times,
                          double microbatches) {
     const piece *one = &l->p->v->piece[index];
-    double show_reduce = part(end->reduce_s, end->reduce);
-    double show_gather = part(end->gather_s, end->gather);
+    double exposed_reduce = part(end->reduce_s, end->reduce);
+    double exposed_gather = part(end->gather_s, end->gather);
     for (int i = 0; i < one->part.classes; i++) {
         const sm_weight_class *c = &one->part.weight[i];
         const class_slots *slots = &l->p->v->weight[index][i];
@@ -166,42 +167,31 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const sm_timed_curve *scatter = l->p->at.slot[slots->reduce_scatter];
         if (plan->zero == 0)
             add(l, row_of(SM_ALL_REDUCE, what, axis, "step end", gradients),
-                l->p->at.slot[slots->all_reduce], times, show_reduce);
+                l->p->at.slot[slots->all_reduce], times, exposed_reduce);
         else if (plan->zero == 2)
             add(l, row_of(SM_REDUCE_SCATTER, what, axis, "backward-weight", gradients), scatter,
                 times * microbatches, l->t->software.one_by_one ? 1 : 0);
         else
             add(l, row_of(SM_REDUCE_SCATTER, what, axis, "step end", gradients), scatter, times,
-                show_reduce);
+                exposed_reduce);
         if (plan->zero)
             add(l, row_of(SM_ALL_GATHER, what, axis, "step start", weights),
-                l->p->at.slot[slots->all_gather], times, show_gather);
+                l->p->at.slot[slots->all_gather], times, exposed_gather);
     }
 }
 
 double stage_holds(const sm_train *t, const sm_plan *plan, const stages *s, int stage, int index) {
     double n = 0;
-    for (int c = 0; c < s->layout->chunks; c++) {
-        bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
-        bool here = dual ? c == stage || c == plan->pipeline - 1 - stage
-                         : sm_schedule_stage(plan->schedule, plan->pipeline, plan->virtual_stages,
-                                             c) == stage;
-        if (here) n += stage_pieces(t, s, c, index) * (dual ? 0.5 : 1);
-    }
-    return n;
-}
-
-/* Each collective forward and recomputed, two for each class of weights, two between stages. */
-static int most_collectives(const variant *v) {
-    int n = 2;
-    for (int i = 0; i < v->pieces; i++)
-        n += 2 * (v->piece[i].part.comms + v->piece[i].part.classes);
+    for (int c = 0; c < s->layout->chunks; c++)
+        n += stage_pieces(t, s, c, index) * stage_share(plan, stage, c);
     return n;
 }
 
 static bool list_collectives(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                              sm_arena *arena, sm_plan_detail *out) {
-    list l = {t, p, out, most_collectives(p->v)};
+    list l = {t, p, out, 2};               /* between stages */
+    for (int i = 0; i < p->v->pieces; i++) /* forward and recomputed; of each class of weights */
+        l.room += 2 * (p->v->piece[i].part.comms + p->v->piece[i].part.classes);
     out->collectives = 0;
     out->collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->collective);
     if (!out->collective) return false;
@@ -252,19 +242,9 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     if (s) return s;
     s = price_step_memory(train, &p, train->one, &detail->price, err);
     if (s) return s;
-    static const struct {
-        const char *name;
-        sm_axes axes;
-    } all[SM_PLAN_DEGREES] = {[SM_PLAN_DATA] = {"data", SM_BIT(SM_AXIS_DATA)},
-                              [SM_PLAN_FSDP] = {"fsdp", SM_BIT(SM_AXIS_FSDP)},
-                              [SM_PLAN_TENSOR] = {"tensor", SM_AXES_TENSOR},
-                              [SM_PLAN_CONTEXT] = {"context", SM_BIT(SM_AXIS_CONTEXT)},
-                              [SM_PLAN_EXPERT] = {"expert", SM_BIT(SM_AXIS_EXPERT)},
-                              [SM_PLAN_PIPELINE] = {"pipeline", SM_BIT(SM_PLACED_PIPELINE)}};
     detail->axes = 0;
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
-        add_axis(train, &train->one->at.placement, all[p.order[i]].name, all[p.order[i]].axes,
-                 detail);
+        add_axis(train, &train->one->at.placement, p.order[i], detail);
     if (!list_collectives(train, &p, train->one, train->one_stages, arena, detail))
         return sm_fail_memory(err);
     if (!list_ops(train, &p, train->one, train->one_stages, arena, detail))

@@ -1,4 +1,5 @@
 /* Every way to split a number of chips into degrees, with an admissible bound for each. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,11 +35,9 @@ static double node_floor(const sm_train *t, const variant *v, const sm_plan *pla
     one.microbatch = 1;
     sm_degrees_set(&d, &one, &t->model);
     double total = 0, least = HUGE_VAL;
-    double layers[SM_MAX_LAYER_KINDS] = {0};
-    for (int l = 0; l < t->model.L; l++) layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
         double s = piece_floor(t, v, k, &d, plan->dtype);
-        total += layers[k] * s;
+        total += t->layers[k] * s;
         if (s < least) least = s;
     }
     total += piece_floor(t, v, head_piece(t), &d, plan->dtype);
@@ -52,12 +51,10 @@ static double least_state(const sm_train *t, const variant *v, const sm_plan *pl
     sm_degrees d;
     sm_degrees_set(&d, plan, &t->model);
     double bytes = 0, g = gradient_bytes(plan);
-    double layers[MAX_PIECES] = {0};
-    for (int l = 0; l < t->model.L; l++) layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++)
         for (int i = 0; i < v->piece[k].part.classes; i++) {
             const sm_weight_class *c = &v->piece[k].part.weight[i];
-            double held = c->elements * d.inverse[c->stored] * layers[k];
+            double held = c->elements * d.inverse[c->stored] * t->layers[k];
             bytes += held * 2 + (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
         }
     return bytes / plan->pipeline;
@@ -92,7 +89,7 @@ static double bound_of(const plan_search *h, const sm_plan *plan) {
     bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
     if (f.seconds == HUGE_VAL) return HUGE_VAL;
     if (!memory && h->options->prune && f.state > memory_capacity(h->train)) return HUGE_VAL;
-    return objective_of(h->train, h->options, plan, f.seconds, f.state);
+    return objective_of(h->options, plan, f.seconds, f.state);
 }
 
 double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
@@ -106,16 +103,6 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
 
 /* ---- enumeration ---- */
 
-static bool more_room(plan_search *h) {
-    size_t room = h->room ? h->room * 2 : 1024;
-    node *nodes = sm_realloc(h->node, room * sizeof *nodes);
-    if (nodes) h->node = nodes;
-    double *bounds = sm_realloc(h->bound, room * sizeof *bounds);
-    if (bounds) h->bound = bounds;
-    if (nodes && bounds) h->room = room;
-    return nodes && bounds;
-}
-
 static bool add_node(plan_search *h, const sm_plan *plan) {
     choices c;
     choices_fill(h->train, h->options, plan, &c);
@@ -123,7 +110,16 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
     if (h->count_only) return true;
     double bound = bound_of(h, plan);
     if (bound == HUGE_VAL) return true;
-    if (h->nodes == h->room && !more_room(h)) return false;
+    if (h->nodes == h->room) {
+        size_t room = h->room ? h->room * 2 : 1024;
+        node *nodes = sm_realloc(h->node, room * sizeof *nodes);
+        if (nodes) h->node = nodes;
+        double *bounds = sm_realloc(h->bound, room * sizeof *bounds);
+        if (bounds) h->bound = bounds;
+        if (!nodes || !bounds) return false;
+        h->room = room;
+    }
+    assert(h->nodes < h->room);
     h->node[h->nodes] =
         (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}};
     h->bound[h->nodes++] = bound;

@@ -17,27 +17,15 @@ typedef struct expansion {
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 
-double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
-                    double expected_s, double memory) {
-    double chips = (double)plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
-                   plan->pipeline;
-    (void)t;
+double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
+                    double memory) {
     switch (o->objective) {
-    case SM_OBJECTIVE_COST: return expected_s * chips;
+    case SM_OBJECTIVE_COST:
+        return expected_s * ((double)plan->data * plan->fsdp * plan->tensor * plan->context *
+                             plan->expert * plan->pipeline);
     case SM_OBJECTIVE_MEMORY: return memory;
     default: return expected_s;
     }
-}
-
-static void offer(expansion *x, double expected_s, double memory) {
-    x->out->evaluated++;
-    if (memory > memory_capacity(x->t)) return;
-    double objective = objective_of(x->t, x->h->options, &x->plan, expected_s, memory);
-    if (objective >= x->threshold) return;
-    x->threshold = objective;
-    x->out->found = true;
-    x->out->objective = objective;
-    x->out->plan = x->plan;
 }
 
 /* Memory of the plan at hand; its ZeRO stage's loads become those of p. */
@@ -72,59 +60,60 @@ static bool too_large(expansion *x) {
 static bool hopeless(const expansion *x, double seconds) {
     const sm_search_options *o = x->h->options;
     return o->prune && o->objective != SM_OBJECTIVE_MEMORY &&
-           objective_of(x->t, o, &x->plan, seconds, 0) >= x->threshold;
-}
-
-/* What one microbatch takes on the average stage and, of one layer of the kind that takes least,
- * forward and backward. */
-typedef struct pass_sums {
-    double stage, forward, backward;
-} pass_sums;
-
-/* The innermost stage of a schedule waits for the first microbatch to come through the chunks
- * before it (and, where weight gradients are not put off, for the last gradient to go back through
- * them), and works on all microbatches. */
-static double fill_of(const expansion *x, pipeline_choice c, const pass_sums *q) {
-    int p = x->plan.pipeline, L = x->t->model.L;
-    bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
-    int stage = L / p, chunk = L / (p * c.virtual_stages), before = p / 2 - 1; /* whole layers */
-    if (c.schedule == SM_SCHEDULE_DUALPIPE) return before * stage * q->forward;
-    return (p - 1) * chunk * (q->forward + (whole ? q->backward : 0));
+           objective_of(o, &x->plan, seconds, 0) >= x->threshold;
 }
 
 /* No schedule of this kind of pass does better than the average stage at work, or its quickest fill
- * and its last stage. */
+ * and its last stage. The innermost stage of a schedule waits for the first microbatch to come
+ * through the chunks before it (and, where weight gradients are not put off, for the last gradient
+ * to go back through them), and works on all microbatches. Whole layers of the kind that takes
+ * least are counted. */
 static bool passes_hopeless(const expansion *x, bool dual) {
-    pass_sums sums = {0, HUGE_VAL, HUGE_VAL};
+    int p = x->plan.pipeline, layers = x->t->model.L / p;
+    double stage = 0, forward = HUGE_VAL, backward = HUGE_VAL, fill = HUGE_VAL;
+    double m = microbatches_of(x->t, &x->plan);
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
-        double backward = q->backward_input + q->backward_weight;
-        sums.stage += x->t->layers[k] * (q->forward + backward);
-        sums.forward = fmin(sums.forward, q->forward);
-        sums.backward = fmin(sums.backward, backward);
+        double back = q->backward_input + q->backward_weight;
+        stage += x->t->layers[k] * (q->forward + back);
+        forward = fmin(forward, q->forward);
+        backward = fmin(backward, back);
     }
-    sums.stage /= x->plan.pipeline;
-    pass_sums q = sums;
-    double m = microbatches_of(x->t, &x->plan), fill = HUGE_VAL;
-    if (hopeless(x, q.stage * m)) return true;
-    if (x->plan.pipeline == 1) return false;
-    for (int i = 0; i < x->c.n_pipeline; i++)
-        if ((x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) == dual)
-            fill = fmin(fill, fill_of(x, x->c.pipeline[i], &q));
-    int layers = x->t->model.L / x->plan.pipeline;
-    return hopeless(x, fill + layers * (q.forward + q.backward) * m);
+    if (hopeless(x, stage / p * m)) return true;
+    if (p == 1) return false;
+    for (int i = 0; i < x->c.n_pipeline; i++) {
+        pipeline_choice c = x->c.pipeline[i];
+        bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
+        int chunk = x->t->model.L / (p * c.virtual_stages);
+        if ((c.schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
+        fill = fmin(fill, dual ? (p / 2 - 1) * layers * forward
+                               : (p - 1) * chunk * (forward + (whole ? backward : 0)));
+    }
+    return hopeless(x, fill + layers * (forward + backward) * m);
 }
 
+/* A leaf that beats what is known becomes the node's best. exact: pipeline_s is no mere bound. */
 static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     stages *s = &x->l->s;
     if (too_large(x)) return;
     memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
-    if (hopeless(x, step_close(x->t, &x->plan, pipeline_s, &end))) return;
-    if (!exact && x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
-    if (!exact) pipeline_s = x->simulated_s;
-    if (hopeless(x, step_close(x->t, &x->plan, pipeline_s, &end))) return;
-    offer(x, step_close(x->t, &x->plan, pipeline_s, &end), memory_of(x));
+    double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
+    if (hopeless(x, expected_s)) return;
+    if (!exact) {
+        if (x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
+        expected_s = step_close(x->t, &x->plan, x->simulated_s, &end);
+        if (hopeless(x, expected_s)) return;
+    }
+    double memory = memory_of(x);
+    x->out->evaluated++;
+    if (memory > memory_capacity(x->t)) return;
+    double objective = objective_of(x->h->options, &x->plan, expected_s, memory);
+    if (objective >= x->threshold) return;
+    x->threshold = objective;
+    x->out->found = true;
+    x->out->objective = objective;
+    x->out->plan = x->plan;
 }
 
 static bool offloads_activations(int offload) {
@@ -152,7 +141,7 @@ static double passes_of(const expansion *x, const uint16_t *layers, bool backwar
     return total;
 }
 
-/* The bound of fill_of with the chunks this schedule really has. */
+/* The bound of passes_hopeless with the chunks this schedule really has. */
 static double schedule_floor(expansion *x) {
     const sm_plan *plan = &x->plan;
     int p = plan->pipeline, v = plan->virtual_stages, last = p - 1, mirror = p - 1;
@@ -228,22 +217,17 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
     }
 }
 
-static void try_recompute(expansion *x, bool activations, const int *zero, int n_zero) {
-    for (int r = 0; r < x->c.n_recompute; r++) {
-        x->recompute = r;
-        x->plan.recompute = x->c.recompute[r];
-        for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
-    }
-}
-
 static void try_zero(expansion *x, const int *zero, int n_zero) {
-    bool plain = false, activations = false;
-    for (int f = 0; f < x->c.n_offload; f++) {
-        if (offloads_activations(x->c.offload[f])) activations = true;
-        else plain = true;
+    for (int activations = 0; activations < 2; activations++) {
+        bool offered = false;
+        for (int f = 0; f < x->c.n_offload; f++)
+            offered |= offloads_activations(x->c.offload[f]) == activations;
+        for (int r = 0; offered && r < x->c.n_recompute; r++) {
+            x->recompute = r;
+            x->plan.recompute = x->c.recompute[r];
+            for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
+        }
     }
-    if (plain) try_recompute(x, false, zero, n_zero);
-    if (activations) try_recompute(x, true, zero, n_zero);
 }
 
 /* Could any plan of this microbatch win, given its collectives as priced in p->comm? */

@@ -22,19 +22,14 @@ static sm_status deal_layers(const sm_plan *p, int layers, sm_arena *arena, sm_t
     return SM_OK;
 }
 
-static sm_train_act act_of(sm_slot_kind kind) {
-    switch (kind) {
-    case SM_SLOT_FORWARD: return SM_TRAIN_FORWARD;
-    case SM_SLOT_BACKWARD: return SM_TRAIN_BACKWARD;
-    case SM_SLOT_BACKWARD_INPUT: return SM_TRAIN_BACKWARD_INPUT;
-    default: return SM_TRAIN_BACKWARD_WEIGHT;
-    }
-}
-
 /* Slots come in the order of stages, then of time. Under dualpipe the later half of the
  * microbatches passes the second copy of the model. */
 static sm_status order_actions(const sm_pipeline *p, const sm_slot *slot, sm_arena *arena,
                                sm_train_line *out, sm_error *err) {
+    static const sm_train_act act[] = {[SM_SLOT_FORWARD] = SM_TRAIN_FORWARD,
+                                       [SM_SLOT_BACKWARD] = SM_TRAIN_BACKWARD,
+                                       [SM_SLOT_BACKWARD_INPUT] = SM_TRAIN_BACKWARD_INPUT,
+                                       [SM_SLOT_BACKWARD_WEIGHT] = SM_TRAIN_BACKWARD_WEIGHT};
     size_t ranks = (size_t)p->stages, slots = sm_pipeline_slots(p);
     sm_train_action *all = sm_arena_array(arena, slots, sizeof *all);
     const sm_train_action **of = sm_arena_array(arena, ranks, sizeof *of);
@@ -42,9 +37,8 @@ static sm_status order_actions(const sm_pipeline *p, const sm_slot *slot, sm_are
     if (!all || !of || !count) return sm_fail_memory(err);
     for (size_t i = slots; i-- > 0;) {
         bool second = out->copies > 1 && slot[i].microbatch >= p->microbatches / 2;
-        all[i] =
-            (sm_train_action){act_of(slot[i].kind), slot[i].chunk + (second ? out->chunks / 2 : 0),
-                              slot[i].microbatch};
+        all[i] = (sm_train_action){
+            act[slot[i].kind], slot[i].chunk + (second ? out->chunks / 2 : 0), slot[i].microbatch};
         of[slot[i].stage] = &all[i];
         count[slot[i].stage]++;
     }

@@ -7,20 +7,6 @@ static void add_stream(const sm_train *t, const sm_timed_line *line, double byte
     for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * line->busy[l];
 }
 
-static void add_again(const sm_train *t, const piece *p, const sm_comm *c,
-                      const sm_timed_curve *curve, const sm_timed_line *line, double bytes,
-                      piece_comm *out) {
-    double s = sm_line_at(line->line, bytes);
-    for (int set = 1; set < MAX_SETS; set++) { /* set 0 recomputes nothing */
-        if (!(p->set[set].again & c->forward_ops)) continue;
-        if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
-        else if (c->ragged) out->again_exchange[set] += s;
-        else out->again_blocking[set] += s;
-        out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
-        add_stream(t, line, bytes, out->again_all[set]);
-    }
-}
-
 static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
                      const sm_timed_curve *curve, double bytes, piece_comm *out) {
     const sm_timed_line *line;
@@ -39,7 +25,14 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
     else if (c->ragged) out->exchange[way] += s;
     else out->blocking[way] += s;
     out->latency += line->line.latency_s;
-    if (c->phase == SM_PHASE_FORWARD) add_again(t, p, c, curve, line, bytes, out);
+    for (int set = 1; way == 0 && set < MAX_SETS; set++) { /* set 0 recomputes nothing */
+        if (!(p->set[set].again & c->forward_ops)) continue;
+        if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
+        else if (c->ragged) out->again_exchange[set] += s;
+        else out->again_blocking[set] += s;
+        out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
+        add_stream(t, line, bytes, out->again_all[set]);
+    }
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once. */

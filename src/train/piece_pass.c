@@ -1,4 +1,9 @@
-/* One microbatch through one piece: streams laid over each other. */
+/* One microbatch through one piece: streams laid over each other. Of compute C and a stream S that
+ * runs beside it, min(C, S) is hidden to the calibrated part o: C + S - o min(C, S). With o = 1
+ * this is max(C, S), the book's bound for collectives that overlap ("How To Scale Your Model",
+ * chapter on training). */
+#include <assert.h>
+
 #include "detail.h"
 
 /* Work beside a stream: what overlaps still costs something, the cores and the memory traffic of
@@ -6,26 +11,6 @@
 static double overlapped(const sm_train *t, double compute, double stream) {
     double hidden = stream < compute ? stream : compute;
     return compute + stream - hidden * t->calibration->overlap;
-}
-
-/* Gathers and reductions on the path of the activations. On a torus the compiler runs them as
- * collective matmuls, a ring step under each slice of the product (the book, chapter on sharding);
- * on switched systems they show. */
-static double exposed_blocking(const sm_train *t, double comm, double compute) {
-    return t->system.torus_dims > 0 ? overlapped(t, compute, comm) - compute : comm;
-}
-
-/* All-to-alls of routed tokens show too, but under the dual pipeline, where the microbatch of the
- * other direction computes meanwhile (DeepSeek-V3, arXiv 2412.19437 section 3.2.1). */
-static double exposed_exchange(const sm_train *t, const sm_plan *plan, double comm,
-                               double compute) {
-    bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
-    return dual ? overlapped(t, compute, comm) - compute : comm;
-}
-
-/* Keys travel around the ring while attention works on those at hand. */
-static double exposed_ring(const sm_train *t, double comm, double attention) {
-    return overlapped(t, attention, comm) - attention;
 }
 
 static double busiest(const sm_train *t, const double *busy, const double *more) {
@@ -39,14 +24,25 @@ typedef struct under {
     double compute, attention, blocking, exchange, ring;
 } under;
 
-/* Each hides under compute of its own, so that a quicker chip is never slower: the ring under
+/* What a collective adds to the compute that it may run beside. */
+static double exposed(const sm_train *t, bool beside, double comm, double compute) {
+    return beside ? overlapped(t, compute, comm) - compute : comm;
+}
+
+/* Gathers and reductions are on the path of the activations: on a torus the compiler runs them as
+ * collective matmuls, a ring step under each slice of the product (the book, chapter on sharding);
+ * on switched systems they are exposed. All-to-alls of routed tokens are exposed too, but under the
+ * dual pipeline, where the microbatch of the other direction computes meanwhile (DeepSeek-V3, arXiv
+ * 2412.19437 section 3.2.1). Keys travel around the ring while attention works on those at hand.
+ * Each hides under compute of its own, so that a quicker chip is never slower: the ring under
  * attention, gathers under the matmuls, all-to-alls under what gathers leave of them. */
 static void expose(const sm_train *t, const sm_plan *plan, const under *u, int way,
                    piece_exposed *out) {
     double matmuls = larger(0, u->compute - u->attention);
-    out->blocking[way] = exposed_blocking(t, u->blocking, matmuls);
-    out->exchange[way] = exposed_exchange(t, plan, u->exchange, larger(0, matmuls - u->blocking));
-    out->ring[way] = exposed_ring(t, u->ring, u->attention);
+    out->blocking[way] = exposed(t, t->system.torus_dims > 0, u->blocking, matmuls);
+    out->exchange[way] = exposed(t, plan->schedule == SM_SCHEDULE_DUALPIPE, u->exchange,
+                                 larger(0, matmuls - u->blocking));
+    out->ring[way] = exposed(t, true, u->ring, u->attention);
 }
 
 static under under_backward(const piece_time *time, const piece_comm *comm, int set,
@@ -68,7 +64,7 @@ piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const 
     return e;
 }
 
-/* One direction: work, what shows of its collectives, and streams beside both; no level is busy for
+/* One direction: work, its exposed collectives, and streams beside both; no level is busy for
  * longer. */
 static double pass_of(const sm_train *t, double compute, const piece_exposed *e, int way,
                       const piece_comm *comm, int set, double offload_s) {
@@ -77,19 +73,9 @@ static double pass_of(const sm_train *t, double compute, const piece_exposed *e,
     return larger(s, busiest(t, comm->all[way], way ? comm->again_all[set] : NULL));
 }
 
-/* Schedules that put weight gradients off take them as plain work; what shows belongs to the chain
- * of input gradients. Both halves only shrink on a better machine. */
-static void split_backward(const sm_train *t, const piece_time *time, const piece_comm *comm,
-                           int set, const sm_plan *plan, double offload_s, pass *out) {
-    piece_exposed e;
-    const under input = under_backward(time, comm, set, time->backward_input + time->again[set]);
-    expose(t, plan, &input, 1, &e);
-    out->backward_input = pass_of(t, input.compute, &e, 1, comm, set, offload_s);
-    out->backward_weight = time->backward_weight;
-}
-
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                         const sm_plan *plan, double offload_s, piece_pass *out) {
+    assert(set >= 0 && set < MAX_SETS);
     double again = time->again[set];
     double backward = time->backward_input + time->backward_weight + again;
     piece_exposed e = piece_exposed_of(t, time, comm, set, plan);
@@ -99,7 +85,12 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
     out->expected.backward_weight = 0;
     out->expected.backward_input = backward_all;
     if (plan->schedule >= SM_SCHEDULE_ZB_H1) {
-        split_backward(t, time, comm, set, plan, offload_s, &out->expected);
+        /* Weight gradients are put off and are plain work; what is exposed belongs to the chain of
+         * input gradients. Both halves only shrink on a better machine. */
+        const under input = under_backward(time, comm, set, time->backward_input + again);
+        expose(t, plan, &input, 1, &e);
+        out->expected.backward_input = pass_of(t, input.compute, &e, 1, comm, set, offload_s);
+        out->expected.backward_weight = time->backward_weight;
         backward_all = out->expected.backward_input + out->expected.backward_weight;
     }
     out->compute = time->forward + backward;

@@ -57,19 +57,16 @@ static priced price_attention(const sm_train *t, const variant *v, const sm_work
                     c.memory_s > c.math_s};
 }
 
-static priced price_vector(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    sm_op_cost c =
-        sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
-    return (priced){c.expected_s, 0, 0, 0, 1, true};
-}
-
 static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                          sm_dtype dtype) {
     switch (w->kind) {
     case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
     case SM_OP_ATTENTION: return price_attention(t, v, w, d);
-    default: return price_vector(t, w, d);
+    default: break;
     }
+    sm_op_cost c =
+        sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
+    return (priced){c.expected_s, 0, 0, 0, 1, true};
 }
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,

@@ -1,4 +1,5 @@
 /* Where the axes of a plan sit on the system, and what each of its collectives then costs. */
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -34,11 +35,12 @@ void place_curves(const sm_train *t, const variant *v, placed *p) {
     p->signature = ((p->signature ^ p->send->content) * 1099511628211ull) | 1;
 }
 
-static sm_axes axes_of_key(int key) {
+sm_axes axes_of_key(int key) {
     static const sm_axes axes[SM_PLAN_DEGREES] = {
         [SM_PLAN_DATA] = SM_BIT(SM_AXIS_DATA),     [SM_PLAN_FSDP] = SM_BIT(SM_AXIS_FSDP),
         [SM_PLAN_TENSOR] = SM_AXES_TENSOR,         [SM_PLAN_CONTEXT] = SM_BIT(SM_AXIS_CONTEXT),
         [SM_PLAN_EXPERT] = SM_BIT(SM_AXIS_EXPERT), [SM_PLAN_PIPELINE] = SM_BIT(SM_PLACED_PIPELINE)};
+    assert(key >= 0 && key < SM_PLAN_DEGREES);
     return axes[key];
 }
 

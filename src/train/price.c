@@ -1,4 +1,5 @@
 /* The price of a plan: time three ways, memory, money. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,12 @@ typedef struct stage_sums {
     double ideal[SM_MAX_LEVELS];
 } stage_sums;
 
+double stage_share(const sm_plan *plan, int stage, int chunk) {
+    if (plan->schedule == SM_SCHEDULE_DUALPIPE)
+        return chunk == stage || chunk == plan->pipeline - 1 - stage ? 0.5 : 0;
+    return sm_schedule_stage(plan->schedule, plan->pipeline, plan->virtual_stages, chunk) == stage;
+}
+
 double stage_pieces(const sm_train *t, const stages *s, int chunk, int index) {
     if (index < t->kinds) return s->layout->kind[chunk][index];
     if (index == embedding_piece(t)) return chunk == 0;
@@ -87,13 +94,8 @@ static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *
     memset(&x, 0, sizeof x);
     int set = set_of(plan), chunks = s->layout->chunks;
     for (int c = 0; c < chunks; c++) {
-        bool here = plan->schedule == SM_SCHEDULE_DUALPIPE
-                        ? c == stage || c == plan->pipeline - 1 - stage
-                        : sm_schedule_stage(plan->schedule, plan->pipeline, plan->virtual_stages,
-                                            c) == stage;
-        double part = plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1;
-        if (!here) continue;
-        for (int i = 0; i < p->v->pieces; i++) {
+        double part = stage_share(plan, stage, c);
+        for (int i = 0; part > 0 && i < p->v->pieces; i++) {
             double n = stage_pieces(t, s, c, i);
             if (n > 0) add_piece(t, p, set, i, n * part, &x);
         }
@@ -180,11 +182,11 @@ static double serial_ratio(const sm_train *t, const pieces *p) {
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price) {
     memset(price, 0, sizeof *price);
+    assert(p->v && plan->pipeline >= 1 && plan->pipeline <= MAX_CHUNKS); /* placed before priced */
     price->microbatches = microbatches_of(t, plan);
     price->sequences_per_replica =
         ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
-    price->chips =
-        plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert * plan->pipeline;
+    price->chips = sm_plan_chips(plan);
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
     double serial = time.total_s * serial_ratio(t, p);
@@ -219,16 +221,6 @@ sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces
 
 /* ---- public functions ---- */
 
-static sm_status set_custom(const sm_train *t, const sm_plan *plan, sm_error *err) {
-    variant *v = built_variant(t, plan);
-    sm_status s = SM_OK;
-    for (int k = 0; s == SM_OK && k < t->kinds; k++) {
-        const sm_program *program = &v->piece[k].part.program;
-        s = fill_custom_set(&v->piece[k], sm_recompute_named(program, plan->recompute_ops), err);
-    }
-    return s;
-}
-
 /* Every op named in a recomputation set must exist in some layer. */
 static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan *plan,
                               sm_error *err) {
@@ -247,8 +239,12 @@ static sm_status check_custom(const sm_train *t, const variant *v, const sm_plan
 }
 
 sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err) {
-    sm_status s = check_custom(t, built_variant(t, plan), plan, err);
-    return s == SM_OK ? set_custom(t, plan, err) : s;
+    variant *v = built_variant(t, plan);
+    sm_status s = check_custom(t, v, plan, err);
+    for (int k = 0; s == SM_OK && k < t->kinds; k++)
+        s = piece_set_fill(&v->piece[k], CUSTOM_SET,
+                           sm_recompute_named(&v->piece[k].part.program, plan->recompute_ops), err);
+    return s;
 }
 
 static sm_status need_scratch(sm_train *t, sm_error *err) {

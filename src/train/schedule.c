@@ -12,23 +12,12 @@ int sm_schedule_stage(sm_schedule schedule, int stages, int chunks_per_stage, in
     return chunk % stages;
 }
 
-static const char *sizes_refusal(int p, int v, int m) {
+static const char *refusal_of(sm_schedule schedule, int p, int v, int m) {
     if (p < 1 || v < 1 || m < 1)
         return "stages, chunks per stage and microbatches must be at least 1";
     if (p > STAGES_MAX) return "a pipeline has at most 1024 stages";
     if (v > CHUNKS_MAX) return "a stage has at most 512 chunks";
     if (m > MICROBATCHES_MAX) return "a step has at most 1048576 microbatches";
-    return NULL;
-}
-
-static const char *dualpipe_refusal(int p, int v, int m) {
-    if (v != 2) return "dualpipe holds 2 chunks per stage";
-    if (p % 2 != 0) return "dualpipe needs an even number of stages";
-    if (m % 2 != 0) return "dualpipe needs an even number of microbatches, half from each end";
-    return m < 2 * p ? "dualpipe needs at least 2 microbatches per stage" : NULL;
-}
-
-static const char *schedule_refusal(sm_schedule schedule, int p, int v, int m) {
     switch (schedule) {
     case SM_SCHEDULE_GPIPE:
     case SM_SCHEDULE_1F1B:
@@ -37,7 +26,11 @@ static const char *schedule_refusal(sm_schedule schedule, int p, int v, int m) {
         if (v < 2) return "interleaved needs at least 2 chunks per stage";
         return m % p == 0 ? NULL : "interleaved needs a multiple of the stages as microbatches";
     case SM_SCHEDULE_ZB_V: return v == 2 ? NULL : "zb-v holds 2 chunks per stage";
-    case SM_SCHEDULE_DUALPIPE: return dualpipe_refusal(p, v, m);
+    case SM_SCHEDULE_DUALPIPE:
+        if (v != 2) return "dualpipe holds 2 chunks per stage";
+        if (p % 2 != 0) return "dualpipe needs an even number of stages";
+        if (m % 2 != 0) return "dualpipe needs an even number of microbatches, half from each end";
+        return m < 2 * p ? "dualpipe needs at least 2 microbatches per stage" : NULL;
     case SM_SCHEDULE_COUNT:
     default: return "no such schedule";
     }
@@ -45,8 +38,7 @@ static const char *schedule_refusal(sm_schedule schedule, int p, int v, int m) {
 
 bool sm_schedule_possible(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches,
                           const char **why) {
-    const char *refusal = sizes_refusal(stages, chunks_per_stage, microbatches);
-    if (!refusal) refusal = schedule_refusal(schedule, stages, chunks_per_stage, microbatches);
+    const char *refusal = refusal_of(schedule, stages, chunks_per_stage, microbatches);
     if (why) *why = refusal;
     return !refusal;
 }

@@ -1,6 +1,10 @@
-/* Closed forms of the time of a pipeline. A step takes as long as its longest chain of ops, each
- * waiting for the one before: these find that chain without running the ops. */
+/* Closed forms of the time of a pipeline: the critical path of its schedule. A step takes as long
+ * as its longest chain of ops, each waiting for the one before. These find that chain without
+ * running the ops. With equal stages all of them reduce to the bubble of the literature: (p - 1)(f
+ * + b) of GPipe and 1F1B (arXiv 1811.06965, 2006.09503), (p - 1)(f + b)/v of interleaved 1F1B
+ * (2104.04473), (p - 1)(f + b - w) of ZB-H1 (2401.10241). */
 #include "schedule_order.h"
+#include <assert.h>
 
 static inline double later(double a, double b) { return a > b ? a : b; }
 static inline int smaller(int a, int b) { return a < b ? a : b; }
@@ -123,40 +127,33 @@ static double interleaved_s(const sm_pipeline *p, one_way f, one_way b) {
     return total_s;
 }
 
-static bool same_chunk(sm_chunk_time a, sm_chunk_time b) {
-    return a.forward == b.forward && a.backward_input == b.backward_input &&
-           a.backward_weight == b.backward_weight;
-}
-
 static bool alike(const sm_pipeline *p, int first, int last) {
-    for (int c = first + 1; c <= last; c++)
-        if (!same_chunk(p->chunk[first], p->chunk[c])) return false;
+    const sm_chunk_time *a = &p->chunk[first];
+    for (int c = first + 1; c <= last; c++) {
+        const sm_chunk_time *b = &p->chunk[c];
+        if (a->forward != b->forward || a->backward_input != b->backward_input ||
+            a->backward_weight != b->backward_weight)
+            return false;
+    }
     return true;
 }
 
-static bool no_shorter(sm_chunk_time a, sm_chunk_time b) {
-    return a.forward >= b.forward &&
-           a.backward_input + a.backward_weight >= b.backward_input + b.backward_weight;
-}
-
-/* Where the ends let the simple chains be the longest: the last chunk is no shorter than the
+/* Exact where the ends let the simple chains be the longest: the last chunk is no shorter than the
  * others, forward and backward. Else stages are fast and slow in turn and the chains grow
  * richer. */
-static bool last_is_longest(const sm_pipeline *p, one_way f, one_way b) {
-    int last = p->stages * p->chunks_per_stage - 1;
-    return no_shorter(p->chunk[last], p->chunk[1]) && f.first_s <= later(0, f.last_s) &&
-           b.first_s <= later(0, b.last_s);
-}
-
 static double interleaved_if_exact_s(const sm_pipeline *p, bool *exact) {
     int last = p->stages * p->chunks_per_stage - 1;
-    if (p->stages == 1 || !alike(p, 1, last - 1)) return 0;
+    if (!alike(p, 1, last - 1)) return 0;
+    const sm_chunk_time *middle = &p->chunk[1], *end = &p->chunk[last];
     one_way f = {.middle_s = sm_op_forward_s(p, 1)}, b = {.middle_s = whole_backward_s(p, 1)};
     f.first_s = sm_op_forward_s(p, 0) - f.middle_s;
     b.first_s = whole_backward_s(p, 0) - b.middle_s;
     f.last_s = sm_op_forward_s(p, last) - f.middle_s;
     b.last_s = whole_backward_s(p, last) - b.middle_s;
-    *exact = last_is_longest(p, f, b);
+    *exact = end->forward >= middle->forward &&
+             end->backward_input + end->backward_weight >=
+                 middle->backward_input + middle->backward_weight &&
+             f.first_s <= later(0, f.last_s) && b.first_s <= later(0, b.last_s);
     return *exact ? interleaved_s(p, f, b) : 0;
 }
 
@@ -172,14 +169,6 @@ static double zb_h1_end_s(const sm_pipeline *p, int l) {
     return (n - 1 - l) * (b + w) + own_s + later(l * b + w, (l + 1) * w);
 }
 
-static double zb_h1_from_last_forward_s(const sm_pipeline *p, int k) {
-    int last = p->stages - 1;
-    double f = sm_op_forward_s(p, last), out_s = zb_h1_end_s(p, k);
-    for (int l = larger(k + 1, last - 1); l <= last; l++)
-        out_s = later(out_s, (l - k) * f + zb_h1_end_s(p, l));
-    return sm_op_forward_s(p, k) + out_s;
-}
-
 static double zb_h1_s(const sm_pipeline *p) {
     int last = p->stages - 1;
     double f = sm_op_forward_s(p, last), b = sm_op_backward_input_s(p, 0), total_s = 0;
@@ -188,28 +177,29 @@ static double zb_h1_s(const sm_pipeline *p) {
     for (int k = 0; k <= last; k++) {
         double round_s = sm_op_forward_s(p, k) + sm_op_backward_input_s(p, k) + w;
         double down_s = last == 1 && k == 1 ? first_f : k * f;
+        double out_s = zb_h1_end_s(p, k); /* after the last forward of the stage */
+        for (int l = larger(k + 1, last - 1); l <= last; l++)
+            out_s = later(out_s, (l - k) * f + zb_h1_end_s(p, l));
         total_s = later(total_s, in_s + down_s + (p->microbatches - 2 - last) * round_s +
-                                     zb_h1_from_last_forward_s(p, k));
+                                     (sm_op_forward_s(p, k) + out_s));
     }
     return total_s;
 }
 
-static double closed_s(const sm_pipeline *p, bool *exact) {
-    int n = p->stages, m = p->microbatches;
-    double bound_s = sm_pipeline_bound(p);
-    *exact = true;
-    if (p->schedule == SM_SCHEDULE_GPIPE) return sm_gpipe_s(p);
-    if (n == 1) /* no stage to wait for */
-        return bound_s;
-    *exact = false;
-    if (n > SM_STAGES_MAX) return bound_s;
-    if (p->schedule == SM_SCHEDULE_1F1B) return one_f_one_b_s(p, exact);
-    if (p->schedule == SM_SCHEDULE_INTERLEAVED)
-        return later(bound_s, interleaved_if_exact_s(p, exact));
-    *exact = p->schedule == SM_SCHEDULE_ZB_H1 && m > n && alike(p, 0, n - 1);
-    return *exact ? zb_h1_s(p) : bound_s;
-}
-
 sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact) {
-    return sm_pipeline_timed(p, closed_s(p, exact));
+    int n = p->stages;
+    bool waits = n > 1 && n <= SM_STAGES_MAX; /* one stage waits for no other */
+    double total_s = sm_pipeline_bound(p);
+    assert(n >= 1 && p->chunks_per_stage >= 1 && p->microbatches >= 1);
+    *exact = n == 1 || p->schedule == SM_SCHEDULE_GPIPE;
+    if (p->schedule == SM_SCHEDULE_GPIPE) total_s = sm_gpipe_s(p);
+    else if (waits && p->schedule == SM_SCHEDULE_1F1B) total_s = one_f_one_b_s(p, exact);
+    else if (waits && p->schedule == SM_SCHEDULE_INTERLEAVED)
+        total_s = later(total_s, interleaved_if_exact_s(p, exact));
+    else if (waits && p->schedule == SM_SCHEDULE_ZB_H1 && p->microbatches > n &&
+             alike(p, 0, n - 1)) {
+        total_s = zb_h1_s(p);
+        *exact = true;
+    }
+    return sm_pipeline_timed(p, total_s);
 }

@@ -1,5 +1,6 @@
 /* Running the ops of a schedule one by one. */
 #include "schedule_engine.h"
+#include <assert.h>
 
 static inline double later(double a, double b) { return a > b ? a : b; }
 
@@ -38,18 +39,6 @@ static void set_actions(const sm_engine *e, int lane, sm_action *action) {
     action[SM_SLOT_BACKWARD_WEIGHT] = (sm_action){weight_s, row + SM_ROW_WEIGHT, -1, nobody};
 }
 
-static void set_stage(sm_engine *e, int stage, int microbatches) {
-    const sm_pipeline *p = e->pipeline;
-    sm_op_list *order = &e->orders[stage];
-    *order = (sm_op_list){.code = e->code + (size_t)stage * order_room(e)};
-    sm_schedule_order(p->schedule, e->p, p->chunks_per_stage, microbatches, stage, order);
-    for (int local = 0; local < e->local_lanes; local++)
-        set_actions(e, sm_lane_of(p, stage, local),
-                    e->actions + 4 * (stage * e->local_lanes + local));
-    e->idle_s[stage] = 0;
-    e->next[stage] = 0;
-}
-
 sm_engine sm_engine_start(const sm_pipeline *p, int microbatches, void *scratch, sm_slot *slots) {
     sm_engine e = sized(p, microbatches);
     int slot = 0;
@@ -65,9 +54,15 @@ sm_engine sm_engine_start(const sm_pipeline *p, int microbatches, void *scratch,
     e.slots = slots;
     for (int row = 0; row <= SM_ROWS * e.lanes; row++) e.done[row] = 0;
     for (int i = 0; i < e.p; i++) {
-        set_stage(&e, i, microbatches);
+        e.orders[i] = (sm_op_list){.code = e.code + (size_t)i * order_room(&e)};
+        sm_schedule_order(p->schedule, e.p, p->chunks_per_stage, microbatches, i, &e.orders[i]);
+        for (int local = 0; local < e.local_lanes; local++)
+            set_actions(&e, sm_lane_of(p, i, local), e.actions + 4 * (i * e.local_lanes + local));
+        e.idle_s[i] = 0;
+        e.next[i] = 0;
         e.first_slot[i] = slot;
         slot += e.orders[i].count;
+        assert((size_t)e.orders[i].count <= order_room(&e));
     }
     return e;
 }

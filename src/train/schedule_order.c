@@ -1,5 +1,6 @@
 /* The order of ops on one stage, for each schedule. */
 #include "schedule_order.h"
+#include <assert.h>
 
 enum {
     F = SM_SLOT_FORWARD,
@@ -10,19 +11,18 @@ enum {
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
-/* An activation lives from its forward to the end of its whole backward. */
-static void hold(sm_op_list *list, int kind, int local) {
-    if (kind == I) return;
-    list->held[local] += kind == F ? 1 : -1;
-    if (list->held[0] + list->held[1] > list->peak[0] + list->peak[1]) {
-        list->peak[0] = list->held[0];
-        list->peak[1] = list->held[1];
-    }
-}
-
+/* An activation lives from its forward to the end of its whole backward: without room for the codes
+ * the list counts those that are held. */
 static inline void put(sm_op_list *list, int kind, int local) {
     if (list->code) list->code[list->count++] = SM_OP(kind, local);
-    else hold(list, kind, local);
+    else if (kind != I) {
+        assert(local == 0 || local == 1);
+        list->held[local] += kind == F ? 1 : -1;
+        if (list->held[0] + list->held[1] > list->peak[0] + list->peak[1]) {
+            list->peak[0] = list->held[0];
+            list->peak[1] = list->held[1];
+        }
+    }
 }
 
 static void repeat(sm_op_list *list, int times, int kind, int local) {
@@ -165,6 +165,7 @@ static void dualpipe_order(int p, int m, int stage, sm_op_list *list) {
 }
 
 void sm_schedule_order(sm_schedule schedule, int p, int v, int m, int stage, sm_op_list *list) {
+    assert(v >= 1 && m >= 1 && stage >= 0 && stage < p);
     switch (schedule) {
     case SM_SCHEDULE_GPIPE: gpipe_order(m, list); break;
     case SM_SCHEDULE_1F1B: one_f_one_b_order(p, m, stage, list); break;

@@ -147,17 +147,8 @@ static inline void ring_backwards(const ring *r, int t) {
     backward_span(r, larger(first, edge), last, ahead);
 }
 
-/* Waves (v+1)p - 2 .. mv - 1 are full, and repeat their chunks every pv waves. At a wave t that
- * starts such a period: the time skipped, with the passes taken from r->passes. */
-static double ring_skip(ring *r, sm_snapshot *s, int t) {
-    int period = r->p * r->v, length;
-    double shift_s;
-    int skip = sm_periods_to_skip(s, r->forward + 1, (r->passes - t) / period, &length, &shift_s);
-    if (skip == 0) return 0;
-    r->passes -= skip * length * period;
-    return skip * shift_s;
-}
-
+/* Waves (v+1)p - 2 .. mv - 1 are full, and repeat their chunks every pv waves: at a wave that
+ * starts such a period, whole periods are skipped. */
 double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
     ring r = ring_of(p, scratch);
     sm_snapshot s = {.state = scratch + 3 * r.p + 2, .count = 3 * r.p, .age = -1};
@@ -165,8 +156,15 @@ double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
     double skipped_s = 0, total_s = 0;
     for (int t = 0; t < r.passes + full; t++) {
         if (t == until_period && t < r.passes) {
-            skipped_s += ring_skip(&r, &s, t);
-            until_period += r.p * r.v;
+            int period = r.p * r.v, length;
+            double shift_s;
+            int skip =
+                sm_periods_to_skip(&s, r.forward + 1, (r.passes - t) / period, &length, &shift_s);
+            if (skip > 0) {
+                r.passes -= skip * length * period;
+                skipped_s += skip * shift_s;
+            }
+            until_period += period;
         }
         if (t < r.passes + r.p - 1) ring_forwards(&r, t);
         if (t > full - r.p) ring_backwards(&r, t);

@@ -1,5 +1,6 @@
 /* The best plans: exact best-first search over degrees, every leaf of a node priced or ruled out by
  * a bound. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,24 +39,22 @@ static double threshold_of(const plan_search *h) {
     return h->found == h->options->top ? h->objective[h->found - 1] : HUGE_VAL;
 }
 
-static void insert(plan_search *h, const outcome *o) {
-    int at = h->found < h->options->top ? h->found++ : h->found - 1;
-    while (at > 0 && h->objective[at - 1] > o->objective) {
-        h->best[at] = h->best[at - 1];
-        h->objective[at] = h->objective[at - 1];
-        at--;
-    }
-    h->best[at] = o->plan;
-    h->objective[at] = o->objective;
-}
-
 static double merge(void *context, int place, size_t number) {
     plan_search *h = context;
+    assert(place >= 0 && place < SM_BATCH && h->found <= SM_MAX_TOP);
     const outcome *o = &h->place[place];
     (void)number;
     h->effort.evaluated += o->evaluated;
     h->effort.least_memory_bytes = fmin(h->effort.least_memory_bytes, o->least_memory);
-    if (o->found && o->objective < threshold_of(h)) insert(h, o);
+    if (o->found && o->objective < threshold_of(h)) {
+        int at = h->found < h->options->top ? h->found++ : h->found - 1;
+        for (; at > 0 && h->objective[at - 1] > o->objective; at--) {
+            h->best[at] = h->best[at - 1];
+            h->objective[at] = h->objective[at - 1];
+        }
+        h->best[at] = o->plan;
+        h->objective[at] = o->objective;
+    }
     return h->options->prune ? threshold_of(h) : HUGE_VAL;
 }
 
@@ -143,18 +142,6 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     return s;
 }
 
-/* All the chips first, then every smaller number that divides them: more chips never make the best
- * plan slower. */
-static sm_status search_all(plan_search *h, sm_error *err) {
-    int chips = h->train->system.chips;
-    for (int idle = 1; idle <= chips; idle++) {
-        if (chips % idle) continue;
-        sm_status s = search_chips(h, chips / idle, err);
-        if (s) return s;
-    }
-    return SM_OK;
-}
-
 static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
                              const sm_search_result **result, sm_error *err) {
     size_t n = (size_t)h->found;
@@ -205,7 +192,11 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     sm_arena *scratch = sm_arena_new();
     s = scratch ? build_variants(train, &own, err) : sm_fail_memory(err);
     if (!s) s = make_lanes(&h, scratch, err);
-    if (!s) s = search_all(&h, err);
+    /* All the chips first, then every smaller number that divides them: more chips never make the
+     * best plan slower. */
+    int chips = train->system.chips;
+    for (int idle = 1; !s && idle <= chips; idle++)
+        if (chips % idle == 0) s = search_chips(&h, chips / idle, err);
     sm_free(h.node);
     sm_free(h.bound);
     sm_arena_free(scratch);

@@ -87,6 +87,7 @@ sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
 /* No plan on so few chips takes less. */
 double search_floor(const sm_train *t, const sm_plan *plan, int chips);
 void search_expand(void *context, int lane, int place, size_t number, double threshold);
-double objective_of(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
-                    double expected_s, double memory);
+/* What the search makes least: seconds, chip-seconds or bytes. */
+double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
+                    double memory);
 #endif

@@ -147,7 +147,11 @@ typedef struct placed { /* a plan's placement with its curves */
     sm_curve_memo memo;
     sm_timed_curve own[MAX_SLOTS]; /* of place_hopeful, where no group stands for the bound */
 } placed;
+/* The axes of the program that a degree of a plan gives members to. */
+sm_axes axes_of_key(int key);
+/* Every collective of a variant on the placement at hand: p->placement must be filled. */
 void place_curves(const sm_train *t, const variant *v, placed *p);
+/* Curves that no placement beats. */
 void place_hopeful(const sm_train *t, const variant *v, const sm_degrees *d, placed *p);
 /* The first `prefix` axes of the plan's order as they lie, the others as well as they still can: no
  * order that begins so does better. */
@@ -258,12 +262,12 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                    sm_memory *memory);
 
 /* What follows the pipeline: gradient reduction, update, gathering of weights. step_end_of sums
- * them over the stages, step_close says what shows of them after a pipeline of so many seconds and
- * returns the whole step. */
+ * them over the stages, step_close says how much of them is exposed after a pipeline of so many
+ * seconds and returns the whole step. */
 typedef struct step_end {
     double reduce, reduce_parts, gather,
         gather_parts;          /* streams of the stage with most, and how many layers bring them */
-    double reduce_s, gather_s; /* what shows of them */
+    double reduce_s, gather_s; /* their exposed parts */
     double update_s, tie_s, other_s, total_s, serial_s;
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
@@ -284,7 +288,8 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
 /* Make a plan consistent: zero 3 where fsdp shards, virtual stages the schedule fixes, axes that do
  * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);
-sm_status fill_custom_set(piece *p, uint64_t set, sm_error *err);
+/* What a piece keeps under set number `index`, which recomputes the ops in `set`. */
+sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err);
 /* An array of so many bytes is kept too; set_check tells when a set has too many shardings. */
 void set_keep(piece_set *set, const sm_size *bytes);
 sm_status set_check(const piece_set *set, sm_error *err);

@@ -1,5 +1,7 @@
 /* What a piece adds to its stage: weights, gradients, optimizer state, and the collectives that end
  * a step. */
+#include <assert.h>
+
 #include "space.h"
 
 int set_of(const sm_plan *plan) {
@@ -8,20 +10,17 @@ int set_of(const sm_plan *plan) {
 
 double gradient_bytes(const sm_plan *plan) { return sm_dtype_bytes(plan->gradient); }
 
-static double optimizer_bytes(const sm_plan *plan) {
+/* Weights that compute in single precision are the master copy of the optimizer themselves. */
+double state_bytes(const sm_train *t, const sm_plan *plan) {
     static const double bytes[SM_OPTIMIZER_COUNT] = {
 #define X(id, name, per_parameter, help) per_parameter,
         SM_OPTIMIZERS(X)
 #undef X
     };
-    return bytes[plan->optimizer];
-}
-
-/* Weights that compute in single precision are the master copy of the optimizer themselves. */
-double state_bytes(const sm_train *t, const sm_plan *plan) {
+    assert(plan->optimizer < SM_OPTIMIZER_COUNT);
     bool second_copy =
         plan->optimizer != SM_OPTIMIZER_SGD && plan->optimizer != SM_OPTIMIZER_ADAM_NO_MASTER;
-    return optimizer_bytes(plan) - (t->software.single && second_copy ? t->weight_bytes : 0);
+    return bytes[plan->optimizer] - (t->software.single && second_copy ? t->weight_bytes : 0);
 }
 
 static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, double bytes,

@@ -1,4 +1,5 @@
 /* Stages of the pipeline: their chunks, their schedule, their memory. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -56,6 +57,7 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
     stages_shape(t, plan, s);
     s->pipeline.send_s = which == MATH ? 0 : p->send_s;
     int chunks = s->layout->chunks;
+    assert(chunks >= 1 && chunks <= MAX_CHUNKS);
     for (int c = 0; c < chunks; c++) {
         sm_chunk_time *to = &s->chunk[c];
         *to = (sm_chunk_time){0, 0, 0};
@@ -75,18 +77,6 @@ sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact) {
 }
 
 /* ---- memory ---- */
-
-/* Held activations of every chunk of every stage; kept while schedule and sizes stay the same. */
-static void need_in_flight(const sm_plan *plan, int microbatches, stages *s) {
-    uint32_t key[5] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
-                       (uint32_t)plan->virtual_stages, (uint32_t)microbatches, 0};
-    if (memcmp(key, s->in_flight_of, sizeof key) == 0) return;
-    memcpy(s->in_flight_of, key, sizeof key);
-    int per_stage = s->pipeline.chunks_per_stage;
-    for (int i = 0; i < plan->pipeline; i++)
-        sm_schedule_in_flight(plan->schedule, plan->pipeline, per_stage, microbatches, i,
-                              &s->held[i * per_stage]);
-}
 
 typedef struct holding {
     bool first, last;
@@ -201,7 +191,17 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                    sm_memory *memory) {
     sm_memory m;
     stages_layout(t, plan, s);
-    need_in_flight(plan, microbatches_of(t, plan), s);
+    int per_stage = s->pipeline.chunks_per_stage, microbatches = microbatches_of(t, plan);
+    assert(plan->pipeline * per_stage <= MAX_CHUNKS * 2);
+    /* Held activations of every chunk of every stage: kept while schedule and sizes stay. */
+    uint32_t key[5] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
+                       (uint32_t)plan->virtual_stages, (uint32_t)microbatches, 0};
+    if (memcmp(key, s->in_flight_of, sizeof key) != 0) {
+        memcpy(s->in_flight_of, key, sizeof key);
+        for (int i = 0; i < plan->pipeline; i++)
+            sm_schedule_in_flight(plan->schedule, plan->pipeline, per_stage, microbatches, i,
+                                  &s->held[i * per_stage]);
+    }
     memory->total = -1;
     for (int stage = 0; stage < plan->pipeline; stage++) {
         stage_memory(t, plan, p, s, stage, &m);
@@ -212,7 +212,8 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
 
 /* ---- the end of a step ---- */
 
-/* Of a stream beside `window` seconds of compute that comes in `parts`: the last part always shows.
+/* Of a stream beside `window` seconds of compute that comes in `parts`: the last part is always
+ * exposed.
  */
 static double exposed(const sm_train *t, double stream, double window, double parts) {
     double hidden = window * t->calibration->overlap * (1 - 1 / parts);
@@ -276,8 +277,8 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
 
 /* Gradients are reduced beside the last backward pass and weights gathered beside the first forward
  * pass; of a pipeline of m microbatches and p stages each pass of the busiest stage is about one
- * (m+p-1)-th, two thirds of it backward. Taken from the whole, so that a better machine never shows
- * more. */
+ * (m+p-1)-th, two thirds of it backward. Taken from the whole, so that a better machine never
+ * exposes more. */
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *e) {
     double pass_s = pipeline_s / (microbatches_of(t, plan) + plan->pipeline - 1);
     e->reduce_s = e->reduce > 0 ? exposed(t, e->reduce, pass_s * 2 / 3, e->reduce_parts) : 0;

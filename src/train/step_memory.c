@@ -1,5 +1,6 @@
 /* The memory of a step that is executed task by task (step.h), by a counter of bytes in place of
  * arrays: the most that any stage has in use at once. */
+#include <assert.h>
 #include <math.h>
 
 #include "scalemodel/step.h"
@@ -13,10 +14,10 @@ typedef struct counter {
 } counter;
 
 static void add(counter *c, sm_train_memory_part part, double bytes) {
-    double total = -c->in_use[SM_TRAIN_MEMORY_HOST];
+    assert(part < SM_TRAIN_MEMORY_COUNT);
     c->in_use[part] += bytes;
     c->host = fmax(c->host, c->in_use[SM_TRAIN_MEMORY_HOST]);
-    total = -c->in_use[SM_TRAIN_MEMORY_HOST];
+    double total = -c->in_use[SM_TRAIN_MEMORY_HOST];
     for (int i = 0; i < SM_TRAIN_MEMORY_COUNT; i++) total += c->in_use[i];
     if (total <= c->most) return;
     c->most = total;
@@ -120,7 +121,7 @@ static sm_status receive(void *context, int stage, int tag, sm_local_block *bloc
 
 enum { POSITIONS = 1, Q = 0, KEYS = 1, VALUES = 2 };
 
-static double bytes_of_operand(const sm_call *c, int operand) {
+static double operand_bytes(const sm_call *c, int operand) {
     return sm_local_block_bytes(c->in[operand].block);
 }
 
@@ -132,18 +133,14 @@ static double scores(const sm_call *c) {
     return 2 * width * fmin(queries, SM_QUERIES_AT_ONCE) * keys;
 }
 
-static double ring_size(const sm_call *c) {
-    const sm_lowering *low = &c->task->lowering;
-    for (int k = 0; k < low->steps; k++)
-        if (c->task->ring >> k & 1) return sm_mesh_size(&c->list->mesh, low->step[k].axes);
-    return 1;
-}
-
 /* Blocks of other chips: two of keys and of values, of their gradients three; and a number for each
  * query beside those that stay. */
 static double ring_room(const sm_call *c) {
-    double n = c->ring ? ring_size(c) : 1;
-    double pair = bytes_of_operand(c, KEYS) + bytes_of_operand(c, VALUES);
+    const sm_lowering *low = &c->task->lowering;
+    int k = 0;
+    while (k < low->steps && !(c->task->ring >> k & 1)) k++;
+    double n = c->ring && k < low->steps ? sm_mesh_size(&c->list->mesh, low->step[k].axes) : 1;
+    double pair = operand_bytes(c, KEYS) + operand_bytes(c, VALUES);
     if (n <= 1) return 0;
     return pair * ((n > 2 ? 2 : 1) + (c->kind == SM_CALL_INPUT_GRADIENT ? 3 : 0)) +
            sm_local_block_bytes(&c->saved->log_sums);
@@ -158,15 +155,6 @@ static sm_status compute(void *context, sm_call *call, sm_error *err) {
 
 /* ---- a stage ---- */
 
-static void fill_layer(counter *c, sm_step_layer *layer) {
-    const sm_program *b = layer->list->program;
-    for (int i = 0; i < b->tensors; i++) {
-        if (b->tensor[i].role != SM_ROLE_WEIGHT) continue;
-        layer->weight[i] = sm_task_list_block(layer->list, i);
-        make_as(c, &layer->weight[i], SM_TRAIN_MEMORY_PARAMS);
-    }
-}
-
 typedef struct step_job {
     const sm_train *t;
     const sm_plan *plan;
@@ -180,11 +168,16 @@ static sm_status run_stage(const step_job *j, sm_stage *s, counter *c, sm_error 
     double state = state_bytes(j->t, j->plan);
     sm_status status = sm_stage_new(s, &j->t->model, j->list, err);
     for (int i = 0; !status && i < s->layers; i++) {
-        fill_layer(c, &s->layer[i]);
-        status = sm_stage_group(s, &s->layer[i], err);
-        for (int g = 0; g < s->layer[i].groups; g++)
+        sm_step_layer *layer = &s->layer[i];
+        for (int k = 0; k < layer->list->program->tensors; k++) {
+            if (layer->list->program->tensor[k].role != SM_ROLE_WEIGHT) continue;
+            layer->weight[k] = sm_task_list_block(layer->list, k);
+            make_as(c, &layer->weight[k], SM_TRAIN_MEMORY_PARAMS);
+        }
+        status = sm_stage_group(s, layer, err);
+        for (int g = 0; g < layer->groups; g++)
             add(c, away ? SM_TRAIN_MEMORY_HOST : SM_TRAIN_MEMORY_OPTIMIZER,
-                (double)s->layer[i].group[g].chunk * state);
+                (double)layer->group[g].chunk * state);
     }
     if (!status && s->chunks)
         status = sm_stage_run(s, j->line.action[at], j->line.actions[at], err);

@@ -92,7 +92,8 @@ static bool is_weighted(const sm_program *b, int tensor) {
     return false;
 }
 
-static sm_status fill_set(piece *p, int index, uint64_t set, sm_error *err) {
+sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
+    assert(index >= 0 && index < MAX_SETS);
     sm_kept kept[SM_MAX_TENSORS];
     piece_set *s = &p->set[index];
     int n = sm_recompute_kept(&p->part, set, &s->again, kept);
@@ -112,10 +113,6 @@ static sm_status fill_set(piece *p, int index, uint64_t set, sm_error *err) {
             add_eager(s, OPERAND, t);
     }
     return set_check(s, err);
-}
-
-sm_status fill_custom_set(piece *p, uint64_t set, sm_error *err) {
-    return fill_set(p, CUSTOM_SET, set, err);
 }
 
 /* The runtime gathers weights when they are wanted, and scatters gradients when they are made; what
@@ -148,10 +145,10 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
     for (int set = 0; s == SM_OK && set < SM_RECOMPUTE_COUNT; set++)
-        s = fill_set(
+        s = piece_set_fill(
             p, set,
             what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing, err);
-    if (s == SM_OK) s = fill_set(p, CUSTOM_SET, nothing, err);
+    if (s == SM_OK) s = piece_set_fill(p, CUSTOM_SET, nothing, err);
     return s == SM_OK ? variant_slots(v, index, err) : s;
 }
 
@@ -168,14 +165,6 @@ static uint64_t mixed_size(uint64_t h, const sm_size *size) {
     return mixed(mixed(h, base), (uint64_t)size->mask << 1 | size->per_sequence);
 }
 
-static uint64_t mixed_set(uint64_t h, const piece_set *s) {
-    h = mixed(h, s->again);
-    for (int i = 0; i < s->kept; i++) h = mixed_size(h, &s->kept_bytes[i]);
-    for (int i = 0; i < s->eager; i++)
-        h = mixed(mixed_size(h, &s->eager_array[i].elements), s->eager_array[i].kind);
-    return h;
-}
-
 /* Variants that differ only in what they send do the same work: the search prices it once. */
 static void mix_piece(variant *v, const piece *p) {
     for (int i = 0; i < p->part.works; i++) {
@@ -188,7 +177,14 @@ static void mix_piece(variant *v, const piece *p) {
         if (w->kind == SM_OP_EINSUM || w->kind == SM_OP_ATTENTION)
             v->matmuls = mixed_size(v->matmuls, &w->flops);
     }
-    for (int set = 0; set < MAX_SETS; set++) v->work = mixed_set(v->work, &p->set[set]);
+    for (int set = 0; set < MAX_SETS; set++) {
+        const piece_set *s = &p->set[set];
+        v->work = mixed(v->work, s->again);
+        for (int i = 0; i < s->kept; i++) v->work = mixed_size(v->work, &s->kept_bytes[i]);
+        for (int i = 0; i < s->eager; i++)
+            v->work =
+                mixed(mixed_size(v->work, &s->eager_array[i].elements), s->eager_array[i].kind);
+    }
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
         const sm_size stored = {.base = c->elements, .mask = c->stored};
@@ -263,13 +259,6 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
         sm_curve_memo_forget(&t->one->at.memo); /* its curves hold the old network's rates */
 }
 
-/* Host memory of a chip whose link to it is not known is its own memory under another account: what
- * is offloaded is read there and written here. */
-static void link_host(sm_chip *chip) {
-    if (!(chip->pcie_bytes_per_s_oneway.value > 0))
-        chip->pcie_bytes_per_s_oneway.value = chip->memory_bytes_per_s.value / 2;
-}
-
 const sm_train_software sm_train_runtime = {.single = true,
                                             .all_slots = true,
                                             .all_keys = true,
@@ -282,7 +271,10 @@ const sm_train_software sm_train_runtime = {.single = true,
 
 void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     t->software = *software;
-    if (software->no_host) link_host(&t->system.chip);
+    /* Host memory of a chip whose link to it is not known is its own memory under another account:
+     * what is offloaded is read there and written here. */
+    if (software->no_host && !(t->system.chip.pcie_bytes_per_s_oneway.value > 0))
+        t->system.chip.pcie_bytes_per_s_oneway.value = t->system.chip.memory_bytes_per_s.value / 2;
     t->weight_bytes = sm_dtype_bytes(software->single ? SM_FP32 : SM_BF16);
     t->kernel.launch_s =
         software->one_by_one ? t->own.launch_s : fmin(t->own.launch_s, KERNEL_GAP_S);
