@@ -40,7 +40,7 @@ typedef struct sm_chip_question {
     bool explain;                      /* the derivation of the ridge points, into report->why */
 } sm_chip_question;
 /* Peaks, memories, links, ridge points, prices and the source of each; or the constants of a
- * calibration with their intervals. */
+ * calibration with their intervals. SM_USAGE when the question has no size or a newer one. */
 sm_status sm_answer_chip(const sm_chip_question *question, sm_report *report, sm_error *err);
 
 /* ---- model ---- */
@@ -51,7 +51,8 @@ typedef struct sm_model_question {
     sm_dtype kv;           /* of the cache (bf16) */
     bool explain;          /* the derivation of the training FLOPs */
 } sm_model_question;
-/* Parameters by component, layers, FLOPs per token, bytes of the KV cache. */
+/* Parameters by component, layers, FLOPs per token, bytes of the KV cache. SM_USAGE when the
+ * question has no size, or a newer one, or no model. */
 sm_status sm_answer_model(const sm_model_question *question, sm_report *report, sm_error *err);
 
 /* ---- plan ---- */
@@ -115,7 +116,9 @@ typedef struct sm_collective_question {
     double expert_groups; /* that are spread over so many groups (the members) */
     bool explain;         /* of one point: not with ranges */
 } sm_collective_question;
-/* Time, algorithm, bytes on the busiest link, whether latency or bandwidth bounds it. */
+/* Time, algorithm, bytes on the busiest link, whether latency or bandwidth bounds it. SM_BAD_INPUT
+ * with the place when the question cannot be read or the mesh does not divide the array; SM_USAGE
+ * when a part of it is missing. */
 sm_status sm_answer_collective(const sm_collective_question *question, sm_report *report,
                                sm_error *err);
 
@@ -149,7 +152,8 @@ typedef struct sm_train_question {
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);
-/* 4096 tokens, or what the model was made for where that is less. */
+/* The sequence length in tokens where the question gives none: 4096, or what the model was made for
+ * where that is less. */
 double sm_train_usual_seq(const sm_model *model);
 
 /* ---- serve ---- */
@@ -244,7 +248,9 @@ typedef struct sm_validate_question {
     bool plot;    /* predicted against measured, into report->chart */
 } sm_validate_question;
 /* Errors of the predictions (expected / measured - 1) and what they come to by group; ranking of
- * layouts; verdicts on memory; rows below the bound, rows that look wrong. */
+ * layouts; verdicts on memory; rows below the bound, rows that look wrong. SM_BAD_INPUT with line
+ * and column when a file does not hold rows, SM_IO when it cannot be read, SM_USAGE when no row is
+ * selected or no file is given. */
 sm_status sm_answer_validate(const sm_validate_question *question, sm_report *report,
                              sm_error *err);
 

@@ -13,13 +13,14 @@ typedef struct sm_placed_mesh {
     sm_mesh mesh;
     sm_placement placement;
 } sm_placed_mesh;
-/* "X=4,Y=8@1" by the rule of sm_placement_of_mesh. */
+/* Read a mesh, "X=4,Y=8@1", and place it on a system by the rule of sm_placement_of_mesh.
+ * SM_BAD_INPUT with the place as sm_mesh_parse and sm_placement_of_mesh. */
 sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm_placed_mesh *m,
                               sm_error *err);
 /* Where each axis sits and whether chips are left idle: as text, and as the fields system, mesh and
  * chips_used. */
 void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m);
-/* The same as the fields system, mesh and chips_used of the report's data. */
+/* Put the same into the report's data: the fields system, mesh and chips_used. */
 void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m);
 /* What a collective moves: an array, or bytes; sizes of either may range, and make points. */
 typedef struct sm_collective_sizes {
@@ -45,7 +46,8 @@ sm_status sm_collective_sizes_at(sm_collective_sizes *sizes, int point, const sm
  * chip holds. */
 double sm_collective_array_bytes(sm_collective op, const sm_einsum *holder, const sm_mesh *mesh,
                                  const sm_group *group);
-/* Axes of a mesh by their names: "Y", "XY" or "fsdp,tensor". */
+/* Read axes of a mesh by their names: "Y", "XY" or "fsdp,tensor". SM_BAD_INPUT with the place names
+ * the unknown axis. */
 sm_status sm_over_parse(const sm_mesh *mesh, const sm_source *over, sm_axes *axes, sm_error *err);
 /* Axes as text, the other way round: "XY" or "fsdp,tensor". */
 const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes);
@@ -53,14 +55,15 @@ const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes);
  */
 const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group);
 
-/* "X: both operands are sharded along the contracted J (case 3); each chip sums its part of J:
- * partial sums; reduce-scatter of C onto K." */
+/* What happens to one axis, as text: "X: both operands are sharded along the contracted J (case 3);
+ * each chip sums its part of J: partial sums; reduce-scatter of C onto K." */
 const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                           const sm_lowering *lowering, int axis);
-/* "all-gather B over X", "einsum", "reduce-scatter C over X onto K" */
+/* One step as text: "all-gather B over X", "einsum", "reduce-scatter C over X onto K". */
 const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                           const sm_step *step);
-/* All steps: "all-gather B over X, einsum"; the one that is overlapped (-1: none) says so. */
+/* All steps as text: "all-gather B over X, einsum"; the one that is overlapped (-1: none) says so.
+ */
 const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                               const sm_lowering *lowering, int overlapped);
 /* How the expected time comes from the steps: "sum of the steps", or that of an overlapped one. */

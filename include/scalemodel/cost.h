@@ -44,7 +44,7 @@ bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, cons
  * the system, no factorisation, no such level. */
 sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
                                const sm_source *source, sm_placement *placement, sm_error *err);
-/* The combined group, parts merged where contiguous. */
+/* The group along a set of axes: their parts together, merged where contiguous. */
 sm_group sm_group_join(const sm_placement *placement, sm_axes axes);
 
 /* ---- collectives ----
@@ -170,7 +170,7 @@ typedef struct sm_calibration {
     const sm_collective_line *line; /* NULL where none was measured, as on all shipped chips */
     int lines;
 } sm_calibration;
-/* NULL: not measured. */
+/* The line that was measured for a collective on groups of so many ranks. NULL when none was. */
 const sm_collective_line *sm_calibration_line(const sm_calibration *c, sm_collective op, int ranks);
 /* The value of a constant, in its unit (sm_constant_of). */
 double sm_calibration_get(const sm_calibration *c, sm_constant which);
@@ -196,10 +196,11 @@ typedef enum sm_constants_origin {
     SM_CONSTANTS_OF_RELATIVE,
     SM_CONSTANTS_OF_FABRIC /* none of the chip's or a relative's: of some chip on such a fabric */
 } sm_constants_origin;
-/* Of software "default": the chip's own, its nearest relative's, or for want of both that of its
- * fabric ("tpu" for a torus, "h100" for switches, "cpu" for one chip alone). Never NULL. */
+/* The calibration of software "default": the chip's own, its nearest relative's, or for want of
+ * both that of its fabric ("tpu" for a torus, "h100" for switches, "cpu" for one chip alone). Never
+ * NULL. */
 const sm_calibration *sm_calibration_of(const sm_chip *chip);
-/* Of a software generation; NULL where neither the chip nor a relative has one. */
+/* The calibration of a software generation; NULL where neither the chip nor a relative has one. */
 const sm_calibration *sm_calibration_for(const sm_chip *chip, const char *software);
 /* The constants of single operations, where the chip or a relative has them ("kernels"); otherwise
  * the usual ones, which hold what a whole training step loses around its operations. Never NULL. */
@@ -219,7 +220,9 @@ bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
  * docs/calibration-file.md. */
 void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
                              double expected, double *low, double *high);
-/* The text of a calibration file (docs/calibration-file.md); strings live in the arena. */
+/* The text of a calibration file (docs/calibration-file.md); strings live in the arena.
+ * SM_BAD_INPUT with the place when a line cannot be read or a constant lies outside its range,
+ * SM_INTERNAL when out of memory. */
 sm_status sm_calibration_parse(const sm_source *source, sm_arena *arena, sm_calibration **list,
                                size_t *n, sm_error *err);
 /* Print a calibration as the text of a file, which sm_calibration_parse reads back. NULL when out
@@ -236,7 +239,8 @@ typedef struct sm_timing {
     double excess; /* s_per_byte over that of the datasheet at the level's efficiency */
     const char *protocol;
 } sm_timing;
-/* 0 for the book's algorithm and for peer kernels. */
+/* Fill the timings of an algorithm under a calibration. Returns how many; 0 for the book's
+ * algorithm and for peer kernels. */
 int sm_algorithm_timings(const sm_algorithm *algorithm, const sm_system *system,
                          const sm_calibration *c, sm_timing timing[SM_MAX_TIMINGS]);
 /* Seconds of the best peer kernel; barriers: 1 where every step has one before and one after it, 0
@@ -325,7 +329,7 @@ typedef struct sm_roofline {
  * memory. */
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err);
-/* The same under constants that are not the chip's usual ones. */
+/* The same under constants that are not the chip's usual ones. Errors as sm_roofline_einsum. */
 sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *calibration,
                             const sm_einsum *einsum, sm_memory_level level, const sm_dtype *compute,
                             sm_roofline *out, sm_error *err);

@@ -91,7 +91,8 @@ typedef struct sm_chip {
 size_t sm_chip_count(void);
 /* The i-th chip of the catalogue, from 0. NULL beyond the end. */
 const sm_chip *sm_chip_at(size_t i);
-/* By name or alias, in any case; NULL if absent. */
+/* The catalogue's chip of this name or alias (`length` bytes), in any case of letters; NULL if
+ * absent. */
 const sm_chip *sm_chip_find(const char *name, size_t length);
 /* US dollars an hour for one chip, by the default price; 0 when none is known. */
 double sm_chip_usd_per_hour(const sm_chip *chip);
@@ -125,10 +126,12 @@ typedef struct sm_system {
  * chips: extra chips from --system FILE, searched first (may be NULL, 0).
  * Switch shapes are written outer to inner (128x8 = 128 nodes of 8); deeper levels are filled from
  * the chip's tree (128 nodes of H100 = leaf groups of 32 nodes, 4 of them under a spine). A bare
- * count takes the natural shape. Allocates nothing. At most 1,048,576 chips. */
+ * count takes the natural shape. Allocates nothing. At most 1,048,576 chips. SM_BAD_INPUT with the
+ * place when the chip is not known (and names the nearest) or has no such shape. */
 sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t n_chips,
                           sm_system *system, sm_error *err);
-/* The same system with another number of chips (natural shape), for sweeps over --chips. */
+/* Give the same system another number of chips (natural shape), for sweeps over --chips.
+ * SM_BAD_INPUT when the chip has no slice of that number. */
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
 /* Does axis `axis` of a torus slice of this shape (`dims` sizes) close to a ring, by the chip's
  * wrap rule? Axes shorter than 3 do not. */

@@ -16,23 +16,27 @@ SM_DECLARATIONS_BEGIN
  * SM_IO with the path and the reason on failure. */
 sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err);
 /* Write atomically: to a temporary file beside path, then rename. A symbolic link is kept and its
- * target replaced; devices and pipes are written in place. A failure leaves what was there. */
+ * target replaced; devices and pipes are written in place. A failure leaves what was there. SM_IO
+ * with the path and the reason. */
 sm_status sm_io_write(const char *path, const char *text, size_t length, sm_error *err);
 /* Could sm_io_write begin? A new file is made beside path and removed. What is neither a file nor a
- * folder is not opened, since a pipe's other end would notice. */
+ * folder is not opened, since a pipe's other end would notice. SM_IO with the path and the reason
+ * when it could not. */
 sm_status sm_io_write_check(const char *path, sm_error *err);
 
-/* A Hugging Face config.json text -> architecture. Errors carry file, line, column of the offending
- * value or key. A field that changes the size or the work and is not understood is an error naming
- * it; irrelevant ones are ignored. */
+/* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line
+ * and column of the offending value or key. A field that changes the size or the work and is not
+ * understood is an error naming it; irrelevant ones are ignored. */
 sm_status sm_io_model_parse(const sm_source *source, sm_model *model, sm_error *err);
-/* A catalogue name, or a path (contains '/' or ends in .json). Unknown: names the nearest. */
+/* Load a model by its catalogue name, or from a path (contains '/' or ends in .json). SM_BAD_INPUT
+ * when the name is unknown (and names the nearest) or the file is no config, SM_IO when it cannot
+ * be read. */
 sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
                            sm_error *err);
 
 /* A --system FILE: {"chips":[{...}]} or one chip object; the schema is in docs/system-file.md.
- * "base": a catalogue chip whose values are kept where the file is silent. Strings live in
- * the arena. */
+ * "base": a catalogue chip whose values are kept where the file is silent. Strings live in the
+ * arena. SM_BAD_INPUT with line and column of what is wrong, SM_INTERNAL when out of memory. */
 sm_status sm_io_chips_parse(const sm_source *source, sm_arena *arena, sm_chip **chips, size_t *n,
                             sm_error *err);
 /* The keys of that schema into an object of data: numbers, and in "sources" where each comes from.
@@ -53,13 +57,13 @@ char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
 /* Read the file at path as sm_truth_parse does. SM_IO when it cannot be read. */
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
-/* A row of a kind that states nothing yet. */
+/* Fill a row of a kind that states nothing yet: NAN, 0, SM_UNSTATED and "". */
 void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row);
 /* Add a row to a file of JSON lines, which is made where there is none; it reads back as it was,
  * but for its id where it has none. The old file stays whole until the new one is. SM_BAD_INPUT
  * when the file holds rows of another kind, or is CSV. */
 sm_status sm_truth_append(const char *path, const sm_truth_row *row, sm_error *err);
-/* The same refusals, before there is a row. */
+/* Would sm_truth_append refuse rows of this kind? The same errors, before there is a row. */
 sm_status sm_truth_append_check(const char *path, sm_truth_kind kind, sm_error *err);
 
 /* ---- traces of requests: docs/simulate.md ---- */
@@ -74,9 +78,11 @@ typedef struct sm_request_file sm_request_file;
 /* Open a file of requests and read its header. SM_IO when it cannot be read, SM_BAD_INPUT when its
  * header is not known, SM_INTERNAL when out of memory; *file is NULL then. */
 sm_status sm_request_file_open(const char *path, sm_request_file **file, sm_error *err);
-/* The same of a text in memory, which must outlive the file. */
+/* Read requests from a text in memory, which must outlive the file. Errors as sm_request_file_open.
+ */
 sm_status sm_request_file_of(const sm_source *source, sm_request_file **file, sm_error *err);
-/* Its requests one by one; the source or path must outlive the file. */
+/* The requests of a file one by one. The file must outlive what is returned, and its source or path
+ * the file. */
 sm_arrivals sm_request_arrivals(sm_request_file *file);
 /* Go back to the first request, to read them again. SM_IO when the file cannot be read again. */
 sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err);
@@ -112,7 +118,8 @@ const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char 
 /* The data of a tensor that was read: as many numbers as its shape says. SM_BAD_INPUT when the file
  * has changed since, or its bytes are not those that were written. Threads may share the tensor. */
 sm_status sm_io_safetensor_load(const sm_safetensor *tensor, float *to, sm_error *err);
-/* A header alone, of a file with so many bytes of data. */
+/* Read a header alone, of a file with so many bytes of data. SM_BAD_INPUT as
+ * sm_io_safetensors_read. */
 sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,
                                   sm_safetensors *out, sm_error *err);
 
@@ -128,12 +135,14 @@ typedef struct sm_safetensors_writer sm_safetensors_writer;
  * sm_io_safetensors_write; *out is NULL then. */
 sm_status sm_io_safetensors_begin(const char *path, size_t n, const sm_safetensor *tensor,
                                   uint64_t steps, sm_safetensors_writer **out, sm_error *err);
-/* The numbers of the next tensor; of the same one again where `numbers` is less than it has. After
- * a failure the writer can only be abandoned. */
+/* Write the numbers of the next tensor; of the same one again where `numbers` is less than it has.
+ * SM_IO when it cannot be written, SM_INTERNAL beyond the last tensor. After a failure the writer
+ * can only be abandoned. */
 sm_status sm_io_safetensors_put(sm_safetensors_writer *w, const float *data, size_t numbers,
                                 sm_error *err);
-/* Every tensor was put. Frees the writer, whatever comes of it. checksum: of the header, which
- * holds those of the data. */
+/* Put the file in its place: every tensor was put (SM_INTERNAL when not). Frees the writer,
+ * whatever comes of it. checksum: of the header, which holds those of the data. SM_IO when it
+ * cannot be written. */
 sm_status sm_io_safetensors_end(sm_safetensors_writer *w, uint32_t *checksum, sm_error *err);
 /* Remove what was written and free the writer; path stays as it was. NULL is fine. */
 void sm_io_safetensors_abandon(sm_safetensors_writer *w);
@@ -166,11 +175,12 @@ sm_status sm_io_shard_index_write(const char *path, const sm_shard_index *index,
  * Each is written as FOLDER/step-000123.tmp and renamed when it is whole; then latest is replaced,
  * then old ones are removed: whatever ends the process, latest names a whole version. */
 enum { SM_CHECKPOINT_NAME = 64 };
-/* Makes the folder where it is missing, removes what a process that was killed has left unfinished,
- * and makes NAME.tmp in it. */
+/* Begin a version: make the folder where it is missing, remove what a process that was killed has
+ * left unfinished, and make NAME.tmp in it. SM_IO with the path and the reason. */
 sm_status sm_io_checkpoint_begin(const char *folder, uint64_t steps, char name[SM_CHECKPOINT_NAME],
                                  sm_error *err);
-/* NAME.tmp is whole and its files are on the disk. The latest `keep` versions stay. */
+/* Publish a version: NAME.tmp is whole and its files are on the disk. The latest `keep` versions
+ * stay. SM_IO with the path and the reason. */
 sm_status sm_io_checkpoint_end(const char *folder, const char *name, int keep, sm_error *err);
 /* Remove NAME.tmp, and NAME unless latest names it. Failures are passed over. */
 void sm_io_checkpoint_abandon(const char *folder, const char *name);

@@ -16,14 +16,15 @@ typedef enum sm_json_layout {
 /* The tree to a stream, whose failures are left to the caller to ask it for. SM_INTERNAL when the
  * tree is nested more than 512 levels deep. */
 sm_status sm_json_write(FILE *out, const sm_data *data, sm_json_layout layout, sm_error *err);
-/* The same into the arena, 0-terminated; *length: its bytes. data NULL is out of memory. */
+/* Write the tree into the arena, 0-terminated; *length: its bytes. SM_INTERNAL when out of memory,
+ * as when data is NULL, or when the tree is nested too deep. */
 sm_status sm_json_format(const sm_data *data, sm_json_layout layout, sm_arena *arena, char **text,
                          size_t *length, sm_error *err);
 
-/* One string in quotes, escaped; malformed UTF-8 becomes U+FFFD. */
+/* Write one string in quotes, escaped; malformed UTF-8 becomes U+FFFD. */
 void sm_json_write_string(FILE *out, const char *text);
-/* One number in the shortest form that reads back to the same double; null when it is not finite.
- */
+/* Write one number in the shortest form that reads back to the same double; null when it is not
+ * finite. */
 void sm_json_write_number(FILE *out, double value);
 SM_DECLARATIONS_END
 #endif

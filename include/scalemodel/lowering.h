@@ -35,7 +35,7 @@ typedef struct sm_lowering_cost {
     double upper_s;          /* nothing overlaps: the steps' upper bounds, added */
 } sm_lowering_cost;
 
-/* The product that a chip makes. */
+/* The matrix product that one chip makes under a lowering: batch x [m,k] x [k,n], in elements. */
 sm_product_shape sm_lowering_product(const sm_lowering_input *input, const sm_lowering *lowering);
 
 /* Price a lowering. overlapped: a step number that sm_lowering_overlaps named, or -1.

@@ -96,7 +96,9 @@ typedef struct sm_measure_job {
     const sm_train_setup *training;
     sm_measurements *out; /* written by rank 0 */
 } sm_measure_job;
-/* A sm_rank_body; the context is a sm_measure_job. */
+/* Measure: a sm_rank_body, whose context is a sm_measure_job. The status of the backend, or
+ * SM_INTERNAL when out of memory. SM_BAD_INPUT when the job has too few repeats or too small
+ * arrays. */
 sm_status sm_measure_body(sm_communicator *world, void *job, sm_error *err);
 
 /* ---- GPUs of this host: measure_cuda.c, built where the CUDA toolkit is ---- */

@@ -154,7 +154,7 @@ void sm_plan_defaults(sm_plan *plan);
  * value. SM_BAD_INPUT with the place when a key or value is unknown, and names the nearest valid
  * one. */
 sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
-/* The same for plans of serving. */
+/* The plan of serving in which every key has its usual value. */
 void sm_serve_plan_defaults(sm_plan *plan);
 /* Read a plan of serving, "tensor=8,expert=4". SM_BAD_INPUT as sm_plan_parse, and when it takes
  * more than SM_PLAN_MOST_DEGREE chips. */
@@ -167,7 +167,7 @@ size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t siz
 int *sm_plan_degree(sm_plan *plan, int key);
 /* The degree of a key DATA..PIPELINE. */
 int sm_plan_degree_of(const sm_plan *plan, int key);
-/* The product of the degrees, INT32_MAX beyond SM_PLAN_MOST_DEGREE. */
+/* Chips that a plan takes: the product of its degrees, INT32_MAX beyond SM_PLAN_MOST_DEGREE. */
 int sm_plan_chips(const sm_plan *plan);
 /* Is this key fixed by the user? */
 static inline bool sm_plan_given(const sm_plan *plan, sm_plan_key key) {
@@ -215,7 +215,8 @@ sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code);
 /* ---- a plan on a system ---- */
 /* A placement has the axes of programs and, after them, the pipeline. */
 enum { SM_PLACED_PIPELINE = SM_AXIS_COUNT, SM_PLACED_AXES };
-/* false: the order of axes cannot be laid out. */
+/* Place the axes of a plan on a system, in the plan's order. False when they cannot be laid out so.
+ */
 bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
                    sm_placement *placement);
 /* Tokens routed to top_k experts are sent once to each group of experts that hosts any of theirs,
@@ -251,12 +252,12 @@ typedef struct sm_curve_memo {
     sm_timed_curve *entry;
     int entries, used;
 } sm_curve_memo;
-/* false: out of memory. */
+/* Make an empty memo with room for so many entries, in the arena. False when out of memory. */
 bool sm_curve_memo_init(sm_curve_memo *memo, const sm_system *system,
                         const sm_calibration *calibration, int entries, sm_arena *arena);
 /* Empty the memo: its system or calibration changes. */
 void sm_curve_memo_forget(sm_curve_memo *memo);
-/* Room for so many more curves before any that is held moves or goes. */
+/* Make room for so many more curves before any that is held moves or goes. */
 void sm_curve_memo_reserve(sm_curve_memo *memo, int curves);
 /* The curve of a group (ragged: the fraction of an all-to-all's bytes that moves); of one chip it
  * has no lines. */
@@ -284,7 +285,8 @@ static inline double sm_timed_curve_s(const sm_timed_curve *curve, double bytes,
     }
     return best;
 }
-/* The same when levels take turns, or one direction alone is used: never less. */
+/* Seconds when levels take turns, or one direction alone is used: never less than sm_timed_curve_s.
+ */
 double sm_timed_curve_upper_s(const sm_timed_curve *curve, double bytes);
 SM_DECLARATIONS_END
 #endif

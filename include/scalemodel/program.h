@@ -157,12 +157,12 @@ typedef struct sm_program {
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
 } sm_program;
-/* kind is ignored for the embedding and the head. T: tokens of a sequence. Fails only on more ops
- * than fit (a defect). */
+/* Build the program of a layer of one kind, of the embedding or of the head, for a sequence of T
+ * tokens. kind is ignored for the latter two. SM_INTERNAL on more ops than fit (a defect) alone. */
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
-/* The same sharding, of programs as the runtime (run_train.h) executes them: single precision, all
+/* The same sharding for programs as the runtime (run_train.h) executes them: single precision, all
  * slots, all keys, weights one by one. */
 sm_rules sm_rules_of_runtime(sm_rules rules);
 
@@ -289,7 +289,7 @@ typedef struct sm_partition sm_partition;
  * `partial` is 0). */
 sm_status sm_partition_new(const sm_program *program, bool backward, sm_arena *arena,
                            const sm_partition **out, sm_error *err);
-/* What it was made from: names of works and comms point into it. */
+/* The program that it was made from: names of works and comms point into it. */
 const sm_program *sm_partition_program(const sm_partition *partition);
 /* How many works it has: ops of one phase on one chip. */
 int sm_partition_works(const sm_partition *partition);

@@ -62,7 +62,8 @@ struct sm_communicator {
     bool debug;
     sm_traffic traffic;
 };
-/* The calls that count; use these. bytes, count: as in the backend. */
+/* Each rank sends `bytes` bytes and receives those of all, in order of rank. This and the calls
+ * below count their traffic, unlike those of the backend; use these. */
 sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err);
 /* Each rank receives the sum of its block: send has size blocks of `count` elements, recv one. Like
@@ -100,7 +101,9 @@ typedef sm_status (*sm_rank_body)(sm_communicator *world, void *context, sm_erro
  * ended, with the first error. SM_BAD_INPUT when there is no rank, SM_INTERNAL when out of memory.
  */
 sm_status sm_run_threads(int ranks, sm_rank_body body, void *context, sm_error *err);
-/* MPI (run/mpi.c, linked only into the programs made for it): initialises, runs, finalises. */
+/* Run body on every rank of MPI (run/mpi.c, linked only into the programs made for it):
+ * initialises, runs, finalises. The status of body, or SM_IO when MPI does not start. A rank that
+ * fails ends the others. */
 sm_status sm_run_mpi(int *argc, char ***argv, sm_rank_body body, void *context, sm_error *err);
 
 /* ---- a mesh of ranks ----
@@ -111,16 +114,19 @@ typedef struct sm_rank_mesh {
     int at[SM_MAX_AXES];                     /* this rank's coordinates */
     sm_communicator *over[1 << SM_MAX_AXES]; /* groups along sets of axes, made on demand */
 } sm_rank_mesh;
-/* The product of the axes must be the size of world. */
+/* Lay a mesh on the ranks of world. SM_BAD_INPUT when the product of the axes is not the size of
+ * world, SM_INTERNAL when out of memory. */
 sm_status sm_rank_mesh_new(sm_communicator *world, const sm_mesh *mesh, sm_rank_mesh **out,
                            sm_error *err);
 /* Free a mesh with its groups, but not world. NULL is fine. */
 void sm_rank_mesh_free(sm_rank_mesh *m);
-/* Ranks that differ in these axes alone, in mesh order. */
+/* Ranks that differ in these axes alone, in mesh order. Made at the first call, which is
+ * collective; NULL with the backend's error. The mesh owns it. */
 sm_communicator *sm_rank_mesh_over(sm_rank_mesh *m, sm_axes axes, sm_error *err);
 
 /* ---- blocks ---- */
-/* data: memory of the block, zeroed. Freed by sm_local_block_free. */
+/* Make a block of these sizes in zeroed memory, freed by sm_local_block_free. SM_INTERNAL when out
+ * of memory. */
 sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,
                              sm_error *err);
 /* Free the memory of a block; data becomes NULL. */
@@ -137,12 +143,13 @@ sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, cons
                             sm_element element, const sm_filling *filling, sm_local_block *out,
                             sm_error *err);
 /* Apply a slice or collective of a lowering to the block of an array laid out as `before`: *result
- * is a new block, laid out as step->after. */
+ * is a new block, laid out as step->after. The status of the backend, or SM_INTERNAL when out of
+ * memory. */
 sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
                               const sm_local_block *block, sm_local_block *result, sm_error *err);
 /* out = local einsum of in[0] and in[1] (or the sum over the indices of one operand), any einsum of
  * the notation: cblas for floats, plain loops for whole numbers. labels: index number of each
- * dimension. */
+ * dimension. SM_INTERNAL when out of memory. */
 sm_status sm_local_einsum(int operands, const sm_local_block *in,
                           const int8_t (*labels)[SM_MAX_RANK], const int8_t *out_labels,
                           sm_local_block *out, sm_error *err);
@@ -163,7 +170,9 @@ typedef struct sm_run_result {
 typedef struct sm_run_way {
     int overlapped, directions;
 } sm_run_way;
-/* in: blocks as stored; freed by the caller. */
+/* Run a lowering step by step. in: blocks as stored; freed by the caller. out: the result and the
+ * seconds and bytes of each step. SM_BAD_INPUT when the step to overlap cannot run inside the
+ * einsum, SM_INTERNAL when out of memory, or the status of the backend. */
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
                           const sm_run_way *way, const sm_local_block *in, sm_run_result *out,
                           sm_error *err);

@@ -54,14 +54,15 @@ typedef struct sm_generator_part {
 /* The sequences whose scores this rank has. */
 sm_generator_part sm_generator_own(const sm_generator *g);
 /* records: [sequences] of `bytes` each, those of its own filled by each rank: afterwards all, on
- * every rank the same. */
+ * every rank the same. The status of the backend, or SM_INTERNAL when out of memory. */
 sm_status sm_generator_share(sm_generator *g, void *records, size_t bytes, sm_error *err);
 
 /* ---- drawing from scores ----
  * Of the first `words` words. Drawing takes numbers that depend on seed, sequence and place alone,
  * so that the text does not depend on the ranks. */
+/* The first word of the highest score. */
 size_t sm_draw_best(const float *scores, size_t words);
-/* p[w] = softmax(scores / temperature) */
+/* Fill p[0 .. words) with the softmax of scores / temperature; temperature > 0. */
 void sm_draw_distribution(const float *scores, size_t words, double temperature, double *p);
 /* The word at which the cumulated distribution passes u, 0 <= u < 1. */
 size_t sm_draw_word(const double *p, size_t words, double u);
@@ -96,7 +97,8 @@ typedef struct sm_generate_result {
 } sm_generate_result;
 /* text[i]: the prompt, with room for prompt_bytes[i] + tokens bytes, filled on every rank. With a
  * draft greedy output is the same, in fewer passes of the target: these score depth + 1 bytes at
- * once, and what the draft had right stays. */
+ * once, and what the draft had right stays. SM_BAD_INPUT when the job cannot be run, SM_INTERNAL
+ * when out of memory, or the status of the backend. */
 sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
                       sm_generate_result *result, sm_error *err);
 SM_DECLARATIONS_END

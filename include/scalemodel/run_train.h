@@ -93,11 +93,12 @@ typedef struct sm_train_result {
     double collective_s[SM_COLLECTIVE_COUNT];
     double time_s[SM_TRAIN_TIME_COUNT]; /* their sum is seconds */
 } sm_train_result;
-/* Of the pipeline, that this rank works on. */
+/* The stage of the pipeline that this rank works on, from 0. */
 int sm_trainer_stage(const sm_trainer *t);
 /* One step on batch number `step` (from 0). A loss that is no number is SM_BAD_INPUT. */
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
-/* Loss and gradients alone: the weights stay. */
+/* Compute loss and gradients of batch number `step` alone: the weights stay. The status of the
+ * backend, or SM_INTERNAL when out of memory. */
 sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
 
 /* ---- times by op ----
@@ -117,7 +118,7 @@ typedef struct sm_train_op_time {
     double calls;    /* of kernels */
 } sm_train_op_time;
 enum { SM_MOST_TRAIN_TIMES = 256 };
-/* Rows, at most `room` of them. */
+/* Fill rows of ops, at most `room` of them. Returns how many. */
 int sm_trainer_op_times(const sm_trainer *t, bool all, sm_train_op_time *row, int room);
 
 /* The same of collectives, by the array that travels. gradient: it is that of the array. step_end:
@@ -130,7 +131,7 @@ typedef struct sm_train_move_time {
     bool again, step_end;
     double seconds, bytes, calls; /* bytes: V as in sm_step, summed over calls */
 } sm_train_move_time;
-/* Rows of collectives, at most `room` of them. Returns how many. */
+/* Fill rows of collectives, at most `room` of them. Returns how many. */
 int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room);
 /* Begin the sum of all steps anew; returns how many were in it. */
 int sm_trainer_forget_times(sm_trainer *t);
@@ -186,15 +187,16 @@ typedef sm_status (*sm_train_visit)(sm_train_array *array, void *context, sm_err
 /* Gather every array of the model, in order, on rank 0, where alone visit is called. The status of
  * visit, or of the backend. */
 sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
-/* The same, dealt out: each array is gathered on one of the ranks that hold parts of it, evenly by
- * bytes, and visit is called there alone. */
+/* Save as sm_trainer_save does, dealt out: each array is gathered on one of the ranks that hold
+ * parts of it, evenly by bytes, and visit is called there alone. Errors as sm_trainer_save. */
 sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err);
 /* What sm_trainer_save_dealt (or, not dealt, sm_trainer_save) will gather where: visit is called
- * for every array, without data, on every rank alike. */
+ * for every array, without data, on every rank alike. The status of visit, or SM_INTERNAL when out
+ * of memory. */
 sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
                           sm_error *err);
-/* The other way, on every rank: find fills array->data (array->size says how large) with what it
- * owns; it is only read. */
+/* Load every array, on every rank: find fills array->data (array->size says how large) with what it
+ * owns; it is only read. The status of find. */
 sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err);
 /* Updates of the optimizer so far, to be kept with the arrays. */
 uint64_t sm_trainer_updates(const sm_trainer *t);

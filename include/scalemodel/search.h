@@ -75,7 +75,8 @@ typedef struct sm_robust_fit {
 } sm_robust_fit;
 /* How many numbers of room a fit to so many rows needs. */
 size_t sm_robust_room(size_t rows);
-/* At most `rounds` steps from u, which has SM_MAX_PARAMETERS places. */
+/* Take at most `rounds` steps from u, which has SM_MAX_PARAMETERS places and receives the result.
+ */
 void sm_robust_descend(const sm_robust_fit *f, int rounds, double *u);
 /* The objective at u with one spread for all rows, so that two solutions compare. */
 double sm_robust_merit(const sm_robust_fit *f, double spread, const double *u);

@@ -98,11 +98,13 @@ typedef struct sm_step_price {
  * variants the plan needs exist. */
 sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batch *batch,
                         sm_step_price *price, sm_error *err);
-/* Memory with so many sequences of so many cached tokens held, and steps of so many tokens. */
+/* Bytes on the fullest chip with so many sequences of so many cached tokens held, and steps of so
+ * many tokens. SM_BAD_INPUT with the reason when the plan is impossible. */
 sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err);
-/* Sequences of that length that fit beside the weights; < 1: not one. */
+/* How many sequences of that length fit beside the weights; < 1: not one. The errors of
+ * sm_serve_memory_of are 0 here. */
 double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
                                double step_tokens);
 

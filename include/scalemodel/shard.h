@@ -42,7 +42,7 @@ size_t sm_mesh_format(const sm_mesh *mesh, char *out, size_t size);
 int sm_mesh_find(const sm_mesh *mesh, const char *name, size_t length);
 /* Chips along a set of axes: the product of their sizes, 1 of none. */
 double sm_mesh_size(const sm_mesh *mesh, sm_axes axes);
-/* Those of the axes that have more than one chip. */
+/* Those of a set of axes that have more than one chip. */
 sm_axes sm_mesh_real_axes(const sm_mesh *mesh, sm_axes axes);
 /* Print a set of axes: "XY", or "fsdp,tensor" where a name has more than a letter. Returns the
  * length it wants. */
@@ -97,17 +97,20 @@ typedef struct sm_einsum {
  * place names the unknown axis, the axis or index used twice, what was expected. */
 sm_status sm_einsum_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *einsum,
                           sm_error *err);
-/* One array, into holder->in[0]. */
+/* Read one array, into holder->in[0]. SM_BAD_INPUT as sm_einsum_parse. */
 sm_status sm_array_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *holder,
                          sm_error *err);
-/* "I=1024,J=4k" sets sizes of named indices, whole numbers from 1 to 1e18; "" sets none. */
+/* Set the sizes of named indices from "I=1024,J=4k", whole numbers from 1 to 1e18; "" sets none.
+ * SM_BAD_INPUT with the place of an unknown index or of what is no size. */
 sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *err);
-/* Without "->": indices that stand in one operand are kept, in order of appearance; shared ones
- * are contracted. Sets has_output (the dtype of the first operand, no sharding). */
+/* Without "->": indices that stand in one operand are kept, in order of appearance; shared ones are
+ * contracted. Sets has_output (the dtype of the first operand, no sharding). SM_BAD_INPUT when it
+ * would have more than SM_MAX_RANK dimensions. */
 sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err);
-/* Sizes known, their product at most 1e18, divisible by their axes, each axis once per array. An
- * axis in two operands is fine (the book's case 4): lowering gathers one of them. For both,
- * source (the einsum's text, for places) may be NULL. */
+/* Check an einsum: sizes known, their product at most 1e18, divisible by their axes, each axis once
+ * per array; SM_BAD_INPUT with the place when not. An axis in two operands is fine (the book's case
+ * 4): lowering gathers one of them. source (the einsum's text, for places) may be NULL, here and in
+ * sm_einsum_infer_output. */
 sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source,
                           sm_error *err);
 /* Print one array: "bf16 A[I_X,J]". Returns the length it wants. */
@@ -232,7 +235,8 @@ enum { SM_MAX_RANGES = 4, SM_MAX_POINTS = 4096 };
 typedef struct sm_range {
     int64_t first, last, step; /* step 0: doubling, the last value included */
 } sm_range;
-/* "1..4096" or "64..4096:64", standing at span of the source; whole numbers from 1. */
+/* Read a range, "1..4096" or "64..4096:64", standing at span of the source; whole numbers from 1.
+ * SM_BAD_INPUT with the place. */
 sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range *range, sm_error *err);
 /* How many values a range has; SM_MAX_POINTS + 1 where it has more. */
 int sm_range_points(const sm_range *range);
@@ -252,7 +256,8 @@ typedef struct sm_size_sweep {
     int points;
 } sm_size_sweep;
 /* As sm_dims_parse, with ranges too: the einsum then holds the sizes of the first point. A source
- * without text gives no sizes. */
+ * without text gives no sizes. SM_BAD_INPUT with the place, also of more than SM_MAX_RANGES ranges
+ * or SM_MAX_POINTS points; SM_INTERNAL when out of memory. */
 sm_status sm_size_sweep_parse(const sm_source *dims, sm_arena *arena, sm_einsum *einsum,
                               sm_size_sweep *sweep, sm_error *err);
 /* Give the einsum the sizes of a point, 0 .. points - 1. */
@@ -277,7 +282,7 @@ typedef struct sm_local_block {
 } sm_local_block;
 /* Elements of the block: the product of its sizes. */
 size_t sm_local_block_count(const sm_local_block *b);
-/* Bytes of its elements. */
+/* Bytes of the block's elements. */
 double sm_local_block_bytes(const sm_local_block *b);
 /* Into how many parts the axes of `among` cut a dimension of an array laid out so. */
 size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among);
@@ -290,7 +295,7 @@ size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_
 sm_local_block sm_local_block_shape(const sm_mesh *mesh, const sm_einsum *einsum,
                                     const sm_array *array, const sm_layout *layout,
                                     sm_element element);
-/* Do layouts differ on axes of more than one chip? */
+/* Are two layouts the same on every axis of more than one chip? */
 bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
 
 /* ---- arrays in the text of HLO ----

@@ -178,7 +178,7 @@ typedef struct sm_max_rate {
     sm_simulated at; /* the simulation at that rate; at the lowest tried when rate is 0 */
 } sm_max_rate;
 /* The highest rate at which a share `within` of the requests meets the SLO of the simulation,
- * within 1 %: doubled or halved until it is between, then bisected. */
+ * within 1 %: doubled or halved until it is between, then bisected. Errors as sm_simulate. */
 sm_status sm_simulate_max_rate(const sm_simulation *simulation, const sm_rated_arrivals *arrivals,
                                double within, sm_max_rate *out, sm_error *err);
 SM_DECLARATIONS_END

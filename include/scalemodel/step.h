@@ -47,7 +47,8 @@ typedef struct sm_task_list {
 } sm_task_list;
 /* Partitions the program and walks it. size: of each dimension, for all sequences of a microbatch.
  * recompute: ops whose results are not kept. A program of serving has forward tasks alone and keeps
- * its cache. On failure the list is empty. */
+ * its cache. On failure the list is empty. SM_BAD_INPUT when a dimension does not divide over its
+ * axes, SM_INTERNAL when out of memory. */
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
                            uint64_t recompute, sm_task_list *out, sm_error *err);
 /* Free a list; it is empty then. */
@@ -181,8 +182,10 @@ typedef struct sm_actions {
  * the status of an action. */
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                           sm_error *err);
-/* stream: the gradient of the output, taken (none of the head, whose loss begins it); receives that
- * of the input. Unless `whole`, what the gradients of weights need stays open in saved. */
+/* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,
+ * whose loss begins it); receives that of the input. Unless `whole`, what the gradients of weights
+ * need stays open in saved, for sm_pass_backward_weights. SM_INTERNAL when out of memory, or the
+ * status of an action. */
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                            sm_local_block *stream, bool whole, sm_error *err);
 /* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */
@@ -245,27 +248,31 @@ typedef struct sm_stage {
     sm_message *message;
 } sm_stage;
 /* Adds its layers, in model order, to a stage that is otherwise set: list has one of each kind of
- * layer of the model, then those of embedding and head. They have no weights yet. */
+ * layer of the model, then those of embedding and head. They have no weights yet. SM_INTERNAL when
+ * out of memory. */
 sm_status sm_stage_new(sm_stage *stage, const sm_model *model, const sm_task_list *list,
                        sm_error *err);
 /* Free a stage: every array is dropped. */
 void sm_stage_free(sm_stage *stage);
-/* Which weights of a layer are reduced together. */
+/* Find out which weights of a layer are reduced together. SM_INTERNAL when they are of more kinds
+ * than SM_MAX_WEIGHT_CLASSES. */
 sm_status sm_stage_group(const sm_stage *stage, sm_step_layer *layer, sm_error *err);
-/* The forward and backward passes of a step. action: of this stage, n of them; NULL: microbatch by
- * microbatch. What a step before left of gradients is dropped. */
+/* Run the forward and backward passes of a step. action: of this stage, n of them; NULL: microbatch
+ * by microbatch. What a step before left of gradients is dropped. The status of an action, or
+ * SM_INTERNAL when out of memory. */
 sm_status sm_stage_run(sm_stage *stage, const sm_train_action *action, int n, sm_error *err);
-/* What is still to be reduced: group->sum is this chip's chunk then. */
+/* Reduce the gradients that are still to be reduced: group->sum is this chip's chunk then. The
+ * status of an action. */
 sm_status sm_stage_reduce(sm_stage *stage, sm_error *err);
 /* Update the weights of every group by its gradients, and gather them where chips update parts. The
  * status of an action. */
 sm_status sm_stage_update(sm_stage *stage, sm_error *err);
-/* The chunks of a group's chips, of which this one's is mine, become a row (which mine may be,
- * where it is all). */
+/* Gather the chunks of a group's chips, of which this one's is mine, into a row (which mine may be,
+ * where it is all). The status of an action. */
 sm_status sm_stage_gather(const sm_stage *stage, const sm_step_layer *layer, int group,
                           sm_local_block *mine, sm_local_block *row, sm_error *err);
 
-/* Chunks of one copy of the model. */
+/* How many chunks one copy of the model is cut into. */
 int sm_stage_model_chunks(const sm_stage *stage);
 /* Are embedding and unembedding one weight on two stages, each of which updates its own? */
 bool sm_stage_tie_parted(const sm_stage *stage);
@@ -279,7 +286,7 @@ sm_step_layer *sm_stage_layer(const sm_stage *stage, int number);
 size_t sm_group_ways(const sm_stage *stage, const sm_step_layer *layer, int group);
 /* Over how many of two peers, 2 or 1, the update of a group is cut. */
 size_t sm_group_peers(const sm_stage *stage, const sm_gradient_group *group);
-/* Elements of a row with room for all chips' parts. */
+/* Elements of a group's row, with room for all chips' parts. */
 size_t sm_group_row(const sm_stage *stage, const sm_step_layer *layer, int group);
 SM_DECLARATIONS_END
 #endif

@@ -43,10 +43,13 @@ typedef enum sm_quantity_kind {
     SM_Q_FLOPS_PER_S, /* 989TFLOP/s */
     SM_Q_USD          /* 4.2 */
 } sm_quantity_kind;
-/* Parse the whole span. Rejects NaN, infinity, negatives, trailing garbage and overflow. */
+/* Read a quantity that fills the whole span, in the unit of its kind (counts, bytes, seconds,
+ * bytes/s, FLOP/s, USD). SM_BAD_INPUT with the place for NaN, infinity, negatives, trailing garbage
+ * and overflow. */
 sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_kind kind,
                             double *value, sm_error *err);
-/* As above, and the value must be a whole number from lowest to highest. */
+/* Read a whole number from lowest to highest, written as a count ("4096", "4k"). SM_BAD_INPUT as
+ * sm_quantity_parse, and out of that range. */
 sm_status sm_integer_parse(const sm_source *source, sm_span span, int64_t lowest, int64_t highest,
                            int64_t *value, sm_error *err);
 
@@ -62,7 +65,7 @@ typedef struct sm_words {
     const char *const *word;
     int n;
 } sm_words;
-/* [from, to) of the text without blanks at its ends. */
+/* The part [from, to) of the text without blanks at its ends. */
 sm_span sm_source_trim(const sm_source *source, size_t from, size_t to);
 /* The part of span from *at to the next separator, trimmed; *at moves past it, beyond the span's
  * end after the last part. */
@@ -72,8 +75,9 @@ int sm_words_find(sm_words words, const sm_source *source, sm_span span);
 /* SM_BAD_INPUT: `what` ("a plan has no key") "word"; the nearest word, or all of them. */
 sm_status sm_words_fail(sm_words words, const sm_source *source, sm_span span, const char *what,
                         sm_error *err);
-/* A list of distinct words joined by '.', into list[0 .. words.n): what it leaves out follows in
- * the order of rest. what: "no axis is named". */
+/* Read a list of distinct words joined by '.', into list[0 .. words.n): what it leaves out follows
+ * in the order of rest. what: "no axis is named". SM_BAD_INPUT with the place of a word that is
+ * unknown or stands twice. */
 sm_status sm_words_order(sm_words words, const sm_source *source, sm_span span, const char *what,
                          const uint8_t *rest, uint8_t *list, sm_error *err);
 

@@ -181,7 +181,7 @@ typedef struct sm_plan_detail {
  * memory. */
 sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
                           sm_plan_detail *detail, sm_error *err);
-/* The price and the ops of it alone, for fits that ask often. */
+/* The price and the ops of it alone, for fits that ask often. Errors as sm_train_detail. */
 sm_status sm_train_ops(sm_train *train, const sm_plan *plan, sm_arena *arena,
                        sm_plan_detail *detail, sm_error *err);
 

@@ -140,9 +140,9 @@ typedef enum sm_served {
 const char *sm_served_name(sm_served quantity);
 /* The regime whose interval a quantity takes. */
 sm_regime sm_served_regime(sm_served quantity);
-/* Seconds that the row states of it, NAN when it does not. */
+/* Seconds that a row states of a quantity, NAN when it does not. */
 double sm_inference_measured(const sm_inference_row *row, sm_served quantity);
-/* The one that measured_s is; SM_SERVED_COUNT: none. */
+/* The quantity that a row's measured_s is; SM_SERVED_COUNT: none. */
 sm_served sm_inference_primary(const sm_inference_row *row);
 
 typedef struct sm_truth_row {
@@ -182,7 +182,7 @@ typedef struct sm_truth {
 /* The catalogue chip for the name a truth file prints ("a100_sxm_80gb", "TPU v5p",
  * "mi300x|mi325x", "GB200"); the system column of collectives too. NULL when unknown. */
 const sm_chip *sm_truth_chip(const char *printed);
-/* row->on, or the catalogue's. NULL when unknown. */
+/* The chip of a row: row->on, or the catalogue's by its name. NULL when unknown. */
 const sm_chip *sm_truth_row_chip(const sm_truth_row *row);
 /* Source and software of the rows that `run` records of itself. */
 #define SM_TRUTH_RUN "scalemodel run"
@@ -211,18 +211,22 @@ typedef struct sm_prediction {
 
 /* A row made ready: predicting it again under other constants costs microseconds. */
 typedef struct sm_truth_case sm_truth_case;
-/* Never fails on a row: what cannot be predicted says so in its prediction. */
+/* Make a row ready to be predicted. Never fails on a row: what cannot be predicted says so in its
+ * prediction. SM_INTERNAL when out of memory. The row must outlive the case. */
 sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err);
 /* Free a case. NULL is fine. */
 void sm_truth_case_free(sm_truth_case *c);
 /* The row that a case was made of. */
 const sm_truth_row *sm_truth_case_row(const sm_truth_case *c);
-/* calibration NULL: the shipped one of the row's chip and software. */
+/* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
+ * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
 /* The derivation of a training row's expected time, as `train --explain` shows it; NULL else. */
 sm_why *sm_truth_why(sm_truth_case *c, sm_arena *arena);
 
-/* Private to the layer, one per kind: src/truth/predict_KIND.c. */
+/* A matrix product: sm_matmul_cost of the row's shape, and the host's time where the host starts
+ * each kernel. This and the next three are private to the layer: src/truth/predict_KIND.c. Sets
+ * out->unknown when a fact or the chip's peak is missing. */
 void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                      sm_prediction *out);
 /* Attention: sm_attention_cost of the row's shape as its kernel runs it, and what comes before the
@@ -285,7 +289,7 @@ typedef struct sm_comparison {
 } sm_comparison;
 /* expected / measured - 1: positive when the prediction is too slow, or too large. */
 double sm_comparison_error(const sm_comparison *c);
-/* Measured below the bound, beyond the rounding of the last bits. */
+/* Was less measured than the bound, beyond the rounding of the last bits? */
 bool sm_comparison_below(const sm_comparison *c);
 
 typedef struct sm_error_stats {
