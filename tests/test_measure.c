@@ -136,8 +136,8 @@ static void constants_are_recovered(void **state) {
         bool disturbed = way % 2;
         if (disturbed) seconds[5] *= 3.0;
         sm_measured_constant c[] = {{0.05, 1.0, 0.8}, {1.0, 4096.0, 16.0}};
-        assert_int_equal(sm_measure_constants(matmul_s, &rows, seconds, ROWS, c, 2, &error, &err),
-                         SM_OK);
+        sm_timings timings = {matmul_s, &rows, seconds, ROWS};
+        assert_int_equal(sm_measure_constants(&timings, c, 2, &error, &err), SM_OK);
         assert_near(c[0].value, wanted[0], disturbed ? 0.02 : 1e-3);
         assert_near(c[1].value, wanted[1], disturbed ? 0.02 : 1e-3);
         assert_true(error < 0.01);
@@ -153,7 +153,8 @@ static void constants_stay_in_range(void **state) {
     sm_error err;
     for (int i = 0; i < 2; i++) seconds[i] = matmul_s(beyond, i, &rows);
     sm_measured_constant c[] = {{0.05, 1.0, 0.8}, {1.0, 4096.0, 16.0}};
-    assert_int_equal(sm_measure_constants(matmul_s, &rows, seconds, 2, c, 2, &error, &err), SM_OK);
+    sm_timings timings = {matmul_s, &rows, seconds, 2};
+    assert_int_equal(sm_measure_constants(&timings, c, 2, &error, &err), SM_OK);
     assert_near(c[0].value, 1.0, 1e-9);
     assert_near(error, log(4.0), 0.01);
 }
@@ -171,8 +172,9 @@ static void hostile_searches_are_refused(void **state) {
     sm_measured_constant good[] = {{0.05, 1.0, 0.8}, {1.0, 4096.0, 16.0}}, bad[2];
     sm_error err;
 #define REFUSED(model, n, c, constants)                                                            \
-    assert_int_equal(sm_measure_constants(model, &rows, seconds, n, c, constants, &error, &err),   \
-                     SM_BAD_INPUT)
+    assert_int_equal(                                                                              \
+        sm_measure_constants(&(sm_timings){model, &rows, seconds, n}, c, constants, &error, &err), \
+        SM_BAD_INPUT)
     REFUSED(matmul_s, 0, good, 2);
     REFUSED(matmul_s, 2, good, 0);
     REFUSED(matmul_s, 2, good, SM_MOST_MEASURED_CONSTANTS + 1);

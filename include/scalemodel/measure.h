@@ -135,10 +135,16 @@ typedef struct sm_measured_constant {
     double low, high, value;
 } sm_measured_constant;
 typedef double (*sm_time_model)(const double *constant, int row, void *context);
+/* What is fitted to: rows of seconds, and the model of the time of a row. */
+typedef struct sm_timings {
+    sm_time_model model;
+    void *context;
+    const double *seconds;
+    int rows;
+} sm_timings;
 /* *error: median of |r|. SM_BAD_INPUT: no rows, a time that is not positive and finite, a range
  * that is empty or not positive, a start outside it, or a model that gives no positive time. */
-sm_status sm_measure_constants(sm_time_model model, void *context, const double *seconds, int rows,
-                               sm_measured_constant *constant, int constants, double *error,
-                               sm_error *err);
+sm_status sm_measure_constants(const sm_timings *timings, sm_measured_constant *constant,
+                               int constants, double *error, sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -43,6 +43,10 @@ int sm_search_threads(int wanted);
  * `order` (n entries, caller's). */
 void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep);
 
+/* The q-quantile, 0 <= q <= 1, by linear interpolation between order statistics (type 7 of Hyndman
+ * and Fan, The American Statistician 50 (1996) 361); NAN of none. Sorts the values in place. */
+double sm_quantile(double *values, size_t n, double q);
+
 /* ---- robust fits ----
  * Parameters u on the whole line that minimise, for residuals r of rows,
  *     sum_i w_i rho(r_i(u) / s_i) + sum_j rho(sqrt(precision_j) (u_j - u0_j)),

@@ -7,6 +7,7 @@
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
 #include "scalemodel/program.h"
+#include "scalemodel/search.h"
 #include "scalemodel/text.h"
 #include "scalemodel/train.h"
 
@@ -300,10 +301,6 @@ typedef struct sm_error_stats {
 } sm_error_stats;
 /* Figures of no comparison at all are NAN; coverage counts those that have an interval. */
 sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scratch);
-/* The q-quantile, 0 <= q <= 1, by linear interpolation between order statistics; NAN of none.
- * Sorts the values in place. */
-double sm_quantile(double *values, size_t n, double q);
-
 /* Kendall's rank correlation of two lists, tau-b: pairs tied in either list count for neither.
  * NAN when one list holds a single value only. */
 double sm_kendall_tau(const double *a, const double *b, size_t n);

@@ -1,7 +1,6 @@
 /* Statistics of predictions held against measurements. */
 #include "scalemodel/truth.h"
 #include <math.h>
-#include <stdlib.h>
 
 /* A measurement at the bound differs from it by the rounding of its printed digits alone. */
 static const double rounding = 1e-9;
@@ -10,21 +9,6 @@ double sm_comparison_error(const sm_comparison *c) { return c->expected / c->mea
 
 bool sm_comparison_below(const sm_comparison *c) {
     return c->measured < c->lower * (1.0 - rounding);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double sm_quantile(double *values, size_t n, double q) {
-    if (n == 0) return NAN;
-    qsort(values, n, sizeof *values, by_value);
-    double at = q * (double)(n - 1);
-    size_t below = (size_t)at;
-    if (below + 1 >= n) return values[n - 1];
-    double share = at - (double)below;
-    return values[below] + share * (values[below + 1] - values[below]);
 }
 
 static double signed_median(const sm_comparison *c, size_t n, double *scratch) {

@@ -156,8 +156,8 @@ static sm_status fit_matmuls(measuring *q, fitting *f, sm_error *err) {
     }
     sm_measured_constant c[] = {measured_range(SM_CONSTANT_matmul_efficiency, 0.8),
                                 measured_range(SM_CONSTANT_matmul_half_k, 16.0)};
-    sm_status status =
-        sm_measure_constants(matmul_model_s, f, seconds, n, c, 2, &q->matmul_error, err);
+    sm_timings timings = {matmul_model_s, f, seconds, n};
+    sm_status status = sm_measure_constants(&timings, c, 2, &q->matmul_error, err);
     double found[] = {c[0].value, c[1].value};
     if (!status) set_matmul_constants(&q->calibration, found);
     return status;
@@ -263,8 +263,8 @@ static sm_status fit_constants(measuring *q, fitting *f, sm_error *err) {
     f->c = q->calibration;
     sm_measured_constant c[] = {measured_range(SM_CONSTANT_network_efficiency_inner, 0.5),
                                 measured_range(SM_CONSTANT_collective_s, q->send.line.latency_s)};
-    sm_status status =
-        sm_measure_constants(network_model_s, f, seconds, rows, c, 2, &q->network_error, err);
+    sm_timings timings = {network_model_s, f, seconds, rows};
+    sm_status status = sm_measure_constants(&timings, c, 2, &q->network_error, err);
     if (status) return status;
     q->calibration.network_efficiency_inner = q->calibration.network_efficiency_outer = c[0].value;
     q->calibration.collective_s = c[1].value;

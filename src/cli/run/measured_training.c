@@ -201,8 +201,8 @@ static sm_status fit_products(training_fit *f, sm_error *err) {
     if (f->rows == 0) return SM_OK;
     for (int i = 0; i < f->rows; i++) seconds[i] = f->row[i].measured_s;
     f->priced = false;
-    sm_status status =
-        sm_measure_constants(product_model_s, f, seconds, f->rows, c, 2, &f->q->op_error, err);
+    sm_timings timings = {product_model_s, f, seconds, f->rows};
+    sm_status status = sm_measure_constants(&timings, c, 2, &f->q->op_error, err);
     if (status) return status;
     f->c.matmul_efficiency = f->c.matmul_efficiency_fp8 = c[0].value;
     f->c.matmul_half_k = c[1].value;

@@ -75,18 +75,14 @@ static void done(counted *c) {
  * started and tested, because MPICH does not yield within a call that blocks. A rank that only
  * yielded would still take turns from those that work: after a while it sleeps. */
 
-static void give_way(int turns) {
+static int wait_politely(MPI_Request *request) {
     enum { YIELDS = 20 };
     static const struct timespec nap = {.tv_nsec = 20000};
-    if (turns < YIELDS) sched_yield();
-    else nanosleep(&nap, NULL);
-}
-
-static int wait_politely(MPI_Request *request) {
     int arrived = 0, code = MPI_SUCCESS;
     for (int turns = 0; !arrived && code == MPI_SUCCESS; turns += turns < INT_MAX) {
         code = MPI_Test(request, &arrived, MPI_STATUS_IGNORE);
-        if (!arrived) give_way(turns);
+        if (!arrived && turns < YIELDS) sched_yield();
+        else if (!arrived) nanosleep(&nap, NULL);
     }
     return code;
 }
@@ -161,14 +157,19 @@ static sm_status barrier(sm_communicator *c, sm_error *err) {
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(sm_request_handle), "a request fits into a handle");
 
+static sm_status started(int code, counted *n, const MPI_Request *request,
+                         sm_request_handle *handle, sm_error *err) {
+    done(n);
+    memcpy(handle, request, sizeof *request);
+    return check(code, err);
+}
+
 static sm_status start_send(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
                             sm_request_handle *handle, sm_error *err) {
     MPI_Request request;
     counted n = count_bytes(bytes);
     int code = MPI_Isend(send, n.n, n.type, to, tag, comm_of(c), &request);
-    done(&n);
-    memcpy(handle, &request, sizeof request);
-    return check(code, err);
+    return started(code, &n, &request, handle, err);
 }
 
 static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int from, int tag,
@@ -176,9 +177,7 @@ static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int
     MPI_Request request;
     counted n = count_bytes(bytes);
     int code = MPI_Irecv(recv, n.n, n.type, from, tag, comm_of(c), &request);
-    done(&n);
-    memcpy(handle, &request, sizeof request);
-    return check(code, err);
+    return started(code, &n, &request, handle, err);
 }
 
 static sm_status wait_for(sm_communicator *c, sm_request_handle *handle, sm_error *err) {
@@ -274,13 +273,6 @@ static sm_status wrap(MPI_Comm comm, bool crowded, bool debug, member **out, sm_
     return SM_OK;
 }
 
-static member *split_before(const member *whole, const place *places) {
-    size_t bytes = (size_t)whole->c.size * sizeof *places;
-    member *part = whole->parts;
-    while (part && (part->used || memcmp(part->places, places, bytes) != 0)) part = part->next;
-    return part;
-}
-
 /* The places go with the part. */
 static sm_status split_anew(member *whole, place *places, member **part, sm_error *err) {
     const place *mine = &places[whole->c.rank];
@@ -301,7 +293,9 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     place mine = {colour, key}, *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
     sm_status status = all_gather(c, &mine, sizeof mine, all, err);
-    if (!status) part = split_before(whole, all);
+    if (!status) part = whole->parts; /* the same split, made before and free again */
+    while (part && (part->used || memcmp(part->places, all, (size_t)c->size * sizeof *all) != 0))
+        part = part->next;
     bool anew = !status && !part;
     if (anew) status = split_anew(whole, all, &part, err);
     if (status || !anew) sm_free(all);

@@ -1,6 +1,7 @@
 /* Ranks as threads of one process. A group shares one place where each rank shows its buffer; a
  * collective is: show, wait for all, copy or add from the others, wait for all. Sends and receives
  * meet in a list of the group. A rank that fails or ends early wakes all that wait for it. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,13 +125,24 @@ static sm_status part(group *g, sm_error *err) {
 static void *at(void *base, size_t offset) { return (char *)base + offset; }
 static const void *in(const void *base, size_t offset) { return (const char *)base + offset; }
 
-static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
+/* `bytes` of what each rank shows, from `offset` on. */
+static sm_status copy_from_each(sm_communicator *c, const void *send, size_t offset, size_t bytes,
+                                void *recv, sm_error *err) {
     group *g = group_of(c);
     sm_status status = show(c, send, err);
     for (int i = 0; !status && bytes && i < c->size; i++)
-        memcpy(at(recv, (size_t)i * bytes), g->shown[i], bytes);
+        memcpy(at(recv, (size_t)i * bytes), in(g->shown[i], offset), bytes);
     return status ? status : part(g, err);
+}
+
+static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err) {
+    return copy_from_each(c, send, 0, bytes, recv, err);
+}
+
+static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err) {
+    return copy_from_each(c, send, (size_t)c->rank * bytes, bytes, recv, err);
 }
 
 /* Always added in order of rank. */
@@ -169,15 +181,6 @@ static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm
     return status;
 }
 
-static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    group *g = group_of(c);
-    sm_status status = show(c, send, err);
-    for (int i = 0; !status && bytes && i < c->size; i++)
-        memcpy(at(recv, (size_t)i * bytes), in(g->shown[i], (size_t)c->rank * bytes), bytes);
-    return status ? status : part(g, err);
-}
-
 static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err) {
     group *g = group_of(c);
@@ -195,6 +198,7 @@ enum { MESSAGE, BUFFER, BYTES, FROM_TAG };
 static sm_status start_send(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
                             sm_request_handle *handle, sm_error *err) {
     group *g = group_of(c);
+    assert(to >= 0 && to < c->size);
     message *m = sm_calloc(1, sizeof *m);
     if (!m) return sm_fail_memory(err);
     *m = (message){.from = c->rank, .to = to, .tag = tag, .bytes = bytes, .data = send};
@@ -212,6 +216,7 @@ static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int
                                sm_request_handle *handle, sm_error *err) {
     (void)c;
     (void)err;
+    assert(from >= 0 && from < c->size && tag >= 0 && tag < 1 << 16);
     handle->state[MESSAGE] = NULL;
     handle->state[BUFFER] = recv;
     handle->state[BYTES] = (void *)(uintptr_t)bytes;
@@ -334,15 +339,6 @@ static void release(group *g) {
     if (last) free_group(g);
 }
 
-/* Those that some rank never took hold of, because it failed. */
-static void free_groups(world *w) {
-    while (w->groups) {
-        group *g = w->groups;
-        w->groups = g->next;
-        free_group(g);
-    }
-}
-
 static void free_member(sm_communicator *c) {
     release(group_of(c));
     sm_free(c);
@@ -351,6 +347,7 @@ static void free_member(sm_communicator *c) {
 static group *new_group(world *w, int size) {
     group *g = sm_calloc(1, sizeof *g);
     if (!g) return NULL;
+    assert(size >= 1 && size <= w->ranks);
     *g = (group){.world = w, .size = size, .users = size};
     g->shown = sm_calloc((size_t)size, sizeof *g->shown);
     g->made = sm_calloc((size_t)size, sizeof *g->made);
@@ -375,15 +372,15 @@ static void abort_all(sm_communicator *c, const char *sentence) {
 
 static sm_status split(sm_communicator *c, int colour, int key, sm_communicator **out,
                        sm_error *err);
-#define BACKEND(label)                                                                             \
+#define BACKEND(label, ends)                                                                       \
     {                                                                                              \
         .name = label, .all_gather = all_gather, .reduce_scatter = reduce_scatter,                 \
         .all_reduce = all_reduce, .all_to_all = all_to_all, .broadcast = broadcast,                \
         .start_send = start_send, .start_receive = start_receive, .wait = wait_for, .poke = poke,  \
-        .done = is_done, .barrier = barrier, .split = split, .free = free_member,                  \
-        .abort = abort_all                                                                         \
+        .done = is_done, .barrier = barrier, .split = split, .free = ends, .abort = abort_all      \
     }
-static const sm_backend threads_backend = BACKEND("threads"), self_backend = BACKEND("self");
+static const sm_backend threads_backend = BACKEND("threads", free_member),
+                        self_backend = BACKEND("self", free_member);
 
 static sm_communicator *new_member(const sm_backend *backend, group *g, int rank, bool debug) {
     member *m = sm_calloc(1, sizeof *m);
@@ -408,12 +405,6 @@ static int rank_among(const place *all, int n, int who) {
     return rank;
 }
 
-static int first_of_colour(const place *all, int me) {
-    int first = 0;
-    while (all[first].colour != all[me].colour) first++;
-    return first;
-}
-
 static sm_status split(sm_communicator *c, int colour, int key, sm_communicator **out,
                        sm_error *err) {
     group *g = group_of(c);
@@ -421,7 +412,8 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     place *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
     sm_status status = all_gather(c, &mine, sizeof mine, all, err);
-    int first = status ? 0 : first_of_colour(all, c->rank);
+    int first = 0; /* of this colour */
+    while (!status && all[first].colour != colour) first++;
     int rank = status ? 0 : rank_among(all, c->size, c->rank);
     /* Made by the lowest rank of a colour, for all of it. */
     if (!status && first == c->rank) {
@@ -487,12 +479,6 @@ static sm_status first_error(const start *all, int n, const world *w, sm_error *
     return found->status;
 }
 
-static int start_all(start *all, int ranks) {
-    int n = 0;
-    while (n < ranks && pthread_create(&all[n].thread, NULL, run_rank, &all[n]) == 0) n++;
-    return n;
-}
-
 static sm_status run_group(world *w, const sm_backend *backend, int ranks, sm_rank_body body,
                            void *context, sm_error *err) {
     start *all = sm_calloc((size_t)ranks, sizeof *all);
@@ -504,7 +490,10 @@ static sm_status run_group(world *w, const sm_backend *backend, int ranks, sm_ra
         all[i].c = new_member(backend, g, i, false);
         ready = all[i].c != NULL;
     }
-    int started = ready ? start_all(all, ranks) : 0;
+    int started = 0;
+    while (ready && started < ranks &&
+           pthread_create(&all[started].thread, NULL, run_rank, &all[started]) == 0)
+        started++;
     if (ready && started < ranks) {
         pthread_mutex_lock(&w->lock);
         break_world(w, SM_IO, "the system refused to start a thread");
@@ -514,7 +503,11 @@ static sm_status run_group(world *w, const sm_backend *backend, int ranks, sm_ra
     sm_status status = !ready ? sm_fail_memory(err) : first_error(all, ranks, w, err);
     if (ready && started < ranks && !status) status = sm_fail(err, SM_IO, "%s", w->sentence);
     for (int i = 0; all && i < ranks; i++) sm_free(all[i].c);
-    free_groups(w);
+    while (w->groups) { /* those that some rank never took hold of, because it failed */
+        group *left = w->groups;
+        w->groups = left->next;
+        free_group(left);
+    }
     sm_free(all);
     return status;
 }
@@ -550,19 +543,7 @@ static void free_alone(sm_communicator *c) {
 }
 
 sm_status sm_communicator_self(sm_communicator **out, sm_error *err) {
-    static const sm_backend root = {.name = "self",
-                                    .all_gather = all_gather,
-                                    .reduce_scatter = reduce_scatter,
-                                    .all_reduce = all_reduce,
-                                    .all_to_all = all_to_all,
-                                    .broadcast = broadcast,
-                                    .start_send = start_send,
-                                    .start_receive = start_receive,
-                                    .wait = wait_for,
-                                    .barrier = barrier,
-                                    .split = split,
-                                    .free = free_alone,
-                                    .abort = abort_all};
+    static const sm_backend root = BACKEND("self", free_alone);
     alone *a = sm_calloc(1, sizeof *a);
     if (!a) return sm_fail_memory(err);
     pthread_mutex_init(&a->world.lock, NULL);

@@ -1,35 +1,23 @@
-/* Timings: their spread, the line through them, and the constants of a model of them. */
+/* Timings: their spread, the line through them, and the constants of a model of them. The line is
+ * Hockney's t = latency + bytes / bandwidth (R. W. Hockney, Parallel Computing 20 (1994) 389).
+ * Constants minimise the robust sum over rows of log(model / measured), as search.h has it. */
 #include "scalemodel/measure.h"
 #include "scalemodel/search.h"
 
+#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- spread ---- */
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Linear between the order statistics around (n - 1) share. */
-static double quantile(const double *sorted, int n, double share) {
-    double place = share * (n - 1);
-    int below = (int)place;
-    if (below >= n - 1) return sorted[n - 1];
-    return sorted[below] + (place - below) * (sorted[below + 1] - sorted[below]);
-}
-
 sm_spread sm_spread_of(double *sample, int n) {
     sm_spread spread = {.n = 0};
     if (n < 1) return spread;
-    qsort(sample, (size_t)n, sizeof *sample, by_size);
     spread.n = n;
-    spread.least = sample[0];
-    spread.low = quantile(sample, n, 0.25);
-    spread.median = quantile(sample, n, 0.5);
-    spread.high = quantile(sample, n, 0.75);
+    spread.least = sm_quantile(sample, (size_t)n, 0.0);
+    spread.low = sm_quantile(sample, (size_t)n, 0.25);
+    spread.median = sm_quantile(sample, (size_t)n, 0.5);
+    spread.high = sm_quantile(sample, (size_t)n, 0.75);
     return spread;
 }
 
@@ -73,19 +61,17 @@ static sm_line solve(const line_rows *rows, double unit) {
     return line;
 }
 
-static void reweigh(line_rows *rows, sm_line line) {
-    for (int i = 0; i < rows->n; i++)
-        rows->residual[i] = sm_line_at(line, rows->bytes[i]) / rows->seconds[i] - 1.0;
-    double scale = scale_of(rows->residual, rows->n, rows->room);
-    for (int i = 0; i < rows->n; i++) rows->weight[i] = sm_soft_weight(rows->residual[i] / scale);
-}
-
 static void fit_line(line_rows *rows, double unit, sm_measured_line *out) {
     enum { ROUNDS = 60 };
+    assert(rows->n >= 2 && unit > 0.0);
     for (int i = 0; i < rows->n; i++) rows->weight[i] = 1.0;
     for (int round = 0; round < ROUNDS; round++) {
         out->line = solve(rows, unit);
-        reweigh(rows, out->line);
+        for (int i = 0; i < rows->n; i++)
+            rows->residual[i] = sm_line_at(out->line, rows->bytes[i]) / rows->seconds[i] - 1.0;
+        double scale = scale_of(rows->residual, rows->n, rows->room);
+        for (int i = 0; i < rows->n; i++)
+            rows->weight[i] = sm_soft_weight(rows->residual[i] / scale);
     }
     const sm_line *line = &out->line;
     out->crossover_bytes = line->s_per_byte > 0.0 ? line->latency_s / line->s_per_byte : 0.0;
@@ -123,20 +109,19 @@ sm_status sm_measure_line(const double *bytes, const double *seconds, int n, sm_
 /* ---- constants of a model ---- */
 
 /* Constants are fitted as their logarithms. */
-typedef struct timings {
-    sm_time_model model;
-    void *context;
-    const double *seconds;
-    int rows, constants;
+typedef struct fitting {
+    const sm_timings *timings;
+    int constants;
     double *room;
-} timings;
+} fitting;
 
 /* A model without a time is as far from the timing as can be. */
 static void residuals(void *context, const double *u, double *residual) {
     static const double NO_TIME = 100.0;
-    const timings *t = context;
+    const fitting *f = context;
+    const sm_timings *t = f->timings;
     double constant[SM_MOST_MEASURED_CONSTANTS];
-    for (int c = 0; c < t->constants; c++) constant[c] = exp(u[c]);
+    for (int c = 0; c < f->constants; c++) constant[c] = exp(u[c]);
     for (int i = 0; i < t->rows; i++) {
         double model_s = t->model(constant, i, t->context);
         residual[i] = is_positive(model_s) ? log(model_s / t->seconds[i]) : NO_TIME;
@@ -145,18 +130,14 @@ static void residuals(void *context, const double *u, double *residual) {
 
 static const double FIRST_SCALE = 0.1;
 static void spreads(void *context, const double *residual, bool settled, double *spread) {
-    const timings *t = context;
-    double scale = settled ? scale_of(residual, t->rows, t->room) : FIRST_SCALE;
-    for (int i = 0; i < t->rows; i++) spread[i] = scale;
+    const fitting *f = context;
+    int rows = f->timings->rows;
+    double scale = settled ? scale_of(residual, rows, f->room) : FIRST_SCALE;
+    for (int i = 0; i < rows; i++) spread[i] = scale;
 }
 
-/* The number-th point of a grid of three per constant, evenly on the logarithm. */
-static void grid_point(const sm_robust_fit *f, int number, double *u) {
-    for (int c = 0; c < f->parameters; c++, number /= 3)
-        u[c] = f->low[c] + (f->high[c] - f->low[c]) * (0.2 + 0.3 * (number % 3));
-}
-
-/* From the start and from every point of the grid; the best is kept. */
+/* From the start and from every point of a grid of three per constant, evenly on the logarithm; the
+ * best is kept. */
 static void search_all(const sm_robust_fit *f, double *u) {
     enum { MOST_ROUNDS = 100 };
     int points = 1;
@@ -164,7 +145,8 @@ static void search_all(const sm_robust_fit *f, double *u) {
     sm_robust_descend(f, MOST_ROUNDS, u);
     double best = sm_robust_merit(f, FIRST_SCALE, u), other[SM_MAX_PARAMETERS] = {0};
     for (int i = 0; i < points; i++) {
-        grid_point(f, i, other);
+        for (int c = 0, number = i; c < f->parameters; c++, number /= 3)
+            other[c] = f->low[c] + (f->high[c] - f->low[c]) * (0.2 + 0.3 * (number % 3));
         sm_robust_descend(f, MOST_ROUNDS, other);
         double found = sm_robust_merit(f, FIRST_SCALE, other);
         if (!(found < best)) continue;
@@ -173,13 +155,13 @@ static void search_all(const sm_robust_fit *f, double *u) {
     }
 }
 
-static sm_status check_timings(const timings *t, const sm_measured_constant *constant,
-                               sm_error *err) {
+static sm_status check_timings(const sm_timings *t, const sm_measured_constant *constant,
+                               int constants, sm_error *err) {
     double value[SM_MOST_MEASURED_CONSTANTS];
-    if (t->rows < 1 || t->constants < 1 || t->constants > SM_MOST_MEASURED_CONSTANTS)
-        return sm_fail(err, SM_BAD_INPUT, "%d constants cannot be fitted to %d timings",
-                       t->constants, t->rows);
-    for (int c = 0; c < t->constants; c++) {
+    if (t->rows < 1 || constants < 1 || constants > SM_MOST_MEASURED_CONSTANTS)
+        return sm_fail(err, SM_BAD_INPUT, "%d constants cannot be fitted to %d timings", constants,
+                       t->rows);
+    for (int c = 0; c < constants; c++) {
         const sm_measured_constant *k = &constant[c];
         value[c] = k->value;
         if (!is_positive(k->low) || !is_positive(k->high) || !(k->low <= k->value) ||
@@ -196,8 +178,8 @@ static sm_status check_timings(const timings *t, const sm_measured_constant *con
     return SM_OK;
 }
 
-static void fit_constants(timings *t, double *room, sm_measured_constant *constant, double *error) {
-    size_t n = (size_t)t->rows;
+static void fit_constants(fitting *t, double *room, sm_measured_constant *constant, double *error) {
+    size_t n = (size_t)t->timings->rows;
     double u[SM_MAX_PARAMETERS] = {0}, *weight = room, *residual = room + n;
     sm_robust_fit f = {.context = t,
                        .residuals = residuals,
@@ -215,21 +197,20 @@ static void fit_constants(timings *t, double *room, sm_measured_constant *consta
     }
     search_all(&f, u);
     residuals(t, u, residual);
-    *error = median_size(residual, t->rows, t->room);
+    *error = median_size(residual, (int)n, t->room);
     for (int c = 0; c < t->constants; c++)
         constant[c].value = fmin(fmax(exp(u[c]), constant[c].low), constant[c].high);
 }
 
-sm_status sm_measure_constants(sm_time_model model, void *context, const double *seconds, int rows,
-                               sm_measured_constant *constant, int constants, double *error,
-                               sm_error *err) {
-    timings t = {model, context, seconds, rows, constants, NULL};
-    sm_status status = check_timings(&t, constant, err);
+sm_status sm_measure_constants(const sm_timings *timings, sm_measured_constant *constant,
+                               int constants, double *error, sm_error *err) {
+    sm_status status = check_timings(timings, constant, constants, err);
     if (status) return status;
-    size_t n = (size_t)rows;
+    size_t n = (size_t)timings->rows;
     double *room = sm_calloc(3 * n + sm_robust_room(n), sizeof *room);
     if (!room) return sm_fail_memory(err);
-    fit_constants(&t, room, constant, error);
+    fitting f = {timings, constants, NULL};
+    fit_constants(&f, room, constant, error);
     sm_free(room);
     return SM_OK;
 }

@@ -1,5 +1,6 @@
 /* Where the time of a step goes, op by op and collective by collective: seconds by a small key
  * while the step runs, folded over pieces when somebody asks. */
+#include <assert.h>
 #include <string.h>
 
 #include "train_parts.h"
@@ -17,6 +18,7 @@ _Static_assert((int)SM_MAX_TENSORS < OUTSIDE && (int)SM_MAX_OPS < OUTSIDE,
                "indices fit their bits");
 
 static uint32_t key_of(int piece, int index, sm_phase phase, bool again) {
+    assert(piece >= 0 && piece < 1 << (31 - PIECE_SHIFT) && index >= 0 && index <= INDEX);
     return (uint32_t)piece << PIECE_SHIFT | (uint32_t)index << 3 | (uint32_t)phase << 1 |
            (uint32_t)again;
 }
@@ -81,6 +83,7 @@ void train_task_begins(sm_trainer *t, const sm_task_list *list, const sm_program
 }
 
 void train_task_ends(sm_trainer *t) {
+    assert(t->busy);
     double around_s = sm_clock_s() - t->busy_since_s - t->inside_s;
     count(&t->ops, &(train_took){.key = key_at_hand(t, t->busy->op), .around_s = around_s});
     t->time_s[SM_TRAIN_TIME_AROUND] += around_s;
@@ -175,87 +178,83 @@ int sm_trainer_forget_times(sm_trainer *t) {
 static const char *const outside_names[TRAIN_OUTSIDE_COUNT] = {"hand over", "gradients as rows",
                                                                "loss and norm", "optimizer"};
 
-static sm_train_op_time op_row(const sm_trainer *t, const train_took *x) {
-    sm_train_op_time row = {.kind = SM_OP_VECTOR,
-                            .phase = phase_in(x->key),
-                            .again = again_in(x->key),
-                            .seconds = x->seconds,
-                            .around_s = x->around_s,
-                            .calls = x->calls};
-    if (index_in(x->key) == OUTSIDE) {
-        row.op = outside_names[piece_in(x->key)];
-        return row;
-    }
-    const sm_op *op = &t->list[piece_in(x->key)].program->op[index_in(x->key)];
-    row.op = op->name;
-    row.kind = op->kind;
-    return row;
+static bool same_op(const void *one, const void *other) {
+    const sm_train_op_time *x = one, *y = other;
+    return strcmp(x->op, y->op) == 0 && x->kind == y->kind && x->phase == y->phase &&
+           x->again == y->again;
 }
 
-static void fold_op(const sm_train_op_time *x, sm_train_op_time *row, int *rows, int room) {
-    int i = 0;
-    while (i < *rows && !(strcmp(row[i].op, x->op) == 0 && row[i].kind == x->kind &&
-                          row[i].phase == x->phase && row[i].again == x->again))
-        i++;
-    if (i == room) return;
-    if (i == *rows) {
-        row[(*rows)++] = *x;
-        return;
-    }
-    row[i].seconds += x->seconds;
-    row[i].around_s += x->around_s;
-    row[i].calls += x->calls;
+static bool same_move(const void *one, const void *other) {
+    const sm_train_move_time *x = one, *y = other;
+    return strcmp(x->array, y->array) == 0 && x->op == y->op && x->gradient == y->gradient &&
+           x->phase == y->phase && x->again == y->again && x->step_end == y->step_end;
+}
+
+/* The row that `one` is to be added to. NULL: there was none, and it is one now if there is room.
+ */
+static void *row_like(const void *one, size_t bytes, bool (*same)(const void *, const void *),
+                      void *row, int *rows, int room) {
+    char *at = row;
+    for (int i = 0; i < *rows; i++, at += bytes)
+        if (same(at, one)) return at;
+    if (*rows == room) return NULL;
+    memcpy(at, one, bytes);
+    ++*rows;
+    return NULL;
 }
 
 int sm_trainer_op_times(const sm_trainer *t, bool all, sm_train_op_time *row, int room) {
     const train_times *times = all ? &t->all_ops : &t->ops;
     int rows = 0;
     for (int i = 0; i < times->rows; i++) {
-        sm_train_op_time one = op_row(t, &times->row[i]);
-        if (one.calls > 0 || one.around_s > 0) fold_op(&one, row, &rows, room);
+        const train_took *x = &times->row[i];
+        sm_train_op_time one = {.kind = SM_OP_VECTOR,
+                                .phase = phase_in(x->key),
+                                .again = again_in(x->key),
+                                .seconds = x->seconds,
+                                .around_s = x->around_s,
+                                .calls = x->calls};
+        if (!(x->calls > 0 || x->around_s > 0)) continue;
+        if (index_in(x->key) == OUTSIDE) one.op = outside_names[piece_in(x->key)];
+        else {
+            const sm_op *op = &t->list[piece_in(x->key)].program->op[index_in(x->key)];
+            one.op = op->name;
+            one.kind = op->kind;
+        }
+        sm_train_op_time *sum = row_like(&one, sizeof one, same_op, row, &rows, room);
+        if (!sum) continue;
+        sum->seconds += one.seconds;
+        sum->around_s += one.around_s;
+        sum->calls += one.calls;
     }
     return rows;
-}
-
-static sm_train_move_time move_row(const sm_trainer *t, const train_took *x) {
-    sm_train_move_time row = {.op = collective_in(x->key),
-                              .array = "weights",
-                              .gradient = gradient_in(x->key),
-                              .phase = phase_in(x->key),
-                              .again = again_in(x->key),
-                              .step_end = index_in(x->key) == OUTSIDE,
-                              .seconds = x->seconds,
-                              .bytes = x->bytes,
-                              .calls = x->calls};
-    if (row.step_end) return row;
-    const sm_tensor *tensor = &t->list[piece_in(x->key)].program->tensor[index_in(x->key)];
-    row.weight = tensor->role == SM_ROLE_WEIGHT;
-    row.array = tensor->name;
-    return row;
-}
-
-static void fold_move(const sm_train_move_time *x, sm_train_move_time *row, int *rows, int room) {
-    int i = 0;
-    while (i < *rows && !(strcmp(row[i].array, x->array) == 0 && row[i].op == x->op &&
-                          row[i].gradient == x->gradient && row[i].phase == x->phase &&
-                          row[i].again == x->again && row[i].step_end == x->step_end))
-        i++;
-    if (i == room) return;
-    if (i == *rows) {
-        row[(*rows)++] = *x;
-        return;
-    }
-    row[i].seconds += x->seconds;
-    row[i].bytes += x->bytes;
-    row[i].calls += x->calls;
 }
 
 int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room) {
     const train_times *times = all ? &t->all_moves : &t->moves;
     int rows = 0;
     for (int i = 0; i < times->rows; i++) {
-        sm_train_move_time one = move_row(t, &times->row[i]);
-        if (one.calls > 0) fold_move(&one, row, &rows, room);
+        const train_took *x = &times->row[i];
+        sm_train_move_time one = {.op = collective_in(x->key),
+                                  .array = "weights",
+                                  .gradient = gradient_in(x->key),
+                                  .phase = phase_in(x->key),
+                                  .again = again_in(x->key),
+                                  .step_end = index_in(x->key) == OUTSIDE,
+                                  .seconds = x->seconds,
+                                  .bytes = x->bytes,
+                                  .calls = x->calls};
+        if (!(x->calls > 0)) continue;
+        if (!one.step_end) {
+            const sm_tensor *of = &t->list[piece_in(x->key)].program->tensor[index_in(x->key)];
+            one.weight = of->role == SM_ROLE_WEIGHT;
+            one.array = of->name;
+        }
+        sm_train_move_time *sum = row_like(&one, sizeof one, same_move, row, &rows, room);
+        if (!sum) continue;
+        sum->seconds += one.seconds;
+        sum->bytes += one.bytes;
+        sum->calls += one.calls;
     }
     return rows;
 }
