@@ -1,6 +1,7 @@
 /* execution: on each rank. */
 #include "execution.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -32,18 +33,6 @@ static sm_status fill(const worker *w, const sm_array *array, int operand, sm_el
 
 /* ---- the product of the whole arrays, where this rank holds the output ---- */
 
-/* The part of an operand that an output sharded so needs: whole along what is contracted. */
-static sm_array part_needed(const sm_array *operand, const sm_array *out) {
-    sm_array part = *operand;
-    part.unreduced = 0;
-    for (int d = 0; d < part.rank; d++) {
-        part.dim[d].n_axes = 0;
-        for (int o = 0; o < out->rank; o++)
-            if (out->dim[o].index == part.dim[d].index) part.dim[d] = out->dim[o];
-    }
-    return part;
-}
-
 static void labels_of(const sm_array *array, int8_t *label) {
     for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
 }
@@ -63,7 +52,13 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
     labels_of(out, to);
     sm_status status = sm_local_block_new(element, out->rank, size, wanted, err);
     for (int i = 0; !status && i < e->operands; i++) {
-        sm_array part = part_needed(&e->in[i], out);
+        sm_array part = e->in[i]; /* as the output is sharded, whole along what is contracted */
+        part.unreduced = 0;
+        for (int d = 0; d < part.rank; d++) {
+            part.dim[d].n_axes = 0;
+            for (int o = 0; o < out->rank; o++)
+                if (out->dim[o].index == part.dim[d].index) part.dim[d] = out->dim[o];
+        }
         labels_of(&part, label[i]);
         status = fill(w, &part, i, element, &in[i], err);
     }
@@ -102,14 +97,13 @@ double execution_error_bound(const sm_einsum *einsum, sm_element element) {
     return 8.0 * sqrt(n) * (u + DBL_EPSILON) * n / 4.0 + u;
 }
 
-/* ---- over the ranks ---- */
-
 /* ---- one alternative ---- */
 
 /* Warm up, repeat, and leave the median times in seconds[TIMES]; the last result is kept. */
 static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, double *seconds,
                            sm_run_result *last, sm_error *err) {
     sm_status status = SM_OK;
+    assert(w->job->repeats >= 1);
     last->out.data = NULL;
     for (int i = -w->job->warmups; !status && i < w->job->repeats; i++) {
         sm_local_block_free(&last->out);

@@ -26,13 +26,6 @@ static void forward_signals(void) {
         sigaction(numbers[i], &action, NULL);
 }
 
-/* What ended the ranks ends this process in the same way, so that a script stops, too. */
-static void end_as_asked(void) {
-    if (!ended_by) return;
-    signal(ended_by, SIG_DFL);
-    raise(ended_by);
-}
-
 /* ---- the child ---- */
 
 /* Open MPI asks its user to say so when he means to run as root. */
@@ -61,16 +54,12 @@ typedef struct noise {
 
 static const char ours[] = "scalemodel: ";
 
-/* In the place of the one before. */
-static void show_progress(noise *n, const char *text) {
-    fprintf(stderr, "\r%.*s ", (int)strcspn(text, "\n"), text);
-    n->watched = true;
-}
-
 static void read_line(noise *n, const char *line) {
     const char *signal_at = strstr(line, "signal ");
     if (strncmp(line, LAUNCH_PROGRESS, sizeof LAUNCH_PROGRESS - 1) == 0) {
-        show_progress(n, line + sizeof LAUNCH_PROGRESS - 1);
+        const char *text = line + sizeof LAUNCH_PROGRESS - 1;
+        fprintf(stderr, "\r%.*s ", (int)strcspn(text, "\n"), text); /* over the one before */
+        n->watched = true;
         return;
     }
     if (strncmp(line, ours, sizeof ours - 1) != 0) {
@@ -131,7 +120,10 @@ static int wait_for(pid_t child) {
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return 255;
-    if (status) end_as_asked();
+    if (status && ended_by) { /* what ended the ranks ends this process, so that a script stops */
+        signal(ended_by, SIG_DFL);
+        raise(ended_by);
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -80,22 +80,17 @@ static const char *blas_version(sm_arena *arena) {
     return sm_arena_printf(arena, "%.*s (%s)", (int)n, name, core);
 }
 
-static const char *date_of_today(sm_arena *arena) {
+sm_status machine_read(sm_arena *arena, machine *m, sm_error *err) {
+    char text[LINE] = "unknown processor", date[16] = "";
     time_t now = time(NULL);
     struct tm day;
-    char text[16] = "";
-    if (gmtime_r(&now, &day)) strftime(text, sizeof text, "%Y-%m-%d", &day);
-    return sm_arena_copy(arena, text, strlen(text));
-}
-
-sm_status machine_read(sm_arena *arena, machine *m, sm_error *err) {
-    char text[LINE] = "unknown processor";
+    if (gmtime_r(&now, &day)) strftime(date, sizeof date, "%Y-%m-%d", &day);
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     find_field("/proc/cpuinfo", "model name", text);
     *m = (machine){.cpu = plain(arena, text, 80),
                    .blas = blas_version(arena),
                    .mpi = mpi_version(arena),
-                   .date = date_of_today(arena),
+                   .date = sm_arena_copy(arena, date, strlen(date)),
                    .cpus = cpus > 0 && cpus < 65536 ? (int)cpus : 1,
                    .memory_bytes = 1024.0 * number_field("/proc/meminfo", "MemTotal"),
                    .clock_hz = 1e6 * number_field("/proc/cpuinfo", "cpu MHz")};

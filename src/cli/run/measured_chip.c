@@ -4,6 +4,7 @@
 #include "measured_training.h"
 #include "measuring.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static void matmul_peak(measuring *q, sm_dtype dtype) {
 static sm_fact stream_peak(const measuring *q, sm_sweep which, bool of_bytes) {
     const sm_measured_stream *s = &q->found->stream[which];
     double amount = of_bytes ? s->bytes : s->flops;
+    assert(which < SM_SWEEP_COUNT);
     return peak_of(q, sm_sweep_name(which), &s->seconds, amount, of_bytes ? "B/s" : "FLOP/s");
 }
 
@@ -165,12 +167,6 @@ static sm_status fit_matmuls(measuring *q, fitting *f, sm_error *err) {
 
 /* ---- links ---- */
 
-static bool has_line(const measuring *q, const sm_measured_collective *m) {
-    for (int i = 0; i < q->lines; i++)
-        if (q->line[i].op == m->op && q->line[i].ranks == m->ranks) return true;
-    return false;
-}
-
 /* Of messages, and of each collective on groups of each size. */
 static sm_status fit_lines(measuring *q, sm_error *err) {
     double bytes[SM_MOST_MEASURED_COLLECTIVES], seconds[SM_MOST_MEASURED_COLLECTIVES];
@@ -182,8 +178,11 @@ static sm_status fit_lines(measuring *q, sm_error *err) {
     sm_status status = sm_measure_line(bytes, seconds, all->sends, &q->send, err);
     for (int i = 0; !status && i < all->collectives && q->lines < MOST_MEASURED_LINES; i++) {
         const sm_measured_collective *first = &all->collective[i], *m = first;
-        int n = 0;
-        if (has_line(q, first)) continue;
+        int n = 0, known = 0;
+        while (known < q->lines &&
+               (q->line[known].op != first->op || q->line[known].ranks != first->ranks))
+            known++;
+        if (known < q->lines) continue;
         for (; m < all->collective + all->collectives; m++) {
             if (m->op != first->op || m->ranks != first->ranks) continue;
             bytes[n] = m->bytes;
@@ -199,6 +198,7 @@ static sm_status fit_lines(measuring *q, sm_error *err) {
 /* ---- constants of the network ---- */
 
 static void one_level(measuring *q, double bytes_per_s, const char *source) {
+    assert(bytes_per_s > 0.0 && q->chip.chips_per_host >= 1);
     double hop_s = fmax(q->send.line.latency_s, 1e-9);
     q->chip.fabric = SM_FABRIC_SWITCH;
     q->chip.tree_levels = 1;
@@ -353,18 +353,6 @@ static void begin(measuring *q) {
     q->calibration.software = "measured";
 }
 
-/* Under the constants in the end. */
-static void price_matmuls(measuring *q) {
-    double off[SM_MOST_MEASURED_MATMULS];
-    int n = 0;
-    for (int i = 0; i < q->found->matmuls; i++) {
-        q->matmul_s[i] = priced_matmul_s(q, &q->calibration, i);
-        if (measured_is_start(&q->found->matmul[i])) continue;
-        off[n++] = fabs(log(q->matmul_s[i] / q->found->matmul[i].seconds.median));
-    }
-    if (n > 0) q->matmul_error = sm_spread_of(off, n).median;
-}
-
 /* Returns the median of |log(priced / measured)|, 0 where there are none. */
 static double price_collectives(measuring *q, const fitting *f) {
     double off[SM_MOST_MEASURED_COLLECTIVES];
@@ -398,6 +386,13 @@ sm_status measured_chip(measuring *q, sm_error *err) {
         if (!status) q->network_error = price_collectives(q, f);
         status = status ? status : measured_training_fit(q, &f->system, err);
     }
-    if (!status) price_matmuls(q);
+    double off[SM_MOST_MEASURED_MATMULS];
+    int n = 0;
+    for (int i = 0; !status && i < q->found->matmuls; i++) { /* under the constants in the end */
+        q->matmul_s[i] = priced_matmul_s(q, &q->calibration, i);
+        if (measured_is_start(&q->found->matmul[i])) continue;
+        off[n++] = fabs(log(q->matmul_s[i] / q->found->matmul[i].seconds.median));
+    }
+    if (n > 0) q->matmul_error = sm_spread_of(off, n).median;
     return status ? status : describe(q, err);
 }

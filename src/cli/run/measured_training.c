@@ -3,6 +3,7 @@
  * here is the constants, not their trainings. */
 #include "measured_training.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -43,23 +44,18 @@ static sm_status make_model(const training_shape *s, sm_arena *arena, sm_model *
     return sm_io_model_parse(&source, model, err);
 }
 
-static sm_status make_plan(const training_shape *s, int ranks, sm_arena *arena, sm_plan *plan,
-                           sm_error *err) {
-    char *text =
-        s->tensor ? sm_arena_printf(arena, "tensor=%d,seq=on,microbatch=%d", ranks, s->microbatch)
-                  : sm_arena_printf(arena, "data=%d,zero=0,microbatch=%d", ranks, s->microbatch);
-    if (!text) return sm_fail_memory(err);
-    sm_source source = sm_source_of("a plan to measure with", text);
-    sm_status status = sm_plan_parse(&source, plan, err);
-    plan->dtype = SM_FP32;
-    return status;
-}
-
 static sm_status make_run(const training_shape *s, int ranks, const unsigned char *text,
                           sm_arena *arena, measured_run *run, sm_error *err) {
     sm_status status = make_model(s, arena, &run->model, err);
-    if (!status) status = make_plan(s, ranks, arena, &run->plan, err);
     if (status) return status;
+    char *plan = sm_arena_printf(
+        arena, s->tensor ? "tensor=%d,seq=on,microbatch=%d" : "data=%d,zero=0,microbatch=%d", ranks,
+        s->microbatch);
+    if (!plan) return sm_fail_memory(err);
+    sm_source source = sm_source_of("a plan to measure with", plan);
+    status = sm_plan_parse(&source, &run->plan, err);
+    if (status) return status;
+    run->plan.dtype = SM_FP32;
     sm_train_setup_defaults(&run->setup);
     run->setup.model = &run->model;
     run->setup.tokens = s->seq;
@@ -147,6 +143,7 @@ static void choose_rows(training_fit *f, sm_op_kind kind, int way) {
             if (op->kind != kind || op->again || !(op->calls > 0 && op->seconds > 0)) continue;
             if ((way >= 0 && backward != (way == 1)) || !(priced_op_s(f, i, op) > 0)) continue;
             bool adds = op->phase == SM_PHASE_BACKWARD_WEIGHT;
+            assert(f->rows < MOST_ROWS);
             double around_s = adds ? op->around_s / op->calls : f->c.launch_s;
             f->row[f->rows++] = (trained_row){i, k, op->seconds / op->calls + around_s};
         }

@@ -1,6 +1,7 @@
 /* run collective: one collective on real ranks: what each rank then holds, bytes counted and
  * predicted, time measured and predicted; one size or a range of them. */
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -107,12 +108,6 @@ static sm_status array_of_bytes(const cli_call *call, question *q, double bytes,
     return status;
 }
 
-static sm_status go_to(const cli_call *call, question *q, int number, sm_error *err) {
-    sm_status status = sm_collective_sizes_at(&q->s, number, &q->m.mesh, err);
-    q->holder = q->s.holder;
-    return status || q->s.has_array ? status : array_of_bytes(call, q, q->s.bytes, err);
-}
-
 /* ---- where the axes go ---- */
 
 static bool is_over(const question *q, int axis) { return q->over >> axis & 1u; }
@@ -196,12 +191,15 @@ static sm_status after_of(question *q, const char *onto, sm_array *after, sm_err
 
 static sm_status run_point(const cli_call *call, question *q, int number, point *p, sm_error *err) {
     const run_collective_values *given = call->values;
+    assert(number >= 0 && number < q->s.points);
     p->job = (exchange_job){.mesh = &q->m.mesh,
                             .einsum = &q->holder,
                             .element = q->element,
                             .warmups = (int)given->timing.warmups,
                             .repeats = (int)given->timing.repeats};
-    sm_status status = go_to(call, q, number, err);
+    sm_status status = sm_collective_sizes_at(&q->s, number, &q->m.mesh, err);
+    q->holder = q->s.holder;
+    if (!status && !q->s.has_array) status = array_of_bytes(call, q, q->s.bytes, err);
     if (!status) status = after_of(q, given->onto, &p->job.after, err);
     if (status) return status;
     p->job.step =

@@ -1,5 +1,6 @@
 /* run matmul: a sharded einsum on real ranks: equal to the unsharded product or not, bytes counted
  * and predicted, times measured and predicted. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -85,6 +86,7 @@ static bool bytes_agree(const sm_alternative *a, const execution *x) {
 static int einsum_of(const sm_lowering *lowering) {
     int s = 0;
     while (s < lowering->steps && lowering->step[s].kind != SM_STEP_EINSUM) s++;
+    assert(s < lowering->steps);
     return s;
 }
 
@@ -151,18 +153,6 @@ static void step_row(sm_report *r, sm_table *table, const question *q, const sm_
                 inside ? "measured: waiting" : "");
 }
 
-static void say_overlap(sm_report *r, const sm_alternative *a, const execution *x) {
-    double share = hidden_share(a, x);
-    const char *won = share <= 0.0
-                          ? "nothing is won"
-                          : sm_textf(r,
-                                     "%s of the transfer or the product, whichever is shorter, is "
-                                     "hidden",
-                                     sm_show_percent(r, fmin(share, 1.0)));
-    sm_report_text(r, "One step after the other takes %s, inside the einsum %s: %s.",
-                   sm_show_seconds(r, x->apart_total_s), sm_show_seconds(r, x->total_s), won);
-}
-
 /* Which step is the most of the difference. */
 static void say_gap(sm_report *r, const question *q, const sm_alternative *a, const execution *x) {
     int worst = 0;
@@ -201,8 +191,17 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
                        error, bound);
     sm_report_text(r, bytes_agree(a, x) ? "Every collective moved the bytes predicted."
                                         : "A collective moved OTHER bytes than predicted.");
-    if (a->cost.overlapped < 0) say_gap(r, q, a, x);
-    else say_overlap(r, a, x);
+    if (a->cost.overlapped < 0) {
+        say_gap(r, q, a, x);
+        return;
+    }
+    double share = hidden_share(a, x);
+    const char *hidden =
+        sm_textf(r, "%s of the transfer or the product, whichever is shorter, is hidden",
+                 sm_show_percent(r, fmin(share, 1.0)));
+    sm_report_text(r, "One step after the other takes %s, inside the einsum %s: %s.",
+                   sm_show_seconds(r, x->apart_total_s), sm_show_seconds(r, x->total_s),
+                   share > 0.0 ? hidden : "nothing is won");
 }
 
 /* ---- many alternatives ---- */

@@ -1,6 +1,7 @@
 /* Taking a checkpoint: each array is read when it is wanted, and its block cut out of it. */
 #include "train_checkpoint.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static sm_status take_array(sm_train_array *a, void *context, sm_error *err) {
     sm_status status = checkpoint_form_of(r->model, a, &f, err);
     if (status) return status;
     size_t n = f.rows * f.columns;
+    assert(n > 0 && f.slices > 0);
     free_room(r);
     r->room = sm_malloc(f.slices * n * sizeof *r->room);
     r->slice = sm_malloc(n * sizeof *r->slice);

@@ -32,18 +32,13 @@ static const struct known known[] = {
     {"W_ed", "w2", 1, true},
 };
 
-static const struct known *find_known(const char *name) {
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].ours, name) == 0) return &known[i];
-    return NULL;
-}
-
 /* ---- one array as the tensors of a file: slices of rows x columns, transposed or not ---- */
 
 sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, checkpoint_form *f,
                              sm_error *err) {
-    *f = (checkpoint_form){
-        .k = find_known(a->name), .array = a, .slices = 1, .rows = 1, .columns = 1};
+    *f = (checkpoint_form){.array = a, .slices = 1, .rows = 1, .columns = 1};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].ours, a->name) == 0) f->k = &known[i];
     if (!f->k) return sm_fail(err, SM_INTERNAL, "a checkpoint has no name for %s", a->name);
     f->last = f->k->theirs;
     f->transposed = f->k->inputs > 0;

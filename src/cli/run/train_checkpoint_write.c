@@ -1,6 +1,7 @@
 /* Writing a checkpoint: every rank lists all arrays alike, so that each knows the header of its own
  * files before any data comes; then array after array is gathered on its rank and written at once.
  * No rank holds more than one array besides its own. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, 
     checkpoint_shape_of(f, &l->tensor);
     l->tensor.name = sm_arena_copy(w->arena, name, strlen(name));
     if (!l->tensor.name) return sm_fail_memory(err);
+    assert(l->owner >= 0 && l->owner < w->world->size && l->kind < KINDS);
     w->number[l->kind][l->owner] = 1;
     if (l->owner != w->world->rank) return SM_OK;
     w->own[l->kind]++;
@@ -131,15 +133,6 @@ static const char *path_of(const writing *w, const char *name) {
     return name ? sm_arena_printf(w->arena, "%s/%s.tmp/%s", w->path, w->version, name) : NULL;
 }
 
-static sm_status begin_file(writing *w, int kind, sm_error *err) {
-    int number = w->number[kind][w->world->rank];
-    if (!number) return SM_OK;
-    const char *path = w->folder ? path_of(w, file_name(w, kind, number)) : w->path;
-    if (!path) return sm_fail_memory(err);
-    return sm_io_safetensors_begin(path, w->own[kind], w->mine[kind], w->steps, &w->file[kind],
-                                   err);
-}
-
 static sm_status put_array(sm_train_array *a, void *context, sm_error *err) {
     writing *w = context;
     checkpoint_form f;
@@ -155,7 +148,14 @@ static sm_status put_array(sm_train_array *a, void *context, sm_error *err) {
 }
 
 static sm_status write_files(writing *w, sm_trainer *t, sm_error *err) {
-    for (int k = 0; !w->failed && k < KINDS; k++) w->failed = begin_file(w, k, &w->why);
+    for (int k = 0; !w->failed && k < KINDS; k++) {
+        int number = w->number[k][w->world->rank];
+        if (!number) continue;
+        const char *path = w->folder ? path_of(w, file_name(w, k, number)) : w->path;
+        w->failed = path ? sm_io_safetensors_begin(path, w->own[k], w->mine[k], w->steps,
+                                                   &w->file[k], &w->why)
+                         : sm_fail_memory(&w->why);
+    }
     sm_status status = w->folder ? sm_trainer_save_dealt(t, put_array, w, err)
                                  : sm_trainer_save(t, put_array, w, err);
     if (status) w->failed = status;
@@ -255,14 +255,6 @@ static sm_status begin_version(writing *w, sm_error *err) {
     return status;
 }
 
-static sm_status write_all(writing *w, sm_trainer *t, sm_error *err) {
-    sm_status status = begin_version(w, err);
-    if (!status) status = list_all(w, t, err);
-    if (status) return status;
-    status = write_files(w, t, err);
-    return status || !w->folder ? status : complete_all(w, err);
-}
-
 sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm_model *model,
                                  const train_checkpoint_place *place, sm_error *err) {
     writing w = {.model = model,
@@ -275,7 +267,10 @@ sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm
     size_t length = strlen(place->path);
     while (length > 1 && place->path[length - 1] == '/') length--;
     w.path = sm_arena_copy(w.arena, place->path, length);
-    sm_status status = w.path ? write_all(&w, t, err) : sm_fail_memory(err);
+    sm_status status = w.path ? begin_version(&w, err) : sm_fail_memory(err);
+    if (!status) status = list_all(&w, t, err);
+    if (!status) status = write_files(&w, t, err);
+    if (!status && w.folder) status = complete_all(&w, err);
     sm_free(w.slice);
     sm_arena_free(w.arena);
     return status;

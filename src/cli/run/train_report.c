@@ -1,4 +1,5 @@
 /* What run train answers: losses, the time of a step, where it goes and what explains the gap. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,18 +101,15 @@ static void show_head(sm_report *r, const train_run *q) {
                    last + 1, q->loss[q->first], q->first + 1);
 }
 
-/* The median; the first step also warms up, and is left out where there are others. Sorts. */
-static double step_seconds(train_run *q) {
-    int from = q->end - q->first > 1 ? q->first + 1 : q->first;
-    return sm_spread_of(q->seconds + from, q->end - from).median;
-}
-
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     show_head(r, q);
     sm_status status = write_curve(q, given->curve, err);
     if (!status) status = draw_curve(q, given->plot, err);
-    double step_s = step_seconds(q);
+    /* The median; the first step also warms up, and is left out where there are others. Sorts. */
+    int from = q->end - q->first > 1 ? q->first + 1 : q->first;
+    assert(q->end > from);
+    double step_s = sm_spread_of(q->seconds + from, q->end - from).median;
     double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
     sm_data *step = sm_put_object(r, r->data, "step_s");
     sm_put(r, step, "predicted", predicted_s);

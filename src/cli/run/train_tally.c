@@ -1,6 +1,7 @@
 /* The times of every rank, gathered and laid beside the prediction. */
 #include "train_tally.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,7 @@ static void note_longest(const rank_times *r, train_times *out) {
 
 static void fold(const rank_times *all, int ranks, train_times *out) {
     double longest_s = 0;
+    assert(ranks >= 1);
     for (int i = 0; i < ranks; i++) {
         out->ranks += all[i].stage == out->stage;
         if (all[i].stage >= out->stages) out->stages = all[i].stage + 1;
@@ -204,20 +206,17 @@ sm_status train_memory_gather(sm_communicator *world, const sm_trainer *t, train
 
 /* ---- predicting ---- */
 
-static train_way way_called(const char *phase) {
-    if (strcmp(phase, "forward") == 0) return TRAIN_FORWARD;
-    if (strcmp(phase, "recompute") == 0) return TRAIN_AGAIN;
-    return strncmp(phase, "step", 4) == 0 ? TRAIN_STEP_END : TRAIN_BACKWARD;
-}
-
 /* Weights of one kind of layer are priced as one bucket; here they are one row each way. What
  * stages hand over is in the pipeline's time. */
 static void predict_move(const sm_plan_collective *c, train_times *out) {
     bool weights =
         c->weight || strcmp(c->array, "weights") == 0 || strcmp(c->array, "experts") == 0;
     if (strcmp(c->axis, "pipeline") == 0) return;
-    train_move_row *row =
-        move_row(out, c->op, weights ? "weights" : c->array, way_called(c->phase));
+    train_way way = strcmp(c->phase, "forward") == 0     ? TRAIN_FORWARD
+                    : strcmp(c->phase, "recompute") == 0 ? TRAIN_AGAIN
+                    : strncmp(c->phase, "step", 4) == 0  ? TRAIN_STEP_END
+                                                         : TRAIN_BACKWARD;
+    train_move_row *row = move_row(out, c->op, weights ? "weights" : c->array, way);
     if (!row) return;
     row->predicted_s += c->time_s;
     row->exposed_s += c->exposed_s;
@@ -251,6 +250,7 @@ static int by_difference(const void *a, const void *b) {
 static void add_gap(train_gap *gap, int *n, const char *what, const char *way, double predicted_s,
                     double measured_s) {
     if (!(predicted_s > 0 || measured_s > 0)) return;
+    assert(*n < TRAIN_MOST_GAPS);
     train_gap *g = &gap[(*n)++];
     *g = (train_gap){.predicted_s = predicted_s, .measured_s = measured_s};
     snprintf(g->name, sizeof g->name, "%s%s%s", what, way ? ", " : "", way ? way : "");

@@ -101,7 +101,6 @@ static sm_status all_gather(stepping *s, sm_error *err) {
     if (lie_in_order(s, s->block->size, size, s->before))
         status = sm_run_all_gather(s->group, s->block->data, bytes, s->result->data, err);
     else status = gather_boxes(s, bytes, err);
-    if (status) sm_local_block_free(s->result);
     return status;
 }
 
@@ -128,7 +127,6 @@ static sm_status reduce_scatter(stepping *s, sm_error *err) {
         status = sm_run_reduce_scatter(s->group, s->block->data, product(box, s->block->rank),
                                        s->block->element, s->result->data, err);
     else status = scatter_boxes(s, box, err);
-    if (status) sm_local_block_free(s->result);
     return status;
 }
 
@@ -139,7 +137,6 @@ static sm_status all_reduce(stepping *s, sm_error *err) {
     if (status) return status;
     memcpy(s->result->data, s->block->data, count * s->width);
     status = sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
-    if (status) sm_local_block_free(s->result);
     return status;
 }
 
@@ -167,10 +164,7 @@ static sm_status all_to_all(stepping *s, sm_error *err) {
     char *room = memory_new(2 * bytes + 1);
     if (!room) return sm_fail_memory(err);
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
-    if (!status) {
-        status = exchange(s, box, room, room + bytes, err);
-        if (status) sm_local_block_free(s->result);
-    }
+    if (!status) status = exchange(s, box, room, room + bytes, err);
     memory_free(room);
     return status;
 }
@@ -197,7 +191,6 @@ static sm_status permute(stepping *s, sm_error *err) {
     if (status) return status;
     status = sm_run_permute(s->group, s->block->data, to, s->result->data, from,
                             sm_local_block_count(s->block) * s->width, err);
-    if (status) sm_local_block_free(s->result);
     return status;
 }
 
@@ -225,12 +218,16 @@ sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_lay
         return sm_fail(err, SM_INTERNAL, "an einsum moves no block");
     s.group = sm_rank_mesh_over(m, step->axes, err);
     if (!s.group) return err ? err->status : SM_INTERNAL;
+    sm_status status = SM_OK;
+    *result = (sm_local_block){.data = NULL};
     switch (step->op) {
-    case SM_ALL_GATHER: return all_gather(&s, err);
-    case SM_REDUCE_SCATTER: return reduce_scatter(&s, err);
-    case SM_ALL_REDUCE: return all_reduce(&s, err);
-    case SM_ALL_TO_ALL: return all_to_all(&s, err);
-    case SM_PERMUTE: return permute(&s, err);
+    case SM_ALL_GATHER: status = all_gather(&s, err); break;
+    case SM_REDUCE_SCATTER: status = reduce_scatter(&s, err); break;
+    case SM_ALL_REDUCE: status = all_reduce(&s, err); break;
+    case SM_ALL_TO_ALL: status = all_to_all(&s, err); break;
+    case SM_PERMUTE: status = permute(&s, err); break;
     default: return sm_fail(err, SM_INTERNAL, "a lowering has no %s", sm_collective_name(step->op));
     }
+    if (status) sm_local_block_free(result);
+    return status;
 }

@@ -1,24 +1,28 @@
 /* The block of a sharded array that one rank holds. */
 #include "local_block.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "memory_account.h"
 
-sm_status local_block_raw(sm_element element, int rank, const size_t *size, sm_local_block *out,
-                          sm_error *err) {
+static sm_status make(sm_element element, int rank, const size_t *size, void *(*room)(size_t),
+                      sm_local_block *out, sm_error *err) {
+    assert(rank >= 0 && rank <= SM_MAX_RANK);
     *out = (sm_local_block){.element = element, .rank = rank};
     for (int d = 0; d < rank; d++) out->size[d] = size[d];
-    out->data = memory_new((sm_local_block_count(out) + 1) * sm_element_bytes(element));
+    out->data = room((sm_local_block_count(out) + 1) * sm_element_bytes(element));
     return out->data ? SM_OK : sm_fail_memory(err);
+}
+
+sm_status local_block_raw(sm_element element, int rank, const size_t *size, sm_local_block *out,
+                          sm_error *err) {
+    return make(element, rank, size, memory_new, out, err);
 }
 
 sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, sm_local_block *out,
                              sm_error *err) {
-    *out = (sm_local_block){.element = element, .rank = rank};
-    for (int d = 0; d < rank; d++) out->size[d] = size[d];
-    out->data = memory_new_cleared((sm_local_block_count(out) + 1) * sm_element_bytes(element));
-    return out->data ? SM_OK : sm_fail_memory(err);
+    return make(element, rank, size, memory_new_cleared, out, err);
 }
 
 void sm_local_block_free(sm_local_block *b) {

@@ -4,6 +4,7 @@
  * loops. */
 #include "local_einsum.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static bool has(const labels *l, int8_t label) {
 }
 
 static void add(labels *l, int8_t label, size_t size) {
+    assert(l->n < MOST);
     l->label[l->n] = label;
     l->room[l->n] = size;
     l->size[l->n++] = size;
@@ -50,19 +52,20 @@ static size_t room_of(const labels *l, int first, int n) {
     return room;
 }
 
-/* Does every label but the first fill its room? */
-static bool dense(const labels *l) {
-    for (int i = 1; i < l->n; i++)
-        if (l->room[i] != l->size[i]) return false;
-    return true;
-}
-
 static void append(labels *to, const labels *from) {
     for (int i = 0; i < from->n; i++) add(to, from->label[i], from->size[i]);
 }
 
 static bool same_order(const labels *a, const labels *b) {
     return a->n == b->n && memcmp(a->label, b->label, (size_t)a->n) == 0;
+}
+
+/* Does every label fill its room, but for the first and that at `apart` (0: no other)? Of an array
+ * that BLAS is to take as it lies, only rows may be apart. */
+static bool dense(const labels *l, int apart) {
+    for (int i = 1; i < l->n; i++)
+        if (l->room[i] != l->size[i] && i != apart) return false;
+    return true;
 }
 
 /* ---- transposing ---- */
@@ -94,7 +97,7 @@ static void transpose(const void *from, const labels *array, const labels *order
 static const void *in_order(const sm_local_block *b, const labels *array, const labels *order,
                             void **copy) {
     *copy = NULL;
-    if (same_order(array, order) && dense(array)) return b->data;
+    if (same_order(array, order) && dense(array, 0)) return b->data;
     size_t width = sm_element_bytes(b->element);
     *copy = memory_new(product(order) * width + 1);
     if (*copy) transpose(b->data, array, order, *copy, width);
@@ -236,13 +239,6 @@ static labels joined(const labels *x, const labels *y, const labels *z) {
     return l;
 }
 
-/* Of an array that BLAS is to take as it lies, only rows may be apart. */
-static bool rows_alone_apart(const labels *array, int before_columns) {
-    for (int i = 1; i < array->n; i++)
-        if (array->room[i] != array->size[i] && i != before_columns) return false;
-    return true;
-}
-
 /* An operand of BLAS, and how far its rows are apart. */
 typedef struct matrix {
     const void *data;
@@ -260,7 +256,7 @@ static matrix as_matrix(const pair *p, const sm_local_block *b, const labels *ar
     int before_columns = p->batch.n + first->n;
     matrix m = {b->data, crossed, room_of(array, before_columns, second->n), NULL};
     bool lies_so = crossed || same_order(array, &usual);
-    if (lies_so && rows_alone_apart(array, before_columns)) return m;
+    if (lies_so && dense(array, before_columns)) return m;
     m.data = in_order(b, array, &usual, &m.copy);
     m.transposed = false;
     m.lead = product(columns);

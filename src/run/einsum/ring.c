@@ -1,9 +1,12 @@
 /* The ring. Chunk i of the cut index belongs to rank i of the group. Gathering: this rank starts
  * with its own chunk, multiplies what it has and passes it on. Reducing: the sums of a chunk set
  * out from the rank after its owner, and each rank on the way adds its product. With two directions
- * the chunks are halved, and one lane goes each way. */
+ * the chunks are halved, and one lane goes each way. These are the collective matmuls of Wang et
+ * al. (ASPLOS 2023, "Overlap Communication with Dependent Computation via Decomposition"): the
+ * transfer of one chunk runs beside the product of another. */
 #include "ring.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "box.h"
@@ -190,6 +193,7 @@ static sm_status multiply_range(ring *r, lane *l, range cut, sm_error *err) {
 /* The lane's part of a member's chunk, in pieces between which transfers are helped along. */
 static sm_status multiply(ring *r, lane *l, int member, sm_error *err) {
     enum { MOST_PIECES = 4, LEAST_LENGTH = 512 };
+    assert(member >= 0 && member < r->n && l->from + l->length <= r->chunk);
     size_t start = chunk_start(r, member) + l->from, pieces = l->length / LEAST_LENGTH;
     sm_status status = SM_OK;
     if (pieces > MOST_PIECES) pieces = MOST_PIECES;
@@ -222,11 +226,6 @@ static sm_status begin_gather(ring *r, lane *l, sm_error *err) {
     return make_room(l, err);
 }
 
-static sm_status start_gather(lane *l, sm_error *err) {
-    sm_status status = ring_start_receive(&l->way, &l->block[ARRIVING], err);
-    return status ? status : ring_start_send(&l->way, &l->block[PRODUCT], err);
-}
-
 /* What is the caller's is not written over. */
 static sm_status end_gather(lane *l, bool more, sm_error *err) {
     sm_status status = ring_end_receive(&l->way, err);
@@ -242,7 +241,11 @@ static sm_status end_gather(lane *l, bool more, sm_error *err) {
 static sm_status gather_stage(ring *r, int stage, sm_error *err) {
     sm_status status = SM_OK;
     bool last = stage == r->n - 1;
-    for (int i = 0; !status && !last && i < r->lanes; i++) status = start_gather(&r->lane[i], err);
+    for (int i = 0; !status && !last && i < r->lanes; i++) {
+        lane *l = &r->lane[i];
+        status = ring_start_receive(&l->way, &l->block[ARRIVING], err);
+        if (!status) status = ring_start_send(&l->way, &l->block[PRODUCT], err);
+    }
     for (int i = 0; !status && i < r->lanes; i++)
         status = multiply(r, &r->lane[i], wrap(r, r->rank + r->lane[i].direction * stage), err);
     for (int i = 0; !status && !last && i < r->lanes; i++)
@@ -329,6 +332,7 @@ sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, 
     if (!r.group) return err ? err->status : SM_INTERNAL;
     r.n = r.group->size;
     r.rank = r.group->rank;
+    assert(r.n > 1);
     r.cut = gathers ? job->step->from : job->step->to;
     r.chunk = length_of_cut(job, out);
     /* Chunks of an odd length go one way, and two ranks have one way only. */

@@ -1,4 +1,5 @@
 /* A lowering on real ranks: its steps one after the other. */
+#include <assert.h>
 #include <string.h>
 
 #include "local_block.h"
@@ -53,12 +54,6 @@ static void labels_of(const sm_array *array, int8_t *label) {
     for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
 }
 
-static sm_status multiply_alone(running *r, const ring_job *job, sm_local_block *out,
-                                sm_error *err) {
-    return sm_local_einsum(r->einsum->operands, r->array, (const int8_t(*)[SM_MAX_RANK])job->label,
-                           job->out_label, out, err);
-}
-
 static double traffic_of(const running *r, const sm_step *step, sm_error *err) {
     if (step->kind != SM_STEP_COLLECTIVE) return 0.0;
     const sm_communicator *group = sm_rank_mesh_over(r->m, step->axes, err);
@@ -98,8 +93,10 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
     sm_element element = r->array[0].element;
     sm_status status = local_block_raw(element, r->einsum->out.rank, size, &out, err);
     if (status) return status;
-    status = r->overlapped < 0 ? multiply_alone(r, &job, &out, err)
-                               : multiply_in_ring(r, &job, &out, err);
+    const int8_t(*label)[SM_MAX_RANK] = (const int8_t(*)[SM_MAX_RANK])job.label;
+    status = r->overlapped < 0
+                 ? sm_local_einsum(r->einsum->operands, r->array, label, job.out_label, &out, err)
+                 : multiply_in_ring(r, &job, &out, err);
     int at = r->einsum->operands;
     renew(r, at, &out);
     r->layout[at] = step->after;
@@ -109,6 +106,7 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
 
 static sm_status run_step(running *r, int number, sm_run_step *all, sm_error *err) {
     const sm_step *step = &r->lowering->step[number];
+    assert(number < SM_MAX_STEPS && step->array < r->einsum->operands);
     double before = traffic_of(r, step, err), begun_s = sm_clock_s();
     if (number == r->overlapped) return SM_OK; /* with the einsum */
     sm_status status = step->kind == SM_STEP_EINSUM ? multiply(r, step, err) : move(r, step, err);

@@ -1,4 +1,7 @@
-/* Texts behind prompts: the prompts in one pass, then byte by byte, or as a draft proposes. */
+/* Texts behind prompts: the prompts in one pass, then byte by byte, or as a draft proposes. Drafts
+ * are verified by speculative sampling (Leviathan et al., arXiv 2211.17192, algorithm 1; Chen et
+ * al., arXiv 2302.01318): what is written has the distribution of the model alone. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -37,11 +40,13 @@ static double unit(const writer *w, size_t sequence, size_t place, purpose why) 
     return sm_rng_unit(&rng);
 }
 
-static unsigned char choose(const writer *w, size_t sequence, size_t place, const float *scores) {
+/* The best word, or one drawn; p: room for what it is drawn from. */
+static unsigned char choose(const writer *w, size_t sequence, size_t place, purpose why,
+                            const float *scores, double *p) {
     size_t words = w->job->words;
     if (!(w->job->temperature > 0)) return (unsigned char)sm_draw_best(scores, words);
-    sm_draw_distribution(scores, words, w->job->temperature, w->p);
-    return (unsigned char)sm_draw_word(w->p, words, unit(w, sequence, place, DRAW));
+    sm_draw_distribution(scores, words, w->job->temperature, p);
+    return (unsigned char)sm_draw_word(p, words, unit(w, sequence, place, why));
 }
 
 /* ---- passes ---- */
@@ -87,7 +92,8 @@ static size_t own_end(const writer *w) { return w->own.first + w->own.n; }
 /* A byte behind each text, from the scores of its last one. */
 static sm_status append_bytes(writer *w, sm_error *err) {
     for (size_t i = w->own.first; i < own_end(w); i++)
-        if (is_text(w, i)) w->byte[i] = choose(w, i, w->length[i], w->scores + i * w->vocabulary);
+        if (is_text(w, i))
+            w->byte[i] = choose(w, i, w->length[i], DRAW, w->scores + i * w->vocabulary, w->p);
     sm_status status = sm_generator_share(w->job->target, w->byte, 1, err);
     for (size_t i = 0; !status && i < w->job->sequences; i++)
         w->text[i][w->length[i]++] = w->byte[i];
@@ -110,15 +116,6 @@ static double *draft_p(const writer *w, size_t sequence, size_t step) {
     return w->q + (sequence * (size_t)w->job->depth + step) * w->job->words;
 }
 
-static unsigned char propose(const writer *w, size_t sequence, size_t step) {
-    const float *scores = w->scores + sequence * w->vocabulary;
-    if (!(w->job->temperature > 0)) return (unsigned char)sm_draw_best(scores, w->job->words);
-    double *q = draft_p(w, sequence, step);
-    sm_draw_distribution(scores, w->job->words, w->job->temperature, q);
-    double u = unit(w, sequence, w->length[sequence] + step, DRAFT);
-    return (unsigned char)sm_draw_word(q, w->job->words, u);
-}
-
 /* The draft first reads what it has not seen, then its own bytes. */
 static sm_status draft_step(writer *w, size_t step, sm_error *err) {
     size_t most = 0;
@@ -129,7 +126,9 @@ static sm_status draft_step(writer *w, size_t step, sm_error *err) {
     }
     sm_status status = feed(w, w->job->draft, most, false, &w->result->draft, err);
     for (size_t i = w->own.first; !status && i < own_end(w); i++)
-        if (is_text(w, i) && w->count[i]) w->byte[i] = propose(w, i, step);
+        if (is_text(w, i) && w->count[i])
+            w->byte[i] = choose(w, i, w->length[i] + step, DRAFT, w->scores + i * w->vocabulary,
+                                draft_p(w, i, step));
     if (!status) status = sm_generator_share(w->job->draft, w->byte, 1, err);
     for (size_t i = 0; !status && i < w->job->sequences; i++)
         if (w->count[i]) w->text[i][w->length[i] + step] = w->byte[i];
@@ -174,7 +173,7 @@ static verdict judge(const writer *w, size_t sequence) {
     verdict v = {0, 0};
     for (; v.kept < w->drafted[sequence]; v.kept++, scores += w->vocabulary)
         if (!keeps(w, sequence, v.kept, scores, &v.next)) return v;
-    v.next = choose(w, sequence, w->length[sequence] + v.kept, scores);
+    v.next = choose(w, sequence, w->length[sequence] + v.kept, DRAW, scores, w->p);
     return v;
 }
 
@@ -182,6 +181,7 @@ static void accept(writer *w, size_t sequence, const verdict *v) {
     size_t *length = &w->length[sequence];
     w->result->drafted += (double)w->drafted[sequence];
     w->result->accepted += (double)v->kept;
+    assert(v->kept <= w->drafted[sequence] && *length + v->kept < w->end[sequence]);
     *length += v->kept;
     w->text[sequence][(*length)++] = v->next;
     sm_generator_rewind(w->job->target, sequence, *length - 1);
@@ -215,8 +215,6 @@ static sm_status speculate(writer *w, sm_error *err) {
     }
     return status;
 }
-
-/* ---- rooms ---- */
 
 /* ---- texts ---- */
 

@@ -1,16 +1,19 @@
 /* Words from scores, and speculative sampling. */
+#include <assert.h>
 #include <math.h>
 
 #include "scalemodel/run_generate.h"
 
 size_t sm_draw_best(const float *scores, size_t words) {
     size_t best = 0;
+    assert(words > 0);
     for (size_t w = 1; w < words; w++)
         if (scores[w] > scores[best]) best = w;
     return best;
 }
 
 void sm_draw_distribution(const float *scores, size_t words, double temperature, double *p) {
+    assert(temperature > 0);
     double most = (double)scores[sm_draw_best(scores, words)], sum = 0;
     for (size_t w = 0; w < words; w++) sum += p[w] = exp(((double)scores[w] - most) / temperature);
     for (size_t w = 0; w < words; w++) p[w] /= sum;

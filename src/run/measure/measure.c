@@ -2,6 +2,7 @@
  * it. */
 #include "measure_parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,13 +74,6 @@ static sm_status count_repeats(sm_communicator *world, const sm_measure_job *job
     return status;
 }
 
-/* Ranks that have a processor each were disturbed when they waited for one. More ranks than
- * processors wait for each other, and that is theirs. */
-static bool has_processors(const sm_communicator *world) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors >= world->size;
-}
-
 /* By the share of its time that a rank waited. */
 static int by_waiting(const void *a, const void *b) {
     const repeat *x = a, *y = b;
@@ -87,37 +81,33 @@ static int by_waiting(const void *a, const void *b) {
     return (one > other) - (one < other);
 }
 
-/* A rank that is woken waits a little in any case. */
-static bool is_undisturbed(const repeat *r, bool together) {
-    return r->waited_s <= (together ? 0.1 : 0.02) * r->seconds;
-}
-
-static sm_status repeat_call(sm_communicator *world, const timed_call *timed, bool asks, repeat *r,
-                             int n, sm_error *err) {
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < n; i++) status = call_once(world, timed, asks, &r[i], err);
-    return status ? status : largest_of(world, r, n, err);
-}
-
 sm_status measure_repeatedly(sm_communicator *world, const sm_measure_job *job,
                              const timed_call *timed, sm_spread *out, sm_error *err) {
     int n = 0;
     bool asks = false;
+    assert(timed->times >= 1.0);
     sm_status status = count_repeats(world, job, timed, &n, &asks, err);
     if (status) return status;
     repeat *r = sm_calloc((size_t)n, sizeof *r);
     double *room = sm_calloc((size_t)n, sizeof *room);
-    status = r && room ? repeat_call(world, timed, asks, r, n, err) : sm_fail_memory(err);
+    status = r && room ? SM_OK : sm_fail_memory(err);
+    for (int i = 0; !status && i < n; i++) status = call_once(world, timed, asks, &r[i], err);
+    if (!status) status = largest_of(world, r, n, err);
     for (int i = 0; !status && i < n; i++) r[i].seconds /= timed->times;
     for (int i = 0; !status && i < n; i++) r[i].waited_s /= timed->times;
-    for (int i = 0; !status && i < n && !has_processors(world); i++) r[i].waited_s = 0.0;
+    /* Ranks that have a processor each were disturbed when they waited for one. More ranks than
+     * processors wait for each other, and that is theirs. */
+    bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < world->size;
+    for (int i = 0; !status && i < n && crowded; i++) r[i].waited_s = 0.0;
     /* Undisturbed repeats, where there are enough. Else, of work that each rank does by itself, all
      * repeats less what was waited; of what ranks do together, where waiting of one may hide behind
      * that of another, the fourth that waited least. Sorts r. */
     if (!status) {
         int kept = 0;
         qsort(r, (size_t)n, sizeof *r, by_waiting);
-        while (kept < n && is_undisturbed(&r[kept], timed->together)) kept++;
+        double share =
+            timed->together ? 0.1 : 0.02; /* a rank that is woken waits a little anyway */
+        while (kept < n && r[kept].waited_s <= share * r[kept].seconds) kept++;
         int disturbed = n - kept;
         bool enough = kept >= LEAST_REPEATS;
         if (!enough) kept = timed->together ? (n / 4 > LEAST_REPEATS ? n / 4 : LEAST_REPEATS) : n;

@@ -3,6 +3,7 @@
  * Built only where the CUDA toolkit is (see the Makefile); SCALEMODEL_NCCL: NCCL is there too.
  * Times are those between two events on the stream, so that what the host does meanwhile counts
  * only where the device waits for it. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -161,8 +162,7 @@ typedef sm_status (*begin_work)(host *h, const work *w, sm_error *err);
 struct work {
     begin_work start; /* puts it on the streams of the first `gpus` */
     int gpus, times;
-    sm_dtype dtype;
-    int m, n, k;
+    int product, m, n, k; /* product: which of the products of types below */
     size_t bytes;
     sm_collective op;
     int ranks; /* of a group */
@@ -205,6 +205,7 @@ static sm_status once(host *h, const work *w, double *seconds, sm_error *err) {
 /* The first call warms up, the second tells how often the budget allows. */
 static sm_status time_work(host *h, const work *w, sm_spread *out, sm_error *err) {
     double one = 0.0, budget_s = h->job->budget_s;
+    assert(w->times >= 1 && w->gpus >= 1 && w->gpus <= h->gpus);
     sm_status status = once(h, w, &one, err);
     if (!status) status = once(h, w, &one, err);
     if (status) return status;
@@ -231,25 +232,18 @@ static const struct {
 };
 enum { PRODUCTS = sizeof products / sizeof *products };
 
-static int product_of(sm_dtype dtype) {
-    for (int i = 0; i < PRODUCTS; i++)
-        if (products[i].dtype == dtype) return i;
-    return 0;
-}
-
 /* Row-major C = A B is column-major C' = B' A'. */
 static sm_status multiply(host *h, const work *w, sm_error *err) {
     static const float one = 1.0F, zero = 0.0F;
     static const double one_64 = 1.0, zero_64 = 0.0;
     const gpu *g = &h->gpu[0];
-    int p = product_of(w->dtype);
-    bool twice = w->dtype == SM_FP64;
-    cudaDataType_t type = products[p].stored;
+    bool twice = products[w->product].dtype == SM_FP64;
+    cudaDataType_t type = products[w->product].stored;
     return blas(cublasGemmEx(g->blas, CUBLAS_OP_N, CUBLAS_OP_N, w->n, w->m, w->k,
                              twice ? (const void *)&one_64 : (const void *)&one, g->room[1], type,
                              w->n, g->room[0], type, w->k,
                              twice ? (const void *)&zero_64 : (const void *)&zero, g->room[2], type,
-                             w->n, products[p].computed, CUBLAS_GEMM_DEFAULT),
+                             w->n, products[w->product].computed, CUBLAS_GEMM_DEFAULT),
                 "a product", err);
 }
 
@@ -264,20 +258,6 @@ static const struct {
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 _Static_assert((int)(SHAPES *PRODUCTS) <= (int)SM_MOST_MEASURED_MATMULS, "room for all shapes");
 
-static bool fits(const host *h, const work *w) {
-    double side = fmax(w->m, fmax(w->n, w->k)), other = fmin(fmax(w->m, w->n), fmax(w->k, w->n));
-    return side * fmax(side, other) * sm_dtype_bytes(w->dtype) <= (double)h->room_bytes;
-}
-
-static sm_status measure_shape(host *h, const work *w, sm_error *err) {
-    sm_measured_matmul found = {
-        .dtype = w->dtype, .m = (size_t)w->m, .n = (size_t)w->n, .k = (size_t)w->k};
-    if (!fits(h, w)) return SM_OK;
-    sm_status status = time_work(h, w, &found.seconds, err);
-    if (!status) h->job->out->matmul[h->job->out->matmuls++] = found;
-    return status;
-}
-
 /* A type that this GPU does not multiply is left out. */
 static sm_status measure_products(host *h, sm_error *err) {
     for (int p = 0; p < PRODUCTS; p++)
@@ -286,7 +266,7 @@ static sm_status measure_products(host *h, sm_error *err) {
             work w = {.start = multiply,
                       .gpus = 1,
                       .times = small ? 100 : 1,
-                      .dtype = products[p].dtype,
+                      .product = p,
                       .m = shapes[i].m,
                       .n = shapes[i].n,
                       .k = shapes[i].k};
@@ -294,8 +274,15 @@ static sm_status measure_products(host *h, sm_error *err) {
             sm_error quiet = {.status = SM_OK};
             if (h->job->quick && !shapes[i].quick) continue;
             if (i == 0 && once(h, &w, &ignored, &quiet)) break;
-            sm_status status = measure_shape(h, &w, err);
+            double side = fmax(w.m, fmax(w.n, w.k)), other = fmin(fmax(w.m, w.n), fmax(w.k, w.n));
+            double bytes = side * fmax(side, other) * sm_dtype_bytes(products[p].dtype);
+            if (bytes > (double)h->room_bytes) continue;
+            sm_measured_matmul *found = &h->job->out->matmul[h->job->out->matmuls];
+            *found = (sm_measured_matmul){
+                .dtype = products[p].dtype, .m = (size_t)w.m, .n = (size_t)w.n, .k = (size_t)w.k};
+            sm_status status = time_work(h, &w, &found->seconds, err);
             if (status) return status;
+            h->job->out->matmuls++;
         }
     return SM_OK;
 }

@@ -61,14 +61,13 @@ static sm_status prepare(multiplying *m, sm_element element, const shape *s, sm_
     return SM_OK;
 }
 
-/* So many products in one timing that the clock can tell them. */
-static double products_of(const shape *s) { return s->k == 1 ? 1000.0 : 1.0; }
-
+/* So many products of two numbers in one timing that the clock can tell them. */
+enum { OFTEN = 1000 };
 static sm_status multiply_often(void *state, sm_error *err) {
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < 1000; i++) {
+    for (int i = 0; !status && i < OFTEN; i++) {
         status = multiply(state, err);
-        if (i < 999) drop_output(state);
+        if (i < OFTEN - 1) drop_output(state);
     }
     return status;
 }
@@ -86,7 +85,7 @@ sm_status measure_matmuls(sm_communicator *world, const sm_measure_job *job, sm_
                                             .m = (size_t)shapes[i].m,
                                             .n = (size_t)shapes[i].n,
                                             .k = (size_t)shapes[i].k};
-                double often = products_of(&shapes[i]);
+                double often = shapes[i].k == 1 ? OFTEN : 1.0;
                 timed_call timed = {often > 1.0 ? multiply_often : multiply, drop_output, &m, often,
                                     false};
                 status = prepare(&m, elements[e], &shapes[i], err);

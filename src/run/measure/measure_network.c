@@ -2,6 +2,7 @@
  * as a step of a lowering runs it. */
 #include "measure_parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -111,14 +112,10 @@ static double choose_sizes(const collecting *s, size_t bytes, size_t *size) {
     size_t side = (size_t)sqrt((double)bytes / sizeof(float));
     size_t rows = (side + n - 1) / n * n, columns = rows;
     bool in_part = layouts[s->step.op].before == 0 && s->step.op != SM_PERMUTE;
+    assert(rows % n == 0 && rows >= n);
     size[0] = in_part ? rows / n : rows;
     size[1] = columns;
     return (double)(rows * columns * sizeof(float));
-}
-
-static void keep(sm_measurements *all, const sm_measured_collective *found) {
-    if (all->collectives < SM_MOST_MEASURED_COLLECTIVES)
-        all->collective[all->collectives++] = *found;
 }
 
 static sm_status measure_collective(sm_communicator *world, const sm_measure_job *job,
@@ -138,7 +135,9 @@ static sm_status measure_collective(sm_communicator *world, const sm_measure_job
     if (status) return status;
     for (size_t i = 0; i < sm_local_block_count(&s->in); i++) ((float *)s->in.data)[i] = 1.0F;
     status = measure_repeatedly(world, job, &timed, &found.seconds, err);
-    if (!status && world->rank == 0) keep(job->out, &found);
+    sm_measurements *out = job->out;
+    if (!status && world->rank == 0 && out->collectives < SM_MOST_MEASURED_COLLECTIVES)
+        out->collective[out->collectives++] = found;
     sm_local_block_free(&s->in);
     return status;
 }

@@ -2,6 +2,7 @@
  * with the blocks made, moved and added about them, and with ranks that wait for each other. */
 #include "measure_parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -58,15 +59,11 @@ static double quartile_of_ops(const diary *d, int row, bool around) {
     return sm_spread_of(d->room, d->steps).low;
 }
 
-static double quartile_of_moves(const diary *d, int op) {
-    for (int i = 0; i < d->steps; i++) d->room[i] = d->move[i * SM_COLLECTIVE_COUNT + op].seconds;
-    return sm_spread_of(d->room, d->steps).low;
-}
-
 static void sum_up(const diary *d, sm_measured_training *out) {
     for (int i = 0; i < d->steps; i++) d->room[i] = d->result[i].seconds;
     out->seconds = sm_spread_of(d->room, d->steps);
     out->ops = d->ops;
+    assert(d->ops <= SM_MOST_MEASURED_OPS);
     for (int i = 0; i < d->ops; i++) {
         const sm_train_op_time *x = &d->op[i];
         sm_measured_op *to = &out->op[i];
@@ -79,7 +76,9 @@ static void sum_up(const diary *d, sm_measured_training *out) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
         out->moves[i] = d->move[i].calls;
         out->move_bytes[i] = d->move[i].bytes;
-        out->move_s[i] = quartile_of_moves(d, i);
+        for (int k = 0; k < d->steps; k++)
+            d->room[k] = d->move[k * SM_COLLECTIVE_COUNT + i].seconds;
+        out->move_s[i] = sm_spread_of(d->room, d->steps).low;
     }
 }
 

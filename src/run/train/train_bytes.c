@@ -1,4 +1,6 @@
 /* Bytes of a step on this rank: what the partition predicts and what the communicators counted. */
+#include <assert.h>
+
 #include "train_parts.h"
 
 enum { SINGLE_BYTES = 4 };
@@ -12,11 +14,6 @@ static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s
     return bytes;
 }
 
-static bool repeats(const sm_task_list *p, const sm_comm *c) {
-    bool streams = c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING;
-    return c->phase == SM_PHASE_FORWARD && streams && (p->again & c->forward_ops);
-}
-
 /* Microbatches that pass a layer. */
 static double passes(const sm_trainer *t) {
     return (double)t->stage.microbatches / train_copies(t->setup);
@@ -26,7 +23,9 @@ static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes)
     for (int i = 0; i < sm_partition_comms(p->partition); i++) {
         const sm_comm *c = sm_partition_comm(p->partition, i);
         if (train_degree(t, c->axes) <= 1) continue;
-        double times = passes(t) * (repeats(p, c) ? 2.0 : 1.0);
+        bool streams = c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING;
+        bool repeats = c->phase == SM_PHASE_FORWARD && streams && (p->again & c->forward_ops);
+        double times = passes(t) * (repeats ? 2.0 : 1.0);
         bytes[c->op] +=
             size_of(t, p->program, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
     }
@@ -64,6 +63,7 @@ static void add_filling(const sm_trainer *t, const sm_step_layer *layer, double 
     for (int i = 0; t->setup->zero && i < layer->groups; i++) {
         const sm_gradient_group *g = &layer->group[i];
         double ways = train_degree(t, g->partial);
+        assert((double)g->reduced * ways >= (double)g->elements);
         double filling = ((double)g->reduced * ways - (double)g->elements) * SINGLE_BYTES;
         if (ways <= 1) continue;
         bytes[SM_REDUCE_SCATTER] += filling * (t->setup->zero == 2 ? passes(t) : 1);

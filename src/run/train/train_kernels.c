@@ -1,5 +1,8 @@
-/* The ops of the program on local blocks, by their names, forward and backward. Matrix products are
- * einsums of BLAS; what follows is everything else. */
+/* The ops of the program on local blocks, forward and backward. Matrix products are einsums of
+ * BLAS; what follows is everything else. RMS norm is that of Zhang and Sennrich (arXiv 1910.07467,
+ * eq. 4), rotary positions those of Su et al. (arXiv 2104.09864, eq. 34), the gated activation
+ * SwiGLU (Shazeer, arXiv 2002.05202, eq. 6). */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -78,6 +81,7 @@ static float inverse_rms(const float *x, size_t width, float epsilon) {
 static void norm(train_call *c) {
     const float epsilon = epsilon_of(c);
     size_t width = last(c->out), rows = sm_local_block_count(c->out) / width;
+    assert(last(c->in[0].block) == width && sm_local_block_count(c->in[1].block) == width);
     const float *x = c->in[0].block->data, *w = c->in[1].block->data;
     float *y = c->out->data;
     for (size_t i = 0; i < rows; i++, x += width, y += width) {
@@ -146,22 +150,18 @@ static void turn_head(const float *x, const float *cosine, const float *sine, fl
         y[i + half] = x[i + half] * cosine[i] + x[i] * (sense * sine[i]);
 }
 
-/* Where a row of a block stands in its sequence. What pads a pass may stand behind the end. */
-static size_t place_of(const train_call *c, size_t sequence, size_t position) {
-    size_t most = (size_t)c->t->setup->tokens - 1;
-    size_t place =
-        train_position(c->t, c->in[0].offset[0] + sequence) + c->in[0].offset[1] + position;
-    return place < most ? place : most;
-}
-
 static void rotate(const train_call *c, float sense) {
     const sm_local_block *from = c->in[0].block;
     size_t width = last(from), half = width / 2, heads = 1, positions = from->size[1];
+    size_t most = (size_t)c->t->setup->tokens - 1; /* the last place of a sequence */
+    assert(from->rank >= 3 && width % 2 == 0 && c->t->turn[c->list - c->t->list]);
     for (int d = 2; d < from->rank - 1; d++) heads *= from->size[d];
     const float *x = from->data;
     float *y = c->out->data;
     for (size_t row = 0; row < from->size[0] * positions; row++) {
-        size_t place = place_of(c, row / positions, row % positions);
+        size_t first = train_position(c->t, c->in[0].offset[0] + row / positions);
+        size_t place = first + c->in[0].offset[1] + row % positions;
+        if (place > most) place = most; /* what pads a pass may stand behind the end */
         const float *turn = c->t->turn[c->list - c->t->list] + 2 * place * half;
         for (size_t h = 0; h < heads; h++, x += width, y += width)
             turn_head(x, turn, turn + half, sense, half, y);
@@ -213,6 +213,7 @@ static void act_backward(train_call *c) {
 
 static void add(train_call *c) {
     size_t n = sm_local_block_count(c->out);
+    assert(sm_local_block_count(c->in[0].block) == n && sm_local_block_count(c->in[1].block) == n);
     const float *a = c->in[0].block->data, *b = c->in[1].block->data;
     float *y = c->out->data;
     for (size_t i = 0; i < n; i++) y[i] = a[i] + b[i];

@@ -5,6 +5,7 @@
  * after it are a fraction of the decade: e zeros and fraction q of f bits stand for
  * 10^-e (0.1 + 0.9 (q + 1) / 2^f). All zeros are zero. First moments spend a bit on their sign. A
  * second moment that is not zero never becomes zero: Adam divides by its root. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,15 +60,11 @@ static int nearest(const float *value, int n, float x) {
     return value[high] - x < x - value[low] ? high : low;
 }
 
-static float largest(const float *x, size_t n) {
-    float most = 0;
-    for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(x[i]));
-    return most;
-}
-
 static void write_block(const train_codes *c, bool second, const float *x, size_t n, uint8_t *code,
                         float *scale) {
-    *scale = largest(x, n);
+    assert(n <= BLOCK);
+    *scale = 0;
+    for (size_t i = 0; i < n; i++) *scale = fmaxf(*scale, fabsf(x[i]));
     for (size_t i = 0; i < n; i++) {
         float part = *scale > 0 ? fabsf(x[i]) / *scale : 0;
         int near = second ? nearest(c->positive, CODES, part) : nearest(c->half, SIGN, part);
@@ -86,8 +83,6 @@ static void read_block(const train_codes *c, bool second, const uint8_t *code, f
 
 /* ---- a moment of the weights of a group ---- */
 
-static size_t blocks(size_t n) { return (n + BLOCK - 1) / BLOCK; }
-
 sm_status train_moment_new(const sm_trainer *t, size_t n, train_moment *m, sm_error *err) {
     const sm_train_setup *s = t->setup;
     static const size_t bytes[SM_TRAIN_OPTIMIZER_COUNT] = {
@@ -97,7 +92,7 @@ sm_status train_moment_new(const sm_trainer *t, size_t n, train_moment *m, sm_er
         memory_for(s->offload_optimizer ? SM_TRAIN_MEMORY_HOST : SM_TRAIN_MEMORY_OPTIMIZER);
     m->code = memory_new_cleared((n + 1) * bytes[s->optimizer]);
     if (s->optimizer == SM_TRAIN_ADAM_8BIT)
-        m->scale = memory_new_cleared((blocks(n) + 1) * sizeof *m->scale);
+        m->scale = memory_new_cleared(((n + BLOCK - 1) / BLOCK + 1) * sizeof *m->scale);
     memory_restore(before);
     bool whole = m->code && (m->scale || s->optimizer != SM_TRAIN_ADAM_8BIT);
     return whole ? SM_OK : sm_fail_memory(err);
@@ -113,6 +108,7 @@ void train_moment_free(train_moment *m) {
 void train_moment_read(const sm_trainer *t, const train_moment *m, bool second, size_t first,
                        size_t n, float *x) {
     const uint16_t *half = m->code;
+    assert(first % BLOCK == 0);
     switch (t->setup->optimizer) {
     case SM_TRAIN_ADAM: memcpy(x, (const float *)m->code + first, n * sizeof *x); return;
     case SM_TRAIN_ADAM_BF16:
@@ -130,6 +126,7 @@ void train_moment_read(const sm_trainer *t, const train_moment *m, bool second, 
 void train_moment_write(const sm_trainer *t, train_moment *m, bool second, size_t first, size_t n,
                         const float *x) {
     uint16_t *half = m->code;
+    assert(first % BLOCK == 0);
     switch (t->setup->optimizer) {
     case SM_TRAIN_ADAM: memcpy((float *)m->code + first, x, n * sizeof *x); return;
     case SM_TRAIN_ADAM_BF16:

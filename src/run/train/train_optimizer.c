@@ -1,5 +1,8 @@
 /* The optimizer on the weights of a rank: what the interpreter of a step (step.h) wants done with
- * rows of gradients and weights. */
+ * rows of gradients and weights. Adam (Kingma and Ba, arXiv 1412.6980, algorithm 1): m += (1 - b1)
+ * (g - m), v += (1 - b2) (g^2 - v), w -= rate (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + epsilon).
+ */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -95,11 +98,6 @@ static void adam_step(const train_adam *a, size_t n, float *restrict first, floa
     }
 }
 
-static void sgd_step(const train_adam *a, size_t n, const float *sum, float *weight) {
-    float rate = (float)(a->rate * a->scale);
-    for (size_t i = 0; i < n; i++) weight[i] -= rate * sum[i];
-}
-
 /* Moments that are stored otherwise, or elsewhere, come in parts to be updated and go again. */
 static void update_in_parts(const sm_trainer *t, const train_adam *a, sm_gradient_group *g,
                             float *weight) {
@@ -119,9 +117,11 @@ static void update_in_parts(const sm_trainer *t, const train_adam *a, sm_gradien
 static void update_weights(const sm_trainer *t, const train_adam *a, sm_gradient_group *g,
                            float *weight) {
     const train_moments *m = g->state;
-    if (t->setup->optimizer == SM_TRAIN_SGD) sgd_step(a, g->chunk, g->sum.data, weight);
+    float *sum = g->sum.data;
+    if (t->setup->optimizer == SM_TRAIN_SGD)
+        for (size_t i = 0; i < g->chunk; i++) weight[i] -= (float)(a->rate * a->scale) * sum[i];
     else if (!train_moments_plain(t->setup)) update_in_parts(t, a, g, weight);
-    else adam_step(a, g->chunk, m->first.code, m->second.code, g->sum.data, weight);
+    else adam_step(a, g->chunk, m->first.code, m->second.code, sum, weight);
 }
 
 void train_row_call(sm_trainer *t, const sm_call *c) {
@@ -143,6 +143,7 @@ void train_row_call(sm_trainer *t, const sm_call *c) {
 sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err) {
     const sm_train_setup *s = t->setup;
     double n = (double)++t->updates;
+    assert(s->beta1 >= 0 && s->beta1 < 1 && s->beta2 >= 0 && s->beta2 < 1 && scale >= 0);
     t->adam = (train_adam){
         rate, scale, s->beta1, s->beta2, s->epsilon, 1 - pow(s->beta1, n), 1 - pow(s->beta2, n)};
     sm_status status = sm_stage_update(&t->stage, err);

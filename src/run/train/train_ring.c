@@ -86,12 +86,6 @@ static sm_status end_passing(ring *r, int stage, sm_error *err) {
     return status;
 }
 
-static void swap(sm_local_block *one, sm_local_block *other) {
-    sm_local_block held = *one;
-    *one = *other;
-    *other = held;
-}
-
 static void add(sm_local_block *to, const sm_local_block *from) {
     sum_into(to->data, from->data, sm_local_block_count(to), SM_ELEMENT_F32);
 }
@@ -115,20 +109,15 @@ static sm_status arrive_home(ring *r, sm_error *err) {
 
 /* ---- a block of keys at work ---- */
 
-/* The position of the first key of a member's block. */
-static long first_key(const ring *r, int member) {
+/* Keys and values at hand, and where their gradients go: those of this rank's own are at home. */
+static void lay_out(ring *r, int stage) {
     const train_array *keys = &r->c->in[KEYS];
     const sm_rank_mesh *m = r->c->t->mesh;
     sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1);
-    int at[SM_MAX_AXES];
+    int at[SM_MAX_AXES], member = (r->rank - stage + r->n) % r->n;
     member_of(m, r->step->axes, member, at);
-    return (long)(keys->block->size[1] * sm_layout_part(&m->mesh, &keys->layout, 1, all, at));
-}
-
-/* Keys and values at hand, and where their gradients go: those of this rank's own are at home. */
-static void lay_out(ring *r, int stage) {
-    int member = (r->rank - stage + r->n) % r->n;
-    r->at.ahead = (long)r->c->in[Q].offset[1] - first_key(r, member);
+    size_t first_key = keys->block->size[1] * sm_layout_part(&m->mesh, &keys->layout, 1, all, at);
+    r->at.ahead = (long)r->c->in[Q].offset[1] - (long)first_key;
     for (int i = 0; i < PAIR; i++) {
         r->at.x[KEYS + i] = r->x[i].at_hand;
         if (r->backward) r->at.d[KEYS + i] = stage ? &r->d[i].made : &r->c->out[KEYS + i];
@@ -219,17 +208,16 @@ static void attend_back(const attention_head *h, void *context) {
     poke(r);
 }
 
-static void clear(sm_local_block *b) {
-    memset(b->data, 0, sm_local_block_count(b) * sm_element_bytes(b->element));
-}
-
 static sm_status backward_stage(ring *r, int stage, sm_error *err) {
     bool last = stage == r->n - 1, joins = stage > 1;
     sm_status status = SM_OK;
     if (!last) status = start_passing(r, stage, err);
     if (!status && joins) status = start_returning(r, err);
     if (status) return status;
-    for (int i = 0; stage && i < PAIR; i++) clear(&r->d[i].made);
+    for (int i = 0; stage && i < PAIR; i++) {
+        sm_local_block *made = &r->d[i].made;
+        memset(made->data, 0, sm_local_block_count(made) * sm_element_bytes(made->element));
+    }
     lay_out(r, stage);
     work(r, attend_back);
     /* What this rank adds to the gradient of the block at hand joins what the ranks before it made.
@@ -241,7 +229,9 @@ static sm_status backward_stage(ring *r, int stage, sm_error *err) {
             if (joins) status = ring_end_receive(&d->way, err);
             if (!status && joins) add(&d->made, &d->arriving);
             if (!status) status = ring_end_send(&d->way, err);
-            swap(&d->made, &d->leaving);
+            sm_local_block made = d->made;
+            d->made = d->leaving;
+            d->leaving = made;
             if (!status) status = ring_start_send(&d->way, &d->leaving, err);
         }
     }
@@ -295,6 +285,7 @@ static sm_status begin(ring *r, sm_error *err) {
     if (!r->group) return err && err->status ? err->status : SM_INTERNAL;
     r->n = r->group->size;
     r->rank = r->group->rank;
+    assert(r->n > 1 && r->rank >= 0 && r->rank < r->n);
     for (int i = 0; i < PAIR; i++) {
         r->x[i].at_hand = r->c->in[KEYS + i].block;
         r->x[i].way = ring_transfer_of(r->group, -1, FIRST_TAG + i);
@@ -304,20 +295,6 @@ static sm_status begin(ring *r, sm_error *err) {
     r->at.keys = r->at.x[KEYS]->size[1];
     sm_status status = make_rooms(r, err);
     return status ? status : make_rows(r, err);
-}
-
-/* What is under way uses blocks that are about to go. */
-static void end(ring *r) {
-    for (int i = 0; i < PAIR; i++) {
-        ring_end_send(&r->x[i].way, NULL);
-        ring_end_send(&r->d[i].way, NULL);
-        for (int k = 0; k < 2; k++) sm_local_block_free(&r->x[i].room[k]);
-        sm_local_block_free(&r->d[i].made);
-        sm_local_block_free(&r->d[i].arriving);
-        sm_local_block_free(&r->d[i].leaving);
-    }
-    memory_free(r->row[1]);
-    memory_free(r->at.room);
 }
 
 /* Each rank sent n-1 of the n blocks of the array that the step counts. */
@@ -331,30 +308,33 @@ static void count(ring *r, const ring_transfer *way, int which, bool gradient) {
     train_kernel_moved(r->c->t, r->c->op->in[KEYS + which], gradient, op, bytes, way->waiting_s);
 }
 
-static void count_all(ring *r) {
-    for (int i = 0; i < PAIR; i++) {
-        count(r, &r->x[i].way, i, false);
-        if (r->backward) count(r, &r->d[i].way, i, true);
-    }
-}
-
-static sm_status travel(ring *r, sm_error *err) {
-    sm_status status = SM_OK;
-    if (r->backward) attention_each_head(&r->at, dot_rows, r);
+static sm_status run(ring *r, sm_error *err) {
+    sm_status status = begin(r, err);
+    if (!status && r->backward) attention_each_head(&r->at, dot_rows, r);
     for (int stage = 0; !status && stage < r->n; stage++)
         status = r->backward ? backward_stage(r, stage, err) : forward_stage(r, stage, err);
     if (!status && !r->backward) attention_each_head(&r->at, finish, r);
+    for (int i = 0; i < PAIR; i++) { /* what is under way uses blocks that are about to go */
+        ring_end_send(&r->x[i].way, NULL);
+        ring_end_send(&r->d[i].way, NULL);
+        for (int k = 0; k < 2; k++) sm_local_block_free(&r->x[i].room[k]);
+        sm_local_block_free(&r->d[i].made);
+        sm_local_block_free(&r->d[i].arriving);
+        sm_local_block_free(&r->d[i].leaving);
+    }
+    memory_free(r->row[1]);
+    memory_free(r->at.room);
+    for (int i = 0; !status && i < PAIR; i++) {
+        count(r, &r->x[i].way, i, false);
+        if (r->backward) count(r, &r->d[i].way, i, true);
+    }
     return status;
 }
 
 sm_status train_ring_forward(train_call *c, sm_error *err) {
     ring r = {.c = c, .step = step_of(c)};
     r.at.x[OUT] = c->out;
-    sm_status status = begin(&r, err);
-    if (!status) status = travel(&r, err);
-    end(&r);
-    if (!status) count_all(&r);
-    return status;
+    return run(&r, err);
 }
 
 sm_status train_ring_backward(train_call *c, sm_error *err) {
@@ -365,11 +345,7 @@ sm_status train_ring_backward(train_call *c, sm_error *err) {
     if (!r.at.x[OUT]->data ||
         sm_local_block_count(r.at.x[OUT]) != sm_local_block_count(r.at.d[OUT]))
         return sm_fail(err, SM_INTERNAL, "the result of attention was not kept for its backward");
-    sm_status status = begin(&r, err);
-    if (!status) status = travel(&r, err);
-    end(&r);
-    if (!status) count_all(&r);
-    return status;
+    return run(&r, err);
 }
 
 double sm_trainer_ring_bytes(const sm_trainer *t) { return t->ring_bytes; }

@@ -126,28 +126,20 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
 
 /* ---- a job on one rank ---- */
 
-static void mesh_of(const sm_train_setup *s, sm_mesh *mesh) {
-    *mesh = *sm_program_mesh();
-    for (int a = 0; a < SM_AXIS_COUNT; a++) mesh->axis[a].size = s->degree[a];
-    mesh->axes = TRAIN_AXES;
-    mesh->axis[TRAIN_PIPELINE].size = s->stages;
-    memcpy(mesh->axis[TRAIN_PIPELINE].name, "pipeline", sizeof "pipeline");
-}
-
-/* All groups at once: making one takes every rank, and stages do not work in step. */
-static sm_status make_groups(sm_trainer *t, sm_error *err) {
+sm_status train_mesh_new(sm_trainer *t, sm_error *err) {
+    sm_mesh mesh = *sm_program_mesh();
+    for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = t->setup->degree[a];
+    mesh.axes = TRAIN_AXES;
+    mesh.axis[TRAIN_PIPELINE].size = t->setup->stages;
+    memcpy(mesh.axis[TRAIN_PIPELINE].name, "pipeline", sizeof "pipeline");
+    sm_status status = sm_rank_mesh_new(t->world, &mesh, &t->mesh, err);
+    if (status) return status;
+    /* All groups at once: making one takes every rank, and stages do not work in step. */
     unsigned matter = sm_mesh_real_axes(&t->mesh->mesh, (1u << TRAIN_AXES) - 1);
     for (unsigned axes = 1; axes < 1u << TRAIN_AXES; axes++)
         if ((axes & ~matter) == 0 && !sm_rank_mesh_over(t->mesh, (sm_axes)axes, err))
             return err && err->status ? err->status : SM_INTERNAL;
     return SM_OK;
-}
-
-sm_status train_mesh_new(sm_trainer *t, sm_error *err) {
-    sm_mesh mesh;
-    mesh_of(t->setup, &mesh);
-    sm_status status = sm_rank_mesh_new(t->world, &mesh, &t->mesh, err);
-    return status ? status : make_groups(t, err);
 }
 
 static sm_status begin(sm_trainer *t, sm_error *err) {

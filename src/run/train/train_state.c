@@ -1,5 +1,6 @@
 /* Weights and moments as whole arrays: gathered on a rank block by block, or cut out of whole
  * arrays again on another mesh. */
+#include <assert.h>
 #include <string.h>
 
 #include "box.h"
@@ -100,6 +101,7 @@ static int deal_out(const sm_trainer *t, const sm_train_array *a, double *load) 
         coordinates_of(&t->mesh->mesh, (sm_axes)((1u << t->mesh->mesh.axes) - 1), rank, at);
         if (at[TRAIN_PIPELINE] == stage && (best < 0 || load[rank] < load[best])) best = rank;
     }
+    assert(best >= 0); /* every stage has a rank */
     load[best] += (double)count_of(a);
     return best;
 }
