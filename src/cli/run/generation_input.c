@@ -129,16 +129,6 @@ static sm_status read_model(const generation *g, const char *model, const char *
     return status;
 }
 
-static sm_status make_texts(generation *g, sm_error *err) {
-    g->text = sm_arena_array(g->call->arena, g->prompts, sizeof *g->text);
-    if (!g->text) return sm_fail_memory(err);
-    for (size_t i = 0; i < g->prompts; i++) {
-        g->text[i] = sm_arena_alloc(g->call->arena, g->prompt_bytes[i] + g->tokens + 1);
-        if (!g->text[i]) return sm_fail_memory(err);
-    }
-    return SM_OK;
-}
-
 sm_status generation_read(generation *g, sm_error *err) {
     const run_generate_values *o = g->call->values;
     const sm_model *target = &g->target.model, *draft = &g->draft.model;
@@ -151,5 +141,11 @@ sm_status generation_read(generation *g, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
                        draft->V, target->name, target->V);
-    return status ? status : make_texts(g, err);
+    if (status) return status;
+    g->text = sm_arena_array(g->call->arena, g->prompts, sizeof *g->text);
+    for (size_t i = 0; g->text && i < g->prompts; i++) {
+        g->text[i] = sm_arena_alloc(g->call->arena, g->prompt_bytes[i] + g->tokens + 1);
+        if (!g->text[i]) return sm_fail_memory(err);
+    }
+    return g->text ? SM_OK : sm_fail_memory(err);
 }

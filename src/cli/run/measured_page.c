@@ -194,22 +194,20 @@ static void show_trainings(sm_report *r, const measuring *q) {
 
 /* ---- constants ---- */
 
-static const char *origin_of(const measuring *q, sm_constant which) {
-    if (q->calibration.fitted >> which & 1u) return "measured";
-    if (which == SM_CONSTANT_matmul_efficiency_fp8) return "as of the wider types";
-    if (which == SM_CONSTANT_network_efficiency_outer && q->lines) return "as of the inner one";
-    return "usual, not measured";
-}
-
 static void show_constants(sm_report *r, const measuring *q) {
     sm_data *object = sm_put_object(r, r->data, "constants");
     sm_table *table = sm_page_table(r, "Constants", "<constant|>value|<unit|<");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
         double value = sm_calibration_get(&q->calibration, (sm_constant)i);
-        if (q->calibration.fitted >> i & 1u) sm_put(r, object, info->name, value);
-        sm_page_row(r, table, info->name, sm_show_number(r, value), info->unit,
-                    origin_of(q, (sm_constant)i));
+        bool fitted = q->calibration.fitted >> i & 1u;
+        const char *origin = fitted                                   ? "measured"
+                             : i == SM_CONSTANT_matmul_efficiency_fp8 ? "as of the wider types"
+                             : i == SM_CONSTANT_network_efficiency_outer && q->lines > 0
+                                 ? "as of the inner one"
+                                 : "usual, not measured";
+        if (fitted) sm_put(r, object, info->name, value);
+        sm_page_row(r, table, info->name, sm_show_number(r, value), info->unit, origin);
     }
     sm_report_table(r, table);
     sm_data *errors = sm_put_object(r, r->data, "median_error");

@@ -23,17 +23,14 @@ sm_status prediction_system_name(const cli_call *call, const char *given, int ra
     return *on ? SM_OK : sm_fail_memory(err);
 }
 
-static int ranks_of(const sm_mesh *mesh) {
-    double ranks = sm_mesh_size(mesh, (sm_axes)((1u << mesh->axes) - 1));
-    return ranks < INT_MAX ? (int)ranks : INT_MAX;
-}
-
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
                           sm_placed_mesh *m, const sm_calibration **calibration, sm_error *err) {
     const char *on;
     sm_source source = sm_source_of("--mesh", mesh);
     sm_status status = sm_mesh_parse(&source, &m->mesh, err);
-    if (!status) status = prediction_system_name(call, given->on, ranks_of(&m->mesh), &on, err);
+    double ranks = status ? 1 : sm_mesh_size(&m->mesh, (sm_axes)((1u << m->mesh.axes) - 1));
+    if (ranks > INT_MAX) ranks = INT_MAX;
+    if (!status) status = prediction_system_name(call, given->on, (int)ranks, &on, err);
     if (!status) status = cli_system(call, on, &m->system, err);
     if (!status) status = sm_placed_mesh_read(&m->system, &source, m, err);
     if (status) return status;

@@ -203,24 +203,21 @@ static sm_status write_index(writing *w, int kind, const uint32_t *checksum, sm_
     return sm_io_shard_index_write(path, &index, err);
 }
 
-/* Of the first rank, when the files of all are on the disk. */
-static sm_status complete(writing *w, const uint32_t *checksum, sm_error *err) {
-    const char *config = w->place->config, *path = path_of(w, "config.json");
-    sm_status status = path ? SM_OK : sm_fail_memory(err);
-    if (!status && config) status = sm_io_write(path, config, strlen(config), err);
-    for (int k = 0; !status && k < KINDS; k++) status = write_index(w, k, checksum, err);
-    if (!status) status = sm_io_checkpoint_end(w->path, w->version, w->place->keep, err);
-    if (status) sm_io_checkpoint_abandon(w->path, w->version);
-    return status;
-}
-
-static sm_status complete_all(writing *w, sm_error *err) {
+static sm_status complete(writing *w, sm_error *err) {
     size_t ranks = (size_t)w->world->size;
     uint32_t *checksum = sm_arena_array(w->arena, ranks * KINDS, sizeof *checksum);
     if (!checksum) return sm_fail_memory(err);
     sm_status status = sm_run_all_gather(w->world, w->checksum, sizeof w->checksum, checksum, err);
     if (status) return status;
-    if (w->world->rank == 0) w->failed = complete(w, checksum, &w->why);
+    if (w->world->rank == 0) { /* the files of all are on the disk */
+        const char *config = w->place->config, *path = path_of(w, "config.json");
+        status = path ? SM_OK : sm_fail_memory(&w->why);
+        if (!status && config) status = sm_io_write(path, config, strlen(config), &w->why);
+        for (int k = 0; !status && k < KINDS; k++) status = write_index(w, k, checksum, &w->why);
+        if (!status) status = sm_io_checkpoint_end(w->path, w->version, w->place->keep, &w->why);
+        if (status) sm_io_checkpoint_abandon(w->path, w->version);
+        w->failed = status;
+    }
     return agree(w->world, w->failed, &w->why, err);
 }
 
@@ -270,7 +267,7 @@ sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm
     sm_status status = w.path ? begin_version(&w, err) : sm_fail_memory(err);
     if (!status) status = list_all(&w, t, err);
     if (!status) status = write_files(&w, t, err);
-    if (!status && w.folder) status = complete_all(&w, err);
+    if (!status && w.folder) status = complete(&w, err);
     sm_free(w.slice);
     sm_arena_free(w.arena);
     return status;

@@ -1,6 +1,7 @@
 /* Each block carries in front of it whose it is, how large and for what. */
 #include "memory_account.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct tag {
@@ -71,6 +72,7 @@ void memory_free(void *block) {
 void memory_mark(void *block, sm_train_memory_part part) {
     if (!block) return;
     tag *t = tag_of(block);
+    assert(part < SM_TRAIN_MEMORY_COUNT);
     add(t->account, t->part, -(long long)t->bytes);
     t->part = part;
     add(t->account, t->part, (long long)t->bytes);

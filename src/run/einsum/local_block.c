@@ -49,13 +49,6 @@ static void put(sm_local_block *b, size_t i, double value) {
     }
 }
 
-/* A partial sum is whole on the first rank of its axis. */
-static bool holds_zero(const placed_filling *f) {
-    for (int a = 0; a < f->m->mesh.axes; a++)
-        if (f->layout.dim[a] == SM_UNREDUCED && f->m->at[a] > 0) return true;
-    return false;
-}
-
 static void fill_block(const placed_filling *f, sm_local_block *b) {
     size_t count = sm_local_block_count(b), position[SM_MAX_RANK];
     for (size_t i = 0; i < count; i++) {
@@ -80,6 +73,9 @@ sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, cons
         f.offset[d] = size[d] * sm_layout_part(&m->mesh, &f.layout, d, all, m->at);
     }
     sm_status status = sm_local_block_new(element, array->rank, size, out, err);
-    if (!status && !holds_zero(&f)) fill_block(&f, out);
+    bool holds_zero = false; /* a partial sum is whole on the first rank of its axis */
+    for (int a = 0; a < m->mesh.axes; a++)
+        holds_zero = holds_zero || (f.layout.dim[a] == SM_UNREDUCED && m->at[a] > 0);
+    if (!status && !holds_zero) fill_block(&f, out);
     return status;
 }

@@ -292,13 +292,6 @@ static sm_status reduce_stage(ring *r, int stage, sm_error *err) {
 
 /* ---- the ring ---- */
 
-static size_t length_of_cut(const ring_job *job, const sm_local_block *out) {
-    int array = job->step->array;
-    if (array < 0) return out->size[dimension_of(job->out_label, out->rank, job->step->to)];
-    const sm_local_block *own = &job->array[array];
-    return own->size[dimension_of(job->label[array], own->rank, job->step->from)];
-}
-
 /* A chunk of sums is this rank's part of the product. */
 static void put_sums(ring *r) {
     int dim = dimension_of(r->job->out_label, r->out->rank, r->cut);
@@ -334,7 +327,9 @@ sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, 
     r.rank = r.group->rank;
     assert(r.n > 1);
     r.cut = gathers ? job->step->from : job->step->to;
-    r.chunk = length_of_cut(job, out);
+    const sm_local_block *cut = gathers ? &job->array[job->step->array] : out;
+    const int8_t *label = gathers ? job->label[job->step->array] : job->out_label;
+    r.chunk = cut->size[dimension_of(label, cut->rank, r.cut)];
     /* Chunks of an odd length go one way, and two ranks have one way only. */
     r.lanes = r.job->directions > 1 && r.n > 2 && r.chunk % 2 == 0 ? 2 : 1;
     for (int i = 0; i < r.lanes; i++) {

@@ -2,6 +2,7 @@
  * sequence has filled a part. One query of one head at a time, so that a query's numbers do not
  * depend on how many come with it. Ranks of context hold other positions each: the sums of their
  * softmaxes are added first (8 bytes for each query and head), then their shares of the result. */
+#include <assert.h>
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -76,22 +77,18 @@ static sm_status join_sums(attending *a, sm_error *err) {
     return sm_run_all_reduce(over, a->sum, rows, SM_ELEMENT_F64, err);
 }
 
-static void divide(const attending *a, bool joined) {
-    float *out = a->c->out->data;
-    for (size_t i = 0; i < rows_of(a); i++, out += a->value_size) {
-        if (!(a->sum[i] > 0)) continue;
-        double part = joined ? exp((double)a->most[i]) : 1;
-        for (size_t d = 0; d < a->value_size; d++) out[d] *= (float)(part / a->sum[i]);
-    }
-}
-
 static sm_status run(attending *a, sm_error *err) {
     bool joined = train_degree(a->c->t, SM_BIT(SM_AXIS_CONTEXT)) > 1;
     for (size_t s = 0; s < a->c->out->size[0]; s++)
         for (size_t t = 0; t < a->queries; t++)
             for (size_t h = 0; h < a->key_heads * a->groups; h++) attend(a, s, t, h);
     sm_status status = joined ? join_sums(a, err) : SM_OK;
-    if (!status) divide(a, joined);
+    float *out = a->c->out->data;
+    for (size_t i = 0; !status && i < rows_of(a); i++, out += a->value_size) {
+        if (!(a->sum[i] > 0)) continue;
+        double part = joined ? exp((double)a->most[i]) : 1;
+        for (size_t d = 0; d < a->value_size; d++) out[d] *= (float)(part / a->sum[i]);
+    }
     return status;
 }
 
@@ -105,6 +102,7 @@ sm_status generate_attention(train_call *c, sm_error *err) {
                    .value_size = c->in[VALUES].block->size[3],
                    .room = keys[1]};
     size_t rows = rows_of(&a);
+    assert(a.size > 0 && a.groups * a.key_heads > 0);
     a.sum = sm_calloc(rows + 1, sizeof *a.sum);
     a.most = sm_calloc(rows + 1, sizeof *a.most);
     a.score = sm_calloc(a.room + 1, sizeof *a.score);

@@ -1,4 +1,5 @@
 /* Generating: bytes through the program of serving, forward, for several sequences at once. */
+#include <assert.h>
 #include <string.h>
 
 #include "train_parts.h"
@@ -258,28 +259,21 @@ void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached) {
 
 sm_generator_part sm_generator_own(const sm_generator *g) { return g->own; }
 
-static size_t most_of(const sm_generator *g) {
-    size_t most = 0;
-    for (int i = 0; i < g->t.world->size; i++)
-        if (g->part[i].n > most) most = g->part[i].n;
-    return most;
-}
-
-/* Of ranks with the same sequences the first one is heard. */
-static void hear(const sm_generator *g, const char *all, size_t block, size_t bytes, char *to) {
-    for (int i = g->t.world->size - 1; i >= 0; i--)
-        memcpy(to + g->part[i].first * bytes, all + (size_t)i * block, g->part[i].n * bytes);
-}
-
 sm_status sm_generator_share(sm_generator *g, void *records, size_t bytes, sm_error *err) {
     sm_communicator *world = g->t.world;
-    size_t block = most_of(g) * bytes, ranks = (size_t)world->size;
+    size_t most = 0, ranks = (size_t)world->size;
     if (ranks == 1) return SM_OK;
+    for (size_t i = 0; i < ranks; i++)
+        if (g->part[i].n > most) most = g->part[i].n;
+    assert(g->own.n <= most);
+    size_t block = most * bytes;
     char *room = sm_calloc(ranks + 1, block);
     if (!room) return sm_fail_memory(err);
     memcpy(room, (char *)records + g->own.first * bytes, g->own.n * bytes);
     sm_status status = sm_run_all_gather(world, room, block, room + block, err);
-    if (!status) hear(g, room + block, block, bytes, records);
+    for (size_t i = ranks; !status && i-- > 0;) /* of ranks with the same sequences the first */
+        memcpy((char *)records + g->part[i].first * bytes, room + (i + 1) * block,
+               g->part[i].n * bytes);
     sm_free(room);
     return status;
 }

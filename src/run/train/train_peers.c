@@ -10,15 +10,10 @@ static bool tie_parted(const sm_train_setup *s) {
     return s->model->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage;
 }
 
-/* The stage of the other copy of a chunk. */
-static int mirror(const sm_train_setup *s, int chunk) {
-    return s->chunk[(chunk + s->chunks / 2) % s->chunks].stage;
-}
-
-/* The stage itself when it has no peer. */
+/* That of the other copy of its chunk, or of the tied embedding. The stage itself: it has none. */
 static int peer_of(const sm_train_setup *s, int stage) {
     for (int c = 0; train_copies(s) == 2 && c < s->chunks; c++)
-        if (s->chunk[c].stage == stage) return mirror(s, c);
+        if (s->chunk[c].stage == stage) return s->chunk[(c + s->chunks / 2) % s->chunks].stage;
     if (!tie_parted(s)) return stage;
     int first = s->chunk[0].stage, last = s->chunk[s->chunks - 1].stage;
     return stage == first ? last : stage == last ? first : stage;

@@ -1,23 +1,8 @@
 /* The programs of a training run and their tasks on its mesh. */
+#include <assert.h>
 #include <string.h>
 
 #include "train_parts.h"
-
-static void sizes_of(const sm_trainer *t, const sm_program *b, double *size) {
-    memcpy(size, b->size, sizeof b->size);
-    size[SM_DIM_B] = t->size[SM_DIM_B];
-    size[SM_DIM_C] *= t->size[SM_DIM_B];
-    if (!t->serving) return;
-    size[SM_DIM_T] = b->output < 0 ? (double)t->sampled : t->size[SM_DIM_T];
-    size[SM_DIM_S] = t->size[SM_DIM_S];
-    size[SM_DIM_C] *= size[SM_DIM_T];
-}
-
-static uint64_t run_again(const sm_train_setup *s, const sm_program *b, sm_piece piece) {
-    if (piece != SM_PIECE_LAYER) return 0;
-    return s->recompute_ops ? sm_recompute_named(b, s->recompute_ops)
-                            : sm_recompute_set(b, s->recompute);
-}
 
 static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
@@ -29,9 +14,19 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
                            : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
-    sizes_of(t, &b, size);
-    return sm_task_list_new(&b, &t->mesh->mesh, size, run_again(s, &b, piece), &t->list[t->lists++],
-                            err);
+    memcpy(size, b.size, sizeof size);
+    size[SM_DIM_B] = t->size[SM_DIM_B];
+    size[SM_DIM_C] *= t->size[SM_DIM_B];
+    if (t->serving) {
+        size[SM_DIM_T] = b.output < 0 ? (double)t->sampled : t->size[SM_DIM_T];
+        size[SM_DIM_S] = t->size[SM_DIM_S];
+        size[SM_DIM_C] *= size[SM_DIM_T];
+    }
+    uint64_t again = piece != SM_PIECE_LAYER ? 0
+                     : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
+                                             : sm_recompute_set(&b, s->recompute);
+    assert(t->lists < SM_MAX_LAYER_KINDS + 2);
+    return sm_task_list_new(&b, &t->mesh->mesh, size, again, &t->list[t->lists++], err);
 }
 
 /* Every op to run again is one of some layer. */

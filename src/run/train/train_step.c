@@ -1,4 +1,5 @@
 /* A step on a rank: its stage, boundaries sent to other stages, then loss, norm and update. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static sm_status free_arrived(sm_trainer *t, sm_error *err) {
 sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err) {
     sm_communicator *c = pipeline(t);
     sm_status status = free_arrived(t, err);
+    assert(t->messages < t->stage.room);
     train_message *m = &t->message[t->messages++];
     *m = (train_message){.block = *block};
     block->data = NULL;
@@ -83,6 +85,7 @@ static double rate_of(const sm_train_setup *s, int step) {
 }
 
 static sm_status run_batch(sm_trainer *t, int step, bool updating, sm_error *err) {
+    assert(step >= 0);
     t->step = step;
     t->loss = 0;
     memset(t->time_s, 0, sizeof t->time_s);
@@ -102,15 +105,6 @@ static double tokens_of(const sm_trainer *t) {
     return (double)t->setup->sequences * t->setup->tokens;
 }
 
-static sm_status update(sm_trainer *t, double rate, double scale, sm_error *err) {
-    train_traffic before;
-    double begun_s = sm_clock_s();
-    train_traffic_now(t, &before);
-    sm_status status = train_update(t, rate, scale, err);
-    t->time_s[SM_TRAIN_TIME_OPTIMIZER] += train_step_end_took(t, TRAIN_OPTIMIZER, begun_s, &before);
-    return status;
-}
-
 static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     sm_status status = sm_stage_reduce(&t->stage, err);
     if (status) return status;
@@ -126,7 +120,13 @@ static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     result->rate = rate_of(t->setup, t->step);
     double clip = t->setup->clip, scale = 1;
     if (clip > 0 && result->gradient_norm > clip) scale = clip / result->gradient_norm;
-    return update(t, result->rate, scale, err);
+    train_traffic before;
+    double updating_s = sm_clock_s();
+    train_traffic_now(t, &before);
+    status = train_update(t, result->rate, scale, err);
+    t->time_s[SM_TRAIN_TIME_OPTIMIZER] +=
+        train_step_end_took(t, TRAIN_OPTIMIZER, updating_s, &before);
+    return status;
 }
 
 const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT] = {

@@ -1,5 +1,6 @@
 /* The weights of a stage. Each element is drawn from the seed, its layer, its tensor and its place
  * in the whole tensor, so that every plan starts from the same model. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct draw {
 /* Norms start at 1; the rest is normal (Box and Muller). */
 static double drawn(const size_t *position, int rank, void *context) {
     const draw *d = context;
+    assert(rank >= 0 && rank <= SM_MAX_RANK);
     if (d->norm) return 1;
     uint64_t at = 0;
     for (int i = 0; i < rank; i++) {
@@ -33,13 +35,6 @@ static uint64_t seed_of(uint64_t seed, int layer, const char *name) {
     return sm_rng_next(&rng);
 }
 
-static void draw_as_embedding(const sm_trainer *t, draw *d) {
-    const sm_task_list *p = &t->list[t->setup->model->kinds];
-    int tensor = sm_task_list_matrix(p);
-    d->turned = true;
-    d->seed = seed_of(t->setup->seed + (uint64_t)tensor, -1, p->program->tensor[tensor].name);
-}
-
 static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_error *err) {
     int operand = 0;
     const sm_tensor *w = &layer->list->program->tensor[tensor];
@@ -48,7 +43,12 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     draw d = {.seed = seed_of(t->setup->seed + (uint64_t)tensor, layer->number, w->name),
               .norm = w->norm,
               .deviation = 1 / sqrt(t->setup->model->D)};
-    if (sm_stage_is_copy(&t->stage, layer, tensor)) draw_as_embedding(t, &d);
+    if (sm_stage_is_copy(&t->stage, layer, tensor)) { /* of the embedding: drawn as that is */
+        const sm_task_list *p = &t->list[t->setup->model->kinds];
+        int matrix = sm_task_list_matrix(p);
+        d.turned = true;
+        d.seed = seed_of(t->setup->seed + (uint64_t)matrix, -1, p->program->tensor[matrix].name);
+    }
     const sm_array *array = &task->einsum.in[operand];
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
