@@ -1,4 +1,5 @@
-/* exchange: on each rank. Arrays hold whole numbers, so that sums are exact in every type. */
+/* exchange: one collective on each rank, timed and held against what must come out. Arrays hold
+ * whole numbers, so that sums are exact in every type. */
 #include <assert.h>
 #include "exchange.h"
 

@@ -1,6 +1,7 @@
 /* Copying boxes between row-major arrays, row by row. */
 #include "box.h"
 
+#include <assert.h>
 #include <string.h>
 
 static size_t offset_of(const box_side *side, const size_t *at, int rank) {
@@ -20,8 +21,10 @@ static bool advance(size_t *at, int rank, const size_t *box) {
 
 void box_copy(const box_side *to, const box_side *from, int rank, const size_t *box, size_t width) {
     size_t at[SM_MAX_RANK] = {0}, row = rank > 0 ? box[rank - 1] : 1;
-    for (int d = 0; d < rank; d++)
+    for (int d = 0; d < rank; d++) {
         if (box[d] == 0) return;
+        assert(to->offset[d] + box[d] <= to->size[d] && from->offset[d] + box[d] <= from->size[d]);
+    }
     do {
         memcpy((char *)to->data + offset_of(to, at, rank) * width,
                (const char *)from->data + offset_of(from, at, rank) * width, row * width);

@@ -1,4 +1,6 @@
-/* Words from scores, and speculative sampling. */
+/* Words from scores, and speculative sampling: a word drafted from q is kept with probability
+ * min(1, p/q); else one is drawn from max(0, p - q), so that the word follows p in either case
+ * (Leviathan et al., arXiv 2211.17192, section 2.3). */
 #include <assert.h>
 #include <math.h>
 

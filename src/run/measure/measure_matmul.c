@@ -1,4 +1,5 @@
-/* Local products through BLAS, as a step of a lowering makes them, on all ranks at once. */
+/* Local products through BLAS, as a step of a lowering makes them, on all ranks at once. A product
+ * of [m,k] and [k,n] is 2 m n k FLOPs. */
 #include "measure_parts.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* One head of one sequence at a time: three matrix products forward, five backward. */
+/* One head of one sequence at a time. Forward: P = softmax(Q K^T / sqrt(H)), O = P V (Vaswani et
+ * al., arXiv 1706.03762, eq. 1). Backward: dV = P^T dO, dP = dO V^T, dS = P (dP - rowsum(dO O)), dQ
+ * = dS K / sqrt(H), dK = dS^T Q / sqrt(H) (Dao et al., FlashAttention, arXiv 2205.14135, appendix
+ * B). */
 #include "attention_heads.h"
 
 #include <cblas.h>
