@@ -12,6 +12,7 @@
  * TensorRT-LLM, FlashInfer and FlashMLA on eleven GPUs (docs/accuracy.md); what differs between
  * chips is in their calibrations. */
 #include "scalemodel/cost.h"
+#include <assert.h>
 #include <math.h>
 
 enum {
@@ -86,17 +87,12 @@ static double flops_of(const sm_attention_shape *s, bool backward) {
 
 /* Queries in and values out in 16 bits or more; keys and values once. Backward touches each array
  * and its gradient. */
-static double bytes_of(const sm_attention_shape *s, bool backward) {
+static double traffic_bytes(const sm_attention_shape *s, bool backward) {
     double element = larger(larger(2.0, s->kv_bytes), sm_dtype_bytes(s->dtype));
     double q = s->batch * s->q_len * s->heads * (s->head_size + s->v_head_size) * element;
     double kv_size = s->head_size + (s->shared_kv ? 0.0 : s->v_head_size);
     double bytes = q + s->batch * s->kv_len * s->kv_heads * kv_size * s->kv_bytes;
     return backward ? 2.0 * bytes : bytes;
-}
-
-/* Rows of a decode's query group are padded to the tile of the smallest instruction that fits. */
-static double padded_group(double rows) {
-    return rows <= 16.0 ? 16.0 : rows <= 64.0 ? 64.0 : whole(rows, BLOCK);
 }
 
 static blocks blocks_of(const sm_chip *chip, const sm_attention_shape *s) {
@@ -105,7 +101,12 @@ static blocks blocks_of(const sm_chip *chip, const sm_attention_shape *s) {
     double units = s->batch * (packed ? s->kv_heads : s->heads), cores = cores_of(chip);
     bool idle = !packed && units * ceil(rows / BLOCK) < cores;
     double size = idle || (!packed && rows <= BLOCK / 2.0) ? BLOCK / 2.0 : BLOCK;
-    double padded = is_systolic(chip) || !packed ? whole(rows, size) : padded_group(rows);
+    /* rows of a decode's query group are padded to the tile of the smallest instruction that fits
+     */
+    double padded = is_systolic(chip) || !packed || rows > 64.0 ? whole(rows, size)
+                    : rows <= 16.0                              ? 16.0
+                                                                : 64.0;
+    assert(s->kv_heads > 0.0 && cores >= 1.0);
     double all_keys = whole(s->kv_len, KEY_TILE);
     blocks b = {.count = units * ceil(rows / size), .rows = units * padded, .parts = 1.0};
     b.block_rows = smaller(padded, size);
@@ -138,11 +139,6 @@ static double score_s(const sm_chip *chip, const sm_attention_shape *s, double p
     return relative_score(chip, s, peak, efficiency, backward) * full / efficiency;
 }
 
-static double decode_slowdown(const sm_chip *chip, const sm_attention_shape *s) {
-    if (!is_decode(s) || is_systolic(chip)) return 1.0;
-    return 1.0 / (s->shared_kv ? decode_rate_shared : decode_rate);
-}
-
 /* All blocks dealt to the cores, or the longest alone on its core: the larger, and a quarter more
  * when they are equal and the last blocks find some cores idle. */
 static double dealt(double all, double longest) {
@@ -158,7 +154,7 @@ static double math_time(const sm_chip *chip, const sm_attention_shape *s, const 
 }
 
 /* Few blocks do not draw the whole bandwidth; an 8-bit cache under 16-bit matmuls is converted (a
- * TPU's vector unit takes thousands a cycle, so that it shows on cores of GPUs alone). */
+ * TPU's vector unit takes thousands a cycle, so that it is exposed on cores of GPUs alone). */
 static double memory_time(const sm_chip *chip, const sm_attention_shape *s, const blocks *b,
                           double stream_s) {
     double drawing = smaller(cores_of(chip), b->count * b->parts) * core_bandwidth;
@@ -170,11 +166,6 @@ static double memory_time(const sm_chip *chip, const sm_attention_shape *s, cons
     return larger(stream, converted / (converted_per_cycle * cycles_per_s(chip)));
 }
 
-static double block_overhead_cycles(const sm_attention_shape *s) {
-    if (is_decode(s)) return s->persistent ? block_cycles_persistent : block_cycles_decode;
-    return s->q_len > BLOCK ? block_cycles_long : block_cycles;
-}
-
 static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const blocks *b) {
     double cores = cores_of(chip), cycles = latency_cycles_systolic * cores;
     if (is_systolic(chip)) {
@@ -183,7 +174,9 @@ static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const
     }
     cycles = s->one_kernel ? latency_cycles_single : latency_cycles;
     if (b->parts > 1.0) cycles += joining_cycles * (1.0 + log2(b->parts));
-    return (cycles * cores + b->count * block_overhead_cycles(s)) / cycles_per_s(chip);
+    double block = s->q_len > BLOCK ? block_cycles_long : block_cycles;
+    if (is_decode(s)) block = s->persistent ? block_cycles_persistent : block_cycles_decode;
+    return (cycles * cores + b->count * block) / cycles_per_s(chip);
 }
 
 static double efficiency_of(const sm_calibration *c, bool backward) {
@@ -193,7 +186,9 @@ static double efficiency_of(const sm_calibration *c, bool backward) {
 static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
                         bool backward, sm_op_cost *cost) {
     double peak = sm_chip_peak(chip, s->dtype, NULL), efficiency = efficiency_of(c, backward);
-    double one_score_s = score_s(chip, s, peak, efficiency, backward) * decode_slowdown(chip, s);
+    double one_score_s = score_s(chip, s, peak, efficiency, backward);
+    if (is_decode(s) && !is_systolic(chip))
+        one_score_s *= 1.0 / (s->shared_kv ? decode_rate_shared : decode_rate);
     blocks b = blocks_of(chip, s);
     double math_s = math_time(chip, s, &b, one_score_s);
     double memory_s = memory_time(chip, s, &b, cost->memory_s / c->memory_efficiency);
@@ -241,7 +236,7 @@ sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
     sm_op_cost cost = {.tile_efficiency = 1.0, .expected_s = c->launch_s, .upper_s = c->launch_s};
     if (is_empty(shape)) return cost;
     cost.math_s = rate_time(flops_of(shape, backward), sm_chip_peak(chip, shape->dtype, NULL));
-    cost.memory_s = rate_time(bytes_of(shape, backward), chip->memory_bytes_per_s.value);
+    cost.memory_s = rate_time(traffic_bytes(shape, backward), chip->memory_bytes_per_s.value);
     cost.lower_s = larger(cost.math_s, cost.memory_s);
     if (shape->unfused) price_unfused(chip, c, shape, backward, &cost);
     else if (shape->panel > 0.0) price_panels(c, shape, backward, &cost);

@@ -33,12 +33,6 @@ static char *add_text(sm_arena *arena, char *out, const char *key, const char *t
     return out ? sm_arena_printf(arena, "%s\n", out) : NULL;
 }
 
-static char *add_number(sm_arena *arena, char *out, const char *key, double value) {
-    char number[40];
-    sm_format_exact(number, sizeof number, value);
-    return out ? sm_arena_printf(arena, "%s%s = %s\n", out, key, number) : NULL;
-}
-
 static char *add_fitted(sm_arena *arena, char *out, unsigned fitted) {
     for (int i = 0; out && i < SM_CONSTANT_COUNT; i++)
         if (fitted >> i & 1)
@@ -75,9 +69,12 @@ char *sm_calibration_format(const sm_calibration *c, sm_arena *arena) {
     char *out = sm_arena_printf(arena, "[%s %s]\n", c->chip, c->software);
     out = add_text(arena, out, "source", c->source);
     if (c->range && *c->range) out = add_text(arena, out, "range", c->range);
-    for (int i = 0; i < SM_CONSTANT_COUNT; i++)
-        out = add_number(arena, out, sm_constant_of((sm_constant)i)->name,
-                         sm_calibration_get(c, (sm_constant)i));
+    for (int i = 0; out && i < SM_CONSTANT_COUNT; i++) {
+        char number[40];
+        sm_format_exact(number, sizeof number, sm_calibration_get(c, (sm_constant)i));
+        out = sm_arena_printf(arena, "%s%s = %s\n", out, sm_constant_of((sm_constant)i)->name,
+                              number);
+    }
     out = add_fitted(arena, out, c->fitted);
     for (int i = 0; i < SM_REGIME_COUNT; i++) out = add_interval(arena, out, c, i);
     for (int i = 0; i < c->lines; i++) out = add_line(arena, out, &c->line[i]);

@@ -3,6 +3,7 @@
 #include "calibration_line.h"
 #include "calibration_table.h"
 #include "scalemodel/text.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ typedef struct reader {
     sm_arena *arena;
     sm_error *err;
     sm_calibration *list;
-    size_t n;
+    size_t n, headings; /* read; room in the list */
     /* the section being read */
     sm_span heading;
     uint64_t seen;              /* bit per key */
@@ -54,14 +55,13 @@ static sm_span next_word(const char *text, sm_span *rest) {
     return word;
 }
 
-static int shown(sm_span s) { return s.length < SHOWN ? (int)s.length : SHOWN; }
-
 /* "'lauch_s' is no constant; did you mean launch_s?" */
 static sm_status fail_name(const reader *r, sm_span word, const char *what,
                            const char *const *names, size_t n, const char *otherwise) {
     const char *text = r->source->text + word.offset;
     const char *near = sm_nearest(text, word.length, names, n);
-    return sm_fail_at(r->err, r->source, word, "'%.*s' is no %s%s%s%s", shown(word), text, what,
+    int shown = word.length < SHOWN ? (int)word.length : SHOWN;
+    return sm_fail_at(r->err, r->source, word, "'%.*s' is no %s%s%s%s", shown, text, what,
                       near ? "; did you mean " : otherwise, near ? near : "", near ? "?" : "");
 }
 
@@ -190,6 +190,7 @@ static sm_status read_value(reader *r, int key, sm_span value) {
     value = without_comment(text, value);
     if (key == KEY_BASE) return read_base(r, value);
     if (key == KEY_FITTED) return read_fitted(r, value);
+    assert(key < KEYS);
     if (key < FIRST_INTERVAL) return read_number(r, value, key - WORD_KEYS);
     return read_interval(r, value, key - FIRST_INTERVAL);
 }
@@ -267,6 +268,7 @@ static sm_status read_heading(reader *r, sm_span line) {
     if (r->n == MOST_CALIBRATIONS)
         return sm_fail_at(r->err, r->source, line, "a file holds at most %d calibrations",
                           MOST_CALIBRATIONS);
+    assert(r->n < r->headings);
     sm_calibration *c = &r->list[r->n++];
     c->chip = sm_arena_copy(r->arena, text + chip.offset, chip.length);
     c->software = sm_arena_copy(r->arena, text + software.offset, software.length);
@@ -304,19 +306,13 @@ static sm_span line_at(const sm_source *source, size_t at) {
     return (sm_span){at, end ? (size_t)(end - source->text) - at : source->length - at};
 }
 
-static size_t count_headings(const sm_source *source) {
-    size_t n = 0;
-    for (size_t at = 0; at < source->length && n < MOST_CALIBRATIONS;
-         at += line_at(source, at).length + 1)
-        n += source->text[at] == '[';
-    return n;
-}
-
 sm_status sm_calibration_parse(const sm_source *source, sm_arena *arena, sm_calibration **list,
                                size_t *n, sm_error *err) {
     reader r = {.source = source, .arena = arena, .err = err};
-    size_t headings = count_headings(source);
-    r.list = sm_arena_array(arena, headings ? headings : 1, sizeof *r.list);
+    for (size_t at = 0; at < source->length && r.headings < MOST_CALIBRATIONS;
+         at += line_at(source, at).length + 1)
+        r.headings += source->text[at] == '[';
+    r.list = sm_arena_array(arena, r.headings ? r.headings : 1, sizeof *r.list);
     if (!r.list) return sm_fail_memory(err);
     for (size_t at = 0; at < source->length;) {
         sm_span line = line_at(source, at);

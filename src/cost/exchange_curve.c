@@ -1,20 +1,22 @@
-/* All-to-all, permute and broadcast. V is 1 in the formulas: everything is per byte of V. */
+/* All-to-all, permute and broadcast. V is 1 in the formulas: everything is per byte of V.
+ *
+ * An all-to-all on a ring takes V/8 / W, W one way of a link: half of all messages cross a cut of
+ * two links, a quarter of the time of an all-gather ("How To Scale Your Model", chapter on
+ * sharding). Through switches each chip sends V/n^2 to each member beyond its level (its chapter on
+ * GPUs). */
 #include "group_links.h"
+#include <assert.h>
 #include <math.h>
 
 /* Messages over the busiest link of one part when every member sends one to every other by the
  * shortest way. Ring: n^2/8 (the message to the opposite member of an even ring goes half each
  * way), (n^2-1)/8 when n is odd. Line: the middle link separates floor(n/2) senders from ceil(n/2)
  * receivers. */
-static double pairs_on_link(const sm_torus_part *t) {
-    double n = t->n;
-    if (t->ring) return floor(n * n / 4.0) / 2.0;
-    return floor(n / 2.0) * ceil(n / 2.0);
-}
-
 static double torus_crossings(const sm_group_links *links, int part) {
     const sm_torus_part *t = &links->torus[part];
-    return links->torus_members / t->n * pairs_on_link(t) * t->stride;
+    double n = t->n;
+    double pairs = t->ring ? floor(n * n / 4.0) / 2.0 : floor(n / 2.0) * ceil(n / 2.0);
+    return links->torus_members / t->n * pairs * t->stride;
 }
 
 /* Each member holds V/n and sends V/n^2 to each other member. Dimension-ordered routes: every pair
@@ -85,6 +87,7 @@ void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ra
     double busy[SM_MAX_LEVELS] = {0};
     all_to_all_busy(links, busy);
     for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= ragged;
+    assert(ragged > 0.0);
     double latency = all_to_all_latency_s(links);
     sm_algorithm *a = sm_curve_add(curve, links, "direct", latency, busy, 0.0);
     by_messages(a, links);
@@ -130,16 +133,6 @@ void sm_curve_permute(sm_curve *curve, const sm_group_links *links) {
     sm_curve_add_book(curve, links, permute_latency_s(links), busy);
 }
 
-/* Pipelined broadcast. Torus: along one dimension after the other, half of V each way round a ring.
- * Switches: a chain through all children in order, so that each link carries V once in and once out
- * per group. */
-static void broadcast_busy(const sm_group_links *links, double *busy) {
-    for (int i = 0; i < links->torus_parts; i++)
-        busy[links->torus[i].level] += 1.0 / links->torus[i].rate_bytes_per_s;
-    for (int i = 0; i < links->switch_parts; i++)
-        busy[links->sw[i].level] = links->sw[i].groups / links->sw[i].link_bytes_per_s;
-}
-
 static double torus_walk_s(const sm_group_links *links) {
     double s = 0.0;
     for (int i = 0; i < links->torus_parts; i++)
@@ -180,13 +173,10 @@ static void add_binomial(sm_curve *curve, const sm_group_links *links) {
     sm_algorithm_by_library(a, links, ceil(log2(links->n)), latency, 1.0);
 }
 
-static bool switches_multicast(const sm_group_links *links) {
-    for (int i = 0; i < links->switch_parts; i++)
-        if (!links->sw[i].in_network) return false;
-    return links->switch_parts > 0;
-}
-
 static void add_multicast(sm_curve *curve, const sm_group_links *links, const double *busy) {
+    for (int i = 0; i < links->switch_parts; i++)
+        if (!links->sw[i].in_network) return;
+    if (!links->switch_parts) return;
     const sm_switch_part *top = &links->sw[links->switch_parts - 1];
     double latency = torus_walk_s(links) + top->hop_s;
     if (links->switch_parts > 1 && links->sw[0].scale_up) latency += links->sw[0].hop_s;
@@ -205,14 +195,20 @@ static double broadcast_ideal(const sm_group_links *links) {
     return least;
 }
 
+/* Pipelined broadcast. Torus: along one dimension after the other, half of V each way round a ring.
+ * Switches: a chain through all children in order, so that each link carries V once in and once out
+ * per group. */
 void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links) {
     double busy[SM_MAX_LEVELS] = {0};
-    broadcast_busy(links, busy);
+    for (int i = 0; i < links->torus_parts; i++)
+        busy[links->torus[i].level] += 1.0 / links->torus[i].rate_bytes_per_s;
+    for (int i = 0; i < links->switch_parts; i++)
+        busy[links->sw[i].level] = links->sw[i].groups / links->sw[i].link_bytes_per_s;
     curve->ideal_s_per_byte = broadcast_ideal(links);
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
     sm_algorithm_by_library(chain, links, sm_library_steps(links->n), chain_latency_s(links), 1.0);
-    if (switches_multicast(links)) add_multicast(curve, links, busy);
+    add_multicast(curve, links, busy);
     if (links->switch_parts) add_binomial(curve, links);
     sm_curve_add_book(curve, links, chain_latency_s(links), busy);
 }

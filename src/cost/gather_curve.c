@@ -120,22 +120,17 @@ static bool within_node(const sm_group_links *links) {
     return links->torus_parts == 0 && links->switch_parts == 1 && links->sw[0].scale_up;
 }
 
-/* A library's ring or tree: the members of a node one after the other, nodes by doubling. */
-static double library_hops_s(const sm_group_links *links) {
-    double s = 0.0;
+/* A library's ring or tree: the members of a node one after the other, nodes by doubling. A member
+ * also copies (gather) or adds (all-reduce) its own n-th: as long as this part of sending it would
+ * take (src/cost/protocol.c tells the fit). */
+static void by_ring(sm_algorithm *a, const sm_group_links *links, double passes) {
+    double own = passes > 1.0 ? 0.19 : 0.48, hops_s = 0.0;
     for (int i = 0; i < links->switch_parts; i++) {
         const sm_switch_part *w = &links->sw[i];
-        s += (w->scale_up ? sm_library_steps(w->n) : ceil(log2(w->n))) * w->hop_s;
+        hops_s += (w->scale_up ? sm_library_steps(w->n) : ceil(log2(w->n))) * w->hop_s;
     }
-    return s;
-}
-
-/* A member also copies (gather) or adds (all-reduce) its own n-th: as long as this part of sending
- * it would take (src/cost/protocol.c tells the fit). */
-static void by_ring(sm_algorithm *a, const sm_group_links *links, double passes) {
-    double own = passes > 1.0 ? 0.19 : 0.48;
-    sm_algorithm_by_library(a, links, passes * sm_library_steps(links->n),
-                            passes * library_hops_s(links), 1.0 + own / (links->n - 1.0));
+    sm_algorithm_by_library(a, links, passes * sm_library_steps(links->n), passes * hops_s,
+                            1.0 + own / (links->n - 1.0));
 }
 
 /* Between peers of one node it may be one kernel, never beyond; a library has no such algorithm. */
@@ -250,14 +245,6 @@ static bool scale_out_reduces(const sm_group_links *links) {
     return any;
 }
 
-/* The members' own slices pass the switch too, and reading through it reaches 0.8 of what copies
- * reach, after a start of many chunks (fit: src/cost/protocol.c). */
-static void by_switch(sm_algorithm *a, const sm_group_links *links) {
-    if (links->torus_parts > 0) return;
-    a->start = 12.9;
-    a->excess = (1.0 + 1.0 / links->n) / 0.8;
-}
-
 /* In-network reduction. Scale-up: for each of its D slices a chip sends the others' or, of its own,
  * receives the sum and spreads it again: V each way. Scale-out switches sum up the tree and send
  * the result down: the link of a child carries V once each way for each of the groups that share
@@ -276,7 +263,12 @@ static void add_in_network(sm_curve *curve, const sm_group_links *links) {
         else busy[w->level] = w->groups / w->link_bytes_per_s;
     }
     if (outer) latency += links->sw[links->switch_parts - 1].hop_s;
-    by_switch(sm_curve_add(curve, links, "in-network reduction", latency, busy, 0.0), links);
+    sm_algorithm *a = sm_curve_add(curve, links, "in-network reduction", latency, busy, 0.0);
+    if (links->torus_parts > 0) return;
+    /* The members' own slices pass the switch too, and reading through it reaches 0.8 of what
+     * copies reach, after a start of many chunks (fit: src/cost/protocol.c). */
+    a->start = 12.9;
+    a->excess = (1.0 + 1.0 / links->n) / 0.8;
 }
 
 /* For small arrays: gather everybody's V and add up locally; half the steps for n/2 times the

@@ -1,21 +1,20 @@
 /* From a group to the links it uses and shares. */
 #include "group_links.h"
+#include <assert.h>
 #include <string.h>
-
-static bool comes_before(const sm_part *a, const sm_part *b) {
-    return a->level != b->level ? a->level < b->level : a->stride < b->stride;
-}
 
 static void sort_parts(sm_group *group) {
     for (int i = 1; i < group->parts; i++)
-        for (int j = i; j > 0 && comes_before(&group->part[j], &group->part[j - 1]); j--) {
-            sm_part swap = group->part[j];
-            group->part[j] = group->part[j - 1];
-            group->part[j - 1] = swap;
+        for (int j = i; j > 0; j--) {
+            const sm_part a = group->part[j], b = group->part[j - 1];
+            if (a.level != b.level ? a.level > b.level : a.stride >= b.stride) break;
+            group->part[j] = b;
+            group->part[j - 1] = a;
         }
 }
 
 void sm_group_normalise(sm_group *group) {
+    assert(group->parts <= SM_MAX_PARTS);
     sort_parts(group);
     int kept = 0;
     for (int i = 0; i < group->parts; i++) {
@@ -98,6 +97,7 @@ void sm_group_links_of(const sm_system *system, const sm_group *group, sm_group_
         chips_below *= system->level[l].size;
         members_below *= members;
     }
+    assert(p == sorted.parts); /* every part lies on a level of the system */
     links->n = members_below;
     drop_idle_switches(links);
 }

@@ -1,17 +1,12 @@
 /* lowering_cost: the steps of a lowered einsum in sequence, or with one collective inside the
  * einsum. */
 #include "scalemodel/lowering.h"
+#include <assert.h>
 #include <math.h>
 
 static bool has_index(const sm_array *array, int index) {
     for (int d = 0; d < array->rank; d++)
         if (array->dim[d].index == index) return true;
-    return false;
-}
-
-static bool in_later_operand(const sm_einsum *einsum, int index) {
-    for (int o = 1; o < einsum->operands; o++)
-        if (has_index(&einsum->in[o], index)) return true;
     return false;
 }
 
@@ -30,7 +25,8 @@ static sm_product_shape shape_of(const sm_lowering_input *input, const sm_loweri
     sm_product_shape shape = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         double size = local_size(input, lowering, i) / (i == cut ? chunks : 1.0);
-        bool first = has_index(&einsum->in[0], i), later = in_later_operand(einsum, i);
+        bool first = has_index(&einsum->in[0], i), later = false;
+        for (int o = 1; o < einsum->operands; o++) later = later || has_index(&einsum->in[o], i);
         if (!has_index(&einsum->out, i)) shape.k *= size;
         else if (first && later) shape.batch *= size;
         else if (first) shape.m *= size;
@@ -151,6 +147,7 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
     for (int s = 0; s < lowering->steps; s++) price_step(input, lowering, s, &cost);
     for (int s = 0; s < lowering->steps; s++) cost.upper_s += cost.step[s].upper_s;
     int middle = einsum_step(lowering);
+    assert(overlapped < lowering->steps && lowering->steps <= SM_MAX_STEPS);
     for (int s = 0; s < lowering->steps; s++)
         if (overlapped < 0 || (s != overlapped && s != middle))
             cost.expected_s += cost.step[s].expected_s;

@@ -24,17 +24,16 @@ static sm_alternative *room_for(sm_ranking *found, const sm_alternative *candida
     return fresh;
 }
 
-static bool same_step(const sm_step *a, const sm_step *b) {
-    return a->kind == b->kind && a->op == b->op && a->array == b->array && a->axes == b->axes &&
-           a->from == b->from && a->to == b->to;
-}
-
 /* The same steps to the same output, reached by another assignment of an axis that does nothing. */
 static bool is_same(const sm_lowering_input *in, const sm_alternative *a, const sm_alternative *b) {
     if (a->lowering.steps != b->lowering.steps || a->cost.overlapped != b->cost.overlapped)
         return false;
-    for (int s = 0; s < a->lowering.steps; s++)
-        if (!same_step(&a->lowering.step[s], &b->lowering.step[s])) return false;
+    for (int s = 0; s < a->lowering.steps; s++) {
+        const sm_step *x = &a->lowering.step[s], *y = &b->lowering.step[s];
+        if (x->kind != y->kind || x->op != y->op || x->array != y->array || x->axes != y->axes ||
+            x->from != y->from || x->to != y->to)
+            return false;
+    }
     char one[256], other[256];
     sm_array_format(&a->lowering.out, in->einsum, in->mesh, one, sizeof one);
     sm_array_format(&b->lowering.out, in->einsum, in->mesh, other, sizeof other);

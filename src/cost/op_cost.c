@@ -1,20 +1,22 @@
-/* What one operation costs on one chip: matrix multiplications and streaming vector work. */
+/* What one operation costs on one chip: matrix multiplications and streaming vector work.
+ *
+ * The roofline (Williams, Waterman and Patterson 2009; "How To Scale Your Model", chapter on
+ * rooflines) is the lower bound: max(FLOPs / peak, bytes / bandwidth). Expected are both terms at
+ * what kernels reach of peak and bandwidth, with the loss of tiles and waves, and the launch. */
 #include "scalemodel/cost.h"
+#include <assert.h>
 #include <math.h>
 
-/* Where to look when a chip has no peak for a dtype: the next wider one it can multiply in. The
- * last resort of fp32 is bf16, which is how JAX multiplies fp32 arrays on TPUs by default. */
-static sm_dtype wider(sm_dtype dtype) {
-    static const sm_dtype next[SM_DTYPE_COUNT] = {
+/* When a chip has no peak for a dtype: that of the next wider one it can multiply in. The last
+ * resort of fp32 is bf16, which is how JAX multiplies fp32 arrays on TPUs by default. */
+double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used) {
+    static const sm_dtype wider[SM_DTYPE_COUNT] = {
         [SM_FP4] = SM_FP8,   [SM_MXFP4] = SM_FP8, [SM_FP8] = SM_BF16,   [SM_INT4] = SM_INT8,
         [SM_BOOL] = SM_INT8, [SM_INT8] = SM_BF16, [SM_BF16] = SM_FP16,  [SM_FP16] = SM_TF32,
         [SM_TF32] = SM_FP32, [SM_FP32] = SM_FP64, [SM_INT32] = SM_FP32, [SM_FP64] = SM_BF16};
-    return next[dtype];
-}
-
-double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used) {
     sm_dtype d = dtype;
-    for (int tries = 0; tries < SM_DTYPE_COUNT; tries++, d = wider(d))
+    assert(dtype < SM_DTYPE_COUNT);
+    for (int tries = 0; tries < SM_DTYPE_COUNT; tries++, d = wider[d])
         if (chip->flops_per_s[d].value > 0.0) break;
     if (used) *used = d;
     return chip->flops_per_s[d].value;

@@ -1,5 +1,6 @@
 /* Which factors of which levels each mesh axis takes. */
 #include "group_links.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static int common_factor(int a, int b) {
 
 /* Give the group `size` more members on a level. */
 static bool take(taken *t, int level, int size, sm_group *group) {
+    assert(size >= 1 && left_of(t, level) % size == 0);
     if (size == 1) return true;
     if (group->parts == SM_MAX_PARTS) return false;
     group->part[group->parts++] = (sm_part){(uint8_t)level, size, t->stride[level]};
@@ -123,16 +125,6 @@ static int shape_numbers(const char *text, int *number) {
     return n;
 }
 
-static void reverse(written_shape *shape) {
-    for (int i = 0; i < shape->numbers / 2; i++) {
-        int j = shape->numbers - 1 - i, first = shape->first[i], count = shape->count[i];
-        shape->first[i] = shape->first[j];
-        shape->count[i] = shape->count[j];
-        shape->first[j] = first;
-        shape->count[j] = count;
-    }
-}
-
 /* The levels that each number stands for: on a torus in the order written, on switches from the
  * last number, the innermost, out, where a number takes levels until their product reaches it. A
  * number 1 has no level. False when the text of the system does not tell. */
@@ -156,7 +148,14 @@ static written_shape shape_of(const sm_system *system) {
         shape.numbers = 0;
         for (int l = 0; l < system->levels; l++) write_number(&shape, l, 1);
     }
-    if (system->torus_dims == 0) reverse(&shape);
+    assert(shape.numbers <= SM_MAX_LEVELS);
+    for (int i = 0, j = shape.numbers - 1; system->torus_dims == 0 && i < j; i++, j--) {
+        int first = shape.first[i], count = shape.count[i];
+        shape.first[i] = shape.first[j];
+        shape.count[i] = shape.count[j];
+        shape.first[j] = first;
+        shape.count[j] = count;
+    }
     return shape;
 }
 
@@ -194,16 +193,6 @@ static sm_status take_named_levels(mesh_job *m, const written_shape *shape, int 
              "axis %s=%d does not divide what is left of the levels named after @",
              m->mesh->axis[a].name, size);
     return fail_axis(m, a, sentence);
-}
-
-static sm_status take_placed_axes(mesh_job *m) {
-    written_shape shape = shape_of(m->system);
-    for (int a = m->mesh->axes - 1; a >= 0; a--)
-        if (m->mesh->axis[a].placed > 0) {
-            sm_status status = take_named_levels(m, &shape, a);
-            if (status != SM_OK) return status;
-        }
-    return SM_OK;
 }
 
 /* A mesh larger than a slice spans slices by its first axes. */
@@ -260,7 +249,9 @@ sm_status sm_placement_of_mesh(const sm_system *system, const sm_mesh *mesh,
     int sizes[SM_MAX_AXES] = {0};
     start(system, mesh->axes, placement);
     sm_status status = check_size(&m);
-    if (status == SM_OK) status = take_placed_axes(&m);
+    const written_shape shape = shape_of(system);
+    for (int a = mesh->axes - 1; status == SM_OK && a >= 0; a--)
+        if (mesh->axis[a].placed > 0) status = take_named_levels(&m, &shape, a);
     if (status != SM_OK) return status;
     for (int a = 0; a < mesh->axes; a++) sizes[a] = mesh->axis[a].size;
     if (!take_automatically(&m) || !finish(system, sizes, placement)) {

@@ -11,7 +11,7 @@ static double bandwidth_of(const sm_chip *chip, sm_memory_level level) {
     return chip->memory_bytes_per_s.value;
 }
 
-static double bytes_of(const sm_einsum *einsum) {
+static double einsum_bytes(const sm_einsum *einsum) {
     double bytes = 0.0;
     for (int i = 0; i < einsum->operands; i++)
         bytes += sm_array_elements(&einsum->in[i], einsum) * sm_dtype_bytes(einsum->in[i].dtype);
@@ -80,7 +80,7 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const 
                        chip->name, sm_dtype_name(dtype));
     out->compute = dtype;
     out->flops = sm_einsum_flops(einsum);
-    out->bytes = bytes_of(einsum);
+    out->bytes = einsum_bytes(einsum);
     out->intensity = out->bytes > 0.0 ? out->flops / out->bytes : 0.0;
     bool vector = is_elementwise(einsum) && chip->vector_flops_per_s.value > 0.0;
     out->peak_flops_per_s =

@@ -20,16 +20,10 @@ static uint64_t mixed_with(uint64_t h, double number) {
 
 /* ---- the lines ---- */
 
-/* Another line is never slower: this one would never be chosen. */
-static bool dominated(const sm_timed_curve *c, sm_line line) {
-    for (int i = 0; i < c->n; i++)
-        if (sm_line_never_less(line, c->line[i].line)) return true;
-    return false;
-}
-
 static void add_line(const sm_curve_memo *memo, const sm_algorithm *a, const sm_timing *timing,
                      sm_timed_curve *to) {
-    if (dominated(to, timing->line)) return;
+    for (int i = 0; i < to->n; i++) /* another is never slower: this one would never be chosen */
+        if (sm_line_never_less(timing->line, to->line[i].line)) return;
     assert(to->n < SM_MAX_TIMED_LINES);
     sm_timed_line *line = &to->line[to->n++];
     line->line = timing->line;
@@ -100,36 +94,28 @@ sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key) {
     return &memo->entry[at];
 }
 
-static uint64_t content_of(const sm_timed_curve *c) {
-    uint64_t h = SEED;
-    for (int i = 0; i < c->n; i++) {
-        h = mixed_with(h, c->line[i].line.latency_s);
-        h = mixed_with(h, c->line[i].line.s_per_byte);
-        for (int l = 0; l < SM_MAX_LEVELS; l++) h = mixed_with(h, c->line[i].busy[l]);
-    }
-    return mixed_with(h, c->ideal_s_per_byte);
-}
-
 const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key) {
+    uint64_t h = SEED;
+    for (int i = 0; i < entry->n; i++) {
+        h = mixed_with(h, entry->line[i].line.latency_s);
+        h = mixed_with(h, entry->line[i].line.s_per_byte);
+        for (int l = 0; l < SM_MAX_LEVELS; l++) h = mixed_with(h, entry->line[i].busy[l]);
+    }
     entry->key = key;
-    entry->content = content_of(entry);
+    entry->content = mixed_with(h, entry->ideal_s_per_byte);
     memo->used++;
     return entry;
-}
-
-static uint64_t group_key(sm_collective op, const sm_group *g, double ragged) {
-    uint64_t h = mixed_with(SEED ^ (uint64_t)op, ragged);
-    for (int i = 0; i < g->parts; i++)
-        h = mixed(h, (uint64_t)g->part[i].level << 56 ^ (uint64_t)g->part[i].size << 28 ^
-                         (uint64_t)g->part[i].stride);
-    return h | 1;
 }
 
 const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
                                         const sm_group *group, double ragged) {
     static const sm_timed_curve nothing = {0}; /* a group of one */
     if (group->size <= 1) return &nothing;
-    uint64_t key = group_key(op, group, ragged);
+    uint64_t key = mixed_with(SEED ^ (uint64_t)op, ragged);
+    for (int i = 0; i < group->parts; i++)
+        key = mixed(key, (uint64_t)group->part[i].level << 56 ^
+                             (uint64_t)group->part[i].size << 28 ^ (uint64_t)group->part[i].stride);
+    key |= 1;
     sm_timed_curve *entry = sm_curve_memo_entry(memo, key);
     if (entry->key) return entry;
     sm_timed_curve_fill(memo, op, group, ragged, entry);

@@ -93,8 +93,6 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv,
         if ((int64_t)k->E % ((int64_t)p->expert * spread))
             REFUSE("%d experts do not divide by expert=%d%s%d", k->E, p->expert,
                    spread > 1 ? " x tensor=" : " x ", spread);
-        const char *why = NULL;
-        if (why) return why;
     }
     if (p->context_by == SM_CONTEXT_HEADS && p->context > 1 && K % (kv * p->context))
         REFUSE("context_by=heads needs KV heads (%d) that divide by tensor x context = %d", K,

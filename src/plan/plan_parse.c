@@ -14,14 +14,6 @@ static const char *text_of(const reader *r, sm_span span) { return r->source->te
 
 /* ---- values ---- */
 
-static sm_status read_integer(reader *r, const plan_row *row, sm_span value) {
-    int64_t n = 0;
-    sm_status status =
-        sm_integer_parse(r->source, value, row->key.lowest, row->key.highest, &n, r->err);
-    if (status == SM_OK) plan_set_value(r->plan, row, (int)n);
-    return status;
-}
-
 static sm_status fail_value(const reader *r, const plan_row *row, sm_span value) {
     char what[64];
     snprintf(what, sizeof what, "%s cannot be", row->key.name);
@@ -92,7 +84,13 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
     static const uint8_t usual_dims[] = {0, 1, 2};
     const plan_row *row = plan_row_of(key);
     switch (row->key.value) {
-    case SM_PLAN_VALUE_INTEGER: return read_integer(r, row, value);
+    case SM_PLAN_VALUE_INTEGER: {
+        int64_t n = 0;
+        sm_status status =
+            sm_integer_parse(r->source, value, row->key.lowest, row->key.highest, &n, r->err);
+        if (status == SM_OK) plan_set_value(r->plan, row, (int)n);
+        return status;
+    }
     case SM_PLAN_VALUE_WORD: return read_word(r, row, value);
     case SM_PLAN_VALUE_DTYPE: return read_dtype(r, row, value);
     case SM_PLAN_VALUE_RECOMPUTE: return read_recompute(r, row, value);

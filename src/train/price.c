@@ -1,4 +1,10 @@
-/* The price of a plan: time three ways, memory, money. */
+/* The price of a plan: time three ways, memory, money.
+ *
+ * lower is the roofline of the step: max(the pipeline at peak FLOP/s, bytes through HBM /
+ * bandwidth, bytes of each network level / bandwidth); no implementation does better. expected is
+ * the pipeline of the schedule plus what the end of the step exposes. upper is the same with
+ * nothing overlapped. MFU = FLOPs of the model (three forward passes, no recomputation) / (seconds
+ * x chips x peak), as in PaLM (arXiv 2204.02311, appendix B) and the book's chapter on training. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* Stages of the pipeline: their chunks, their schedule, their memory. */
+/* Stages of the pipeline: their chunks, their schedule, their memory.
+ *
+ * memory of a stage = weights + gradients + optimizer state (ZeRO, arXiv 1910.02054, section 3)
+ *                   + activations of one microbatch x microbatches in flight (arXiv 2205.05198)
+ *                   + gathered weights, workspaces and fragmentation. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
