@@ -109,11 +109,6 @@ static const char *expert_words(sm_report *r, const sm_layer_kind *kind) {
     return sm_textf(r, "%d of %d x %d%s", kind->k_top, kind->E, kind->F_expert, shared);
 }
 
-static const char *reach_words(sm_report *r, const sm_layer_kind *kind) {
-    if (kind->window > 0) return sm_textf(r, "%d", kind->window);
-    return kind->chunk > 0 ? sm_textf(r, "chunks of %d", kind->chunk) : "all";
-}
-
 static void kinds(sm_report *r, const sm_model *model) {
     sm_data *list = sm_put_array(r, r->data, "layers");
     sm_table *table =
@@ -130,9 +125,12 @@ static void kinds(sm_report *r, const sm_model *model) {
                    count, params, sm_layer_params(model, kind, true), kind->N, kind->K, kind->H,
                    kind->F, kind->E, kind->k_top, kind->F_expert,
                    kind->window > 0 ? kind->window : kind->chunk);
+        const char *reach = kind->window > 0  ? sm_textf(r, "%d", kind->window)
+                            : kind->chunk > 0 ? sm_textf(r, "chunks of %d", kind->chunk)
+                                              : "all";
         sm_page_row(r, table, kind->name, sm_textf(r, "%d", count), sm_show_count(r, params),
-                    heads_words(r, kind), reach_words(r, kind),
-                    kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-", expert_words(r, kind));
+                    heads_words(r, kind), reach, kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-",
+                    expert_words(r, kind));
     }
     sm_report_table(r, table);
 }

@@ -33,22 +33,21 @@ static bool take_quoted(const sm_source *s, size_t *at, csv_record *r) {
     return refuse(r, i, "expected a comma or the end of the line after the closing quote");
 }
 
-static void take_plain(const sm_source *s, size_t *at, csv_record *r) {
-    size_t start = *at;
-    while (!at_line_end(s, *at) && s->text[*at] != ',') ++*at;
-    size_t end = *at;
-    while (end > start && is_blank(s, end - 1)) end--;
-    r->cell[r->n++] = (sm_span){start, end - start};
-}
-
 bool csv_read(const sm_source *s, size_t *begin, int columns, csv_record *r) {
     size_t at = *begin;
     r->n = 0;
     for (;; at++) { /* past the comma */
         while (is_blank(s, at)) at++;
         if (r->n == CSV_MOST_CELLS) return refuse(r, at, "a row has at most 256 cells");
-        if (!is_quote(s, at)) take_plain(s, &at, r);
-        else if (!take_quoted(s, &at, r)) return false;
+        if (is_quote(s, at)) {
+            if (!take_quoted(s, &at, r)) return false;
+        } else {
+            size_t start = at;
+            while (!at_line_end(s, at) && s->text[at] != ',') at++;
+            size_t end = at;
+            while (end > start && is_blank(s, end - 1)) end--;
+            r->cell[r->n++] = (sm_span){start, end - start};
+        }
         if (at_line_end(s, at)) break;
     }
     r->whole = (sm_span){*begin, at - *begin};

@@ -26,13 +26,6 @@ static int cell_of(const scale *s, double value) {
     return s->most > 0 ? (int)lround(value / s->most * s->cells) : 0;
 }
 
-static scale scale_of(const sm_bar *bar, double total, int cells) {
-    double capacity = positive(bar->capacity);
-    scale s = {capacity > total ? capacity : total, cells, -1};
-    if (capacity > 0) s.capacity = cell_of(&s, capacity);
-    return s;
-}
-
 /* Wide enough for every label, but half the room is the bar's. */
 static int label_width(const sm_bar *bar, int room) {
     int width = 0, most = room / 2 < MOST_LABEL ? room / 2 : MOST_LABEL;
@@ -55,7 +48,9 @@ void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {
     else snprintf(line, sizeof line, "%.*s: %s", 100, bar->title, sum);
     sm_print_wrapped(out, line, width, "", "  ");
     int room = width - VALUE_WIDTH - FRAME, labels = label_width(bar, room);
-    scale s = scale_of(bar, total, room - labels);
+    double most = positive(bar->capacity);
+    scale s = {most > total ? most : total, room - labels, -1};
+    if (most > 0) s.capacity = cell_of(&s, most);
     for (size_t i = 0; i < bar->n; i++) {
         char value[64];
         double to = from + positive(bar->parts[i].value);

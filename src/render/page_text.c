@@ -39,22 +39,19 @@ static bool apart(const sm_block *above, const sm_block *below) {
     return above->kind != SM_BLOCK_TEXT || below->kind != SM_BLOCK_TEXT;
 }
 
-static sm_status draw_page(const sm_report *report, int width, FILE *out, sm_error *err) {
-    for (const sm_block *block = report->first; block != NULL; block = block->next) {
-        sm_status status = draw_block(block, width, out, err);
-        if (status != SM_OK) return status;
-        if (block->next != NULL && apart(block, block->next)) fputc('\n', out);
-    }
-    if (report->why == NULL) return SM_OK;
-    if (report->first != NULL) fputc('\n', out);
-    draw_heading("Why", width, out);
-    return sm_draw_why(report->why, width, out, err);
-}
-
 sm_status sm_render_text(const sm_report *report, int width, FILE *out, sm_error *err) {
     if (report->out_of_memory) return sm_fail_memory(err);
     if (width <= 0) width = 80;
     if (width < NARROWEST_PAGE) width = NARROWEST_PAGE;
-    sm_status status = draw_page(report, width, out, err);
-    return status == SM_OK ? sm_finish_stream(out, err) : status;
+    sm_status status = SM_OK;
+    for (const sm_block *block = report->first; !status && block; block = block->next) {
+        status = draw_block(block, width, out, err);
+        if (!status && block->next && apart(block, block->next)) fputc('\n', out);
+    }
+    if (!status && report->why) {
+        if (report->first) fputc('\n', out);
+        draw_heading("Why", width, out);
+        status = sm_draw_why(report->why, width, out, err);
+    }
+    return status ? status : sm_finish_stream(out, err);
 }

@@ -41,12 +41,6 @@ static void measure_columns(const sm_table *table, column *columns) {
     }
 }
 
-static int total_width(const column *columns, size_t n) {
-    int total = n > 0 ? GAP * (int)(n - 1) : 0;
-    for (size_t c = 0; c < n; c++) total += columns[c].width;
-    return total;
-}
-
 /* Take up to `excess` columns from one column, not below `least`; the excess left. */
 static int narrow(column *col, int least, int excess) {
     int spare = col->width - least;
@@ -60,7 +54,8 @@ static int larger(int a, int b) { return a > b ? a : b; }
 
 /* True when the table now fits in width. */
 static bool fit(const sm_table *table, column *columns, int width) {
-    int excess = total_width(columns, table->columns) - width;
+    int excess = GAP * (int)(table->columns - 1) - width;
+    for (size_t c = 0; c < table->columns; c++) excess += columns[c].width;
     for (size_t c = table->columns; c-- > 0 && excess > 0;)
         excess = narrow(&columns[c], larger(columns[c].cell_width, columns[c].head_word), excess);
     for (size_t c = table->columns; c-- > 0 && excess > 0;)
@@ -98,14 +93,6 @@ static void draw_row(const sm_table *table, column *columns, const char **cells,
     }
 }
 
-static void draw_rule(const column *columns, size_t n, FILE *out) {
-    for (size_t c = 0; c < n; c++) {
-        sm_print_repeated(out, "\xE2\x94\x80", columns[c].width); /* U+2500 */
-        sm_print_repeated(out, " ", c + 1 < n ? GAP : 0);
-    }
-    fputc('\n', out);
-}
-
 sm_status sm_draw_table(const sm_table *table, int width, FILE *out, sm_error *err) {
     column *columns = sm_calloc(table->columns + 2, sizeof *columns);
     if (columns == NULL) return sm_fail_memory(err);
@@ -113,7 +100,11 @@ sm_status sm_draw_table(const sm_table *table, int width, FILE *out, sm_error *e
     measure_columns(table, columns);
     if (table->columns > 0 && fit(table, columns, width)) {
         draw_row(table, columns, table->heads, out);
-        draw_rule(columns, table->columns, out);
+        for (size_t c = 0; c < table->columns; c++) {
+            sm_print_repeated(out, "\xE2\x94\x80", columns[c].width); /* U+2500 */
+            sm_print_repeated(out, " ", c + 1 < table->columns ? GAP : 0);
+        }
+        fputc('\n', out);
         for (size_t r = 0; r < table->rows; r++) draw_row(table, columns, table->cells[r], out);
     } else if (table->columns > 0) {
         /* The last resort: every row as a list of its fields. */

@@ -43,13 +43,6 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     return sm_textf(r, "%c", (int)('a' + i));
 }
 
-static void plan_lines(sm_report *r, const named_plans *names) {
-    sm_table *t = sm_page_table(r, NULL, "<plan|<is");
-    for (size_t i = 0; i < names->n; i++)
-        sm_page_row(r, t, sm_textf(r, "%c", (int)('a' + i)), names->words[i]);
-    sm_report_table(r, t);
-}
-
 /* Of a long frontier every k-th point, both ends included. */
 static void frontier_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *found = a->result;
@@ -72,7 +65,10 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
                     name_plan(r, &names, plan));
     }
     sm_report_table(r, t);
-    plan_lines(r, &names);
+    sm_table *legend = sm_page_table(r, NULL, "<plan|<is");
+    for (size_t i = 0; i < names.n; i++)
+        sm_page_row(r, legend, sm_textf(r, "%c", (int)('a' + i)), names.words[i]);
+    sm_report_table(r, legend);
     if (rows < found->n)
         sm_report_text(r, "%zu of %zu points; --json has all, --top shows more.", rows, found->n);
     if (a->q->search.chips_least <= 1)

@@ -92,16 +92,6 @@ static void run_rows(sm_report *r, sm_table *table, const sm_train_asked *q,
                              price->chips == 1 ? "" : "s", per_hour, whose_price(q)));
 }
 
-/* "10 s to 13 s, constants of h100 default" */
-static const char *interval_words(sm_report *r, const sm_train_asked *q,
-                                  const sm_price_of_plan *price) {
-    const sm_calibration *c = q->in.calibration;
-    sm_ends i = sm_step_interval(q, price);
-    bool own = sm_calibration_is_own(c, &q->system->chip);
-    return sm_textf(r, "%s to %s, constants %s %s %s", sm_show_seconds(r, i.low),
-                    sm_show_seconds(r, i.high), own ? "of" : "borrowed from", c->chip, c->software);
-}
-
 static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_of_plan *price) {
     const sm_train_asked *q = plans->q;
     sm_table *table = sm_page_table(r, NULL, "<step|>|<");
@@ -109,7 +99,13 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
                 "datasheet rates, all that can overlap overlaps");
     sm_page_row(r, table, "expected", sm_show_seconds(r, price->expected_s),
                 "efficiency, exposed network, bubble, optimizer");
-    sm_page_row(r, table, "80 % interval", "", interval_words(r, q, price));
+    sm_ends ends = sm_step_interval(q, price);
+    const sm_calibration *c = q->in.calibration;
+    bool own = sm_calibration_is_own(c, &q->system->chip);
+    sm_page_row(r, table, "80 % interval", "",
+                sm_textf(r, "%s to %s, constants %s %s %s", sm_show_seconds(r, ends.low),
+                         sm_show_seconds(r, ends.high), own ? "of" : "borrowed from", c->chip,
+                         c->software));
     sm_page_row(r, table, "upper bound", sm_show_seconds(r, price->upper_s), "nothing overlaps");
     sm_page_row(r, table, "MFU", sm_show_percent(r, price->mfu),
                 sm_textf(r, "%s of the model's own work per chip",
@@ -178,7 +174,7 @@ static int find_families(sm_report *r, const sm_plan_detail *detail, family *lin
     return n;
 }
 
-/* What shows of it in the step comes first, then what it takes; otherwise the order of the step. */
+/* What is exposed in the step comes first, then what it takes; otherwise the order of the step. */
 static int by_exposed(const void *a, const void *b) {
     const family *x = a, *y = b;
     if (x->exposed_s != y->exposed_s) return x->exposed_s > y->exposed_s ? -1 : 1;

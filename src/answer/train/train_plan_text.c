@@ -63,13 +63,6 @@ static double chips_given(const sm_plan *plan) {
     return product;
 }
 
-/* A plan is whole when no chip and no batch is left to divide: all degrees are given, or those
- * given use every chip, and the microbatch is given. What else it leaves out takes its default. */
-static bool is_whole(const sm_plan *plan, int chips) {
-    bool all = (plan->given & ALL_DEGREES) == ALL_DEGREES;
-    return sm_plan_given(plan, SM_PLAN_MICROBATCH) && (all || chips_given(plan) == chips);
-}
-
 sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     sm_plan *fixed = &q->search.fixed;
     if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
@@ -77,7 +70,9 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     if (!status) status = read_key(q, &q->in.dtype, SM_PLAN_DTYPE, fixed, err);
     if (!status) status = read_key(q, &q->in.optimizer, SM_PLAN_OPTIMIZER, fixed, err);
     if (!status && q->in.most.text) status = read_limits(&q->in.most, &q->search, err);
-    q->priced_only = !status && is_whole(fixed, q->in.system->chips);
+    bool all = (fixed->given & ALL_DEGREES) == ALL_DEGREES;
+    q->priced_only = !status && sm_plan_given(fixed, SM_PLAN_MICROBATCH) &&
+                     (all || chips_given(fixed) == q->in.system->chips);
     return status;
 }
 

@@ -66,33 +66,10 @@ static sm_status fill_point(sweep *w, int chips, size_point *p, sm_error *err) {
     return status;
 }
 
-/* ---- which sizes pay off ---- */
-
-static int found_points(const sweep *w, int *found) {
-    int n = 0;
-    for (int i = 0; i < w->q->in.n_chips; i++)
-        if (w->point[i].found) found[n++] = i;
-    return n;
-}
-
 /* ---- showing ---- */
-
-static void put_best(sm_report *r, const sweep *w, const size_point *p, sm_data *list) {
-    sm_train_asked q = *w->q;
-    q.system = &p->system;
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_train_system_data(r, object, &p->system);
-    sm_train_plan_data(r, object, &q, &p->best);
-}
 
 static const char *why_dropped(const size_point *p) {
     return p->found ? "fewer chips are as fast" : p->reason ? p->reason : "";
-}
-
-static void put_dropped(sm_report *r, const size_point *p, sm_data *list) {
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put(r, object, "chips", p->system.chips);
-    sm_put_text(r, object, "reason", why_dropped(p));
 }
 
 static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
@@ -102,8 +79,17 @@ static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
     sm_data *dropped = sm_put_array(r, r->data, "dropped");
     for (int i = 0; i < w->q->in.n_chips; i++) {
         const size_point *p = &w->point[i];
-        if (pays[i]) put_best(r, w, p, pareto);
-        else if (p->system.chips) put_dropped(r, p, dropped);
+        if (pays[i]) {
+            sm_train_asked q = *w->q;
+            q.system = &p->system;
+            sm_data *object = sm_put_object(r, pareto, NULL);
+            sm_train_system_data(r, object, &p->system);
+            sm_train_plan_data(r, object, &q, &p->best);
+        } else if (p->system.chips) {
+            sm_data *object = sm_put_object(r, dropped, NULL);
+            sm_put(r, object, "chips", p->system.chips);
+            sm_put_text(r, object, "reason", why_dropped(p));
+        }
     }
 }
 
@@ -163,10 +149,13 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
     size_t order[SM_MAX_TRAIN_SIZES];
     int found[SM_MAX_TRAIN_SIZES];
     bool keep[SM_MAX_TRAIN_SIZES] = {false};
-    int n = found_points(&w, found);
-    for (int i = 0; i < n; i++) {
-        x[i] = w.point[found[i]].best.detail.price.chips;
-        y[i] = w.point[found[i]].best.detail.price.expected_s;
+    int n = 0;
+    for (int i = 0; i < q->in.n_chips; i++) {
+        const sm_price_of_plan *price = &w.point[i].best.detail.price;
+        if (!w.point[i].found) continue;
+        x[n] = price->chips;
+        y[n] = price->expected_s;
+        found[n++] = i;
     }
     sm_pareto((size_t)n, x, y, order, keep);
     for (int i = 0; i < n; i++) pays[found[i]] = keep[i];

@@ -5,17 +5,6 @@ static const char *const letters[] = {"F", "B", "Bi", "Bw"};
 static const char *const categories[] = {"forward", "backward", "backward of inputs",
                                          "backward of weights"};
 
-/* "F 3" is the forward of microbatch 3; where stages hold several chunks, "F 3, chunk 5" with
- * chunks numbered over the whole model. */
-static sm_slice slice_of(sm_report *r, const sm_slot *slot, bool chunked) {
-    const char *chunk = chunked ? sm_textf(r, ", chunk %d", slot->chunk) : "";
-    return (sm_slice){.track = slot->stage,
-                      .name = sm_textf(r, "%s %d%s", letters[slot->kind], slot->microbatch, chunk),
-                      .category = categories[slot->kind],
-                      .start_s = slot->start_s,
-                      .seconds = slot->end_s - slot->start_s};
-}
-
 sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_plan *plan,
                           sm_error *err) {
     sm_report *r = q->report;
@@ -33,8 +22,16 @@ sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_pla
         .n = t.stages,
         .track = names,
         .slice = slice};
-    for (int i = 0; i < t.slots; i++)
-        slice[tracks->slices++] = slice_of(r, &t.slot[i], plan->virtual_stages > 1);
+    for (int i = 0; i < t.slots; i++) {
+        const sm_slot *slot = &t.slot[i];
+        const char *chunk = plan->virtual_stages > 1 ? sm_textf(r, ", chunk %d", slot->chunk) : "";
+        slice[tracks->slices++] =
+            (sm_slice){.track = slot->stage,
+                       .name = sm_textf(r, "%s %d%s", letters[slot->kind], slot->microbatch, chunk),
+                       .category = categories[slot->kind],
+                       .start_s = slot->start_s,
+                       .seconds = slot->end_s - slot->start_s};
+    }
     /* What follows the last microbatch, on every stage the time of the slowest. */
     double updated = t.optimizer_start_s + t.optimizer_s;
     const sm_slice end[] = {

@@ -27,11 +27,6 @@ static const char *model_of(const sm_truth_row *row) {
 }
 static const char *source_of(const sm_truth_row *row) { return row->source; }
 
-/* The source of an operation says what it measured after a colon; all of it is held out at once. */
-static size_t name_length(const sm_truth_row *row, const char *name) {
-    return row->kind == SM_TRUTH_TRAINING ? strlen(name) : strcspn(name, ":");
-}
-
 static int by_size(const void *a, const void *b) {
     const group *x = a, *y = b;
     if (x->n != y->n) return x->n < y->n ? 1 : -1;
@@ -48,7 +43,8 @@ static group *group_rows(const sm_fitting *q, const char *(*name_of)(const sm_tr
         const sm_fit_row *row = &q->fit.row[i];
         double error = by_source ? row->held_out_by_source : row->held_out;
         const char *name = name_of(row->row);
-        size_t g = 0, length = name_length(row->row, name);
+        size_t g = 0;
+        size_t length = row->row->kind == SM_TRUTH_TRAINING ? strlen(name) : strcspn(name, ":");
         if (!isfinite(error)) continue;
         while (g < *n && (list[g].length != length || memcmp(list[g].name, name, length) != 0)) g++;
         if (g == *n) {

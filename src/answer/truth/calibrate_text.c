@@ -51,18 +51,15 @@ static const extent extents[] = {
     EXTENT("collective ranks", SM_TRUTH_COLLECTIVE, collective.ranks),
 };
 
-static double value_of(const sm_truth_row *row, const extent *e) {
-    const void *place = (const char *)row + e->offset;
-    if (row->kind != e->kind) return 0.0;
-    return e->whole ? *(const int *)place : *(const double *)place;
-}
-
 static char *range_text(const sm_fitting *q) {
     char *out = sm_arena_printf(q->arena, "%s", "");
     for (size_t k = 0; out && k < sizeof extents / sizeof *extents; k++) {
         double least = INFINITY, most = 0.0;
         for (size_t i = 0; i < q->fit.rows; i++) {
-            double value = value_of(q->fit.row[i].row, &extents[k]);
+            const sm_truth_row *row = q->fit.row[i].row;
+            const void *place = (const char *)row + extents[k].offset;
+            if (row->kind != extents[k].kind) continue;
+            double value = extents[k].whole ? *(const int *)place : *(const double *)place;
             if (!(value > 0.0)) continue;
             least = fmin(least, value);
             most = fmax(most, value);

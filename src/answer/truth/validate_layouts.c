@@ -31,17 +31,6 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
     return m;
 }
 
-/* Batches may differ in a sweep: a layout is as good as its time per sequence. */
-static void fill_sweep(const sm_validation *v, const sm_member *m, size_t n, sweep *s) {
-    s->n = n;
-    for (size_t i = 0; i < n; i++) {
-        const sm_checked *c = &v->row[m[i].at];
-        double sequences = c->row->of.training.global_batch_sequences;
-        s->expected[i] = c->p.expected_s / sequences;
-        s->measured[i] = c->row->measured_s / sequences;
-    }
-}
-
 static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const sm_checked *c,
                       size_t layouts, double tau, double lost) {
     const sm_training_row *t = &c->row->of.training;
@@ -65,7 +54,13 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
     for (size_t i = 0, j; i < n; i = j) {
         j = sm_members_run(m, n, i);
         if (j - i < LEAST_LAYOUTS) continue;
-        fill_sweep(v, &m[i], j - i, s);
+        s->n = j - i;
+        for (size_t at = 0; at < s->n; at++) {
+            const sm_checked *c = &v->row[m[i + at].at];
+            double sequences = c->row->of.training.global_batch_sequences;
+            s->expected[at] = c->p.expected_s / sequences;
+            s->measured[at] = c->row->measured_s / sequences;
+        }
         double tau = sm_kendall_tau(s->expected, s->measured, s->n);
         double lost = sm_time_lost(s->expected, s->measured, s->n);
         add_sweep(r, table, list, &v->row[m[i].at], s->n, tau, lost);

@@ -90,15 +90,6 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
 
 /* ---- peak memory ---- */
 
-static sm_comparison peak_of(const sm_checked *c) {
-    sm_comparison peak = {.measured = c->row->of.training.peak_memory_bytes,
-                          .lower = NAN,
-                          .expected = c->p.memory.total};
-    sm_calibration_interval(c->p.calibration, sm_truth_row_chip(c->row), SM_REGIME_peak,
-                            peak.expected, &peak.low, &peak.high);
-    return peak;
-}
-
 static sm_member *peak_members(const sm_validation *v, size_t *n) {
     sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
     *n = 0;
@@ -117,8 +108,14 @@ typedef struct peak_stats {
 static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n) {
     peak_stats p = {.worst_under = 0.0};
     for (size_t i = 0; i < n; i++) {
-        v->pairs[i] = peak_of(&v->row[m[i].at]);
-        p.worst_under = fmax(p.worst_under, -sm_comparison_error(&v->pairs[i]));
+        const sm_checked *c = &v->row[m[i].at];
+        sm_comparison *peak = &v->pairs[i];
+        *peak = (sm_comparison){.measured = c->row->of.training.peak_memory_bytes,
+                                .lower = NAN,
+                                .expected = c->p.memory.total};
+        sm_calibration_interval(c->p.calibration, sm_truth_row_chip(c->row), SM_REGIME_peak,
+                                peak->expected, &peak->low, &peak->high);
+        p.worst_under = fmax(p.worst_under, -sm_comparison_error(peak));
     }
     p.stats = sm_error_stats_of(v->pairs, n, v->scratch);
     return p;

@@ -1,6 +1,7 @@
 /* validate_predict: read the rows that are asked for and predict each. */
 #include "scalemodel/io.h"
 #include "validated.h"
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -15,11 +16,6 @@ static bool contains(const char *text, const char *words) {
         if (i == n) return true;
     }
     return n == 0;
-}
-
-static const char *chip_of(const sm_truth_row *row) {
-    const sm_chip *chip = sm_truth_row_chip(row);
-    return chip ? chip->name : row->chip;
 }
 
 static bool is_wanted_chip(const sm_truth_row *row, const char *name) {
@@ -38,19 +34,14 @@ static bool is_wanted(const sm_validate_question *q, const sm_truth_row *row) {
 
 /* ---- what is compared ---- */
 
-static const char *apart_training(const sm_training_row *t, bool all) {
-    if (t->oom) return "out of memory: a verdict, not a time";
-    if (!all && t->duplicate_of[0]) return "repeats another row";
-    if (!all && t->task[0] && strcmp(t->task, "pretrain") != 0) return "fine-tuning";
-    return NULL;
-}
-
 /* Rows kept apart are answered all the same. */
 static const char *apart_because(const sm_checked *c, bool all) {
     const sm_truth_row *row = c->row;
+    const sm_training_row *t = &row->of.training;
     if (row->kind == SM_TRUTH_TRAINING) {
-        const char *why = apart_training(&row->of.training, all);
-        if (why) return why;
+        if (t->oom) return "out of memory: a verdict, not a time";
+        if (!all && t->duplicate_of[0]) return "repeats another row";
+        if (!all && t->task[0] && strcmp(t->task, "pretrain") != 0) return "fine-tuning";
     }
     if (c->p.unknown) return c->p.unknown;
     return row->measured_s > 0.0 ? NULL : "the source states no time";
@@ -74,7 +65,8 @@ static sm_status check_file(const sm_truth *truth, sm_validation *v, sm_error *e
         const sm_truth_row *row = &truth->row[i];
         if (!is_wanted(&v->in, row)) continue;
         sm_checked *c = &v->row[v->n];
-        *c = (sm_checked){.row = row, .truth = truth, .chip = chip_of(row)};
+        const sm_chip *chip = sm_truth_row_chip(row);
+        *c = (sm_checked){.row = row, .truth = truth, .chip = chip ? chip->name : row->chip};
         sm_status status = predict(v, c, err);
         if (status) return status;
         c->apart = apart_because(c, v->in.all);
@@ -85,13 +77,6 @@ static sm_status check_file(const sm_truth *truth, sm_validation *v, sm_error *e
 }
 
 /* ---- reading ---- */
-
-/* Rows of a chip of the caller's are predicted for that chip. */
-static void place_rows(const sm_validate_question *q, sm_truth *truth) {
-    for (size_t i = 0; i < truth->n; i++)
-        for (size_t k = 0; k < q->n_own; k++)
-            if (strcmp(truth->row[i].chip, q->own[k].name) == 0) truth->row[i].on = &q->own[k];
-}
 
 sm_status sm_validation_read(sm_validation *v, sm_error *err) {
     const sm_validate_question *q = &v->in;
@@ -104,7 +89,11 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
     for (size_t i = 0; i < q->files && !status; i++) {
         status = sm_truth_read(q->file[i], v->arena, &v->truth[i], err);
         if (status) return status;
-        place_rows(q, &v->truth[i]);
+        for (size_t k = 0; k < v->truth[i].n; k++) {
+            sm_truth_row *row = &v->truth[i].row[k];
+            for (size_t own = 0; own < q->n_own; own++)
+                if (strcmp(row->chip, q->own[own].name) == 0) row->on = &q->own[own];
+        }
         rows += v->truth[i].n;
     }
     if (!status) {
@@ -121,15 +110,15 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
 
 /* ---- statistics ---- */
 
-static sm_comparison comparison_of(const sm_checked *c) {
-    return (sm_comparison){.measured = c->row->measured_s,
-                           .lower = c->p.lower_s,
-                           .expected = c->p.expected_s,
-                           .low = c->p.high_s > 0.0 ? c->p.low_s : NAN,
-                           .high = c->p.high_s > 0.0 ? c->p.high_s : NAN};
-}
-
 sm_error_stats sm_stats_of(const sm_validation *v, const size_t *index, size_t n) {
-    for (size_t i = 0; i < n; i++) v->pairs[i] = comparison_of(&v->row[index[i]]);
+    for (size_t i = 0; i < n; i++) {
+        const sm_checked *c = &v->row[index[i]];
+        assert(index[i] < v->n);
+        v->pairs[i] = (sm_comparison){.measured = c->row->measured_s,
+                                      .lower = c->p.lower_s,
+                                      .expected = c->p.expected_s,
+                                      .low = c->p.high_s > 0.0 ? c->p.low_s : NAN,
+                                      .high = c->p.high_s > 0.0 ? c->p.high_s : NAN};
+    }
     return sm_error_stats_of(v->pairs, n, v->scratch);
 }

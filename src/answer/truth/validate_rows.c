@@ -36,14 +36,10 @@ static bool is_line_number(const sm_truth_row *row) {
     return strcmp(line, row->id) == 0;
 }
 
-static const char *last_part(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *c) {
     if (v->in.files == 1 || !is_line_number(c->row)) return c->row->id;
-    return sm_textf(r, "%s:%d", last_part(c->truth->file), c->row->line);
+    const char *slash = strrchr(c->truth->file, '/');
+    return sm_textf(r, "%s:%d", slash ? slash + 1 : c->truth->file, c->row->line);
 }
 
 /* ---- JSON ---- */
@@ -97,11 +93,6 @@ static const char *exact(sm_report *r, double value) {
     return isfinite(value) ? sm_show_exact(r, value) : "";
 }
 
-static const char *fits_word(const sm_checked *c) {
-    if (!is_training(c) || c->p.unknown) return "";
-    return c->p.fits ? "yes" : "no";
-}
-
 void sm_validate_table(sm_report *r, const sm_validation *v) {
     static const char *const heads[ROW_COLUMNS] = {
         "file",       "id",          "kind",         "chip",
@@ -128,7 +119,9 @@ void sm_validate_table(sm_report *r, const sm_validation *v) {
             exact(r, known(&v->row[i], v->row[i].p.low_s)),
             exact(r, known(&v->row[i], v->row[i].p.high_s)),
             exact(r, error_of(&v->row[i])),
-            fits_word(&v->row[i]),
+            !is_training(&v->row[i]) || v->row[i].p.unknown ? ""
+            : v->row[i].p.fits                              ? "yes"
+                                                            : "no",
             exact(r, memory_of(&v->row[i])),
             exact(r, measured_bytes(&v->row[i])),
             v->row[i].p.unknown ? v->row[i].p.unknown : "",

@@ -32,12 +32,6 @@ static size_t pairs_of(const sm_validation *v, sm_served quantity) {
     return n;
 }
 
-static void add_row(sm_report *r, sm_table *table, const char *name, const sm_error_stats *s) {
-    sm_page_row(r, table, name, sm_show_exact(r, (double)s->n), sm_show_percent(r, s->median),
-                sm_show_percent(r, s->p90), sm_signed_percent(r, s->bias),
-                sm_show_percent(r, s->coverage), sm_show_exact(r, (double)s->below_lower));
-}
-
 void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary) {
     sm_data *by = NULL;
     sm_table *table = NULL;
@@ -52,7 +46,10 @@ void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary) 
         }
         sm_error_stats s = sm_error_stats_of(v->pairs, n, v->scratch);
         sm_put_error_stats(r, sm_put_object(r, by, sm_served_name((sm_served)q)), &s);
-        add_row(r, table, sm_served_name((sm_served)q), &s);
+        sm_page_row(r, table, sm_served_name((sm_served)q), sm_show_exact(r, (double)s.n),
+                    sm_show_percent(r, s.median), sm_show_percent(r, s.p90),
+                    sm_signed_percent(r, s.bias), sm_show_percent(r, s.coverage),
+                    sm_show_exact(r, (double)s.below_lower));
     }
     if (table) sm_report_table(r, table);
 }

@@ -189,21 +189,14 @@ static void add_apart(sm_report *r, const sm_validation *v) {
 
 /* ---- all together ---- */
 
-/* The figures that stand in "summary". */
-static sm_data *put_summary(sm_report *r, const sm_validation *v, size_t predicted,
-                            const sm_error_stats *s) {
-    sm_data *summary = sm_put_object(r, r->data, "summary");
-    sm_put_error_stats(r, summary, s);
-    sm_put_all(r, summary, "rows|predicted|kept_apart", (double)v->n, (double)predicted,
-               (double)(v->n - v->compared));
-    return summary;
-}
-
 void sm_validate_stats(sm_report *r, const sm_validation *v) {
     size_t predicted = 0;
     for (size_t i = 0; i < v->n; i++) predicted += !v->row[i].p.unknown;
     sm_error_stats s = sm_stats_of(v, v->index, v->compared);
-    sm_data *summary = put_summary(r, v, predicted, &s);
+    sm_data *summary = sm_put_object(r, r->data, "summary");
+    sm_put_error_stats(r, summary, &s);
+    sm_put_all(r, summary, "rows|predicted|kept_apart", (double)v->n, (double)predicted,
+               (double)(v->n - v->compared));
     sm_table *table = sm_page_table(r, NULL, "<error|>value|<");
     sm_page_row(r, table, "rows", sm_show_exact(r, (double)v->n),
                 sm_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,

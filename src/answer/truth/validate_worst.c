@@ -48,18 +48,14 @@ static void put_row(sm_report *r, sm_data *list, const sm_validation *v, const s
                c->p.expected_s, error_of(c));
 }
 
-static bool is_below(const sm_checked *c) {
-    sm_comparison pair = {.measured = c->row->measured_s, .lower = c->p.lower_s};
-    return sm_comparison_below(&pair);
-}
-
 static void add_below(sm_report *r, const sm_validation *v) {
     sm_data *list = sm_put_array(r, r->data, "below_lower");
     sm_table *table = row_table(r, "Measured below the bound: a defect of ours or of the row");
     size_t n = 0;
     for (size_t i = 0; i < v->compared; i++) {
         const sm_checked *c = &v->row[v->index[i]];
-        if (!is_below(c)) continue;
+        sm_comparison pair = {.measured = c->row->measured_s, .lower = c->p.lower_s};
+        if (!sm_comparison_below(&pair)) continue;
         put_row(r, list, v, c);
         if (n++ < MOST_BELOW_SHOWN) show_row(r, table, v, c);
     }

@@ -29,11 +29,6 @@ sm_status cli_write_stdout(const char *text, size_t length, sm_error *err) {
                    errno ? strerror(errno) : "write error");
 }
 
-static sm_status deliver(const cli_common *common, const char *text, size_t length, sm_error *err) {
-    if (common->output) return sm_io_write(common->output, text, length, err);
-    return cli_write_stdout(text, length, err);
-}
-
 sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error *err) {
     if (report->out_of_memory) return sm_fail_memory(err);
     char *text = NULL;
@@ -42,7 +37,9 @@ sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error
     if (!memory) return sm_fail_memory(err);
     sm_status status = render(common, report, memory, err);
     if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
-    if (!status) status = deliver(common, text, length, err);
+    if (!status)
+        status = common->output ? sm_io_write(common->output, text, length, err)
+                                : cli_write_stdout(text, length, err);
     free(text);
     return status;
 }

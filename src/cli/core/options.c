@@ -46,14 +46,11 @@ bool cli_has_name(const cli_verb *verb, const cli_option *option) {
     return false;
 }
 
-static bool has_letter(const cli_verb *verb, const cli_option *option) {
-    for (const cli_option *o = verb->options; o->name; o++)
-        if (o->letter == option->letter) return true;
-    return false;
-}
-
 bool cli_is_offered(const cli_verb *verb, const cli_option *option, size_t length) {
-    if (cli_has_name(verb, option) && (length > 1 || has_letter(verb, option))) return false;
+    bool named = cli_has_name(verb, option), lettered = false;
+    for (const cli_option *o = verb->options; o->name; o++)
+        lettered = lettered || o->letter == option->letter;
+    if (named && (length > 1 || lettered)) return false;
     return !verb->without_system || strcmp(option->name, "system") != 0;
 }
 
@@ -135,14 +132,6 @@ static sm_status parse_argument(parser *p, sm_error *err) {
     return parse_option(p, argument, err);
 }
 
-static sm_status check_call(const cli_verb *verb, const cli_call *call, sm_error *err) {
-    if (call->common.json && call->common.csv)
-        return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
-    if (call->positionals < verb->least)
-        return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
-    return SM_OK;
-}
-
 /* The values of a table: those given, and the defaults of the others. */
 static sm_status read_values(const cli_verb *verb, const cli_option *table, const char **given,
                              void *values, sm_error *err) {
@@ -169,6 +158,9 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
     }
     sm_status status = read_values(verb, cli_common_options, p.common, &call->common, err);
     if (status || call->common.help) return status;
-    status = check_call(verb, call, err);
-    return status ? status : read_values(verb, verb->options, call->given, call->values, err);
+    if (call->common.json && call->common.csv)
+        return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
+    if (call->positionals < verb->least)
+        return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
+    return read_values(verb, verb->options, call->given, call->values, err);
 }

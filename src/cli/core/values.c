@@ -44,31 +44,19 @@ static sm_status fail_bounds(const cli_option *o, const sm_source *source, sm_er
                       source->text);
 }
 
-/* A number alone may be meant in seconds as well as in milliseconds. */
-static bool lacks_unit(const cli_option *o, const sm_source *source, double value) {
-    char last = source->length ? source->text[source->length - 1] : 's';
-    return o->kind == CLI_TIME && value > 0.0 && ((last >= '0' && last <= '9') || last == '.');
-}
-
 static sm_status read_number(const cli_option *o, const sm_source *source, double *value,
                              sm_error *err) {
     sm_span all = {0, source->length};
     sm_status status = sm_quantity_parse(source, all, quantity_of(o->kind), value, err);
     if (status) return status;
-    if (lacks_unit(o, source, *value))
+    /* A number alone may be meant in seconds as well as in milliseconds. */
+    char last = source->length ? source->text[source->length - 1] : 's';
+    if (o->kind == CLI_TIME && *value > 0.0 && ((last >= '0' && last <= '9') || last == '.'))
         return sm_fail_at(err, source, all, "a time needs its unit, as in %.40sms or %.40ss",
                           source->text, source->text);
     bool low = *value < o->lowest || (o->above && *value <= o->lowest);
     if (low || (o->highest > 0.0 && *value > o->highest)) return fail_bounds(o, source, err);
     return SM_OK;
-}
-
-static sm_status read_whole(const cli_option *o, const sm_source *source, int64_t *value,
-                            sm_error *err) {
-    assert(o->highest <= (double)LARGEST);
-    int64_t highest = o->highest > 0.0 ? (int64_t)o->highest : INT64_MAX;
-    return sm_integer_parse(source, (sm_span){0, source->length}, (int64_t)o->lowest, highest,
-                            value, err);
 }
 
 /* ---- ranges ---- */
@@ -151,13 +139,6 @@ static sm_status read_name(const sm_source *source, const char **value, sm_error
 
 /* ---- any value ---- */
 
-static sm_status add_to_list(const cli_option *o, const char *text, cli_list *list, sm_error *err) {
-    if (list->n == CLI_MAX_LIST)
-        return sm_fail(err, SM_USAGE, "--%s is given more than %d times", o->name, CLI_MAX_LIST);
-    list->text[list->n++] = text;
-    return SM_OK;
-}
-
 sm_status cli_value_read(const cli_option *o, const char *text, void *place, sm_error *err) {
     char name[64];
     snprintf(name, sizeof name, "--%s", o->name);
@@ -172,8 +153,18 @@ sm_status cli_value_read(const cli_option *o, const char *text, void *place, sm_
         return SM_OK;
     case CLI_TEXT: *(const char **)place = text; return SM_OK;
     case CLI_NAME: return read_name(&source, place, err);
-    case CLI_LIST: return add_to_list(o, text, place, err);
-    case CLI_WHOLE: return read_whole(o, &source, place, err);
+    case CLI_LIST: {
+        cli_list *list = place;
+        if (list->n == CLI_MAX_LIST)
+            return sm_fail(err, SM_USAGE, "--%s is given more than %d times", o->name,
+                           CLI_MAX_LIST);
+        list->text[list->n++] = text;
+        return SM_OK;
+    }
+    case CLI_WHOLE:
+        assert(o->highest <= (double)LARGEST);
+        return sm_integer_parse(&source, all, (int64_t)o->lowest,
+                                o->highest > 0.0 ? (int64_t)o->highest : INT64_MAX, place, err);
     case CLI_NUMBER:
     case CLI_SIZE:
     case CLI_TIME:
@@ -193,7 +184,7 @@ static int place_of(const cli_call *call, const void *value) {
     size_t offset = (size_t)((const char *)value - (const char *)call->values);
     for (int i = 0; call->verb->options[i].name; i++)
         if (call->verb->options[i].offset == offset) return i;
-    assert(!"a value of no option");
+    assert(0 && "a value of no option");
     return 0;
 }
 

@@ -47,13 +47,6 @@ const cli_option cli_train_options[] = {
 
 /* ---- the question ---- */
 
-/* The value after `chips` in a range without a step: the next power of two, at most the last. */
-static int64_t next_power(int64_t chips, int64_t last) {
-    int64_t power = 1;
-    while (power <= chips) power *= 2;
-    return power < last ? power : last;
-}
-
 static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err) {
     const cli_train_values *o = call->values;
     const sm_range *range = &o->chips;
@@ -66,7 +59,9 @@ static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err
                               SM_MAX_TRAIN_SIZES);
         t->chips[t->question.n_chips++] = (int)chips;
         if (chips == range->last) break;
-        chips = range->step ? chips + range->step : next_power(chips, range->last);
+        int64_t power = 1;
+        while (power <= chips) power *= 2;
+        chips = range->step ? chips + range->step : power < range->last ? power : range->last;
     }
     if (o->timeline)
         return sm_fail(err, SM_USAGE, "--timeline draws one plan, and --chips finds many");

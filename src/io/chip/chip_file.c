@@ -75,15 +75,6 @@ static bool is_name(const char *text, size_t most) {
     return true;
 }
 
-static sm_status read_level_name(const json_value *level, const char **out) {
-    const json_value *v = json_get(level, "name");
-    if (!v) return json_fail(level, "a level of the tree needs a \"name\"");
-    sm_status status = json_read_text(v, out);
-    if (status || is_name(*out, MOST_LEVEL_NAME)) return status;
-    return json_fail(v, "the name of a level has at most %d letters, digits, \".\", \"_\", \"-\"",
-                     MOST_LEVEL_NAME);
-}
-
 static sm_status read_level(const json_value *v, const sources *given, sm_tree_level *level) {
     static const char *const keys[] = {"name",
                                        "degree",
@@ -94,7 +85,13 @@ static sm_status read_level(const json_value *v, const sources *given, sm_tree_l
     *level = (sm_tree_level){.name = NULL};
     sm_status status = json_expect(v, IS_OBJECT, "an object");
     if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
-    if (!status) status = read_level_name(v, &level->name);
+    const json_value *name = json_get(v, "name");
+    if (!status && !name) status = json_fail(v, "a level of the tree needs a \"name\"");
+    if (!status) status = json_read_text(name, &level->name);
+    if (!status && !is_name(level->name, MOST_LEVEL_NAME))
+        status = json_fail(
+            name, "the name of a level has at most %d letters, digits, \".\", \"_\", \"-\"",
+            MOST_LEVEL_NAME);
     if (!status) status = json_read_count(json_get(v, "degree"), MOST_SIZE, &level->degree);
     if (!status)
         status = read_fact(json_get(v, "child_bytes_per_s_oneway"), given, 1, 1e18,
@@ -178,12 +175,6 @@ static sm_status read_listed(const json_value *object, const sources *given, sm_
 
 /* ---- a whole chip ---- */
 
-static bool has_peak(const sm_chip *chip) {
-    for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        if (chip->flops_per_s[d].value > 0) return true;
-    return false;
-}
-
 /* A key that only another fabric reads is blamed; what a base on another fabric left goes. */
 static sm_status check_effects(const json_value *object, sm_chip *chip) {
     static const struct {
@@ -256,7 +247,9 @@ static sm_status check_chip(const json_value *v, const sm_chip *chip) {
                          "the name of a chip has at most %d letters, digits, \".\", \"_\" and "
                          "\"-\", and begins with a letter or digit",
                          MOST_NAME);
-    if (!has_peak(chip)) return json_fail(v, "a chip needs a peak in \"flops_per_s\"");
+    int peak = 0;
+    while (peak < SM_DTYPE_COUNT && chip->flops_per_s[peak].value <= 0) peak++;
+    if (peak == SM_DTYPE_COUNT) return json_fail(v, "a chip needs a peak in \"flops_per_s\"");
     if (chip->memory_bytes.value <= 0) return json_fail(v, "a chip needs \"memory_bytes\"");
     if (chip->memory_bytes_per_s.value <= 0)
         return json_fail(v, "a chip needs \"memory_bytes_per_s\"");

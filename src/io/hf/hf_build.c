@@ -1,6 +1,7 @@
 /* From the fields of a config to an architecture: what all families share, and the layers one by
  * one. */
 #include "hf_field.h"
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -83,16 +84,6 @@ static sm_status check_types(const hf_config *c) {
                            : status;
 }
 
-static sm_status check_fields(const hf_config *c) {
-    sm_status (*const checks[])(const hf_config *) = {check_heads, check_experts, check_lists,
-                                                      check_types, c->family->refuse};
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        sm_status status = checks[i] ? checks[i](c) : SM_OK;
-        if (status != SM_OK) return status;
-    }
-    return SM_OK;
-}
-
 /* layer_types, where it is given, outweighs the rule of the family. */
 static bool is_local(const hf_config *c, int layer) {
     bool wide = hf_number(c, HF_WINDOW) == 0 && hf_number(c, HF_CHUNK) == 0;
@@ -160,22 +151,16 @@ static bool same_kind(const sm_layer_kind *a, const sm_layer_kind *b) {
            SAME(parallel) && SAME(norms) && SAME(extra_params);
 }
 
-/* Number of the kind, added when it is new; -1 when there is no room. */
-static int intern_kind(sm_model *m, const sm_layer_kind *k) {
-    for (int i = 0; i < m->kinds; i++)
-        if (same_kind(&m->kind[i], k)) return i;
-    if (m->kinds == SM_MAX_LAYER_KINDS) return -1;
-    m->kind[m->kinds] = *k;
-    return m->kinds++;
-}
-
 static sm_status build_layers(const hf_config *c, sm_model *m) {
     for (int i = 0; i < m->L; i++) {
         sm_layer_kind k = make_layer(c, i);
-        int kind = intern_kind(m, &k);
-        if (kind < 0)
+        int kind = 0;
+        while (kind < m->kinds && !same_kind(&m->kind[kind], &k)) kind++;
+        if (kind == SM_MAX_LAYER_KINDS)
             return hf_fail(c, c->value[HF_LAYERS].key, false,
                            "the layers are of more than %d kinds", SM_MAX_LAYER_KINDS);
+        if (kind == m->kinds) m->kind[m->kinds++] = k;
+        assert(kind < m->kinds);
         m->layer[i] = (uint8_t)kind;
     }
     return SM_OK;
@@ -241,8 +226,12 @@ static double positive(const hf_config *c, const char *key, double family, doubl
 
 sm_status hf_build(const hf_config *c, sm_model *model) {
     sm_error inner;
-    sm_status status = check_fields(c);
-    if (status != SM_OK) return status;
+    sm_status (*const checks[])(const hf_config *) = {check_heads, check_experts, check_lists,
+                                                      check_types, c->family->refuse};
+    sm_status status = SM_OK;
+    for (size_t i = 0; !status && i < sizeof checks / sizeof *checks; i++)
+        status = checks[i] ? checks[i](c) : SM_OK;
+    if (status) return status;
     set_whole(c, model);
     status = build_layers(c, model);
     if (status != SM_OK) return status;

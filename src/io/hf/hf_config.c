@@ -67,11 +67,6 @@ sm_status sm_io_model_parse(const sm_source *source, sm_model *model, sm_error *
     return status;
 }
 
-static bool is_path(const char *text) {
-    size_t n = strlen(text);
-    return strchr(text, '/') || (n > 5 && strcmp(text + n - 5, ".json") == 0);
-}
-
 static const char *nearest_model(const char *name) {
     const char *names[256];
     size_t n = 0;
@@ -107,7 +102,10 @@ sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *
     sm_source source;
     memset(model, 0, sizeof *model);
     model->note = "";
-    if (!is_path(name_or_path)) {
+    size_t n = strlen(name_or_path);
+    bool is_path =
+        strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
+    if (!is_path) {
         const sm_catalogue_entry *entry = sm_catalogue_find(name_or_path, strlen(name_or_path));
         if (!entry) return fail_unknown_name(name_or_path, err);
         source = sm_source_of(entry->name, entry->config_json);

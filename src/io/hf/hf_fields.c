@@ -66,16 +66,6 @@ static const hf_rule *rule_of(const hf_family *f, const char *key) {
     return NULL;
 }
 
-/* Fields take the defaults of the family; the first spelling of a field carries its default. */
-static void set_defaults(hf_config *c) {
-    int group = 0, i = 0;
-    const hf_rule *rule;
-    while ((rule = rule_at(c->family, &group, &i)) != NULL) {
-        hf_value *v = &c->value[rule->field];
-        if (!v->key) *v = (hf_value){.key = rule->key, .number = rule->absent};
-    }
-}
-
 static sm_status fail_type(const hf_config *c, const hf_rule *rule, const char *wanted) {
     return hf_fail(c, rule->key, false, "%s must be %s", rule->key, wanted);
 }
@@ -301,7 +291,12 @@ const json_value *hf_key(const hf_config *c, const char *key) {
 }
 
 sm_status hf_read_fields(hf_config *c) {
-    set_defaults(c);
+    int group = 0, at = 0;
+    const hf_rule *rule;
+    while ((rule = rule_at(c->family, &group, &at)) != NULL) {
+        hf_value *v = &c->value[rule->field];
+        if (!v->key) *v = (hf_value){.key = rule->key, .number = rule->absent};
+    }
     c->at = c->object;
     sm_status status = read_object(c, c->object);
     for (int i = 0; !status && i < INHERITED; i++) {

@@ -41,7 +41,10 @@ static bool is_part(const char *name) {
     return false;
 }
 
-static sm_status remove_parts(const char *path, DIR *dir, sm_error *err) {
+/* A folder in which something else lies stays. */
+static sm_status remove_version(const char *path, sm_error *err) {
+    DIR *dir = opendir(path);
+    if (!dir) return errno == ENOENT ? SM_OK : sm_fail_system(err, "open", path, errno);
     path_text file;
     sm_status status = SM_OK;
     for (struct dirent *e = readdir(dir); !status && e; e = readdir(dir)) {
@@ -50,14 +53,6 @@ static sm_status remove_parts(const char *path, DIR *dir, sm_error *err) {
         if (!status && unlink(file) != 0 && errno != ENOENT)
             status = sm_fail_system(err, "remove", file, errno);
     }
-    return status;
-}
-
-/* A folder in which something else lies stays. */
-static sm_status remove_version(const char *path, sm_error *err) {
-    DIR *dir = opendir(path);
-    if (!dir) return errno == ENOENT ? SM_OK : sm_fail_system(err, "open", path, errno);
-    sm_status status = remove_parts(path, dir, err);
     closedir(dir);
     if (!status && rmdir(path) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
         status = sm_fail_system(err, "remove", path, errno);

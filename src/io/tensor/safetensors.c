@@ -94,14 +94,6 @@ sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetenso
 
 /* ---- data ---- */
 
-static sm_status check_sum(const sm_safetensor *t, const void *data, size_t bytes, sm_error *err) {
-    uint32_t sum = (uint32_t)crc32_z(0, data, bytes);
-    if (!t->checked || sum == t->checksum) return SM_OK;
-    return sm_fail(err, SM_BAD_INPUT,
-                   "%.100s in %.200s is damaged: its checksum is %08lx, and %08lx was written",
-                   t->name, t->path, (unsigned long)sum, (unsigned long)t->checksum);
-}
-
 sm_status sm_io_safetensor_load(const sm_safetensor *t, float *to, sm_error *err) {
     int file;
     uint64_t size;
@@ -113,5 +105,10 @@ sm_status sm_io_safetensor_load(const sm_safetensor *t, float *to, sm_error *err
     close(file);
     if (!status && (size_t)n < bytes)
         status = sm_fail(err, SM_BAD_INPUT, "%.200s has been cut short while it was read", t->path);
-    return status ? status : check_sum(t, to, bytes, err);
+    if (status || !t->checked) return status;
+    uint32_t sum = (uint32_t)crc32_z(0, (const void *)to, bytes);
+    if (sum == t->checksum) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT,
+                   "%.100s in %.200s is damaged: its checksum is %08lx, and %08lx was written",
+                   t->name, t->path, (unsigned long)sum, (unsigned long)t->checksum);
 }
