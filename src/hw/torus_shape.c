@@ -11,6 +11,7 @@
 enum { CUBE = 4 };
 
 static void sorted(const int *from, int dims, int *to) {
+    assert(dims <= 3);
     for (int i = 0; i < dims; i++) {
         int at = i;
         for (; at > 0 && to[at - 1] > from[i]; at--) to[at] = to[at - 1];
@@ -83,14 +84,6 @@ static bool is_slice(const sm_chip *chip, const int *shape) {
     return sm_torus_fits(chip, shape);
 }
 
-static void keep_if_more_cubic(const sm_chip *chip, const int *shape, int *best_sum, int *best) {
-    int sum = 0;
-    for (int i = 0; i < chip->torus_axes; i++) sum += shape[i];
-    if (sum >= *best_sum || !is_slice(chip, shape)) return;
-    *best_sum = sum;
-    memcpy(best, shape, sizeof *best * (size_t)chip->torus_axes);
-}
-
 /* A slice has a short diameter and a wide bisection when it is nearly a cube. Of all a <= b <= c
  * with a b c = chips that are slices, the one of least a + b + c. */
 bool sm_torus_slice(const sm_chip *chip, int chips, int *shape) {
@@ -106,7 +99,10 @@ bool sm_torus_slice(const sm_chip *chip, int chips, int *shape) {
         for (int b = a, rest = chips / a; (int64_t)b * b <= rest; b++) {
             if (rest % b != 0) continue;
             int three[3] = {a, b, rest / b};
-            keep_if_more_cubic(chip, three + (chip->torus_axes == 2), &best_sum, shape);
+            const int *tried = three + (chip->torus_axes == 2);
+            if (a + b + rest / b >= best_sum || !is_slice(chip, tried)) continue;
+            best_sum = a + b + rest / b;
+            memcpy(shape, tried, sizeof *shape * (size_t)chip->torus_axes);
         }
     }
     if (best_sum == INT_MAX) return false;

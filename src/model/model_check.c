@@ -64,12 +64,6 @@ static sm_status check_experts(const sm_layer_kind *k, sm_error *err) {
     return status;
 }
 
-static sm_status check_mlp(const sm_layer_kind *k, sm_error *err) {
-    if (k->E == 0) return want(err, "the width of the MLP", k->F, 1);
-    sm_status status = want(err, "the width of the MLP", k->F, 0);
-    return status == SM_OK ? check_experts(k, err) : status;
-}
-
 static sm_status check_kind(const sm_layer_kind *k, sm_error *err) {
     bound b[] = {
         {"the number of heads", k->N, 1},
@@ -83,7 +77,8 @@ static sm_status check_kind(const sm_layer_kind *k, sm_error *err) {
     sm_status status = check_bounds(b, sizeof b / sizeof *b, err);
     if (status == SM_OK)
         status = k->attention == SM_ATTENTION_MLA ? check_mla(k, err) : check_gqa(k, err);
-    return status == SM_OK ? check_mlp(k, err) : status;
+    if (status == SM_OK) status = want(err, "the width of the MLP", k->F, k->E == 0 ? 1 : 0);
+    return status == SM_OK && k->E != 0 ? check_experts(k, err) : status;
 }
 
 static sm_status check_whole(const sm_model *m, sm_error *err) {
@@ -112,22 +107,14 @@ static sm_status check_whole(const sm_model *m, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status check_layers(const sm_model *m, sm_error *err) {
-    for (int i = 0; i < m->kinds; i++) {
-        sm_status status = check_kind(&m->kind[i], err);
-        if (status != SM_OK) return status;
-    }
-    for (int i = 0; i < m->L; i++)
-        if (m->layer[i] >= m->kinds)
-            return sm_fail(err, SM_BAD_INPUT, "layer %d is of kind %d, but there are %d kinds", i,
-                           m->layer[i], m->kinds);
-    return SM_OK;
-}
-
 sm_status sm_model_check(const sm_model *model, sm_error *err) {
     sm_status status = check_whole(model, err);
-    if (status == SM_OK) status = check_layers(model, err);
+    for (int i = 0; !status && i < model->kinds; i++) status = check_kind(&model->kind[i], err);
     if (status != SM_OK) return status;
+    for (int i = 0; i < model->L; i++)
+        if (model->layer[i] >= model->kinds)
+            return sm_fail(err, SM_BAD_INPUT, "layer %d is of kind %d, but there are %d kinds", i,
+                           model->layer[i], model->kinds);
     double total = sm_model_params(model).total;
     if (!isfinite(total) || total >= exact_limit)
         return sm_fail(err, SM_BAD_INPUT,

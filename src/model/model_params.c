@@ -3,6 +3,8 @@
  * the book "How To Scale Your Model". */
 #include "scalemodel/model.h"
 
+#include <assert.h>
+
 /* What one layer holds. matmul: the part that multiplies every token (2 FLOPs each). */
 typedef struct layer_count {
     double attention, mlp, experts, router, norm, other;
@@ -52,13 +54,6 @@ static double mlp_biases(const sm_layer_kind *k, double D, double F) {
     return (k->mlp == SM_MLP_GATED ? 2 : 1) * F + D;
 }
 
-static void count_dense_mlp(const sm_model *m, const sm_layer_kind *k, layer_count *c) {
-    if (k->F <= 0) return;
-    double weights = mlp_weights(k, m->D, k->F);
-    c->mlp = weights + (k->mlp_bias ? mlp_biases(k, m->D, k->F) : 0);
-    c->matmul += weights;
-}
-
 static void count_experts(const sm_model *m, const sm_layer_kind *k, layer_count *c) {
     if (k->E <= 0) return;
     double D = m->D, E = k->E, one = mlp_weights(k, D, k->F_expert);
@@ -85,7 +80,9 @@ static layer_count count_layer(const sm_model *m, const sm_layer_kind *k) {
     else count_gqa(m, k, &c);
     c.attention += k->has_sinks ? k->N : 0;
     c.norm += (double)k->qk_norm_q + k->qk_norm_k;
-    count_dense_mlp(m, k, &c);
+    double mlp = k->F > 0 ? mlp_weights(k, m->D, k->F) : 0;
+    c.mlp = mlp + (k->F > 0 && k->mlp_bias ? mlp_biases(k, m->D, k->F) : 0);
+    c.matmul += mlp;
     count_experts(m, k, &c);
     return c;
 }
@@ -106,17 +103,6 @@ static void count_layer_embedding(const sm_model *m, sm_params *p) {
     p->norm += norm_params(m, m->per_layer_D);
 }
 
-static void add_layers(sm_params *p, const layer_count *c, double layers) {
-    p->attention += layers * c->attention;
-    p->mlp += layers * c->mlp;
-    p->experts += layers * c->experts;
-    p->router += layers * c->router;
-    p->norm += layers * c->norm;
-    p->other += layers * c->other;
-    p->active -= layers * c->idle_experts;
-    p->matmul_active += layers * c->matmul;
-}
-
 sm_params sm_model_params(const sm_model *model) {
     sm_params p = {0};
     int layers[SM_MAX_LAYER_KINDS] = {0};
@@ -131,10 +117,19 @@ sm_params sm_model_params(const sm_model *model) {
     p.other = projections + (double)model->extra_params;
     p.matmul_active = V * width + projections;
     count_layer_embedding(model, &p);
+    assert(model->L <= SM_MAX_LAYERS && model->kinds <= SM_MAX_LAYER_KINDS);
     for (int i = 0; i < model->L; i++) layers[model->layer[i]]++;
     for (int i = 0; i < model->kinds; i++) {
         layer_count c = count_layer(model, &model->kind[i]);
-        add_layers(&p, &c, layers[i]);
+        double n = layers[i];
+        p.attention += n * c.attention;
+        p.mlp += n * c.mlp;
+        p.experts += n * c.experts;
+        p.router += n * c.router;
+        p.norm += n * c.norm;
+        p.other += n * c.other;
+        p.active -= n * c.idle_experts;
+        p.matmul_active += n * c.matmul;
     }
     p.total =
         p.embedding + p.unembedding + p.attention + p.mlp + p.experts + p.router + p.norm + p.other;

@@ -1,6 +1,7 @@
 /* A bar of parts against a capacity, one line a part: each begins where the one above ended, so
  * that the lines together are one stacked bar. The capacity is a vertical line; what lies beyond
  * it is drawn lighter. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ void sm_draw_bar(const sm_bar *bar, int width, FILE *out) {
     double most = positive(bar->capacity);
     scale s = {most > total ? most : total, room - labels, -1};
     if (most > 0) s.capacity = cell_of(&s, most);
+    assert(labels >= 0);
     for (size_t i = 0; i < bar->n; i++) {
         char value[64];
         double to = from + positive(bar->parts[i].value);

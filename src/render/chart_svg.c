@@ -1,6 +1,7 @@
 /* Panels of lines, marks and stacked areas as SVG, one above the other. A panel with a diagonal is
  * a square, log-log over the same whole decades on both axes, so that the diagonal is where a
  * prediction equals its measurement. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -179,6 +180,7 @@ static int ticks_of(const frame *f, const axis *a, double *ticks) {
     }
     if (a->scale == SM_SCALE_LOG) return log_ticks(a, ticks);
     double step = tick_step(a);
+    assert(step > 0.0);
     for (double k = 0; a->low + k * step <= a->high + step * 1e-6 && n < MOST_TICKS; k++)
         ticks[n++] = a->low + k * step;
     return n;
@@ -234,6 +236,7 @@ static int pixel_of(const axis *a, double value) {
 
 static bool is_new(uint8_t *seen, int x, int y) {
     int at = y * (SIDE + 1) + x;
+    assert(at >= 0 && at < PIXELS);
     uint8_t bit = (uint8_t)(1u << (at % 8));
     bool marked = seen[at / 8] & bit;
     seen[at / 8] |= bit;

@@ -1,6 +1,7 @@
 /* Text measured in terminal columns. */
 #include "columns.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -35,19 +36,6 @@ void sm_print_repeated(FILE *out, const char *glyph, int times) {
     for (int i = 0; i < times; i++) fputs(glyph, out);
 }
 
-/* Bytes of text up to its first newline that fit in `columns`, at least one character. */
-static size_t fitting(const char *text, size_t length, int columns) {
-    size_t at = 0, n = 0;
-    int used = 0;
-    bool shown;
-    while (at < length && text[at] != '\n') {
-        used += measure(text + at, length - at, &n, &shown);
-        if (used > columns && at > 0) break;
-        at += n;
-    }
-    return at;
-}
-
 /* Bytes up to and with the last of the characters in `stops`; 0 when there is none. */
 static size_t last_of(const char *text, size_t length, const char *stops) {
     while (length > 0 && strchr(stops, text[length - 1]) == NULL) length--;
@@ -55,7 +43,15 @@ static size_t last_of(const char *text, size_t length, const char *stops) {
 }
 
 size_t sm_next_line(const char *text, size_t length, int columns, size_t *next) {
-    size_t fits = fitting(text, length, columns);
+    size_t fits = 0;
+    bool shown;
+    for (int used = 0; fits < length && text[fits] != '\n';) {
+        size_t n = 0;
+        used += measure(text + fits, length - fits, &n, &shown);
+        if (used > columns && fits > 0) break; /* at least one character */
+        fits += n;
+    }
+    assert(fits <= length);
     *next = fits;
     if (fits == length) return fits;
     if (text[fits] == '\n' || text[fits] == ' ') {

@@ -5,23 +5,16 @@
 #include "columns.h"
 #include "scalemodel/render.h"
 
-static void put_field(const char *text, FILE *out) {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"') fputc('"', out);
-        fputc(*c, out);
-    }
-    fputc('"', out);
-}
-
 static void put_record(const char **cells, size_t n, FILE *out) {
     for (size_t c = 0; c < n; c++) {
         if (c > 0) fputc(',', out);
-        put_field(cells[c], out);
+        bool quoted = strpbrk(cells[c], ",\"\r\n") != NULL;
+        if (quoted) fputc('"', out);
+        for (const char *at = cells[c]; *at; at++) {
+            if (*at == '"') fputc('"', out);
+            fputc(*at, out);
+        }
+        if (quoted) fputc('"', out);
     }
     fputs("\r\n", out);
 }

@@ -1,6 +1,7 @@
 /* The data tree: what --json prints. Objects keep the order in which keys were put. */
 #include "scalemodel/report.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ sm_data *sm_data_bool(sm_arena *arena, bool truth) {
 }
 
 static void append_child(sm_data *parent, sm_data *child) {
+    assert(parent != child && (parent->first == NULL) == (parent->last == NULL));
     child->next = NULL;
     if (parent->last != NULL) parent->last->next = child;
     else parent->first = child;

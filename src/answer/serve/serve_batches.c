@@ -1,6 +1,7 @@
 /* serve_batches: the best plan at other batches: where decode turns from weights to cache to
  * compute, and how many sequences it takes within the limit per token. */
 #include "serve_asked.h"
+#include <assert.h>
 #include <math.h>
 
 static void add_batch(double *batch, int *n, double value) {
@@ -21,28 +22,28 @@ static int batches_of(const sm_serve_point *p, double *batch) {
     return n;
 }
 
-/* A batch at which the plan is impossible (a pipeline wants a sequence for each stage), or which is
- * beyond the one asked for and does not fit, is left out. */
-static sm_status add_point(sm_serve *serve, sm_serving_found *a, double batch, sm_error *err) {
-    sm_serve_point *p = &a->batch[a->batches];
-    sm_error refused = {.status = SM_OK};
-    sm_status status = sm_serve_point_of(serve, &a->best->plan, batch, p, &refused);
-    if (status == SM_OK && !p->fits && batch > a->best->batch)
-        status = sm_serve_point_of(serve, &a->best->plan, floor(p->most_batch), p, &refused);
-    if (status == SM_OK && (p->fits || p->batch <= a->best->batch)) a->batches++;
-    if (status == SM_OK || status == SM_BAD_INPUT || status == SM_NEGATIVE) return SM_OK;
-    *err = refused;
-    return status;
-}
-
 sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) {
     double batch[SM_MAX_BATCHES];
     a->batch = sm_arena_array(a->q->arena, SM_MAX_BATCHES, sizeof *a->batch);
     if (!a->batch) return sm_fail_memory(err);
     int n = batches_of(a->best, batch);
     sm_status status = SM_OK;
-    for (int i = 0; i < n && !status; i++) status = add_point(serve, a, batch[i], err);
-    return status;
+    assert(n <= SM_MAX_BATCHES);
+    /* A batch at which the plan is impossible (a pipeline wants a sequence for each stage), or
+     * which is beyond the one asked for and does not fit, is left out. */
+    for (int i = 0; i < n; i++) {
+        sm_serve_point *p = &a->batch[a->batches];
+        sm_error refused = {.status = SM_OK};
+        status = sm_serve_point_of(serve, &a->best->plan, batch[i], p, &refused);
+        if (!status && !p->fits && batch[i] > a->best->batch)
+            status = sm_serve_point_of(serve, &a->best->plan, floor(p->most_batch), p, &refused);
+        if (!status && (p->fits || p->batch <= a->best->batch)) a->batches++;
+        if (status && status != SM_BAD_INPUT && status != SM_NEGATIVE) {
+            *err = refused;
+            return status;
+        }
+    }
+    return SM_OK;
 }
 
 /* The search takes powers of two; between the best one and the next the limit is bisected. */

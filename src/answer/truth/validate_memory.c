@@ -1,6 +1,7 @@
 /* validate_memory: verdicts on configurations that ran out of memory and on those that ran, and
  * predicted peaks against those that were measured. */
 #include "validated.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static bool has_twin(const sm_validation *all, const sm_checked *c) {
 }
 
 static void count_verdict(const sm_validation *all, const sm_checked *c, verdicts *v) {
-    double share = c->p.memory.total / c->p.memory.capacity;
+    assert(c->p.memory.capacity > 0.0);
     if (!c->row->of.training.oom) {
         if (c->p.fits) v->ran_passed++;
         else v->ran_refused++;
@@ -41,7 +42,7 @@ static void count_verdict(const sm_validation *all, const sm_checked *c, verdict
         v->oom_refused++;
     } else {
         v->oom_passed++;
-        v->least_room = fmin(v->least_room, share);
+        v->least_room = fmin(v->least_room, c->p.memory.total / c->p.memory.capacity);
     }
 }
 
@@ -53,10 +54,9 @@ static double twins_right(const verdicts *v) {
 }
 
 static void add_verdicts(sm_report *r, const sm_validation *v) {
-    verdicts counts = {.least_room = HUGE_VAL};
+    verdicts n = {.least_room = HUGE_VAL};
     for (size_t i = 0; i < v->n; i++)
-        if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &counts);
-    verdicts n = counts;
+        if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &n);
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;
@@ -89,16 +89,6 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
 }
 
 /* ---- peak memory ---- */
-
-static sm_member *peak_members(const sm_validation *v, size_t *n) {
-    sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
-    *n = 0;
-    for (size_t i = 0; m && i < v->n; i++)
-        if (is_priced(&v->row[i]) && v->row[i].row->of.training.peak_memory_bytes > 0.0)
-            m[(*n)++] = (sm_member){v->row[i].row->source, i};
-    if (m) sm_members_sort(m, *n);
-    return m;
-}
 
 typedef struct peak_stats {
     sm_error_stats stats;
@@ -154,9 +144,13 @@ static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, 
 }
 
 void sm_validate_memory(sm_report *r, const sm_validation *v) {
-    size_t n;
+    size_t n = 0;
     add_verdicts(r, v);
-    sm_member *m = peak_members(v, &n);
+    sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
+    for (size_t i = 0; m && i < v->n; i++)
+        if (is_priced(&v->row[i]) && v->row[i].row->of.training.peak_memory_bytes > 0.0)
+            m[n++] = (sm_member){v->row[i].row->source, i};
+    if (m) sm_members_sort(m, n);
     if (!m) r->out_of_memory = true;
     else if (n > 0) add_peaks(r, v, m, n);
 }

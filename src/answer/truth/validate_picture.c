@@ -41,6 +41,23 @@ static sm_member *members_by_chip(const sm_validation *v) {
     return m;
 }
 
+static void fill_series(const sm_validation *v, const sm_member *m, chips *c) {
+    for (size_t i = 0; i < v->compared; i++) {
+        const sm_checked *row = &v->row[m[i].at];
+        c->measured[i] = row->row->measured_s;
+        c->lower[i] = row->p.lower_s;
+        c->expected[i] = row->p.expected_s;
+    }
+    c->series[c->n++] =
+        (sm_series){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower};
+    for (size_t i = 0, j; i < v->compared; i = j) {
+        j = sm_members_run(m, v->compared, i);
+        c->series[c->n++] =
+            (sm_series){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i};
+    }
+    qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
+}
+
 static const char *subtitle_of(const sm_validation *v) {
     sm_error_stats s = sm_stats_of(v, v->index, v->compared);
     char median[32], p90[32];
@@ -67,12 +84,7 @@ sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *er
     } *p = sm_arena_alloc(arena, sizeof *p);
     if (!p || !m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
         return sm_fail_memory(err);
-    for (size_t i = 0; i < v->compared; i++) {
-        const sm_checked *row = &v->row[m[i].at];
-        c.measured[i] = row->row->measured_s;
-        c.lower[i] = row->p.lower_s;
-        c.expected[i] = row->p.expected_s;
-    }
+    fill_series(v, m, &c);
     p->panel = (sm_panel){.x_label = "measured",
                           .y_label = "expected",
                           .x_unit = "s",

@@ -1,6 +1,7 @@
 /* validate_stats: what the errors of the rows come to: all together, and by chip, source, model and
  * parallelism. */
 #include "validated.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ void sm_members_sort(sm_member *m, size_t n) { qsort(m, n, sizeof *m, by_key); }
 
 size_t sm_members_run(const sm_member *m, size_t n, size_t from) {
     size_t end = from;
+    assert(from < n);
     while (end < n && strcmp(m[end].key, m[from].key) == 0) end++;
     return end;
 }
@@ -161,19 +163,13 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d,
 
 /* ---- rows kept apart ---- */
 
-static sm_member *apart_members(const sm_validation *v, size_t *n) {
-    sm_member *m = sm_arena_array(v->arena, v->n ? v->n : 1, sizeof *m);
-    *n = 0;
-    for (size_t i = 0; m && i < v->n; i++)
-        if (v->row[i].apart) m[(*n)++] = (sm_member){v->row[i].apart, i};
-    if (m) sm_members_sort(m, *n);
-    return m;
-}
-
 static void add_apart(sm_report *r, const sm_validation *v) {
-    size_t n;
-    sm_member *m = apart_members(v, &n);
-    if (!m) r->out_of_memory = true;
+    size_t n = 0;
+    sm_member *m = sm_arena_array(v->arena, v->n ? v->n : 1, sizeof *m);
+    for (size_t i = 0; m && i < v->n; i++)
+        if (v->row[i].apart) m[n++] = (sm_member){v->row[i].apart, i};
+    if (m) sm_members_sort(m, n);
+    else r->out_of_memory = true;
     sm_data *list = sm_put_array(r, r->data, "kept_apart");
     if (!m || n == 0) return;
     sm_table *table = sm_page_table(r, "Kept apart", ">rows|<because");

@@ -122,6 +122,7 @@ static sm_status parse_argument(parser *p, sm_error *err) {
             return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
                            p->verb->name, *p->verb->arguments ? p->verb->arguments : "no argument",
                            argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
+        assert(call->positionals < (int)(sizeof call->positional / sizeof *call->positional));
         call->positional[call->positionals++] = argument;
         return SM_OK;
     }

@@ -12,27 +12,18 @@ static const sm_words dtype_words = {sm_dtype_names, SM_DTYPE_COUNT};
 
 /* ---- numbers ---- */
 
-static const char *noun_of(cli_kind kind) {
-    switch (kind) {
-    case CLI_SIZE: return "a size";
-    case CLI_TIME: return "a time";
-    case CLI_USD: return "an amount in dollars";
-    default: return "a number";
-    }
-}
-
-static sm_quantity_kind quantity_of(cli_kind kind) {
-    switch (kind) {
-    case CLI_SIZE: return SM_Q_BYTES;
-    case CLI_TIME: return SM_Q_SECONDS;
-    case CLI_USD: return SM_Q_USD;
-    default: return SM_Q_COUNT;
-    }
-}
+/* What a number of this kind is called, and in which units it is read. */
+static const struct {
+    const char *noun;
+    sm_quantity_kind quantity;
+} numbers[] = {[CLI_NUMBER] = {"a number", SM_Q_COUNT},
+               [CLI_SIZE] = {"a size", SM_Q_BYTES},
+               [CLI_TIME] = {"a time", SM_Q_SECONDS},
+               [CLI_USD] = {"an amount in dollars", SM_Q_USD}};
 
 static sm_status fail_bounds(const cli_option *o, const sm_source *source, sm_error *err) {
     sm_span all = {0, source->length};
-    const char *what = noun_of(o->kind), *low = o->above ? "above" : "of at least";
+    const char *what = numbers[o->kind].noun, *low = o->above ? "above" : "of at least";
     if (o->highest > 0.0 && !o->above)
         return sm_fail_at(err, source, all, "expected %s from %.15g to %.15g, found %.40s", what,
                           o->lowest, o->highest, source->text);
@@ -46,8 +37,9 @@ static sm_status fail_bounds(const cli_option *o, const sm_source *source, sm_er
 
 static sm_status read_number(const cli_option *o, const sm_source *source, double *value,
                              sm_error *err) {
+    assert(o->kind < sizeof numbers / sizeof *numbers && numbers[o->kind].noun);
     sm_span all = {0, source->length};
-    sm_status status = sm_quantity_parse(source, all, quantity_of(o->kind), value, err);
+    sm_status status = sm_quantity_parse(source, all, numbers[o->kind].quantity, value, err);
     if (status) return status;
     /* A number alone may be meant in seconds as well as in milliseconds. */
     char last = source->length ? source->text[source->length - 1] : 's';

@@ -122,21 +122,16 @@ static void adapt_gpt_neox(const hf_config *c, int layer, bool local, bool spars
     k->mlp_bias = true;
 }
 
-/* One norm feeds attention and MLP of the parallel block, unless each has its own, as usual in the
- * new architecture; blocks in sequence have two. */
-static int falcon_norms(const hf_config *c) {
-    int given = hf_number(c, HF_PARALLEL_NORMS);
-    if (!hf_number(c, HF_PARALLEL)) return 2;
-    if (given == 0) return hf_number(c, HF_NEW_DECODER) ? 2 : 1;
-    return given == 2 ? 2 : 1;
-}
-
 static void adapt_falcon(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
     bool modern = hf_number(c, HF_NEW_DECODER) != 0, single = hf_number(c, HF_MULTI_QUERY) != 0;
     adapt_fourfold(c, layer, local, sparse, k);
     k->K = modern ? k->K : single ? 1 : k->N;
     k->parallel = modern || hf_number(c, HF_PARALLEL);
-    k->norms = falcon_norms(c);
+    int norms = hf_number(c, HF_PARALLEL_NORMS);
+    /* One norm feeds attention and MLP of the parallel block, unless each has its own, as usual in
+     * the new architecture; blocks in sequence have two. */
+    bool two = norms == 0 ? modern : norms == 2;
+    k->norms = two || !hf_number(c, HF_PARALLEL) ? 2 : 1;
     k->qkv_bias = k->o_bias = k->mlp_bias = hf_number(c, HF_BIASED) != 0;
 }
 

@@ -149,21 +149,6 @@ static sm_status check_places(const reading *r) {
     return end == r->bytes ? SM_OK : refuse(r, "", "bytes follow its last array");
 }
 
-/* In the order of the data. */
-static sm_status read_checksums(const reading *r, const json_value *digits) {
-    const char *text = json_text(digits);
-    if (!digits) return SM_OK;
-    if (!text || digits->n != DIGITS * r->out->n || strspn(text, "0123456789abcdef") != digits->n)
-        return refuse(r, "", "its checksums are not those of its arrays");
-    for (size_t i = 0; i < r->out->n; i++) {
-        char copy[DIGITS + 1] = "";
-        memcpy(copy, text + DIGITS * i, DIGITS);
-        r->out->tensor[i].checksum = (uint32_t)strtoul(copy, NULL, 16);
-        r->out->tensor[i].checked = true;
-    }
-    return SM_OK;
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(((const sm_safetensor *)a)->name, ((const sm_safetensor *)b)->name);
 }
@@ -185,7 +170,18 @@ static sm_status read_tensors(reading *r, const json_value *root) {
         if (&root->item[i] != metadata)
             status = read_tensor(r, &root->item[i], &out->tensor[out->n++]);
     if (!status) status = check_places(r);
-    if (!status) status = read_checksums(r, json_get(metadata, "crc32"));
+    /* The checksums, in the order of the data. */
+    const json_value *digits = json_get(metadata, "crc32");
+    const char *text = json_text(digits);
+    if (!status && digits &&
+        (!text || digits->n != DIGITS * out->n || strspn(text, "0123456789abcdef") != digits->n))
+        status = refuse(r, "", "its checksums are not those of its arrays");
+    for (size_t i = 0; !status && digits && i < out->n; i++) {
+        char copy[DIGITS + 1] = "";
+        memcpy(copy, text + DIGITS * i, DIGITS);
+        out->tensor[i].checksum = (uint32_t)strtoul(copy, NULL, 16);
+        out->tensor[i].checked = true;
+    }
     if (status) out->n = 0;
     else tensors_sort(out);
     return status;

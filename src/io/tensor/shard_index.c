@@ -15,12 +15,6 @@ bool is_plain_name(const char *name) {
 
 /* ---- reading ---- */
 
-static bool read_checksum(const char *text, uint32_t *out) {
-    if (!text || strlen(text) != 8 || strspn(text, "0123456789abcdef") != 8) return false;
-    *out = (uint32_t)strtoul(text, NULL, 16);
-    return true;
-}
-
 /* place: in weight_map, the name of a tensor and of the file that holds it. */
 static sm_status new_shard(const json_value *place, const json_value *headers,
                            sm_shard_index *out) {
@@ -30,10 +24,12 @@ static sm_status new_shard(const json_value *place, const json_value *headers,
     if (!is_plain_name(place->text))
         return sm_fail(in->err, SM_BAD_INPUT, "%.200s places %.100s outside its folder, in %.100s",
                        in->source->name, place->key, place->text);
-    if (sum && !read_checksum(json_text(sum), &s->checksum))
+    const char *digits = json_text(sum);
+    if (sum && (!digits || strlen(digits) != 8 || strspn(digits, "0123456789abcdef") != 8))
         return sm_fail(in->err, SM_BAD_INPUT, "%.200s gives no checksum of eight digits for %.100s",
                        in->source->name, place->text);
     s->checked = sum != NULL;
+    if (sum) s->checksum = (uint32_t)strtoul(digits, NULL, 16);
     s->name = place->text;
     return SM_OK;
 }
