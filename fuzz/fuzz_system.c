@@ -34,8 +34,8 @@ static void try_system(const sm_source *source, const sm_chip *chips, size_t n) 
     sm_source canonical = sm_source_of("again", system.text);
     check(sm_system_parse(&canonical, chips, n, &again, &err) == SM_OK);
     check(strcmp(system.text, again.text) == 0 && system.levels == again.levels);
-    /* Both are zeroed before they are filled. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
-     */
+    /* Both are zeroed before they are filled.
+     * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     check(memcmp(system.level, again.level, sizeof system.level) == 0);
 }
 

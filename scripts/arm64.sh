@@ -28,17 +28,19 @@ if [ -n "$missing" ]; then
     $as_root apt-get install -y -q --no-install-recommends $missing >&2
 fi
 
+# -fno-ivopts: qemu 7.2 goes wrong where a loop adds half an address to half an address (one of ten
+# lines, correct as assembly, gives 0 there at -O1 and -O2, and the right result without).
 unset MAKEFLAGS MFLAGS MAKELEVEL
 ${MAKE:-make} -k -j"$JOBS" -s --no-print-directory BUILD="$BUILD" CC=aarch64-linux-gnu-gcc HOSTCC=gcc \
-    MPIS= CFLAGS="${CFLAGS:--O1 -fno-math-errno -fno-trapping-math}" test-programs
+    MPIS= CFLAGS="${CFLAGS:--O1 -fno-math-errno -fno-trapping-math -fno-ivopts}" test-programs
 
 logs="$BUILD/tests.log"
 mkdir -p "$logs"
 for program in "$BUILD"/tests/test_*; do
     case "$program" in
     # Replaces itself by a copy of itself to measure memory, which the emulator's own hides; kills
-    # processes in the middle of a write, minutes each.
-    */test_run_memory | */test_checkpoint_kill) continue ;;
+    # processes in the middle of a write; searches, and measures for seconds: minutes each.
+    */test_run_memory | */test_checkpoint_kill | */test_train_search | */test_train_sanity | */test_measure) continue ;;
     esac
     echo "$program"
 done | xargs -P "$JOBS" -I '{}' sh -c 'log="$1/$(basename "$2")"

@@ -10,6 +10,7 @@ sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
 }
 
 void stage_drop(const sm_stage *s, sm_local_block *block) {
+    assert(block);
     if (block->data) s->actions->drop(s->actions->context, block);
 }
 

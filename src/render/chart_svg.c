@@ -248,6 +248,7 @@ static bool is_new(uint8_t *seen, int x, int y) {
 static void put_marks(const frame *f, size_t k, FILE *out) {
     const sm_series *s = &f->panel->series[k];
     bool dot = s->mark == SM_MARK_DOT;
+    assert(f->seen);
     memset(f->seen, 0, (PIXELS + 7) / 8);
     fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" %s d=\"",
             colour_of(f->panel, k), dot ? "4.5" : "1.4",

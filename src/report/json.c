@@ -24,7 +24,7 @@ static void put(sink *s, const char *text, size_t length) {
         return;
     }
     s->full = s->full || length > s->room - s->length;
-    if (s->full) return;
+    if (s->full || length == 0) return;
     memcpy(s->memory + s->length, text, length);
     s->length += length;
 }

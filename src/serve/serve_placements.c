@@ -71,11 +71,11 @@ sm_status placements_of(const sm_serve *s, const sm_plan *plan, placements *out,
     int n = 0;
     out->n = out->floors = 0;
     sm_degrees_set(&d, plan, &s->model);
-    for (uint8_t i = 0; i < SM_PLAN_DEGREES; i++) {
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         if (sm_plan_degree_of(plan, plan->order[i]) == 1) continue;
         axis[n] = plan->order[i];
         order[n] = (uint8_t)n;
-        place[n++] = i;
+        place[n++] = (uint8_t)i;
     }
     bool fixed = plan->given >> SM_PLAN_ORDER & 1;
     do {

@@ -1,5 +1,6 @@
 /* The plan a training row ran: as it states it in the words of --plan, else what its columns of
  * degrees say. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan
  * fewer than its ranks. What is left of the replicas shards weights, or repeats them. */
 static void replicas_of(const sm_training_row *r, const sm_model *m, int replicas, sm_plan *plan) {
     bool moe = m->kind[m->layer[m->L - 1]].E > 0;
+    assert(replicas >= 1);
     int ep = moe ? or_one(r->ep) : 1;
     plan->expert_tensor = moe && ep < plan->tensor;
     int spread = plan->expert_tensor ? ep : (ep + plan->tensor - 1) / plan->tensor;
@@ -45,6 +47,7 @@ static void replicas_of(const sm_training_row *r, const sm_model *m, int replica
     plan->zero = r->zero_stage >= 0 ? r->zero_stage : 1;
     bool sharded = (r->fsdp == SM_YES || r->zero_stage == 3) && plan->zero != 2;
     plan->fsdp = sharded ? replicas / plan->expert : 1;
+    assert(plan->fsdp >= 1);
     plan->data = replicas / plan->expert / plan->fsdp;
     if (sharded && plan->fsdp == 1) plan->zero = 1;
 }

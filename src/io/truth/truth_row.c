@@ -2,6 +2,7 @@
  * conventions brought to one: seconds, bytes. */
 #include "truth_form.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -141,6 +142,7 @@ static void finish_inference(truth_draft *draft) {
 static void finish(const truth_file *f, truth_draft *draft) {
     if (f->schema->kind == SM_TRUTH_TRAINING) {
         sm_training_row *t = &draft->row.of.training;
+        assert(t->title);
         draft->row.source = t->title;
         if (!t->title[0]) draft->row.source = t->title = draft->label;
         t->model.mla = t->model.kv_rank > 0;
@@ -183,6 +185,7 @@ sm_status truth_row_read(const truth_file *f, truth_rows *rows) {
         if (status != SM_OK) return status;
     }
     finish(f, &draft);
+    assert(draft.row.id);
     if (!draft.row.id[0]) draft.row.id = sm_arena_printf(f->arena, "%d", f->line);
     return draft.row.id ? append(f, rows, &draft.row) : sm_fail_memory(f->err);
 }

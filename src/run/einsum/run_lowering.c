@@ -100,6 +100,7 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
     int at = r->einsum->operands;
     renew(r, at, &out);
     r->layout[at] = step->after;
+    assert(r->overlapped < 0 || job.step);
     if (r->overlapped >= 0 && job.step->array < 0) r->layout[at] = job.step->after;
     return status;
 }

@@ -36,7 +36,8 @@ static inline lanes exponential(lanes x) {
     y = y * r + 0.5F;
     y = y * r + 1.0F;
     y = y * r + 1.0F;
-    whole_lanes known = x == x; /* what is no number has no exponent either */
+    whole_lanes known =
+        x == x; /* NOLINT(misc-redundant-expression): what is no number has no exponent either */
     whole_lanes power = __builtin_convertvector(either(known, n, all(0.0F)), whole_lanes);
     return y * (lanes)((power + 127) << 23);
 }
