@@ -39,6 +39,10 @@ static char *without_seconds(char *text) {
         char *end = at + strcspn(at, ",\n}");
         memmove(at, end, strlen(end) + 1);
     }
+    char *kept = text; /* nor the blanks: how long a number is decides where a line ends */
+    for (const char *at = text; *at; at++)
+        if (*at != ' ' && *at != '\n') *kept++ = *at;
+    *kept = '\0';
     return text;
 }
 
