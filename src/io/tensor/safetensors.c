@@ -65,7 +65,7 @@ static sm_status read_front(const char *path, sm_arena *arena, front *f, sm_erro
 
 sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                 sm_error *err) {
-    front f;
+    front f = {.length = 0};
     *out = (sm_safetensors){.n = 0};
     const char *name = sm_arena_copy(arena, path, strlen(path)); /* the tensors point to it */
     if (!name) return sm_fail_memory(err);
@@ -77,7 +77,6 @@ sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensor
         const sm_source header = {name, f.text + FRONT_PREFIX_BYTES, (size_t)f.length};
         status = sm_io_safetensors_parse(&header, f.bytes - whole, arena, out, err);
         out->checksum = (uint32_t)crc32_z(0, (const unsigned char *)f.text, whole);
-        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the parser fills it */
         for (size_t i = 0; !status && i < out->n; i++) out->tensor[i].at += whole;
     }
     close(f.file);
