@@ -1,12 +1,17 @@
-/* Backward: dA = dC B, dB = A dC, derived from the forward op. */
+/* The backward pass, derived from the forward ops: for C = A B
+ *   dA = dC B^T,   dB = A^T dC
+ * ("How To Scale Your Model", training chapter): two matmuls of the forward one's FLOPs. A gradient
+ * that several ops feed is summed before it is reduced where the partial sums are alike. */
 #include "partition_parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Its number. */
 static int add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {
     shares *s = &j->gradient[tensor];
     int rank = j->b->tensor[tensor].rank;
+    assert(s->n >= 0 && s->n <= MAX_PARTS);
     for (int i = 0; i < s->n; i++) /* equal partial sums are added before they are reduced */
         if (s->part[i].unreduced == unreduced &&
             memcmp(s->part[i].at, at, (size_t)rank * sizeof *at) == 0)

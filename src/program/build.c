@@ -65,13 +65,6 @@ int program_weight(sm_program *b, const char *name, int rank, const int *dims) {
     return program_tensor(b, name, SM_ROLE_WEIGHT, BF16, rank, dims);
 }
 
-static int vectors(sm_program *b, const char *name, double elements) {
-    int t = program_weight(b, name, DIMS(D_(D)));
-    b->tensor[t].elements = elements;
-    b->tensor[t].norm = true;
-    return t;
-}
-
 sm_op *program_einsum(sm_program *b, const char *name, int out, int x, int w) {
     sm_op *op = program_op(b, name, SM_OP_EINSUM, out, IN(x, w));
     op->reads = 3;
@@ -80,7 +73,9 @@ sm_op *program_einsum(sm_program *b, const char *name, int out, int x, int w) {
 
 static int norm(sm_program *b, const char *name, int x, double elements) {
     int y = program_activation(b, name, DIMS(D_(B), D_(T), D_(D)));
-    int w = vectors(b, "scale", elements);
+    int w = program_weight(b, "scale", DIMS(D_(D)));
+    b->tensor[w].elements = elements;
+    b->tensor[w].norm = true;
     sm_op *op = program_vector(b, name, SM_FUNCTION_NORM, y, IN(x, w));
     op->reads = 1;
     op->flops_per_element = 5;

@@ -92,13 +92,6 @@ static const sm_local_block *source(const pass *p, const sm_program_task *task, 
     return is_weight(p, tensor) ? &p->layer->weight[tensor] : &p->saved->value[tensor];
 }
 
-/* Ops that run again keep nothing from their first run. */
-static int stays_after(const pass *p, const sm_program_task *task, int operand) {
-    bool once =
-        is_weight(p, task->tensor[operand]) || p->backward || !(p->list->again >> task->op & 1);
-    return once ? task_operand_stays(p->list, task, operand) : -1;
-}
-
 /* The operand `out` after step k of the task's lowering. */
 static sm_status take_step(pass *p, const sm_program_task *task, int operand, int k,
                            sm_operand *out, sm_error *err) {
@@ -143,7 +136,11 @@ static uint32_t made_in_ring(const pass *p, const sm_program_task *task) {
 
 static sm_status fetch(pass *p, const sm_program_task *task, int operand, sm_operand *out,
                        sm_error *err) {
-    int tensor = task->tensor[operand], resumes = -1, stays = stays_after(p, task, operand);
+    /* Ops that run again keep nothing from their first run. */
+    bool once =
+        is_weight(p, task->tensor[operand]) || p->backward || !(p->list->again >> task->op & 1);
+    int tensor = task->tensor[operand], resumes = -1,
+        stays = once ? task_operand_stays(p->list, task, operand) : -1;
     *out = (sm_operand){.layout = sm_layout_of(&task->einsum.in[operand])};
     if (tensor_of(p, tensor)->role == SM_ROLE_IDS || task_operand_is_shape(p->list, task, operand))
         return SM_OK;
@@ -189,18 +186,6 @@ static sm_element element_of(const pass *p, int tensor) {
                                                                     : SM_ELEMENT_F32;
 }
 
-/* The forward op's inputs as its backward reads them. */
-static void give_inputs(const pass *p, sm_call *c) {
-    for (int i = 0; i < c->op->inputs; i++) {
-        int tensor = c->op->in[i];
-        const sm_local_block *arrived = &p->saved->arrived[tensor];
-        c->input[i] = !is_weight(p, tensor) ? &p->saved->value[tensor]
-                      : arrived->data       ? arrived
-                                            : &p->layer->weight[tensor];
-        if (c->task->result == tensor) c->which = i;
-    }
-}
-
 /* Operands to hand, and room for the result. */
 static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind, sm_call *c,
                          sm_local_block *out, sm_error *err) {
@@ -216,7 +201,17 @@ static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind
         if ((made_in_ring(p, task) >> i & 1u) && task->tensor[step->array] == task->result)
             take_axes(&c->made, &c->in[step->array].layout, step->axes);
     }
-    if (kind != SM_CALL_FORWARD) give_inputs(p, c);
+    if (kind != SM_CALL_FORWARD) {
+        /* The forward op's inputs as its backward reads them. */
+        for (int i = 0; i < c->op->inputs; i++) {
+            int tensor = c->op->in[i];
+            const sm_local_block *arrived = &p->saved->arrived[tensor];
+            c->input[i] = !is_weight(p, tensor) ? &p->saved->value[tensor]
+                          : arrived->data       ? arrived
+                                                : &p->layer->weight[tensor];
+            if (c->task->result == tensor) c->which = i;
+        }
+    }
     *out = sm_local_block_shape(&p->list->mesh, &task->einsum, &task->einsum.out, &c->made,
                                 element_of(p, task->result));
     return status ? status : make(p, out, c->op->kind == SM_OP_ATTENTION, err);

@@ -1,4 +1,7 @@
-/* Recomputation: which results are kept for the backward pass, and which ops run again. */
+/* Recomputation: which results are kept for the backward pass, and which ops run again (Chen et
+ * al., "Training deep nets with sublinear memory cost", 2016). An op runs again when the backward
+ * pass reads its result, directly or through another that runs again, and the result is not kept.
+ */
 #include "partition.h"
 #include "scalemodel/program.h"
 

@@ -2,9 +2,9 @@
  * cache of keys and values follow from names of dimensions and from the rules alone. */
 #include "program_parts.h"
 
-enum { TENSOR_AXES = SM_AXES_TENSOR };
+#include <assert.h>
 
-static uint32_t bit(int dim) { return 1u << dim; }
+enum { TENSOR_AXES = SM_AXES_TENSOR };
 
 static bool has(uint32_t dims, int dim) { return dims >> dim & 1u; }
 
@@ -13,8 +13,9 @@ static bool decodes(const sm_program *b) { return b->serving && b->rules.decode;
 static bool stationary(const sm_program *b) { return b->serving && b->rules.stationary; }
 
 uint32_t program_dims(const sm_tensor *t) {
+    assert(t->rank >= 0 && t->rank <= 6);
     uint32_t set = 0;
-    for (int i = 0; i < t->rank; i++) set |= bit(t->dim[i]);
+    for (int i = 0; i < t->rank; i++) set |= 1u << t->dim[i];
     return set;
 }
 

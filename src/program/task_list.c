@@ -28,18 +28,6 @@ static sm_status keep_task(const sm_program_task *task, void *context, sm_error 
     return SM_OK;
 }
 
-/* The loss stays for its own gradient. */
-static void keep(sm_task_list *l, uint64_t recompute) {
-    const sm_program *b = l->program;
-    sm_kept kept[SM_MAX_TENSORS];
-    int n = b->serving ? 0 : sm_recompute_kept(l->partition, recompute, &l->again, kept);
-    for (int i = 0; i < n; i++) l->kept |= 1ull << kept[i].tensor;
-    if (!b->serving && b->output < 0) l->kept |= 1ull << b->op[b->ops - 1].out;
-    for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].role == SM_ROLE_CACHE) l->kept |= 1ull << i;
-    l->kept &= ~task_list_arrives(l);
-}
-
 static sm_status partition(const sm_program *program, sm_task_list *l, sm_error *err) {
     l->partition = sm_malloc(sizeof *l->partition);
     if (!l->partition) return sm_fail_memory(err);
@@ -53,7 +41,17 @@ sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const
     *out = (sm_task_list){.mesh = *mesh};
     sm_status status = partition(program, out, err);
     if (!status) status = sm_program_walk(out->program, mesh, size, keep_task, out, err);
-    if (!status) keep(out, recompute);
+    if (!status) {
+        /* The loss stays for its own gradient. */
+        const sm_program *b = out->program;
+        sm_kept kept[SM_MAX_TENSORS];
+        int n = b->serving ? 0 : sm_recompute_kept(out->partition, recompute, &out->again, kept);
+        for (int i = 0; i < n; i++) out->kept |= 1ull << kept[i].tensor;
+        if (!b->serving && b->output < 0) out->kept |= 1ull << b->op[b->ops - 1].out;
+        for (int i = 0; i < b->tensors; i++)
+            if (b->tensor[i].role == SM_ROLE_CACHE) out->kept |= 1ull << i;
+        out->kept &= ~task_list_arrives(out);
+    }
     if (!status) status = task_list_last_uses(out, err);
     if (status) sm_task_list_free(out);
     return status;

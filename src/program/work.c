@@ -1,4 +1,7 @@
-/* The work of an op on one chip: FLOPs and the bytes that cross its memory. */
+/* The work of an op on one chip: FLOPs and the bytes that cross its memory.
+ *   matmul [M,K] [K,N]:  2 M N K FLOPs, M K + K N + M N elements
+ * ("How To Scale Your Model", chapters 1 and 4); attention is two such products over queries and
+ * keys, whose scores stay on the chip (Dao et al., "FlashAttention", 2022). */
 #include <assert.h>
 
 #include "partition_parts.h"

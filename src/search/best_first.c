@@ -1,4 +1,6 @@
-/* Best-first branch and bound with deterministic batches. */
+/* Best-first branch and bound with deterministic batches (Land and Doig, 1960; Lawler and Wood,
+ * 1966). Nodes come in the order of their bounds. One whose bound is not below the threshold is
+ * pruned. The threshold moves only between batches, so the answer does not depend on threads. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* Pareto sets of points in the plane. */
+/* Pareto sets of points in the plane: sorted by x, a point is kept when its y is below all before
+ * it (Kung, Luccio, Preparata, "On finding the maxima of a set of vectors", 1975). */
+#include <assert.h>
 #include <math.h>
 
 #include "scalemodel/search.h"
@@ -30,6 +32,7 @@ void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *
         order[end] = swap;
         sift(end, x, y, order, 0);
     }
+    assert(n < 2 || !before(x, y, order[n - 1], order[0]));
     for (size_t i = 0; i < n; i++) {
         keep[order[i]] = y[order[i]] < best;
         if (keep[order[i]]) best = y[order[i]];

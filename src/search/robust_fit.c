@@ -1,4 +1,7 @@
-/* The robust fit: weights from the residuals, a numeric Jacobian, damped steps. */
+/* The robust fit: minimise the sum of w (sqrt(1 + (r/s)^2) - 1) over the rows, the soft L1 loss of
+ * residuals r with spreads s, and of the same loss over the priors. Each step solves the weighted
+ * normal equations (J' W J + damping D) x = -J' W r with a numeric Jacobian (Levenberg 1944,
+ * Marquardt 1963). */
 #include "scalemodel/search.h"
 #include <assert.h>
 #include <math.h>
@@ -119,16 +122,6 @@ static double objective(const sm_robust_fit *f, const work *w, const double *u) 
     return sum;
 }
 
-/* Not beyond the ends of a parameter, where rows feel nothing any more. */
-static void move(const sm_robust_fit *f, const double *u, const double *x, double *to) {
-    memcpy(to, u, sizeof(double) * P);
-    for (int j = 0; j < f->parameters; j++) {
-        if (fabs(x[j]) < 1e-12) continue;
-        double moved = u[j] + fmin(fmax(x[j], -LONGEST_MOVE), LONGEST_MOVE);
-        to[j] = fmin(fmax(moved, f->low[j]), f->high[j]);
-    }
-}
-
 /* Broyden's rank-one update, which saves most of the derivatives: J += (dr - J dx) dx' / dx'dx. */
 static void update_jacobian(const sm_robust_fit *f, work *w, const double *from, const double *to) {
     double dx[P] = {0}, square = 0.0;
@@ -155,7 +148,13 @@ static double step(const sm_robust_fit *f, work *w, double *u, double *damping) 
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         factor(&e, f->parameters, *damping, l);
         solve(l, f->parameters, e.b, x);
-        move(f, u, x, to);
+        /* Not beyond the ends of a parameter, where rows feel nothing any more. */
+        memcpy(to, u, sizeof(double) * P);
+        for (int j = 0; j < f->parameters; j++) {
+            if (fabs(x[j]) < 1e-12) continue;
+            double moved = u[j] + fmin(fmax(x[j], -LONGEST_MOVE), LONGEST_MOVE);
+            to[j] = fmin(fmax(moved, f->low[j]), f->high[j]);
+        }
         f->residuals(f->context, to, w->residual);
         double after = objective(f, w, to);
         if (after < before) {

@@ -1,4 +1,6 @@
-/* The collectives of a step, priced on the placement of the plan. */
+/* The collectives of a step, priced on the placement of the plan: bytes from the partition, seconds
+ * from the curve of the collective over its axes ("How To Scale Your Model", chapter 3; Hockney's
+ * latency + bytes / bandwidth, 1994, on each level of the network). */
 #include "serve_space.h"
 
 /* Under 8-bit matmuls what feeds matmuls alone travels in their dtype. */

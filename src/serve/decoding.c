@@ -2,6 +2,7 @@
  * decode steps so far, which is the same for all: so k steps change none of it. */
 #include "simulation.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- a heap by (finish, number) ---- */
@@ -12,6 +13,7 @@ static bool ends_before(const sim_pool *pool, int a, int b) {
 }
 
 static void put_at(sim_pool *pool, sim_replica *r, int at, int slot) {
+    assert(at >= 0 && at < r->ending_room && slot < pool->n);
     r->ending[at] = slot;
     pool->slot[slot].heap_at = at;
 }
@@ -39,6 +41,7 @@ static void sift_down(sim_pool *pool, sim_replica *r, int at) {
 
 static void heap_remove(sim_pool *pool, sim_replica *r, int at) {
     int last = r->ending[--r->decoding];
+    assert(r->decoding >= 0 && at >= 0 && at <= r->decoding);
     if (at == r->decoding) return;
     put_at(pool, r, at, last);
     sift_up(pool, r, at);
@@ -46,15 +49,6 @@ static void heap_remove(sim_pool *pool, sim_replica *r, int at) {
 }
 
 /* ---- joining and leaving ---- */
-
-/* The step at which it needs another page: the slack of the last page, in steps. */
-static void note_page(const sim_simulation *s, sim_replica *r, sim_sequence *q) {
-    double slack = (double)((q->shared + q->own) * s->page - q->length);
-    int64_t steps = (int64_t)floor(slack / r->engine->tokens_per_step);
-    if (steps < 0) steps = 0;
-    q->first_page = q->joined + (steps < r->page_steps ? steps : r->page_steps - 1);
-    r->crossing[q->first_page % r->page_steps]++;
-}
 
 sm_status sim_join(sim_simulation *s, sim_replica *r, int slot) {
     void *heap = r->ending;
@@ -67,7 +61,14 @@ sm_status sim_join(sim_simulation *s, sim_replica *r, int slot) {
     q->finish =
         r->counter + (int64_t)ceil((double)(q->output - q->done) / r->engine->tokens_per_step);
     r->cached += (double)q->length;
-    if (s->options->policy != SM_POLICY_STATIC) note_page(s, r, q);
+    if (s->options->policy != SM_POLICY_STATIC) {
+        /* The step at which it needs another page: the slack of the last page, in steps. */
+        double slack = (double)((q->shared + q->own) * s->page - q->length);
+        int64_t steps = (int64_t)floor(slack / r->engine->tokens_per_step);
+        if (steps < 0) steps = 0;
+        q->first_page = q->joined + (steps < r->page_steps ? steps : r->page_steps - 1);
+        r->crossing[q->first_page % r->page_steps]++;
+    }
     put_at(&s->pool, r, r->decoding++, slot);
     sift_up(&s->pool, r, r->decoding - 1);
     return SM_OK;
@@ -77,14 +78,10 @@ static double grown(const sim_replica *r, const sim_sequence *q) {
     return (double)(r->counter - q->joined) * r->engine->tokens_per_step;
 }
 
-static int64_t pages_taken(const sim_replica *r, const sim_sequence *q) {
-    int64_t past = r->counter - q->first_page;
-    return past <= 0 ? 0 : 1 + (past - 1) / r->page_steps;
-}
-
 /* A static batch is reserved whole, and an ended sequence goes on costing its place in the step. */
 void sim_leave(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
+    assert(q->decoding && r->ending[q->heap_at] == slot);
     heap_remove(&s->pool, r, q->heap_at);
     int64_t tokens = (int64_t)floor(grown(r, q) + 0.5), left = q->output - q->done;
     q->decoding = false;
@@ -92,7 +89,8 @@ void sim_leave(sim_simulation *s, sim_replica *r, int slot) {
         r->cached -= (double)q->length + grown(r, q);
         if (r->decoding == 0) r->cached = 0.0;
         r->crossing[q->first_page % r->page_steps]--;
-        q->own += pages_taken(r, q);
+        int64_t past = r->counter - q->first_page;
+        q->own += past <= 0 ? 0 : 1 + (past - 1) / r->page_steps;
     }
     if (tokens > left) tokens = left;
     q->length += tokens;

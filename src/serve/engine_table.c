@@ -174,16 +174,12 @@ static double prefill_s(engine_table *t, double tokens, double attended) {
     return table_s(t, t->prefill, tokens, attended, price_prefill);
 }
 
-/* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of them
- * had as many tokens as the fullest. */
-static double fullest_tokens(const engine_table *t, double prefill, double attended) {
-    double prompts = 2.0 * attended < prefill ? prefill / fmax(1.0, 2.0 * attended) : 1.0;
-    return prefill * fmax(1.0, t->replicas / prompts);
-}
-
 static double mixed_without_start_s(engine_table *t, double n, double cached, double prefill,
                                     double attended) {
-    double tokens = fullest_tokens(t, prefill, attended);
+    /* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of
+     * them had as many tokens as the fullest. */
+    double prompts = 2.0 * attended < prefill ? prefill / fmax(1.0, 2.0 * attended) : 1.0;
+    double tokens = prefill * fmax(1.0, t->replicas / prompts);
     double attention = prefill_s(t, prefill, attended) - tokens_s(t, t->alone, tokens, price_alone);
     double matmuls = tokens_s(t, t->together, n + tokens, price_together) -
                      tokens_s(t, t->together, n, price_together);
@@ -214,14 +210,6 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 
 /* ---- the engine ---- */
 
-static double replicas_of(const sm_serve *s, const sm_plan *plan) {
-    sm_plan p = *plan;
-    sm_degrees d;
-    sm_plan_settle(&p, &s->model);
-    sm_degrees_set(&d, &p, &s->model);
-    return d.replicas;
-}
-
 static void set_links(const sm_serve *s, double chips, sm_engine *e) {
     const sm_chip *chip = &s->system.chip;
     double host = chip->host_bytes.value,
@@ -237,16 +225,6 @@ static void set_links(const sm_serve *s, double chips, sm_engine *e) {
     e->transfer_latency_s = dcn ? chip->dcn_latency_s.value : hop.value;
 }
 
-static sm_status set_memory(sm_serve *s, const sm_plan *plan, double mean_tokens,
-                            double step_tokens, sm_engine *e, sm_error *err) {
-    double sequences = sm_serve_most_sequences(s, plan, mean_tokens, step_tokens);
-    e->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
-    e->kv_bytes_per_token = fmax(1.0, sm_model_kv_bytes_per_token(&s->model, s->job.dtypes.kv));
-    if (sequences >= 1.0) return SM_OK;
-    return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",
-                   mean_tokens);
-}
-
 sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
     sm_step_batch one = {.groups = 1, .group = {{1.0, 1.0, 1.0}}, .sampled = 1.0};
@@ -259,10 +237,20 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     t->plan = *plan;
     t->arena = arena;
     t->second_s = NAN;
-    t->replicas = replicas_of(serve, plan);
+    sm_plan p = *plan;
+    sm_degrees d;
+    sm_plan_settle(&p, &serve->model);
+    sm_degrees_set(&d, &p, &serve->model);
+    t->replicas = d.replicas;
     int chips = sm_plan_chips(plan);
     *engine = (sm_engine){.context = t, .step_s = step_s, .tokens_per_step = 1.0, .chips = chips};
-    status = set_memory(serve, plan, mean_tokens, step_tokens, engine, err);
-    if (!status) set_links(serve, chips, engine);
-    return status;
+    double sequences = sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens);
+    engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
+    engine->kv_bytes_per_token =
+        fmax(1.0, sm_model_kv_bytes_per_token(&serve->model, serve->job.dtypes.kv));
+    if (sequences < 1.0)
+        return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",
+                       mean_tokens);
+    set_links(serve, chips, engine);
+    return SM_OK;
 }

@@ -199,11 +199,6 @@ int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sm_request *re
 
 /* ---- preemption ---- */
 
-static bool swaps(const sim_simulation *s, const sim_replica *r, const sim_sequence *q) {
-    return s->options->preempt == SM_PREEMPT_SWAP && q->decoding &&
-           r->engine->host_bytes_per_s > 0.0;
-}
-
 /* To host memory: all its pages, so that it can come back whatever became of the prefix cache. */
 static bool swap_out(sim_simulation *s, sim_replica *r, sim_sequence *q) {
     int64_t pages = sim_pages_of(s, q->length);
@@ -229,7 +224,8 @@ static void forget_due(sim_replica *r, int slot) {
 void sim_preempt_youngest(sim_simulation *s, sim_replica *r) {
     int slot = r->running.last;
     sim_sequence *q = &s->pool.slot[slot];
-    bool swap = swaps(s, r, q);
+    bool swap =
+        s->options->preempt == SM_PREEMPT_SWAP && q->decoding && r->engine->host_bytes_per_s > 0.0;
     if (q->decoding) sim_leave(s, r, slot);
     else forget_due(r, slot);
     if (!swap || !swap_out(s, r, q)) q->length = 0;

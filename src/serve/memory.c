@@ -1,4 +1,10 @@
-/* What lies in the memory of a chip: weights, the cache, the arrays of a step. */
+/* What lies in the memory of a chip: weights, the cache, the arrays of a step.
+ *
+ *   cache of a sequence = bytes of an element * 2 * KV heads * head size * layers * tokens
+ *
+ * with 2 for keys and values, under grouped-query attention ("How To Scale Your Model", inference
+ * chapter); windows, latent attention and shared caches change the tokens or the widths. Each part
+ * is divided by the axes that shard it. The largest batch is what the rest of the memory holds. */
 #include <math.h>
 #include <string.h>
 

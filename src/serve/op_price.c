@@ -57,18 +57,15 @@ static const counts *tokens_of(const step *x, int index) {
     return index == head_piece(x->s) ? &x->sampled : &x->tokens;
 }
 
-/* Quantised checkpoints leave the unembedding in 16 bits. */
-static double scale_of(const step *x, int index, const sm_work *w, int term) {
-    if (w->role[term] == SM_ROLE_WEIGHT && index == head_piece(x->s))
-        return larger(1, weight_scale(x->s, false));
-    return role_scale(x->s, w->role[term], w->experts);
-}
-
 static double bytes_of(const step *x, int index, const sm_work *w, const counts *n, double share,
                        double rows) {
     double bytes = 0;
     for (int i = 0; i < w->terms; i++) {
-        double part = size_at(&w->bytes[i], &x->d, n) * scale_of(x, index, w, i);
+        /* Quantised checkpoints leave the unembedding in 16 bits. */
+        double part = size_at(&w->bytes[i], &x->d, n) *
+                      (w->role[i] == SM_ROLE_WEIGHT && index == head_piece(x->s)
+                           ? larger(1, weight_scale(x->s, false))
+                           : role_scale(x->s, w->role[i], w->experts));
         bytes += part * (w->role[i] == SM_ROLE_WEIGHT ? share : rows);
     }
     return bytes;
@@ -150,17 +147,6 @@ double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
     return reach > 0 ? smaller(tokens, reach + queries - 1) : tokens;
 }
 
-/* Axes that split the sequences of an attention op: those of the batch and, under cache_by=batch,
- * those that hold no heads of their own. */
-static sm_axes sequence_mask(const step *x, const sm_layer_kind *kind, const sm_work *w) {
-    unsigned axes = x->d.sequence_axes;
-    if (x->v->rules.decode && x->plan->cache_by == SM_CACHE_BATCH) {
-        axes |= SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_TENSOR_Q);
-        if (kind->attention == SM_ATTENTION_MLA) axes |= SM_BIT(SM_AXIS_TENSOR);
-    }
-    return (sm_axes)(axes & w->batch.mask);
-}
-
 static void head_sizes(const step *x, const sm_layer_kind *kind, sm_attention_shape *a) {
     bool latent = kind->attention == SM_ATTENTION_MLA;
     a->shared_kv = latent && x->v->rules.absorbed;
@@ -178,7 +164,14 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     counts n = {g->sequences * x->d.replicas, 1, 1};
     sm_attention_shape a = {.dtype = SM_BF16, .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv)};
     double rows = size_at(&w->batch, &x->d, &n), split = x->d.inverse[w->n.mask];
-    double sequences = n.sequences * x->d.inverse[sequence_mask(x, kind, w)];
+    /* Axes that split the sequences of an attention op: those of the batch and, under
+     * cache_by=batch, those that hold no heads of their own. */
+    unsigned axes = x->d.sequence_axes;
+    if (x->v->rules.decode && x->plan->cache_by == SM_CACHE_BATCH) {
+        axes |= SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_TENSOR_Q);
+        if (kind->attention == SM_ATTENTION_MLA) axes |= SM_BIT(SM_AXIS_TENSOR);
+    }
+    double sequences = n.sequences * x->d.inverse[axes & w->batch.mask];
     head_sizes(x, kind, &a);
     a.heads = rows / sequences;
     a.batch = larger(1, sequences);

@@ -1,5 +1,6 @@
-/* Bins are linear within an octave, so that a bin is found from exponent and mantissa alone and its
- * width is at most 1/128 of its values. */
+/* Percentiles from a histogram of logarithmic bins (as HdrHistogram has them). Bins are linear
+ * within an octave: exponent and mantissa alone find the bin of a value. The width of a bin is at
+ * most 1/128 of its values. */
 #include "percentiles.h"
 
 #include <math.h>

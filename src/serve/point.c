@@ -1,4 +1,12 @@
-/* A plan with a batch: time to first token, time per token, throughput, money. */
+/* A plan with a batch: time to first token, time per token, throughput, money.
+ *
+ *   tokens per second and chip = batch / (time per token * chips)
+ *   usd per token              = usd per chip and second / tokens per second and chip
+ *
+ * ("How To Scale Your Model", inference chapter). With drafts a step gives a sequence
+ *   1 + a + a^2 + .. + a^depth
+ * tokens, a the rate of acceptance (Leviathan, Kalman, Matias, "Fast inference from transformers
+ * via speculative decoding", 2023). */
 #include <math.h>
 #include <string.h>
 

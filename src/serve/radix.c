@@ -1,9 +1,13 @@
-/* Invariants. What may go is listed by last use; a path is touched from its end to its beginning,
+/* The prefix cache: a radix tree over runs of pages (Zheng et al., "SGLang", 2024, RadixAttention),
+ * evicted by last use.
+ *
+ * Invariants. What may go is listed by last use; a path is touched from its end to its beginning,
  * so what follows a node is always older than the node, and the oldest is the end of a branch.
  * Pinned nodes are in no list. Of a node the first `hot` pages are in HBM and `cold` more in host
  * memory; nothing that begins behind the hot pages of a node is hot. */
 #include "radix.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ROOT = 0, NONE = -1, FIRST_NODES = 64, FIRST_BUCKETS = 128 };
@@ -39,20 +43,12 @@ static void unlist_cold(sim_radix *t, int i) {
     n->cold_newer = n->cold_older = NONE;
 }
 
-static void list_cold_newest(sim_radix *t, int i) {
-    unlist_cold(t, i);
-    if (t->node[i].cold == 0) return;
-    t->node[i].cold_older = t->cold_newest;
-    if (t->cold_newest != NONE) t->node[t->cold_newest].cold_newer = i;
-    else t->cold_oldest = i;
-    t->cold_newest = i;
-}
-
 /* ---- nodes by parent, label and start ---- */
 
 static int bucket_of(const sim_radix *t, int parent, uint64_t label, int64_t start) {
     uint64_t seed = label ^ ((uint64_t)(unsigned)parent << 40) ^ ((uint64_t)start << 20);
     sm_rng mix = {seed};
+    assert((t->buckets & (t->buckets - 1)) == 0);
     return (int)(sm_rng_next(&mix) & (uint64_t)(t->buckets - 1));
 }
 
@@ -123,6 +119,7 @@ static sm_status add_node(sim_radix *t, int parent, uint64_t label, int64_t star
 /* A node without pages, pins and children. */
 static void remove_node(sim_radix *t, int i) {
     sim_node *n = &t->node[i];
+    assert(i != ROOT && n->pins == 0 && n->hot == 0 && n->first_child == NONE);
     unlist(t, i);
     unlist_cold(t, i);
     unlink_bucket(t, i);
@@ -230,6 +227,7 @@ void sim_radix_pin(sim_radix *t, int node) {
 
 void sim_radix_unpin(sim_radix *t, int node) {
     for (int i = node; i > ROOT; i = t->node[i].parent) {
+        assert(t->node[i].pins > 0);
         if (--t->node[i].pins == 0) t->pinned -= t->node[i].hot;
         list_newest(t, i);
     }
@@ -299,11 +297,18 @@ static int64_t evict_from(sim_radix *t, int i, int64_t most) {
     int64_t pages = n->hot < most ? n->hot : most;
     n->hot -= pages;
     t->hot -= pages;
+    assert(n->hot >= 0 && t->hot >= 0 && n->pins == 0);
     if (n->hot == 0) unlist(t, i);
     if (make_cold_room(t, pages, i)) {
         n->cold += pages;
         t->cold += pages;
-        list_cold_newest(t, i);
+        unlist_cold(t, i);
+        if (n->cold != 0) {
+            n->cold_older = t->cold_newest;
+            if (t->cold_newest != NONE) t->node[t->cold_newest].cold_newer = i;
+            else t->cold_oldest = i;
+            t->cold_newest = i;
+        }
     } else {
         drop_cold(t, i);
     }

@@ -197,23 +197,6 @@ static void compare_places(search *h, family *f) {
     f->compared = true;
 }
 
-static void price_order(search *h, family *f, int order, double batch, const piece_price *work) {
-    sm_step_price price;
-    f->x.at = h->places->at[order];
-    step_price_from(&f->x, work, true, &price);
-    offer(h, f, order, batch, limit_time(h, &price));
-}
-
-/* With drafts a point is more than one step: priced whole. */
-static void price_drafted(search *h, family *f, int order, double batch) {
-    sm_error err = {0};
-    decode_time t;
-    sm_plan plan = placed_as(h, f->plan, order);
-    sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
-    search_note(h, status, &err);
-    if (status == SM_OK) offer(h, f, order, batch, limit_time(h, &t.step) / t.tokens);
-}
-
 static void price_batch(search *h, family *f, double batch) {
     const piece_price *work = NULL;
     bool drafts = h->s->job.speculation.depth != 0;
@@ -229,8 +212,20 @@ static void price_batch(search *h, family *f, double batch) {
             continue;
         }
         h->evaluated++;
-        if (drafts) price_drafted(h, f, i, batch);
-        else price_order(h, f, i, batch, work);
+        if (drafts) {
+            /* With drafts a point is more than one step: priced whole. */
+            sm_error err = {0};
+            decode_time t;
+            sm_plan plan = placed_as(h, f->plan, i);
+            sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
+            search_note(h, status, &err);
+            if (status == SM_OK) offer(h, f, i, batch, limit_time(h, &t.step) / t.tokens);
+        } else {
+            sm_step_price price;
+            f->x.at = h->places->at[i];
+            step_price_from(&f->x, work, true, &price);
+            offer(h, f, i, batch, limit_time(h, &price));
+        }
     }
 }
 
@@ -240,13 +235,6 @@ static bool fits(const search *h, const family *f, double batch) {
     sm_serve_memory m;
     holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
     return m.total <= m.capacity;
-}
-
-/* The most that fits with steps of that many tokens too. */
-static double most_of(const search *h, const family *f) {
-    double most = holding_most(h->s, &f->memory, point_step_tokens(h->s, 1));
-    if (most > 1) most = holding_most(h->s, &f->memory, point_step_tokens(h->s, most));
-    return most;
 }
 
 static void note_memory(search *h, const family *f) {
@@ -265,7 +253,10 @@ static void each_batch(search *h, family *f) {
         if (fits(h, f, h->o->batch)) price_batch(h, f, h->o->batch);
         return;
     }
-    f->most = most_of(h, f);
+    /* The most that fits with steps of that many tokens too. */
+    double most = holding_most(h->s, &f->memory, point_step_tokens(h->s, 1));
+    if (most > 1) most = holding_most(h->s, &f->memory, point_step_tokens(h->s, most));
+    f->most = most;
     double batch = 1;
     for (int i = 0; i <= MOST_DOUBLINGS && fits(h, f, batch); i++, batch *= 2)
         price_batch(h, f, batch);

@@ -1,5 +1,7 @@
 /* Disaggregated serving: a pool of replicas that prefill and one of replicas that decode, each at
- * its own best plan, in the ratio at which their rates of requests match. */
+ * its own best plan, in the ratio at which their rates of requests match:
+ *   prefill chips / decode chips = (decode tokens per s and chip / output) / prompts per s and chip
+ * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
 #include <math.h>
 #include <string.h>
 
@@ -7,22 +9,19 @@
 
 /* ---- the network between the pools ---- */
 
-/* Bytes per second of one chip over the outermost level: a torus link, or its share of what all
- * chips below a switch use together. */
-static double outer_share(const sm_system *s) {
-    const sm_level *outer = &s->level[s->levels - 1];
-    double below = 1;
-    for (int l = 0; l < s->levels - 1; l++) below *= s->level[l].size;
-    return outer->kind == SM_LEVEL_TORUS ? outer->bytes_per_s_oneway
-                                         : outer->bytes_per_s_oneway / below;
-}
-
 /* Chips of the smaller replica send or receive at once. */
 static double transfer_s(const sm_system *s, double bytes, int prefill_chips, int decode_chips) {
     int streams = prefill_chips < decode_chips ? prefill_chips : decode_chips;
-    double rate = outer_share(s) * streams;
+    /* Bytes per second of one chip over the outermost level: a torus link, or its share of what all
+     * chips below a switch use together. */
+    const sm_level *outer = &s->level[s->levels - 1];
+    double below = 1;
+    for (int l = 0; l < s->levels - 1; l++) below *= s->level[l].size;
+    double rate = (outer->kind == SM_LEVEL_TORUS ? outer->bytes_per_s_oneway
+                                                 : outer->bytes_per_s_oneway / below) *
+                  streams;
     if (!(rate > 0)) return 0; /* one chip without a network */
-    return s->level[s->levels - 1].hop_latency_s + bytes / rate;
+    return outer->hop_latency_s + bytes / rate;
 }
 
 /* ---- the best prefill ---- */
@@ -166,15 +165,6 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
     return status;
 }
 
-static void fill_ratio(const sm_serve_job *job, double prompts_per_s, sm_disaggregated *out) {
-    double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
-    out->prefill_per_decode_chips = tokens / job->output / prompts_per_s;
-    out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
-    out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
-    out->kv_transfer_s =
-        transfer_s(job->system, out->kv_bytes, out->prefill.chips, out->decode.chips);
-}
-
 sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
                                 const sm_serve_search_options *options, sm_disaggregated *out,
                                 sm_error *err) {
@@ -187,7 +177,14 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
     if (status == SM_OK) status = find_decode(job, calibration, &own, arena, &out->decode, err);
     out->kv_bytes = sm_model_kv_bytes(job->model, job->prompt, job->dtypes.kv);
     if (status == SM_OK) status = find_prefill(job, calibration, &own, arena, &rate, out, err);
-    if (status == SM_OK) fill_ratio(job, rate, out);
+    if (status == SM_OK) {
+        double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
+        out->prefill_per_decode_chips = tokens / job->output / rate;
+        out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
+        out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
+        out->kv_transfer_s =
+            transfer_s(job->system, out->kv_bytes, out->prefill.chips, out->decode.chips);
+    }
     sm_arena_free(arena);
     return status;
 }

@@ -1,5 +1,7 @@
-/* How many replicas a traffic takes. Each is loaded to four fifths of what it could serve: nearer
- * to saturation queues grow without bound, and arrivals are never even. */
+/* How many replicas a traffic takes:
+ *   replicas = ceil(requests per second / (utilisation * requests per second of one replica)).
+ * Utilisation is four fifths. Arrivals are never even, and the queue of an M/G/1 server grows as
+ * 1 / (1 - utilisation) (Pollaczek, Khinchine), without bound towards saturation. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* The Pareto set of a search as it grows. */
+/* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
+ * token and gives at least as many tokens per second and chip. */
 #include <math.h>
 #include <string.h>
 

@@ -18,14 +18,6 @@ static bool runs_with(const sm_partition *p, const sm_work *a, const sm_work *b)
            a->k.mask == b->k.mask && a->batch.mask == b->batch.mask;
 }
 
-static void fuse(piece *p) {
-    for (int i = 0; i < p->part.works; i++) {
-        fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
-        if (last && runs_with(&p->part, &p->part.work[last->first], &p->part.work[i])) last->n++;
-        else p->op[p->ops++] = (fused){(uint8_t)i, 1};
-    }
-}
-
 static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error *err) {
     sm_program program;
     piece *p = &v->piece[index];
@@ -35,7 +27,12 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
     int kind = what == SM_PIECE_LAYER ? index : 0;
     sm_status status = sm_program_build_serving(&s->model, what, kind, &v->rules, &program, err);
     if (status == SM_OK) status = sm_program_partition_forward(&program, &p->part, err);
-    if (status == SM_OK) fuse(p);
+    assert(status != SM_OK || p->part.works <= SM_MAX_WORK);
+    for (int i = 0; status == SM_OK && i < p->part.works; i++) {
+        fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
+        if (last && runs_with(&p->part, &p->part.work[last->first], &p->part.work[i])) last->n++;
+        else p->op[p->ops++] = (fused){(uint8_t)i, 1};
+    }
     return status;
 }
 

@@ -1,6 +1,9 @@
-/* The simulation of a fleet: arrivals, ends of runs and transfers in the order of their times. */
+/* The simulation of a fleet: arrivals, ends of runs and transfers in the order of their times.
+ * Steps of continuous batching (Yu et al., "Orca", 2022) between two such events are one run, whose
+ * time is summed in closed form. */
 #include "simulation.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -84,6 +87,7 @@ static sm_status add_transfer(sim_simulation *s, sim_transfer one) {
 }
 
 static int take_transfer(sim_simulation *s) {
+    assert(s->transfers > 0);
     int slot = s->transfer[0].slot, at = 0, n = --s->transfers;
     sim_transfer last = s->transfer[n];
     for (int child = 1; child < n; child = 2 * at + 1) {
@@ -286,16 +290,15 @@ static sm_status begin(sim_simulation *s) {
     return status;
 }
 
-static void end_replica(sim_replica *r) {
-    sm_free(r->ending);
-    sm_free(r->due);
-    sm_free(r->part);
-    sm_free(r->crossing);
-    sim_radix_end(&r->tree);
-}
-
 static void end(sim_simulation *s) {
-    for (int i = 0; s->replica && i < s->replicas; i++) end_replica(&s->replica[i]);
+    for (int i = 0; s->replica && i < s->replicas; i++) {
+        sim_replica *r = &s->replica[i];
+        sm_free(r->ending);
+        sm_free(r->due);
+        sm_free(r->part);
+        sm_free(r->crossing);
+        sim_radix_end(&r->tree);
+    }
     sim_pool_end(&s->pool);
     sm_free(s->replica);
     sm_free(s->load);

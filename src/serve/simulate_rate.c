@@ -1,5 +1,5 @@
-/* The highest rate of arrivals that meets the SLO: whether it is met falls as the rate grows, so
- * the rate between is bisected. */
+/* The highest rate of arrivals that meets the SLO. Attainment falls as the rate grows: the rate is
+ * doubled or halved until it is bracketed, then bisected on a logarithmic scale. */
 #include "scalemodel/simulate.h"
 
 #include <math.h>

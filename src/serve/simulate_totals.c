@@ -1,6 +1,7 @@
 /* What is counted while a simulation runs, and what it comes to. */
 #include "simulation.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -68,23 +69,9 @@ void sim_count_kv(sim_simulation *s, sim_replica *r) {
 
 /* ---- requests ---- */
 
-static void tell(const sim_simulation *s, const sim_sequence *q) {
-    if (!s->watch->served) return;
-    sm_request_served served = {.number = q->number,
-                                .arrival_s = q->arrival_s,
-                                .start_s = q->start_s,
-                                .first_token_s = q->first_token_s,
-                                .end_s = s->totals.now_s,
-                                .prompt = (double)q->prompt,
-                                .output = (double)q->output,
-                                .cached = (double)q->cached,
-                                .replica = q->replica,
-                                .preemptions = q->preemptions};
-    s->watch->served(s->watch->context, &served);
-}
-
 void sim_count_served(sim_simulation *s, const sim_sequence *q) {
     sim_totals *t = &s->totals;
+    assert(q->arrival_s <= q->start_s && q->first_token_s <= t->now_s);
     double ttft = q->first_token_s - q->arrival_s, decoded = (double)q->output - 1.0;
     double tpot = decoded > 0.0 ? (t->now_s - q->first_token_s) / decoded : 0.0;
     const sm_simulation *o = s->options;
@@ -100,7 +87,19 @@ void sim_count_served(sim_simulation *s, const sim_sequence *q) {
     if (decoded > 0.0) sim_histogram_add(&t->tpot, tpot);
     bool late = (o->ttft_s > 0.0 && ttft > o->ttft_s) || (o->tpot_s > 0.0 && tpot > o->tpot_s);
     t->within += late ? 0.0 : 1.0;
-    tell(s, q);
+    if (s->watch->served) {
+        sm_request_served served = {.number = q->number,
+                                    .arrival_s = q->arrival_s,
+                                    .start_s = q->start_s,
+                                    .first_token_s = q->first_token_s,
+                                    .end_s = s->totals.now_s,
+                                    .prompt = (double)q->prompt,
+                                    .output = (double)q->output,
+                                    .cached = (double)q->cached,
+                                    .replica = q->replica,
+                                    .preemptions = q->preemptions};
+        s->watch->served(s->watch->context, &served);
+    }
 }
 
 /* ---- the answer ---- */

@@ -5,8 +5,9 @@
  *     max(cache / W, attention FLOPs / C) + max(weights / W, matmul FLOPs / C),
  * and no network level carries its bytes in less. No launch and no latency is in it. The book
  * counts all parameters of a dense model, the embedding too; with experts only what is read counts.
- * expected: the sum of all ops and of what shows of the collectives, under the calibration.
+ * expected: the sum of all ops and of the exposed time of the collectives, under the calibration.
  * upper: nothing overlaps. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -199,16 +200,6 @@ static void add_piece(const piece_price *p, double n, double exact, piece_price 
     for (int l = 0; l < SM_MAX_LEVELS; l++) to->ideal[l] += exact * p->ideal[l];
 }
 
-static void add_sends(const step *x, piece_price *to) {
-    double n = x->plan->pipeline - 1;
-    if (n <= 0) return;
-    comm_price c = send_price(x);
-    to->network += n * c.expected;
-    to->upper += n * c.upper;
-    to->ideal[c.level] += n * c.ideal;
-    to->kernels += n;
-}
-
 static sm_serve_bound bound_of(const sm_step_price *p) {
     double most = larger(larger(p->bound_weights_s, p->bound_kv_s),
                          larger(p->bound_compute_s, p->bound_network_s));
@@ -247,7 +238,16 @@ static void total_of(const step *x, const piece_price *pieces, bool network, pie
         if (network) piece_comm_of(x, i, &one);
         add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), total);
     }
-    if (network) add_sends(x, total);
+    if (network) {
+        double n = x->plan->pipeline - 1;
+        if (n > 0) {
+            comm_price c = send_price(x);
+            total->network += n * c.expected;
+            total->upper += n * c.upper;
+            total->ideal[c.level] += n * c.ideal;
+            total->kernels += n;
+        }
+    }
 }
 
 void step_totals(const step *x, piece_price *total) {
@@ -319,16 +319,9 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
     return SM_OK;
 }
 
-/* A step in which any sequence decodes is laid out for decoding. */
-static int decoding_groups(const sm_step_batch *batch) {
-    int n = 0;
-    for (int i = 0; i < batch->groups; i++)
-        n += is_decoding(batch->group[i].queries, batch->group[i].past);
-    return n;
-}
-
 void step_resize(step *x, const sm_step_batch *batch) {
     double tokens = 0, routed = 0;
+    assert(batch->groups > 0 && batch->groups <= SM_MAX_GROUPS);
     x->groups = batch->groups;
     for (int i = 0; i < batch->groups; i++) {
         const sm_attend *g = &batch->group[i];
@@ -358,7 +351,10 @@ sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *ba
                        "the plan takes %d chips, which do not lay out on the %d of %s",
                        sm_plan_chips(plan), s->system.chips, s->system.text);
     sm_error own = {0};
-    int decoding = decoding_groups(batch);
+    /* A step in which any sequence decodes is laid out for decoding. */
+    int decoding = 0;
+    for (int i = 0; i < batch->groups; i++)
+        decoding += is_decoding(batch->group[i].queries, batch->group[i].past);
     bool mixed = decoding > 0 && decoding < batch->groups;
     out->v = variant_of(s, plan, decoding > 0, &own);
     out->prefill = out->v && mixed ? variant_of(s, plan, false, &own) : NULL;

@@ -1,4 +1,6 @@
-/* How large arrays and products are: elements, bytes on one chip, floating-point operations. */
+/* How large arrays and products are: elements, bytes on one chip, floating-point operations. A
+ * product takes 2 FLOPs for each combination of its indices: [I,J] [J,K] takes 2 I J K ("How To
+ * Scale Your Model", chapter 4). */
 #include "scalemodel/shard.h"
 
 double sm_array_elements(const sm_array *array, const sm_einsum *einsum) {

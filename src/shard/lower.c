@@ -109,12 +109,6 @@ static sm_array split_operand(const job *j, const sm_array *operand) {
     return split;
 }
 
-static double split_flops(const job *j) {
-    double ways = 1;
-    for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] >= 0 ? j->mesh->axis[a].size : 1;
-    return sm_einsum_flops(j->einsum) / ways;
-}
-
 static sm_axes assisting(const job *j) {
     unsigned set = 0;
     for (int a = 0; a < j->mesh->axes; a++)
@@ -185,7 +179,9 @@ static bool lower(const job *j, sm_lowering *l) {
             out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
     sm_array partial = out;
     double written = sm_array_local_bytes(&partial, j->einsum, j->mesh);
-    l->flops_per_chip = split_flops(j);
+    double ways = 1;
+    for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] >= 0 ? j->mesh->axis[a].size : 1;
+    l->flops_per_chip = sm_einsum_flops(j->einsum) / ways;
     const sm_step einsum = {.kind = SM_STEP_EINSUM,
                             .op = SM_COLLECTIVE_COUNT,
                             .array = -1,
