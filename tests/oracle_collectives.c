@@ -191,8 +191,8 @@ static void add_partial_sums(uint64_t *sum, const oracle_message *m, size_t coun
     free(carried);
 }
 
-static void check_sums(const oracle_schedule *s, int n) {
-    int pieces = 2 * n;
+/* Pieces 2i and 2i + 1 are for member i. */
+static void check_sums(const oracle_schedule *s, int n, int pieces) {
     uint64_t all = n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
     uint64_t *sum = calloc((size_t)n * (size_t)pieces, sizeof *sum);
     assert(sum && n <= 64);
@@ -204,7 +204,8 @@ static void check_sums(const oracle_schedule *s, int n) {
     free(sum);
 }
 
-oracle_schedule oracle_reduce_scatter(const oracle_network *net, const oracle_schedule *gather) {
+static oracle_schedule backwards(const oracle_network *net, const oracle_schedule *gather,
+                                 int pieces) {
     oracle_schedule s = {0};
     for (size_t r = gather->rounds; r-- > 0;) {
         for (size_t i = gather->round_end[r]; i-- > (r ? gather->round_end[r - 1] : 0);) {
@@ -213,8 +214,16 @@ oracle_schedule oracle_reduce_scatter(const oracle_network *net, const oracle_sc
         }
         oracle_round(&s, r == 0 || gather->block_end[r - 1]);
     }
-    check_sums(&s, oracle_members(net));
+    check_sums(&s, oracle_members(net), pieces);
     return s;
+}
+
+oracle_schedule oracle_reduce_scatter(const oracle_network *net, const oracle_schedule *gather) {
+    return backwards(net, gather, 2 * oracle_members(net));
+}
+
+oracle_schedule oracle_reduce(const oracle_network *net, const oracle_schedule *broadcast) {
+    return backwards(net, broadcast, 2);
 }
 
 /* ---- all-to-all: V/n^2 for each pair; halves of messages that could go either way round do both

@@ -38,6 +38,8 @@ oracle_schedule oracle_broadcast_chain(const oracle_network *net, const oracle_s
                                        int n_stages, int torus_dims);
 oracle_schedule oracle_broadcast_binomial(const oracle_network *net, const oracle_stage *stages,
                                           int n_stages, int torus_dims);
+/* The messages of a broadcast backwards in time: a reduce to rank 0. Checks the sums. */
+oracle_schedule oracle_reduce(const oracle_network *net, const oracle_schedule *broadcast);
 
 /* The least, over mixtures of schedules with these busy times, of the busiest level's time. */
 double oracle_best_mixture(const oracle_time *times, int n, const int *levels, int n_levels);

@@ -75,7 +75,7 @@ static void test_errors_have_a_place(void **state) {
         int column;
     } wrong[] = {
         {"line.all-reduce = 1 2", "expected line.COLLECTIVE.RANKS, as in line.all-reduce.2", 1},
-        {"line.reduce.2 = 1 2", "expected line.COLLECTIVE.RANKS, as in line.all-reduce.2", 1},
+        {"line.sum.2 = 1 2", "expected line.COLLECTIVE.RANKS, as in line.all-reduce.2", 1},
         {"line.all-reduce.1 = 1 2", "expected a whole number from 2 to 1000000, found 1", 17},
         {"line.all-reduce.2 = 1",
          "expected seconds of latency and seconds per byte, as in 2e-5 4e-11", 21},

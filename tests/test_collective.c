@@ -334,7 +334,7 @@ static void check_in_network_all_reduce(const fixture *f) {
     expect_at_most(f, "the bound below in-network", curve.ideal_s_per_byte, line->line.s_per_byte);
 }
 
-/* ---- all-to-all, permute, broadcast ---- */
+/* ---- all-to-all, permute, broadcast, reduce ---- */
 
 static cost delivered(const fixture *f, oracle_schedule s, oracle_time *time) {
     *time = oracle_deliver(f->net, &s);
@@ -393,6 +393,31 @@ static void check_broadcast(const fixture *f) {
                    curve.algorithm[0].line.s_per_byte);
 }
 
+static cost backwards(const fixture *f, oracle_schedule broadcast) {
+    oracle_time time;
+    cost reduce = delivered(f, oracle_reduce(f->net, &broadcast), &time);
+    oracle_schedule_free(&broadcast);
+    return reduce;
+}
+
+static void check_reduce(const fixture *f) {
+    sm_curve curve = sm_collective_curve(f->system, SM_REDUCE, &f->group, 1.0);
+    sm_curve out = sm_collective_curve(f->system, SM_BROADCAST, &f->group, 1.0);
+    int dims = f->system->torus_dims;
+    cost chain = backwards(f, oracle_broadcast_chain(f->net, f->stages, f->n_stages, dims));
+    assert_int_equal(curve.n, out.n);
+    for (int i = 0; i < curve.n; i++) expect_line(f, &curve.algorithm[i], out.algorithm[i].line);
+    if (f->shared) {
+        expect_at_most(f, "reduce", chain.s_per_byte, curve.algorithm[0].line.s_per_byte);
+        return;
+    }
+    expect_line(f, &curve.algorithm[0], chain);
+    const sm_algorithm *tree = line_named(&curve, "binomial tree");
+    if (tree)
+        expect_line(f, tree,
+                    backwards(f, oracle_broadcast_binomial(f->net, f->stages, f->n_stages, dims)));
+}
+
 static void check_all(const sm_system *system, const sm_group *group) {
     fixture f = fixture_of(system, group);
     gather_once(&f);
@@ -401,6 +426,7 @@ static void check_all(const sm_system *system, const sm_group *group) {
     check_all_to_all(&f);
     check_permute(&f);
     check_broadcast(&f);
+    check_reduce(&f);
     oracle_network_free(f.net);
 }
 

@@ -165,8 +165,8 @@ static const char *const systems[] = {"h100-sxm:4x8", "h100-sxm:64x8", "gb200-nv
                                       "a100-80:2x8",  "mi300x:4x8",    "l40s:2x8",
                                       "h100-pcie:4",  "tpu-v5p:4x4x4", "tpu-v5e:4x4x2slices",
                                       "h800:8x8",     "v100:2x8",      "trn2:4x4"};
-static const sm_collective ops[] = {SM_ALL_GATHER, SM_REDUCE_SCATTER, SM_ALL_REDUCE,
-                                    SM_ALL_TO_ALL, SM_PERMUTE,        SM_BROADCAST};
+static const sm_collective ops[] = {SM_ALL_GATHER, SM_REDUCE_SCATTER, SM_ALL_REDUCE, SM_ALL_TO_ALL,
+                                    SM_PERMUTE,    SM_BROADCAST,      SM_REDUCE};
 
 typedef void (*check)(const sm_system *system, const sm_curve *curve, const sm_calibration *c);
 

@@ -63,6 +63,12 @@ static sm_status exchange(sm_communicator *c, void *context, sm_error *err) {
     for (int i = 0; i < COUNT; i++) told[i] = c->rank == c->size - 1 ? 7 + i : 0;
     TRY(sm_run_broadcast(c, told, sizeof told, c->size - 1, err));
     for (int i = 0; i < COUNT; i++) DEMAND(told[i] == 7 + i);
+    int32_t sum[COUNT] = {0};
+    TRY(sm_run_reduce(c, send, COUNT, SM_ELEMENT_S32, sum, c->size - 1, err));
+    bool root = c->rank == c->size - 1;
+    for (int i = 0; i < COUNT; i++)
+        DEMAND(sum[i] == (root ? 100 * (c->size * (c->size - 1) / 2) + c->size * i : 0));
+    DEMAND(c->traffic.bytes[SM_REDUCE] == 4.0 * COUNT);
     return SM_OK;
 }
 

@@ -112,7 +112,8 @@ static double wire_bytes(const sm_measured_collective *m) {
     case SM_ALL_REDUCE: return 2.0 * V * (n - 1.0) / n;
     case SM_ALL_TO_ALL: return V / n * (n - 1.0) / n;
     case SM_PERMUTE:
-    case SM_BROADCAST: return V;
+    case SM_BROADCAST:
+    case SM_REDUCE: return V;
     default: return V * (n - 1.0) / n;
     }
 }
@@ -133,7 +134,7 @@ static void collectives_are_those_of_V(void **state) {
         assert_true(m->seconds.median >= 0.999 * (wire_s + fake.start_s));
         assert_true(m->seconds.median <= 1.001 * (wire_s + starts * fake.start_s));
     }
-    assert_int_equal(of_two, 6 * 3);
+    assert_int_equal(of_two, SM_COLLECTIVE_COUNT * 3);
     assert_int_equal(of_two, of_four);
 }
 

@@ -56,8 +56,8 @@ sm_group sm_group_join(const sm_placement *placement, sm_axes axes);
  * has a link up and a link down, shared by the chips below it. The innermost level of a switched
  * system has ports of its own; messages across higher levels pass all scale-out levels between.
  * All chips of the system are taken to run the collective in groups of the same shape. Two parts
- * of one torus dimension that do not touch run one after the other; their all-to-all, permute and
- * broadcast are bounded from above by the sum of their busiest links. */
+ * of one torus dimension that do not touch run one after the other; their all-to-all, permute,
+ * broadcast and reduce are bounded from above by the sum of their busiest links. */
 enum { SM_MAX_ALGORITHMS = 8 };
 typedef struct sm_algorithm {
     /* "bidirectional ring", "line", "mixed dimension orders", "direct", "hierarchical", ... */
@@ -136,8 +136,9 @@ typedef enum sm_constant {
     X(matmul, "matmul")                                                                            \
     X(attention, "attention")                                                                      \
     X(memory, "memory-bound op")                                                                   \
-    X(collective, "collective") X(step, "training step") X(peak, "peak memory")                    \
-        X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
+    X(collective, "collective")                                                                    \
+    X(step, "training step") X(peak, "peak memory") X(prefill, "prefill") X(decode, "decode")      \
+        X(throughput, "serving throughput")
 typedef enum sm_regime {
 #define X(id, name) SM_REGIME_##id,
     SM_REGIMES(X)

@@ -33,6 +33,9 @@ typedef struct sm_backend {
                             sm_error *err);
     sm_status (*broadcast)(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err);
+    /* recv: the sum, on the root; other ranks' is left alone */
+    sm_status (*reduce)(sm_communicator *c, const void *send, size_t count, sm_element element,
+                        void *recv, int root, sm_error *err);
     /* Not collective: matched by rank, tag and order. */
     sm_status (*start_send)(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
                             sm_request_handle *handle, sm_error *err);
@@ -80,6 +83,9 @@ sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, 
 /* Copy `bytes` bytes of rank root to every rank, in place. */
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err);
+/* The sum over the ranks goes into the root's recv; that of the others is left alone. */
+sm_status sm_run_reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
+                        void *recv, int root, sm_error *err);
 /* Send to one rank while receiving from another (either may be -1: none). Counts as a permute. In
  * debug mode every rank of the group takes part, and what one sends another must expect. */
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,

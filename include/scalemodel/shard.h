@@ -147,7 +147,8 @@ double sm_einsum_flops(const sm_einsum *einsum);
     X(ALL_REDUCE, "all-reduce")                                                                    \
     X(ALL_TO_ALL, "all-to-all")                                                                    \
     X(PERMUTE, "permute")                                                                          \
-    X(BROADCAST, "broadcast")
+    X(BROADCAST, "broadcast")                                                                      \
+    X(REDUCE, "reduce")
 typedef enum sm_collective {
 #define X(id, name) SM_##id,
     SM_COLLECTIVES(X)
@@ -159,6 +160,8 @@ const char *sm_collective_name(sm_collective op);
 /* Find the collective of this name (`length` bytes). False, with *op untouched, when there is none.
  */
 bool sm_collective_parse(const char *text, size_t length, sm_collective *op);
+/* Whether it adds partial sums: before it the array is {U_axes}. */
+bool sm_collective_reduces(sm_collective op);
 extern const char *const sm_collective_names[SM_COLLECTIVE_COUNT];
 
 /* Places of an axis that are no index or dimension.
@@ -185,9 +188,9 @@ typedef struct sm_step {
     sm_axes axes; /* communicated over (all at once) */
     int from, to; /* index numbers: what loses and what gains the axes; -1 if none or several */
     /* bytes of the whole array of one group, local to a chip when gathered: for all-gather the
-     * size AFTER, for reduce-scatter and all-reduce the size BEFORE, for all-to-all the size a chip
-     * holds times the group size, for permute (the blocks of a dimension change chips, I_XY to
-     * I_YX) the size a chip holds; 0 for slice and einsum. */
+     * size AFTER, for reduce-scatter, all-reduce and reduce the size BEFORE, for all-to-all the
+     * size a chip holds times the group size, for permute (the blocks of a dimension change chips,
+     * I_XY to I_YX) the size a chip holds; 0 for slice and einsum. */
     double bytes;
     double flops;       /* of the local einsum */
     double local_bytes; /* bytes an einsum reads and writes on a chip */

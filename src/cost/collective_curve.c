@@ -4,11 +4,16 @@
 
 static void add_lines(sm_curve *curve, const sm_group_links *links, sm_collective op,
                       double ragged) {
-    if (op == SM_ALL_REDUCE) sm_curve_all_reduce(curve, links);
-    else if (op == SM_ALL_TO_ALL) sm_curve_all_to_all(curve, links, ragged);
-    else if (op == SM_PERMUTE) sm_curve_permute(curve, links);
-    else if (op == SM_BROADCAST) sm_curve_broadcast(curve, links);
-    else sm_curve_gather(curve, links);
+    switch (op) { /* no default: the compiler tells of a collective without a price */
+    case SM_ALL_GATHER:
+    case SM_REDUCE_SCATTER: sm_curve_gather(curve, links); break;
+    case SM_ALL_REDUCE: sm_curve_all_reduce(curve, links); break;
+    case SM_ALL_TO_ALL: sm_curve_all_to_all(curve, links, ragged); break;
+    case SM_PERMUTE: sm_curve_permute(curve, links); break;
+    case SM_BROADCAST: sm_curve_broadcast(curve, links, "in-network multicast"); break;
+    case SM_REDUCE: sm_curve_broadcast(curve, links, "in-network reduction"); break;
+    case SM_COLLECTIVE_COUNT: break;
+    }
 }
 
 sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,

@@ -1,4 +1,4 @@
-/* All-to-all, permute and broadcast. V is 1 in the formulas: everything is per byte of V.
+/* All-to-all, permute, broadcast and reduce. V is 1 in the formulas: everything is per byte of V.
  *
  * An all-to-all on a ring takes V/8 / W, W one way of a link: half of all messages cross a cut of
  * two links, a quarter of the time of an all-gather ("How To Scale Your Model", chapter on
@@ -173,14 +173,15 @@ static void add_binomial(sm_curve *curve, const sm_group_links *links) {
     sm_algorithm_by_library(a, links, ceil(log2(links->n)), latency, 1.0);
 }
 
-static void add_multicast(sm_curve *curve, const sm_group_links *links, const double *busy) {
+static void add_in_network(sm_curve *curve, const sm_group_links *links, const char *name,
+                           const double *busy) {
     for (int i = 0; i < links->switch_parts; i++)
         if (!links->sw[i].in_network) return;
     if (!links->switch_parts) return;
     const sm_switch_part *top = &links->sw[links->switch_parts - 1];
     double latency = torus_walk_s(links) + top->hop_s;
     if (links->switch_parts > 1 && links->sw[0].scale_up) latency += links->sw[0].hop_s;
-    sm_curve_add(curve, links, "in-network multicast", latency, busy, 0.0);
+    sm_curve_add(curve, links, name, latency, busy, 0.0);
 }
 
 /* Every member must receive V: at the sum of its rates on a torus, over its child's link at each
@@ -198,7 +199,7 @@ static double broadcast_ideal(const sm_group_links *links) {
 /* Pipelined broadcast. Torus: along one dimension after the other, half of V each way round a ring.
  * Switches: a chain through all children in order, so that each link carries V once in and once out
  * per group. */
-void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links) {
+void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char *by_switches) {
     double busy[SM_MAX_LEVELS] = {0};
     for (int i = 0; i < links->torus_parts; i++)
         busy[links->torus[i].level] += 1.0 / links->torus[i].rate_bytes_per_s;
@@ -208,7 +209,7 @@ void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links) {
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
     sm_algorithm_by_library(chain, links, sm_library_steps(links->n), chain_latency_s(links), 1.0);
-    add_multicast(curve, links, busy);
+    add_in_network(curve, links, by_switches, busy);
     if (links->switch_parts) add_binomial(curve, links);
     sm_curve_add_book(curve, links, chain_latency_s(links), busy);
 }

@@ -72,5 +72,8 @@ void sm_curve_gather(sm_curve *curve, const sm_group_links *links); /* all-gathe
 void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links);
 void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ragged);
 void sm_curve_permute(sm_curve *curve, const sm_group_links *links);
-void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links);
+/* A reduce is a broadcast run backwards: each message goes the other way, over the other direction
+ * of the same links, in the opposite order. by_switches: what to call it when the switches do it.
+ */
+void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char *by_switches);
 #endif

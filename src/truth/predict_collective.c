@@ -19,6 +19,7 @@ static const operation *operation_of(const sm_collective_row *row) {
                                       {"all_gather", SM_ALL_GATHER, false, false},
                                       {"reduce_scatter", SM_REDUCE_SCATTER, false, false},
                                       {"broadcast", SM_BROADCAST, false, false},
+                                      {"reduce", SM_REDUCE, false, false},
                                       {"send_recv", SM_PERMUTE, false, false},
                                       {"all_to_all", SM_ALL_TO_ALL, true, false},
                                       {"deepep_ll_dispatch", SM_ALL_TO_ALL, true, true},

@@ -22,6 +22,8 @@ ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType
                            ncclRedOp_t op, ncclComm_t group, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root,
                            ncclComm_t group, cudaStream_t stream);
+ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t group, cudaStream_t stream);
 ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int to, ncclComm_t group,
                       cudaStream_t stream);
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int from, ncclComm_t group,

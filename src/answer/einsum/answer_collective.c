@@ -29,7 +29,7 @@ static sm_status check_sharding(const asked *q, sm_error *err) {
     char over[128];
     sm_axes_format(&q->m.mesh, q->over, over, sizeof over);
     bool wants_sharded = q->in.op == SM_ALL_GATHER || q->in.op == SM_ALL_TO_ALL;
-    bool reduces = q->in.op == SM_REDUCE_SCATTER || q->in.op == SM_ALL_REDUCE;
+    bool reduces = sm_collective_reduces(q->in.op);
     if (wants_sharded && (q->over & ~sharded))
         return sm_fail_at(err, &q->in.array, array->span,
                           "%s over %s needs an array sharded over it, as in A[I_%s,J]", op, over,
@@ -143,6 +143,7 @@ static const char *bytes_words(const asked *q) {
     switch (q->in.op) {
     case SM_ALL_GATHER: return "of the array on a chip once gathered";
     case SM_REDUCE_SCATTER:
+    case SM_REDUCE:
     case SM_ALL_REDUCE: return "of the partial sums on a chip";
     case SM_ALL_TO_ALL: return "of the array on a chip, times the members";
     default: return "that a chip sends";

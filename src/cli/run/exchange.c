@@ -43,14 +43,15 @@ static sm_status fill_partial_sums(worker *w, sm_error *err) {
 
 /* ---- the collective ---- */
 
-/* A permute sends each block to the next rank, a broadcast that of the first to all. */
+/* A permute sends each block to the next rank, a broadcast that of the first to all; of a reduce
+ * the first has the sum, the others what they had. */
 static sm_status run_once(worker *w, sm_local_block *out, sm_error *err) {
     const sm_local_block *b = &w->block;
     sm_layout before = sm_layout_of(&w->job->einsum->in[0]);
     sm_collective op = w->job->step.op;
     int n = w->group->size, rank = w->group->rank;
     size_t bytes = sm_local_block_count(b) * sm_element_bytes(b->element);
-    if (op != SM_PERMUTE && op != SM_BROADCAST)
+    if (op != SM_PERMUTE && op != SM_BROADCAST && op != SM_REDUCE)
         return sm_local_block_step(w->m, &w->job->step, &before, b, out, err);
     sm_status status = sm_local_block_new(b->element, b->rank, b->size, out, err);
     if (status) return status;
@@ -58,6 +59,9 @@ static sm_status run_once(worker *w, sm_local_block *out, sm_error *err) {
         return sm_run_permute(w->group, b->data, (rank + 1) % n, out->data, (rank + n - 1) % n,
                               bytes, err);
     memcpy(out->data, b->data, bytes);
+    if (op == SM_REDUCE)
+        return sm_run_reduce(w->group, b->data, sm_local_block_count(b), b->element, out->data, 0,
+                             err);
     return sm_run_broadcast(w->group, out->data, bytes, 0, err);
 }
 
@@ -78,6 +82,10 @@ static sm_status compare(const worker *w, const sm_local_block *got, double *err
     sm_local_block wanted = {.rank = 0};
     int n = w->group->size, before = (w->group->rank + n - 1) % n;
     sm_collective op = w->job->step.op;
+    if (op == SM_REDUCE && w->group->rank > 0) {
+        *error = element_difference(&w->block, got);
+        return SM_OK;
+    }
     sm_status status = op == SM_PERMUTE     ? block_of(w, before, &wanted, err)
                        : op == SM_BROADCAST ? block_of(w, 0, &wanted, err)
                                             : fill(w, w->m, &w->job->after, &wanted, err);
@@ -111,7 +119,7 @@ static sm_status run_often(worker *w, double *times, double *error, double *byte
 sm_status exchange_body(sm_communicator *world, void *context, sm_error *err) {
     exchange_job *job = context;
     worker w = {.job = job};
-    bool reduces = job->step.op == SM_ALL_REDUCE || job->step.op == SM_REDUCE_SCATTER;
+    bool reduces = sm_collective_reduces(job->step.op);
     double error = 0.0, bytes = 0.0, *times = sm_calloc((size_t)job->repeats, sizeof *times);
     sm_status status = times ? sm_rank_mesh_new(world, job->mesh, &w.m, err) : sm_fail_memory(err);
     if (!status) w.group = sm_rank_mesh_over(w.m, job->step.axes, err);

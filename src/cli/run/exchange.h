@@ -7,7 +7,8 @@
 typedef struct exchange_job {
     const sm_mesh *mesh;
     const sm_einsum *einsum; /* the array is in[0] */
-    sm_array after;          /* as it is afterwards; of no use for a permute or broadcast */
+    sm_array after; /* as it is afterwards, of a reduce on the first member; a permute and a
+                       broadcast do not look at it */
     sm_step step;
     sm_element element;
     int warmups, repeats;

@@ -249,14 +249,14 @@ static double network_model_s(const double *constant, int row, void *context) {
     return priced_collective_s(f, &f->c, f->row[row]);
 }
 
-/* Broadcasts and permutes stand beside: lowerings have none or few, and here they are single
- * copies, unlike what libraries do. */
+/* Broadcasts, reduces and permutes stand beside: lowerings have none or few, and here they are
+ * single copies, unlike what libraries do. */
 static sm_status fit_constants(measuring *q, fitting *f, sm_error *err) {
     double seconds[SM_MOST_MEASURED_COLLECTIVES];
     int rows = 0;
     for (int i = 0; i < q->found->collectives; i++) {
         sm_collective op = q->found->collective[i].op;
-        if (op == SM_BROADCAST || op == SM_PERMUTE) continue;
+        if (op == SM_BROADCAST || op == SM_REDUCE || op == SM_PERMUTE) continue;
         f->row[rows] = i;
         seconds[rows++] = q->found->collective[i].seconds.median;
     }

@@ -176,7 +176,7 @@ static sm_status make_partial(question *q, sm_error *err) {
 }
 
 static sm_status after_of(question *q, const char *onto, sm_array *after, sm_error *err) {
-    bool reduces = q->op == SM_ALL_REDUCE || q->op == SM_REDUCE_SCATTER;
+    bool reduces = sm_collective_reduces(q->op);
     bool takes = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
     bool puts = q->op == SM_REDUCE_SCATTER || q->op == SM_ALL_TO_ALL;
     sm_status status = reduces ? make_partial(q, err) : SM_OK;
@@ -299,7 +299,8 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
     static const char *const names[SM_COLLECTIVE_COUNT] = {
         [SM_ALL_GATHER] = "all_gather", [SM_REDUCE_SCATTER] = "reduce_scatter",
         [SM_ALL_REDUCE] = "all_reduce", [SM_ALL_TO_ALL] = "all_to_all",
-        [SM_PERMUTE] = "send_recv",     [SM_BROADCAST] = "broadcast"};
+        [SM_PERMUTE] = "send_recv",     [SM_BROADCAST] = "broadcast",
+        [SM_REDUCE] = "reduce"};
     sm_truth_row *row = sm_arena_array(r->arena, (size_t)q->s.points, sizeof *row);
     if (!row) return sm_fail_memory(err);
     for (int i = 0; i < q->s.points; i++) {
@@ -338,8 +339,9 @@ const cli_verb run_collective_verb = {
     .most = 2,
     .options = run_collective_table,
     .values_bytes = sizeof(run_collective_values),
-    .notes = "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute or broadcast.\n"
-             "ARRAY is in the book's notation, 'fp32 A[E_Y,F]', or a size: 64MB, 1kB..16MB.\n\n"
-             "example: scalemodel run collective all-gather 1kB..16MB --mesh X=2\n",
+    .notes =
+        "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or reduce.\n"
+        "ARRAY is in the book's notation, 'fp32 A[E_Y,F]', or a size: 64MB, 1kB..16MB.\n\n"
+        "example: scalemodel run collective all-gather 1kB..16MB --mesh X=2\n",
     .run = run_collective,
 };

@@ -153,6 +153,17 @@ sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int
     return status;
 }
 
+sm_status sm_run_reduce(sm_communicator *c, const void *send, size_t n, sm_element element,
+                        void *recv, int root, sm_error *err) {
+    size_t bytes = n * sm_element_bytes(element);
+    call mine = {.op = SM_REDUCE, .bytes = bytes, .element = (int32_t)element, .root = root};
+    sm_status status = compare(c, &mine, err);
+    double begun_s = sm_clock_s();
+    if (!status) status = c->backend->reduce(c, send, n, element, recv, root, err);
+    if (!status) count(c, SM_REDUCE, (double)bytes, begun_s);
+    return status;
+}
+
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,
                          size_t bytes, sm_error *err) {
     enum { TAG = 1 };

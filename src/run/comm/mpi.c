@@ -148,6 +148,14 @@ static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int
     return check(code, err);
 }
 
+static sm_status reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
+                        void *recv, int root, sm_error *err) {
+    MPI_Request request;
+    return check(CALL(c, MPI_Reduce, MPI_Ireduce, send, recv, (int)count, type_of(element), MPI_SUM,
+                      root, comm_of(c)),
+                 err);
+}
+
 static sm_status barrier(sm_communicator *c, sm_error *err) {
     MPI_Request request;
     return check(CALL(c, MPI_Barrier, MPI_Ibarrier, comm_of(c)), err);
@@ -247,6 +255,7 @@ static const sm_backend backend = {
     .all_reduce = all_reduce,
     .all_to_all = all_to_all,
     .broadcast = broadcast,
+    .reduce = reduce,
     .start_send = start_send,
     .start_receive = start_receive,
     .wait = wait_for,

@@ -189,6 +189,14 @@ static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int
     return status ? status : part(g, err);
 }
 
+static sm_status reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
+                        void *recv, int root, sm_error *err) {
+    group *g = group_of(c);
+    sm_status status = show(c, send, err);
+    if (!status && count && c->rank == root) add_all(g, 0, count, element, recv);
+    return status ? status : part(g, err);
+}
+
 static sm_status barrier(sm_communicator *c, sm_error *err) { return meet(group_of(c), err); }
 
 /* ---- sends and receives ---- */
@@ -376,8 +384,9 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     {                                                                                              \
         .name = label, .all_gather = all_gather, .reduce_scatter = reduce_scatter,                 \
         .all_reduce = all_reduce, .all_to_all = all_to_all, .broadcast = broadcast,                \
-        .start_send = start_send, .start_receive = start_receive, .wait = wait_for, .poke = poke,  \
-        .done = is_done, .barrier = barrier, .split = split, .free = ends, .abort = abort_all      \
+        .reduce = reduce, .start_send = start_send, .start_receive = start_receive,                \
+        .wait = wait_for, .poke = poke, .done = is_done, .barrier = barrier, .split = split,       \
+        .free = ends, .abort = abort_all                                                           \
     }
 static const sm_backend threads_backend = BACKEND("threads", free_member),
                         self_backend = BACKEND("self", free_member);

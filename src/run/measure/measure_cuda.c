@@ -366,6 +366,7 @@ static ncclResult_t collect(const gpu *g, const work *w, int rank) {
     case SM_ALL_TO_ALL: return exchange(g, part / n, rank, w->ranks, true);
     case SM_PERMUTE: return exchange(g, w->bytes, rank, w->ranks, false);
     case SM_BROADCAST: return ncclBroadcast(in, out, w->bytes, ncclChar, 0, g->group, g->stream);
+    case SM_REDUCE: return ncclReduce(in, out, floats, ncclFloat, ncclSum, 0, g->group, g->stream);
     default: return ncclInvalidArgument;
     }
 }
@@ -430,13 +431,11 @@ static sm_status measure_collective(host *h, int ranks, sm_collective op, size_t
 }
 
 static sm_status measure_groups(host *h, int ranks, sm_error *err) {
-    static const sm_collective ops[] = {SM_ALL_GATHER, SM_REDUCE_SCATTER, SM_ALL_REDUCE,
-                                        SM_ALL_TO_ALL, SM_PERMUTE,        SM_BROADCAST};
     sm_status status = join_groups(h, ranks, err);
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    for (int op = 0; op < SM_COLLECTIVE_COUNT; op++)
         for (size_t bytes = 4096; !status && bytes <= (size_t)1 << 30;
              bytes *= h->job->quick ? 256 : 8)
-            status = measure_collective(h, ranks, ops[i], bytes, err);
+            status = measure_collective(h, ranks, (sm_collective)op, bytes, err);
     leave_groups(h);
     return status;
 }

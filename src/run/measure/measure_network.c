@@ -82,6 +82,7 @@ static const struct {
     [SM_ALL_TO_ALL] = {0, 1},
     [SM_PERMUTE] = {0, 0},
     [SM_BROADCAST] = {SM_REPLICATED, SM_REPLICATED},
+    [SM_REDUCE] = {SM_UNREDUCED, SM_REPLICATED},
 };
 
 static sm_status collect(void *state, sm_error *err) {
@@ -89,7 +90,7 @@ static sm_status collect(void *state, sm_error *err) {
     return sm_local_block_step(s->m, &s->step, &s->before, &s->in, &s->out, err);
 }
 
-/* These two are no steps that change a layout: to the next rank, and from the first. */
+/* These are no steps of a lowering: to the next rank, from the first, and to the first. */
 static sm_status collect_directly(void *state, sm_error *err) {
     collecting *s = state;
     int n = s->group->size, rank = s->group->rank;
@@ -97,6 +98,9 @@ static sm_status collect_directly(void *state, sm_error *err) {
     sm_status status = sm_local_block_new(s->in.element, s->in.rank, s->in.size, &s->out, err);
     if (status) return status;
     if (s->step.op == SM_BROADCAST) return sm_run_broadcast(s->group, s->out.data, bytes, 0, err);
+    if (s->step.op == SM_REDUCE)
+        return sm_run_reduce(s->group, s->in.data, sm_local_block_count(&s->in), s->in.element,
+                             s->out.data, 0, err);
     return sm_run_permute(s->group, s->in.data, (rank + 1) % n, s->out.data, (rank + n - 1) % n,
                           bytes, err);
 }
@@ -120,7 +124,7 @@ static double choose_sizes(const collecting *s, size_t bytes, size_t *size) {
 
 static sm_status measure_collective(sm_communicator *world, const sm_measure_job *job,
                                     collecting *s, sm_collective op, size_t bytes, sm_error *err) {
-    bool direct = op == SM_PERMUTE || op == SM_BROADCAST;
+    bool direct = op == SM_PERMUTE || op == SM_BROADCAST || op == SM_REDUCE;
     size_t size[2];
     s->step = (sm_step){.kind = SM_STEP_COLLECTIVE, .op = op, .axes = 1u << GROUP};
     memset(s->before.dim, SM_REPLICATED, sizeof s->before.dim);
