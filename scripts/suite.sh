@@ -166,8 +166,10 @@ for variant in "$@"; do
     if [ "$(cat "$logs/$variant.build.status")" -eq 0 ]; then note "$variant" build 1 0 "$log"
     else note "$variant" build 0 1 "$log"; fi
 done
-scripts/check-layers.sh >"$logs/layers.log" 2>&1
-if [ $? -eq 0 ]; then note - layers 1 0 "$logs/layers.log"; else note - layers 0 1 "$logs/layers.log"; fi
+for check in layers shape; do
+    if scripts/check-$check.sh >"$logs/$check.log" 2>&1; then note - $check 1 0 "$logs/$check.log"
+    else note - $check 0 1 "$logs/$check.log"; fi
+done
 while read -r variant name command; do read_log "$variant" "$name"; done <"$jobs"
 
 echo "$passed passed, $failed failed"

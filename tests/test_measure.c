@@ -228,7 +228,7 @@ static void ranks_measure_everything(void **state) {
         check_spread(m.stream[i].seconds);
         assert_true(m.stream[i].bytes + m.stream[i].flops > 0.0);
     }
-    assert_int_equal(m.collectives, 6 * 3 * 2);
+    assert_int_equal(m.collectives, 7 * 3 * 2);
     for (int i = 0; i < m.collectives; i++) {
         check_spread(m.collective[i].seconds);
         assert_true(fmod(m.collective[i].bytes, m.collective[i].ranks * 4.0) <= 0.0);

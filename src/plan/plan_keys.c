@@ -159,6 +159,8 @@ int sm_plan_key_of_nickname(const char *name, size_t length) {
 /* ---- values ---- */
 
 int plan_value(const sm_plan *plan, const plan_row *row) {
+    bool is_list = row->key.value == SM_PLAN_VALUE_ORDER || row->key.value == SM_PLAN_VALUE_DIMS;
+    if (is_list) return 0; /* a list is no one value: it lies in the plan as bytes */
     const char *at = (const char *)plan + row->offset;
     return row->is_switch ? *(const bool *)at : *(const int *)(const void *)at;
 }

@@ -132,7 +132,6 @@ static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c ==
 static sm_span trim(const sm_source *source, sm_span span) {
     if (span.offset > source->length) span.offset = source->length;
     if (span.length > source->length - span.offset) span.length = source->length - span.offset;
-    span = span;
     while (span.length > 0 && is_blank(source->text[span.offset])) span.offset++, span.length--;
     while (span.length > 0 && is_blank(source->text[span.offset + span.length - 1])) span.length--;
     return span;

@@ -32,13 +32,15 @@ static void put_roof(const measuring *q, sm_dtype dtype, curve *roof, curve *pro
     double peak = q->chip.flops_per_s[dtype].value, rate = q->chip.memory_bytes_per_s.value;
     put(roof, 1.0 / 32.0, rate / 32.0);
     put(roof, peak / rate, peak);
-    put(roof, fmax(1024.0, 4.0 * peak / rate), peak);
+    double last = fmax(1024.0, 4.0 * peak / rate); /* the roof reaches over every product */
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
-        double flops = measured_flops(m);
-        if (m->dtype == dtype && !measured_is_start(m))
-            put_alone(products, flops / measured_bytes(m), flops / m->seconds.median);
+        double flops = measured_flops(m), intensity = flops / measured_bytes(m);
+        if (m->dtype != dtype || measured_is_start(m)) continue;
+        put_alone(products, intensity, flops / m->seconds.median);
+        last = fmax(last, intensity);
     }
+    put(roof, last, peak);
 }
 
 static void put_collective(curve *c, const measuring *q, sm_collective op) {
