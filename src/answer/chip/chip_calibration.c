@@ -5,7 +5,7 @@
 
 enum { MOST_SOFTWARES = 64 };
 
-static const char *value_text(sm_report *r, const sm_constant_info *info, double value) {
+const char *sm_constant_text(sm_report *r, const sm_constant_info *info, double value) {
     return strcmp(info->unit, "s") == 0 ? sm_show_seconds(r, value) : sm_show_number(r, value);
 }
 
@@ -15,11 +15,11 @@ static void constants(sm_report *r, sm_data *object, const sm_calibration *c) {
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
         double value = sm_calibration_get(c, (sm_constant)i);
-        sm_page_row(r, values, info->name, value_text(r, info, value),
+        sm_page_row(r, values, info->name, sm_constant_text(r, info, value),
                     strcmp(info->unit, "s") == 0 ? "" : info->unit,
                     c->fitted >> i & 1 ? "fitted" : "borrowed",
-                    sm_textf(r, "%s .. %s", value_text(r, info, info->low),
-                             value_text(r, info, info->high)));
+                    sm_textf(r, "%s .. %s", sm_constant_text(r, info, info->low),
+                             sm_constant_text(r, info, info->high)));
         sm_page_row(r, meanings, info->name, info->meaning);
         sm_put(r, object, info->name, value);
     }

@@ -1,16 +1,12 @@
 /* calibrate_page: the constants before and after, the error on rows held out, the rows that do not
  * fit, and what to measure next. */
 #include "calibrated.h"
+#include "chip_facts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_OUTLIERS = 10, MOST_GROUPS = 12 };
-
-static const char *value_text(sm_report *r, sm_constant which, double value) {
-    bool seconds = strcmp(sm_constant_of(which)->unit, "s") == 0;
-    return seconds ? sm_show_seconds(r, value) : sm_show_number(r, value);
-}
 
 /* ---- errors on rows held out ---- */
 
@@ -216,8 +212,9 @@ void sm_fitting_page(sm_report *r, const sm_fitting *q) {
         const sm_fit_constant *c = &q->fit.constant[i];
         const char *name = sm_constant_of(c->which)->name;
         const char *from = c->identified ? "the rows" : "the prior";
-        sm_page_row(r, table, name, value_text(r, c->which, c->before),
-                    value_text(r, c->which, c->after), sm_show_percent(r, c->deviation), from);
+        sm_page_row(r, table, name, sm_constant_text(r, sm_constant_of(c->which), c->before),
+                    sm_constant_text(r, sm_constant_of(c->which), c->after),
+                    sm_show_percent(r, c->deviation), from);
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put_text(r, object, "name", name);
         sm_put_all(r, object, "before|after|relative_deviation", c->before, c->after, c->deviation);
