@@ -1,9 +1,9 @@
 /* json_tree: JSON text as values that know where in the text they stand, and readers of them that
  * say what was expected and what was found. Every reader of JSON goes through here: chips, model
  * configs, measured rows, requests, checkpoints. jansson parses the text, with whatever allocator
- * the program has given it; the values are ours, in an arena. Private to src/io. */
-#ifndef SCALEMODEL_IO_JSON_TREE_H
-#define SCALEMODEL_IO_JSON_TREE_H
+ * the program has given it; the values are ours, in an arena. Lent to the layers that read JSON. */
+#ifndef SCALEMODEL_TEXT_JSON_TREE_H
+#define SCALEMODEL_TEXT_JSON_TREE_H
 #include "scalemodel/text.h"
 
 enum { JSON_MOST_BYTES = 16 << 20 };
