@@ -46,7 +46,7 @@ endif
 OBJCOPY ?= $(call tool_of,objcopy)
 LIBS := -ljansson -lz -lm -pthread
 
-LIB_DIRS := base text units report search hw model shard program cost plan train serve truth io answer render
+LIB_DIRS := base text units report search notation hw model shard program cost plan train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))
@@ -202,7 +202,7 @@ define embed
 	@cmp -s $(@:.stamp=.c.new) $(@:.stamp=.c) && rm $(@:.stamp=.c.new) || mv $(@:.stamp=.c.new) $(@:.stamp=.c)
 	@touch $@
 endef
-TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) text program,$(call folders_of,$(d)))
+TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) text notation program,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<

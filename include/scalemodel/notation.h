@@ -1,0 +1,65 @@
+/* notation: layers as programs one can read. A text says what a layer computes, in the notation of
+ * the book (docs/notation.md, "Texts"); a family says which texts a model of its kind is made of,
+ * from the fields of a Hugging Face config. */
+#ifndef SCALEMODEL_NOTATION_H
+#define SCALEMODEL_NOTATION_H
+#include "scalemodel/base.h"
+#include "scalemodel/text.h"
+#include "scalemodel/units.h"
+
+SM_DECLARATIONS_BEGIN
+
+/* ---- roles: which mesh axes may cut a dimension ---- */
+#define SM_DIMENSION_ROLES(X)                                                                      \
+    X(WHOLE, "whole", "no axis")                                                                   \
+    X(SEQUENCES, "sequences", "data, fsdp, expert")                                                \
+    X(POSITIONS, "positions", "context; tensor where seq says so")                                 \
+    X(KEYS, "keys", "context")                                                                     \
+    X(SLOTS, "slots", "data, fsdp, context, and expert where no dimension of experts took it")     \
+    X(MODEL, "model", "fsdp in weights")                                                           \
+    X(VOCABULARY, "vocabulary", "tensor")                                                          \
+    X(HEADS, "heads", "tensor")                                                                    \
+    X(GROUP, "group", "tensor, after heads")                                                       \
+    X(WIDTH, "width", "tensor")                                                                    \
+    X(EXPERTS, "experts", "expert")
+typedef enum sm_dimension_role {
+#define X(id, name, cut_by) SM_DIMENSION_##id,
+    SM_DIMENSION_ROLES(X)
+#undef X
+        SM_DIMENSION_ROLE_COUNT
+} sm_dimension_role;
+/* The name of a role, "positions"; "?" of none. Static text. */
+const char *sm_dimension_role_name(sm_dimension_role role);
+/* Do dimensions of this role count tokens? None of them stands in a weight. */
+bool sm_dimension_role_counts_tokens(sm_dimension_role role);
+
+/* ---- libraries: texts and families that were read ----
+ * A library may stand over another: what it has not itself comes from below, so a user's text,
+ * family, role or size wins by name. Files may name what stands in later files. A library is
+ * immutable after sm_library_check; threads may share it then. */
+typedef struct sm_library sm_library;
+
+/* A new, empty library in the arena, over another one, which must outlive it, or over none (NULL).
+ * SM_INTERNAL when out of memory. */
+sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **out, sm_error *err);
+/* Read a file of roles, sizes, texts, kernels and families into the library. The source is copied,
+ * its text too. SM_BAD_INPUT with the place: what is no text of this notation, a name that this
+ * library has twice, what passes a limit (notation.md, "Limits"). After an error the library is of
+ * no use. */
+sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error *err);
+/* After the last file: does everything that is named exist? SM_BAD_INPUT with the place of an
+ * unknown text, op or family, of an option that no line reads, of an array that is used where no
+ * line has made it, of a result that no line makes. */
+sm_status sm_library_check(const sm_library *library, sm_error *err);
+/* The library itself, without what is below it, in one form, in the order of reading: reading that
+ * gives the same library. 0-terminated, in the arena; NULL when out of memory. */
+char *sm_library_format(const sm_library *library, sm_arena *arena);
+/* What is shipped, the files of data/families: read into the arena and checked. */
+sm_status sm_library_shipped(sm_arena *arena, const sm_library **out, sm_error *err);
+/* Names of the families, aliases too, of the library and below it, in the order of reading, each
+ * once. SM_INTERNAL when out of memory. */
+sm_status sm_library_families(const sm_library *library, sm_arena *arena, const char *const **name,
+                              size_t *n, sm_error *err);
+
+SM_DECLARATIONS_END
+#endif

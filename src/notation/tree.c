@@ -1,0 +1,71 @@
+/* Finding things in what was read: by name, in a library and in those below it. */
+#include "tree.h"
+
+#include <string.h>
+
+static const char *const ops[] = {
+#define X(id, name, least, most) name,
+    TREE_OPS(X)
+#undef X
+};
+static const char *const functions[] = {
+#define X(id, name, least, most) name,
+    TREE_FUNCTIONS(X)
+#undef X
+};
+
+static int find_word(const char *const *words, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], name) == 0) return i;
+    return -1;
+}
+
+int tree_find_op(const char *name) { return find_word(ops, TREE_OP_COUNT, name); }
+
+int tree_find_function(const char *name) { return find_word(functions, TREE_FUNCTION_COUNT, name); }
+
+const tree_text *tree_find_text(const sm_library *library, const char *name) {
+    for (; library; library = library->under)
+        for (const tree_text *text = library->text; text; text = text->next)
+            if (strcmp(text->name, name) == 0) return text;
+    return NULL;
+}
+
+const tree_family *tree_find_family(const sm_library *library, const char *name) {
+    for (; library; library = library->under)
+        for (const tree_family *family = library->family; family; family = family->next)
+            for (int i = 0; i < family->names; i++)
+                if (strcmp(family->name[i]->name, name) == 0) return family;
+    return NULL;
+}
+
+sm_dimension_role tree_role_of(const sm_library *library, const char *dim) {
+    for (; library; library = library->under)
+        for (const tree_role *role = library->role; role; role = role->next)
+            if (strcmp(role->dim, dim) == 0) return role->role;
+    return SM_DIMENSION_WHOLE;
+}
+
+const tree_set *tree_find_set(const tree_set *list, const char *name) {
+    while (list && strcmp(list->name, name) != 0) list = list->next;
+    return list;
+}
+
+const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attribute_kind kind) {
+    while (list && list->kind != kind) list = list->next;
+    return list;
+}
+
+const char *sm_dimension_role_name(sm_dimension_role role) {
+    static const char *const names[] = {
+#define X(id, name, cut_by) name,
+        SM_DIMENSION_ROLES(X)
+#undef X
+    };
+    return (unsigned)role < SM_DIMENSION_ROLE_COUNT ? names[role] : "?";
+}
+
+bool sm_dimension_role_counts_tokens(sm_dimension_role role) {
+    return role == SM_DIMENSION_SEQUENCES || role == SM_DIMENSION_POSITIONS ||
+           role == SM_DIMENSION_KEYS || role == SM_DIMENSION_SLOTS;
+}

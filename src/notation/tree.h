@@ -1,0 +1,260 @@
+/* tree: what texts and families say, before anything is worked out. Everything lies in the arena of
+ * the library that read it and is immutable. Lists are in the order of reading. Private to
+ * src/notation. */
+#ifndef SCALEMODEL_NOTATION_TREE_H
+#define SCALEMODEL_NOTATION_TREE_H
+#include "scalemodel/notation.h"
+
+/* Limits; what passes one is an error that names it. */
+enum {
+    TREE_MOST_RANK = 8,        /* dimensions of an array */
+    TREE_MOST_FACTORS = 8,     /* arrays side by side */
+    TREE_MOST_ARGUMENTS = 16,  /* of a call; parameters, results and targets too */
+    TREE_MOST_DEPTH = 48,      /* expressions within expressions */
+    TREE_MOST_NAME = 63,       /* letters of a name */
+    TREE_MOST_DIM_NAME = 7,    /* letters of a dimension */
+    TREE_MOST_LINES = 400,     /* of a text */
+    TREE_MOST_BYTES = 1 << 20, /* of a file */
+};
+
+typedef enum tree_kind {
+    TREE_NUMBER,  /* 3, 0.5 */
+    TREE_WORD,    /* "sliding_attention"; in values only */
+    TREE_NAME,    /* hidden_size, vision_config.depth, none; in a line an array without brackets */
+    TREE_SIZE,    /* D: the size of a dimension */
+    TREE_ELEMENT, /* layer_types[i]: child 0 at index child 1; in values only */
+    TREE_MEMBER,  /* block_configs[i].attention.heads: `name` of child 0; in values only */
+    TREE_ARRAY,   /* q[B,T,K_X]:fp32; in lines only */
+    TREE_PRODUCT, /* q[B,T,H] k[B,S,H]: children are arrays; in lines only */
+    TREE_CALL,    /* rmsnorm(x, n[D]); in values one of TREE_FUNCTIONS */
+    TREE_NEGATE,
+    TREE_NOT,
+    TREE_ADD,
+    TREE_SUBTRACT,
+    TREE_MULTIPLY,
+    TREE_DIVIDE,
+    TREE_REMAINDER,
+    TREE_EQUAL,
+    TREE_UNEQUAL,
+    TREE_LESS,
+    TREE_MORE,
+    TREE_AT_MOST,
+    TREE_AT_LEAST,
+    TREE_IN,
+    TREE_AND,
+    TREE_OR,
+    TREE_CHOICE /* child 0 if child 1 else child 2 */
+} tree_kind;
+
+typedef struct tree_dim {
+    const char *name;
+    const char *axes; /* pinned, as written after '_': "X", "{fsdp,tensor}"; NULL none */
+    sm_span span;
+} tree_dim;
+
+/* A node of an expression. Spans are within the source of the text or assignment it belongs to. */
+typedef struct tree {
+    tree_kind kind;
+    sm_span span;
+    const char *name; /* NAME, WORD (without quotes), SIZE, MEMBER, ARRAY, CALL */
+    double number;
+    int n; /* children */
+    struct tree *const *child;
+    int rank; /* ARRAY */
+    const tree_dim *dim;
+    bool typed; /* ARRAY: a type is written */
+    sm_dtype type;
+} tree;
+
+/* NAME = value; D = value; mixer.bias = value; layer_types[i] = value (by_layer). */
+typedef struct tree_set {
+    const char *name;
+    bool by_layer;
+    const tree *value;
+    sm_span span; /* of the name */
+    const sm_source *source;
+    const struct tree_set *next;
+} tree_set;
+
+/* Attributes of lines: name, what stands after it: NOTHING, DIM (a dimension or number), MAYBE
+ * (that or nothing), ARRAY. A dimension that is none takes the attribute with it. */
+#define TREE_ATTRIBUTES(X)                                                                         \
+    X(CAUSAL, "causal", NOTHING)                                                                   \
+    X(WINDOW, "window", DIM)                                                                       \
+    X(CHUNK, "chunk", DIM)                                                                         \
+    X(OVER, "over", ARRAY)                                                                         \
+    X(SINKS, "sinks", ARRAY)                                                                       \
+    X(DISTANCE, "distance", ARRAY)                                                                 \
+    X(SOFTCAP, "softcap", MAYBE)                                                                   \
+    X(FIRST, "first", DIM)                                                                         \
+    X(ALONG, "along", DIM)                                                                         \
+    X(GROUPS, "groups", DIM)                                                                       \
+    X(BEST, "best", DIM)                                                                           \
+    X(SHARED, "shared", MAYBE)                                                                     \
+    X(OWN, "own", NOTHING)                                                                         \
+    X(ONCE, "once", NOTHING)
+typedef enum tree_attribute_kind {
+#define X(id, name, value) TREE_ATTRIBUTE_##id,
+    TREE_ATTRIBUTES(X)
+#undef X
+        TREE_ATTRIBUTE_COUNT
+} tree_attribute_kind;
+
+typedef struct tree_attribute {
+    tree_attribute_kind kind;
+    const tree *value; /* NUMBER, SIZE, ARRAY or NULL, as the table says */
+    sm_span span;
+    const struct tree_attribute *next;
+} tree_attribute;
+
+typedef struct tree_line {
+    int targets;
+    const tree *const *target; /* NAME or ARRAY */
+    const tree *value;
+    const tree_attribute *attribute;
+    const tree *condition; /* NULL: always */
+    sm_span span;
+    const struct tree_line *next;
+} tree_line;
+
+typedef struct tree_text {
+    const char *name;
+    bool kernel;
+    int parameters;
+    const tree *const *parameter; /* NAME or ARRAY */
+    const tree_set *option;
+    int results;
+    const tree *const *result; /* NAME */
+    const tree_line *line;
+    sm_span span; /* of the name */
+    const sm_source *source;
+    const struct tree_text *next;
+} tree_text;
+
+typedef enum tree_piece_kind { TREE_STACK, TREE_ALL, TREE_PIECE, TREE_LAYERS } tree_piece_kind;
+typedef struct tree_piece {
+    tree_piece_kind kind;
+    const char *name;    /* of ALL: the family whose pieces are taken */
+    const tree *count;   /* LAYERS; NULL amends those of the name */
+    const tree *text;    /* PIECE, LAYERS: after '='; NULL: the text of the piece's own name */
+    const tree_set *set; /* PIECE, LAYERS: bindings. STACK: dims that follow it */
+    sm_span span;        /* of the name */
+    const sm_source *source;
+    const struct tree_piece *next;
+} tree_piece;
+
+/* Words after `inert`, or after `stored TYPE`. */
+typedef struct tree_word {
+    const char *name;
+    bool stored; /* weights of this name are stored as the type */
+    sm_dtype type;
+    sm_span span;
+    const struct tree_word *next;
+} tree_word;
+
+typedef struct tree_family {
+    int names; /* the first is its own, the others are aliases */
+    const tree *const *name;
+    const tree *like; /* NAME; NULL none */
+    const tree_set *field, *dim;
+    bool new_model; /* `model` was written: the pieces of `like` are not taken over */
+    const tree_piece *piece;
+    const tree_word *inert, *stored;
+    const sm_source *source;
+    const struct tree_family *next;
+} tree_family;
+
+typedef struct tree_role {
+    const char *dim;
+    sm_dimension_role role;
+    sm_span span;
+    const sm_source *source;
+    const struct tree_role *next;
+} tree_role;
+
+struct sm_library {
+    sm_arena *arena;
+    const sm_library *under;
+    const tree_role *role;
+    const tree_set *size;
+    const tree_text *text;
+    const tree_family *family;
+};
+
+/* ---- by name, here or below; NULL when there is none ---- */
+const tree_text *tree_find_text(const sm_library *library, const char *name);
+const tree_family *tree_find_family(const sm_library *library, const char *name);
+/* WHOLE when no role is given. */
+sm_dimension_role tree_role_of(const sm_library *library, const char *dim);
+/* In one list. */
+const tree_set *tree_find_set(const tree_set *list, const char *name);
+
+/* ---- closed sets of words ----
+ * Functions of values: name, least and most arguments. */
+#define TREE_FUNCTIONS(X)                                                                          \
+    X(MIN, "min", 1, TREE_MOST_ARGUMENTS)                                                          \
+    X(MAX, "max", 1, TREE_MOST_ARGUMENTS)                                                          \
+    X(FLOOR, "floor", 1, 1)                                                                        \
+    X(CEIL, "ceil", 1, 1)                                                                          \
+    X(ROUNDUP, "roundup", 2, 2)                                                                    \
+    X(LENGTH, "length", 1, 1) /* of a list or word */                                              \
+    X(TIMES, "count", 2, 2)   /* how often a list or word holds the second */
+typedef enum tree_function {
+#define X(id, name, least, most) TREE_FUNCTION_##id,
+    TREE_FUNCTIONS(X)
+#undef X
+        TREE_FUNCTION_COUNT
+} tree_function;
+
+/* The attribute of this kind, or NULL. */
+const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attribute_kind kind);
+
+/* Ops: name, least and most arguments. How a result's shape, FLOPs and bytes follow is for whoever
+ * works the lines out; here a name is known or is an error. */
+#define TREE_OPS(X)                                                                                \
+    X(SILU, "silu", 1, 1)                                                                          \
+    X(GELU, "gelu", 1, 1)                                                                          \
+    X(RELU, "relu", 1, 1)                                                                          \
+    X(SIGMOID, "sigmoid", 1, 1)                                                                    \
+    X(TANH, "tanh", 1, 1)                                                                          \
+    X(EXP, "exp", 1, 1)                                                                            \
+    X(SOFTPLUS, "softplus", 1, 1)                                                                  \
+    X(CAP, "softcap", 1, 1)                                                                        \
+    X(SQUARE, "square", 1, 1)                                                                      \
+    X(MASK, "mask", 1, 1)                                                                          \
+    X(RMSNORM, "rmsnorm", 1, 3)                                                                    \
+    X(LAYERNORM, "layernorm", 1, 3)                                                                \
+    X(L2NORM, "l2norm", 1, 3)                                                                      \
+    X(ROTARY, "rotary", 1, 1)                                                                      \
+    X(ATTENTION, "attention", 2, 2)                                                                \
+    X(CACHE, "cache", 1, TREE_MOST_ARGUMENTS)                                                      \
+    X(STATE, "state", 0, 0)                                                                        \
+    X(CARRY, "carry", 2, 2)                                                                        \
+    X(CONV, "conv", 2, 3)                                                                          \
+    X(CUMSUM, "cumsum", 1, 1)                                                                      \
+    X(INVERSE, "inverse", 1, 1)                                                                    \
+    X(TAKE, "take", 2, 2)                                                                          \
+    X(SCATTER, "scatter", 2, 3)                                                                    \
+    X(APPEND, "append", 2, TREE_MOST_ARGUMENTS)                                                    \
+    X(PICK, "pick", 1, 2)                                                                          \
+    X(VIEW, "view", 1, 1)                                                                          \
+    X(SPLIT, "split", 1, 1)                                                                        \
+    X(CONCAT, "concat", 1, TREE_MOST_ARGUMENTS)                                                    \
+    X(WINDOWS, "windows", 1, 1)                                                                    \
+    X(TOP, "top", 1, 1)                                                                            \
+    X(DISPATCH, "dispatch", 2, 2)                                                                  \
+    X(COMBINE, "combine", 2, 2)                                                                    \
+    X(MEAN, "mean", 1, 1)                                                                          \
+    X(SUM, "sum", 1, 1)                                                                            \
+    X(CROSS_ENTROPY, "cross_entropy", 1, 2)                                                        \
+    X(SAMPLE, "sample", 1, 1)
+typedef enum tree_op {
+#define X(id, name, least, most) TREE_OP_##id,
+    TREE_OPS(X)
+#undef X
+        TREE_OP_COUNT
+} tree_op;
+/* -1 when the word is none of them. */
+int tree_find_op(const char *name);
+int tree_find_function(const char *name);
+#endif
