@@ -15,24 +15,21 @@ static sm_partition part;
 
 static void gives_all_weights(int i) {
     sm_tensor *t = &program.tensor[program.tensors++];
-    *t = (sm_tensor){.role = SM_ROLE_WEIGHT,
-                     .rank = 1,
-                     .dim = {SM_DIM_D},
-                     .elements = 1,
-                     .bytes_per_element = 2,
-                     .producer = -1};
+    *t = (sm_tensor){
+        .role = SM_ROLE_WEIGHT, .rank = 1, .elements = 1, .bytes_per_element = 2, .producer = -1};
     t->at[0] = (sm_axes)i;
 }
 
 /* One vector op, and beside it weights that are stored in so many ways. */
 static sm_status shards_weights(int ways, sm_error *err) {
     memset(&program, 0, sizeof program);
-    for (int d = 0; d < SM_DIM_COUNT; d++) program.size[d] = 64;
+    program.dims = 1;
+    program.dim[0] = (sm_program_dimension){"D", SM_DIMENSION_MODEL, 64};
+    program.of_role[SM_DIMENSION_MODEL] = 1;
     program.tensors = 2;
     for (int i = 0; i < 2; i++)
         program.tensor[i] = (sm_tensor){.role = SM_ROLE_ACTIVATION,
                                         .rank = 1,
-                                        .dim = {SM_DIM_D},
                                         .elements = 64,
                                         .bytes_per_element = 2,
                                         .producer = i - 1};

@@ -22,16 +22,14 @@ static void walk(train_kind kind, int expert, int tensor, int context, sm_recomp
         sm_rules_of_runtime((sm_rules){.seq = tensor > 1, .context_by = SM_CONTEXT_GATHER});
     sm_program program;
     sm_mesh mesh = *sm_program_mesh();
-    double size[SM_DIM_COUNT];
+    double size[SM_MAX_DIMENSIONS];
     assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 0, TOKENS, &rules, &program, &err),
                      SM_OK);
     for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = 1;
     mesh.axis[SM_AXIS_EXPERT].size = expert;
     mesh.axis[SM_AXIS_TENSOR].size = tensor;
     mesh.axis[SM_AXIS_CONTEXT].size = context;
-    memcpy(size, program.size, sizeof size);
-    size[SM_DIM_B] = SEQUENCES;
-    size[SM_DIM_C] *= SEQUENCES;
+    sm_program_sizes(&program, &(sm_program_extent){.sequences = SEQUENCES}, size);
     if (sm_task_list_new(&program, &mesh, size, sm_recompute_set(&program, policy), w, &err))
         fail_msg("%s", err.sentence);
 }

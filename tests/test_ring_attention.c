@@ -50,7 +50,7 @@ static told walked(sm_context_by by, int *priced) {
     sm_rules rules = {.context_by = by};
     sm_mesh mesh = *sm_program_mesh();
     sm_program program;
-    double size[SM_DIM_COUNT];
+    double size[SM_MAX_DIMENSIONS];
     told all = {.forward = 0};
     for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = 1;
     mesh.axis[SM_AXIS_CONTEXT].size = 2;
@@ -60,7 +60,7 @@ static told walked(sm_context_by by, int *priced) {
     assert_int_equal(sm_program_partition(&program, part, NULL), SM_OK);
     *priced = priced_rings(part);
     sm_free(part);
-    memcpy(size, program.size, sizeof size);
+    sm_program_sizes(&program, &(sm_program_extent){.sequences = 1}, size);
     assert_int_equal(sm_program_walk(&program, &mesh, size, count_rings, &all, NULL), SM_OK);
     return all;
 }

@@ -71,7 +71,7 @@ static double priced(const sm_partition *p, const sm_mesh *mesh, sm_collective o
 /* Norms ride in one array, whose elements are those of all: they are compared without. */
 static void drop_norms(sm_program *b) {
     for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].norm) b->tensor[i].elements = b->size[SM_DIM_D];
+        if (b->tensor[i].norm) b->tensor[i].elements = b->dim[sm_program_dimension_of(b, "D")].size;
 }
 
 static void compare(const sm_model *model, int kind, const sm_rules *rules, const sm_mesh *mesh) {
@@ -83,15 +83,11 @@ static void compare(const sm_model *model, int kind, const sm_rules *rules, cons
     drop_norms(&b);
     assert_int_equal(sm_program_partition_forward(&b, &part, &err), SM_OK);
     w = (walked){.program = &b, .mesh = mesh};
-    double size[SM_DIM_COUNT];
-    memcpy(size, b.size, sizeof size);
-    size[SM_DIM_B] = SEQUENCES;
-    size[SM_DIM_T] = QUERIES;
-    size[SM_DIM_S] = KEYS;
-    size[SM_DIM_C] *= SEQUENCES * QUERIES;
+    double size[SM_MAX_DIMENSIONS];
+    sm_program_sizes(&b, &(sm_program_extent){SEQUENCES, QUERIES, KEYS}, size);
     if (sm_program_walk(&b, mesh, size, tell, &w, &err))
         fail_msg("%s: %s", model->name, err.sentence);
-    assert_int_equal(w.routed, b.size[SM_DIM_E] > 0);
+    assert_int_equal(w.routed, b.dim[sm_program_dimension_of(&b, "E")].size > 0);
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
         double expected = priced(&part, mesh, (sm_collective)op);
         if (w.bytes[op] - expected > 1e-9 * expected || expected - w.bytes[op] > 1e-9 * expected)
@@ -155,10 +151,8 @@ static void what_does_not_divide_is_told(void **state) {
     assert_int_equal(sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &b, &err), SM_OK);
     sm_mesh mesh = mesh_of((const int[]){1, 1, 3, 1, 1, 1});
     w = (walked){.program = &b, .mesh = &mesh};
-    double size[SM_DIM_COUNT];
-    memcpy(size, b.size, sizeof size);
-    size[SM_DIM_B] = 48;
-    size[SM_DIM_C] *= 48;
+    double size[SM_MAX_DIMENSIONS];
+    sm_program_sizes(&b, &(sm_program_extent){48, 1, 1}, size);
     assert_int_equal(sm_program_walk(&b, &mesh, size, tell, &w, &err), SM_BAD_INPUT);
     assert_true(strstr(err.sentence, "E") != NULL);
     sm_arena_free(arena);

@@ -6,30 +6,22 @@
 #define SCALEMODEL_PROGRAM_H
 #include "scalemodel/base.h"
 #include "scalemodel/model.h"
+#include "scalemodel/notation.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 
-/* Dimensions. T are query positions, S the keys they attend to (the same tokens), C the slots of
- * one expert. */
-#define SM_DIMENSIONS(X)                                                                           \
-    X(B, "B", "sequences")                                                                         \
-    X(T, "T", "positions")                                                                         \
-    X(S, "S", "keys") X(D, "D", "width") X(K, "K", "KV heads")                                     \
-        X(G, "G", "query heads per KV head") X(H, "H", "head size") X(J, "J", "head size of V")    \
-            X(F, "F", "MLP width") X(E, "E", "experts") X(C, "C", "slots per expert")              \
-                X(I, "I", "expert width") X(V, "V", "vocabulary")                                  \
-                    X(Q, "Q", "rank of the compressed query")                                      \
-                        X(R, "R", "rank of the compressed KV") X(X, "X", "router outputs")         \
-                            X(P, "P", "non-rotary head size") X(Y, "Y", "rotary head size")        \
-                                X(L, "L", "compressed KV with its rotary part")
-typedef enum sm_dimension {
-#define X(id, name, help) SM_DIM_##id,
-    SM_DIMENSIONS(X)
-#undef X
-        SM_DIM_COUNT
-} sm_dimension;
+/* A dimension of a program: its letter, its size of one sequence, and its role, which alone says
+ * which mesh axes may cut it. Slots of an expert scale with the sequences. In a program of serving
+ * positions and keys are of one query and one key. */
+typedef struct sm_program_dimension {
+    char name[12];
+    sm_dimension_role role;
+    double size;
+} sm_program_dimension;
+typedef uint64_t sm_dimensions; /* a set of them: bit i = dim[i] of the program */
+enum { SM_MAX_DIMENSIONS = 48 };
 
 /* Mesh axes a program can be sharded over. A tensor degree beyond the KV heads is carried by a
  * second axis (tensor_q), which shards the query heads of each KV head, so that K and V are
@@ -58,8 +50,8 @@ typedef struct sm_tensor {
     char name[20];
     sm_role role;
     int rank;
-    uint8_t dim[6];
-    sm_axes at[6];
+    uint8_t dim[SM_MAX_RANK]; /* of the program's table */
+    sm_axes at[SM_MAX_RANK];
     double elements;
     bool per_sequence;
     double bytes_per_element;
@@ -104,6 +96,8 @@ typedef struct sm_op {
     sm_op_kind kind;
     sm_function function;
     int inputs, in[SM_MAX_INPUTS], out;
+    uint8_t as[SM_MAX_INPUTS][SM_MAX_RANK]; /* dimensions of each input as the op names them: keys
+                                               where the array has positions */
     uint8_t reads; /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
     double flops_per_element; /* vector ops, per element of the output */
@@ -147,8 +141,11 @@ typedef struct sm_rules {
 typedef enum sm_piece { SM_PIECE_LAYER, SM_PIECE_EMBEDDING, SM_PIECE_HEAD } sm_piece;
 typedef struct sm_program {
     char name[24];
-    double size[SM_DIM_COUNT]; /* of one sequence: B = 1 */
+    int dims;
+    sm_program_dimension dim[SM_MAX_DIMENSIONS];
+    sm_dimensions of_role[SM_DIMENSION_ROLE_COUNT];
     double top_k;
+    bool latent;  /* attention through low ranks: one cache for all heads */
     bool serving; /* of one query and one key, see sm_program_build_serving */
     sm_rules rules;
     int tensors;
@@ -157,6 +154,15 @@ typedef struct sm_program {
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
 } sm_program;
+/* The number of the dimension of this name; -1 if the program has none. */
+int sm_program_dimension_of(const sm_program *program, const char *name);
+/* What a program is executed or priced for. Sequences are of all chips; queries and keys (positions
+ * of a sequence; room of its cache) count in a program of serving alone: training has its own. */
+typedef struct sm_program_extent {
+    double sequences, queries, keys;
+} sm_program_extent;
+/* The size of every dimension of the program for that; size has room for SM_MAX_DIMENSIONS. */
+void sm_program_sizes(const sm_program *program, const sm_program_extent *extent, double *size);
 /* Build the program of a layer of one kind, of the embedding or of the head, for a sequence of T
  * tokens. kind is ignored for the latter two. SM_INTERNAL on more ops than fit (a defect) alone. */
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
@@ -342,9 +348,9 @@ typedef struct sm_program_task {
 /* Anything but SM_OK stops the walk, which returns it. */
 typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context, sm_error *err);
 /* Forward ops in order, then their backward. The first axes of the mesh are those of
- * sm_program_axis; size: of each dimension, for all sequences of a microbatch. A program of serving
- * has forward tasks alone (S: room of the cache). SM_BAD_INPUT when a dimension
- * does not divide over its axes. */
+ * sm_program_axis; size: of each dimension (sm_program_sizes), for all sequences of a microbatch. A
+ * program of serving has forward tasks alone. SM_BAD_INPUT when a dimension does not divide over
+ * its axes. */
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err);
 

@@ -24,7 +24,7 @@ static int add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {
 }
 
 static void lowered_at(const sm_lowering *low, sm_axes *at) {
-    memset(at, 0, 6 * sizeof *at);
+    memset(at, 0, SM_MAX_RANK * sizeof *at);
     for (int d = 0; d < low->out.rank; d++)
         for (int i = 0; i < low->out.dim[d].n_axes; i++)
             at[d] = (sm_axes)(at[d] | SM_BIT(low->out.dim[d].axis[i]));
@@ -37,8 +37,8 @@ static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm
     const sm_tensor *t = &j->b->tensor[tensor];
     int at[SM_AXIS_COUNT];
     sm_lowering low;
-    term in = {tensor, false, {0}, (sm_axes)(from->unreduced & only)};
-    term out = part_stored(j->b, tensor, false);
+    term in = part_stored(j->b, tensor), out = in;
+    in.unreduced = (sm_axes)(from->unreduced & only);
     memcpy(in.at, from->at, sizeof in.at);
     part_assign_home(t, at);
     if (!part_lower(j, 1, &in, &out, at, false, &low)) return false;
@@ -57,7 +57,7 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
                             const int *at) {
     sm_lowering low;
     share from = {.number = 0};
-    term out = part_stored(j->b, tensor, false);
+    term out = part_stored(j->b, tensor);
     memset(out.at, 0, sizeof out.at);
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
@@ -75,7 +75,7 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
 static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int operands_emitted,
                            const term *out, const int *at) {
     sm_lowering low;
-    sm_axes home[6];
+    sm_axes home[SM_MAX_RANK];
     if (!part_lower(j, n, in, out, at, true, &low)) return false;
     for (int i = 0; i < operands_emitted; i++)
         part_emit(j, op,
@@ -87,21 +87,21 @@ static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int o
     return part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, out->tensor, number);
 }
 
-static term bare(const sm_program *b, int tensor, bool keys) {
-    term t = part_stored(b, tensor, keys);
+static term bare(const sm_program *b, const sm_op *op, int i) {
+    term t = part_operand(b, op, i);
     memset(t.at, 0, sizeof t.at);
     return t;
 }
 
 static bool backward_einsum(job *j, const sm_op *op, const int *at) {
-    term dc = part_stored(j->b, op->out, false), x = part_stored(j->b, op->in[0], false);
-    term w = part_stored(j->b, op->in[1], false);
+    term dc = part_stored(j->b, op->out), x = part_operand(j->b, op, 0);
+    term w = part_operand(j->b, op, 1);
     if (j->b->tensor[op->in[0]].role == SM_ROLE_ACTIVATION) {
-        term pair[2] = {dc, w}, dx = bare(j->b, op->in[0], false);
+        term pair[2] = {dc, w}, dx = bare(j->b, op, 0);
         if (!input_gradient(j, op, 2, pair, 2, &dx, at)) return false;
         part_einsum_work(j, op, pair, &dx, at, SM_PHASE_BACKWARD_INPUT);
     }
-    term pair[2] = {x, dc}, dw = bare(j->b, op->in[1], false);
+    term pair[2] = {x, dc}, dw = bare(j->b, op, 1);
     if (!weight_gradient(j, op, 2, pair, op->in[1], at)) return false;
     if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_WEIGHT);
     else part_vector_work(j, op, SM_PHASE_BACKWARD_WEIGHT);
@@ -110,10 +110,9 @@ static bool backward_einsum(job *j, const sm_op *op, const int *at) {
 
 static bool backward_attention(job *j, const sm_op *op, const int *at) {
     term in[4] = {{0}};
-    for (int i = 0; i < 3; i++) in[i] = part_stored(j->b, op->in[i], i > 0);
-    in[3] = part_stored(j->b, op->out, false);
+    for (int i = 0; i < 4; i++) in[i] = part_operand(j->b, op, i);
     for (int i = 0; i < 3; i++) {
-        term out = bare(j->b, op->in[i], i > 0);
+        term out = bare(j->b, op, i);
         if (!input_gradient(j, op, 4, in, 4, &out, at)) return false;
     }
     part_attention_work(j, op, at, SM_PHASE_BACKWARD_INPUT);
@@ -124,7 +123,7 @@ static bool backward_vector(job *j, const sm_op *op, const int *at) {
     bool local = part_crosses(j->b, op);
     for (int i = 0; i < op->inputs; i++) {
         const sm_tensor *t = &j->b->tensor[op->in[i]];
-        term pair[2] = {part_stored(j->b, op->out, false), part_stored(j->b, op->in[i], false)};
+        term pair[2] = {part_stored(j->b, op->out), part_operand(j->b, op, i)};
         if (t->role == SM_ROLE_WEIGHT) {
             if (!weight_gradient(j, op, 1, pair, op->in[i], at)) return false;
         } else if (local) {
@@ -132,7 +131,7 @@ static bool backward_vector(job *j, const sm_op *op, const int *at) {
             int number = add_share(j, op->in[i], t->at, 0);
             if (!part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, op->in[i], number)) return false;
         } else {
-            term out = bare(j->b, op->in[i], false);
+            term out = bare(j->b, op, i);
             if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
         }
     }

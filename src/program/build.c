@@ -25,9 +25,11 @@ int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, 
     snprintf(t->name, sizeof t->name, "%s", name);
     for (int i = 0; i < rank; i++) {
         t->dim[i] = (uint8_t)dims[i];
-        t->elements *= b->size[dims[i]];
-        if (dims[i] == SM_DIM_B || dims[i] == SM_DIM_C) t->per_sequence = true;
+        t->elements *= b->dim[dims[i]].size;
     }
+    sm_dimensions all = program_dims(t);
+    t->per_sequence =
+        program_has(b, all, SM_DIMENSION_SEQUENCES) || program_has(b, all, SM_DIMENSION_SLOTS);
     program_store(b, t);
     return b->tensors++;
 }
@@ -41,9 +43,19 @@ sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int
     sm_op *op = &b->op[b->ops];
     *op = (sm_op){.kind = kind, .out = out, .inputs = inputs};
     snprintf(op->name, sizeof op->name, "%s", name);
-    for (int i = 0; i < inputs; i++) op->in[i] = in[i];
+    for (int i = 0; i < inputs; i++) {
+        op->in[i] = in[i];
+        memcpy(op->as[i], b->tensor[in[i]].dim, sizeof op->as[i]);
+    }
     b->tensor[out].producer = b->ops++;
     return op;
+}
+
+void program_read_as_keys(sm_op *op) {
+    for (int i = 0; i < op->inputs; i++)
+        for (int d = 0; d < SM_MAX_RANK; d++)
+            if (op->as[i][d] == PROGRAM_T && (i > 0 || op->function == SM_FUNCTION_APPEND))
+                op->as[i][d] = PROGRAM_S;
 }
 
 sm_op *program_vector(sm_program *b, const char *name, sm_function function, int out, int inputs,
@@ -55,7 +67,7 @@ sm_op *program_vector(sm_program *b, const char *name, sm_function function, int
 
 #define DIMS PROGRAM_LIST
 #define IN PROGRAM_LIST
-#define D_(x) SM_DIM_##x
+#define D_(x) PROGRAM_##x
 
 int program_activation(sm_program *b, const char *name, int rank, const int *dims) {
     return program_tensor(b, name, SM_ROLE_ACTIVATION, BF16, rank, dims);
@@ -116,10 +128,11 @@ static int attend(sm_program *b, int q, int k, int v, double keys) {
         op->flops_per_element = 8;
         op->passes[0] = (double)FORWARD / KEPT;
         op->passes[1] = (double)BACKWARD / KEPT;
-        keys = b->size[D_(S)]; /* masked scores are computed too */
+        keys = b->dim[D_(S)].size; /* masked scores are computed too */
     }
     int o = program_activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
     sm_op *op = program_op(b, "attention", SM_OP_ATTENTION, o, IN(q, k, v));
+    program_read_as_keys(op);
     op->keys = keys;
     op->reads = 7;
     op->reads_output = !b->rules.unfused;
@@ -260,25 +273,27 @@ static double vector_params(const sm_model *model, const sm_layer_kind *kind, co
 }
 
 static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T) {
-    double *s = b->size;
+    sm_program_dimension *s = b->dim;
     bool latent = kind->attention == SM_ATTENTION_MLA;
     bool absorbed = b->serving && b->rules.absorbed;
-    s[D_(K)] = latent ? (absorbed ? 1 : kind->N) : kind->K > 0 ? kind->K : kind->N;
-    s[D_(G)] = (double)kind->N / s[D_(K)];
-    s[D_(H)] = latent ? kind->nope_H + kind->rope_H : kind->H;
-    s[D_(L)] = latent ? kind->kv_rank + kind->rope_H : 0;
-    s[D_(J)] = kind->V_head > 0 ? kind->V_head : kind->H;
-    s[D_(Q)] = kind->q_rank;
-    s[D_(R)] = kind->kv_rank;
-    s[D_(P)] = kind->nope_H;
-    s[D_(Y)] = kind->rope_H;
-    s[D_(F)] = (double)kind->F + (double)kind->E_shared * kind->F_shared;
-    s[D_(E)] = kind->E;
-    s[D_(X)] = kind->E +
-               (kind->shared_gate ? 1 : 0); /* the gate of the shared experts is one more column */
-    s[D_(I)] = kind->F_expert;
-    s[D_(C)] = kind->E > 0 ? T * kind->k_top / kind->E : 0;
+    s[D_(K)].size = latent ? (absorbed ? 1 : kind->N) : kind->K > 0 ? kind->K : kind->N;
+    s[D_(G)].size = (double)kind->N / s[D_(K)].size;
+    s[D_(H)].size = latent ? kind->nope_H + kind->rope_H : kind->H;
+    s[D_(L)].size = latent ? kind->kv_rank + kind->rope_H : 0;
+    s[D_(J)].size = kind->V_head > 0 ? kind->V_head : kind->H;
+    s[D_(Q)].size = kind->q_rank;
+    s[D_(R)].size = kind->kv_rank;
+    s[D_(P)].size = kind->nope_H;
+    s[D_(Y)].size = kind->rope_H;
+    s[D_(F)].size = (double)kind->F + (double)kind->E_shared * kind->F_shared;
+    s[D_(E)].size = kind->E;
+    s[D_(X)].size =
+        kind->E +
+        (kind->shared_gate ? 1 : 0); /* the gate of the shared experts is one more column */
+    s[D_(I)].size = kind->F_expert;
+    s[D_(C)].size = kind->E > 0 ? T * kind->k_top / kind->E : 0;
     b->top_k = kind->k_top;
+    b->latent = latent;
 }
 
 static int add_experts(sm_program *b, int dense, int routed) {
@@ -301,7 +316,7 @@ static void build_layer(const sm_model *model, const sm_layer_kind *kind, double
     int mid = kind->parallel ? x : residual(b, "attn_add", x, y);
     int mn = kind->parallel ? xn : norm(b, "mlp_norm", mid, 0);
     int m = -1;
-    if (b->size[D_(F)] > 0) m = mlp(b, kind, mn);
+    if (b->dim[D_(F)].size > 0) m = mlp(b, kind, mn);
     if (kind->E > 0) m = add_experts(b, m, moe(b, kind, mn));
     if (kind->norms >= 4) m = norm(b, "mlp_post_norm", m, 0);
     if (kind->parallel) {
@@ -371,7 +386,7 @@ static void build_head(const sm_model *model, sm_program *b) {
         /* Softmax and a draw from it, for each position given. */
         int token = program_tensor(b, "token", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
         sm_op *op = program_vector(b, "sample", SM_FUNCTION_SAMPLE, token, IN(logits));
-        op->flops_per_element = 5 * b->size[D_(V)];
+        op->flops_per_element = 5 * b->dim[D_(V)].size;
         return;
     }
     int loss = program_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
@@ -380,13 +395,25 @@ static void build_head(const sm_model *model, sm_program *b) {
     op->flops_per_element = 8 * model->V;
 }
 
+static void begin_dimensions(sm_program *program) {
+    static const sm_program_dimension table[] = {
+#define X(id, role) {#id, SM_DIMENSION_##role, 0},
+        PROGRAM_DIMENSIONS(X)
+#undef X
+    };
+    program->dims = (int)(sizeof table / sizeof *table);
+    memcpy(program->dim, table, sizeof table);
+    for (int d = 0; d < program->dims; d++) program->of_role[table[d].role] |= 1ull << d;
+    program->dim[D_(B)].size = 1;
+}
+
 static sm_status build(const sm_model *model, sm_piece piece, int kind, double T,
                        sm_program *program, sm_error *err) {
-    program->size[SM_DIM_B] = 1;
-    program->size[SM_DIM_T] = program->size[SM_DIM_S] = T;
-    program->size[SM_DIM_D] = model->D;
-    program->size[SM_DIM_V] = model->V;
-    program->size[SM_DIM_Q] = projected(model) ? model->embed_D : 0; /* layers set their own */
+    begin_dimensions(program);
+    program->dim[D_(T)].size = program->dim[D_(S)].size = T;
+    program->dim[D_(D)].size = model->D;
+    program->dim[D_(V)].size = model->V;
+    program->dim[D_(Q)].size = projected(model) ? model->embed_D : 0; /* layers set their own */
     const char *name = piece == SM_PIECE_LAYER       ? model->kind[kind].name
                        : piece == SM_PIECE_EMBEDDING ? "embedding"
                                                      : "head";

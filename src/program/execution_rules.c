@@ -10,15 +10,20 @@ sm_rules sm_rules_of_runtime(sm_rules rules) {
 
 static double elements_of(const sm_program *b, const sm_tensor *t) {
     double elements = 1;
-    for (int d = 0; d < t->rank; d++) elements *= b->size[t->dim[d]];
+    for (int d = 0; d < t->rank; d++) elements *= b->dim[t->dim[d]].size;
     return elements;
 }
 
+static double size_of_role(const sm_program *b, sm_dimension_role role) {
+    return b->dim[program_first(b, ~0ull, role)].size;
+}
+
 void program_fit_software(sm_program *b) {
-    if (b->rules.all_slots && b->size[SM_DIM_E] > 0) {
-        b->size[SM_DIM_C] = b->size[SM_DIM_T];
+    int slots = program_first(b, ~0ull, SM_DIMENSION_SLOTS);
+    if (b->rules.all_slots && slots >= 0) {
+        b->dim[slots].size = size_of_role(b, SM_DIMENSION_POSITIONS);
         for (int i = 0; i < b->tensors; i++)
-            if (program_dims(&b->tensor[i]) >> SM_DIM_C & 1u)
+            if (program_has(b, program_dims(&b->tensor[i]), SM_DIMENSION_SLOTS))
                 b->tensor[i].elements = elements_of(b, &b->tensor[i]);
     }
     if (b->rules.single) {
@@ -29,7 +34,7 @@ void program_fit_software(sm_program *b) {
             b->tensor[last->out].bytes_per_element = DOUBLE_BYTES;
         /* a byte is drawn from the scores of all words, which travel */
         if (last->function == SM_FUNCTION_SAMPLE)
-            b->tensor[last->out].bytes_per_element *= b->size[SM_DIM_V];
+            b->tensor[last->out].bytes_per_element *= size_of_role(b, SM_DIMENSION_VOCABULARY);
     }
     if (b->rules.slow_exp) {
         /* Exponentials as polynomials: clamping, splitting, six terms, the power of two (row_math.c
@@ -40,9 +45,9 @@ void program_fit_software(sm_program *b) {
             sm_op *op = &b->op[i];
             if (op->function == SM_FUNCTION_GATE) op->flops_per_element = GATE_FLOPS;
             if (op->function == SM_FUNCTION_LOSS)
-                op->flops_per_element = LOSS_FLOPS * b->size[SM_DIM_V];
+                op->flops_per_element = LOSS_FLOPS * size_of_role(b, SM_DIMENSION_VOCABULARY);
         }
     }
     for (int i = 0; b->rules.all_keys && i < b->ops; i++)
-        if (b->op[i].kind == SM_OP_ATTENTION) b->op[i].keys = b->size[SM_DIM_S];
+        if (b->op[i].kind == SM_OP_ATTENTION) b->op[i].keys = size_of_role(b, SM_DIMENSION_KEYS);
 }

@@ -3,28 +3,27 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
-static uint32_t dims_of(const sm_program *b, const sm_op *op) {
-    uint32_t set = 0;
-    for (int i = 0; i <= op->inputs; i++) {
-        const sm_tensor *t = &b->tensor[i < op->inputs ? op->in[i] : op->out];
-        for (int d = 0; d < t->rank; d++) set |= 1u << t->dim[d];
-    }
-    if (op->kind == SM_OP_ATTENTION) set |= 1u << SM_DIM_S;
+static sm_dimensions dims_of(const sm_program *b, const sm_op *op) {
+    sm_dimensions set = program_dims(&b->tensor[op->out]);
+    for (int i = 0; i < op->inputs; i++)
+        for (int d = 0; d < b->tensor[op->in[i]].rank; d++) set |= 1ull << op->as[i][d];
     return set;
 }
 
 /* The chips that hold no heads of their own do the part of attention whose cache they hold; only
  * in decode, where that moves less than the cache. */
-static int attention_dim(const sm_program *b, uint32_t dims, int axis) {
+static int attention_dim(const sm_program *b, sm_dimensions dims, int axis) {
     int dim = program_tensor_dim(b, dims, axis);
-    bool headless = dim != SM_DIM_K && b->serving && b->rules.decode;
+    bool headless =
+        dim != program_first(b, dims, SM_DIMENSION_HEADS) && b->serving && b->rules.decode;
     return headless && b->rules.cache_by != SM_CACHE_COPIES ? program_cache_dim(b, dims) : dim;
 }
 
-static int context_dim(const sm_program *b, const sm_op *op, uint32_t dims, int tokens) {
-    if (b->serving && b->rules.decode) return dims >> SM_DIM_S & 1u ? SM_DIM_S : -1;
-    if (op->kind == SM_OP_ATTENTION && b->rules.context_by == SM_CONTEXT_HEADS) return SM_DIM_K;
-    return tokens;
+static int context_dim(const sm_program *b, const sm_op *op, sm_dimensions dims) {
+    if (b->serving && b->rules.decode) return program_first(b, dims, SM_DIMENSION_KEYS);
+    if (op->kind == SM_OP_ATTENTION && b->rules.context_by == SM_CONTEXT_HEADS)
+        return program_first(b, dims, SM_DIMENSION_HEADS);
+    return program_tokens(b, dims);
 }
 
 /* Where the output is stored, there it is made. */
@@ -45,17 +44,17 @@ void part_assign(const sm_program *b, const sm_op *op, int *at) {
         part_assign_home(&b->tensor[op->out], at);
         return;
     }
-    uint32_t dims = dims_of(b, op);
-    bool slots = dims >> SM_DIM_C & 1u, experts = slots && (dims >> SM_DIM_I & 1u);
-    int tokens = slots ? SM_DIM_C : dims >> SM_DIM_T & 1u ? SM_DIM_T : SM_DIM_S;
-    at[SM_AXIS_DATA] = at[SM_AXIS_FSDP] = slots ? SM_DIM_C : SM_DIM_B;
+    sm_dimensions dims = dims_of(b, op);
+    int tokens = program_tokens(b, dims), sequences = program_sequences(b, dims);
+    bool experts = program_experts_own(b, dims);
+    at[SM_AXIS_DATA] = at[SM_AXIS_FSDP] = sequences;
     if (b->serving && b->rules.stationary) at[SM_AXIS_FSDP] = program_stationary_dim(b, dims);
-    at[SM_AXIS_EXPERT] = experts ? SM_DIM_E : slots ? SM_DIM_C : SM_DIM_B;
-    at[SM_AXIS_CONTEXT] = context_dim(b, op, dims, tokens);
+    at[SM_AXIS_EXPERT] = experts ? program_first(b, dims, SM_DIMENSION_EXPERTS) : sequences;
+    at[SM_AXIS_CONTEXT] = context_dim(b, op, dims);
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
         at[axis] = op->kind == SM_OP_ATTENTION ? attention_dim(b, dims, axis)
                                                : program_tensor_dim(b, dims, axis);
-        bool heads = dims >> SM_DIM_K & 1u;
+        bool heads = program_has(b, dims, SM_DIMENSION_HEADS);
         if (at[axis] < 0 && b->rules.seq && !heads) at[axis] = tokens;
     }
 }
@@ -67,8 +66,19 @@ sm_axes part_axes_on(const int *at, int dim) {
     return axes;
 }
 
+sm_axes part_axes_of(const sm_program *b, const int *at, sm_dimension_role role) {
+    sm_axes axes = 0;
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if (at[a] >= 0 && b->dim[at[a]].role == role) axes = (sm_axes)(axes | SM_BIT(a));
+    return axes;
+}
+
 /* Dispatch and combine pass between positions [B,T] and slots [E,C] on the same chip. */
 bool part_crosses(const sm_program *b, const sm_op *op) {
-    uint32_t dims = dims_of(b, op);
-    return (dims >> SM_DIM_C & 1u) && (dims >> SM_DIM_T & 1u);
+    sm_dimensions dims = dims_of(b, op);
+    return program_has(b, dims, SM_DIMENSION_SLOTS) && program_has(b, dims, SM_DIMENSION_POSITIONS);
+}
+
+bool part_of_experts(const sm_program *b, int tensor) {
+    return program_has(b, program_dims(&b->tensor[tensor]), SM_DIMENSION_EXPERTS);
 }

@@ -17,16 +17,12 @@ const sm_mesh *sm_program_mesh(void) {
 }
 
 static int index_of(const job *j, sm_einsum *e, int dim) {
-    static const char *const names[] = {
-#define X(id, name, help) name,
-        SM_DIMENSIONS(X)
-#undef X
-    };
+    const char *name = j->b->dim[dim].name;
     for (int i = 0; i < e->indices; i++)
-        if (strcmp(e->index[i].name, names[dim]) == 0) return i;
+        if (strcmp(e->index[i].name, name) == 0) return i;
     sm_index *index = &e->index[e->indices];
     *index = (sm_index){.size = j->size ? j->size[dim] : NOMINAL};
-    memcpy(index->name, names[dim], strlen(names[dim]) + 1);
+    memcpy(index->name, name, strlen(name) + 1);
     return e->indices++;
 }
 
@@ -47,10 +43,18 @@ static const uint8_t *axis_order(const sm_program *b, int dim) {
                                                    SM_AXIS_CONTEXT,  SM_AXIS_TENSOR,
                                                    SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
     /* slots may lie in any order, and those of an expert leave by the expert axis */
-    if (!b->serving) return dim == SM_DIM_E || dim == SM_DIM_C ? experts : major_first;
-    if (dim == SM_DIM_E) return experts;
-    if (dim == SM_DIM_F || dim == SM_DIM_I || dim == SM_DIM_V) return wide;
-    return b->rules.stationary ? stationary : major_first;
+    switch (b->dim[dim].role) {
+    case SM_DIMENSION_EXPERTS: return experts;
+    case SM_DIMENSION_SLOTS:
+        if (!b->serving) return experts;
+        break;
+    case SM_DIMENSION_WIDTH:
+    case SM_DIMENSION_VOCABULARY:
+        if (b->serving) return wide;
+        break;
+    default: break;
+    }
+    return b->serving && b->rules.stationary ? stationary : major_first;
 }
 
 static void fill_array(const job *j, sm_einsum *e, sm_array *array, const term *t) {
@@ -59,7 +63,7 @@ static void fill_array(const job *j, sm_einsum *e, sm_array *array, const term *
     array->rank = tensor->rank;
     array->unreduced = t->unreduced;
     for (int d = 0; d < tensor->rank; d++) {
-        int dim = t->keys && tensor->dim[d] == SM_DIM_T ? SM_DIM_S : tensor->dim[d];
+        int dim = t->dim[d];
         sm_dim *to = &array->dim[d];
         const uint8_t *order = axis_order(b, dim);
         to->index = index_of(j, e, dim);
@@ -153,7 +157,7 @@ static double joined_bytes(const job *j, const sm_op *op, int tensor, const sm_s
     const sm_tensor *t = &j->b->tensor[tensor];
     bool reduced = step->op == SM_ALL_REDUCE || step->op == SM_REDUCE_SCATTER;
     if (!j->b->serving || op->kind != SM_OP_ATTENTION || tensor != op->out || !reduced) return 0;
-    return t->elements / j->b->size[t->dim[t->rank - 1]] * STATISTICS_BYTES;
+    return t->elements / j->b->dim[t->dim[t->rank - 1]].size * STATISTICS_BYTES;
 }
 
 static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_step *step,
@@ -176,7 +180,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
     c.bytes.base += joined_bytes(j, op, tensor, step);
     c.past = t->role == SM_ROLE_CACHE && step->op == SM_ALL_GATHER &&
              !(step->axes & SM_BIT(SM_AXIS_CONTEXT));
-    c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && t->dim[0] == SM_DIM_E;
+    c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && part_of_experts(j->b, tensor);
     c.narrow = phase == SM_PHASE_FORWARD && op->kind == SM_OP_EINSUM && tensor != op->out &&
                t->role == SM_ROLE_ACTIVATION;
     if (bucketed(p, &c)) return;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
-    uint32_t dims = part_dims(b, out);
+    sm_dimensions dims = part_dims(b, out);
     sm_axes mask = 0;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if (at[a] >= 0 && dims >> at[a] & 1u) mask = (sm_axes)(mask | SM_BIT(a));
@@ -44,19 +44,15 @@ static bool settle(job *j, const sm_op *op, term from, term to, int array, sm_lo
 }
 
 static void drop_axes(term *t, unsigned axes) {
-    for (int d = 0; d < 6; d++) t->at[d] = (sm_axes)(t->at[d] & ~axes);
-}
-
-static bool carries_experts(const sm_program *b, int tensor) {
-    return b->tensor[tensor].dim[0] == SM_DIM_E;
+    for (int d = 0; d < SM_MAX_RANK; d++) t->at[d] = (sm_axes)(t->at[d] & ~axes);
 }
 
 /* Every chip of a tensor group takes from all the group's tokens those of its experts; what experts
  * made of them stays where it is. */
 static bool settle_tokens(job *j, const sm_op *op, sm_lowering *all) {
     for (int i = 0; i < op->inputs; i++) {
-        term from = part_stored(j->b, op->in[i], false), to = from;
-        if (carries_experts(j->b, op->in[i])) continue;
+        term from = part_stored(j->b, op->in[i]), to = from;
+        if (part_of_experts(j->b, op->in[i])) continue;
         drop_axes(&to, SM_AXES_TENSOR);
         if (!settle(j, op, from, to, i, all)) return false;
     }
@@ -65,13 +61,13 @@ static bool settle_tokens(job *j, const sm_op *op, sm_lowering *all) {
 
 static bool adds_partial(const sm_program *b, const sm_op *op) {
     if (!b->serving || op->kind != SM_OP_VECTOR) return false;
-    return b->tensor[op->in[0]].unreduced || (part_crosses(b, op) && !carries_experts(b, op->out));
+    return b->tensor[op->in[0]].unreduced || (part_crosses(b, op) && !part_of_experts(b, op->out));
 }
 
 /* What the experts of a chip make of a token is a part of its sum, and partial sums are added
  * before they are reduced. */
 static term made_by(const job *j, const sm_op *op) {
-    term made = part_stored(j->b, op->out, false);
+    term made = part_stored(j->b, op->out);
     if (!adds_partial(j->b, op) || made.unreduced) return made;
     drop_axes(&made, SM_AXES_TENSOR);
     made.unreduced = SM_AXES_TENSOR;
@@ -110,11 +106,10 @@ static bool forward_comms(job *j, const sm_op *op, const term *in, const term *o
 
 static bool forward_op(job *j, const sm_op *op) {
     int at[SM_AXIS_COUNT];
-    term in[4] = {{0}}, out = part_stored(j->b, op->out, false);
+    term in[SM_MAX_OPERANDS] = {{0}}, out = part_stored(j->b, op->out);
     bool append = part_appends(j->b, op);
     part_assign(j->b, op, at);
-    for (int i = 0; i < op->inputs; i++)
-        in[i] = part_stored(j->b, op->in[i], append || (op->kind == SM_OP_ATTENTION && i > 0));
+    for (int i = 0; i < op->inputs; i++) in[i] = part_operand(j->b, op, i);
     if (!forward_comms(j, op, in, &out, at) || !part_task_forward(j, op)) return false;
     if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, in, &out, at, SM_PHASE_FORWARD);
     else if (op->kind == SM_OP_ATTENTION) part_attention_work(j, op, at, SM_PHASE_FORWARD);
@@ -127,7 +122,7 @@ void part_record_weight(job *j, int tensor, sm_axes partial) {
     sm_partition *p = j->out;
     const sm_tensor *t = &j->b->tensor[tensor];
     sm_weight_class c = {t->elements, part_stored_mask(j->b, tensor), partial,
-                         t->dim[0] == SM_DIM_E};
+                         part_of_experts(j->b, tensor)};
     for (int i = 0; i < p->classes && i < SM_MAX_WEIGHT_CLASSES; i++)
         if (p->weight[i].stored == c.stored && p->weight[i].partial == c.partial &&
             p->weight[i].expert == c.expert) {

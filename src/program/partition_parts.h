@@ -9,7 +9,7 @@ enum { MAX_PARTS = 8 };
 /* A gradient on its way back to one tensor: partial sums that later contributions may still join.
  */
 typedef struct share {
-    sm_axes at[6];
+    sm_axes at[SM_MAX_RANK];
     sm_axes unreduced;
     int number; /* in order of making, by tensor */
 } share;
@@ -43,8 +43,8 @@ typedef struct job {
 /* An array as an op meets it. */
 typedef struct term {
     int tensor;
-    bool keys; /* T read as S */
-    sm_axes at[6];
+    const uint8_t *dim; /* as the op names its dimensions */
+    sm_axes at[SM_MAX_RANK];
     sm_axes unreduced;
 } term;
 
@@ -52,17 +52,22 @@ typedef struct term {
 void part_assign(const sm_program *b, const sm_op *op, int *at);
 void part_assign_home(const sm_tensor *out, int *at); /* as the array is stored */
 sm_axes part_axes_on(const int *at, int dim);
+sm_axes part_axes_of(const sm_program *b, const int *at, sm_dimension_role role);
 bool part_appends(const sm_program *b, const sm_op *op); /* writes the cache */
 bool part_crosses(const sm_program *b, const sm_op *op); /* between positions and slots */
 
+bool part_of_experts(const sm_program *b, int tensor); /* has a dimension of experts */
+
 /* ---- sizes.c ---- */
-term part_stored(const sm_program *b, int tensor, bool keys);
+/* As it is stored; as the i-th input of an op (its inputs: the output). */
+term part_stored(const sm_program *b, int tensor);
+term part_operand(const sm_program *b, const sm_op *op, int i);
 sm_axes part_mask(const sm_axes *at, int rank);
 sm_axes part_stored_mask(const sm_program *b, int tensor);
-uint32_t part_dims(const sm_program *b, const term *t);
+sm_dimensions part_dims(const sm_program *b, const term *t);
 sm_size part_size(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element);
 sm_size part_stored_size(const sm_program *b, int tensor, double bytes_per_element);
-sm_size part_product(const sm_program *b, uint32_t dims, const int *at);
+sm_size part_product(const sm_program *b, sm_dimensions dims, const int *at);
 sm_size part_traffic(const sm_program *b, const term *t, const int *at);
 
 /* ---- work.c ---- */

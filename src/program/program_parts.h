@@ -4,10 +4,25 @@
 #include "scalemodel/program.h"
 
 /* ---- arrays and ops ---- */
+/* Dimensions of the programs that are built here: place in the table, letter, role. */
+#define PROGRAM_DIMENSIONS(X)                                                                      \
+    X(B, SEQUENCES)                                                                                \
+    X(T, POSITIONS)                                                                                \
+    X(S, KEYS)                                                                                     \
+    X(D, MODEL) X(K, HEADS) X(G, GROUP) X(H, WHOLE) X(J, WHOLE) X(F, WIDTH) X(E, EXPERTS)          \
+        X(C, SLOTS) X(I, WIDTH) X(V, VOCABULARY) X(Q, WHOLE) X(R, WHOLE) X(X, WHOLE) X(P, WHOLE)   \
+            X(Y, WHOLE) X(L, WHOLE)
+enum {
+#define X(id, role) PROGRAM_##id,
+    PROGRAM_DIMENSIONS(X)
+#undef X
+};
 int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, int rank,
                    const int *dims);
 sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int inputs,
                   const int *in);
+/* Its inputs after the first (all of an append) name keys what they hold as positions. */
+void program_read_as_keys(sm_op *op);
 sm_op *program_vector(sm_program *b, const char *name, sm_function function, int out, int inputs,
                       const int *in);
 int program_activation(sm_program *b, const char *name, int rank, const int *dims);
@@ -33,10 +48,21 @@ void program_append_latent(sm_program *b, program_latent *kv);
 int program_attend_absorbed(sm_program *b, int q, const program_latent *kv);
 
 /* ---- storage (storage.c) ---- */
-uint32_t program_dims(const sm_tensor *t); /* a bit for each dimension */
+sm_dimensions program_dims(const sm_tensor *t);
+static inline bool program_has(const sm_program *b, sm_dimensions dims, sm_dimension_role role) {
+    return (dims & b->of_role[role]) != 0;
+}
+/* The first of a role among `dims`, -1: none. */
+int program_first(const sm_program *b, sm_dimensions dims, sm_dimension_role role);
+/* Dimensions that count tokens and sequences: slots stand for both, keys for positions. -1: none.
+ */
+int program_tokens(const sm_program *b, sm_dimensions dims);
+int program_sequences(const sm_program *b, sm_dimensions dims);
+/* Of arrays that experts make or own, as against routed tokens on their way. */
+bool program_experts_own(const sm_program *b, sm_dimensions dims);
 void program_store(const sm_program *b, sm_tensor *t);
-/* The dimension among `dims` (a bit set) that an axis shards, -1 when none does. */
-int program_tensor_dim(const sm_program *b, uint32_t dims, int axis);
-int program_cache_dim(const sm_program *b, uint32_t dims);
-int program_stationary_dim(const sm_program *b, uint32_t dims);
+/* The dimension among `dims` that an axis shards, -1 when none does. */
+int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);
+int program_cache_dim(const sm_program *b, sm_dimensions dims);
+int program_stationary_dim(const sm_program *b, sm_dimensions dims);
 #endif

@@ -3,7 +3,7 @@
  * pass reads its result, directly or through another that runs again, and the result is not kept.
  */
 #include "partition.h"
-#include "scalemodel/program.h"
+#include "program_parts.h"
 
 #include <string.h>
 
@@ -13,10 +13,9 @@ const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective",
 /* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul
  * result. full: all. */
 static bool carries_scores(const sm_program *program, int op) {
-    const sm_tensor *t = &program->tensor[program->op[op].out];
-    for (int d = 0; d < t->rank; d++)
-        if (t->dim[d] == SM_DIM_S) return true;
-    return false;
+    const sm_dimensions dims = program_dims(&program->tensor[program->op[op].out]);
+    return program_has(program, dims, SM_DIMENSION_POSITIONS) &&
+           program_has(program, dims, SM_DIMENSION_KEYS);
 }
 
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {

@@ -3,7 +3,7 @@
 #include "program_parts.h"
 
 enum { BF16 = 2, QUANTISE_FLOPS = 2 }; /* scale, round */
-#define D_(x) SM_DIM_##x
+#define D_(x) PROGRAM_##x
 #define DIMS PROGRAM_LIST
 #define IN PROGRAM_LIST
 
@@ -13,6 +13,7 @@ static int cache(sm_program *b, const char *name, int rank, const int *dims) {
 
 static void append(sm_program *b, int out, int first, int second) {
     sm_op *op = program_vector(b, "append", SM_FUNCTION_APPEND, out, IN(first, second));
+    program_read_as_keys(op);
     op->flops_per_element = QUANTISE_FLOPS;
 }
 
@@ -49,7 +50,7 @@ int program_attend_absorbed(sm_program *b, int q, const program_latent *kv) {
     int joined = program_activation(b, "q_rope", DIMS(D_(B), D_(T), D_(K), D_(G), D_(L)));
     sm_op *rope = program_vector(b, "q_rope", SM_FUNCTION_ROTATE, joined, IN(rotary, low));
     rope->in_place = 2;
-    rope->flops_per_element = 3 * b->size[D_(Y)] / b->size[D_(L)];
+    rope->flops_per_element = 3 * b->dim[D_(Y)].size / b->dim[D_(L)].size;
     int o = program_activation(b, "attn_low", DIMS(D_(B), D_(T), D_(K), D_(G), D_(R)));
     program_op(b, "attention", SM_OP_ATTENTION, o, IN(joined, kv->whole))->keys = 1;
     int out = program_activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));

@@ -4,18 +4,24 @@
 
 #include "program_parts.h"
 
-term part_stored(const sm_program *b, int tensor, bool keys) {
-    term t = {tensor, keys, {0}, b->tensor[tensor].unreduced};
+term part_stored(const sm_program *b, int tensor) {
+    term t = {tensor, b->tensor[tensor].dim, {0}, b->tensor[tensor].unreduced};
     memcpy(t.at, b->tensor[tensor].at, sizeof t.at);
     return t;
 }
 
+term part_operand(const sm_program *b, const sm_op *op, int i) {
+    term t = part_stored(b, i < op->inputs ? op->in[i] : op->out);
+    if (i < op->inputs) t.dim = op->as[i];
+    return t;
+}
+
 /* What a size grows with. Training has queries and keys in its sizes. */
-static void grow(const sm_program *b, sm_size *s, uint32_t dims) {
-    enum { SEQUENCES = 1 << SM_DIM_B | 1 << SM_DIM_C, QUERIES = 1 << SM_DIM_T | 1 << SM_DIM_C };
-    s->per_sequence = dims & SEQUENCES;
-    s->per_query = b->serving && dims & QUERIES;
-    s->per_key = b->serving && dims >> SM_DIM_S & 1u;
+static void grow(const sm_program *b, sm_size *s, sm_dimensions dims) {
+    bool slots = program_has(b, dims, SM_DIMENSION_SLOTS);
+    s->per_sequence = slots || program_has(b, dims, SM_DIMENSION_SEQUENCES);
+    s->per_query = b->serving && (slots || program_has(b, dims, SM_DIMENSION_POSITIONS));
+    s->per_key = b->serving && program_has(b, dims, SM_DIMENSION_KEYS);
 }
 
 sm_size part_size(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element) {
@@ -39,22 +45,20 @@ sm_size part_stored_size(const sm_program *b, int tensor, double bytes_per_eleme
     return part_size(b, tensor, part_stored_mask(b, tensor), bytes_per_element);
 }
 
-sm_size part_product(const sm_program *b, uint32_t dims, const int *at) {
+sm_size part_product(const sm_program *b, sm_dimensions dims, const int *at) {
     sm_size s = {.base = 1};
-    for (int d = 0; d < SM_DIM_COUNT; d++) {
+    for (int d = 0; d < b->dims; d++) {
         if (!(dims >> d & 1u)) continue;
-        s.base *= b->size[d];
+        s.base *= b->dim[d].size;
         s.mask = (sm_axes)(s.mask | part_axes_on(at, d));
     }
     grow(b, &s, dims);
     return s;
 }
 
-uint32_t part_dims(const sm_program *b, const term *t) {
-    uint32_t set = 0;
-    const sm_tensor *tensor = &b->tensor[t->tensor];
-    for (int d = 0; d < tensor->rank; d++)
-        set |= 1u << (t->keys && tensor->dim[d] == SM_DIM_T ? SM_DIM_S : tensor->dim[d]);
+sm_dimensions part_dims(const sm_program *b, const term *t) {
+    sm_dimensions set = 0;
+    for (int d = 0; d < b->tensor[t->tensor].rank; d++) set |= 1ull << t->dim[d];
     return set;
 }
 
@@ -62,4 +66,24 @@ sm_size part_traffic(const sm_program *b, const term *t, const int *at) {
     sm_size s = part_product(b, part_dims(b, t), at);
     s.base = b->tensor[t->tensor].elements * b->tensor[t->tensor].bytes_per_element;
     return s;
+}
+
+int sm_program_dimension_of(const sm_program *program, const char *name) {
+    for (int d = 0; d < program->dims; d++)
+        if (strcmp(program->dim[d].name, name) == 0) return d;
+    return -1;
+}
+
+void sm_program_sizes(const sm_program *b, const sm_program_extent *extent, double *size) {
+    double queries = b->serving ? extent->queries : 1, keys = b->serving ? extent->keys : 1;
+    for (int d = 0; d < b->dims; d++) {
+        size[d] = b->dim[d].size;
+        switch (b->dim[d].role) {
+        case SM_DIMENSION_SEQUENCES: size[d] *= extent->sequences; break;
+        case SM_DIMENSION_POSITIONS: size[d] *= queries; break;
+        case SM_DIMENSION_KEYS: size[d] *= keys; break;
+        case SM_DIMENSION_SLOTS: size[d] *= extent->sequences * queries; break;
+        default: break;
+        }
+    }
 }

@@ -32,8 +32,8 @@ static void add_bytes(sm_work *w, sm_size bytes, sm_role role) {
 void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
                       sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_EINSUM, phase);
-    uint32_t a = part_dims(j->b, &in[0]), b = part_dims(j->b, &in[1]);
-    uint32_t c = part_dims(j->b, out);
+    sm_dimensions a = part_dims(j->b, &in[0]), b = part_dims(j->b, &in[1]);
+    sm_dimensions c = part_dims(j->b, out);
     w->batch = part_product(j->b, a & b & c, at);
     w->m = part_product(j->b, a & ~b & c, at);
     w->n = part_product(j->b, b & ~a & c, at);
@@ -45,37 +45,40 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
     for (int i = 0; i < 2; i++)
         add_bytes(w, part_traffic(j->b, &in[i], at), tensor[in[i].tensor].role);
     add_bytes(w, part_traffic(j->b, out, at), tensor[out->tensor].role);
-    w->experts =
-        tensor[in[1].tensor].role == SM_ROLE_WEIGHT && tensor[in[1].tensor].dim[0] == SM_DIM_E;
+    w->experts = tensor[in[1].tensor].role == SM_ROLE_WEIGHT && part_of_experts(j->b, in[1].tensor);
 }
 
 static double last_size(const sm_program *b, int tensor) {
     const sm_tensor *t = &b->tensor[tensor];
-    return b->size[t->dim[t->rank - 1]];
+    return b->dim[t->dim[t->rank - 1]].size;
 }
 
 void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_ATTENTION, phase);
-    uint32_t rows = 1u << SM_DIM_B | 1u << SM_DIM_T | 1u << SM_DIM_K | 1u << SM_DIM_G;
+    const sm_dimensions *of = j->b->of_role, query = program_dims(&j->b->tensor[op->out]);
+    sm_dimensions positions = query & of[SM_DIMENSION_POSITIONS];
+    sm_dimensions heads = query & of[SM_DIMENSION_HEADS];
+    sm_dimensions rows =
+        (query & (of[SM_DIMENSION_SEQUENCES] | of[SM_DIMENSION_GROUP])) | positions | heads;
     /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK, and fused QK once more */
     double matmuls = phase == SM_PHASE_FORWARD ? 1 : j->b->rules.unfused ? 2 : 2.5;
     double query_size = last_size(j->b, op->in[0]), value_size = last_size(j->b, op->out);
     w->flops = part_product(j->b, rows, at);
     w->flops.base *= 2 * op->keys * (query_size + value_size) * matmuls;
-    w->m = part_product(j->b, 1u << SM_DIM_T, at);
+    w->m = part_product(j->b, positions, at);
     w->k = (sm_size){.base = query_size};
     w->value_size = value_size;
     w->n = (sm_size){.base = op->keys};
-    w->batch = part_product(j->b, rows & ~(1u << SM_DIM_T), at);
-    w->kv_heads = part_product(j->b, 1u << SM_DIM_K, at);
+    w->batch = part_product(j->b, rows & ~positions, at);
+    w->kv_heads = part_product(j->b, heads, at);
     if (j->b->serving) { /* keys are a size like the others there, and may be shared out */
-        sm_axes split = part_axes_on(at, SM_DIM_S);
+        sm_axes split = part_axes_of(j->b, at, SM_DIMENSION_KEYS);
         w->n.mask = split;
         w->flops.mask = (sm_axes)(w->flops.mask | split);
         w->n.per_key = w->flops.per_key = true;
     }
     for (int i = 0; i <= op->inputs; i++) {
-        term t = part_stored(j->b, i < op->inputs ? op->in[i] : op->out, i > 0 && i < op->inputs);
+        term t = part_operand(j->b, op, i);
         sm_size bytes = part_traffic(j->b, &t, at);
         if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
         add_bytes(w, bytes, j->b->tensor[t.tensor].role);
@@ -117,7 +120,8 @@ void part_append_work(job *j, const sm_op *op, const int *at) {
     const sm_tensor *out = &j->b->tensor[op->out];
     for (int i = 0; i < op->inputs; i++) {
         sm_size s = part_product(j->b, program_dims(&j->b->tensor[op->in[i]]), at);
-        if (!j->b->rules.decode) s.mask = (sm_axes)(s.mask | part_axes_on(at, SM_DIM_S));
+        if (!j->b->rules.decode)
+            s.mask = (sm_axes)(s.mask | part_axes_of(j->b, at, SM_DIMENSION_KEYS));
         s.base *= j->b->tensor[op->in[i]].bytes_per_element;
         add_bytes(w, s, SM_ROLE_ACTIVATION);
         s.base *= out->bytes_per_element / j->b->tensor[op->in[i]].bytes_per_element;

@@ -10,10 +10,10 @@
 
 #include "serve_space.h"
 
-static sm_axes stored(const sm_tensor *t, bool sequences) {
+static sm_axes stored(const sm_program *p, const sm_tensor *t, bool sequences) {
     unsigned mask = 0;
     for (int i = 0; i < t->rank; i++)
-        if ((t->dim[i] == SM_DIM_B) == sequences) mask |= t->at[i];
+        if ((p->dim[t->dim[i]].role == SM_DIMENSION_SEQUENCES) == sequences) mask |= t->at[i];
     return (sm_axes)mask;
 }
 
@@ -50,7 +50,7 @@ static double token_bytes(const sm_program *p, int tensor, const sm_degrees *d) 
     const sm_tensor *t = &p->tensor[tensor];
     if (t->role != SM_ROLE_ACTIVATION) return 0;
     return t->elements * t->bytes_per_element *
-           d->inverse[(stored(t, false) | stored(t, true)) & ~d->sequence_axes];
+           d->inverse[(stored(p, t, false) | stored(p, t, true)) & ~d->sequence_axes];
 }
 
 /* The residual stream, and what one op reads and writes. */
@@ -85,13 +85,14 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
     }
     out->shards = out->d.replicas;
     for (int k = 0; k < s->kinds; k++) {
-        const sm_tensor *cache = cache_of(&decode->piece[k].part.program);
+        const sm_program *program = &decode->piece[k].part.program;
+        const sm_tensor *cache = cache_of(program);
         if (!cache) continue;
         double values =
             cached_values(&s->model.kind[k]) * keys_held(&s->model.kind[k], tokens_each, 1);
-        out->kv[k] =
-            values * sm_dtype_bytes(s->job.dtypes.kv) * out->d.inverse[stored(cache, false)];
-        out->shards = 1 / out->d.inverse[stored(cache, true)];
+        out->kv[k] = values * sm_dtype_bytes(s->job.dtypes.kv) *
+                     out->d.inverse[stored(program, cache, false)];
+        out->shards = 1 / out->d.inverse[stored(program, cache, true)];
     }
     const sm_program *head = &prefill->piece[head_piece(s)].part.program;
     for (int k = 0; k < s->kinds; k++)

@@ -234,12 +234,10 @@ static sm_status one_stage(const step_job *j, int stage, sm_memory *memory, sm_e
 static sm_status list_tasks(const pieces *p, int index, int set, sm_task_list *out, sm_error *err) {
     const piece *what = &p->v->piece[index];
     const sm_program *b = &what->part.program;
-    double size[SM_DIM_COUNT];
+    double size[SM_MAX_DIMENSIONS];
     sm_mesh mesh = *sm_program_mesh();
     for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = (int)p->d.axis[a];
-    for (int d = 0; d < SM_DIM_COUNT; d++) size[d] = b->size[d];
-    size[SM_DIM_B] = p->d.sequences;
-    size[SM_DIM_C] *= p->d.sequences;
+    sm_program_sizes(b, &(sm_program_extent){.sequences = p->d.sequences}, size);
     return sm_task_list_new(b, &mesh, size, what->set[set].again, out, err);
 }
 

@@ -217,7 +217,10 @@ static void q8(book_item *item) {
     model.kind[0].k_top = 8;
     model.kind[0].F_expert = 2048;
     const sm_partition *layer = book_layer(&model, 4096);
-    double tokens_per_slot = layer != NULL ? 4096 / layer->program.size[SM_DIM_C] : NAN;
+    double tokens_per_slot =
+        layer != NULL
+            ? 4096 / layer->program.dim[sm_program_dimension_of(&layer->program, "C")].size
+            : NAN;
     book_is(item, "B", slots * tokens_per_slot, 3840);
 }
 

@@ -52,7 +52,7 @@ static sm_status check(const sm_train_setup *s, sm_error *err) {
 static void take_set(sm_trainer *t, const piece_set *set) {
     memcpy(t->list, set->list, sizeof t->list);
     t->lists = set->lists;
-    t->size[SM_DIM_T] = (double)set->queries;
+    t->extent.queries = (double)set->queries;
     t->sampled = set->sampled;
 }
 
@@ -73,7 +73,7 @@ static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_err
     piece_set *set = &g->set[g->next_set];
     g->next_set = (g->next_set + 1) % SETS;
     drop_set(t, set);
-    t->size[SM_DIM_T] = (double)queries;
+    t->extent.queries = (double)queries;
     t->sampled = sampled;
     sm_status status = train_programs_new(t, err);
     set->queries = queries;
@@ -97,7 +97,7 @@ static sm_status deal_sequences(sm_generator *g, sm_error *err) {
     sm_layout layout = sm_layout_of(scores);
     sm_local_block block = {.rank = 1};
     size_t offset[SM_MAX_RANK];
-    block.size[0] = train_local_size(t, t->size[SM_DIM_B], &layout, 0);
+    block.size[0] = train_local_size(t, t->extent.sequences, &layout, 0);
     train_offsets(t, &layout, &block, offset);
     if (t->stage.number == t->setup->stages - 1)
         g->own = (sm_generator_part){offset[0], block.size[0]};
@@ -134,8 +134,8 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, 
         .serving = true,
         .feed = &g->feed,
     };
-    g->t.size[SM_DIM_B] = setup->sequences;
-    g->t.size[SM_DIM_S] = setup->tokens;
+    g->t.extent.sequences = setup->sequences;
+    g->t.extent.keys = setup->tokens;
     status = begin(g, err);
     if (status) sm_generator_free(g);
     else *out = g;

@@ -7,7 +7,7 @@ int train_byte(const sm_trainer *t, size_t sequence, size_t position) {
     const sm_train_setup *s = t->setup;
     const sm_generator_pass *fed = t->feed ? t->feed->pass : NULL;
     if (fed) return fed->bytes[sequence * fed->queries + position];
-    size_t number = (size_t)t->stage.microbatch * (size_t)t->size[SM_DIM_B] + sequence;
+    size_t number = (size_t)t->stage.microbatch * (size_t)t->extent.sequences + sequence;
     sm_rng rng = {s->seed};
     rng.state = sm_rng_next(&rng) ^ ((uint64_t)t->step << 32 | number);
     size_t first = sm_rng_below(&rng, s->data_bytes - (size_t)s->tokens);

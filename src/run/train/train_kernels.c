@@ -123,7 +123,7 @@ sm_status train_turns_new(sm_trainer *t, int number, const sm_program *b, sm_err
     for (int i = 0; i < b->ops; i++) {
         const sm_tensor *out = &b->tensor[b->op[i].out];
         if (b->op[i].function == SM_FUNCTION_ROTATE)
-            half = (size_t)b->size[out->dim[out->rank - 1]] / 2;
+            half = (size_t)b->dim[out->dim[out->rank - 1]].size / 2;
     }
     double base = t->setup->model->rope_theta > 0 ? t->setup->model->rope_theta : ROTARY_BASE;
     if (half == 0 || t->turn[number]) return SM_OK;

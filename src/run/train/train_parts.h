@@ -63,7 +63,7 @@ struct sm_trainer {
     sm_communicator *world;
     sm_rank_mesh *mesh;
     sm_communicator *peer; /* of two: this stage and the one that holds the same weights, or NULL */
-    double size[SM_DIM_COUNT]; /* of all sequences of a microbatch */
+    sm_program_extent extent; /* of all sequences of a microbatch */
     int lists;
     sm_task_list list[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
     float *turn[SM_MAX_LAYER_KINDS + 2]; /* rotary: [position][cosine, sine][half of a head] */

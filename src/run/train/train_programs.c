@@ -1,6 +1,5 @@
 /* The programs of a training run and their tasks on its mesh. */
 #include <assert.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -8,20 +7,15 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     const sm_train_setup *s = t->setup;
     sm_rules rules = sm_rules_of_runtime(s->rules);
     sm_program b;
-    double size[SM_DIM_COUNT];
+    double size[SM_MAX_DIMENSIONS];
     sm_status status = t->serving
                            ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
                            : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
-    memcpy(size, b.size, sizeof size);
-    size[SM_DIM_B] = t->size[SM_DIM_B];
-    size[SM_DIM_C] *= t->size[SM_DIM_B];
-    if (t->serving) {
-        size[SM_DIM_T] = b.output < 0 ? (double)t->sampled : t->size[SM_DIM_T];
-        size[SM_DIM_S] = t->size[SM_DIM_S];
-        size[SM_DIM_C] *= size[SM_DIM_T];
-    }
+    sm_program_extent extent = t->extent;
+    if (b.output < 0) extent.queries = (double)t->sampled;
+    sm_program_sizes(&b, &extent, size);
     uint64_t again = piece != SM_PIECE_LAYER ? 0
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
                                              : sm_recompute_set(&b, s->recompute);

@@ -148,7 +148,7 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     train_actions_new(t);
     status = train_peer_new(t, err);
     if (status) return status;
-    t->size[SM_DIM_B] = (double)t->setup->microbatch * batch_ways(t->setup);
+    t->extent.sequences = (double)t->setup->microbatch * batch_ways(t->setup);
     status = train_programs_new(t, err);
     return status ? status : train_layers_new(t, err);
 }
