@@ -2,17 +2,16 @@
  * TPU v5e up to 256 chips and of DeepSeek-V3 on up to 512 H100, on one core. */
 #include <stdio.h>
 #include <string.h>
-#include "scalemodel/io.h"
 #include "scalemodel/serve.h"
 
 static void fail(const sm_error *err) { fprintf(stderr, "bench_serve: %s\n", err->sentence); }
 
-static bool read_inputs(const char *name, const char *chips, sm_model *model, sm_system *system,
-                        sm_error *err) {
+static bool read_inputs(const char *name, const char *chips, sm_arena *arena, sm_model *model,
+                        sm_system *system, sm_error *err) {
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     sm_source config = sm_source_of("config", entry->config_json);
     sm_source on = sm_source_of("on", chips);
-    return sm_io_model_parse(&config, model, err) == SM_OK &&
+    return sm_model_parse(&config, arena, model, err) == SM_OK &&
            sm_system_parse(&on, NULL, 0, system, err) == SM_OK;
 }
 
@@ -52,6 +51,7 @@ static bool bench_search(const sm_serve_job *job, const char *name, sm_error *er
 int main(void) {
     static sm_model model;
     static sm_system system;
+    sm_arena *arena = sm_arena_new();
     sm_error err = {0};
     sm_serve_job job = {.model = &model,
                         .system = &system,
@@ -61,11 +61,13 @@ int main(void) {
                         .imbalance = 1,
                         .reserve = -1,
                         .usd_per_chip_hour = -1};
-    bool ok = read_inputs("llama-3.1-405b", "tpu-v5e:16x16", &model, &system, &err) &&
+    bool ok = arena &&
+              read_inputs("llama-3.1-405b", "tpu-v5e:16x16", arena, &model, &system, &err) &&
               bench_point(&job, &err) && bench_search(&job, "serve", &err);
     job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
-    ok = ok && read_inputs("deepseek-v3", "h100-sxm:64x8", &model, &system, &err) &&
+    ok = ok && read_inputs("deepseek-v3", "h100-sxm:64x8", arena, &model, &system, &err) &&
          bench_search(&job, "serve_experts", &err);
     if (!ok) fail(&err);
+    sm_arena_free(arena);
     return ok ? 0 : 1;
 }

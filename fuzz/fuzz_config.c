@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "scalemodel/io.h"
+#include "scalemodel/model.h"
 
 static void require(int holds) {
     if (!holds) abort();
@@ -32,14 +32,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static sm_model m;
     sm_error err = {0};
     sm_source source = {"config.json", (const char *)data, size};
-    sm_status status = sm_io_model_parse(&source, &m, &err);
+    sm_arena *arena = sm_arena_new();
+    require(arena != NULL);
+    sm_status status = sm_model_parse(&source, arena, &m, &err);
     if (status == SM_OK) {
         require(sm_model_check(&m, &err) == SM_OK);
         check_counts(&m);
         check_work(&m);
-        return 0;
+    } else {
+        require(status == SM_BAD_INPUT && err.sentence[0] != 0);
+        require(err.line >= 1 && err.column >= 1 && err.span >= 1);
     }
-    require(status == SM_BAD_INPUT && err.sentence[0] != 0);
-    require(err.line >= 1 && err.column >= 1 && err.span >= 1);
+    sm_arena_free(arena);
     return 0;
 }

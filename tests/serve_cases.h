@@ -1,7 +1,7 @@
 /* Jobs of serving from the catalogues, for the tests of serve. */
 #ifndef TESTS_SERVE_CASES_H
 #define TESTS_SERVE_CASES_H
-#include "scalemodel/io.h"
+#include "model_of.h"
 #include "scalemodel/serve.h"
 #include <string.h>
 
@@ -18,11 +18,9 @@ static inline void serve_case_system(serve_case *c, const char *text) {
 }
 
 static inline void serve_case_model(sm_model *model, const char *name) {
-    sm_error err = {0};
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     if (!entry) fail_msg("no model %s", name);
-    sm_source source = sm_source_of(name, entry->config_json);
-    if (sm_io_model_parse(&source, model, &err) != SM_OK) fail_msg("%s", err.sentence);
+    *model = model_of(name, entry->config_json);
 }
 
 /* 16-bit everything, prompt and output of 1024 tokens each. */

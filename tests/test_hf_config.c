@@ -17,10 +17,17 @@
 /* JSON written plainly in C. */
 #define JSON(...) #__VA_ARGS__
 
-static sm_status parse_text(const char *text, sm_model *m, sm_error *err) {
-    sm_source source = sm_source_of("config.json", text);
+static sm_status parse_source(sm_source source, sm_model *m, sm_error *err) {
+    sm_arena *arena = sm_arena_new();
     memset(err, 0, sizeof *err);
-    return sm_io_model_parse(&source, m, err);
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = sm_model_parse(&source, arena, m, err);
+    sm_arena_free(arena);
+    return status;
+}
+
+static sm_status parse_text(const char *text, sm_model *m, sm_error *err) {
+    return parse_source(sm_source_of("config.json", text), m, err);
 }
 
 static sm_model read_good(const char *text) {
@@ -558,7 +565,7 @@ static void models_are_named_after_their_files(void **state) {
         sm_source source = sm_source_of(rows[i].path, LLAMA(""));
         sm_model m;
         sm_error err;
-        assert_int_equal(sm_io_model_parse(&source, &m, &err), SM_OK);
+        assert_int_equal(parse_source(source, &m, &err), SM_OK);
         assert_string_equal(m.name, rows[i].name);
     }
 }
@@ -613,7 +620,7 @@ static void truncated_texts_are_errors(void **state) {
     sm_error err;
     for (size_t n = 0; n < strlen(text); n++) {
         sm_source source = {"cut.json", text, n};
-        assert_int_equal(sm_io_model_parse(&source, &m, &err), SM_BAD_INPUT);
+        assert_int_equal(parse_source(source, &m, &err), SM_BAD_INPUT);
         assert_true(err.line >= 1 && err.column >= 1 && err.span >= 1);
     }
 }
@@ -633,7 +640,7 @@ static void damaged_texts_end_well(void **state) {
             sm_source source = {"damaged.json", text, n};
             static sm_model m;
             sm_error err;
-            sm_status status = sm_io_model_parse(&source, &m, &err);
+            sm_status status = parse_source(source, &m, &err);
             assert_true(status == SM_OK || status == SM_BAD_INPUT);
             if (status == SM_OK) assert_int_equal(sm_model_check(&m, &err), SM_OK);
             else assert_true(err.line >= 1 && err.span >= 1 && err.sentence[0] != 0);
@@ -658,7 +665,7 @@ static void extreme_numbers_end_well(void **state) {
                 sm_source source = {"extreme.json", changed, (size_t)n};
                 static sm_model m;
                 sm_error err;
-                sm_status status = sm_io_model_parse(&source, &m, &err);
+                sm_status status = parse_source(source, &m, &err);
                 assert_true(status == SM_OK || status == SM_BAD_INPUT);
                 if (status == SM_OK) sm_model_forward_flops(&m, 1e6, true);
             }

@@ -316,7 +316,10 @@ static sm_status parse_model(void) {
         "\"num_attention_heads\":4,\"intermediate_size\":128,\"vocab_size\":100}";
     sm_source source = sm_source_of("config.json", config);
     sm_model model;
-    return sm_io_model_parse(&source, &model, NULL);
+    sm_arena *arena = sm_arena_new();
+    sm_status status = sm_model_parse(&source, arena, &model, NULL);
+    sm_arena_free(arena);
+    return status;
 }
 
 static void leaves_the_allocator_of_jansson_alone(void **state) {

@@ -11,13 +11,15 @@
 
 #include <cmocka.h>
 
+#include "model_of.h"
 #include "scalemodel/io.h"
 #include "scalemodel/model.h"
 
 static sm_model load(const char *name) {
     static sm_model m; /* 3 KB: kept off the stack of every caller */
     sm_error err = {0};
-    if (sm_io_model_load(name, NULL, &m, &err) != SM_OK) fail_msg("%s: %s", name, err.sentence);
+    if (sm_io_model_load(name, models_arena(), &m, &err) != SM_OK)
+        fail_msg("%s: %s", name, err.sentence);
     return m;
 }
 
@@ -533,8 +535,49 @@ static void too_large_to_count_is_an_error(void **state) {
     assert_non_null(strstr(err.sentence, "more than the 2^53 counted exactly"));
 }
 
+#define PLAIN(more)                                                                                \
+    "{\"model_type\": \"transformer\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "            \
+    "\"num_attention_heads\": 8, \"num_key_value_heads\": 2, \"vocab_size\": 100, "                \
+    "\"intermediate_size\": 96" more "}"
+
+static double plain_total(const char *config) {
+    sm_model m = model_of("plain", config);
+    return sm_model_params(&m).total;
+}
+
+/* 64 wide, 8 heads of 8 and 2 KV heads: attention 64 (8 + 2 + 2 + 8) 8 = 10240; matrices of the MLP
+ * 64 x 96 = 6144. */
+static void a_plain_transformer_says_its_options(void **state) {
+    (void)state;
+    double tables = 2 * 6400, layer = 10240 + 3 * 6144 + 2 * 64;
+    assert_true(plain_total(PLAIN("")) == 2 * layer + 64 + tables);
+    assert_true(plain_total(PLAIN(", \"gated_mlp\": false")) == 2 * (layer - 6144) + 64 + tables);
+    assert_true(plain_total(PLAIN(", \"layer_norm\": true")) == 2 * (layer + 128) + 128 + tables);
+    sm_model m = model_of("plain", PLAIN(", \"use_parallel_residual\": true"));
+    assert_true(m.kind[0].parallel && sm_model_params(&m).total == 2 * layer + 64 + tables);
+    /* the second layer: 4 experts of 32, a shared one of 48, a router */
+    double sparse = layer - 3 * 6144 + 3 * 64 * (4 * 32 + 48) + 4 * 64;
+    m = model_of("plain", PLAIN(", \"num_experts\": 4, \"num_experts_per_tok\": 1, "
+                                "\"moe_intermediate_size\": 32, \"n_shared_experts\": 1, "
+                                "\"shared_expert_intermediate_size\": 48, "
+                                "\"mlp_layer_types\": [\"dense\", \"sparse\"]"));
+    assert_true(sm_model_params(&m).total == layer + sparse + 64 + tables);
+    m = model_of("plain", PLAIN(", \"sliding_window\": 16, "
+                                "\"layer_types\": [\"sliding_attention\", \"full_attention\"]"));
+    assert_true(m.kind[m.layer[0]].window == 16 && m.kind[m.layer[1]].window == 0);
+    /* Q whole, keys and values through rank 32: 64 x 8 x 12 + 64 (32 + 4) + 32 x 8 (8 + 8) + 8 x 8
+     * x 64 */
+    double latent = 6144 + 2304 + 4096 + 4096 + 32;
+    assert_true(plain_total(PLAIN(", \"kv_lora_rank\": 32, \"qk_nope_head_dim\": 8, "
+                                  "\"qk_rope_head_dim\": 4, \"v_head_dim\": 8")) ==
+                2 * (layer - 10240 + latent) + 64 + tables);
+    /* a third layer with (V + 2D)/3 = 76 more of width, down to a multiple of 128 */
+    assert_int_equal(model_of("plain", PLAIN(", \"num_nextn_predict_layers\": 1")).L, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_transformer_says_its_options),
         cmocka_unit_test(catalogue_has_the_published_totals),
         cmocka_unit_test(catalogue_roundings_are_tight),
         cmocka_unit_test(catalogue_names_are_unique_and_found),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "../src/truth/inference_parts.h"
+#include "model_of.h"
 #include "scalemodel/io.h"
 
 #include <math.h>
@@ -99,7 +100,7 @@ static void models_of_rows(void **state) {
     sm_inference_row r = deepseek();
     sm_model m;
     const char *why;
-    assert_true(inference_model(&r, &m, &why));
+    assert_true(inference_model(&r, NULL, models_arena(), &m, &why));
     assert_int_equal(m.kinds, 2);
     assert_int_equal(m.kind[m.layer[2]].F, 18432);
     assert_int_equal(m.kind[m.layer[3]].E, 256);
@@ -107,16 +108,16 @@ static void models_of_rows(void **state) {
     assert_true(fabs(sm_model_params(&m).total / 671e9 - 1) < 0.01);
     r.model.moe_layer_step = 2; /* every second */
     r.model.first_dense_layers = 0;
-    assert_true(inference_model(&r, &m, &why));
+    assert_true(inference_model(&r, NULL, models_arena(), &m, &why));
     assert_int_equal(m.kind[m.layer[0]].E, 0);
     assert_int_equal(m.kind[m.layer[1]].E, 256);
     r = llama_70b();
     r.model.sliding_layers = r.model.full_layers = 40;
     r.model.sliding_window = 128;
-    assert_true(inference_model(&r, &m, &why));
+    assert_true(inference_model(&r, NULL, models_arena(), &m, &why));
     assert_int_equal(m.kind[m.layer[0]].window + m.kind[m.layer[1]].window, 128);
     r.model.layers = 0;
-    assert_false(inference_model(&r, &m, &why));
+    assert_false(inference_model(&r, NULL, models_arena(), &m, &why));
     assert_string_equal(why, "layers not stated");
 }
 
@@ -147,7 +148,7 @@ static bool layout(const sm_inference_row *r, const char *chip, inference_layout
     sm_truth_row row = row_of(r, chip);
     const sm_serve_dtypes d = {SM_BF16, SM_BF16, SM_BF16};
     sm_model m;
-    return inference_model(r, &m, why) &&
+    return inference_model(r, NULL, models_arena(), &m, why) &&
            inference_layout_of(&row, sm_truth_chip(chip), &m, &d, l, why);
 }
 

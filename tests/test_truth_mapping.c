@@ -9,6 +9,7 @@
 
 #include "scalemodel/truth.h"
 #include "../src/truth/truth_parts.h"
+#include "model_of.h"
 #include <math.h>
 #include <string.h>
 
@@ -95,14 +96,14 @@ static void test_local_layers_and_experts_as_stated(void **state) {
     t->model.global_every = 6;
     t->model.d_ff = 4096;
     t->model.moe_every = 2;
-    assert_true(truth_model(t, &m, &why));
+    assert_true(truth_model(t, models_arena(), &m, &why));
     for (int l = 0; l < m.L; l++) {
         const sm_layer_kind *k = &m.kind[m.layer[l]];
         assert_int_equal(k->window, l % 6 == 5 ? 0 : 1024);
         assert_int_equal(k->E, l % 2 == 1 ? 8 : 0);
     }
     t->model.not_modelled = "a hybrid with Mamba layers";
-    assert_false(truth_model(t, &m, &why));
+    assert_false(truth_model(t, models_arena(), &m, &why));
     assert_string_equal(why, "a hybrid with Mamba layers");
 }
 

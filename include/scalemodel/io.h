@@ -24,10 +24,6 @@ sm_status sm_io_write(const char *path, const char *text, size_t length, sm_erro
  * when it could not. */
 sm_status sm_io_write_check(const char *path, sm_error *err);
 
-/* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line
- * and column of the offending value or key. A field that changes the size or the work and is not
- * understood is an error naming it; irrelevant ones are ignored. */
-sm_status sm_io_model_parse(const sm_source *source, sm_model *model, sm_error *err);
 /* Load a model by its catalogue name, or from a path (contains '/' or ends in .json). SM_BAD_INPUT
  * when the name is unknown (and names the nearest) or the file is no config, SM_IO when it cannot
  * be read. */

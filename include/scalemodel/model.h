@@ -1,8 +1,9 @@
-/* model: the architecture of a Transformer; exact parameter counts, FLOPs, KV cache. No file
- * formats here: io reads Hugging Face configs into sm_model. */
+/* model: the architecture of a Transformer, read from a Hugging Face config; exact counts of its
+ * parameters, FLOPs and KV cache. */
 #ifndef SCALEMODEL_MODEL_H
 #define SCALEMODEL_MODEL_H
 #include "scalemodel/base.h"
+#include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
@@ -77,6 +78,12 @@ typedef struct sm_model {
     const char *note;  /* what was left out (vision tower, MTP), "" when nothing */
     bool active_omits_embedding; /* published active counts leave it out (DeepSeek, gpt-oss) */
 } sm_model;
+
+/* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line
+ * and column of the offending value or key. A field that changes the size or the work and is not
+ * understood is an error naming it; irrelevant ones are ignored. What the model refers to lives in
+ * the arena, which copies of the model share. */
+sm_status sm_model_parse(const sm_source *source, sm_arena *arena, sm_model *model, sm_error *err);
 
 /* Exact counts, to the parameter: embeddings, biases and norms in. double is exact below 2^53. */
 typedef struct sm_params {

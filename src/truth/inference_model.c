@@ -1,46 +1,10 @@
 /* The architecture a row of inference names, as a model of the product. */
-#include <stdio.h>
-#include <string.h>
-
 #include "inference_parts.h"
+#include "row_model.h"
 
 enum { USUAL_VOCABULARY = 32000 };
 
-static void attention_of(const sm_inference_row *r, sm_layer_kind *k) {
-    k->N = r->model.heads;
-    k->K = r->model.kv_heads > 0 ? r->model.kv_heads : r->model.heads;
-    k->H = r->model.d_head > 0 ? r->model.d_head : r->model.d_model / r->model.heads;
-    k->V_head = k->H;
-    k->norms = 2;
-    k->parallel = r->model.parallel_block == SM_YES;
-    if (r->model.kv_lora <= 0) return;
-    k->attention = SM_ATTENTION_MLA;
-    k->q_rank = r->model.q_lora;
-    k->kv_rank = r->model.kv_lora;
-    k->nope_H = r->model.nope_dim;
-    k->rope_H = r->model.rope_dim;
-    k->V_head = r->model.v_dim;
-    k->H = k->nope_H + k->rope_H;
-    k->K = k->N;
-}
-
-static void dense_of(const sm_inference_row *r, sm_layer_kind *k) {
-    attention_of(r, k);
-    snprintf(k->name, sizeof k->name, "dense");
-    k->mlp = r->model.gated_mlp == SM_NO ? SM_MLP_PLAIN : SM_MLP_GATED;
-    k->F = r->model.d_ff_dense_layers > 0 ? r->model.d_ff_dense_layers : r->model.d_ff;
-}
-
-static void moe_of(const sm_inference_row *r, sm_layer_kind *k) {
-    dense_of(r, k);
-    snprintf(k->name, sizeof k->name, "moe");
-    k->F = 0;
-    k->E = r->model.experts;
-    k->k_top = r->model.top_k;
-    k->F_expert = r->model.d_ff_expert;
-    k->E_shared = r->model.shared_experts;
-    k->F_shared = r->model.shared_experts > 0 ? r->model.d_ff_expert : 0;
-}
+static int or_else(int stated, int otherwise) { return stated > 0 ? stated : otherwise; }
 
 static const char *missing(const sm_inference_row *r) {
     if (r->model.layers <= 0) return "layers not stated";
@@ -70,60 +34,72 @@ static bool is_local(const sm_inference_row *r, int layer) {
     return (layer + 1) * (long)local / all > layer * (long)local / all;
 }
 
-static int kind_at(sm_model *m, const sm_layer_kind *like) {
-    for (int i = 0; i < m->kinds; i++) {
-        const sm_layer_kind *k = &m->kind[i];
-        if (!strcmp(k->name, like->name) && k->window == like->window && k->chunk == like->chunk)
-            return i;
-    }
-    m->kind[m->kinds] = *like;
-    return m->kinds++;
+static row_shape shape_of(const sm_inference_row *r) {
+    bool latent = r->model.kv_lora > 0, sparse = r->model.experts > 0;
+    bool gated = r->model.gated_mlp != SM_NO;
+    row_shape s = {
+        .name = r->model.name,
+        .D = r->model.d_model,
+        .L = r->model.layers,
+        .V = or_else(r->model.vocab, USUAL_VOCABULARY),
+        .N = r->model.heads,
+        .K = or_else(r->model.kv_heads, r->model.heads),
+        .H = or_else(r->model.d_head, r->model.d_model / r->model.heads),
+        .F = or_else(r->model.d_ff_dense_layers, r->model.d_ff),
+        .E = r->model.experts,
+        .k_top = sparse ? r->model.top_k : 0,
+        .F_expert = sparse ? r->model.d_ff_expert : 0,
+        .E_shared = sparse ? r->model.shared_experts : 0,
+        .q_rank = latent ? r->model.q_lora : 0,
+        .kv_rank = latent ? r->model.kv_lora : 0,
+        .nope_H = latent ? r->model.nope_dim : 0,
+        .rope_H = latent ? r->model.rope_dim : 0,
+        .V_head = latent ? r->model.v_dim : 0,
+        .gated = gated,
+        .tied = !gated,
+        .parallel = r->model.parallel_block == SM_YES,
+    };
+    if (latent) s.K = s.N;
+    if (s.E_shared > 0) s.F_shared = s.F_expert;
+    return s;
 }
 
-bool inference_model(const sm_inference_row *r, sm_model *m, const char **why) {
-    *why = missing(r);
-    if (*why) return false;
-    memset(m, 0, sizeof *m);
-    snprintf(m->name, sizeof m->name, "%s", r->model.name);
-    m->D = r->model.d_model;
-    m->L = r->model.layers;
-    m->V = r->model.vocab > 0 ? r->model.vocab : USUAL_VOCABULARY;
-    m->tied = r->model.gated_mlp == SM_NO;
-    m->norm = r->model.gated_mlp == SM_NO ? SM_NORM_LAYER : SM_NORM_RMS;
-    m->norm_bias = m->norm == SM_NORM_LAYER;
-    m->final_norm = m->causal = true;
-    m->note = "";
-    sm_layer_kind dense = {0}, moe = {0};
-    dense_of(r, &dense);
-    if (r->model.experts > 0) moe_of(r, &moe);
-    int window = r->model.sliding_layers > 0 ? r->model.sliding_window : dense.H;
-    for (int l = 0; l < m->L; l++) {
-        sm_layer_kind kind = is_dense(r, l) ? dense : moe;
-        kind.window = is_local(r, l) ? window : 0;
-        bool within = r->model.chunk > 0 && r->model.global_every > 0 &&
-                      l % r->model.global_every != r->model.global_every - 1;
-        kind.chunk = within ? r->model.chunk : 0;
-        m->layer[l] = (uint8_t)kind_at(m, &kind);
+static void layers_of(const sm_inference_row *r, row_shape *s) {
+    int period = r->model.global_every, head = s->kv_rank > 0 ? s->nope_H + s->rope_H : s->H;
+    bool chunked = r->model.chunk > 0 && period > 0, local = false;
+    for (int l = 0; l < s->L; l++) {
+        s->dense[l] = is_dense(r, l);
+        s->local[l] = chunked ? l % period != period - 1 : is_local(r, l);
+        local = local || s->local[l];
     }
-    sm_error err = {0};
-    if (sm_model_check(m, &err) == SM_OK) return true;
-    *why = "the architecture as stated is not consistent";
-    return false;
+    if (!local) return;
+    if (chunked) s->chunk = r->model.chunk;
+    else s->window = r->model.sliding_layers > 0 ? r->model.sliding_window : head;
 }
 
 static int padded(int n, int parts) {
     return n > 0 && parts > 1 ? (n + parts - 1) / parts * parts : n;
 }
 
-void inference_pad(sm_model *m, const sm_plan *plan) {
-    for (int i = 0; i < m->kinds; i++) {
-        sm_layer_kind *k = &m->kind[i];
-        bool alike = k->K == k->N, apart = k->K > 0 && plan->tensor % k->K && k->K % plan->tensor;
-        if (apart && !alike) k->K = padded(k->K, plan->tensor);
-        k->N = padded(padded(k->N, plan->tensor), apart && !alike ? k->K : 1);
-        if (alike) k->K = k->N;
-        k->F = padded(k->F, plan->tensor);
-        k->F_expert = padded(k->F_expert, plan->expert_tensor ? plan->tensor : 1);
-        k->E = padded(k->E, plan->expert * (plan->expert_tensor ? 1 : plan->tensor));
-    }
+/* Engines fill heads and experts up to what the degrees divide: with heads of nothing, and with
+ * copies of the experts asked for most. */
+static void pad(row_shape *s, const sm_plan *plan) {
+    bool alike = s->K == s->N, apart = s->K > 0 && plan->tensor % s->K && s->K % plan->tensor;
+    if (apart && !alike) s->K = padded(s->K, plan->tensor);
+    s->N = padded(padded(s->N, plan->tensor), apart && !alike ? s->K : 1);
+    if (alike) s->K = s->N;
+    s->F = padded(s->F, plan->tensor);
+    s->F_expert = padded(s->F_expert, plan->expert_tensor ? plan->tensor : 1);
+    s->E = padded(s->E, plan->expert * (plan->expert_tensor ? 1 : plan->tensor));
+}
+
+bool inference_model(const sm_inference_row *r, const inference_layout *layout, sm_arena *arena,
+                     sm_model *m, const char **why) {
+    *why = missing(r);
+    if (*why) return false;
+    row_shape s = shape_of(r);
+    layers_of(r, &s);
+    if (layout) pad(&s, &layout->decode.plan);
+    if (layout && layout->apart) pad(&s, &layout->prefill.plan);
+    return row_model(&s, arena, m, why);
 }

@@ -7,8 +7,6 @@
 #include "scalemodel/truth.h"
 #include "truth_parts.h"
 
-/* The architecture. false: `why` names the missing fact. */
-bool inference_model(const sm_inference_row *row, sm_model *model, const char **why);
 /* Dtypes: as stated, else what the engine does with such weights on such a chip. */
 bool inference_dtypes(const sm_inference_row *row, const sm_chip *chip, const truth_engine *engine,
                       sm_serve_dtypes *dtypes, const char **why);
@@ -26,9 +24,11 @@ typedef struct inference_layout {
 bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *model,
                          const sm_serve_dtypes *dtypes, inference_layout *layout, const char **why);
 
-/* Engines fill heads and experts up to what the degrees divide: with heads of nothing, and with
- * copies of the experts asked for most. */
-void inference_pad(sm_model *model, const sm_plan *plan);
+/* The architecture, as engines of this layout fill it up; as stated where layout is NULL. What the
+ * model refers to lives in the arena. false: `why` names the missing fact, NULL when out of memory.
+ */
+bool inference_model(const sm_inference_row *row, const inference_layout *layout, sm_arena *arena,
+                     sm_model *model, const char **why);
 
 /* How requests arrive. */
 typedef enum inference_arrival {

@@ -7,6 +7,7 @@
 
 struct truth_serving {
     const sm_truth_row *row;
+    sm_arena *arena; /* of the model */
     sm_model model;
     sm_system prefill_system, decode_system;
     sm_serve_dtypes dtypes;
@@ -34,12 +35,12 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
 static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
     t->engine = truth_engine_of(sm_truth_software(t->row));
-    if (!inference_load_of(r, &t->load, why) || !inference_model(r, &t->model, why) ||
+    if (!inference_load_of(r, &t->load, why) ||
+        !inference_model(r, NULL, t->arena, &t->model, why) ||
         !inference_dtypes(r, chip, t->engine, &t->dtypes, why) ||
-        !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why))
+        !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why) ||
+        !inference_model(r, &t->layout, t->arena, &t->model, why))
         return false;
-    inference_pad(&t->model, &t->layout.decode.plan);
-    if (t->layout.apart) inference_pad(&t->model, &t->layout.prefill.plan);
     *why = "the chips do not lay out on the chip's network";
     if (!system_of(chip, t->layout.prefill.chips, &t->prefill_system) ||
         !system_of(chip, t->layout.decode.chips, &t->decode_system))
@@ -96,7 +97,9 @@ sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_
     if (!t) return sm_fail_memory(err);
     memset(t, 0, sizeof *t);
     t->row = row;
-    if (!read_facts(t, chip, why)) return SM_OK;
+    t->arena = sm_arena_new();
+    if (!t->arena) return sm_fail_memory(err);
+    if (!read_facts(t, chip, why)) return *why ? SM_OK : sm_fail_memory(err);
     sm_status s = start_engines(t, err);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
@@ -108,6 +111,7 @@ void truth_serving_free(truth_serving *t) {
     if (!t) return;
     if (t->prefill != t->decode) sm_serve_free(t->prefill);
     sm_serve_free(t->decode);
+    sm_arena_free(t->arena);
     sm_free(t);
 }
 

@@ -6,6 +6,7 @@
 #include "truth_parts.h"
 
 struct truth_training {
+    sm_arena *arena; /* of the model */
     sm_model model;
     sm_system system;
     sm_plan plan;
@@ -29,9 +30,11 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
     *out = t;
     if (!t) return sm_fail_memory(err);
     memset(t, 0, sizeof *t);
-    if (!truth_model(r, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
+    t->arena = sm_arena_new();
+    if (!t->arena) return sm_fail_memory(err);
+    if (!truth_model(r, t->arena, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, &t->model, t->system.chips, &t->plan, why))
-        return SM_OK;
+        return *why ? SM_OK : sm_fail_memory(err);
     const sm_job job = {.model = &t->model,
                         .system = &t->system,
                         .batch_tokens = r->global_batch_sequences * r->seq_len,
@@ -50,6 +53,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
 void truth_training_free(truth_training *t) {
     if (!t) return;
     sm_train_free(t->train);
+    sm_arena_free(t->arena);
     sm_free(t);
 }
 

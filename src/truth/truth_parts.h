@@ -3,8 +3,9 @@
 #define SM_TRUTH_PARTS_H
 #include "scalemodel/truth.h"
 
-/* The architecture a training row names. false: `why` names the missing fact. */
-bool truth_model(const sm_training_row *row, sm_model *model, const char **why);
+/* The architecture a training row names; what it refers to lives in the arena. false: `why` names
+ * the missing fact, NULL when out of memory. */
+bool truth_model(const sm_training_row *row, sm_arena *arena, sm_model *model, const char **why);
 /* The machine it ran on: chip, number of chips, chips per node, what joins the nodes. */
 bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *system,
                   const char **why);

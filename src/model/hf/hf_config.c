@@ -1,6 +1,4 @@
-/* sm_io_model_parse and sm_io_model_load: a Hugging Face config.json, or the name of a catalogue
- * model, to an architecture. */
-#include "scalemodel/io.h"
+/* sm_model_parse: a Hugging Face config.json to an architecture. */
 #include "hf_field.h"
 #include <stdio.h>
 #include <string.h>
@@ -54,64 +52,11 @@ static sm_status read_config(hf_config *c, const sm_source *source, sm_model *mo
     return hf_build(c, model);
 }
 
-sm_status sm_io_model_parse(const sm_source *source, sm_model *model, sm_error *err) {
-    sm_arena *arena = sm_arena_new();
+sm_status sm_model_parse(const sm_source *source, sm_arena *arena, sm_model *model, sm_error *err) {
     const json_document document = {.source = source, .arena = arena, .err = err, .python = true};
     hf_config c = {.root = NULL};
     memset(model, 0, sizeof *model);
     model->note = "";
-    if (!arena) return sm_fail_memory(err);
     sm_status status = json_parse(&document, &c.root);
-    if (!status) status = read_config(&c, source, model);
-    sm_arena_free(arena);
-    return status;
-}
-
-static const char *nearest_model(const char *name) {
-    const char *names[256];
-    size_t n = 0;
-    for (; n < sm_catalogue_count() && n < 256; n++) names[n] = sm_catalogue_at(n)->name;
-    return sm_nearest(name, strlen(name), names, n);
-}
-
-/* A pasted Hugging Face id looks like a path: nothing is fetched, but the catalogue may have the
- * model. */
-static void suggest_model(const char *path, sm_error *err) {
-    const char *slash = strrchr(path, '/');
-    const char *near = slash ? nearest_model(slash + 1) : NULL;
-    size_t n = err ? strlen(err->sentence) : 0;
-    if (!near || !err) return;
-    snprintf(err->sentence + n, sizeof err->sentence - n, "; the catalogue has %s", near);
-}
-
-static sm_status fail_unknown_name(const char *name, sm_error *err) {
-    sm_source source = sm_source_of("model", name);
-    sm_span all = {0, source.length};
-    const char *near = nearest_model(name);
-    if (near)
-        return sm_fail_at(err, &source, all,
-                          "there is no model of this name in the catalogue; the nearest is %s",
-                          near);
-    return sm_fail_at(err, &source, all,
-                      "there is no model of this name in the catalogue; a path of a config.json "
-                      "contains '/' or ends in .json");
-}
-
-sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
-                           sm_error *err) {
-    sm_source source;
-    memset(model, 0, sizeof *model);
-    model->note = "";
-    size_t n = strlen(name_or_path);
-    bool is_path =
-        strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
-    if (!is_path) {
-        const sm_catalogue_entry *entry = sm_catalogue_find(name_or_path, strlen(name_or_path));
-        if (!entry) return fail_unknown_name(name_or_path, err);
-        source = sm_source_of(entry->name, entry->config_json);
-        return sm_io_model_parse(&source, model, err);
-    }
-    sm_status status = sm_io_read(name_or_path, arena, &source, err);
-    if (status == SM_IO) suggest_model(name_or_path, err);
-    return status == SM_OK ? sm_io_model_parse(&source, model, err) : status;
+    return status ? status : read_config(&c, source, model);
 }

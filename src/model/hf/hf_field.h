@@ -1,7 +1,7 @@
 /* hf_field: the fields of a Hugging Face config.json that say how large a Transformer is, and how a
- * family of models spells them. Private to src/io. */
-#ifndef SCALEMODEL_IO_HF_FIELD_H
-#define SCALEMODEL_IO_HF_FIELD_H
+ * family of models spells them. Private to src/model. */
+#ifndef SCALEMODEL_MODEL_HF_FIELD_H
+#define SCALEMODEL_MODEL_HF_FIELD_H
 #include "scalemodel/model.h"
 #include "scalemodel/text.h"
 
@@ -28,6 +28,8 @@ typedef enum hf_field {
     HF_LEARNED_POSITIONS,
     HF_NORM_AFFINE,
     HF_NORM_FIRST,
+    HF_LAYER_NORM,
+    HF_GATED,
     HF_NO_FINAL_NORM,
     HF_QK_NORM,
     HF_MULTI_QUERY,

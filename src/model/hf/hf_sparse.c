@@ -185,8 +185,7 @@ static void adapt_qwen2_moe(const hf_config *c, int layer, bool local, bool spar
     k->shared_gate = k->F_shared > 0;
 }
 
-static void adapt_deepseek(const hf_config *c, int layer, bool local, bool sparse,
-                           sm_layer_kind *k) {
+void hf_adapt_latent(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
     (void)layer, (void)local, (void)sparse;
     k->attention = SM_ATTENTION_MLA;
     k->q_rank = hf_number(c, HF_Q_RANK);
@@ -283,7 +282,7 @@ const hf_family hf_sparse[HF_SPARSE] = {
      .final_norm = true,
      .active_omits_embedding = true,
      .sparse = deepseek_sparse,
-     .adapt = adapt_deepseek,
+     .adapt = hf_adapt_latent,
      .refuse = refuse_deepseek},
     {.name = "deepseek_v3",
      .model_types = "deepseek_v3 kimi_k2",
@@ -294,7 +293,7 @@ const hf_family hf_sparse[HF_SPARSE] = {
      .router_bias = true,
      .active_omits_embedding = true,
      .sparse = deepseek_sparse,
-     .adapt = adapt_deepseek,
+     .adapt = hf_adapt_latent,
      .refuse = refuse_deepseek},
     {.name = "gpt_oss",
      .model_types = "gpt_oss",

@@ -1,5 +1,5 @@
 /* The families whose configs are understood, found by model_type or architecture. The rows
- * themselves stand in hf_llama_like.c, hf_gemma_like.c, hf_sparse.c and hf_gpt_like.c. */
+ * themselves stand in hf_llama_like.c, hf_gemma_like.c, hf_sparse.c, hf_gpt_like.c, hf_plain.c. */
 #include "hf_family.h"
 #include <string.h>
 
@@ -7,10 +7,8 @@ static const struct {
     const hf_family *rows;
     size_t n;
 } sections[] = {
-    {hf_llama_like, HF_LLAMA_LIKE},
-    {hf_gemma_like, HF_GEMMA_LIKE},
-    {hf_sparse, HF_SPARSE},
-    {hf_gpt_like, HF_GPT_LIKE},
+    {hf_llama_like, HF_LLAMA_LIKE}, {hf_gemma_like, HF_GEMMA_LIKE}, {hf_sparse, HF_SPARSE},
+    {hf_gpt_like, HF_GPT_LIKE},     {hf_plain, HF_PLAIN},
 };
 
 /* Is the word one of a space-separated list? */

@@ -1,0 +1,54 @@
+/* sm_io_model_load: a model by its name in the catalogue, or from a file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "scalemodel/io.h"
+
+static const char *nearest_model(const char *name) {
+    const char *names[256];
+    size_t n = 0;
+    for (; n < sm_catalogue_count() && n < 256; n++) names[n] = sm_catalogue_at(n)->name;
+    return sm_nearest(name, strlen(name), names, n);
+}
+
+/* A pasted Hugging Face id looks like a path: nothing is fetched, but the catalogue may have the
+ * model. */
+static void suggest_model(const char *path, sm_error *err) {
+    const char *slash = strrchr(path, '/');
+    const char *near = slash ? nearest_model(slash + 1) : NULL;
+    size_t n = err ? strlen(err->sentence) : 0;
+    if (!near || !err) return;
+    snprintf(err->sentence + n, sizeof err->sentence - n, "; the catalogue has %s", near);
+}
+
+static sm_status fail_unknown_name(const char *name, sm_error *err) {
+    sm_source source = sm_source_of("model", name);
+    sm_span all = {0, source.length};
+    const char *near = nearest_model(name);
+    if (near)
+        return sm_fail_at(err, &source, all,
+                          "there is no model of this name in the catalogue; the nearest is %s",
+                          near);
+    return sm_fail_at(err, &source, all,
+                      "there is no model of this name in the catalogue; a path of a config.json "
+                      "contains '/' or ends in .json");
+}
+
+sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
+                           sm_error *err) {
+    sm_source source;
+    memset(model, 0, sizeof *model);
+    model->note = "";
+    size_t n = strlen(name_or_path);
+    bool is_path =
+        strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
+    if (!is_path) {
+        const sm_catalogue_entry *entry = sm_catalogue_find(name_or_path, strlen(name_or_path));
+        if (!entry) return fail_unknown_name(name_or_path, err);
+        source = sm_source_of(entry->name, entry->config_json);
+        return sm_model_parse(&source, arena, model, err);
+    }
+    sm_status status = sm_io_read(name_or_path, arena, &source, err);
+    if (status == SM_IO) suggest_model(name_or_path, err);
+    return status == SM_OK ? sm_model_parse(&source, arena, model, err) : status;
+}

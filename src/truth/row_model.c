@@ -1,0 +1,78 @@
+/* The architecture a measured row names, written as a config of the family "transformer" and read
+ * as any other config is. */
+#include <string.h>
+
+#include "row_model.h"
+#include "scalemodel/json.h"
+
+/* What is 0 the row does not have, and the config does not say. */
+static bool put_sizes(sm_data *config, sm_arena *arena, const row_shape *s) {
+    const struct {
+        const char *key;
+        int value;
+    } sizes[] = {
+        {"hidden_size", s->D},
+        {"num_hidden_layers", s->L},
+        {"vocab_size", s->V},
+        {"max_position_embeddings", s->max_seq},
+        {"num_attention_heads", s->N},
+        {"num_key_value_heads", s->K},
+        {"head_dim", s->kv_rank > 0 ? 0 : s->H},
+        {"intermediate_size", s->F},
+        {"num_experts", s->E},
+        {"num_experts_per_tok", s->k_top},
+        {"moe_intermediate_size", s->F_expert},
+        {"n_shared_experts", s->E_shared},
+        {"shared_expert_intermediate_size", s->F_shared},
+        {"q_lora_rank", s->q_rank},
+        {"kv_lora_rank", s->kv_rank},
+        {"qk_nope_head_dim", s->nope_H},
+        {"qk_rope_head_dim", s->rope_H},
+        {"v_head_dim", s->V_head},
+        {"sliding_window", s->window},
+        {"attention_chunk_size", s->chunk},
+        {"num_nextn_predict_layers", s->mtp},
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        ok = ok && (sizes[i].value == 0 ||
+                    sm_data_put_number(config, arena, sizes[i].key, sizes[i].value));
+    return ok;
+}
+
+static bool put_layers(sm_data *config, sm_arena *arena, const char *key, const row_shape *s,
+                       const bool *is, const char *word, const char *other) {
+    sm_data *list = sm_data_array(arena);
+    bool ok = list != NULL;
+    for (int l = 0; ok && l < s->L; l++)
+        ok = sm_data_push(list, sm_data_string(arena, is[l] ? word : other));
+    return ok && sm_data_put(config, arena, key, list);
+}
+
+static bool put_all(sm_data *config, sm_arena *arena, const row_shape *s) {
+    bool reaches = s->window > 0 || s->chunk > 0;
+    return config && sm_data_put_string(config, arena, "model_type", "transformer") &&
+           put_sizes(config, arena, s) && sm_data_put_bool(config, arena, "gated_mlp", s->gated) &&
+           sm_data_put_bool(config, arena, "layer_norm", !s->gated) &&
+           sm_data_put_bool(config, arena, "use_parallel_residual", s->parallel) &&
+           sm_data_put_bool(config, arena, "tie_word_embeddings", s->tied) &&
+           (s->E <= 0 ||
+            put_layers(config, arena, "mlp_layer_types", s, s->dense, "dense", "sparse")) &&
+           (!reaches || put_layers(config, arena, "layer_types", s, s->local, "sliding_attention",
+                                   "full_attention"));
+}
+
+bool row_model(const row_shape *s, sm_arena *arena, sm_model *model, const char **why) {
+    sm_error err = {0};
+    char *text = NULL;
+    size_t length;
+    *why = NULL;
+    sm_data *config = sm_data_object(arena);
+    if (!put_all(config, arena, s) ||
+        sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err))
+        return false;
+    sm_source source = {s->name, text, length};
+    sm_status status = sm_model_parse(&source, arena, model, &err);
+    if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
+    return status == SM_OK;
+}
