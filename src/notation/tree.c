@@ -1,4 +1,4 @@
-/* Finding things in what was read: by name, in a library and in those below it. */
+/* A library, and finding things in what was read: by name, in it and in those below it. */
 #include "tree.h"
 
 #include <string.h>
@@ -23,6 +23,19 @@ static int find_word(const char *const *words, int n, const char *name) {
 int tree_find_op(const char *name) { return find_word(ops, TREE_OP_COUNT, name); }
 
 int tree_find_function(const char *name) { return find_word(functions, TREE_FUNCTION_COUNT, name); }
+
+sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **out,
+                         sm_error *err) {
+    sm_library *library = sm_arena_alloc(arena, sizeof *library);
+    *out = library;
+    if (!library) return sm_fail_memory(err);
+    *library = (sm_library){.arena = arena, .under = under};
+    library->role_end = &library->role;
+    library->size.end = &library->size.first;
+    library->text_end = &library->text;
+    library->family_end = &library->family;
+    return SM_OK;
+}
 
 const tree_text *tree_find_text(const sm_library *library, const char *name) {
     for (; library; library = library->under)

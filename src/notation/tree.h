@@ -10,10 +10,11 @@ enum {
     TREE_MOST_RANK = 8,        /* dimensions of an array */
     TREE_MOST_FACTORS = 8,     /* arrays side by side */
     TREE_MOST_ARGUMENTS = 16,  /* of a call; parameters, results and targets too */
-    TREE_MOST_DEPTH = 48,      /* expressions within expressions */
+    TREE_MOST_DEPTH = 64,      /* expressions within expressions, terms of a sum too */
     TREE_MOST_NAME = 63,       /* letters of a name */
     TREE_MOST_DIM_NAME = 7,    /* letters of a dimension */
     TREE_MOST_LINES = 400,     /* of a text */
+    TREE_MOST_ENTRIES = 2000,  /* of any other list: texts, families, fields, words */
     TREE_MOST_BYTES = 1 << 20, /* of a file */
 };
 
@@ -58,8 +59,9 @@ typedef struct tree {
     sm_span span;
     const char *name; /* NAME, WORD (without quotes), SIZE, MEMBER, ARRAY, CALL */
     double number;
-    int n; /* children */
-    struct tree *const *child;
+    int n;      /* children */
+    int height; /* 1 without children */
+    const struct tree *const *child;
     int rank; /* ARRAY */
     const tree_dim *dim;
     bool typed; /* ARRAY: a type is written */
@@ -90,6 +92,7 @@ typedef struct tree_set {
     X(ALONG, "along", DIM)                                                                         \
     X(GROUPS, "groups", DIM)                                                                       \
     X(BEST, "best", DIM)                                                                           \
+    X(STEP, "step", DIM)                                                                           \
     X(SHARED, "shared", MAYBE)                                                                     \
     X(OWN, "own", NOTHING)                                                                         \
     X(ONCE, "once", NOTHING)
@@ -146,16 +149,15 @@ typedef struct tree_piece {
 /* Words after `inert`, or after `stored TYPE`. */
 typedef struct tree_word {
     const char *name;
-    bool stored; /* weights of this name are stored as the type */
-    sm_dtype type;
+    sm_dtype type; /* of weights of this name; of inert ones nothing */
     sm_span span;
     const struct tree_word *next;
 } tree_word;
 
 typedef struct tree_family {
-    int names; /* the first is its own, the others are aliases */
-    const tree *const *name;
-    const tree *like; /* NAME; NULL none */
+    int names;               /* the first is its own, the others are aliases */
+    const tree *const *name; /* NAME or WORD */
+    const tree *like;        /* NAME or WORD; NULL none */
     const tree_set *field, *dim;
     bool new_model; /* `model` was written: the pieces of `like` are not taken over */
     const tree_piece *piece;
@@ -172,13 +174,20 @@ typedef struct tree_role {
     const struct tree_role *next;
 } tree_role;
 
+/* Where the next assignment of a list goes. */
+typedef struct tree_sets {
+    const tree_set *first, *last, **end;
+    int n;
+} tree_sets;
+
 struct sm_library {
     sm_arena *arena;
     const sm_library *under;
-    const tree_role *role;
-    const tree_set *size;
-    const tree_text *text;
-    const tree_family *family;
+    const tree_role *role, **role_end;
+    tree_sets size;
+    const tree_text *text, **text_end;
+    const tree_family *family, **family_end;
+    int roles, texts, families;
 };
 
 /* ---- by name, here or below; NULL when there is none ---- */

@@ -1,0 +1,255 @@
+/* A file of texts and families: tokens, lists, the statements of the file. */
+#include "parser.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tokens ---- */
+
+static void stop(parser *p, sm_status status) {
+    if (!p->status) p->status = status;
+    p->now.kind = TOKEN_END;
+}
+
+void parser_fail(parser *p, sm_span span, const char *format, ...) {
+    char sentence[sizeof p->err->sentence];
+    va_list args;
+    if (p->status) return;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    stop(p, sm_fail_at(p->err, p->source, span, "%s", sentence));
+}
+
+void parser_expected(parser *p, const char *what) {
+    char room[LEXER_WORD_ROOM];
+    parser_fail(p, p->now.span, "expected %s, found %s", what,
+                lexer_describe(&p->lexer, p->now, room));
+}
+
+void parser_unknown(parser *p, sm_span span, const char *what, const char *const *words, size_t n) {
+    if (p->status) return;
+    stop(p, sm_words_fail((sm_words){words, (int)n}, p->source, span, what, p->err));
+}
+
+void parser_advance(parser *p) {
+    if (p->status) return;
+    p->end = p->now.span.offset + p->now.span.length;
+    sm_status status = lexer_next(&p->lexer, &p->now, p->err);
+    if (status) stop(p, status);
+}
+
+bool parser_accept(parser *p, token_kind kind) {
+    if (p->now.kind != kind || p->status) return false;
+    parser_advance(p);
+    return true;
+}
+
+bool parser_expect(parser *p, token_kind kind, const char *what) {
+    if (p->now.kind != kind) parser_expected(p, what);
+    return parser_accept(p, kind);
+}
+
+bool parser_at_statement(const parser *p) {
+    return p->now.kind == TOKEN_END || (p->now.kind >= TOKEN_ROLES && p->now.kind <= TOKEN_FAMILY);
+}
+
+bool parser_at_section(const parser *p) {
+    return p->now.kind == TOKEN_END || (p->now.kind >= TOKEN_ROLES && p->now.kind <= TOKEN_STORED);
+}
+
+void parser_skip_breaks(parser *p) {
+    while (parser_accept(p, TOKEN_BREAK)) continue;
+}
+
+void parser_expect_break(parser *p, const char *what) {
+    if (p->now.kind != TOKEN_BREAK && !parser_at_section(p)) parser_expected(p, what);
+    parser_skip_breaks(p);
+}
+
+/* ---- what is built ---- */
+
+void *parser_alloc(parser *p, size_t bytes) {
+    void *block = p->status ? NULL : sm_arena_alloc(p->arena, bytes);
+    if (!block && !p->status) stop(p, sm_fail_memory(p->err));
+    return block;
+}
+
+const char *parser_name(parser *p, sm_span span, int most) {
+    if (span.length > (size_t)most)
+        parser_fail(p, span, "a name of %zu letters; here the most is %d", span.length, most);
+    char *copy =
+        p->status ? NULL : sm_arena_copy(p->arena, p->source->text + span.offset, span.length);
+    if (!copy && !p->status) stop(p, sm_fail_memory(p->err));
+    return copy ? copy : "";
+}
+
+tree *parser_leaf(parser *p, tree_kind kind, sm_span span, const char *name) {
+    tree *node = parser_alloc(p, sizeof *node);
+    if (!node) return &p->spare;
+    *node = (tree){.kind = kind, .span = span, .name = name, .height = 1};
+    return node;
+}
+
+const tree *const *parser_list(parser *p, const tree *const *items, int n) {
+    const tree **list = n > 0 ? parser_alloc(p, (size_t)n * sizeof *list) : NULL;
+    if (list) memcpy(list, items, (size_t)n * sizeof *list);
+    return list;
+}
+
+const tree *parser_name_leaf(parser *p, bool may_be_word, const char *what) {
+    sm_span span = p->now.span;
+    bool word = may_be_word && p->now.kind == TOKEN_WORD;
+    sm_span inner = word ? (sm_span){span.offset + 1, span.length - 2} : span;
+    if (!parser_expect(p, word ? TOKEN_WORD : TOKEN_NAME, what)) return &p->spare;
+    return parser_leaf(p, word ? TREE_WORD : TREE_NAME, span,
+                       parser_name(p, inner, TREE_MOST_NAME));
+}
+
+void parser_count(parser *p, int *n, const char *what, sm_span span) {
+    if (++*n > TREE_MOST_ENTRIES)
+        parser_fail(p, span, "more %s than %d, the most that are read", what, TREE_MOST_ENTRIES);
+}
+
+/* ---- assignments ---- */
+
+/* Where '=' is missing after the first word of a line, that may be a section misspelt. */
+static void no_equals(parser *p, const char *name) {
+    char room[LEXER_WORD_ROOM];
+    const char *near = sm_nearest(name, strlen(name), lexer_keywords + (TOKEN_LIKE - TOKEN_IF),
+                                  LEXER_KEYWORD_COUNT - (TOKEN_LIKE - TOKEN_IF));
+    parser_fail(p, p->now.span, "expected '=' after %s, found %s%s%s", name,
+                lexer_describe(&p->lexer, p->now, room), near ? "; the nearest section is " : "",
+                near ? near : "");
+}
+
+bool parse_set(parser *p, tree_sets *list, int kinds, const char *what) {
+    tree_set set = {.span = p->now.span, .source = p->source};
+    bool dim = p->now.kind == TOKEN_DIM, by_layer = p->now.kind == TOKEN_ARRAY;
+    if (!dim && !by_layer && p->now.kind != TOKEN_NAME) return false;
+    if (!(kinds & (dim ? SET_DIMS : by_layer ? SET_BY_LAYER : SET_NAMES))) {
+        parser_expected(p, what);
+        return false;
+    }
+    set.by_layer = by_layer;
+    set.span.length -= by_layer;
+    set.name = parser_name(p, set.span, dim ? TREE_MOST_DIM_NAME : TREE_MOST_NAME);
+    parser_advance(p);
+    if (by_layer && (p->now.kind != TOKEN_NAME || p->source->text[p->now.span.offset] != 'i' ||
+                     p->now.span.length != 1))
+        parser_expected(p, "i, the number of the layer");
+    if (by_layer && parser_accept(p, TOKEN_NAME)) parser_expect(p, TOKEN_OF(']'), "']' after i");
+    if (p->now.kind != TOKEN_OF('=')) no_equals(p, set.name);
+    parser_accept(p, TOKEN_OF('='));
+    set.value = parse_value(p);
+    if (tree_find_set(list->first, set.name))
+        parser_fail(p, set.span, "%s is set twice here", set.name);
+    parser_count(p, &list->n, "assignments", set.span);
+    tree_set *entry = parser_alloc(p, sizeof *entry);
+    if (!entry) return false;
+    *entry = set;
+    if (!list->first) list->first = entry;
+    if (list->end) *list->end = entry;
+    list->last = entry;
+    list->end = &entry->next;
+    return true;
+}
+
+void parse_sets(parser *p, tree_sets *list, int kinds, const char *what) {
+    parser_skip_breaks(p);
+    while (!parser_at_section(p)) {
+        if (!parse_set(p, list, kinds, what)) parser_expected(p, what);
+        parser_expect_break(p, "the end of the assignment");
+    }
+}
+
+/* ---- roles and sizes ---- */
+
+static const char *const role_names[] = {
+#define X(id, name, cut_by) name,
+    SM_DIMENSION_ROLES(X)
+#undef X
+};
+
+static void add_role(parser *p, sm_dimension_role role) {
+    sm_library *library = p->library;
+    sm_span span = p->now.span;
+    const char *dim = parser_name(p, span, TREE_MOST_DIM_NAME);
+    parser_advance(p);
+    parser_count(p, &library->roles, "dimensions with roles", span);
+    for (const tree_role *other = library->role; other; other = other->next) {
+        if (strcmp(other->dim, dim) != 0) continue;
+        if (other->role == role) return;
+        parser_fail(p, span, "dimension %s has the role %s already", dim,
+                    sm_dimension_role_name(other->role));
+    }
+    tree_role *entry = parser_alloc(p, sizeof *entry);
+    if (!entry) return;
+    *entry = (tree_role){.dim = dim, .role = role, .span = span, .source = p->source};
+    *library->role_end = entry;
+    library->role_end = &entry->next;
+}
+
+static void parse_roles(parser *p) {
+    const sm_words words = {role_names, SM_DIMENSION_ROLE_COUNT};
+    parser_skip_breaks(p);
+    while (!parser_at_statement(p)) {
+        sm_span span = p->now.span;
+        bool word = p->now.kind == TOKEN_NAME || p->now.kind == TOKEN_MODEL;
+        int role = word ? sm_words_find(words, p->source, span) : -1;
+        if (!word) parser_expected(p, "a role");
+        else if (role < 0)
+            parser_unknown(p, span, "no role is called", words.word, SM_DIMENSION_ROLE_COUNT);
+        parser_advance(p);
+        while (p->now.kind == TOKEN_DIM) add_role(p, (sm_dimension_role)role);
+        parser_expect_break(p, "a dimension or ';'");
+    }
+}
+
+/* ---- the file ---- */
+
+static void parse_statement(parser *p) {
+    static const char *const words[] = {"roles", "sizes", "text", "kernel", "family"};
+    token_kind kind = p->now.kind;
+    if (kind == TOKEN_NAME)
+        parser_unknown(p, p->now.span, "a file of texts and families has no", words, 5);
+    if (!parser_at_statement(p)) parser_expected(p, "roles, sizes, text, kernel or family");
+    parser_advance(p);
+    if (p->status) return;
+    if (kind == TOKEN_ROLES) parse_roles(p);
+    else if (kind == TOKEN_SIZES)
+        parse_sets(p, &p->library->size, SET_DIMS, "a dimension and its size");
+    else if (kind == TOKEN_FAMILY) parse_family(p);
+    else parse_text(p, kind == TOKEN_KERNEL);
+}
+
+static sm_source *copy_source(sm_arena *arena, const sm_source *source) {
+    sm_source *copy = sm_arena_alloc(arena, sizeof *copy);
+    const char *name = source->name ? source->name : "";
+    if (!copy) return NULL;
+    copy->name = sm_arena_copy(arena, name, strlen(name));
+    copy->text = sm_arena_copy(arena, source->text ? source->text : "", source->length);
+    copy->length = source->length;
+    return copy->name && copy->text ? copy : NULL;
+}
+
+sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error *err) {
+    if (source->length > TREE_MOST_BYTES)
+        return sm_fail_at(err, source, (sm_span){0, 1}, "a file of %zu bytes; the most is %d",
+                          source->length, TREE_MOST_BYTES);
+    sm_source *copy = copy_source(library->arena, source);
+    if (!copy) return sm_fail_memory(err);
+    parser p = {.lexer.source = copy,
+                .source = copy,
+                .library = library,
+                .arena = library->arena,
+                .err = err,
+                .spare = {.kind = TREE_NAME, .name = "", .height = 1}};
+    parser_advance(&p);
+    parser_skip_breaks(&p);
+    while (!p.status && p.now.kind != TOKEN_END) {
+        parse_statement(&p);
+        parser_skip_breaks(&p);
+    }
+    return p.status;
+}
