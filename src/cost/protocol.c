@@ -39,12 +39,12 @@ static double slowest_s_per_byte(const sm_algorithm *a, const sm_system *system,
     return slowest;
 }
 
-static void time_algorithm(const sm_algorithm *a, const protocol *p, const sm_system *system,
+static void time_algorithm(const sm_algorithm *a, const protocol *p, double slowest_s_per_byte,
                            const sm_calibration *c, sm_timing *timing) {
     double waits = a->hops_s + a->steps * HANDLING * c->collective_s;
     timing->protocol = p->name;
     timing->excess = a->excess / p->rate;
-    timing->line.s_per_byte = slowest_s_per_byte(a, system, c) * timing->excess;
+    timing->line.s_per_byte = slowest_s_per_byte * timing->excess;
     timing->line.latency_s =
         c->collective_s * (p->start + a->start) + p->wait * waits + p->fill * a->fill_s;
 }
@@ -67,13 +67,12 @@ int sm_algorithm_timings(const sm_algorithm *a, const sm_system *system, const s
         time_measured(a, measured, system, c, &timing[0]);
         return 1;
     }
-    if (!(a->steps > 0.0)) {
-        time_algorithm(a, &plain, system, c, &timing[0]);
-        return 1;
-    }
-    for (int i = 0; i < SM_MAX_TIMINGS; i++)
-        time_algorithm(a, &protocols[i], system, c, &timing[i]);
-    return SM_MAX_TIMINGS;
+    double slowest = slowest_s_per_byte(a, system, c);
+    bool library = a->steps > 0.0;
+    int n = library ? SM_MAX_TIMINGS : 1;
+    for (int i = 0; i < n; i++)
+        time_algorithm(a, library ? &protocols[i] : &plain, slowest, c, &timing[i]);
+    return n;
 }
 
 /* A kernel that reads its peers' memory starts in this part of a library's collective, and its

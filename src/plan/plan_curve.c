@@ -20,8 +20,8 @@ static uint64_t mixed_with(uint64_t h, double number) {
 
 /* ---- the lines ---- */
 
-static void add_line(const sm_curve_memo *memo, const sm_algorithm *a, const sm_timing *timing,
-                     sm_timed_curve *to) {
+static void add_line(const sm_curve_memo *memo, const double *efficiency, const sm_algorithm *a,
+                     const sm_timing *timing, sm_timed_curve *to) {
     for (int i = 0; i < to->n; i++) /* another is never slower: this one would never be chosen */
         if (sm_line_never_less(timing->line, to->line[i].line)) return;
     assert(to->n < SM_MAX_TIMED_LINES);
@@ -31,23 +31,25 @@ static void add_line(const sm_curve_memo *memo, const sm_algorithm *a, const sm_
     line->algorithm = a->name;
     line->level = a->level;
     for (int l = 0; l < memo->system->levels; l++)
-        line->busy[l] = a->level_s_per_byte[l] * timing->excess /
-                        sm_network_efficiency(memo->system, memo->calibration, (uint8_t)l);
+        line->busy[l] = a->level_s_per_byte[l] * timing->excess / efficiency[l];
 }
 
 void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_group *group,
                          double ragged, sm_timed_curve *to) {
     sm_timing timing[SM_MAX_TIMINGS];
+    double efficiency[SM_MAX_LEVELS]; /* of each level's network */
     memset(to, 0, sizeof *to);
     if (group->size <= 1) return;
     sm_curve curve = sm_collective_curve(memo->system, op, group, ragged);
     to->ideal_s_per_byte = curve.ideal_s_per_byte;
     to->level = curve.n ? curve.algorithm[0].level : 0;
+    for (int l = 0; l < memo->system->levels; l++)
+        efficiency[l] = sm_network_efficiency(memo->system, memo->calibration, (uint8_t)l);
     for (int i = 0; i < curve.n; i++) {
         const sm_algorithm *a = &curve.algorithm[i];
         int n = sm_algorithm_timings(a, memo->system, memo->calibration, timing);
         for (int k = 0; k < n; k++) {
-            add_line(memo, a, &timing[k], to);
+            add_line(memo, efficiency, a, &timing[k], to);
             to->serial[to->serials][k] = timing[k].line;
         }
         if (a->serial) to->serial_lines[to->serials++] = (uint8_t)n;

@@ -207,8 +207,10 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
         x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
         if (filled != split) {
-            pieces_pass(x->t, &x->plan, &x->l->p);
+            pieces *p = &x->l->p;
+            pieces_pass(x->t, &x->plan, 0, x->t->kinds, p);
             hopeful = !x->h->options->prune || !passes_hopeless(x, dual);
+            if (hopeful) pieces_pass(x->t, &x->plan, x->t->kinds, p->v->pieces, p);
             filled = split;
         }
         if (!hopeful) continue;
@@ -241,7 +243,7 @@ static bool comm_hopeless(expansion *x) {
             offered |= (x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) == dual;
         if (!offered) continue;
         x->plan.schedule = dual ? SM_SCHEDULE_DUALPIPE : SM_SCHEDULE_1F1B;
-        pieces_pass(x->t, &x->plan, &x->l->p);
+        pieces_pass(x->t, &x->plan, 0, x->t->kinds, &x->l->p);
         any |= !passes_hopeless(x, dual);
     }
     return !any;

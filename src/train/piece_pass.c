@@ -45,23 +45,26 @@ static void expose(const sm_train *t, const sm_plan *plan, const under *u, int w
     out->ring[way] = exposed(t, true, u->ring, u->attention);
 }
 
-static under under_backward(const piece_time *time, const piece_comm *comm, int set,
-                            double compute) {
-    return (under){compute, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
-                   comm->exchange[1] + comm->again_exchange[set],
-                   comm->ring[1] + comm->again_ring[set]};
+static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
+                                int set, const sm_plan *plan, double backward) {
+    piece_exposed e;
+    const under forward = {time->forward, time->ring_forward, comm->blocking[0], comm->exchange[0],
+                           comm->ring[0]};
+    const under back = {
+        backward, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
+        comm->exchange[1] + comm->again_exchange[set], comm->ring[1] + comm->again_ring[set]};
+    expose(t, plan, &forward, 0, &e);
+    expose(t, plan, &back, 1, &e);
+    return e;
+}
+
+static double backward_of(const piece_time *time, int set) {
+    return time->backward_input + time->backward_weight + time->again[set];
 }
 
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
-    piece_exposed e;
-    const under forward = {time->forward, time->ring_forward, comm->blocking[0], comm->exchange[0],
-                           comm->ring[0]};
-    const under backward = under_backward(
-        time, comm, set, time->backward_input + time->backward_weight + time->again[set]);
-    expose(t, plan, &forward, 0, &e);
-    expose(t, plan, &backward, 1, &e);
-    return e;
+    return exposed_of(t, time, comm, set, plan, backward_of(time, set));
 }
 
 /* One direction: work, its exposed collectives, and streams beside both; no level is busy for
@@ -76,30 +79,26 @@ static double pass_of(const sm_train *t, double compute, const piece_exposed *e,
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                         const sm_plan *plan, double offload_s, piece_pass *out) {
     assert(set >= 0 && set < MAX_SETS);
-    double again = time->again[set];
-    double backward = time->backward_input + time->backward_weight + again;
-    piece_exposed e = piece_exposed_of(t, time, comm, set, plan);
-    double forward_all = pass_of(t, time->forward, &e, 0, comm, set, offload_s);
-    double backward_all = pass_of(t, backward, &e, 1, comm, set, offload_s);
-    out->expected.forward = forward_all;
-    out->expected.backward_weight = 0;
-    out->expected.backward_input = backward_all;
-    if (plan->schedule >= SM_SCHEDULE_ZB_H1) {
-        /* Weight gradients are put off and are plain work; what is exposed belongs to the chain of
-         * input gradients. Both halves only shrink on a better machine. */
-        const under input = under_backward(time, comm, set, time->backward_input + again);
-        expose(t, plan, &input, 1, &e);
-        out->expected.backward_input = pass_of(t, input.compute, &e, 1, comm, set, offload_s);
-        out->expected.backward_weight = time->backward_weight;
-        backward_all = out->expected.backward_input + out->expected.backward_weight;
-    }
-    out->compute = time->forward + backward;
+    /* Weight gradients that are put off are plain work; what is exposed belongs to the chain of
+     * input gradients. Both halves only shrink on a better machine. */
+    bool split = plan->schedule >= SM_SCHEDULE_ZB_H1;
+    double chain = split ? time->backward_input + time->again[set] : backward_of(time, set);
+    piece_exposed e = exposed_of(t, time, comm, set, plan, chain);
+    out->expected.forward = pass_of(t, time->forward, &e, 0, comm, set, offload_s);
+    out->expected.backward_input = pass_of(t, chain, &e, 1, comm, set, offload_s);
+    out->expected.backward_weight = split ? time->backward_weight : 0;
+}
+
+void piece_pass_parts(const piece_time *time, const piece_comm *comm, int set, double offload_s,
+                      piece_pass *out) {
+    const pass *all = &out->expected;
+    out->compute = time->forward + backward_of(time, set);
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
-    out->exposed = forward_all + backward_all - out->compute;
+    out->exposed = all->forward + (all->backward_input + all->backward_weight) - out->compute;
     out->serial.forward = time->forward + comm->blocking[0] + comm->exchange[0] + comm->ring[0] +
                           comm->serial[0] + offload_s;
     out->serial.backward_weight = time->backward_weight;
-    out->serial.backward_input = time->backward_input + again + comm->blocking[1] +
+    out->serial.backward_input = time->backward_input + time->again[set] + comm->blocking[1] +
                                  comm->exchange[1] + comm->ring[1] + comm->again_blocking[set] +
                                  comm->again_exchange[set] + comm->again_ring[set] +
                                  comm->serial[1] + offload_s;

@@ -36,13 +36,25 @@ void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
     }
 }
 
-void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p) {
-    int set = set_of(plan);
+static int piece_set_of(const sm_train *t, const sm_plan *plan, int index) {
+    return index < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
+}
+
+/* Seconds that what a layer keeps takes to host memory or back. */
+static double offload_s(const sm_train *t, const sm_plan *plan, const pieces *p, int index) {
     bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     double pcie = t->system.chip.pcie_bytes_per_s_oneway.value;
-    for (int i = 0; i < p->v->pieces; i++) {
-        int own = i < t->kinds ? set : SM_RECOMPUTE_NONE;
-        double moved = offload && i < t->kinds && pcie > 0 ? p->kept[i][own] / pcie : 0;
-        piece_pass_compute(t, &p->time[i], &p->comm[i], own, plan, moved, &p->pass[i]);
-    }
+    return offload && index < t->kinds && pcie > 0 ? p->kept[index][set_of(plan)] / pcie : 0;
+}
+
+void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
+    for (int i = first; i < end; i++)
+        piece_pass_compute(t, &p->time[i], &p->comm[i], piece_set_of(t, plan, i), plan,
+                           offload_s(t, plan, p, i), &p->pass[i]);
+}
+
+void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p) {
+    for (int i = 0; i < p->v->pieces; i++)
+        piece_pass_parts(&p->time[i], &p->comm[i], piece_set_of(t, plan, i),
+                         offload_s(t, plan, p, i), &p->pass[i]);
 }

@@ -138,7 +138,8 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                    const sm_degrees *d);
 
 /* ---- placed collectives ---- */
-enum { CURVES = 1024 };
+/* Of one plan; of a lane of a search, which meets some thousands of groups. */
+enum { CURVES = 1024, SEARCH_CURVES = 8192 };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     const sm_timed_curve *slot[MAX_SLOTS];
@@ -192,8 +193,12 @@ typedef struct piece_pass { /* of one piece under one recomputation set and sche
     pass expected, serial, math;
     double compute, memory, exposed; /* parts of expected, forward + backward */
 } piece_pass;
+/* expected alone, which is all that a search looks at. */
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                         const sm_plan *plan, double offload_s, piece_pass *out);
+/* All else, after it. */
+void piece_pass_parts(const piece_time *time, const piece_comm *comm, int set, double offload_s,
+                      piece_pass *out);
 
 /* What one piece adds to its stage per step: bytes per chip and seconds. */
 typedef struct stage_load {
@@ -231,9 +236,12 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
-void pieces_pass(const sm_train *t, const sm_plan *plan, pieces *p);
+/* Expected passes of the pieces first .. end - 1; layer kinds come first. */
+void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
+/* What else a price tells of all passes. */
+void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p);
 
-typedef enum timing { EXPECTED, SERIAL, MATH, TIMINGS } timing;
+typedef enum timing { EXPECTED, MATH } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
  * pricing. */

@@ -30,7 +30,7 @@ int microbatches_of(const sm_train *t, const sm_plan *plan) {
 
 static const pass *pass_of(const pieces *p, int index, timing which) {
     const piece_pass *q = &p->pass[index];
-    return which == EXPECTED ? &q->expected : which == SERIAL ? &q->serial : &q->math;
+    return which == EXPECTED ? &q->expected : &q->math;
 }
 
 static void add_pass(sm_chunk_time *to, const pass *from, double times) {
