@@ -1,0 +1,194 @@
+/* A family read with a config: what a name means. */
+#include "frames.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "operators.h"
+
+enum { LARGEST_SIZE = 1 << 30 };
+
+/* ---- dimensions ---- */
+
+static const tree_set *set_in(const tree_set *const *list, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i]->name, name) == 0) return list[i];
+    return NULL;
+}
+
+static const frame_set *last_of(const frame_set *list, const char *name) {
+    const frame_set *found = NULL;
+    for (; list; list = list->next)
+        if (strcmp(list->set->name, name) == 0) found = list;
+    return found;
+}
+
+static const tree_set *library_size(const sm_library *library, const char *name) {
+    const tree_set *found = NULL;
+    for (; library && !found; library = library->under)
+        found = tree_find_set(library->size.first, name);
+    return found;
+}
+
+/* Where in the config an expression begins: the first key it names that is there. */
+static const json_value *culprit(const frame *f, const tree *t) {
+    const json_value *json = t->kind == TREE_NAME ? values_path(f->config, t->name) : NULL;
+    for (int i = 0; !json && i < t->n; i++) json = culprit(f, t->child[i]);
+    return json;
+}
+
+/* Whole, unless it counts tokens (then it may be a mean), and none where it is 0. */
+static sm_status check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
+    int length = (int)set->value->span.length;
+    const char *text = set->source->text + set->value->span.offset;
+    const value at = {.json = v->json ? v->json : culprit(s->frame, set->value)};
+    scope where = s->scope;
+    where.source = set->source;
+    if (v->kind == VALUE_NONE || (v->kind == VALUE_TRUTH && v->number == 0)) v->kind = VALUE_NONE;
+    else if (v->kind != VALUE_NUMBER && v->kind != VALUE_TRUTH)
+        return values_fail(&where, &at, set->span, "%s = %.*s is %s, and a size is a whole number",
+                           dim, length, text, values_kind_name(v));
+    if (v->kind == VALUE_NONE) return SM_OK;
+    bool tokens = sm_dimension_role_counts_tokens(tree_role_of(s->frame->library, dim));
+    if (!(v->number >= 0 && v->number <= LARGEST_SIZE) ||
+        (!tokens && floor(v->number) != v->number))
+        return values_fail(&where, &at, set->span,
+                           "%s = %.*s would be %.6g, and a size is a whole number up to %d", dim,
+                           length, text, v->number, LARGEST_SIZE);
+    *v = (value){.kind = v->number == 0 ? VALUE_NONE : VALUE_NUMBER, .number = v->number};
+    return SM_OK;
+}
+
+sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out) {
+    const sm_source *before = s->scope.source;
+    s->scope.source = set->source;
+    sm_status status = values_of(&s->scope, expression, out);
+    s->scope.source = before;
+    return status;
+}
+
+/* Worked out as the family has it: of what the piece binds, sizes alone are seen. */
+static sm_status size_of_set(family_scope *s, const frame *f, const tree_set *set, value *out) {
+    family_scope inner = *s;
+    inner.frame = f;
+    inner.i = -1;
+    inner.sizes = true;
+    sm_status status = frames_value(&inner, set, set->value, out);
+    return status ? status : check_size(&inner, set->name, set, out);
+}
+
+sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found) {
+    const frame_set *of_stack;
+    const tree_set *set;
+    *found = true;
+    *out = (value){.kind = VALUE_NONE};
+    if (s->scope.depth >= VALUES_MOST_DEPTH)
+        return values_fail(&s->scope, NULL, span, "%s is defined by itself", dim);
+    for (const binding *b = s->binding; b; b = b->next)
+        if (strcmp(b->name, dim) == 0) {
+            *out = b->value;
+            return SM_OK;
+        }
+    if (s->stack && (of_stack = last_of(s->stack->set, dim)) != NULL)
+        return size_of_set(s, of_stack->frame, of_stack->set, out);
+    if ((set = set_in(s->frame->dim, s->frame->dims, dim)) != NULL)
+        return size_of_set(s, s->frame, set, out);
+    if (strcmp(dim, "B") == 0) *out = values_of_number(1);
+    else if (strcmp(dim, "T") == 0 && s->T > 0) *out = values_of_number(s->T);
+    else if (strcmp(dim, "S") == 0 && s->S > 0) *out = values_of_number(s->S);
+    else if ((set = library_size(s->frame->library, dim)) != NULL)
+        return size_of_set(s, s->frame, set, out);
+    else *found = false;
+    return SM_OK;
+}
+
+/* ---- names ---- */
+
+/* b.attention.heads, where b is bound. */
+static bool look_in_bindings(const family_scope *s, const char *name, value *out) {
+    size_t n = strcspn(name, ".");
+    for (const binding *b = s->binding; b; b = b->next) {
+        if (strcmp(b->name, name) == 0) {
+            *out = b->value;
+            return true;
+        }
+        bool within = name[n] && strncmp(b->name, name, n) == 0 && b->name[n] == 0;
+        if (!within || b->value.kind != VALUE_OBJECT) continue;
+        *out = values_of_json(values_path(b->value.json, name + n + 1));
+        return true;
+    }
+    return false;
+}
+
+/* What `fields` names: the config's value, else the default. */
+static sm_status look_in_fields(family_scope *s, const tree_set *set, value *out) {
+    const json_value *json = values_path(s->frame->config, set->name);
+    *out = values_of_json(json);
+    bool silent = !json;
+    if (set->by_layer) silent = out->kind == VALUE_NONE || (json->kind == IS_LIST && json->n == 0);
+    if (!silent) return SM_OK;
+    if (set->by_layer) {
+        *out = (value){.kind = VALUE_RULE, .rule = set};
+        return SM_OK;
+    }
+    family_scope inner = *s;
+    inner.binding = NULL;
+    inner.i = -1;
+    return frames_value(&inner, set, set->value, out);
+}
+
+static sm_status fail_name(const family_scope *s, const tree *name) {
+    const value at = {.json = s->frame->config};
+    return values_fail(&s->scope, &at, name->span, "%s is missing: a %s model has it", name->name,
+                       s->frame->family->name[0]->name);
+}
+
+static sm_status look_name(family_scope *s, const tree *t, value *out) {
+    const tree_set *set;
+    const frame *f = s->frame;
+    int op;
+    if (!s->sizes && look_in_bindings(s, t->name, out)) return SM_OK;
+    if (strcmp(t->name, "i") == 0 && s->i >= 0) {
+        *out = values_of_number(s->i);
+        return SM_OK;
+    }
+    for (int i = 0; i < f->overlays; i++)
+        if (strcmp(f->overlay[i].name, t->name) == 0) {
+            *out = f->overlay[i].value;
+            return SM_OK;
+        }
+    if ((set = set_in(f->field, f->fields, t->name)) != NULL) return look_in_fields(s, set, out);
+    const tree_text *text = tree_find_text(f->library, t->name);
+    if (text) {
+        *out = (value){.kind = VALUE_TEXT, .text = text};
+        return SM_OK;
+    }
+    if ((op = operator_find(t->name)) >= 0) {
+        *out = (value){.kind = VALUE_OPERATOR, .op = (sm_operator)op};
+        return SM_OK;
+    }
+    const json_value *json = values_path(f->config, t->name);
+    *out = values_of_json(json);
+    return json || strchr(t->name, '.') ? SM_OK : fail_name(s, t);
+}
+
+static sm_status look(scope *base, const tree *t, value *out) {
+    family_scope *s = (family_scope *)base;
+    bool found;
+    if (t->kind == TREE_NAME) return look_name(s, t, out);
+    sm_status status = frames_size(s, t->name, t->span, out, &found);
+    if (status || found) return status;
+    return values_fail(&s->scope, NULL, t->span, "no dimension %s has a size here", t->name);
+}
+
+static sm_status ask(scope *base, const tree_set *rule, double i, value *out) {
+    family_scope inner = *(family_scope *)base;
+    inner.binding = NULL;
+    inner.i = i;
+    return frames_value(&inner, rule, rule->value, out);
+}
+
+family_scope frames_scope(const frame *f, sm_error *err, int *steps) {
+    return (family_scope){
+        .scope = {look, ask, f->source, f->family->source, err, 0, steps}, .frame = f, .i = -1};
+}

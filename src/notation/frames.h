@@ -1,0 +1,94 @@
+/* frames: a family read with a config: which default, dimension or key a name means. And the plan
+ * of a model: stacks and pieces in order, with what each binds, before any is worked out. Private
+ * to src/notation. */
+#ifndef SCALEMODEL_NOTATION_FRAMES_H
+#define SCALEMODEL_NOTATION_FRAMES_H
+#include "evaluate.h"
+
+enum { FRAMES_MOST_LIKE = 16, FRAMES_MOST_DEPTH = 6 };
+
+/* A key of the config that a wrapper says otherwise. */
+typedef struct frame_overlay {
+    const char *name;
+    value value;
+} frame_overlay;
+
+typedef struct frame {
+    const sm_library *library;
+    const sm_source *source; /* of the config */
+    const tree_family *family;
+    const json_value *config;  /* an object */
+    const struct frame *outer; /* of the wrapper; NULL */
+    int depth;
+    int fields, dims, overlays;
+    const tree_set **field, **dim; /* those in force: the last of a name */
+    frame_overlay *overlay;
+    const struct frame *next; /* all frames of a model, in the order of making */
+} frame;
+
+/* name = value, worked out in a frame. */
+typedef struct frame_set {
+    const tree_set *set;
+    const frame *frame;
+    struct frame_set *next;
+} frame_set;
+
+typedef struct stack_plan {
+    const char *name;
+    const frame_set *set; /* dims, when, apart; the last of a name is in force */
+} stack_plan;
+
+typedef struct piece_plan {
+    const char *name;
+    bool many; /* `layers` */
+    const frame *frame;
+    const tree_piece *where;
+    const tree *count, *text;
+    const frame *count_frame, *text_frame;
+    const tree_piece *count_at, *text_at;
+    frame_set *set;
+    const stack_plan *stack;
+    struct piece_plan *next;
+} piece_plan;
+
+typedef struct model_plan {
+    sm_arena *arena;
+    sm_error *err;
+    piece_plan *piece, **end;
+    const stack_plan *stack;
+    const frame *frames;
+    const frame *main;
+    int steps;
+} model_plan;
+
+/* What is bound to names, the last first. */
+typedef struct binding {
+    const char *name;
+    value value;
+    struct binding *next;
+} binding;
+
+/* Names of a piece: its bindings, its layer's number, the dimensions of its stack. */
+typedef struct family_scope {
+    scope scope;
+    const frame *frame;
+    const binding *binding;
+    const stack_plan *stack;
+    double i;    /* negative: none */
+    bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
+    double T, S; /* 0: not known yet */
+} family_scope;
+
+family_scope frames_scope(const frame *f, sm_error *err, int *steps);
+/* The size of a dimension by the bindings, the stack, the family and the library. *found false, and
+ * *out none, when none of them has it. */
+sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found);
+/* NAME or SIZE, where the expression of a set is asked for. */
+sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out);
+
+/* Read the root of a config by a family (NULL: by what it says of itself) into the plan. */
+sm_status frames_plan(const sm_library *library, const sm_source *source, const json_value *root,
+                      const char *family, model_plan *plan);
+/* Every key of every config in use is named, inert, off, or speaks of nothing that matters. */
+sm_status frames_check_keys(const model_plan *plan);
+#endif

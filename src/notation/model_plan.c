@@ -1,0 +1,280 @@
+/* The plan of a model: which family reads which config, and its stacks and pieces in order. */
+#include <string.h>
+
+#include "frames.h"
+
+/* ---- families by name ---- */
+
+/* The family and those it is like, the base first. */
+typedef struct lineage {
+    int n;
+    const tree_family *family[FRAMES_MOST_LIKE];
+} lineage;
+
+/* A family may be like the one of its own name below it: then the library below is asked. */
+static const tree_family *base_of(const sm_library *library, const tree_family *f) {
+    const char *name = f->like->name;
+    bool own = false;
+    for (int i = 0; i < f->names; i++) own = own || strcmp(f->name[i]->name, name) == 0;
+    for (; own && library; library = library->under)
+        for (const tree_family *at = library->family; at; at = at->next)
+            if (at == f) return tree_find_family(library->under, name);
+    return own ? NULL : tree_find_family(library, name);
+}
+
+static sm_status line_up(const sm_library *library, const tree_family *f, lineage *out,
+                         sm_error *err) {
+    const tree_family *derived[FRAMES_MOST_LIKE];
+    int n = 0;
+    for (; f; f = f->like ? base_of(library, f) : NULL) {
+        if (n == FRAMES_MOST_LIKE)
+            return sm_fail_at(err, f->source, f->name[0]->span,
+                              "family %s is like more than %d others: is it like itself?",
+                              f->name[0]->name, FRAMES_MOST_LIKE - 1);
+        derived[n++] = f;
+    }
+    for (int i = n - 1; i >= 0 && out->n < FRAMES_MOST_LIKE; i--)
+        out->family[out->n++] = derived[i];
+    return SM_OK;
+}
+
+static sm_status fail_unknown(const sm_library *library, const json_value *config, const char *type,
+                              const json_value *at, sm_error *err) {
+    const char *const *names;
+    size_t n;
+    const sm_source *source = config->in->source;
+    sm_arena *arena = sm_arena_new();
+    sm_status status =
+        arena ? sm_library_families(library, arena, &names, &n, err) : sm_fail_memory(err);
+    if (!status) {
+        sm_span place = at ? json_place(at) : (sm_span){config->at, 1};
+        const char *near = sm_nearest(type, strlen(type), names, n);
+        status = near ? sm_fail_at(err, source, place,
+                                   "model_type \"%.60s\" is not understood; the nearest known one "
+                                   "is \"%s\"",
+                                   type, near)
+                      : sm_fail_at(err, source, place,
+                                   "model_type \"%.60s\" is not understood; known are those such "
+                                   "as \"llama\", \"qwen3_moe\" or \"gpt2\"",
+                                   type);
+    }
+    sm_arena_free(arena);
+    return status;
+}
+
+static bool is_like(const sm_library *library, const tree_family *f, const tree_family *other) {
+    for (int i = 0; f && i < FRAMES_MOST_LIKE; i++) {
+        if (f == other) return true;
+        f = f->like ? base_of(library, f) : NULL;
+    }
+    return false;
+}
+
+/* model_type decides, unless the architecture names a family that is like that one: a draft, a
+ * model without a head. The architecture alone is asked where the type is missing or unknown. */
+static sm_status family_of(const sm_library *library, const json_value *config,
+                           const tree_family **out, sm_error *err) {
+    const json_value *at = json_get(config, "model_type");
+    const json_value *list = json_get(config, "architectures");
+    const json_value *first = json_is(list, IS_LIST) && list->n > 0 ? &list->item[0] : list;
+    const char *type = json_text(at), *architecture = json_text(first);
+    const tree_family *by_type = type ? tree_find_family(library, type) : NULL;
+    const tree_family *special = architecture ? tree_find_family(library, architecture) : NULL;
+    *out = special && (!by_type || is_like(library, special, by_type)) ? special : by_type;
+    if (*out) return SM_OK;
+    if (type || architecture)
+        return fail_unknown(library, config, type ? type : architecture, type ? at : first, err);
+    const sm_span place = at ? json_place(at) : (sm_span){config->at, 1};
+    return sm_fail_at(err, config->in->source, place,
+                      at ? "model_type must be a text"
+                         : "this is not a Hugging Face model config: model_type is missing");
+}
+
+/* ---- frames ---- */
+
+static bool add_set(const tree_set **list, int *n, const tree_set *set) {
+    for (int i = 0; i < *n; i++)
+        if (strcmp(list[i]->name, set->name) == 0) {
+            list[i] = set;
+            return true;
+        }
+    list[(*n)++] = set;
+    return true;
+}
+
+static int sets_in(const tree_set *list) {
+    int n = 0;
+    for (; list; list = list->next) n++;
+    return n;
+}
+
+static frame *new_frame(model_plan *p, const sm_library *library, const lineage *line,
+                        const json_value *config, const frame *outer) {
+    frame *f = sm_arena_alloc(p->arena, sizeof *f);
+    size_t fields = 0, dims = 0;
+    for (int i = 0; i < line->n; i++) {
+        fields += (size_t)sets_in(line->family[i]->field);
+        dims += (size_t)sets_in(line->family[i]->dim);
+    }
+    const tree_set **field = sm_arena_array(p->arena, fields + 1, sizeof *field);
+    const tree_set **dim = sm_arena_array(p->arena, dims + 1, sizeof *dim);
+    if (!f || !field || !dim) return NULL;
+    *f = (frame){.library = library,
+                 .source = config->in->source,
+                 .config = config,
+                 .family = line->family[line->n - 1],
+                 .outer = outer,
+                 .depth = outer ? outer->depth + 1 : 0,
+                 .field = field,
+                 .dim = dim,
+                 .next = p->frames};
+    for (int i = 0; i < line->n; i++) {
+        for (const tree_set *s = line->family[i]->field; s; s = s->next)
+            add_set(field, &f->fields, s);
+        for (const tree_set *s = line->family[i]->dim; s; s = s->next) add_set(dim, &f->dims, s);
+    }
+    p->frames = f;
+    return f;
+}
+
+/* ---- pieces ---- */
+
+/* Put the sets of a piece behind those that are there. */
+static bool bind(model_plan *p, frame_set **list, const tree_set *set, const frame *f) {
+    while (*list) list = &(*list)->next;
+    for (; set; set = set->next) {
+        frame_set *one = sm_arena_alloc(p->arena, sizeof *one);
+        if (!one) return false;
+        *one = (frame_set){.set = set, .frame = f};
+        *list = one;
+        list = &one->next;
+    }
+    return true;
+}
+
+static sm_status plan_stack(model_plan *p, const frame *f, const tree_piece *piece) {
+    stack_plan *stack = sm_arena_alloc(p->arena, sizeof *stack);
+    frame_set *sets = NULL;
+    if (!stack || !bind(p, &sets, piece->set, f)) return sm_fail_memory(p->err);
+    *stack = (stack_plan){piece->name, sets};
+    p->stack = stack;
+    return SM_OK;
+}
+
+static piece_plan *piece_called(const model_plan *p, const char *name) {
+    piece_plan *found = NULL;
+    for (piece_plan *at = p->piece; at; at = at->next)
+        if (strcmp(at->name, name) == 0) found = at;
+    return found;
+}
+
+static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *piece) {
+    piece_plan *to = piece_called(p, piece->name);
+    if (!to) {
+        if (piece->kind == TREE_LAYERS && !piece->count)
+            return sm_fail_at(p->err, piece->source, piece->span,
+                              "how many layers? no layers %s stand before these", piece->name);
+        to = sm_arena_alloc(p->arena, sizeof *to);
+        if (!to) return sm_fail_memory(p->err);
+        *to = (piece_plan){.name = piece->name,
+                           .many = piece->kind == TREE_LAYERS,
+                           .frame = f,
+                           .where = piece,
+                           .stack = p->stack};
+        *p->end = to;
+        p->end = &to->next;
+    }
+    if (piece->count) {
+        to->count = piece->count;
+        to->count_frame = f;
+        to->count_at = piece;
+    }
+    if (piece->text) {
+        to->text = piece->text;
+        to->text_frame = f;
+        to->text_at = piece;
+    }
+    return bind(p, &to->set, piece->set, f) ? SM_OK : sm_fail_memory(p->err);
+}
+
+static sm_status plan_family(model_plan *p, const frame *f, const lineage *line);
+
+/* Keys of the inner config that the wrapper says otherwise; none says nothing. */
+static sm_status overlay(model_plan *p, const frame *outer, const tree_piece *piece, frame *f) {
+    f->overlay = sm_arena_array(p->arena, (size_t)sets_in(piece->set) + 1, sizeof *f->overlay);
+    if (!f->overlay) return sm_fail_memory(p->err);
+    sm_status status = SM_OK;
+    for (const tree_set *set = piece->set; !status && set; set = set->next) {
+        family_scope s = frames_scope(outer, p->err, &p->steps);
+        value v;
+        status = frames_value(&s, set, set->value, &v);
+        if (!status && v.kind != VALUE_NONE)
+            f->overlay[f->overlays++] = (frame_overlay){set->name, v};
+    }
+    return status;
+}
+
+/* `all FAMILY`, `all FAMILY in OBJECT`, `all in OBJECT`. */
+static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
+                          const tree_piece *piece) {
+    const json_value *object = piece->text ? values_path(f->config, piece->text->name) : NULL;
+    const tree_family *family = piece->name ? tree_find_family(f->library, piece->name) : NULL;
+    lineage line = {0};
+    sm_status status = SM_OK;
+    if (f->depth == FRAMES_MOST_DEPTH)
+        return sm_fail_at(p->err, piece->source, piece->span,
+                          "families take pieces of each other more than %d deep",
+                          FRAMES_MOST_DEPTH);
+    if (piece->name && !family)
+        return sm_fail_at(p->err, piece->source, piece->span, "there is no family %s", piece->name);
+    if (!json_is(object, IS_OBJECT) || object->n == 0) object = NULL;
+    if (!piece->name && !object)
+        return sm_fail_at(p->err, f->source, (sm_span){f->config->at, 1},
+                          "%s is missing: a %s model has it", piece->text->name,
+                          f->family->name[0]->name);
+    if (!family) status = family_of(f->library, object, &family, p->err);
+    if (!status) status = line_up(f->library, family, &line, p->err);
+    if (status) return status;
+    const lineage pieces = line;
+    /* without an object this family's own words stand over those of the other */
+    for (int i = 0; !piece->text && i < own->n && line.n < FRAMES_MOST_LIKE; i++)
+        line.family[line.n++] = own->family[i];
+    frame *inner = new_frame(p, f->library, &line, object ? object : f->config, f);
+    if (!inner) return sm_fail_memory(p->err);
+    status = overlay(p, f, piece, inner);
+    if (!status && piece->text) p->main = inner;
+    return status ? status : plan_family(p, inner, &pieces);
+}
+
+static sm_status plan_family(model_plan *p, const frame *f, const lineage *line) {
+    int from = 0;
+    for (int i = 0; i < line->n; i++)
+        if (line->family[i]->new_model) from = i;
+    sm_status status = SM_OK;
+    for (int i = from; i < line->n; i++)
+        for (const tree_piece *t = line->family[i]->piece; !status && t; t = t->next)
+            status = t->kind == TREE_STACK ? plan_stack(p, f, t)
+                     : t->kind == TREE_ALL ? plan_all(p, f, line, t)
+                                           : plan_piece(p, f, t);
+    return status;
+}
+
+sm_status frames_plan(const sm_library *library, const sm_source *source, const json_value *root,
+                      const char *name, model_plan *p) {
+    const tree_family *family = NULL;
+    lineage line = {0};
+    if (root->kind != IS_OBJECT)
+        return sm_fail_at(p->err, source, json_place(root), "a model config is a JSON object");
+    sm_status status = SM_OK;
+    if (!name) status = family_of(library, root, &family, p->err);
+    else if ((family = tree_find_family(library, name)) == NULL)
+        status = fail_unknown(library, root, name, NULL, p->err);
+    if (!status) status = line_up(library, family, &line, p->err);
+    if (status) return status;
+    p->end = &p->piece;
+    p->steps = VALUES_MOST_STEPS;
+    frame *f = new_frame(p, library, &line, root, NULL);
+    if (!f) return sm_fail_memory(p->err);
+    p->main = f;
+    return plan_family(p, f, &line);
+}
