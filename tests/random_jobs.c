@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "model_of.h"
 #include "random_jobs.h"
 #include <stdio.h>
 #include <string.h>
@@ -12,55 +13,95 @@ static int pick(sm_rng *rng, const int *from, size_t n) { return from[sm_rng_bel
 #define PICK(rng, ...)                                                                             \
     pick(rng, (const int[]){__VA_ARGS__}, sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
-static void random_attention(sm_layer_kind *k, sm_rng *rng) {
-    k->N = PICK(rng, 4, 8, 16);
-    if (sm_rng_below(rng, 5) == 0) {
-        k->attention = SM_ATTENTION_MLA;
-        k->K = k->N;
-        k->q_rank = sm_rng_below(rng, 2) ? 192 : 0;
-        k->kv_rank = 128;
-        k->nope_H = 64, k->rope_H = 32, k->V_head = 64;
-        return;
-    }
-    k->K = k->N / PICK(rng, 1, 2, 4);
-    k->H = k->V_head = PICK(rng, 64, 128);
-    k->qkv_bias = sm_rng_below(rng, 2);
-    k->window = sm_rng_below(rng, 4) == 0 ? 256 : 0;
+/* A config that grows. */
+typedef struct written {
+    char text[4096];
+    int length;
+} written;
+
+static void put(written *w, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    w->length += vsnprintf(w->text + w->length, sizeof w->text - (size_t)w->length, format, args);
+    va_end(args);
 }
 
-static void random_kind(sm_layer_kind *k, sm_rng *rng, bool sparse) {
-    memset(k, 0, sizeof *k);
-    snprintf(k->name, sizeof k->name, sparse ? "moe" : "dense");
-    random_attention(k, rng);
-    k->norms = 2;
-    k->parallel = sm_rng_below(rng, 6) == 0;
-    k->mlp = sm_rng_below(rng, 3) ? SM_MLP_GATED : SM_MLP_PLAIN;
-    if (!sparse || sm_rng_below(rng, 4) == 0) k->F = PICK(rng, 1024, 2048, 4096);
-    if (!sparse) return;
-    k->E = PICK(rng, 4, 8, 16);
-    k->k_top = PICK(rng, 1, 2);
-    k->F_expert = PICK(rng, 256, 512);
-    k->E_shared = sm_rng_below(rng, 2) ? 1 : 0;
-    k->F_shared = k->E_shared ? 512 : 0;
+/* One of two words for each layer. */
+static void put_layers(written *w, const char *key, const char *first, const char *second, int L,
+                       sm_rng *rng) {
+    put(w, ", \"%s\": [", key);
+    for (int l = 0; l < L; l++)
+        put(w, "%s\"%s\"", l ? ", " : "", sm_rng_below(rng, 2) ? first : second);
+    put(w, "]");
+}
+
+static void random_attention(written *w, int L, sm_rng *rng) {
+    int heads = PICK(rng, 4, 8, 16);
+    put(w, ", \"num_attention_heads\": %d", heads);
+    if (sm_rng_below(rng, 5) == 0) {
+        put(w, ", \"kv_lora_rank\": 128, \"qk_nope_head_dim\": 64, \"qk_rope_head_dim\": 32, "
+               "\"v_head_dim\": 64");
+        if (sm_rng_below(rng, 2)) put(w, ", \"q_lora_rank\": 192");
+        return;
+    }
+    put(w, ", \"num_key_value_heads\": %d, \"head_dim\": %d", heads / PICK(rng, 1, 2, 4),
+        PICK(rng, 64, 128));
+    put(w, ", \"qkv_bias\": %s", sm_rng_below(rng, 2) ? "true" : "false");
+    if (sm_rng_below(rng, 3)) return;
+    put(w, ", \"sliding_window\": 256");
+    put_layers(w, "layer_types", "sliding_attention", "full_attention", L, rng);
+}
+
+static void random_experts(written *w, int L, sm_rng *rng) {
+    put(w, ", \"num_experts\": %d, \"num_experts_per_tok\": %d, \"moe_intermediate_size\": %d",
+        PICK(rng, 4, 8, 16), PICK(rng, 1, 2), PICK(rng, 256, 512));
+    if (sm_rng_below(rng, 2))
+        put(w, ", \"n_shared_experts\": 1, \"shared_expert_intermediate_size\": 512");
+    if (sm_rng_below(rng, 2)) put_layers(w, "mlp_layer_types", "dense", "sparse", L, rng);
+}
+
+/* Local layers with heads of their own. */
+static void random_mimo(written *w, sm_rng *rng) {
+    int heads = PICK(rng, 8, 16);
+    put(w,
+        ", \"model_type\": \"mimo_v2_flash\", \"num_attention_heads\": %d, \"head_dim\": 64, "
+        "\"v_head_dim\": 32, \"num_key_value_heads\": %d, \"swa_num_key_value_heads\": %d, "
+        "\"n_routed_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 256",
+        heads, PICK(rng, 2, 4), PICK(rng, 4, 8));
+}
+
+/* A dense MLP beside the experts. */
+static void random_gemma4(written *w, sm_rng *rng) {
+    put(w,
+        ", \"model_type\": \"gemma4_text\", \"num_attention_heads\": 8, \"head_dim\": 64, "
+        "\"num_key_value_heads\": %d, \"global_head_dim\": 128, \"sliding_window\": 256, "
+        "\"hidden_size_per_layer_input\": 0, \"enable_moe_block\": true, \"num_experts\": 8, "
+        "\"top_k_experts\": 2, \"moe_intermediate_size\": 256",
+        PICK(rng, 2, 4));
 }
 
 void random_model(sm_model *m, sm_rng *rng) {
-    sm_error err = {0};
-    memset(m, 0, sizeof *m);
-    snprintf(m->name, sizeof m->name, "random");
-    m->note = "";
-    m->D = PICK(rng, 512, 1024, 2048);
-    m->L = 2 + (int)sm_rng_below(rng, 7);
-    m->V = PICK(rng, 4096, 32000, 50257);
-    m->tied = sm_rng_below(rng, 2);
-    m->norm = SM_NORM_RMS;
-    m->final_norm = m->causal = true;
-    m->max_seq = 1 << 20;
-    bool sparse = sm_rng_below(rng, 2);
-    m->kinds = 1 + (int)sm_rng_below(rng, 2);
-    for (int k = 0; k < m->kinds; k++) random_kind(&m->kind[k], rng, sparse && k == m->kinds - 1);
-    for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)sm_rng_below(rng, (uint64_t)m->kinds);
-    if (sm_model_check(m, &err) != SM_OK) fail_msg("%s", err.sentence);
+    written w = {.length = 0};
+    int L = 2 + (int)sm_rng_below(rng, 7);
+    put(&w,
+        "{\"hidden_size\": %d, \"num_hidden_layers\": %d, \"vocab_size\": %d, "
+        "\"intermediate_size\": %d, \"tie_word_embeddings\": %s, "
+        "\"max_position_embeddings\": 1048576",
+        PICK(rng, 512, 1024, 2048), L, PICK(rng, 4096, 32000, 50257), PICK(rng, 1024, 2048, 4096),
+        sm_rng_below(rng, 2) ? "true" : "false");
+    uint64_t family = sm_rng_below(rng, 8);
+    if (family == 0) random_mimo(&w, rng);
+    else if (family == 1) random_gemma4(&w, rng);
+    else {
+        put(&w,
+            ", \"model_type\": \"transformer\", \"gated_mlp\": %s, "
+            "\"use_parallel_residual\": %s",
+            sm_rng_below(rng, 3) ? "true" : "false", sm_rng_below(rng, 6) ? "false" : "true");
+        random_attention(&w, L, rng);
+        if (sm_rng_below(rng, 2)) random_experts(&w, L, rng);
+    }
+    put(&w, "}");
+    *m = model_of("random", w.text);
 }
 
 sm_system random_job_system(const char *text) {
@@ -93,13 +134,19 @@ static int share(sm_rng *rng, int left) {
     return left % d ? 1 : d;
 }
 
+static bool has_experts(const sm_model *m) {
+    for (int k = 0; k < m->kinds; k++)
+        if (m->kind[k].E > 0) return true;
+    return false;
+}
+
 void random_plan(const random_job *r, sm_rng *rng, sm_plan *p) {
     int left = r->system.chips,
         *degree[] = {&p->data, &p->fsdp, &p->tensor, &p->expert, &p->context, &p->pipeline};
     sm_plan_defaults(p);
     for (int i = 0; i < 8 && left > 1; i++) {
         int *d = degree[sm_rng_below(rng, 6)], n = share(rng, left);
-        if (d == &p->expert && r->model.kind[r->model.kinds - 1].E == 0) continue;
+        if (d == &p->expert && !has_experts(&r->model)) continue;
         *d *= n;
         left /= n;
     }

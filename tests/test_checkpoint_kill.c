@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "model_of.h"
 #include "train_checkpoint.h"
 
 /* ---- the calls ---- */
@@ -96,11 +97,10 @@ static char place[64]; /* a folder of this test */
 static unsigned char text[256];
 
 static sm_model small_model(void) {
-    sm_model m = {
-        .name = "small", .D = 4, .L = 1, .V = 256, .final_norm = true, .causal = true, .kinds = 1};
-    m.kind[0] =
-        (sm_layer_kind){.name = "dense", .N = 2, .K = 1, .H = 2, .V_head = 2, .norms = 2, .F = 4};
-    return m;
+    return model_of("small", "{\"model_type\": \"llama\", \"hidden_size\": 4, "
+                             "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+                             "\"num_key_value_heads\": 1, \"intermediate_size\": 4, "
+                             "\"vocab_size\": 256}");
 }
 
 typedef struct training {

@@ -355,10 +355,10 @@ static void experts_in_use_work(void **state) {
     (void)state;
     sm_model m = load("mixtral-8x7b");
     double two = sm_model_params(&m).matmul_active, total = sm_model_params(&m).total;
-    m.kind[0].k_top = 3;
+    m = catalogue_with("mixtral-8x7b", "\"num_experts_per_tok\": 3");
     assert_true(sm_model_params(&m).matmul_active - two == 32.0 * 3 * 4096 * 14336);
     assert_true(sm_model_params(&m).total == total);
-    m.kind[0].k_top = 8;
+    m = catalogue_with("mixtral-8x7b", "\"num_experts_per_tok\": 8");
     assert_true(sm_model_params(&m).active == total);
 }
 

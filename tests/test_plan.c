@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "model_of.h"
 #include "scalemodel/train.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,12 +139,15 @@ static void sets_of_ops_are_read(void **state) {
 }
 
 /* Whatever op a program has can be named in recompute=. */
-static void names_its_ops(const sm_layer_kind *kind, sm_piece piece) {
+static void names_its_ops(const char *members, sm_piece piece) {
     static sm_program program;
     static const sm_rules rules = {0};
-    sm_model model = {.D = 64, .L = 1, .V = 96, .final_norm = true, .kinds = 1};
+    static const char config[] =
+        "{\"model_type\": \"transformer\", \"hidden_size\": 64, \"num_hidden_layers\": 1, "
+        "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"vocab_size\": 96, "
+        "\"intermediate_size\": 128}";
+    sm_model model = model_with("named", config, members);
     sm_error err = {0};
-    model.kind[0] = *kind;
     assert_int_equal(sm_program_build(&model, piece, 0, 128, &rules, &program, &err), SM_OK);
     for (int i = 0; i < program.ops; i++) {
         char text[64];
@@ -154,21 +158,17 @@ static void names_its_ops(const sm_layer_kind *kind, sm_piece piece) {
 
 static void every_op_can_be_named(void **state) {
     (void)state;
-    sm_layer_kind kind = {.N = 4, .K = 2, .H = 16, .V_head = 16, .norms = 4, .F = 128};
-    names_its_ops(&kind, SM_PIECE_EMBEDDING);
-    names_its_ops(&kind, SM_PIECE_HEAD);
-    names_its_ops(&kind, SM_PIECE_LAYER);
-    kind.parallel = true;
-    names_its_ops(&kind, SM_PIECE_LAYER);
-    kind.mlp = SM_MLP_PLAIN;
-    kind.E = 8, kind.k_top = 2, kind.F_expert = 32, kind.norms = 2, kind.parallel = false;
-    names_its_ops(&kind, SM_PIECE_LAYER);
-    kind.mlp = SM_MLP_GATED, kind.E_shared = 1, kind.F_shared = 32;
-    kind.attention = SM_ATTENTION_MLA;
-    kind.kv_rank = 32, kind.rope_H = 8, kind.nope_H = 8;
-    names_its_ops(&kind, SM_PIECE_LAYER);
-    kind.q_rank = 16;
-    names_its_ops(&kind, SM_PIECE_LAYER);
+#define EXPERTS "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 32, "
+#define LATENT                                                                                     \
+    "\"n_shared_experts\": 1, \"kv_lora_rank\": 32, \"qk_rope_head_dim\": 8, "                     \
+    "\"qk_nope_head_dim\": 8, \"v_head_dim\": 16"
+    names_its_ops("", SM_PIECE_EMBEDDING);
+    names_its_ops("", SM_PIECE_HEAD);
+    names_its_ops("\"norms_per_layer\": 4", SM_PIECE_LAYER);
+    names_its_ops("\"norms_per_layer\": 4, \"use_parallel_residual\": true", SM_PIECE_LAYER);
+    names_its_ops(EXPERTS "\"gated_mlp\": false", SM_PIECE_LAYER);
+    names_its_ops(EXPERTS LATENT, SM_PIECE_LAYER);
+    names_its_ops(EXPERTS LATENT ", \"q_lora_rank\": 16", SM_PIECE_LAYER);
 }
 
 /* ---- printing ---- */

@@ -107,9 +107,14 @@ static const train_plan plans[] = {
     {"micro=1,context=4", SM_SCHEDULE_ZB_V, 2, 2},
 };
 
+static sm_model wide_model(train_kind kind, int layers, int width) {
+    char members[64];
+    snprintf(members, sizeof members, "\"hidden_size\": %d, \"head_dim\": 4", width);
+    return train_model_with(kind, layers, members);
+}
+
 static void run_one(train_kind kind, int layers, int width, train_curve *one) {
-    sm_model model = train_model(kind, layers);
-    model.D = width;
+    sm_model model = wide_model(kind, layers, width);
     sm_train_setup setup = train_setup_of(&model);
     setup.tokens = TOKENS;
     train_curve_on_threads(&setup, TRAIN_STEPS, one);
@@ -119,7 +124,7 @@ static void run_one(train_kind kind, int layers, int width, train_curve *one) {
 
 static void make_job(const train_plan *plan, train_kind kind, int width, train_job *job) {
     assert_true(train_job_of(plan, kind, job));
-    job->model.D = width;
+    job->model = wide_model(kind, job->model.L, width);
     job->setup.tokens = TOKENS;
 }
 
@@ -251,8 +256,9 @@ static void gradients_are_those_of_one_rank(void **state) {
     static slopes one, ring;
     for (int kind = 0; kind < TRAIN_KINDS; kind++)
         for (int heads = 1; heads <= 4; heads *= 2) { /* of keys, for four of queries */
-            sm_model model = train_model((train_kind)kind, 2);
-            model.kind[0].K = heads;
+            char members[64];
+            snprintf(members, sizeof members, "\"num_key_value_heads\": %d", heads);
+            sm_model model = train_model_with((train_kind)kind, 2, members);
             run_slopes(&model, 1, &one);
             run_slopes(&model, heads == 1 ? 8 : 3, &ring);
             double apart = 0, size = 0;

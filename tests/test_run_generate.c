@@ -263,24 +263,16 @@ static void give_degrees(const char *words, int sequences, sm_train_setup *s) {
 /* ---- layers of other kinds: sums of several branches are reduced once ---- */
 
 static sm_model with_shared_expert(void) {
-    sm_model model = train_model(TRAIN_EXPERTS, 2);
-    model.kind[0].E_shared = 1;
-    model.kind[0].F_shared = 16;
-    return model;
+    return train_model_with(TRAIN_EXPERTS, 2, "\"n_shared_experts\": 1");
 }
 
 static sm_model with_parallel_branches(void) {
-    sm_model model = train_model(TRAIN_DENSE, 2);
-    model.kind[0].parallel = true;
-    model.kind[0].norms = 1;
-    return model;
+    return train_model_with(TRAIN_DENSE, 2,
+                            "\"use_parallel_residual\": true, \"norms_per_layer\": 1");
 }
 
 static sm_model with_four_norms(void) {
-    sm_model model = train_model(TRAIN_EXPERTS, 2);
-    model.kind[0].norms = 4;
-    model.tied = true;
-    return model;
+    return train_model_with(TRAIN_EXPERTS, 2, TRAIN_TIED ", \"norms_per_layer\": 4");
 }
 
 static void layers_of_other_kinds_are_generated_from(void **state) {
@@ -568,10 +560,10 @@ static void refuses_what_it_cannot(void **state) {
     s.stages = 2;
     expect_refused(&s, "2 stages generate with one chunk of layers each");
     s.chunks = 2;
-    model.tied = true;
+    model = train_model_with(TRAIN_DENSE, 2, TRAIN_TIED);
     expect_refused(&s, "an unembedding tied to the embedding needs both on one stage of the "
                        "pipeline");
-    model.tied = false;
+    model = train_model(TRAIN_DENSE, 2);
     s = room_for(&first, 1);
     s.degree[SM_AXIS_TENSOR] = 0;
     expect_refused(&s, "a degree of 0 is none");
@@ -616,8 +608,8 @@ static void expect_no_texts(const sm_generate_job *job, const char *sentence) {
 
 static void refuses_jobs_that_do_not_fit(void **state) {
     (void)state;
-    sm_model model = train_model(TRAIN_DENSE, 2), wide = model;
-    wide.V = 300;
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    sm_model wide = train_model_with(TRAIN_DENSE, 2, "\"vocab_size\": 300");
     sm_train_setup trained = train_setup_of(&model), s = room_for(&trained, 1), other = s, two = s;
     other.model = &wide;
     two.sequences = 2;

@@ -22,14 +22,14 @@
 enum { TOKENS = 32, WIDTH = 32, LAYERS = 4, MOST_RANKS = 64 };
 static const double tolerance = 0.10;
 
-static void enlarge(sm_model *m, const sm_train_setup *s) {
-    sm_layer_kind *k = &m->kind[0];
-    m->D = WIDTH;
-    m->L = LAYERS;
-    k->H = k->V_head = WIDTH / 4;
-    if (k->F) k->F = 2 * WIDTH;
-    if (k->F_expert) k->F_expert = WIDTH;
-    if (s->degree[SM_AXIS_TENSOR] == 1 && s->degree[SM_AXIS_TENSOR_Q] > 1) k->K = 1;
+static sm_model large_model(train_kind kind, const sm_train_setup *s) {
+    bool one = s->degree[SM_AXIS_TENSOR] == 1 && s->degree[SM_AXIS_TENSOR_Q] > 1;
+    char members[128];
+    snprintf(members, sizeof members,
+             "\"hidden_size\": %d, \"%s\": %d, \"num_key_value_heads\": %d", WIDTH,
+             kind == TRAIN_EXPERTS ? "moe_intermediate_size" : "intermediate_size",
+             kind == TRAIN_EXPERTS ? WIDTH : 2 * WIDTH, one ? 1 : 2);
+    return train_model_with(kind, LAYERS, members);
 }
 
 /* The plan of the planner, whose rules the setup takes over. */
@@ -131,7 +131,7 @@ static void lay(const train_plan *of, train_kind kind, train_job *job, sm_plan *
     job->setup = train_setup_of(&job->model);
     job->setup.tokens = TOKENS;
     train_words_read(of->words, &job->setup);
-    enlarge(&job->model, &job->setup);
+    job->model = large_model(kind, &job->setup);
     *plan = plan_of(of, &job->setup);
     if (of->stages)
         assert_true(train_line_lay(of->schedule, of->stages, of->chunks_per_stage, &job->setup,

@@ -38,16 +38,15 @@ enum { TIED = sizeof tied / sizeof *tied };
 
 static void job_of(const train_plan *plan, train_kind kind, bool is_tied, train_job *job) {
     assert_true(train_job_of(plan, kind, job));
-    job->model.tied = is_tied;
+    if (is_tied) job->model = train_model_with(kind, job->model.L, TRAIN_TIED);
 }
 
 static void parted_ties_train_alike(void **state) {
     (void)state;
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
         train_curve one, c;
-        sm_model model = train_model((train_kind)kind, 4);
+        sm_model model = train_model_with((train_kind)kind, 4, TRAIN_TIED);
         int wrong = 0;
-        model.tied = true;
         sm_train_setup base = train_setup_of(&model);
         train_curve_on_threads(&base, TRAIN_STEPS, &one);
         for (int i = 0; i < TIED; i += 1 + 2 * kind) {
@@ -192,8 +191,8 @@ static void odd_rows_are_filled_up(void **state) {
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
         int wrong = 0;
         train_curve one, c;
-        sm_model model = train_model((train_kind)kind, 4);
-        model.tied = kind == TRAIN_DENSE;
+        sm_model model =
+            train_model_with((train_kind)kind, 4, kind == TRAIN_DENSE ? TRAIN_TIED : "");
         sm_train_setup base = train_setup_of(&model);
         base.sequences = base.microbatch = 12;
         train_curve_on_threads(&base, TRAIN_STEPS, &one);

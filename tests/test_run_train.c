@@ -116,12 +116,11 @@ static size_t elements(const sm_train_weight *w) {
  * tied embedding is that of the lookup plus, transposed, that of the scores. */
 static void tied_gradients_are_sums(void **state) {
     (void)state;
-    sm_model model = train_model(TRAIN_DENSE, 2);
+    sm_model model = train_model_with(TRAIN_DENSE, 2, TRAIN_TIED);
     sm_trainer *t;
     sm_train_weight rows, columns;
     sm_communicator *self;
     sm_train_result r;
-    model.tied = true;
     sm_train_setup s = train_setup_of(&model);
     s.warmup = 0;
     assert_int_equal(sm_communicator_self(&self, NULL), SM_OK);
@@ -202,7 +201,7 @@ static void tied_plans_are_equal(void **state) {
     int wrong = 0;
     sm_train_setup base = train_setup_of(&model);
     train_curve_on_threads(&base, TRAIN_STEPS, &untied);
-    model.tied = true;
+    model = train_model_with(TRAIN_DENSE, 2, TRAIN_TIED);
     train_curve_on_threads(&base, TRAIN_STEPS, &one);
     assert_true(one.loss[TRAIN_STEPS - 1] < one.loss[0] &&
                 fabs(one.loss[0] - untied.loss[0]) > 1e-3);
@@ -214,7 +213,7 @@ static void tied_plans_are_equal(void **state) {
     }
     static train_line l;
     sm_train_setup s = train_setup_of(&model);
-    model.L = 4;
+    model = train_model_with(TRAIN_DENSE, 4, TRAIN_TIED);
     train_curve_on_threads(&base, TRAIN_STEPS, &one);
     train_words_read(piped.words, &s);
     assert_true(train_line_lay(piped.schedule, piped.stages, piped.chunks_per_stage, &s, &l));

@@ -46,7 +46,7 @@ static void fewer_kv_heads_shrink_the_cache(void **state) {
     (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
-    c.model.kind[0].K = 8;
+    c.model = catalogue_with("llama-2-13b", "\"num_key_value_heads\": 8");
     c.job.context = 8192;
     sm_serve *serve = serve_case_new(&c);
     sm_serve_point p = serve_point(serve, "tensor=8", 64);

@@ -4,7 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "scalemodel/io.h"
+#include "model_of.h"
 #include "scalemodel/train.h"
 #include "search_copy.h"
 #include <string.h>
@@ -17,12 +17,8 @@ static const sm_software_memory plain = {.software = "plain", .loss_bytes = 8};
 
 static int load_model(void **state) {
     (void)state;
-    sm_error err = {0};
-    sm_arena *arena = sm_arena_new();
-    sm_status s = sm_io_model_load("llama-3.1-8b", arena, &model, &err);
-    sm_arena_free(arena);
-    model.L = L;
-    return (int)s;
+    model = catalogue_with("llama-3.1-8b", "\"num_hidden_layers\": 4");
+    return 0;
 }
 
 static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
@@ -156,20 +152,16 @@ static void inputs_of_narrow_matmuls_are_narrow(void **state) {
 /* Two experts of 4096 wide results for each token and layer. */
 static void experts_weighted_early_keep_no_results(void **state) {
     (void)state;
-    sm_error err = {0};
     sm_model dense = model;
     sm_software_memory early = plain;
-    sm_arena *arena = sm_arena_new();
     early.weighted_early = true;
-    if (sm_io_model_load("mixtral-8x7b", arena, &model, &err)) fail_msg("%s", err.sentence);
-    model.L = L;
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
     sm_memory late = memory_of("expert=8", 8, &plain), now = memory_of("expert=8", 8, &early);
     is_about(late.total - now.total, 2.0 * L * 2 * T * D);
     now = memory_of("expert=8,recompute=full", 8, &early); /* but of the layer at work */
     late = memory_of("expert=8,recompute=full", 8, &plain);
     is_about(late.total - now.total, 2.0 * 2 * T * D);
     model = dense;
-    sm_arena_free(arena);
 }
 
 /* ---- gradients and the allocator ---- */

@@ -297,7 +297,7 @@ static void what_is_found_differs_and_is_sorted(void **state) {
 static void a_raised_flag_stops_it(void **state) {
     (void)state;
     volatile int stop = 1;
-    sm_rng rng = {27};
+    sm_rng rng = {28};
     sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_search_options o;

@@ -1,4 +1,5 @@
 /* The plans, the models, and the job of a rank under one. */
+#include "model_of.h"
 #include "train_plans.h"
 
 #include <math.h>
@@ -140,27 +141,20 @@ const size_t train_plan_count = sizeof train_plans / sizeof *train_plans;
 
 /* ---- models ---- */
 
-static sm_layer_kind dense_kind(void) {
-    return (sm_layer_kind){
-        .name = "dense", .N = 4, .K = 2, .H = 4, .V_head = 4, .norms = 2, .F = 32};
+sm_model train_model_with(train_kind kind, int layers, const char *members) {
+    static const char *const mlp[] = {[TRAIN_DENSE] = "\"intermediate_size\": 32",
+                                      [TRAIN_EXPERTS] =
+                                          "\"num_experts\": 4, \"num_experts_per_tok\": 2, "
+                                          "\"moe_intermediate_size\": 16"};
+    char *config = sm_arena_printf(
+        models_arena(),
+        "{\"model_type\": \"transformer\", \"hidden_size\": 16, \"num_hidden_layers\": %d, "
+        "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"vocab_size\": 256, %s}",
+        layers, mlp[kind]);
+    return model_with(kind == TRAIN_EXPERTS ? "experts" : "dense", config, members);
 }
 
-static sm_layer_kind expert_kind(void) {
-    sm_layer_kind kind = dense_kind();
-    snprintf(kind.name, sizeof kind.name, "moe");
-    kind.F = 0;
-    kind.E = 4;
-    kind.k_top = 2;
-    kind.F_expert = 16;
-    return kind;
-}
-
-sm_model train_model(train_kind kind, int layers) {
-    sm_model m = {.D = 16, .L = layers, .V = 256, .final_norm = true, .causal = true, .kinds = 1};
-    snprintf(m.name, sizeof m.name, "%s", kind == TRAIN_EXPERTS ? "experts" : "dense");
-    m.kind[0] = kind == TRAIN_EXPERTS ? expert_kind() : dense_kind();
-    return m;
-}
+sm_model train_model(train_kind kind, int layers) { return train_model_with(kind, layers, ""); }
 
 int train_plan_layers(const train_plan *plan) { return plan->stages ? 4 : 2; }
 

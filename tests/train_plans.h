@@ -41,6 +41,9 @@ extern const size_t train_plan_count;
 /* ---- models: of 2 layers, of 4 where a pipeline cuts them ---- */
 typedef enum train_kind { TRAIN_DENSE, TRAIN_EXPERTS, TRAIN_KINDS } train_kind;
 sm_model train_model(train_kind kind, int layers);
+/* With other members of its config: "\"tie_word_embeddings\": true". */
+sm_model train_model_with(train_kind kind, int layers, const char *members);
+#define TRAIN_TIED "\"tie_word_embeddings\": true"
 int train_plan_layers(const train_plan *plan);
 /* A text of TRAIN_TEXT_BYTES of a few words, always the same. */
 const unsigned char *train_text(void);

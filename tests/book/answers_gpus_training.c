@@ -1,4 +1,5 @@
 /* The rooflines of training on GPUs: part 12, "How does LLM scaling work on GPUs". */
+#include "model_of.h"
 #include "answers_gpus.h"
 #include "thresholds.h"
 #include "partition.h"
@@ -71,12 +72,9 @@ void gpu_data_deepseek(book_item *item) {
 
 /* A layer of experts with next to no attention. */
 static sm_model experts(int E, int k, int F) {
-    sm_model model = book_block(8192, 0);
-    sm_layer_kind *kind = &model.kind[0];
-    kind->E = E;
-    kind->k_top = k;
-    kind->F_expert = F;
-    return model;
+    const char *members =
+        sm_arena_printf(models_arena(), "\"gated_mlp\": false, %s", book_experts(E, k, F));
+    return book_transformer_with((const int[]){8192, F, 1, 1, 1, 1, 1}, members);
 }
 
 void gpu_data_experts(book_item *item) {

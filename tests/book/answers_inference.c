@@ -1,4 +1,5 @@
 /* "All About Transformer Inference": part 7, sizes, FLOPs, rooflines; decode steps from serve.h. */
+#include "model_of.h"
 #include "book.h"
 #include "instruments_serve.h"
 #include "thresholds.h"
@@ -80,9 +81,7 @@ static void server(book_item *item) {
 }
 
 static sm_model toy(int K) {
-    sm_model model = book_transformer(4096, 16384, 32, K, 256, 64, 32128);
-    model.tied = true;
-    return model;
+    return book_transformer_with((const int[]){4096, 16384, 32, K, 256, 64, 32128}, BOOK_TIED);
 }
 
 static double without_norms(const sm_model *model) {
@@ -153,11 +152,9 @@ static void quiz_256(book_item *item) { book_is(item, "step", quiz_s(256), 0.021
 /* LLaMA-2 13B with the table's 26 GB of weights, all of them read in a step: the vocabulary makes
  * up for what the catalogue's embedding, which is only looked up, has less. */
 static sm_model table_model(int K) {
-    sm_model model = book_transformer(5120, 13824, 40, 40, 128, 40, 1);
-    model.tied = true;
-    model.V = (int)lround((13e9 - sm_model_params(&model).total) / model.D);
-    model.kind[0].K = K;
-    return model;
+    sm_model bare = book_transformer_with((const int[]){5120, 13824, 40, K, 128, 40, 1}, BOOK_TIED);
+    int V = (int)lround((13e9 - sm_model_params(&bare).total) / bare.D);
+    return book_transformer_with((const int[]){5120, 13824, 40, K, 128, 40, V}, BOOK_TIED);
 }
 
 /* One row: GB of cache, GB in all, ms, tokens/s; does it fit into 128 GiB. */
@@ -168,9 +165,7 @@ static void table_row(book_item *item, int K, double batch, double kv, double to
     book_serving q = {table_model(40), book_system_of(&chip, "tpu-v5e:2x4"), SM_BF16, SM_BF16,
                       8192};
     double weights = sm_model_params(&q.model).total * sm_dtype_bytes(SM_BF16);
-    q.model.kind[0].K = K;
-    /* grouped queries, the book says, leave the weights as they are */
-    if (K < 40) q.model.V += (int)lround((13e9 - sm_model_params(&q.model).total) / q.model.D);
+    q.model = table_model(K); /* grouped queries, the book says, leave the weights as they are */
     sm_serve_point p = book_serving_point(&q, "tensor=8", batch);
     book_is(item, "cache", p.memory.kv * 8 / 1e9, kv);
     book_is(item, "in all", (p.memory.kv * 8 + weights) / 1e9, total);
@@ -246,13 +241,9 @@ static void q4(book_item *item) {
 }
 
 static sm_model toy_experts(void) {
-    sm_model model = toy(8);
-    sm_layer_kind *kind = &model.kind[0];
-    kind->E = 16;
-    kind->k_top = 2;
-    kind->F_expert = kind->F;
-    kind->F = 0;
-    return model;
+    const char *members =
+        sm_arena_printf(models_arena(), BOOK_TIED ", %s", book_experts(16, 2, 16384));
+    return book_transformer_with((const int[]){4096, 16384, 32, 8, 256, 64, 32128}, members);
 }
 
 static void q5_1(book_item *item) {

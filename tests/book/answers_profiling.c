@@ -15,9 +15,8 @@ static sm_chip core(void) {
 /* The layer of the chapter: 32 sequences of 1024 tokens, width 8192, 32 heads of 256. */
 enum { T = 1024, SEQUENCES = 32, CORES = 8 };
 static sm_model layer_model(void) {
-    sm_model model = book_transformer(8192, 32768, 32, 32, 256, 1, 1);
-    model.kind[0].mlp = SM_MLP_PLAIN;
-    return model;
+    return book_transformer_with((const int[]){8192, 32768, 32, 32, 256, 1, 1},
+                                 "\"gated_mlp\": false");
 }
 
 static void up_projection(book_item *item) {

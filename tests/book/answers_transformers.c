@@ -47,8 +47,8 @@ static void gemma27(book_item *item) {
 }
 
 static void vocabulary(book_item *item) {
-    sm_model small = book_transformer(4096, 16384, 32, 32, 128, 2, 1000), large = small;
-    large.V = 33000;
+    sm_model small = book_transformer(4096, 16384, 32, 32, 128, 2, 1000);
+    sm_model large = book_transformer(4096, 16384, 32, 32, 128, 2, 33000);
     double more = sm_model_train_flops(&large, 512, true) - sm_model_train_flops(&small, 512, true);
     book_is(item, "training FLOPs per token / DV", more / (4096.0 * 32000), 6);
 }
@@ -90,24 +90,26 @@ static void kv_8k(book_item *item) {
     book_exactly(item, "bytes", sm_model_kv_bytes(&model, 8192, SM_INT8), 8589934592.0);
 }
 
-static sm_model q1_model(void) { return book_transformer(4096, 16384, 32, 32, 128, 64, 32000); }
+static sm_model q1_model(const char *members) {
+    return book_transformer_with((const int[]){4096, 16384, 32, 32, 128, 64, 32000}, members);
+}
 
 static void q1_params(book_item *item) {
-    sm_model model = q1_model();
+    sm_model model = q1_model("");
     book_exactly(item, "two norms in a layer", sm_model_params(&model).total, 17442537472.0);
-    model.kind[0].norms = 1;
+    model = q1_model("\"norms_per_layer\": 1");
     book_exactly(item, "one norm in a layer", sm_model_params(&model).total, 17442275328.0);
 }
 
 static void q1_attention(book_item *item) {
-    sm_model model = q1_model();
+    sm_model model = q1_model("");
     sm_params p = sm_model_params(&model);
     book_is(item, "of the layers", p.attention / (p.attention + p.mlp), 0.25);
     book_is(item, "of the model", p.attention / p.total, 0.246239);
 }
 
 static void q1_kv(book_item *item) {
-    sm_model model = q1_model();
+    sm_model model = q1_model("");
     book_exactly(item, "bytes", sm_model_kv_bytes_per_token(&model, SM_INT8), 524288);
 }
 
@@ -212,10 +214,8 @@ static void q8(book_item *item) {
     book_give(&chip.memory_bytes_per_s, 8.2e11);
     double slots = book_critical(&chip, "bf16[E,C,D] int8[E,D,F] -> bf16[E,C,F]",
                                  "E=256,D=1e8,F=1e8,C=1", "C", SM_MEMORY_HBM);
-    sm_model model = book_transformer(7168, 0, 64, 64, 128, 1, 1000);
-    model.kind[0].E = 256;
-    model.kind[0].k_top = 8;
-    model.kind[0].F_expert = 2048;
+    sm_model model = book_transformer_with((const int[]){7168, 2048, 64, 64, 128, 1, 1000},
+                                           book_experts(256, 8, 2048));
     const sm_partition *layer = book_layer(&model, 4096);
     double tokens_per_slot =
         layer != NULL

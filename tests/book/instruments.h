@@ -44,6 +44,11 @@ double book_s_per_byte(const sm_system *system, sm_collective op, const char *me
 sm_model book_model(const char *name); /* of the catalogue */
 /* A Transformer in the book's letters: gated MLP, no biases, full attention. */
 sm_model book_transformer(int D, int F, int N, int K, int H, int L, int V);
+/* The same sizes in the same order, with other members of its config. */
+sm_model book_transformer_with(const int *sizes, const char *members);
+#define BOOK_TIED "\"tie_word_embeddings\": true"
+/* E experts of width F, of which each token takes k. */
+const char *book_experts(int E, int k, int F);
 sm_model book_block(int D, int F);      /* an MLP of two matrices; attention of next to nothing */
 sm_model book_of_params(double params); /* this many parameters, all in matmuls */
 

@@ -87,7 +87,5 @@ double book_serving_comm_bytes(const sm_partition *layer, sm_collective op, sm_a
 
 sm_model book_model_30b(void) {
     /* a layer: 80 x 125 D in attention, 3 D F in the MLP: 6e8; its cache: 2 x 8 x 125 */
-    sm_model model = book_transformer(6000, 30000, 32, 8, 125, 50, 16);
-    model.tied = true;
-    return model;
+    return book_transformer_with((const int[]){6000, 30000, 32, 8, 125, 50, 16}, BOOK_TIED);
 }

@@ -1,6 +1,6 @@
 /* Questions about models, their programs, and training. */
 #include "instruments.h"
-#include "scalemodel/io.h"
+#include "model_of.h"
 #include "partition.h"
 #include <math.h>
 #include <string.h>
@@ -9,40 +9,38 @@ sm_error *book_error(void);
 
 /* ---- models ---- */
 
-sm_model book_model(const char *name) {
-    sm_model model;
-    sm_arena *arena = sm_arena_new();
-    if (sm_io_model_load(name, arena, &model, book_error()) != SM_OK)
-        memset(&model, 0, sizeof model);
-    model.note = "";
-    sm_arena_free(arena);
-    return model;
+sm_model book_model(const char *name) { return catalogue_with(name, ""); }
+
+sm_model book_transformer_with(const int *sizes, const char *members) {
+    char *config = sm_arena_printf(
+        models_arena(),
+        "{\"model_type\": \"transformer\", \"hidden_size\": %d, \"intermediate_size\": %d, "
+        "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"head_dim\": %d, "
+        "\"num_hidden_layers\": %d, \"vocab_size\": %d, \"max_position_embeddings\": 1048576, "
+        "\"final_norm\": false, \"causal\": false}",
+        sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]);
+    return model_with("of the question", config, members);
 }
 
 sm_model book_transformer(int D, int F, int N, int K, int H, int L, int V) {
-    sm_model model = {.name = "of the question",
-                      .D = D,
-                      .L = L,
-                      .V = V,
-                      .kinds = 1,
-                      .note = "",
-                      .max_seq = 1 << 20};
-    model.kind[0] =
-        (sm_layer_kind){.name = "dense", .N = N, .K = K, .H = H, .V_head = H, .norms = 2, .F = F};
-    return model;
+    return book_transformer_with((const int[]){D, F, N, K, H, L, V}, "");
 }
 
 sm_model book_block(int D, int F) {
-    sm_model model = book_transformer(D, F, 1, 1, 1, 1, 1);
-    model.kind[0].mlp = SM_MLP_PLAIN;
-    return model;
+    return book_transformer_with((const int[]){D, F, 1, 1, 1, 1, 1}, "\"gated_mlp\": false");
 }
 
 sm_model book_of_params(double params) {
     enum { WIDTH = 100000 };
-    sm_model model = book_transformer(WIDTH, 1, 1, 1, 1, 1, (int)lround(params / WIDTH));
-    model.tied = true;
-    return model;
+    return book_transformer_with((const int[]){WIDTH, 1, 1, 1, 1, 1, (int)lround(params / WIDTH)},
+                                 BOOK_TIED);
+}
+
+const char *book_experts(int E, int k, int F) {
+    return sm_arena_printf(models_arena(),
+                           "\"num_experts\": %d, \"num_experts_per_tok\": %d, "
+                           "\"moe_intermediate_size\": %d",
+                           E, k, F);
 }
 
 /* ---- programs ---- */

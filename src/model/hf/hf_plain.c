@@ -6,6 +6,9 @@ static const hf_rule plain[] = {
     {"intermediate_size", HF_FF, HF_SIZE, HF_NONE},
     {"gated_mlp", HF_GATED, HF_FLAG, true},
     {"layer_norm", HF_LAYER_NORM, HF_FLAG, false},
+    {"norms_per_layer", HF_NORMS, HF_SIZE, 2},
+    {"final_norm", HF_FINAL_NORM, HF_FLAG, true},
+    {"causal", HF_CAUSAL, HF_FLAG, true},
     {"use_parallel_residual", HF_PARALLEL, HF_FLAG, false},
     {"qkv_bias", HF_QKV_BIAS, HF_FLAG, false},
     {"q_lora_rank", HF_Q_RANK, HF_SIZE, HF_NONE},
@@ -28,6 +31,7 @@ static const hf_rule plain[] = {
 
 static void adapt_plain(const hf_config *c, int layer, bool local, bool sparse, sm_layer_kind *k) {
     k->mlp = hf_number(c, HF_GATED) ? SM_MLP_GATED : SM_MLP_PLAIN;
+    k->norms = hf_number(c, HF_NORMS);
     k->parallel = hf_number(c, HF_PARALLEL) != 0;
     if (hf_number(c, HF_KV_RANK) > 0) hf_adapt_latent(c, layer, local, sparse, k);
 }
@@ -49,6 +53,8 @@ static void add_predictors(const hf_config *c, sm_model *m) {
 
 static void finish_plain(const hf_config *c, sm_model *m) {
     if (hf_number(c, HF_LAYER_NORM)) m->norm = SM_NORM_LAYER;
+    m->final_norm = hf_number(c, HF_FINAL_NORM) != 0;
+    m->causal = hf_number(c, HF_CAUSAL) != 0;
     add_predictors(c, m);
 }
 
@@ -58,8 +64,6 @@ const hf_family hf_plain[HF_PLAIN] = {
      .architectures = "",
      .rules = {plain, hf_rules_core, hf_rules_gqa, hf_rules_untied, hf_rules_no_bias},
      .norm_bias = true,
-     .norms = 2,
-     .final_norm = true,
      .local = hf_in_all,
      .sparse = hf_in_all,
      .adapt = adapt_plain,
