@@ -56,13 +56,14 @@ CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 HOSTCC ?= $(if $(findstring -gnu-,$(CC)),gcc,$(CC))
 HOST_CFLAGS ?= -O1
 EMBED := $(BUILD)/host/embed
-EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units report hw shard) \
+EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units report notation hw shard) \
     $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
 ENGINES := $(sort $(wildcard data/engines/*.json))
+FAMILIES := $(sort $(wildcard data/families/*.family))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table engine_table model_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table engine_table family_table model_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -165,7 +166,7 @@ folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
 $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
 # Of docs/layers.txt: private headers that are lent.
 $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
-$(BUILD)/obj/model/%.o $(BUILD)/obj/notation/%.o $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard io,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)
@@ -175,7 +176,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/truth -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/truth -MMD -MP -c -o $@ $<
 $(BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -194,6 +195,8 @@ $(BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
 	$(call embed,chips $(CHIPS))
 $(BUILD)/made/engine_table.stamp: $(EMBED) data/engines $(ENGINES)
 	$(call embed,engines $(ENGINES))
+$(BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
+	$(call embed,families $(FAMILIES))
 $(BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
 	$(call embed,models $(MODELS))
 define embed

@@ -3,19 +3,25 @@
  * usage: embed calibrations data/calibration/NAME.txt... >calibration_table.c
  *        embed chips data/chips/NAME.json... >chip_table.c
  *        embed engines data/engines/NAME.json... >engine_table.c
+ *        embed families data/families/NAME.family... >family_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
 #include "engine_table.h"
 #include "json_tree.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/io.h"
+#include "scalemodel/notation.h"
 #include <stdio.h>
 #include <string.h>
 
-/* The library looks chips and calibrations up in its tables; this program makes them and has none.
- */
+/* The library looks chips, calibrations and families up in its tables; this program makes them and
+ * has none. */
 extern const sm_chip sm_chip_table[];
 extern const size_t sm_chip_table_count;
+extern const sm_source sm_family_table[];
+extern const size_t sm_family_table_count;
+const sm_source sm_family_table[1] = {{.name = ""}};
+const size_t sm_family_table_count = 0;
 const sm_chip sm_chip_table[1] = {{.name = ""}};
 const size_t sm_chip_table_count = 0;
 extern const sm_calibration sm_shipped_calibrations[];
@@ -113,7 +119,8 @@ static void put_chip(const sm_chip *chip) {
     X(fabric, )
     X(wrap_rule, )
     X(torus_axes, )
-    X(tree_levels, ) X(prices, )
+    X(tree_levels, )
+    X(prices, )
 #undef X
         printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
                chip->pod_shape[2]);
@@ -349,6 +356,27 @@ static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm
     return SM_OK;
 }
 
+/* ---- texts and families: as text, which the reader takes as it stands ---- */
+
+static sm_status embed_families(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    sm_library *library;
+    sm_status status = sm_library_new(arena, NULL, &library, err);
+    puts("#include \"family_table.h\"\n\nconst sm_source sm_family_table[] = {");
+    for (int i = 0; !status && i < paths; i++) {
+        sm_source source;
+        status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = sm_library_read(library, &source, err);
+        if (status) return status;
+        fputs("    {", stdout);
+        put_text(path[i]);
+        fputs(",\n     ", stdout);
+        put_text(sm_arena_copy(arena, source.text, source.length));
+        printf(", %zu},\n", source.length);
+    }
+    printf("};\nconst size_t sm_family_table_count = %d;\n", paths);
+    return status;
+}
+
 int main(int arguments, char **argument) {
     static const struct {
         const char *what;
@@ -356,10 +384,11 @@ int main(int arguments, char **argument) {
     } kinds[] = {{"calibrations", embed_calibrations},
                  {"chips", embed_chips},
                  {"engines", embed_engines},
+                 {"families", embed_families},
                  {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
     sm_error err = {.status = SM_USAGE,
-                    .sentence = "usage: embed calibrations|chips|engines|models FILE..."};
+                    .sentence = "usage: embed calibrations|chips|engines|families|models FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

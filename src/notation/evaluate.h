@@ -1,5 +1,5 @@
-/* evaluate: what an expression of a family or a test of a line comes to. Where names are looked up is
- * the caller's. Private to src/notation. */
+/* evaluate: what an expression of a family or a test of a line comes to. Where names are looked up
+ * is the caller's. Private to src/notation. */
 #ifndef SCALEMODEL_NOTATION_EVALUATE_H
 #define SCALEMODEL_NOTATION_EVALUATE_H
 #include "scalemodel/architecture.h"

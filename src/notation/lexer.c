@@ -75,11 +75,13 @@ static void skip_blanks(lexer *l) {
     }
 }
 
+enum { LONGEST_KEYWORD = 6 };
+
 static token_kind word_kind(const lexer *l, sm_span span) {
     const char *word = l->source->text + span.offset;
-    for (int i = 0; i < LEXER_KEYWORD_COUNT; i++)
-        if (strlen(lexer_keywords[i]) == span.length &&
-            memcmp(lexer_keywords[i], word, span.length) == 0)
+    for (int i = 0; span.length <= LONGEST_KEYWORD && i < LEXER_KEYWORD_COUNT; i++)
+        if (*lexer_keywords[i] == *word && strncmp(lexer_keywords[i], word, span.length) == 0 &&
+            lexer_keywords[i][span.length] == 0)
             return (token_kind)(TOKEN_IF + i);
     return TOKEN_NAME;
 }

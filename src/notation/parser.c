@@ -142,8 +142,9 @@ bool parse_set(parser *p, tree_sets *list, int kinds, const char *what) {
     if (p->now.kind != TOKEN_OF('=')) no_equals(p, set.name);
     parser_accept(p, TOKEN_OF('='));
     set.value = parse_value(p);
-    if (tree_find_set(list->first, set.name))
-        parser_fail(p, set.span, "%s is set twice here", set.name);
+    const tree_set *other = tree_find_set(list->first, set.name);
+    if (other && tree_same(other->value, set.value)) return true;
+    if (other) parser_fail(p, set.span, "%s is set above already, to another value", set.name);
     parser_count(p, &list->n, "assignments", set.span);
     tree_set *entry = parser_alloc(p, sizeof *entry);
     if (!entry) return false;

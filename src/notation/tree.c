@@ -1,4 +1,5 @@
 /* A library, and finding things in what was read: by name, in it and in those below it. */
+#include "family_table.h"
 #include "tree.h"
 
 #include <string.h>
@@ -44,12 +45,41 @@ const tree_text *tree_find_text(const sm_library *library, const char *name) {
     return NULL;
 }
 
-const tree_family *tree_find_family(const sm_library *library, const char *name) {
+const tree_family *tree_other_family(const sm_library *library, const char *name,
+                                     const tree_family *family) {
     for (; library; library = library->under)
-        for (const tree_family *family = library->family; family; family = family->next)
-            for (int i = 0; i < family->names; i++)
-                if (strcmp(family->name[i]->name, name) == 0) return family;
+        for (const tree_family *f = library->family; f; f = f->next)
+            for (int i = 0; i < f->names && f != family; i++)
+                if (strcmp(f->name[i]->name, name) == 0) return f;
     return NULL;
+}
+
+const tree_family *tree_find_family(const sm_library *library, const char *name) {
+    return tree_other_family(library, name, NULL);
+}
+
+static bool same_name(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_dims(const tree *a, const tree *b) {
+    if (a->rank != b->rank || a->typed != b->typed || (a->typed && a->type != b->type))
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (!same_name(a->dim[i].name, b->dim[i].name) ||
+            !same_name(a->dim[i].axes, b->dim[i].axes))
+            return false;
+    return true;
+}
+
+bool tree_same(const tree *a, const tree *b) {
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind || a->n != b->n || a->number != b->number ||
+        !same_name(a->name, b->name) || !same_dims(a, b))
+        return false;
+    for (int i = 0; i < a->n; i++)
+        if (!tree_same(a->child[i], b->child[i])) return false;
+    return true;
 }
 
 sm_dimension_role tree_role_of(const sm_library *library, const char *dim) {
@@ -69,6 +99,15 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
     return list;
 }
 
+const char *tree_attribute_name(tree_attribute_kind kind) {
+    static const char *const names[] = {
+#define X(id, name, value) name,
+        TREE_ATTRIBUTES(X)
+#undef X
+    };
+    return names[kind];
+}
+
 const char *sm_dimension_role_name(sm_dimension_role role) {
     static const char *const names[] = {
 #define X(id, name, cut_by) name,
@@ -81,4 +120,33 @@ const char *sm_dimension_role_name(sm_dimension_role role) {
 bool sm_dimension_role_counts_tokens(sm_dimension_role role) {
     return role == SM_DIMENSION_SEQUENCES || role == SM_DIMENSION_POSITIONS ||
            role == SM_DIMENSION_KEYS || role == SM_DIMENSION_SLOTS;
+}
+
+sm_status sm_library_shipped(sm_arena *arena, const sm_library **out, sm_error *err) {
+    sm_library *library;
+    sm_status status = sm_library_new(arena, NULL, &library, err);
+    for (size_t i = 0; !status && i < sm_family_table_count; i++)
+        status = sm_library_read(library, &sm_family_table[i], err);
+    *out = library;
+    return status;
+}
+
+sm_status sm_library_families(const sm_library *library, sm_arena *arena, const char *const **name,
+                              size_t *n, sm_error *err) {
+    size_t most = 0;
+    *n = 0;
+    for (const sm_library *l = library; l; l = l->under)
+        for (const tree_family *family = l->family; family; family = family->next)
+            most += (size_t)family->names;
+    const char **names = sm_arena_array(arena, most, sizeof *names);
+    *name = names;
+    if (!names) return sm_fail_memory(err);
+    for (const sm_library *l = library; l; l = l->under)
+        for (const tree_family *family = l->family; family; family = family->next)
+            for (int i = 0; i < family->names; i++) {
+                size_t k = 0;
+                while (k < *n && strcmp(names[k], family->name[i]->name) != 0) k++;
+                if (k == *n) names[(*n)++] = family->name[i]->name;
+            }
+    return SM_OK;
 }

@@ -193,6 +193,12 @@ struct sm_library {
 /* ---- by name, here or below; NULL when there is none ---- */
 const tree_text *tree_find_text(const sm_library *library, const char *name);
 const tree_family *tree_find_family(const sm_library *library, const char *name);
+/* The one that `family` means by the name, which is not itself: a user's llama may be like llama.
+ */
+const tree_family *tree_other_family(const sm_library *library, const char *name,
+                                     const tree_family *family);
+/* Do two expressions say the same, wherever they stand? */
+bool tree_same(const tree *a, const tree *b);
 /* WHOLE when no role is given. */
 sm_dimension_role tree_role_of(const sm_library *library, const char *dim);
 /* In one list. */
@@ -215,6 +221,7 @@ typedef enum tree_function {
         TREE_FUNCTION_COUNT
 } tree_function;
 
+const char *tree_attribute_name(tree_attribute_kind kind);
 /* The attribute of this kind, or NULL. */
 const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attribute_kind kind);
 
@@ -242,7 +249,7 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
     X(CONV, "conv", 2, 3)                                                                          \
     X(CUMSUM, "cumsum", 1, 1)                                                                      \
     X(INVERSE, "inverse", 1, 1)                                                                    \
-    X(TAKE, "take", 2, 2)                                                                          \
+    X(TAKE, "take", 1, 2)                                                                          \
     X(SCATTER, "scatter", 2, 3)                                                                    \
     X(APPEND, "append", 2, TREE_MOST_ARGUMENTS)                                                    \
     X(PICK, "pick", 1, 2)                                                                          \
@@ -250,7 +257,7 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
     X(SPLIT, "split", 1, 1)                                                                        \
     X(CONCAT, "concat", 1, TREE_MOST_ARGUMENTS)                                                    \
     X(WINDOWS, "windows", 1, 1)                                                                    \
-    X(TOP, "top", 1, 1)                                                                            \
+    X(TOP, "top", 1, 2)                                                                            \
     X(DISPATCH, "dispatch", 2, 2)                                                                  \
     X(COMBINE, "combine", 2, 2)                                                                    \
     X(MEAN, "mean", 1, 1)                                                                          \

@@ -1,6 +1,6 @@
 /* A bounded text sink with the contract of snprintf: it counts what it would have written. */
-#ifndef SCALEMODEL_SHARD_SINK_H
-#define SCALEMODEL_SHARD_SINK_H
+#ifndef SCALEMODEL_TEXT_SINK_H
+#define SCALEMODEL_TEXT_SINK_H
 #include <stddef.h>
 
 typedef struct sm_sink {

@@ -1,0 +1,88 @@
+/* A family: are the families and texts it names there, and does a text know what it binds? */
+#include "library_check.h"
+
+#include <string.h>
+
+static sm_status unknown_family(checker *c, const sm_source *source, sm_span span,
+                                const char *name) {
+    const char *const *names;
+    size_t n;
+    sm_status status = sm_library_families(c->library, c->arena, &names, &n, c->err);
+    if (status) return status;
+    const char *near = sm_nearest(name, strlen(name), names, n);
+    return sm_fail_at(c->err, source, span, "no family is called %s%s%s", name,
+                      near ? "; the nearest is " : "", near ? near : "");
+}
+
+static sm_status check_like(checker *c, const tree_family *family) {
+    int steps = 0;
+    for (const tree_family *f = family; f->like; steps++) {
+        const tree_family *like = tree_other_family(c->library, f->like->name, f);
+        if (!like) return unknown_family(c, f->source, f->like->span, f->like->name);
+        if (like == family || steps > TREE_MOST_ENTRIES)
+            return sm_fail_at(c->err, family->source, family->like->span,
+                              "family %s is like itself, by way of the families it is like",
+                              family->name[0]->name);
+        f = like;
+    }
+    return SM_OK;
+}
+
+static bool reads(const tree *e, const char *name) {
+    if (e->kind == TREE_NAME && strcmp(e->name, name) == 0) return true;
+    for (int i = 0; i < e->n; i++)
+        if (reads(e->child[i], name)) return true;
+    return false;
+}
+
+/* Does another binding of the piece read it? */
+static bool is_read(const tree_piece *piece, const char *name) {
+    for (const tree_set *set = piece->set; set; set = set->next)
+        if (reads(set->value, name)) return true;
+    return false;
+}
+
+static sm_status check_binding(checker *c, const tree_piece *piece, const tree_set *set) {
+    const char *name = set->name, *dot = strchr(name, '.');
+    if (*name >= 'A' && *name <= 'Z') return SM_OK;
+    if (dot) {
+        const char *part = before_dot(c, name);
+        if (!part) return sm_fail_memory(c->err);
+        if (!words_have(&c->slots, part) && !words_have(&c->texts, part))
+            return sm_fail_at(c->err, piece->source, set->span, "no text calls %s", part);
+        name = dot + 1;
+    }
+    if (words_have(&c->options, name)) return SM_OK;
+    if (!dot && (strcmp(name, "name") == 0 || words_have(&c->slots, name) ||
+                 words_have(&c->reached, name) || is_read(piece, name)))
+        return SM_OK;
+    const char *near = sm_nearest(name, strlen(name), c->options.word, c->options.n);
+    if (!near) near = sm_nearest(name, strlen(name), c->slots.word, c->slots.n);
+    return sm_fail_at(c->err, piece->source, set->span,
+                      "no text has an option or calls a part %s%s%s", name,
+                      near ? "; the nearest is " : "", near ? near : "");
+}
+
+static sm_status check_piece(checker *c, const tree_family *family, const tree_piece *piece) {
+    if (piece->kind == TREE_STACK) return SM_OK;
+    if (piece->kind == TREE_ALL) {
+        bool there = tree_other_family(c->library, piece->name, family) != NULL;
+        return there ? SM_OK : unknown_family(c, piece->source, piece->span, piece->name);
+    }
+    if (!piece->text && !family->like && !words_have(&c->texts, piece->name)) {
+        const char *near = sm_nearest(piece->name, strlen(piece->name), c->texts.word, c->texts.n);
+        return sm_fail_at(c->err, piece->source, piece->span, "no text is called %s%s%s",
+                          piece->name, near ? "; the nearest is " : "", near ? near : "");
+    }
+    sm_status status = SM_OK;
+    for (const tree_set *set = piece->set; set && !status; set = set->next)
+        status = check_binding(c, piece, set);
+    return status;
+}
+
+sm_status check_family(checker *c, const tree_family *family) {
+    sm_status status = check_like(c, family);
+    for (const tree_piece *piece = family->piece; piece && !status; piece = piece->next)
+        status = check_piece(c, family, piece);
+    return status;
+}

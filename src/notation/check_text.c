@@ -1,0 +1,422 @@
+/* A text: is every name known, every option read, every array made before it is read? The last
+ * under all combinations of what its lines ask for under `if`. */
+#include "library_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MOST_TESTS = 10,      /* whose combinations are tried for one array; with more none are */
+    MOST_TRIALS = 1 << 20 /* of one text; then no more are made */
+};
+
+/* An array of the text: a parameter, or what one line makes; or a weight. */
+typedef struct array_entry {
+    const char *name;
+    int rank; /* 0: written without dimensions */
+    bool weight;
+    const tree *condition;
+} array_entry;
+
+/* The text being read, line by line. */
+typedef struct reading {
+    checker *c;
+    const tree_text *text;
+    array_entry *entry;
+    int n, room;
+    bool used[TREE_MOST_ENTRIES]; /* options in order */
+    const tree *condition;        /* of the line */
+    int trials;
+} reading;
+
+static sm_status fail_near(const reading *r, sm_span span, const char *what, const char *name,
+                           const char *near) {
+    return sm_fail_at(r->c->err, r->text->source, span, "%s %s%s%s", what, name,
+                      near ? "; the nearest is " : "", near ? near : "");
+}
+
+/* ---- conditions ---- */
+
+typedef enum phase { TRAIN, PREFILL, DECODE, PHASES } phase;
+static const struct {
+    const char *name;
+    unsigned in; /* bit of each phase */
+} phases[] = {{"train", 1u << TRAIN},
+              {"serve", 1u << PREFILL | 1u << DECODE},
+              {"prefill", 1u << PREFILL},
+              {"decode", 1u << DECODE}};
+static const char *const condition_words[] = {"train",    "serve", "prefill", "decode",
+                                              "absorbed", "none",  "true",    "false"};
+enum { CONDITION_WORDS = sizeof condition_words / sizeof condition_words[0] };
+
+/* The phases in which the name holds; -1 when it names none. */
+static int phases_of(const tree *e) {
+    for (size_t i = 0; e->kind == TREE_NAME && i < sizeof phases / sizeof phases[0]; i++)
+        if (strcmp(phases[i].name, e->name) == 0) return (int)phases[i].in;
+    return -1;
+}
+
+/* Tests that may be true or false: what conditions are made of but for and, or, not and phases.
+ * a != b is a == b denied. */
+typedef struct tests {
+    const tree *test[MOST_TESTS];
+    int n;
+    bool too_many;
+} tests;
+
+static const tree_kind denied[][2] = {
+    {TREE_UNEQUAL, TREE_EQUAL}, {TREE_AT_LEAST, TREE_LESS}, {TREE_MORE, TREE_AT_MOST}};
+
+static int denied_row(const tree *e) {
+    for (int i = 0; i < 3; i++)
+        if (e->kind == denied[i][0]) return i;
+    return -1;
+}
+
+static bool same_test(const tree *a, const tree *b) {
+    int row_a = denied_row(a), row_b = denied_row(b);
+    tree plain_a = *a, plain_b = *b;
+    if (row_a >= 0) plain_a.kind = denied[row_a][1];
+    if (row_b >= 0) plain_b.kind = denied[row_b][1];
+    return tree_same(&plain_a, &plain_b);
+}
+
+static bool is_joined(const tree *e) {
+    return e->kind == TREE_AND || e->kind == TREE_OR || e->kind == TREE_NOT ||
+           e->kind == TREE_CHOICE;
+}
+
+static int find_test(const tests *list, const tree *e) {
+    for (int i = 0; i < list->n; i++)
+        if (same_test(list->test[i], e)) return i;
+    return -1;
+}
+
+static void gather_tests(tests *list, const tree *e) {
+    if (!e) return;
+    for (int i = 0; is_joined(e) && i < e->n; i++) gather_tests(list, e->child[i]);
+    if (is_joined(e) || phases_of(e) >= 0 || find_test(list, e) >= 0) return;
+    if (list->n == MOST_TESTS) list->too_many = true;
+    else list->test[list->n++] = e;
+}
+
+/* Does the condition hold in the phase, where bit i of `truth` says whether test i does? */
+static bool holds(const tests *list, const tree *e, phase now, unsigned truth) {
+    if (!e) return true;
+    switch (e->kind) {
+    case TREE_AND:
+        return holds(list, e->child[0], now, truth) && holds(list, e->child[1], now, truth);
+    case TREE_OR:
+        return holds(list, e->child[0], now, truth) || holds(list, e->child[1], now, truth);
+    case TREE_NOT: return !holds(list, e->child[0], now, truth);
+    case TREE_CHOICE:
+        return holds(list, e->child[holds(list, e->child[1], now, truth) ? 0 : 2], now, truth);
+    default: break;
+    }
+    int in = phases_of(e);
+    if (in >= 0) return (unsigned)in >> now & 1;
+    int i = find_test(list, e);
+    return (truth >> i & 1) != (denied_row(e) >= 0);
+}
+
+/* "gated is true and decode": a case in words. */
+static void describe_case(const reading *r, const tests *list, phase now, unsigned truth, char *out,
+                          size_t size) {
+    static const char *const names[] = {"training", "prefill", "decode"};
+    size_t at = (size_t)snprintf(out, size, "in %s", names[now]);
+    for (int i = 0; i < list->n && at < size; i++) {
+        sm_span span = list->test[i]->span;
+        bool denies = denied_row(list->test[i]) >= 0;
+        int shown = span.length < 60 ? (int)span.length : 60;
+        at += (size_t)snprintf(out + at, size - at, ", where %.*s is %s", shown,
+                               r->text->source->text + span.offset,
+                               (truth >> i & 1) != denies ? "true" : "false");
+    }
+}
+
+/* Is the array made whenever the condition of this line holds? */
+static sm_status check_made(reading *r, const char *name, sm_span span) {
+    tests list = {.n = 0};
+    for (int i = 0; i < r->n; i++) {
+        if (strcmp(r->entry[i].name, name) != 0) continue;
+        if (!r->entry[i].condition) return SM_OK;
+        gather_tests(&list, r->entry[i].condition);
+    }
+    gather_tests(&list, r->condition);
+    for (unsigned truth = 0; !list.too_many && truth < 1u << list.n; truth++)
+        for (phase now = TRAIN; now < PHASES; now++) {
+            if (!holds(&list, r->condition, now, truth)) continue;
+            bool made = false;
+            for (int i = 0; i < r->n && !made; i++)
+                made = strcmp(r->entry[i].name, name) == 0 &&
+                       holds(&list, r->entry[i].condition, now, truth);
+            if (++r->trials > MOST_TRIALS) return SM_OK;
+            if (made) continue;
+            char found[300];
+            describe_case(r, &list, now, truth, found, sizeof found);
+            return sm_fail_at(r->c->err, r->text->source, span,
+                              "no line above makes %s %s, and it is read here", name, found);
+        }
+    return SM_OK;
+}
+
+/* ---- names ---- */
+
+/* The number of the option, or -1. Who asks reads it. */
+static int read_option(reading *r, const char *name, size_t length) {
+    int i = 0;
+    for (const tree_set *option = r->text->option; option; option = option->next, i++) {
+        if (strncmp(option->name, name, length) != 0 || option->name[length]) continue;
+        r->used[i] = true;
+        return i;
+    }
+    return -1;
+}
+
+static const char *nearest_array(const reading *r, const char *name) {
+    const char *near = NULL;
+    enum { MOST = 64 };
+    const char *names[MOST];
+    size_t n = 0;
+    for (int i = r->n - 1; i >= 0 && n < MOST; i--) names[n++] = r->entry[i].name;
+    for (const tree_set *o = r->text->option; o && n < MOST; o = o->next) names[n++] = o->name;
+    near = sm_nearest(name, strlen(name), names, n);
+    return near;
+}
+
+static const array_entry *find_entry(const reading *r, const char *name) {
+    for (int i = r->n - 1; i >= 0; i--)
+        if (strcmp(r->entry[i].name, name) == 0) return &r->entry[i];
+    return NULL;
+}
+
+static sm_status add_entry(reading *r, array_entry entry) {
+    if (r->n == r->room) {
+        int room = r->room ? 2 * r->room : 64;
+        array_entry *grown = sm_arena_array(r->c->arena, (size_t)room, sizeof *grown);
+        if (!grown) return sm_fail_memory(r->c->err);
+        if (r->n) memcpy(grown, r->entry, (size_t)r->n * sizeof *grown);
+        r->entry = grown;
+        r->room = room;
+    }
+    r->entry[r->n++] = entry;
+    return SM_OK;
+}
+
+static void read_dims(reading *r, const tree *array) {
+    for (int i = 0; i < array->rank; i++)
+        read_option(r, array->dim[i].name, strlen(array->dim[i].name));
+}
+
+/* An array that no line above makes is a weight, which no dimension that counts tokens is of. */
+static sm_status read_weight(reading *r, const tree *e) {
+    for (int i = 0; i < e->rank; i++) {
+        sm_dimension_role role = tree_role_of(r->c->library, e->dim[i].name);
+        if (!sm_dimension_role_counts_tokens(role)) continue;
+        const char *near = nearest_array(r, e->name);
+        return sm_fail_at(r->c->err, r->text->source, e->span,
+                          "no line above makes %s, and it is no weight, since %s counts %s%s%s",
+                          e->name, e->dim[i].name, sm_dimension_role_name(role),
+                          near ? "; the nearest is " : "", near ? near : "");
+    }
+    return add_entry(r, (array_entry){e->name, e->rank, true, NULL});
+}
+
+/* Can both conditions hold at once? */
+static bool can_meet(reading *r, const tree *a, const tree *b) {
+    tests list = {.n = 0};
+    gather_tests(&list, a);
+    gather_tests(&list, b);
+    for (unsigned truth = 0; !list.too_many && truth < 1u << list.n; truth++)
+        for (phase now = TRAIN; now < PHASES; now++)
+            if (++r->trials > MOST_TRIALS ||
+                (holds(&list, a, now, truth) && holds(&list, b, now, truth)))
+                return r->trials <= MOST_TRIALS;
+    return false;
+}
+
+/* What lines make has one number of dimensions, unless it is another array under another condition.
+ * Of weights only those that a model has can be compared: by whoever works it out. */
+static sm_status check_rank(reading *r, const tree *e) {
+    for (int i = 0; i < r->n && e->rank > 0; i++) {
+        const array_entry *entry = &r->entry[i];
+        if (entry->weight || entry->rank == 0 || entry->rank == e->rank ||
+            strcmp(entry->name, e->name) != 0 || !can_meet(r, entry->condition, r->condition))
+            continue;
+        return sm_fail_at(r->c->err, r->text->source, e->span,
+                          "%s has %d dimension%s above and %d here", e->name, entry->rank,
+                          entry->rank == 1 ? "" : "s", e->rank);
+    }
+    return SM_OK;
+}
+
+static sm_status read_array(reading *r, const tree *e) {
+    read_dims(r, e);
+    if (strchr(e->name, '.')) {
+        read_option(r, e->name, strcspn(e->name, "."));
+        return SM_OK;
+    }
+    const array_entry *entry = find_entry(r, e->name);
+    if (entry) {
+        sm_status status = check_rank(r, e);
+        return status || entry->weight ? status : check_made(r, e->name, e->span);
+    }
+    if (e->kind == TREE_ARRAY) return read_weight(r, e);
+    if (read_option(r, e->name, strlen(e->name)) >= 0) return SM_OK;
+    return fail_near(r, e->span, "no line above makes", e->name, nearest_array(r, e->name));
+}
+
+/* ---- calls ---- */
+
+static const struct {
+    const char *name;
+    int least, most;
+} ops[] = {
+#define X(id, name, least, most) {name, least, most},
+    TREE_OPS(X)
+#undef X
+};
+
+static const char *nearest_call(const reading *r, const char *name) {
+    const char *names[TREE_OP_COUNT];
+    for (int i = 0; i < TREE_OP_COUNT; i++) names[i] = ops[i].name;
+    const words *texts = &r->c->texts;
+    const char *near = sm_nearest(name, strlen(name), names, TREE_OP_COUNT);
+    return near ? near : sm_nearest(name, strlen(name), texts->word, texts->n);
+}
+
+static sm_status check_arguments(const reading *r, const tree *call, int least, int most) {
+    sm_span span = {call->span.offset, strlen(call->name)};
+    if (call->n >= least && call->n <= most) return SM_OK;
+    int wanted = call->n < least ? least : most;
+    return sm_fail_at(r->c->err, r->text->source, span, "%s takes %d argument%s, not %d",
+                      call->name, wanted, wanted == 1 ? "" : "s", call->n);
+}
+
+/* An op, a text, an option that names one, or a part that families bind. */
+static sm_status check_call(reading *r, const tree *call) {
+    int op = tree_find_op(call->name);
+    if (op >= 0) return check_arguments(r, call, ops[op].least, ops[op].most);
+    if (read_option(r, call->name, strlen(call->name)) >= 0) return SM_OK;
+    const tree_text *text =
+        words_have(&r->c->texts, call->name) ? tree_find_text(r->c->library, call->name) : NULL;
+    if (text) return check_arguments(r, call, text->parameters, text->parameters);
+    if (words_have(&r->c->bound, call->name)) return SM_OK;
+    sm_span span = {call->span.offset, strlen(call->name)};
+    return fail_near(r, span, "no op or text is called, and no family binds,", call->name,
+                     nearest_call(r, call->name));
+}
+
+/* How many arrays a line with this value makes; 0: as many as are written. */
+static int results_of(const reading *r, const tree *value) {
+    if (value->kind != TREE_CALL) return 1;
+    switch (tree_find_op(value->name)) {
+    case TREE_OP_CACHE: return value->n;
+    case TREE_OP_SPLIT: return 0;
+    case -1: break;
+    default: return 1;
+    }
+    const tree_text *text =
+        words_have(&r->c->texts, value->name) ? tree_find_text(r->c->library, value->name) : NULL;
+    return text ? text->results : 0;
+}
+
+/* ---- lines ---- */
+
+static sm_status read_expression(reading *r, const tree *e) {
+    sm_status status = SM_OK;
+    if (e->kind == TREE_NAME || e->kind == TREE_ARRAY) status = read_array(r, e);
+    if (e->kind == TREE_SIZE) read_option(r, e->name, strlen(e->name));
+    if (e->kind == TREE_CALL) status = check_call(r, e);
+    for (int i = 0; i < e->n && !status; i++) status = read_expression(r, e->child[i]);
+    return status;
+}
+
+/* An array that no line makes takes its attribute with it where a dimension of it is none. */
+static sm_status read_attribute(reading *r, const tree *e) {
+    const array_entry *entry = e->kind == TREE_ARRAY ? find_entry(r, e->name) : NULL;
+    if (!entry) return read_expression(r, e);
+    read_dims(r, e);
+    return check_rank(r, e);
+}
+
+static sm_status read_condition(reading *r, const tree *e) {
+    bool known = e->kind != TREE_NAME && e->kind != TREE_SIZE;
+    sm_status status = SM_OK;
+    if (!known) known = read_option(r, e->name, strlen(e->name)) >= 0 || e->kind == TREE_SIZE;
+    for (int i = 0; i < CONDITION_WORDS && !known; i++)
+        known = strcmp(e->name, condition_words[i]) == 0;
+    if (!known) {
+        const char *near = sm_nearest(e->name, strlen(e->name), condition_words, CONDITION_WORDS);
+        return fail_near(r, e->span, "this text has no option, and a plan no choice,", e->name,
+                         near ? near : nearest_array(r, e->name));
+    }
+    for (int i = 0; i < e->n && !status; i++) status = read_condition(r, e->child[i]);
+    return status;
+}
+
+static sm_status add_target(reading *r, const tree *target, const tree *condition) {
+    const array_entry *entry = find_entry(r, target->name);
+    read_dims(r, target);
+    if (entry && entry->weight)
+        return sm_fail_at(r->c->err, r->text->source, target->span,
+                          "%s is a weight above, which no line makes", target->name);
+    sm_status status = check_rank(r, target);
+    int rank = target->rank ? target->rank : entry ? entry->rank : 0;
+    return status ? status : add_entry(r, (array_entry){target->name, rank, false, condition});
+}
+
+static sm_status check_line(reading *r, const tree_line *line) {
+    sm_status status = line->condition ? read_condition(r, line->condition) : SM_OK;
+    r->condition = line->condition;
+    if (!status) status = read_expression(r, line->value);
+    for (const tree_attribute *a = line->attribute; a && !status; a = a->next)
+        if (a->value) status = read_attribute(r, a->value);
+    int results = results_of(r, line->value);
+    if (!status && results && results != line->targets)
+        status = sm_fail_at(r->c->err, r->text->source, line->span,
+                            "%d array%s before '=', and what stands after it makes %d",
+                            line->targets, line->targets == 1 ? "" : "s", results);
+    for (int i = 0; i < line->targets && !status; i++)
+        status = add_target(r, line->target[i], line->condition);
+    return status;
+}
+
+/* ---- the text ---- */
+
+static sm_status check_results(reading *r) {
+    sm_status status = SM_OK;
+    r->condition = NULL;
+    for (int i = 0; i < r->text->results && !status; i++) {
+        const tree *result = r->text->result[i];
+        const array_entry *entry = find_entry(r, result->name);
+        if (entry && !entry->weight) status = check_made(r, result->name, result->span);
+        else
+            status = fail_near(r, result->span, "no line makes", result->name,
+                               nearest_array(r, result->name));
+    }
+    return status;
+}
+
+static sm_status check_options(reading *r) {
+    int i = 0;
+    for (const tree_set *option = r->text->option; option; option = option->next, i++)
+        if (!r->used[i])
+            return sm_fail_at(r->c->err, r->text->source, option->span,
+                              "no line of the text reads the option %s", option->name);
+    return SM_OK;
+}
+
+sm_status check_text(checker *c, const tree_text *text) {
+    reading *r = sm_arena_alloc(c->arena, sizeof *r);
+    if (!r) return sm_fail_memory(c->err);
+    r->c = c;
+    r->text = text;
+    sm_status status = SM_OK;
+    for (int i = 0; i < text->parameters && !status; i++)
+        status = add_target(r, text->parameter[i], NULL);
+    for (const tree_line *line = text->line; line && !status; line = line->next)
+        status = check_line(r, line);
+    if (!status) status = check_results(r);
+    return status ? status : check_options(r);
+}

@@ -1,0 +1,104 @@
+/* Does everything that a library names exist? Texts call texts, and families bind what texts leave
+ * open, in any order of files: so this comes after the last one. */
+#include "library_check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sorted words ---- */
+
+static int compare(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+bool words_have(const words *list, const char *word) {
+    return list->n > 0 && bsearch(&word, list->word, list->n, sizeof word, compare) != NULL;
+}
+
+static bool words_add(checker *c, words *list, const char *word) {
+    if (list->n == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        const char **grown = sm_arena_array(c->arena, room, sizeof *grown);
+        if (!grown) return false;
+        if (list->n) memcpy(grown, list->word, list->n * sizeof *grown);
+        list->word = grown;
+        list->room = room;
+    }
+    list->word[list->n++] = word;
+    return word != NULL;
+}
+
+static void words_sort(words *list) {
+    size_t kept = 0;
+    if (list->n > 0) qsort(list->word, list->n, sizeof *list->word, compare);
+    for (size_t i = 0; i < list->n; i++)
+        if (kept == 0 || strcmp(list->word[kept - 1], list->word[i]) != 0)
+            list->word[kept++] = list->word[i];
+    list->n = kept;
+}
+
+const char *before_dot(checker *c, const char *name) {
+    return sm_arena_copy(c->arena, name, strcspn(name, "."));
+}
+
+/* ---- what there is, here and below ---- */
+
+/* The open calls of an expression, and the pieces that it reaches into. */
+static bool gather_expression(checker *c, const tree *e) {
+    bool open =
+        e->kind == TREE_CALL && tree_find_op(e->name) < 0 && !words_have(&c->texts, e->name);
+    bool names_array = e->kind == TREE_NAME || e->kind == TREE_ARRAY;
+    if (open && !words_add(c, &c->slots, e->name)) return false;
+    if (names_array && strchr(e->name, '.') && !words_add(c, &c->reached, before_dot(c, e->name)))
+        return false;
+    for (int i = 0; i < e->n; i++)
+        if (!gather_expression(c, e->child[i])) return false;
+    return true;
+}
+
+static bool gather_text(checker *c, const tree_text *text) {
+    for (const tree_set *option = text->option; option; option = option->next)
+        if (!words_add(c, &c->options, option->name)) return false;
+    for (const tree_line *line = text->line; line; line = line->next) {
+        if (!gather_expression(c, line->value)) return false;
+        for (const tree_attribute *a = line->attribute; a; a = a->next)
+            if (a->value && !gather_expression(c, a->value)) return false;
+    }
+    return true;
+}
+
+static bool gather_family(checker *c, const tree_family *family) {
+    for (const tree_piece *piece = family->piece; piece; piece = piece->next)
+        for (const tree_set *set = piece->set; set; set = set->next)
+            if (!words_add(c, &c->bound, set->name)) return false;
+    return true;
+}
+
+static bool gather(checker *c) {
+    for (const sm_library *l = c->library; l; l = l->under)
+        for (const tree_text *text = l->text; text; text = text->next)
+            if (!words_add(c, &c->texts, text->name)) return false;
+    words_sort(&c->texts);
+    for (const sm_library *l = c->library; l; l = l->under) {
+        for (const tree_text *text = l->text; text; text = text->next)
+            if (!gather_text(c, text)) return false;
+        for (const tree_family *family = l->family; family; family = family->next)
+            if (!gather_family(c, family)) return false;
+    }
+    words_sort(&c->bound);
+    words_sort(&c->slots);
+    words_sort(&c->options);
+    words_sort(&c->reached);
+    return true;
+}
+
+sm_status sm_library_check(const sm_library *library, sm_error *err) {
+    checker c = {.library = library, .arena = sm_arena_new(), .err = err};
+    sm_status status = c.arena && gather(&c) ? SM_OK : sm_fail_memory(err);
+    for (const tree_text *text = library->text; text && !status; text = text->next)
+        status = check_text(&c, text);
+    for (const tree_family *family = library->family; family && !status; family = family->next)
+        status = check_family(&c, family);
+    sm_arena_free(c.arena);
+    return status;
+}
