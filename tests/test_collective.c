@@ -568,8 +568,22 @@ static void test_parts_that_share_a_dimension(void **state) {
         }
 }
 
+/* Members that no part places exchange nothing in no time at all: never for nothing. */
+static void test_a_group_on_no_link_takes_for_ever(void **state) {
+    (void)state;
+    sm_system system = torus_of((int[]){4, 8}, 2, 0);
+    const sm_calibration *constants = sm_calibration_of(&system.chip);
+    for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
+        sm_curve curve = sm_collective_curve(&system, op, &(sm_group){.size = 4}, 1);
+        assert_true(isinf(sm_curve_expected_s(&curve, &system, constants, 1e6)));
+        curve = sm_collective_curve(&system, op, &(sm_group){.size = 1}, 1);
+        assert_int_equal(curve.n, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_group_on_no_link_takes_for_ever),
         cmocka_unit_test(test_every_line_and_ring),
         cmocka_unit_test(test_every_torus_of_two_dimensions),
         cmocka_unit_test(test_every_torus_of_three_dimensions),

@@ -151,6 +151,9 @@ static void test_fill_follows_the_level_order(void **state) {
     assert_true(sm_placement_fill(&system, 2, (int[]){4, 20}, NULL, (int[]){2, 1, 0}, &placement));
     write_placement(&placement, got, sizeof got);
     assert_string_equal(got, "4@2/1 20@1/1");
+    assert_false(sm_placement_fill(&system, 1, (int[]){4}, NULL, (int[]){2, 1, 1}, &placement));
+    assert_false(sm_placement_fill(&system, 1, (int[]){4}, NULL, (int[]){3, 1, 0}, &placement));
+    assert_false(sm_placement_fill(&system, 1, (int[]){4}, NULL, (int[]){-1, 1, 0}, &placement));
 }
 
 /* The chip at the given coordinates of all axes: what a placement means. */

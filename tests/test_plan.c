@@ -212,6 +212,32 @@ static void dims_print_for_tori_alone(void **state) {
     assert_null(strstr(out, "dims"));
 }
 
+/* Dimensions that are named must be there; those that follow by themselves need not. */
+static void dims_are_those_of_the_system(void **state) {
+    (void)state;
+    static const struct {
+        const char *plan;
+        int dims;
+        const char *sentence;
+    } cases[] = {{"dims=2.1", 2, "dims names dimension 2, and here has dimensions 0 and 1"},
+                 {"dims=1.0.2", 2, "dims names dimension 2, and here has dimensions 0 and 1"},
+                 {"dims=1", 1, "dims names dimension 1, and here has dimension 0 alone"},
+                 {"dims=0", 0,
+                  "dims names dimension 0, and here has no torus: no dims order its "
+                  "levels"},
+                 {"dims=1.0", 2, NULL},
+                 {"dims=2.1.0", 3, NULL},
+                 {"data=2", 0, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sm_system system = {.torus_dims = cases[i].dims, .text = "here"};
+        sm_plan plan = plan_of(cases[i].plan);
+        char room[128];
+        const char *why = sm_plan_refuse_dims(&plan, &system, room, sizeof room);
+        if (cases[i].sentence) assert_string_equal(why, cases[i].sentence);
+        else assert_null(why);
+    }
+}
+
 /* ---- the table of keys ---- */
 
 static void rows_describe_their_keys(void **state) {
@@ -480,6 +506,7 @@ int main(void) {
         cmocka_unit_test(plans_print_what_matters),
         cmocka_unit_test(printing_respects_its_room),
         cmocka_unit_test(dims_print_for_tori_alone),
+        cmocka_unit_test(dims_are_those_of_the_system),
         cmocka_unit_test(plans_read_back),
         cmocka_unit_test(bad_keys_are_named),
         cmocka_unit_test(bad_values_are_named),

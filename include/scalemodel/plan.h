@@ -110,6 +110,7 @@ typedef struct sm_plan {
     int attention;                        /* SM_ATTENTION_FUSED or _UNFUSED */
     uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
     uint8_t dims[3];                      /* torus dimensions in filling order */
+    uint8_t dims_named;                   /* so many of them stand in the plan's text */
     char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a
                                              named policy */
 } sm_plan;
@@ -215,6 +216,10 @@ sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code);
 /* ---- a plan on a system ---- */
 /* A placement has the axes of programs and, after them, the pipeline. */
 enum { SM_PLACED_PIPELINE = SM_AXIS_COUNT, SM_PLACED_AXES };
+/* Why the dimensions that a plan names cannot be filled on this system; NULL when they can. The
+ * sentence is in room. */
+const char *sm_plan_refuse_dims(const sm_plan *plan, const sm_system *system, char *room,
+                                size_t size);
 /* Place the axes of a plan on a system, in the plan's order. False when they cannot be laid out so.
  */
 bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
@@ -239,7 +244,7 @@ typedef struct sm_timed_curve {
     int n, serials;
     uint8_t level;                                     /* that the ideal keeps busy */
     double ideal_s_per_byte;                           /* the least, at datasheet rates */
-    sm_timed_line line[SM_MAX_TIMED_LINES]; /* none is never less than another */
+    sm_timed_line line[SM_MAX_TIMED_LINES];            /* none is never less than another */
     sm_line serial[SM_MAX_ALGORITHMS][SM_MAX_TIMINGS]; /* of algorithms `upper` is taken from */
     uint8_t serial_lines[SM_MAX_ALGORITHMS];
 } sm_timed_curve;

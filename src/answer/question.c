@@ -1,5 +1,7 @@
 /* What answers share. */
 #include "question.h"
+#include <stdio.h>
+#include <string.h>
 
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
                    double expected_s) {
@@ -23,4 +25,34 @@ sm_status sm_question_limit(const char *what, double value, double most, sm_erro
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
                   const char *unit) {
     sm_page_leaf(r, parent, label, fact->value, unit, fact->source ? fact->source : "not known");
+}
+
+/* ---- blame ---- */
+
+/* Does the sentence speak of this item: name it as it stands (tensor=12), or begin with its key? */
+static bool speaks_of(const char *sentence, const char *item) {
+    const char *found = strstr(sentence, item);
+    char next = found ? found[strlen(item)] : '0';
+    size_t key = strcspn(item, "=");
+    if (item[key] != '=') return false;
+    if (found && (next < '0' || next > '9')) return true;
+    return strncmp(sentence, item, key) == 0 && sentence[key] == ' ';
+}
+
+sm_span sm_question_blamed(const sm_source *plan, const char *sentence) {
+    for (size_t at = 0; at < plan->length;) {
+        char item[64];
+        size_t length = strcspn(plan->text + at, ",");
+        snprintf(item, sizeof item, "%.*s", length < 60 ? (int)length : 60, plan->text + at);
+        if (speaks_of(sentence, item)) return (sm_span){at, length};
+        at += length + 1;
+    }
+    return (sm_span){0, plan->length};
+}
+
+sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *err) {
+    if (status != SM_BAD_INPUT || err->line || plan->length == 0) return status;
+    char sentence[sizeof err->sentence];
+    memcpy(sentence, err->sentence, sizeof sentence);
+    return sm_fail_at(err, plan, sm_question_blamed(plan, sentence), "%s", sentence);
 }

@@ -10,4 +10,9 @@ void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, doub
 sm_status sm_question_needs(bool there, const char *what, sm_error *err);
 /* SM_USAGE where a number of a question lies outside 0 .. most. */
 sm_status sm_question_limit(const char *what, double value, double most, sm_error *err);
+/* The item of a plan's text that the sentence speaks of; otherwise all of it. */
+sm_span sm_question_blamed(const sm_source *plan, const char *sentence);
+/* An error that has no place yet, about a plan read from this text: shown under the key it speaks
+ * of, else under the whole. */
+sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *err);
 #endif

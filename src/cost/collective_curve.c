@@ -16,6 +16,12 @@ static void add_lines(sm_curve *curve, const sm_group_links *links, sm_collectiv
     }
 }
 
+/* A group that lies on no link cannot exchange anything: never for nothing. */
+static void add_no_link(sm_curve *curve) {
+    curve->algorithm[curve->n++] = (sm_algorithm){
+        .name = "no link", .line = {INFINITY, 0.0}, .hops_s = INFINITY, .excess = 1.0};
+}
+
 sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,
                              double ragged) {
     sm_curve curve;
@@ -26,6 +32,7 @@ sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm
     curve.group = (int)links.n;
     curve.ideal_s_per_byte = 0.0;
     if (links.torus_parts + links.switch_parts > 0) add_lines(&curve, &links, op, ragged);
+    else if (group->size > 1) add_no_link(&curve);
     for (int i = 0; i < curve.n; i++) {
         curve.algorithm[i].op = op;
         curve.algorithm[i].members = curve.group;

@@ -66,21 +66,36 @@ static void take_whole_dimension(taken *t, const int *level_order, int size, sm_
     }
 }
 
+/* No group that joins axes has more parts than fit. */
 static bool finish(const sm_system *system, const int *sizes, sm_placement *placement) {
     double used = 1.0;
+    int parts = 0;
     for (int a = 0; a < placement->axes; a++) {
         if (placement->axis[a].size != sizes[a]) return false;
         used *= sizes[a];
         sm_group_normalise(&placement->axis[a]);
+        parts += placement->axis[a].parts;
     }
+    if (parts > SM_MAX_PARTS) return false;
     placement->used = (int)used;
     placement->idle = placement->used > 0 ? system->chips / placement->used : 0;
     return true;
 }
 
+/* Every level once. */
+static bool is_order_of_levels(const sm_system *system, const int *level_order) {
+    unsigned seen = 0;
+    for (int i = 0; level_order && i < system->levels; i++) {
+        int l = level_order[i];
+        if (l < 0 || l >= system->levels || seen >> l & 1u) return false;
+        seen |= 1u << l;
+    }
+    return true;
+}
+
 bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, const int *order,
                        const int *level_order, sm_placement *placement) {
-    if (axes < 0 || axes > SM_MAX_AXES) return false;
+    if (axes < 0 || axes > SM_MAX_AXES || !is_order_of_levels(system, level_order)) return false;
     taken t = nothing_taken(system);
     start(system, axes, placement);
     for (int i = 0; i < axes; i++) {
@@ -272,7 +287,8 @@ sm_group sm_group_join(const sm_placement *placement, sm_axes axes) {
     for (int a = 0; a < placement->axes; a++) {
         if (!((unsigned)axes >> a & 1u)) continue;
         joined.size *= placement->axis[a].size;
-        for (int p = 0; p < placement->axis[a].parts && joined.parts < SM_MAX_PARTS; p++)
+        assert(joined.parts + placement->axis[a].parts <= SM_MAX_PARTS);
+        for (int p = 0; p < placement->axis[a].parts; p++)
             joined.part[joined.parts++] = placement->axis[a].part[p];
     }
     sm_group_normalise(&joined);

@@ -98,6 +98,9 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
         return sm_words_order(row->key.words, r->source, value, "no axis is named",
                               plan_usual_order(r->plan->use), r->plan->order, r->err);
     case SM_PLAN_VALUE_DIMS:
+        r->plan->dims_named = 1;
+        for (size_t i = 0; i < value.length; i++)
+            r->plan->dims_named = (uint8_t)(r->plan->dims_named + (text_of(r, value)[i] == '.'));
         return sm_words_order((sm_words){numbers, 3}, r->source, value,
                               "no dimension has the number", usual_dims, r->plan->dims, r->err);
     }

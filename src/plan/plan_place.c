@@ -1,5 +1,23 @@
 /* Where the axes of a plan sit on a system. */
+#include <stdio.h>
+
 #include "scalemodel/plan.h"
+
+const char *sm_plan_refuse_dims(const sm_plan *plan, const sm_system *system, char *room,
+                                size_t size) {
+    int dims = system->torus_dims;
+    for (int i = 0; i < plan->dims_named; i++) {
+        if (plan->dims[i] < dims) continue;
+        int used = snprintf(room, size, "dims names dimension %d, and %s has ", plan->dims[i],
+                            system->text);
+        if (used < 0 || (size_t)used >= size) return room;
+        const char *const has[] = {"no torus: no dims order its levels", "dimension 0 alone",
+                                   "dimensions 0 and 1", "dimensions 0, 1 and 2"};
+        snprintf(room + used, size - (size_t)used, "%s", has[dims < 3 ? dims : 3]);
+        return room;
+    }
+    return NULL;
+}
 
 bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
                    sm_placement *placement) {

@@ -319,6 +319,9 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     if (!slices || !h->places || !h->first || !h->known || !h->keep) return sm_fail_memory(err);
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
+    char why[256];
+    if (sm_plan_refuse_dims(&o->fixed, job->system, why, sizeof why))
+        return sm_fail(err, SM_BAD_INPUT, "%s", why);
     if (h->slices == 0)
         return sm_fail(err, SM_NEGATIVE, "%s has no slice of %d to %d chips", job->system->text,
                        least, most);

@@ -20,6 +20,7 @@ const char *serve_refuse(const sm_serve *s, const sm_plan *p, char *room, size_t
     if (chips > s->system.chips)
         REFUSE("the plan takes %d chips and %s has %d", chips, s->system.text, s->system.chips);
     const char *why = sm_plan_refuse(p, &s->model, room, size);
+    if (!why) why = sm_plan_refuse_dims(p, &s->system, room, size);
     if (why) return why;
     if (s->model.D % p->fsdp) REFUSE("fsdp=%d does not divide the width D=%d", p->fsdp, s->model.D);
     return NULL;

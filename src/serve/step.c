@@ -372,6 +372,10 @@ sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batc
     step x;
     sm_plan_settle(&p, &serve->model);
     sm_status status = step_prepare(serve, &p, batch, &x, err);
-    if (status == SM_OK) step_price(&x, price);
-    return status;
+    if (status != SM_OK) return status;
+    step_price(&x, price);
+    if (!isfinite(price->expected_s))
+        return sm_fail(err, SM_INTERNAL, "a group of chips of this plan lies on no link of %s",
+                       serve->system.text);
+    return SM_OK;
 }

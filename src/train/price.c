@@ -46,6 +46,7 @@ const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size
 
 const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size) {
     const char *why = degrees_refuse(t, plan, room, size);
+    if (!why) why = sm_plan_refuse_dims(plan, &t->system, room, size);
     if (why) return why;
     if (plan->offload != SM_OFFLOAD_NONE && t->system.chip.pcie_bytes_per_s_oneway.value <= 0)
         return "offload needs a link to host memory, and this chip's is not known";
@@ -299,5 +300,8 @@ sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan 
     sm_status s = price_prepare(train, &p, err);
     if (s) return s;
     price_fill(train, &p, train->one, train->one_stages, price);
+    if (!isfinite(price->expected_s))
+        return sm_fail(err, SM_INTERNAL, "a group of chips of this plan lies on no link of %s",
+                       train->system.text);
     return price_step_memory(train, &p, train->one, price, err);
 }

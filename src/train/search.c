@@ -187,6 +187,9 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     if (s) return s;
     if (own.top < 1 || own.top > SM_MAX_TOP)
         return sm_fail(err, SM_BAD_INPUT, "the number of plans to show is 1 to %d", SM_MAX_TOP);
+    char why[256];
+    if (sm_plan_refuse_dims(&own.fixed, &train->system, why, sizeof why))
+        return sm_fail(err, SM_BAD_INPUT, "%s", why);
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
     h.effort.least_memory_bytes = HUGE_VAL;
     sm_arena *scratch = sm_arena_new();

@@ -79,14 +79,6 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     return status;
 }
 
-sm_status sm_serve_blame(const sm_serve_asked *q, sm_status status, sm_error *err) {
-    const sm_source *plan = &q->in.plan;
-    if (status != SM_BAD_INPUT || err->line > 0 || plan->length == 0) return status;
-    char sentence[sizeof err->sentence];
-    memcpy(sentence, err->sentence, sizeof sentence);
-    return sm_fail_at(err, plan, (sm_span){0, plan->length}, "%s", sentence);
-}
-
 /* ---- the point that is shown ---- */
 
 /* The job on as many chips as a replica has, as the search prices it. */
@@ -97,7 +89,7 @@ static sm_status open_slice(sm_serve_asked *q, int chips, sm_serve **serve, sm_e
     sm_serve_job job = q->job;
     job.system = &q->slice;
     sm_status status = sm_serve_new(&job, serve, err);
-    if (status) return sm_serve_blame(q, status, err);
+    if (status) return sm_question_blame(&q->in.plan, status, err);
     if (q->in.calibration) sm_serve_set_calibration(*serve, q->in.calibration);
     q->used = sm_serve_calibration(*serve);
     return SM_OK;
@@ -131,7 +123,7 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     sm_status status = open_slice(q, sm_plan_chips(&q->search.fixed), serve, err);
     if (status) return status;
     status = sm_serve_detail_of(*serve, &q->search.fixed, q->search.batch, q->arena, detail, err);
-    if (status) return sm_serve_blame(q, status, err);
+    if (status) return sm_question_blame(&q->in.plan, status, err);
     *result = (sm_serve_result){.n = 1, .point = &detail->point, .space = 1, .evaluated = 1};
     a->detail = detail;
     a->best = &detail->point;

@@ -33,8 +33,6 @@ typedef struct sm_serving_found {
     const sm_serve_point *fullest; /* NULL: no batch between those searched does better */
 } sm_serving_found;
 
-/* An error that has no place yet, about the plan: shown under it. */
-sm_status sm_serve_blame(const sm_serve_asked *q, sm_status status, sm_error *err);
 /* The frontier over all combinations of types (serve_choices.c). */
 sm_status sm_serve_choices(sm_serve_asked *q, sm_serving_found *a, sm_error *err);
 /* What ranks: by the bound what that would give. */

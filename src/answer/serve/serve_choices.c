@@ -39,7 +39,7 @@ static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_se
         if (!a->reason) return sm_fail_memory(err);
     } else if (status) {
         *err = none;
-        return sm_serve_blame(q, status, err);
+        return sm_question_blame(&q->in.plan, status, err);
     }
     total->space += found.space;
     total->evaluated += found.evaluated;

@@ -91,10 +91,8 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
     /* Host memory is for those who ask for it: swaps, or a size. */
     if (q->in.host_bytes) engine->host_kv_tokens = *q->in.host_bytes / engine->kv_bytes_per_token;
     else if (q->options.preempt != SM_PREEMPT_SWAP) engine->host_kv_tokens = 0.0;
-    if (!status) return SM_OK;
-    *err = inner;
-    if (inner.line > 0 || status != SM_BAD_INPUT) return status;
-    return sm_fail_at(err, text, (sm_span){0, text->length}, "%s", inner.sentence);
+    if (status) *err = inner;
+    return sm_question_blame(text, status, err);
 }
 
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {

@@ -51,7 +51,7 @@ static sm_status price_one(const sm_train_asked *q, sm_train *train, sm_plans_sh
     sm_price_of_plan price;
     double begun = sm_clock_s();
     sm_status status = sm_train_price(train, &q->search.fixed, &price, err);
-    if (status) return sm_train_plan_blame(q, status, err);
+    if (status) return sm_question_blame(&q->in.plan, status, err);
     plans->n = 1;
     plans->plan[0].plan = &q->search.fixed;
     plans->effort = (sm_search_effort){
@@ -73,7 +73,7 @@ static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *
     sm_status status = sm_train_search(train, &q->search, q->report->arena, &found, &none);
     if (status > SM_NEGATIVE) {
         *err = none;
-        return sm_train_plan_blame(q, status, err);
+        return sm_question_blame(&q->in.plan, status, err);
     }
     plans->effort = *sm_search_result_effort(found);
     plans->n = sm_search_result_count(found);
@@ -96,7 +96,7 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
         sm_plan_shown *shown = &plans->plan[i];
         shown->text = sm_train_plan_words(q->report, q->system, shown->plan);
         status = sm_train_detail(train, shown->plan, arena, &shown->detail, err);
-        if (status) return sm_train_plan_blame(q, status, err);
+        if (status) return sm_question_blame(&q->in.plan, status, err);
     }
     return status;
 }

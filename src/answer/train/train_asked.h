@@ -33,8 +33,6 @@ typedef struct sm_plans_shown {
 sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err);
 /* Why no plan can have the keys that are given, or NULL when the model could be sharded so. */
 const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train);
-/* An error that has no place yet, about the plan: shown under the key it speaks of. */
-sm_status sm_train_plan_blame(const sm_train_asked *q, sm_status status, sm_error *err);
 const char *sm_train_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
 
 /* ---- how sure it is (train_interval.c) ---- */

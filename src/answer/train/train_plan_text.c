@@ -76,38 +76,6 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     return status;
 }
 
-/* ---- blame ---- */
-
-/* Does the sentence speak of this item: name it as it stands (tensor=12), or begin with its key? */
-static bool speaks_of(const char *sentence, const char *item) {
-    const char *found = strstr(sentence, item);
-    char next = found ? found[strlen(item)] : '0';
-    size_t key = strcspn(item, "=");
-    if (item[key] != '=') return false;
-    if (found && (next < '0' || next > '9')) return true;
-    return strncmp(sentence, item, key) == 0 && sentence[key] == ' ';
-}
-
-/* The item of the plan that the sentence speaks of; otherwise all of it. */
-static sm_span blamed(const sm_source *plan, const char *sentence) {
-    for (size_t at = 0; at < plan->length;) {
-        char item[64];
-        size_t length = strcspn(plan->text + at, ",");
-        snprintf(item, sizeof item, "%.*s", length < 60 ? (int)length : 60, plan->text + at);
-        if (speaks_of(sentence, item)) return (sm_span){at, length};
-        at += length + 1;
-    }
-    return (sm_span){0, plan->length};
-}
-
-sm_status sm_train_plan_blame(const sm_train_asked *q, sm_status status, sm_error *err) {
-    const sm_source *plan = &q->in.plan;
-    if (status != SM_BAD_INPUT || err->line || plan->length == 0) return status;
-    char sentence[sizeof err->sentence];
-    memcpy(sentence, err->sentence, sizeof sentence);
-    return sm_fail_at(err, plan, blamed(plan, sentence), "%s", sentence);
-}
-
 /* The degrees alone, with what is not given chosen so that it can hardly be in the way. */
 static bool refused(const sm_train_asked *q, sm_train *train, bool expert_tensor, sm_error *why) {
     const sm_source *text = &q->in.plan;
@@ -116,7 +84,8 @@ static bool refused(const sm_train_asked *q, sm_train *train, bool expert_tensor
     if (!sm_plan_given(&probe, SM_PLAN_SEQ)) probe.seq = false;
     if (!sm_plan_given(&probe, SM_PLAN_EXPERT_TENSOR)) probe.expert_tensor = expert_tensor;
     if (sm_train_price(train, &probe, &price, why) != SM_BAD_INPUT) return false;
-    return blamed(text, why->sentence).length < text->length || strstr(why->sentence, text->text);
+    return sm_question_blamed(text, why->sentence).length < text->length ||
+           strstr(why->sentence, text->text);
 }
 
 const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train) {

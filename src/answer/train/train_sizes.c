@@ -38,7 +38,7 @@ static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error
     p->found = status == SM_OK && sm_search_result_count(result) > 0;
     if (status > SM_NEGATIVE) {
         *err = none;
-        return sm_train_plan_blame(w->q, status, err);
+        return sm_question_blame(&w->q->in.plan, status, err);
     }
     if (!p->found && !w->interrupted) return sm_train_reason(w->q, train, &none, &p->reason, err);
     p->reason = p->found ? "" : "stopped";
