@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Exact parameter totals from the reference library (Hugging Face transformers, any 5.x, and torch).
+
+Not part of the suite: it needs both packages, and models are made without memory (device "meta").
+It writes what scripts/check-families compares with, so that families of next year are checked.
+
+  reference-totals.py CONFIG.json ...              name, model_type, total and active of real configs
+  reference-totals.py --random 20 --out DIR TYPE ...   small random configs of each model_type: DIR/*.json
+                                                   and DIR/MANIFEST.csv; --seed N for others;
+                                                   --list prints the types that have a causal model
+
+A total counts the weights of a checkpoint: parameters (a tied one once), and correction biases of
+routers and scalars of layers, which the library keeps as buffers. Active: of the experts only those that a token takes.
+"""
+import argparse
+import csv
+import json
+import logging
+import pathlib
+import random
+import sys
+import warnings
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from transformers.models.auto.modeling_auto import (  # noqa: E402
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL,
+)
+
+COLUMNS = ["name", "model_type", "exact_total", "exact_active"]
+CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
+
+
+def model_of(config):
+    """The class that the file names, else the causal model of its type, without memory."""
+    names = [n for n in config.architectures or [] if hasattr(transformers, n)]
+    name = names[0] if names else CAUSAL.get(config.model_type)
+    if name is None and config.get_text_config() is not config:
+        text = config.get_text_config()
+        text.tie_word_embeddings = config.tie_word_embeddings
+        return model_of(text)
+    if name is None:
+        raise ValueError(f"no causal model of type {config.model_type}")
+    with torch.device("meta"):
+        return getattr(transformers, name)._from_config(config)
+
+
+def weights(model):
+    yield from model.named_parameters()
+    kept = set(model.state_dict())
+    for name, buffer in model.named_buffers():
+        if name in kept and name.endswith(("bias", "scalar")):
+            yield name, buffer
+
+
+def first(config, keys):
+    for key in keys:
+        value = getattr(config, key, None)
+        if isinstance(value, (list, tuple)):
+            value = value[0] if value else None
+        if value:
+            return int(value)
+    return 0
+
+
+def count(config):
+    """Total and active parameters; active is None without experts."""
+    total, idle, chosen = 0, 0, first(config.get_text_config(), CHOSEN)
+    for name, weight in weights(model_of(config)):
+        total += weight.numel()
+        if ".experts." in name and chosen and weight.dim() > 1:
+            stacked = not any(part.isdigit() for part in name.split(".experts.")[1].split("."))
+            if stacked:
+                idle += weight.numel() // weight.shape[0] * (weight.shape[0] - chosen)
+    return total, total - idle if idle else None
+
+
+# What a small random config takes, key by key, where its class has the key.
+def sizes(pick):
+    kv, group, head = pick(1, 2, 4), pick(1, 2, 3), pick(8, 16, 32)
+    heads, layers, experts = kv * group, pick(2, 3, 5, 8), pick(4, 8)
+    width = heads * pick(16, 32, 64)
+    rank = pick(16, 24)
+    core = {
+        ("hidden_size", "n_embd", "d_model"): width,
+        ("num_hidden_layers", "n_layer", "n_layers", "num_layers"): layers,
+        ("num_attention_heads", "n_head", "n_heads", "num_heads"): heads,
+        ("vocab_size",): pick(100, 257, 1000),
+        ("intermediate_size", "ffn_dim", "d_ff"): pick(64, 96, 130),
+    }
+    rest = {
+        ("num_key_value_heads", "num_kv_heads"): kv,
+        ("head_dim",): pick(head, head, None),
+        ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"): experts,
+        ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts"): pick(1, 2),
+        ("moe_intermediate_size",): pick(16, 48),
+        ("shared_expert_intermediate_size", "shared_intermediate_size"): pick(24, 40),
+        ("intermediate_size_mlp",): pick(48, 80),
+        ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"): pick(1, 2),
+        ("first_k_dense_replace", "num_dense_layers"): pick(0, 1, 2),
+        ("q_lora_rank",): rank,
+        ("kv_lora_rank",): rank,
+        ("qk_rope_head_dim",): 8,
+        ("qk_nope_head_dim",): pick(8, 16),
+        ("v_head_dim",): pick(8, 24),
+        ("n_group", "num_expert_group"): pick(1, 2),
+        ("topk_group",): 1,
+        ("sliding_window",): pick(4, 16),
+        ("max_position_embeddings", "n_positions", "max_seq_len"): pick(64, 128),
+        ("decoder_sparse_step", "interleave_moe_layer_step"): pick(1, 2),
+        ("mlp_only_layers",): pick([], [0]),
+        ("word_embed_proj_dim",): pick(width, 24),
+        ("hidden_size_per_layer_input",): pick(0, 8, 12),
+        ("num_kv_shared_layers",): 0,
+        ("global_head_dim",): pick(16, 32),
+    }
+    return core, rest
+
+
+PASSIVE = ("use_cache", "is_", "output_", "return_", "add_cross_attention", "tie_encoder", "tf_", "torchscript")
+
+
+def random_config(kind, pick):
+    usual = transformers.AutoConfig.for_model(kind).to_dict()
+    core, rest = sizes(pick)
+    given = {k: v for keys, v in core.items() for k in keys if k in usual}
+    for keys, value in rest.items():
+        if pick(True, True, True, False):
+            given.update({k: value for k in keys if k in usual})
+    for key, value in usual.items():
+        if isinstance(value, bool) and not key.startswith(PASSIVE) and pick(True, False, False):
+            given[key] = not value
+    if usual.get("pad_token_id"):
+        given["pad_token_id"] = 0
+    config = transformers.AutoConfig.for_model(kind, **given)
+    if config.num_attention_heads % (getattr(config, "num_key_value_heads", None) or 1):
+        raise ValueError("key heads must divide heads")
+    return config
+
+
+def write_random(kinds, n, seed, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for kind in kinds:
+        pick = random.Random(f"{seed} {kind}")
+        made, why = 0, ""
+        for _ in range(8 * n):
+            if made == n:
+                break
+            try:
+                config = random_config(kind, lambda *all: pick.choice(all))
+                total, active = count(config)
+            except Exception as error:  # the class refuses some combinations
+                why = f"{type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}"
+                continue
+            made += 1
+            name = f"{kind}-{made:02d}"
+            # every key, or only those that differ from the defaults of the class
+            text = config.to_json_string(use_diff=made % 2 == 0)
+            (folder / f"{name}.json").write_text(text)
+            rows.append([name, kind, total, active or ""])
+        print(f"{kind}: {made} configs{'' if made == n else '; ' + why}", file=sys.stderr)
+    with open(folder / "MANIFEST.csv", "w", newline="") as f:
+        csv.writer(f).writerows([COLUMNS] + rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--random", type=int, metavar="N", help="so many random configs of each type")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--out", type=pathlib.Path, help="the folder for random configs")
+    parser.add_argument("--list", action="store_true", help="model types that have a causal model")
+    parser.add_argument("names", nargs="*", help="config.json files; with --random, model types")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(CAUSAL))
+    elif args.random:
+        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"))
+    else:
+        table = csv.writer(sys.stdout)
+        table.writerow(COLUMNS)
+        for name in args.names:
+            fields = json.loads(pathlib.Path(name).read_text())
+            config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
+            total, active = count(config)
+            table.writerow([pathlib.Path(name).stem, config.model_type, total, active or ""])
+
+
+if __name__ == "__main__":
+    main()
