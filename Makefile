@@ -231,6 +231,11 @@ $(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training
     $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+# Every verb, as the command line has it.
+$(BUILD)/tests/test_out_of_memory: $(BUILD)/obj/tests/test_out_of_memory.o \
+    $(BUILD)/obj/cli/run/start_threads.o $(filter-out %/run_main.o,$(RUNCLI_OBJ)) $(CLI_LIB) $(RUN) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(CORE)

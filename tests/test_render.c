@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "failing_alloc.h"
+#include "scalemodel/page.h"
 #include "scalemodel/render.h"
 
 /* ---- what a rendering wrote ---- */
@@ -432,6 +433,68 @@ static void csv_quotes_as_rfc_4180(void **state) {
            "only\r\n");
 }
 
+/* Numbers with a unit stay; what a spreadsheet would compute does not. */
+static void csv_has_no_formulas(void **state) {
+    sm_report *r = *state;
+    sm_table *t = sm_table_new(r->arena, "x", 2, (const char *[]){"=a", "b"}, NULL);
+    sm_table_row(t, r->arena, (const char *[]){"-1.5e-06", "+3.2 %"});
+    sm_table_row(t, r->arena, (const char *[]){"-2 GB/s", "-"});
+    sm_table_row(t, r->arena, (const char *[]){"=1+1", "@SUM(A1)"});
+    sm_table_row(t, r->arena, (const char *[]){"-2+3+cmd|'/C calc'!A0", "+A1,2"});
+    sm_report_table(r, t);
+    expect(r, CSV, 0,
+           "'=a,b\r\n-1.5e-06,+3.2 %\r\n-2 GB/s,-\r\n'=1+1,'@SUM(A1)\r\n"
+           "'-2+3+cmd|'/C calc'!A0,\"'+A1,2\"\r\n");
+}
+
+/* Scalars by their paths, whatever record has them; lists of objects are left to JSON. */
+static void csv_has_records(void **state) {
+    sm_report *r = *state;
+    sm_data *list = sm_put_array(r, r->data, "plans");
+    for (int i = 0; i < 2; i++) {
+        sm_data *record = sm_put_object(r, list, NULL);
+        sm_put_text(r, record, "plan", i ? "data=2,tensor=4" : "data=8");
+        sm_data *step = sm_put_object(r, record, "step_s");
+        sm_put_all(r, step, "lower|upper", 1e-7 + i, NAN);
+        sm_put_all(r, sm_put_array(r, step, "interval"), NULL, 0.125, 1e12);
+        sm_put(r, sm_put_object(r, sm_put_array(r, record, "collectives"), NULL), "bytes", 1.0);
+        if (i) sm_put_bool(r, record, "fits", true);
+    }
+    r->records = list;
+    sm_report_text(r, "not in it");
+    expect(r, CSV, 0,
+           "plan,step_s.lower,step_s.upper,step_s.interval.0,step_s.interval.1,fits\r\n"
+           "data=8,1e-07,,0.125,1000000000000,\r\n"
+           "\"data=2,tensor=4\",1.0000001,,0.125,1000000000000,true\r\n");
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        FILE *out = fopen("/dev/null", "w");
+        sm_error err;
+        sm_status status = sm_render_csv(r, out, &err);
+        fclose(out);
+        assert_int_equal(status, failing_alloc_refused(&loop) ? SM_INTERNAL : SM_OK);
+    }
+}
+
+/* ---- numbers of a clock ---- */
+
+/* Whatever a clock says, lines break where they break. */
+static void clocks_move_no_lines(void **state) {
+    static const double seconds[] = {1.0, 0.0010476819988980424};
+    int lines[2] = {0, 0};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sm_report *r = sm_report_new();
+        sm_data *o = sm_put_object(r, r->data, "search");
+        sm_put_text(r, o, "why", "sixty columns are taken by this text, as near as makes no odds");
+        sm_put_timed(r, o, "seconds", seconds[i]);
+        char *text = rendered(r, JSON, 0);
+        for (const char *at = text; *at; at++) lines[i] += *at == '\n';
+        free(text);
+        sm_report_free(r);
+    }
+    assert_int_equal(lines[0], lines[1]);
+}
+
 /* ---- timelines ---- */
 
 static char *traced(void (*write)(sm_trace *)) {
@@ -586,6 +649,9 @@ int main(void) {
         cmocka_unit_test(json_reads_back),
         WITH_REPORT(json_nested_too_deep_is_refused),
         WITH_REPORT(csv_quotes_as_rfc_4180),
+        WITH_REPORT(csv_has_no_formulas),
+        WITH_REPORT(csv_has_records),
+        cmocka_unit_test(clocks_move_no_lines),
         cmocka_unit_test(timelines_are_trace_events),
         cmocka_unit_test(timelines_leave_nonsense_out),
         cmocka_unit_test(touching_slices_touch),

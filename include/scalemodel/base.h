@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* The declarations of every public header stand between these two: of C linkage in C++ too, and the
  * only symbols that a library exports, since its own files are compiled with hidden visibility. */
@@ -104,8 +105,23 @@ void *sm_realloc(void *block, size_t bytes);
 void sm_free(void *block);
 /* How many allocations were asked for so far, in the whole process. Atomic. */
 uint64_t sm_allocation_count(void);
+/* How many of them were refused so far, by the system or by what follows. Atomic. */
+uint64_t sm_allocation_refusals(void);
 /* Make the n-th allocation from now fail, in the whole process; 0 switches this off. For tests. */
 void sm_allocation_fail_at(uint64_t n);
+
+/* A stream whose bytes are kept in memory, which its owner keeps in place while it is open. */
+typedef struct sm_memory_stream {
+    char *text; /* once closed: `length` bytes and a 0, for sm_free */
+    size_t length, room;
+    bool failed;
+    char buffer[4096]; /* of the stream */
+} sm_memory_stream;
+/* Begin one. NULL when out of memory. */
+FILE *sm_memory_stream_open(sm_memory_stream *m);
+/* Close it. status: of what wrote to it, which is returned when it is no SM_OK. SM_INTERNAL when
+ * memory ran out on the way. m->text is NULL after a failure. */
+sm_status sm_memory_stream_close(sm_memory_stream *m, FILE *out, sm_status status, sm_error *err);
 
 /* Deterministic random numbers for tests and simulators (splitmix64). */
 typedef struct sm_rng {

@@ -47,6 +47,8 @@ sm_data *sm_put_object(sm_report *r, sm_data *parent, const char *key);
 sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key);
 /* Put a number. NaN and infinity become null. */
 void sm_put(sm_report *r, sm_data *object, const char *key, double value);
+/* The same of what a clock gave: sm_data_timed. */
+void sm_put_timed(sm_report *r, sm_data *object, const char *key, double value);
 /* Put a copy of a text. NULL becomes null. */
 void sm_put_text(sm_report *r, sm_data *object, const char *key, const char *text);
 /* Put true or false. */

@@ -14,7 +14,9 @@ sm_status sm_render_text(const sm_report *report, int width, FILE *out, sm_error
 /* The data of the report as JSON (RFC 8259), with one final newline. Numbers read back to the same
  * double. */
 sm_status sm_render_json(const sm_report *report, FILE *out, sm_error *err);
-/* Every table of the page as CSV (RFC 4180), an empty line between two. */
+/* The records of the report as CSV (RFC 4180), numbers as --json has them; without records every
+ * table of the page, an empty line between two. A text that a spreadsheet would take for a formula
+ * gets an apostrophe in front. */
 sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err);
 /* A derivation as an indented tree of at most `width` columns (0: 80). NULL prints nothing. */
 sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);

@@ -22,6 +22,7 @@ typedef struct sm_data {
     sm_data_kind kind;
     const char *key; /* inside an object */
     double number;
+    bool timed; /* a number that differs from run to run: where lines break does not depend on it */
     bool truth;
     const char *string;
     struct sm_data *first, *last; /* children of an array or object */
@@ -35,6 +36,8 @@ sm_data *sm_data_array(sm_arena *arena);
 sm_data *sm_data_string(sm_arena *arena, const char *text);
 /* A number; NaN and infinity give null. NULL when out of memory. */
 sm_data *sm_data_number(sm_arena *arena, double value);
+/* A number that a clock gave, which is not the same in every run. NULL when out of memory. */
+sm_data *sm_data_timed(sm_arena *arena, double value);
 /* True or false. NULL when out of memory. */
 sm_data *sm_data_bool(sm_arena *arena, bool truth);
 /* Append a value to an object under a key, which is copied and not compared with those there. False
@@ -178,6 +181,7 @@ typedef struct sm_report {
     sm_data *data;          /* the JSON answer; an object */
     sm_block *first, *last; /* the page */
     sm_why *why;            /* --explain; NULL when not asked for */
+    const sm_data *records; /* of data, what --csv has a line of each of; NULL: the page's tables */
     /* What a question asked for beside the page: pictures, a timeline, the text of a file. NULL
      * where it did not. */
     const sm_chart *chart;

@@ -103,10 +103,10 @@ sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batc
 sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err);
-/* How many sequences of that length fit beside the weights; < 1: not one. The errors of
- * sm_serve_memory_of are 0 here. */
-double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
-                               double step_tokens);
+/* How many sequences of that length fit beside the weights; < 1: not one, as where the plan is
+ * impossible. SM_INTERNAL when out of memory. */
+sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                                  double step_tokens, double *most, sm_error *err);
 
 /* ---- one point: a plan with a batch ---- */
 typedef struct sm_serve_point {
@@ -155,7 +155,7 @@ sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
 /* Axes of the frontier: tpot (expected), throughput per chip, cost per million tokens. */
 typedef struct sm_serve_search_options {
     size_t size;                 /* of this structure: sm_serve_search_defaults fills it in */
-    sm_plan fixed;         /* keys in fixed.given are kept */
+    sm_plan fixed;               /* keys in fixed.given are kept */
     double batch;                /* 0: all powers of two and what fills the memory */
     double ttft_s, tpot_s;       /* limits; 0: none */
     int chips_least, chips_most; /* of a replica; 0: 1, the whole system */

@@ -202,6 +202,7 @@ typedef struct sm_prediction {
     sm_memory memory;
     sm_plan plan;
     const sm_calibration *calibration;
+    bool out_of_memory; /* why it is unknown: not for want of a fact */
     /* Of rows of inference: everything they state, the first is what stands above. */
     int parts;
     struct {
@@ -222,8 +223,9 @@ const sm_truth_row *sm_truth_case_row(const sm_truth_case *c);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
-/* The derivation of a training row's expected time, as `train --explain` shows it; NULL else. */
-sm_why *sm_truth_why(sm_truth_case *c, sm_arena *arena);
+/* The derivation of a training row's expected time, as `train --explain` shows it; *why is NULL
+ * else. SM_INTERNAL when out of memory. */
+sm_status sm_truth_why(sm_truth_case *c, sm_arena *arena, sm_why **why, sm_error *err);
 
 /* A matrix product: sm_matmul_cost of the row's shape, and the host's time where the host starts
  * each kernel. This and the next three are private to the layer: src/truth/predict_KIND.c. Sets

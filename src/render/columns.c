@@ -80,5 +80,6 @@ void sm_print_wrapped(FILE *out, const char *text, int width, const char *first,
 
 sm_status sm_finish_stream(FILE *out, sm_error *err) {
     if (fflush(out) == 0 && !ferror(out)) return SM_OK;
+    if (errno == ENOMEM) return sm_fail_memory(err); /* a stream into memory */
     return sm_fail(err, SM_IO, "cannot write the answer: %s", strerror(errno));
 }

@@ -30,6 +30,12 @@ sm_data *sm_data_number(sm_arena *arena, double value) {
     return data;
 }
 
+sm_data *sm_data_timed(sm_arena *arena, double value) {
+    sm_data *data = sm_data_number(arena, value);
+    if (data != NULL) data->timed = true;
+    return data;
+}
+
 sm_data *sm_data_bool(sm_arena *arena, bool truth) {
     sm_data *data = data_of(arena, SM_DATA_BOOL);
     if (data != NULL) data->truth = truth;

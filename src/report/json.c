@@ -2,11 +2,11 @@
 #include "scalemodel/json.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     COLUMNS = 100,     /* of the longest list or object kept on one line */
+    LONGEST = 24,      /* columns of a number: -2.2250738585072014e-308 */
     MOST_LEVELS = 512, /* of nesting; our own reports have fewer than ten */
 };
 
@@ -15,7 +15,8 @@ typedef struct sink {
     FILE *out;    /* NULL: into memory */
     char *memory; /* not terminated */
     size_t room, length;
-    bool full; /* memory was too small */
+    size_t kept; /* of the room: what longer numbers in the place of timed ones would take */
+    bool full;   /* memory was too small */
 } sink;
 
 static void put(sink *s, const char *text, size_t length) {
@@ -23,7 +24,7 @@ static void put(sink *s, const char *text, size_t length) {
         fwrite(text, 1, length, s->out);
         return;
     }
-    s->full = s->full || length > s->room - s->length;
+    s->full = s->full || length + s->kept > s->room - s->length;
     if (s->full || length == 0) return;
     memcpy(s->memory + s->length, text, length);
     s->length += length;
@@ -55,15 +56,20 @@ static void put_string(sink *s, const char *text) {
     put(s, "\"", 1);
 }
 
-static void put_number(sink *s, double value) {
+static void put_number(sink *s, double value, bool timed) {
     char text[64];
+    size_t before = s->length;
     put_text(s, isfinite(value) ? sm_format_exact(text, sizeof text, value) : "null");
+    size_t columns = s->length - before;
+    if (!timed || s->out != NULL || columns >= LONGEST) return;
+    s->kept += LONGEST - columns;
+    s->full = s->full || s->kept > s->room - s->length;
 }
 
 static void put_scalar(sink *s, const sm_data *data) {
     switch (data->kind) {
     case SM_DATA_BOOL: put_text(s, data->truth ? "true" : "false"); break;
-    case SM_DATA_NUMBER: put_number(s, data->number); break;
+    case SM_DATA_NUMBER: put_number(s, data->number, data->timed); break;
     case SM_DATA_STRING: put_string(s, data->string); break;
     default: put_text(s, "null"); break;
     }
@@ -148,13 +154,14 @@ sm_status sm_json_write(FILE *out, const sm_data *data, sm_json_layout layout, s
 
 sm_status sm_json_format(const sm_data *data, sm_json_layout layout, sm_arena *arena, char **text,
                          size_t *length, sm_error *err) {
-    char *bytes = NULL;
-    FILE *out = data != NULL ? open_memstream(&bytes, length) : NULL;
+    sm_memory_stream memory;
+    FILE *out = data != NULL ? sm_memory_stream_open(&memory) : NULL;
     if (out == NULL) return sm_fail_memory(err);
     sm_status status = sm_json_write(out, data, layout, err);
-    if (fclose(out) != 0 && status == SM_OK) status = sm_fail_memory(err);
-    *text = status == SM_OK ? sm_arena_copy(arena, bytes, *length) : NULL;
-    free(bytes);
+    status = sm_memory_stream_close(&memory, out, status, err);
+    *length = memory.length;
+    *text = status == SM_OK ? sm_arena_copy(arena, memory.text, *length) : NULL;
+    sm_free(memory.text);
     return status == SM_OK && *text == NULL ? sm_fail_memory(err) : status;
 }
 
@@ -165,5 +172,5 @@ void sm_json_write_string(FILE *out, const char *text) {
 
 void sm_json_write_number(FILE *out, double value) {
     sink s = {.out = out};
-    put_number(&s, value);
+    put_number(&s, value, false);
 }

@@ -118,6 +118,10 @@ void sm_put(sm_report *r, sm_data *object, const char *key, double value) {
     attach(r, object, key, sm_data_number(r->arena, value));
 }
 
+void sm_put_timed(sm_report *r, sm_data *object, const char *key, double value) {
+    attach(r, object, key, sm_data_timed(r->arena, value));
+}
+
 void sm_put_text(sm_report *r, sm_data *object, const char *key, const char *text) {
     attach(r, object, key, sm_data_string(r->arena, text));
 }

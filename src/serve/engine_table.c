@@ -35,6 +35,7 @@ typedef struct engine_table {
     double alone[ROWS];    /* F0 */
     double second_s;       /* A; NaN: not yet known */
     double replicas;       /* groups of chips with sequences of their own */
+    sm_error err;          /* SM_INTERNAL: why the last cell has no price */
 } engine_table;
 
 /* ---- the grid: equal steps within each octave ---- */
@@ -79,12 +80,18 @@ static double *new_row(engine_table *t) {
 
 /* ---- cells ---- */
 
+static double price_batch(engine_table *t, const sm_step_batch *batch) {
+    sm_step_price price;
+    sm_error err = {.status = SM_OK};
+    sm_status status = sm_serve_step(t->serve, &t->plan, batch, &price, &err);
+    if (status == SM_INTERNAL) t->err = err;
+    return status == SM_OK ? price.expected_s : NAN;
+}
+
 static double price_of(engine_table *t, sm_attend group, double sampled) {
     sm_step_batch batch = {.groups = 1, .sampled = sampled};
-    sm_step_price price;
     batch.group[0] = group;
-    sm_status status = sm_serve_step(t->serve, &t->plan, &batch, &price, NULL);
-    return status == SM_OK ? price.expected_s : NAN;
+    return price_batch(t, &batch);
 }
 
 /* Stages of a pipeline decode groups of the batch at the same time: a step of all lasts as long as
@@ -114,6 +121,7 @@ static double cell(engine_table *t, double *row, int point, price_cell price, do
 static double between(engine_table *t, double **row, double second, price_cell price,
                       double first) {
     if (!*row) *row = new_row(t);
+    if (!*row) sm_fail_memory(&t->err);
     if (!*row) return NAN;
     grid_place at = octave_place(second, OF_OCTAVE, POINTS);
     double low = cell(t, *row, at.point, price, first);
@@ -140,10 +148,8 @@ static sm_attend short_prompts(const engine_table *t, double tokens) {
 
 static double price_together(engine_table *t, double tokens) {
     sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}, .sampled = 1.0};
-    sm_step_price price;
     batch.group[1] = short_prompts(t, tokens);
-    sm_status status = sm_serve_step(t->serve, &t->plan, &batch, &price, NULL);
-    return status == SM_OK ? price.expected_s : NAN;
+    return price_batch(t, &batch);
 }
 
 static double price_alone(engine_table *t, double tokens) {
@@ -189,9 +195,9 @@ static double mixed_without_start_s(engine_table *t, double n, double cached, do
 
 static double find_second_s(engine_table *t) {
     sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}, {1, SHORT, 0}}, .sampled = 2.0};
-    sm_step_price price;
-    if (sm_serve_step(t->serve, &t->plan, &batch, &price, NULL) != SM_OK) return 0.0;
-    return fmax(0.0, price.expected_s - mixed_without_start_s(t, 1.0, 1.0, SHORT, SHORT / 2.0));
+    double whole = price_batch(t, &batch);
+    if (isnan(whole)) return t->err.status ? NAN : 0.0;
+    return fmax(0.0, whole - mixed_without_start_s(t, 1.0, 1.0, SHORT, SHORT / 2.0));
 }
 
 static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
@@ -243,8 +249,11 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     sm_degrees_set(&d, &p, &serve->model);
     t->replicas = d.replicas;
     int chips = sm_plan_chips(plan);
-    *engine = (sm_engine){.context = t, .step_s = step_s, .tokens_per_step = 1.0, .chips = chips};
-    double sequences = sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens);
+    *engine = (sm_engine){
+        .context = t, .step_s = step_s, .error = &t->err, .tokens_per_step = 1.0, .chips = chips};
+    double sequences = 0.0;
+    status = sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens, &sequences, err);
+    if (status) return status;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
     engine->kv_bytes_per_token =
         fmax(1.0, sm_model_kv_bytes_per_token(&serve->model, serve->job.dtypes.kv));

@@ -185,12 +185,14 @@ sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequen
     return status;
 }
 
-double sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
-                               double step_tokens) {
+sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                                  double step_tokens, double *most, sm_error *err) {
     holding f;
     sm_plan p = *plan;
     sm_plan_settle(&p, &serve->model);
-    if (!is_count(tokens_each) || !is_count(step_tokens)) return 0;
-    if (holding_of(serve, &p, tokens_each, &f, NULL) != SM_OK) return 0;
-    return holding_most(serve, &f, step_tokens);
+    *most = 0.0;
+    if (!is_count(tokens_each) || !is_count(step_tokens)) return SM_OK;
+    sm_status status = holding_of(serve, &p, tokens_each, &f, err);
+    if (status == SM_OK) *most = holding_most(serve, &f, step_tokens);
+    return status == SM_INTERNAL ? status : SM_OK;
 }

@@ -11,7 +11,14 @@ typedef struct advice {
     const sm_serve_point *now;
     double score;
     char text[256];
+    sm_error
+        err; /* SM_INTERNAL: an impossible change is left out, one that could not be priced not */
 } advice;
+
+static bool is_possible(advice *a, sm_status status, const sm_error *err) {
+    if (status == SM_INTERNAL) a->err = *err;
+    return status == SM_OK;
+}
 
 static double cost_gain(const sm_serve_point *from, const sm_serve_point *to) {
     if (from->usd_per_million_tokens > 0 && to->usd_per_million_tokens > 0)
@@ -44,9 +51,10 @@ static void try_job(advice *a, const char *change, const sm_serve_job *job,
                     const sm_calibration *calibration, const sm_plan *plan, double batch) {
     sm_serve *s = NULL;
     sm_serve_point p;
-    if (sm_serve_new(job, &s, NULL) != SM_OK) return;
+    sm_error err = {.status = SM_OK};
+    if (!is_possible(a, sm_serve_new(job, &s, &err), &err)) return;
     if (calibration) sm_serve_set_calibration(s, calibration);
-    if (sm_serve_point_of(s, plan, batch, &p, NULL) == SM_OK) consider(a, change, &p);
+    if (is_possible(a, sm_serve_point_of(s, plan, batch, &p, &err), &err)) consider(a, change, &p);
     sm_serve_free(s);
 }
 
@@ -88,7 +96,8 @@ static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     serve_set_system(s, &system);
     sm_serve_set_calibration(s, NULL);
     snprintf(change, sizeof change, "as many %s", chip->name);
-    if (sm_serve_point_of(s, &a->now->plan, a->now->batch, &p, NULL) == SM_OK)
+    sm_error err = {.status = SM_OK};
+    if (is_possible(a, sm_serve_point_of(s, &a->now->plan, a->now->batch, &p, &err), &err))
         consider(a, change, &p);
 }
 
@@ -99,13 +108,15 @@ static void try_other_chips(advice *a) {
     if (!(a->now->usd_per_million_tokens > 0)) return;
     sm_serve_job job = a->s->job;
     job.usd_per_chip_hour = -1; /* each chip at its own price */
-    if (sm_serve_new(&job, &s, NULL) != SM_OK) return;
+    sm_error err = {.status = SM_OK};
+    if (!is_possible(a, sm_serve_new(&job, &s, &err), &err)) return;
     for (size_t i = 0; i < sm_chip_count(); i++)
         if (sm_chip_usd_per_hour(sm_chip_at(i)) > 0) try_other_chip(a, s, sm_chip_at(i));
     sm_serve_free(s);
 }
 
-void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size) {
+sm_status advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size,
+                       sm_error *err) {
     advice a = {.s = s, .now = point, .score = 1.02};
     bool fp8 = s->system.chip.flops_per_s[SM_FP8].value > 0 || s->system.torus_dims == 0;
     bool wide = sm_dtype_bytes(s->job.dtypes.weights) > 1;
@@ -115,4 +126,6 @@ void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, siz
     try_chips(&a);
     try_other_chips(&a);
     snprintf(out, size, "%s", a.text);
+    if (a.err.status && err) *err = a.err;
+    return a.err.status;
 }

@@ -150,6 +150,5 @@ sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
     if (status != SM_OK) return status;
     detail->why = explain_point(serve, p, arena, err);
     if (!detail->why) return sm_fail_memory(err);
-    advise_point(serve, p, detail->advice, sizeof detail->advice);
-    return SM_OK;
+    return advise_point(serve, p, detail->advice, sizeof detail->advice, err);
 }

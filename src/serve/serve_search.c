@@ -30,31 +30,31 @@ static sm_status check_options(const sm_serve_search_options *o, sm_error *err) 
 /* ---- nothing fits ---- */
 
 /* Twice as large, and again, until something fits. */
-static int chips_that_fit(const sm_serve_job *job, const sm_serve_search_options *options) {
+static sm_status chips_that_fit(const sm_serve_job *job, const sm_serve_search_options *options,
+                                int *fits, sm_error *err) {
     enum { MOST_CHIPS = 4096 };
     sm_serve_search_options o = *options;
     sm_serve_job larger_job = *job;
     sm_system system;
+    *fits = 0;
     o.ttft_s = o.tpot_s = 0;
     o.batch = options->batch > 0 ? options->batch : 1;
-    for (int chips = job->system->chips * 2; chips <= MOST_CHIPS; chips *= 2) {
+    for (int chips = job->system->chips * 2; chips <= MOST_CHIPS && !*fits; chips *= 2) {
         search h;
+        if (sm_system_resize(job->system, chips, &system, NULL) != SM_OK) continue;
         sm_arena *arena = sm_arena_new();
-        if (!arena || sm_system_resize(job->system, chips, &system, NULL) != SM_OK) {
-            sm_arena_free(arena);
-            continue;
-        }
+        if (!arena) return sm_fail_memory(err);
         larger_job.system = &system;
         o.chips_least = chips / 2 + 1;
         o.chips_most = chips;
         memset(&h, 0, sizeof h);
-        sm_status status = search_run(&larger_job, NULL, &o, arena, &h, NULL);
-        int fits = status == SM_OK && h.any_fits ? h.least_chips : 0;
+        sm_status status = search_run(&larger_job, NULL, &o, arena, &h, err);
+        if (status == SM_OK && h.any_fits) *fits = h.least_chips;
         search_free(&h);
         sm_arena_free(arena);
-        if (fits > 0) return fits;
+        if (status == SM_INTERNAL) return status; /* what is not possible is not an answer */
     }
-    return 0;
+    return SM_OK;
 }
 
 static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options *o, search *h,
@@ -66,7 +66,8 @@ static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options
     sm_serve_memory m = {.capacity = job->system->chip.memory_bytes.value * (1 - h->s->reserve)};
     sm_format_bytes(least, sizeof least, h->least_bytes);
     sm_format_bytes(capacity, sizeof capacity, m.capacity);
-    r->least_chips = chips_that_fit(job, o);
+    sm_status status = chips_that_fit(job, o, &r->least_chips, err);
+    if (status) return status;
     if (r->least_chips > 0)
         return sm_fail(err, SM_NEGATIVE,
                        "nothing fits on %s: a chip needs at least %s and has %s; the smallest that "

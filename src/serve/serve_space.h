@@ -233,8 +233,9 @@ void placements_differ(const placements *p, const variant *const *variants, int 
 sm_why *explain_point(sm_serve *s, const sm_serve_point *point, sm_arena *arena, sm_error *err);
 sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *detail,
                        sm_error *err);
-/* The one change that helps most; "" when none does. */
-void advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size);
+/* The one change that helps most; "" when none does. SM_INTERNAL when one could not be priced. */
+sm_status advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size,
+                       sm_error *err);
 
 /* ---- memory ---- */
 /* Bytes a chip holds of each piece, and of one sequence in it. */

@@ -7,6 +7,11 @@ sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps) {
     sim_run *run = &r->run;
     if (s->options->stepwise) steps = 1;
     double seconds = sim_path_seconds(&run->path, (double)steps);
+    const sm_error *reason = r->engine->error;
+    if (reason && reason->status) {
+        if (s->err) *s->err = *reason;
+        return reason->status;
+    }
     if (!(seconds >= 0.0) || isinf(seconds))
         return sm_fail(s->err, SM_BAD_INPUT,
                        "the engine has no price for a step of %.0f sequences with %.0f cached and "

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- syntax ---- */
@@ -73,22 +74,16 @@ static bool take(walk *w, char byte) {
     return true;
 }
 
-/* A string of the text, and what jansson made of it, copied. jansson drops characters where memory
- * runs out under it: a string without escapes must be as long as it stands in the text. */
+/* A string of the text, and what jansson made of it, copied. */
 static const char *take_string(walk *w, const char *decoded, uint32_t *at, uint32_t *length) {
-    bool escaped = false;
     skip_blanks(w);
     *at = (uint32_t)w->at;
     if (!take(w, '"')) return NULL;
     for (; w->at < w->length && w->text[w->at] != '"'; w->at++)
-        if (w->text[w->at] == '\\') {
-            escaped = true;
-            w->at++;
-        }
+        if (w->text[w->at] == '\\') w->at++;
     if (w->at++ >= w->length) return NULL;
     *length = (uint32_t)(w->at - *at);
-    size_t n = strlen(decoded);
-    return escaped || n + 2 == *length ? sm_arena_copy(w->in->arena, decoded, n) : NULL;
+    return sm_arena_copy(w->in->arena, decoded, strlen(decoded));
 }
 
 static void take_scalar(walk *w) {
@@ -191,13 +186,27 @@ static const char *without_python(const json_document *in) {
     return copy;
 }
 
+/* Where memory runs out under jansson, it drops characters and takes the rest for bad syntax. Its
+ * memory comes through sm_malloc, which is malloc with a count of what was refused, unless the
+ * program that we are part of has given it another. */
+static void count_refusals(void) {
+    json_malloc_t make;
+    json_free_t drop;
+    json_get_alloc_funcs(&make, &drop);
+    if (make == malloc && drop == free) json_set_alloc_funcs(sm_malloc, free);
+}
+
 static sm_status parse(const json_document *in, json_t **root) {
     json_error_t json = {0};
     const sm_source *s = in->source;
     const char *text = in->python ? without_python(in) : s->text ? s->text : "";
     if (!text) return sm_fail_memory(in->err);
+    count_refusals();
+    uint64_t refusals = sm_allocation_refusals();
     *root = json_loadb(text, s->length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &json);
-    return *root ? SM_OK : fail_syntax(in, &json);
+    if (sm_allocation_refusals() == refusals) return *root ? SM_OK : fail_syntax(in, &json);
+    json_decref(*root);
+    return sm_fail_memory(in->err);
 }
 
 sm_status json_parse(const json_document *in, const json_value **root) {

@@ -19,7 +19,7 @@ static double error_quantile(fit_problem *f, const double *residual, double q) {
 }
 
 static void residuals_under(fit_problem *f, const sm_calibration *c, double *out) {
-    for (size_t i = 0; i < f->n; i++) out[i] = fit_residual(&f->row[i], c);
+    for (size_t i = 0; i < f->n; i++) out[i] = fit_residual(f, i, c);
 }
 
 /* Each group in turn is predicted by constants fitted to the others. NAN when there is one group.
@@ -33,7 +33,7 @@ static void hold_out(fit_problem *f, fit_group by, int groups, const double *u, 
         fit_solve(f, by, group, &s);
         sm_calibration c = fit_calibration(f, s.u);
         for (size_t i = 0; i < f->n; i++)
-            if (fit_is_held_out(&f->row[i], by, group)) out[i] = fit_residual(&f->row[i], &c);
+            if (fit_is_held_out(&f->row[i], by, group)) out[i] = fit_residual(f, i, &c);
     }
 }
 
@@ -189,6 +189,7 @@ sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibrati
             sm_calibration_set(&fit->calibration, f.free[j],
                                fmin(fmax(value, info->low), info->high));
     }
+    if (*f.out_of_memory) return sm_fail_memory(err);
     fit->rows = f.n;
     fit->outliers = s.outliers;
     describe_constants(&f, &s, fit);
@@ -198,5 +199,6 @@ sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibrati
                        "%zu row%s say%s no more about any constant than was known before%s%s", f.n,
                        f.n == 1 ? "" : "s", f.n == 1 ? "s" : "",
                        fit->measure_next[0] ? "; measure " : "", fit->measure_next);
-    return describe_rows(&f, &s, options, fit, err);
+    status = describe_rows(&f, &s, options, fit, err);
+    return !status && *f.out_of_memory ? sm_fail_memory(err) : status;
 }

@@ -34,6 +34,7 @@ typedef struct fit_problem {
     double *room, *scratch;         /* of the robust fit; n */
     fit_weighed *weighed;           /* n */
     bool mixed;                     /* steps beside operations */
+    bool *out_of_memory;            /* a row could not be predicted for want of it */
 } fit_problem;
 
 typedef struct fit_solution {
@@ -64,7 +65,7 @@ typedef enum fit_group { FIT_NO_GROUP, FIT_BY_MODEL, FIT_BY_SOURCE } fit_group;
 bool fit_is_held_out(const fit_row *row, fit_group by, int group);
 void fit_solve(const fit_problem *f, fit_group by, int group, fit_solution *solution);
 /* log(expected / measured) of every row that `group` holds out under these constants. */
-double fit_residual(const fit_row *row, const sm_calibration *c);
+double fit_residual(const fit_problem *f, size_t row, const sm_calibration *c);
 sm_calibration fit_calibration(const fit_problem *f, const double *u);
 
 /* ---- what to measure next: fit_advice.c ---- */

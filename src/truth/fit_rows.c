@@ -164,11 +164,14 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
     f->scratch = sm_arena_array(arena, room, sizeof *f->scratch);
     f->weighed = sm_arena_array(arena, room, sizeof *f->weighed);
     f->room = sm_arena_array(arena, sm_robust_room(room), sizeof *f->room);
-    if (!f->row || !f->weight || !f->scratch || !f->weighed || !f->room) return sm_fail_memory(err);
+    f->out_of_memory = sm_arena_alloc(arena, sizeof *f->out_of_memory);
+    if (!f->row || !f->weight || !f->scratch || !f->weighed || !f->room || !f->out_of_memory)
+        return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         const sm_truth_row *row = sm_truth_case_row(cases[i]);
         sm_prediction p;
         sm_truth_predict(cases[i], start, &p);
+        if (p.out_of_memory) return sm_fail_memory(err);
         if (p.unknown && !why[0]) snprintf(why, sizeof why, "%.300s", p.unknown);
         if (!is_usable(row, &p)) continue;
         f->row[f->n++] = (fit_row){.c = cases[i], .row = row, .log_measured = log(row->measured_s)};

@@ -24,9 +24,11 @@ sm_calibration fit_calibration(const fit_problem *f, const double *u) {
     return c;
 }
 
-double fit_residual(const fit_row *row, const sm_calibration *c) {
+double fit_residual(const fit_problem *f, size_t i, const sm_calibration *c) {
+    const fit_row *row = &f->row[i];
     sm_prediction p;
     sm_truth_predict(row->c, c, &p);
+    if (p.out_of_memory) *f->out_of_memory = true;
     if (p.unknown || !(p.expected_s > 0.0) || !isfinite(p.expected_s)) return NAN;
     return log(p.expected_s) - row->log_measured;
 }
@@ -79,7 +81,7 @@ static void residuals(void *context, const double *u, double *residual) {
     sm_calibration c = fit_calibration(h->f, u);
     for (size_t i = 0; i < h->f->n; i++)
         residual[i] =
-            fit_is_held_out(&h->f->row[i], h->by, h->group) ? NAN : fit_residual(&h->f->row[i], &c);
+            fit_is_held_out(&h->f->row[i], h->by, h->group) ? NAN : fit_residual(h->f, i, &c);
 }
 
 static void spreads(void *context, const double *residual, bool settled, double *spread) {

@@ -64,18 +64,21 @@ static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out
 
 /* A running sequence holds its prompt and half its output on average; an engine that never evicts
  * keeps room for all of it. Each rank of data-parallel attention has a schedule of its own. */
-static double fitting(truth_serving *t, double output) {
+static sm_status fitting(truth_serving *t, double output, double *most, sm_error *err) {
     double tokens = t->load.prompt + output;
     return sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
-                                   fmin(t->engine->budget_tokens, 8192));
+                                   fmin(t->engine->budget_tokens, 8192), most, err);
 }
 
-static void count_running(truth_serving *t) {
+static sm_status count_running(truth_serving *t, sm_error *err) {
     const sm_plan *plan = &t->layout.decode.plan;
     double ranks = (double)plan->data * plan->expert, half = 0.5 * t->load.output;
-    double fit = fitting(t, t->engine->reserves_whole_requests ? t->load.output : half);
+    double fit = 0.0, possible = 0.0;
+    sm_status s = fitting(t, t->engine->reserves_whole_requests ? t->load.output : half, &fit, err);
+    if (!s) s = fitting(t, half, &possible, err);
     t->most_running = fmin(fit * t->engine->kv_share, t->engine->most_running * ranks);
-    t->most_possible = fmax(fitting(t, half), t->most_running);
+    t->most_possible = fmax(possible, t->most_running);
+    return s;
 }
 
 static sm_status start_engines(truth_serving *t, sm_error *err) {
@@ -86,8 +89,7 @@ static sm_status start_engines(truth_serving *t, sm_error *err) {
         t->prefill = NULL;
         s = start(t, &t->prefill_system, &t->prefill, err);
     }
-    if (!s) count_running(t);
-    return s;
+    return s ? s : count_running(t, err);
 }
 
 sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_serving **out,
@@ -169,8 +171,10 @@ void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calib
     if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
     inference_times lower = inference_solve(&fast), expected = inference_solve(&usual);
     if (fast.failed || usual.failed) {
-        snprintf(t->why, sizeof t->why, "%.150s", (usual.failed ? usual : fast).err.sentence);
+        const sm_error *err = usual.failed ? &usual.err : &fast.err;
+        snprintf(t->why, sizeof t->why, "%.150s", err->sentence);
         out->unknown = t->why;
+        out->out_of_memory = err->status == SM_INTERNAL;
         return;
     }
     out->fits = t->most_running >= 1;

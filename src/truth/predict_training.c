@@ -64,6 +64,7 @@ void truth_training_predict(truth_training *t, const sm_calibration *c, sm_predi
     if (sm_train_price(t->train, &t->plan, &price, &err)) {
         snprintf(t->why, sizeof t->why, "%.150s", err.sentence);
         out->unknown = t->why;
+        out->out_of_memory = err.status == SM_INTERNAL;
         return;
     }
     out->lower_s = price.lower_s;
@@ -74,9 +75,9 @@ void truth_training_predict(truth_training *t, const sm_calibration *c, sm_predi
     out->plan = t->plan;
 }
 
-sm_why *truth_training_why(truth_training *t, sm_arena *arena) {
-    sm_plan_detail detail;
-    sm_error err = {0};
-    if (!t->train || sm_train_detail(t->train, &t->plan, arena, &detail, &err)) return NULL;
-    return detail.why;
+sm_status truth_training_why(truth_training *t, sm_arena *arena, sm_why **why, sm_error *err) {
+    sm_plan_detail detail = {.why = NULL};
+    sm_status s = t->train ? sm_train_detail(t->train, &t->plan, arena, &detail, err) : SM_OK;
+    *why = s ? NULL : detail.why;
+    return s == SM_INTERNAL ? s : SM_OK;
 }

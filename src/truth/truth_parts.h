@@ -22,7 +22,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
                              const char **why, sm_error *err);
 void truth_training_free(truth_training *t);
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
-sm_why *truth_training_why(truth_training *t, sm_arena *arena);
+sm_status truth_training_why(truth_training *t, sm_arena *arena, sm_why **why, sm_error *err);
 
 typedef struct truth_serving truth_serving;
 sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_serving **out,

@@ -42,10 +42,10 @@ double book_serving_most(const book_serving *q, const char *text) {
     sm_serve *serve = NULL;
     sm_plan plan;
     double most = NAN;
-    if (open_plan(q, text, &serve, &plan))
-        most = sm_serve_most_sequences(serve, &plan, q->cached, 1);
+    bool known = open_plan(q, text, &serve, &plan) &&
+                 sm_serve_most_sequences(serve, &plan, q->cached, 1, &most, NULL) == SM_OK;
     sm_serve_free(serve);
-    return most;
+    return known ? most : NAN;
 }
 
 double book_prefill_flops(const book_serving *q, double prompt, double prefix) {

@@ -115,10 +115,12 @@ static void put_job(sm_report *r, const sm_serve_asked *q) {
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *s = a->result;
     put_job(r, a->q);
-    if (s)
-        sm_put_all(r, sm_put_object(r, r->data, "search"),
-                   "space|evaluated|pruned|seconds|least_chips", s->space, s->evaluated, s->pruned,
-                   s->seconds, positive(s->least_chips));
+    sm_data *search = s ? sm_put_object(r, r->data, "search") : NULL;
+    if (s) {
+        sm_put_all(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);
+        sm_put_timed(r, search, "seconds", s->seconds);
+        sm_put(r, search, "least_chips", positive(s->least_chips));
+    }
     sm_data *list = sm_put_array(r, r->data, "frontier");
     for (size_t i = 0; s && i < s->n; i++) {
         sm_data *point = sm_put_object(r, list, NULL);

@@ -109,8 +109,9 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
 
 void sm_train_search_data(sm_report *r, const sm_search_effort *effort) {
     sm_data *fields = sm_put_object(r, r->data, "search");
-    sm_put_all(r, fields, "space|evaluated|pruned|seconds", effort->space, effort->evaluated,
-               effort->pruned, effort->seconds);
+    sm_put_all(r, fields, "space|evaluated|pruned", effort->space, effort->evaluated,
+               effort->pruned);
+    sm_put_timed(r, fields, "seconds", effort->seconds);
     sm_put_bool(r, fields, "optimal", effort->optimal);
 }
 
@@ -118,6 +119,7 @@ void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
     sm_train_job_data(r, plans->q, plans->sequences);
     sm_train_search_data(r, &plans->effort);
     sm_data *list = sm_put_array(r, r->data, "plans");
+    r->records = list;
     for (int i = 0; i < plans->n; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
         sm_train_plan_data(r, object, plans->q, &plans->plan[i]);

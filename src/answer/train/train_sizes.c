@@ -76,6 +76,7 @@ static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
     sm_train_job_data(r, w->q, w->sequences);
     sm_train_search_data(r, &w->total);
     sm_data *pareto = sm_put_array(r, r->data, "pareto");
+    r->records = pareto;
     sm_data *dropped = sm_put_array(r, r->data, "dropped");
     for (int i = 0; i < w->q->in.n_chips; i++) {
         const size_point *p = &w->point[i];

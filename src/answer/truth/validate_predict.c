@@ -54,7 +54,7 @@ static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
     sm_truth_predict(ready, sm_override_for(v, c->row), &c->p);
     if (c->p.unknown) { /* the reason may live in the case, which goes first */
         c->p.unknown = sm_arena_copy(v->arena, c->p.unknown, strlen(c->p.unknown));
-        if (!c->p.unknown) status = sm_fail_memory(err);
+        if (!c->p.unknown || c->p.out_of_memory) status = sm_fail_memory(err);
     }
     sm_truth_case_free(ready);
     return status;

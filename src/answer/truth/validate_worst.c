@@ -75,8 +75,10 @@ static sm_status explain_row(sm_report *r, const sm_validation *v, const sm_chec
     sm_why *node = sm_page_why(r, sm_textf(r, "error of row %s", sm_row_name(r, v, c)),
                                "expected / measured - 1", error_of(c), "");
     sm_page_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
-    sm_why *tree = sm_truth_why(ready, r->arena);
+    sm_why *tree;
+    status = sm_truth_why(ready, r->arena, &tree, err);
     sm_truth_case_free(ready);
+    if (status) return status;
     if (tree) sm_why_add(node, tree);
     else sm_page_leaf(r, node, "expected", c->p.expected_s, "s", c->p.calibration->source);
     sm_page_leaf(r, node, "lower", c->p.lower_s, "s", "datasheet rates alone");

@@ -5,7 +5,6 @@
 #include "scalemodel/render.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PAGE_WIDTH = 80 };
@@ -31,16 +30,15 @@ sm_status cli_write_stdout(const char *text, size_t length, sm_error *err) {
 
 sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error *err) {
     if (report->out_of_memory) return sm_fail_memory(err);
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory) return sm_fail_memory(err);
-    sm_status status = render(common, report, memory, err);
-    if (fclose(memory) != 0 && !status) status = sm_fail_memory(err);
+    sm_memory_stream memory;
+    FILE *out = sm_memory_stream_open(&memory);
+    if (!out) return sm_fail_memory(err);
+    sm_status status = render(common, report, out, err);
+    status = sm_memory_stream_close(&memory, out, status, err);
     if (!status)
-        status = common->output ? sm_io_write(common->output, text, length, err)
-                                : cli_write_stdout(text, length, err);
-    free(text);
+        status = common->output ? sm_io_write(common->output, memory.text, memory.length, err)
+                                : cli_write_stdout(memory.text, memory.length, err);
+    sm_free(memory.text);
     return status;
 }
 

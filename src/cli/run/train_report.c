@@ -12,16 +12,16 @@
 /* ---- files ---- */
 
 static sm_status write_curve(const train_run *q, const char *path, sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = path ? open_memstream(&text, &length) : NULL;
+    sm_memory_stream memory;
+    FILE *out = path ? sm_memory_stream_open(&memory) : NULL;
     if (!path) return SM_OK;
-    if (!memory) return sm_fail_memory(err);
-    fputs("step,loss,seconds\n", memory);
+    if (!out) return sm_fail_memory(err);
+    fputs("step,loss,seconds\n", out);
     for (int i = q->first; i < q->end; i++)
-        fprintf(memory, "%d,%.6f,%.6f\n", i + 1, q->loss[i], q->seconds[i]);
-    sm_status status = fclose(memory) ? sm_fail_memory(err) : sm_io_write(path, text, length, err);
-    free(text);
+        fprintf(out, "%d,%.6f,%.6f\n", i + 1, q->loss[i], q->seconds[i]);
+    sm_status status = sm_memory_stream_close(&memory, out, SM_OK, err);
+    if (!status) status = sm_io_write(path, memory.text, memory.length, err);
+    sm_free(memory.text);
     return status;
 }
 

@@ -3,7 +3,6 @@
 #include "picture.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
-#include <stdlib.h>
 
 /* --csv: a row for each request, as it ends. */
 static void put_served(void *context, const sm_request_served *s) {
@@ -14,18 +13,17 @@ static void put_served(void *context, const sm_request_served *s) {
 
 static sm_status answer_with_rows(sm_simulate_question *q, const char *path, sm_report *r,
                                   sm_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *rows = open_memstream(&text, &length);
+    sm_memory_stream memory;
+    FILE *rows = sm_memory_stream_open(&memory);
     if (!rows) return sm_fail_memory(err);
     fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
           "cached_tokens,replica,preemptions\n",
           rows);
     q->watch = &(sm_watch){rows, put_served, NULL};
     sm_status status = sm_answer_simulate(q, r, err);
-    if (fclose(rows) != 0 && !status) status = sm_fail_memory(err);
-    if (!status) status = sm_io_write(path, text, length, err);
-    free(text);
+    status = sm_memory_stream_close(&memory, rows, status, err);
+    if (!status) status = sm_io_write(path, memory.text, memory.length, err);
+    sm_free(memory.text);
     return status;
 }
 

@@ -54,18 +54,24 @@ static void labels_of(const sm_array *array, int8_t *label) {
     for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
 }
 
-static double traffic_of(const running *r, const sm_step *step, sm_error *err) {
-    if (step->kind != SM_STEP_COLLECTIVE) return 0.0;
+/* A group that cannot be made ends the run: others would wait for it. */
+static sm_status traffic_of(const running *r, const sm_step *step, double *bytes, sm_error *err) {
+    *bytes = 0.0;
+    if (step->kind != SM_STEP_COLLECTIVE) return SM_OK;
     const sm_communicator *group = sm_rank_mesh_over(r->m, step->axes, err);
-    return group ? group->traffic.bytes[step->op] : 0.0;
+    if (!group) return err ? err->status : SM_INTERNAL;
+    *bytes = group->traffic.bytes[step->op];
+    return SM_OK;
 }
 
 static sm_status multiply_in_ring(running *r, ring_job *job, sm_local_block *out, sm_error *err) {
     job->step = &r->lowering->step[r->overlapped];
     job->before = &r->layout[place_of(r, job->step->array)];
-    double before = traffic_of(r, job->step, err);
-    sm_status status = ring_run(job, out, &r->waiting_s, err);
-    r->ring_bytes = traffic_of(r, job->step, err) - before;
+    double before, after;
+    sm_status status = traffic_of(r, job->step, &before, err);
+    if (!status) status = ring_run(job, out, &r->waiting_s, err);
+    if (!status) status = traffic_of(r, job->step, &after, err);
+    if (!status) r->ring_bytes = after - before;
     return status;
 }
 
@@ -108,16 +114,19 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
 static sm_status run_step(running *r, int number, sm_run_step *all, sm_error *err) {
     const sm_step *step = &r->lowering->step[number];
     assert(number < SM_MAX_STEPS && step->array < r->einsum->operands);
-    double before = traffic_of(r, step, err), begun_s = sm_clock_s();
-    if (number == r->overlapped) return SM_OK; /* with the einsum */
-    sm_status status = step->kind == SM_STEP_EINSUM ? multiply(r, step, err) : move(r, step, err);
+    double before, after, begun_s = sm_clock_s();
+    sm_status status = traffic_of(r, step, &before, err);
+    if (status || number == r->overlapped) return status; /* with the einsum */
+    status = step->kind == SM_STEP_EINSUM ? multiply(r, step, err) : move(r, step, err);
+    if (!status) status = traffic_of(r, step, &after, err);
+    if (status) return status;
     sm_run_step *out = &all[number];
     out->seconds = sm_clock_s() - begun_s;
-    out->bytes_counted = traffic_of(r, step, err) - before;
-    if (step->kind != SM_STEP_EINSUM || r->overlapped < 0) return status;
+    out->bytes_counted = after - before;
+    if (step->kind != SM_STEP_EINSUM || r->overlapped < 0) return SM_OK;
     out->seconds -= r->waiting_s;
     all[r->overlapped] = (sm_run_step){.bytes_counted = r->ring_bytes, .seconds = r->waiting_s};
-    return status;
+    return SM_OK;
 }
 
 /* Only a step that moves one index can run inside the einsum. */

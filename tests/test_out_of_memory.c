@@ -1,0 +1,346 @@
+/* Every verb of the command line with its n-th allocation refused: it says "out of memory" with
+ * status 5, or, where the C library manages without, gives the very answer it gives otherwise;
+ * never another, and it never crashes or hangs.
+ *
+ * A child process runs each command, so that a crash is one failure. Under glibc this file's malloc
+ * takes the place of the library's, and so what streams, jansson and zlib ask for is refused too;
+ * under a sanitizer, which has a malloc of its own, what passes through sm_malloc is.
+ *
+ * The suite looks at some 40 of each command's allocations, the first and the last among them.
+ * OUT_OF_MEMORY=all looks at all; OUT_OF_MEMORY=VERB:N runs one, in this process, for a debugger.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program.h"
+#include "run_verbs.h"
+#include "scalemodel/base.h"
+#include "verbs.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OWN_MALLOC 0
+#endif
+#endif
+#if !defined(OWN_MALLOC) && defined(__GLIBC__)
+#define OWN_MALLOC 1
+#elif !defined(OWN_MALLOC)
+#define OWN_MALLOC 0
+#endif
+
+#if OWN_MALLOC
+static atomic_long asked, refused_from, refused_to;
+static bool refused(void) {
+    long n = atomic_fetch_add(&asked, 1) + 1;
+    bool no = n >= atomic_load(&refused_from) && n <= atomic_load(&refused_to);
+    if (no) errno = ENOMEM;
+    return no;
+}
+#pragma GCC visibility push(default) /* what libraries call too */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *block, size_t bytes);
+void *malloc(size_t bytes) { return refused() ? NULL : __libc_malloc(bytes); }
+void *calloc(size_t count, size_t bytes) { return refused() ? NULL : __libc_calloc(count, bytes); }
+void *realloc(void *block, size_t bytes) { return refused() ? NULL : __libc_realloc(block, bytes); }
+#pragma GCC visibility pop
+static long asked_so_far(void) { return atomic_load(&asked); }
+static void refuse(long n, bool all) {
+    atomic_store(&refused_to, n == 0 ? 0 : all ? INT32_MAX : asked_so_far() + n);
+    atomic_store(&refused_from, n == 0 ? INT32_MAX : asked_so_far() + n);
+}
+#else
+static long asked_so_far(void) { return (long)sm_allocation_count(); }
+static void refuse(long n, bool all) {
+    (void)all;
+    sm_allocation_fail_at((uint64_t)n);
+}
+#endif
+
+/* ---- the commands ---- */
+
+static const cli_verb *const verbs[] = {
+    &cli_chip,  &cli_model,    &cli_plan,     &cli_roofline,  &cli_matmul,    &cli_train,
+    &cli_serve, &cli_simulate, &cli_validate, &cli_calibrate, &cli_collective};
+static const cli_verb *const rank_verbs[] = {&run_matmul_verb, &run_collective_verb, &measure_verb,
+                                             &run_train_verb, &run_generate_verb};
+static const cli_program programs[] = {
+    {.name = "scalemodel", .verb = verbs, .verbs = sizeof verbs / sizeof *verbs},
+    {.name = "scalemodel run", .verb = rank_verbs, .verbs = sizeof rank_verbs / sizeof *rank_verbs},
+};
+
+#define INPUTS "tests/cli/inputs/"
+#define TINY                                                                                       \
+    "run train " INPUTS "tiny-llama.json --data " INPUTS                                           \
+    "tiny-llama.json --seq 16 --steps 2 --with "
+
+/* Words between blanks; '~' is a blank within a word. What is written goes to a folder of its own,
+ * in which "out" is the answer and "file" what is beside it. */
+static const char *const lines[] = {
+    "chip",
+    "chip h100-sxm --explain",
+    "chip tpu-v5e --calibration --json",
+    "chip h100-lab --system " INPUTS "lab.json --json -o file",
+    "model",
+    "model llama-3.1-8b --explain",
+    "model data/models/mixtral-8x7b/config.json --json",
+    "model " INPUTS "not-json.json",
+    "plan fsdp=8,tensor=4,microbatch=2 --json",
+    "roofline B[B,D]~W[D,F] --dims B=1..4096,D=4096,F=4096 --on tpu-v5e --csv",
+    "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "
+    "tpu-v5e:4x4 --explain",
+    "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "
+    "tpu-v5e:4x4 --json",
+    "collective all-gather 1MB..16MB --on tpu-v5e:4x4 --json",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1 --explain",
+    "train llama-3.2-1b --on h100-sxm:2 --batch 64k --top 2 --json --threads 1",
+    "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 2 --csv -o file",
+    "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,tensor=2,microbatch=1 "
+    "--timeline file",
+    "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --json",
+    "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --batch 4 --explain",
+    "serve llama-3.1-8b --on h100-sxm:2 --qps 5 --plot file",
+    "serve llama-3.1-8b --on h100-sxm:4 --disaggregated --qps 5 --tpot 50ms --csv",
+    "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --arrivals poisson:4/s --requests 60 "
+    "--json --timeline file",
+    "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --trace prefixes.csv --prefix-cache "
+    "--csv file",
+    "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --arrivals poisson:4/s --requests 60 "
+    "--ttft 1s --tpot 50ms --find-max-qps --plot file",
+    "validate " INPUTS "measured-gemm.csv --plot file --json",
+    "validate " INPUTS "measured-training.jsonl --explain",
+    "calibrate " INPUTS "steps.jsonl --chip h100-sxm -o file",
+    "calibrate " INPUTS "measured-gemm.csv --chip h100-sxm --json",
+    "run matmul A[I_X,J]~B[J_X,K]~->~C[I_X,K] --mesh X=2 --dims I=16,J=16,K=16 --all --repeats 1 "
+    "--with threads --json",
+    "run collective all-reduce 1kB..2kB --mesh X=2 --dtype int --with threads --csv",
+    TINY "self --plan data=1 --checkpoint file --record rows --json",
+    TINY "threads --plan data=2,zero=1 --curve file --debug",
+    TINY "threads --plan pipeline=2,microbatch=1 --plot file",
+};
+enum { LINES = sizeof lines / sizeof *lines, MOST_WORDS = 64, SAMPLES = 40, LIMIT_S = 60 };
+
+/* Of conversations and of prompts with a common beginning. */
+static const char prefixes[] =
+    "timestamp,input_length,output_length,session_id\n0,600,20,a\n100,300,20,b\n900,1200,20,a\n";
+
+static char folder[] = "/tmp/out-of-memory-XXXXXX"; /* where children write */
+
+/* ---- one run ---- */
+
+/* How a command ended, and all it wrote: its answer, its error, its file, each ended by a zero. */
+typedef struct outcome {
+    int status;
+    char *said;
+    size_t length;
+    long allocations;
+} outcome;
+
+static long *shared; /* with the child: allocations of the command */
+
+static int open_in_folder(const char *name, int flags) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int file = open(path, flags | O_CLOEXEC, 0600);
+    assert_true(file >= 0 || errno == ENOENT);
+    return file;
+}
+
+static int split(const char *line, char *room, char **argv) {
+    int n = 0;
+    strcpy(room, line);
+    for (char *at = strtok(room, " "); at; at = strtok(NULL, " ")) {
+        assert_true(n < MOST_WORDS - 2);
+        for (char *c = at; *c; c++)
+            if (*c == '~') *c = ' ';
+        argv[n++] = at;
+    }
+    argv[n] = NULL;
+    return n;
+}
+
+/* In a child: paths of the repository, outputs in the folder. */
+static int command(const char *line, long n, bool all) {
+    static char words[512], paths[MOST_WORDS][512];
+    char *argv[MOST_WORDS] = {words}, *own[MOST_WORDS];
+    static char name[] = "scalemodel", here[256];
+    int count = split(line, words, own), argc = 1;
+    bool ranks = strcmp(own[0], "run") == 0;
+    assert_non_null(getcwd(here, sizeof here - 1));
+    argv[0] = name;
+    for (int i = ranks; i < count; i++) {
+        bool input = strncmp(own[i], "tests/", 6) == 0 || strncmp(own[i], "data/", 5) == 0;
+        if (input) snprintf(paths[i], sizeof paths[i], "%s/%s", here, own[i]);
+        argv[argc++] = input ? paths[i] : own[i];
+    }
+    argv[argc] = NULL;
+    if (chdir(folder) != 0) return 255;
+    refuse(n, all);
+    long before = asked_so_far();
+    int status = cli_main(&programs[ranks], argc, argv);
+    *shared = asked_so_far() - before;
+    refuse(0, false);
+    return status;
+}
+
+static void append(outcome *o, const char *name) {
+    int file = open_in_folder(name, O_RDONLY);
+    struct stat is = {.st_size = 0};
+    if (file >= 0) fstat(file, &is);
+    o->said = realloc(o->said, o->length + (size_t)is.st_size + 1);
+    assert_non_null(o->said);
+    if (file >= 0)
+        assert_int_equal(read(file, o->said + o->length, (size_t)is.st_size), is.st_size);
+    o->length += (size_t)is.st_size;
+    o->said[o->length++] = '\0';
+    if (file >= 0) close(file);
+}
+
+/* What a search took differs from run to run. */
+static void without_seconds(outcome *o) {
+    static const char *const before[] = {"\"seconds\": ", "The search took "};
+    for (size_t i = 0; i < 2; i++)
+        for (char *at = o->said, *end = at + o->length;
+             (at = memmem(at, (size_t)(end - at), before[i], strlen(before[i]))) != NULL;) {
+            at += strlen(before[i]);
+            size_t n = strcspn(at, ",\n}");
+            memmove(at, at + n, (size_t)(end - at) - n);
+            end -= n;
+            o->length -= n;
+        }
+}
+
+static void take(const char *line, long n, bool all, outcome *o) {
+    *o = (outcome){.status = -1};
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"file", "out", "err"};
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    int out = open_in_folder("out", O_RDWR | O_CREAT),
+        err = open_in_folder("err", O_RDWR | O_CREAT);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(out, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
+        signal(SIGSEGV, SIG_DFL); /* which cmocka catches */
+        signal(SIGABRT, SIG_DFL);
+        alarm(LIMIT_S);
+        _exit(command(line, n, all));
+    }
+    close(out);
+    close(err);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    o->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    o->allocations = *shared;
+    append(o, "out");
+    append(o, "err");
+    append(o, "file");
+    without_seconds(o);
+}
+
+/* ---- every run ---- */
+
+/* What runs on ranks tells what the clock told, which no two runs have alike. */
+static bool is_timed(const char *line) { return strncmp(line, "run ", 4) == 0; }
+
+static bool same(const outcome *a, const outcome *b) {
+    return a->length == b->length && memcmp(a->said, b->said, a->length) == 0;
+}
+
+/* A thread that cannot be started is no sign of which resource it lacked. */
+static bool says_so(const outcome *o) {
+    static const char sentence[] = "out of memory\n";
+    const char *error = o->said + strlen(o->said) + 1;
+    size_t length = strlen(error), wanted = sizeof sentence - 1;
+    if (o->status == SM_IO && strstr(error, "the system refused to start a thread")) return true;
+    return o->status == SM_INTERNAL && o->said[0] == '\0' && length >= wanted &&
+           strcmp(error + length - wanted, sentence) == 0;
+}
+
+static bool holds(const char *line, long n, bool all, const outcome *usual) {
+    outcome o;
+    take(line, n, all, &o);
+    bool answered = o.status == usual->status && (is_timed(line) || same(&o, usual));
+    bool good = answered || says_so(&o);
+    if (!good)
+        print_error("%s: %s allocation %ld of %ld: status %d%s: %.200s\n", line,
+                    all ? "all from" : "only", n, usual->allocations, o.status,
+                    o.status == usual->status ? ", another answer" : "",
+                    o.said + strlen(o.said) + 1);
+    free(o.said);
+    return good;
+}
+
+static void check_line(void **state) {
+    const char *line = *state;
+    const char *how = getenv("OUT_OF_MEMORY");
+    outcome usual, again;
+    take(line, 0, false, &usual);
+    if (usual.status > SM_BAD_INPUT) print_error("%s\n", usual.said + strlen(usual.said) + 1);
+    assert_true(usual.status <= SM_BAD_INPUT);
+    take(line, 0, false, &again);
+    assert_true(is_timed(line) || same(&usual, &again));
+    long step = how && strcmp(how, "all") == 0 ? 1 : usual.allocations / SAMPLES + 1, bad = 0;
+    for (long n = 1; n <= usual.allocations; n += step) bad += !holds(line, n, false, &usual);
+    for (long n = 1; n <= usual.allocations; n += 4 * step) bad += !holds(line, n, true, &usual);
+    if (how) print_message("%6ld allocations, %ld bad: %s\n", usual.allocations, bad, line);
+    free(usual.said);
+    free(again.said);
+    assert_int_equal(bad, 0);
+}
+
+/* OUT_OF_MEMORY=VERB:N */
+static int run_one(const char *asked_for) {
+    char *end;
+    long index = strtol(asked_for, &end, 10), n = *end == ':' ? strtol(end + 1, NULL, 10) : 0;
+    return index >= 0 && index < LINES ? command(lines[index], n, false) : 2;
+}
+
+int main(void) {
+    static struct CMUnitTest tests[LINES];
+    const char *how = getenv("OUT_OF_MEMORY");
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || !mkdtemp(folder)) return 1;
+    int file = open_in_folder("prefixes.csv", O_WRONLY | O_CREAT);
+    bool written = write(file, prefixes, sizeof prefixes - 1) == (ssize_t)sizeof prefixes - 1;
+    close(file);
+    refuse(0, false);
+    if (how && how[0] >= '0' && how[0] <= '9') return run_one(how);
+    for (size_t i = 0; i < LINES; i++)
+        tests[i] = (struct CMUnitTest){.name = lines[i],
+                                       .test_func = check_line,
+                                       .initial_state = (void *)(uintptr_t)lines[i]};
+    int failed = written ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    static const char *const names[] = {"file", "out", "err", "rows", "prefixes.csv"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    return failed;
+}
