@@ -334,7 +334,7 @@ static void every_rule_partitions_every_model(void **state) {
 /* ---- recomputation ---- */
 
 static double kept_bytes(sm_recompute policy, uint64_t *again) {
-    sm_kept kept[SM_MAX_TENSORS];
+    sm_kept_array kept[SM_MAX_TENSORS];
     int n = sm_recompute_kept(&part, sm_recompute_set(&part.program, policy), again, kept);
     double bytes = 0;
     for (int i = 0; i < n; i++) bytes += kept[i].bytes.base;

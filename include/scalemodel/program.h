@@ -5,8 +5,8 @@
 #ifndef SCALEMODEL_PROGRAM_H
 #define SCALEMODEL_PROGRAM_H
 #include "scalemodel/base.h"
+#include "scalemodel/architecture.h"
 #include "scalemodel/model.h"
-#include "scalemodel/notation.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/units.h"
 
@@ -21,7 +21,7 @@ typedef struct sm_program_dimension {
     double size;
 } sm_program_dimension;
 typedef uint64_t sm_dimensions; /* a set of them: bit i = dim[i] of the program */
-enum { SM_MAX_DIMENSIONS = 48 };
+enum { SM_MAX_DIMENSIONS = 64 };
 
 /* Mesh axes a program can be sharded over. A tensor degree beyond the KV heads is carried by a
  * second axis (tensor_q), which shards the query heads of each KV head, so that K and V are
@@ -40,8 +40,15 @@ typedef enum sm_program_axis {
 #define SM_BIT(axis) ((sm_axes)(1u << (axis)))
 enum { SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) };
 
-/* CACHE: keys and values held from one step of serving to the next. */
-typedef enum sm_role { SM_ROLE_ACTIVATION, SM_ROLE_WEIGHT, SM_ROLE_IDS, SM_ROLE_CACHE } sm_role;
+/* CACHE: keys and values held from one step of serving to the next; STATE: what a scan holds, of
+ * fixed size. */
+typedef enum sm_role {
+    SM_ROLE_ACTIVATION,
+    SM_ROLE_WEIGHT,
+    SM_ROLE_IDS,
+    SM_ROLE_CACHE,
+    SM_ROLE_STATE
+} sm_role;
 
 /* An array of the program. elements counts one sequence where the array has a B or C dimension
  * (then it scales with the number of sequences). at[i]: axes that shard dimension i where the array
@@ -57,6 +64,7 @@ typedef struct sm_tensor {
     double bytes_per_element;
     int producer; /* forward op that writes it, -1: an input or a weight */
     bool norm;    /* a weight without matmul work (norms, biases) */
+    bool kept;    /* a cache or state that this piece itself holds from step to step */
     sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
 
@@ -64,7 +72,9 @@ typedef enum sm_op_kind {
     SM_OP_EINSUM,    /* matrix unit */
     SM_OP_ATTENTION, /* fused softmax(QK)V: in = q, k, v */
     SM_OP_VECTOR,    /* norms, activations, rotary, residuals, routing: bytes and vector FLOPs */
-    SM_OP_GATHER     /* embedding lookup: rows, no FLOPs */
+    SM_OP_GATHER,    /* embedding lookup: rows, no FLOPs */
+    SM_OP_KERNEL     /* several lines as one: scans, indexers, products of three and more. FLOPs of
+                        all, bytes of arguments, results and state; run again backward */
 } sm_op_kind;
 
 /* What a vector op or a gather computes, and which matrix products are special. Who executes or
@@ -84,10 +94,14 @@ typedef enum sm_function {
     SM_FUNCTION_COMBINE,  /* results of experts to their tokens, weighted */
     SM_FUNCTION_APPEND,   /* new keys and values to the cache */
     SM_FUNCTION_LOSS,     /* cross-entropy of logits */
-    SM_FUNCTION_SAMPLE    /* a draw from the softmax of logits */
+    SM_FUNCTION_SAMPLE,   /* a draw from the softmax of logits */
+    SM_FUNCTION_VIEW,     /* the same elements in another shape: no kernel */
+    SM_FUNCTION_OTHER
 } sm_function;
 
-enum { SM_MAX_TENSORS = 64, SM_MAX_OPS = 40, SM_MAX_INPUTS = 4, SM_MAX_WORK_TERMS = 6 };
+/* Sets of ops and of arrays are 64 bits: of arrays those that are no weights, which come first. */
+static inline uint64_t sm_bit_of(int i) { return i < 64 ? 1ull << i : 0; }
+enum { SM_MAX_TENSORS = 128, SM_MAX_OPS = 64, SM_MAX_INPUTS = 8, SM_MAX_WORK_TERMS = 11 };
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
 enum { SM_QUERIES_AT_ONCE = 128 };
@@ -98,12 +112,19 @@ typedef struct sm_op {
     int inputs, in[SM_MAX_INPUTS], out;
     uint8_t as[SM_MAX_INPUTS][SM_MAX_RANK]; /* dimensions of each input as the op names them: keys
                                                where the array has positions */
-    uint8_t reads; /* inputs its backward reads (bit i = in[i]) */
+    uint16_t reads; /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
     double flops_per_element; /* vector ops, per element of the output */
     double passes[2];         /* vector ops of several kernels: traffic of the output in units of
                                  the array, forward and backward; 0: one pass */
+    double matrix_flops;      /* a kernel, of one sequence */
     double keys;              /* attention: keys a query meets on average under the mask */
+    double window, chunk;     /* attention: the reach of its mask, 0: none */
+    double query_size, value_size; /* attention: elements of a query, of a value */
+    int values;               /* attention: the input that is V; pairs of inputs, queries and keys,
+                                 come first. One that is also a key is read once */
+    int chosen;               /* attention: the input that says which keys to attend to, -1: none */
+    int state;                /* a kernel: tensor it carries from step to step, -1: none */
     uint8_t in_place;         /* vector ops: inputs (bit i) that are already where the output wants
                                  them: neither read nor written */
 } sm_op;
@@ -144,8 +165,8 @@ typedef struct sm_program {
     int dims;
     sm_program_dimension dim[SM_MAX_DIMENSIONS];
     sm_dimensions of_role[SM_DIMENSION_ROLE_COUNT];
+    sm_axes takes[SM_MAX_DIMENSIONS]; /* tensor axes that a dimension may take */
     double top_k;
-    bool latent;  /* attention through low ranks: one cache for all heads */
     bool serving; /* of one query and one key, see sm_program_build_serving */
     sm_rules rules;
     int tensors;
@@ -167,6 +188,11 @@ void sm_program_sizes(const sm_program *program, const sm_program_extent *extent
  * tokens. kind is ignored for the latter two. SM_INTERNAL on more ops than fit (a defect) alone. */
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
+
+/* The program of the lines of a kind, for the phase they are of. Lines of serving are of T = 1 and
+ * S = 1. SM_INTERNAL on more arrays or ops than fit. */
+sm_status sm_program_of_lines(const sm_text_lines *lines, sm_text_phase phase, const sm_rules *rules,
+                              sm_program *program, sm_error *err);
 
 /* The same sharding for programs as the runtime (run_train.h) executes them: single precision, all
  * slots, all keys, weights one by one. */
@@ -247,6 +273,7 @@ typedef struct sm_work {
     sm_size kv_heads; /* attention: KV heads on a chip */
     /* Attention: elements of a value; k is that of a query and of a key. */
     double value_size;
+    sm_size vector_flops; /* a kernel: beside its matrix FLOPs */
 } sm_work;
 
 typedef enum sm_stream {
@@ -282,12 +309,12 @@ typedef struct sm_weight_class {
     bool expert;
 } sm_weight_class;
 
-typedef struct sm_kept {
+typedef struct sm_kept_array {
     int tensor;
     sm_size bytes;
-} sm_kept; /* an array kept for the backward pass */
+} sm_kept_array; /* an array kept for the backward pass */
 
-enum { SM_MAX_WORK = 160, SM_MAX_COMM = 96, SM_MAX_WEIGHT_CLASSES = 8 };
+enum { SM_MAX_WORK = 192, SM_MAX_COMM = 128, SM_MAX_WEIGHT_CLASSES = 8 };
 /* What a partition holds, in order; it lives in the arena it was made in. */
 typedef struct sm_partition sm_partition;
 /* The program is copied. backward: the whole step of training, which a program of serving does not
@@ -316,6 +343,8 @@ sm_size sm_partition_boundary(const sm_partition *partition);
 /* Bytes of the KV cache that this part of the model keeps, of a forward pass alone; base 0: none.
  */
 sm_size sm_partition_cache(const sm_partition *partition);
+/* Bytes of the states that it keeps of a sequence, likewise. */
+sm_size sm_partition_state(const sm_partition *partition);
 
 /* ---- walking the partition ----
  * What the partition adds up as sizes, a walk tells one task after the other, with real sizes on a
@@ -337,8 +366,8 @@ typedef struct sm_program_task {
     int share;     /* which partial sum of the gradient; those of equal number are added */
     int into;      /* join */
     sm_axes axes;  /* join */
-    int tensor[4]; /* of each operand of the einsum */
-    bool gradient[4]; /* the operand is the gradient of that tensor, in its stored sharding */
+    int tensor[SM_MAX_OPERANDS]; /* of each operand of the einsum */
+    bool gradient[SM_MAX_OPERANDS]; /* the operand is the gradient of that tensor, in its stored sharding */
     bool moves;       /* false: dispatch, combine of training: operands and result stay where they
                          are stored, the lowering is empty */
     sm_einsum einsum; /* arrays in their stored sharding; indices are named as dimensions */
@@ -377,7 +406,7 @@ const char *sm_recompute_unknown(const sm_program *const *programs, int n, const
 /* Close a set of ops that are not kept: *again receives those that run again, since the backward
  * pass needs their results; kept the arrays to be stored, at most SM_MAX_TENSORS. Returns how many.
  */
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept);
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept_array *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain
  * can print shardings. */

@@ -121,8 +121,8 @@ typedef struct sm_call {
     const sm_task_list *list;
     const sm_program_task *task; /* NULL: of none */
     const sm_op *op;
-    sm_operand in[4];               /* after their moves */
-    const sm_local_block *input[4]; /* backward: the inputs of the forward op */
+    sm_operand in[SM_MAX_OPERANDS];               /* after their moves */
+    const sm_local_block *input[SM_MAX_INPUTS]; /* backward: the inputs of the forward op */
     int which;
     sm_local_block *out; /* made; only attention finds zeros in it */
     sm_layout made;      /* how out is laid out */

@@ -102,20 +102,28 @@ static bool backward_einsum(job *j, const sm_op *op, const int *at) {
         part_einsum_work(j, op, pair, &dx, at, SM_PHASE_BACKWARD_INPUT);
     }
     term pair[2] = {x, dc}, dw = bare(j->b, op, 1);
+    if (j->b->tensor[op->in[1]].role == SM_ROLE_ACTIVATION) {
+        if (!input_gradient(j, op, 2, pair, 2, &dw, at)) return false;
+        part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_INPUT);
+        return true;
+    }
     if (!weight_gradient(j, op, 2, pair, op->in[1], at)) return false;
     if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_WEIGHT);
     else part_vector_work(j, op, SM_PHASE_BACKWARD_WEIGHT);
     return true;
 }
 
-static bool backward_attention(job *j, const sm_op *op, const int *at) {
-    term in[4] = {{0}};
-    for (int i = 0; i < 4; i++) in[i] = part_operand(j->b, op, i);
-    for (int i = 0; i < 3; i++) {
+/* Attention and kernels: everything they read serves the gradient of each input. */
+static bool backward_whole(job *j, const sm_op *op, const int *at) {
+    term in[SM_MAX_OPERANDS] = {{0}};
+    int n = op->inputs + 1;
+    for (int i = 0; i < n; i++) in[i] = part_operand(j->b, op, i);
+    for (int i = 0; i < op->inputs; i++) {
         term out = bare(j->b, op, i);
-        if (!input_gradient(j, op, 4, in, 4, &out, at)) return false;
+        bool weight = j->b->tensor[op->in[i]].role == SM_ROLE_WEIGHT;
+        if (weight && !weight_gradient(j, op, n, in, op->in[i], at)) return false;
+        if (!weight && i != op->chosen && !input_gradient(j, op, n, in, n, &out, at)) return false;
     }
-    part_attention_work(j, op, at, SM_PHASE_BACKWARD_INPUT);
     return true;
 }
 
@@ -171,7 +179,14 @@ bool part_backward(job *j, const sm_op *op) {
     part_assign(j->b, op, at);
     if (!part_flush(j, op, op->out)) return false;
     switch (op->kind) {
-    case SM_OP_ATTENTION: return backward_attention(j, op, at);
+    case SM_OP_ATTENTION:
+        if (!backward_whole(j, op, at)) return false;
+        part_attention_work(j, op, at, SM_PHASE_BACKWARD_INPUT);
+        return true;
+    case SM_OP_KERNEL:
+        if (!backward_whole(j, op, at)) return false;
+        part_kernel_work(j, op, at, SM_PHASE_BACKWARD_INPUT);
+        return true;
     case SM_OP_VECTOR: return backward_vector(j, op, at);
     default: return backward_einsum(j, op, at);
     }

@@ -41,7 +41,7 @@ sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int
         return &b->op[SM_MAX_OPS - 1];
     }
     sm_op *op = &b->op[b->ops];
-    *op = (sm_op){.kind = kind, .out = out, .inputs = inputs};
+    *op = (sm_op){.kind = kind, .out = out, .inputs = inputs, .chosen = -1, .state = -1};
     snprintf(op->name, sizeof op->name, "%s", name);
     for (int i = 0; i < inputs; i++) {
         op->in[i] = in[i];
@@ -293,7 +293,9 @@ static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T) {
     s[D_(I)].size = kind->F_expert;
     s[D_(C)].size = kind->E > 0 ? T * kind->k_top / kind->E : 0;
     b->top_k = kind->k_top;
-    b->latent = latent;
+    b->takes[D_(K)] =
+        (sm_axes)(latent && b->serving ? absorbed ? 0 : SM_AXES_TENSOR : SM_BIT(SM_AXIS_TENSOR));
+    b->takes[D_(G)] = (sm_axes)(absorbed ? SM_AXES_TENSOR : SM_BIT(SM_AXIS_TENSOR_Q));
 }
 
 static int add_experts(sm_program *b, int dense, int routed) {
@@ -405,6 +407,7 @@ static void begin_dimensions(sm_program *program) {
     memcpy(program->dim, table, sizeof table);
     for (int d = 0; d < program->dims; d++) program->of_role[table[d].role] |= 1ull << d;
     program->dim[D_(B)].size = 1;
+    program_settle_takes(program);
 }
 
 static sm_status build(const sm_model *model, sm_piece piece, int kind, double T,
@@ -423,6 +426,17 @@ static sm_status build(const sm_model *model, sm_piece piece, int kind, double T
     else build_head(model, program);
     if (program->ops > SM_MAX_OPS)
         return sm_fail(err, SM_INTERNAL, "a layer of this model has more than %d ops", SM_MAX_OPS);
+    for (int i = 0; i < program->ops; i++) {
+        sm_op *op = &program->op[i];
+        const sm_tensor *q = &program->tensor[op->in[0]], *o = &program->tensor[op->out];
+        op->query_size = program->dim[q->dim[q->rank - 1]].size;
+        op->value_size = program->dim[o->dim[o->rank - 1]].size;
+        program->tensor[op->out].kept = program->tensor[op->out].role == SM_ROLE_CACHE;
+    }
+    for (int i = 0; i < program->tensors; i++) {
+        sm_tensor *t = &program->tensor[i];
+        t->kept = t->role == SM_ROLE_CACHE && t->producer >= 0;
+    }
     program_fit_software(program);
     return SM_OK;
 }

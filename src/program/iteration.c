@@ -12,16 +12,28 @@ static sm_dimensions dims_of(const sm_program *b, const sm_op *op) {
 
 /* The chips that hold no heads of their own do the part of attention whose cache they hold; only
  * in decode, where that moves less than the cache. */
-static int attention_dim(const sm_program *b, sm_dimensions dims, int axis) {
-    int dim = program_tensor_dim(b, dims, axis);
-    bool headless =
-        dim != program_first(b, dims, SM_DIMENSION_HEADS) && b->serving && b->rules.decode;
-    return headless && b->rules.cache_by != SM_CACHE_COPIES ? program_cache_dim(b, dims) : dim;
+static int cached_dim(const sm_program *b, const sm_op *op, int axis) {
+    for (int i = 0; i < op->inputs; i++) {
+        const sm_tensor *t = &b->tensor[op->in[i]];
+        for (int d = 0; d < t->rank && t->role == SM_ROLE_CACHE; d++)
+            if (t->at[d] >> axis & 1u) return op->as[i][d];
+    }
+    return -1;
+}
+
+static int tensor_dim(const sm_program *b, const sm_op *op, sm_dimensions dims, int axis) {
+    bool reads_cache = op->kind == SM_OP_ATTENTION || op->kind == SM_OP_KERNEL;
+    if (reads_cache && b->serving && b->rules.decode) {
+        int dim = cached_dim(b, op, axis);
+        if (dim >= 0) return dim;
+    }
+    return program_tensor_dim(b, dims, axis);
 }
 
 static int context_dim(const sm_program *b, const sm_op *op, sm_dimensions dims) {
     if (b->serving && b->rules.decode) return program_first(b, dims, SM_DIMENSION_KEYS);
-    if (op->kind == SM_OP_ATTENTION && b->rules.context_by == SM_CONTEXT_HEADS)
+    bool scans = op->kind == SM_OP_KERNEL && op->state >= 0;
+    if ((op->kind == SM_OP_ATTENTION || scans) && b->rules.context_by == SM_CONTEXT_HEADS)
         return program_first(b, dims, SM_DIMENSION_HEADS);
     return program_tokens(b, dims);
 }
@@ -52,10 +64,8 @@ void part_assign(const sm_program *b, const sm_op *op, int *at) {
     at[SM_AXIS_EXPERT] = experts ? program_first(b, dims, SM_DIMENSION_EXPERTS) : sequences;
     at[SM_AXIS_CONTEXT] = context_dim(b, op, dims);
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
-        at[axis] = op->kind == SM_OP_ATTENTION ? attention_dim(b, dims, axis)
-                                               : program_tensor_dim(b, dims, axis);
-        bool heads = program_has(b, dims, SM_DIMENSION_HEADS);
-        if (at[axis] < 0 && b->rules.seq && !heads) at[axis] = tokens;
+        at[axis] = tensor_dim(b, op, dims, axis);
+        if (at[axis] < 0 && b->rules.seq && !program_carries_tensor(b, dims)) at[axis] = tokens;
     }
 }
 

@@ -100,16 +100,16 @@ static void touched(const sm_task_list *l, const sm_program_task *t, uint64_t *v
     const sm_op *op = &l->program->op[t->op];
     *values = *gradients = 0;
     bool backward = t->kind == SM_TASK_INPUT_GRADIENT || t->kind == SM_TASK_WEIGHT_GRADIENT;
-    if (t->kind == SM_TASK_FORWARD) *values |= 1ull << t->result;
-    if (t->kind == SM_TASK_HOME) *gradients |= 1ull << t->result;
+    if (t->kind == SM_TASK_FORWARD) *values |= sm_bit_of(t->result);
+    if (t->kind == SM_TASK_HOME) *gradients |= sm_bit_of(t->result);
     if (t->kind == SM_TASK_HOME || t->kind == SM_TASK_JOIN) return;
     for (int i = 0; i < t->einsum.operands; i++)
         if (!task_operand_is_shape(l, t, i))
-            *(t->gradient[i] ? gradients : values) |= 1ull << t->tensor[i];
+            *(t->gradient[i] ? gradients : values) |= sm_bit_of(t->tensor[i]);
     bool own = op->kind == SM_OP_VECTOR || op->kind == SM_OP_GATHER; /* not operands alone */
     for (int i = 0; backward && own && i < op->inputs; i++)
-        if (op->reads >> i & 1) *values |= 1ull << op->in[i];
-    if (backward && op->reads_output) *values |= 1ull << op->out;
+        if (op->reads >> i & 1) *values |= sm_bit_of(op->in[i]);
+    if (backward && op->reads_output) *values |= sm_bit_of(op->out);
 }
 
 static void last_use(const sm_task_list *l, seen *s, sm_last_use *out) {
@@ -152,12 +152,12 @@ uint64_t task_list_arrives(const sm_task_list *l) {
         uint64_t values, gradients, resumed = 0;
         bool once = t->kind == SM_TASK_FORWARD && !(l->again >> t->op & 1);
         for (int k = 0; k < t->einsum.operands; k++) {
-            if (once && task_operand_stays(l, t, k) >= 0) arrives |= 1ull << t->tensor[k];
-            if (task_operand_resumes(l, t, k) >= 0) resumed |= 1ull << t->tensor[k];
+            if (once && task_operand_stays(l, t, k) >= 0) arrives |= sm_bit_of(t->tensor[k]);
+            if (task_operand_resumes(l, t, k) >= 0) resumed |= sm_bit_of(t->tensor[k]);
         }
         if (once) continue;
         touched(l, t, &values, &gradients);
-        if (t->kind == SM_TASK_FORWARD) values &= ~(1ull << t->result);
+        if (t->kind == SM_TASK_FORWARD) values &= ~(sm_bit_of(t->result));
         read |= values & ~resumed;
     }
     return arrives & ~read;

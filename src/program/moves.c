@@ -157,7 +157,7 @@ static double joined_bytes(const job *j, const sm_op *op, int tensor, const sm_s
     const sm_tensor *t = &j->b->tensor[tensor];
     bool reduced = step->op == SM_ALL_REDUCE || step->op == SM_REDUCE_SCATTER;
     if (!j->b->serving || op->kind != SM_OP_ATTENTION || tensor != op->out || !reduced) return 0;
-    return t->elements / j->b->dim[t->dim[t->rank - 1]].size * STATISTICS_BYTES;
+    return t->elements / op->value_size * STATISTICS_BYTES;
 }
 
 static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_step *step,

@@ -113,6 +113,7 @@ static bool forward_op(job *j, const sm_op *op) {
     if (!forward_comms(j, op, in, &out, at) || !part_task_forward(j, op)) return false;
     if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, in, &out, at, SM_PHASE_FORWARD);
     else if (op->kind == SM_OP_ATTENTION) part_attention_work(j, op, at, SM_PHASE_FORWARD);
+    else if (op->kind == SM_OP_KERNEL) part_kernel_work(j, op, at, SM_PHASE_FORWARD);
     else if (append) part_append_work(j, op, at);
     else part_vector_work(j, op, SM_PHASE_FORWARD);
     return true;
@@ -188,10 +189,11 @@ sm_status sm_program_partition_forward(const sm_program *program, sm_partition *
     for (int i = 0; i < program->tensors; i++) {
         const sm_tensor *t = &program->tensor[i];
         if (t->role == SM_ROLE_WEIGHT) part_record_weight(&j, i, 0);
-        if (t->role != SM_ROLE_CACHE || t->producer < 0) continue;
-        double held = out->cache.base;
-        out->cache = part_stored_size(j.b, i, t->bytes_per_element);
-        out->cache.base += held;
+        if (!t->kept) continue;
+        sm_size *to = t->role == SM_ROLE_CACHE ? &out->cache : &out->state;
+        double held = to->base;
+        *to = part_stored_size(j.b, i, t->bytes_per_element);
+        to->base += held;
     }
     return finish(&j, err);
 }

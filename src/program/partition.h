@@ -16,6 +16,7 @@ struct sm_partition {
     bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
+    sm_size state;    /* the same of its states */
 };
 /* sm_partition_new in the caller's storage: the whole step, the forward pass alone. */
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);

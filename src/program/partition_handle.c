@@ -22,3 +22,4 @@ const sm_weight_class *sm_partition_weight_class(const sm_partition *p, int i) {
 uint64_t sm_partition_needed(const sm_partition *p) { return p->needed; }
 sm_size sm_partition_boundary(const sm_partition *p) { return p->boundary; }
 sm_size sm_partition_cache(const sm_partition *p) { return p->cache; }
+sm_size sm_partition_state(const sm_partition *p) { return p->state; }

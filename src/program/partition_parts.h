@@ -75,6 +75,7 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
                       sm_phase phase);
 void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase);
 void part_vector_work(job *j, const sm_op *op, sm_phase phase);
+void part_kernel_work(job *j, const sm_op *op, const int *at, sm_phase phase);
 void part_append_work(job *j, const sm_op *op, const int *at);
 
 /* ---- moves.c ---- */

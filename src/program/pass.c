@@ -420,9 +420,10 @@ static void release(pass *p, const sm_last_use *last) {
     release_moved(p, last);
     for (int i = 0; i < b->tensors; i++) {
         bool activation = b->tensor[i].role == SM_ROLE_ACTIVATION;
-        if (last->values >> i & 1 & ~(stay >> i)) drop(p, &p->saved->value[i]);
-        if (p->backward && activation && (last->values >> i & 1)) drop(p, &p->saved->arrived[i]);
-        if ((last->gradients >> i & 1) && i != b->input) drop(p, &p->home[i]);
+        if (last->values & ~stay & sm_bit_of(i)) drop(p, &p->saved->value[i]);
+        if (p->backward && activation && (last->values & sm_bit_of(i)))
+            drop(p, &p->saved->arrived[i]);
+        if ((last->gradients & sm_bit_of(i)) && i != b->input) drop(p, &p->home[i]);
     }
 }
 
@@ -479,7 +480,7 @@ void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, uint64_t keep
     if (all && saved->open) end(saved->open);
     if (all) saved->open = NULL;
     for (int i = 0; i < SM_MAX_TENSORS; i++) {
-        if (!(keep >> i & 1)) drop_block(actions, &saved->value[i]);
+        if (!(keep & sm_bit_of(i))) drop_block(actions, &saved->value[i]);
         if (!keep_arrived) drop_block(actions, &saved->arrived[i]);
     }
     if (!keep_arrived) drop_block(actions, &saved->log_sums);

@@ -9,9 +9,10 @@
     X(B, SEQUENCES)                                                                                \
     X(T, POSITIONS)                                                                                \
     X(S, KEYS)                                                                                     \
-    X(D, MODEL) X(K, HEADS) X(G, GROUP) X(H, WHOLE) X(J, WHOLE) X(F, WIDTH) X(E, EXPERTS)          \
-        X(C, SLOTS) X(I, WIDTH) X(V, VOCABULARY) X(Q, WHOLE) X(R, WHOLE) X(X, WHOLE) X(P, WHOLE)   \
-            X(Y, WHOLE) X(L, WHOLE)
+    X(D, MODEL)                                                                                    \
+    X(K, HEADS)                                                                                    \
+    X(G, GROUP) X(H, WHOLE) X(J, WHOLE) X(F, WIDTH) X(E, EXPERTS) X(C, SLOTS) X(I, WIDTH)          \
+        X(V, VOCABULARY) X(Q, WHOLE) X(R, WHOLE) X(X, WHOLE) X(P, WHOLE) X(Y, WHOLE) X(L, WHOLE)
 enum {
 #define X(id, role) PROGRAM_##id,
     PROGRAM_DIMENSIONS(X)
@@ -62,6 +63,11 @@ int program_sequences(const sm_program *b, sm_dimensions dims);
 bool program_experts_own(const sm_program *b, sm_dimensions dims);
 void program_store(const sm_program *b, sm_tensor *t);
 /* The dimension among `dims` that an axis shards, -1 when none does. */
+bool program_carries_tensor(const sm_program *b, sm_dimensions dims); /* has a dimension for it */
+/* Which tensor axes each dimension may take. */
+void program_settle_takes(sm_program *b);
+/* Of a program whose ops and arrays are all there: how its arrays are stored. */
+void program_settle(sm_program *b);
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);
 int program_cache_dim(const sm_program *b, sm_dimensions dims);
 int program_stationary_dim(const sm_program *b, sm_dimensions dims);

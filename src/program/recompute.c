@@ -68,7 +68,8 @@ static sm_size kept_size(const sm_tensor *t) {
     return s;
 }
 
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept *kept) {
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again,
+                      sm_kept_array *kept) {
     const sm_program *b = &partition->program;
     uint64_t wanted = partition->needed;
     *again = 0;
@@ -83,6 +84,6 @@ int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *aga
     }
     int n = 0;
     for (int t = 0; t < b->tensors; t++)
-        if (wanted >> t & 1) kept[n++] = (sm_kept){t, kept_size(&b->tensor[t])};
+        if (wanted & sm_bit_of(t)) kept[n++] = (sm_kept_array){t, kept_size(&b->tensor[t])};
     return n;
 }

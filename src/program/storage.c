@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-enum { TENSOR_AXES = SM_AXES_TENSOR };
-
 static bool decodes(const sm_program *b) { return b->serving && b->rules.decode; }
 
 static bool stationary(const sm_program *b) { return b->serving && b->rules.stationary; }
@@ -41,25 +39,25 @@ bool program_experts_own(const sm_program *b, sm_dimensions dims) {
     return program_has(b, dims, SM_DIMENSION_EXPERTS) && program_has(b, dims, SM_DIMENSION_WIDTH);
 }
 
-/* The dimension of heads a tensor axis shards. K and V are replicated over tensor_q; latent
- * attention has one cache for all heads, so both axes fall on the same heads. */
-static int heads_dim(const sm_program *b, sm_dimensions dims, int axis) {
-    int heads = program_first(b, dims, SM_DIMENSION_HEADS);
-    if (b->serving && b->latent && !b->rules.absorbed) return heads;
-    if (axis == SM_AXIS_TENSOR && !(b->serving && b->latent)) return heads;
-    return program_first(b, dims, SM_DIMENSION_GROUP);
+/* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does.
+ * An axis goes to the first of them that takes it. */
+int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis) {
+    static const sm_dimension_role order[] = {SM_DIMENSION_WIDTH, SM_DIMENSION_HEADS,
+                                              SM_DIMENSION_GROUP, SM_DIMENSION_VOCABULARY};
+    bool own = program_experts_own(b, dims);
+    if (own && !b->rules.expert_tensor) return program_first(b, dims, SM_DIMENSION_EXPERTS);
+    if (!own && program_has(b, dims, SM_DIMENSION_EXPERTS)) return -1;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        for (sm_dimensions left = dims & b->of_role[order[i]]; left; left &= left - 1) {
+            int dim = program_first(b, left, order[i]);
+            if (b->takes[dim] >> axis & 1u) return dim;
+        }
+    return -1;
 }
 
-/* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does.
- */
-int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis) {
-    int width = program_first(b, dims, SM_DIMENSION_WIDTH);
-    if (program_has(b, dims, SM_DIMENSION_EXPERTS))
-        return width < 0 || b->rules.expert_tensor ? width
-                                                   : program_first(b, dims, SM_DIMENSION_EXPERTS);
-    if (width >= 0) return width;
-    if (program_has(b, dims, SM_DIMENSION_HEADS)) return heads_dim(b, dims, axis);
-    return program_first(b, dims, SM_DIMENSION_VOCABULARY);
+bool program_carries_tensor(const sm_program *b, sm_dimensions dims) {
+    return (dims & (b->of_role[SM_DIMENSION_WIDTH] | b->of_role[SM_DIMENSION_HEADS] |
+                    b->of_role[SM_DIMENSION_GROUP] | b->of_role[SM_DIMENSION_VOCABULARY])) != 0;
 }
 
 /* What the chips that hold no heads of their own take of the cache. */
@@ -97,8 +95,7 @@ static void store_tensor_axes(const sm_program *b, sm_tensor *t, sm_dimensions d
         else if (b->serving && slots)
             shard_dim(t, b->rules.expert_tensor ? -1 : program_first(b, dims, SM_DIMENSION_EXPERTS),
                       SM_BIT(axis));
-        else if (t->role == SM_ROLE_ACTIVATION && b->rules.seq &&
-                 !program_has(b, dims, SM_DIMENSION_HEADS))
+        else if (t->role == SM_ROLE_ACTIVATION && b->rules.seq && !program_carries_tensor(b, dims))
             shard_dim(t, program_tokens(b, dims), SM_BIT(axis));
     }
 }
@@ -122,8 +119,7 @@ static void store_weight(const sm_program *b, sm_tensor *t, sm_dimensions dims) 
         if (b->rules.weights_over_context) fsdp |= SM_BIT(SM_AXIS_CONTEXT);
         shard_dim(t, free_side(b, t, dims), fsdp);
     }
-    if (program_experts_own(b, dims))
-        shard_dim(t, program_first(b, dims, SM_DIMENSION_EXPERTS), SM_BIT(SM_AXIS_EXPERT));
+    shard_dim(t, program_first(b, dims, SM_DIMENSION_EXPERTS), SM_BIT(SM_AXIS_EXPERT));
     store_tensor_axes(b, t, dims);
 }
 
@@ -135,10 +131,11 @@ static void store_cache(const sm_program *b, sm_tensor *t, sm_dimensions dims) {
     shard_dim(t, program_first(b, dims, SM_DIMENSION_SEQUENCES),
               batch_axes(b) | SM_BIT(SM_AXIS_EXPERT));
     shard_dim(t, program_first(b, dims, SM_DIMENSION_KEYS), SM_BIT(SM_AXIS_CONTEXT));
-    unsigned headless = TENSOR_AXES;
-    if (program_has(b, dims, SM_DIMENSION_HEADS)) {
-        shard_dim(t, program_first(b, dims, SM_DIMENSION_HEADS), SM_BIT(SM_AXIS_TENSOR));
-        headless = SM_BIT(SM_AXIS_TENSOR_Q);
+    unsigned headless = 0;
+    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+        int dim = program_tensor_dim(b, dims, axis);
+        if (dim >= 0) shard_dim(t, dim, SM_BIT(axis));
+        else headless |= SM_BIT(axis);
     }
     if (stationary(b)) headless |= SM_BIT(SM_AXIS_FSDP);
     shard_dim(t, program_cache_dim(b, dims), headless);
@@ -164,6 +161,63 @@ static void store_activation(const sm_program *b, sm_tensor *t, sm_dimensions di
 void program_store(const sm_program *b, sm_tensor *t) {
     sm_dimensions dims = program_dims(t);
     if (t->role == SM_ROLE_WEIGHT) store_weight(b, t, dims);
-    else if (t->role == SM_ROLE_CACHE) store_cache(b, t, dims);
+    else if (t->role == SM_ROLE_CACHE || t->role == SM_ROLE_STATE) store_cache(b, t, dims);
     else store_activation(b, t, dims);
+}
+
+/* ---- a whole program ---- */
+
+/* Heads that queries share leave part of the tensor axes to their groups. */
+void program_settle_takes(sm_program *b) {
+    bool groups = b->of_role[SM_DIMENSION_GROUP] != 0;
+    for (int d = 0; d < b->dims; d++) {
+        sm_dimension_role role = b->dim[d].role;
+        unsigned takes = SM_AXES_TENSOR;
+        if (groups && role == SM_DIMENSION_HEADS) takes = SM_BIT(SM_AXIS_TENSOR);
+        b->takes[d] = (sm_axes)takes;
+    }
+}
+
+/* What a product leaves as partial sums over the tensor axes. */
+static bool leaves_partial(const sm_program *b, const sm_op *op) {
+    if (op->function == SM_FUNCTION_COMBINE) return true;
+    if (op->kind != SM_OP_EINSUM) return false;
+    sm_dimensions out = program_dims(&b->tensor[op->out]), all = out;
+    for (int i = 0; i < op->inputs; i++) all |= program_dims(&b->tensor[op->in[i]]);
+    int dim = program_tensor_dim(b, all, SM_AXIS_TENSOR);
+    return dim >= 0 && !(out >> dim & 1u);
+}
+
+static int readers(const sm_program *b, int tensor) {
+    int n = b->output == tensor;
+    for (int i = 0; i < b->ops; i++)
+        for (int k = 0; k < b->op[i].inputs; k++) n += b->op[i].in[k] == tensor;
+    return n;
+}
+
+static void leave_partial(sm_tensor *t) {
+    t->unreduced = SM_AXES_TENSOR;
+    for (int i = 0; i < t->rank; i++) t->at[i] = (sm_axes)(t->at[i] & ~SM_AXES_TENSOR);
+}
+
+/* Partial sums that are added are added first and reduced once; what experts make is weighted and
+ * added where it falls. */
+static void leave_sums_partial(sm_program *b) {
+    uint64_t partial = 0;
+    for (int i = 0; i < b->ops; i++) {
+        const sm_op *op = &b->op[i];
+        bool adds = op->function == SM_FUNCTION_ADD;
+        for (int k = 0; k < op->inputs && adds; k++)
+            adds = (partial & sm_bit_of(op->in[k])) && readers(b, op->in[k]) == 1;
+        if (adds || leaves_partial(b, op)) partial |= sm_bit_of(op->out);
+        for (int k = 0; k < op->inputs && adds; k++) leave_partial(&b->tensor[op->in[k]]);
+        bool weighs = op->function == SM_FUNCTION_COMBINE && b->rules.expert_tensor;
+        if (weighs && (partial & sm_bit_of(op->in[0]))) leave_partial(&b->tensor[op->in[0]]);
+    }
+}
+
+void program_settle(sm_program *b) {
+    program_settle_takes(b);
+    for (int i = 0; i < b->tensors; i++) program_store(b, &b->tensor[i]);
+    if (b->serving) leave_sums_partial(b);
 }

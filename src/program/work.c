@@ -8,8 +8,8 @@
 #include "program_parts.h"
 
 _Static_assert(3 * SM_MAX_OPS <= SM_MAX_WORK, "an op works forward and on two gradients at most");
-_Static_assert(SM_MAX_WORK_TERMS >= SM_MAX_INPUTS + 2,
-               "inputs, the result, and rows it is made of");
+_Static_assert(SM_MAX_WORK_TERMS >= SM_MAX_INPUTS + 3,
+               "inputs, the result, and rows it is made of; or the state, in and out");
 
 static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phase) {
     sm_partition *p = j->out;
@@ -48,11 +48,6 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
     w->experts = tensor[in[1].tensor].role == SM_ROLE_WEIGHT && part_of_experts(j->b, in[1].tensor);
 }
 
-static double last_size(const sm_program *b, int tensor) {
-    const sm_tensor *t = &b->tensor[tensor];
-    return b->dim[t->dim[t->rank - 1]].size;
-}
-
 void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_ATTENTION, phase);
     const sm_dimensions *of = j->b->of_role, query = program_dims(&j->b->tensor[op->out]);
@@ -62,12 +57,11 @@ void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase)
         (query & (of[SM_DIMENSION_SEQUENCES] | of[SM_DIMENSION_GROUP])) | positions | heads;
     /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK, and fused QK once more */
     double matmuls = phase == SM_PHASE_FORWARD ? 1 : j->b->rules.unfused ? 2 : 2.5;
-    double query_size = last_size(j->b, op->in[0]), value_size = last_size(j->b, op->out);
     w->flops = part_product(j->b, rows, at);
-    w->flops.base *= 2 * op->keys * (query_size + value_size) * matmuls;
+    w->flops.base *= 2 * op->keys * (op->query_size + op->value_size) * matmuls;
     w->m = part_product(j->b, positions, at);
-    w->k = (sm_size){.base = query_size};
-    w->value_size = value_size;
+    w->k = (sm_size){.base = op->query_size};
+    w->value_size = op->value_size;
     w->n = (sm_size){.base = op->keys};
     w->batch = part_product(j->b, rows & ~positions, at);
     w->kv_heads = part_product(j->b, heads, at);
@@ -83,6 +77,29 @@ void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase)
         if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
         add_bytes(w, bytes, j->b->tensor[t.tensor].role);
     }
+}
+
+/* Lines that are one kernel: backward it runs again, and each of its products becomes two. */
+void part_kernel_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
+    sm_work *w = new_work(j, op, SM_OP_KERNEL, phase);
+    double times = phase == SM_PHASE_FORWARD ? 1 : 3;
+    sm_dimensions dims = 0;
+    for (int i = 0; i <= op->inputs; i++) {
+        term t = part_operand(j->b, op, i);
+        sm_size bytes = part_traffic(j->b, &t, at);
+        if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
+        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
+        dims |= part_dims(j->b, &t);
+    }
+    if (op->state >= 0) {
+        const sm_tensor *state = &j->b->tensor[op->state];
+        sm_size bytes = part_stored_size(j->b, op->state, 2 * state->bytes_per_element);
+        add_bytes(w, bytes, SM_ROLE_STATE);
+        dims |= program_dims(state);
+    }
+    w->flops = w->vector_flops = part_product(j->b, dims, at);
+    w->flops.base = op->matrix_flops * times;
+    w->vector_flops.base = op->flops_per_element * j->b->tensor[op->out].elements * times;
 }
 
 /* What a vector op reads; *left: of the output's elements, those that are not in place already. */

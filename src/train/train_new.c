@@ -94,7 +94,7 @@ static bool is_weighted(const sm_program *b, int tensor) {
 
 sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
     assert(index >= 0 && index < MAX_SETS);
-    sm_kept kept[SM_MAX_TENSORS];
+    sm_kept_array kept[SM_MAX_TENSORS];
     piece_set *s = &p->set[index];
     int n = sm_recompute_kept(&p->part, set, &s->again, kept);
     s->kept = 0;

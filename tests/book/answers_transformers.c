@@ -67,7 +67,7 @@ static void checkpoints(book_item *item) {
 /* Only the input of each layer is kept, and the whole forward pass runs again: 2 of 6 ND more. */
 static void block_recomputation(book_item *item) {
     sm_model model = book_transformer(8192, 32768, 64, 64, 128, 64, 1000);
-    sm_kept kept[SM_MAX_TENSORS];
+    sm_kept_array kept[SM_MAX_TENSORS];
     uint64_t again = 0;
     book_degrees ones = book_ones();
     double forward = 0, repeated = 0;
@@ -183,7 +183,7 @@ static void q5(book_item *item) {
 static void q6(book_item *item) {
     sm_model model = book_transformer(4096, 16384, 32, 32, 128, 1, 1000);
     const sm_partition *layer = book_layer(&model, 1024);
-    sm_kept kept[SM_MAX_TENSORS];
+    sm_kept_array kept[SM_MAX_TENSORS];
     uint64_t again = 0;
     book_degrees ones = book_ones();
     double flops = 0;

@@ -106,8 +106,8 @@ typedef struct train_call {
     const sm_program_task *task;
     const sm_op *op;
     bool ring;
-    train_array in[4];
-    const sm_local_block *input[4];
+    train_array in[SM_MAX_OPERANDS];
+    const sm_local_block *input[SM_MAX_INPUTS];
     sm_local_block *out;
     size_t out_offset[SM_MAX_RANK];
     int which; /* backward: the input whose gradient is wanted */

@@ -9,7 +9,7 @@
  * piece, then an op (or a tensor and whether its gradient travels, and by which collective), then
  * the phase and whether the op runs again. */
 enum {
-    BITS_OF_INDEX = 7, /* ops and tensors of a program */
+    BITS_OF_INDEX = 8, /* ops and tensors of a program */
     INDEX = (1 << BITS_OF_INDEX) - 1,
     OUTSIDE = INDEX, /* of no op of a program */
     PIECE_SHIFT = 16

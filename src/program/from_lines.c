@@ -1,0 +1,526 @@
+/* The program of a piece from its lines: each line is an op, but for what is a part of another.
+ *   cache(k) in training       k itself: its positions are the keys
+ *   top(p) before dispatch     the kernel of dispatch chooses
+ *   q + bq, bq a weight        an epilogue of the product that makes q
+ *   take(w[N,D]) without ids   a table that is added to another: an epilogue as well
+ *   lines of a kernel          one op
+ * Weights of epilogues ride along: they do no work of their own and count as the first norm's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "program_parts.h"
+
+enum { UNMADE = -1, RIDES = -2, BF16 = 2, QUANTISE_FLOPS = 2 };
+
+typedef struct builder {
+    const sm_text_lines *l;
+    sm_program *b;
+    int *tensor; /* of each array; UNMADE, RIDES */
+    double rides;
+    bool decodes;
+    sm_error *err;
+    sm_status status;
+} builder;
+
+/* ---- arrays ---- */
+
+static const sm_role roles[] = {[SM_TEXT_ACTIVATION] = SM_ROLE_ACTIVATION,
+                                [SM_TEXT_WEIGHT] = SM_ROLE_WEIGHT,
+                                [SM_TEXT_CACHE] = SM_ROLE_CACHE,
+                                [SM_TEXT_STATE] = SM_ROLE_STATE,
+                                [SM_TEXT_IDS] = SM_ROLE_IDS};
+
+/* "mixer.wq" is called wq where the program has no other. */
+static void name_tensor(const builder *x, const char *name, char *to, size_t size) {
+    const char *dot = strrchr(name, '.');
+    const char *last = dot && (dot[1] < '0' || dot[1] > '9') ? dot + 1 : name;
+    for (int i = 0; i < x->b->tensors; i++)
+        if (strcmp(x->b->tensor[i].name, last) == 0) last = name;
+    snprintf(to, size, "%s", last);
+}
+
+static int new_tensor(builder *x, const sm_tensor *t, const char *name) {
+    sm_program *b = x->b;
+    if (b->tensors == SM_MAX_TENSORS) {
+        x->status = sm_fail_limit(x->err, "arrays of a layer", SM_MAX_TENSORS + 1, SM_MAX_TENSORS);
+        return 0;
+    }
+    sm_tensor *to = &b->tensor[b->tensors];
+    *to = *t;
+    name_tensor(x, name, to->name, sizeof to->name);
+    sm_dimensions dims = program_dims(to);
+    to->per_sequence =
+        program_has(b, dims, SM_DIMENSION_SEQUENCES) || program_has(b, dims, SM_DIMENSION_SLOTS);
+    return b->tensors++;
+}
+
+static int tensor_of(builder *x, int array) {
+    if (x->tensor[array] != UNMADE) return x->tensor[array];
+    const sm_text_array *a = &x->l->array[array];
+    bool lasts = a->role == SM_TEXT_CACHE || a->role == SM_TEXT_STATE;
+    sm_tensor t = {.role = roles[a->role],
+                   .rank = a->rank,
+                   .elements = a->elements,
+                   .bytes_per_element = a->role == SM_TEXT_IDS ? 0
+                                        : a->typed             ? sm_dtype_bytes(a->type)
+                                                               : BF16,
+                   .producer = -1,
+                   .norm = a->norm,
+                   .kept = lasts && a->piece < 0};
+    memcpy(t.dim, a->dim, sizeof t.dim);
+    return x->tensor[array] = new_tensor(x, &t, a->name);
+}
+
+static bool is_weight(const builder *x, int array) {
+    return x->tensor[array] == RIDES || x->l->array[array].role == SM_TEXT_WEIGHT;
+}
+
+static void ride(builder *x, int array) {
+    if (x->tensor[array] == UNMADE) x->rides += x->l->array[array].elements;
+    x->tensor[array] = RIDES;
+}
+
+/* ---- ops ---- */
+
+static sm_op *new_op(builder *x, const char *name, sm_op_kind kind, sm_function function) {
+    sm_program *b = x->b;
+    if (b->ops == SM_MAX_OPS) {
+        x->status = sm_fail_limit(x->err, "ops of a layer", SM_MAX_OPS + 1, SM_MAX_OPS);
+        b->ops--; /* never looked at */
+    }
+    sm_op *op = &b->op[b->ops++];
+    *op = (sm_op){.kind = kind, .function = function, .out = -1, .chosen = -1, .state = -1};
+    snprintf(op->name, sizeof op->name, "%s", name);
+    return op;
+}
+
+static void makes(builder *x, sm_op *op, int array) {
+    int tensor = tensor_of(x, array);
+    if (op->out < 0) op->out = tensor;
+    x->b->tensor[tensor].producer = (int)(op - x->b->op);
+}
+
+/* The number of the input. An array that stands for another is read in the other's shape; one that
+ * is named in other letters, by those. */
+static int takes(builder *x, sm_op *op, int array, const uint8_t *as) {
+    int tensor = tensor_of(x, array);
+    const sm_tensor *t = &x->b->tensor[tensor];
+    for (int i = 0; i < op->inputs; i++)
+        if (op->in[i] == tensor && op->kind == SM_OP_ATTENTION) return i;
+    if (op->inputs == SM_MAX_INPUTS) {
+        x->status =
+            sm_fail_limit(x->err, "arrays that an op reads", SM_MAX_INPUTS + 1, SM_MAX_INPUTS);
+        return 0;
+    }
+    bool alike = t->rank == x->l->array[array].rank;
+    for (int d = 0; d < t->rank && alike; d++)
+        alike = x->b->dim[as[d]].size == x->b->dim[t->dim[d]].size;
+    op->in[op->inputs] = tensor;
+    memcpy(op->as[op->inputs], alike ? as : t->dim, sizeof op->as[0]);
+    return op->inputs++;
+}
+
+static int reads(builder *x, sm_op *op, const sm_mention *m) {
+    return takes(x, op, m->array, m->dim);
+}
+
+static double elements_of(const builder *x, int tensor) { return x->b->tensor[tensor].elements; }
+
+/* What a line reads, with what its backward pass reads. */
+static void reads_all(builder *x, sm_op *op, const sm_text_line *line) {
+    for (int i = 0; i < line->operands; i++) {
+        if (x->tensor[line->operand[i].array] == RIDES) continue;
+        int at = reads(x, op, &line->operand[i]);
+        op->reads = (uint16_t)(op->reads | (line->reads >> i & 1u) << at);
+    }
+    op->reads_output = line->reads & SM_READS_RESULT;
+}
+
+static sm_op *vector(builder *x, const sm_text_line *line, sm_function function) {
+    sm_op *op = new_op(x, line->name, SM_OP_VECTOR, function);
+    reads_all(x, op, line);
+    for (int i = 0; i < line->results; i++) makes(x, op, line->result[i].array);
+    op->flops_per_element = line->flops;
+    return op;
+}
+
+/* ---- products ---- */
+
+/* Latent attention on the compressed cache: products of one token alone, into its low rank and out
+ * of it (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). */
+static bool is_absorbed(const builder *x, const sm_text_line *product) {
+    for (int i = 0; x->b->rules.absorbed && i < x->l->lines; i++) {
+        const sm_text_line *a = &x->l->line[i];
+        if (a->op != SM_OPERATOR_ATTENTION) continue;
+        bool latent = false, into = false;
+        for (int k = 0; k < a->scores; k++) {
+            latent |= a->operand[2 * k + 1].array == a->operand[2 * a->scores].array;
+            into |= a->operand[2 * k].array == product->result[0].array &&
+                    a->operand[2 * k + 1].array == a->operand[2 * a->scores].array;
+        }
+        if (latent && (into || product->operand[0].array == a->result[0].array)) return true;
+    }
+    return false;
+}
+
+static void product(builder *x, const sm_text_line *line) {
+    bool two = line->operands == 2;
+    sm_op *op = new_op(x, line->name, two ? SM_OP_EINSUM : SM_OP_KERNEL, SM_FUNCTION_NONE);
+    bool turned = two && is_weight(x, line->operand[0].array);
+    if (turned) reads(x, op, &line->operand[1]);
+    for (int i = 0; i < line->operands - turned; i++) reads(x, op, &line->operand[i]);
+    op->reads = (uint16_t)((1u << op->inputs) - 1);
+    op->matrix_flops = line->matrix_flops;
+    if (two && is_absorbed(x, line)) op->function = SM_FUNCTION_ABSORBED;
+    makes(x, op, line->result[0].array);
+}
+
+/* ---- attention ---- */
+
+/* Attention as separate kernels (Megatron before flash attention): the probabilities, their dropout
+ * mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022, section 4.1).
+ * Bytes that cross memory per score between the matmuls: scaling, masking and softmax read and
+ * write 2 + 2 each, dropout 2 + 1 + 2; backward dropout 5 again, softmax 6 (gradient and result
+ * read), masking and scaling 4 each. The scores that the matmuls write and read are priced with
+ * them (sm_attention_cost). */
+static void softmax(builder *x, const sm_text_line *line) {
+    enum { KEPT = 5, FORWARD = 17, BACKWARD = 19 };
+    sm_program *b = x->b;
+    const sm_mention *q = &line->operand[0], *k = &line->operand[1];
+    sm_tensor probs = {
+        .role = SM_ROLE_ACTIVATION, .elements = 1, .bytes_per_element = KEPT, .producer = b->ops};
+    for (int d = 0; d < x->l->array[q->array].rank; d++)
+        if (b->dim[q->dim[d]].role != SM_DIMENSION_WHOLE) probs.dim[probs.rank++] = q->dim[d];
+    for (int d = 0; d < x->l->array[k->array].rank; d++)
+        if (b->dim[k->dim[d]].role == SM_DIMENSION_KEYS) probs.dim[probs.rank++] = k->dim[d];
+    for (int d = 0; d < probs.rank; d++) probs.elements *= b->dim[probs.dim[d]].size;
+    sm_op *op = new_op(x, "softmax", SM_OP_VECTOR, SM_FUNCTION_SOFTMAX);
+    reads(x, op, q);
+    op->out = new_tensor(x, &probs, "probs");
+    op->reads_output = true;
+    op->flops_per_element = 8;
+    op->passes[0] = (double)FORWARD / KEPT;
+    op->passes[1] = (double)BACKWARD / KEPT;
+}
+
+static double size_of_role(const sm_program *b, const sm_mention *m, int rank,
+                           sm_dimension_role role) {
+    double size = 1;
+    for (int d = 0; d < rank; d++)
+        if (b->dim[m->dim[d]].role == role) size *= b->dim[m->dim[d]].size;
+    return size;
+}
+
+static void attention(builder *x, const sm_text_line *line) {
+    bool unfused = x->b->rules.unfused;
+    const sm_mention *value = &line->operand[2 * line->scores];
+    if (unfused) softmax(x, line);
+    sm_op *op = new_op(x, line->name, SM_OP_ATTENTION, SM_FUNCTION_NONE);
+    for (int i = 0; i < 2 * line->scores; i++) {
+        const sm_mention *m = &line->operand[i];
+        reads(x, op, m);
+        if (i % 2 == 0)
+            op->query_size += size_of_role(x->b, m, x->l->array[m->array].rank, SM_DIMENSION_WHOLE);
+    }
+    op->values = reads(x, op, value);
+    op->value_size = size_of_role(x->b, value, x->l->array[value->array].rank, SM_DIMENSION_WHOLE);
+    /* what its attributes name: a table of distances or sinks does no work of its own */
+    for (int i = 2 * line->scores + 1; i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+        else op->chosen = reads(x, op, &line->operand[i]);
+    op->window = line->window;
+    op->chunk = line->chunk;
+    op->reads = (uint16_t)((1u << op->inputs) - 1);
+    op->reads_output = !unfused;
+    makes(x, op, line->result[0].array);
+    op->keys = line->keys;
+    if (unfused) /* masked scores are computed too */
+        op->keys = x->b->dim[program_first(x->b, ~0ull, SM_DIMENSION_KEYS)].size;
+}
+
+/* ---- the cache ---- */
+
+/* One kernel writes keys and values. `once` it is there when a sequence begins to be decoded. */
+static void append(builder *x, const sm_text_line *line) {
+    if (!x->b->serving) {
+        for (int i = 0; i < line->results; i++)
+            x->tensor[line->result[i].array] = tensor_of(x, line->operand[i].array);
+        return;
+    }
+    if (line->once && x->decodes) {
+        for (int i = 0; i < line->results; i++) tensor_of(x, line->result[i].array);
+        return;
+    }
+    sm_op *op = new_op(x, line->name, SM_OP_VECTOR, SM_FUNCTION_APPEND);
+    for (int i = 0; i < line->results; i++) {
+        /* positions are written where keys are held */
+        takes(x, op, line->operand[i].array, line->result[i].dim);
+        makes(x, op, line->result[i].array);
+    }
+    op->flops_per_element = QUANTISE_FLOPS;
+}
+
+/* ---- routed experts ---- */
+
+static bool is_choice(const builder *x, int array) {
+    bool any = false;
+    for (int i = 0; i < x->l->lines; i++)
+        for (int k = 0; k < x->l->line[i].operands; k++) {
+            if (x->l->line[i].operand[k].array != array) continue;
+            sm_operator op = x->l->line[i].op;
+            if (op != SM_OPERATOR_DISPATCH && op != SM_OPERATOR_COMBINE) return false;
+            any = true;
+        }
+    return any;
+}
+
+static void choose(builder *x, const sm_text_line *line) {
+    int made = line->result[0].array;
+    if (is_choice(x, made)) {
+        x->tensor[made] = tensor_of(x, line->operand[0].array);
+        return;
+    }
+    sm_op *op = vector(x, line, SM_FUNCTION_OTHER);
+    op->flops_per_element = elements_of(x, op->in[0]) / elements_of(x, op->out);
+}
+
+static void route(builder *x, const sm_text_line *line) {
+    const sm_text_array *c = &x->l->array[line->operand[1].array];
+    sm_op *op = vector(
+        x, line, line->op == SM_OPERATOR_DISPATCH ? SM_FUNCTION_DISPATCH : SM_FUNCTION_COMBINE);
+    x->b->top_k = x->b->dim[c->dim[c->rank - 1]].size;
+    if (line->op == SM_OPERATOR_COMBINE) op->flops_per_element = 2 * x->b->top_k;
+}
+
+/* ---- tables and scores ---- */
+
+/* The ids as the matrix of ones and zeros they stand for. */
+static int one_hot(builder *x, const sm_mention *ids, const sm_mention *table) {
+    const sm_text_array *a = &x->l->array[ids->array];
+    sm_tensor t = {
+        .role = SM_ROLE_IDS, .rank = a->rank + 1, .elements = a->elements, .producer = -1};
+    memcpy(t.dim, ids->dim, sizeof t.dim);
+    t.dim[a->rank] = table->dim[0];
+    if (x->tensor[ids->array] == UNMADE) x->tensor[ids->array] = new_tensor(x, &t, a->name);
+    return x->tensor[ids->array];
+}
+
+static void look_up(builder *x, const sm_text_line *line) {
+    const sm_mention *table = &line->operand[0];
+    if (line->operands == 1) {
+        ride(x, table->array);
+        x->tensor[line->result[0].array] = RIDES;
+        return;
+    }
+    bool coded = x->l->array[line->operand[1].array].role == SM_TEXT_IDS;
+    if (!coded || !is_weight(x, table->array)) {
+        vector(x, line, SM_FUNCTION_OTHER);
+        return;
+    }
+    sm_op *op = new_op(x, line->name, SM_OP_GATHER, SM_FUNCTION_LOOKUP);
+    int ids = one_hot(x, &line->operand[1], table);
+    op->in[0] = ids;
+    memcpy(op->as[0], x->b->tensor[ids].dim, sizeof op->as[0]);
+    op->inputs = 1;
+    reads(x, op, table);
+    op->reads = 1;
+    makes(x, op, line->result[0].array);
+}
+
+static void score(builder *x, const sm_text_line *line) {
+    enum { LOSS_FLOPS = 8, SAMPLE_FLOPS = 5 };
+    bool loss = line->op == SM_OPERATOR_CROSS_ENTROPY;
+    sm_op *op = vector(x, line, loss ? SM_FUNCTION_LOSS : SM_FUNCTION_SAMPLE);
+    op->flops_per_element =
+        (loss ? LOSS_FLOPS : SAMPLE_FLOPS) * elements_of(x, op->in[0]) / elements_of(x, op->out);
+}
+
+/* ---- expressions ---- */
+
+static bool is_norm(sm_operator op) {
+    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
+}
+
+static bool is_activation(sm_operator op) {
+    return op >= SM_OPERATOR_SILU && op <= SM_OPERATOR_SQUARE;
+}
+
+/* act(g), act(g) * u; norm(x); rotary(x), rotary(norm(x)); x + y. */
+static sm_function function_of(const sm_text_line *line) {
+    int norms = 0, turns = 0, acts = 0, sums = 0, times = 0, others = 0;
+    for (int i = 0; i < line->terms; i++) {
+        if (line->term[i].kind == SM_TERM_NUMBER) others++;
+        if (line->term[i].kind != SM_TERM_OPERATOR) continue;
+        sm_operator op = line->term[i].op;
+        if (is_norm(op)) norms++;
+        else if (op == SM_OPERATOR_ROTARY) turns++;
+        else if (is_activation(op)) acts++;
+        else if (op == SM_OPERATOR_ADD) sums++;
+        else if (op == SM_OPERATOR_MULTIPLY) times++;
+        else others++;
+    }
+    if (others) return SM_FUNCTION_OTHER;
+    if (turns == 1 && !acts && !sums && !times) return SM_FUNCTION_ROTATE;
+    if (norms == 1 && !turns && !acts && !sums && !times) return SM_FUNCTION_NORM;
+    bool first = line->terms > 1 && line->term[1].kind == SM_TERM_OPERATOR;
+    if (acts == 1 && first && times == line->operands - 1 && !norms && !turns && !sums)
+        return SM_FUNCTION_GATE;
+    if (sums == line->operands - 1 && !norms && !turns && !acts && !times) return SM_FUNCTION_ADD;
+    return SM_FUNCTION_OTHER;
+}
+
+/* x + w where w are weights and x was made by a product or looked up: its epilogue. */
+static bool is_epilogue(const builder *x, const sm_text_line *line, int *base) {
+    *base = -1;
+    if (function_of(line) != SM_FUNCTION_ADD) return false;
+    for (int i = 0; i < line->operands; i++) {
+        int array = line->operand[i].array;
+        if (is_weight(x, array)) continue;
+        if (*base >= 0) return false;
+        *base = array;
+    }
+    if (*base < 0 || x->tensor[*base] < 0) return false;
+    int producer = x->b->tensor[x->tensor[*base]].producer;
+    sm_op_kind kind = producer < 0 ? SM_OP_VECTOR : x->b->op[producer].kind;
+    return kind == SM_OP_EINSUM || kind == SM_OP_GATHER ||
+           (producer >= 0 && x->b->op[producer].function == SM_FUNCTION_COMBINE);
+}
+
+static void expression(builder *x, const sm_text_line *line) {
+    int base;
+    if (is_epilogue(x, line, &base)) {
+        for (int i = 0; i < line->operands; i++)
+            if (line->operand[i].array != base) ride(x, line->operand[i].array);
+        x->tensor[line->result[0].array] = x->tensor[base];
+        return;
+    }
+    sm_function function = function_of(line);
+    /* the shift of a norm rides along with its scale */
+    for (int i = 2; function == SM_FUNCTION_NORM && i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+    vector(x, line, function);
+}
+
+/* ---- kernels: one op, whose inner arrays never reach memory ---- */
+
+static void kernel(builder *x, const sm_text_kernel *k) {
+    sm_op *op = new_op(x, k->name, SM_OP_KERNEL, SM_FUNCTION_OTHER);
+    double flops = 0;
+    for (int i = 0; i < k->operands; i++)
+        takes(x, op, k->operand[i], x->l->array[k->operand[i]].dim);
+    for (int i = 0; i < k->results; i++) makes(x, op, k->result[i]);
+    for (int i = k->from; i < k->from + k->lines; i++) {
+        const sm_text_line *line = &x->l->line[i];
+        op->matrix_flops += line->matrix_flops;
+        flops += line->flops * x->l->array[line->result[0].array].elements;
+        if (x->l->array[line->result[0].array].role == SM_TEXT_STATE)
+            op->state = tensor_of(x, line->result[0].array);
+    }
+    if (op->state >= 0) x->b->tensor[op->state].producer = (int)(op - x->b->op);
+    op->reads = (uint16_t)((1u << op->inputs) - 1);
+    op->flops_per_element = flops / elements_of(x, op->out);
+}
+
+/* ---- lines ---- */
+
+static void add_line(builder *x, const sm_text_line *line) {
+    if (line->once && x->decodes && line->op != SM_OPERATOR_CACHE) return;
+    switch (line->op) {
+    case SM_OPERATOR_PRODUCT: product(x, line); break;
+    case SM_OPERATOR_ATTENTION: attention(x, line); break;
+    case SM_OPERATOR_CACHE: append(x, line); break;
+    case SM_OPERATOR_TOP: choose(x, line); break;
+    case SM_OPERATOR_DISPATCH:
+    case SM_OPERATOR_COMBINE: route(x, line); break;
+    case SM_OPERATOR_TAKE: look_up(x, line); break;
+    case SM_OPERATOR_CROSS_ENTROPY:
+    case SM_OPERATOR_SAMPLE: score(x, line); break;
+    case SM_OPERATOR_EXPRESSION: expression(x, line); break;
+    case SM_OPERATOR_VIEW:
+    case SM_OPERATOR_SPLIT:
+    case SM_OPERATOR_WINDOWS: vector(x, line, SM_FUNCTION_VIEW); break;
+    default: vector(x, line, SM_FUNCTION_OTHER); break;
+    }
+}
+
+static void add_lines(builder *x) {
+    for (int i = 0; !x->status && i < x->l->lines; i++) {
+        const sm_text_line *line = &x->l->line[i];
+        if (line->kernel < 0) add_line(x, line);
+        else if (x->l->kernel[line->kernel].from == i) kernel(x, &x->l->kernel[line->kernel]);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void add_dimensions(builder *x) {
+    sm_program *b = x->b;
+    b->dims = x->l->dims;
+    for (int d = 0; d < b->dims; d++) {
+        b->dim[d].role = x->l->dim[d].role;
+        b->dim[d].size = x->l->dim[d].size;
+        snprintf(b->dim[d].name, sizeof b->dim[d].name, "%s", x->l->dim[d].name);
+        b->of_role[b->dim[d].role] |= 1ull << d;
+    }
+}
+
+/* Weights come last: a bit is for each of the others alone. */
+static void number_weights_last(builder *x) {
+    sm_program *b = x->b;
+    sm_tensor sorted[SM_MAX_TENSORS];
+    int to[SM_MAX_TENSORS], n = 0;
+    for (int weights = 0; weights < 2; weights++)
+        for (int i = 0; i < b->tensors; i++)
+            if ((b->tensor[i].role == SM_ROLE_WEIGHT) == weights) {
+                sorted[n] = b->tensor[i];
+                to[i] = n++;
+            }
+    memcpy(b->tensor, sorted, (size_t)n * sizeof *sorted);
+    for (int i = 0; i < b->ops; i++) {
+        sm_op *op = &b->op[i];
+        op->out = to[op->out];
+        for (int k = 0; k < op->inputs; k++) op->in[k] = to[op->in[k]];
+        if (op->state >= 0) op->state = to[op->state];
+    }
+    b->input = x->l->input < 0 ? -1 : to[tensor_of(x, x->l->input)];
+    b->output = x->l->output < 0 ? -1 : to[tensor_of(x, x->l->output)];
+}
+
+static void add_rides(const builder *x) {
+    int first = -1;
+    for (int i = 0; i < x->b->tensors; i++) {
+        const sm_tensor *t = &x->b->tensor[i];
+        if (t->role != SM_ROLE_WEIGHT) continue;
+        if (first < 0 || (t->norm && !x->b->tensor[first].norm)) first = i;
+    }
+    if (first >= 0) x->b->tensor[first].elements += x->rides;
+}
+
+sm_status sm_program_of_lines(const sm_text_lines *lines, sm_text_phase phase,
+                              const sm_rules *rules, sm_program *program, sm_error *err) {
+    if (lines->dims > SM_MAX_DIMENSIONS)
+        return sm_fail_limit(err, "dimensions of a layer", lines->dims, SM_MAX_DIMENSIONS);
+    builder x = {.l = lines,
+                 .b = program,
+                 .tensor = sm_malloc(((size_t)lines->arrays + 1) * sizeof(int)),
+                 .decodes = phase == SM_TEXT_DECODE,
+                 .err = err};
+    if (!x.tensor) return sm_fail_memory(err);
+    memset(program, 0, sizeof *program);
+    program->rules = *rules;
+    program->serving = phase != SM_TEXT_TRAIN;
+    if (program->serving) program->rules.unfused = false;
+    snprintf(program->name, sizeof program->name, "%s", lines->name);
+    for (int i = 0; i < lines->arrays; i++) x.tensor[i] = UNMADE;
+    add_dimensions(&x);
+    if (lines->input >= 0) tensor_of(&x, lines->input);
+    add_lines(&x);
+    if (!x.status) {
+        number_weights_last(&x);
+        add_rides(&x);
+        program_settle(program);
+        program_fit_software(program);
+    }
+    sm_free(x.tensor);
+    return x.status;
+}
