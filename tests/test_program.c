@@ -123,14 +123,16 @@ static void grouped_queries_reduce_keys_over_tensor_q(void **state) {
     }
 }
 
-/* The vocabulary's logits are never gathered; only the loss is summed. */
+/* The vocabulary's logits are never gathered; chips agree on the largest score of a token and on
+ * the sum of its exponentials, and need nothing more for the gradient. */
 static void the_head_keeps_its_vocabulary_apart(void **state) {
     (void)state;
     load("llama-3.1-70b");
     partition(SM_PIECE_HEAD, 0, (sm_rules){.seq = true});
     double stream = 2.0 * T * model.D, loss = 4.0 * T;
     moves(SM_ALL_GATHER, TENSOR, false, true, 1, stream);
-    moves(SM_REDUCE_SCATTER, TENSOR, false, true, 1, loss);
+    moves(SM_ALL_REDUCE, TENSOR, false, true, 2, 2 * loss);
+    moves(SM_ALL_GATHER, TENSOR, true, true, 1, stream); /* for the weight's gradient */
     moves(SM_REDUCE_SCATTER, TENSOR, true, true, 1, stream);
     partition(SM_PIECE_EMBEDDING, 0, (sm_rules){.seq = true});
     moves(SM_REDUCE_SCATTER, TENSOR, false, true, 1, stream);

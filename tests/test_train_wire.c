@@ -63,13 +63,16 @@ static void fsdp_moves_the_parameters_three_times(void **state) {
 }
 
 /* Korthikanti et al. 2022: four streams of B T D forward a layer. 8 microbatches of 2 sequences;
- * head and embedding move the stream once each, and the loss is one number a token. */
+ * head and embedding move the stream once each. The loss: the largest score of a token and the sum
+ * of its exponentials, and nothing backward. */
 static void tensor_moves_the_stream(void **state) {
     (void)state;
     sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
     double stream = 2 * 2 * 4096 * 4096.0, loss = 4 * 2 * 4096;
     is(total(SM_ALL_GATHER, "tensor", "forward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
-    is(total(SM_REDUCE_SCATTER, "tensor", "forward"), 8 * ((2 * 32 + 1) * stream + loss), 3.0 / 4);
+    is(total(SM_REDUCE_SCATTER, "tensor", "forward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
+    is(total(SM_ALL_REDUCE, "tensor", "forward"), 8 * 2 * loss, 2 * 3.0 / 4);
+    is(total(SM_ALL_GATHER, "tensor", "backward"), 8 * 2 * 32 * stream, 3.0 / 4);
     is(total(SM_REDUCE_SCATTER, "tensor", "backward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
     sm_arena_free(arena);
 }

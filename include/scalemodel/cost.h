@@ -307,6 +307,11 @@ double sm_attention_best_efficiency(const sm_calibration *c);
  * (Williams, Waterman and Patterson 2009). expected: memory at memory_efficiency, and the launch.
  */
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops, double bytes);
+/* Several products and vector operations as one kernel, as a scan in chunks is: their inner arrays
+ * stay on the chip, and a product waits for what the vector unit makes of the one before it: they
+ * take turns. matrix_flops in bf16 at matmul_efficiency. */
+sm_op_cost sm_kernel_cost(const sm_chip *chip, const sm_calibration *c, double matrix_flops,
+                          double vector_flops, double bytes);
 /* Falls back to a wider dtype (fp32 at last to bf16); 0 if there is none. used may be NULL. */
 double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used);
 /* The dtype in which operands of these dtypes are multiplied: the wider one, unless given. */

@@ -191,8 +191,8 @@ sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, doub
 
 /* The program of the lines of a kind, for the phase they are of. Lines of serving are of T = 1 and
  * S = 1. SM_INTERNAL on more arrays or ops than fit. */
-sm_status sm_program_of_lines(const sm_text_lines *lines, sm_text_phase phase, const sm_rules *rules,
-                              sm_program *program, sm_error *err);
+sm_status sm_program_of_lines(const sm_text_lines *lines, sm_text_phase phase,
+                              const sm_rules *rules, sm_program *program, sm_error *err);
 
 /* The same sharding for programs as the runtime (run_train.h) executes them: single precision, all
  * slots, all keys, weights one by one. */
@@ -367,7 +367,8 @@ typedef struct sm_program_task {
     int into;      /* join */
     sm_axes axes;  /* join */
     int tensor[SM_MAX_OPERANDS]; /* of each operand of the einsum */
-    bool gradient[SM_MAX_OPERANDS]; /* the operand is the gradient of that tensor, in its stored sharding */
+    bool gradient[SM_MAX_OPERANDS]; /* the operand is the gradient of that tensor, in its stored
+                                       sharding */
     bool moves;       /* false: dispatch, combine of training: operands and result stay where they
                          are stored, the lowering is empty */
     sm_einsum einsum; /* arrays in their stored sharding; indices are named as dimensions */
@@ -406,7 +407,8 @@ const char *sm_recompute_unknown(const sm_program *const *programs, int n, const
 /* Close a set of ops that are not kept: *again receives those that run again, since the backward
  * pass needs their results; kept the arrays to be stored, at most SM_MAX_TENSORS. Returns how many.
  */
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again, sm_kept_array *kept);
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again,
+                      sm_kept_array *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain
  * can print shardings. */

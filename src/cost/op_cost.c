@@ -219,3 +219,12 @@ sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double f
     double memory_s = rate_time(bytes, chip->memory_bytes_per_s.value);
     return op_cost(math_s, memory_s, math_s, memory_s / c->memory_efficiency, c->launch_s);
 }
+
+sm_op_cost sm_kernel_cost(const sm_chip *chip, const sm_calibration *c, double matrix_flops,
+                          double vector_flops, double bytes) {
+    double matrix_s = rate_time(matrix_flops, sm_chip_peak(chip, SM_BF16, NULL));
+    sm_op_cost vector = sm_vector_cost(chip, c, vector_flops, bytes);
+    return op_cost(matrix_s + vector.math_s, vector.memory_s,
+                   matrix_s / c->matmul_efficiency + vector.math_s,
+                   vector.memory_s / c->memory_efficiency, c->launch_s);
+}

@@ -437,6 +437,7 @@ static sm_status build(const sm_model *model, sm_piece piece, int kind, double T
         sm_tensor *t = &program->tensor[i];
         t->kept = t->role == SM_ROLE_CACHE && t->producer >= 0;
     }
+    program_settle_loss(program);
     program_fit_software(program);
     return SM_OK;
 }

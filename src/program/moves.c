@@ -194,6 +194,12 @@ static bool gathers_new_and_past(const job *j, int tensor, const sm_step *step) 
            (step->axes & SM_BIT(SM_AXIS_CONTEXT)) && step->axes != SM_BIT(SM_AXIS_CONTEXT);
 }
 
+/* The softmax of scores that are shared out: chips agree on the largest first, then add up the
+ * exponentials, one fp32 a token each. The runtime's sums are in double and need no largest. */
+static bool agrees_first(const job *j, const sm_op *op, const sm_step *step) {
+    return op->function == SM_FUNCTION_LOSS && step->op == SM_ALL_REDUCE && !j->b->rules.single;
+}
+
 void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, sm_phase phase) {
     for (int i = 0; i < low->steps; i++) {
         const sm_step *s = &low->step[i];
@@ -222,5 +228,6 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
             before = (sm_axes)(before & ~past.axes);
         }
         emit(j, op, what.tensor, what.gradient, &rest, before, phase);
+        if (agrees_first(j, op, s)) emit(j, op, what.tensor, what.gradient, &rest, before, phase);
     }
 }

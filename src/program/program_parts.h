@@ -11,8 +11,9 @@
     X(S, KEYS)                                                                                     \
     X(D, MODEL)                                                                                    \
     X(K, HEADS)                                                                                    \
-    X(G, GROUP) X(H, WHOLE) X(J, WHOLE) X(F, WIDTH) X(E, EXPERTS) X(C, SLOTS) X(I, WIDTH)          \
-        X(V, VOCABULARY) X(Q, WHOLE) X(R, WHOLE) X(X, WHOLE) X(P, WHOLE) X(Y, WHOLE) X(L, WHOLE)
+    X(G, GROUP)                                                                                    \
+    X(H, WHOLE) X(J, WHOLE) X(F, WIDTH) X(E, EXPERTS) X(C, SLOTS) X(I, WIDTH) X(V, VOCABULARY)     \
+        X(Q, WHOLE) X(R, WHOLE) X(X, WHOLE) X(P, WHOLE) X(Y, WHOLE) X(L, WHOLE)
 enum {
 #define X(id, role) PROGRAM_##id,
     PROGRAM_DIMENSIONS(X)
@@ -68,6 +69,7 @@ bool program_carries_tensor(const sm_program *b, sm_dimensions dims); /* has a d
 void program_settle_takes(sm_program *b);
 /* Of a program whose ops and arrays are all there: how its arrays are stored. */
 void program_settle(sm_program *b);
+void program_settle_loss(sm_program *b);
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);
 int program_cache_dim(const sm_program *b, sm_dimensions dims);
 int program_stationary_dim(const sm_program *b, sm_dimensions dims);

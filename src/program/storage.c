@@ -216,8 +216,19 @@ static void leave_sums_partial(sm_program *b) {
     }
 }
 
+/* The loss of a token stays whole where the words of its scores are shared out: each of those chips
+ * needs it for the gradient. */
+void program_settle_loss(sm_program *b) {
+    for (int i = 0; i < b->ops; i++) {
+        sm_tensor *t = &b->tensor[b->op[i].out];
+        for (int d = 0; d < t->rank && b->op[i].function == SM_FUNCTION_LOSS; d++)
+            t->at[d] = (sm_axes)(t->at[d] & ~SM_AXES_TENSOR);
+    }
+}
+
 void program_settle(sm_program *b) {
     program_settle_takes(b);
     for (int i = 0; i < b->tensors; i++) program_store(b, &b->tensor[i]);
+    program_settle_loss(b);
     if (b->serving) leave_sums_partial(b);
 }

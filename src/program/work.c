@@ -118,6 +118,7 @@ static void vector_reads(job *j, const sm_op *op, sm_work *w, double *left) {
 }
 
 void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
+    if (op->function == SM_FUNCTION_VIEW) return;
     sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
     const sm_tensor *out = &j->b->tensor[op->out];
     double passes = phase == SM_PHASE_FORWARD ? 1 : 2, left = out->elements;

@@ -228,8 +228,13 @@ static op_price attention(const step *x, int index, const sm_work *w) {
 
 static void add_vector(const step *x, int index, const sm_work *w, const counts *n, op_price *p) {
     const sm_serve *s = x->s;
-    double bytes = bytes_of(x, index, w, n, 1, 1);
-    sm_op_cost c = sm_vector_cost(&s->system.chip, &s->kernel, size_at(&w->flops, &x->d, n), bytes);
+    double bytes = bytes_of(x, index, w, n, 1, 1), flops = size_at(&w->flops, &x->d, n);
+    bool vector = w->kind != SM_OP_KERNEL;
+    sm_op_cost c = vector ? sm_vector_cost(&s->system.chip, &s->kernel, flops, bytes)
+                          : sm_kernel_cost(&s->system.chip, &s->kernel, flops,
+                                           size_at(&w->vector_flops, &x->d, n), bytes);
+    p->flops += vector ? 0 : flops;
+    p->memory_bound = c.memory_s > c.math_s || vector;
     p->bytes += bytes;
     p->expected += c.expected_s;
     p->upper += c.upper_s;
@@ -255,7 +260,7 @@ op_price op_price_of(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
     if (w->kind == SM_OP_ATTENTION) return attention(x, index, w);
     if (w->kind != SM_OP_EINSUM) {
-        op_price p = {.name = w->name, .class = OP_VECTOR, .memory_bound = true};
+        op_price p = {.name = w->name, .class = OP_VECTOR};
         if (!keyed_bytes(w)) {
             add_vector(x, index, w, tokens_of(x, index), &p);
             return p;

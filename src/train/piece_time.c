@@ -57,11 +57,19 @@ static priced price_attention(const sm_train *t, const variant *v, const sm_work
                     c.memory_s > c.math_s};
 }
 
+static priced price_kernel(const sm_train *t, const sm_work *w, const sm_degrees *d) {
+    double flops = size_at(&w->flops, d);
+    sm_op_cost c = sm_kernel_cost(&t->system.chip, &t->kernel, flops, size_at(&w->vector_flops, d),
+                                  work_bytes(w, d));
+    return (priced){c.expected_s, c.math_s, flops, 0, 1, c.memory_s > c.math_s};
+}
+
 static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                          sm_dtype dtype) {
     switch (w->kind) {
     case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
     case SM_OP_ATTENTION: return price_attention(t, v, w, d);
+    case SM_OP_KERNEL: return price_kernel(t, w, d);
     default: break;
     }
     sm_op_cost c =
