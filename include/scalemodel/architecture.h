@@ -193,9 +193,10 @@ typedef struct sm_text_line {
     double matrix_flops; /* of one sequence, causal means taken */
     double keys;         /* ATTENTION and causal products: keys a query meets on average */
     int kernel;          /* the kernel it is in, -1: none */
+    int part;            /* the call of the piece's text that it is within, from 1; 0: none */
     /* attributes; 0 or -1 where there is none */
     bool causal, once, capped;
-    double window, chunk, taps, groups, best;
+    double window, chunk, taps, groups, best, step;
     int along, first;          /* dims */
     int over, sinks, distance; /* operands */
     const sm_source *source;   /* where it is written */

@@ -37,8 +37,7 @@ static const json_value *culprit(const frame *f, const tree *t) {
     return json;
 }
 
-/* Whole, unless it counts tokens (then it may be a mean), and none where it is 0. */
-static sm_status check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
+sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
     int length = (int)set->value->span.length;
     const char *text = set->source->text + set->value->span.offset;
     const value at = {.json = v->json ? v->json : culprit(s->frame, set->value)};
@@ -74,7 +73,7 @@ static sm_status size_of_set(family_scope *s, const frame *f, const tree_set *se
     inner.i = -1;
     inner.sizes = true;
     sm_status status = frames_value(&inner, set, set->value, out);
-    return status ? status : check_size(&inner, set->name, set, out);
+    return status ? status : frames_check_size(&inner, set->name, set, out);
 }
 
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found) {

@@ -23,7 +23,10 @@ typedef struct frame {
     int fields, dims, overlays;
     const tree_set **field, **dim; /* those in force: the last of a name */
     frame_overlay *overlay;
-    const struct frame *next; /* all frames of a model, in the order of making */
+    const tree_piece *by;     /* `all`, by which a wrapper made it; NULL */
+    int lineage;
+    const tree_family **line; /* the families that it is made of, the base first */
+    const struct frame *next; /* all frames of a model, the last first */
 } frame;
 
 /* name = value, worked out in a frame. */
@@ -83,7 +86,9 @@ family_scope frames_scope(const frame *f, sm_error *err, int *steps);
 /* The size of a dimension by the bindings, the stack, the family and the library. *found false, and
  * *out none, when none of them has it. */
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found);
-/* NAME or SIZE, where the expression of a set is asked for. */
+/* A value as a size: whole unless it counts tokens, none where it is 0. */
+sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v);
+/* The value of a set's expression. */
 sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out);
 
 /* Read the root of a config by a family (NULL: by what it says of itself) into the plan. */

@@ -118,7 +118,9 @@ static frame *new_frame(model_plan *p, const sm_library *library, const lineage 
     }
     const tree_set **field = sm_arena_array(p->arena, fields + 1, sizeof *field);
     const tree_set **dim = sm_arena_array(p->arena, dims + 1, sizeof *dim);
-    if (!f || !field || !dim) return NULL;
+    const tree_family **families = sm_arena_array(p->arena, (size_t)line->n, sizeof *families);
+    if (!f || !field || !dim || !families) return NULL;
+    memcpy(families, line->family, (size_t)line->n * sizeof(const tree_family *));
     *f = (frame){.library = library,
                  .source = config->in->source,
                  .config = config,
@@ -126,7 +128,7 @@ static frame *new_frame(model_plan *p, const sm_library *library, const lineage 
                  .outer = outer,
                  .depth = outer ? outer->depth + 1 : 0,
                  .field = field,
-                 .dim = dim,
+                 .dim = dim, .lineage = line->n, .line = families,
                  .next = p->frames};
     for (int i = 0; i < line->n; i++) {
         for (const tree_set *s = line->family[i]->field; s; s = s->next)
@@ -241,6 +243,7 @@ static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
         line.family[line.n++] = own->family[i];
     frame *inner = new_frame(p, f->library, &line, object ? object : f->config, f);
     if (!inner) return sm_fail_memory(p->err);
+    inner->by = piece;
     status = overlay(p, f, piece, inner);
     if (!status && piece->text) p->main = inner;
     return status ? status : plan_family(p, inner, &pieces);

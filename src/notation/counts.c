@@ -1,0 +1,328 @@
+/* Counts from lines: parameters by component, FLOPs, what is kept between steps. A count is a sum
+ * over the lines and arrays of every kind, times how many pieces are of it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "made.h"
+
+enum { MOST_PARTS = 64 };
+
+/* What the calls of a piece's text are: they say what a weight in them is for. */
+typedef struct parts {
+    bool experts[MOST_PARTS], mixes[MOST_PARTS], width[MOST_PARTS];
+} parts;
+
+static int part_of(int part) { return part < MOST_PARTS ? part : MOST_PARTS - 1; }
+
+static bool has_role(const line_maker *m, const sm_text_array *a, sm_dimension_role role) {
+    for (int i = 0; i < a->rank; i++)
+        if (m->dim[a->dim[i]].role == role) return true;
+    return false;
+}
+
+static bool mixes(sm_operator op) {
+    return op == SM_OPERATOR_ATTENTION || op == SM_OPERATOR_CACHE || op == SM_OPERATOR_STATE ||
+           op == SM_OPERATOR_CONV;
+}
+
+static void look_at_parts(const line_maker *m, parts *p) {
+    *p = (parts){{0}, {0}, {0}};
+    for (int i = 0; i < m->arrays; i++) {
+        const sm_text_array *a = &m->array[i];
+        int part = part_of(m->array_origin[i].part);
+        if (a->role != SM_TEXT_WEIGHT || a->piece >= 0) continue;
+        if (has_role(m, a, SM_DIMENSION_EXPERTS)) p->experts[part] = true;
+        if (has_role(m, a, SM_DIMENSION_WIDTH)) p->width[part] = true;
+    }
+    for (int i = 0; i < m->lines; i++)
+        if (mixes(m->line[i].op)) p->mixes[part_of(m->line[i].part)] = true;
+}
+
+/* The component of a weight: by what reads it, its dimensions, and the call that it stands in. */
+static double *component(const line_maker *m, const parts *p, int array, sm_counts *to) {
+    const sm_text_array *a = &m->array[array];
+    int part = part_of(m->array_origin[array].part);
+    bool taken = false;
+    for (int i = 0; i < m->lines && !taken; i++)
+        for (int j = 0; j < m->line[i].operands; j++)
+            taken = taken || (m->line[i].op == SM_OPERATOR_TAKE && m->line[i].operand[j].array == array);
+    if (a->norm) return &to->norm;
+    if (taken) return &to->embedding;
+    if (has_role(m, a, SM_DIMENSION_VOCABULARY)) return &to->unembedding;
+    if (has_role(m, a, SM_DIMENSION_EXPERTS)) return &to->experts;
+    if (part == 0) return &to->other;
+    if (p->experts[part])
+        return has_role(m, a, SM_DIMENSION_WIDTH) ? &to->experts : &to->router;
+    if (p->mixes[part]) return &to->attention;
+    return p->width[part] ? &to->mlp : &to->other;
+}
+
+/* The part of a weight that one token uses: of experts A of E, which is slots of an expert by
+ * tokens. */
+static double share_in_use(const line_maker *m, int array) {
+    const sm_text_array *a = &m->array[array];
+    if (!has_role(m, a, SM_DIMENSION_EXPERTS)) return 1;
+    for (int i = 0; i < m->lines; i++) {
+        const sm_text_line *line = &m->line[i];
+        const sm_text_array *result = &m->array[line->result[0].array];
+        for (int j = 0; j < line->operands; j++)
+            if (line->operand[j].array == array)
+                for (int k = 0; k < result->rank; k++) {
+                    const sm_text_dim *dim = &m->dim[result->dim[k]];
+                    if (dim->role == SM_DIMENSION_SLOTS) return fmin(1, dim->size / m->of.T);
+                }
+    }
+    return 1;
+}
+
+static bool reads_weight(const line_maker *m, const sm_text_line *line) {
+    for (int i = 0; i < line->operands; i++)
+        if (m->array[line->operand[i].array].role == SM_TEXT_WEIGHT) return true;
+    return false;
+}
+
+static double product_flops(const line_maker *m, bool of_weights) {
+    double flops = 0;
+    for (int i = 0; i < m->lines; i++)
+        if ((m->line[i].op == SM_OPERATOR_PRODUCT && reads_weight(m, &m->line[i])) == of_weights)
+            flops += m->line[i].matrix_flops;
+    return flops;
+}
+
+/* Weights of `shared M` stand M times in the whole model, however many layers use them. */
+static double copies(const sm_architecture *a, const made_kind *kind, const sm_text_array *array) {
+    if (array->shared == 0) return kind->count;
+    for (const made_kind *k = a->kind; k < kind; k++)
+        if (k->text == kind->text && k->frame == kind->frame) return 0; /* counted with that one */
+    double users = 0;
+    for (const made_kind *k = a->kind; k < a->kind + a->kinds; k++)
+        if (k->text == kind->text && k->frame == kind->frame) users += k->count;
+    return fmin(array->shared, users);
+}
+
+static void add_up(sm_counts *to, const sm_counts *more, double n) {
+    to->total += n * more->total;
+    to->active += n * more->active;
+    to->embedding += n * more->embedding;
+    to->unembedding += n * more->unembedding;
+    to->attention += n * more->attention;
+    to->mlp += n * more->mlp;
+    to->experts += n * more->experts;
+    to->router += n * more->router;
+    to->norm += n * more->norm;
+    to->other += n * more->other;
+    to->matmul_active += n * more->matmul_active;
+}
+
+/* Put the weights of a kind, of all its pieces, to the counts; its own size beside. */
+static void count_kind(const sm_architecture *a, made_kind *kind, const line_maker *m,
+                       sm_counts *to) {
+    parts p;
+    look_at_parts(m, &p);
+    kind->total = kind->active = 0;
+    for (int i = 0; i < m->arrays; i++) {
+        const sm_text_array *array = &m->array[i];
+        if (array->role != SM_TEXT_WEIGHT || array->piece >= 0) continue;
+        sm_counts one = {.total = array->elements,
+                         .active = array->elements * share_in_use(m, i)};
+        *component(m, &p, i, &one) = array->elements;
+        kind->total += one.total;
+        kind->active += one.active;
+        add_up(to, &one, copies(a, kind, array));
+    }
+    kind->matmul = product_flops(m, true) / (2 * m->of.T);
+    to->matmul_active += kind->count * kind->matmul;
+}
+
+/* ---- how far back caches are read ---- */
+
+static double widest(double a, double b) { return a == 0 || b == 0 ? 0 : fmax(a, b); }
+
+static sm_status note_reach(sm_architecture *a, int kind, const char *cache, double keeps,
+                            sm_error *err) {
+    for (made_reach *r = a->reach; r; r = r->next)
+        if (r->kind == kind && strcmp(r->cache, cache) == 0) {
+            r->keeps = widest(r->keeps, keeps);
+            return SM_OK;
+        }
+    made_reach *r = sm_arena_alloc(a->arena, sizeof *r);
+    char *name = sm_arena_printf(a->arena, "%s", cache);
+    if (!r || !name) return sm_fail_memory(err);
+    *r = (made_reach){kind, name, keeps, a->reach};
+    a->reach = r;
+    return SM_OK;
+}
+
+/* Attention looks back as far as its window; whatever else reads a cache, to the start. */
+static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; i < m->lines; i++) {
+        const sm_text_line *line = &m->line[i];
+        for (int j = 0; !status && j < line->operands; j++) {
+            int at = line->operand[j].array;
+            const sm_text_array *array = &m->array[at];
+            if (array->role != SM_TEXT_CACHE) continue;
+            double keeps = line->op != SM_OPERATOR_ATTENTION ? 0
+                           : line->chunk > 0                 ? line->chunk
+                                                             : line->window;
+            const char *dot = array->piece >= 0 ? strchr(array->name, '.') : NULL;
+            char name[256];
+            snprintf(name, sizeof name, "%s%s", dot ? "" : m->array_origin[at].path,
+                     dot ? dot + 1 : m->array_origin[at].base);
+            status = note_reach(a, array->piece >= 0 ? a->piece[array->piece].kind : kind, name,
+                                keeps, err);
+        }
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+enum { COUNTED_AT = 4096 }; /* tokens; the counts do not depend on it */
+
+static sm_status make_all(const sm_architecture *a, sm_text_phase phase, bool absorbed, double T,
+                          double S, sm_arena *arena, line_maker ***out, sm_error *err) {
+    sm_status status = SM_OK;
+    *out = sm_arena_array(arena, (size_t)a->kinds + 1, sizeof **out);
+    if (!*out) return sm_fail_memory(err);
+    for (int i = 0; !status && i < a->kinds; i++) {
+        const sm_text_lines_of of = {i, phase, absorbed, T, S};
+        if (!(*out)[i]) status = line_make(a, &of, arena, *out, err);
+    }
+    return status;
+}
+
+static struct made_apart *apart_called(sm_architecture *a, const char *name) {
+    for (int i = 0; i < a->aparts; i++)
+        if (strcmp(a->apart[i].name, name) == 0) return &a->apart[i];
+    a->apart[a->aparts].name = name;
+    return &a->apart[a->aparts++];
+}
+
+static void round_counts(sm_counts *c) {
+    c->active = rint(c->active);
+    c->matmul_active = rint(c->matmul_active);
+}
+
+static sm_status count_all(sm_architecture *a, sm_arena *arena, sm_error *err) {
+    line_maker **train, **other;
+    sm_status status = make_all(a, SM_TEXT_TRAIN, false, COUNTED_AT, COUNTED_AT, arena, &train, err);
+    a->apart = sm_arena_array(a->arena, (size_t)a->kinds + 1, sizeof *a->apart);
+    if (!a->apart) return sm_fail_memory(err);
+    for (int i = 0; !status && i < a->kinds; i++) {
+        const sm_model_piece *piece = &a->piece[a->kind[i].first];
+        sm_counts apart = {0};
+        count_kind(a, &a->kind[i], train[i], piece->apart ? &apart : &a->counts);
+        if (piece->apart)
+            apart_called(a, piece->stack[0] ? piece->stack : piece->name)->params += apart.total;
+        a->counts.apart += apart.total;
+        status = note_reads(a, train[i], i, err);
+    }
+    if (status) return status;
+    round_counts(&a->counts);
+    if (a->counts.total >= 9007199254740992.0) /* 2^53: the last that is exact */
+        return sm_fail_at(err, &a->source, (sm_span){a->root->at, 1},
+                          "the model would have %.4g parameters; at most 2^53 are counted",
+                          a->counts.total);
+    /* what is wrong in the forms of serving is told now and not when they are asked for */
+    status = make_all(a, SM_TEXT_PREFILL, false, COUNTED_AT, COUNTED_AT, arena, &other, err);
+    if (!status) status = make_all(a, SM_TEXT_DECODE, false, 1, COUNTED_AT, arena, &other, err);
+    if (!status) status = make_all(a, SM_TEXT_DECODE, true, 1, COUNTED_AT, arena, &other, err);
+    return status;
+}
+
+sm_status made_count(sm_architecture *a, sm_error *err) {
+    sm_arena *arena = sm_arena_new();
+    sm_status status = arena ? count_all(a, arena, err) : sm_fail_memory(err);
+    sm_arena_free(arena);
+    return status;
+}
+
+const sm_counts *sm_architecture_counts(const sm_architecture *a) { return &a->counts; }
+
+double sm_architecture_kind_params(const sm_architecture *a, int kind, bool active) {
+    if (kind < 0 || kind >= a->kinds) return 0;
+    return active ? rint(a->kind[kind].active) : a->kind[kind].total;
+}
+
+const char *sm_architecture_apart(const sm_architecture *a, int i, double *params) {
+    if (i < 0 || i >= a->aparts) return NULL;
+    *params = a->apart[i].params;
+    return a->apart[i].name;
+}
+
+/* ---- FLOPs and what is kept, of any length ---- */
+
+static double squares(const line_maker *m, const sm_text_line *line) {
+    double mean = line->keys;
+    if (mean == 0) return 1;
+    double S = 0;
+    for (int i = 0; i < m->dims; i++)
+        if (m->dim[i].role == SM_DIMENSION_KEYS && S == 0) S = m->dim[i].size;
+    return line_keys(m->of.T, S, false, line->window, line->chunk) / mean;
+}
+
+sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causal, sm_forward *out,
+                                  sm_error *err) {
+    line_maker **of_kind;
+    sm_arena *arena = sm_arena_new();
+    *out = (sm_forward){0};
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = make_all(a, SM_TEXT_TRAIN, false, T, T, arena, &of_kind, err);
+    for (int i = 0; !status && i < a->kinds; i++) {
+        const made_kind *kind = &a->kind[i];
+        if (a->piece[kind->first].apart) continue;
+        out->matmul += 2 * kind->matmul * kind->count;
+        for (int k = 0; k < of_kind[i]->lines; k++) {
+            const sm_text_line *line = &of_kind[i]->line[k];
+            if (line->op == SM_OPERATOR_PRODUCT && reads_weight(of_kind[i], line)) continue;
+            double full = causal || !line->causal ? 1 : squares(of_kind[i], line);
+            out->attention += kind->count * full * line->matrix_flops / T;
+        }
+    }
+    sm_arena_free(arena);
+    return status;
+}
+
+/* Elements that a position, or a sequence, leaves behind. */
+static double without_tokens(const line_maker *m, const sm_text_array *a) {
+    double n = 1;
+    for (int i = 0; i < a->rank; i++)
+        if (!sm_dimension_role_counts_tokens(m->dim[a->dim[i]].role)) n *= m->dim[a->dim[i]].size;
+    return n;
+}
+
+static void keep(const line_maker *m, double n, double T, sm_kept *out) {
+    for (int i = 0; i < m->arrays; i++) {
+        const sm_text_array *a = &m->array[i];
+        double one = n * without_tokens(m, a);
+        if (a->piece >= 0) continue;
+        if (a->role == SM_TEXT_STATE) out->state += one;
+        if (a->role != SM_TEXT_CACHE) continue;
+        if (a->once) {
+            out->state += n * a->elements; /* of the source: it does not grow */
+            continue;
+        }
+        out->per_token += one;
+        out->cache += one * (a->keeps > 0 ? fmin(a->keeps, T) : T);
+    }
+    for (int i = 0; i < m->lines; i++) { /* a convolution keeps all its taps but one */
+        const sm_text_line *line = &m->line[i];
+        const sm_text_array *x = &m->array[line->result[0].array];
+        if (line->op == SM_OPERATOR_CONV && line->taps > 1)
+            out->state += n * without_tokens(m, x) * (line->taps - 1);
+    }
+}
+
+sm_status sm_architecture_kept(const sm_architecture *a, double T, sm_kept *out, sm_error *err) {
+    line_maker **of_kind;
+    sm_arena *arena = sm_arena_new();
+    *out = (sm_kept){0};
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = make_all(a, SM_TEXT_DECODE, false, 1, T, arena, &of_kind, err);
+    for (int i = 0; !status && i < a->kinds; i++)
+        if (!a->piece[a->kind[i].first].apart) keep(of_kind[i], a->kind[i].count, T, out);
+    sm_arena_free(arena);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* Which keys of a config may be passed over: those that the family names, those that are inert, and
+ * those that are off. Of the others one that speaks of a size or of work stops the reading. */
+#include <stdio.h>
+#include <string.h>
+
+#include "frames.h"
+
+enum { MOST_NAMES = 4096 };
+
+/* Names that the frames of one config know. */
+typedef struct named {
+    int n;
+    const char *name[MOST_NAMES];
+} named;
+
+static void add(named *to, const char *name) {
+    for (int i = 0; i < to->n; i++)
+        if (strcmp(to->name[i], name) == 0) return;
+    if (to->n < MOST_NAMES) to->name[to->n++] = name;
+}
+
+static void add_names(named *to, const tree *t) {
+    if (!t) return;
+    if (t->kind == TREE_NAME) add(to, t->name);
+    for (int i = 0; i < t->n; i++) add_names(to, t->child[i]);
+}
+
+static void add_sets(named *to, const frame_set *set, const json_value *config) {
+    for (; set; set = set->next)
+        if (set->frame->config == config) add_names(to, set->set->value);
+}
+
+static void name_all(const model_plan *plan, const json_value *config, named *to) {
+    for (const frame *f = plan->frames; f; f = f->next) {
+        if (f->by && f->outer->config == config) {
+            add_names(to, f->by->text);
+            for (const tree_set *set = f->by->set; set; set = set->next) add_names(to, set->value);
+        }
+        if (f->config != config) continue;
+        for (int i = 0; i < f->fields; i++) {
+            add(to, f->field[i]->name);
+            add_names(to, f->field[i]->value);
+        }
+        for (int i = 0; i < f->dims; i++) add_names(to, f->dim[i]->value);
+    }
+    for (const piece_plan *p = plan->piece; p; p = p->next) {
+        add_sets(to, p->set, config);
+        if (p->stack) add_sets(to, p->stack->set, config);
+        if (p->count && p->count_frame->config == config) add_names(to, p->count);
+        if (p->text && p->text_frame->config == config) add_names(to, p->text);
+    }
+}
+
+/* "rope_parameters.rope_theta" names rope_parameters. */
+static bool is_named(const named *known, const char *key) {
+    size_t n = strlen(key);
+    for (int i = 0; i < known->n; i++)
+        if (strncmp(known->name[i], key, n) == 0 &&
+            (known->name[i][n] == 0 || known->name[i][n] == '.'))
+            return true;
+    return false;
+}
+
+/* A star at either end stands for anything. */
+static bool matches(const char *pattern, const char *key) {
+    size_t n = strlen(pattern), length = strlen(key);
+    bool before = n > 0 && pattern[0] == '*', after = n > 1 && pattern[n - 1] == '*';
+    const char *core = pattern + before;
+    size_t core_length = n - before - after;
+    if (core_length > length) return false;
+    for (size_t i = before ? 0 : length; before && after && i + core_length <= length; i++)
+        if (memcmp(key + i, core, core_length) == 0) return true;
+    if (before && after) return false;
+    if (before) return memcmp(key + length - core_length, core, core_length) == 0;
+    return memcmp(key, core, core_length) == 0 && (after || length == core_length);
+}
+
+static bool any_matches(const tree_word *list, const char *key) {
+    for (; list; list = list->next)
+        if (matches(list->name, key)) return true;
+    return false;
+}
+
+static bool is_inert(const model_plan *plan, const frame *of, const char *key) {
+    for (const sm_library *l = of->library; l; l = l->under)
+        if (any_matches(l->inert, key)) return true;
+    for (const frame *f = plan->frames; f; f = f->next)
+        for (int i = 0; f->config == of->config && i < f->lineage; i++)
+            if (any_matches(f->line[i]->inert, key)) return true;
+    return false;
+}
+
+/* "d_model" speaks of a size, "add_model" does not: a short part must begin a word. */
+static bool holds(const char *key, const char *part) {
+    const char *at = strstr(key, part);
+    bool begins = strlen(part) < 4 && strchr("nd_t", part[0]) &&
+                  (part[1] == '_' || strcmp(part, "tie") == 0);
+    while (at && begins && at != key && at[-1] != '_') at = strstr(at + 1, part);
+    return at != NULL;
+}
+
+static bool speaks(const sm_library *l, const char *key) {
+    for (; l; l = l->under)
+        for (const tree_word *w = l->matters; w; w = w->next)
+            if (holds(key, w->name)) return true;
+    return false;
+}
+
+static bool is_off(const json_value *v) {
+    value of = values_of_json(v);
+    return !values_true(&of);
+}
+
+static sm_status meet(const model_plan *plan, const frame *f, const named *known,
+                      const json_value *v) {
+    char key[65], text[65];
+    if (is_named(known, v->key) || is_off(v) || is_inert(plan, f, v->key)) return SM_OK;
+    if (!speaks(f->library, v->key)) return SM_OK;
+    const char *near =
+        sm_nearest(v->key, strlen(v->key), known->name, (size_t)known->n);
+    const char *type = json_text(json_get(f->config, "model_type"));
+    sm_utf8_clean(key, sizeof key, v->key, strlen(v->key));
+    if (!type) type = f->family->name[0]->name;
+    sm_utf8_clean(text, sizeof text, type, strlen(type));
+    return sm_fail_at(plan->err, f->source, (sm_span){v->key_at, v->key_length},
+                      "%s may change the size or the work of a %s model and is not understood%s%s",
+                      key, text, near ? "; the nearest known field is " : "", near ? near : "");
+}
+
+sm_status frames_check_keys(const model_plan *plan) {
+    named *known = sm_arena_alloc(plan->arena, sizeof *known);
+    sm_status status = known ? SM_OK : sm_fail_memory(plan->err);
+    for (const frame *f = plan->frames; !status && f; f = f->next) {
+        known->n = 0;
+        name_all(plan, f->config, known);
+        for (uint32_t i = 0; !status && i < f->config->n; i++)
+            status = meet(plan, f, known, &f->config->item[i]);
+    }
+    return status;
+}

@@ -1,0 +1,489 @@
+/* One line at a time: its operands, the shape of its result, what it does. */
+#include "line_draft.h"
+
+#include <string.h>
+
+#include "operators.h"
+
+const value *line_option_of(const line_call *c, const char *name) {
+    for (const line_option *o = c->options; o; o = o->next)
+        if (strcmp(o->name, name) == 0) return &o->value;
+    return NULL;
+}
+
+/* ---- a line being put together ---- */
+
+static sm_status add_operand(line_maker *m, draft *d, const sm_mention *mention, int *out) {
+    int rank = m->array[mention->array].rank;
+    for (int i = 0; d->line.op == SM_OPERATOR_EXPRESSION && i < d->line.operands; i++)
+        if (d->operand[i].array == mention->array &&
+            memcmp(d->operand[i].dim, mention->dim, (size_t)rank) == 0) {
+            *out = i;
+            return SM_OK;
+        }
+    if (d->line.operands == SM_OPERATOR_MOST_ARGUMENTS)
+        return sm_fail_limit(m->err, "arrays of a line", d->line.operands + 1,
+                             SM_OPERATOR_MOST_ARGUMENTS);
+    *out = d->line.operands++;
+    d->operand[*out] = *mention;
+    return SM_OK;
+}
+
+static sm_status add_term(line_maker *m, draft *d, sm_term term) {
+    if (d->line.terms == MADE_MOST_TERMS)
+        return sm_fail_limit(m->err, "operations of a line", d->line.terms + 1, MADE_MOST_TERMS);
+    d->term[d->line.terms++] = term;
+    return SM_OK;
+}
+
+/* ---- names of operators and texts ---- */
+
+/* The text or operator that a name stands for in a text: an option, what the family binds, a text,
+ * an operator. */
+sm_status line_resolve(const line_maker *m, const line_call *c, const tree *t, callee *out) {
+    const value *v = line_option_of(c, t->name);
+    if (!v) v = line_binding(m, c->label, t->name);
+    *out = (callee){NULL, -1};
+    if (v && v->kind == VALUE_TEXT) out->text = v->text;
+    else if (v && v->kind == VALUE_OPERATOR) out->op = (int)v->op;
+    else if (v && v->kind == VALUE_WORD) {
+        out->op = operator_find_activation(v->word);
+        if (out->op < 0 && v->json)
+            return sm_fail_at(m->err, &m->a->source, json_place(v->json),
+                              "\"%.40s\" is not understood as an activation; expected one such as "
+                              "\"silu\", \"gelu\" or \"relu2\"",
+                              v->word);
+    } else if (!v) {
+        out->text = tree_find_text(m->a->library, t->name);
+        if (!out->text) out->op = operator_find(t->name);
+    }
+    if (out->text || out->op >= 0) return SM_OK;
+    return line_fail(m, c, t->span, v ? "%s is bound to no text here" : "there is no text %s",
+                     t->name);
+}
+
+static bool is_norm(int op) {
+    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
+}
+
+/* Operators that may stand within an expression. */
+static bool is_pointwise(int op) {
+    return sm_operator_at((sm_operator)op)->shape == SM_SHAPE_UNION || is_norm(op) ||
+           op == SM_OPERATOR_ROTARY;
+}
+
+/* ---- expressions ---- */
+
+static bool is_one(const line_maker *m, uint8_t dim) { return m->dim[dim].size == 1; }
+
+static void add_dims(shape *to, const shape *more) {
+    for (int i = 0; i < more->rank; i++) {
+        bool there = false;
+        for (int j = 0; j < to->rank; j++) there = there || to->dim[j] == more->dim[i];
+        if (!there && to->rank < SM_TEXT_MOST_RANK) to->dim[to->rank++] = more->dim[i];
+    }
+    to->leaves |= more->leaves;
+}
+
+/* What the longest has, then what the others add. */
+static shape join(const shape *a, const shape *b) {
+    shape all = a->rank >= b->rank ? *a : *b;
+    add_dims(&all, a->rank >= b->rank ? b : a);
+    return all;
+}
+
+static sm_status push(line_maker *m, draft *d, const tree *t, shape *out);
+
+static sm_status push_operator(line_maker *m, draft *d, sm_operator op, const tree *t, shape *out) {
+    const sm_operator_row *row = sm_operator_at(op);
+    shape argument[SM_OPERATOR_MOST_ARGUMENTS];
+    sm_status status = SM_OK;
+    if (t->n < row->least || t->n > row->most)
+        return line_fail(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
+                         row->least, row->most, t->n);
+    for (int i = 0; !status && i < t->n; i++) status = push(m, d, t->child[i], &argument[i]);
+    if (status) return status;
+    *out = argument[0];
+    bool constant = t->n == 2 && (argument[0].leaves == 0 || argument[1].leaves == 0);
+    for (int i = 1; i < t->n; i++) {
+        if (row->shape == SM_SHAPE_UNION) *out = join(out, &argument[i]);
+        else out->leaves |= argument[i].leaves;
+    }
+    bool scales = (op == SM_OPERATOR_MULTIPLY || op == SM_OPERATOR_DIVIDE) && constant &&
+                  (op == SM_OPERATOR_MULTIPLY || argument[1].leaves == 0);
+    for (int i = 0; i < t->n && !scales; i++)
+        if (row->reads >> i & 1) d->line.reads |= argument[i].leaves;
+    d->line.linear = d->line.linear && (row->linear || scales);
+    d->line.norm = d->line.norm || is_norm(op);
+    d->work += row->flops * line_elements(m, out->rank, out->dim);
+    for (int i = 1; row->shape == SM_SHAPE_FIRST && i < t->n; i++)
+        for (int j = 0; j < d->line.operands; j++)
+            if (argument[i].leaves >> j & 1 && m->array[d->operand[j].array].role == SM_TEXT_WEIGHT)
+                m->array[d->operand[j].array].norm = true;
+    return add_term(m, d, (sm_term){.kind = SM_TERM_OPERATOR, .op = op, .arguments = t->n});
+}
+
+static sm_status push_number(line_maker *m, draft *d, double number) {
+    return add_term(m, d, (sm_term){.kind = SM_TERM_NUMBER, .number = number});
+}
+
+static sm_status push_array(line_maker *m, draft *d, const sm_mention *mention, shape *out) {
+    int operand;
+    sm_status status = add_operand(m, d, mention, &operand);
+    if (status) return status;
+    out->rank = m->array[mention->array].rank;
+    memcpy(out->dim, mention->dim, (size_t)out->rank);
+    out->leaves = 1u << operand;
+    return add_term(m, d, (sm_term){.kind = SM_TERM_ARRAY, .operand = operand});
+}
+
+/* What is no pointwise operator is a line of its own. */
+static sm_status push_made(line_maker *m, draft *d, const tree *t, shape *out) {
+    draft inner = {.call = d->call, .from = d->from};
+    sm_mention mention;
+    const char *base = d->targets > 0 ? d->target[0]->name : t->name;
+    sm_status status = line_draft_make(m, &inner, t, base, &mention.array);
+    if (status) return status;
+    const sm_text_array *array = &m->array[mention.array];
+    memcpy(mention.dim, array->dim, (size_t)array->rank);
+    return push_array(m, d, &mention, out);
+}
+
+static sm_status push_name(line_maker *m, draft *d, const tree *t, shape *out) {
+    sm_mention mention;
+    const value *option =
+        line_find_name(d->call, t->name) ? NULL : line_option_of(d->call, t->name);
+    if (t->kind == TREE_NAME && option && option->kind == VALUE_NUMBER)
+        return push_number(m, d, option->number);
+    sm_status status = line_mention(m, d->call, t, d->from->attribute, &mention);
+    return status ? status : push_array(m, d, &mention, out);
+}
+
+static sm_status push_call(line_maker *m, draft *d, const tree *t, shape *out) {
+    callee what;
+    sm_status status = line_resolve(m, d->call, t, &what);
+    if (status) return status;
+    if (what.text)
+        return line_fail(m, d->call, t->span, "the text %s is called on a line of its own",
+                         t->name);
+    return is_pointwise(what.op) ? push_operator(m, d, (sm_operator)what.op, t, out)
+                                 : push_made(m, d, t, out);
+}
+
+static sm_status push(line_maker *m, draft *d, const tree *t, shape *out) {
+    value size;
+    sm_status status;
+    *out = (shape){0};
+    switch ((int)t->kind) {
+    case TREE_NUMBER: return push_number(m, d, t->number);
+    case TREE_SIZE:
+        status = line_size(m, d->call, t->name, t->span, &size);
+        return status ? status : push_number(m, d, size.number);
+    case TREE_NAME:
+    case TREE_ARRAY: return push_name(m, d, t, out);
+    case TREE_CALL: return push_call(m, d, t, out);
+    case TREE_NEGATE: return push_operator(m, d, SM_OPERATOR_NEGATE, t, out);
+    case TREE_ADD: return push_operator(m, d, SM_OPERATOR_ADD, t, out);
+    case TREE_SUBTRACT: return push_operator(m, d, SM_OPERATOR_SUBTRACT, t, out);
+    case TREE_MULTIPLY: return push_operator(m, d, SM_OPERATOR_MULTIPLY, t, out);
+    case TREE_DIVIDE: return push_operator(m, d, SM_OPERATOR_DIVIDE, t, out);
+    default: return push_made(m, d, t, out);
+    }
+}
+
+/* ---- attributes ---- */
+
+sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, double *out) {
+    value size = values_of_number(t->number);
+    sm_status status = SM_OK;
+    if (t->kind == TREE_SIZE) status = line_size(m, c, t->name, t->span, &size);
+    *out = size.kind == VALUE_NUMBER ? size.number : 0;
+    return status;
+}
+
+/* The dimension that an attribute names; -1 when it is not there. */
+static sm_status attribute_dim(line_maker *m, const line_call *c, const tree *t, int *out) {
+    double size;
+    uint8_t dim = 0;
+    sm_status status = line_attribute_size(m, c, t, &size);
+    if (status || size == 0 || t->kind != TREE_SIZE) return status;
+    status = line_dim(m, c, t->name, t->span, &dim);
+    *out = dim;
+    return status;
+}
+
+static sm_status attribute_array(line_maker *m, draft *d, const tree *t, int *out) {
+    bool there;
+    sm_mention mention;
+    sm_status status = line_has_dims(m, d->call, t, &there);
+    if (status || !there) return status;
+    status = line_mention(m, d->call, t, d->from->attribute, &mention);
+    return status ? status : add_operand(m, d, &mention, out);
+}
+
+/* An attribute whose dimension is none is not there. */
+static sm_status take_attribute(line_maker *m, draft *d, const tree_attribute *a) {
+    sm_text_line *line = &d->line;
+    const line_call *c = d->call;
+    switch (a->kind) {
+    case TREE_ATTRIBUTE_CAUSAL: line->causal = true; break;
+    case TREE_ATTRIBUTE_ONCE: line->once = true; break;
+    case TREE_ATTRIBUTE_SOFTCAP: line->capped = true; break;
+    case TREE_ATTRIBUTE_WINDOW: return line_attribute_size(m, c, a->value, &line->window);
+    case TREE_ATTRIBUTE_CHUNK: return line_attribute_size(m, c, a->value, &line->chunk);
+    case TREE_ATTRIBUTE_GROUPS: return line_attribute_size(m, c, a->value, &line->groups);
+    case TREE_ATTRIBUTE_BEST: return line_attribute_size(m, c, a->value, &line->best);
+    case TREE_ATTRIBUTE_STEP: return line_attribute_size(m, c, a->value, &line->step);
+    case TREE_ATTRIBUTE_ALONG: return attribute_dim(m, c, a->value, &line->along);
+    case TREE_ATTRIBUTE_FIRST: return attribute_dim(m, c, a->value, &line->first);
+    case TREE_ATTRIBUTE_OVER: return attribute_array(m, d, a->value, &line->over);
+    case TREE_ATTRIBUTE_SINKS: return attribute_array(m, d, a->value, &line->sinks);
+    case TREE_ATTRIBUTE_DISTANCE: return attribute_array(m, d, a->value, &line->distance);
+    case TREE_ATTRIBUTE_SHARED:
+    case TREE_ATTRIBUTE_OWN:
+    case TREE_ATTRIBUTE_COUNT: break;
+    }
+    return SM_OK;
+}
+
+static sm_status take_attributes(line_maker *m, draft *d) {
+    sm_status status = SM_OK;
+    d->line.along = d->line.first = d->line.over = d->line.sinks = d->line.distance = -1;
+    for (const tree_attribute *a = d->from->attribute; !status && a; a = a->next)
+        status = take_attribute(m, d, a);
+    return status;
+}
+
+/* ---- results ---- */
+
+static sm_text_role role_of(sm_operator op) {
+    return op == SM_OPERATOR_CACHE   ? SM_TEXT_CACHE
+           : op == SM_OPERATOR_STATE ? SM_TEXT_STATE
+                                     : SM_TEXT_ACTIVATION;
+}
+
+static sm_status fail_shape(line_maker *m, const draft *d, const tree *t, const uint8_t *dim,
+                            const line_name *before) {
+    char room[120], other[120];
+    int rank = m->array[before->array].rank;
+    return line_fail(m, d->call, t->span, "%s is %s above: a name has one shape in a text",
+                     line_shown(m, t->name, t->rank, dim, other, sizeof other),
+                     line_shown(m, t->name, rank, before->dim, room, sizeof room));
+}
+
+/* The shape of a target: as written, as before, or as it follows from the value. */
+sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape *follows,
+                            shape *out) {
+    const line_name *before = line_find_name(d->call, t->name);
+    if (t->kind == TREE_ARRAY) {
+        *out = (shape){.rank = t->rank};
+        sm_status status = line_dims_of(m, d->call, t, out->dim);
+        if (status || !before) return status;
+        bool same = m->array[before->array].rank == t->rank &&
+                    line_same_sizes(m, t->rank, out->dim, before->dim);
+        return same ? SM_OK : fail_shape(m, d, t, out->dim, before);
+    }
+    if (before) {
+        *out = (shape){.rank = m->array[before->array].rank};
+        memcpy(out->dim, before->dim, (size_t)out->rank);
+        return SM_OK;
+    }
+    if (!follows)
+        return line_fail(m, d->call, t->span,
+                         "write the dimensions of %s: they do not follow from "
+                         "what it is",
+                         t->name);
+    *out = *follows;
+    return SM_OK;
+}
+
+static sm_status add_result(line_maker *m, draft *d, const tree *t, const char *base,
+                            const shape *s, sm_mention *out) {
+    sm_text_role role = role_of(d->line.op);
+    const line_name *before = t ? line_find_name(d->call, t->name) : NULL;
+    int at = line_new_array(m, d->call, base, role, s->rank, s->dim);
+    if (at < 0) return sm_fail_memory(m->err);
+    sm_text_array *array = &m->array[at];
+    bool typed = t && t->kind == TREE_ARRAY && t->typed;
+    if (typed || before) {
+        array->typed = typed || m->array[before->array].typed;
+        array->type = typed ? t->type : m->array[before->array].type;
+    }
+    array->line = m->lines;
+    array->once = d->line.once;
+    for (int i = 0; t && t->kind == TREE_ARRAY && i < t->rank; i++)
+        array->pinned[i] = t->dim[i].axes;
+    out->array = at;
+    memcpy(out->dim, s->dim, (size_t)s->rank);
+    if (!t) return SM_OK;
+    return line_bind(m, d->call, t->name, at, s->dim) ? SM_OK : sm_fail_memory(m->err);
+}
+
+static double reach_of(const line_maker *m, const char *cache) {
+    for (const made_reach *r = m->a->reach; r; r = r->next)
+        if (r->kind == m->of.kind && strcmp(r->cache, cache) == 0) return r->keeps;
+    return 0;
+}
+
+/* Put the line behind the others, with its results. */
+static sm_status emit(line_maker *m, draft *d, const char *base, const shape *follows, int *array) {
+    sm_text_line *line = &d->line;
+    int n = d->targets > 0 ? d->targets : 1;
+    sm_mention *result = sm_arena_array(m->arena, (size_t)n, sizeof *result);
+    sm_mention *operand = sm_arena_array(m->arena, (size_t)line->operands + 1, sizeof *operand);
+    sm_term *term = sm_arena_array(m->arena, (size_t)line->terms + 1, sizeof *term);
+    sm_text_line *list = line_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
+    sm_status status = SM_OK;
+    if (!result || !operand || !term || !list) return sm_fail_memory(m->err);
+    m->line = list;
+    for (int i = 0; !status && i < n; i++) {
+        shape s;
+        const tree *t = d->targets > 0 ? d->target[i] : NULL;
+        if (t) status = line_target_shape(m, d, t, i == 0 ? follows : NULL, &s);
+        else if (follows) s = *follows;
+        else
+            status = line_fail(m, d->call, d->from->span,
+                               "give this a line of its own, with the dimensions of its result");
+        if (!status) status = add_result(m, d, t, t ? t->name : base, &s, &result[i]);
+    }
+    if (status) return status;
+    memcpy(operand, d->operand, (size_t)line->operands * sizeof *operand);
+    memcpy(term, d->term, (size_t)line->terms * sizeof *term);
+    line->name = m->array[result[0].array].name;
+    line->results = n;
+    line->result = result;
+    line->operand = operand;
+    line->term = term;
+    line->kernel = m->in_kernel;
+    line->source = d->call->text->source;
+    line->span = d->from->span;
+    line->part = d->call->part;
+    if (line->op == SM_OPERATOR_EXPRESSION)
+        line->flops = d->work / m->array[result[0].array].elements;
+    line_work(m, line);
+    m->line[m->lines++] = *line;
+    for (int i = 0; i < n && line->op == SM_OPERATOR_CACHE; i++) {
+        sm_text_array *cache = &m->array[result[i].array];
+        const char *name =
+            sm_arena_printf(m->arena, "%s%s", d->call->path, m->array_origin[result[i].array].base);
+        if (!name) return sm_fail_memory(m->err);
+        cache->keeps = reach_of(m, name);
+    }
+    *array = result[0].array;
+    return SM_OK;
+}
+
+/* ---- lines by what they do ---- */
+
+static sm_status add_array(line_maker *m, draft *d, const tree *t) {
+    int operand;
+    sm_mention mention;
+    sm_status status;
+    if (t->kind == TREE_NAME || t->kind == TREE_ARRAY) {
+        status = line_mention(m, d->call, t, d->from->attribute, &mention);
+    } else {
+        draft inner = {.call = d->call, .from = d->from};
+        status = line_draft_make(m, &inner, t, d->targets > 0 ? d->target[0]->name : "x",
+                                 &mention.array);
+        if (status) return status;
+        const sm_text_array *made = &m->array[mention.array];
+        memcpy(mention.dim, made->dim, (size_t)made->rank);
+    }
+    return status ? status : add_operand(m, d, &mention, &operand);
+}
+
+static sm_status make_product(line_maker *m, draft *d, const tree *t, const char *base,
+                              int *array) {
+    sm_status status = SM_OK;
+    d->line.op = SM_OPERATOR_PRODUCT;
+    d->line.linear = true;
+    for (int i = 0; !status && i < t->n; i++) status = add_array(m, d, t->child[i]);
+    d->line.reads = (1u << d->line.operands) - 1;
+    if (!status) status = take_attributes(m, d);
+    return status ? status : emit(m, d, base, NULL, array);
+}
+
+/* Scores are products, and sums of them. */
+static sm_status add_scores(line_maker *m, draft *d, const tree *t) {
+    sm_status status = SM_OK;
+    if (t->kind == TREE_ADD) {
+        status = add_scores(m, d, t->child[0]);
+        return status ? status : add_scores(m, d, t->child[1]);
+    }
+    if (t->kind != TREE_PRODUCT || t->n != 2)
+        return line_fail(m, d->call, t->span,
+                         "scores are products of two arrays, as in "
+                         "attention(q[B,T,K,H] k[B,S,K,H], v[B,S,K,H])");
+    for (int i = 0; !status && i < 2; i++) status = add_array(m, d, t->child[i]);
+    d->line.scores++;
+    return status;
+}
+
+static sm_status make_operator(line_maker *m, draft *d, sm_operator op, const tree *t,
+                               const char *base, int *array) {
+    const sm_operator_row *row = sm_operator_at(op);
+    sm_status status = SM_OK;
+    shape first = {0};
+    if (t->n < row->least || t->n > row->most)
+        return line_fail(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
+                         row->least, row->most, t->n);
+    d->line.op = op;
+    d->line.linear = row->linear;
+    for (int i = 0; !status && i < t->n; i++)
+        status = op == SM_OPERATOR_ATTENTION && i == 0 ? add_scores(m, d, t->child[i])
+                                                       : add_array(m, d, t->child[i]);
+    if (status) return status;
+    d->line.reads = row->reads & (((1u << d->line.operands) - 1) | SM_READS_RESULT);
+    if (d->line.operands > 0) {
+        first.rank = m->array[d->operand[0].array].rank;
+        memcpy(first.dim, d->operand[0].dim, (size_t)first.rank);
+    }
+    status = take_attributes(m, d);
+    if (!status && op == SM_OPERATOR_CONV && d->line.operands > 1) {
+        const sm_mention *w = &d->operand[1];
+        int rank = m->array[w->array].rank;
+        d->line.taps = rank > 0 ? m->dim[w->dim[rank - 1]].size : 0;
+    }
+    return status ? status : emit(m, d, base, row->shape == SM_SHAPE_FIRST ? &first : NULL, array);
+}
+
+static sm_status make_expression(line_maker *m, draft *d, const tree *t, const char *base,
+                                 int *array) {
+    shape s;
+    d->line.op = SM_OPERATOR_EXPRESSION;
+    d->line.linear = true;
+    sm_status status = push(m, d, t, &s);
+    if (!status) status = take_attributes(m, d);
+    if (status) return status;
+    /* a dimension of size 1 that the written result lacks is repeated */
+    int kept = 0;
+    bool written = d->targets > 0 && d->target[0]->kind == TREE_ARRAY;
+    for (int i = 0; i < s.rank; i++)
+        if (!written || !is_one(m, s.dim[i])) s.dim[kept++] = s.dim[i];
+    s.rank = kept;
+    status = emit(m, d, base, &s, array);
+    if (status || !written) return status;
+    const sm_text_array *result = &m->array[*array];
+    for (int i = 0; i < s.rank; i++) {
+        bool there = false;
+        for (int j = 0; j < result->rank; j++) there = there || result->dim[j] == s.dim[i];
+        if (!there)
+            return line_fail(m, d->call, d->target[0]->span, "%s stands in no dimension of %s",
+                             m->dim[s.dim[i]].name, d->target[0]->name);
+    }
+    return SM_OK;
+}
+
+/* A line of its own for a value. */
+sm_status line_draft_make(line_maker *m, draft *d, const tree *t, const char *base, int *array) {
+    callee what;
+    if (t->kind == TREE_PRODUCT) return make_product(m, d, t, base, array);
+    if (t->kind != TREE_CALL) return make_expression(m, d, t, base, array);
+    sm_status status = line_resolve(m, d->call, t, &what);
+    if (status) return status;
+    if (what.text)
+        return line_fail(m, d->call, t->span, "the text %s is called on a line of its own",
+                         t->name);
+    return is_pointwise(what.op) ? make_expression(m, d, t, base, array)
+                                 : make_operator(m, d, (sm_operator)what.op, t, base, array);
+}

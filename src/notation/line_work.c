@@ -1,0 +1,143 @@
+/* What a line does: FLOPs of products and of vector operators, and how many keys a query meets. */
+#include <math.h>
+#include <string.h>
+
+#include "made.h"
+
+enum { FLOPS_OF_A_SCORE = 5 }; /* scale, subtract the maximum, exponential, sum, divide */
+
+/* Sum over positions 1..n of the keys that each may attend to. */
+static double keys_until(double n, double window, double chunk) {
+    if (n <= 0) return 0;
+    if (chunk > 0) { /* its own chunk only; the last may be shorter */
+        double whole = floor(n / chunk), rest = n - whole * chunk;
+        return whole * chunk * (chunk + 1) / 2 + rest * (rest + 1) / 2;
+    }
+    double full = window > 0 ? fmin(n, window) : n;
+    return full * (full + 1) / 2 + (n - full) * full;
+}
+
+double line_keys(double T, double S, bool causal, double window, double chunk) {
+    double reach = chunk > 0 ? chunk : window > 0 ? window : S;
+    if (!(T > 0)) return 0;
+    if (!causal || T > S) return fmin(reach, S);
+    return (keys_until(S, window, chunk) - keys_until(S - T, window, chunk)) / T;
+}
+
+static uint64_t dims_of(const line_maker *m, const sm_mention *mention) {
+    uint64_t dims = 0;
+    for (int i = 0; i < m->array[mention->array].rank; i++) dims |= 1ull << mention->dim[i];
+    return dims;
+}
+
+static double size_of(const line_maker *m, uint64_t dims) {
+    double n = 1;
+    for (int i = 0; i < m->dims; i++)
+        if (dims >> i & 1) n *= m->dim[i].size;
+    return n;
+}
+
+static uint64_t dims_in_role(const line_maker *m, uint64_t dims, uint32_t roles) {
+    uint64_t found = 0;
+    for (int i = 0; i < m->dims; i++)
+        if (dims >> i & 1 && roles >> m->dim[i].role & 1) found |= 1ull << i;
+    return found;
+}
+
+static double of_role(const line_maker *m, uint64_t dims, sm_dimension_role role, double absent) {
+    uint64_t found = dims_in_role(m, dims, 1u << role);
+    return found ? size_of(m, found) : absent;
+}
+
+/* The cheapest order of a product of several arrays: what is multiplied first is summed over all
+ * that neither the result nor another factor has. */
+static double cheapest(const line_maker *m, const uint64_t *factor, int n, uint64_t result) {
+    double best = INFINITY;
+    if (n == 1) return 0;
+    if (n == 2) return 2 * size_of(m, factor[0] | factor[1]);
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; j < n; j++) {
+            uint64_t rest[SM_OPERATOR_MOST_ARGUMENTS], kept = result;
+            int left = 0;
+            for (int k = 0; k < n; k++)
+                if (k != i && k != j) {
+                    rest[left++] = factor[k];
+                    kept |= factor[k];
+                }
+            uint64_t both = factor[i] | factor[j];
+            rest[left++] = both & kept;
+            best = fmin(best, 2 * size_of(m, both) + cheapest(m, rest, left, result));
+        }
+    return best;
+}
+
+static double mean_keys(const line_maker *m, const sm_text_line *line, uint64_t dims) {
+    double S = of_role(m, dims, SM_DIMENSION_KEYS, 1);
+    double T = of_role(m, dims, SM_DIMENSION_POSITIONS, 1);
+    if (line->over >= 0) {
+        const sm_mention *chosen = &line->operand[line->over];
+        int rank = m->array[chosen->array].rank;
+        double most = rank > 0 ? m->dim[chosen->dim[rank - 1]].size : S;
+        /* of the best M no more than there are: query t has t keys to choose from */
+        return line_keys(T, S, line->causal, fmin(most, S), 0);
+    }
+    return line_keys(T, S, line->causal, line->window, line->chunk);
+}
+
+static void work_of_product(const line_maker *m, sm_text_line *line) {
+    uint64_t factor[SM_OPERATOR_MOST_ARGUMENTS], all = 0;
+    int n = line->operands;
+    for (int i = 0; i < n; i++) all |= factor[i] = dims_of(m, &line->operand[i]);
+    line->matrix_flops = cheapest(m, factor, n, dims_of(m, &line->result[0]));
+    uint64_t keys = dims_in_role(m, all, 1u << SM_DIMENSION_KEYS);
+    uint64_t positions = dims_in_role(m, all, 1u << SM_DIMENSION_POSITIONS);
+    if (!line->causal || !keys || !positions) return;
+    line->keys = mean_keys(m, line, all);
+    line->matrix_flops *= line->keys / size_of(m, keys);
+}
+
+/* Scores and values: two products or more, of the keys that a query meets. */
+static void work_of_attention(const line_maker *m, sm_text_line *line) {
+    static const uint32_t of_scores = 1u << SM_DIMENSION_SEQUENCES | 1u << SM_DIMENSION_POSITIONS |
+                                      1u << SM_DIMENSION_HEADS | 1u << SM_DIMENSION_GROUP;
+    uint64_t result = dims_of(m, &line->result[0]), all = 0;
+    for (int i = 0; i < 2 * line->scores; i++) all |= dims_of(m, &line->operand[i]);
+    line->keys = mean_keys(m, line, all);
+    double products = size_of(m, result);
+    for (int i = 0; i < line->scores; i++) {
+        uint64_t one = dims_of(m, &line->operand[2 * i]) | dims_of(m, &line->operand[2 * i + 1]);
+        products += size_of(m, one & ~dims_in_role(m, one, 1u << SM_DIMENSION_KEYS));
+    }
+    line->matrix_flops = 2 * products * line->keys;
+    double scores = size_of(m, dims_in_role(m, all, of_scores)) * line->keys;
+    line->flops = FLOPS_OF_A_SCORE * scores / size_of(m, result);
+}
+
+static double elements_of(const line_maker *m, const sm_text_line *line, int operand) {
+    return operand < line->operands ? m->array[line->operand[operand].array].elements : 0;
+}
+
+void line_work(const line_maker *m, sm_text_line *line) {
+    const sm_text_array *result = &m->array[line->result[0].array];
+    double last = result->rank > 0 ? m->dim[result->dim[result->rank - 1]].size : 1;
+    double ratio = elements_of(m, line, 0) / result->elements;
+    switch ((int)line->op) {
+    case SM_OPERATOR_EXPRESSION: return;
+    case SM_OPERATOR_PRODUCT: work_of_product(m, line); return;
+    case SM_OPERATOR_ATTENTION: work_of_attention(m, line); return;
+    case SM_OPERATOR_INVERSE: line->matrix_flops = result->elements * last / 3; return;
+    case SM_OPERATOR_CONV: line->flops = 2 * line->taps; return;
+    case SM_OPERATOR_TOP:
+    case SM_OPERATOR_SUM:
+    case SM_OPERATOR_MEAN: line->flops = ratio; return;
+    case SM_OPERATOR_CROSS_ENTROPY: line->flops = 8 * ratio; return;
+    case SM_OPERATOR_SAMPLE: line->flops = 5 * ratio; return;
+    case SM_OPERATOR_COMBINE: {
+        const sm_mention *choice = &line->operand[1];
+        int rank = m->array[choice->array].rank;
+        line->flops = rank > 0 ? 2 * m->dim[choice->dim[rank - 1]].size : 0;
+        return;
+    }
+    default: line->flops = sm_operator_at(line->op)->flops; return;
+    }
+}

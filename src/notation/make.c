@@ -1,0 +1,414 @@
+/* A model worked out from its plan: how many layers, what each binds, and which are of one kind. */
+#include <math.h>
+#include <string.h>
+
+#include "made.h"
+
+/* ---- what a text can read ---- */
+
+/* The texts that pieces with the same bound texts reach, and what they read by name. */
+typedef struct reach {
+    int texts;
+    const tree_text *text[MADE_MOST_TEXTS];
+} reach;
+
+static void add_text(reach *r, const tree_text *text) {
+    for (int i = 0; i < r->texts; i++)
+        if (r->text[i] == text) return;
+    if (r->texts < MADE_MOST_TEXTS) r->text[r->texts++] = text;
+}
+
+/* Does the expression call this name, or name an array of a piece by it? */
+static bool tree_reads(const tree *t, const char *name) {
+    size_t n = strlen(name);
+    if (t->kind == TREE_CALL && strcmp(t->name, name) == 0) return true;
+    if ((t->kind == TREE_NAME || t->kind == TREE_ARRAY) && strncmp(t->name, name, n) == 0 &&
+        t->name[n] == '.')
+        return true;
+    for (int i = 0; i < t->n; i++)
+        if (tree_reads(t->child[i], name)) return true;
+    return false;
+}
+
+static bool line_reads(const tree_line *line, const char *name) {
+    for (const tree_attribute *a = line->attribute; a; a = a->next)
+        if (a->value && tree_reads(a->value, name)) return true;
+    return tree_reads(line->value, name);
+}
+
+static bool text_reads(const tree_text *text, const char *name) {
+    if (tree_find_set(text->option, name)) return true;
+    for (const tree_line *line = text->line; line; line = line->next)
+        if (line_reads(line, name)) return true;
+    return false;
+}
+
+/* Sizes and PART.option always. */
+static bool is_read(const reach *r, const char *name) {
+    if (name[0] >= 'A' && name[0] <= 'Z') return true;
+    if (strchr(name, '.')) return true;
+    for (int i = 0; i < r->texts; i++)
+        if (text_reads(r->text[i], name)) return true;
+    return false;
+}
+
+static void add_called(const sm_library *library, reach *r, const tree *t) {
+    const tree_text *text = t->kind == TREE_CALL ? tree_find_text(library, t->name) : NULL;
+    if (text) add_text(r, text);
+    for (int i = 0; i < t->n; i++) add_called(library, r, t->child[i]);
+}
+
+static void close_reach(const sm_library *library, const binding *b, reach *r) {
+    for (; b; b = b->next)
+        if (b->value.kind == VALUE_TEXT) add_text(r, b->value.text);
+    for (int i = 0; i < r->texts; i++) {
+        for (const tree_set *o = r->text[i]->option; o; o = o->next) {
+            const tree_text *text =
+                o->value->kind == TREE_NAME ? tree_find_text(library, o->value->name) : NULL;
+            if (text) add_text(r, text);
+        }
+        for (const tree_line *line = r->text[i]->line; line; line = line->next)
+            add_called(library, r, line->value);
+    }
+}
+
+/* ---- pieces ---- */
+
+typedef struct maker {
+    sm_architecture *a;
+    model_plan *plan;
+    sm_arena *arena;
+    sm_error *err;
+    int room_pieces, room_kinds;
+} maker;
+
+static sm_status of_stack(maker *k, const stack_plan *stack, const char *name, value *out) {
+    const frame_set *set = NULL;
+    *out = (value){.kind = VALUE_NONE};
+    for (const frame_set *at = stack ? stack->set : NULL; at; at = at->next)
+        if (strcmp(at->set->name, name) == 0) set = at;
+    if (!set) return SM_OK;
+    family_scope s = frames_scope(set->frame, k->err, &k->plan->steps);
+    return frames_value(&s, set->set, set->set->value, out);
+}
+
+static bool stack_says(const stack_plan *stack, const char *name) {
+    for (const frame_set *at = stack ? stack->set : NULL; at; at = at->next)
+        if (strcmp(at->set->name, name) == 0) return true;
+    return false;
+}
+
+/* How many; 0: the piece is not there. */
+static sm_status count_of(maker *k, const piece_plan *p, int *out) {
+    value v;
+    *out = 0;
+    if (stack_says(p->stack, "when")) {
+        sm_status status = of_stack(k, p->stack, "when", &v);
+        if (status || !values_true(&v)) return status;
+    }
+    *out = 1;
+    if (!p->many) return SM_OK;
+    const tree_set as_set = {.name = p->name, .value = p->count, .source = p->count_at->source};
+    family_scope s = frames_scope(p->count_frame, k->err, &k->plan->steps);
+    s.stack = p->stack;
+    sm_status status = frames_value(&s, &as_set, p->count, &v);
+    if (status) return status;
+    *out = 0;
+    if (!values_true(&v)) return SM_OK;
+    bool number = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
+    s.scope.source = p->count_at->source;
+    if (!number || !(v.number >= 0 && v.number <= MADE_MOST_PIECES) || floor(v.number) != v.number)
+        return values_fail(&s.scope, &v, p->count->span,
+                           "there would be %.6g layers; expected a whole number up to %d",
+                           number ? v.number : NAN, MADE_MOST_PIECES);
+    *out = (int)v.number;
+    return SM_OK;
+}
+
+static const frame_set *in_force(const frame_set *list, const char *name) {
+    const frame_set *found = NULL;
+    for (; list; list = list->next)
+        if (strcmp(list->set->name, name) == 0) found = list;
+    return found;
+}
+
+static sm_status bind_one(maker *k, const piece_plan *p, const frame_set *set, double i,
+                          binding **list) {
+    binding *b = sm_arena_alloc(k->arena, sizeof *b);
+    if (!b) return sm_fail_memory(k->err);
+    family_scope s = frames_scope(set->frame, k->err, &k->plan->steps);
+    s.stack = p->stack;
+    s.binding = *list;
+    s.i = i;
+    b->name = set->set->name;
+    sm_status status = frames_value(&s, set->set, set->set->value, &b->value);
+    if (!status && b->name[0] >= 'A' && b->name[0] <= 'Z')
+        status = frames_check_size(&s, b->name, set->set, &b->value);
+    b->next = *list;
+    *list = b;
+    return status;
+}
+
+/* Each name once, where it stands first, as it is said last. */
+static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
+    sm_status status = SM_OK;
+    *list = NULL;
+    for (const frame_set *set = p->set; !status && set; set = set->next) {
+        bool done = false;
+        for (const frame_set *at = p->set; at != set; at = at->next)
+            done = done || strcmp(at->set->name, set->set->name) == 0;
+        if (!done) status = bind_one(k, p, in_force(p->set, set->set->name), i, list);
+    }
+    return status;
+}
+
+static const value *bound(const binding *b, const char *name) {
+    for (; b; b = b->next)
+        if (strcmp(b->name, name) == 0) return &b->value;
+    return NULL;
+}
+
+/* The text of a piece; NULL where it is none. */
+static sm_status text_of(maker *k, const piece_plan *p, const binding *b, double i,
+                         const tree_text **out) {
+    value v;
+    *out = NULL;
+    if (!p->text) {
+        *out = tree_find_text(k->a->library, p->name);
+        return *out ? SM_OK
+                    : sm_fail_at(k->err, p->where->source, p->where->span,
+                                 "there is no text %s: write `%s = TEXT`", p->name, p->name);
+    }
+    const tree_set as_set = {.name = p->name, .value = p->text, .source = p->text_at->source};
+    family_scope s = frames_scope(p->text_frame, k->err, &k->plan->steps);
+    s.stack = p->stack;
+    s.binding = b;
+    s.i = i;
+    sm_status status = frames_value(&s, &as_set, p->text, &v);
+    if (status || v.kind == VALUE_NONE) return status;
+    s.scope.source = p->text_at->source;
+    if (v.kind != VALUE_TEXT)
+        return values_fail(&s.scope, NULL, p->text->span, "this is %s, and a text is needed",
+                           values_kind_name(&v));
+    *out = v.text;
+    return SM_OK;
+}
+
+/* Two bound texts that have an option of this name: PART.name says which is meant. */
+static sm_status check_options(maker *k, const piece_plan *p, const tree_text *text,
+                               const binding *all) {
+    for (const binding *b = all; b; b = b->next) {
+        const tree_text *first = tree_find_set(text->option, b->name) ? text : NULL;
+        if (b->name[0] >= 'A' && b->name[0] <= 'Z') continue;
+        for (const binding *other = all; other; other = other->next) {
+            const tree_text *t = other->value.kind == VALUE_TEXT ? other->value.text : NULL;
+            if (!t || t == first || !tree_find_set(t->option, b->name)) continue;
+            if (first) {
+                const frame_set *set = in_force(p->set, b->name);
+                return sm_fail_at(k->err, set->set->source, set->set->span,
+                                  "%s and %s both have an option %s: write %s.%s", first->name,
+                                  t->name, b->name, other->name, b->name);
+            }
+            first = t;
+        }
+    }
+    return SM_OK;
+}
+
+/* ---- kinds ---- */
+
+static bool covers(const made_kind *kind, const reach *r, const binding *other) {
+    for (const binding *b = kind->binding; b; b = b->next) {
+        if (!is_read(r, b->name)) continue;
+        const value *v = bound(other, b->name);
+        if (!v || !values_equal(&b->value, v)) return false;
+    }
+    return true;
+}
+
+/* Do names of pieces in these texts mean pieces of the same kind? */
+static bool tree_refers_alike(const sm_architecture *a, const made_kind *kind, int at,
+                              const tree *t) {
+    if ((t->kind == TREE_NAME || t->kind == TREE_ARRAY) && strchr(t->name, '.')) {
+        char prefix[TREE_MOST_NAME + 1];
+        size_t n = strcspn(t->name, ".");
+        memcpy(prefix, t->name, n);
+        prefix[n] = 0;
+        const value *v = bound(kind->binding, prefix);
+        const char *piece = v && v->kind == VALUE_WORD ? v->word : prefix;
+        int one = made_find_piece(a, piece, kind->first), other = made_find_piece(a, piece, at);
+        if (one != other && (one < 0 || other < 0 || a->piece[one].kind != a->piece[other].kind))
+            return false;
+    }
+    for (int i = 0; i < t->n; i++)
+        if (!tree_refers_alike(a, kind, at, t->child[i])) return false;
+    return true;
+}
+
+static bool refers_alike(const sm_architecture *a, const made_kind *kind, int at) {
+    for (int i = 0; i < kind->texts; i++)
+        for (const tree_line *line = kind->reached[i]->line; line; line = line->next) {
+            if (!tree_refers_alike(a, kind, at, line->value)) return false;
+            for (const tree_attribute *x = line->attribute; x; x = x->next)
+                if (x->value && !tree_refers_alike(a, kind, at, x->value)) return false;
+        }
+    return true;
+}
+
+static bool is_of_kind(const sm_architecture *a, const made_kind *kind, const piece_plan *p,
+                       const tree_text *text, const reach *r, const binding *b, int at) {
+    const made_kind other = {.binding = b};
+    return kind->text == text && kind->frame == p->frame && kind->stack == p->stack &&
+           covers(kind, r, b) && covers(&other, r, kind->binding) && refers_alike(a, kind, at);
+}
+
+static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, const binding *b,
+                           int *out) {
+    sm_architecture *a = k->a;
+    reach r = {0};
+    add_text(&r, text);
+    close_reach(a->library, b, &r);
+    for (*out = 0; *out < a->kinds; (*out)++)
+        if (is_of_kind(a, &a->kind[*out], p, text, &r, b, a->pieces)) return SM_OK;
+    made_kind *list = line_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
+    const tree_text **reached = sm_arena_array(k->arena, (size_t)r.texts, sizeof *reached);
+    if (!list || !reached) return sm_fail_memory(k->err);
+    memcpy(reached, r.text, (size_t)r.texts * sizeof(const tree_text *));
+    a->kind = list;
+    a->kind[a->kinds++] = (made_kind){.first = a->pieces, .text = text, .frame = p->frame,
+                                      .stack = p->stack, .binding = b, .texts = r.texts,
+                                      .reached = reached};
+    return check_options(k, p, text, b);
+}
+
+static sm_status add_piece(maker *k, const piece_plan *p, int i) {
+    sm_architecture *a = k->a;
+    binding *b;
+    const tree_text *text = NULL;
+    int kind = 0;
+    value apart = {0};
+    sm_status status = bind_all(k, p, i, &b);
+    if (!status) status = text_of(k, p, b, i, &text);
+    if (status || !text) return status;
+    if (a->pieces == MADE_MOST_PIECES)
+        return sm_fail_limit(k->err, "layers of a model", a->pieces + 1, MADE_MOST_PIECES);
+    sm_model_piece *list =
+        line_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
+    if (!list) return sm_fail_memory(k->err);
+    a->piece = list;
+    if (!status) status = find_kind(k, p, text, b, &kind);
+    if (!status && p->stack) status = of_stack(k, p->stack, "apart", &apart);
+    if (status) return status;
+    const value *name = bound(b, "name"), *own = bound(b, "apart");
+    a->kind[kind].count++;
+    a->piece[a->pieces++] = (sm_model_piece){
+        .name = name && name->kind == VALUE_WORD ? name->word : p->name,
+        .stack = p->stack ? p->stack->name : "", .text = text->name, .layer = p->many ? i : -1,
+        .kind = kind, .apart = values_true(own ? own : &apart)};
+    return SM_OK;
+}
+
+int made_find_piece(const sm_architecture *a, const char *name, int before) {
+    for (int i = before - 1; i >= 0; i--)
+        if (strcmp(a->piece[i].name, name) == 0) return i;
+    return -1;
+}
+
+static sm_status add_pieces(maker *k) {
+    sm_status status = SM_OK;
+    for (const piece_plan *p = k->plan->piece; !status && p; p = p->next) {
+        int n;
+        status = count_of(k, p, &n);
+        for (int i = 0; !status && i < n; i++) {
+            k->plan->steps = VALUES_MOST_STEPS;
+            status = add_piece(k, p, i);
+        }
+    }
+    if (!status && k->a->pieces == 0)
+        return sm_fail_at(k->err, &k->a->source, (sm_span){k->a->root->at, 1},
+                          "a %s model of this config has no layers",
+                          k->a->main->family->name[0]->name);
+    return status;
+}
+
+static sm_status make(maker *k, const sm_source *config, const char *family) {
+    sm_architecture *a = k->a;
+    char *text = sm_arena_copy(k->arena, config->text ? config->text : "", config->length);
+    char *name = sm_arena_printf(k->arena, "%s", config->name ? config->name : "");
+    if (!text || !name) return sm_fail_memory(k->err);
+    a->source = (sm_source){name, text, config->length};
+    a->document = (json_document){.source = &a->source, .arena = k->arena, .err = k->err,
+                                  .python = true};
+    sm_status status = json_parse(&a->document, &a->root);
+    if (!status) status = frames_plan(a->library, &a->source, a->root, family, k->plan);
+    if (!status) a->main = k->plan->main;
+    if (!status) status = frames_check_keys(k->plan);
+    if (!status) status = add_pieces(k);
+    if (!status) status = made_count(a, k->err);
+    a->document.err = NULL;
+    return status;
+}
+
+sm_status sm_architecture_new(const sm_library *library, const sm_source *config,
+                              const char *family, sm_arena *arena, const sm_architecture **out,
+                              sm_error *err) {
+    model_plan plan = {.arena = arena, .err = err};
+    sm_architecture *a = sm_arena_alloc(arena, sizeof *a);
+    *out = NULL;
+    if (!a) return sm_fail_memory(err);
+    *a = (sm_architecture){.library = library, .arena = arena};
+    maker k = {.a = a, .plan = &plan, .arena = arena, .err = err};
+    sm_status status = make(&k, config, family);
+    if (!status) *out = a;
+    return status;
+}
+
+/* ---- what was made ---- */
+
+const char *sm_architecture_type(const sm_architecture *a) {
+    const char *type = json_text(json_get(a->root, "model_type"));
+    return type ? type : "";
+}
+
+const char *sm_architecture_family(const sm_architecture *a) {
+    return a->main->family->name[0]->name;
+}
+
+int sm_architecture_pieces(const sm_architecture *a, const sm_model_piece **piece) {
+    *piece = a->piece;
+    return a->pieces;
+}
+
+int sm_architecture_kinds(const sm_architecture *a) { return a->kinds; }
+
+const sm_model_piece *sm_architecture_kind(const sm_architecture *a, int kind, int *count) {
+    if (kind < 0 || kind >= a->kinds) return NULL;
+    if (count) *count = a->kind[kind].count;
+    return &a->piece[a->kind[kind].first];
+}
+
+/* In the frame of the language model, then in those around it. */
+static value fact(const sm_architecture *a, const char *name) {
+    for (const frame *f = a->main; f; f = f->outer) {
+        int steps = VALUES_MOST_STEPS;
+        value v;
+        const tree asked = {.kind = TREE_NAME, .name = name};
+        family_scope s = frames_scope(f, NULL, &steps);
+        if (!values_of(&s.scope, &asked, &v) && v.kind != VALUE_NONE && v.kind != VALUE_TEXT &&
+            v.kind != VALUE_OPERATOR)
+            return v;
+    }
+    return (value){.kind = VALUE_NONE};
+}
+
+bool sm_architecture_number(const sm_architecture *a, const char *name, double *number) {
+    value v = fact(a, name);
+    bool there = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
+    if (there) *number = v.number;
+    return there;
+}
+
+const char *sm_architecture_word(const sm_architecture *a, const char *name) {
+    value v = fact(a, name);
+    return v.kind == VALUE_WORD ? v.word : NULL;
+}
