@@ -53,8 +53,9 @@ static sm_status check_binding(checker *c, const tree_piece *piece, const tree_s
         name = dot + 1;
     }
     if (words_have(&c->options, name)) return SM_OK;
-    if (!dot && (strcmp(name, "name") == 0 || words_have(&c->slots, name) ||
-                 words_have(&c->reached, name) || is_read(piece, name)))
+    if (!dot &&
+        (strcmp(name, "name") == 0 || strcmp(name, "apart") == 0 || words_have(&c->slots, name) ||
+         words_have(&c->reached, name) || is_read(piece, name)))
         return SM_OK;
     const char *near = sm_nearest(name, strlen(name), c->options.word, c->options.n);
     if (!near) near = sm_nearest(name, strlen(name), c->slots.word, c->slots.n);
@@ -66,7 +67,7 @@ static sm_status check_binding(checker *c, const tree_piece *piece, const tree_s
 static sm_status check_piece(checker *c, const tree_family *family, const tree_piece *piece) {
     if (piece->kind == TREE_STACK) return SM_OK;
     if (piece->kind == TREE_ALL) {
-        bool there = tree_other_family(c->library, piece->name, family) != NULL;
+        bool there = !piece->name || tree_other_family(c->library, piece->name, family) != NULL;
         return there ? SM_OK : unknown_family(c, piece->source, piece->span, piece->name);
     }
     if (!piece->text && !family->like && !words_have(&c->texts, piece->name)) {

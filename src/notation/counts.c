@@ -46,14 +46,14 @@ static double *component(const line_maker *m, const parts *p, int array, sm_coun
     bool taken = false;
     for (int i = 0; i < m->lines && !taken; i++)
         for (int j = 0; j < m->line[i].operands; j++)
-            taken = taken || (m->line[i].op == SM_OPERATOR_TAKE && m->line[i].operand[j].array == array);
+            taken = taken ||
+                    (m->line[i].op == SM_OPERATOR_TAKE && m->line[i].operand[j].array == array);
     if (a->norm) return &to->norm;
     if (taken) return &to->embedding;
     if (has_role(m, a, SM_DIMENSION_VOCABULARY)) return &to->unembedding;
     if (has_role(m, a, SM_DIMENSION_EXPERTS)) return &to->experts;
     if (part == 0) return &to->other;
-    if (p->experts[part])
-        return has_role(m, a, SM_DIMENSION_WIDTH) ? &to->experts : &to->router;
+    if (p->experts[part]) return has_role(m, a, SM_DIMENSION_WIDTH) ? &to->experts : &to->router;
     if (p->mixes[part]) return &to->attention;
     return p->width[part] ? &to->mlp : &to->other;
 }
@@ -124,8 +124,7 @@ static void count_kind(const sm_architecture *a, made_kind *kind, const line_mak
     for (int i = 0; i < m->arrays; i++) {
         const sm_text_array *array = &m->array[i];
         if (array->role != SM_TEXT_WEIGHT || array->piece >= 0) continue;
-        sm_counts one = {.total = array->elements,
-                         .active = array->elements * share_in_use(m, i)};
+        sm_counts one = {.total = array->elements, .active = array->elements * share_in_use(m, i)};
         *component(m, &p, i, &one) = array->elements;
         kind->total += one.total;
         kind->active += one.active;
@@ -207,7 +206,8 @@ static void round_counts(sm_counts *c) {
 
 static sm_status count_all(sm_architecture *a, sm_arena *arena, sm_error *err) {
     line_maker **train, **other;
-    sm_status status = make_all(a, SM_TEXT_TRAIN, false, COUNTED_AT, COUNTED_AT, arena, &train, err);
+    sm_status status =
+        make_all(a, SM_TEXT_TRAIN, false, COUNTED_AT, COUNTED_AT, arena, &train, err);
     a->apart = sm_arena_array(a->arena, (size_t)a->kinds + 1, sizeof *a->apart);
     if (!a->apart) return sm_fail_memory(err);
     for (int i = 0; !status && i < a->kinds; i++) {

@@ -23,7 +23,7 @@ typedef struct frame {
     int fields, dims, overlays;
     const tree_set **field, **dim; /* those in force: the last of a name */
     frame_overlay *overlay;
-    const tree_piece *by;     /* `all`, by which a wrapper made it; NULL */
+    const tree_piece *by; /* `all`, by which a wrapper made it; NULL */
     int lineage;
     const tree_family **line; /* the families that it is made of, the base first */
     const struct frame *next; /* all frames of a model, the last first */

@@ -93,8 +93,8 @@ static bool is_inert(const model_plan *plan, const frame *of, const char *key) {
 /* "d_model" speaks of a size, "add_model" does not: a short part must begin a word. */
 static bool holds(const char *key, const char *part) {
     const char *at = strstr(key, part);
-    bool begins = strlen(part) < 4 && strchr("nd_t", part[0]) &&
-                  (part[1] == '_' || strcmp(part, "tie") == 0);
+    bool begins =
+        strlen(part) < 4 && strchr("nd_t", part[0]) && (part[1] == '_' || strcmp(part, "tie") == 0);
     while (at && begins && at != key && at[-1] != '_') at = strstr(at + 1, part);
     return at != NULL;
 }
@@ -116,8 +116,7 @@ static sm_status meet(const model_plan *plan, const frame *f, const named *known
     char key[65], text[65];
     if (is_named(known, v->key) || is_off(v) || is_inert(plan, f, v->key)) return SM_OK;
     if (!speaks(f->library, v->key)) return SM_OK;
-    const char *near =
-        sm_nearest(v->key, strlen(v->key), known->name, (size_t)known->n);
+    const char *near = sm_nearest(v->key, strlen(v->key), known->name, (size_t)known->n);
     const char *type = json_text(json_get(f->config, "model_type"));
     sm_utf8_clean(key, sizeof key, v->key, strlen(v->key));
     if (!type) type = f->family->name[0]->name;

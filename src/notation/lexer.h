@@ -13,6 +13,7 @@
     X(IN, "in")                                                                                    \
     X(ROLES, "roles")                                                                              \
     X(SIZES, "sizes")                                                                              \
+    X(MATTERS, "matters")                                                                          \
     X(TEXT, "text")                                                                                \
     X(KERNEL, "kernel")                                                                            \
     X(FAMILY, "family")                                                                            \

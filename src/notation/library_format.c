@@ -227,11 +227,16 @@ static void put_words(printer *p, const char *section, const tree_word *list) {
     }
 }
 
+static bool sets_dims_alone(const tree_set *set) {
+    while (set && set->name[0] >= 'A' && set->name[0] <= 'Z') set = set->next;
+    return !set;
+}
+
 static void put_piece(printer *p, const tree_piece *piece) {
     static const char *const words[] = {"stack", "all", "piece", "layers"};
     begin(p, words[piece->kind]);
-    put_word(p, piece->name, true);
-    if (piece->kind == TREE_STACK) {
+    if (piece->name) put_word(p, piece->name, true);
+    if (piece->kind == TREE_STACK && sets_dims_alone(piece->set)) {
         put_section(p, "dims", piece->set);
         return;
     }
@@ -240,7 +245,8 @@ static void put_piece(printer *p, const tree_piece *piece) {
         put_value(&p->sink, piece->count);
     }
     if (piece->text) {
-        sm_sink_put(&p->sink, " = ");
+        const char *before = piece->kind != TREE_ALL ? " = " : piece->name ? " in " : "in ";
+        sm_sink_put(&p->sink, "%s", before);
         put_value(&p->sink, piece->text);
     }
     if (!piece->set) return;
@@ -283,6 +289,9 @@ static void put_library(printer *p, const sm_library *library) {
     if (library->size.first) sm_sink_put(&p->sink, "sizes  ");
     put_sets(p, library->size.first);
     sm_sink_put(&p->sink, library->size.first ? "\n\n" : library->role ? "\n" : "");
+    put_words(p, "inert", library->inert);
+    put_words(p, "matters", library->matters);
+    if (library->inert || library->matters) sm_sink_put(&p->sink, "\n\n");
     for (const tree_text *text = library->text; text; text = text->next) put_text(p, text);
     for (const tree_family *family = library->family; family; family = family->next) {
         p->line = p->sink.wanted;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-sm_status line_fail(const line_maker *m, const line_call *c, sm_span span, const char *format,
-                    ...) {
+sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format,
+                     ...) {
     char sentence[512];
     va_list args;
     va_start(args, format);
@@ -77,8 +77,8 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
     sm_status status = line_size(m, c, name, span, &size);
     if (status) return status;
     if (size.kind != VALUE_NUMBER)
-        return line_fail(m, c, span, "dimension %s has no size in a %s model", name,
-                         m->kind->frame->family->name[0]->name);
+        return line_wrong(m, c, span, "dimension %s has no size in a %s model", name,
+                          m->kind->frame->family->name[0]->name);
     sm_text_dim dim = {.role = tree_role_of(m->a->library, name), .size = size.number};
     snprintf(dim.name, sizeof dim.name, "%s", name);
     return add_dim(m, &dim, out);
@@ -193,9 +193,9 @@ static sm_status known(line_maker *m, line_call *c, const line_name *n, const tr
     sm_status status = line_dims_of(m, c, t, out->dim);
     if (status) return status;
     if (t->rank == array->rank && line_same_sizes(m, t->rank, out->dim, n->dim)) return SM_OK;
-    return line_fail(m, c, t->span, "%s is %s above",
-                     line_shown(m, t->name, t->rank, out->dim, other, sizeof other),
-                     line_shown(m, t->name, array->rank, n->dim, room, sizeof room));
+    return line_wrong(m, c, t->span, "%s is %s above",
+                      line_shown(m, t->name, t->rank, out->dim, other, sizeof other),
+                      line_shown(m, t->name, array->rank, n->dim, room, sizeof room));
 }
 
 static sm_status fail_unknown(line_maker *m, const line_call *c, const tree *t) {
@@ -203,9 +203,9 @@ static sm_status fail_unknown(line_maker *m, const line_call *c, const tree *t) 
     size_t n = 0;
     for (const line_name *at = c->names; at && n < 64; at = at->next) names[n++] = at->name;
     const char *near = sm_nearest(t->name, strlen(t->name), names, n);
-    return near ? line_fail(m, c, t->span, "%s is not defined; the nearest array is %s", t->name,
-                            near)
-                : line_fail(m, c, t->span, "%s is not defined", t->name);
+    return near ? line_wrong(m, c, t->span, "%s is not defined; the nearest array is %s", t->name,
+                             near)
+                : line_wrong(m, c, t->span, "%s is not defined", t->name);
 }
 
 /* An unknown name in brackets. */
@@ -215,25 +215,25 @@ static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm
     for (int i = 0; i < t->rank; i++) {
         const sm_text_dim *dim = &m->dim[out->dim[i]];
         if (sm_dimension_role_counts_tokens(dim->role))
-            return line_fail(m, c, t->span,
-                             "%s is not defined, and it is no weight: %s counts "
-                             "tokens",
-                             t->name, dim->name);
+            return line_wrong(m, c, t->span,
+                              "%s is not defined, and it is no weight: %s counts "
+                              "tokens",
+                              t->name, dim->name);
         for (int j = 0; j < i; j++)
             if (out->dim[i] == out->dim[j])
-                return line_fail(m, c, t->dim[i].span,
-                                 "%s stands twice in %s: give it two names "
-                                 "of one size",
-                                 dim->name, t->name);
+                return line_wrong(m, c, t->dim[i].span,
+                                  "%s stands twice in %s: give it two names "
+                                  "of one size",
+                                  dim->name, t->name);
     }
     for (int i = 0; i < m->arrays; i++)
         if (m->array[i].role == SM_TEXT_WEIGHT && m->array[i].piece < 0 &&
             strcmp(m->array_origin[i].base, t->name) == 0 &&
             strcmp(m->array_origin[i].path, c->path) == 0)
-            return line_fail(m, c, t->span,
-                             "%s%s is the weight of another call of this name: "
-                             "bind two names",
-                             c->path, t->name);
+            return line_wrong(m, c, t->span,
+                              "%s%s is the weight of another call of this name: "
+                              "bind two names",
+                              c->path, t->name);
     out->array = line_new_array(m, c, t->name, SM_TEXT_WEIGHT, t->rank, out->dim);
     if (out->array < 0) return sm_fail_memory(m->err);
     sm_text_array *array = &m->array[out->array];
@@ -298,14 +298,14 @@ static sm_status import(line_maker *m, line_call *c, const tree *t, size_t dot, 
     const char *piece = bound && bound->kind == VALUE_WORD ? bound->word : prefix;
     int at = made_find_piece(m->a, piece, m->kind->first);
     if (at < 0)
-        return line_fail(m, c, t->span, "no piece %s stands before %s", piece,
-                         m->a->piece[m->kind->first].name);
+        return line_wrong(m, c, t->span, "no piece %s stands before %s", piece,
+                          m->a->piece[m->kind->first].name);
     line_maker *other;
     sm_status status = lines_of_kind(m, m->a->piece[at].kind, &other);
     if (status) return status;
     int there = exported(other, t->name + dot + 1);
     if (there < 0)
-        return line_fail(m, c, t->span, "piece %s makes no %s", piece, t->name + dot + 1);
+        return line_wrong(m, c, t->span, "piece %s makes no %s", piece, t->name + dot + 1);
     const sm_text_array *from = &other->array[there];
     const char *name = sm_arena_printf(m->arena, "%s.%s", piece, t->name + dot + 1);
     uint8_t dim[SM_TEXT_MOST_RANK];
@@ -326,7 +326,7 @@ static sm_status import(line_maker *m, line_call *c, const tree *t, size_t dot, 
 }
 
 static sm_status of_piece(line_maker *m, line_call *c, const tree *t, size_t dot, sm_mention *out) {
-    int array;
+    int array = -1;
     line_name *known_as = line_find_name(c, t->name);
     if (known_as) return known(m, c, known_as, t, out);
     sm_status status = import(m, c, t, dot, &array);

@@ -58,8 +58,8 @@ sm_status line_resolve(const line_maker *m, const line_call *c, const tree *t, c
         if (!out->text) out->op = operator_find(t->name);
     }
     if (out->text || out->op >= 0) return SM_OK;
-    return line_fail(m, c, t->span, v ? "%s is bound to no text here" : "there is no text %s",
-                     t->name);
+    return line_wrong(m, c, t->span, v ? "%s is bound to no text here" : "there is no text %s",
+                      t->name);
 }
 
 static bool is_norm(int op) {
@@ -99,8 +99,8 @@ static sm_status push_operator(line_maker *m, draft *d, sm_operator op, const tr
     shape argument[SM_OPERATOR_MOST_ARGUMENTS];
     sm_status status = SM_OK;
     if (t->n < row->least || t->n > row->most)
-        return line_fail(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
-                         row->least, row->most, t->n);
+        return line_wrong(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
+                          row->least, row->most, t->n);
     for (int i = 0; !status && i < t->n; i++) status = push(m, d, t->child[i], &argument[i]);
     if (status) return status;
     *out = argument[0];
@@ -164,8 +164,8 @@ static sm_status push_call(line_maker *m, draft *d, const tree *t, shape *out) {
     sm_status status = line_resolve(m, d->call, t, &what);
     if (status) return status;
     if (what.text)
-        return line_fail(m, d->call, t->span, "the text %s is called on a line of its own",
-                         t->name);
+        return line_wrong(m, d->call, t->span, "the text %s is called on a line of its own",
+                          t->name);
     return is_pointwise(what.op) ? push_operator(m, d, (sm_operator)what.op, t, out)
                                  : push_made(m, d, t, out);
 }
@@ -266,9 +266,9 @@ static sm_status fail_shape(line_maker *m, const draft *d, const tree *t, const 
                             const line_name *before) {
     char room[120], other[120];
     int rank = m->array[before->array].rank;
-    return line_fail(m, d->call, t->span, "%s is %s above: a name has one shape in a text",
-                     line_shown(m, t->name, t->rank, dim, other, sizeof other),
-                     line_shown(m, t->name, rank, before->dim, room, sizeof room));
+    return line_wrong(m, d->call, t->span, "%s is %s above: a name has one shape in a text",
+                      line_shown(m, t->name, t->rank, dim, other, sizeof other),
+                      line_shown(m, t->name, rank, before->dim, room, sizeof room));
 }
 
 /* The shape of a target: as written, as before, or as it follows from the value. */
@@ -289,10 +289,10 @@ sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape 
         return SM_OK;
     }
     if (!follows)
-        return line_fail(m, d->call, t->span,
-                         "write the dimensions of %s: they do not follow from "
-                         "what it is",
-                         t->name);
+        return line_wrong(m, d->call, t->span,
+                          "write the dimensions of %s: they do not follow from "
+                          "what it is",
+                          t->name);
     *out = *follows;
     return SM_OK;
 }
@@ -342,8 +342,8 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
         if (t) status = line_target_shape(m, d, t, i == 0 ? follows : NULL, &s);
         else if (follows) s = *follows;
         else
-            status = line_fail(m, d->call, d->from->span,
-                               "give this a line of its own, with the dimensions of its result");
+            status = line_wrong(m, d->call, d->from->span,
+                                "give this a line of its own, with the dimensions of its result");
         if (!status) status = add_result(m, d, t, t ? t->name : base, &s, &result[i]);
     }
     if (status) return status;
@@ -411,9 +411,9 @@ static sm_status add_scores(line_maker *m, draft *d, const tree *t) {
         return status ? status : add_scores(m, d, t->child[1]);
     }
     if (t->kind != TREE_PRODUCT || t->n != 2)
-        return line_fail(m, d->call, t->span,
-                         "scores are products of two arrays, as in "
-                         "attention(q[B,T,K,H] k[B,S,K,H], v[B,S,K,H])");
+        return line_wrong(m, d->call, t->span,
+                          "scores are products of two arrays, as in "
+                          "attention(q[B,T,K,H] k[B,S,K,H], v[B,S,K,H])");
     for (int i = 0; !status && i < 2; i++) status = add_array(m, d, t->child[i]);
     d->line.scores++;
     return status;
@@ -425,8 +425,8 @@ static sm_status make_operator(line_maker *m, draft *d, sm_operator op, const tr
     sm_status status = SM_OK;
     shape first = {0};
     if (t->n < row->least || t->n > row->most)
-        return line_fail(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
-                         row->least, row->most, t->n);
+        return line_wrong(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
+                          row->least, row->most, t->n);
     d->line.op = op;
     d->line.linear = row->linear;
     for (int i = 0; !status && i < t->n; i++)
@@ -468,8 +468,8 @@ static sm_status make_expression(line_maker *m, draft *d, const tree *t, const c
         bool there = false;
         for (int j = 0; j < result->rank; j++) there = there || result->dim[j] == s.dim[i];
         if (!there)
-            return line_fail(m, d->call, d->target[0]->span, "%s stands in no dimension of %s",
-                             m->dim[s.dim[i]].name, d->target[0]->name);
+            return line_wrong(m, d->call, d->target[0]->span, "%s stands in no dimension of %s",
+                              m->dim[s.dim[i]].name, d->target[0]->name);
     }
     return SM_OK;
 }
@@ -482,8 +482,8 @@ sm_status line_draft_make(line_maker *m, draft *d, const tree *t, const char *ba
     sm_status status = line_resolve(m, d->call, t, &what);
     if (status) return status;
     if (what.text)
-        return line_fail(m, d->call, t->span, "the text %s is called on a line of its own",
-                         t->name);
+        return line_wrong(m, d->call, t->span, "the text %s is called on a line of its own",
+                          t->name);
     return is_pointwise(what.op) ? make_expression(m, d, t, base, array)
                                  : make_operator(m, d, (sm_operator)what.op, t, base, array);
 }

@@ -91,7 +91,7 @@ static sm_status take_argument(line_maker *m, line_call *c, line_call *inner, co
         status = line_dims_of(m, inner, parameter, dim);
         if (status) return status;
         if (array->rank != parameter->rank || !line_same_sizes(m, array->rank, dim, mention.dim))
-            return line_fail(
+            return line_wrong(
                 m, c, argument->span, "%s comes to %s, which wants %s",
                 line_shown(m, argument->name ? argument->name : "this", array->rank, mention.dim,
                            room, sizeof room),
@@ -148,8 +148,8 @@ static sm_status check_results(line_maker *m, const line_call *c) {
     for (int i = 0; i < c->text->results; i++) {
         const tree *result = c->text->result[i];
         if (!line_find_name(c, result->name))
-            return line_fail(m, c, result->span, "%s makes no %s in this case", c->text->name,
-                             result->name);
+            return line_wrong(m, c, result->span, "%s makes no %s in this case", c->text->name,
+                              result->name);
     }
     return SM_OK;
 }
@@ -167,8 +167,8 @@ static sm_status take_results(line_maker *m, line_call *c, const line_call *inne
         sm_status status = line_target_shape(m, &d, t, &follows, &s);
         if (status) return status;
         if (s.rank != array->rank || !line_same_sizes(m, s.rank, s.dim, given->dim))
-            return line_fail(m, c, t->span, "%s gives another shape than %s has here",
-                             inner->text->name, t->name);
+            return line_wrong(m, c, t->span, "%s gives another shape than %s has here",
+                              inner->text->name, t->name);
         if (t->kind == TREE_ARRAY && t->typed) {
             array->typed = true;
             array->type = t->type;
@@ -200,11 +200,11 @@ static sm_status inline_text(line_maker *m, line_call *c, const tree_line *line,
     if (inner.depth > MADE_MOST_CALLS)
         return sm_fail_limit(m->err, "texts within texts", inner.depth, MADE_MOST_CALLS);
     if (call->n != text->parameters)
-        return line_fail(m, c, call->span, "%s takes %d arguments, not %d", text->name,
-                         text->parameters, call->n);
+        return line_wrong(m, c, call->span, "%s takes %d arguments, not %d", text->name,
+                          text->parameters, call->n);
     if (line->targets != text->results)
-        return line_fail(m, c, call->span, "%s gives %d results, not %d", text->name, text->results,
-                         line->targets);
+        return line_wrong(m, c, call->span, "%s gives %d results, not %d", text->name,
+                          text->results, line->targets);
     inner.path = sm_arena_printf(m->arena, "%s%s.", c->path, call->name);
     if (!inner.path) return sm_fail_memory(m->err);
     sm_status status = copies_of(m, c, line, &inner.shared);

@@ -275,8 +275,12 @@ static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text,
     if (!list || !reached) return sm_fail_memory(k->err);
     memcpy(reached, r.text, (size_t)r.texts * sizeof(const tree_text *));
     a->kind = list;
-    a->kind[a->kinds++] = (made_kind){.first = a->pieces, .text = text, .frame = p->frame,
-                                      .stack = p->stack, .binding = b, .texts = r.texts,
+    a->kind[a->kinds++] = (made_kind){.first = a->pieces,
+                                      .text = text,
+                                      .frame = p->frame,
+                                      .stack = p->stack,
+                                      .binding = b,
+                                      .texts = r.texts,
                                       .reached = reached};
     return check_options(k, p, text, b);
 }
@@ -292,8 +296,7 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
     if (status || !text) return status;
     if (a->pieces == MADE_MOST_PIECES)
         return sm_fail_limit(k->err, "layers of a model", a->pieces + 1, MADE_MOST_PIECES);
-    sm_model_piece *list =
-        line_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
+    sm_model_piece *list = line_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
     if (!list) return sm_fail_memory(k->err);
     a->piece = list;
     if (!status) status = find_kind(k, p, text, b, &kind);
@@ -301,10 +304,13 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
     if (status) return status;
     const value *name = bound(b, "name"), *own = bound(b, "apart");
     a->kind[kind].count++;
-    a->piece[a->pieces++] = (sm_model_piece){
-        .name = name && name->kind == VALUE_WORD ? name->word : p->name,
-        .stack = p->stack ? p->stack->name : "", .text = text->name, .layer = p->many ? i : -1,
-        .kind = kind, .apart = values_true(own ? own : &apart)};
+    a->piece[a->pieces++] =
+        (sm_model_piece){.name = name && name->kind == VALUE_WORD ? name->word : p->name,
+                         .stack = p->stack ? p->stack->name : "",
+                         .text = text->name,
+                         .layer = p->many ? i : -1,
+                         .kind = kind,
+                         .apart = values_true(own ? own : &apart)};
     return SM_OK;
 }
 
@@ -337,8 +343,8 @@ static sm_status make(maker *k, const sm_source *config, const char *family) {
     char *name = sm_arena_printf(k->arena, "%s", config->name ? config->name : "");
     if (!text || !name) return sm_fail_memory(k->err);
     a->source = (sm_source){name, text, config->length};
-    a->document = (json_document){.source = &a->source, .arena = k->arena, .err = k->err,
-                                  .python = true};
+    a->document =
+        (json_document){.source = &a->source, .arena = k->arena, .err = k->err, .python = true};
     sm_status status = json_parse(&a->document, &a->root);
     if (!status) status = frames_plan(a->library, &a->source, a->root, family, k->plan);
     if (!status) a->main = k->plan->main;

@@ -11,22 +11,11 @@ typedef struct lineage {
     const tree_family *family[FRAMES_MOST_LIKE];
 } lineage;
 
-/* A family may be like the one of its own name below it: then the library below is asked. */
-static const tree_family *base_of(const sm_library *library, const tree_family *f) {
-    const char *name = f->like->name;
-    bool own = false;
-    for (int i = 0; i < f->names; i++) own = own || strcmp(f->name[i]->name, name) == 0;
-    for (; own && library; library = library->under)
-        for (const tree_family *at = library->family; at; at = at->next)
-            if (at == f) return tree_find_family(library->under, name);
-    return own ? NULL : tree_find_family(library, name);
-}
-
 static sm_status line_up(const sm_library *library, const tree_family *f, lineage *out,
                          sm_error *err) {
     const tree_family *derived[FRAMES_MOST_LIKE];
     int n = 0;
-    for (; f; f = f->like ? base_of(library, f) : NULL) {
+    for (; f; f = f->like ? tree_other_family(library, f->like->name, f) : NULL) {
         if (n == FRAMES_MOST_LIKE)
             return sm_fail_at(err, f->source, f->name[0]->span,
                               "family %s is like more than %d others: is it like itself?",
@@ -65,7 +54,7 @@ static sm_status fail_unknown(const sm_library *library, const json_value *confi
 static bool is_like(const sm_library *library, const tree_family *f, const tree_family *other) {
     for (int i = 0; f && i < FRAMES_MOST_LIKE; i++) {
         if (f == other) return true;
-        f = f->like ? base_of(library, f) : NULL;
+        f = f->like ? tree_other_family(library, f->like->name, f) : NULL;
     }
     return false;
 }
@@ -128,7 +117,9 @@ static frame *new_frame(model_plan *p, const sm_library *library, const lineage 
                  .outer = outer,
                  .depth = outer ? outer->depth + 1 : 0,
                  .field = field,
-                 .dim = dim, .lineage = line->n, .line = families,
+                 .dim = dim,
+                 .lineage = line->n,
+                 .line = families,
                  .next = p->frames};
     for (int i = 0; i < line->n; i++) {
         for (const tree_set *s = line->family[i]->field; s; s = s->next)

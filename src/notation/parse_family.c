@@ -30,14 +30,11 @@ static void parse_names(parser *p, tree_family *family) {
     family->name = parser_list(p, name, family->names);
 }
 
-/* Names after `inert`, or after `stored TYPE`; they may go on in the next line. */
-static void parse_words(parser *p, family_ends *ends, bool stored) {
-    const tree_word ***end = stored ? &ends->stored : &ends->inert;
-    sm_dtype type = stored ? parse_type(p) : SM_BF16;
+void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const char *what) {
     parser_skip_breaks(p);
     while (!parser_at_section(p)) {
-        const tree *name = parser_name_leaf(p, true, stored ? "the name of a weight" : "a field");
-        parser_count(p, &ends->words, "words of one family", name->span);
+        const tree *name = parser_name_leaf(p, true, what);
+        parser_count(p, n, "words of one list", name->span);
         tree_word *entry = parser_alloc(p, sizeof *entry);
         if (!entry) return;
         *entry = (tree_word){name->name, type, name->span, NULL};
@@ -47,10 +44,8 @@ static void parse_words(parser *p, family_ends *ends, bool stored) {
     }
 }
 
-static void parse_bindings(parser *p, tree_piece *piece) {
-    tree_sets list = {0};
-    parse_sets(p, &list, SET_NAMES | SET_DIMS, "an option or a dimension");
-    piece->set = list.first;
+static void parse_bindings(parser *p, tree_sets *list) {
+    parse_sets(p, list, SET_NAMES | SET_DIMS, "an option or a dimension");
 }
 
 static bool at_count(const parser *p) {
@@ -58,23 +53,32 @@ static bool at_count(const parser *p) {
            p->now.kind != TOKEN_BREAK && !parser_at_section(p);
 }
 
+/* all FAMILY, all FAMILY in OBJECT, all in OBJECT */
+static void parse_all(parser *p, tree_piece *piece) {
+    if (p->now.kind != TOKEN_IN) piece->name = parser_name_leaf(p, true, "a family, or in")->name;
+    if (parser_accept(p, TOKEN_IN)) piece->text = parser_name_leaf(p, false, "a field");
+}
+
 static void parse_piece(parser *p, family_ends *ends, tree_piece_kind kind) {
     tree_piece piece = {.kind = kind, .span = p->now.span, .source = p->source};
-    piece.name = parser_name_leaf(p, kind == TREE_ALL, "a name")->name;
+    bool made = kind == TREE_PIECE || kind == TREE_LAYERS;
+    if (kind == TREE_ALL) parse_all(p, &piece);
+    else piece.name = parser_name_leaf(p, false, "a name")->name;
     parser_count(p, &ends->pieces, "pieces", piece.span);
     tree_piece *entry = parser_alloc(p, sizeof *entry);
     if (!entry) return;
     if (kind == TREE_LAYERS && at_count(p)) piece.count = parse_value(p);
-    if (kind >= TREE_PIECE && parser_accept(p, TOKEN_OF('='))) piece.text = parse_value(p);
-    if (kind >= TREE_PIECE && parser_accept(p, TOKEN_OF(':'))) parse_bindings(p, &piece);
-    else if (p->now.kind != TOKEN_BREAK && !parser_at_section(p))
-        parser_expected(p, kind >= TREE_PIECE ? "'=', ':' or the end of the piece"
-                                              : "the end of the line");
+    if (made && parser_accept(p, TOKEN_OF('='))) piece.text = parse_value(p);
     *entry = piece;
     *ends->piece = entry;
     ends->piece = &entry->next;
+    tree_sets list = {.end = &entry->set};
+    if (parser_accept(p, TOKEN_OF(':'))) parse_bindings(p, &list);
+    else if (p->now.kind != TOKEN_BREAK && !parser_at_section(p))
+        parser_expected(p,
+                        made ? "'=', ':' or the end of the piece" : "':' or the end of the line");
     if (kind != TREE_STACK) return;
-    ends->stack = (tree_sets){.end = &entry->set};
+    ends->stack = list;
     ends->in_stack = true;
 }
 
@@ -105,8 +109,12 @@ static void parse_section(parser *p, tree_family *family, family_ends *ends) {
     case TOKEN_ALL: parse_piece(p, ends, TREE_ALL); break;
     case TOKEN_PIECE: parse_piece(p, ends, TREE_PIECE); break;
     case TOKEN_LAYERS: parse_piece(p, ends, TREE_LAYERS); break;
-    case TOKEN_INERT: parse_words(p, ends, false); break;
-    case TOKEN_STORED: parse_words(p, ends, true); break;
+    case TOKEN_INERT: parse_words(p, &ends->inert, &ends->words, SM_BF16, "a field"); break;
+    case TOKEN_STORED: {
+        sm_dtype type = parse_type(p);
+        parse_words(p, &ends->stored, &ends->words, type, "the name of a weight");
+        break;
+    }
     default: parser_expected(p, "a section of the family"); break;
     }
 }

@@ -210,16 +210,23 @@ static void parse_roles(parser *p) {
 /* ---- the file ---- */
 
 static void parse_statement(parser *p) {
-    static const char *const words[] = {"roles", "sizes", "text", "kernel", "family"};
+    static const char *const words[] = {"roles", "sizes",  "inert", "matters",
+                                        "text",  "kernel", "family"};
     token_kind kind = p->now.kind;
     if (kind == TOKEN_NAME)
-        parser_unknown(p, p->now.span, "a file of texts and families has no", words, 5);
-    if (!parser_at_statement(p)) parser_expected(p, "roles, sizes, text, kernel or family");
+        parser_unknown(p, p->now.span, "a file of texts and families has no", words,
+                       sizeof words / sizeof words[0]);
+    if (!parser_at_statement(p) && kind != TOKEN_INERT)
+        parser_expected(p, "roles, sizes, inert, matters, text, kernel or family");
     parser_advance(p);
     if (p->status) return;
     if (kind == TOKEN_ROLES) parse_roles(p);
     else if (kind == TOKEN_SIZES)
         parse_sets(p, &p->library->size, SET_DIMS, "a dimension and its size");
+    else if (kind == TOKEN_INERT)
+        parse_words(p, &p->library->inert_end, &p->library->words, SM_BF16, "a field");
+    else if (kind == TOKEN_MATTERS)
+        parse_words(p, &p->library->matters_end, &p->library->words, SM_BF16, "a part of a field");
     else if (kind == TOKEN_FAMILY) parse_family(p);
     else parse_text(p, kind == TOKEN_KERNEL);
 }

@@ -67,6 +67,9 @@ enum { SET_NAMES = 1, SET_DIMS = 2, SET_BY_LAYER = 4 };
 bool parse_set(parser *p, tree_sets *list, int kinds, const char *what);
 /* Several, separated by breaks, up to a keyword. */
 void parse_sets(parser *p, tree_sets *list, int kinds, const char *what);
+/* Names and words in quotes up to a keyword, onto a list of at most so many; they may go on in the
+ * next line. */
+void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const char *what);
 void parse_text(parser *p, bool kernel);
 void parse_family(parser *p);
 #endif

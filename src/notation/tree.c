@@ -33,6 +33,8 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
     *library = (sm_library){.arena = arena, .under = under};
     library->role_end = &library->role;
     library->size.end = &library->size.first;
+    library->inert_end = &library->inert;
+    library->matters_end = &library->matters;
     library->text_end = &library->text;
     library->family_end = &library->family;
     return SM_OK;

@@ -137,16 +137,17 @@ typedef struct tree_text {
 typedef enum tree_piece_kind { TREE_STACK, TREE_ALL, TREE_PIECE, TREE_LAYERS } tree_piece_kind;
 typedef struct tree_piece {
     tree_piece_kind kind;
-    const char *name;    /* of ALL: the family whose pieces are taken */
+    const char *name;    /* of ALL: the family whose pieces are taken; NULL: that of its object */
     const tree *count;   /* LAYERS; NULL amends those of the name */
-    const tree *text;    /* PIECE, LAYERS: after '='; NULL: the text of the piece's own name */
-    const tree_set *set; /* PIECE, LAYERS: bindings. STACK: dims that follow it */
+    const tree *text;    /* PIECE, LAYERS: after '='; NULL: the text of the piece's own name. ALL:
+                            the object of the config after 'in', NULL: the config itself */
+    const tree_set *set; /* bindings; of STACK the dims that follow too */
     sm_span span;        /* of the name */
     const sm_source *source;
     const struct tree_piece *next;
 } tree_piece;
 
-/* Words after `inert`, or after `stored TYPE`. */
+/* Words after `inert`, `matters`, or after `stored TYPE`. */
 typedef struct tree_word {
     const char *name;
     sm_dtype type; /* of weights of this name; of inert ones nothing */
@@ -185,9 +186,11 @@ struct sm_library {
     const sm_library *under;
     const tree_role *role, **role_end;
     tree_sets size;
+    const tree_word *inert, **inert_end;     /* fields without effect in any family */
+    const tree_word *matters, **matters_end; /* parts of fields that speak of sizes or work */
     const tree_text *text, **text_end;
     const tree_family *family, **family_end;
-    int roles, texts, families;
+    int roles, texts, families, words;
 };
 
 /* ---- by name, here or below; NULL when there is none ---- */
