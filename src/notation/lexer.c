@@ -75,7 +75,7 @@ static void skip_blanks(lexer *l) {
     }
 }
 
-enum { LONGEST_KEYWORD = 6 };
+enum { LONGEST_KEYWORD = 7 };
 
 static token_kind word_kind(const lexer *l, sm_span span) {
     const char *word = l->source->text + span.offset;
