@@ -384,6 +384,44 @@ static void one_sequence_does_not_spread_over_data(void **state) {
     sm_serve_free(serve);
 }
 
+static void never_less(const char *what, const char *plan, double batch, double value,
+                       double least) {
+    if (value < least * (1 - 1e-12))
+        fail_msg("%s of %s, batch %g: %.9g is less than %.9g", what, plan, batch, value, least);
+}
+
+/* Copies of a plan take as long as the fullest of them would alone, and hold as much, whatever idle
+ * ones stand by. */
+static void idle_copies_never_help(void **state) {
+    (void)state;
+    static const sample jobs[] = {{"llama-3-8b", "h100-sxm:16", "tensor=2"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=1"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=2,expert=2"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "expert=4"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=4,expert_tensor=on"},
+                                  {"mixtral-8x7b", "tpu-v5e:4x4", "context=2,expert=2"},
+                                  {"mixtral-8x7b", "tpu-v5e:4x4", "fsdp=2,weights_by=gathered"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "fsdp=2,tensor=2"},
+                                  {"deepseek-v2-lite", "h100-sxm:16", "expert=4"}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        serve_case c;
+        sm_serve *serve = serve_of(&c, &jobs[i]);
+        for (int copies = 2; copies <= 4; copies *= 2)
+            for (double batch = 1; batch <= 13; batch++) {
+                char plan[128];
+                snprintf(plan, sizeof plan, "%s,data=%d", jobs[i].plan, copies);
+                sm_serve_point all = serve_point(serve, plan, batch);
+                sm_serve_point one = serve_point(serve, jobs[i].plan, ceil(batch / copies));
+                for (int k = 0; k < 3; k++) {
+                    never_less("time per token", plan, batch, all.tpot_s[k], one.tpot_s[k]);
+                    never_less("time to the first", plan, batch, all.ttft_s[k], one.ttft_s[k]);
+                }
+                never_less("memory", plan, batch, all.memory.total, one.memory.total);
+            }
+        sm_serve_free(serve);
+    }
+}
+
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
 static void experts_read_follow_the_batch(void **state) {
     (void)state;
@@ -693,6 +731,7 @@ int main(void) {
         cmocka_unit_test(stages_share_layers_and_batch),
         cmocka_unit_test(experts_serve_all_chips),
         cmocka_unit_test(one_sequence_does_not_spread_over_data),
+        cmocka_unit_test(idle_copies_never_help),
         cmocka_unit_test(experts_read_follow_the_batch),
         cmocka_unit_test(imbalance_costs),
         cmocka_unit_test(latent_caches_are_small),

@@ -127,20 +127,13 @@ static double capacity_of(const sm_serve *s) {
     return s->system.chip.memory_bytes.value * (1 - s->reserve);
 }
 
-/* Sequences of the fullest chip: whole ones where a whole number is dealt out. */
-static double held_sequences(const holding *f, double sequences) {
-    double each = sequences / f->shards;
-    if (fmod(sequences, 1) == 0) each = ceil(each);
-    return each > 1 ? each : 1;
-}
-
 static double activations_of(const holding *f, double step_tokens) {
     return f->token * larger(1, step_tokens / f->d.replicas);
 }
 
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
                     sm_serve_memory *m) {
-    double each = held_sequences(f, sequences), drawn = larger(1, sequences / f->d.replicas);
+    double each = fullest(f->shards, sequences), drawn = fullest(f->d.replicas, sequences);
     memset(m, 0, sizeof *m);
     for (int i = 0; i < f->stages; i++) {
         stage_bytes b = stage_of(s, f, i);

@@ -15,9 +15,9 @@
 /* Longer prompts are prefilled in chunks of this, so no step holds more. */
 static const double MOST_STEP_TOKENS = 8192;
 
-double point_step_tokens(const sm_serve *s, double batch) {
+double point_step_tokens(const sm_serve *s, const sm_degrees *d, double batch) {
     double prompt = smaller(s->job.prompt - s->job.prefix, MOST_STEP_TOKENS);
-    return larger(prompt, batch);
+    return larger(prompt * d->replicas, batch);
 }
 
 double point_context(const sm_serve *s) {
@@ -162,7 +162,7 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
         status = point_prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);
     if (status != SM_OK) return status;
     fill_times(&prefill, &decode, point);
-    double tokens = point_step_tokens(serve, point->batch);
+    double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
     point->most_batch = holding_most(serve, &f, tokens);
     point->fits = point->memory.total <= point->memory.capacity;

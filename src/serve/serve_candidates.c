@@ -233,14 +233,14 @@ static void price_batch(search *h, family *f, double batch) {
 
 static bool fits(const search *h, const family *f, double batch) {
     sm_serve_memory m;
-    holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
+    holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, &f->memory.d, batch), &m);
     return m.total <= m.capacity;
 }
 
 static void note_memory(search *h, const family *f) {
     sm_serve_memory m;
     double batch = larger(1, h->o->batch);
-    holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, batch), &m);
+    holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, &f->memory.d, batch), &m);
     h->least_bytes = smaller(h->least_bytes, m.total);
     if (m.total > m.capacity || h->any_fits) return;
     h->any_fits = true;
@@ -254,8 +254,9 @@ static void each_batch(search *h, family *f) {
         return;
     }
     /* The most that fits with steps of that many tokens too. */
-    double most = holding_most(h->s, &f->memory, point_step_tokens(h->s, 1));
-    if (most > 1) most = holding_most(h->s, &f->memory, point_step_tokens(h->s, most));
+    double most = holding_most(h->s, &f->memory, point_step_tokens(h->s, &f->memory.d, 1));
+    if (most > 1)
+        most = holding_most(h->s, &f->memory, point_step_tokens(h->s, &f->memory.d, most));
     f->most = most;
     double batch = 1;
     for (int i = 0; i <= MOST_DOUBLINGS && fits(h, f, batch); i++, batch *= 2)

@@ -4,8 +4,8 @@
 
 #include "serve_space.h"
 
-double fullest(const sm_degrees *d, double sequences) {
-    double each = sequences / d->replicas;
+double fullest(double groups, double sequences) {
+    double each = sequences / groups;
     if (fmod(sequences, 1) == 0) each = ceil(each);
     return each > 1 ? each : 1;
 }

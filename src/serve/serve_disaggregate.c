@@ -87,7 +87,7 @@ static bool visit(void *context, const sm_plan *plan) {
     if (status != SM_OK) return false;
     for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
         double group = each * f.d.replicas;
-        holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, 1), &m);
+        holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, &f.d, 1), &m);
         if (m.total > m.capacity) break;
         for (int i = 0; i < h->places->n; i++) each_seq(p, &h->places->plan[i], group);
     }
@@ -111,7 +111,9 @@ static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err)
     search *h = p->h;
     sm_step_price price;
     const sm_serve_job *job = &h->s->job;
+    sm_degrees d;
     double group = p->best.batch / p->best.plan.pipeline;
+    sm_degrees_set(&d, &p->best.plan, &h->s->model);
     sm_status status = search_point(h, &p->best, &out->prefill, err);
     if (status != SM_OK) return status;
     sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
@@ -123,7 +125,7 @@ static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err)
     out->prefill.ttft_s[2] = price.upper_s;
     out->prefill_batch = p->best.batch;
     return sm_serve_memory_of(h->s, &p->best.plan, p->best.batch, job->prompt,
-                              point_step_tokens(h->s, 1), &out->prefill.memory, err);
+                              point_step_tokens(h->s, &d, 1), &out->prefill.memory, err);
 }
 
 static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *calibration,

@@ -60,9 +60,13 @@ static inline double smaller(double a, double b) { return a < b ? a : b; }
 /* ---- degrees ---- */
 /* Why a plan cannot shard this model, NULL when it can. */
 const char *serve_refuse(const sm_serve *s, const sm_plan *plan, char *room, size_t size);
-/* Sequences of the fullest replica: whole ones where a whole number is dealt out, else the mean;
- * never less than one. */
-double fullest(const sm_degrees *d, double sequences);
+/* Sequences of the fullest of so many groups of chips: whole ones where a whole number is dealt
+ * out, else the mean; never less than one. */
+double fullest(double groups, double sequences);
+/* Groups of chips that hold all experts each: the chips of `expert` share them. */
+static inline double expert_groups(const sm_degrees *d) {
+    return 1 / d->inverse[d->sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT)];
+}
 
 /* ---- sizes ---- */
 /* Of the whole mesh: sequences, queries of each, keys of each. */
@@ -104,7 +108,7 @@ typedef struct step {
     int groups;
     attend group[SM_MAX_GROUPS];
     counts tokens;  /* of all groups, as sequences of one query */
-    counts routed;  /* those that really are there: experts serve the tokens of all replicas */
+    counts routed;  /* as if every group that shares experts were as full as the fullest */
     counts sampled; /* as tokens, of those the head sees */
 } step;
 sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
@@ -177,8 +181,8 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
 double point_context(const sm_serve *s);
 double point_group(const sm_plan *plan, double batch);
 sm_step_batch point_batch(double sequences, double queries, double past);
-/* Tokens of the longest step: engines take longer prompts in chunks. */
-double point_step_tokens(const sm_serve *s, double batch);
+/* Tokens of the longest step: a prompt on each replica; engines take longer ones in chunks. */
+double point_step_tokens(const sm_serve *s, const sm_degrees *d, double batch);
 
 /* The step that verifies so many drafted tokens of each sequence, and the tokens it gives each. */
 enum { DEEPEST_DRAFT = 10 };

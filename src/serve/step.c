@@ -28,10 +28,8 @@ static double weights_read(const step *x, int index) {
         double read = c->elements * x->d.inverse[c->stored & ~shards];
         if (c->expert) {
             const sm_layer_kind *k = &s->model.kind[index];
-            unsigned apart = x->d.sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT);
-            if (!x->v->rules.decode) apart |= SM_BIT(SM_AXIS_CONTEXT);
-            double groups = x->d.inverse[apart];
-            double tokens = x->routed.sequences * groups;
+            double tokens = x->routed.sequences / expert_groups(&x->d);
+            if (!x->v->rules.decode) tokens /= x->d.axis[SM_AXIS_CONTEXT];
             read *= experts_reached(k->E, k->k_top, tokens) / k->E;
         }
         bytes += read * 2 * weight_scale(s, c->expert);
@@ -320,16 +318,16 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
 }
 
 void step_resize(step *x, const sm_step_batch *batch) {
-    double tokens = 0, routed = 0;
+    double tokens = 0, routed = 0, groups = expert_groups(&x->d);
     assert(batch->groups > 0 && batch->groups <= SM_MAX_GROUPS);
     x->groups = batch->groups;
     for (int i = 0; i < batch->groups; i++) {
         const sm_attend *g = &batch->group[i];
-        x->group[i] = (attend){fullest(&x->d, g->sequences), g->queries, g->past};
+        x->group[i] = (attend){fullest(x->d.replicas, g->sequences), g->queries, g->past};
         tokens += x->group[i].sequences * g->queries;
-        routed += g->sequences * g->queries;
+        routed += fullest(groups, g->sequences) * groups * g->queries;
     }
-    double drawn = batch->sampled > 0 ? fullest(&x->d, batch->sampled) : 0;
+    double drawn = batch->sampled > 0 ? fullest(x->d.replicas, batch->sampled) : 0;
     x->tokens = (counts){tokens * x->d.replicas, 1, 1};
     x->routed = (counts){routed, 1, 1};
     x->sampled = (counts){drawn * x->d.replicas, 1, 1};
