@@ -76,18 +76,47 @@ static sm_status size_of_set(family_scope *s, const frame *f, const tree_set *se
     return status ? status : frames_check_size(&inner, set->name, set, out);
 }
 
+static bool is_size(const char *name) { return name[0] >= 'A' && name[0] <= 'Z'; }
+
+sm_status frames_bind(const family_scope *s, binding *b) {
+    family_scope inner = frames_scope(b->set->frame, s->scope.err, s->scope.steps);
+    inner.scope.depth = s->scope.depth + 1;
+    inner.stack = s->stack;
+    inner.binding = s->binding;
+    inner.i = b->i;
+    b->state = BINDING_UNDER_WAY;
+    sm_status status = frames_value(&inner, b->set->set, b->set->set->value, &b->value);
+    if (!status && is_size(b->name))
+        status = frames_check_size(&inner, b->name, b->set->set, &b->value);
+    b->state = status ? BINDING_OPEN : BINDING_KNOWN;
+    return status;
+}
+
+/* The binding of a name, worked out; NULL where there is none, or where it is being worked out. */
+static sm_status find_binding(const family_scope *s, const char *name, size_t length,
+                              const binding **out) {
+    *out = NULL;
+    for (binding *b = s->binding; b; b = b->next)
+        if (strncmp(b->name, name, length) == 0 && b->name[length] == 0) {
+            if (b->state == BINDING_UNDER_WAY) return SM_OK;
+            sm_status status = b->state == BINDING_OPEN ? frames_bind(s, b) : SM_OK;
+            *out = status ? NULL : b;
+            return status;
+        }
+    return SM_OK;
+}
+
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found) {
     const frame_set *of_stack;
     const tree_set *set;
+    const binding *bound;
     *found = true;
     *out = (value){.kind = VALUE_NONE};
     if (s->scope.depth >= VALUES_MOST_DEPTH)
         return values_fail(&s->scope, NULL, span, "%s is defined by itself", dim);
-    for (const binding *b = s->binding; b; b = b->next)
-        if (strcmp(b->name, dim) == 0) {
-            *out = b->value;
-            return SM_OK;
-        }
+    sm_status status = find_binding(s, dim, strlen(dim), &bound);
+    if (bound) *out = bound->value;
+    if (status || bound) return status;
     if (s->stack && (of_stack = last_of(s->stack->set, dim)) != NULL)
         return size_of_set(s, of_stack->frame, of_stack->set, out);
     if ((set = set_in(s->frame->dim, s->frame->dims, dim)) != NULL)
@@ -104,19 +133,18 @@ sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out
 /* ---- names ---- */
 
 /* b.attention.heads, where b is bound. */
-static bool look_in_bindings(const family_scope *s, const char *name, value *out) {
+static sm_status look_in_bindings(const family_scope *s, const char *name, value *out,
+                                  bool *found) {
+    const binding *b;
     size_t n = strcspn(name, ".");
-    for (const binding *b = s->binding; b; b = b->next) {
-        if (strcmp(b->name, name) == 0) {
-            *out = b->value;
-            return true;
-        }
-        bool within = name[n] && strncmp(b->name, name, n) == 0 && b->name[n] == 0;
-        if (!within || b->value.kind != VALUE_OBJECT) continue;
-        *out = values_of_json(values_path(b->value.json, name + n + 1));
-        return true;
-    }
-    return false;
+    sm_status status = find_binding(s, name, strlen(name), &b);
+    *found = b != NULL;
+    if (b) *out = b->value;
+    if (status || b || !name[n]) return status;
+    status = find_binding(s, name, n, &b);
+    *found = b && b->value.kind == VALUE_OBJECT;
+    if (*found) *out = values_of_json(values_path(b->value.json, name + n + 1));
+    return status;
 }
 
 /* What `fields` names: the config's value, else the default. */
@@ -146,7 +174,9 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
     const tree_set *set;
     const frame *f = s->frame;
     int op;
-    if (!s->sizes && look_in_bindings(s, t->name, out)) return SM_OK;
+    bool found = false;
+    sm_status status = s->sizes ? SM_OK : look_in_bindings(s, t->name, out, &found);
+    if (status || found) return status;
     if (strcmp(t->name, "i") == 0 && s->i >= 0) {
         *out = values_of_number(s->i);
         return SM_OK;

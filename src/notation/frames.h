@@ -64,9 +64,13 @@ typedef struct model_plan {
     int steps;
 } model_plan;
 
-/* What is bound to names, the last first. */
+/* What a piece binds to a name: worked out when another binding asks for it, or in its turn. While
+ * it is, the name means what it means outside of the piece: `W = W if local else none`. */
 typedef struct binding {
     const char *name;
+    const frame_set *set;
+    double i;
+    enum { BINDING_OPEN, BINDING_UNDER_WAY, BINDING_KNOWN } state;
     value value;
     struct binding *next;
 } binding;
@@ -75,7 +79,7 @@ typedef struct binding {
 typedef struct family_scope {
     scope scope;
     const frame *frame;
-    const binding *binding;
+    binding *binding;
     const stack_plan *stack;
     double i;    /* negative: none */
     bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
@@ -86,6 +90,8 @@ family_scope frames_scope(const frame *f, sm_error *err, int *steps);
 /* The size of a dimension by the bindings, the stack, the family and the library. *found false, and
  * *out none, when none of them has it. */
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found);
+/* Work out a binding that is open. */
+sm_status frames_bind(const family_scope *s, binding *b);
 /* A value as a size: whole unless it counts tokens, none where it is 0. */
 sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v);
 /* The value of a set's expression. */

@@ -12,8 +12,8 @@ typedef struct made_kind {
     const tree_text *text;
     const frame *frame;
     const stack_plan *stack;
-    const binding *binding;
-    int texts; /* that are reached, its own first */
+    binding *binding; /* all known */
+    int texts;        /* that are reached, its own first */
     const tree_text **reached;
     double total, active; /* parameters of one piece */
     double matmul;        /* parameters that do 2 FLOPs for a token */

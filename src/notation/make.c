@@ -132,33 +132,24 @@ static const frame_set *in_force(const frame_set *list, const char *name) {
     return found;
 }
 
-static sm_status bind_one(maker *k, const piece_plan *p, const frame_set *set, double i,
-                          binding **list) {
-    binding *b = sm_arena_alloc(k->arena, sizeof *b);
-    if (!b) return sm_fail_memory(k->err);
-    family_scope s = frames_scope(set->frame, k->err, &k->plan->steps);
+/* Each name once, as it is said last. */
+static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
+    family_scope s = frames_scope(p->frame, k->err, &k->plan->steps);
+    binding **end = list;
+    *list = NULL;
+    for (const frame_set *set = p->set; set; set = set->next) {
+        if (in_force(p->set, set->set->name) != set) continue;
+        binding *b = sm_arena_alloc(k->arena, sizeof *b);
+        if (!b) return sm_fail_memory(k->err);
+        *b = (binding){.name = set->set->name, .set = set, .i = i};
+        *end = b;
+        end = &b->next;
+    }
     s.stack = p->stack;
     s.binding = *list;
-    s.i = i;
-    b->name = set->set->name;
-    sm_status status = frames_value(&s, set->set, set->set->value, &b->value);
-    if (!status && b->name[0] >= 'A' && b->name[0] <= 'Z')
-        status = frames_check_size(&s, b->name, set->set, &b->value);
-    b->next = *list;
-    *list = b;
-    return status;
-}
-
-/* Each name once, where it stands first, as it is said last. */
-static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
     sm_status status = SM_OK;
-    *list = NULL;
-    for (const frame_set *set = p->set; !status && set; set = set->next) {
-        bool done = false;
-        for (const frame_set *at = p->set; at != set; at = at->next)
-            done = done || strcmp(at->set->name, set->set->name) == 0;
-        if (!done) status = bind_one(k, p, in_force(p->set, set->set->name), i, list);
-    }
+    for (binding *b = *list; !status && b; b = b->next)
+        if (b->state == BINDING_OPEN) status = frames_bind(&s, b);
     return status;
 }
 
@@ -169,7 +160,7 @@ static const value *bound(const binding *b, const char *name) {
 }
 
 /* The text of a piece; NULL where it is none. */
-static sm_status text_of(maker *k, const piece_plan *p, const binding *b, double i,
+static sm_status text_of(maker *k, const piece_plan *p, binding *b, double i,
                          const tree_text **out) {
     value v;
     *out = NULL;
@@ -256,13 +247,13 @@ static bool refers_alike(const sm_architecture *a, const made_kind *kind, int at
 }
 
 static bool is_of_kind(const sm_architecture *a, const made_kind *kind, const piece_plan *p,
-                       const tree_text *text, const reach *r, const binding *b, int at) {
+                       const tree_text *text, const reach *r, binding *b, int at) {
     const made_kind other = {.binding = b};
     return kind->text == text && kind->frame == p->frame && kind->stack == p->stack &&
            covers(kind, r, b) && covers(&other, r, kind->binding) && refers_alike(a, kind, at);
 }
 
-static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, const binding *b,
+static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, binding *b,
                            int *out) {
     sm_architecture *a = k->a;
     reach r = {0};
