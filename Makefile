@@ -161,7 +161,7 @@ $(BUILD)/obj/openmpi/start_mpi.o $(BUILD)/obj/mpich/start_mpi.o: $(BUILD)/obj/%/
 $(BUILD)/obj/openmpi/mpi.o $(BUILD)/obj/mpich/mpi.o: $(BUILD)/obj/%/mpi.o: src/run/comm/mpi.c
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(call folders_of,run) -MMD -MP -c -o $@ $<
-LARGE_LAYERS := io answer run cli
+LARGE_LAYERS := model io answer run cli
 folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
 $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
 # Of docs/layers.txt: private headers that are lent.

@@ -544,9 +544,9 @@ static void what_is_left_out_is_noted(void **state) {
     assert_string_equal(m.note, "multi-token prediction layers of the checkpoint are left out");
     assert_true(sm_model_params(&m).total == total(DEEPSEEK("")));
     m = read_good(DEEPSEEK(", \"quantization_config\": {\"quant_method\": \"fp8\"}"));
-    assert_true(m.quant_bits == 8);
+    assert_true(m.stored.quantised && m.stored.type == SM_FP8);
     m = read_good(LLAMA(", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}"));
-    assert_true(m.quant_bits == 4);
+    assert_true(m.stored.quantised && m.stored.type == SM_INT4);
 }
 
 static void models_are_named_after_their_files(void **state) {

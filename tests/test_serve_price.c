@@ -41,6 +41,31 @@ static void book_table_of_llama_2_13b(void **state) {
     sm_serve_free(serve);
 }
 
+/* All that a checkpoint takes lies in the memory of one chip, and each format is cheaper to read.
+ */
+static void weights_as_stored(void **state) {
+    (void)state;
+    static const char *const models[] = {"gpt-oss-20b", "qwen3-8b"};
+    for (int i = 0; i < 2; i++) {
+        serve_case c;
+        serve_case_fill(&c, models[i], "h200:1");
+        if (i == 1)
+            c.model = catalogue_with(models[i], "\"quantization_config\": {\"quant_method\": "
+                                                "\"awq\", \"bits\": 4, \"group_size\": 128}");
+        sm_serve *wide = serve_case_new(&c);
+        c.job.as_stored = true;
+        sm_serve *stored = serve_case_new(&c);
+        sm_serve_point now = serve_point(stored, "tensor=1", 8);
+        sm_serve_point before = serve_point(wide, "tensor=1", 8);
+        close_to(now.memory.params, c.model.stored.bytes, 1e-9);
+        close_to(before.memory.params, 2 * sm_model_params(&c.model).total, 1e-9);
+        assert_true(now.decode.bound_weights_s < 0.6 * before.decode.bound_weights_s);
+        assert_true(now.tpot_s[0] < before.tpot_s[0]);
+        sm_serve_free(wide);
+        sm_serve_free(stored);
+    }
+}
+
 /* Grouped queries, 5 of them to a KV head: the cache shrinks to a fifth, and so does its time. */
 static void fewer_kv_heads_shrink_the_cache(void **state) {
     (void)state;
@@ -715,6 +740,7 @@ static void hostile_steps_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(book_table_of_llama_2_13b),
+        cmocka_unit_test(weights_as_stored),
         cmocka_unit_test(fewer_kv_heads_shrink_the_cache),
         cmocka_unit_test(book_figures_of_llama_3_70b),
         cmocka_unit_test(book_slices_of_llama_3_70b),

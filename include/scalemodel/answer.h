@@ -165,13 +165,14 @@ typedef struct sm_dtype_list {
 typedef struct sm_serve_question {
     size_t size;
     const sm_model *model;
-    const sm_system *system;           /* the chips there are */
-    const sm_calibration *calibration; /* NULL: what sm_serve_new takes */
-    double prompt, output;             /* tokens of a request (2048, 512) */
-    double context;                    /* cached tokens at which decoding is priced; 0: prompt and
-                                          half the output */
-    double prefix;                     /* tokens of the prompt that are in the cache already */
-    sm_dtype_list weights, kv, compute; /* all combinations compete; empty: bf16 */
+    const sm_system *system;            /* the chips there are */
+    const sm_calibration *calibration;  /* NULL: what sm_serve_new takes */
+    double prompt, output;              /* tokens of a request (2048, 512) */
+    double context;                     /* cached tokens at which decoding is priced; 0: prompt and
+                                           half the output */
+    double prefix;                      /* tokens of the prompt that are in the cache already */
+    sm_dtype_list weights, kv, compute; /* all combinations compete; empty: bf16,
+                                            but weights as a quantised checkpoint has them */
     sm_speculation speculation;         /* depth 0: none */
     double imbalance;                   /* tokens of the fullest expert chip over the mean (1) */
     const double *reserve;              /* of the memory, stays free; NULL: 0.1 on GPUs, 0 else */
@@ -201,6 +202,7 @@ typedef struct sm_simulate_question {
     const sm_system *system;           /* the chips of one replica */
     const sm_calibration *calibration; /* NULL: what sm_serve_new takes */
     sm_serve_dtypes dtypes;            /* bf16 */
+    bool as_stored;                    /* weights as in sm_serve_job */
     sm_source plan;                    /* how a replica is sharded: "tensor=8" */
     sm_source prefill_plan;            /* of the prefill pool; without text: that of plan */
     const sm_simulation *simulation;   /* policy, replicas, limits; its engines are not looked at.
@@ -228,14 +230,14 @@ extern const char *const sm_validate_groups[SM_VALIDATE_GROUPS]; /* "kind", "chi
 typedef struct sm_validate_question {
     size_t size;
     size_t files;
-    const char *const *file;  /* of measured rows: CSV or JSON lines */
-    const sm_chip *own;       /* chips of the caller's, of which rows with their names are */
+    const char *const *file; /* of measured rows: CSV or JSON lines */
+    const sm_chip *own;      /* chips of the caller's, of which rows with their names are */
     size_t n_own;
-    const char *chip;           /* only rows of this chip; NULL: all */
-    const char *source;         /* whose source has this in its name */
-    const sm_truth_kind *kind;  /* of this kind */
-    const char *quality;        /* training rows of this quality: "A", "B", "C" */
-    sm_source software;         /* constants of this generation in place of the row's own */
+    const char *chip;                /* only rows of this chip; NULL: all */
+    const char *source;              /* whose source has this in its name */
+    const sm_truth_kind *kind;       /* of this kind */
+    const char *quality;             /* training rows of this quality: "A", "B", "C" */
+    sm_source software;              /* constants of this generation in place of the row's own */
     const sm_calibration *constants; /* or these, as of a file */
     size_t n_constants;
     int n_by; /* what to group by, as numbers in sm_validate_groups; 0: the first five, shortened */

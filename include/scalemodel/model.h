@@ -45,7 +45,20 @@ typedef struct sm_layer_kind {
     bool shared_gate;       /* qwen2-moe: D parameters */
     bool router_bias;       /* gpt-oss: E; deepseek v3: E (correction bias) */
     bool expert_bias;
+    /* bytes of a parameter in the checkpoint: of matrices of routed experts, of all else; means
+     * over layers */
+    double expert_bytes, other_bytes;
 } sm_layer_kind;
+
+/* Bytes of a checkpoint as its quantization_config says, with scales, zero points and tables; of
+ * one that has none, as its dtype says. Means over the parameters of a part. */
+typedef struct sm_stored {
+    bool quantised;
+    const char *method; /* "fp8", "awq", ...; "" where there is none */
+    sm_dtype type;      /* of most weights that are quantised, else of all */
+    double bytes;       /* of everything that is counted */
+    double head;        /* bytes of a parameter of the unembedding */
+} sm_stored;
 
 typedef struct sm_model {
     char name[96];
@@ -74,7 +87,7 @@ typedef struct sm_model {
     int kv_shared_layers;         /* last layers reuse the KV of earlier ones (gemma 3n/4) */
     int per_layer_D, per_layer_V; /* gemma 4 E2B: an embedding fed to each layer: width, rows */
     long extra_params; /* outside layers, in the checkpoint's language model, no matmul work */
-    double quant_bits; /* of a quantised checkpoint; 0 = as dtype. Information only */
+    sm_stored stored;  /* how the checkpoint stores the weights */
     const char *note;  /* what was left out (vision tower, MTP), "" when nothing */
     bool active_omits_embedding; /* published active counts leave it out (DeepSeek, gpt-oss) */
 } sm_model;

@@ -29,6 +29,8 @@ typedef struct sm_serve_job {
     const sm_model *model;
     const sm_system *system;
     sm_serve_dtypes dtypes;
+    bool as_stored; /* weights take the bytes that the checkpoint has for them (sm_stored), of
+                       which dtypes.weights is the type of most */
     double prompt, output; /* mean tokens of a request */
     double prefix;         /* tokens of the prompt whose cache is there already */
     double context;        /* > 0: decode is priced at so many cached tokens; 0: at the mean of a
@@ -148,8 +150,8 @@ typedef struct sm_serve_detail {
 /* A point with its collectives, its derivations, the contexts and batches at which its bound
  * changes, and advice. Lives in the arena. SM_BAD_INPUT as sm_serve_point_of, SM_INTERNAL when out
  * of memory. */
-sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
-                             sm_arena *arena, sm_serve_detail *detail, sm_error *err);
+sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch, sm_arena *arena,
+                             sm_serve_detail *detail, sm_error *err);
 
 /* ---- search ---- */
 /* Axes of the frontier: tpot (expected), throughput per chip, cost per million tokens. */

@@ -157,6 +157,25 @@ static void work(sm_report *r, const counted *q) {
                causal->matmul, causal->attention, share(causal), share(full), meeting_length(q));
 }
 
+/* ---- the checkpoint ---- */
+
+static void stored(sm_report *r, const sm_model *m) {
+    const sm_stored *s = &m->stored;
+    const char *type = sm_dtype_name(s->type), *method = s->method;
+    if (s->quantised)
+        sm_report_text(r,
+                       "Checkpoint: %s, most weights in %s (%s), %s bytes a parameter with scales.",
+                       sm_show_bytes(r, s->bytes), type, method,
+                       sm_show_number(r, s->bytes / sm_model_params(m).total));
+    else if (method[0])
+        sm_report_text(r, "Checkpoint: quantised by %s, which is not understood; %s in %s.", method,
+                       sm_show_bytes(r, s->bytes), type);
+    else sm_report_text(r, "Checkpoint: %s in %s.", sm_show_bytes(r, s->bytes), type);
+    sm_put(r, r->data, "checkpoint_bytes", s->bytes);
+    sm_put_text(r, r->data, "checkpoint_dtype", type);
+    sm_put_text(r, r->data, "quantization", method);
+}
+
 static void explain(sm_report *r, const counted *q) {
     sm_why *train =
         sm_page_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
@@ -211,6 +230,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
                        sm_show_number(r, meeting * q.full.attention / q.causal.attention));
     sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.", sm_dtype_name(q.kv),
                    sm_show_bytes(r, token), sm_show_bytes(r, sequence), sm_show_exact(r, q.T));
+    stored(r, m);
     if (note[0]) sm_report_text(r, "Note: %s", note);
     sm_put_text(r, r->data, "kv_dtype", sm_dtype_name(q.kv));
     sm_put_all(r, r->data, "kv_bytes_per_token|kv_bytes_per_sequence", token, sequence);

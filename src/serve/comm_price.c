@@ -9,9 +9,10 @@ static double narrowed(const step *x, const sm_comm *c) {
     return c->narrow && element < 2 ? element / 2 : 1;
 }
 
-static double bytes_of(const step *x, const sm_comm *c, const counts *n) {
+static double bytes_of(const step *x, int index, const sm_comm *c, const counts *n) {
     double most = c->ragged ? x->s->job.imbalance : 1;
-    return size_at(&c->bytes, &x->d, n) * role_scale(x->s, c->role, false) * narrowed(x, c) * most;
+    return size_at(&c->bytes, &x->d, n) * role_scale(x->s, index, c->role, false) * narrowed(x, c) *
+           most;
 }
 
 /* The curve of a collective over these axes. */
@@ -43,13 +44,13 @@ static comm_price placed_price(const step *x, int index, const sm_comm *c, const
     if (curve->n == 0) return p;
     if (!c->bytes.per_key) {
         const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
-        double even = bytes_of(x, c, n);
+        double even = bytes_of(x, index, c, n);
         add_group(curve, c->ragged ? even * s->job.imbalance : even, even, &p);
         return p;
     }
     for (int g = 0; g < x->groups; g++) {
         counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
-        double bytes = bytes_of(x, c, &n);
+        double bytes = bytes_of(x, index, c, &n);
         add_group(curve, bytes, bytes, &p);
     }
     return p;
@@ -77,12 +78,12 @@ static comm_price least_price(const step *x, int index, const sm_comm *c) {
     const sm_serve *s = x->s;
     if (!c->bytes.per_key) {
         const counts *n = index == head_piece(s) ? &x->sampled : &x->tokens;
-        add_least(x, c, bytes_of(x, c, n) * (c->ragged ? s->job.imbalance : 1), &p);
+        add_least(x, c, bytes_of(x, index, c, n) * (c->ragged ? s->job.imbalance : 1), &p);
         return p;
     }
     for (int g = 0; g < x->groups; g++) {
         counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
-        add_least(x, c, bytes_of(x, c, &n), &p);
+        add_least(x, c, bytes_of(x, index, c, &n), &p);
     }
     return p;
 }

@@ -25,7 +25,8 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
     double bytes = 0;
     for (int i = 0; i < p->classes; i++) {
         const sm_weight_class *c = &p->weight[i];
-        bytes += c->elements * d->inverse[c->stored & ~gathered] * 2 * weight_scale(s, c->expert);
+        bytes +=
+            c->elements * d->inverse[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
     }
     return bytes;
 }

@@ -9,14 +9,19 @@
 
 /* Checkpoints in 4 bits keep all but the routed experts in 16 where there are experts (gpt-oss,
  * DeepSeek-R1-FP4); dense ones quantise every matmul. */
-double weight_scale(const sm_serve *s, bool expert) {
+double weight_scale(const sm_serve *s, int index, bool expert) {
     double bytes = sm_dtype_bytes(s->job.dtypes.weights);
+    if (s->job.as_stored && index < s->kinds) {
+        const sm_layer_kind *k = &s->model.kind[index];
+        return (expert ? k->expert_bytes : k->other_bytes) / 2;
+    }
+    if (s->job.as_stored) return index == head_piece(s) ? s->model.stored.head / 2 : 1;
     if (s->experts && !expert && bytes < 1) bytes = 2;
     return bytes / 2;
 }
 
-double role_scale(const sm_serve *s, uint8_t role, bool expert) {
-    if (role == SM_ROLE_WEIGHT) return weight_scale(s, expert);
+double role_scale(const sm_serve *s, int index, uint8_t role, bool expert) {
+    if (role == SM_ROLE_WEIGHT) return weight_scale(s, index, expert);
     return role == SM_ROLE_CACHE ? sm_dtype_bytes(s->job.dtypes.kv) / 2 : 1;
 }
 
@@ -64,8 +69,8 @@ static double bytes_of(const step *x, int index, const sm_work *w, const counts 
         /* Quantised checkpoints leave the unembedding in 16 bits. */
         double part = size_at(&w->bytes[i], &x->d, n) *
                       (w->role[i] == SM_ROLE_WEIGHT && index == head_piece(x->s)
-                           ? larger(1, weight_scale(x->s, false))
-                           : role_scale(x->s, w->role[i], w->experts));
+                           ? larger(1, weight_scale(x->s, index, false))
+                           : role_scale(x->s, index, w->role[i], w->experts));
         bytes += part * (w->role[i] == SM_ROLE_WEIGHT ? share : rows);
     }
     return bytes;

@@ -64,6 +64,7 @@ static void try_dtype(advice *a, bool weights, sm_dtype dtype) {
     sm_dtype *which = weights ? &job.dtypes.weights : &job.dtypes.kv;
     if (sm_dtype_bytes(dtype) >= sm_dtype_bytes(*which)) return;
     *which = dtype;
+    if (weights) job.as_stored = false;
     snprintf(change, sizeof change, "%s in %s", weights ? "weights" : "the KV cache",
              sm_dtype_name(dtype));
     try_job(a, change, &job, a->s->calibration, &a->now->plan, a->now->batch);

@@ -88,8 +88,8 @@ const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collectiv
 
 /* ---- bytes ---- */
 /* Bytes of an element of the program's role over the 2 of the program. */
-double weight_scale(const sm_serve *s, bool expert);
-double role_scale(const sm_serve *s, uint8_t role, bool expert);
+double weight_scale(const sm_serve *s, int index, bool expert);
+double role_scale(const sm_serve *s, int index, uint8_t role, bool expert);
 
 /* ---- one step ---- */
 /* A group of the step as its fullest chip sees it. */

@@ -32,7 +32,7 @@ static double weights_read(const step *x, int index) {
             if (!x->v->rules.decode) tokens /= x->d.axis[SM_AXIS_CONTEXT];
             read *= experts_reached(k->E, k->k_top, tokens) / k->E;
         }
-        bytes += read * 2 * weight_scale(s, c->expert);
+        bytes += read * 2 * weight_scale(s, index, c->expert);
     }
     return bytes;
 }

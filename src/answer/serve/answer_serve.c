@@ -8,18 +8,23 @@ enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };
 /* ---- the question ---- */
 
 /* "int8,bf16" */
-static const char *list_words(sm_report *r, sm_dtype_list *list) {
-    if (list->n == 0) *list = (sm_dtype_list){1, {SM_BF16}};
+static const char *list_words(sm_report *r, sm_dtype_list *list, sm_dtype usual) {
+    if (list->n == 0) *list = (sm_dtype_list){1, {usual}};
     const char *words = sm_dtype_name(list->type[0]);
     for (int i = 1; i < list->n; i++)
         words = sm_textf(r, "%s,%s", words, sm_dtype_name(list->type[i]));
     return words;
 }
 
-/* Every combination of the types asked for. */
+/* Every combination of the types asked for. Weights of which nothing is said are as the checkpoint
+ * has them, if that is quantised. */
 static void read_dtypes(sm_serve_asked *q) {
     sm_dtype_list *const list[3] = {&q->in.weights, &q->in.kv, &q->in.compute};
-    for (int i = 0; i < 3; i++) q->dtype_words[i] = list_words(q->report, list[i]);
+    const sm_stored *stored = &q->in.model->stored;
+    q->job.as_stored = list[0]->n == 0 && stored->quantised;
+    for (int i = 0; i < 3; i++)
+        q->dtype_words[i] =
+            list_words(q->report, list[i], i == 0 && stored->quantised ? stored->type : SM_BF16);
     for (int w = 0; w < list[0]->n; w++)
         for (int k = 0; k < list[1]->n; k++)
             for (int c = 0; c < list[2]->n; c++)

@@ -108,6 +108,7 @@ static void put_job(sm_report *r, const sm_serve_asked *q) {
     sm_put_all(r, asked, "prompt|output|context", job->prompt, job->output,
                job->context > 0 ? job->context : job->prompt + job->output / 2);
     sm_put_text(r, asked, "weights", q->dtype_words[0]);
+    sm_put_bool(r, asked, "weights_as_stored", q->job.as_stored);
     sm_put_text(r, asked, "kv", q->dtype_words[1]);
     sm_put_text(r, asked, "compute", q->dtype_words[2]);
 }

@@ -247,10 +247,11 @@ void sm_serve_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_job *job = &a->q->job;
     sm_report_heading(r, "%s on %s", a->q->in.model->name, a->q->in.system->text);
     sm_report_text(r,
-                   "Requests of %s prompt and %s output tokens; weights %s, cache %s, computed in "
-                   "%s.",
+                   "Requests of %s prompt and %s output tokens; weights %s%s, cache %s, computed "
+                   "in %s.",
                    sm_show_exact(r, job->prompt), sm_show_exact(r, job->output),
-                   a->q->dtype_words[0], a->q->dtype_words[1], a->q->dtype_words[2]);
+                   a->q->dtype_words[0], job->as_stored ? " as the checkpoint stores them" : "",
+                   a->q->dtype_words[1], a->q->dtype_words[2]);
     double longest =
         job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
     if (a->q->in.model->max_seq > 0 && longest > (double)a->q->in.model->max_seq)

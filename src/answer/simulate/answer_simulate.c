@@ -37,6 +37,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     q->job = (sm_serve_job){.model = in->model,
                             .system = in->system,
                             .dtypes = in->dtypes,
+                            .as_stored = in->as_stored,
                             .prompt = s->draw.lengths.prompt,
                             .output = s->draw.lengths.output,
                             .imbalance = 1.0,

@@ -69,7 +69,8 @@ const cli_option cli_simulate_options[] = {
     {"ttft", 0, CLI_TIME, AT(ttft), "TIME", .help = "the SLO: time to first token", .above = true},
     {"tpot", 0, CLI_TIME, AT(tpot), "TIME", .help = "the SLO: time per output token",
      .above = true},
-    {"weights", 0, CLI_DTYPE, AT(weights), "DTYPE", .help = "of weights", .by_default = "bf16"},
+    {"weights", 0, CLI_DTYPE, AT(weights), "DTYPE", .help = "of weights",
+     .default_says = "as the checkpoint has them, bf16 unless it is quantised"},
     {"kv", 0, CLI_DTYPE, AT(kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
     {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "what matmuls compute in",
      .by_default = "bf16"},
@@ -218,6 +219,8 @@ sm_status cli_simulating_read(const cli_call *call, cli_simulating *v, sm_error 
     sm_status status = check_together(call, err);
     if (!status) status = read_source(call, v, err);
     if (!status) status = sm_io_model_load(call->positional[0], call->arena, &v->model, err);
+    q->as_stored = !cli_given(call, &o->weights) && v->model.stored.quantised;
+    if (q->as_stored) q->dtypes.weights = v->model.stored.type;
     if (!status) status = cli_system(call, o->on, &v->system, err);
     if (!status && (o->constants.calibration || o->constants.software))
         status = cli_calibration(call, &v->system.chip, &o->constants, &q->calibration, err);

@@ -1,6 +1,7 @@
 /* From the fields of a config to an architecture: what all families share, and the layers one by
  * one. */
 #include "hf_field.h"
+#include "stored.h"
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
@@ -166,13 +167,25 @@ static sm_status build_layers(const hf_config *c, sm_model *m) {
     return SM_OK;
 }
 
-static double quantised_bits(const hf_config *c) {
-    const json_value *q = hf_key(c, "quantization_config");
-    const char *method = json_text(json_get(q, "quant_method"));
-    double bits = json_number(json_get(q, "bits"));
-    if (method && strcmp(method, "mxfp4") == 0) return 8 * sm_dtype_bytes(SM_MXFP4);
-    if (method && strcmp(method, "fp8") == 0) return 8;
-    return bits >= 1 && bits <= 32 ? bits : 0;
+/* What is not quantised is stored as dtype says; 16 bits where it is silent. */
+static sm_dtype float_type(const hf_config *c) {
+    const char *name = json_text(hf_key(c, "dtype"));
+    if (!name) name = json_text(hf_key(c, "torch_dtype"));
+    if (name && strstr(name, "float32")) return SM_FP32;
+    return name && strcmp(name, "float16") == 0 ? SM_FP16 : SM_BF16;
+}
+
+static sm_status count_stored(const hf_config *c, sm_model *m) {
+    const json_value *json = hf_key(c, "quantization_config");
+    quantization q = {.method = ""};
+    sm_dtype type = float_type(c);
+    if (!json) json = hf_key(c, "compression_config");
+    bool given = json && json->kind != IS_NULL;
+    sm_status status = given ? quantization_read(json, c->root->in->arena, &q) : SM_OK;
+    if (status) return status;
+    stored_count(m, given ? &q : NULL, sm_dtype_bytes(type));
+    if (!m->stored.quantised) m->stored.type = type;
+    return SM_OK;
 }
 
 static const char *note_of(const hf_config *c) {
@@ -202,7 +215,6 @@ static void set_whole(const hf_config *c, sm_model *m) {
     m->final_norm = f->final_norm;
     m->causal = true;
     m->active_omits_embedding = f->active_omits_embedding;
-    m->quant_bits = quantised_bits(c);
     m->note = note_of(c);
 }
 
@@ -261,5 +273,5 @@ sm_status hf_build(const hf_config *c, sm_model *model) {
         snprintf(k->name, sizeof k->name, "%s%s%s", reach, mlp, k->kv_shared ? " reuse" : "");
     }
     status = sm_model_check(model, &inner);
-    return status == SM_OK ? SM_OK : hf_fail(c, "", false, "%s", inner.sentence);
+    return status == SM_OK ? count_stored(c, model) : hf_fail(c, "", false, "%s", inner.sentence);
 }

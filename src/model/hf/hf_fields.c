@@ -280,7 +280,8 @@ static sm_status want_required(const hf_config *c) {
 }
 
 /* What a wrapper says for its text model where that is silent. */
-static const char *const inherited[] = {"tie_word_embeddings", "quantization_config"};
+static const char *const inherited[] = {"tie_word_embeddings", "quantization_config",
+                                        "compression_config", "dtype", "torch_dtype"};
 enum { INHERITED = sizeof inherited / sizeof *inherited };
 
 const json_value *hf_key(const hf_config *c, const char *key) {

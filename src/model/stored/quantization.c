@@ -1,0 +1,414 @@
+/* quantization_config: which modules of a checkpoint are stored how. A row of a table for each
+ * method; what packs the weights how is in the libraries that write such checkpoints: transformers
+ * (fp8, mxfp4), AutoAWQ, GPTQModel, bitsandbytes, compressed-tensors, ModelOpt, Quark. */
+#include "stored.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NVFP4_GROUP = 16, MX_GROUP = 32, MOST_GROUP = 1 << 24 };
+
+typedef struct reader {
+    const json_value *json; /* the whole object */
+    sm_arena *arena;
+    quantization *out;
+    const struct method *method;
+} reader;
+
+/* A method: its words, what its lists are called, and how it stores a matrix. */
+typedef struct method {
+    const char *name;
+    pattern_syntax syntax;
+    const char *skip; /* the key of the modules left alone; without a list the head is one */
+    bool with_head;   /* the head is quantised where no list names it */
+    bool experts_only;
+    sm_status (*format)(reader *r, stored_format *format);
+    sm_status (*groups)(reader *r); /* instead of one format */
+} method;
+
+/* ---- values ---- */
+
+static bool truth(const json_value *object, const char *key) {
+    const json_value *v = json_get(object, key);
+    return json_is(v, IS_BOOL) && v->truth;
+}
+
+static bool is_there(const json_value *v) { return v && v->kind != IS_NULL; }
+
+/* A whole number of least to most; absent or null leave *out as it is. -1 is 0, all. */
+static sm_status read_size(const json_value *object, const char *key, int least, int most,
+                           int *out) {
+    const json_value *v = json_get(object, key);
+    if (!is_there(v)) return SM_OK;
+    if (v->kind == IS_NUMBER && v->whole && v->integer == -1) return *out = 0, SM_OK;
+    if (v->kind != IS_NUMBER || !v->whole || v->integer < least || v->integer > most)
+        return json_fail(v, "%s must be a whole number from %d to %d", key, least, most);
+    *out = (int)v->integer;
+    return SM_OK;
+}
+
+/* A list of texts; absent and null are none. */
+static sm_status read_list(const json_value *list, sm_arena *arena, const char *const **out,
+                           int *n) {
+    *n = 0;
+    *out = NULL;
+    if (!is_there(list)) return SM_OK;
+    if (list->kind != IS_LIST) return json_fail(list, "%s must be a list of texts", list->key);
+    const char **text = sm_arena_array(arena, list->n + 1, sizeof *text);
+    if (!text) return sm_fail_memory(list->in->err);
+    for (uint32_t i = 0; i < list->n; i++) {
+        text[i] = json_text(&list->item[i]);
+        if (!text[i]) return json_fail(&list->item[i], "%s must be a list of texts", list->key);
+    }
+    *out = text;
+    *n = (int)list->n;
+    return SM_OK;
+}
+
+static sm_status read_bits(reader *r, const json_value *object, const char *key, int usual,
+                           stored_format *f) {
+    int bits = usual;
+    sm_status status = read_size(object, key, 1, 16, &bits);
+    if (!status && bits == 0)
+        status = json_fail(json_get(object, key), "%s must be a whole number from 1 to 16", key);
+    f->bits = bits;
+    f->type = bits <= 4 ? SM_INT4 : SM_INT8;
+    (void)r;
+    return status;
+}
+
+/* ---- methods of one format ---- */
+
+/* Blocks that share a scale of single precision; one for all where weight_block_size is null. */
+static sm_status fp8(reader *r, stored_format *f) {
+    const json_value *size = json_get(r->json, "weight_block_size");
+    int block[2] = {0, 0}, n = 0;
+    if (is_there(size)) {
+        sm_status status = json_read_counts(size, 2, 2, MOST_GROUP, block, &n);
+        if (status) return status;
+    }
+    const char *scheme = json_text(json_get(r->json, "activation_scheme"));
+    *f = (stored_format){.type = SM_FP8,
+                         .bits = 8,
+                         .block_rows = block[0],
+                         .block_columns = block[1],
+                         .scale_bytes = 4,
+                         .matrix_bytes = scheme && strcmp(scheme, "static") == 0 ? 4 : 0};
+    return SM_OK;
+}
+
+static sm_status fbgemm(reader *r, stored_format *f) {
+    (void)r;
+    *f = (stored_format){.type = SM_FP8, .bits = 8, .block_rows = 1, .scale_bytes = 4};
+    return SM_OK;
+}
+
+static sm_status mxfp4(reader *r, stored_format *f) {
+    (void)r;
+    *f = (stored_format){
+        .type = SM_MXFP4, .bits = 4, .block_rows = 1, .block_columns = MX_GROUP, .scale_bytes = 1};
+    return SM_OK;
+}
+
+/* Groups of inputs with a scale of 16 bits and a packed zero point. */
+static sm_status grouped(reader *r, stored_format *f) {
+    *f = (stored_format){.block_rows = 1, .block_columns = 128, .scale_bytes = 2};
+    sm_status status = read_bits(r, r->json, "bits", 4, f);
+    if (!status) status = read_bits(r, r->json, "w_bit", (int)f->bits, f);
+    if (!status) status = read_size(r->json, "group_size", 1, MOST_GROUP, &f->block_columns);
+    if (!status) status = read_size(r->json, "q_group_size", 1, MOST_GROUP, &f->block_columns);
+    f->zero_bits = f->bits;
+    return status;
+}
+
+/* GPTQ keeps the group of each input besides, in 32 bits. */
+static sm_status gptq(reader *r, stored_format *f) {
+    sm_status status = grouped(r, f);
+    const char *packing = json_text(json_get(r->json, "packing_format"));
+    f->column_bytes = packing && strstr(packing, "awq") ? 0 : 4;
+    r->out->with_head = truth(r->json, "lm_head");
+    return status;
+}
+
+/* bitsandbytes: one scale of 64 weights, itself in 8 bits and groups of 256 where it is quantised
+ * twice, and the tables of 16 and 256 values; of 8 bits one scale a row. */
+static sm_status bitsandbytes(reader *r, stored_format *f) {
+    bool four = truth(r->json, "load_in_4bit") || truth(r->json, "_load_in_4bit");
+    bool twice = truth(r->json, "bnb_4bit_use_double_quant");
+    enum { GROUP = 64 };
+    *f = (stored_format){.type = SM_INT8, .bits = 8, .block_rows = 1, .scale_bytes = 4};
+    if (four)
+        *f = (stored_format){.type = SM_INT4,
+                             .bits = 4,
+                             .block_rows = 1,
+                             .block_columns = GROUP,
+                             .scale_bytes = twice ? 1 + 4.0 / 256 : 4,
+                             .matrix_bytes = twice ? 16 * 4 + 256 * 4 : 16 * 4};
+    return SM_OK;
+}
+
+/* ---- ModelOpt's names of formats ---- */
+
+typedef struct algorithm {
+    const char *name;
+    stored_format format;
+} algorithm;
+static const algorithm algorithms[] = {
+    {"FP8", {SM_FP8, 8, 0, 0, 4, 0, 0, 4}},
+    {"FP8_PB_WO", {SM_FP8, 8, 128, 128, 4, 0, 0, 0}},
+    {"FP8_PB_REAL", {SM_FP8, 8, 128, 128, 4, 0, 0, 0}},
+    {"FP8_PER_CHANNEL_PER_TOKEN", {SM_FP8, 8, 1, 0, 4, 0, 0, 0}},
+    {"NVFP4", {SM_FP4, 4, 1, NVFP4_GROUP, 1, 0, 0, 8}},
+    {"NVFP4_AWQ", {SM_FP4, 4, 1, NVFP4_GROUP, 1, 0, 2, 8}},
+    {"W4A16_NVFP4", {SM_FP4, 4, 1, NVFP4_GROUP, 1, 0, 0, 4}},
+    {"W4A16_AWQ", {SM_INT4, 4, 1, 128, 2, 0, 2, 0}},
+    {"W4A8_AWQ", {SM_INT4, 4, 1, 128, 2, 0, 2, 8}},
+    {"W8A16", {SM_INT8, 8, 1, 0, 4, 0, 0, 0}},
+    {"W8A8_SQ_PER_CHANNEL", {SM_INT8, 8, 1, 0, 4, 0, 2, 4}},
+    {"MXFP4", {SM_MXFP4, 4, 1, MX_GROUP, 1, 0, 0, 0}},
+    {"W4A8_MXFP4_FP8", {SM_MXFP4, 4, 1, MX_GROUP, 1, 0, 0, 4}},
+    {"MXFP8", {SM_FP8, 8, 1, MX_GROUP, 1, 0, 0, 0}},
+};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+
+/* The format of an object with "quant_algo", and perhaps "group_size". */
+static sm_status read_algorithm(const json_value *object, stored_format *f) {
+    const json_value *v = json_get(object, "quant_algo");
+    const char *names[ALGORITHMS], *name = json_text(v);
+    for (int i = 0; i < ALGORITHMS; i++) {
+        names[i] = algorithms[i].name;
+        if (!name || strcmp(name, names[i]) != 0) continue;
+        *f = algorithms[i].format;
+        return read_size(object, "group_size", 1, MOST_GROUP, &f->block_columns);
+    }
+    if (!v) return json_fail(object, "quant_algo is missing");
+    const char *near = name ? sm_nearest(name, strlen(name), names, ALGORITHMS) : NULL;
+    return json_fail(
+        v, "a quant_algo that is not understood; %s%s",
+        near ? "the nearest known one is " : "one that is known: ", near ? near : names[0]);
+}
+
+/* ---- "weights": {"num_bits": 4, "type": "float", "strategy": "group", ...} ---- */
+
+static double scale_bytes_of(const json_value *weights, double usual) {
+    static const struct {
+        const char *name;
+        double bytes;
+    } types[] = {{"uint8", 1},   {"float8", 1}, {"e8m0", 1},    {"bfloat16", 2},
+                 {"float16", 2}, {"half", 2},   {"float32", 4}, {"float", 4}};
+    const char *name = json_text(json_get(weights, "scale_dtype"));
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
+        if (strstr(name, types[i].name)) return types[i].bytes;
+    return usual;
+}
+
+static bool is_strategy(const json_value *weights, const char *name) {
+    const char *strategy = json_text(json_get(weights, "strategy"));
+    return strategy && strcmp(strategy, name) == 0;
+}
+
+static sm_status read_blocks(const json_value *weights, stored_format *f) {
+    const json_value *structure = json_get(weights, "block_structure");
+    int block[2] = {0, 0}, n = 0;
+    sm_status status = SM_OK;
+    if (is_strategy(weights, "block") && json_is(structure, IS_LIST))
+        status = json_read_counts(structure, 2, 2, MOST_GROUP, block, &n);
+    f->block_rows = block[0];
+    f->block_columns = block[1];
+    if (!status) status = read_size(weights, "group_size", 1, MOST_GROUP, &f->block_columns);
+    if (!n && (f->block_columns || is_strategy(weights, "channel"))) f->block_rows = 1;
+    return status;
+}
+
+/* Order of the groups where activations decided it, zero points where it is not symmetric. */
+static void add_tables(const json_value *weights, bool packed, stored_format *f) {
+    const json_value *symmetric = json_get(weights, "symmetric"), *order;
+    order = json_get(weights, "actorder");
+    bool asymmetric = json_is(symmetric, IS_BOOL) && !symmetric->truth;
+    bool by_group =
+        truth(weights, "actorder") || (json_text(order) && strcmp(json_text(order), "group") == 0);
+    if (asymmetric) f->zero_bits = packed ? f->bits : 8;
+    if (by_group) f->column_bytes += 4;
+    if (packed) f->matrix_bytes += 2 * 8; /* weight_shape */
+}
+
+static sm_status read_scheme(reader *r, const json_value *group, stored_format *f) {
+    const json_value *weights = json_get(group, "weights"), *inputs;
+    const char *type = json_text(json_get(weights, "type"));
+    const char *packing = json_text(json_get(group, "format"));
+    bool modelopt = strcmp(r->method->name, "modelopt") == 0;
+    *f = (stored_format){.bits = 16};
+    if (!is_there(weights)) return SM_OK; /* activations alone */
+    sm_status status = read_bits(r, weights, "num_bits", 8, f);
+    if (!status) status = read_blocks(weights, f);
+    if (status) return status;
+    bool floats = type && strcmp(type, "float") == 0;
+    bool nvfp4 = floats && f->bits == 4 && f->block_columns == NVFP4_GROUP;
+    bool mx = floats && f->block_columns == MX_GROUP;
+    if (floats) f->type = f->bits > 4 ? SM_FP8 : mx ? SM_MXFP4 : SM_FP4;
+    f->scale_bytes = nvfp4 || mx ? 1 : scale_bytes_of(weights, modelopt ? 4 : 2);
+    inputs = json_get(group, "input_activations");
+    const json_value *dynamic = json_get(inputs, "dynamic");
+    bool measured = is_there(inputs) && !(json_is(dynamic, IS_BOOL) && dynamic->truth);
+    if (nvfp4) f->matrix_bytes = is_there(inputs) ? 8 : 4;
+    else if (measured) f->matrix_bytes = modelopt ? 4 : 2;
+    if (!packing) packing = json_text(json_get(r->json, "format"));
+    if (!floats) add_tables(weights, packing && strcmp(packing, "pack-quantized") == 0, f);
+    return SM_OK;
+}
+
+static sm_status read_config_groups(reader *r) {
+    const json_value *groups = json_get(r->json, "config_groups");
+    sm_status status = json_expect(groups, IS_OBJECT, "an object of groups");
+    stored_group *group = sm_arena_array(r->arena, groups->n + 1, sizeof *group);
+    if (status) return status;
+    if (!group) return sm_fail_memory(groups->in->err);
+    for (uint32_t i = 0; !status && i < groups->n; i++) {
+        const json_value *one = &groups->item[i];
+        status = json_expect(one, IS_OBJECT, "a group with \"weights\" and \"targets\"");
+        if (!status) status = read_scheme(r, one, &group[i].format);
+        if (!status)
+            status =
+                read_list(json_get(one, "targets"), r->arena, &group[i].target, &group[i].targets);
+    }
+    r->out->group = group;
+    r->out->groups = (int)groups->n;
+    return status;
+}
+
+/* {"model.layers.0.mlp.experts": {"quant_algo": "NVFP4"}, ...} */
+static sm_status read_listed_layers(reader *r, const json_value *layers) {
+    sm_status status = json_expect(layers, IS_OBJECT, "an object of modules");
+    if (status) return status;
+    stored_group *group = sm_arena_array(r->arena, layers->n + 1, sizeof *group);
+    const char **name = sm_arena_array(r->arena, layers->n + 1, sizeof *name);
+    if (!group || !name) return sm_fail_memory(layers->in->err);
+    for (uint32_t i = 0; !status && i < layers->n; i++) {
+        name[i] = layers->item[i].key;
+        group[i] = (stored_group){.target = &name[i], .targets = 1};
+        status = json_expect(&layers->item[i], IS_OBJECT, "an object with \"quant_algo\"");
+        if (!status) status = read_algorithm(&layers->item[i], &group[i].format);
+    }
+    r->out->group = group;
+    r->out->groups = (int)layers->n;
+    return status;
+}
+
+static sm_status one_group(reader *r, const stored_format *format) {
+    static const char *const linear[] = {"Linear"};
+    stored_group *group = sm_arena_alloc(r->arena, sizeof *group);
+    if (!group) return sm_fail_memory(r->json->in->err);
+    *group = (stored_group){.format = *format, .target = linear, .targets = 1};
+    r->out->group = group;
+    r->out->groups = 1;
+    return SM_OK;
+}
+
+static sm_status modelopt(reader *r) {
+    const json_value *own = json_get(r->json, "quantization"); /* as hf_quant_config.json has it */
+    if (json_is(own, IS_OBJECT)) r->json = own;
+    if (is_there(json_get(r->json, "config_groups"))) return read_config_groups(r);
+    const json_value *layers = json_get(r->json, "quantized_layers");
+    if (is_there(layers)) return read_listed_layers(r, layers);
+    stored_format format;
+    sm_status status = read_algorithm(r->json, &format);
+    return status ? status : one_group(r, &format);
+}
+
+/* ---- Quark ---- */
+
+static sm_status quark_scheme(reader *r, const json_value *weight, stored_format *f) {
+    const char *type = json_text(json_get(weight, "dtype"));
+    const char *scheme = json_text(json_get(weight, "qscheme"));
+    *f = (stored_format){.bits = 16};
+    if (!type) return SM_OK;
+    bool four = strstr(type, "4") == type + strlen(type) - 1 || strstr(type, "fp4") != NULL;
+    bool floats = strncmp(type, "fp", 2) == 0;
+    f->bits = four && !strstr(type, "e4m3") ? 4 : 8;
+    f->type = floats ? (f->bits < 8 ? SM_MXFP4 : SM_FP8) : f->bits < 8 ? SM_INT4 : SM_INT8;
+    f->scale_bytes = scheme && strcmp(scheme, "per_tensor") == 0 ? 4 : 2;
+    if (scheme && strcmp(scheme, "per_tensor") != 0) f->block_rows = 1;
+    sm_status status = SM_OK;
+    if (scheme && strcmp(scheme, "per_group") == 0)
+        status = read_size(weight, "group_size", 1, MOST_GROUP, &f->block_columns);
+    const char *scale = json_text(json_get(weight, "scale_format"));
+    if (scale && strcmp(scale, "e8m0") == 0) f->scale_bytes = 1;
+    (void)r;
+    return status;
+}
+
+static sm_status quark(reader *r) {
+    const json_value *special = json_get(r->json, "layer_quant_config");
+    uint32_t n = json_is(special, IS_OBJECT) ? special->n : 0;
+    static const char *const linear[] = {"Linear"};
+    stored_group *group = sm_arena_array(r->arena, n + 1, sizeof *group);
+    const char **name = sm_arena_array(r->arena, n + 1, sizeof *name);
+    if (!group || !name) return sm_fail_memory(r->json->in->err);
+    sm_status status = SM_OK;
+    for (uint32_t i = 0; !status && i < n; i++) {
+        name[i] = special->item[i].key;
+        group[i] = (stored_group){.target = &name[i], .targets = 1};
+        status = quark_scheme(r, json_get(&special->item[i], "weight"), &group[i].format);
+    }
+    group[n] = (stored_group){.target = linear, .targets = 1};
+    if (!status)
+        status =
+            quark_scheme(r, json_find(r->json, "global_quant_config.weight"), &group[n].format);
+    r->out->group = group;
+    r->out->groups = (int)n + 1;
+    return status;
+}
+
+/* ---- the table ---- */
+
+static const method methods[] = {
+    {"fp8", PATTERN_MODULES, "modules_to_not_convert", false, false, fp8, NULL},
+    {"fbgemm_fp8", PATTERN_MODULES, "modules_to_not_convert", false, false, fbgemm, NULL},
+    {"mxfp4", PATTERN_MODULES, "modules_to_not_convert", false, true, mxfp4, NULL},
+    {"awq", PATTERN_MODULES, "modules_to_not_convert", false, false, grouped, NULL},
+    {"gptq", PATTERN_MODULES, "modules_to_not_convert", false, false, gptq, NULL},
+    {"auto-round", PATTERN_MODULES, "modules_to_not_convert", false, false, gptq, NULL},
+    {"bitsandbytes", PATTERN_MODULES, "llm_int8_skip_modules", false, false, bitsandbytes, NULL},
+    {"compressed-tensors", PATTERN_EXACT, "ignore", true, false, NULL, read_config_groups},
+    {"modelopt", PATTERN_STARS, "ignore", true, false, NULL, modelopt},
+    {"modelopt_fp4", PATTERN_STARS, "ignore", true, false, NULL, modelopt},
+    {"quark", PATTERN_STARS, "exclude", true, false, NULL, quark},
+};
+
+static const method *method_of(const json_value *json) {
+    const char *name = json_text(json_get(json, "quant_method"));
+    if (!name && is_there(json_get(json, "config_groups"))) name = "compressed-tensors";
+    if (!name && json_find(json, "quantization.quant_algo")) name = "modelopt";
+    if (!name && truth(json, "load_in_8bit")) name = "bitsandbytes";
+    for (size_t i = 0; name && i < sizeof methods / sizeof *methods; i++)
+        if (strcmp(methods[i].name, name) == 0) return &methods[i];
+    return NULL;
+}
+
+sm_status quantization_read(const json_value *json, sm_arena *arena, quantization *out) {
+    memset(out, 0, sizeof *out);
+    sm_status status = json_expect(json, IS_OBJECT, "an object with \"quant_method\"");
+    if (status) return status;
+    reader r = {.json = json, .arena = arena, .out = out, .method = method_of(json)};
+    const char *name = json_text(json_get(json, "quant_method"));
+    out->method = name ? name : r.method ? r.method->name : "";
+    out->unknown = !r.method;
+    if (!r.method) return SM_OK;
+    out->syntax = r.method->syntax;
+    out->with_head = r.method->with_head;
+    out->experts_only = r.method->experts_only;
+    if (r.method->groups) {
+        status = r.method->groups(&r);
+    } else {
+        stored_format format;
+        status = r.method->format(&r, &format);
+        if (!status) status = one_group(&r, &format);
+    }
+    const json_value *skip = json_get(r.json, r.method->skip);
+    if (!is_there(skip)) skip = json_get(r.json, "exclude_modules");
+    if (!status) status = read_list(skip, arena, &out->skip, &out->skips);
+    /* A list of transformers' own says everything, the head too. */
+    if (out->syntax == PATTERN_MODULES && r.method->format == fp8 && out->skips > 0)
+        out->with_head = true;
+    return status;
+}
