@@ -33,6 +33,9 @@ COLUMNS = ["name", "model_type", "exact_total", "exact_active"]
 CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
 
 
+EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"]
+
+
 def model_of(config):
     """The class that the file names, else the causal model of its type, without memory."""
     names = [n for n in config.architectures or [] if hasattr(transformers, n)]
@@ -132,11 +135,20 @@ def random_config(kind, pick):
     for key, value in usual.items():
         if isinstance(value, bool) and not key.startswith(PASSIVE) and pick(True, False, False):
             given[key] = not value
+    if kind == "gpt_neo":  # the pattern of its layers must have as many as there are
+        given["num_layers"] *= 2
+        given["attention_types"] = [[["global", "local"], given["num_layers"] // 2]]
+    if kind == "dbrx":  # its sizes stand in two objects
+        given["attn_config"] = {"kv_n_heads": rest[("num_key_value_heads", "num_kv_heads")]}
+        experts = {"moe_num_experts": 4, "moe_top_k": pick(1, 2)}
+        given["ffn_config"] = {"ffn_hidden_size": pick(48, 64), **experts}
     if usual.get("pad_token_id"):
         given["pad_token_id"] = 0
     config = transformers.AutoConfig.for_model(kind, **given)
     if config.num_attention_heads % (getattr(config, "num_key_value_heads", None) or 1):
         raise ValueError("key heads must divide heads")
+    if first(config, CHOSEN) > (first(config, EXPERTS) or 1 << 20):
+        raise ValueError("a token takes more experts than there are")
     return config
 
 
