@@ -44,7 +44,7 @@ ifeq ($(origin AR),default)
 AR := $(call tool_of,ar)
 endif
 OBJCOPY ?= $(call tool_of,objcopy)
-LIBS := -ljansson -lz -lm -pthread
+LIBS := -lz -lm -pthread
 
 LIB_DIRS := base text units report search notation hw model shard program cost plan train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
@@ -217,30 +217,30 @@ $(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 # Checkpoints of trainings, as the command line makes them.
 CHECKPOINT_OBJ := $(filter %/train_checkpoint.o %/train_checkpoint_names.o \
     %/train_checkpoint_write.o,$(RUNCLI_OBJ))
 $(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o \
     $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
 # Constants from trainings, as the command line makes them.
 MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
 $(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
     $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
 # Every verb, as the command line has it.
 $(BUILD)/tests/test_out_of_memory: $(BUILD)/obj/tests/test_out_of_memory.o \
     $(BUILD)/obj/cli/run/start_threads.o $(filter-out %/run_main.o,$(RUNCLI_OBJ)) $(CLI_LIB) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LIBS)
 # Measuring GPUs, on ones of the test's own.
 FAKE_CUDA := $(addprefix $(BUILD)/obj/tests/,test_measure_cuda.o cuda/fake_cuda.o cuda/measure_cuda.o)
 $(FAKE_CUDA): ALL_CFLAGS += -Itests/cuda $(call folders_of,run) -DSCALEMODEL_NCCL
@@ -249,7 +249,7 @@ $(BUILD)/obj/tests/cuda/measure_cuda.o: src/run/measure/measure_cuda.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/tests/test_measure_cuda: $(FAKE_CUDA) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 $(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -257,7 +257,7 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/book: $(BOOK_OBJ) $(BOOK_RUN) $(CORE)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson $(LIBS)
 
 # Ranks of MPI under the oracle of tests/random_einsums.h.
 MPI_TESTS := $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/ranks-%))
@@ -273,7 +273,7 @@ endif
 $(BUILD)/tests/train-%: $(BUILD)/obj/tests/mpi/train.o $(BUILD)/obj/tests/train_plans.o \
     $(BUILD)/obj/%/mpi.o $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) -ljansson $(LIBS)
 
 # Another make in the same words, with what is optimised and stripped.
 RELEASE = $(MAKE) --no-print-directory -s BUILD="$(BUILD)/release" CFLAGS="$(RELEASE_CFLAGS)" \
@@ -385,7 +385,7 @@ install-here: all
 	for library in $(LIBRARIES:%=lib%.so); do \
 	    install -m 755 $(BUILD)/$$library $(INSTALL_TO)/lib/$$library.$(SONAME_VERSION) && \
 	    ln -sf $$library.$(SONAME_VERSION) $(INSTALL_TO)/lib/$$library || exit 1; done
-	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,jansson zlib,-lm -pthread)
+	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib,-lm -pthread)
 ifneq ($(filter scalemodel-run,$(LIBRARIES)),)
 	$(call pc,scalemodel-run,Plans of scalemodel on real processes: ranks as threads,scalemodel,,$(BLAS_LIBS) -lm -pthread)
 endif

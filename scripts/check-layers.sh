@@ -19,7 +19,7 @@ function words(text, set, at, n, parts) {
 BEGIN {
     words("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal " \
           "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath " \
-          "threads time uchar wchar wctype dirent fcntl pthread sched strings unistd sys/mman sys/stat " \
+          "threads time uchar wchar wctype dirent fcntl pthread sched strings unistd sys/mman sys/prctl sys/stat " \
           "sys/types sys/wait sys/resource sys/time", libc)
     while (("find src -name \"*.h\"" | getline line) > 0) {
         n = split(line, path, "/")

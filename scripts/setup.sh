@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, jansson, zlib      test: also cmocka, BLAS, both MPIs, clang (a second compiler) and g++
+#   build: a C compiler, make, zlib               test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler) and g++
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -18,12 +18,12 @@ want_command "${CC:-cc}" gcc
 want_command gcc gcc
 want_command make make
 printf '#include <stdio.h>\n' | gcc -E -x c - >/dev/null 2>&1 || missing="$missing libc6-dev"
-want_header jansson.h libjansson-dev
 want_header zlib.h zlib1g-dev
 case "$purpose" in
 build) ;;
 test)
     want_header cmocka.h libcmocka-dev
+    want_header jansson.h libjansson-dev # the oracle of our reader of JSON
     want_header cblas.h libopenblas-dev
     want_command mpicc.openmpi libopenmpi-dev
     want_command mpirun.openmpi openmpi-bin

@@ -1,4 +1,4 @@
-/* io: files and JSON (jansson lives here alone): Hugging Face configs, --system files, measured
+/* io: files and JSON: Hugging Face configs, --system files, measured
  * rows. */
 #ifndef SCALEMODEL_IO_H
 #define SCALEMODEL_IO_H
@@ -15,14 +15,23 @@ SM_DECLARATIONS_BEGIN
 /* Read a whole file (regular file or pipe, at most 1 GiB) into the arena; text is 0-terminated too.
  * SM_IO with the path and the reason on failure. */
 sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err);
-/* Write atomically: to a temporary file beside path, then rename. A symbolic link is kept and its
- * target replaced; devices and pipes are written in place. A failure leaves what was there. SM_IO
- * with the path and the reason. */
+/* Write atomically: to a file without a name, where the system has such, which then takes the place
+ * of what was there. A symbolic link is kept and its target written; a file of several names, a
+ * device or a pipe is written in place. A failure leaves what was there. SM_IO with the path and
+ * the reason. */
 sm_status sm_io_write(const char *path, const char *text, size_t length, sm_error *err);
 /* Could sm_io_write begin? A new file is made beside path and removed. What is neither a file nor a
  * folder is not opened, since a pipe's other end would notice. SM_IO with the path and the reason
  * when it could not. */
 sm_status sm_io_write_check(const char *path, sm_error *err);
+
+/* Be the only one that writes to a place: a file, or a folder, which ends in '/' or is one and is
+ * made where it is not there. PLACE.lock, or FOLDER/lock, says who it is. SM_IO names him when
+ * another is (wait: once he has done instead), or when there can be no lock. */
+typedef struct sm_file_lock sm_file_lock;
+sm_status sm_io_lock(const char *place, bool wait, sm_file_lock **out, sm_error *err);
+/* Leave it to others. NULL is fine. */
+void sm_io_unlock(sm_file_lock *lock);
 
 /* Load a model by its catalogue name, or from a path (contains '/' or ends in .json). SM_BAD_INPUT
  * when the name is unknown (and names the nearest) or the file is no config, SM_IO when it cannot

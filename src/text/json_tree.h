@@ -1,7 +1,6 @@
 /* json_tree: JSON text as values that know where in the text they stand, and readers of them that
  * say what was expected and what was found. Every reader of JSON goes through here: chips, model
- * configs, measured rows, requests, checkpoints. jansson parses the text, with whatever allocator
- * the program has given it; the values are ours, in an arena. Lent to the layers that read JSON. */
+ * configs, measured rows, requests, checkpoints. Lent to the layers that read JSON. */
 #ifndef SCALEMODEL_TEXT_JSON_TREE_H
 #define SCALEMODEL_TEXT_JSON_TREE_H
 #include "scalemodel/text.h"
@@ -55,6 +54,7 @@ sm_span json_place(const json_value *value);
 const char *json_kind_name(const json_value *value); /* "an object" */
 
 /* ---- errors: SM_BAD_INPUT at a value; of an object the opening brace is underlined ---- */
+sm_status json_fail_at(const json_document *document, sm_span span, const char *sentence);
 sm_status json_fail(const json_value *value, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same at its key. */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define AT(member) offsetof(cli_common, member)
 
@@ -148,6 +149,30 @@ static sm_status read_values(const cli_verb *verb, const cli_option *table, cons
     return status;
 }
 
+/* Two answers in one file would leave the later alone. Devices take several. */
+static sm_status check_outputs(const cli_call *call, const parser *p, sm_error *err) {
+    const cli_option *option[2 * CLI_MAX_OPTIONS];
+    const char *path[2 * CLI_MAX_OPTIONS];
+    struct stat is;
+    int n = 0;
+    for (int i = 0; cli_common_options[i].name; i++)
+        if (cli_common_options[i].kind == CLI_OUTPUT && p->common[i]) {
+            option[n] = &cli_common_options[i];
+            path[n++] = p->common[i];
+        }
+    for (int i = 0; call->verb->options[i].name; i++)
+        if (call->verb->options[i].kind == CLI_OUTPUT && call->given[i]) {
+            option[n] = &call->verb->options[i];
+            path[n++] = call->given[i];
+        }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++)
+            if (strcmp(path[i], path[k]) == 0 && (stat(path[i], &is) != 0 || S_ISREG(is.st_mode)))
+                return sm_fail(err, SM_USAGE, "--%s and --%s both write %.200s", option[k]->name,
+                               option[i]->name, path[i]);
+    return SM_OK;
+}
+
 sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call, sm_error *err) {
     parser p = {.verb = verb, .call = call, .argc = argc, .argv = argv};
     call->verb = verb;
@@ -163,5 +188,6 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
     if (call->positionals < verb->least)
         return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
-    return read_values(verb, verb->options, call->given, call->values, err);
+    status = read_values(verb, verb->options, call->given, call->values, err);
+    return status ? status : check_outputs(call, &p, err);
 }

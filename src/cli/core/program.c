@@ -116,6 +116,7 @@ static sm_status run(const cli_program *p, int argc, char **argv, sm_error *err)
 
 int cli_main(const cli_program *p, int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is then a write error, and exit status 4 */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file that is larger than `ulimit -f` lets it be */
     if (argc < 2) {
         print_help(p, stderr);
         return SM_USAGE;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,10 +29,16 @@ static void forward_signals(void) {
 
 /* ---- the child ---- */
 
+void launch_end_with(pid_t parent, int number) {
+    prctl(PR_SET_PDEATHSIG, number);
+    if (getppid() != parent) raise(number); /* it has ended before we asked */
+}
+
 /* Open MPI asks its user to say so when he means to run as root. */
-static void become_mpirun(char *const *word, int out_fd, int err_fd) {
+static void become_mpirun(char *const *word, pid_t parent, int out_fd, int err_fd) {
     static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
                                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
+    launch_end_with(parent, SIGTERM); /* on which it ends the ranks, on other machines too */
     if (err_fd >= 0 && isatty(STDERR_FILENO)) setenv(LAUNCH_WATCHED, "1", 1);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
@@ -131,8 +138,8 @@ static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) 
     int ends[2];
     noise n = {false, false, 0};
     if (pipe(ends) != 0) return sm_fail(err, SM_IO, "cannot make a pipe: %s", strerror(errno));
-    pid_t child = fork();
-    if (child == 0) become_mpirun(word, fileno(answer), ends[1]);
+    pid_t self = getpid(), child = fork();
+    if (child == 0) become_mpirun(word, self, fileno(answer), ends[1]);
     close(ends[1]);
     if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
     child_pid = child;
@@ -149,8 +156,8 @@ sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err) {
     fflush(stdout);
     if (verbose) {
         noise none = {false, false, 0};
-        pid_t child = fork();
-        if (child == 0) become_mpirun(word, -1, -1);
+        pid_t self = getpid(), child = fork();
+        if (child == 0) become_mpirun(word, self, -1, -1);
         if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
         child_pid = child;
         forward_signals();

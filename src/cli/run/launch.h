@@ -1,6 +1,7 @@
 /* launch: mpirun as a child whose noise is kept from the user. */
 #ifndef SCALEMODEL_RUNCLI_LAUNCH_H
 #define SCALEMODEL_RUNCLI_LAUNCH_H
+#include <sys/types.h>
 #include "scalemodel/base.h"
 
 /* Run mpirun (word[0] and its arguments, NULL at the end) to its end and return the status of the
@@ -8,6 +9,10 @@
  * and of several ranks that name an error the first. When the ranks were ended without a word, *err
  * says so in one sentence. verbose: everything is passed on as it is. */
 sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err);
+
+/* This process is sent the signal when the one that started it ends, however that ends: no ranks go
+ * on for nobody. */
+void launch_end_with(pid_t parent, int number);
 
 /* Where standard error of the ranks is read by the process that started them, and that one's is a
  * terminal, this variable is set, and lines that begin so tell of progress: one takes the place of

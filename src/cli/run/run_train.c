@@ -228,8 +228,11 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     sm_trainer *t = NULL;
     train_tally tally = {.steps = 0};
     double apart = 0;
+    sm_file_lock *lock = NULL;
     sm_status status = check_inputs(q, world, err);
     if (!status && world->rank == 0 && !ranks_are_here()) status = check_places(q, err);
+    if (!status && world->rank == 0 && given->checkpoint)
+        status = sm_io_lock(given->checkpoint, false, &lock, err);
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
     if (!status && given->resume)
         status = train_checkpoint_take(t, &q->model, &q->resumed, given->resume, err);
@@ -244,6 +247,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
     if (world->rank == 0) q->bytes_apart = apart;
     sm_trainer_free(t);
+    sm_io_unlock(lock);
     return status;
 }
 

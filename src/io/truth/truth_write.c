@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "scalemodel/io.h"
@@ -203,10 +204,15 @@ static sm_status append(const char *path, const sm_truth_row *row, sm_arena *are
     return status ? status : write_lines(path, &so_far, line, n, arena, err);
 }
 
+/* One after the other, where several add to one file. */
 sm_status sm_truth_append(const char *path, const sm_truth_row *row, sm_error *err) {
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
-    sm_status status = append(path, row, arena, err);
+    struct stat is;
+    sm_file_lock *lock = NULL;
+    bool device = stat(path, &is) == 0 && !S_ISREG(is.st_mode);
+    sm_status status = device ? SM_OK : sm_io_lock(path, true, &lock, err);
+    sm_arena *arena = status ? NULL : sm_arena_new();
+    if (!status) status = arena ? append(path, row, arena, err) : sm_fail_memory(err);
     sm_arena_free(arena);
+    sm_io_unlock(lock);
     return status;
 }
