@@ -30,17 +30,35 @@ static const tree_set *library_size(const sm_library *library, const char *name)
     return found;
 }
 
-/* Where in the config an expression begins: the first key it names that is there. */
-static const json_value *culprit(const frame *f, const tree *t) {
+/* Where in the config an expression begins: the first key it names that is there, by itself or in
+ * the default of one that is not. */
+static const json_value *culprit(const frame *f, const tree *t, int depth) {
+    const tree_set *set;
     const json_value *json = t->kind == TREE_NAME ? values_path(f->config, t->name) : NULL;
-    for (int i = 0; !json && i < t->n; i++) json = culprit(f, t->child[i]);
+    if (!json && t->kind == TREE_NAME && depth < FRAMES_MOST_LIKE &&
+        (set = set_in(f->field, f->fields, t->name)) != NULL)
+        json = culprit(f, set->value, depth + 1);
+    for (int i = 0; !json && i < t->n; i++) json = culprit(f, t->child[i], depth);
     return json;
+}
+
+const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set) {
+    const frame *f = s->frame;
+    const frame_set *of_stack = s->stack ? last_of(s->stack->set, dim) : NULL;
+    *set = set_in(f->dim, f->dims, dim);
+    for (const binding *b = s->binding; b; b = b->next)
+        if (strcmp(b->name, dim) == 0) of_stack = b->set;
+    if (of_stack) {
+        *set = of_stack->set;
+        f = of_stack->frame;
+    }
+    return *set ? culprit(f, (*set)->value, 0) : NULL;
 }
 
 sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
     int length = (int)set->value->span.length;
     const char *text = set->source->text + set->value->span.offset;
-    const value at = {.json = v->json ? v->json : culprit(s->frame, set->value)};
+    const value at = {.json = v->json ? v->json : culprit(s->frame, set->value, 0)};
     scope where = s->scope;
     where.source = set->source;
     if (v->kind == VALUE_NONE || (v->kind == VALUE_TRUTH && v->number == 0)) v->kind = VALUE_NONE;
@@ -198,7 +216,7 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
     }
     const json_value *json = values_path(f->config, t->name);
     *out = values_of_json(json);
-    return json || strchr(t->name, '.') ? SM_OK : fail_name(s, t);
+    return json || s->lax || strchr(t->name, '.') ? SM_OK : fail_name(s, t);
 }
 
 static sm_status look(scope *base, const tree *t, value *out) {

@@ -83,6 +83,7 @@ typedef struct family_scope {
     const stack_plan *stack;
     double i;    /* negative: none */
     bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
+    bool lax;    /* a key that is missing is none */
     double T, S; /* 0: not known yet */
 } family_scope;
 
@@ -92,6 +93,8 @@ family_scope frames_scope(const frame *f, sm_error *err, int *steps);
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found);
 /* Work out a binding that is open. */
 sm_status frames_bind(const family_scope *s, binding *b);
+/* The value of the config that a dimension comes from, and what says so; NULL: none. */
+const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set);
 /* A value as a size: whole unless it counts tokens, none where it is 0. */
 sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v);
 /* The value of a set's expression. */

@@ -76,9 +76,17 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
     }
     sm_status status = line_size(m, c, name, span, &size);
     if (status) return status;
-    if (size.kind != VALUE_NUMBER)
+    if (size.kind != VALUE_NUMBER) {
+        const tree_set *set;
+        const value cause = {.json = frames_culprit(&m->sizes, name, &set)};
+        if (cause.json)
+            return values_fail(&m->sizes.scope, &cause, span, "%s = %.*s is %s, and %s needs it",
+                               name, (int)set->value->span.length,
+                               set->source->text + set->value->span.offset,
+                               cause.json->kind == IS_NULL ? "none" : "0", c->text->name);
         return line_wrong(m, c, span, "dimension %s has no size in a %s model", name,
                           m->kind->frame->family->name[0]->name);
+    }
     sm_text_dim dim = {.role = tree_role_of(m->a->library, name), .size = size.number};
     snprintf(dim.name, sizeof dim.name, "%s", name);
     return add_dim(m, &dim, out);
@@ -219,12 +227,6 @@ static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm
                               "%s is not defined, and it is no weight: %s counts "
                               "tokens",
                               t->name, dim->name);
-        for (int j = 0; j < i; j++)
-            if (out->dim[i] == out->dim[j])
-                return line_wrong(m, c, t->dim[i].span,
-                                  "%s stands twice in %s: give it two names "
-                                  "of one size",
-                                  dim->name, t->name);
     }
     for (int i = 0; i < m->arrays; i++)
         if (m->array[i].role == SM_TEXT_WEIGHT && m->array[i].piece < 0 &&

@@ -89,6 +89,7 @@ static sm_status of_stack(maker *k, const stack_plan *stack, const char *name, v
         if (strcmp(at->set->name, name) == 0) set = at;
     if (!set) return SM_OK;
     family_scope s = frames_scope(set->frame, k->err, &k->plan->steps);
+    s.lax = true; /* `when = vision_config`: where there is one */
     return frames_value(&s, set->set, set->set->value, out);
 }
 
