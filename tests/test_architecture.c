@@ -505,6 +505,7 @@ static void works_out_expressions(void **state) {
         {"3 if 20 in list else 4", 3},
         {"3 if \"-M\" in word else 4", 3},
         {"3 if 1 in number else 4", 4},
+        {"3 if 4 in commas and not 5 in commas and 15 in commas else 4", 3},
         {"3 if \"a\" in nested else 4", 3},
         {"1 if not truth else 2 if list[0] > 10 else 3", 3},
         {"truth + truth", 2},
@@ -522,10 +523,11 @@ static void works_out_expressions(void **state) {
                  cases[i].value);
         made m;
         setup(&m, more);
-        sm_status status = read_config(
-            &m, "{\"model_type\": \"x\", \"list\": [10, 20], \"word\": \"M-M*-\", \"truth\": true, "
-                "\"nested\": {\"a\": {\"b\": 7}}, \"objects\": [{}, {\"size\": 6}], "
-                "\"by_number\": {\"05\": 50}, \"list_or_rule\": [5, 6, 7]}");
+        sm_status status =
+            read_config(&m, "{\"model_type\": \"x\", \"list\": [10, 20], \"word\": \"M-M*-\", "
+                            "\"commas\": \"3,4, 15\", \"truth\": true, "
+                            "\"nested\": {\"a\": {\"b\": 7}}, \"objects\": [{}, {\"size\": 6}], "
+                            "\"by_number\": {\"05\": 50}, \"list_or_rule\": [5, 6, 7]}");
         /* X stands in no dimension of x, so the text itself is wrong where there is one */
         const sm_text_lines *l = status ? NULL : lines_of(&m, 0, SM_TEXT_TRAIN, 1, 1);
         double found = 0;
@@ -560,7 +562,8 @@ static void errors_have_places_in_the_config(void **state) {
     refused("", "{" SMALL ", \"depth\": 1e9}", "config", 1, 59, 3, "there would be 1e+09 layers");
     refused("", "{" SMALL ", \"depth\": 2, \"num_things\": 1}", "config", 1, 62, 12,
             "num_things may change the size or the work of a small model and is not understood");
-    refused("", "{" SMALL ", \"depth\": 2, \"heads\": 0}", "config", 1, 71, 1, "K = kv_heads is 0, and attend needs it");
+    refused("", "{" SMALL ", \"depth\": 2, \"heads\": 0}", "config", 1, 71, 1,
+            "K = kv_heads is 0, and attend needs it");
     /* off, inert, or of no matter */
     assert_true(total_of("", "{" SMALL ", \"depth\": 1, \"num_things\": 0, \"_num_\": 3, "
                              "\"colour\": 3, \"note_to_self\": 4}") > 0);

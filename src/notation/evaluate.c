@@ -157,6 +157,19 @@ static sm_status element_of(scope *s, const tree *t, value *out) {
     return SM_OK;
 }
 
+/* "3,4,5" holds 4: some configs write lists so. */
+static bool word_lists(const char *word, double number) {
+    for (const char *at = word; *at;) {
+        char *end;
+        size_t between = strcspn(at, "0123456789");
+        at += between;
+        if (!*at) return false;
+        if (strtod(at, &end) == number) return true;
+        at = end;
+    }
+    return false;
+}
+
 static bool holds(const value *all, const value *one) {
     switch (all->kind) {
     case VALUE_LIST:
@@ -165,7 +178,9 @@ static bool holds(const value *all, const value *one) {
             if (values_equal(&v, one)) return true;
         }
         return false;
-    case VALUE_WORD: return one->kind == VALUE_WORD && strstr(all->word, one->word);
+    case VALUE_WORD:
+        if (one->kind == VALUE_NUMBER) return word_lists(all->word, one->number);
+        return one->kind == VALUE_WORD && strstr(all->word, one->word);
     case VALUE_OBJECT: return one->kind == VALUE_WORD && json_get(all->json, one->word);
     case VALUE_NONE:
     case VALUE_TRUTH:
