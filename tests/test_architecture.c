@@ -549,7 +549,7 @@ static void errors_have_places_in_the_config(void **state) {
     refused("", "{\"hidden\": 8}", "config", 1, 1, 1, "model_type is missing");
     refused("", "{\"model_type\": 3}", "config", 1, 16, 1, "model_type must be a text");
     refused("", "[1]", "config", 1, 1, 3, "a model config is a JSON object");
-    refused("", "{\"model_type\": \"small\"", "config", 1, 16, 7, "not valid JSON");
+    refused("", "{\"model_type\": \"small\"", "config", 1, 22, 1, "not valid JSON");
     refused("", "{\"model_type\": \"small\", \"hidden\": 8, \"rows\": 10}", "config", 1, 1, 1,
             "depth is missing: a small model has it");
     refused("", "{" SMALL ", \"depth\": 2, \"heads\": 3}", "config", 1, 71, 1,

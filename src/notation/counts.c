@@ -199,17 +199,10 @@ static struct made_apart *apart_called(sm_architecture *a, const char *name) {
     return &a->apart[a->aparts++];
 }
 
-static void round_counts(sm_counts *c) {
-    c->active = rint(c->active);
-    c->matmul_active = rint(c->matmul_active);
-}
-
-static sm_status count_all(sm_architecture *a, sm_arena *arena, sm_error *err) {
-    line_maker **train, **other;
+static sm_status count_training(sm_architecture *a, sm_arena *arena, sm_error *err) {
+    line_maker **train;
     sm_status status =
         make_all(a, SM_TEXT_TRAIN, false, COUNTED_AT, COUNTED_AT, arena, &train, err);
-    a->apart = sm_arena_array(a->arena, (size_t)a->kinds + 1, sizeof *a->apart);
-    if (!a->apart) return sm_fail_memory(err);
     for (int i = 0; !status && i < a->kinds; i++) {
         const sm_model_piece *piece = &a->piece[a->kind[i].first];
         sm_counts apart = {0};
@@ -219,24 +212,36 @@ static sm_status count_all(sm_architecture *a, sm_arena *arena, sm_error *err) {
         a->counts.apart += apart.total;
         status = note_reads(a, train[i], i, err);
     }
-    if (status) return status;
-    round_counts(&a->counts);
-    if (a->counts.total >= 9007199254740992.0) /* 2^53: the last that is exact */
-        return sm_fail_at(err, &a->source, (sm_span){a->root->at, 1},
-                          "the model would have %.4g parameters; at most 2^53 are counted",
-                          a->counts.total);
-    /* what is wrong in the forms of serving is told now and not when they are asked for */
-    status = make_all(a, SM_TEXT_PREFILL, false, COUNTED_AT, COUNTED_AT, arena, &other, err);
-    if (!status) status = make_all(a, SM_TEXT_DECODE, false, 1, COUNTED_AT, arena, &other, err);
-    if (!status) status = make_all(a, SM_TEXT_DECODE, true, 1, COUNTED_AT, arena, &other, err);
+    return status;
+}
+
+/* What is wrong in the forms of serving is told now and not when they are asked for. */
+static sm_status try_serving(sm_architecture *a, sm_text_phase phase, bool absorbed,
+                             sm_error *err) {
+    line_maker **lines;
+    double T = phase == SM_TEXT_DECODE ? 1 : COUNTED_AT;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = make_all(a, phase, absorbed, T, COUNTED_AT, arena, &lines, err);
+    sm_arena_free(arena);
     return status;
 }
 
 sm_status made_count(sm_architecture *a, sm_error *err) {
     sm_arena *arena = sm_arena_new();
-    sm_status status = arena ? count_all(a, arena, err) : sm_fail_memory(err);
+    a->apart = sm_arena_array(a->arena, (size_t)a->kinds + 1, sizeof *a->apart);
+    sm_status status = arena && a->apart ? count_training(a, arena, err) : sm_fail_memory(err);
     sm_arena_free(arena);
-    return status;
+    if (!status) status = try_serving(a, SM_TEXT_PREFILL, false, err);
+    if (!status) status = try_serving(a, SM_TEXT_DECODE, false, err);
+    if (!status) status = try_serving(a, SM_TEXT_DECODE, true, err);
+    if (status) return status;
+    a->counts.active = rint(a->counts.active);
+    a->counts.matmul_active = rint(a->counts.matmul_active);
+    if (a->counts.total < 9007199254740992.0) return SM_OK; /* 2^53: exact below */
+    return sm_fail_at(err, &a->source, (sm_span){a->root->at, 1},
+                      "the model would have %.4g parameters; at most 2^53 are counted",
+                      a->counts.total);
 }
 
 const sm_counts *sm_architecture_counts(const sm_architecture *a) { return &a->counts; }

@@ -72,6 +72,7 @@ typedef struct binding {
     double i;
     enum { BINDING_OPEN, BINDING_UNDER_WAY, BINDING_KNOWN } state;
     value value;
+    bool read; /* by the texts that the piece reaches */
     struct binding *next;
 } binding;
 

@@ -49,26 +49,32 @@ static double of_role(const line_maker *m, uint64_t dims, sm_dimension_role role
     return found ? size_of(m, found) : absent;
 }
 
-/* The cheapest order of a product of several arrays: what is multiplied first is summed over all
- * that neither the result nor another factor has. */
+/* The dimensions of a product of some factors, as a set of bits: those that the result or another
+ * factor has are not summed yet. */
+static uint64_t left_of(const uint64_t *factor, int n, unsigned taken, uint64_t result) {
+    uint64_t inside = 0, outside = result;
+    for (int i = 0; i < n; i++) {
+        if (taken >> i & 1) inside |= factor[i];
+        else outside |= factor[i];
+    }
+    return taken & (taken - 1) ? inside & outside : inside;
+}
+
+/* The cheapest order of a product, two at a time: of every set of factors the best way to split it,
+ * the smaller sets first (the usual dynamic programme, as for chains of matrices). */
 static double cheapest(const line_maker *m, const uint64_t *factor, int n, uint64_t result) {
-    double best = INFINITY;
-    if (n == 1) return 0;
-    if (n == 2) return 2 * size_of(m, factor[0] | factor[1]);
-    for (int i = 0; i < n; i++)
-        for (int j = i + 1; j < n; j++) {
-            uint64_t rest[SM_OPERATOR_MOST_ARGUMENTS], kept = result;
-            int left = 0;
-            for (int k = 0; k < n; k++)
-                if (k != i && k != j) {
-                    rest[left++] = factor[k];
-                    kept |= factor[k];
-                }
-            uint64_t both = factor[i] | factor[j];
-            rest[left++] = both & kept;
-            best = fmin(best, 2 * size_of(m, both) + cheapest(m, rest, left, result));
+    double best[1 << TREE_MOST_FACTORS] = {0};
+    if (n > TREE_MOST_FACTORS) return 0;
+    for (unsigned all = 1; all < 1u << n; all++) {
+        if (!(all & (all - 1))) continue;
+        best[all] = INFINITY;
+        for (unsigned some = (all - 1) & all; some > all >> 1; some = (some - 1) & all) {
+            uint64_t both =
+                left_of(factor, n, some, result) | left_of(factor, n, all & ~some, result);
+            best[all] = fmin(best[all], best[some] + best[all & ~some] + 2 * size_of(m, both));
         }
-    return best;
+    }
+    return best[(1u << n) - 1];
 }
 
 static double mean_keys(const line_maker *m, const sm_text_line *line, uint64_t dims) {

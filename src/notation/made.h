@@ -4,7 +4,13 @@
 #define SCALEMODEL_NOTATION_MADE_H
 #include "frames.h"
 
-enum { MADE_MOST_PIECES = 8192, MADE_MOST_TEXTS = 64, MADE_MOST_CALLS = 16, MADE_MOST_TERMS = 64 };
+enum {
+    MADE_MOST_PIECES = 8192,
+    MADE_MOST_KINDS = 256,
+    MADE_MOST_TEXTS = 64,
+    MADE_MOST_CALLS = 16,
+    MADE_MOST_TERMS = 64
+};
 
 /* What lines of one kind need to know. */
 typedef struct made_kind {

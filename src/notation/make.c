@@ -80,6 +80,10 @@ typedef struct maker {
     sm_arena *arena;
     sm_error *err;
     int room_pieces, room_kinds;
+    reach last; /* texts of the last layer, and what is known to be read by them or not */
+    int known;
+    const char *name[MADE_MOST_TEXTS];
+    bool read[MADE_MOST_TEXTS];
 } maker;
 
 static sm_status of_stack(maker *k, const stack_plan *stack, const char *name, value *out) {
@@ -209,11 +213,28 @@ static sm_status check_options(maker *k, const piece_plan *p, const tree_text *t
 
 /* ---- kinds ---- */
 
-static bool covers(const made_kind *kind, const reach *r, const binding *other) {
-    for (const binding *b = kind->binding; b; b = b->next) {
-        if (!is_read(r, b->name)) continue;
-        const value *v = bound(other, b->name);
-        if (!v || !values_equal(&b->value, v)) return false;
+/* Mark what the texts read. Layers that differ in sizes alone reach the same texts. */
+static void mark_read(maker *k, const reach *r, binding *b) {
+    if (r->texts != k->last.texts ||
+        memcmp(r->text, k->last.text, (size_t)r->texts * sizeof(const tree_text *)) != 0) {
+        k->last = *r;
+        k->known = 0;
+    }
+    for (; b; b = b->next) {
+        int i = 0;
+        while (i < k->known && k->name[i] != b->name) i++;
+        b->read = i < k->known ? k->read[i] : is_read(r, b->name);
+        if (i < k->known || k->known == MADE_MOST_TEXTS) continue;
+        k->name[k->known] = b->name;
+        k->read[k->known++] = b->read;
+    }
+}
+
+/* Is what is read of these bound to the same in the others? */
+static bool covers(const binding *list, const binding *other) {
+    for (const binding *b = list; b; b = b->next) {
+        const value *v = b->read ? bound(other, b->name) : NULL;
+        if (b->read && (!v || !values_equal(&b->value, v))) return false;
     }
     return true;
 }
@@ -248,10 +269,9 @@ static bool refers_alike(const sm_architecture *a, const made_kind *kind, int at
 }
 
 static bool is_of_kind(const sm_architecture *a, const made_kind *kind, const piece_plan *p,
-                       const tree_text *text, const reach *r, binding *b, int at) {
-    const made_kind other = {.binding = b};
+                       const tree_text *text, const binding *b, int at) {
     return kind->text == text && kind->frame == p->frame && kind->stack == p->stack &&
-           covers(kind, r, b) && covers(&other, r, kind->binding) && refers_alike(a, kind, at);
+           covers(kind->binding, b) && covers(b, kind->binding) && refers_alike(a, kind, at);
 }
 
 static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, binding *b,
@@ -260,8 +280,11 @@ static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text,
     reach r = {0};
     add_text(&r, text);
     close_reach(a->library, b, &r);
+    mark_read(k, &r, b);
     for (*out = 0; *out < a->kinds; (*out)++)
-        if (is_of_kind(a, &a->kind[*out], p, text, &r, b, a->pieces)) return SM_OK;
+        if (is_of_kind(a, &a->kind[*out], p, text, b, a->pieces)) return SM_OK;
+    if (a->kinds == MADE_MOST_KINDS)
+        return sm_fail_limit(k->err, "kinds of layers", a->kinds + 1, MADE_MOST_KINDS);
     made_kind *list = line_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
     const tree_text **reached = sm_arena_array(k->arena, (size_t)r.texts, sizeof *reached);
     if (!list || !reached) return sm_fail_memory(k->err);

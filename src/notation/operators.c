@@ -28,6 +28,7 @@ int operator_find_activation(const char *word) {
         {"silu", SM_OPERATOR_SILU},
         {"swish", SM_OPERATOR_SILU},
         {"mish", SM_OPERATOR_SILU},
+        {"swigluoai", SM_OPERATOR_SILU}, /* clamped */
         {"gelu", SM_OPERATOR_GELU},
         {"gelu_new", SM_OPERATOR_GELU},
         {"gelu_fast", SM_OPERATOR_GELU},
