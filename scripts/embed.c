@@ -374,7 +374,7 @@ static sm_status embed_families(char *const *path, int paths, sm_arena *arena, s
         printf(", %zu},\n", source.length);
     }
     printf("};\nconst size_t sm_family_table_count = %d;\n", paths);
-    return status;
+    return status ? status : sm_library_check(library, err);
 }
 
 int main(int arguments, char **argument) {

@@ -28,20 +28,6 @@ static sm_status check_like(checker *c, const tree_family *family) {
     return SM_OK;
 }
 
-static bool reads(const tree *e, const char *name) {
-    if (e->kind == TREE_NAME && strcmp(e->name, name) == 0) return true;
-    for (int i = 0; i < e->n; i++)
-        if (reads(e->child[i], name)) return true;
-    return false;
-}
-
-/* Does another binding of the piece read it? */
-static bool is_read(const tree_piece *piece, const char *name) {
-    for (const tree_set *set = piece->set; set; set = set->next)
-        if (reads(set->value, name)) return true;
-    return false;
-}
-
 static sm_status check_binding(checker *c, const tree_piece *piece, const tree_set *set) {
     const char *name = set->name, *dot = strchr(name, '.');
     if (*name >= 'A' && *name <= 'Z') return SM_OK;
@@ -55,12 +41,12 @@ static sm_status check_binding(checker *c, const tree_piece *piece, const tree_s
     if (words_have(&c->options, name)) return SM_OK;
     if (!dot &&
         (strcmp(name, "name") == 0 || strcmp(name, "apart") == 0 || words_have(&c->slots, name) ||
-         words_have(&c->reached, name) || is_read(piece, name)))
+         words_have(&c->reached, name) || words_have(&c->read, name)))
         return SM_OK;
     const char *near = sm_nearest(name, strlen(name), c->options.word, c->options.n);
     if (!near) near = sm_nearest(name, strlen(name), c->slots.word, c->slots.n);
     return sm_fail_at(c->err, piece->source, set->span,
-                      "no text has an option or calls a part %s%s%s", name,
+                      "no option or part of a text is called %s%s%s", name,
                       near ? "; the nearest is " : "", near ? near : "");
 }
 

@@ -134,8 +134,8 @@ static void describe_case(const reading *r, const tests *list, phase now, unsign
     }
 }
 
-/* Is the array made whenever the condition of this line holds? */
-static sm_status check_made(reading *r, const char *name, sm_span span) {
+/* Is the array made whenever the condition of this line holds? use: what becomes of it. */
+static sm_status check_made(reading *r, const char *name, sm_span span, const char *use) {
     tests list = {.n = 0};
     for (int i = 0; i < r->n; i++) {
         if (strcmp(r->entry[i].name, name) != 0) continue;
@@ -155,7 +155,7 @@ static sm_status check_made(reading *r, const char *name, sm_span span) {
             char found[300];
             describe_case(r, &list, now, truth, found, sizeof found);
             return sm_fail_at(r->c->err, r->text->source, span,
-                              "no line above makes %s %s, and it is read here", name, found);
+                              "no line above makes %s %s, and it is %s", name, found, use);
         }
     return SM_OK;
 }
@@ -259,7 +259,7 @@ static sm_status read_array(reading *r, const tree *e) {
     const array_entry *entry = find_entry(r, e->name);
     if (entry) {
         sm_status status = check_rank(r, e);
-        return status || entry->weight ? status : check_made(r, e->name, e->span);
+        return status || entry->weight ? status : check_made(r, e->name, e->span, "read here");
     }
     if (e->kind == TREE_ARRAY) return read_weight(r, e);
     if (read_option(r, e->name, strlen(e->name)) >= 0) return SM_OK;
@@ -303,7 +303,7 @@ static sm_status check_call(reading *r, const tree *call) {
     if (text) return check_arguments(r, call, text->parameters, text->parameters);
     if (words_have(&r->c->bound, call->name)) return SM_OK;
     sm_span span = {call->span.offset, strlen(call->name)};
-    return fail_near(r, span, "no op or text is called, and no family binds,", call->name,
+    return fail_near(r, span, "no op, text or part that a family binds is called", call->name,
                      nearest_call(r, call->name));
 }
 
@@ -348,7 +348,7 @@ static sm_status read_condition(reading *r, const tree *e) {
         known = strcmp(e->name, condition_words[i]) == 0;
     if (!known) {
         const char *near = sm_nearest(e->name, strlen(e->name), condition_words, CONDITION_WORDS);
-        return fail_near(r, e->span, "this text has no option, and a plan no choice,", e->name,
+        return fail_near(r, e->span, "no option of this text and no phase is called", e->name,
                          near ? near : nearest_array(r, e->name));
     }
     for (int i = 0; i < e->n && !status; i++) status = read_condition(r, e->child[i]);
@@ -390,7 +390,7 @@ static sm_status check_results(reading *r) {
     for (int i = 0; i < r->text->results && !status; i++) {
         const tree *result = r->text->result[i];
         const array_entry *entry = find_entry(r, result->name);
-        if (entry && !entry->weight) status = check_made(r, result->name, result->span);
+        if (entry && !entry->weight) status = check_made(r, result->name, result->span, "a result");
         else
             status = fail_near(r, result->span, "no line makes", result->name,
                                nearest_array(r, result->name));

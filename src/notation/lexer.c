@@ -161,6 +161,11 @@ const char *lexer_describe(const lexer *l, token t, char *room) {
     const char *text = l->source->text + t.span.offset;
     if (t.kind == TOKEN_END) return "the end of the file";
     if (t.kind == TOKEN_BREAK) return *text == ';' ? "';'" : "the end of the line";
-    snprintf(room, LEXER_WORD_ROOM, t.kind == TOKEN_WORD ? "%.*s" : "'%.*s'", shown, text);
+    bool reserved = t.kind >= TOKEN_IF && t.kind < TOKEN_BYTE;
+    snprintf(room, LEXER_WORD_ROOM,
+             reserved               ? "the reserved word %.*s"
+             : t.kind == TOKEN_WORD ? "%.*s"
+                                    : "'%.*s'",
+             shown, text);
     return room;
 }

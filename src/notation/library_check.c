@@ -67,10 +67,17 @@ static bool gather_text(checker *c, const tree_text *text) {
     return true;
 }
 
+static bool gather_value(checker *c, const tree *e) {
+    if (e->kind == TREE_NAME && !words_add(c, &c->read, e->name)) return false;
+    for (int i = 0; i < e->n; i++)
+        if (!gather_value(c, e->child[i])) return false;
+    return true;
+}
+
 static bool gather_family(checker *c, const tree_family *family) {
     for (const tree_piece *piece = family->piece; piece; piece = piece->next)
         for (const tree_set *set = piece->set; set; set = set->next)
-            if (!words_add(c, &c->bound, set->name)) return false;
+            if (!words_add(c, &c->bound, set->name) || !gather_value(c, set->value)) return false;
     return true;
 }
 
@@ -86,6 +93,7 @@ static bool gather(checker *c) {
             if (!gather_family(c, family)) return false;
     }
     words_sort(&c->bound);
+    words_sort(&c->read);
     words_sort(&c->slots);
     words_sort(&c->options);
     words_sort(&c->reached);

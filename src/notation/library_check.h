@@ -15,6 +15,7 @@ typedef struct checker {
     sm_error *err;
     words texts; /* names of all texts */
     words bound; /* what families bind in their pieces */
+    words read;  /* what the values of those read */
     words slots; /* what texts call that is neither op nor text: families bind it */
     words options;
     words reached; /* pieces that texts reach into by piece.name */

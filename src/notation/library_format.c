@@ -198,7 +198,7 @@ static void put_sets(printer *p, const tree_set *list) {
 
 static void begin(printer *p, const char *section) {
     new_line(p, "");
-    sm_sink_put(&p->sink, "%-*s", INDENT, section);
+    sm_sink_put(&p->sink, "%-*s%s", INDENT, section, strlen(section) < INDENT ? "" : " ");
 }
 
 static void put_section(printer *p, const char *section, const tree_set *list) {

@@ -214,7 +214,7 @@ static const tree *part_of(parser *p, const tree *of) {
 static const tree *element(parser *p) {
     sm_span span = {p->now.span.offset, p->now.span.length - 1};
     const tree *name = parser_leaf(p, TREE_NAME, span, parser_name(p, span, TREE_MOST_NAME));
-    p->now = (token){TOKEN_OF('['), {span.offset + span.length, 1}};
+    if (!p->status) p->now = (token){TOKEN_OF('['), {span.offset + span.length, 1}};
     return part_of(p, name);
 }
 

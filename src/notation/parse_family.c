@@ -20,6 +20,9 @@ static void parse_names(parser *p, tree_family *family) {
                         TREE_MOST_ARGUMENTS);
         const tree *leaf = parser_name_leaf(p, true, "the name of the family");
         if (p->status) return;
+        for (int i = 0; i < family->names; i++)
+            if (strcmp(name[i]->name, leaf->name) == 0)
+                parser_fail(p, leaf->span, "family %s has this name already", leaf->name);
         for (const tree_family *other = p->library->family; other; other = other->next)
             for (int i = 0; i < other->names; i++)
                 if (strcmp(other->name[i]->name, leaf->name) == 0)
@@ -88,6 +91,7 @@ static void parse_section(parser *p, tree_family *family, family_ends *ends) {
     token section = p->now;
     if (section.kind == TOKEN_NAME)
         parser_unknown(p, section.span, "a family has no", words, sizeof words / sizeof words[0]);
+    if (!parser_at_section(p)) parser_expected(p, "a section of the family");
     parser_advance(p);
     switch (section.kind) {
     case TOKEN_LIKE:
@@ -115,7 +119,7 @@ static void parse_section(parser *p, tree_family *family, family_ends *ends) {
         parse_words(p, &ends->stored, &ends->words, type, "the name of a weight");
         break;
     }
-    default: parser_expected(p, "a section of the family"); break;
+    default: break;
     }
 }
 

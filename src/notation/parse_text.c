@@ -74,7 +74,7 @@ static tree_line *parse_line(parser *p) {
     parse_attributes(p, &line);
     if (parser_accept(p, TOKEN_IF)) line.condition = parse_value(p);
     line.span.length = p->end - line.span.offset;
-    if (p->now.kind != TOKEN_BREAK && !parser_at_statement(p))
+    if (p->now.kind != TOKEN_BREAK && !parser_at_section(p))
         parser_expected(p, line.condition ? "the end of the line"
                                           : "an operator, an attribute, if or the end of the line");
     parser_skip_breaks(p);
@@ -87,8 +87,8 @@ static void parse_lines(parser *p, tree_text *text) {
     const tree_line **end = &text->line;
     int n = 0;
     parser_skip_breaks(p);
-    if (parser_at_statement(p)) parser_expected(p, "a line of the text");
-    while (!parser_at_statement(p)) {
+    if (parser_at_section(p)) parser_expected(p, "a line of the text");
+    while (!parser_at_section(p)) {
         if (n++ == TREE_MOST_LINES)
             parser_fail(p, p->now.span, "more lines in one text than %d, the most",
                         TREE_MOST_LINES);
@@ -112,19 +112,26 @@ static void parse_options(parser *p, tree_text *text) {
     text->option = list.first;
 }
 
+static void parse_results(parser *p, tree_text *text) {
+    const tree *result[TREE_MOST_ARGUMENTS];
+    do {
+        if (p->now.kind == TOKEN_ARRAY)
+            parser_fail(p, p->now.span, "a result has no dimensions here: its line has them");
+        if (text->results == TREE_MOST_ARGUMENTS)
+            parser_fail(p, p->now.span, "more results than %d, the most", TREE_MOST_ARGUMENTS);
+        if (p->status) return;
+        result[text->results++] = parser_name_leaf(p, false, "the name of a result");
+    } while (parser_accept(p, TOKEN_OF(',')));
+    text->result = parser_list(p, result, text->results);
+}
+
 static void parse_head(parser *p, tree_text *text) {
     if (p->now.kind == TOKEN_NAME || p->now.kind == TOKEN_ARRAY)
         text->parameter = parse_items(p, &text->parameters);
     check_plain(p, text->parameter, text->parameters);
     if (parser_accept(p, TOKEN_BREAK)) parse_options(p, text);
     parser_expect(p, TOKEN_OF(')'), text->option ? "',' or ')'" : "',', ';' or ')'");
-    if (parser_accept(p, TOKEN_ARROW)) {
-        text->result = parse_items(p, &text->results);
-        for (int i = 0; i < text->results && !p->status; i++)
-            if (text->result[i]->kind != TREE_NAME)
-                parser_fail(p, text->result[i]->span,
-                            "a result is named without its dimensions, which its line says");
-    }
+    if (parser_accept(p, TOKEN_ARROW)) parse_results(p, text);
 }
 
 void parse_text(parser *p, bool kernel) {

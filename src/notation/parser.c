@@ -194,7 +194,7 @@ static void add_role(parser *p, sm_dimension_role role) {
 static void parse_roles(parser *p) {
     const sm_words words = {role_names, SM_DIMENSION_ROLE_COUNT};
     parser_skip_breaks(p);
-    while (!parser_at_statement(p)) {
+    while (p->now.kind == TOKEN_MODEL || !parser_at_section(p)) {
         sm_span span = p->now.span;
         bool word = p->now.kind == TOKEN_NAME || p->now.kind == TOKEN_MODEL;
         int role = word ? sm_words_find(words, p->source, span) : -1;
