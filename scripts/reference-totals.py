@@ -2,7 +2,7 @@
 """Exact parameter totals from the reference library (Hugging Face transformers, any 5.x, and torch).
 
 Not part of the suite: it needs both packages, and models are made without memory (device "meta").
-It writes what scripts/check-families compares with, so that families of next year are checked.
+It writes what scripts/check-families.py compares with, so that families of next year are checked.
 
   reference-totals.py CONFIG.json ...              name, model_type, total and active of real configs
   reference-totals.py --random 20 --out DIR TYPE ...   small random configs of each model_type: DIR/*.json

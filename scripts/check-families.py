@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""How many real configs are read, and how many of those exactly.
+
+  check-families.py DIR [MANIFEST.csv] [--kind published] [--all]
+
+DIR holds NAME.json or NAME/config.json; the manifest (DIR/MANIFEST.csv) names them in a column `name`
+and gives `exact_total` and `exact_active`, empty where nobody knows; columns `kind` and `model_type`
+are shown where they are there. scripts/reference-totals.py writes one. Prints a line for each file
+that is refused or differs (--all: for every file), then a table. Exits 1 when one differs.
+Not part of the suite: the configs of others are not in this repository. SCALEMODEL: the command.
+"""
+import argparse
+import collections
+import concurrent.futures
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+OUTCOMES = ["exact", "wrong total", "wrong active", "refused", "no total known", "failed"]
+
+
+def answer_of(command, path):
+    """The command's answer to one config, or its error."""
+    done = subprocess.run([command, "model", str(path), "--json"], capture_output=True, text=True)
+    if done.returncode == 0:
+        return json.loads(done.stdout), None
+    error = done.stderr.strip().split("\n")[0]
+    return None, error if done.returncode == 3 else f"exit status {done.returncode}: {error}"
+
+
+def judge(row, answer, error):
+    if answer is None:
+        return "failed" if error.startswith("exit status") else "refused"
+    if not row.get("exact_total"):
+        return "no total known"
+    if answer["params"] != float(row["exact_total"]):
+        return "wrong total"
+    if row.get("exact_active"): # with the embedding, which some publishers leave out, or without
+        embedding = answer["components"]["embedding"]
+        if float(row["exact_active"]) - answer["active_params"] not in (0, embedding):
+            return "wrong active"
+    return "exact"
+
+
+def find(folder, name):
+    flat = folder / f"{name}.json"
+    return flat if flat.exists() else folder / name / "config.json"
+
+
+def show(row, outcome, answer, error):
+    said = error
+    if answer is not None:
+        said = f"{answer['params']:.0f} of {row.get('exact_total') or '?'}"
+        if outcome == "wrong active":
+            said += f", active {answer['active_params']:.0f} of {row['exact_active']}"
+    print(f"{outcome:12} {row.get('model_type', ''):20} {row['name']}: {said}")
+
+
+def table(counts):
+    used = [o for o in OUTCOMES if any(c[o] for c in counts.values())]
+    print("\n" + " ".join([f"{'':12}"] + [f"{o:>14}" for o in used]))
+    for kind, c in sorted(counts.items()):
+        print(" ".join([f"{kind:12}"] + [f"{c[o]:14}" for o in used]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("dir", type=pathlib.Path)
+    parser.add_argument("manifest", type=pathlib.Path, nargs="?")
+    parser.add_argument("--kind", help="rows of this kind alone")
+    parser.add_argument("--all", action="store_true", help="a line for every file")
+    given = parser.parse_args()
+    command = os.environ.get("SCALEMODEL", "build/scalemodel")
+    with open(given.manifest or given.dir / "MANIFEST.csv", newline="") as file:
+        rows = [r for r in csv.DictReader(file) if given.kind in (None, r.get("kind"))]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        answers = list(pool.map(lambda r: answer_of(command, find(given.dir, r["name"])), rows))
+    counts = collections.defaultdict(collections.Counter)
+    for row, (answer, error) in zip(rows, answers):
+        outcome = judge(row, answer, error)
+        counts[row.get("kind") or "all"][outcome] += 1
+        if given.all or outcome not in ("exact", "no total known"):
+            show(row, outcome, answer, error)
+    table(counts)
+    sys.exit(any(c[o] for c in counts.values() for o in OUTCOMES if o.startswith(("wrong", "fail"))))
+
+
+main()
