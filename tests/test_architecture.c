@@ -604,7 +604,7 @@ static void errors_have_places_in_the_texts(void **state) {
         {"text f(x[B,T,D]) -> y\n  y = silu(x, x)\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 7,
          10, "silu takes 1 to 1 arguments, not 2"},
         {"text f(x[B,T,D]) -> x\n  x = f(x)\nfamily x\ndims D = 2\nmodel\npiece f\n", 0, 0, 0,
-         "texts within texts"},
+         "call each other more than 16 deep"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         made m;

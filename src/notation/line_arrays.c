@@ -58,9 +58,10 @@ static int find_dim(const line_maker *m, const char *name) {
     return -1;
 }
 
-static sm_status add_dim(line_maker *m, const sm_text_dim *dim, uint8_t *out) {
+static sm_status add_dim(line_maker *m, const line_call *c, const sm_text_dim *dim, uint8_t *out) {
     if (m->dims == SM_TEXT_MOST_DIMS)
-        return sm_fail_limit(m->err, "dimensions of a text", m->dims + 1, SM_TEXT_MOST_DIMS);
+        return line_wrong(m, c, c->text->span, "more dimensions than %d, the most of a piece",
+                          SM_TEXT_MOST_DIMS);
     m->dim[m->dims] = *dim;
     *out = (uint8_t)m->dims++;
     return SM_OK;
@@ -89,7 +90,7 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
     }
     sm_text_dim dim = {.role = tree_role_of(m->a->library, name), .size = size.number};
     snprintf(dim.name, sizeof dim.name, "%s", name);
-    return add_dim(m, &dim, out);
+    return add_dim(m, c, &dim, out);
 }
 
 sm_status line_dims_of(line_maker *m, const line_call *c, const tree *array, uint8_t *out) {
@@ -275,7 +276,7 @@ static sm_status foreign_dims(line_maker *m, const line_call *c, const line_make
             at++;
         out[i] = (uint8_t)at;
         if (at < m->dims) continue;
-        status = add_dim(m, dim, &out[i]);
+        status = add_dim(m, c, dim, &out[i]);
         if (!status) m->foreign[out[i]] = true;
     }
     return status;

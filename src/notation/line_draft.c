@@ -22,8 +22,8 @@ static sm_status add_operand(line_maker *m, draft *d, const sm_mention *mention,
             return SM_OK;
         }
     if (d->line.operands == SM_OPERATOR_MOST_ARGUMENTS)
-        return sm_fail_limit(m->err, "arrays of a line", d->line.operands + 1,
-                             SM_OPERATOR_MOST_ARGUMENTS);
+        return line_wrong(m, d->call, d->from->span, "more arrays than %d, the most of a line",
+                          SM_OPERATOR_MOST_ARGUMENTS);
     *out = d->line.operands++;
     d->operand[*out] = *mention;
     return SM_OK;
@@ -31,7 +31,8 @@ static sm_status add_operand(line_maker *m, draft *d, const sm_mention *mention,
 
 static sm_status add_term(line_maker *m, draft *d, sm_term term) {
     if (d->line.terms == MADE_MOST_TERMS)
-        return sm_fail_limit(m->err, "operations of a line", d->line.terms + 1, MADE_MOST_TERMS);
+        return line_wrong(m, d->call, d->from->span, "more operations than %d, the most of a line",
+                          MADE_MOST_TERMS);
     d->term[d->line.terms++] = term;
     return SM_OK;
 }
@@ -335,6 +336,9 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
     sm_text_line *list = line_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
     sm_status status = SM_OK;
     if (!result || !operand || !term || !list) return sm_fail_memory(m->err);
+    if (m->lines == MADE_MOST_LINES)
+        return line_wrong(m, d->call, d->from->span, "more lines than %d, the most of a piece",
+                          MADE_MOST_LINES);
     m->line = list;
     for (int i = 0; !status && i < n; i++) {
         shape s;

@@ -198,7 +198,8 @@ static sm_status inline_text(line_maker *m, line_call *c, const tree_line *line,
                        .caller = c,
                        .part = c->part ? c->part : ++m->parts};
     if (inner.depth > MADE_MOST_CALLS)
-        return sm_fail_limit(m->err, "texts within texts", inner.depth, MADE_MOST_CALLS);
+        return line_wrong(m, c, call->span, "texts call each other more than %d deep",
+                          MADE_MOST_CALLS);
     if (call->n != text->parameters)
         return line_wrong(m, c, call->span, "%s takes %d arguments, not %d", text->name,
                           text->parameters, call->n);
@@ -226,6 +227,7 @@ static sm_status run_line(line_maker *m, line_call *c, const tree_line *line) {
     callee what = {NULL, -1};
     int array;
     sm_status status = SM_OK;
+    if (--m->steps < 0) return line_wrong(m, c, line->span, "texts call each other too often");
     if (line->value->kind == TREE_CALL) status = line_resolve(m, c, line->value, &what);
     if (status) return status;
     if (what.text) return inline_text(m, c, line, what.text);

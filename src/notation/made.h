@@ -9,6 +9,7 @@ enum {
     MADE_MOST_KINDS = 256,
     MADE_MOST_TEXTS = 64,
     MADE_MOST_CALLS = 16,
+    MADE_MOST_LINES = 2000,
     MADE_MOST_TERMS = 64
 };
 

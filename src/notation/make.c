@@ -284,7 +284,8 @@ static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text,
     for (*out = 0; *out < a->kinds; (*out)++)
         if (is_of_kind(a, &a->kind[*out], p, text, b, a->pieces)) return SM_OK;
     if (a->kinds == MADE_MOST_KINDS)
-        return sm_fail_limit(k->err, "kinds of layers", a->kinds + 1, MADE_MOST_KINDS);
+        return sm_fail_at(k->err, p->where->source, p->where->span,
+                          "more kinds of layers than %d, the most of a model", MADE_MOST_KINDS);
     made_kind *list = line_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
     const tree_text **reached = sm_arena_array(k->arena, (size_t)r.texts, sizeof *reached);
     if (!list || !reached) return sm_fail_memory(k->err);
@@ -310,7 +311,8 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
     if (!status) status = text_of(k, p, b, i, &text);
     if (status || !text) return status;
     if (a->pieces == MADE_MOST_PIECES)
-        return sm_fail_limit(k->err, "layers of a model", a->pieces + 1, MADE_MOST_PIECES);
+        return sm_fail_at(k->err, p->where->source, p->where->span,
+                          "more layers than %d, the most of a model", MADE_MOST_PIECES);
     sm_model_piece *list = line_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
     if (!list) return sm_fail_memory(k->err);
     a->piece = list;
