@@ -115,7 +115,7 @@ static sm_status push_operator(line_maker *m, draft *d, sm_operator op, const tr
     for (int i = 0; i < t->n && !scales; i++)
         if (row->reads >> i & 1) d->line.reads |= argument[i].leaves;
     d->line.linear = d->line.linear && (row->linear || scales);
-    d->line.norm = d->line.norm || is_norm(op);
+    d->line.norm = d->line.norm || is_norm((int)op);
     d->work += row->flops * line_elements(m, out->rank, out->dim);
     for (int i = 1; row->shape == SM_SHAPE_FIRST && i < t->n; i++)
         for (int j = 0; j < d->line.operands; j++)
