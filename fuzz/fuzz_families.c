@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *const *family;
     size_t families;
     sm_arena *arena = sm_arena_new();
-    sm_library *library;
+    sm_library *library = NULL;
     sm_error err = {0};
     must(arena && sm_library_new(arena, NULL, &library, &err) == SM_OK);
     bool read = sm_library_read(library, &source, &err) == SM_OK;

@@ -49,6 +49,6 @@ int operator_find_activation(const char *word) {
         {"sigmoid", SM_OPERATOR_SIGMOID},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].word, word) == 0) return known[i].op;
+        if (strcmp(known[i].word, word) == 0) return (int)known[i].op;
     return -1;
 }
