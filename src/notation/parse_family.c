@@ -23,11 +23,10 @@ static void parse_names(parser *p, tree_family *family) {
         for (int i = 0; i < family->names; i++)
             if (strcmp(name[i]->name, leaf->name) == 0)
                 parser_fail(p, leaf->span, "family %s has this name already", leaf->name);
-        for (const tree_family *other = p->library->family; other; other = other->next)
-            for (int i = 0; i < other->names; i++)
-                if (strcmp(other->name[i]->name, leaf->name) == 0)
-                    parser_fail(p, leaf->span, "family %s stands in %s already", leaf->name,
-                                other->source->name);
+        const tree_family *other = parser_named(p, &p->library->family_named, leaf->name);
+        if (other)
+            parser_fail(p, leaf->span, "family %s stands in %s already", leaf->name,
+                        other->source->name);
         name[family->names++] = leaf;
     } while (p->now.kind == TOKEN_NAME || p->now.kind == TOKEN_WORD);
     family->name = parser_list(p, name, family->names);
@@ -138,4 +137,6 @@ void parse_family(parser *p) {
         parse_section(p, family, &ends);
     *p->library->family_end = family;
     p->library->family_end = &family->next;
+    for (int i = 0; i < family->names && !p->status; i++)
+        parser_name_it(p, &p->library->family_named, family->name[i]->name, family);
 }

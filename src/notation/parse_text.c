@@ -143,10 +143,9 @@ void parse_text(parser *p, bool kernel) {
         parser_fail(p, text.span, "a text cannot be called %s: %s", text.name,
                     strchr(text.name, '.') ? "its name has no dot" : "that is an op");
     parser_count(p, &p->library->texts, "texts", text.span);
-    for (const tree_text *other = p->library->text; other; other = other->next)
-        if (strcmp(other->name, text.name) == 0)
-            parser_fail(p, text.span, "text %s stands in %s already", text.name,
-                        other->source->name);
+    const tree_text *other = parser_named(p, &p->library->text_named, text.name);
+    if (other)
+        parser_fail(p, text.span, "text %s stands in %s already", text.name, other->source->name);
     parser_advance(p);
     parse_head(p, &text);
     if (!parser_accept(p, TOKEN_OF(':')) && p->now.kind != TOKEN_BREAK)
@@ -158,4 +157,5 @@ void parse_text(parser *p, bool kernel) {
     *entry = text;
     *p->library->text_end = entry;
     p->library->text_end = &entry->next;
+    parser_name_it(p, &p->library->text_named, entry->name, entry);
 }

@@ -97,6 +97,15 @@ const tree *const *parser_list(parser *p, const tree *const *items, int n) {
     return list;
 }
 
+const void *parser_named(const parser *p, const tree_names *names, const char *name) {
+    return p->status ? NULL : tree_named(names, name);
+}
+
+void parser_name_it(parser *p, tree_names *names, const char *name, const void *thing) {
+    tree_entry *entry = parser_alloc(p, sizeof *entry);
+    if (entry) tree_add_name(names, entry, name, thing);
+}
+
 const tree *parser_name_leaf(parser *p, bool may_be_word, const char *what) {
     sm_span span = p->now.span;
     bool word = may_be_word && p->now.kind == TOKEN_WORD;
@@ -178,17 +187,17 @@ static void add_role(parser *p, sm_dimension_role role) {
     const char *dim = parser_name(p, span, TREE_MOST_DIM_NAME);
     parser_advance(p);
     parser_count(p, &library->roles, "dimensions with roles", span);
-    for (const tree_role *other = library->role; other; other = other->next) {
-        if (strcmp(other->dim, dim) != 0) continue;
-        if (other->role == role) return;
+    const tree_role *other = parser_named(p, &library->role_named, dim);
+    if (other && other->role == role) return;
+    if (other)
         parser_fail(p, span, "dimension %s has the role %s already", dim,
                     sm_dimension_role_name(other->role));
-    }
     tree_role *entry = parser_alloc(p, sizeof *entry);
     if (!entry) return;
     *entry = (tree_role){.dim = dim, .role = role, .span = span, .source = p->source};
     *library->role_end = entry;
     library->role_end = &entry->next;
+    parser_name_it(p, &library->role_named, dim, entry);
 }
 
 static void parse_roles(parser *p) {

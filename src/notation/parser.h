@@ -46,6 +46,10 @@ const char *parser_name(parser *p, sm_span span, int most);
 /* A node from `from` to the token before; without children. */
 tree *parser_leaf(parser *p, tree_kind kind, sm_span span, const char *name);
 const tree *const *parser_list(parser *p, const tree *const *items, int n);
+/* What a name names already; NULL: nothing, or something is wrong. */
+const void *parser_named(const parser *p, const tree_names *names, const char *name);
+/* Remember what a name names. */
+void parser_name_it(parser *p, tree_names *names, const char *name, const void *thing);
 /* Take a NAME (or a WORD, where it may stand) as a leaf. */
 const tree *parser_name_leaf(parser *p, bool may_be_word, const char *what);
 /* An entry more of a list of at most TREE_MOST_ENTRIES `what`. */

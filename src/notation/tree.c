@@ -40,20 +40,38 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
     return SM_OK;
 }
 
+/* FNV-1a. */
+static unsigned bucket_of(const char *name) {
+    uint32_t hash = 2166136261u;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return (hash ^ hash >> 16) % TREE_BUCKETS;
+}
+
+const void *tree_named(const tree_names *names, const char *name) {
+    const tree_entry *e = names->bucket[bucket_of(name)];
+    while (e && strcmp(e->name, name) != 0) e = e->next;
+    return e ? e->thing : NULL;
+}
+
+void tree_add_name(tree_names *names, tree_entry *entry, const char *name, const void *thing) {
+    tree_entry **bucket = &names->bucket[bucket_of(name)];
+    *entry = (tree_entry){name, thing, *bucket};
+    *bucket = entry;
+}
+
 const tree_text *tree_find_text(const sm_library *library, const char *name) {
-    for (; library; library = library->under)
-        for (const tree_text *text = library->text; text; text = text->next)
-            if (strcmp(text->name, name) == 0) return text;
-    return NULL;
+    const tree_text *text = NULL;
+    for (; library && !text; library = library->under)
+        text = tree_named(&library->text_named, name);
+    return text;
 }
 
 const tree_family *tree_other_family(const sm_library *library, const char *name,
                                      const tree_family *family) {
-    for (; library; library = library->under)
-        for (const tree_family *f = library->family; f; f = f->next)
-            for (int i = 0; i < f->names && f != family; i++)
-                if (strcmp(f->name[i]->name, name) == 0) return f;
-    return NULL;
+    const tree_family *f = NULL;
+    for (; library && (!f || f == family); library = library->under)
+        f = tree_named(&library->family_named, name);
+    return f == family ? NULL : f;
 }
 
 const tree_family *tree_find_family(const sm_library *library, const char *name) {
@@ -85,10 +103,9 @@ bool tree_same(const tree *a, const tree *b) {
 }
 
 sm_dimension_role tree_role_of(const sm_library *library, const char *dim) {
-    for (; library; library = library->under)
-        for (const tree_role *role = library->role; role; role = role->next)
-            if (strcmp(role->dim, dim) == 0) return role->role;
-    return SM_DIMENSION_WHOLE;
+    const tree_role *role = NULL;
+    for (; library && !role; library = library->under) role = tree_named(&library->role_named, dim);
+    return role ? role->role : SM_DIMENSION_WHOLE;
 }
 
 const tree_set *tree_find_set(const tree_set *list, const char *name) {

@@ -181,6 +181,20 @@ typedef struct tree_sets {
     int n;
 } tree_sets;
 
+/* Things by their names, in buckets. */
+enum { TREE_BUCKETS = 256 };
+typedef struct tree_entry {
+    const char *name;
+    const void *thing;
+    struct tree_entry *next;
+} tree_entry;
+typedef struct tree_names {
+    tree_entry *bucket[TREE_BUCKETS];
+} tree_names;
+/* NULL when nothing is called so. */
+const void *tree_named(const tree_names *names, const char *name);
+void tree_add_name(tree_names *names, tree_entry *entry, const char *name, const void *thing);
+
 struct sm_library {
     sm_arena *arena;
     const sm_library *under;
@@ -191,6 +205,7 @@ struct sm_library {
     const tree_text *text, **text_end;
     const tree_family *family, **family_end;
     int roles, texts, families, words;
+    tree_names role_named, text_named, family_named;
 };
 
 /* ---- by name, here or below; NULL when there is none ---- */
