@@ -15,7 +15,7 @@ enum { MOST_ROWS = 512, ALL = (1 << SM_CONSTANT_COUNT) - 1 };
 
 typedef struct set {
     sm_truth_row row[MOST_ROWS];
-    sm_truth_case *ready[MOST_ROWS];
+    sm_ready_row ready[MOST_ROWS];
     size_t n;
     sm_calibration start, known;
     sm_rng rng;
@@ -51,7 +51,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     set *s = *state;
-    for (size_t i = 0; i < s->n; i++) sm_truth_case_free(s->ready[i]);
+    for (size_t i = 0; i < s->n; i++) sm_truth_case_free(s->ready[i].c);
     sm_arena_free(s->arena);
     sm_free(s);
     return 0;
@@ -71,9 +71,10 @@ static void add(set *s, sm_truth_row row, double noise) {
     s->row[s->n].id = "row";
     s->row[s->n].chip = "h100_sxm";
     s->row[s->n].measured_s = 1.0;
-    assert_int_equal(sm_truth_case_new(&s->row[s->n], &s->ready[s->n], &s->err), SM_OK);
+    s->ready[s->n].row = &s->row[s->n];
+    assert_int_equal(sm_truth_case_new(&s->row[s->n], &s->ready[s->n].c, &s->err), SM_OK);
     sm_prediction p;
-    sm_truth_predict(s->ready[s->n], &s->known, &p);
+    sm_truth_predict(s->ready[s->n].c, &s->known, &p);
     assert_null(p.unknown);
     s->row[s->n].measured_s = p.expected_s * exp(noise * normal(&s->rng));
     s->n++;

@@ -218,11 +218,23 @@ typedef struct sm_truth_case sm_truth_case;
 sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err);
 /* Free a case. NULL is fine. */
 void sm_truth_case_free(sm_truth_case *c);
-/* The row that a case was made of. */
-const sm_truth_row *sm_truth_case_row(const sm_truth_case *c);
+/* Cases of many rows, of which those share one that differ only in what they are called and in what
+ * was measured (rows of inference do not: what one states says what is predicted). */
+typedef struct sm_truth_cases sm_truth_cases;
+/* None yet. NULL when out of memory. */
+sm_truth_cases *sm_truth_cases_new(void);
+/* The case of a row, made where there is none like it. Errors as sm_truth_case_new; the row need
+ * not outlive it, but the texts of a row of inference and the chip it is on must. */
+sm_status sm_truth_cases_get(sm_truth_cases *cases, const sm_truth_row *row, sm_truth_case **out,
+                             sm_error *err);
+/* Free all of them. NULL is fine. */
+void sm_truth_cases_free(sm_truth_cases *cases);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
+/* Let go of what makes a prediction cheap: the last one is kept, and another makes the case ready
+ * again. */
+void sm_truth_case_rest(sm_truth_case *c);
 /* The derivation of a training row's expected time, as `train --explain` shows it; *why is NULL
  * else. SM_INTERNAL when out of memory. */
 sm_status sm_truth_why(sm_truth_case *c, sm_arena *arena, sm_why **why, sm_error *err);
@@ -277,10 +289,15 @@ typedef struct sm_fit {
     double before_median;   /* with the calibration it started from */
     char measure_next[200]; /* the measurement that would help most; "" when none would */
 } sm_fit;
+/* A measured row and the case that predicts it, which others may share. */
+typedef struct sm_ready_row {
+    const sm_truth_row *row;
+    sm_truth_case *c;
+} sm_ready_row;
 /* Robust least squares of log(expected/measured) over the rows that can be predicted, with the
  * start as prior. Deterministic. SM_NEGATIVE with a sentence when nothing can be identified; the
  * constants and measure_next are filled then too. */
-sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+sm_status sm_calibrate(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                        const sm_fit_options *options, sm_fit *fit, sm_error *err);
 
 /* ---- statistics: pure functions; `scratch` has room for n doubles ---- */
@@ -304,8 +321,8 @@ typedef struct sm_error_stats {
 /* Figures of no comparison at all are NAN; coverage counts those that have an interval. */
 sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scratch);
 /* Kendall's rank correlation of two lists, tau-b: pairs tied in either list count for neither.
- * NAN when one list holds a single value only. */
-double sm_kendall_tau(const double *a, const double *b, size_t n);
+ * NAN when one list holds a single value only. room: for 4n numbers. */
+double sm_kendall_tau(const double *a, const double *b, size_t n, double *room);
 /* Choose the least expected: how much longer it was measured to take than the least measured, as
  * a fraction. Of equal expectations the first is chosen. NAN of none. */
 double sm_time_lost(const double *expected, const double *measured, size_t n);

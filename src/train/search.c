@@ -112,7 +112,7 @@ static sm_status make_lanes(plan_search *h, sm_arena *arena, sm_error *err) {
     h->lane = sm_arena_array(arena, (size_t)h->lanes, sizeof *h->lane);
     if (!h->lane) return sm_fail_memory(err);
     for (int i = 0; i < h->lanes; i++)
-        if (!stages_init(&h->lane[i].s, arena) || !make_memo(h, &h->lane[i], arena) ||
+        if (!stages_init(&h->lane[i].s, LAYOUTS, arena) || !make_memo(h, &h->lane[i], arena) ||
             !sm_curve_memo_init(&h->lane[i].p.at.memo, &h->train->system, h->train->calibration,
                                 SEARCH_CURVES, arena))
             return sm_fail_memory(err);

@@ -248,7 +248,8 @@ typedef enum timing { EXPECTED, MATH } timing;
 enum { LAYOUTS = 64 };
 struct stages {
     const chunk_layout *layout;
-    chunk_layout *layouts; /* LAYOUTS of them, found by their chunks */
+    int n_layouts;
+    chunk_layout *layouts; /* found by their chunks */
     uint32_t in_flight_of[5];
     int held[MAX_CHUNKS * 2];
     sm_chunk_time chunk[MAX_CHUNKS];
@@ -256,7 +257,7 @@ struct stages {
     void *scratch;
     size_t scratch_bytes;
 };
-bool stages_init(stages *s, sm_arena *arena);
+bool stages_init(stages *s, int layouts, sm_arena *arena);
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s);
 int microbatches_of(const sm_train *t, const sm_plan *plan);
 /* Layout and schedule without times: enough for memory. */

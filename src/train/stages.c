@@ -9,12 +9,13 @@
 
 #include "space.h"
 
-bool stages_init(stages *s, sm_arena *arena) {
+bool stages_init(stages *s, int layouts, sm_arena *arena) {
     memset(s, 0, sizeof *s);
+    s->n_layouts = layouts;
     s->scratch_bytes = (size_t)1 << 20;
     s->scratch = sm_arena_alloc(arena, s->scratch_bytes);
-    s->layouts = sm_arena_array(arena, LAYOUTS, sizeof *s->layouts);
-    for (int i = 0; s->layouts && i < LAYOUTS; i++) {
+    s->layouts = sm_arena_array(arena, (size_t)layouts, sizeof *s->layouts);
+    for (int i = 0; s->layouts && i < layouts; i++) {
         s->layouts[i].kind = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].kind);
         s->layouts[i].before = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].before);
         if (!s->layouts[i].kind || !s->layouts[i].before) return false;
@@ -41,7 +42,7 @@ static void add_pass(sm_chunk_time *to, const pass *from, double times) {
 
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s) {
     int chunks = chunk_count(plan);
-    chunk_layout *layout = &s->layouts[chunks % LAYOUTS];
+    chunk_layout *layout = &s->layouts[chunks % s->n_layouts];
     if (layout->chunks != chunks) chunk_layout_fill(t, chunks, layout);
     s->layout = layout;
 }

@@ -1,5 +1,6 @@
 /* A row made ready and predicted: what its kind needs is looked up once. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,11 @@ struct sm_truth_case {
     const char *unknown;
     truth_training *training;
     truth_serving *serving;
+    bool resting;
+    char why[160]; /* of a resting case, whose parts are gone */
+    bool known;    /* `last` is under the constants `under`: rows that share a case ask again */
+    sm_calibration under;
+    sm_prediction last;
 };
 
 const char *sm_truth_kind_name(sm_truth_kind kind) {
@@ -70,8 +76,6 @@ void sm_truth_case_free(sm_truth_case *c) {
     sm_free(c);
 }
 
-const sm_truth_row *sm_truth_case_row(const sm_truth_case *c) { return c->row; }
-
 static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_prediction *out) {
     switch (c->row->kind) {
     case SM_TRUTH_GEMM: sm_predict_gemm(c->row, c->chip, k, out); return;
@@ -84,19 +88,57 @@ static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_predictio
     }
 }
 
-void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
+void sm_truth_case_rest(sm_truth_case *c) {
+    const char **unknown = c->unknown ? &c->unknown : &c->last.unknown;
+    if (c->resting || (!c->training && !c->serving)) return;
+    if (*unknown) {
+        snprintf(c->why, sizeof c->why, "%s", *unknown);
+        *unknown = c->last.unknown = c->why;
+    }
+    truth_training_free(c->training);
+    truth_serving_free(c->serving);
+    c->training = NULL;
+    c->serving = NULL;
+    c->resting = true;
+}
+
+/* False: out of memory. */
+static bool wake(sm_truth_case *c) {
+    if (!c->resting || c->unknown) return true;
+    c->resting = false;
+    return make_ready(c, NULL) == SM_OK;
+}
+
+static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     memset(out, 0, sizeof *out);
     out->unknown = c->unknown;
     static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
         SM_REGIME_matmul, SM_REGIME_attention, SM_REGIME_collective,
         SM_REGIME_memory, SM_REGIME_step,      SM_REGIME_decode};
     out->regime = regimes[c->row->kind];
-    if (c->unknown) return;
-    out->calibration = calibration ? calibration : c->shipped;
+    if (!wake(c)) {
+        out->unknown = "out of memory";
+        out->out_of_memory = true;
+        c->resting = true;
+    }
+    if (c->unknown || out->unknown) return;
+    out->calibration = calibration;
     predict_kind(c, out->calibration, out);
     if (!out->unknown)
         sm_calibration_interval(out->calibration, c->chip, out->regime, out->expected_s,
                                 &out->low_s, &out->high_s);
+}
+
+void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
+    if (!calibration) calibration = c->shipped;
+    bool same = c->known && calibration && memcmp(&c->under, calibration, sizeof c->under) == 0;
+    if (!same) {
+        predict(c, calibration, &c->last);
+        if (calibration) memcpy(&c->under, calibration, sizeof c->under);
+        c->known = calibration && !c->last.out_of_memory;
+    }
+    *out = c->last;
+    if (out->calibration) out->calibration = calibration; /* equal, but this is the caller's */
 }
 
 sm_status sm_truth_why(sm_truth_case *c, sm_arena *arena, sm_why **why, sm_error *err) {

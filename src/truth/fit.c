@@ -161,7 +161,7 @@ static bool any_identified(const sm_fit *fit) {
     return false;
 }
 
-sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+sm_status sm_calibrate(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                        const sm_fit_options *options, sm_fit *fit, sm_error *err) {
     fit_problem f = {.start = start};
     fit_solution s;
@@ -177,7 +177,7 @@ sm_status sm_calibrate(sm_truth_case *const *cases, size_t n, const sm_calibrati
         f.precision[f.p++] = options->prior_weight / (sigma * sigma);
     }
     if (f.p == 0) return sm_fail(err, SM_NEGATIVE, "no constant is free to be fitted");
-    sm_status status = fit_rows_of(cases, n, start, options->arena, &f, err);
+    sm_status status = fit_rows_of(rows, n, start, options->arena, &f, err);
     if (status) return status;
     memcpy(s.u, f.u0, sizeof s.u);
     fit_solve(&f, FIT_NO_GROUP, 0, &s);

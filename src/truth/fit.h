@@ -55,7 +55,7 @@ double fit_prior_deviation(sm_constant which, double u0);
 double fit_relative(sm_constant which, double u);
 
 /* ---- rows, their weights and groups: fit_rows.c ---- */
-sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                       sm_arena *arena, fit_problem *f, sm_error *err);
 
 /* ---- the solver: fit_solve.c ---- */

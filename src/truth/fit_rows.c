@@ -14,9 +14,9 @@ enum { MOST_GROUPS = 12, NAME_BYTES = 160 };
 /* ---- groups ---- */
 
 typedef struct names {
-    char (*name)[NAME_BYTES];
-    size_t *rows;
-    size_t n;
+    const char **name;
+    size_t *rows, n;
+    size_t *place, room; /* of a name by its hash: its index and 1; room is a power of two */
 } names;
 
 static int octave(double size) { return size > 1.0 ? (int)floor(log2(size)) : 0; }
@@ -57,22 +57,29 @@ static void source_name(const sm_truth_row *row, char *out) {
     snprintf(out, NAME_BYTES, "%.*s", length < 150 ? length : 150, row->source);
 }
 
-static int name_index(names *list, const char *name) {
-    for (size_t i = 0; i < list->n; i++)
-        if (strcmp(list->name[i], name) == 0) {
-            list->rows[i]++;
-            return (int)i;
-        }
-    memcpy(list->name[list->n], name, NAME_BYTES);
-    list->rows[list->n] = 1;
-    return (int)list->n++;
+/* -1: out of memory. */
+static int name_index(names *list, const char *name, sm_arena *arena) {
+    size_t hash = 5381; /* Bernstein's */
+    for (const char *c = name; *c; c++) hash = 33 * hash + (unsigned char)*c;
+    size_t at = hash & (list->room - 1);
+    while (list->place[at] && strcmp(list->name[list->place[at] - 1], name) != 0)
+        at = (at + 1) & (list->room - 1);
+    if (!list->place[at]) {
+        list->name[list->n] = sm_arena_copy(arena, name, strlen(name));
+        if (!list->name[list->n]) return -1;
+        list->place[at] = ++list->n;
+    }
+    list->rows[list->place[at] - 1]++;
+    return (int)list->place[at] - 1;
 }
 
-static bool names_new(names *list, size_t room, sm_arena *arena) {
-    list->name = sm_arena_array(arena, room, sizeof *list->name);
-    list->rows = sm_arena_array(arena, room, sizeof *list->rows);
-    list->n = 0;
-    return list->name && list->rows;
+static bool names_new(names *list, size_t rows, sm_arena *arena) {
+    *list = (names){.room = 1};
+    while (list->room < 2 * rows) list->room *= 2;
+    list->name = sm_arena_array(arena, rows, sizeof *list->name);
+    list->rows = sm_arena_array(arena, rows, sizeof *list->rows);
+    list->place = sm_arena_array(arena, list->room, sizeof *list->place);
+    return list->name && list->rows && list->place;
 }
 
 /* ---- weights ---- */
@@ -121,7 +128,8 @@ static int *index_rows(const fit_problem *f, void (*name_of)(const sm_truth_row 
     for (size_t i = 0; i < f->n; i++) {
         char name[NAME_BYTES] = {0};
         name_of(f->row[i].row, name);
-        index[i] = name_index(list, name);
+        index[i] = name_index(list, name, arena);
+        if (index[i] < 0) return NULL;
     }
     return index;
 }
@@ -155,7 +163,7 @@ static sm_status fail_unusable(const char *why, size_t n, sm_error *err) {
                    why[0] ? why : "the source states no time");
 }
 
-sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibration *start,
+sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                       sm_arena *arena, fit_problem *f, sm_error *err) {
     char why[320] = "";
     size_t room = n ? n : 1;
@@ -168,13 +176,14 @@ sm_status fit_rows_of(sm_truth_case *const *cases, size_t n, const sm_calibratio
     if (!f->row || !f->weight || !f->scratch || !f->weighed || !f->room || !f->out_of_memory)
         return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        const sm_truth_row *row = sm_truth_case_row(cases[i]);
+        const sm_truth_row *row = rows[i].row;
         sm_prediction p;
-        sm_truth_predict(cases[i], start, &p);
+        sm_truth_predict(rows[i].c, start, &p);
         if (p.out_of_memory) return sm_fail_memory(err);
         if (p.unknown && !why[0]) snprintf(why, sizeof why, "%.300s", p.unknown);
         if (!is_usable(row, &p)) continue;
-        f->row[f->n++] = (fit_row){.c = cases[i], .row = row, .log_measured = log(row->measured_s)};
+        f->row[f->n++] =
+            (fit_row){.c = rows[i].c, .row = row, .log_measured = log(row->measured_s)};
     }
     if (f->n == 0) return fail_unusable(why, n, err);
     return group_rows(f, arena) ? SM_OK : sm_fail_memory(err);

@@ -36,8 +36,9 @@ static sm_status take_rows(sm_fitting *q, const sm_truth *truth, bool only_softw
             q->apart++;
             continue;
         }
-        sm_status status = sm_truth_case_new(row, &q->ready[q->n], err);
+        sm_status status = sm_truth_cases_get(q->cases, row, &q->ready[q->n].c, err);
         if (status) return status;
+        q->ready[q->n].row = row;
         q->n++;
     }
     return SM_OK;
@@ -56,13 +57,12 @@ sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
         q->files = sm_arena_printf(q->arena, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
         if (!q->files) return sm_fail_memory(err);
     }
-    q->ready = sm_arena_array(q->arena, rows ? rows : 1, sizeof(void *));
-    if (!q->ready) return sm_fail_memory(err);
+    q->ready = sm_arena_array(q->arena, rows ? rows : 1, sizeof *q->ready);
+    q->cases = sm_truth_cases_new();
+    if (!q->ready || !q->cases) return sm_fail_memory(err);
     bool only = is_named_software(q, truth, files);
     for (size_t f = 0; f < files && !status; f++) status = take_rows(q, &truth[f], only, err);
     return status;
 }
 
-void sm_fitting_free(sm_fitting *q) {
-    for (size_t i = 0; i < q->n; i++) sm_truth_case_free(q->ready[i]);
-}
+void sm_fitting_free(sm_fitting *q) { sm_truth_cases_free(q->cases); }

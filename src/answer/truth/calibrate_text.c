@@ -8,20 +8,19 @@ enum { MOST_SOURCES = 8, MOST_WORDS = 3800 };
 
 /* Titles of the sources, each once, with how many rows each gave. */
 static char *source_list(const sm_fitting *q) {
-    sm_arena *arena = q->arena;
-    char *out = sm_arena_printf(arena, "%s", "");
-    int shown = 0;
-    for (size_t i = 0; i < q->fit.rows && out && shown < MOST_SOURCES; i++) {
-        const char *source = q->fit.row[i].row->source;
-        size_t rows = 0, first = i;
-        for (size_t k = 0; k < q->fit.rows; k++) {
-            if (strcmp(q->fit.row[k].row->source, source) != 0) continue;
-            if (k < first) first = k;
-            rows++;
-        }
-        if (first < i) continue;
-        out = sm_arena_printf(arena, "%s%s%.120s (%zu)", out, shown++ ? "; " : "", source, rows);
+    const char *source[MOST_SOURCES];
+    size_t rows[MOST_SOURCES] = {0};
+    int n = 0;
+    for (size_t i = 0; i < q->fit.rows; i++) {
+        int at = 0;
+        while (at < n && strcmp(source[at], q->fit.row[i].row->source) != 0) at++;
+        if (at == MOST_SOURCES) continue;
+        if (at == n) source[n++] = q->fit.row[i].row->source;
+        rows[at]++;
     }
+    char *out = sm_arena_printf(q->arena, "%s", "");
+    for (int i = 0; i < n && out; i++)
+        out = sm_arena_printf(q->arena, "%s%s%.120s (%zu)", out, i ? "; " : "", source[i], rows[i]);
     return out;
 }
 

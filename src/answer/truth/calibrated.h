@@ -9,8 +9,9 @@ typedef struct sm_fitting {
     sm_arena *arena;             /* the report's */
     size_t read, of_chip, apart; /* rows of the files; of the chip; of those left out */
     size_t n;
-    sm_truth_case **ready; /* those to fit to */
-    const char *files;     /* their names, joined */
+    sm_ready_row *ready; /* those to fit to */
+    sm_truth_cases *cases;
+    const char *files; /* their names, joined */
     sm_fit fit;
     const char *reason; /* why nothing could be fitted, or NULL */
 } sm_fitting;

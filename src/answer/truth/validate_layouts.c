@@ -8,6 +8,7 @@ enum { LEAST_LAYOUTS = 8 };
 typedef struct sweep {
     size_t n;
     double *expected, *measured; /* seconds per sequence */
+    double *room;                /* 4n */
 } sweep;
 typedef struct ranking {
     size_t sweeps;
@@ -61,7 +62,7 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
             s->expected[at] = c->p.expected_s / sequences;
             s->measured[at] = c->row->measured_s / sequences;
         }
-        double tau = sm_kendall_tau(s->expected, s->measured, s->n);
+        double tau = sm_kendall_tau(s->expected, s->measured, s->n, s->room);
         double lost = sm_time_lost(s->expected, s->measured, s->n);
         add_sweep(r, table, list, &v->row[m[i].at], s->n, tau, lost);
         k->tau[k->sweeps] = isfinite(tau) ? tau : 0.0;
@@ -91,9 +92,10 @@ void sm_validate_layouts(sm_report *r, const sm_validation *v) {
     sm_member *m = training_members(v, &n);
     sm_arena *arena = v->arena;
     sweep s = {0, sm_arena_array(arena, room, sizeof(double)),
-               sm_arena_array(arena, room, sizeof(double))};
+               sm_arena_array(arena, room, sizeof(double)),
+               sm_arena_array(arena, 4 * room, sizeof(double))};
     ranking k = {0, sm_arena_array(arena, room, sizeof(double)),
                  sm_arena_array(arena, room, sizeof(double))};
-    if (!m || !s.expected || !s.measured || !k.tau || !k.lost) r->out_of_memory = true;
+    if (!m || !s.expected || !s.measured || !s.room || !k.tau || !k.lost) r->out_of_memory = true;
     else if (n > 0) add_sweeps(r, v, m, n, &s, &k);
 }

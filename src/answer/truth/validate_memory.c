@@ -3,6 +3,7 @@
 #include "validated.h"
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Fine-tuning keeps other states than training from scratch does. */
@@ -20,22 +21,35 @@ typedef struct verdicts {
 } verdicts;
 
 /* A source that lists what ran out of memory beside what ran: the two differ in their layouts. */
-static bool has_twin(const sm_validation *all, const sm_checked *c) {
-    for (size_t i = 0; i < all->n; i++) {
-        const sm_truth_row *row = all->row[i].row;
-        if (row->kind == SM_TRUTH_TRAINING && row->of.training.oom &&
-            strcmp(row->source, c->row->source) == 0)
-            return true;
-    }
-    return false;
+typedef struct sources {
+    size_t n;
+    const char **name; /* sorted */
+} sources;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void count_verdict(const sm_validation *all, const sm_checked *c, verdicts *v) {
+/* False: out of memory. */
+static bool find_sources(const sm_validation *v, sources *s) {
+    *s = (sources){0, sm_arena_array(v->arena, v->n, sizeof *s->name)};
+    for (size_t i = 0; s->name && i < v->n; i++) {
+        const sm_truth_row *row = v->row[i].row;
+        bool out = row->kind == SM_TRUTH_TRAINING && row->of.training.oom;
+        if (out) s->name[s->n++] = row->source;
+    }
+    if (s->name) qsort(s->name, s->n, sizeof *s->name, by_name);
+    return s->name != NULL;
+}
+
+static void count_verdict(const sources *twins, const sm_checked *c, verdicts *v) {
     assert(c->p.memory.capacity > 0.0);
     if (!c->row->of.training.oom) {
         if (c->p.fits) v->ran_passed++;
         else v->ran_refused++;
-        if (!has_twin(all, c)) return;
+        bool twin = twins->n &&
+                    bsearch(&c->row->source, twins->name, twins->n, sizeof *twins->name, by_name);
+        if (!twin) return;
         if (c->p.fits) v->twins_passed++;
         else v->twins_refused++;
     } else if (!c->p.fits) {
@@ -55,8 +69,11 @@ static double twins_right(const verdicts *v) {
 
 static void add_verdicts(sm_report *r, const sm_validation *v) {
     verdicts n = {.least_room = HUGE_VAL};
+    sources twins;
+    if (!find_sources(v, &twins)) r->out_of_memory = true;
+    if (r->out_of_memory) return;
     for (size_t i = 0; i < v->n; i++)
-        if (is_priced(&v->row[i])) count_verdict(v, &v->row[i], &n);
+        if (is_priced(&v->row[i])) count_verdict(&twins, &v->row[i], &n);
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;

@@ -49,14 +49,17 @@ static const char *apart_because(const sm_checked *c, bool all) {
 
 static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
     sm_truth_case *ready;
-    sm_status status = sm_truth_case_new(c->row, &ready, err);
+    bool alone = c->row->kind == SM_TRUTH_INFERENCE;
+    sm_status status = alone ? sm_truth_case_new(c->row, &ready, err)
+                             : sm_truth_cases_get(v->cases, c->row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, sm_override_for(v, c->row), &c->p);
     if (c->p.unknown) { /* the reason may live in the case, which goes first */
         c->p.unknown = sm_arena_copy(v->arena, c->p.unknown, strlen(c->p.unknown));
         if (!c->p.unknown || c->p.out_of_memory) status = sm_fail_memory(err);
     }
-    sm_truth_case_free(ready);
+    if (alone) sm_truth_case_free(ready);
+    else sm_truth_case_rest(ready);
     return status;
 }
 
@@ -104,7 +107,10 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
         v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
         status = v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
     }
+    v->cases = status ? NULL : sm_truth_cases_new();
+    if (!status && !v->cases) status = sm_fail_memory(err);
     for (size_t i = 0; i < q->files && !status; i++) status = check_file(&v->truth[i], v, err);
+    sm_truth_cases_free(v->cases);
     return status;
 }
 

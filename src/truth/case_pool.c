@@ -1,0 +1,192 @@
+/* Cases that rows share. What a case costs is its model, its system and the programs of its plan;
+ * rows that differ only in what they are called and in what was measured have one. */
+#include <string.h>
+
+#include "scalemodel/truth.h"
+
+typedef struct entry {
+    uint64_t hash;
+    sm_truth_row *key; /* the case's own row, and what it is found by */
+    sm_truth_case *c;  /* NULL: an empty place */
+} entry;
+
+struct sm_truth_cases {
+    sm_arena *arena; /* keys and their texts */
+    entry *entry;
+    size_t n, room;
+    const char **text; /* all that keys hold: equal texts have one address */
+    size_t texts, text_room;
+};
+
+static const uint64_t SEED = 0xcbf29ce484222325u; /* Fowler, Noll and Vo's hash */
+
+static uint64_t hash_of(const void *bytes, size_t n) {
+    const unsigned char *at = bytes;
+    uint64_t hash = SEED;
+    for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+/* ---- texts ---- */
+
+static bool widen_texts(sm_truth_cases *p) {
+    size_t room = p->text_room ? 2 * p->text_room : 256;
+    const char **wider = sm_calloc(room, sizeof *wider);
+    if (!wider) return false;
+    for (size_t i = 0; i < p->text_room; i++) {
+        if (!p->text[i]) continue;
+        size_t at = hash_of(p->text[i], strlen(p->text[i])) & (room - 1);
+        while (wider[at]) at = (at + 1) & (room - 1);
+        wider[at] = p->text[i];
+    }
+    sm_free(p->text);
+    p->text = wider;
+    p->text_room = room;
+    return true;
+}
+
+/* False: out of memory. */
+static bool intern(sm_truth_cases *p, const char **text) {
+    if (!*text) return true;
+    if (4 * (p->texts + 1) > 3 * p->text_room && !widen_texts(p)) return false;
+    size_t n = strlen(*text), at = hash_of(*text, n) & (p->text_room - 1);
+    while (p->text[at] && strcmp(p->text[at], *text) != 0) at = (at + 1) & (p->text_room - 1);
+    if (!p->text[at]) {
+        p->text[at] = sm_arena_copy(p->arena, *text, n);
+        p->texts += p->text[at] != NULL;
+    }
+    *text = p->text[at];
+    return *text != NULL;
+}
+
+/* ---- keys ---- */
+
+#define ROW(member) offsetof(sm_truth_row, member)
+#define STEP(member) offsetof(sm_truth_row, of.training.member)
+
+static const size_t of_all[] = {ROW(chip), ROW(source), ROW(software), ROW(kernel)};
+static const size_t of_gemm[] = {ROW(of.gemm.dtype)};
+static const size_t of_attention[] = {ROW(of.attention.phase), ROW(of.attention.dtype)};
+static const size_t of_collective[] = {ROW(of.collective.op)};
+static const size_t of_memop[] = {ROW(of.memop.op), ROW(of.memop.dtype)};
+static const size_t of_training[] = {STEP(title),
+                                     STEP(task),
+                                     STEP(quality),
+                                     STEP(duplicate_of),
+                                     STEP(flags),
+                                     STEP(model.name),
+                                     STEP(model.notes),
+                                     STEP(model.not_modelled),
+                                     STEP(inter_node_network),
+                                     STEP(intra_node_link),
+                                     STEP(hardware_notes),
+                                     STEP(precision),
+                                     STEP(precision_class),
+                                     STEP(recompute),
+                                     STEP(recompute_detail),
+                                     STEP(attention_kernel),
+                                     STEP(optimizer),
+                                     STEP(schedule),
+                                     STEP(schedule_detail),
+                                     STEP(notes),
+                                     STEP(plan)};
+
+static bool intern_at(sm_truth_cases *p, sm_truth_row *key, const size_t *at, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!intern(p, (const char **)(void *)((char *)key + at[i]))) return false;
+    return true;
+}
+#define INTERN(p, key, list) intern_at(p, key, list, sizeof(list) / sizeof *(list))
+
+/* Without what does not bear on the prediction. */
+static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key) {
+    memcpy(key, row, sizeof *key);
+    key->id = NULL;
+    key->line = 0;
+    key->measured_s = 0.0;
+    if (!INTERN(p, key, of_all)) return false;
+    switch (row->kind) {
+    case SM_TRUTH_GEMM: return INTERN(p, key, of_gemm);
+    case SM_TRUTH_ATTENTION: return INTERN(p, key, of_attention);
+    case SM_TRUTH_COLLECTIVE:
+        key->of.collective.busbw_GBps = 0.0;
+        return INTERN(p, key, of_collective);
+    case SM_TRUTH_MEMOP: return INTERN(p, key, of_memop);
+    default: break;
+    }
+    sm_training_row *t = &key->of.training;
+    t->tokens_per_s_per_chip = t->model_tflops_per_chip = t->hw_tflops_per_chip = 0.0;
+    t->mfu = t->hfu = t->step_time_s = t->peak_memory_bytes = t->derived_step_time_s = 0.0;
+    t->oom = false;
+    return INTERN(p, key, of_training);
+}
+
+/* ---- the cases ---- */
+
+sm_truth_cases *sm_truth_cases_new(void) {
+    sm_truth_cases *p = sm_calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->arena = sm_arena_new();
+    if (p->arena) return p;
+    sm_free(p);
+    return NULL;
+}
+
+void sm_truth_cases_free(sm_truth_cases *p) {
+    if (!p) return;
+    for (size_t i = 0; i < p->room; i++) sm_truth_case_free(p->entry[i].c);
+    sm_arena_free(p->arena);
+    sm_free(p->entry);
+    sm_free(p->text);
+    sm_free(p);
+}
+
+static bool widen(sm_truth_cases *p) {
+    size_t room = p->room ? 2 * p->room : 64;
+    entry *wider = sm_calloc(room, sizeof *wider);
+    if (!wider) return false;
+    for (size_t i = 0; i < p->room; i++) {
+        if (!p->entry[i].c) continue;
+        size_t at = p->entry[i].hash & (room - 1);
+        while (wider[at].c) at = (at + 1) & (room - 1);
+        wider[at] = p->entry[i];
+    }
+    sm_free(p->entry);
+    p->entry = wider;
+    p->room = room;
+    return true;
+}
+
+/* What a row of inference states is part of its prediction: it shares with none. */
+static uint64_t hash_row(const sm_truth_cases *p, const sm_truth_row *key) {
+    return key->kind == SM_TRUTH_INFERENCE ? hash_of(&p->n, sizeof p->n)
+                                           : hash_of(key, sizeof *key);
+}
+
+sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_truth_case **out,
+                             sm_error *err) {
+    sm_truth_row key;
+    bool alone = row->kind == SM_TRUTH_INFERENCE;
+    *out = NULL;
+    if (alone) key = *row;
+    else if (!key_of(p, row, &key)) return sm_fail_memory(err);
+    if (4 * (p->n + 1) > 3 * p->room && !widen(p)) return sm_fail_memory(err);
+    uint64_t hash = hash_row(p, &key);
+    size_t at = hash & (p->room - 1);
+    for (; p->entry[at].c; at = (at + 1) & (p->room - 1))
+        if (!alone && p->entry[at].hash == hash &&
+            memcmp(p->entry[at].key, &key, sizeof key) == 0) {
+            *out = p->entry[at].c;
+            return SM_OK;
+        }
+    sm_truth_row *kept = sm_arena_alloc(p->arena, sizeof *kept);
+    if (!kept) return sm_fail_memory(err);
+    memcpy(kept, &key, sizeof *kept);
+    entry e = {.hash = hash, .key = kept};
+    sm_status status = sm_truth_case_new(kept, &e.c, err);
+    if (status) return status;
+    p->entry[at] = e;
+    p->n++;
+    *out = e.c;
+    return SM_OK;
+}
