@@ -519,12 +519,12 @@ static void works_out_expressions(void **state) {
         snprintf(more, sizeof more,
                  "text one(x[B,T,D]) -> x\n  x = x + w[X] if X\n  x = x + v[D]\nfamily x\n"
                  "fields number = none; rule[i] = 2 * i; list_or_rule[i] = 1 / 0\n"
-                 "dims D = 1; X = %s\nmodel\npiece one\n",
+                 "dims D = 1; X = %s\ninert \"M\" \"-\" \"#\"\nmodel\npiece one\n",
                  cases[i].value);
         made m;
         setup(&m, more);
         sm_status status =
-            read_config(&m, "{\"model_type\": \"x\", \"list\": [10, 20], \"word\": \"M-M*-\", "
+            read_config(&m, "{\"model_type\": \"x\", \"list\": [10, 20], \"word\": \"M-M#-\", "
                             "\"commas\": \"3,4, 15\", \"truth\": true, "
                             "\"nested\": {\"a\": {\"b\": 7}}, \"objects\": [{}, {\"size\": 6}], "
                             "\"by_number\": {\"05\": 50}, \"list_or_rule\": [5, 6, 7]}");
@@ -555,7 +555,7 @@ static void errors_have_places_in_the_config(void **state) {
     refused("", "{" SMALL ", \"depth\": 2, \"heads\": 3}", "config", 1, 71, 1,
             "H = D / heads would be 2.66667, and a size is a whole number");
     refused("", "{" SMALL ", \"depth\": 2,\n\"heads\": \"3\"}", "config", 2, 10, 3,
-            "K = kv_heads is a text, and a size is a whole number");
+            "heads must be a number");
     refused("", "{" SMALL ", \"depth\": 2, \"heads\": -4}", "config", 1, 71, 2,
             "K = kv_heads would be -4");
     refused("", "{" SMALL ", \"depth\": 2.5}", "config", 1, 59, 3, "there would be 2.5 layers");
@@ -564,6 +564,12 @@ static void errors_have_places_in_the_config(void **state) {
             "num_things may change the size or the work of a small model and is not understood");
     refused("", "{" SMALL ", \"depth\": 2, \"heads\": 0}", "config", 1, 71, 1,
             "K = kv_heads is 0, and attend needs it");
+    refused("family x like small\nfields kind[i] = \"full\"\ninert far\n",
+            "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 2, \"kind\": "
+            "[\"far\", \"locl\"]}",
+            "config", 1, 74, 6,
+            "kind \"locl\" of a layer is not understood; the nearest known one "
+            "is \"local\"");
     /* off, inert, or of no matter */
     assert_true(total_of("", "{" SMALL ", \"depth\": 1, \"num_things\": 0, \"_num_\": 3, "
                              "\"colour\": 3, \"note_to_self\": 4}") > 0);

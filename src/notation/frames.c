@@ -170,6 +170,12 @@ static sm_status look_in_fields(family_scope *s, const tree_set *set, value *out
     const json_value *json = values_path(s->frame->config, set->name);
     *out = values_of_json(json);
     bool silent = !json;
+    const tree *usual = set->value;
+    bool truth = usual->kind == TREE_NAME &&
+                 (strcmp(usual->name, "true") == 0 || strcmp(usual->name, "false") == 0);
+    if (out->kind == VALUE_WORD && (truth || usual->kind == TREE_NUMBER))
+        return values_fail(&s->scope, out, set->span, "%s must be %s", set->name,
+                           truth ? "true or false" : "a number");
     if (set->by_layer) silent = out->kind == VALUE_NONE || (json->kind == IS_LIST && json->n == 0);
     if (!silent) return SM_OK;
     if (set->by_layer) {

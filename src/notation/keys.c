@@ -5,23 +5,34 @@
 
 #include "frames.h"
 
-enum { MOST_NAMES = 4096 };
+enum { MOST_NAMES = 1024 };
 
-/* Names that the frames of one config know. */
-typedef struct named {
+/* Names that the frames of one config know, those that they ask by index, and the words that they
+ * compare with. */
+typedef struct key_list {
     int n;
-    const char *name[MOST_NAMES];
+    const char *word[MOST_NAMES];
+} key_list;
+typedef struct named {
+    key_list names, indexed, words;
 } named;
 
-static void add(named *to, const char *name) {
-    for (int i = 0; i < to->n; i++)
-        if (strcmp(to->name[i], name) == 0) return;
-    if (to->n < MOST_NAMES) to->name[to->n++] = name;
+static bool has(const key_list *l, const char *word) {
+    for (int i = 0; i < l->n; i++)
+        if (strcmp(l->word[i], word) == 0) return true;
+    return false;
+}
+
+static void add(key_list *to, const char *word) {
+    if (to->n < MOST_NAMES && !has(to, word)) to->word[to->n++] = word;
 }
 
 static void add_names(named *to, const tree *t) {
     if (!t) return;
-    if (t->kind == TREE_NAME) add(to, t->name);
+    if (t->kind == TREE_NAME) add(&to->names, t->name);
+    if (t->kind == TREE_WORD) add(&to->words, t->name);
+    if (t->kind == TREE_ELEMENT && t->child[0]->kind == TREE_NAME)
+        add(&to->indexed, t->child[0]->name);
     for (int i = 0; i < t->n; i++) add_names(to, t->child[i]);
 }
 
@@ -38,7 +49,7 @@ static void name_all(const model_plan *plan, const json_value *config, named *to
         }
         if (f->config != config) continue;
         for (int i = 0; i < f->fields; i++) {
-            add(to, f->field[i]->name);
+            add(&to->names, f->field[i]->name);
             add_names(to, f->field[i]->value);
         }
         for (int i = 0; i < f->dims; i++) add_names(to, f->dim[i]->value);
@@ -54,10 +65,10 @@ static void name_all(const model_plan *plan, const json_value *config, named *to
 /* "rope_parameters.rope_theta" names rope_parameters. */
 static bool is_named(const named *known, const char *key) {
     size_t n = strlen(key);
-    for (int i = 0; i < known->n; i++)
-        if (strncmp(known->name[i], key, n) == 0 &&
-            (known->name[i][n] == 0 || known->name[i][n] == '.'))
-            return true;
+    for (int i = 0; i < known->names.n; i++) {
+        const char *name = known->names.word[i];
+        if (strncmp(name, key, n) == 0 && (name[n] == 0 || name[n] == '.')) return true;
+    }
     return false;
 }
 
@@ -111,26 +122,61 @@ static bool is_off(const json_value *v) {
     return !values_true(&of);
 }
 
-static sm_status meet(const model_plan *plan, const frame *f, const named *known,
-                      const json_value *v) {
+static sm_status fail_key(const model_plan *plan, const frame *f, const named *known,
+                          const json_value *v) {
     char key[65], text[65];
-    if (is_named(known, v->key) || is_off(v) || is_inert(plan, f, v->key)) return SM_OK;
-    if (!speaks(f->library, v->key)) return SM_OK;
-    const char *near = sm_nearest(v->key, strlen(v->key), known->name, (size_t)known->n);
+    const char *near =
+        sm_nearest(v->key, strlen(v->key), known->names.word, (size_t)known->names.n);
     const char *type = json_text(json_get(f->config, "model_type"));
-    sm_utf8_clean(key, sizeof key, v->key, strlen(v->key));
     if (!type) type = f->family->name[0]->name;
+    sm_utf8_clean(key, sizeof key, v->key, strlen(v->key));
     sm_utf8_clean(text, sizeof text, type, strlen(type));
     return sm_fail_at(plan->err, f->source, (sm_span){v->key_at, v->key_length},
                       "%s may change the size or the work of a %s model and is not understood%s%s",
                       key, text, near ? "; the nearest known field is " : "", near ? near : "");
 }
 
+static sm_status meet_word(const model_plan *plan, const frame *f, const named *known,
+                           const json_value *key, const json_value *at, const char *word) {
+    char shown[49];
+    if (has(&known->words, word) || is_inert(plan, f, word)) return SM_OK;
+    const char *near = sm_nearest(word, strlen(word), known->words.word, (size_t)known->words.n);
+    sm_utf8_clean(shown, sizeof shown, word, strlen(word));
+    return sm_fail_at(plan->err, f->source, json_place(at),
+                      "%s \"%s\" of a layer is not understood%s%s%s", key->key, shown,
+                      near ? "; the nearest known one is \"" : "", near ? near : "",
+                      near ? "\"" : "");
+}
+
+/* What is asked layer by layer is a word that the family compares with: an unknown one would pass
+ * for whatever it has after `else`. Words that `else` alone stands for are inert. */
+static sm_status meet_words(const model_plan *plan, const frame *f, const named *known,
+                            const json_value *v) {
+    sm_status status = SM_OK;
+    if (!has(&known->indexed, v->key) || strcmp(v->key, "architectures") == 0) return SM_OK;
+    if (v->kind == IS_TEXT)
+        for (const char *at = v->text; !status && *at; at++) {
+            const char letter[2] = {*at, 0};
+            status = meet_word(plan, f, known, v, v, letter);
+        }
+    for (uint32_t i = 0; v->kind == IS_LIST && !status && i < v->n; i++)
+        if (v->item[i].kind == IS_TEXT)
+            status = meet_word(plan, f, known, v, &v->item[i], v->item[i].text);
+    return status;
+}
+
+static sm_status meet(const model_plan *plan, const frame *f, const named *known,
+                      const json_value *v) {
+    bool passes = is_named(known, v->key) || is_off(v) || is_inert(plan, f, v->key) ||
+                  !speaks(f->library, v->key);
+    return passes ? meet_words(plan, f, known, v) : fail_key(plan, f, known, v);
+}
+
 sm_status frames_check_keys(const model_plan *plan) {
     named *known = sm_arena_alloc(plan->arena, sizeof *known);
     sm_status status = known ? SM_OK : sm_fail_memory(plan->err);
     for (const frame *f = plan->frames; !status && f; f = f->next) {
-        known->n = 0;
+        known->names.n = known->indexed.n = known->words.n = 0;
         name_all(plan, f->config, known);
         for (uint32_t i = 0; !status && i < f->config->n; i++)
             status = meet(plan, f, known, &f->config->item[i]);

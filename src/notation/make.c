@@ -58,9 +58,7 @@ static void add_called(const sm_library *library, reach *r, const tree *t) {
     for (int i = 0; i < t->n; i++) add_called(library, r, t->child[i]);
 }
 
-static void close_reach(const sm_library *library, const binding *b, reach *r) {
-    for (; b; b = b->next)
-        if (b->value.kind == VALUE_TEXT) add_text(r, b->value.text);
+static void close_reach(const sm_library *library, reach *r) {
     for (int i = 0; i < r->texts; i++) {
         for (const tree_set *o = r->text[i]->option; o; o = o->next) {
             const tree_text *text =
@@ -80,7 +78,8 @@ typedef struct maker {
     sm_arena *arena;
     sm_error *err;
     int room_pieces, room_kinds;
-    reach last; /* texts of the last layer, and what is known to be read by them or not */
+    /* Texts that the last layer names, those that they reach, and which names they read. */
+    reach roots, last;
     int known;
     const char *name[MADE_MOST_TEXTS];
     bool read[MADE_MOST_TEXTS];
@@ -214,16 +213,21 @@ static sm_status check_options(maker *k, const piece_plan *p, const tree_text *t
 /* ---- kinds ---- */
 
 /* Mark what the texts read. Layers that differ in sizes alone reach the same texts. */
-static void mark_read(maker *k, const reach *r, binding *b) {
-    if (r->texts != k->last.texts ||
-        memcmp(r->text, k->last.text, (size_t)r->texts * sizeof(const tree_text *)) != 0) {
-        k->last = *r;
+static void mark_read(maker *k, const tree_text *text, binding *list) {
+    reach roots = {0};
+    add_text(&roots, text);
+    for (const binding *b = list; b; b = b->next)
+        if (b->value.kind == VALUE_TEXT) add_text(&roots, b->value.text);
+    if (roots.texts != k->roots.texts ||
+        memcmp(roots.text, k->roots.text, (size_t)roots.texts * sizeof(const tree_text *)) != 0) {
+        k->last = k->roots = roots;
+        close_reach(k->a->library, &k->last);
         k->known = 0;
     }
-    for (; b; b = b->next) {
+    for (binding *b = list; b; b = b->next) {
         int i = 0;
         while (i < k->known && k->name[i] != b->name) i++;
-        b->read = i < k->known ? k->read[i] : is_read(r, b->name);
+        b->read = i < k->known ? k->read[i] : is_read(&k->last, b->name);
         if (i < k->known || k->known == MADE_MOST_TEXTS) continue;
         k->name[k->known] = b->name;
         k->read[k->known++] = b->read;
@@ -277,26 +281,23 @@ static bool is_of_kind(const sm_architecture *a, const made_kind *kind, const pi
 static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, binding *b,
                            int *out) {
     sm_architecture *a = k->a;
-    reach r = {0};
-    add_text(&r, text);
-    close_reach(a->library, b, &r);
-    mark_read(k, &r, b);
+    mark_read(k, text, b);
     for (*out = 0; *out < a->kinds; (*out)++)
         if (is_of_kind(a, &a->kind[*out], p, text, b, a->pieces)) return SM_OK;
     if (a->kinds == MADE_MOST_KINDS)
         return sm_fail_at(k->err, p->where->source, p->where->span,
                           "more kinds of layers than %d, the most of a model", MADE_MOST_KINDS);
     made_kind *list = line_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
-    const tree_text **reached = sm_arena_array(k->arena, (size_t)r.texts, sizeof *reached);
+    const tree_text **reached = sm_arena_array(k->arena, (size_t)k->last.texts, sizeof *reached);
     if (!list || !reached) return sm_fail_memory(k->err);
-    memcpy(reached, r.text, (size_t)r.texts * sizeof(const tree_text *));
+    memcpy(reached, k->last.text, (size_t)k->last.texts * sizeof(const tree_text *));
     a->kind = list;
     a->kind[a->kinds++] = (made_kind){.first = a->pieces,
                                       .text = text,
                                       .frame = p->frame,
                                       .stack = p->stack,
                                       .binding = b,
-                                      .texts = r.texts,
+                                      .texts = k->last.texts,
                                       .reached = reached};
     return check_options(k, p, text, b);
 }
