@@ -70,7 +70,7 @@ static double share_in_use(const line_maker *m, int array) {
             if (line->operand[j].array == array)
                 for (int k = 0; k < result->rank; k++) {
                     const sm_text_dim *dim = &m->dim[result->dim[k]];
-                    if (dim->role == SM_DIMENSION_SLOTS) return fmin(1, dim->size / m->of.T);
+                    if (dim->role == SM_DIMENSION_SLOTS) return fmin(1, dim->size / m->T);
                 }
     }
     return 1;
@@ -82,12 +82,32 @@ static bool reads_weight(const line_maker *m, const sm_text_line *line) {
     return false;
 }
 
-static double product_flops(const line_maker *m, bool of_weights) {
-    double flops = 0;
-    for (int i = 0; i < m->lines; i++)
-        if ((m->line[i].op == SM_OPERATOR_PRODUCT && reads_weight(m, &m->line[i])) == of_weights)
-            flops += m->line[i].matrix_flops;
-    return flops;
+/* Tokens that a line is of: the positions of its stack, or the source of what is made once. */
+static double tokens_of(const line_maker *m, const sm_text_line *line) {
+    const sm_text_array *result = &m->array[line->result[0].array];
+    double keys = 1;
+    for (int i = 0; i < result->rank; i++) {
+        const sm_text_dim *dim = &m->dim[result->dim[i]];
+        if (dim->role == SM_DIMENSION_KEYS) keys *= dim->size;
+    }
+    return line->once ? keys : m->T;
+}
+
+/* FLOPs for a token: of products with weights, and of the other products. causal: see
+ * sm_architecture_forward. */
+static sm_forward flops_of(const line_maker *m, bool causal) {
+    sm_forward f = {0};
+    for (int i = 0; i < m->lines; i++) {
+        const sm_text_line *line = &m->line[i];
+        double flops = line->matrix_flops / tokens_of(m, line);
+        bool square = !causal && line->causal && line->keys > 0;
+        if (line->op == SM_OPERATOR_PRODUCT && reads_weight(m, line)) f.matmul += flops;
+        else if (!square) f.attention += flops;
+        else
+            f.attention +=
+                flops / line->keys * line_keys(m->T, m->S, false, line->window, line->chunk);
+    }
+    return f;
 }
 
 /* Weights of `shared M` stand M times in the whole model, however many layers use them. */
@@ -130,7 +150,7 @@ static void count_kind(const sm_architecture *a, made_kind *kind, const line_mak
         kind->active += one.active;
         add_up(to, &one, copies(a, kind, array));
     }
-    kind->matmul = product_flops(m, true) / (2 * m->of.T);
+    kind->matmul = flops_of(m, true).matmul / 2;
     to->matmul_active += kind->count * kind->matmul;
 }
 
@@ -259,15 +279,6 @@ const char *sm_architecture_apart(const sm_architecture *a, int i, double *param
 
 /* ---- FLOPs and what is kept, of any length ---- */
 
-static double squares(const line_maker *m, const sm_text_line *line) {
-    double mean = line->keys;
-    if (mean == 0) return 1;
-    double S = 0;
-    for (int i = 0; i < m->dims; i++)
-        if (m->dim[i].role == SM_DIMENSION_KEYS && S == 0) S = m->dim[i].size;
-    return line_keys(m->of.T, S, false, line->window, line->chunk) / mean;
-}
-
 sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causal, sm_forward *out,
                                   sm_error *err) {
     line_maker **of_kind;
@@ -278,13 +289,9 @@ sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causa
     for (int i = 0; !status && i < a->kinds; i++) {
         const made_kind *kind = &a->kind[i];
         if (a->piece[kind->first].apart) continue;
-        out->matmul += 2 * kind->matmul * kind->count;
-        for (int k = 0; k < of_kind[i]->lines; k++) {
-            const sm_text_line *line = &of_kind[i]->line[k];
-            if (line->op == SM_OPERATOR_PRODUCT && reads_weight(of_kind[i], line)) continue;
-            double full = causal || !line->causal ? 1 : squares(of_kind[i], line);
-            out->attention += kind->count * full * line->matrix_flops / T;
-        }
+        sm_forward one = flops_of(of_kind[i], causal);
+        out->matmul += kind->count * one.matmul;
+        out->attention += kind->count * one.attention;
     }
     sm_arena_free(arena);
     return status;
@@ -309,8 +316,9 @@ static void keep(const line_maker *m, double n, double T, sm_kept *out) {
             out->state += n * a->elements; /* of the source: it does not grow */
             continue;
         }
-        out->per_token += one;
-        out->cache += one * (a->keeps > 0 ? fmin(a->keeps, T) : T);
+        double keys = n * a->elements / one; /* T of them, or one for several positions */
+        out->per_token += one * keys / T;
+        out->cache += one * (a->keeps > 0 ? fmin(a->keeps, keys) : keys);
     }
     for (int i = 0; i < m->lines; i++) { /* a convolution keeps all its taps but one */
         const sm_text_line *line = &m->line[i];

@@ -302,7 +302,14 @@ sm_status line_make(const sm_architecture *a, const sm_text_lines_of *of, sm_are
     m->sizes.stack = kind->stack;
     m->sizes.T = of->T;
     m->sizes.S = of->S;
-    sm_status status = make_lines(m);
+    value T, S;
+    bool found;
+    sm_status status = frames_size(&m->sizes, "T", (sm_span){0, 0}, &T, &found);
+    if (!status) status = frames_size(&m->sizes, "S", (sm_span){0, 0}, &S, &found);
+    if (status) return status;
+    m->T = T.number;
+    m->S = S.number;
+    status = make_lines(m);
     if (!status) of_kind[of->kind] = m;
     return status;
 }

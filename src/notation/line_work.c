@@ -78,16 +78,18 @@ static double cheapest(const line_maker *m, const uint64_t *factor, int n, uint6
 }
 
 static double mean_keys(const line_maker *m, const sm_text_line *line, uint64_t dims) {
-    double S = of_role(m, dims, SM_DIMENSION_KEYS, 1);
+    double keys = of_role(m, dims, SM_DIMENSION_KEYS, 1);
     double T = of_role(m, dims, SM_DIMENSION_POSITIONS, 1);
+    /* keys that stand for several positions each (S / 4) come at the pace of those */
+    double S = line->causal && keys < m->S ? m->S : keys, pace = keys / S;
     if (line->over >= 0) {
         const sm_mention *chosen = &line->operand[line->over];
         int rank = m->array[chosen->array].rank;
-        double most = rank > 0 ? m->dim[chosen->dim[rank - 1]].size : S;
+        double most = rank > 0 ? m->dim[chosen->dim[rank - 1]].size : keys;
         /* of the best M no more than there are: query t has t keys to choose from */
-        return line_keys(T, S, line->causal, fmin(most, S), 0);
+        return pace * line_keys(T, S, line->causal, fmin(most, keys) / pace, 0);
     }
-    return line_keys(T, S, line->causal, line->window, line->chunk);
+    return pace * line_keys(T, S, line->causal, line->window / pace, line->chunk / pace);
 }
 
 static void work_of_product(const line_maker *m, sm_text_line *line) {

@@ -99,6 +99,7 @@ typedef struct line_maker {
     sm_error *err;
     int steps;
     family_scope sizes;
+    double T, S; /* of its stack */
     sm_text_dim dim[SM_TEXT_MOST_DIMS];
     bool foreign[SM_TEXT_MOST_DIMS]; /* of another piece, where the letter has another size */
     int dims, arrays, lines, kernels, room_arrays, room_lines, room_kernels;
