@@ -1,6 +1,7 @@
 /* A text: is every name known, every option read, every array made before it is read? The last
  * under all combinations of what its lines ask for under `if`. */
 #include "library_check.h"
+#include "operators.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -268,20 +269,11 @@ static sm_status read_array(reading *r, const tree *e) {
 
 /* ---- calls ---- */
 
-static const struct {
-    const char *name;
-    int least, most;
-} ops[] = {
-#define X(id, name, least, most) {name, least, most},
-    TREE_OPS(X)
-#undef X
-};
-
 static const char *nearest_call(const reading *r, const char *name) {
-    const char *names[TREE_OP_COUNT];
-    for (int i = 0; i < TREE_OP_COUNT; i++) names[i] = ops[i].name;
+    const char *names[SM_OPERATOR_COUNT];
+    for (int i = 0; i < SM_OPERATOR_COUNT; i++) names[i] = sm_operator_at((sm_operator)i)->name;
     const words *texts = &r->c->texts;
-    const char *near = sm_nearest(name, strlen(name), names, TREE_OP_COUNT);
+    const char *near = sm_nearest(name, strlen(name), names, SM_OPERATOR_COUNT);
     return near ? near : sm_nearest(name, strlen(name), texts->word, texts->n);
 }
 
@@ -295,8 +287,9 @@ static sm_status check_arguments(const reading *r, const tree *call, int least, 
 
 /* An op, a text, an option that names one, or a part that families bind. */
 static sm_status check_call(reading *r, const tree *call) {
-    int op = tree_find_op(call->name);
-    if (op >= 0) return check_arguments(r, call, ops[op].least, ops[op].most);
+    int op = operator_find(call->name);
+    const sm_operator_row *row = op >= 0 ? sm_operator_at((sm_operator)op) : NULL;
+    if (row) return check_arguments(r, call, row->least, row->most);
     if (read_option(r, call->name, strlen(call->name)) >= 0) return SM_OK;
     const tree_text *text =
         words_have(&r->c->texts, call->name) ? tree_find_text(r->c->library, call->name) : NULL;
@@ -310,9 +303,9 @@ static sm_status check_call(reading *r, const tree *call) {
 /* How many arrays a line with this value makes; 0: as many as are written. */
 static int results_of(const reading *r, const tree *value) {
     if (value->kind != TREE_CALL) return 1;
-    switch (tree_find_op(value->name)) {
-    case TREE_OP_CACHE: return value->n;
-    case TREE_OP_SPLIT: return 0;
+    switch (operator_find(value->name)) {
+    case SM_OPERATOR_CACHE: return value->n;
+    case SM_OPERATOR_SPLIT: return 0;
     case -1: break;
     default: return 1;
     }

@@ -1,6 +1,7 @@
 /* Does everything that a library names exist? Texts call texts, and families bind what texts leave
  * open, in any order of files: so this comes after the last one. */
 #include "library_check.h"
+#include "operators.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ const char *before_dot(checker *c, const char *name) {
 /* The open calls of an expression, and the pieces that it reaches into. */
 static bool gather_expression(checker *c, const tree *e) {
     bool open =
-        e->kind == TREE_CALL && tree_find_op(e->name) < 0 && !words_have(&c->texts, e->name);
+        e->kind == TREE_CALL && operator_find(e->name) < 0 && !words_have(&c->texts, e->name);
     bool names_array = e->kind == TREE_NAME || e->kind == TREE_ARRAY;
     if (open && !words_add(c, &c->slots, e->name)) return false;
     if (names_array && strchr(e->name, '.') && !words_add(c, &c->reached, before_dot(c, e->name)))

@@ -1,4 +1,5 @@
 /* A text: what it takes, its options, what it makes, its lines. */
+#include "operators.h"
 #include "parser.h"
 
 #include <string.h>
@@ -139,7 +140,7 @@ void parse_text(parser *p, bool kernel) {
     if (p->now.kind != TOKEN_CALL) parser_expected(p, "the name of the text and '('");
     text.span.length--;
     text.name = parser_name(p, text.span, TREE_MOST_NAME);
-    if (!p->status && (strchr(text.name, '.') || tree_find_op(text.name) >= 0))
+    if (!p->status && (strchr(text.name, '.') || operator_find(text.name) >= 0))
         parser_fail(p, text.span, "a text cannot be called %s: %s", text.name,
                     strchr(text.name, '.') ? "its name has no dot" : "that is an op");
     parser_count(p, &p->library->texts, "texts", text.span);

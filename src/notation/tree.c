@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static const char *const ops[] = {
-#define X(id, name, least, most) name,
-    TREE_OPS(X)
-#undef X
-};
 static const char *const functions[] = {
 #define X(id, name, least, most) name,
     TREE_FUNCTIONS(X)
@@ -20,8 +15,6 @@ static int find_word(const char *const *words, int n, const char *name) {
         if (strcmp(words[i], name) == 0) return i;
     return -1;
 }
-
-int tree_find_op(const char *name) { return find_word(ops, TREE_OP_COUNT, name); }
 
 int tree_find_function(const char *name) { return find_word(functions, TREE_FUNCTION_COUNT, name); }
 

@@ -243,52 +243,6 @@ const char *tree_attribute_name(tree_attribute_kind kind);
 /* The attribute of this kind, or NULL. */
 const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attribute_kind kind);
 
-/* Ops: name, least and most arguments. How a result's shape, FLOPs and bytes follow is for whoever
- * works the lines out; here a name is known or is an error. */
-#define TREE_OPS(X)                                                                                \
-    X(SILU, "silu", 1, 1)                                                                          \
-    X(GELU, "gelu", 1, 1)                                                                          \
-    X(RELU, "relu", 1, 1)                                                                          \
-    X(SIGMOID, "sigmoid", 1, 1)                                                                    \
-    X(TANH, "tanh", 1, 1)                                                                          \
-    X(EXP, "exp", 1, 1)                                                                            \
-    X(SOFTPLUS, "softplus", 1, 1)                                                                  \
-    X(CAP, "softcap", 1, 1)                                                                        \
-    X(SQUARE, "square", 1, 1)                                                                      \
-    X(MASK, "mask", 1, 1)                                                                          \
-    X(RMSNORM, "rmsnorm", 1, 3)                                                                    \
-    X(LAYERNORM, "layernorm", 1, 3)                                                                \
-    X(L2NORM, "l2norm", 1, 3)                                                                      \
-    X(ROTARY, "rotary", 1, 1)                                                                      \
-    X(ATTENTION, "attention", 2, 2)                                                                \
-    X(CACHE, "cache", 1, TREE_MOST_ARGUMENTS)                                                      \
-    X(STATE, "state", 0, 0)                                                                        \
-    X(CARRY, "carry", 2, 2)                                                                        \
-    X(CONV, "conv", 2, 3)                                                                          \
-    X(CUMSUM, "cumsum", 1, 1)                                                                      \
-    X(INVERSE, "inverse", 1, 1)                                                                    \
-    X(TAKE, "take", 1, 2)                                                                          \
-    X(SCATTER, "scatter", 2, 3)                                                                    \
-    X(APPEND, "append", 2, TREE_MOST_ARGUMENTS)                                                    \
-    X(PICK, "pick", 1, 2)                                                                          \
-    X(VIEW, "view", 1, 1)                                                                          \
-    X(SPLIT, "split", 1, 1)                                                                        \
-    X(CONCAT, "concat", 1, TREE_MOST_ARGUMENTS)                                                    \
-    X(WINDOWS, "windows", 1, 1)                                                                    \
-    X(TOP, "top", 1, 2)                                                                            \
-    X(DISPATCH, "dispatch", 2, 2)                                                                  \
-    X(COMBINE, "combine", 2, 2)                                                                    \
-    X(MEAN, "mean", 1, 1)                                                                          \
-    X(SUM, "sum", 1, 1)                                                                            \
-    X(CROSS_ENTROPY, "cross_entropy", 1, 2)                                                        \
-    X(SAMPLE, "sample", 1, 1)
-typedef enum tree_op {
-#define X(id, name, least, most) TREE_OP_##id,
-    TREE_OPS(X)
-#undef X
-        TREE_OP_COUNT
-} tree_op;
 /* -1 when the word is none of them. */
-int tree_find_op(const char *name);
 int tree_find_function(const char *name);
 #endif
