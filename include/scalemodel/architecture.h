@@ -258,5 +258,24 @@ typedef struct sm_kept {
     double per_token, cache, state;
 } sm_kept;
 sm_status sm_architecture_kept(const sm_architecture *a, double T, sm_kept *out, sm_error *err);
+
+/* ---- a model as a program ---- */
+typedef struct sm_program_style {
+    const char *name; /* of the family that is printed */
+    sm_text_phase phase;
+    bool absorbed;
+    double T, S;
+    /* What stands behind a line as a comment: NULL or "" for nothing; in the arena. NULL: none do.
+     */
+    const char *(*comment)(void *with, int kind, const sm_text_lines *lines, int line,
+                           sm_arena *arena);
+    void *with;
+} sm_program_style;
+/* Print each kind as a text with every `if` decided and every text that it calls in its place, the
+ * sizes of its dimensions, and a family that puts the pieces in their order. What is printed reads
+ * back: without any config the family is this model, with the same lines for this phase. Copies
+ * that layers share (shared M) are printed as copies of their own. */
+sm_status sm_architecture_format(const sm_architecture *a, const sm_program_style *style,
+                                 sm_arena *arena, const char **out, sm_error *err);
 SM_DECLARATIONS_END
 #endif

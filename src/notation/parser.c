@@ -112,7 +112,7 @@ const tree *parser_name_leaf(parser *p, bool may_be_word, const char *what) {
     sm_span inner = word ? (sm_span){span.offset + 1, span.length - 2} : span;
     if (!parser_expect(p, word ? TOKEN_WORD : TOKEN_NAME, what)) return &p->spare;
     return parser_leaf(p, word ? TREE_WORD : TREE_NAME, span,
-                       parser_name(p, inner, TREE_MOST_NAME));
+                       parser_name(p, inner, word ? TREE_MOST_WORD : TREE_MOST_NAME));
 }
 
 void parser_count(parser *p, int *n, const char *what, sm_span span) {

@@ -12,6 +12,7 @@ enum {
     TREE_MOST_ARGUMENTS = 16,  /* of a call; parameters, results and targets too */
     TREE_MOST_DEPTH = 64,      /* expressions within expressions, terms of a sum too */
     TREE_MOST_NAME = 63,       /* letters of a name */
+    TREE_MOST_WORD = 4000,     /* letters of a word in quotes */
     TREE_MOST_DIM_NAME = 7,    /* letters of a dimension */
     TREE_MOST_LINES = 400,     /* of a text */
     TREE_MOST_ENTRIES = 2000,  /* of any other list: texts, families, fields, words */
