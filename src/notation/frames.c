@@ -30,19 +30,31 @@ static const tree_set *library_size(const sm_library *library, const char *name)
     return found;
 }
 
+static const json_value *size_culprit(const family_scope *s, const char *dim, int depth,
+                                      const tree_set **set);
+
 /* Where in the config an expression begins: the first key it names that is there, by itself or in
- * the default of one that is not. */
-static const json_value *culprit(const frame *f, const tree *t, int depth) {
+ * the default of one that is not; else the first of the sizes it names. */
+static const json_value *named_culprit(const family_scope *s, const frame *f, const tree *t,
+                                       int depth, bool by_size) {
     const tree_set *set;
-    const json_value *json = t->kind == TREE_NAME ? values_path(f->config, t->name) : NULL;
-    if (!json && t->kind == TREE_NAME && depth < FRAMES_MOST_LIKE &&
-        (set = set_in(f->field, f->fields, t->name)) != NULL)
-        json = culprit(f, set->value, depth + 1);
-    for (int i = 0; !json && i < t->n; i++) json = culprit(f, t->child[i], depth);
+    const json_value *json = NULL;
+    if (depth > FRAMES_MOST_LIKE) return NULL;
+    if (t->kind == TREE_SIZE && by_size) return size_culprit(s, t->name, depth + 1, &set);
+    if (t->kind == TREE_NAME) json = values_path(f->config, t->name);
+    if (!json && t->kind == TREE_NAME && (set = set_in(f->field, f->fields, t->name)) != NULL)
+        json = named_culprit(s, f, set->value, depth + 1, by_size);
+    for (int i = 0; !json && i < t->n; i++) json = named_culprit(s, f, t->child[i], depth, by_size);
     return json;
 }
 
-const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set) {
+static const json_value *culprit(const family_scope *s, const frame *f, const tree *t, int depth) {
+    const json_value *json = named_culprit(s, f, t, depth, false);
+    return json ? json : named_culprit(s, f, t, depth, true);
+}
+
+static const json_value *size_culprit(const family_scope *s, const char *dim, int depth,
+                                      const tree_set **set) {
     const frame *f = s->frame;
     const frame_set *of_stack = s->stack ? last_of(s->stack->set, dim) : NULL;
     *set = set_in(f->dim, f->dims, dim);
@@ -52,13 +64,17 @@ const json_value *frames_culprit(const family_scope *s, const char *dim, const t
         *set = of_stack->set;
         f = of_stack->frame;
     }
-    return *set ? culprit(f, (*set)->value, 0) : NULL;
+    return *set ? culprit(s, f, (*set)->value, depth) : NULL;
+}
+
+const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set) {
+    return size_culprit(s, dim, 0, set);
 }
 
 sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
     int length = (int)set->value->span.length;
     const char *text = set->source->text + set->value->span.offset;
-    const value at = {.json = v->json ? v->json : culprit(s->frame, set->value, 0)};
+    const value at = {.json = v->json ? v->json : culprit(s, s->frame, set->value, 0)};
     scope where = s->scope;
     where.source = set->source;
     if (v->kind == VALUE_NONE || (v->kind == VALUE_TRUTH && v->number == 0)) v->kind = VALUE_NONE;

@@ -54,6 +54,10 @@ sm_status line_resolve(const line_maker *m, const line_call *c, const tree *t, c
                               "\"%.40s\" is not understood as an activation; expected one such as "
                               "\"silu\", \"gelu\" or \"relu2\"",
                               v->word);
+    } else if (v && v->json) {
+        return sm_fail_at(m->err, &m->a->source, json_place(v->json),
+                          "%s is %s, and the name of an activation is needed", t->name,
+                          values_kind_name(v));
     } else if (!v) {
         out->text = tree_find_text(m->a->library, t->name);
         if (!out->text) out->op = operator_find(t->name);

@@ -5,6 +5,7 @@
 #include "frames.h"
 
 enum {
+    MADE_MOST_LAYERS = 2048,
     MADE_MOST_PIECES = 8192,
     MADE_MOST_KINDS = 256,
     MADE_MOST_TEXTS = 64,
