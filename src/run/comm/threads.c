@@ -11,7 +11,6 @@
 
 typedef struct world {
     pthread_mutex_t lock; /* of everything below, and of all groups */
-    pthread_cond_t changed;
     int ranks;
     bool *ended; /* of each rank */
     bool broken;
@@ -30,9 +29,10 @@ typedef struct message {
 
 typedef struct group {
     world *world;
-    int size, users;   /* ranks that hold it */
-    int arrived, turn; /* of the barrier */
-    int reading;       /* ranks that look at what others show */
+    pthread_cond_t changed; /* what its own ranks wait for: those of other groups sleep on */
+    int size, users;        /* ranks that hold it */
+    int arrived, turn;      /* of the barrier */
+    int reading;            /* ranks that look at what others show */
     const void **shown;
     int *rank;           /* of each member, in the world */
     struct group **made; /* of a split: the group of each rank */
@@ -55,18 +55,22 @@ static sm_status broken(const world *w, sm_error *err) {
     return sm_fail(err, w->status, "%s", w->sentence);
 }
 
+static void wake_all(const world *w) {
+    for (group *g = w->groups; g; g = g->next) pthread_cond_broadcast(&g->changed);
+}
+
 static void break_world(world *w, sm_status status, const char *sentence) {
     if (!w->broken) {
         snprintf(w->sentence, sizeof w->sentence, "%.199s", sentence);
         w->status = status;
     }
     w->broken = true;
-    pthread_cond_broadcast(&w->changed);
+    wake_all(w);
 }
 
 /* What a rank has shown may not go away while another looks at it. */
 static sm_status leave_broken(group *g, sm_error *err) {
-    while (g->reading) pthread_cond_wait(&g->world->changed, &g->world->lock);
+    while (g->reading) pthread_cond_wait(&g->changed, &g->world->lock);
     return broken(g->world, err);
 }
 
@@ -87,11 +91,11 @@ static sm_status meet(group *g, sm_error *err) {
     if (++g->arrived == g->size) {
         g->arrived = 0;
         g->turn++;
-        pthread_cond_broadcast(&w->changed);
+        pthread_cond_broadcast(&g->changed);
     }
     while (g->turn == turn && !w->broken) {
         if (one_has_ended(g)) break_world(w, SM_INTERNAL, left_alone);
-        else pthread_cond_wait(&w->changed, &w->lock);
+        else pthread_cond_wait(&g->changed, &w->lock);
     }
     sm_status status = g->turn == turn ? leave_broken(g, err) : SM_OK;
     pthread_mutex_unlock(&w->lock);
@@ -115,7 +119,7 @@ static sm_status show(sm_communicator *c, const void *data, sm_error *err) {
 static sm_status part(group *g, sm_error *err) {
     pthread_mutex_lock(&g->world->lock);
     g->reading--;
-    if (g->world->broken) pthread_cond_broadcast(&g->world->changed);
+    if (g->world->broken) pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->world->lock);
     return meet(g, err);
 }
@@ -214,7 +218,7 @@ static sm_status start_send(sm_communicator *c, const void *send, size_t bytes, 
     message **last = &g->first;
     while (*last) last = &(*last)->next;
     *last = m;
-    pthread_cond_broadcast(&g->world->changed);
+    pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->world->lock);
     handle->state[MESSAGE] = m;
     return SM_OK;
@@ -262,7 +266,7 @@ static void poke(sm_communicator *c, sm_request_handle *h) {
         copy_message(w, m, h->state[BUFFER]);
         m->taken = true;
         h->state[MESSAGE] = (void *)(uintptr_t)&arrived;
-        pthread_cond_broadcast(&w->changed);
+        pthread_cond_broadcast(&g->changed);
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -277,7 +281,7 @@ static sm_status wait_receive(sm_communicator *c, sm_request_handle *h, sm_error
     pthread_mutex_lock(&w->lock);
     while (!(m = find(g, (int)(key >> 16), c->rank, (int)(key & 0xffff))) && !w->broken) {
         if (w->ended[g->rank[key >> 16]]) break_world(w, SM_INTERNAL, left_alone);
-        else pthread_cond_wait(&w->changed, &w->lock);
+        else pthread_cond_wait(&g->changed, &w->lock);
     }
     if (!m) status = broken(w, err);
     else if (m->bytes != bytes)
@@ -285,7 +289,7 @@ static sm_status wait_receive(sm_communicator *c, sm_request_handle *h, sm_error
                          m->from, m->bytes, c->rank, bytes);
     else copy_message(w, m, h->state[BUFFER]);
     if (m) m->taken = true;
-    pthread_cond_broadcast(&w->changed);
+    pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&w->lock);
     return status;
 }
@@ -303,7 +307,7 @@ static sm_status wait_send(sm_communicator *c, message *m, sm_error *err) {
     pthread_mutex_lock(&w->lock);
     while (!m->taken && (m->copying || !w->broken)) {
         if (!m->copying && w->ended[g->rank[m->to]]) break_world(w, SM_INTERNAL, left_alone);
-        else pthread_cond_wait(&w->changed, &w->lock);
+        else pthread_cond_wait(&g->changed, &w->lock);
     }
     sm_status status = m->taken ? SM_OK : broken(w, err);
     unlink_message(g, m);
@@ -330,6 +334,7 @@ static sm_status wait_for(sm_communicator *c, sm_request_handle *handle, sm_erro
 
 static void free_group(group *g) {
     while (g->first) unlink_message(g, g->first);
+    pthread_cond_destroy(&g->changed);
     sm_free(g->shown);
     sm_free(g->made);
     sm_free(g->rank);
@@ -357,6 +362,7 @@ static group *new_group(world *w, int size) {
     if (!g) return NULL;
     assert(size >= 1 && size <= w->ranks);
     *g = (group){.world = w, .size = size, .users = size};
+    pthread_cond_init(&g->changed, NULL);
     g->shown = sm_calloc((size_t)size, sizeof *g->shown);
     g->made = sm_calloc((size_t)size, sizeof *g->made);
     g->rank = sm_calloc((size_t)size, sizeof *g->rank);
@@ -469,7 +475,7 @@ static void *run_rank(void *argument) {
     if (s->status)
         break_world(s->world, s->status,
                     s->error.sentence[0] ? s->error.sentence : "a rank has failed");
-    pthread_cond_broadcast(&s->world->changed);
+    wake_all(s->world);
     pthread_mutex_unlock(&s->world->lock);
     return NULL;
 }
@@ -526,9 +532,7 @@ sm_status sm_run_threads(int ranks, sm_rank_body body, void *context, sm_error *
     world w = {.ranks = ranks, .ended = sm_calloc((size_t)ranks, sizeof *w.ended)};
     if (!w.ended) return sm_fail_memory(err);
     pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.changed, NULL);
     sm_status status = run_group(&w, &threads_backend, ranks, body, context, err);
-    pthread_cond_destroy(&w.changed);
     pthread_mutex_destroy(&w.lock);
     sm_free(w.ended);
     return status;
@@ -546,7 +550,6 @@ static void free_alone(sm_communicator *c) {
     alone *a = (alone *)(void *)c;
     group *g = a->m.group;
     release(g);
-    pthread_cond_destroy(&a->world.changed);
     pthread_mutex_destroy(&a->world.lock);
     sm_free(a);
 }
@@ -556,7 +559,6 @@ sm_status sm_communicator_self(sm_communicator **out, sm_error *err) {
     alone *a = sm_calloc(1, sizeof *a);
     if (!a) return sm_fail_memory(err);
     pthread_mutex_init(&a->world.lock, NULL);
-    pthread_cond_init(&a->world.changed, NULL);
     a->world.ranks = 1;
     a->world.ended = &a->ended;
     a->m.group = new_group(&a->world, 1);
