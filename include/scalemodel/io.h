@@ -12,9 +12,15 @@
 
 SM_DECLARATIONS_BEGIN
 
-/* Read a whole file (regular file or pipe, at most 1 GiB) into the arena; text is 0-terminated too.
- * SM_IO with the path and the reason on failure. */
+/* Bytes of a file that a person writes: a config, chips, constants, a plan; and of data. What is
+ * larger is not read to its end. */
+enum { SM_IO_TEXT_BYTES = 16 << 20, SM_IO_DATA_BYTES = 1 << 30 };
+/* Read a whole file (regular file or pipe, of at most SM_IO_TEXT_BYTES) into the arena; text is
+ * 0-terminated too. SM_IO with the path and the reason on failure. */
 sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err);
+/* The same of at most so many bytes. */
+sm_status sm_io_read_most(const char *path, size_t most, sm_arena *arena, sm_source *source,
+                          sm_error *err);
 /* Write atomically: to a file without a name, where the system has such, which then takes the place
  * of what was there. A symbolic link is kept and its target written; a file of several names, a
  * device or a pipe is written in place. A failure leaves what was there. SM_IO with the path and

@@ -10,19 +10,22 @@
 #include "replacement.h"
 #include "system_error.h"
 
-enum { MOST_BYTES = 1 << 30, FIRST_BYTES = 1 << 14 };
+enum { FIRST_BYTES = 1 << 14 };
 
 /* ---- read ---- */
 
 typedef struct content {
     char *bytes;
-    size_t length, room;
+    size_t length, room, most;
 } content;
+
+static sm_status fail_larger(const content *c, const char *path, sm_error *err) {
+    return sm_fail(err, SM_IO, "cannot read %s: it is larger than %zu MiB", path, c->most >> 20);
+}
 
 static sm_status grow(content *c, const char *path, sm_error *err) {
     size_t room = c->room ? 2 * c->room : FIRST_BYTES;
-    if (c->length > MOST_BYTES)
-        return sm_fail(err, SM_IO, "cannot read %s: it is larger than 1 GiB", path);
+    if (c->length > c->most) return fail_larger(c, path, err);
     char *bytes = sm_realloc(c->bytes, room);
     if (!bytes) return sm_fail_memory(err);
     c->bytes = bytes;
@@ -40,15 +43,17 @@ static sm_status read_all(int file, const char *path, content *c, sm_error *err)
         if (n < 0) return sm_fail_system(err, "read", path, errno);
         c->length += (size_t)n;
     }
-    if (c->length <= MOST_BYTES) return SM_OK;
-    return sm_fail(err, SM_IO, "cannot read %s: it is larger than 1 GiB", path);
+    return c->length <= c->most ? SM_OK : fail_larger(c, path, err);
 }
 
-sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err) {
-    content c = {NULL, 0, 0};
+sm_status sm_io_read_most(const char *path, size_t most, sm_arena *arena, sm_source *source,
+                          sm_error *err) {
+    struct stat is;
+    content c = {.most = most};
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return sm_fail_system(err, "open", path, errno);
-    sm_status status = read_all(file, path, &c, err);
+    bool large = fstat(file, &is) == 0 && S_ISREG(is.st_mode) && (uintmax_t)is.st_size > most;
+    sm_status status = large ? fail_larger(&c, path, err) : read_all(file, path, &c, err);
     close(file);
     if (status == SM_OK) {
         source->name = sm_arena_copy(arena, path, strlen(path));
@@ -58,6 +63,10 @@ sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_er
     }
     sm_free(c.bytes);
     return status;
+}
+
+sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err) {
+    return sm_io_read_most(path, SM_IO_TEXT_BYTES, arena, source, err);
 }
 
 /* ---- write ---- */

@@ -50,6 +50,7 @@ sm_status line_reader_rewind(line_reader *r, sm_error *err) {
     if (r->file && gzrewind(r->file) != 0)
         return sm_fail(err, SM_IO, "cannot read %s a second time", r->name);
     r->memory_at = r->begin = r->end = 0;
+    r->unpacked = 0;
     r->at_end = false;
     r->line = 0;
     return SM_OK;
@@ -72,7 +73,15 @@ static sm_status read_bytes(line_reader *r, char *to, size_t most, size_t *got, 
         int code = Z_OK;
         *got = n > 0 ? (size_t)n : 0;
         if (n == 0) gzerror(r->file, &code); /* a stream cut short ends without a word */
-        return n < 0 || code == Z_BUF_ERROR ? fail_read(r, err) : SM_OK;
+        if (n < 0 || code == Z_BUF_ERROR) return fail_read(r, err);
+        r->unpacked += *got;
+        bool bomb = r->unpacked > LINE_FREE_BYTES && !gzdirect(r->file) &&
+                    r->unpacked > LINE_MOST_RATIO * (uint64_t)gzoffset(r->file);
+        if (!bomb) return SM_OK;
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s: its gzip data becomes more than %d times as large after line %d: a "
+                       "file that is meant so is read once it is unpacked",
+                       r->name, LINE_MOST_RATIO, r->line);
     }
     size_t left = r->memory_length - r->memory_at;
     *got = left < most ? left : most;
@@ -130,9 +139,15 @@ static sm_status take_line(line_reader *r, sm_source *line, bool *more, sm_error
 
 sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error *err) {
     sm_span said;
+    size_t blank = 0;
     do {
         sm_status status = take_line(r, line, more, err);
         if (status || !*more) return status;
+        blank += line->length + 1;
+        if (blank > LINE_MOST_BLANK + line->length)
+            return line_fail(r, line, (sm_span){0, 0}, err,
+                             "%d MiB of blank lines and comments stand here one after the other",
+                             LINE_MOST_BLANK >> 20);
         if (r->line == 1 && line->length >= 3 && memcmp(line->text, "\xEF\xBB\xBF", 3) == 0) {
             line->text += 3; /* a byte order mark */
             line->length -= 3;

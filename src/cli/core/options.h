@@ -86,6 +86,7 @@ struct cli_verb {
     const cli_option *options; /* ends with a NULL name */
     size_t values_bytes;       /* size of the struct the offsets point into */
     bool without_system;       /* no chip matters: there is no --system */
+    bool tells_progress;       /* by itself */
     unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     const char *notes; /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */

@@ -3,6 +3,7 @@
 #include "program.h"
 #include "answer.h"
 #include "scalemodel/page.h"
+#include "ticker.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +81,10 @@ static bool speaks(const cli_program *p) { return !p->speaks || p->speaks(); }
 static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err) {
     sm_report *report = sm_report_new();
     if (!report) return sm_fail_memory(err);
+    cli_ticker ticker = {.begun = false};
+    if (!p->speaks && !call->verb->tells_progress) cli_ticker_begin(&ticker, word_of(call->verb));
     sm_status answer = call->verb->run(call, report, err);
+    cli_ticker_end(&ticker);
     sm_status status = answer;
     if (call->common.json && report->why) sm_put_why(report, report->why);
     if ((answer == SM_OK || answer == SM_NEGATIVE) && speaks(p))

@@ -113,7 +113,8 @@ static sm_status read_question(train_run *q, sm_error *err) {
     q->setup.model = &q->model;
     if (!status) status = read_sizes(q, err);
     sm_source text = {.length = 0};
-    if (!status) status = sm_io_read(given->data, q->call->arena, &text, err);
+    if (!status)
+        status = sm_io_read_most(given->data, SM_IO_DATA_BYTES, q->call->arena, &text, err);
     q->setup.data = (const unsigned char *)text.text;
     q->setup.data_bytes = text.length;
     sm_source plan = cli_text(q->call, &given->plan);

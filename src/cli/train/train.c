@@ -28,5 +28,6 @@ const cli_verb cli_train = {
     .plans = 1u << SM_PLAN_TRAINING,
     .notes = "example: scalemodel train llama-3.1-70b --on tpu-v5p:16x20x28 --batch 4M \\\n"
              "           --seq 4096 --tokens 15T\n",
+    .tells_progress = true,
     .run = run_train,
 };

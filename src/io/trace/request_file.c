@@ -211,7 +211,11 @@ static int next_request(void *context, sm_request *request, sm_error *err) {
     sm_status status = SM_OK;
     if (!f->first_waits) status = line_reader_next(&f->reader, &line, &more, err);
     f->first_waits = false;
-    if (status == SM_OK && !more) return 0;
+    if (status == SM_OK && !more && f->requests > 0.0) return 0;
+    if (status == SM_OK && !more) {
+        sm_fail(err, SM_BAD_INPUT, "%s: there are no requests below the header", f->reader.name);
+        return -1;
+    }
     memset(f->row.cell, 0, sizeof f->row.cell);
     f->row.blocks = 0;
     if (!status)

@@ -93,6 +93,6 @@ sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *tru
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err) {
     sm_source source;
     memset(truth, 0, sizeof *truth);
-    sm_status status = sm_io_read(path, arena, &source, err);
+    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, arena, &source, err);
     return status == SM_OK ? sm_truth_parse(&source, arena, truth, err) : status;
 }

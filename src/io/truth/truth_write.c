@@ -168,7 +168,7 @@ static sm_status read_so_far(const char *path, sm_truth_kind kind, sm_arena *are
                              sm_source *so_far, sm_error *err) {
     *so_far = (sm_source){.text = "", .length = 0};
     if (access(path, F_OK) != 0) return SM_OK;
-    sm_status status = sm_io_read(path, arena, so_far, err);
+    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, arena, so_far, err);
     return status ? status : check_file(path, kind, so_far, arena, err);
 }
 

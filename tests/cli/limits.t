@@ -1,0 +1,57 @@
+#!/bin/sh
+# Inputs without an end: each is refused at the limit that docs/decisions/0013-limits.md tells.
+. "$(dirname "$0")/runner.sh"
+cd "$place/work" || exit 1
+
+refused() { # refused NAME SENTENCE COMMAND...: bad input or I/O, in a few seconds of processor time
+    name=$1 sentence=$2
+    shift 2
+    (ulimit -t 20 && exec "$@") >"$place/out" 2>"$place/err"
+    status=$?
+    tests=$((tests + 1))
+    if [ "$status" -ge 3 ] && [ "$status" -le 4 ] && grep -q -- "$sentence" "$place/err"; then
+        echo "ok $tests - $name"
+    else
+        failures=$((failures + 1))
+        echo "not ok $tests - $name"
+        sed 's/^/# /' "$place/err" | cut -c1-300
+    fi
+}
+
+simulate() { # simulate NAME SENTENCE TRACE
+    refused "$1" "$2" "$program" simulate llama-3.1-8b --on h100-sxm --plan tensor=1 --trace "$3"
+}
+header="timestamp,input_length,output_length"
+ln -s /dev/zero zero.json
+refused "a config without an end" "zero.json: it is larger than 16 MiB" "$program" model ./zero.json
+refused "chips without an end" "zero.json: it is larger than 16 MiB" "$program" chip lab --system zero.json
+refused "constants without an end" "zero.json: it is larger than 16 MiB" \
+    "$program" train llama-3.2-1b --on h100-sxm:1 --batch 4096 --calibration zero.json
+
+echo "$header" >header.csv
+simulate "a trace of no request" "header.csv: there are no requests below the header" header.csv
+{ echo "$header" && head -c 40000000 /dev/zero | tr '\0' '\n'; } | gzip >blank.csv.gz
+simulate "a trace of blank lines" "blank.csv.gz:.*16 MiB of blank lines and comments" blank.csv.gz
+{ echo "$header" && yes 0,10,1 | head -c 200000000; } | gzip >bomb.csv.gz
+simulate "gzip data that becomes far more" "becomes more than 250 times as large after line" bomb.csv.gz
+{ echo "$header" && head -c 5000000 /dev/zero | tr '\0' 1; } >wide.csv
+simulate "a line of a trace" "a line has at most 4194304 bytes" wide.csv
+
+# On a terminal an answer that takes long says so.
+if command -v script >/dev/null; then
+    script -qec "exec $program simulate llama-3.1-8b --on h100-sxm --plan tensor=1 \
+        --arrivals poisson:9/s --requests 1000000000" typescript >"$place/out" 2>"$place/err" </dev/null &
+    session=$!
+    tests=$((tests + 1))
+    for wait in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        grep -q 'simulate: [0-9]* s so far' "$place/out" && break
+        sleep 1
+    done
+    if grep -q 'simulate: [0-9]* s so far' "$place/out"; then echo "ok $tests - a long answer on a terminal"; else
+        failures=$((failures + 1))
+        echo "not ok $tests - a long answer on a terminal"
+    fi
+    kill "$session" 2>/dev/null
+    wait "$session" 2>/dev/null
+fi
+finish_tests
