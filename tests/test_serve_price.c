@@ -447,6 +447,44 @@ static void idle_copies_never_help(void **state) {
     }
 }
 
+/* More of any resource, each link by itself, never makes a step slower. */
+static void a_better_machine_is_never_slower(void **state) {
+    (void)state;
+    sm_rng rng = {11};
+    for (int i = 0; i < SAMPLES * 6; i++) {
+        const sample *s = &samples[i % SAMPLES];
+        serve_case c;
+        serve_case_fill(&c, s->model, s->system);
+        for (int better = 0; better < 2; better++) { /* first out of balance, as no chip is made */
+            sm_chip *chip = &c.system.chip;
+            double batch = 1 + (double)sm_rng_below(&rng, 300);
+            sm_serve *serve = serve_case_new(&c);
+            sm_serve_point before = serve_point(serve, s->plan, batch), after;
+            sm_serve_free(serve);
+            double *const resource[] = {&chip->memory_bytes_per_s.value,
+                                        &chip->flops_per_s[SM_BF16].value,
+                                        &chip->vector_flops_per_s.value,
+                                        &chip->clock_hz.value,
+                                        &c.system.level[0].bytes_per_s_oneway,
+                                        &c.system.level[c.system.levels - 1].bytes_per_s_oneway};
+            for (int k = 0; k < 6; k++)
+                if (!better || sm_rng_below(&rng, 3) == 0)
+                    *resource[k] *=
+                        better ? 1 + 2 * sm_rng_unit(&rng) : pow(10, 2 * sm_rng_unit(&rng) - 1);
+            if (!better) continue;
+            serve = serve_case_new(&c);
+            after = serve_point(serve, s->plan, batch);
+            sm_serve_free(serve);
+            for (int k = 0; k < 3; k++) {
+                never_less("time per token before", s->plan, batch, before.tpot_s[k],
+                           after.tpot_s[k] * (1 - 1e-9));
+                never_less("time to the first before", s->plan, batch, before.ttft_s[k],
+                           after.ttft_s[k] * (1 - 1e-9));
+            }
+        }
+    }
+}
+
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
 static void experts_read_follow_the_batch(void **state) {
     (void)state;
@@ -758,6 +796,7 @@ int main(void) {
         cmocka_unit_test(experts_serve_all_chips),
         cmocka_unit_test(one_sequence_does_not_spread_over_data),
         cmocka_unit_test(idle_copies_never_help),
+        cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(experts_read_follow_the_batch),
         cmocka_unit_test(imbalance_costs),
         cmocka_unit_test(latent_caches_are_small),

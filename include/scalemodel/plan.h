@@ -233,8 +233,7 @@ double sm_ragged_part(const sm_system *system, double top_k, const sm_group *gro
  * protocols, of which the lowest counts. */
 typedef struct sm_timed_line {
     sm_line line;
-    double wire_per_byte;       /* bytes on the busiest link per byte of V */
-    double busy[SM_MAX_LEVELS]; /* seconds each level is busy, per byte of V */
+    double wire_per_byte; /* bytes on the busiest link per byte of V */
     const char *algorithm;
     uint8_t level; /* that is busiest */
 } sm_timed_line;
@@ -242,8 +241,10 @@ enum { SM_MAX_TIMED_LINES = SM_MAX_ALGORITHMS * SM_MAX_TIMINGS };
 typedef struct sm_timed_curve {
     uint64_t key, content; /* of the group it was made for, 0: none; a hash of what it costs */
     int n, serials;
-    uint8_t level;                                     /* that the ideal keeps busy */
-    double ideal_s_per_byte;                           /* the least, at datasheet rates */
+    double ideal[SM_MAX_LEVELS]; /* seconds each level is busy at datasheet rates, per byte of V,
+                                    whatever the algorithm; of a torus its first dimension alone,
+                                    since others may carry what one does not */
+    double busy[SM_MAX_LEVELS];  /* the same at the rates of the calibration; every dimension */
     sm_timed_line line[SM_MAX_TIMED_LINES];            /* none is never less than another */
     sm_line serial[SM_MAX_ALGORITHMS][SM_MAX_TIMINGS]; /* of algorithms `upper` is taken from */
     uint8_t serial_lines[SM_MAX_ALGORITHMS];

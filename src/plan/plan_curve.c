@@ -1,6 +1,7 @@
 /* What each collective of a plan costs on the group of chips that runs it: the lines of its
  * algorithms and protocols, kept from plan to plan. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "scalemodel/plan.h"
@@ -20,40 +21,61 @@ static uint64_t mixed_with(uint64_t h, double number) {
 
 /* ---- the lines ---- */
 
-static void add_line(const sm_curve_memo *memo, const double *efficiency, const sm_algorithm *a,
-                     const sm_timing *timing, sm_timed_curve *to) {
+static void add_line(const sm_algorithm *a, const sm_timing *timing, sm_timed_curve *to) {
     for (int i = 0; i < to->n; i++) /* another is never slower: this one would never be chosen */
         if (sm_line_never_less(timing->line, to->line[i].line)) return;
     assert(to->n < SM_MAX_TIMED_LINES);
-    sm_timed_line *line = &to->line[to->n++];
-    line->line = timing->line;
-    line->wire_per_byte = a->link_bytes_per_byte;
-    line->algorithm = a->name;
-    line->level = a->level;
-    for (int l = 0; l < memo->system->levels; l++)
-        line->busy[l] = a->level_s_per_byte[l] * timing->excess / efficiency[l];
+    to->line[to->n++] = (sm_timed_line){.line = timing->line,
+                                        .wire_per_byte = a->link_bytes_per_byte,
+                                        .algorithm = a->name,
+                                        .level = a->level};
+}
+
+/* A collective beside compute takes as long as it keeps a level busy, so that the way that keeps it
+ * least is the one that counts there: were it the line that is the quickest by itself, a faster
+ * link could favour one of less latency that keeps links busy for longer. */
+static void share_busy(const sm_curve_memo *memo, const sm_algorithm *a, double excess, bool first,
+                       sm_timed_curve *to) {
+    for (int l = 0; l < memo->system->levels; l++) {
+        double ideal = a->level_s_per_byte[l];
+        double busy =
+            ideal * excess / sm_network_efficiency(memo->system, memo->calibration, (uint8_t)l);
+        if (first || busy < to->busy[l]) to->busy[l] = busy;
+        if (first || ideal < to->ideal[l]) to->ideal[l] = ideal;
+    }
+}
+
+/* No level is busy for longer than the least that the whole takes. */
+static void settle_ideal(const sm_system *system, double least, double *ideal) {
+    int first = 0;
+    while (first < system->torus_dims && ideal[first] <= 0) first++;
+    for (int l = first + 1; l < system->torus_dims; l++) {
+        ideal[first] = fmax(ideal[first], ideal[l]);
+        ideal[l] = 0;
+    }
+    for (int l = 0; l < system->levels; l++) ideal[l] = fmin(ideal[l], least);
 }
 
 void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_group *group,
                          double ragged, sm_timed_curve *to) {
     sm_timing timing[SM_MAX_TIMINGS];
-    double efficiency[SM_MAX_LEVELS]; /* of each level's network */
+    int shared = 0;
     memset(to, 0, sizeof *to);
     if (group->size <= 1) return;
     sm_curve curve = sm_collective_curve(memo->system, op, group, ragged);
-    to->ideal_s_per_byte = curve.ideal_s_per_byte;
-    to->level = curve.n ? curve.algorithm[0].level : 0;
-    for (int l = 0; l < memo->system->levels; l++)
-        efficiency[l] = sm_network_efficiency(memo->system, memo->calibration, (uint8_t)l);
     for (int i = 0; i < curve.n; i++) {
         const sm_algorithm *a = &curve.algorithm[i];
         int n = sm_algorithm_timings(a, memo->system, memo->calibration, timing);
+        double excess = INFINITY;
         for (int k = 0; k < n; k++) {
-            add_line(memo, efficiency, a, &timing[k], to);
+            excess = fmin(excess, timing[k].excess);
+            add_line(a, &timing[k], to);
             to->serial[to->serials][k] = timing[k].line;
         }
+        if (n > 0) share_busy(memo, a, excess, shared++ == 0, to);
         if (a->serial) to->serial_lines[to->serials++] = (uint8_t)n;
     }
+    settle_ideal(memo->system, curve.ideal_s_per_byte, to->ideal);
 }
 
 double sm_timed_curve_upper_s(const sm_timed_curve *c, double bytes) {
@@ -101,10 +123,11 @@ const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *en
     for (int i = 0; i < entry->n; i++) {
         h = mixed_with(h, entry->line[i].line.latency_s);
         h = mixed_with(h, entry->line[i].line.s_per_byte);
-        for (int l = 0; l < SM_MAX_LEVELS; l++) h = mixed_with(h, entry->line[i].busy[l]);
     }
+    for (int l = 0; l < SM_MAX_LEVELS; l++)
+        h = mixed_with(mixed_with(h, entry->busy[l]), entry->ideal[l]);
     entry->key = key;
-    entry->content = mixed_with(h, entry->ideal_s_per_byte);
+    entry->content = h;
     memo->used++;
     return entry;
 }

@@ -29,7 +29,7 @@ static void add_group(const sm_timed_curve *curve, double bytes, double even, co
     const sm_timed_line *line;
     double expected_s = sm_timed_curve_s(curve, bytes, &line);
     p->bytes += bytes;
-    p->ideal += even * curve->ideal_s_per_byte;
+    for (int l = 0; l < SM_MAX_LEVELS; l++) p->ideal[l] += even * curve->ideal[l];
     if (!line) return;
     p->expected += expected_s;
     p->upper += sm_timed_curve_upper_s(curve, bytes);

@@ -61,7 +61,7 @@ static void tell_comm(teller *t, sm_why *to, int index, const sm_comm *c) {
     leaf(t, w,
          text(t, "at datasheet bandwidth, %s on %s", p.algorithm ? p.algorithm : "",
               t->x->s->system.level[p.level].name),
-         p.ideal, "s", "topology");
+         p.ideal[p.level], "s", "topology");
     sm_why_add(to, w);
 }
 

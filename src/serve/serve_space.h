@@ -142,7 +142,8 @@ double keys_held(const sm_layer_kind *kind, double tokens, double queries);
 double experts_reached(double E, double k, double tokens);
 
 typedef struct comm_price {
-    double bytes, expected, upper, ideal; /* ideal: at datasheet bandwidth, no latency */
+    double bytes, expected, upper;
+    double ideal[SM_MAX_LEVELS]; /* seconds of each level at datasheet bandwidth, no latency */
     uint8_t level;
     const char *algorithm;
 } comm_price;

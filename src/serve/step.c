@@ -47,7 +47,7 @@ static void add_comm(const sm_comm *c, const comm_price *p, piece_price *to, str
     if (p->expected <= 0) return;
     to->upper += p->upper;
     to->kernels++;
-    to->ideal[p->level] += p->ideal;
+    for (int l = 0; l < SM_MAX_LEVELS; l++) to->ideal[l] += p->ideal[l];
     if (c->stream == SM_STREAM_BLOCKING) z->blocking += p->expected;
     else if (c->stream == SM_STREAM_RING) z->ring += p->expected;
     else z->prefetch += p->expected;
@@ -242,7 +242,7 @@ static void total_of(const step *x, const piece_price *pieces, bool network, pie
             comm_price c = send_price(x);
             total->network += n * c.expected;
             total->upper += n * c.upper;
-            total->ideal[c.level] += n * c.ideal;
+            for (int l = 0; l < SM_MAX_LEVELS; l++) total->ideal[l] += n * c.ideal[l];
             total->kernels += n;
         }
     }

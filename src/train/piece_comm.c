@@ -3,8 +3,13 @@
 
 #include "space.h"
 
-static void add_stream(const sm_train *t, const sm_timed_line *line, double bytes, double *busy) {
-    for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * line->busy[l];
+static void add_stream(const sm_train *t, const sm_timed_curve *curve, double bytes, double *busy) {
+    for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * curve->busy[l];
+}
+
+/* It travels beside the work of its piece. */
+static bool streams(const sm_comm *c) {
+    return c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
 }
 
 static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
@@ -13,12 +18,10 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
     double s = sm_timed_curve_s(curve, bytes, &line);
     if (!line) return;
     int way = c->phase != SM_PHASE_FORWARD;
-    bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
-    out->ideal[way][curve->level] += bytes * curve->ideal_s_per_byte;
-    add_stream(t, line, bytes, out->all[way]);
-    if (streams) {
+    add_stream(t, curve, bytes, out->all[way]);
+    if (streams(c)) {
         out->serial[way] += s;
-        add_stream(t, line, bytes, out->busy[way]);
+        add_stream(t, curve, bytes, out->busy[way]);
         return;
     }
     if (c->stream == SM_STREAM_RING) out->ring[way] += s;
@@ -30,30 +33,32 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
         if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
         else if (c->ragged) out->again_exchange[set] += s;
         else out->again_blocking[set] += s;
-        out->again_ideal[set][curve->level] += bytes * curve->ideal_s_per_byte;
-        add_stream(t, line, bytes, out->again_all[set]);
+        add_stream(t, curve, bytes, out->again_all[set]);
     }
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once. */
+static double zero2_bytes(const sm_weight_class *c, const sm_degrees *d, const sm_plan *plan) {
+    return c->elements * d->inverse[c->stored] * gradient_bytes(plan);
+}
+
 static void add_zero2(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                      const placed *at, double gradient, piece_comm *out) {
+                      const placed *at, const sm_plan *plan, piece_comm *out) {
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
         const sm_timed_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
-        double bytes = c->elements * d->inverse[c->stored] * gradient;
+        double bytes = zero2_bytes(c, d, plan);
         const sm_timed_line *line;
         double s = sm_timed_curve_s(curve, bytes, &line);
         if (!line) continue;
-        out->ideal[1][curve->level] += bytes * curve->ideal_s_per_byte;
-        add_stream(t, line, bytes, out->all[1]);
+        add_stream(t, curve, bytes, out->all[1]);
         if (t->software.one_by_one) {
             out->blocking[1] += s;
             continue;
         }
         out->serial[1] += s;
-        add_stream(t, line, bytes, out->busy[1]);
+        add_stream(t, curve, bytes, out->busy[1]);
     }
 }
 
@@ -66,7 +71,6 @@ double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan) {
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *at, const sm_plan *plan, piece_comm *out) {
     const piece *p = &v->piece[index];
-    double gradient = gradient_bytes(plan);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
@@ -75,5 +79,26 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm
         double bytes = comm_bytes(c, d, plan);
         add_comm(t, p, c, curve, bytes, out);
     }
-    if (plan->zero == 2) add_zero2(t, v, index, d, at, gradient, out);
+    if (plan->zero == 2) add_zero2(t, v, index, d, at, plan, out);
+}
+
+/* Of one microbatch: what is recomputed asks for its collectives again. */
+void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
+                         const sm_degrees *d, const placed *at, const sm_plan *plan,
+                         double *ideal) {
+    const piece *p = &v->piece[index];
+    for (int l = 0; l < SM_MAX_LEVELS; l++) ideal[l] = 0;
+    for (int i = 0; i < p->part.comms; i++) {
+        const sm_comm *c = &p->part.comm[i];
+        const sm_timed_curve *curve = at->slot[p->slot[i]];
+        bool again = c->phase == SM_PHASE_FORWARD && !streams(c) && set > 0 &&
+                     p->set[set].again & c->forward_ops;
+        double bytes = curve->n > 0 ? comm_bytes(c, d, plan) * (again ? 2 : 1) : 0;
+        for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
+    }
+    for (int i = 0; plan->zero == 2 && i < p->part.classes; i++) {
+        const sm_timed_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
+        double bytes = zero2_bytes(&p->part.weight[i], d, plan);
+        for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
+    }
 }

@@ -19,14 +19,24 @@ static double busiest(const sm_train *t, const double *busy, const double *more)
     return most;
 }
 
-/* Seconds of one direction: work, attention in it, and collectives on its path. */
+/* Seconds of one direction: work, attention and waiting for the host in it, and collectives on its
+ * path. */
 typedef struct under {
-    double compute, attention, blocking, exchange, ring;
+    double compute, attention, idle, blocking, exchange, ring;
 } under;
 
-/* What a collective adds to the compute that it may run beside. */
-static double exposed(const sm_train *t, bool beside, double comm, double compute) {
-    return beside ? overlapped(t, compute, comm) - compute : comm;
+static double backward_of(const piece_time *time, int set, bool split) {
+    return split ? time->backward_input + time->again[set]
+                 : time->backward_input + time->backward_weight + time->again[set];
+}
+
+/* What a collective adds to the compute that it may run beside, and to idle time: of that it takes
+ * what it needs. */
+static double exposed(const sm_train *t, bool beside, double comm, double compute, double *idle) {
+    if (!beside) return comm;
+    double lent = smaller(*idle, larger(0, comm - compute));
+    *idle -= lent;
+    return overlapped(t, compute + lent, comm) - (compute + lent);
 }
 
 /* Gathers and reductions are on the path of the activations: on a torus the compiler runs them as
@@ -35,36 +45,37 @@ static double exposed(const sm_train *t, bool beside, double comm, double comput
  * dual pipeline, where the microbatch of the other direction computes meanwhile (DeepSeek-V3, arXiv
  * 2412.19437 section 3.2.1). Keys travel around the ring while attention works on those at hand.
  * Each hides under compute of its own, so that a quicker chip is never slower: the ring under
- * attention, gathers under the matmuls, all-to-alls under what gathers leave of them. */
-static void expose(const sm_train *t, const sm_plan *plan, const under *u, int way,
-                   piece_exposed *out) {
-    double matmuls = larger(0, u->compute - u->attention);
-    out->blocking[way] = exposed(t, t->system.torus_dims > 0, u->blocking, matmuls);
-    out->exchange[way] = exposed(t, plan->schedule == SM_SCHEDULE_DUALPIPE, u->exchange,
-                                 larger(0, matmuls - u->blocking));
-    out->ring[way] = exposed(t, true, u->ring, u->attention);
+ * attention, gathers under the matmuls, all-to-alls under what gathers leave of them; and what is
+ * left of each under the time in which the chip waits for the host. */
+static void expose(const sm_train *t, const sm_plan *plan, under u, int way, piece_exposed *out) {
+    bool torus = t->system.torus_dims > 0, dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
+    double matmuls = larger(0, u.compute - u.attention - u.idle);
+    out->blocking[way] = exposed(t, torus, u.blocking, matmuls, &u.idle);
+    out->exchange[way] = exposed(t, dual, u.exchange, larger(0, matmuls - u.blocking), &u.idle);
+    out->ring[way] = exposed(t, true, u.ring, u.attention, &u.idle);
 }
 
+/* split: weight gradients are put off, and are no part of the backward pass that hides. */
 static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
-                                int set, const sm_plan *plan, double backward) {
+                                int set, const sm_plan *plan, bool split) {
     piece_exposed e;
-    const under forward = {time->forward, time->ring_forward, comm->blocking[0], comm->exchange[0],
-                           comm->ring[0]};
-    const under back = {
-        backward, time->ring_backward, comm->blocking[1] + comm->again_blocking[set],
-        comm->exchange[1] + comm->again_exchange[set], comm->ring[1] + comm->again_ring[set]};
-    expose(t, plan, &forward, 0, &e);
-    expose(t, plan, &back, 1, &e);
+    const under forward = {time->forward,     time->ring_forward, time->idle[SM_PHASE_FORWARD],
+                           comm->blocking[0], comm->exchange[0],  comm->ring[0]};
+    const under back = {backward_of(time, set, split),
+                        time->ring_backward,
+                        time->idle[SM_PHASE_BACKWARD_INPUT] +
+                            (split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT]),
+                        comm->blocking[1] + comm->again_blocking[set],
+                        comm->exchange[1] + comm->again_exchange[set],
+                        comm->ring[1] + comm->again_ring[set]};
+    expose(t, plan, forward, 0, &e);
+    expose(t, plan, back, 1, &e);
     return e;
-}
-
-static double backward_of(const piece_time *time, int set) {
-    return time->backward_input + time->backward_weight + time->again[set];
 }
 
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
-    return exposed_of(t, time, comm, set, plan, backward_of(time, set));
+    return exposed_of(t, time, comm, set, plan, false);
 }
 
 /* One direction: work, its exposed collectives, and streams beside both; no level is busy for
@@ -82,8 +93,8 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
     /* Weight gradients that are put off are plain work; what is exposed belongs to the chain of
      * input gradients. Both halves only shrink on a better machine. */
     bool split = plan->schedule >= SM_SCHEDULE_ZB_H1;
-    double chain = split ? time->backward_input + time->again[set] : backward_of(time, set);
-    piece_exposed e = exposed_of(t, time, comm, set, plan, chain);
+    double chain = backward_of(time, set, split);
+    piece_exposed e = exposed_of(t, time, comm, set, plan, split);
     out->expected.forward = pass_of(t, time->forward, &e, 0, comm, set, offload_s);
     out->expected.backward_input = pass_of(t, chain, &e, 1, comm, set, offload_s);
     out->expected.backward_weight = split ? time->backward_weight : 0;
@@ -92,16 +103,17 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
 void piece_pass_parts(const piece_time *time, const piece_comm *comm, int set, double offload_s,
                       piece_pass *out) {
     const pass *all = &out->expected;
-    out->compute = time->forward + backward_of(time, set);
+    out->compute = time->forward + backward_of(time, set, false);
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
     out->exposed = all->forward + (all->backward_input + all->backward_weight) - out->compute;
     out->serial.forward = time->forward + comm->blocking[0] + comm->exchange[0] + comm->ring[0] +
                           comm->serial[0] + offload_s;
-    out->serial.backward_weight = time->backward_weight;
-    out->serial.backward_input = time->backward_input + time->again[set] + comm->blocking[1] +
-                                 comm->exchange[1] + comm->ring[1] + comm->again_blocking[set] +
-                                 comm->again_exchange[set] + comm->again_ring[set] +
-                                 comm->serial[1] + offload_s;
+    bool split = all->backward_weight > 0;
+    double chain = backward_of(time, set, split);
+    out->serial.backward_weight = all->backward_weight;
+    out->serial.backward_input = chain + comm->blocking[1] + comm->exchange[1] + comm->ring[1] +
+                                 comm->again_blocking[set] + comm->again_exchange[set] +
+                                 comm->again_ring[set] + comm->serial[1] + offload_s;
     out->math.forward = time->math[0];
     out->math.backward_weight = 0;
     out->math.backward_input = time->math[1] + time->math_again[set];

@@ -127,6 +127,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     double *of[SM_PHASE_COUNT] = {&out->forward, &out->backward_input, &out->backward_weight};
     for (int i = 0; i < SM_PHASE_COUNT; i++) {
         double host = out->kernels[i] * launch;
+        out->idle[i] = larger(0, host - *of[i]);
         if (host > *of[i]) *of[i] = host;
         out->launches += host;
     }

@@ -21,12 +21,10 @@ void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
     const sm_timed_line *line;
     for (int i = 0; i < p->v->pieces; i++)
         piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
-    double send =
-        p->at.send
-            ? sm_timed_curve_s(p->at.send, size_at(&p->v->piece[0].part.boundary, &p->d), &line)
-            : 0;
+    double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
+    p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;
     /* a stage works on its next microbatch while the last one travels */
-    p->send_s = send * (1 - t->calibration->overlap);
+    p->send_s = p->send_serial_s * (1 - t->calibration->overlap);
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
@@ -54,7 +52,9 @@ void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pie
 }
 
 void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p) {
-    for (int i = 0; i < p->v->pieces; i++)
-        piece_pass_parts(&p->time[i], &p->comm[i], piece_set_of(t, plan, i),
-                         offload_s(t, plan, p, i), &p->pass[i]);
+    for (int i = 0; i < p->v->pieces; i++) {
+        int set = piece_set_of(t, plan, i);
+        piece_pass_parts(&p->time[i], &p->comm[i], set, offload_s(t, plan, p, i), &p->pass[i]);
+        piece_ideal_compute(t, p->v, i, set, &p->d, &p->at, plan, p->ideal[i]);
+    }
 }

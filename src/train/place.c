@@ -167,25 +167,15 @@ static void add_least(sm_timed_curve *to, const sm_timed_line *line) {
 }
 
 /* No level is kept busy that another split leaves idle. */
-static void share_busy(const sm_train *t, const sm_timed_curve *c, double *busy) {
-    for (int i = 0; i < c->n; i++)
-        for (int l = 0; l < t->system.levels; l++) busy[l] = fmin(busy[l], c->line[i].busy[l]);
-}
-
 static void add_split(splits *s, const sm_group *g) {
     sm_timed_curve one, *least = s->least;
-    double busy[SM_MAX_LEVELS];
     sm_timed_curve_fill(s->memo, s->slot->op, g, ragged_of(s->t, s->slot, g), &one);
     if (s->tried++ == 0) {
         *least = one;
         return;
     }
-    for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] = HUGE_VAL;
-    share_busy(s->t, &one, busy);
-    share_busy(s->t, least, busy);
     for (int i = 0; i < one.n; i++) add_least(least, &one.line[i]);
-    for (int i = 0; i < least->n; i++) memcpy(least->line[i].busy, busy, sizeof busy);
-    least->ideal_s_per_byte = fmin(least->ideal_s_per_byte, one.ideal_s_per_byte);
+    for (int l = 0; l < SM_MAX_LEVELS; l++) least->busy[l] = fmin(least->busy[l], one.busy[l]);
 }
 
 /* From a level up: `left` members are still to be placed. */
@@ -235,7 +225,6 @@ static void hopeful_on_torus(const sm_train *t, const slot_key *slot, double mem
         least = fmax(least, torus_exchange(t, size));
     if (slot->ragged) least *= ragged_least(t, members);
     own->n = members > 1;
-    own->ideal_s_per_byte = least;
     own->line[0] = (sm_timed_line){.line = {0, least}};
 }
 

@@ -91,8 +91,7 @@ static void add_piece(const sm_train *t, const pieces *p, int set, int index, do
     x->flops += n * (time->flops[0] + time->flops[1] + time->flops_again[own]);
     x->traffic += n * (time->traffic[0] + time->traffic[1]);
     x->latency += n * (comm->latency + time->launches);
-    for (int l = 0; l < t->system.levels; l++)
-        x->ideal[l] += n * (comm->ideal[0][l] + comm->ideal[1][l] + comm->again_ideal[own][l]);
+    for (int l = 0; l < t->system.levels; l++) x->ideal[l] += n * p->ideal[index][l];
 }
 
 static stage_sums sums_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
@@ -169,23 +168,6 @@ static double hardware_flops(const sm_train *t, const sm_plan *plan, const piece
     return flops * chips_per_stage * t->sequences / (replicas * plan->microbatch);
 }
 
-/* A pipeline takes at most r times as long when no pass takes more than r times as long (its time
- * is a maximum of sums). */
-static double serial_ratio(const sm_train *t, const pieces *p) {
-    double ratio = 1;
-    for (int k = 0; k < t->kinds; k++) {
-        const piece_pass *q = &p->pass[k];
-        double forward = q->serial.forward / q->expected.forward;
-        double backward = (q->serial.backward_input + q->serial.backward_weight) /
-                          (q->expected.backward_input + q->expected.backward_weight);
-        double input = q->expected.backward_weight > 0
-                           ? q->serial.backward_input / q->expected.backward_input
-                           : 0;
-        ratio = larger(ratio, larger(forward, larger(input, backward)));
-    }
-    return ratio;
-}
-
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price) {
     memset(price, 0, sizeof *price);
@@ -196,7 +178,8 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     price->chips = sm_plan_chips(plan);
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
-    double serial = time.total_s * serial_ratio(t, p);
+    stages_chunks(t, plan, p, SERIAL, s);
+    double serial = stages_run(plan, s, true).total_s;
     double flops = fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = step_close(t, plan, time.total_s, &end);

@@ -98,6 +98,7 @@ struct sm_train {
 };
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
+static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* ---- sizes ---- */
 /* Axes over which fsdp shards the weights of a variant. */
@@ -118,7 +119,8 @@ typedef struct piece_time {
     double flops[2], flops_again[MAX_SETS];
     double kernels[SM_PHASE_COUNT], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
-    double launches;   /* seconds the host takes to launch everything */
+    double idle[SM_PHASE_COUNT]; /* seconds in it in which the chip waits for the host */
+    double launches;             /* seconds the host takes to launch everything */
 } piece_time;
 /* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
  * bubbles. */
@@ -166,14 +168,16 @@ typedef struct piece_comm {
     double serial[2];              /* streams, if nothing overlapped */
     double busy[2][SM_MAX_LEVELS]; /* streams: seconds each level is busy */
     double all[2][SM_MAX_LEVELS], again_all[MAX_SETS][SM_MAX_LEVELS]; /* the same of everything */
-    double ideal[2][SM_MAX_LEVELS]; /* every collective at datasheet bandwidth */
-    double again_ideal[MAX_SETS][SM_MAX_LEVELS];
-    double latency; /* latency inside blocking */
+    double latency;                                                   /* latency inside blocking */
 } piece_comm;
 /* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
 double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan);
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *p, const sm_plan *plan, piece_comm *out);
+
+/* Seconds each level is busy with the collectives of a microbatch at datasheet rates. */
+void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
+                         const sm_degrees *d, const placed *p, const sm_plan *plan, double *ideal);
 
 /* ---- layers over chunks ---- */
 typedef struct chunk_layout {
@@ -228,7 +232,8 @@ struct pieces {
     double kept[MAX_PIECES][MAX_SETS]; /* bytes of one microbatch */
     double gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
-    double send_s; /* of the residual stream to the next stage */
+    double ideal[MAX_PIECES][SM_MAX_LEVELS]; /* with pieces_parts alone */
+    double send_s, send_serial_s;            /* of the residual stream to the next stage */
 };
 /* Fill degrees, placement, curves, times, collectives, loads; false when the order cannot be laid
  * out. */
@@ -241,7 +246,7 @@ void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pie
 /* What else a price tells of all passes. */
 void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p);
 
-typedef enum timing { EXPECTED, MATH } timing;
+typedef enum timing { EXPECTED, SERIAL, MATH } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
  * pricing. */
@@ -274,9 +279,8 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
  * them over the stages, step_close says how much of them is exposed after a pipeline of so many
  * seconds and returns the whole step. */
 typedef struct step_end {
-    double reduce, reduce_parts, gather,
-        gather_parts;          /* streams of the stage with most, and how many layers bring them */
-    double reduce_s, gather_s; /* their exposed parts */
+    double reduce, gather, parts; /* streams of the stage with most; how many layers bring them */
+    double reduce_s, gather_s;    /* their exposed parts */
     double update_s, tie_s, other_s, total_s, serial_s;
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;

@@ -27,8 +27,10 @@ static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, doubl
                           double *seconds, stage_load *add) {
     const sm_timed_line *line;
     *seconds += sm_timed_curve_s(reduce, bytes, &line);
-    add->reduce_ideal[reduce->level] += bytes * reduce->ideal_s_per_byte;
-    for (int l = 0; line && l < t->system.levels; l++) add->busy[l] += bytes * line->busy[l];
+    for (int l = 0; line && l < t->system.levels; l++) {
+        add->reduce_ideal[l] += bytes * reduce->ideal[l];
+        add->busy[l] += bytes * reduce->busy[l];
+    }
 }
 
 /* What the runtime moves (train_optimizer.c): gradients into a row that was cleared, to their sum,

@@ -31,7 +31,7 @@ int microbatches_of(const sm_train *t, const sm_plan *plan) {
 
 static const pass *pass_of(const pieces *p, int index, timing which) {
     const piece_pass *q = &p->pass[index];
-    return which == EXPECTED ? &q->expected : &q->math;
+    return which == EXPECTED ? &q->expected : which == SERIAL ? &q->serial : &q->math;
 }
 
 static void add_pass(sm_chunk_time *to, const pass *from, double times) {
@@ -60,7 +60,7 @@ void stages_shape(const sm_train *t, const sm_plan *plan, stages *s) {
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
                    stages *s) {
     stages_shape(t, plan, s);
-    s->pipeline.send_s = which == MATH ? 0 : p->send_s;
+    s->pipeline.send_s = which == EXPECTED ? p->send_s : which == SERIAL ? p->send_serial_s : 0;
     int chunks = s->layout->chunks;
     assert(chunks >= 1 && chunks <= MAX_CHUNKS);
     for (int c = 0; c < chunks; c++) {
@@ -237,7 +237,7 @@ static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, 
 }
 
 typedef struct stage_end {
-    double reduce, gather, update, layers, busy[SM_MAX_LEVELS];
+    double reduce, gather, update, busy[SM_MAX_LEVELS];
 } stage_end;
 
 static void add_piece_end(const sm_train *t, const pieces *p, int index, double n, bool offload,
@@ -246,7 +246,6 @@ static void add_piece_end(const sm_train *t, const pieces *p, int index, double 
     to->reduce += n * load->reduce_s;
     to->gather += n * load->gather_s;
     to->update += n * (offload ? load->offload_s : load->update_s);
-    if (index < t->kinds) to->layers += n;
     for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
 }
 
@@ -264,9 +263,8 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
             double n = i < t->kinds ? layers[i] : i == embedding_piece(t) ? h.first : h.last;
             if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
         }
-        double parts = 1 + x.layers;
-        if (x.reduce > e.reduce) e.reduce = x.reduce, e.reduce_parts = parts;
-        if (x.gather > e.gather) e.gather = x.gather, e.gather_parts = parts;
+        e.reduce = larger(e.reduce, x.reduce);
+        e.gather = larger(e.gather, x.gather);
         e.update_s = larger(e.update_s, x.update);
         for (int l = 0; l < t->system.levels; l++) e.network_s = larger(e.network_s, x.busy[l]);
     }
@@ -275,6 +273,9 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
         double bytes = p->load[embedding_piece(t)].gradients;
         e.tie_s = sm_timed_curve_s(p->at.send, bytes, &line) * 2;
     }
+    /* of a stage on average: of the stage with most it would change with the links' rates */
+    int copies = plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : 1;
+    e.parts = 1 + (double)copies * t->model.L / plan->pipeline;
     e.other_s = t->calibration->step_overhead_s;
     e.serial_s = e.reduce + e.gather + e.update_s + e.tie_s + e.other_s;
     return e;
@@ -286,8 +287,8 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
  * exposes more. */
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *e) {
     double pass_s = pipeline_s / (microbatches_of(t, plan) + plan->pipeline - 1);
-    e->reduce_s = e->reduce > 0 ? exposed(t, e->reduce, pass_s * 2 / 3, e->reduce_parts) : 0;
-    e->gather_s = e->gather > 0 ? exposed(t, e->gather, pass_s / 3, e->gather_parts) : 0;
+    e->reduce_s = e->reduce > 0 ? exposed(t, e->reduce, pass_s * 2 / 3, e->parts) : 0;
+    e->gather_s = e->gather > 0 ? exposed(t, e->gather, pass_s / 3, e->parts) : 0;
     e->total_s = e->reduce_s + e->gather_s + e->update_s + e->tie_s + e->other_s;
     return larger(pipeline_s + e->total_s, e->network_s);
 }
