@@ -409,82 +409,6 @@ static void one_sequence_does_not_spread_over_data(void **state) {
     sm_serve_free(serve);
 }
 
-static void never_less(const char *what, const char *plan, double batch, double value,
-                       double least) {
-    if (value < least * (1 - 1e-12))
-        fail_msg("%s of %s, batch %g: %.9g is less than %.9g", what, plan, batch, value, least);
-}
-
-/* Copies of a plan take as long as the fullest of them would alone, and hold as much, whatever idle
- * ones stand by. */
-static void idle_copies_never_help(void **state) {
-    (void)state;
-    static const sample jobs[] = {{"llama-3-8b", "h100-sxm:16", "tensor=2"},
-                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=1"},
-                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=2,expert=2"},
-                                  {"mixtral-8x7b", "h100-sxm:16", "expert=4"},
-                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=4,expert_tensor=on"},
-                                  {"mixtral-8x7b", "tpu-v5e:4x4", "context=2,expert=2"},
-                                  {"mixtral-8x7b", "tpu-v5e:4x4", "fsdp=2,weights_by=gathered"},
-                                  {"mixtral-8x7b", "h100-sxm:16", "fsdp=2,tensor=2"},
-                                  {"deepseek-v2-lite", "h100-sxm:16", "expert=4"}};
-    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        serve_case c;
-        sm_serve *serve = serve_of(&c, &jobs[i]);
-        for (int copies = 2; copies <= 4; copies *= 2)
-            for (double batch = 1; batch <= 13; batch++) {
-                char plan[128];
-                snprintf(plan, sizeof plan, "%s,data=%d", jobs[i].plan, copies);
-                sm_serve_point all = serve_point(serve, plan, batch);
-                sm_serve_point one = serve_point(serve, jobs[i].plan, ceil(batch / copies));
-                for (int k = 0; k < 3; k++) {
-                    never_less("time per token", plan, batch, all.tpot_s[k], one.tpot_s[k]);
-                    never_less("time to the first", plan, batch, all.ttft_s[k], one.ttft_s[k]);
-                }
-                never_less("memory", plan, batch, all.memory.total, one.memory.total);
-            }
-        sm_serve_free(serve);
-    }
-}
-
-/* More of any resource, each link by itself, never makes a step slower. */
-static void a_better_machine_is_never_slower(void **state) {
-    (void)state;
-    sm_rng rng = {11};
-    for (int i = 0; i < SAMPLES * 6; i++) {
-        const sample *s = &samples[i % SAMPLES];
-        serve_case c;
-        serve_case_fill(&c, s->model, s->system);
-        for (int better = 0; better < 2; better++) { /* first out of balance, as no chip is made */
-            sm_chip *chip = &c.system.chip;
-            double batch = 1 + (double)sm_rng_below(&rng, 300);
-            sm_serve *serve = serve_case_new(&c);
-            sm_serve_point before = serve_point(serve, s->plan, batch), after;
-            sm_serve_free(serve);
-            double *const resource[] = {&chip->memory_bytes_per_s.value,
-                                        &chip->flops_per_s[SM_BF16].value,
-                                        &chip->vector_flops_per_s.value,
-                                        &chip->clock_hz.value,
-                                        &c.system.level[0].bytes_per_s_oneway,
-                                        &c.system.level[c.system.levels - 1].bytes_per_s_oneway};
-            for (int k = 0; k < 6; k++)
-                if (!better || sm_rng_below(&rng, 3) == 0)
-                    *resource[k] *=
-                        better ? 1 + 2 * sm_rng_unit(&rng) : pow(10, 2 * sm_rng_unit(&rng) - 1);
-            if (!better) continue;
-            serve = serve_case_new(&c);
-            after = serve_point(serve, s->plan, batch);
-            sm_serve_free(serve);
-            for (int k = 0; k < 3; k++) {
-                never_less("time per token before", s->plan, batch, before.tpot_s[k],
-                           after.tpot_s[k] * (1 - 1e-9));
-                never_less("time to the first before", s->plan, batch, before.ttft_s[k],
-                           after.ttft_s[k] * (1 - 1e-9));
-            }
-        }
-    }
-}
-
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
 static void experts_read_follow_the_batch(void **state) {
     (void)state;
@@ -795,8 +719,6 @@ int main(void) {
         cmocka_unit_test(stages_share_layers_and_batch),
         cmocka_unit_test(experts_serve_all_chips),
         cmocka_unit_test(one_sequence_does_not_spread_over_data),
-        cmocka_unit_test(idle_copies_never_help),
-        cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(experts_read_follow_the_batch),
         cmocka_unit_test(imbalance_costs),
         cmocka_unit_test(latent_caches_are_small),

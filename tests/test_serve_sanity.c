@@ -1,0 +1,107 @@
+/* What more chips and better ones do to a point of serving: never harm, and idle ones no good. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include "serve_cases.h"
+
+typedef struct sample {
+    const char *model, *system, *plan;
+} sample;
+
+static void never_less(const char *what, const char *plan, double batch, double value,
+                       double least) {
+    if (value < least * (1 - 1e-12))
+        fail_msg("%s of %s, batch %g: %.9g is less than %.9g", what, plan, batch, value, least);
+}
+
+/* Copies of a plan take as long as the fullest of them would alone, and hold as much, whatever idle
+ * ones stand by. */
+static void idle_copies_never_help(void **state) {
+    (void)state;
+    static const sample jobs[] = {{"llama-3-8b", "h100-sxm:16", "tensor=2"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=1"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=2,expert=2"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "expert=4"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "tensor=4,expert_tensor=on"},
+                                  {"mixtral-8x7b", "tpu-v5e:4x4", "context=2,expert=2"},
+                                  {"mixtral-8x7b", "tpu-v5e:4x4", "fsdp=2,weights_by=gathered"},
+                                  {"mixtral-8x7b", "h100-sxm:16", "fsdp=2,tensor=2"},
+                                  {"deepseek-v2-lite", "h100-sxm:16", "expert=4"}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        serve_case c;
+        serve_case_fill(&c, jobs[i].model, jobs[i].system);
+        sm_serve *serve = serve_case_new(&c);
+        for (int copies = 2; copies <= 4; copies *= 2)
+            for (double batch = 1; batch <= 13; batch++) {
+                char plan[128];
+                snprintf(plan, sizeof plan, "%s,data=%d", jobs[i].plan, copies);
+                sm_serve_point all = serve_point(serve, plan, batch);
+                sm_serve_point one = serve_point(serve, jobs[i].plan, ceil(batch / copies));
+                for (int k = 0; k < 3; k++) {
+                    never_less("time per token", plan, batch, all.tpot_s[k], one.tpot_s[k]);
+                    never_less("time to the first", plan, batch, all.ttft_s[k], one.ttft_s[k]);
+                }
+                never_less("memory", plan, batch, all.memory.total, one.memory.total);
+            }
+        sm_serve_free(serve);
+    }
+}
+
+/* More of any resource, each link by itself, never makes a step slower. */
+static void a_better_machine_is_never_slower(void **state) {
+    (void)state;
+    static const sample samples[] = {{"llama-3-70b", "h100-sxm:16", "tensor=16"},
+                                     {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4"},
+                                     {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,context=4"},
+                                     {"llama-3-70b", "h100-sxm:16", "tensor=8,pipeline=2,seq=on"},
+                                     {"deepseek-v3", "h800-sxm:32", "tensor=8,expert=4"},
+                                     {"mixtral-8x7b", "h100-sxm:16", "expert=8,data=2"},
+                                     {"gpt-oss-120b", "h100-sxm:4", "tensor=4"},
+                                     {"gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4"}};
+    enum { SAMPLES = sizeof samples / sizeof *samples };
+    sm_rng rng = {11};
+    for (int i = 0; i < SAMPLES * 10; i++) {
+        const sample *s = &samples[i % SAMPLES];
+        serve_case c;
+        serve_case_fill(&c, s->model, s->system);
+        for (int better = 0; better < 2; better++) { /* first out of balance, as no chip is made */
+            sm_chip *chip = &c.system.chip;
+            double batch = 1 + (double)sm_rng_below(&rng, 300);
+            sm_serve *serve = serve_case_new(&c);
+            sm_serve_point before = serve_point(serve, s->plan, batch), after;
+            sm_serve_free(serve);
+            double *const resource[] = {&chip->memory_bytes_per_s.value,
+                                        &chip->flops_per_s[SM_BF16].value,
+                                        &chip->vector_flops_per_s.value,
+                                        &chip->clock_hz.value,
+                                        &c.system.level[0].bytes_per_s_oneway,
+                                        &c.system.level[c.system.levels - 1].bytes_per_s_oneway};
+            for (int k = 0; k < 6; k++)
+                if (!better || sm_rng_below(&rng, 3) == 0)
+                    *resource[k] *=
+                        better ? 1 + 2 * sm_rng_unit(&rng) : pow(10, 2 * sm_rng_unit(&rng) - 1);
+            if (!better) continue;
+            serve = serve_case_new(&c);
+            after = serve_point(serve, s->plan, batch);
+            sm_serve_free(serve);
+            for (int k = 0; k < 3; k++) {
+                never_less("time per token before", s->plan, batch, before.tpot_s[k],
+                           after.tpot_s[k] * (1 - 1e-9));
+                never_less("time to the first before", s->plan, batch, before.ttft_s[k],
+                           after.ttft_s[k] * (1 - 1e-9));
+            }
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_copies_never_help),
+        cmocka_unit_test(a_better_machine_is_never_slower),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
