@@ -39,7 +39,7 @@ static const json_value *named_culprit(const family_scope *s, const frame *f, co
                                        int depth, bool by_size) {
     const tree_set *set;
     const json_value *json = NULL;
-    if (depth > FRAMES_MOST_LIKE) return NULL;
+    if (depth > FRAMES_MOST_LIKE || --*s->scope.steps < 0) return NULL;
     if (t->kind == TREE_SIZE && by_size) return size_culprit(s, t->name, depth + 1, &set);
     if (t->kind == TREE_NAME) json = values_path(f->config, t->name);
     if (!json && t->kind == TREE_NAME && (set = set_in(f->field, f->fields, t->name)) != NULL)
