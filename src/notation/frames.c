@@ -16,7 +16,7 @@ static const tree_set *set_in(const tree_set *const *list, int n, const char *na
     return NULL;
 }
 
-static const frame_set *last_of(const frame_set *list, const char *name) {
+const frame_set *frames_last(const frame_set *list, const char *name) {
     const frame_set *found = NULL;
     for (; list; list = list->next)
         if (strcmp(list->set->name, name) == 0) found = list;
@@ -56,7 +56,7 @@ static const json_value *culprit(const family_scope *s, const frame *f, const tr
 static const json_value *size_culprit(const family_scope *s, const char *dim, int depth,
                                       const tree_set **set) {
     const frame *f = s->frame;
-    const frame_set *of_stack = s->stack ? last_of(s->stack->set, dim) : NULL;
+    const frame_set *of_stack = s->stack ? frames_last(s->stack->set, dim) : NULL;
     *set = set_in(f->dim, f->dims, dim);
     for (const binding *b = s->binding; b; b = b->next)
         if (strcmp(b->name, dim) == 0) of_stack = b->set;
@@ -110,7 +110,7 @@ static sm_status size_of_set(family_scope *s, const frame *f, const tree_set *se
     return status ? status : frames_check_size(&inner, set->name, set, out);
 }
 
-static bool is_size(const char *name) { return name[0] >= 'A' && name[0] <= 'Z'; }
+bool frames_is_size(const char *name) { return name[0] >= 'A' && name[0] <= 'Z'; }
 
 sm_status frames_bind(const family_scope *s, binding *b) {
     family_scope inner = frames_scope(b->set->frame, s->scope.err, s->scope.steps);
@@ -120,7 +120,7 @@ sm_status frames_bind(const family_scope *s, binding *b) {
     inner.i = b->i;
     b->state = BINDING_UNDER_WAY;
     sm_status status = frames_value(&inner, b->set->set, b->set->set->value, &b->value);
-    if (!status && is_size(b->name))
+    if (!status && frames_is_size(b->name))
         status = frames_check_size(&inner, b->name, b->set->set, &b->value);
     b->state = status ? BINDING_OPEN : BINDING_KNOWN;
     return status;
@@ -151,7 +151,7 @@ sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out
     sm_status status = find_binding(s, dim, strlen(dim), &bound);
     if (bound) *out = bound->value;
     if (status || bound) return status;
-    if (s->stack && (of_stack = last_of(s->stack->set, dim)) != NULL)
+    if (s->stack && (of_stack = frames_last(s->stack->set, dim)) != NULL)
         return size_of_set(s, of_stack->frame, of_stack->set, out);
     if ((set = set_in(s->frame->dim, s->frame->dims, dim)) != NULL)
         return size_of_set(s, s->frame, set, out);

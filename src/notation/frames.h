@@ -88,6 +88,10 @@ typedef struct family_scope {
     double T, S; /* 0: not known yet */
 } family_scope;
 
+/* The set of a name that is in force: the last; NULL: none. */
+const frame_set *frames_last(const frame_set *list, const char *name);
+/* Is it the name of a dimension? */
+bool frames_is_size(const char *name);
 family_scope frames_scope(const frame *f, sm_error *err, int *steps);
 /* The size of a dimension by the bindings, the stack, the family and the library. *found false, and
  * *out none, when none of them has it. */

@@ -207,16 +207,6 @@ static sm_status known(line_maker *m, line_call *c, const line_name *n, const tr
                       line_shown(m, t->name, array->rank, n->dim, room, sizeof room));
 }
 
-static sm_status fail_unknown(line_maker *m, const line_call *c, const tree *t) {
-    const char *names[64];
-    size_t n = 0;
-    for (const line_name *at = c->names; at && n < 64; at = at->next) names[n++] = at->name;
-    const char *near = sm_nearest(t->name, strlen(t->name), names, n);
-    return near ? line_wrong(m, c, t->span, "%s is not defined; the nearest array is %s", t->name,
-                             near)
-                : line_wrong(m, c, t->span, "%s is not defined", t->name);
-}
-
 /* An unknown name in brackets. */
 static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm_mention *out) {
     sm_status status = line_dims_of(m, c, t, out->dim);
@@ -344,7 +334,7 @@ sm_status line_mention(line_maker *m, line_call *c, const tree *t, const tree_at
     const line_name *n = line_find_name(c, t->name);
     if (n) return known(m, c, n, t, out);
     if (t->name[dot]) return of_piece(m, c, t, dot, out);
-    if (t->kind == TREE_NAME) return fail_unknown(m, c, t);
+    if (t->kind == TREE_NAME) return line_wrong(m, c, t->span, "%s is not defined", t->name);
     bool own = tree_find_attribute(attributes, TREE_ATTRIBUTE_OWN) != NULL;
     return weight(m, c, t, own, out);
 }

@@ -45,8 +45,7 @@ static bool text_reads(const tree_text *text, const char *name) {
 
 /* Sizes and PART.option always. */
 static bool is_read(const reach *r, const char *name) {
-    if (name[0] >= 'A' && name[0] <= 'Z') return true;
-    if (strchr(name, '.')) return true;
+    if (frames_is_size(name) || strchr(name, '.')) return true;
     for (int i = 0; i < r->texts; i++)
         if (text_reads(r->text[i], name)) return true;
     return false;
@@ -85,37 +84,33 @@ typedef struct maker {
     bool read[MADE_MOST_TEXTS];
 } maker;
 
-static sm_status of_stack(maker *k, const stack_plan *stack, const char *name, value *out) {
-    const frame_set *set = NULL;
-    *out = (value){.kind = VALUE_NONE};
-    for (const frame_set *at = stack ? stack->set : NULL; at; at = at->next)
-        if (strcmp(at->set->name, name) == 0) set = at;
+/* What a stack says of all its pieces: when, apart. *said false: nothing. */
+static sm_status of_stack(maker *k, const stack_plan *stack, const char *name, bool *said,
+                          bool *out) {
+    value v;
+    const frame_set *set = stack ? frames_last(stack->set, name) : NULL;
+    *said = set != NULL;
     if (!set) return SM_OK;
     family_scope s = frames_scope(set->frame, k->err, &k->plan->steps);
     s.lax = true; /* `when = vision_config`: where there is one */
-    return frames_value(&s, set->set, set->set->value, out);
-}
-
-static bool stack_says(const stack_plan *stack, const char *name) {
-    for (const frame_set *at = stack ? stack->set : NULL; at; at = at->next)
-        if (strcmp(at->set->name, name) == 0) return true;
-    return false;
+    sm_status status = frames_value(&s, set->set, set->set->value, &v);
+    if (!status) *out = values_true(&v);
+    return status;
 }
 
 /* How many; 0: the piece is not there. */
 static sm_status count_of(maker *k, const piece_plan *p, int *out) {
     value v;
+    bool said, there = false;
     *out = 0;
-    if (stack_says(p->stack, "when")) {
-        sm_status status = of_stack(k, p->stack, "when", &v);
-        if (status || !values_true(&v)) return status;
-    }
+    sm_status status = of_stack(k, p->stack, "when", &said, &there);
+    if (status || (said && !there)) return status;
     *out = 1;
     if (!p->many) return SM_OK;
     const tree_set as_set = {.name = p->name, .value = p->count, .source = p->count_at->source};
     family_scope s = frames_scope(p->count_frame, k->err, &k->plan->steps);
     s.stack = p->stack;
-    sm_status status = frames_value(&s, &as_set, p->count, &v);
+    status = frames_value(&s, &as_set, p->count, &v);
     if (status) return status;
     *out = 0;
     if (!values_true(&v)) return SM_OK;
@@ -129,20 +124,13 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
     return SM_OK;
 }
 
-static const frame_set *in_force(const frame_set *list, const char *name) {
-    const frame_set *found = NULL;
-    for (; list; list = list->next)
-        if (strcmp(list->set->name, name) == 0) found = list;
-    return found;
-}
-
 /* Each name once, as it is said last. */
 static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
     family_scope s = frames_scope(p->frame, k->err, &k->plan->steps);
     binding **end = list;
     *list = NULL;
     for (const frame_set *set = p->set; set; set = set->next) {
-        if (in_force(p->set, set->set->name) != set) continue;
+        if (frames_last(p->set, set->set->name) != set) continue;
         binding *b = sm_arena_alloc(k->arena, sizeof *b);
         if (!b) return sm_fail_memory(k->err);
         *b = (binding){.name = set->set->name, .set = set, .i = i};
@@ -194,12 +182,12 @@ static sm_status check_options(maker *k, const piece_plan *p, const tree_text *t
                                const binding *all) {
     for (const binding *b = all; b; b = b->next) {
         const tree_text *first = tree_find_set(text->option, b->name) ? text : NULL;
-        if (b->name[0] >= 'A' && b->name[0] <= 'Z') continue;
+        if (frames_is_size(b->name)) continue;
         for (const binding *other = all; other; other = other->next) {
             const tree_text *t = other->value.kind == VALUE_TEXT ? other->value.text : NULL;
             if (!t || t == first || !tree_find_set(t->option, b->name)) continue;
             if (first) {
-                const frame_set *set = in_force(p->set, b->name);
+                const frame_set *set = frames_last(p->set, b->name);
                 return sm_fail_at(k->err, set->set->source, set->set->span,
                                   "%s and %s both have an option %s: write %s.%s", first->name,
                                   t->name, b->name, other->name, b->name);
@@ -307,7 +295,7 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
     binding *b;
     const tree_text *text = NULL;
     int kind = 0;
-    value apart = {0};
+    bool said, apart = false;
     sm_status status = bind_all(k, p, i, &b);
     if (!status) status = text_of(k, p, b, i, &text);
     if (status || !text) return status;
@@ -318,7 +306,7 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
     if (!list) return sm_fail_memory(k->err);
     a->piece = list;
     if (!status) status = find_kind(k, p, text, b, &kind);
-    if (!status && p->stack) status = of_stack(k, p->stack, "apart", &apart);
+    if (!status) status = of_stack(k, p->stack, "apart", &said, &apart);
     if (status) return status;
     const value *name = bound(b, "name"), *own = bound(b, "apart");
     a->kind[kind].count++;
@@ -328,7 +316,7 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
                          .text = text->name,
                          .layer = p->many ? i : -1,
                          .kind = kind,
-                         .apart = values_true(own ? own : &apart)};
+                         .apart = own ? values_true(own) : apart};
     return SM_OK;
 }
 
