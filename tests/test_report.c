@@ -123,13 +123,14 @@ static void pages_keep_their_order(void **state) {
     sm_report *r = sm_report_new();
     sm_report_heading(r, "head %d", 1);
     sm_report_text(r, "text");
+    sm_report_lines(r, "one\ntwo\n");
     sm_report_table(r, sm_table_new(*state, NULL, 1, (const char *[]){"x"}, NULL));
     sm_report_bar(r, "memory", "B", 10, 1, &(sm_bar_part){"params", 4});
     sm_report_why(r, sm_why_leaf(*state, "a", 1, "s", NULL));
-    static const sm_block_kind kinds[] = {SM_BLOCK_HEADING, SM_BLOCK_TEXT, SM_BLOCK_TABLE,
-                                          SM_BLOCK_BAR, SM_BLOCK_WHY};
+    static const sm_block_kind kinds[] = {SM_BLOCK_HEADING, SM_BLOCK_TEXT, SM_BLOCK_LINES,
+                                          SM_BLOCK_TABLE,   SM_BLOCK_BAR,  SM_BLOCK_WHY};
     const sm_block *block = r->first;
-    for (size_t i = 0; i < 5; i++, block = block->next) assert_int_equal(block->kind, kinds[i]);
+    for (size_t i = 0; i < 6; i++, block = block->next) assert_int_equal(block->kind, kinds[i]);
     assert_null(block);
     assert_string_equal(r->first->text, "head 1");
     assert_string_equal(r->last->why->label, "a");
@@ -143,6 +144,7 @@ static void adders_accept_null(void **state) {
     (void)state;
     sm_report_heading(NULL, "x");
     sm_report_text(NULL, "x");
+    sm_report_lines(NULL, "x");
     sm_report_table(NULL, NULL);
     sm_report_bar(NULL, "x", "B", 1, 0, NULL);
     sm_report_why(NULL, NULL);

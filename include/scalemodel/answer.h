@@ -14,6 +14,7 @@
  * they end with a 0. Units are SI; the keys of the data carry them. */
 #ifndef SCALEMODEL_ANSWER_H
 #define SCALEMODEL_ANSWER_H
+#include "scalemodel/architecture.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
@@ -54,6 +55,18 @@ typedef struct sm_model_question {
 /* Parameters by component, layers, FLOPs per token, bytes of the KV cache. SM_USAGE when the
  * question has no size, or a newer one, or no model. */
 sm_status sm_answer_model(const sm_model_question *question, sm_report *report, sm_error *err);
+
+typedef struct sm_program_question {
+    size_t size;
+    const sm_architecture *architecture;
+    const char *name;    /* what the family that is printed is called ("model") */
+    sm_text_phase phase; /* of training, or of serving */
+    double seq;          /* tokens of the sequence; of decoding those that it has (4096) */
+} sm_program_question;
+/* The model as a program: every kind of layer line by line, with the weights, caches and FLOPs of
+ * each line, and the family that puts them in order. The page reads back as texts and families
+ * (notation.h). SM_USAGE as sm_answer_model. */
+sm_status sm_answer_program(const sm_program_question *question, sm_report *report, sm_error *err);
 
 /* ---- plan ---- */
 typedef struct sm_plan_question {

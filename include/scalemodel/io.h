@@ -39,6 +39,15 @@ sm_status sm_io_lock(const char *place, bool wait, sm_file_lock **out, sm_error 
 /* Leave it to others. NULL is fine. */
 void sm_io_unlock(sm_file_lock *lock);
 
+/* The config of a model by its catalogue name, or from a path (contains '/' or ends in .json), as
+ * text that lives in the arena or as long as the program. SM_BAD_INPUT when the name is unknown
+ * (and names the nearest), SM_IO when it cannot be read. */
+sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,
+                             sm_error *err);
+/* The texts and families that are shipped and, over them, those of n files of a user, which win by
+ * name: read and checked (notation.h). SM_BAD_INPUT with the place, SM_IO. */
+sm_status sm_io_library(const char *const *path, size_t n, sm_arena *arena, const sm_library **out,
+                        sm_error *err);
 /* Load a model by its catalogue name, or from a path (contains '/' or ends in .json). SM_BAD_INPUT
  * when the name is unknown (and names the nearest) or the file is no config, SM_IO when it cannot
  * be read. */

@@ -163,6 +163,7 @@ typedef struct sm_tracks {
 typedef enum sm_block_kind {
     SM_BLOCK_HEADING,
     SM_BLOCK_TEXT,
+    SM_BLOCK_LINES, /* a text as it stands, line by line */
     SM_BLOCK_TABLE,
     SM_BLOCK_BAR,
     SM_BLOCK_WHY
@@ -193,11 +194,13 @@ typedef struct sm_report {
 sm_report *sm_report_new(void);
 /* Free the report and everything in it. NULL is fine. */
 void sm_report_free(sm_report *report);
-/* Append a heading to the page, printf-like. Like the four below it does nothing when r is NULL,
+/* Append a heading to the page, printf-like. Like the five below it does nothing when r is NULL,
  * and marks the report (out_of_memory) instead of failing. */
 void sm_report_heading(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Append a paragraph to the page, printf-like. */
 void sm_report_text(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Append lines that are not to be wrapped: a program, which another reader may take. Copied. */
+void sm_report_lines(sm_report *r, const char *text);
 /* Append a table, which must live as long as the report. NULL counts as out of memory. */
 void sm_report_table(sm_report *r, const sm_table *table);
 /* Append a bar of n parts against a capacity, all in `unit`. Everything is copied. */

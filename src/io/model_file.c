@@ -34,21 +34,43 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
                       "contains '/' or ends in .json");
 }
 
-sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
-                           sm_error *err) {
-    sm_source source;
-    memset(model, 0, sizeof *model);
-    model->note = "";
+sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,
+                             sm_error *err) {
     size_t n = strlen(name_or_path);
     bool is_path =
         strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
     if (!is_path) {
         const sm_catalogue_entry *entry = sm_catalogue_find(name_or_path, strlen(name_or_path));
         if (!entry) return fail_unknown_name(name_or_path, err);
-        source = sm_source_of(entry->name, entry->config_json);
-        return sm_model_parse(&source, arena, model, err);
+        *source = sm_source_of(entry->name, entry->config_json);
+        return SM_OK;
     }
-    sm_status status = sm_io_read(name_or_path, arena, &source, err);
+    sm_status status = sm_io_read(name_or_path, arena, source, err);
     if (status == SM_IO) suggest_model(name_or_path, err);
+    return status;
+}
+
+sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
+                           sm_error *err) {
+    sm_source source;
+    memset(model, 0, sizeof *model);
+    model->note = "";
+    sm_status status = sm_io_model_source(name_or_path, arena, &source, err);
     return status == SM_OK ? sm_model_parse(&source, arena, model, err) : status;
+}
+
+sm_status sm_io_library(const char *const *path, size_t n, sm_arena *arena, const sm_library **out,
+                        sm_error *err) {
+    sm_library *own;
+    sm_status status = sm_library_shipped(arena, out, err);
+    if (status || n == 0) return status;
+    status = sm_library_new(arena, *out, &own, err);
+    for (size_t i = 0; i < n && !status; i++) {
+        sm_source source;
+        status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = sm_library_read(own, &source, err);
+    }
+    if (!status) status = sm_library_check(own, err);
+    *out = own;
+    return status;
 }

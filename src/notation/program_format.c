@@ -442,21 +442,24 @@ static bool is_first(const writer *w, int kind, int dim) {
 }
 
 static void put_roles(writer *w, int kinds) {
-    bool any = false;
+    size_t begin = w->sink.wanted;
+    const char *before = "roles ";
     for (int role = SM_DIMENSION_WHOLE + 1; role < SM_DIMENSION_ROLE_COUNT; role++) {
-        bool begun = false;
+        const char *name = sm_dimension_role_name((sm_dimension_role)role), *words = name;
         for (int k = 0; k < kinds; k++)
-            for (int d = 0; d < w->lines[k]->dims; d++) {
-                const sm_text_dim *dim = &w->lines[k]->dim[d];
-                if (dim->role != (sm_dimension_role)role || !is_first(w, k, d)) continue;
-                if (!begun)
-                    sm_sink_put(&w->sink, "%s%s", any ? "; " : "roles ",
-                                sm_dimension_role_name(dim->role));
-                sm_sink_put(&w->sink, " %s", dim->name);
-                any = begun = true;
-            }
+            for (int d = 0; d < w->lines[k]->dims; d++)
+                if (w->lines[k]->dim[d].role == (sm_dimension_role)role && is_first(w, k, d))
+                    words = keep(
+                        w, sm_arena_printf(w->arena, "%s %s", words, w->lines[k]->dim[d].name));
+        if (words == name) continue;
+        if (w->sink.wanted - begin + strlen(words) + 2 > COLUMNS) {
+            before = "\n      ";
+            begin = w->sink.wanted + 1;
+        }
+        sm_sink_put(&w->sink, "%s%s", before, words);
+        before = "; ";
     }
-    if (any) sm_sink_put(&w->sink, "\n");
+    if (begin < w->sink.wanted) sm_sink_put(&w->sink, "\n");
 }
 
 /* One of a list of assignments, which goes on in the next line where it does not fit. */

@@ -26,6 +26,7 @@ static sm_status draw_block(const sm_block *block, int width, FILE *out, sm_erro
     switch (block->kind) {
     case SM_BLOCK_HEADING: draw_heading(block->text, width, out); return SM_OK;
     case SM_BLOCK_TEXT: draw_text(block->text, width, out); return SM_OK;
+    case SM_BLOCK_LINES: fputs(block->text, out); return SM_OK;
     case SM_BLOCK_TABLE: return sm_draw_table(block->table, width, out, err);
     case SM_BLOCK_BAR: sm_draw_bar(block->bar, width, out); return SM_OK;
     case SM_BLOCK_WHY: return sm_draw_why(block->why, width, out, err);

@@ -44,6 +44,12 @@ static void add_text(sm_report *r, sm_block_kind kind, const char *format, va_li
     r->out_of_memory = true;
 }
 
+static const char *copy_text(sm_report *r, const char *text) {
+    const char *copy = sm_arena_copy(r->arena, text != NULL ? text : "", text ? strlen(text) : 0);
+    if (copy == NULL) r->out_of_memory = true;
+    return copy != NULL ? copy : "";
+}
+
 void sm_report_heading(sm_report *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -58,6 +64,11 @@ void sm_report_text(sm_report *r, const char *format, ...) {
     va_end(args);
 }
 
+void sm_report_lines(sm_report *r, const char *text) {
+    sm_block *block = add_block(r, SM_BLOCK_LINES);
+    if (block != NULL) block->text = copy_text(r, text);
+}
+
 void sm_report_table(sm_report *r, const sm_table *table) {
     if (r == NULL) return;
     if (table == NULL) r->out_of_memory = true; /* sm_table_new failed */
@@ -70,12 +81,6 @@ void sm_report_why(sm_report *r, const sm_why *why) {
     if (why == NULL) r->out_of_memory = true; /* sm_why_node failed */
     sm_block *block = why != NULL ? add_block(r, SM_BLOCK_WHY) : NULL;
     if (block != NULL) block->why = why;
-}
-
-static const char *copy_text(sm_report *r, const char *text) {
-    const char *copy = sm_arena_copy(r->arena, text != NULL ? text : "", text ? strlen(text) : 0);
-    if (copy == NULL) r->out_of_memory = true;
-    return copy != NULL ? copy : "";
 }
 
 static const sm_bar_part *copy_parts(sm_report *r, size_t n, const sm_bar_part *parts) {

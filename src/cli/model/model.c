@@ -2,11 +2,18 @@
 #include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
+#include <string.h>
 
 typedef struct model_options {
     int64_t seq;
     sm_dtype kv_dtype;
+    bool program;
+    int phase;
+    cli_list families;
+    const char *as;
 } model_options;
+
+static const char *const phases[] = {"train", "prefill", "decode"};
 
 static const cli_option model_table[] = {
     {"seq", 0, CLI_WHOLE, offsetof(model_options, seq), "T",
@@ -14,13 +21,54 @@ static const cli_option model_table[] = {
      .by_default = "4096"},
     {"kv-dtype", 0, CLI_DTYPE, offsetof(model_options, kv_dtype), "DTYPE",
      .help = "type of the KV cache", .by_default = "bf16"},
+    {"program", 0, CLI_FLAG, offsetof(model_options, program), NULL,
+     .help = "print the model as a program: its layers line by line"},
+    {"phase", 0, CLI_CHOICE, offsetof(model_options, phase), "PHASE",
+     .help = "of which step the program is", .words = {phases, 3}, .by_default = "train"},
+    {"families", 0, CLI_LIST, offsetof(model_options, families), "FILE",
+     .help = "texts and families of your own, which win by name (several times)"},
+    {"layers", 0, CLI_LIST, offsetof(model_options, families), "FILE", .help = "the same"},
+    {"as", 0, CLI_TEXT, offsetof(model_options, as), "FAMILY",
+     .help = "read the config as one of this family", .default_says = "that of its model_type"},
     {.name = NULL},
 };
+
+/* "models/llama-3.1-8b/config.json" is llama-3.1-8b. */
+static const char *name_of(const cli_call *call, const char *path) {
+    const char *end = path + strlen(path);
+    if (end - path > 12 && strcmp(end - 12, "/config.json") == 0) end -= 12;
+    else if (end - path > 5 && strcmp(end - 5, ".json") == 0) end -= 5;
+    const char *start = end;
+    while (start > path && start[-1] != '/') start--;
+    return sm_arena_copy(call->arena, start, (size_t)(end - start));
+}
+
+static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) {
+    const model_options *options = call->values;
+    const cli_list *files = &options->families;
+    sm_program_question q = SM_QUESTION(sm_program_question);
+    sm_source config;
+    const sm_library *library;
+    sm_status status = sm_io_model_source(call->positional[0], call->arena, &config, err);
+    if (!status) status = sm_io_library(files->text, (size_t)files->n, call->arena, &library, err);
+    if (!status)
+        status =
+            sm_architecture_new(library, &config, options->as, call->arena, &q.architecture, err);
+    q.name = name_of(call, call->positional[0]);
+    q.phase = (sm_text_phase)options->phase;
+    q.seq = (double)options->seq;
+    return status ? status : sm_answer_program(&q, r, err);
+}
 
 static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     const model_options *options = call->values;
     if (call->positionals == 0 && call->common.explain)
         return sm_fail(err, SM_USAGE, "model --explain needs a MODEL");
+    if (call->positionals == 0 && options->program)
+        return sm_fail(err, SM_USAGE, "model --program needs a MODEL");
+    if (options->program) return run_program(call, r, err);
+    if (options->families.n > 0 || options->as)
+        return sm_fail(err, SM_USAGE, "--families, --layers and --as go with --program");
     sm_model_question q = SM_QUESTION(sm_model_question);
     sm_model model;
     q.explain = call->common.explain;
