@@ -110,12 +110,13 @@ sm_status sm_answer_program(const sm_program_question *question, sm_report *r, s
     status = sm_architecture_format(q.architecture, &style, r->arena, &text, err);
     if (status) return status;
     const sm_counts *counts = sm_architecture_counts(q.architecture);
-    sm_report_lines(r, sm_textf(r, "# %s: %s parameters; %s, one sequence of %s\n%s", name,
-                                sm_show_count(r, counts->total),
-                                q.phase == SM_TEXT_TRAIN     ? "the forward pass of a training step"
-                                : q.phase == SM_TEXT_PREFILL ? "a prefill"
-                                                             : "a step of decoding",
-                                sm_show_exact(r, seq), text));
+    sm_report_lines(r,
+                    sm_textf(r, "# %s: %s parameters; %s, %s = %s\n%s", name,
+                             sm_show_count(r, counts->total),
+                             q.phase == SM_TEXT_TRAIN     ? "training"
+                             : q.phase == SM_TEXT_PREFILL ? "prefill"
+                                                          : "decoding",
+                             q.phase == SM_TEXT_DECODE ? "S" : "T", sm_show_exact(r, seq), text));
     sm_put_text(r, r->data, "command", "model");
     sm_put_text(r, r->data, "name", name);
     sm_put_text(r, r->data, "family", sm_architecture_family(q.architecture));

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { ROOM = 24 }; /* left in a line, for the values of attention and its attributes */
 enum { COLUMNS = 80, COMMENT_COLUMN = 44, MOST_SORTS = 52 };
 /* Lines are asked for once more with so many more positions and keys. */
 enum { LONGER = 3, MORE_KEYS = 7 };
@@ -30,6 +31,7 @@ typedef struct writer {
     int kernels;
     /* the kind at hand */
     const sm_text_lines *of;
+    size_t line; /* where the line of print begins */
     array_name *name;
     bool full;  /* memory ran out */
     bool sorts; /* more sorts of layers in one statement than there are letters */
@@ -209,7 +211,11 @@ static void put_arguments(writer *w, const sm_text_line *line) {
     for (int i = 0; i < line->operands; i++) {
         if (i == line->over || i == line->sinks || i == line->distance) continue;
         bool score = i < 2 * scores;
-        if (!first) sm_sink_put(&w->sink, !score || i == 2 * scores ? ", " : i % 2 ? " " : " + ");
+        bool wide = scores > 0 && !score && w->sink.wanted - w->line > COLUMNS - ROOM;
+        if (wide) {
+            sm_sink_put(&w->sink, ",\n      ");
+            w->line = w->sink.wanted - 6;
+        } else if (!first) sm_sink_put(&w->sink, !score ? ", " : i % 2 ? " " : " + ");
         put_mention(w, &line->operand[i], scores > 0);
         first = false;
     }
@@ -291,8 +297,8 @@ static void put_target(writer *w, const sm_text_line *line, int result) {
 }
 
 /* Behind the line where it fits, else under it. */
-static void put_comment(writer *w, size_t begin, const char *comment) {
-    size_t column = w->sink.wanted - begin, n = comment ? strlen(comment) : 0;
+static void put_comment(writer *w, const char *comment) {
+    size_t column = w->sink.wanted - w->line, n = comment ? strlen(comment) : 0;
     if (n == 0) return;
     if (column + 4 + n <= COLUMNS) {
         int blanks = column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 2;
@@ -304,14 +310,14 @@ static void put_comment(writer *w, size_t begin, const char *comment) {
 
 static void put_line(writer *w, int kind, int l) {
     const sm_text_line *line = &w->of->line[l];
-    size_t begin = w->sink.wanted + 1;
+    w->line = w->sink.wanted + 1;
     sm_sink_put(&w->sink, "\n  ");
     for (int i = 0; i < line->results; i++) put_target(w, line, i);
     sm_sink_put(&w->sink, " = ");
     put_value(w, line);
     put_attributes(w, line);
     if (w->style->comment)
-        put_comment(w, begin, w->style->comment(w->style->with, kind, w->of, l, w->arena));
+        put_comment(w, w->style->comment(w->style->with, kind, w->of, l, w->arena));
 }
 
 /* ---- texts ---- */

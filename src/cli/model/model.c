@@ -43,6 +43,20 @@ static const char *name_of(const cli_call *call, const char *path) {
     return sm_arena_copy(call->arena, start, (size_t)(end - start));
 }
 
+static sm_status check_family(const cli_call *call, const sm_library *library, const char *name,
+                              sm_error *err) {
+    const char *const *names;
+    size_t n;
+    if (!name) return SM_OK;
+    const sm_source source = sm_source_of("--as", name);
+    const sm_span all = {0, source.length};
+    sm_status status = sm_library_families(library, call->arena, &names, &n, err);
+    if (status) return status;
+    const sm_words words = {names, (int)n};
+    if (sm_words_find(words, &source, all) >= 0) return SM_OK;
+    return sm_words_fail(words, &source, all, "no family is called", err);
+}
+
 static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) {
     const model_options *options = call->values;
     const cli_list *files = &options->families;
@@ -51,13 +65,15 @@ static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) 
     const sm_library *library;
     sm_status status = sm_io_model_source(call->positional[0], call->arena, &config, err);
     if (!status) status = sm_io_library(files->text, (size_t)files->n, call->arena, &library, err);
+    if (!status) status = check_family(call, library, options->as, err);
     if (!status)
         status =
             sm_architecture_new(library, &config, options->as, call->arena, &q.architecture, err);
+    if (status) return status;
     q.name = name_of(call, call->positional[0]);
     q.phase = (sm_text_phase)options->phase;
     q.seq = (double)options->seq;
-    return status ? status : sm_answer_program(&q, r, err);
+    return sm_answer_program(&q, r, err);
 }
 
 static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
