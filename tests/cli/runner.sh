@@ -23,7 +23,6 @@ mkdir "$place/work"
 ln -s "$root/tests/cli/inputs" "$place/work/inputs"
 ln -s "$root/data" "$place/work/data"
 ln -s "$root/man" "$place/work/man"
-ln -s "$root/docs/examples" "$place/work/examples"
 export LC_ALL=C
 tests=0
 failures=0
