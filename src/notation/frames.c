@@ -67,6 +67,10 @@ static const json_value *size_culprit(const family_scope *s, const char *dim, in
     return *set ? culprit(s, f, (*set)->value, depth) : NULL;
 }
 
+const json_value *frames_cause(const family_scope *s, const tree *expression) {
+    return culprit(s, s->frame, expression, 0);
+}
+
 const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set) {
     return size_culprit(s, dim, 0, set);
 }

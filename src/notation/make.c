@@ -116,8 +116,9 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
     if (!values_true(&v)) return SM_OK;
     bool number = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
     s.scope.source = p->count_at->source;
+    const value cause = {.json = v.json ? v.json : frames_cause(&s, p->count)};
     if (!number || !(v.number >= 0 && v.number <= MADE_MOST_LAYERS) || floor(v.number) != v.number)
-        return values_fail(&s.scope, &v, p->count->span,
+        return values_fail(&s.scope, &cause, p->count->span,
                            "there would be %.6g layers; expected a whole number up to %d",
                            number ? v.number : NAN, MADE_MOST_LAYERS);
     *out = (int)v.number;
