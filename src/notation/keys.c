@@ -27,13 +27,17 @@ static void add(key_list *to, const char *word) {
     if (to->n < MOST_NAMES && !has(to, word)) to->word[to->n++] = word;
 }
 
-static void add_names(named *to, const tree *t) {
-    if (!t) return;
+static bool add_name(void *list, const tree *t) {
+    named *to = list;
     if (t->kind == TREE_NAME) add(&to->names, t->name);
     if (t->kind == TREE_WORD) add(&to->words, t->name);
     if (t->kind == TREE_ELEMENT && t->child[0]->kind == TREE_NAME)
         add(&to->indexed, t->child[0]->name);
-    for (int i = 0; i < t->n; i++) add_names(to, t->child[i]);
+    return true;
+}
+
+static void add_names(named *to, const tree *t) {
+    if (t) tree_walk(t, add_name, to);
 }
 
 static void add_sets(named *to, const frame_set *set, const json_value *config) {

@@ -44,41 +44,33 @@ const char *before_dot(checker *c, const char *name) {
 
 /* ---- what there is, here and below ---- */
 
-/* The open calls of an expression, and the pieces that it reaches into. */
-static bool gather_expression(checker *c, const tree *e) {
+/* The open calls of texts, and the pieces that they reach into. */
+static bool gather_part(void *to, const tree *e) {
+    checker *c = to;
     bool open =
         e->kind == TREE_CALL && operator_find(e->name) < 0 && !words_have(&c->texts, e->name);
     bool names_array = e->kind == TREE_NAME || e->kind == TREE_ARRAY;
     if (open && !words_add(c, &c->slots, e->name)) return false;
-    if (names_array && strchr(e->name, '.') && !words_add(c, &c->reached, before_dot(c, e->name)))
-        return false;
-    for (int i = 0; i < e->n; i++)
-        if (!gather_expression(c, e->child[i])) return false;
-    return true;
+    return !names_array || !strchr(e->name, '.') ||
+           words_add(c, &c->reached, before_dot(c, e->name));
 }
 
 static bool gather_text(checker *c, const tree_text *text) {
     for (const tree_set *option = text->option; option; option = option->next)
         if (!words_add(c, &c->options, option->name)) return false;
-    for (const tree_line *line = text->line; line; line = line->next) {
-        if (!gather_expression(c, line->value)) return false;
-        for (const tree_attribute *a = line->attribute; a; a = a->next)
-            if (a->value && !gather_expression(c, a->value)) return false;
-    }
-    return true;
+    return tree_walk_text(text, gather_part, c);
 }
 
-static bool gather_value(checker *c, const tree *e) {
-    if (e->kind == TREE_NAME && !words_add(c, &c->read, e->name)) return false;
-    for (int i = 0; i < e->n; i++)
-        if (!gather_value(c, e->child[i])) return false;
-    return true;
+static bool gather_value(void *to, const tree *e) {
+    checker *c = to;
+    return e->kind != TREE_NAME || words_add(c, &c->read, e->name);
 }
 
 static bool gather_family(checker *c, const tree_family *family) {
     for (const tree_piece *piece = family->piece; piece; piece = piece->next)
         for (const tree_set *set = piece->set; set; set = set->next)
-            if (!words_add(c, &c->bound, set->name) || !gather_value(c, set->value)) return false;
+            if (!words_add(c, &c->bound, set->name) || !tree_walk(set->value, gather_value, c))
+                return false;
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* A model worked out from its plan: how many layers, what each binds, and which are of one kind. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "made.h"
@@ -8,6 +9,7 @@
 
 /* The texts that pieces with the same bound texts reach, and what they read by name. */
 typedef struct reach {
+    const sm_library *library;
     int texts;
     const tree_text *text[MADE_MOST_TEXTS];
 } reach;
@@ -18,54 +20,40 @@ static void add_text(reach *r, const tree_text *text) {
     if (r->texts < MADE_MOST_TEXTS) r->text[r->texts++] = text;
 }
 
-/* Does the expression call this name, or name an array of a piece by it? */
-static bool tree_reads(const tree *t, const char *name) {
-    size_t n = strlen(name);
-    if (t->kind == TREE_CALL && strcmp(t->name, name) == 0) return true;
-    if ((t->kind == TREE_NAME || t->kind == TREE_ARRAY) && strncmp(t->name, name, n) == 0 &&
-        t->name[n] == '.')
-        return true;
-    for (int i = 0; i < t->n; i++)
-        if (tree_reads(t->child[i], name)) return true;
-    return false;
-}
-
-static bool line_reads(const tree_line *line, const char *name) {
-    for (const tree_attribute *a = line->attribute; a; a = a->next)
-        if (a->value && tree_reads(a->value, name)) return true;
-    return tree_reads(line->value, name);
-}
-
-static bool text_reads(const tree_text *text, const char *name) {
-    if (tree_find_set(text->option, name)) return true;
-    for (const tree_line *line = text->line; line; line = line->next)
-        if (line_reads(line, name)) return true;
-    return false;
+/* A call of this name, or an array of a piece by it, ends the walk. */
+static bool is_other(void *name, const tree *t) {
+    const char *wanted = name;
+    size_t n = strlen(wanted);
+    bool array = t->kind == TREE_NAME || t->kind == TREE_ARRAY;
+    return !(t->kind == TREE_CALL && strcmp(t->name, wanted) == 0) &&
+           !(array && strncmp(t->name, wanted, n) == 0 && t->name[n] == '.');
 }
 
 /* Sizes and PART.option always. */
 static bool is_read(const reach *r, const char *name) {
     if (frames_is_size(name) || strchr(name, '.')) return true;
     for (int i = 0; i < r->texts; i++)
-        if (text_reads(r->text[i], name)) return true;
+        if (tree_find_set(r->text[i]->option, name) ||
+            !tree_walk_text(r->text[i], is_other, (void *)(uintptr_t)name))
+            return true;
     return false;
 }
 
-static void add_called(const sm_library *library, reach *r, const tree *t) {
-    const tree_text *text = t->kind == TREE_CALL ? tree_find_text(library, t->name) : NULL;
+static bool add_called(void *to, const tree *t) {
+    reach *r = to;
+    const tree_text *text = t->kind == TREE_CALL ? tree_find_text(r->library, t->name) : NULL;
     if (text) add_text(r, text);
-    for (int i = 0; i < t->n; i++) add_called(library, r, t->child[i]);
+    return true;
 }
 
-static void close_reach(const sm_library *library, reach *r) {
+static void close_reach(reach *r) {
     for (int i = 0; i < r->texts; i++) {
         for (const tree_set *o = r->text[i]->option; o; o = o->next) {
             const tree_text *text =
-                o->value->kind == TREE_NAME ? tree_find_text(library, o->value->name) : NULL;
+                o->value->kind == TREE_NAME ? tree_find_text(r->library, o->value->name) : NULL;
             if (text) add_text(r, text);
         }
-        for (const tree_line *line = r->text[i]->line; line; line = line->next)
-            add_called(library, r, line->value);
+        tree_walk_text(r->text[i], add_called, r);
     }
 }
 
@@ -203,14 +191,14 @@ static sm_status check_options(maker *k, const piece_plan *p, const tree_text *t
 
 /* Mark what the texts read. Layers that differ in sizes alone reach the same texts. */
 static void mark_read(maker *k, const tree_text *text, binding *list) {
-    reach roots = {0};
+    reach roots = {.library = k->a->library};
     add_text(&roots, text);
     for (const binding *b = list; b; b = b->next)
         if (b->value.kind == VALUE_TEXT) add_text(&roots, b->value.text);
     if (roots.texts != k->roots.texts ||
         memcmp(roots.text, k->roots.text, (size_t)roots.texts * sizeof(const tree_text *)) != 0) {
         k->last = k->roots = roots;
-        close_reach(k->a->library, &k->last);
+        close_reach(&k->last);
         k->known = 0;
     }
     for (binding *b = list; b; b = b->next) {
@@ -232,39 +220,37 @@ static bool covers(const binding *list, const binding *other) {
     return true;
 }
 
-/* Do names of pieces in these texts mean pieces of the same kind? */
-static bool tree_refers_alike(const sm_architecture *a, const made_kind *kind, int at,
-                              const tree *t) {
-    if ((t->kind == TREE_NAME || t->kind == TREE_ARRAY) && strchr(t->name, '.')) {
-        char prefix[TREE_MOST_NAME + 1];
-        size_t n = strcspn(t->name, ".");
-        memcpy(prefix, t->name, n);
-        prefix[n] = 0;
-        const value *v = bound(kind->binding, prefix);
-        const char *piece = v && v->kind == VALUE_WORD ? v->word : prefix;
-        int one = made_find_piece(a, piece, kind->first), other = made_find_piece(a, piece, at);
-        if (one != other && (one < 0 || other < 0 || a->piece[one].kind != a->piece[other].kind))
-            return false;
-    }
-    for (int i = 0; i < t->n; i++)
-        if (!tree_refers_alike(a, kind, at, t->child[i])) return false;
-    return true;
+/* Does a name of a piece mean, for piece `at`, one of the kind that it means for the kind's own? */
+typedef struct comparison {
+    const sm_architecture *a;
+    const made_kind *kind;
+    int at;
+} comparison;
+
+static bool refers_alike(void *to, const tree *t) {
+    const comparison *c = to;
+    char prefix[TREE_MOST_NAME + 1];
+    if ((t->kind != TREE_NAME && t->kind != TREE_ARRAY) || !strchr(t->name, '.')) return true;
+    snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(t->name, "."), t->name);
+    const value *v = bound(c->kind->binding, prefix);
+    const char *piece = v && v->kind == VALUE_WORD ? v->word : prefix;
+    int one = made_find_piece(c->a, piece, c->kind->first);
+    int other = made_find_piece(c->a, piece, c->at);
+    return one == other ||
+           (one >= 0 && other >= 0 && c->a->piece[one].kind == c->a->piece[other].kind);
 }
 
-static bool refers_alike(const sm_architecture *a, const made_kind *kind, int at) {
+static bool texts_refer_alike(const sm_architecture *a, const made_kind *kind, int at) {
+    comparison c = {a, kind, at};
     for (int i = 0; i < kind->texts; i++)
-        for (const tree_line *line = kind->reached[i]->line; line; line = line->next) {
-            if (!tree_refers_alike(a, kind, at, line->value)) return false;
-            for (const tree_attribute *x = line->attribute; x; x = x->next)
-                if (x->value && !tree_refers_alike(a, kind, at, x->value)) return false;
-        }
+        if (!tree_walk_text(kind->reached[i], refers_alike, &c)) return false;
     return true;
 }
 
 static bool is_of_kind(const sm_architecture *a, const made_kind *kind, const piece_plan *p,
                        const tree_text *text, const binding *b, int at) {
     return kind->text == text && kind->frame == p->frame && kind->stack == p->stack &&
-           covers(kind->binding, b) && covers(b, kind->binding) && refers_alike(a, kind, at);
+           covers(kind->binding, b) && covers(b, kind->binding) && texts_refer_alike(a, kind, at);
 }
 
 static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, binding *b,

@@ -71,6 +71,22 @@ const tree_family *tree_find_family(const sm_library *library, const char *name)
     return tree_other_family(library, name, NULL);
 }
 
+bool tree_walk(const tree *t, tree_visit visit, void *to) {
+    if (!visit(to, t)) return false;
+    for (int i = 0; i < t->n; i++)
+        if (!tree_walk(t->child[i], visit, to)) return false;
+    return true;
+}
+
+bool tree_walk_text(const tree_text *text, tree_visit visit, void *to) {
+    for (const tree_line *line = text->line; line; line = line->next) {
+        if (!tree_walk(line->value, visit, to)) return false;
+        for (const tree_attribute *a = line->attribute; a; a = a->next)
+            if (a->value && !tree_walk(a->value, visit, to)) return false;
+    }
+    return true;
+}
+
 static bool same_name(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }

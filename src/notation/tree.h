@@ -216,6 +216,11 @@ const tree_family *tree_find_family(const sm_library *library, const char *name)
  */
 const tree_family *tree_other_family(const sm_library *library, const char *name,
                                      const tree_family *family);
+/* Show an expression and all in it to `visit`, until that says false. */
+typedef bool (*tree_visit)(void *to, const tree *node);
+bool tree_walk(const tree *t, tree_visit visit, void *to);
+/* The same for the lines of a text: values and attributes. */
+bool tree_walk_text(const tree_text *text, tree_visit visit, void *to);
 /* Do two expressions say the same, wherever they stand? */
 bool tree_same(const tree *a, const tree *b);
 /* WHOLE when no role is given. */
