@@ -68,18 +68,24 @@ static bool goes_on(const lexer *l) {
 
 /* Past blanks, comments and those ends of lines that end nothing. */
 static void skip_blanks(lexer *l) {
-    for (int c; (c = byte_at(l, l->at)) >= 0; l->at++) {
-        if (c == '#')
-            while (byte_at(l, l->at + 1) >= 0 && byte_at(l, l->at + 1) != '\n') l->at++;
-        else if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && goes_on(l))) return;
+    const char *text = l->source->text, *end = text + l->source->length, *at = text + l->at;
+    bool on = goes_on(l);
+    for (; at < end; at++) {
+        if (*at == ' ') continue;
+        if (*at == '#') {
+            const char *last = memchr(at, '\n', (size_t)(end - at));
+            at = (last ? last : end) - 1;
+        } else if (*at != '\t' && *at != '\r' && !(*at == '\n' && on)) break;
     }
+    l->at = (size_t)(at - text);
 }
 
-enum { LONGEST_KEYWORD = 7 };
+enum { SHORTEST_KEYWORD = 2, LONGEST_KEYWORD = 7 };
 
 static token_kind word_kind(const lexer *l, sm_span span) {
     const char *word = l->source->text + span.offset;
-    for (int i = 0; span.length <= LONGEST_KEYWORD && i < LEXER_KEYWORD_COUNT; i++)
+    if (span.length < SHORTEST_KEYWORD || span.length > LONGEST_KEYWORD) return TOKEN_NAME;
+    for (int i = 0; i < LEXER_KEYWORD_COUNT; i++)
         if (*lexer_keywords[i] == *word && strncmp(lexer_keywords[i], word, span.length) == 0 &&
             lexer_keywords[i][span.length] == 0)
             return (token_kind)(TOKEN_IF + i);
