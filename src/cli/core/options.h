@@ -136,6 +136,26 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
 /* The chips of --system FILE; none when the option is not given. */
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
 
+/* --families FILE, --layers FILE and --as FAMILY of a verb: what its MODEL is read by
+ * (model_input.c). */
+typedef struct cli_model_values {
+    cli_list families;
+    const char *as;
+} cli_model_values;
+#define CLI_MODEL_OPTIONS(values, member)                                                          \
+    {"families", 0,                                                                                \
+     CLI_LIST,   offsetof(values, member.families),                                                \
+     "FILE",     .help = "texts and families of your own, which win by name (several times)"},     \
+        {"layers", 0, CLI_LIST, offsetof(values, member.families), "FILE", .help = "the same"}, {  \
+        "as", 0, CLI_TEXT, offsetof(values, member.as), "FAMILY",                                  \
+            .help = "read the config as one of this family",                                       \
+            .default_says = "that of its model_type"                                               \
+    }
+/* The library that is shipped, and over it the files given. SM_BAD_INPUT with the place: what is
+ * wrong in one of them, a family that there is not. */
+sm_status cli_library(const cli_call *call, const cli_model_values *given, const sm_library **out,
+                      sm_error *err);
+
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
  * times (calibration_input.c). */
 typedef struct cli_calibration_values {

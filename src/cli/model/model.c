@@ -9,8 +9,7 @@ typedef struct model_options {
     sm_dtype kv_dtype;
     bool program;
     int phase;
-    cli_list families;
-    const char *as;
+    cli_model_values from;
 } model_options;
 
 static const char *const phases[] = {"train", "prefill", "decode"};
@@ -25,11 +24,7 @@ static const cli_option model_table[] = {
      .help = "print the model as a program: its layers line by line"},
     {"phase", 0, CLI_CHOICE, offsetof(model_options, phase), "PHASE",
      .help = "of which step the program is", .words = {phases, 3}, .by_default = "train"},
-    {"families", 0, CLI_LIST, offsetof(model_options, families), "FILE",
-     .help = "texts and families of your own, which win by name (several times)"},
-    {"layers", 0, CLI_LIST, offsetof(model_options, families), "FILE", .help = "the same"},
-    {"as", 0, CLI_TEXT, offsetof(model_options, as), "FAMILY",
-     .help = "read the config as one of this family", .default_says = "that of its model_type"},
+    CLI_MODEL_OPTIONS(model_options, from),
     {.name = NULL},
 };
 
@@ -43,32 +38,16 @@ static const char *name_of(const cli_call *call, const char *path) {
     return sm_arena_copy(call->arena, start, (size_t)(end - start));
 }
 
-static sm_status check_family(const cli_call *call, const sm_library *library, const char *name,
-                              sm_error *err) {
-    const char *const *names;
-    size_t n;
-    if (!name) return SM_OK;
-    const sm_source source = sm_source_of("--as", name);
-    const sm_span all = {0, source.length};
-    sm_status status = sm_library_families(library, call->arena, &names, &n, err);
-    if (status) return status;
-    const sm_words words = {names, (int)n};
-    if (sm_words_find(words, &source, all) >= 0) return SM_OK;
-    return sm_words_fail(words, &source, all, "no family is called", err);
-}
-
 static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) {
     const model_options *options = call->values;
-    const cli_list *files = &options->families;
     sm_program_question q = SM_QUESTION(sm_program_question);
     sm_source config;
     const sm_library *library;
     sm_status status = sm_io_model_source(call->positional[0], call->arena, &config, err);
-    if (!status) status = sm_io_library(files->text, (size_t)files->n, call->arena, &library, err);
-    if (!status) status = check_family(call, library, options->as, err);
+    if (!status) status = cli_library(call, &options->from, &library, err);
     if (!status)
-        status =
-            sm_architecture_new(library, &config, options->as, call->arena, &q.architecture, err);
+        status = sm_architecture_new(library, &config, options->from.as, call->arena,
+                                     &q.architecture, err);
     if (status) return status;
     q.name = name_of(call, call->positional[0]);
     q.phase = (sm_text_phase)options->phase;
@@ -83,7 +62,7 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     if (call->positionals == 0 && options->program)
         return sm_fail(err, SM_USAGE, "model --program needs a MODEL");
     if (options->program) return run_program(call, r, err);
-    if (options->families.n > 0 || options->as)
+    if (options->from.families.n > 0 || options->from.as)
         return sm_fail(err, SM_USAGE, "--families, --layers and --as go with --program");
     sm_model_question q = SM_QUESTION(sm_model_question);
     sm_model model;
