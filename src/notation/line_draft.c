@@ -330,22 +330,12 @@ static double reach_of(const line_maker *m, const char *cache) {
     return 0;
 }
 
-/* Put the line behind the others, with its results. */
-static sm_status emit(line_maker *m, draft *d, const char *base, const shape *follows, int *array) {
-    sm_text_line *line = &d->line;
-    int n = d->targets > 0 ? d->targets : 1;
-    sm_mention *result = sm_arena_array(m->arena, (size_t)n, sizeof *result);
-    sm_mention *operand = sm_arena_array(m->arena, (size_t)line->operands + 1, sizeof *operand);
-    sm_term *term = sm_arena_array(m->arena, (size_t)line->terms + 1, sizeof *term);
-    sm_text_line *list = line_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
+/* The arrays that the line makes: as its targets say, or one that follows from the value. */
+static sm_status make_results(line_maker *m, draft *d, const char *base, const shape *follows,
+                              sm_mention *result) {
     sm_status status = SM_OK;
-    if (!result || !operand || !term || !list) return sm_fail_memory(m->err);
-    if (m->lines == MADE_MOST_LINES)
-        return line_wrong(m, d->call, d->from->span, "more lines than %d, the most of a piece",
-                          MADE_MOST_LINES);
-    m->line = list;
-    for (int i = 0; !status && i < n; i++) {
-        shape s;
+    for (int i = 0; !status && i < d->line.results; i++) {
+        shape s = {0};
         const tree *t = d->targets > 0 ? d->target[i] : NULL;
         if (t) status = line_target_shape(m, d, t, i == 0 ? follows : NULL, &s);
         else if (follows) s = *follows;
@@ -354,11 +344,39 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
                                 "give this a line of its own, with the dimensions of its result");
         if (!status) status = add_result(m, d, t, t ? t->name : base, &s, &result[i]);
     }
+    return status;
+}
+
+/* How far back caches are read is known by their full names. */
+static sm_status bound_caches(line_maker *m, const draft *d, const sm_mention *result) {
+    for (int i = 0; i < d->line.results && d->line.op == SM_OPERATOR_CACHE; i++) {
+        const char *base = m->array_origin[result[i].array].base;
+        const char *name = sm_arena_printf(m->arena, "%s%s", d->call->path, base);
+        if (!name) return sm_fail_memory(m->err);
+        m->array[result[i].array].keeps = reach_of(m, name);
+    }
+    return SM_OK;
+}
+
+/* Put the line behind the others, with its results. */
+static sm_status emit(line_maker *m, draft *d, const char *base, const shape *follows, int *array) {
+    sm_text_line *line = &d->line;
+    line->results = d->targets > 0 ? d->targets : 1;
+    sm_mention *result = sm_arena_array(m->arena, (size_t)line->results, sizeof *result);
+    sm_mention *operand = sm_arena_array(m->arena, (size_t)line->operands + 1, sizeof *operand);
+    sm_term *term = sm_arena_array(m->arena, (size_t)line->terms + 1, sizeof *term);
+    sm_text_line *list = line_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
+    if (!result || !operand || !term || !list) return sm_fail_memory(m->err);
+    if (m->lines == MADE_MOST_LINES)
+        return line_wrong(m, d->call, d->from->span, "more lines than %d, the most of a piece",
+                          MADE_MOST_LINES);
+    m->line = list;
+    sm_status status = make_results(m, d, base, follows, result);
     if (status) return status;
     memcpy(operand, d->operand, (size_t)line->operands * sizeof *operand);
     memcpy(term, d->term, (size_t)line->terms * sizeof *term);
-    line->name = m->array[result[0].array].name;
-    line->results = n;
+    *array = result[0].array;
+    line->name = m->array[*array].name;
     line->result = result;
     line->operand = operand;
     line->term = term;
@@ -366,19 +384,10 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
     line->source = d->call->text->source;
     line->span = d->from->span;
     line->part = d->call->part;
-    if (line->op == SM_OPERATOR_EXPRESSION)
-        line->flops = d->work / m->array[result[0].array].elements;
+    if (line->op == SM_OPERATOR_EXPRESSION) line->flops = d->work / m->array[*array].elements;
     line_work(m, line);
     m->line[m->lines++] = *line;
-    for (int i = 0; i < n && line->op == SM_OPERATOR_CACHE; i++) {
-        sm_text_array *cache = &m->array[result[i].array];
-        const char *name =
-            sm_arena_printf(m->arena, "%s%s", d->call->path, m->array_origin[result[i].array].base);
-        if (!name) return sm_fail_memory(m->err);
-        cache->keeps = reach_of(m, name);
-    }
-    *array = result[0].array;
-    return SM_OK;
+    return bound_caches(m, d, result);
 }
 
 /* ---- lines by what they do ---- */
