@@ -354,7 +354,8 @@ lint-shape:
 LINTED := $(sort $(wildcard $(foreach d,src bench tests fuzz,$(d)/*.[ch] $(d)/*/*.[ch] $(d)/*/*/*.[ch])))
 LINTED_HERE := $(filter-out $(if $(HAVE_BLAS),,src/run/% src/cli/run/% bench/run/%) \
     $(if $(filter openmpi,$(MPIS)),,%/mpi.c %/start_mpi.c tests/mpi/% bench/run/%),$(filter %.c,$(LINTED)))
-TIDY_FLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude $(addprefix -I,$(sort $(dir $(filter src/%,$(LINTED))))) \
+# _GNU_SOURCE: clang_tidy.h comes before the files that define it for themselves.
+TIDY_FLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -D_GNU_SOURCE= -Iinclude $(addprefix -I,$(sort $(dir $(filter src/%,$(LINTED))))) \
     -Itests -Itests/cuda $(if $(filter openmpi,$(MPIS)),$(addprefix -isystem ,$(shell mpicc.openmpi --showme:incdirs))) \
     -DSCALEMODEL_MPI='"openmpi"' -DSCALEMODEL_NCCL
 lint-format:

@@ -34,7 +34,7 @@ static void read_back(const sm_library *library, sm_arena *arena) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sm_source source = {"texts", (const char *)data, size};
     sm_arena *arena = sm_arena_new();
-    sm_library *library;
+    sm_library *library = NULL;
     sm_error err = {0};
     must(arena && sm_library_new(arena, NULL, &library, &err) == SM_OK);
     if (sm_library_read(library, &source, &err) != SM_OK) check_error(&err);

@@ -135,6 +135,9 @@ static const char *const lines[] = {
     TINY "self --plan data=1 --checkpoint file --record rows --json",
     TINY "threads --plan data=2,zero=1 --curve file --debug",
     TINY "threads --plan pipeline=2,microbatch=1 --plot file",
+    "run generate " INPUTS "tiny-llama.json --checkpoint model.safetensors --prompt a --tokens 3 "
+    "--with threads --plan tensor=2 --json",
+    "run measure --quick --with self -o file",
 };
 enum { LINES = sizeof lines / sizeof *lines, MOST_WORDS = 64, SAMPLES = 40, LIMIT_S = 60 };
 
@@ -294,6 +297,11 @@ static bool holds(const char *line, long n, bool all, const outcome *usual) {
     return good;
 }
 
+/* Measuring takes its time: fewer of them there. */
+static int samples_of(const char *line) {
+    return strstr(line, " measure ") ? SAMPLES / 8 : SAMPLES;
+}
+
 static void check_line(void **state) {
     const char *line = *state;
     const char *how = getenv("OUT_OF_MEMORY");
@@ -303,13 +311,22 @@ static void check_line(void **state) {
     assert_true(usual.status <= SM_BAD_INPUT);
     take(line, 0, false, &again);
     assert_true(is_timed(line) || same(&usual, &again));
-    long step = how && strcmp(how, "all") == 0 ? 1 : usual.allocations / SAMPLES + 1, bad = 0;
+    long step = how && strcmp(how, "all") == 0 ? 1 : usual.allocations / samples_of(line) + 1,
+         bad = 0;
     for (long n = 1; n <= usual.allocations; n += step) bad += !holds(line, n, false, &usual);
     for (long n = 1; n <= usual.allocations; n += 4 * step) bad += !holds(line, n, true, &usual);
     if (how) print_message("%6ld allocations, %ld bad: %s\n", usual.allocations, bad, line);
     free(usual.said);
     free(again.said);
     assert_int_equal(bad, 0);
+}
+
+/* What `run generate` reads. */
+static bool make_checkpoint(void) {
+    outcome o;
+    take(TINY "self --plan data=1 --checkpoint model.safetensors", 0, false, &o);
+    free(o.said);
+    return o.status == SM_OK;
 }
 
 /* OUT_OF_MEMORY=VERB:N */
@@ -334,8 +351,10 @@ int main(void) {
         tests[i] = (struct CMUnitTest){.name = lines[i],
                                        .test_func = check_line,
                                        .initial_state = (void *)(uintptr_t)lines[i]};
+    written = written && make_checkpoint();
     int failed = written ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
-    static const char *const names[] = {"file", "out", "err", "rows", "prefixes.csv"};
+    static const char *const names[] = {"file",         "file.txt",         "out", "err", "rows",
+                                        "prefixes.csv", "model.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[256];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

@@ -376,7 +376,7 @@ static bool take_value(parser *p, json_value *v) {
 
 sm_status json_parse(const json_document *in, const json_value **root) {
     const sm_source *s = in->source;
-    parser p = {.in = in, .text = s->text ? s->text : "", .length = s->length};
+    parser p = {.in = in, .text = s->text ? s->text : "", .length = s->text ? s->length : 0};
     char sentence[96];
     *root = NULL;
     if (s->length > JSON_MOST_BYTES) {
@@ -385,9 +385,9 @@ sm_status json_parse(const json_document *in, const json_value **root) {
         fail_at(&p, (sm_span){0, 0}, sentence);
         return p.status;
     }
-    const char *zero = s->length ? memchr(s->text, 0, s->length) : NULL;
+    const char *zero = memchr(p.text, 0, p.length);
     if (zero) {
-        fail_at(&p, (sm_span){(size_t)(zero - s->text), 1}, "this is not valid JSON: a byte is 0");
+        fail_at(&p, (sm_span){(size_t)(zero - p.text), 1}, "this is not valid JSON: a byte is 0");
         return p.status;
     }
     json_value *value = sm_arena_alloc(in->arena, sizeof *value);

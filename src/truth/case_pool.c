@@ -163,6 +163,9 @@ static uint64_t hash_row(const sm_truth_cases *p, const sm_truth_row *key) {
                                            : hash_of(key, sizeof *key);
 }
 
+/* Byte for byte: rows that differ in padding alone do not share, and are predicted alike. */
+static bool is_same(const void *a, const sm_truth_row *b) { return memcmp(a, b, sizeof *b) == 0; }
+
 sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_truth_case **out,
                              sm_error *err) {
     sm_truth_row key;
@@ -174,8 +177,7 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     uint64_t hash = hash_row(p, &key);
     size_t at = hash & (p->room - 1);
     for (; p->entry[at].c; at = (at + 1) & (p->room - 1))
-        if (!alone && p->entry[at].hash == hash &&
-            memcmp(p->entry[at].key, &key, sizeof key) == 0) {
+        if (!alone && p->entry[at].hash == hash && is_same(p->entry[at].key, &key)) {
             *out = p->entry[at].c;
             return SM_OK;
         }

@@ -259,9 +259,10 @@ static sm_status read_scheme(reader *r, const json_value *group, stored_format *
 
 static sm_status read_config_groups(reader *r) {
     const json_value *groups = json_get(r->json, "config_groups");
+    if (!groups) return json_fail(r->json, "expected \"config_groups\" of %s", r->method->name);
     sm_status status = json_expect(groups, IS_OBJECT, "an object of groups");
-    stored_group *group = sm_arena_array(r->arena, groups->n + 1, sizeof *group);
     if (status) return status;
+    stored_group *group = sm_arena_array(r->arena, groups->n + 1, sizeof *group);
     if (!group) return sm_fail_memory(groups->in->err);
     for (uint32_t i = 0; !status && i < groups->n; i++) {
         const json_value *one = &groups->item[i];
