@@ -191,9 +191,10 @@ static void errors_of_reading(void **state) {
          "f:1:25: expected else and the other value, found the end of the file\n"
          "  family f dims D = a if b\n"
          "                          ^"},
-        {"family f dims D = \"abc", "f:1:19: a word in quotes ends on its line\n"
-                                    "  family f dims D = \"abc\n"
-                                    "                    ^~~~"},
+        {"family f dims D = \"abc",
+         "f:1:19: a word in quotes ends on its line, and has no control characters\n"
+         "  family f dims D = \"abc\n"
+         "                    ^~~~"},
         {"family f stored fp3 w",
          "f:1:17: no data type is called \"fp3\"; the nearest is \"fp32\"\n"
          "  family f stored fp3 w\n"

@@ -15,7 +15,7 @@
 /* Everything that the language has, once. */
 static const char EVERYTHING[] =
     "# roles, sizes\n"
-    "inert \"_*\" architectures\n"
+    "inert \"_*\" architectures \" r\" \"\"\n"
     "matters hidden layers_ \"mat ters\"\n"
     "roles sequences B; positions T Zc; keys S; model D; heads K; group G; width F\n"
     "  experts E; slots C; vocabulary V; whole Hw\n"

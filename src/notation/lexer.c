@@ -123,11 +123,11 @@ static token two_bytes_or_one(lexer *l, int c) {
 
 static sm_status word_token(lexer *l, token *t, sm_error *err) {
     size_t end = l->at + 1;
-    while (byte_at(l, end) >= 0 && byte_at(l, end) != '"' && byte_at(l, end) != '\n') end++;
+    while (byte_at(l, end) >= 0 && byte_at(l, end) != '"' && byte_at(l, end) >= ' ') end++;
     *t = (token){TOKEN_WORD, {l->at, end + 1 - l->at}};
     if (byte_at(l, end) == '"') return SM_OK;
     return sm_fail_at(err, l->source, (sm_span){l->at, end - l->at},
-                      "a word in quotes ends on its line");
+                      "a word in quotes ends on its line, and has no control characters");
 }
 
 static sm_status no_token(const lexer *l, int c, sm_error *err) {
