@@ -45,6 +45,9 @@ typedef struct sm_backend {
     /* Let transfers go on while this rank computes: a transfer that is done may still be waited
      * for. NULL where they need no help. */
     void (*poke)(sm_communicator *c, sm_request_handle *handle);
+    /* Takes back what was sent and not read yet, by a rank that has failed: its buffer may go. NULL
+     * where ranks are processes. */
+    void (*cancel)(sm_communicator *c, sm_request_handle *send);
     /* Of a send: is its buffer free? It must still be waited for, which takes no time then. */
     bool (*done)(sm_communicator *c, sm_request_handle *handle);
     sm_status (*barrier)(sm_communicator *c, sm_error *err);

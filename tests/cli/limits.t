@@ -29,7 +29,7 @@ refused "constants without an end" "zero.json: it is larger than 16 MiB" \
     "$program" train llama-3.2-1b --on h100-sxm:1 --batch 4096 --calibration zero.json
 
 echo "$header" >header.csv
-simulate "a trace of no request" "header.csv: there are no requests below the header" header.csv
+simulate "a trace of no request" "header.csv:1:1: there are no requests below the header" header.csv
 { echo "$header" && head -c 40000000 /dev/zero | tr '\0' '\n'; } | gzip >blank.csv.gz
 simulate "a trace of blank lines" "blank.csv.gz:.*16 MiB of blank lines and comments" blank.csv.gz
 { echo "$header" && yes 0,10,1 | head -c 200000000; } | gzip >bomb.csv.gz

@@ -213,7 +213,9 @@ static int next_request(void *context, sm_request *request, sm_error *err) {
     f->first_waits = false;
     if (status == SM_OK && !more && f->requests > 0.0) return 0;
     if (status == SM_OK && !more) {
-        sm_fail(err, SM_BAD_INPUT, "%s: there are no requests below the header", f->reader.name);
+        line = (sm_source){f->reader.name, "", 0};
+        line_fail(&f->reader, &line, (sm_span){0, 0}, err,
+                  "there are no requests below the header");
         return -1;
     }
     memset(f->row.cell, 0, sizeof f->row.cell);

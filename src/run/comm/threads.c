@@ -315,6 +315,16 @@ static sm_status wait_send(sm_communicator *c, message *m, sm_error *err) {
     return status;
 }
 
+static void cancel(sm_communicator *c, sm_request_handle *handle) {
+    group *g = group_of(c);
+    message *m = handle->state[MESSAGE];
+    if (!m || m == &arrived) return;
+    pthread_mutex_lock(&g->world->lock);
+    while (m->copying) pthread_cond_wait(&g->changed, &g->world->lock);
+    unlink_message(g, m);
+    pthread_mutex_unlock(&g->world->lock);
+}
+
 static bool is_done(sm_communicator *c, sm_request_handle *handle) {
     world *w = group_of(c)->world;
     const message *m = handle->state[MESSAGE];
@@ -391,8 +401,8 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
         .name = label, .all_gather = all_gather, .reduce_scatter = reduce_scatter,                 \
         .all_reduce = all_reduce, .all_to_all = all_to_all, .broadcast = broadcast,                \
         .reduce = reduce, .start_send = start_send, .start_receive = start_receive,                \
-        .wait = wait_for, .poke = poke, .done = is_done, .barrier = barrier, .split = split,       \
-        .free = ends, .abort = abort_all                                                           \
+        .wait = wait_for, .poke = poke, .cancel = cancel, .done = is_done, .barrier = barrier,     \
+        .split = split, .free = ends, .abort = abort_all                                           \
     }
 static const sm_backend threads_backend = BACKEND("threads", free_member),
                         self_backend = BACKEND("self", free_member);

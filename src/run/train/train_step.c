@@ -53,13 +53,15 @@ sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block
     return status ? status : free_arrived(t, err);
 }
 
-/* Every send is waited for, or memory that is still read would be freed. */
+/* Every send is waited for, or taken back by a rank that has failed: else memory that is still read
+ * would be freed. */
 sm_status train_run_stage(sm_trainer *t, const sm_train_action *action, int n, sm_error *err) {
     sm_status status = sm_stage_run(&t->stage, action, n, err);
     for (int i = 0; i < t->messages; i++) {
         train_message *m = &t->message[i];
-        if (!status && m->block.data)
-            status = pipeline(t)->backend->wait(pipeline(t), &m->handle, err);
+        const sm_backend *b = pipeline(t)->backend;
+        if (!status && m->block.data) status = b->wait(pipeline(t), &m->handle, err);
+        else if (m->block.data && b->cancel) b->cancel(pipeline(t), &m->handle);
         sm_local_block_free(&m->block);
     }
     t->messages = 0;
