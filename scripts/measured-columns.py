@@ -222,25 +222,32 @@ class Model:
         self.dense_width = 0 if self.begins_moe else number(row, "model.d_ff")
         self.mla = number(row, "model.mla.kv_lora_rank") > 0
         self.q_rank = number(row, "model.mla.q_lora_rank")
+        self.shared = number(row, "model.shared_experts") > 0
         self.layers = layers + (mtp if mtp > 0 and layers + mtp <= 1024 else 0)
+
+
+def mlp_lines(m, down=False):
+    """Lines of the MLP that every token takes: g u m y, beside experts sg su sm sy."""
+    lines = (["g"] if m.gated else []) + ["u", "m"] + (["y"] if down else [])
+    return lines if not m.moe else ["s" + line for line in lines] if m.shared else []
 
 
 def megatron_modules(detail, m):
     """recompute_modules of Megatron-Core."""
     ops = []
     if "layernorm" in detail:
-        ops += ["attn_norm", "mlp_norm"]
+        ops += ["h", "h.2"]
     if "moe_act" in detail and m.moe:
-        ops += ["expert_act"]
+        ops += ["m"]
     if "mla_up_proj" in detail and m.mla:
-        ops += (["q_up"] if m.q_rank else []) + ["q_rope", "k_up", "v_up", "k_join"]
+        ops += (["qn", "qr"] if m.q_rank else []) + ["qr.2", "kn", "v"]
     if "mlp" in detail and m.dense_width > 0:
-        ops += ["gate_proj", "up_proj", "mlp_act"]
+        ops += mlp_lines(m)
     if "core_attn" in detail:
-        ops += ["attention"]
+        ops += ["o"]
     moe = any(words in detail for words in ("moe,", ": moe", ",moe"))
     if moe and "moe_act" not in detail and m.moe:
-        ops += ["dispatch", "expert_gate", "expert_up", "expert_act"]
+        ops += ["z", "g", "u", "m"]
     return ops
 
 
@@ -250,19 +257,16 @@ def keep_named(detail, m):
         return any(w in detail for w in words)
     if m.mla:
         return []
-    ops = ["attn_norm"]
+    ops = ["h"]
     if not says("qkv", "query_proj=device", "query_proj=offload", "q/k/v"):
-        ops += ["q_proj", "k_proj", "v_proj"]
-    ops += ["q_rope", "k_rope", "attention"]
+        ops += ["q", "k", "v"]
+    ops += ["q.2", "k.2", "o"]
     if not says("out proj", "out_proj=device", "out_proj=offload"):
-        ops += ["o_proj"]
-    ops += ["attn_add", "mlp_norm"]
+        ops += ["a"]
+    ops += ["x.2", "h.2"]
     if m.begins_moe:
         return ops
-    ops += (["gate_proj"] if m.gated else []) + ["up_proj", "mlp_act"]
-    if not says("mlpwo too", "mlpwo=device", "mlpwo=offload"):
-        ops += ["down_proj"]
-    return ops
+    return ops + mlp_lines(m, not says("mlpwo too", "mlpwo=device", "mlpwo=offload"))
 
 
 def recompute(row, m):
@@ -276,8 +280,8 @@ def recompute(row, m):
     # torchtitan's per-op policy keeps attention and every second matmul of a layer: q, v, gate, down
     if ("torchtitan" in title_of(row) and "2nd layer;" not in detail
             and says("per-op", "default AC")):
-        ops = ["attn_norm", "k_proj", "q_rope", "k_rope", "o_proj", "attn_add", "mlp_norm"]
-        return "+".join(ops + ([] if m.begins_moe else ["up_proj", "mlp_act"]))
+        ops = ["h", "k", "q.2", "k.2", "a", "x.2", "h.2"]
+        return "+".join(ops + ([] if m.begins_moe else [l for l in mlp_lines(m) if not l.endswith("g")]))
     if says("minimal", "DOT_ONLY", "save_dot", "per-op", "default AC", "2nd layer",
             "selective layer"):
         return "save-matmuls"

@@ -127,16 +127,15 @@ static const train_plan pairs[][2] = {
 static void make_job(const train_plan *plan, train_kind kind, bool tied, train_job *job) {
     assert_true(train_job_of(plan, kind, job));
     assert_int_equal(job->model.L, train_plan_layers(plan));
-    job->model.tied = tied;
+    if (tied) job->model = train_model_with(kind, train_plan_layers(plan), TRAIN_TIED);
 }
 
 static bool four_layers(const train_plan *pair) { return pair[0].stages || pair[1].stages; }
 
 static void deepen(const train_plan *pair, train_job *job) {
     if (!four_layers(pair) || job->model.L == 4) return;
-    bool tied = job->model.tied;
-    job->model = train_model(job->model.kind[0].E > 0 ? TRAIN_EXPERTS : TRAIN_DENSE, 4);
-    job->model.tied = tied;
+    train_kind kind = job->model.kind[0].E > 0 ? TRAIN_EXPERTS : TRAIN_DENSE;
+    job->model = train_model_with(kind, 4, job->model.tied ? TRAIN_TIED : "");
 }
 
 static void go_on(const train_plan *pair, train_kind kind, bool tied, const char *path) {
@@ -519,9 +518,9 @@ static void refuses_other_models(void **state) {
     (void)state;
     make_two_files();
     sm_model deeper = train_model(TRAIN_DENSE, 4), other = train_model(TRAIN_EXPERTS, 2),
-             tied = train_model(TRAIN_DENSE, 2), wide = tied, shallow = train_model(TRAIN_DENSE, 1);
-    tied.tied = true;
-    wide.kind[0].F *= 2;
+             tied = train_model_with(TRAIN_DENSE, 2, TRAIN_TIED),
+             wide = train_model_with(TRAIN_DENSE, 2, "\"head_dim\": 8"),
+             shallow = train_model(TRAIN_DENSE, 1), same = train_model(TRAIN_DENSE, 2);
     expect_resume(&deeper, at("ck"), "ck holds no model.layers.2.");
     expect_resume(&shallow, at("ck"), "holds model.layers.1.");
     expect_resume(&other, at("ck"), "holds no model.layers.0.block_sparse_moe.");
@@ -529,8 +528,7 @@ static void refuses_other_models(void **state) {
     expect_resume(&wide, at("ck"), "has another shape than that of ");
     /* weights alone cannot be gone on from */
     assert_int_equal(unlink(at(V "optimizer.safetensors.index.json")), 0);
-    tied.tied = false;
-    expect_resume(&tied, at("ck"), "holds no optimizer.first.model.embed_tokens.weight");
+    expect_resume(&same, at("ck"), "holds no optimizer.first.model.embed_tokens.weight");
 }
 
 /* A number that has changed on the disk. */

@@ -487,12 +487,13 @@ static void gemma_4_overrides_layers(void **state) {
     double all_global = total(GEMMA4(", \"global_head_dim\": 16"));
     double listed = total(GEMMA4(", \"per_layer_config\": {\"05\": {\"head_dim\": 16}}"));
     assert_true(listed == all_global);
-    sm_model m = read_good(GEMMA4(", \"num_kv_shared_layers\": 2, \"use_double_wide_mlp\": true"));
+    sm_model m = read_good(GEMMA4(", \"num_kv_shared_layers\": 2, \"use_double_wide_mlp\": true, "
+                                  "\"sliding_window_pattern\": 3"));
     assert_int_equal(m.kind[m.layer[3]].F, 96);
     assert_int_equal(m.kind[m.layer[4]].F, 192);
     assert_true(m.kind[m.layer[5]].kv_shared);
     assert_int_equal(m.kind[m.layer[5]].H, 512);
-    assert_true(sm_model_kv_bytes_per_token(&m, SM_INT8) == 4 * 2 * 2 * 8);
+    assert_true(sm_model_kv_bytes_per_token(&m, SM_INT8) == 3 * 2 * 2 * 8 + 2 * 2 * 512);
     refuse(GEMMA4(", \"num_kv_shared_layers\": 6"), "6",
            "num_kv_shared_layers is 6, but there are 6 layers");
     refuse(GEMMA4(", \"per_layer_config\": {\"05\": {\"width\": 16}}"), "{\"05\": {\"width\": 16}}",
@@ -508,9 +509,9 @@ static void gemma_4_overrides_layers(void **state) {
 static void the_text_model_of_a_wrapper_is_read(void **state) {
     (void)state;
     sm_model m = read_good(JSON({
-        "model_type" : "llama4",
+        "model_type" : "llava",
         "tie_word_embeddings" : true,
-        "vision_config" : {"hidden_size" : 5},
+        "vision_config" : {"model_type" : "clip_vision_model", "hidden_size" : 24},
         "text_config" : {
             "model_type" : "llama",
             "hidden_size" : 64,

@@ -80,8 +80,8 @@ static void experts_have_a_slot_for_every_token(void **state) {
     sm_plan_detail usual = detail_of(j.train, plan, j.arena);
     sm_train_set_software(j.train, &sm_train_runtime);
     sm_plan_detail run = detail_of(j.train, plan, j.arena);
-    double before = bytes_of(&usual, SM_ALL_TO_ALL, "slots");
-    double after = bytes_of(&run, SM_ALL_TO_ALL, "slots");
+    double before = bytes_of(&usual, SM_ALL_TO_ALL, "z");
+    double after = bytes_of(&run, SM_ALL_TO_ALL, "z");
     assert_true(before > 0 && fabs(after / before - 2 * 8 / 2) < 1e-9);
     sm_train_free(j.train);
     sm_arena_free(j.arena);
@@ -127,11 +127,11 @@ static void the_chip_with_the_end_of_a_sequence_attends_most(void **state) {
     sm_train_set_software(j.train, &sm_train_runtime);
     sm_train_set_calibration(j.train, &c);
     for (int way = SM_PHASE_FORWARD; way <= SM_PHASE_BACKWARD_INPUT; way++) {
-        double whole = op_s(&j, "data=8,microbatch=1", "attention", (sm_phase)way);
+        double whole = op_s(&j, "data=8,microbatch=1", "o", (sm_phase)way);
         double half =
-            op_s(&j, "data=4,context=2,context_by=gather,microbatch=1", "attention", (sm_phase)way);
+            op_s(&j, "data=4,context=2,context_by=gather,microbatch=1", "o", (sm_phase)way);
         double heads =
-            op_s(&j, "data=4,context=2,context_by=heads,microbatch=1", "attention", (sm_phase)way);
+            op_s(&j, "data=4,context=2,context_by=heads,microbatch=1", "o", (sm_phase)way);
         assert_true(fabs(half / whole - 0.5 * 1600 / 1088) < 1e-6);
         assert_true(fabs(heads / whole - 0.5) < 1e-6);
     }
@@ -148,10 +148,10 @@ static void an_op_costs_its_launch(void **state) {
     sm_train_set_software(j.train, &sm_train_runtime);
     c.launch_s = 1e-6;
     sm_train_set_calibration(j.train, &c);
-    double before = op_s(&j, "data=8", "attn_add", SM_PHASE_FORWARD);
+    double before = op_s(&j, "data=8", "x.2", SM_PHASE_FORWARD);
     c.launch_s = 5e-4;
     sm_train_set_calibration(j.train, &c);
-    double after = op_s(&j, "data=8", "attn_add", SM_PHASE_FORWARD);
+    double after = op_s(&j, "data=8", "x.2", SM_PHASE_FORWARD);
     assert_true(fabs(after - before - 4.99e-4) < 1e-9);
     sm_train_free(j.train);
     sm_arena_free(j.arena);

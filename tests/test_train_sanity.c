@@ -21,12 +21,14 @@
 static sm_model model;
 static search_copy result, other;
 
+static sm_arena *model_arena;
+
 static void load(const char *name) {
     sm_error err = {0};
-    sm_arena *arena = sm_arena_new();
-    if (sm_io_model_load(name, arena, &model, &err) != SM_OK)
+    sm_arena_free(model_arena); /* the last model's */
+    model_arena = sm_arena_new();
+    if (sm_io_model_load(name, model_arena, &model, &err) != SM_OK)
         fail_msg("%s: %s", name, err.sentence);
-    sm_arena_free(arena);
 }
 
 static sm_train *train_on(const sm_system *system, double batch, double seq) {

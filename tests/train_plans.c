@@ -10,15 +10,15 @@ const double train_tolerance = 2e-5;
 
 /* Sets of ops to run again, ops=0 and so on: of a dense layer and of one with experts. */
 static const char *const op_sets[][TRAIN_KINDS] = {
-    {"attn_norm", "attn_norm"},
-    {"q_proj+k_rope+mlp_act+o_proj", "q_proj+k_rope+expert_act+o_proj"},
-    {"attention+mlp_norm", "attention+mlp_norm+dispatch"},
-    {"o_proj+attn_add+mlp_norm", "o_proj+attn_add+mlp_norm"},
-    {"gate_proj+mlp_act", "dispatch+expert_gate+expert_act"},
-    {"v_proj+down_proj+mlp_add", "v_proj+expert_down+combine"},
-    {"k_proj+k_rope", "k_proj+k_rope+router"},
-    {"mlp_norm+up_proj+mlp_add", "mlp_norm+router+expert_down+combine+mlp_add"},
-    {"q_rope+attention+mlp_norm", "q_rope+attention+mlp_norm"},
+    {"h", "h"},
+    {"q+k.2+m+a", "q+k.2+m+a"},
+    {"o+h.2", "o+h.2+z"},
+    {"a+x.2+h.2", "a+x.2+h.2"},
+    {"g+m", "z+g+m"},
+    {"v+y+x.3", "v+o.2+y"},
+    {"k+k.2", "k+k.2+p"},
+    {"h.2+u+x.3", "h.2+p+o.2+y+x.3"},
+    {"q.2+o+h.2", "q.2+o+h.2"},
 };
 
 /* By ranks: one, two, four and eight; then pipelines. */

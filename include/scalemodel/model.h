@@ -2,6 +2,7 @@
  * parameters, FLOPs and KV cache. */
 #ifndef SCALEMODEL_MODEL_H
 #define SCALEMODEL_MODEL_H
+#include "scalemodel/architecture.h"
 #include "scalemodel/base.h"
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
@@ -90,6 +91,10 @@ typedef struct sm_model {
     sm_stored stored;  /* how the checkpoint stores the weights */
     const char *note;  /* what was left out (vision tower, MTP), "" when nothing */
     bool active_omits_embedding; /* published active counts leave it out (DeepSeek, gpt-oss) */
+    /* What its programs are made from: the kind of lines of each kind of layer, then of the
+     * embedding and of the head. */
+    const sm_architecture *architecture;
+    int lines_of[SM_MAX_LAYER_KINDS + 2];
 } sm_model;
 
 /* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line

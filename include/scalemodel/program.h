@@ -189,11 +189,6 @@ void sm_program_sizes(const sm_program *program, const sm_program_extent *extent
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
-/* The program of the lines of a kind, for the phase they are of. Lines of serving are of T = 1 and
- * S = 1. SM_INTERNAL on more arrays or ops than fit. */
-sm_status sm_program_of_lines(const sm_text_lines *lines, sm_text_phase phase,
-                              const sm_rules *rules, sm_program *program, sm_error *err);
-
 /* The same sharding for programs as the runtime (run_train.h) executes them: single precision, all
  * slots, all keys, weights one by one. */
 sm_rules sm_rules_of_runtime(sm_rules rules);

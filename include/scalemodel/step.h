@@ -113,8 +113,7 @@ typedef enum sm_call_kind {
     SM_CALL_PACK_WEIGHTS,   /* row out */
     SM_CALL_UNPACK_WEIGHTS, /* row in[0] */
     SM_CALL_UPDATE,         /* weights out, by the sum of the group's gradients */
-    SM_CALL_TAKE_PART,      /* out: this chip's part of the row in[0] */
-    SM_CALL_ADD_TURNED      /* out += in[0] transposed */
+    SM_CALL_TAKE_PART       /* out: this chip's part of the row in[0] */
 } sm_call_kind;
 typedef struct sm_call {
     sm_call_kind kind;
@@ -235,7 +234,7 @@ typedef struct sm_stage {
     int zero;      /* 0, 1 (optimizer state sharded), 2 (+ gradients, each microbatch) */
     bool offloads; /* what layers keep for their backward pass */
     /* from here on set by sm_stage_new */
-    bool tied;             /* the head reads the embedding, turned: a copy of it */
+    bool tied;             /* the head reads a copy of the embedding */
     int model_layers;      /* L */
     int layers;            /* of this stage, */
     sm_step_layer *layer;  /* in model order */

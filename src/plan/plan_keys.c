@@ -36,14 +36,6 @@ static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32", "fp64",
 static const char *const gradients[] = {"fp32", "bf16"};
 static const char *const axes[] = {name_DATA,    name_FSDP,   name_TENSOR,
                                    name_CONTEXT, name_EXPERT, name_PIPELINE};
-static const char *const ops[] = {
-    "attn_norm",      "q_proj",     "k_proj",   "v_proj",        "q_down",     "q_norm",
-    "q_up",           "kv_down",    "kv_norm",  "k_rot",         "k_up",       "v_up",
-    "k_join",         "q_rope",     "k_rope",   "softmax",       "attention",  "o_proj",
-    "attn_post_norm", "attn_add",   "mlp_norm", "gate_proj",     "up_proj",    "mlp_act",
-    "down_proj",      "router",     "dispatch", "expert_gate",   "expert_up",  "expert_act",
-    "expert_down",    "combine",    "moe_add",  "mlp_post_norm", "branch_add", "mlp_add",
-    "embed",          "final_norm", "lm_head",  "loss"};
 
 /* ---- the table ---- */
 
@@ -135,8 +127,6 @@ const plan_row *plan_row_of(sm_plan_key key) {
 }
 
 const sm_plan_key_row *sm_plan_key_row_of(sm_plan_key key) { return &plan_row_of(key)->key; }
-
-sm_words plan_ops(void) { return (sm_words)WORDS(ops); }
 
 /* What other software calls the keys. */
 static const struct {

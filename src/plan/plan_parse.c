@@ -47,30 +47,38 @@ static bool holds_op(const char *set, const char *op) {
     return false;
 }
 
+/* Lines of a text are called by their results: q, q.2, sy. Which a model has is seen when it is
+ * there. */
+static bool is_op(const char *word, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        bool letter = (word[i] >= 'a' && word[i] <= 'z') || (word[i] >= 'A' && word[i] <= 'Z');
+        bool other = (word[i] >= '0' && word[i] <= '9') || word[i] == '_' || word[i] == '.';
+        if (!letter && (i == 0 || !other)) return false;
+    }
+    return length > 0;
+}
+
 static sm_status add_op(reader *r, sm_span part) {
-    char *set = r->plan->recompute_ops;
-    sm_words ops = plan_ops();
-    int found = sm_words_find(ops, r->source, part);
-    if (found < 0) return sm_words_fail(ops, r->source, part, "no model has an op", r->err);
-    if (holds_op(set, ops.word[found]))
-        return sm_fail_at(r->err, r->source, part, "%s is named twice", ops.word[found]);
+    char *set = r->plan->recompute_ops, op[SM_PLAN_OPS_TEXT];
+    if (!is_op(text_of(r, part), part.length))
+        return sm_fail_at(r->err, r->source, part, "no model has an op \"%.*s\"",
+                          (int)(part.length < 40 ? part.length : 40), text_of(r, part));
     size_t used = strlen(set);
-    if (used + 1 + strlen(ops.word[found]) >= SM_PLAN_OPS_TEXT)
+    if (used + 1 + part.length >= SM_PLAN_OPS_TEXT)
         return sm_fail_at(r->err, r->source, part,
                           "this set of ops has more than %d letters; recompute=full names them all",
                           SM_PLAN_OPS_TEXT - 1);
-    snprintf(set + used, SM_PLAN_OPS_TEXT - used, "%s%s", used > 0 ? "+" : "", ops.word[found]);
+    snprintf(op, sizeof op, "%.*s", (int)part.length, text_of(r, part));
+    if (holds_op(set, op)) return sm_fail_at(r->err, r->source, part, "%s is named twice", op);
+    snprintf(set + used, SM_PLAN_OPS_TEXT - used, "%s%s", used > 0 ? "+" : "", op);
     return SM_OK;
 }
 
-/* A policy by name, or a set of ops: a word that is neither is told the nearest of both. */
+/* A policy by name, or a set of ops. A word that is nearly a policy is no op. */
 static sm_status read_recompute(reader *r, const plan_row *row, sm_span value) {
-    sm_words ops = plan_ops();
-    int found = sm_words_find(row->key.words, r->source, value);
-    if (found >= 0) return read_word(r, row, value);
-    bool set = memchr(text_of(r, value), '+', value.length) != NULL;
-    if (!set && sm_words_find(ops, r->source, value) < 0 &&
-        sm_nearest(text_of(r, value), value.length, ops.word, (size_t)ops.n) == NULL)
+    sm_words policies = row->key.words;
+    if (sm_words_find(policies, r->source, value) >= 0) return read_word(r, row, value);
+    if (sm_nearest(text_of(r, value), value.length, policies.word, (size_t)policies.n))
         return fail_value(r, row, value);
     for (size_t at = value.offset; at <= value.offset + value.length;) {
         sm_status status = add_op(r, sm_next_part(r->source, value, '+', &at));

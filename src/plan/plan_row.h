@@ -35,6 +35,4 @@ bool plan_has_experts(const sm_model *model);
 bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model);
 /* The order of axes that an omitted key means. */
 const uint8_t *plan_usual_order(sm_plan_use use);
-/* Ops that recompute= may name: those of every program of training. */
-sm_words plan_ops(void);
 #endif

@@ -1,459 +1,588 @@
-/* The forward program of one piece of a Transformer, with the storage sharding of every array. */
-#include "scalemodel/program.h"
-
+/* The program of a piece from its lines: each line is an op, but for what is a part of another.
+ *   cache(k) in training       k itself: its positions are the keys
+ *   top(p) before dispatch     the kernel of dispatch chooses
+ *   q + bq, bq a weight        an epilogue of the product that makes q
+ *   take(w[N,D]) without ids   a table that is added to another: an epilogue as well
+ *   lines of a kernel          one op
+ * Weights of epilogues ride along: they do no work of their own and count as the first norm's. */
 #include <stdio.h>
 #include <string.h>
 
 #include "program_parts.h"
-
-enum { BF16 = 2, FP32 = 4 };
 
 const char *sm_phase_name(sm_phase phase) {
     static const char *const names[] = {"forward", "backward", "backward-weight"};
     return phase < SM_PHASE_COUNT ? names[phase] : "?";
 }
 
-int program_tensor(sm_program *b, const char *name, sm_role role, double bytes, int rank,
-                   const int *dims) {
+enum { UNMADE = -1, RIDES = -2, BF16 = 2, QUANTISE_FLOPS = 2 };
+
+typedef struct builder {
+    const sm_text_lines *l;
+    sm_program *b;
+    int *tensor; /* of each array; UNMADE, RIDES */
+    double rides;
+    bool decodes;
+    sm_error *err;
+    sm_status status;
+} builder;
+
+/* ---- arrays ---- */
+
+static const sm_role roles[] = {[SM_TEXT_ACTIVATION] = SM_ROLE_ACTIVATION,
+                                [SM_TEXT_WEIGHT] = SM_ROLE_WEIGHT,
+                                [SM_TEXT_CACHE] = SM_ROLE_CACHE,
+                                [SM_TEXT_STATE] = SM_ROLE_STATE,
+                                [SM_TEXT_IDS] = SM_ROLE_IDS};
+
+/* "mixer.wq" is called wq where the program has no other. */
+static void name_tensor(const builder *x, const char *name, char *to, size_t size) {
+    const char *dot = strrchr(name, '.');
+    const char *last = dot && (dot[1] < '0' || dot[1] > '9') ? dot + 1 : name;
+    for (int i = 0; i < x->b->tensors; i++)
+        if (strcmp(x->b->tensor[i].name, last) == 0) last = name;
+    snprintf(to, size, "%s", last);
+}
+
+static int new_tensor(builder *x, const sm_tensor *t, const char *name) {
+    sm_program *b = x->b;
     if (b->tensors == SM_MAX_TENSORS) {
-        b->ops = SM_MAX_OPS + 1;
+        x->status = sm_fail_limit(x->err, "arrays of a layer", SM_MAX_TENSORS + 1, SM_MAX_TENSORS);
         return 0;
     }
-    sm_tensor *t = &b->tensor[b->tensors];
-    *t = (sm_tensor){
-        .role = role, .rank = rank, .elements = 1, .bytes_per_element = bytes, .producer = -1};
-    snprintf(t->name, sizeof t->name, "%s", name);
-    for (int i = 0; i < rank; i++) {
-        t->dim[i] = (uint8_t)dims[i];
-        t->elements *= b->dim[dims[i]].size;
-    }
-    sm_dimensions all = program_dims(t);
-    t->per_sequence =
-        program_has(b, all, SM_DIMENSION_SEQUENCES) || program_has(b, all, SM_DIMENSION_SLOTS);
-    program_store(b, t);
+    sm_tensor *to = &b->tensor[b->tensors];
+    *to = *t;
+    name_tensor(x, name, to->name, sizeof to->name);
+    sm_dimensions dims = program_dims(to);
+    to->per_sequence =
+        program_has(b, dims, SM_DIMENSION_SEQUENCES) || program_has(b, dims, SM_DIMENSION_SLOTS);
     return b->tensors++;
 }
 
-sm_op *program_op(sm_program *b, const char *name, sm_op_kind kind, int out, int inputs,
-                  const int *in) {
-    if (b->ops >= SM_MAX_OPS) {
-        b->ops = SM_MAX_OPS + 1;
-        return &b->op[SM_MAX_OPS - 1];
+static int tensor_of(builder *x, int array) {
+    if (x->tensor[array] != UNMADE) return x->tensor[array];
+    const sm_text_array *a = &x->l->array[array];
+    bool lasts = a->role == SM_TEXT_CACHE || a->role == SM_TEXT_STATE;
+    sm_tensor t = {.role = roles[a->role],
+                   .rank = a->rank,
+                   .elements = a->elements,
+                   .bytes_per_element = a->role == SM_TEXT_IDS ? 0
+                                        : a->typed             ? sm_dtype_bytes(a->type)
+                                                               : BF16,
+                   .producer = -1,
+                   .norm = a->norm,
+                   .kept = lasts && a->piece < 0};
+    memcpy(t.dim, a->dim, sizeof t.dim);
+    return x->tensor[array] = new_tensor(x, &t, a->name);
+}
+
+static bool is_weight(const builder *x, int array) {
+    return x->tensor[array] == RIDES || x->l->array[array].role == SM_TEXT_WEIGHT;
+}
+
+static void ride(builder *x, int array) {
+    if (x->tensor[array] == UNMADE) x->rides += x->l->array[array].elements;
+    x->tensor[array] = RIDES;
+}
+
+/* ---- ops ---- */
+
+static sm_op *new_op(builder *x, const char *name, sm_op_kind kind, sm_function function) {
+    sm_program *b = x->b;
+    if (b->ops == SM_MAX_OPS) {
+        x->status = sm_fail_limit(x->err, "ops of a layer", SM_MAX_OPS + 1, SM_MAX_OPS);
+        b->ops--; /* never looked at */
     }
-    sm_op *op = &b->op[b->ops];
-    *op = (sm_op){.kind = kind, .out = out, .inputs = inputs, .chosen = -1, .state = -1};
+    sm_op *op = &b->op[b->ops++];
+    *op = (sm_op){.kind = kind, .function = function, .out = -1, .chosen = -1, .state = -1};
     snprintf(op->name, sizeof op->name, "%s", name);
-    for (int i = 0; i < inputs; i++) {
-        op->in[i] = in[i];
-        memcpy(op->as[i], b->tensor[in[i]].dim, sizeof op->as[i]);
-    }
-    b->tensor[out].producer = b->ops++;
     return op;
 }
 
-void program_read_as_keys(sm_op *op) {
+static void makes(builder *x, sm_op *op, int array) {
+    int tensor = tensor_of(x, array);
+    if (op->out < 0) op->out = tensor;
+    x->b->tensor[tensor].producer = (int)(op - x->b->op);
+}
+
+/* The number of the input. An array that stands for another is read in the other's shape; one that
+ * is named in other letters, by those. */
+static int takes(builder *x, sm_op *op, int array, const uint8_t *as) {
+    int tensor = tensor_of(x, array);
+    const sm_tensor *t = &x->b->tensor[tensor];
     for (int i = 0; i < op->inputs; i++)
-        for (int d = 0; d < SM_MAX_RANK; d++)
-            if (op->as[i][d] == PROGRAM_T && (i > 0 || op->function == SM_FUNCTION_APPEND))
-                op->as[i][d] = PROGRAM_S;
+        if (op->in[i] == tensor && op->kind == SM_OP_ATTENTION) return i;
+    if (op->inputs == SM_MAX_INPUTS) {
+        x->status =
+            sm_fail_limit(x->err, "arrays that an op reads", SM_MAX_INPUTS + 1, SM_MAX_INPUTS);
+        return 0;
+    }
+    bool alike = t->rank == x->l->array[array].rank;
+    for (int d = 0; d < t->rank && alike; d++)
+        alike = x->b->dim[as[d]].size == x->b->dim[t->dim[d]].size;
+    op->in[op->inputs] = tensor;
+    memcpy(op->as[op->inputs], alike ? as : t->dim, sizeof op->as[0]);
+    return op->inputs++;
 }
 
-sm_op *program_vector(sm_program *b, const char *name, sm_function function, int out, int inputs,
-                      const int *in) {
-    sm_op *op = program_op(b, name, SM_OP_VECTOR, out, inputs, in);
-    op->function = function;
+static int reads(builder *x, sm_op *op, const sm_mention *m) {
+    return takes(x, op, m->array, m->dim);
+}
+
+static double elements_of(const builder *x, int tensor) { return x->b->tensor[tensor].elements; }
+
+/* What a line reads, with what its backward pass reads. */
+static void reads_all(builder *x, sm_op *op, const sm_text_line *line) {
+    for (int i = 0; i < line->operands; i++) {
+        if (x->tensor[line->operand[i].array] == RIDES) continue;
+        int at = reads(x, op, &line->operand[i]);
+        op->reads = (uint16_t)(op->reads | (line->reads >> i & 1u) << at);
+    }
+    op->reads_output = line->reads & SM_READS_RESULT;
+}
+
+static sm_op *vector(builder *x, const sm_text_line *line, sm_function function) {
+    sm_op *op = new_op(x, line->name, SM_OP_VECTOR, function);
+    reads_all(x, op, line);
+    for (int i = 0; i < line->results; i++) makes(x, op, line->result[i].array);
+    op->flops_per_element = line->flops;
     return op;
 }
 
-#define DIMS PROGRAM_LIST
-#define IN PROGRAM_LIST
-#define D_(x) PROGRAM_##x
+/* ---- products ---- */
 
-int program_activation(sm_program *b, const char *name, int rank, const int *dims) {
-    return program_tensor(b, name, SM_ROLE_ACTIVATION, BF16, rank, dims);
-}
-
-int program_weight(sm_program *b, const char *name, int rank, const int *dims) {
-    return program_tensor(b, name, SM_ROLE_WEIGHT, BF16, rank, dims);
-}
-
-sm_op *program_einsum(sm_program *b, const char *name, int out, int x, int w) {
-    sm_op *op = program_op(b, name, SM_OP_EINSUM, out, IN(x, w));
-    op->reads = 3;
-    return op;
-}
-
-static int norm(sm_program *b, const char *name, int x, double elements) {
-    int y = program_activation(b, name, DIMS(D_(B), D_(T), D_(D)));
-    int w = program_weight(b, "scale", DIMS(D_(D)));
-    b->tensor[w].elements = elements;
-    b->tensor[w].norm = true;
-    sm_op *op = program_vector(b, name, SM_FUNCTION_NORM, y, IN(x, w));
-    op->reads = 1;
-    op->flops_per_element = 5;
-    return y;
-}
-
-static int residual(sm_program *b, const char *name, int x, int y) {
-    int out = program_activation(b, name, DIMS(D_(B), D_(T), D_(D)));
-    program_vector(b, name, SM_FUNCTION_ADD, out, IN(x, y))->flops_per_element = 1;
-    return out;
-}
-
-/* Rotary embedding and the norms of Q and K: their result is what attention keeps. */
-static int rotate(sm_program *b, const char *name, int x, bool normed) {
-    const sm_tensor *t = &b->tensor[x];
-    int dims[6];
-    for (int i = 0; i < t->rank; i++) dims[i] = t->dim[i];
-    int y = program_activation(b, name, t->rank, dims);
-    sm_op *op = program_vector(b, name, SM_FUNCTION_ROTATE, y, IN(x));
-    op->flops_per_element = normed ? 8 : 3;
-    op->reads = normed ? 1 : 0;
-    return y;
-}
-
-static int attend(sm_program *b, int q, int k, int v, double keys) {
-    if (b->rules.unfused) {
-        /* Attention as separate kernels (Megatron before flash attention): the probabilities, their
-         * dropout mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022,
-         * section 4.1). Bytes that cross memory per score between the matmuls: scaling, masking and
-         * softmax read and write 2 + 2 each, dropout 2 + 1 + 2; backward dropout 5 again, softmax 6
-         * (gradient and result read), masking and scaling 4 each. The scores that the matmuls write
-         * and read are priced with them (sm_attention_cost). */
-        enum { KEPT = 5, FORWARD = 17, BACKWARD = 19 };
-        int p = program_tensor(b, "probs", SM_ROLE_ACTIVATION, KEPT,
-                               DIMS(D_(B), D_(T), D_(K), D_(G), D_(S)));
-        sm_op *op = program_vector(b, "softmax", SM_FUNCTION_SOFTMAX, p, IN(q));
-        op->reads_output = true;
-        op->flops_per_element = 8;
-        op->passes[0] = (double)FORWARD / KEPT;
-        op->passes[1] = (double)BACKWARD / KEPT;
-        keys = b->dim[D_(S)].size; /* masked scores are computed too */
-    }
-    int o = program_activation(b, "attn", DIMS(D_(B), D_(T), D_(K), D_(G), D_(J)));
-    sm_op *op = program_op(b, "attention", SM_OP_ATTENTION, o, IN(q, k, v));
-    program_read_as_keys(op);
-    op->keys = keys;
-    op->reads = 7;
-    op->reads_output = !b->rules.unfused;
-    return o;
-}
-
-/* A layer that serves from the cache of an earlier one projects no keys and values. */
-static int attention_gqa(sm_program *b, const sm_layer_kind *kind, int x, double keys) {
-    bool reuses = b->serving && kind->kv_shared;
-    int k = -1, v = -1;
-    int q = program_activation(b, "q", DIMS(D_(B), D_(T), D_(K), D_(G), D_(H)));
-    if (!reuses) v = k = program_activation(b, "k", DIMS(D_(B), D_(T), D_(K), D_(H)));
-    program_einsum(b, "q_proj", q, x, program_weight(b, "W_q", DIMS(D_(D), D_(K), D_(G), D_(H))));
-    if (!reuses)
-        program_einsum(b, "k_proj", k, x, program_weight(b, "W_k", DIMS(D_(D), D_(K), D_(H))));
-    if (!reuses && !kind->k_equals_v) {
-        v = program_activation(b, "v", DIMS(D_(B), D_(T), D_(K), D_(J)));
-        program_einsum(b, "v_proj", v, x, program_weight(b, "W_v", DIMS(D_(D), D_(K), D_(J))));
-    }
-    int qr = rotate(b, "q_rope", q, kind->qk_norm);
-    if (!reuses) k = rotate(b, "k_rope", k, kind->qk_norm);
-    if (b->serving) program_append(b, &k, &v);
-    return attend(b, qr, k, v, keys);
-}
-
-static int latent_query(sm_program *b, const sm_layer_kind *kind, int x) {
-    int q = program_activation(b, "q", DIMS(D_(B), D_(T), D_(K), D_(G), D_(H)));
-    if (!kind->q_rank) {
-        program_einsum(b, "q_proj", q, x,
-                       program_weight(b, "W_q", DIMS(D_(D), D_(K), D_(G), D_(H))));
-        return q;
-    }
-    int qa = program_activation(b, "q_low", DIMS(D_(B), D_(T), D_(Q)));
-    program_einsum(b, "q_down", qa, x, program_weight(b, "W_qa", DIMS(D_(D), D_(Q))));
-    int qn = program_activation(b, "q_norm", DIMS(D_(B), D_(T), D_(Q)));
-    program_vector(b, "q_norm", SM_FUNCTION_NORM, qn, IN(qa))->reads = 1;
-    program_einsum(b, "q_up", q, qn, program_weight(b, "W_qb", DIMS(D_(Q), D_(K), D_(G), D_(H))));
-    return q;
-}
-
-static program_latent latent_keys(sm_program *b, int x) {
-    program_latent kv = {.whole = -1};
-    int ca = program_activation(b, "kv_low", DIMS(D_(B), D_(T), D_(R)));
-    kv.rotary = program_activation(b, "k_rot", DIMS(D_(B), D_(T), D_(Y)));
-    program_einsum(b, "kv_down", ca, x, program_weight(b, "W_kva", DIMS(D_(D), D_(R))));
-    program_einsum(b, "k_rot", kv.rotary, x, program_weight(b, "W_kr", DIMS(D_(D), D_(Y))));
-    kv.low = program_activation(b, "kv_norm", DIMS(D_(B), D_(T), D_(R)));
-    program_vector(b, "kv_norm", SM_FUNCTION_NORM, kv.low, IN(ca))->reads = 1;
-    return kv;
-}
-
-/* Multi-head latent attention: Q and KV pass through low ranks; K joins a rotary part that all
- * heads share. Training expands it. */
-static int attention_mla(sm_program *b, const sm_layer_kind *kind, int x, double keys) {
-    int q = latent_query(b, kind, x);
-    program_latent kv = latent_keys(b, x);
-    if (b->serving) program_append_latent(b, &kv);
-    if (b->serving && b->rules.absorbed) return program_attend_absorbed(b, q, &kv);
-    /* Keys and values of every head from the compressed ones: of the tokens at hand, or of the
-     * cache.
-     */
-    int at = b->serving ? D_(S) : D_(T);
-    int k_nope = program_activation(b, "k_nope", DIMS(D_(B), at, D_(K), D_(P)));
-    int v = program_activation(b, "v", DIMS(D_(B), at, D_(K), D_(J)));
-    program_einsum(b, "k_up", k_nope, kv.low, program_weight(b, "W_kb", DIMS(D_(R), D_(K), D_(P))));
-    program_einsum(b, "v_up", v, kv.low, program_weight(b, "W_vb", DIMS(D_(R), D_(K), D_(J))));
-    int qr = rotate(b, "q_rope", q, false);
-    int k = program_activation(b, "k", DIMS(D_(B), at, D_(K), D_(H)));
-    program_vector(b, "k_join", SM_FUNCTION_JOIN, k, IN(k_nope, kv.rotary))->flops_per_element = 2;
-    return attend(b, qr, k, v, keys);
-}
-
-static int act(sm_program *b, const char *name, int gate, int up, int rank, const int *dims) {
-    int h = program_activation(b, name, rank, dims);
-    sm_op *op = gate == up ? program_vector(b, name, SM_FUNCTION_GATE, h, IN(up))
-                           : program_vector(b, name, SM_FUNCTION_GATE, h, IN(gate, up));
-    op->flops_per_element = 6;
-    op->reads = gate == up ? 1 : 3;
-    return h;
-}
-
-static int mlp(sm_program *b, const sm_layer_kind *kind, int x) {
-    int up = program_activation(b, "up", DIMS(D_(B), D_(T), D_(F)));
-    int gate = up;
-    if (kind->mlp == SM_MLP_GATED) {
-        gate = program_activation(b, "gate", DIMS(D_(B), D_(T), D_(F)));
-        program_einsum(b, "gate_proj", gate, x, program_weight(b, "W_gate", DIMS(D_(D), D_(F))));
-    }
-    program_einsum(b, "up_proj", up, x, program_weight(b, "W_up", DIMS(D_(D), D_(F))));
-    int h = act(b, "mlp_act", gate, up, DIMS(D_(B), D_(T), D_(F)));
-    int y = program_activation(b, "mlp_out", DIMS(D_(B), D_(T), D_(D)));
-    program_einsum(b, "down_proj", y, h, program_weight(b, "W_down", DIMS(D_(F), D_(D))));
-    return y;
-}
-
-/* An array left as partial sums over tensor: what is added to it is partial too, and the sum is
- * reduced once (serving). */
-static void leave_partial(sm_program *b, int tensor) {
-    sm_tensor *t = &b->tensor[tensor];
-    t->unreduced = SM_AXES_TENSOR;
-    for (int i = 0; i < t->rank; i++) t->at[i] = (sm_axes)(t->at[i] & ~SM_AXES_TENSOR);
-}
-
-/* Routed experts: tokens go to slots [E,C,D] still where they are (C sharded like tokens); that
- * each expert's matmul wants E sharded makes the all-to-all, there and back. */
-static int moe(sm_program *b, const sm_layer_kind *kind, int x) {
-    int logits = program_tensor(b, "router", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(X)));
-    program_einsum(b, "router", logits, x, program_weight(b, "W_router", DIMS(D_(D), D_(X))));
-    int slots = program_activation(b, "slots", DIMS(D_(E), D_(C), D_(D)));
-    program_vector(b, "dispatch", SM_FUNCTION_DISPATCH, slots, IN(x, logits))->reads = 2;
-    int up = program_activation(b, "expert_up", DIMS(D_(E), D_(C), D_(I)));
-    int gate = up;
-    if (kind->mlp == SM_MLP_GATED) {
-        gate = program_activation(b, "expert_gate", DIMS(D_(E), D_(C), D_(I)));
-        program_einsum(b, "expert_gate", gate, slots,
-                       program_weight(b, "W_eg", DIMS(D_(E), D_(D), D_(I))));
-    }
-    program_einsum(b, "expert_up", up, slots, program_weight(b, "W_eu", DIMS(D_(E), D_(D), D_(I))));
-    int h = act(b, "expert_act", gate, up, DIMS(D_(E), D_(C), D_(I)));
-    int y = program_activation(b, "expert_out", DIMS(D_(E), D_(C), D_(D)));
-    if (b->serving && b->rules.expert_tensor) leave_partial(b, y);
-    program_einsum(b, "expert_down", y, h, program_weight(b, "W_ed", DIMS(D_(E), D_(I), D_(D))));
-    int m = program_activation(b, "moe_out", DIMS(D_(B), D_(T), D_(D)));
-    sm_op *op = program_vector(b, "combine", SM_FUNCTION_COMBINE, m, IN(y, logits));
-    op->reads = 3;
-    op->flops_per_element = 2 * kind->k_top;
-    return m;
-}
-
-/* Every parameter that does no matmul work (norms, biases, sinks, gates) rides in one array per
- * layer: its gradient and its optimizer state are real, its work is not worth an op. */
-static double vector_params(const sm_model *model, const sm_layer_kind *kind, const sm_program *b) {
-    double total = sm_layer_params(model, kind, false);
-    for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm)
-            total -= b->tensor[i].elements;
-    return total > 0 ? total : 0;
-}
-
-static void layer_sizes(sm_program *b, const sm_layer_kind *kind, double T) {
-    sm_program_dimension *s = b->dim;
-    bool latent = kind->attention == SM_ATTENTION_MLA;
-    bool absorbed = b->serving && b->rules.absorbed;
-    s[D_(K)].size = latent ? (absorbed ? 1 : kind->N) : kind->K > 0 ? kind->K : kind->N;
-    s[D_(G)].size = (double)kind->N / s[D_(K)].size;
-    s[D_(H)].size = latent ? kind->nope_H + kind->rope_H : kind->H;
-    s[D_(L)].size = latent ? kind->kv_rank + kind->rope_H : 0;
-    s[D_(J)].size = kind->V_head > 0 ? kind->V_head : kind->H;
-    s[D_(Q)].size = kind->q_rank;
-    s[D_(R)].size = kind->kv_rank;
-    s[D_(P)].size = kind->nope_H;
-    s[D_(Y)].size = kind->rope_H;
-    s[D_(F)].size = (double)kind->F + (double)kind->E_shared * kind->F_shared;
-    s[D_(E)].size = kind->E;
-    s[D_(X)].size =
-        kind->E +
-        (kind->shared_gate ? 1 : 0); /* the gate of the shared experts is one more column */
-    s[D_(I)].size = kind->F_expert;
-    s[D_(C)].size = kind->E > 0 ? T * kind->k_top / kind->E : 0;
-    b->top_k = kind->k_top;
-    b->takes[D_(K)] =
-        (sm_axes)(latent && b->serving ? absorbed ? 0 : SM_AXES_TENSOR : SM_BIT(SM_AXIS_TENSOR));
-    b->takes[D_(G)] = (sm_axes)(absorbed ? SM_AXES_TENSOR : SM_BIT(SM_AXIS_TENSOR_Q));
-}
-
-static int add_experts(sm_program *b, int dense, int routed) {
-    if (dense < 0) return routed;
-    if (b->serving) leave_partial(b, dense);
-    if (b->serving) leave_partial(b, routed);
-    return residual(b, "moe_add", dense, routed);
-}
-
-static void build_layer(const sm_model *model, const sm_layer_kind *kind, double T, sm_program *b) {
-    layer_sizes(b, kind, T);
-    double keys = b->serving ? 1 : sm_layer_keys(kind, T, model->causal);
-    int x = b->input = program_activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
-    int xn = norm(b, "attn_norm", x, 0);
-    int o = kind->attention == SM_ATTENTION_MLA ? attention_mla(b, kind, xn, keys)
-                                                : attention_gqa(b, kind, xn, keys);
-    int y = program_activation(b, "attn_out", DIMS(D_(B), D_(T), D_(D)));
-    program_einsum(b, "o_proj", y, o, program_weight(b, "W_o", DIMS(D_(K), D_(G), D_(J), D_(D))));
-    if (kind->norms >= 4) y = norm(b, "attn_post_norm", y, 0);
-    int mid = kind->parallel ? x : residual(b, "attn_add", x, y);
-    int mn = kind->parallel ? xn : norm(b, "mlp_norm", mid, 0);
-    int m = -1;
-    if (b->dim[D_(F)].size > 0) m = mlp(b, kind, mn);
-    if (kind->E > 0) m = add_experts(b, m, moe(b, kind, mn));
-    if (kind->norms >= 4) m = norm(b, "mlp_post_norm", m, 0);
-    if (kind->parallel) {
-        bool joined = b->serving && kind->norms < 4;
-        if (joined) leave_partial(b, y);
-        if (joined) leave_partial(b, m);
-        m = residual(b, "branch_add", y, m);
-    }
-    b->output = residual(b, "mlp_add", mid, m);
-    for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].norm) {
-            b->tensor[i].elements = vector_params(model, kind, b);
-            break;
+/* Latent attention on the compressed cache: products of one token alone, into its low rank and out
+ * of it (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). */
+static bool is_absorbed(const builder *x, const sm_text_line *product) {
+    for (int i = 0; x->b->rules.absorbed && i < x->l->lines; i++) {
+        const sm_text_line *a = &x->l->line[i];
+        if (a->op != SM_OPERATOR_ATTENTION) continue;
+        bool latent = false, into = false;
+        for (int k = 0; k < a->scores; k++) {
+            latent |= a->operand[2 * k + 1].array == a->operand[2 * a->scores].array;
+            into |= a->operand[2 * k].array == product->result[0].array &&
+                    a->operand[2 * k + 1].array == a->operand[2 * a->scores].array;
         }
-}
-
-/* Width of the embedding table and of the unembedding (opt-350m: narrower than D, carried by the
- * dimension Q). */
-static bool projected(const sm_model *model) {
-    return model->embed_D > 0 && model->embed_D != model->D;
-}
-
-static int table_dim(const sm_model *model) { return projected(model) ? D_(Q) : D_(D); }
-
-/* Parameters outside the layers that do no matmul work: the final norm, a norm of the embedding.
- * They ride with the head. */
-static double outside_vectors(const sm_model *model) {
-    sm_params p = sm_model_params(model);
-    double total = p.total - p.embedding - p.unembedding;
-    for (int l = 0; l < model->L; l++)
-        total -= sm_layer_params(model, &model->kind[model->layer[l]], false);
-    if (projected(model)) total -= 2.0 * model->embed_D * model->D;
-    return total > 0 ? total : 0;
-}
-
-static void build_embedding(const sm_model *model, sm_program *b) {
-    int width = table_dim(model);
-    int ids = program_tensor(b, "ids", SM_ROLE_IDS, 0, DIMS(D_(B), D_(T), D_(V)));
-    int table = program_weight(b, "W_embed", DIMS(D_(V), width));
-    int x = program_activation(b, projected(model) ? "x_low" : "x", DIMS(D_(B), D_(T), width));
-    sm_op *op = program_op(b, "embed", SM_OP_GATHER, x, IN(ids, table));
-    op->function = SM_FUNCTION_LOOKUP;
-    op->reads = 1;
-    b->tensor[table].elements = sm_model_params(model).embedding;
-    b->input = -1;
-    b->output = x;
-    if (!projected(model)) return;
-    b->output = program_activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
-    program_einsum(b, "embed_proj", b->output, x, program_weight(b, "W_in", DIMS(D_(Q), D_(D))));
-}
-
-static void build_head(const sm_model *model, sm_program *b) {
-    int x = b->input = program_activation(b, "x", DIMS(D_(B), D_(T), D_(D)));
-    int xn = norm(b, "final_norm", x, outside_vectors(model));
-    sm_params p = sm_model_params(model);
-    if (projected(model)) {
-        int low = program_activation(b, "x_low", DIMS(D_(B), D_(T), D_(Q)));
-        program_einsum(b, "head_proj", low, xn, program_weight(b, "W_out", DIMS(D_(D), D_(Q))));
-        xn = low;
+        if (latent && (into || product->operand[0].array == a->result[0].array)) return true;
     }
-    int logits = program_tensor(b, "logits", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T), D_(V)));
-    int w = program_weight(b, "W_head", DIMS(table_dim(model), D_(V)));
-    if (p.unembedding > 0) b->tensor[w].elements = p.unembedding;
-    program_einsum(b, "lm_head", logits, xn, w);
-    b->output = -1;
-    if (b->serving) {
-        /* Softmax and a draw from it, for each position given. */
-        int token = program_tensor(b, "token", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
-        sm_op *op = program_vector(b, "sample", SM_FUNCTION_SAMPLE, token, IN(logits));
-        op->flops_per_element = 5 * b->dim[D_(V)].size;
+    return false;
+}
+
+static void product(builder *x, const sm_text_line *line) {
+    bool two = line->operands == 2;
+    sm_op *op = new_op(x, line->name, two ? SM_OP_EINSUM : SM_OP_KERNEL, SM_FUNCTION_NONE);
+    bool turned = two && is_weight(x, line->operand[0].array);
+    if (turned) reads(x, op, &line->operand[1]);
+    for (int i = 0; i < line->operands - turned; i++) reads(x, op, &line->operand[i]);
+    op->reads = (uint16_t)((1u << op->inputs) - 1);
+    op->matrix_flops = line->matrix_flops;
+    if (two && is_absorbed(x, line)) op->function = SM_FUNCTION_ABSORBED;
+    makes(x, op, line->result[0].array);
+}
+
+/* ---- attention ---- */
+
+/* Attention as separate kernels (Megatron before flash attention): the probabilities, their dropout
+ * mask and what dropout leaves are kept, 5 bytes a score (Korthikanti et al. 2022, section 4.1).
+ * Bytes that cross memory per score between the matmuls: scaling, masking and softmax read and
+ * write 2 + 2 each, dropout 2 + 1 + 2; backward dropout 5 again, softmax 6 (gradient and result
+ * read), masking and scaling 4 each. The scores that the matmuls write and read are priced with
+ * them (sm_attention_cost). */
+static void softmax(builder *x, const sm_text_line *line) {
+    enum { KEPT = 5, FORWARD = 17, BACKWARD = 19 };
+    sm_program *b = x->b;
+    const sm_mention *q = &line->operand[0], *k = &line->operand[1];
+    sm_tensor probs = {
+        .role = SM_ROLE_ACTIVATION, .elements = 1, .bytes_per_element = KEPT, .producer = b->ops};
+    for (int d = 0; d < x->l->array[q->array].rank; d++)
+        if (b->dim[q->dim[d]].role != SM_DIMENSION_WHOLE) probs.dim[probs.rank++] = q->dim[d];
+    for (int d = 0; d < x->l->array[k->array].rank; d++)
+        if (b->dim[k->dim[d]].role == SM_DIMENSION_KEYS) probs.dim[probs.rank++] = k->dim[d];
+    for (int d = 0; d < probs.rank; d++) probs.elements *= b->dim[probs.dim[d]].size;
+    sm_op *op = new_op(x, "softmax", SM_OP_VECTOR, SM_FUNCTION_SOFTMAX);
+    reads(x, op, q);
+    op->out = new_tensor(x, &probs, "probs");
+    op->reads_output = true;
+    op->flops_per_element = 8;
+    op->passes[0] = (double)FORWARD / KEPT;
+    op->passes[1] = (double)BACKWARD / KEPT;
+}
+
+static double size_of_role(const sm_program *b, const sm_mention *m, int rank,
+                           sm_dimension_role role) {
+    double size = 1;
+    for (int d = 0; d < rank; d++)
+        if (b->dim[m->dim[d]].role == role) size *= b->dim[m->dim[d]].size;
+    return size;
+}
+
+static void attention(builder *x, const sm_text_line *line) {
+    bool unfused = x->b->rules.unfused;
+    const sm_mention *value = &line->operand[2 * line->scores];
+    if (unfused) softmax(x, line);
+    sm_op *op = new_op(x, line->name, SM_OP_ATTENTION, SM_FUNCTION_NONE);
+    for (int i = 0; i < 2 * line->scores; i++) {
+        const sm_mention *m = &line->operand[i];
+        reads(x, op, m);
+        if (i % 2 == 0)
+            op->query_size += size_of_role(x->b, m, x->l->array[m->array].rank, SM_DIMENSION_WHOLE);
+    }
+    op->values = reads(x, op, value);
+    op->value_size = size_of_role(x->b, value, x->l->array[value->array].rank, SM_DIMENSION_WHOLE);
+    /* what its attributes name: a table of distances or sinks does no work of its own */
+    for (int i = 2 * line->scores + 1; i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+        else op->chosen = reads(x, op, &line->operand[i]);
+    op->window = line->window;
+    op->chunk = line->chunk;
+    op->reads = (uint16_t)((1u << op->inputs) - 1);
+    op->reads_output = !unfused;
+    makes(x, op, line->result[0].array);
+    op->keys = line->keys;
+    if (unfused) /* masked scores are computed too */
+        op->keys = x->b->dim[program_first(x->b, ~0ull, SM_DIMENSION_KEYS)].size;
+}
+
+/* ---- the cache ---- */
+
+/* One kernel writes keys and values. */
+static void append(builder *x, const sm_text_line *line) {
+    if (!x->b->serving) {
+        for (int i = 0; i < line->results; i++)
+            x->tensor[line->result[i].array] = tensor_of(x, line->operand[i].array);
         return;
     }
-    int loss = program_tensor(b, "loss", SM_ROLE_ACTIVATION, FP32, DIMS(D_(B), D_(T)));
-    sm_op *op = program_vector(b, "loss", SM_FUNCTION_LOSS, loss, IN(logits));
+    sm_op *op = new_op(x, line->name, SM_OP_VECTOR, SM_FUNCTION_APPEND);
+    for (int i = 0; i < line->results; i++) {
+        /* positions are written where keys are held */
+        takes(x, op, line->operand[i].array, line->result[i].dim);
+        makes(x, op, line->result[i].array);
+    }
+    op->flops_per_element = QUANTISE_FLOPS;
+}
+
+/* ---- routed experts ---- */
+
+static bool is_choice(const builder *x, int array) {
+    bool any = false;
+    for (int i = 0; i < x->l->lines; i++)
+        for (int k = 0; k < x->l->line[i].operands; k++) {
+            if (x->l->line[i].operand[k].array != array) continue;
+            sm_operator op = x->l->line[i].op;
+            if (op != SM_OPERATOR_DISPATCH && op != SM_OPERATOR_COMBINE) return false;
+            any = true;
+        }
+    return any;
+}
+
+/* What corrects a choice has no gradient and no work of its own. */
+static void choose(builder *x, const sm_text_line *line) {
+    int made = line->result[0].array;
+    for (int i = 1; i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+    if (is_choice(x, made)) {
+        x->tensor[made] = tensor_of(x, line->operand[0].array);
+        return;
+    }
+    sm_op *op = vector(x, line, SM_FUNCTION_OTHER);
+    op->flops_per_element = elements_of(x, op->in[0]) / elements_of(x, op->out);
+}
+
+static void route(builder *x, const sm_text_line *line) {
+    const sm_text_array *c = &x->l->array[line->operand[1].array];
+    sm_op *op = vector(
+        x, line, line->op == SM_OPERATOR_DISPATCH ? SM_FUNCTION_DISPATCH : SM_FUNCTION_COMBINE);
+    x->b->top_k = x->b->dim[c->dim[c->rank - 1]].size;
+    if (line->op == SM_OPERATOR_COMBINE) op->flops_per_element = 2 * x->b->top_k;
+}
+
+/* ---- tables and scores ---- */
+
+/* The ids as the matrix of ones and zeros they stand for. */
+static int one_hot(builder *x, const sm_mention *ids, const sm_mention *table) {
+    const sm_text_array *a = &x->l->array[ids->array];
+    sm_tensor t = {
+        .role = SM_ROLE_IDS, .rank = a->rank + 1, .elements = a->elements, .producer = -1};
+    memcpy(t.dim, ids->dim, sizeof t.dim);
+    t.dim[a->rank] = table->dim[0];
+    if (x->tensor[ids->array] == UNMADE) x->tensor[ids->array] = new_tensor(x, &t, a->name);
+    return x->tensor[ids->array];
+}
+
+static void look_up(builder *x, const sm_text_line *line) {
+    const sm_mention *table = &line->operand[0];
+    if (line->operands == 1) {
+        ride(x, table->array);
+        x->tensor[line->result[0].array] = RIDES;
+        return;
+    }
+    bool coded = x->l->array[line->operand[1].array].role == SM_TEXT_IDS;
+    if (!coded || !is_weight(x, table->array)) {
+        vector(x, line, SM_FUNCTION_OTHER);
+        return;
+    }
+    sm_op *op = new_op(x, line->name, SM_OP_GATHER, SM_FUNCTION_LOOKUP);
+    int ids = one_hot(x, &line->operand[1], table);
+    op->in[0] = ids;
+    memcpy(op->as[0], x->b->tensor[ids].dim, sizeof op->as[0]);
+    op->inputs = 1;
+    reads(x, op, table);
     op->reads = 1;
-    op->flops_per_element = 8 * model->V;
+    makes(x, op, line->result[0].array);
 }
 
-static void begin_dimensions(sm_program *program) {
-    static const sm_program_dimension table[] = {
-#define X(id, role) {#id, SM_DIMENSION_##role, 0},
-        PROGRAM_DIMENSIONS(X)
-#undef X
-    };
-    program->dims = (int)(sizeof table / sizeof *table);
-    memcpy(program->dim, table, sizeof table);
-    for (int d = 0; d < program->dims; d++) program->of_role[table[d].role] |= 1ull << d;
-    program->dim[D_(B)].size = 1;
-    program_settle_takes(program);
+static void score(builder *x, const sm_text_line *line) {
+    enum { LOSS_FLOPS = 8, SAMPLE_FLOPS = 5 };
+    bool loss = line->op == SM_OPERATOR_CROSS_ENTROPY;
+    sm_op *op = vector(x, line, loss ? SM_FUNCTION_LOSS : SM_FUNCTION_SAMPLE);
+    op->flops_per_element =
+        (loss ? LOSS_FLOPS : SAMPLE_FLOPS) * elements_of(x, op->in[0]) / elements_of(x, op->out);
 }
 
-static sm_status build(const sm_model *model, sm_piece piece, int kind, double T,
-                       sm_program *program, sm_error *err) {
-    begin_dimensions(program);
-    program->dim[D_(T)].size = program->dim[D_(S)].size = T;
-    program->dim[D_(D)].size = model->D;
-    program->dim[D_(V)].size = model->V;
-    program->dim[D_(Q)].size = projected(model) ? model->embed_D : 0; /* layers set their own */
-    const char *name = piece == SM_PIECE_LAYER       ? model->kind[kind].name
-                       : piece == SM_PIECE_EMBEDDING ? "embedding"
-                                                     : "head";
-    snprintf(program->name, sizeof program->name, "%s", name);
-    if (piece == SM_PIECE_LAYER) build_layer(model, &model->kind[kind], T, program);
-    else if (piece == SM_PIECE_EMBEDDING) build_embedding(model, program);
-    else build_head(model, program);
-    if (program->ops > SM_MAX_OPS)
-        return sm_fail(err, SM_INTERNAL, "a layer of this model has more than %d ops", SM_MAX_OPS);
-    for (int i = 0; i < program->ops; i++) {
-        sm_op *op = &program->op[i];
-        const sm_tensor *q = &program->tensor[op->in[0]], *o = &program->tensor[op->out];
-        op->query_size = program->dim[q->dim[q->rank - 1]].size;
-        op->value_size = program->dim[o->dim[o->rank - 1]].size;
-        program->tensor[op->out].kept = program->tensor[op->out].role == SM_ROLE_CACHE;
+/* ---- expressions ---- */
+
+static bool is_norm(sm_operator op) {
+    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
+}
+
+static bool is_activation(sm_operator op) {
+    return op >= SM_OPERATOR_SILU && op <= SM_OPERATOR_SQUARE;
+}
+
+/* act(g), act(g) * u; norm(x); rotary(x), rotary(norm(x)); x + y. */
+static sm_function function_of(const sm_text_line *line) {
+    int norms = 0, turns = 0, acts = 0, sums = 0, times = 0, others = 0;
+    for (int i = 0; i < line->terms; i++) {
+        if (line->term[i].kind == SM_TERM_NUMBER) others++;
+        if (line->term[i].kind != SM_TERM_OPERATOR) continue;
+        sm_operator op = line->term[i].op;
+        if (is_norm(op)) norms++;
+        else if (op == SM_OPERATOR_ROTARY) turns++;
+        else if (is_activation(op)) acts++;
+        else if (op == SM_OPERATOR_ADD) sums++;
+        else if (op == SM_OPERATOR_MULTIPLY) times++;
+        else others++;
     }
-    for (int i = 0; i < program->tensors; i++) {
-        sm_tensor *t = &program->tensor[i];
-        t->kept = t->role == SM_ROLE_CACHE && t->producer >= 0;
+    if (others) return SM_FUNCTION_OTHER;
+    if (turns == 1 && !acts && !sums && !times) return SM_FUNCTION_ROTATE;
+    if (norms == 1 && !turns && !acts && !sums && !times) return SM_FUNCTION_NORM;
+    bool first = line->terms > 1 && line->term[1].kind == SM_TERM_OPERATOR;
+    if (acts == 1 && first && times == line->operands - 1 && !norms && !turns && !sums)
+        return SM_FUNCTION_GATE;
+    if (sums == line->operands - 1 && !norms && !turns && !acts && !times) return SM_FUNCTION_ADD;
+    return SM_FUNCTION_OTHER;
+}
+
+/* x + w where w are weights and x was made by a product or looked up: its epilogue. */
+static bool is_epilogue(const builder *x, const sm_text_line *line, int *base) {
+    *base = -1;
+    if (function_of(line) != SM_FUNCTION_ADD) return false;
+    for (int i = 0; i < line->operands; i++) {
+        int array = line->operand[i].array;
+        if (is_weight(x, array)) continue;
+        if (*base >= 0) return false;
+        *base = array;
     }
-    program_settle_loss(program);
-    program_fit_software(program);
-    return SM_OK;
+    if (*base < 0 || x->tensor[*base] < 0) return false;
+    int producer = x->b->tensor[x->tensor[*base]].producer;
+    sm_op_kind kind = producer < 0 ? SM_OP_VECTOR : x->b->op[producer].kind;
+    return kind == SM_OP_EINSUM || kind == SM_OP_GATHER ||
+           (producer >= 0 && x->b->op[producer].function == SM_FUNCTION_COMBINE);
+}
+
+static void expression(builder *x, const sm_text_line *line) {
+    int base;
+    if (is_epilogue(x, line, &base)) {
+        for (int i = 0; i < line->operands; i++)
+            if (line->operand[i].array != base) ride(x, line->operand[i].array);
+        x->tensor[line->result[0].array] = x->tensor[base];
+        return;
+    }
+    sm_function function = function_of(line);
+    /* the shift of a norm rides along with its scale */
+    for (int i = 2; function == SM_FUNCTION_NORM && i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+    vector(x, line, function);
+}
+
+/* ---- kernels: one op, whose inner arrays never reach memory ---- */
+
+static void kernel(builder *x, const sm_text_kernel *k) {
+    sm_op *op = new_op(x, k->name, SM_OP_KERNEL, SM_FUNCTION_OTHER);
+    double flops = 0;
+    for (int i = 0; i < k->operands; i++)
+        takes(x, op, k->operand[i], x->l->array[k->operand[i]].dim);
+    for (int i = 0; i < k->results; i++) makes(x, op, k->result[i]);
+    for (int i = k->from; i < k->from + k->lines; i++) {
+        const sm_text_line *line = &x->l->line[i];
+        op->matrix_flops += line->matrix_flops;
+        flops += line->flops * x->l->array[line->result[0].array].elements;
+        if (x->l->array[line->result[0].array].role == SM_TEXT_STATE)
+            op->state = tensor_of(x, line->result[0].array);
+    }
+    if (op->state >= 0) x->b->tensor[op->state].producer = (int)(op - x->b->op);
+    op->reads = (uint16_t)((1u << op->inputs) - 1);
+    op->flops_per_element = flops / elements_of(x, op->out);
+}
+
+/* ---- lines ---- */
+
+/* What is made once is there when a sequence is decoded; its weights are stored all the same. */
+static void made_before(builder *x, const sm_text_line *line) {
+    for (int i = 0; i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+    for (int i = 0; i < line->results; i++)
+        if (line->op == SM_OPERATOR_CACHE) tensor_of(x, line->result[i].array);
+}
+
+static void add_line(builder *x, const sm_text_line *line) {
+    if (line->once && x->decodes) {
+        made_before(x, line);
+        return;
+    }
+    switch (line->op) {
+    case SM_OPERATOR_PRODUCT: product(x, line); break;
+    case SM_OPERATOR_ATTENTION: attention(x, line); break;
+    case SM_OPERATOR_CACHE: append(x, line); break;
+    case SM_OPERATOR_TOP: choose(x, line); break;
+    case SM_OPERATOR_DISPATCH:
+    case SM_OPERATOR_COMBINE: route(x, line); break;
+    case SM_OPERATOR_TAKE: look_up(x, line); break;
+    case SM_OPERATOR_CROSS_ENTROPY:
+    case SM_OPERATOR_SAMPLE: score(x, line); break;
+    case SM_OPERATOR_EXPRESSION: expression(x, line); break;
+    case SM_OPERATOR_VIEW:
+    case SM_OPERATOR_SPLIT:
+    case SM_OPERATOR_WINDOWS: vector(x, line, SM_FUNCTION_VIEW); break;
+    default: vector(x, line, SM_FUNCTION_OTHER); break;
+    }
+}
+
+static void add_lines(builder *x) {
+    for (int i = 0; !x->status && i < x->l->lines; i++) {
+        const sm_text_line *line = &x->l->line[i];
+        if (line->kernel < 0) add_line(x, line);
+        else if (x->l->kernel[line->kernel].from == i) kernel(x, &x->l->kernel[line->kernel]);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void add_dimensions(builder *x) {
+    sm_program *b = x->b;
+    b->dims = x->l->dims;
+    for (int d = 0; d < b->dims; d++) {
+        b->dim[d].role = x->l->dim[d].role;
+        b->dim[d].size = x->l->dim[d].size;
+        snprintf(b->dim[d].name, sizeof b->dim[d].name, "%s", x->l->dim[d].name);
+        b->of_role[b->dim[d].role] |= 1ull << d;
+    }
+}
+
+/* What lives in a pass comes first, for which sets have a bit each; weights come last. */
+static int rank_of(sm_role role) {
+    return role == SM_ROLE_ACTIVATION ? 0 : role == SM_ROLE_WEIGHT ? 2 : 1;
+}
+
+static void number_arrays(builder *x) {
+    enum { BITS = 64 };
+    sm_program *b = x->b;
+    sm_tensor sorted[SM_MAX_TENSORS];
+    int to[SM_MAX_TENSORS], n = 0;
+    for (int rank = 0; rank < 3; rank++) {
+        for (int i = 0; i < b->tensors; i++)
+            if (rank_of(b->tensor[i].role) == rank) {
+                sorted[n] = b->tensor[i];
+                to[i] = n++;
+            }
+        if (rank == 0 && n > BITS)
+            x->status = sm_fail_limit(x->err, "activations of a layer", n, BITS);
+    }
+    memcpy(b->tensor, sorted, (size_t)n * sizeof *sorted);
+    for (int i = 0; i < b->ops; i++) {
+        sm_op *op = &b->op[i];
+        op->out = to[op->out];
+        for (int k = 0; k < op->inputs; k++) op->in[k] = to[op->in[k]];
+        if (op->state >= 0) op->state = to[op->state];
+    }
+    b->input = x->l->input < 0 ? -1 : to[x->tensor[x->l->input]];
+    b->output = x->l->output < 0 ? -1 : to[x->tensor[x->l->output]];
+    if (b->input >= 0 && b->tensor[b->input].role == SM_ROLE_IDS) b->input = -1;
+    const sm_op *last = &b->op[b->ops - 1];
+    bool ends = last->function == SM_FUNCTION_LOSS || last->function == SM_FUNCTION_SAMPLE;
+    if (ends && last->out == b->output) b->output = -1;
+}
+
+static void add_rides(const builder *x) {
+    int first = -1;
+    for (int i = 0; i < x->b->tensors; i++) {
+        const sm_tensor *t = &x->b->tensor[i];
+        if (t->role != SM_ROLE_WEIGHT) continue;
+        if (first < 0 || (t->norm && !x->b->tensor[first].norm)) first = i;
+    }
+    if (first >= 0) x->b->tensor[first].elements += x->rides;
+}
+
+static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_error *err) {
+    builder x = {.l = lines,
+                 .b = program,
+                 .tensor = sm_malloc(((size_t)lines->arrays + 1) * sizeof(int)),
+                 .decodes = program->serving && program->rules.decode,
+                 .err = err};
+    if (!x.tensor) return sm_fail_memory(err);
+    snprintf(program->name, sizeof program->name, "%s", lines->name);
+    for (int i = 0; i < lines->arrays; i++) x.tensor[i] = UNMADE;
+    add_dimensions(&x);
+    if (lines->input >= 0 && lines->array[lines->input].role != SM_TEXT_IDS)
+        tensor_of(&x, lines->input);
+    add_lines(&x);
+    if (!x.status) {
+        number_arrays(&x);
+        add_rides(&x);
+        program_settle(program);
+        program_fit_software(program);
+    }
+    sm_free(x.tensor);
+    return x.status;
+}
+
+static sm_status build(const sm_model *model, const sm_text_lines_of *of, sm_program *program,
+                       sm_error *err) {
+    sm_arena *arena = sm_arena_new();
+    const sm_text_lines *lines;
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = sm_architecture_lines(model->architecture, of, arena, &lines, err);
+    if (!status && lines->dims > SM_MAX_DIMENSIONS)
+        status = sm_fail_limit(err, "dimensions of a layer", lines->dims, SM_MAX_DIMENSIONS);
+    if (!status) status = of_lines(lines, program, err);
+    sm_arena_free(arena);
+    return status;
+}
+
+static int kind_of(const sm_model *model, sm_piece piece, int kind) {
+    int at = piece == SM_PIECE_LAYER ? kind : model->kinds + (piece == SM_PIECE_HEAD);
+    return model->lines_of[at];
 }
 
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err) {
+    const sm_text_lines_of of = {
+        .kind = kind_of(model, piece, kind), .phase = SM_TEXT_TRAIN, .T = T, .S = T};
     memset(program, 0, sizeof *program);
     program->rules = *rules;
-    return build(model, piece, kind, T, program, err);
+    return build(model, &of, program, err);
 }
 
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err) {
+    const sm_text_lines_of of = {.kind = kind_of(model, piece, kind),
+                                 .phase = rules->decode ? SM_TEXT_DECODE : SM_TEXT_PREFILL,
+                                 .absorbed = rules->absorbed,
+                                 .T = 1,
+                                 .S = 1};
     memset(program, 0, sizeof *program);
     program->rules = *rules;
     program->rules.unfused = false;
     program->serving = true;
-    return build(model, piece, kind, 1, program, err);
+    return build(model, &of, program, err);
 }

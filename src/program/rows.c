@@ -21,7 +21,7 @@ static sm_axes stored_over(const sm_tensor *w) {
     return (sm_axes)axes;
 }
 
-/* ---- a tied unembedding: one weight [V,D] that the head reads as a turned copy, [D,V] ---- */
+/* ---- a tied unembedding: one weight, of which the head holds a copy ---- */
 
 int sm_task_list_matrix(const sm_task_list *list) {
     const sm_program *b = list->program;
@@ -58,7 +58,7 @@ static sm_status join_copy(sm_stage *s, sm_step_layer *head, sm_error *err) {
         *sum = sm_task_list_block(embedding->list, to);
         status = s->actions->make(s->actions->context, sum, true, err);
     }
-    sm_call call = {.kind = SM_CALL_ADD_TURNED, .in = {{.block = copy}}, .out = sum};
+    sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = copy}}, .out = sum};
     if (!status) status = stage_call(s, &call, err);
     stage_drop(s, copy);
     return status;

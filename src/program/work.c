@@ -64,7 +64,8 @@ void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase)
     w->value_size = op->value_size;
     w->n = (sm_size){.base = op->keys};
     w->batch = part_product(j->b, rows & ~positions, at);
-    w->kv_heads = part_product(j->b, heads, at);
+    sm_dimensions keys = program_dims(&j->b->tensor[op->in[1]]);
+    w->kv_heads = part_product(j->b, heads & keys, at);
     if (j->b->serving) { /* keys are a size like the others there, and may be shared out */
         sm_axes split = part_axes_of(j->b, at, SM_DIMENSION_KEYS);
         w->n.mask = split;
@@ -122,7 +123,9 @@ void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
     const sm_tensor *out = &j->b->tensor[op->out];
     double passes = phase == SM_PHASE_FORWARD ? 1 : 2, left = out->elements;
-    w->flops = part_stored_size(j->b, op->out, op->flops_per_element * passes);
+    /* the loss is whole on chips that share out its scores */
+    w->flops = part_stored_size(j->b, op->function == SM_FUNCTION_LOSS ? op->in[0] : op->out, 1);
+    w->flops.base = op->flops_per_element * out->elements * passes;
     vector_reads(j, op, w, &left);
     double over = op->passes[phase != SM_PHASE_FORWARD];
     if (over <= 0) over = left / out->elements;

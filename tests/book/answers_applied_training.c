@@ -50,8 +50,8 @@ static double kept(const char *ops) {
     sm_model model = book_model("llama-3.1-70b");
     return 4e6 * model.L * book_kept_bytes_per_token(&model, ops);
 }
-static double kept_4(void) { return kept("attn_norm+attn_add+mlp_norm"); }
-static double kept_2(void) { return kept("attn_add"); }
+static double kept_4(void) { return kept("h+x.2+h.2"); }
+static double kept_2(void) { return kept("x.2"); }
 
 static double state(void) {
     sm_model model = book_of_params(70e9);

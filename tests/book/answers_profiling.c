@@ -56,8 +56,8 @@ static double forward_s(const char *op) {
 }
 
 static void attention_layer(book_item *item) {
-    book_is(item, "query projection", forward_s("q_proj"), 0.0239024);
-    book_is(item, "scores", forward_s("attention") / 2, 0.0029878); /* and as much for the values */
+    book_is(item, "query projection", forward_s("q"), 0.0239024);
+    book_is(item, "scores", forward_s("o") / 2, 0.0029878); /* and as much for the values */
     book_is(item, "layer", forward_s(NULL), 0.292805);
 }
 

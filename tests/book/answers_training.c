@@ -208,7 +208,7 @@ static void q2_state(book_item *item) {
 /* Kept: the input of each layer and the two results of width F. */
 static double activations(double tokens) {
     sm_model model = book_model("llama-2-13b");
-    return tokens * model.L * book_kept_bytes_per_token(&model, "up_proj+gate_proj");
+    return tokens * model.L * book_kept_bytes_per_token(&model, "u+g");
 }
 
 static void q2_activations(book_item *item) {

@@ -171,8 +171,8 @@ static double named_flops(const sm_partition *layer, const char *const *names, i
 }
 
 static void q5(book_item *item) {
-    static const char *const projections[] = {"q_proj", "k_proj", "v_proj", "o_proj"};
-    static const char *const attention[] = {"attention"};
+    static const char *const projections[] = {"q", "k", "v", "a"};
+    static const char *const attention[] = {"o"};
     sm_model model = book_transformer(4096, 16384, 32, 32, 128, 1, 1000);
     const sm_partition *layer = book_layer(&model, 1024);
     double per_token = named_flops(layer, projections, 4) / named_flops(layer, attention, 1);

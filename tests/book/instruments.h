@@ -68,7 +68,7 @@ double book_linear_flops(const sm_partition *layer, sm_phase phase, bool mlp_onl
 double book_comm_bytes(const sm_partition *layer, sm_phase phase, sm_collective op, sm_axes axes,
                        double gradient_bytes, const book_degrees *degrees, double sequences);
 /* Bytes kept for the backward pass per token of one layer when all but the named ops' results (and
- * the layer's input) is recomputed; keep: "up_proj+gate_proj", "" for the input alone. */
+ * the layer's input) is recomputed; keep: "u+g", "" for the input alone. */
 double book_kept_bytes_per_token(const sm_model *model, const char *keep);
 
 /* ---- training ---- */

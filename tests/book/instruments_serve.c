@@ -78,7 +78,7 @@ double book_serving_comm_bytes(const sm_partition *layer, sm_collective op, sm_a
     for (int i = 0; layer != NULL && i < layer->comms; i++) {
         const sm_comm *c = &layer->comm[i];
         const char *of = layer->program.op[c->forward_op].name;
-        bool of_mlp = strcmp(of, "up_proj") == 0 || strcmp(of, "down_proj") == 0;
+        bool of_mlp = strcmp(of, "u") == 0 || strcmp(of, "y") == 0;
         if (of_mlp && c->op == op && (c->axes & axes))
             bytes += book_size(c->bytes, degrees, tokens);
     }

@@ -70,9 +70,7 @@ double book_size(sm_size size, const book_degrees *degrees, double sequences) {
 }
 
 static bool of_mlp(const char *op) {
-    static const char *const ops[] = {"mlp_norm",  "up_proj",   "gate_proj",   "mlp_act",
-                                      "down_proj", "expert_up", "expert_gate", "expert_down",
-                                      "dispatch",  "combine"};
+    static const char *const ops[] = {"h.2", "u", "g", "m", "y", "u", "g", "o.2", "z"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (strcmp(op, ops[i]) == 0) return true;
     return false;

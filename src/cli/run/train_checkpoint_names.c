@@ -7,30 +7,34 @@
 
 struct known {
     const char *ours, *theirs;
-    int inputs;   /* leading dimensions that are summed over: 0, not a linear layer */
-    bool experts; /* the first dimension counts experts, each a tensor of its own */
+    int layer;  /* EMBEDDING, HEAD, else of a layer */
+    int inputs; /* leading dimensions that are summed over: 0, not a linear layer */
+    int rank;   /* of experts 3: the first dimension counts them, each a tensor of its own */
 };
+enum { EMBEDDING = -1, HEAD = 1 };
 
 static const struct known known[] = {
-    {"W_embed", "model.embed_tokens", 0, false},
-    {"W_head", "lm_head", 1, false},
-    {"final_norm", "model.norm", 0, false},
-    {"attn_norm", "input_layernorm", 0, false},
-    {"attn_post_norm", "post_attention_layernorm", 0, false},
-    {"mlp_norm", "post_attention_layernorm", 0, false},
-    {"mlp_post_norm", "post_feedforward_layernorm", 0, false},
-    {"W_q", "self_attn.q_proj", 1, false},
-    {"W_k", "self_attn.k_proj", 1, false},
-    {"W_v", "self_attn.v_proj", 1, false},
-    {"W_o", "self_attn.o_proj", 3, false},
-    {"W_gate", "mlp.gate_proj", 1, false},
-    {"W_up", "mlp.up_proj", 1, false},
-    {"W_down", "mlp.down_proj", 1, false},
-    {"W_router", "block_sparse_moe.gate", 1, false},
-    {"W_eg", "w1", 1, true},
-    {"W_eu", "w3", 1, true},
-    {"W_ed", "w2", 1, true},
+    {"w", "model.embed_tokens", EMBEDDING, 0, 2},
+    {"w", "lm_head", HEAD, 1, 2},
+    {"n", "model.norm", HEAD, 0, 1},
+    {"n1", "input_layernorm", 0, 0, 1},
+    {"n2", "post_attention_layernorm", 0, 0, 1},
+    {"n3", "pre_feedforward_layernorm", 0, 0, 1},
+    {"n4", "post_feedforward_layernorm", 0, 0, 1},
+    {"wq", "self_attn.q_proj", 0, 1, 4},
+    {"wk", "self_attn.k_proj", 0, 1, 3},
+    {"wv", "self_attn.v_proj", 0, 1, 3},
+    {"wo", "self_attn.o_proj", 0, 3, 4},
+    {"wg", "mlp.gate_proj", 0, 1, 2},
+    {"wu", "mlp.up_proj", 0, 1, 2},
+    {"wd", "mlp.down_proj", 0, 1, 2},
+    {"wr", "block_sparse_moe.gate", 0, 1, 2},
+    {"wg", "w1", 0, 1, 3},
+    {"wu", "w3", 0, 1, 3},
+    {"wd", "w2", 0, 1, 3},
 };
+
+static bool has_experts(const struct known *k) { return k->theirs[0] == 'w'; }
 
 /* ---- one array as the tensors of a file: slices of rows x columns, transposed or not ---- */
 
@@ -38,15 +42,16 @@ sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, che
                              sm_error *err) {
     *f = (checkpoint_form){.array = a, .slices = 1, .rows = 1, .columns = 1};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].ours, a->name) == 0) f->k = &known[i];
+        if (strcmp(known[i].ours, a->name) == 0 && known[i].rank == a->rank &&
+            known[i].layer == (a->layer < 0           ? EMBEDDING
+                               : a->layer == model->L ? HEAD
+                                                      : 0))
+            f->k = &known[i];
     if (!f->k) return sm_fail(err, SM_INTERNAL, "a checkpoint has no name for %s", a->name);
     f->last = f->k->theirs;
     f->transposed = f->k->inputs > 0;
-    if ((a->layer >= 0 && a->layer < model->L && model->kind[model->layer[a->layer]].norms >= 4) &&
-        strcmp(a->name, "mlp_norm") == 0)
-        f->last = "pre_feedforward_layernorm";
     int d = 0;
-    if (f->k->experts) f->slices = a->size[d++];
+    if (has_experts(f->k)) f->slices = a->size[d++];
     int inputs = f->k->inputs ? d + f->k->inputs : d + 1;
     for (; d < a->rank; d++)
         if (d < inputs) f->rows *= a->size[d];
@@ -59,7 +64,7 @@ void checkpoint_name_of(const checkpoint_form *f, size_t slice, char *name) {
     const char *part = parts[f->array->part];
     bool outside = strncmp(f->last, "model.", 6) == 0 || strcmp(f->last, "lm_head") == 0;
     if (outside) snprintf(name, CHECKPOINT_NAME_BYTES, "%s%s.weight", part, f->last);
-    else if (f->k->experts)
+    else if (has_experts(f->k))
         snprintf(name, CHECKPOINT_NAME_BYTES,
                  "%smodel.layers.%d.block_sparse_moe.experts.%zu.%s.weight", part, f->array->layer,
                  slice, f->last);

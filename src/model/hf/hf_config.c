@@ -52,11 +52,39 @@ static sm_status read_config(hf_config *c, const sm_source *source, sm_model *mo
     return hf_build(c, model);
 }
 
+/* The kind of lines of each kind of layer, of the embedding and of the head. */
+static void find_lines(sm_model *model) {
+    const sm_model_piece *piece;
+    int n = sm_architecture_pieces(model->architecture, &piece), layer = 0;
+    int *outside = &model->lines_of[model->kinds];
+    outside[0] = outside[1] = -1;
+    for (int i = 0; i < n; i++) {
+        if (piece[i].apart) continue;
+        if (piece[i].layer >= 0) {
+            if (layer < model->L) model->lines_of[model->layer[layer++]] = piece[i].kind;
+            continue;
+        }
+        outside[1] = piece[i].kind;
+        if (outside[0] < 0) outside[0] = piece[i].kind;
+    }
+}
+
+static sm_status read_lines(const sm_source *source, sm_arena *arena, sm_model *model,
+                            sm_error *err) {
+    const sm_library *library;
+    sm_status status = sm_library_shipped(arena, &library, err);
+    if (!status)
+        status = sm_architecture_new(library, source, NULL, arena, &model->architecture, err);
+    if (!status) find_lines(model);
+    return status;
+}
+
 sm_status sm_model_parse(const sm_source *source, sm_arena *arena, sm_model *model, sm_error *err) {
     const json_document document = {.source = source, .arena = arena, .err = err, .python = true};
     hf_config c = {.root = NULL};
     memset(model, 0, sizeof *model);
     model->note = "";
     sm_status status = json_parse(&document, &c.root);
-    return status ? status : read_config(&c, source, model);
+    if (!status) status = read_config(&c, source, model);
+    return status ? status : read_lines(source, arena, model, err);
 }

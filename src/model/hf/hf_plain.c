@@ -33,6 +33,7 @@ static void adapt_plain(const hf_config *c, int layer, bool local, bool sparse, 
     k->mlp = hf_number(c, HF_GATED) ? SM_MLP_GATED : SM_MLP_PLAIN;
     k->norms = hf_number(c, HF_NORMS);
     k->parallel = hf_number(c, HF_PARALLEL) != 0;
+    if (k->parallel && k->norms > 1) k->norms--; /* both halves read one */
     if (hf_number(c, HF_KV_RANK) > 0) hf_adapt_latent(c, layer, local, sparse, k);
 }
 

@@ -88,7 +88,6 @@ static sm_status compute(void *context, sm_call *c, sm_error *err) {
         if (t->serving) return generate_scores(t, c, err);
         train_add_loss(t, c->list->program, c->in[0].block);
         return SM_OK;
-    case SM_CALL_ADD_TURNED: train_tie_add(c->in[0].block, c->out); return SM_OK;
     default: train_row_call(t, c); return SM_OK;
     }
 }

@@ -11,26 +11,21 @@
 
 /* ---- rows ---- */
 
-/* Between the blocks of a group and a row of all their elements; what has no data is zero. A copy
- * of the embedding lies in the row as the embedding does. */
-static void pack(const sm_trainer *t, const sm_step_layer *layer, int group,
-                 const sm_local_block *block, float *row) {
+/* Between the blocks of a group and a row of all their elements; what has no data is zero. */
+static void pack(const sm_step_layer *layer, int group, const sm_local_block *block, float *row) {
     for (int i = 0; i < layer->list->program->tensors; i++) {
         if (!layer->weight[i].data || layer->group_of[i] != group) continue;
         size_t n = sm_local_block_count(&layer->weight[i]);
-        if (block[i].data && sm_stage_is_copy(&t->stage, layer, i)) train_tie_out(&block[i], row);
-        else if (block[i].data) memcpy(row, block[i].data, n * sizeof *row);
+        if (block[i].data) memcpy(row, block[i].data, n * sizeof *row);
         row += n;
     }
 }
 
-static void unpack(const sm_trainer *t, const sm_step_layer *layer, int group, const float *row,
-                   sm_local_block *block) {
+static void unpack(const sm_step_layer *layer, int group, const float *row, sm_local_block *block) {
     for (int i = 0; i < layer->list->program->tensors; i++) {
         if (!layer->weight[i].data || layer->group_of[i] != group) continue;
         size_t n = sm_local_block_count(&layer->weight[i]);
-        if (sm_stage_is_copy(&t->stage, layer, i)) train_tie_in(row, &block[i]);
-        else memcpy(block[i].data, row, n * sizeof *row);
+        memcpy(block[i].data, row, n * sizeof *row);
         row += n;
     }
 }
@@ -127,10 +122,10 @@ static void update_weights(const sm_trainer *t, const train_adam *a, sm_gradient
 void train_row_call(sm_trainer *t, const sm_call *c) {
     sm_step_layer *layer = c->layer;
     switch (c->kind) {
-    case SM_CALL_PACK_GRADIENTS: pack(t, layer, c->group, layer->gradient, c->out->data); return;
-    case SM_CALL_PACK_WEIGHTS: pack(t, layer, c->group, layer->weight, c->out->data); return;
+    case SM_CALL_PACK_GRADIENTS: pack(layer, c->group, layer->gradient, c->out->data); return;
+    case SM_CALL_PACK_WEIGHTS: pack(layer, c->group, layer->weight, c->out->data); return;
     case SM_CALL_UNPACK_WEIGHTS:
-        unpack(t, layer, c->group, c->in[0].block->data, layer->weight);
+        unpack(layer, c->group, c->in[0].block->data, layer->weight);
         return;
     case SM_CALL_TAKE_PART:
         memcpy(c->out->data, (const float *)c->in[0].block->data + place_in_row(t, layer, c->group),
@@ -172,7 +167,7 @@ static sm_status moment_out(sm_trainer *t, const sm_step_layer *layer, int group
     if (!status) train_moment_read(t, moment_of(g, second), second, 0, g->chunk, mine->data);
     if (!status && mine == &part)
         status = sm_stage_gather(&t->stage, layer, group, mine, &row, err);
-    if (!status) unpack(t, layer, group, row.data, block);
+    if (!status) unpack(layer, group, row.data, block);
     sm_local_block_free(&part);
     sm_local_block_free(&row);
     return status;
@@ -194,7 +189,7 @@ sm_status train_moments_in(sm_trainer *t, sm_step_layer *layer, bool second,
         sm_local_block row;
         status = new_row(sm_group_row(&t->stage, layer, k), &row, err);
         if (status) return status;
-        pack(t, layer, k, block, row.data);
+        pack(layer, k, block, row.data);
         train_moment_write(t, moment_of(g, second), second, 0, g->chunk,
                            (const float *)row.data + place_in_row(t, layer, k));
         sm_local_block_free(&row);

@@ -193,11 +193,6 @@ sm_status train_check_copies(const sm_train_setup *s, sm_error *err);
 sm_status train_peer_new(sm_trainer *t, sm_error *err);
 
 /* ---- train_tied.c ---- */
-/* A block of the copy, [D,V], to or from a row in the order of the embedding, [V,D]. */
-void train_tie_out(const sm_local_block *copy, float *row);
-void train_tie_in(const float *row, sm_local_block *copy);
-/* sum += the turned copy */
-void train_tie_add(const sm_local_block *copy, sm_local_block *sum);
 /* The head's copy becomes the embedding, where both are on this stage. */
 void train_tie_weights(sm_trainer *t);
 

@@ -44,12 +44,9 @@ static void describe(const sm_task_list *p, int layer, int tensor, sm_train_part
                      sm_train_array *out) {
     const sm_einsum *einsum;
     const sm_array *array = sm_task_list_array(p, tensor, &einsum);
-    int operand = 0;
-    bool norm = p->program->tensor[tensor].norm;
-    const sm_op *reader = &p->program->op[sm_task_list_reader(p, tensor, &operand)->op];
     *out = (sm_train_array){.layer = layer,
-                            .name = norm ? reader->name : p->program->tensor[tensor].name,
-                            .norm = norm,
+                            .name = p->program->tensor[tensor].name,
+                            .norm = p->program->tensor[tensor].norm,
                             .part = part,
                             .rank = array->rank};
     for (int d = 0; d < array->rank; d++)
@@ -273,23 +270,16 @@ static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
     return SM_OK;
 }
 
-/* A head's copy on another stage than the embedding: this rank's part of that, turned. */
+/* A head's copy on another stage than the embedding: this rank's part of that. */
 static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
                            sm_train_visit find, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, -1);
     const sm_einsum *einsum;
     sm_train_array a;
-    sm_local_block row;
     int tensor = sm_task_list_matrix(p);
-    const size_t size[SM_MAX_RANK] = {copy->size[1], copy->size[0]};
     sm_layout layout = sm_layout_of(sm_task_list_array(p, tensor, &einsum));
-    sm_status status = sm_local_block_new(SM_ELEMENT_F32, 2, size, &row, err);
-    if (status) return status;
     describe(p, -1, tensor, part, &a);
-    status = load_array(t, &a, &layout, &row, find, context, err);
-    if (!status) train_tie_in(row.data, copy);
-    sm_local_block_free(&row);
-    return status;
+    return load_array(t, &a, &layout, copy, find, context, err);
 }
 
 static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part part,

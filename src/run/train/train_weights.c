@@ -8,7 +8,7 @@
 
 typedef struct draw {
     uint64_t seed;
-    bool norm, turned; /* turned: drawn as the embedding, [V,D], and held as [D,V] */
+    bool norm;
     double deviation;
     size_t whole[SM_MAX_RANK];
 } draw;
@@ -19,10 +19,7 @@ static double drawn(const size_t *position, int rank, void *context) {
     assert(rank >= 0 && rank <= SM_MAX_RANK);
     if (d->norm) return 1;
     uint64_t at = 0;
-    for (int i = 0; i < rank; i++) {
-        int dim = d->turned ? rank - 1 - i : i;
-        at = at * d->whole[dim] + position[dim];
-    }
+    for (int i = 0; i < rank; i++) at = at * d->whole[i] + position[i];
     sm_rng rng = {d->seed + at * 0x9e3779b97f4a7c15u};
     sm_rng_next(&rng);
     double radius = sqrt(-2 * log(1 - sm_rng_unit(&rng)));
@@ -46,7 +43,6 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     if (sm_stage_is_copy(&t->stage, layer, tensor)) { /* of the embedding: drawn as that is */
         const sm_task_list *p = &t->list[t->setup->model->kinds];
         int matrix = sm_task_list_matrix(p);
-        d.turned = true;
         d.seed = seed_of(t->setup->seed + (uint64_t)matrix, -1, p->program->tensor[matrix].name);
     }
     const sm_array *array = &task->einsum.in[operand];
