@@ -59,6 +59,69 @@ static void same_frontier(const char *model, const char *system, sm_serve_search
     same_frontier_of(c, o);
 }
 
+/* Degrees drawn without the search's own enumeration: their product is the whole system. */
+static void draw_degrees(sm_rng *rng, int chips, sm_plan *plan) {
+    static const int keys[] = {SM_PLAN_DATA, SM_PLAN_FSDP, SM_PLAN_TENSOR, SM_PLAN_CONTEXT,
+                               SM_PLAN_EXPERT};
+    for (int left = chips; left > 1; left /= 2)
+        *sm_plan_degree(plan, keys[sm_rng_below(rng, 5)]) *= 2;
+    plan->gathered = sm_rng_below(rng, 2) != 0;
+    plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
+    plan->seq = sm_rng_below(rng, 2) != 0;
+}
+
+static void no_random_plan_beats_the_frontier(void **state) {
+    (void)state;
+    static const char *const jobs[][2] = {{"llama-3-70b", "tpu-v5e:16x16"},
+                                          {"mixtral-8x7b", "tpu-v5e:4x8"},
+                                          {"mixtral-8x7b", "h100-sxm:16"}};
+    sm_rng rng = {31};
+    int drawn = 0;
+    for (int i = 0; i < 3; i++) {
+        serve_case c;
+        serve_case_fill(&c, jobs[i][0], jobs[i][1]);
+        sm_arena *arena = sm_arena_new();
+        sm_serve *serve = serve_case_new(&c);
+        sm_serve_search_options o = options();
+        sm_serve_result r = searched(&c, &o, arena);
+        for (int k = 0; k < 400; k++) {
+            sm_plan plan = serve_plan("");
+            sm_serve_point p;
+            char text[256];
+            bool beaten = false;
+            draw_degrees(&rng, c.system.chips, &plan);
+            double batch = exp2((double)sm_rng_below(&rng, 10));
+            if (sm_serve_point_of(serve, &plan, batch, &p, NULL) != SM_OK || !p.fits) continue;
+            drawn++;
+            for (size_t n = 0; n < r.n && !beaten; n++)
+                beaten = r.point[n].tpot_s[1] <= p.tpot_s[1] * (1 + 1e-9) &&
+                         r.point[n].tokens_per_s_per_chip >= p.tokens_per_s_per_chip * (1 - 1e-9);
+            sm_plan_format(&plan, c.system.torus_dims, text, sizeof text);
+            if (!beaten) fail_msg("%s on %s, batch %g: %g s", text, jobs[i][1], batch, p.tpot_s[1]);
+        }
+        sm_serve_free(serve);
+        sm_arena_free(arena);
+    }
+    assert_true(drawn > 300);
+}
+
+/* Axes of 16 chips close to rings on the whole slice alone. */
+static void copies_inside_an_engine_are_searched(void **state) {
+    (void)state;
+    serve_case c;
+    serve_case_fill(&c, "llama-3-70b", "tpu-v5e:16x16");
+    sm_arena *arena = sm_arena_new();
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_search_options o = options();
+    o.fixed = serve_plan("fsdp=4,tensor=16,context=1,expert=1,pipeline=1");
+    o.batch = 8;
+    sm_serve_result r = searched(&c, &o, arena);
+    sm_serve_point four = serve_point(serve, "data=4,fsdp=4,tensor=16", 8);
+    assert_true(r.n > 0 && r.point[0].tpot_s[1] <= four.tpot_s[1]);
+    sm_serve_free(serve);
+    sm_arena_free(arena);
+}
+
 static void frontiers_equal_brute_force(void **state) {
     (void)state;
     sm_serve_search_options o = options();
@@ -356,6 +419,8 @@ static void fleets_carry_the_traffic(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frontiers_equal_brute_force),
+        cmocka_unit_test(no_random_plan_beats_the_frontier),
+        cmocka_unit_test(copies_inside_an_engine_are_searched),
         cmocka_unit_test(frontiers_of_experts_equal_brute_force),
         cmocka_unit_test(drafted_frontiers_equal_brute_force),
         cmocka_unit_test(points_do_not_beat_each_other),

@@ -1,7 +1,5 @@
 /* The space of plans on so many chips: factorisations into degrees and the choices that matter for
- * each. A plan stands once: what changes nothing keeps its usual value.
- * `data` copies a replica, as a fleet of smaller slices does, so that it stays 1 unless it is
- * given. */
+ * each. A plan stands once: what changes nothing keeps its usual value. */
 #include "serve_space.h"
 
 typedef struct walk {
@@ -23,7 +21,6 @@ static bool chosen(void *context, sm_plan *plan) {
 static int most_of(const walk *w, int key) {
     const sm_serve *s = w->s;
     switch (key) {
-    case SM_PLAN_DATA: return 1;
     case SM_PLAN_EXPERT: return s->experts ? 1 << 20 : 1;
     case SM_PLAN_PIPELINE: return s->model.L;
     default: return 1 << 20;

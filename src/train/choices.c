@@ -8,7 +8,8 @@ static bool fixed(const sm_search_options *o, sm_plan_key key) { return o->fixed
 static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                         choices *c) {
     c->n_zero = c->n_recompute = c->n_offload = 0;
-    bool replicas = plan->data * plan->expert * plan->context > 1;
+    /* tensor too: what seq=on leaves whole over its chips, their norms, is partial over them */
+    bool replicas = (double)plan->data * plan->expert * plan->context * plan->tensor > 1;
     if (plan->fsdp > 1) c->zero[c->n_zero++] = 3;
     else if (fixed(o, SM_PLAN_ZERO)) c->zero[c->n_zero++] = o->fixed.zero == 3 ? 2 : o->fixed.zero;
     else if (!replicas) c->zero[c->n_zero++] = 1;
