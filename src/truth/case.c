@@ -130,7 +130,9 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
 }
 
 /* Byte for byte: what differs in padding alone is predicted once more. */
-static bool is_same(const void *a, const sm_calibration *b) { return memcmp(a, b, sizeof *b) == 0; }
+static bool is_same(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(sm_calibration)) == 0;
+}
 
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     if (!calibration) calibration = c->shipped;

@@ -164,7 +164,9 @@ static uint64_t hash_row(const sm_truth_cases *p, const sm_truth_row *key) {
 }
 
 /* Byte for byte: rows that differ in padding alone do not share, and are predicted alike. */
-static bool is_same(const void *a, const sm_truth_row *b) { return memcmp(a, b, sizeof *b) == 0; }
+static bool is_same(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(sm_truth_row)) == 0;
+}
 
 sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_truth_case **out,
                              sm_error *err) {
