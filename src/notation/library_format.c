@@ -212,8 +212,8 @@ static void put_word(printer *p, const char *name, bool first) {
     const sm_source source = sm_source_of("", name);
     lexer l = {.source = &source};
     token t = {0};
-    bool plain =
-        lexer_next(&l, &t, NULL) == SM_OK && t.kind == TOKEN_NAME && t.span.length == source.length;
+    bool plain = lexer_next(&l, &t, NULL) == SM_OK && t.kind == TOKEN_NAME &&
+                 t.span.length == source.length && source.length <= TREE_MOST_NAME;
     make_room(p, source.length + 2, " ", first);
     sm_sink_put(&p->sink, plain ? "%s" : "\"%s\"", name);
 }
