@@ -27,6 +27,12 @@ void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact
     sm_page_leaf(r, parent, label, fact->value, unit, fact->source ? fact->source : "not known");
 }
 
+void sm_search_lines(sm_report *r, const sm_search_effort *e, const char *proof) {
+    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", sm_show_count(r, e->space),
+                   sm_show_count(r, e->evaluated), sm_show_count(r, e->pruned), proof);
+    sm_report_text(r, "The search took %s.", sm_show_seconds(r, e->seconds));
+}
+
 /* ---- blame ---- */
 
 /* Does the sentence speak of this item: name it as it stands (tensor=12), or begin with its key? */

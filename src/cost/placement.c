@@ -21,7 +21,7 @@ static int left_of(const taken *t, int level) {
     return t->system->level[level].size / t->stride[level];
 }
 
-static int common_factor(int a, int b) {
+int sm_common_factor(int a, int b) {
     while (b != 0) {
         int rest = a % b;
         a = b;
@@ -43,7 +43,7 @@ static bool take(taken *t, int level, int size, sm_group *group) {
 
 /* Take from a level what divides both what is left of it and what the axis still needs. */
 static bool take_factor(taken *t, int level, int size, sm_group *group) {
-    return take(t, level, common_factor(size / group->size, left_of(t, level)), group);
+    return take(t, level, sm_common_factor(size / group->size, left_of(t, level)), group);
 }
 
 static void start(const sm_system *system, int axes, sm_placement *placement) {
@@ -220,8 +220,8 @@ static bool take_slices(mesh_job *m) {
     for (int l = system->levels - 1; l >= system->torus_dims; l--)
         for (int a = 0; a < m->mesh->axes && spans > 1; a++) {
             sm_group *group = &m->placement->axis[a];
-            int need = common_factor(m->mesh->axis[a].size / group->size, spans);
-            int factor = common_factor(need, left_of(&m->taken, l));
+            int need = sm_common_factor(m->mesh->axis[a].size / group->size, spans);
+            int factor = sm_common_factor(need, left_of(&m->taken, l));
             if (m->mesh->axis[a].placed == 0) {
                 if (!take(&m->taken, l, factor, group)) return false;
                 spans /= factor;

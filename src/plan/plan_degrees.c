@@ -24,15 +24,6 @@ void sm_plan_keep_used_kinds(sm_model *m) {
 
 /* ---- degrees ---- */
 
-static int divisor(int a, int b) {
-    while (b) {
-        int r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 static int kv_heads(const sm_layer_kind *k) {
     int heads = k->attention == SM_ATTENTION_MLA || k->K < 1 ? k->N : k->K;
     return heads > 0 ? heads : 1;
@@ -42,7 +33,7 @@ static int kv_heads(const sm_layer_kind *k) {
  * of each. */
 static int tensor_over_kv(const sm_model *m, int tensor) {
     int most = tensor;
-    for (int k = 0; k < m->kinds; k++) most = divisor(most, kv_heads(&m->kind[k]));
+    for (int k = 0; k < m->kinds; k++) most = sm_common_factor(most, kv_heads(&m->kind[k]));
     return most;
 }
 

@@ -8,15 +8,6 @@
 
 static int or_one(int degree) { return degree > 0 ? degree : 1; }
 
-static int common(int a, int b) {
-    while (b) {
-        int r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 enum { MOST_CHUNKS = 1000000 };
 
 static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan *plan) {
@@ -43,7 +34,7 @@ static void replicas_of(const sm_training_row *r, const sm_model *m, int replica
     int ep = moe ? or_one(r->ep) : 1;
     plan->expert_tensor = moe && ep < plan->tensor;
     int spread = plan->expert_tensor ? ep : (ep + plan->tensor - 1) / plan->tensor;
-    plan->expert = common(spread, replicas);
+    plan->expert = sm_common_factor(spread, replicas);
     plan->zero = r->zero_stage >= 0 ? r->zero_stage : 1;
     bool sharded = (r->fsdp == SM_YES || r->zero_stage == 3) && plan->zero != 2;
     plan->fsdp = sharded ? replicas / plan->expert : 1;

@@ -78,10 +78,9 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
 
 static void search_page(sm_report *r, const sm_serve_result *s) {
     if (s->space <= 0.0) return;
-    sm_report_text(
-        r, "%s plans: %s priced, %s ruled out by bounds. No plan of the space is better.",
-        sm_show_count(r, s->space), sm_show_count(r, s->evaluated), sm_show_count(r, s->pruned));
-    sm_report_text(r, "The search took %s.", sm_show_seconds(r, s->seconds));
+    sm_search_effort e = {
+        .space = s->space, .evaluated = s->evaluated, .pruned = s->pruned, .seconds = s->seconds};
+    sm_search_lines(r, &e, " No plan of the space is better.");
 }
 
 /* ---- one point ---- */

@@ -226,9 +226,7 @@ void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found) {
     const char *proof = " No plan of the space is better.";
     if (found == 0) proof = "";
     if (!e->optimal) proof = " The search was stopped: there may be better plans.";
-    sm_report_text(r, "%s plans: %s priced, %s ruled out by bounds.%s", sm_show_count(r, e->space),
-                   sm_show_count(r, e->evaluated), sm_show_count(r, e->pruned), proof);
-    sm_report_text(r, "The search took %s.", sm_show_seconds(r, e->seconds));
+    sm_search_lines(r, e, proof);
 }
 
 static void search_page(sm_report *r, const sm_plans_shown *plans) {

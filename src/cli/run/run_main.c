@@ -40,6 +40,9 @@ int main(int argc, char **argv) {
         if (value && strcmp(value, settings[i][1]) == 0) continue;
         held = setenv(settings[i][0], settings[i][1], 1) != 0;
     }
-    if (!held) execv("/proc/self/exe", argv);
+    if (!held) {
+        execv("/proc/self/exe", argv);
+        execvp(argv[0], argv); /* where there is no /proc */
+    }
     return cli_main(&program, argc, argv);
 }
