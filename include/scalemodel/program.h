@@ -184,8 +184,10 @@ typedef struct sm_program_extent {
 } sm_program_extent;
 /* The size of every dimension of the program for that; size has room for SM_MAX_DIMENSIONS. */
 void sm_program_sizes(const sm_program *program, const sm_program_extent *extent, double *size);
-/* Build the program of a layer of one kind, of the embedding or of the head, for a sequence of T
- * tokens. kind is ignored for the latter two. SM_INTERNAL on more ops than fit (a defect) alone. */
+/* Build the program of a layer of one kind, of the embedding or of the head, from its lines
+ * (architecture.h), for a sequence of T tokens. kind is ignored for the latter two. SM_BAD_INPUT
+ * with the place where a text is wrong for these sizes; SM_INTERNAL on more ops or arrays than fit.
+ */
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
@@ -197,17 +199,10 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
  * that one program stands for every length: sizes say by per_query and per_key what they grow with.
  * Slots of an expert: C = top_k / E of a token. The head is that of sampling: logits, no loss.
  *
- * Ops of a layer, in order:
- *   attn_norm; q_proj k_proj v_proj (latent: q_down q_norm q_up, kv_down k_rot kv_norm); q_rope
- *   k_rope; append (writes the new keys and values: its traffic is of the new tokens alone);
- *   attention (in: q, k_cache, v_cache); o_proj; [attn_post_norm]; attn_add; mlp_norm;
- *   gate_proj up_proj mlp_act down_proj; router dispatch expert_gate expert_up expert_act
- *   expert_down combine; [moe_add]; [mlp_post_norm]; [branch_add]; mlp_add.
- *   Latent attention, absorbed: append; q_absorb q_rope attention (in: q, kv_cache) v_up. Not
- *   absorbed: k_up v_up k_join expand the cache (per_key work) and attention reads what they made.
- *   A layer that shares the cache of an earlier one has no k_proj, v_proj, k_rope and append.
- * Embedding: embed [embed_proj]. Head: final_norm [head_proj] lm_head sample, of the positions that
- * are sampled: its sequences and queries are theirs.
+ * Ops are the lines of the text in their order, of the phase asked for (prefill, decode; absorbed).
+ * What writes the cache has the traffic of the new tokens alone. A layer that reads the cache of an
+ * earlier one writes none. The head's sequences and queries are those of the positions that are
+ * sampled.
  *
  * Sizes are of two-byte weights, cache and activations: scale bytes by role (sm_work.role,
  * sm_comm.role) to the dtypes of the job. Logits, router and statistics are 4 bytes.
@@ -216,9 +211,9 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
  * FLOPs take the keys a query meets on average (sm_layer_keys of the mask), bytes the distinct keys
  * that the step's queries reach; a window bounds both.
  *
- * tensor and tensor_q: K and V fall on tensor, G on tensor_q, so that tensor divides
- * program.size[K] and tensor_q is the rest. Latent attention takes both on its heads, whichever way
- * they are split. With cache_by batch or sequence decode puts tensor_q (latent absorbed: both) on
+ * tensor and tensor_q: heads of keys and values fall on tensor, their groups of queries on
+ * tensor_q, so that tensor divides the former and tensor_q is the rest. Where no group shares heads
+ * they take both. With cache_by batch or sequence decode puts what the cache's own heads leave on
  * sequences or keys of attention; prefill leaves it on the heads, and what it gathers of the cache
  * is marked sm_comm.past. stationary: fsdp, too, holds the cache by cache_by; copies replicate it.
  * Prefill under stationary repeats attention on the chips of fsdp. decode replicates activations

@@ -174,7 +174,7 @@ bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *ou
 typedef enum sm_train_part { SM_TRAIN_VALUE, SM_TRAIN_FIRST, SM_TRAIN_SECOND } sm_train_part;
 typedef struct sm_train_array {
     int layer;        /* as in sm_train_weight */
-    const char *name; /* W_q, ...; a norm's weight: the op (attn_norm, ...); the trainer's own */
+    const char *name; /* as its text calls it: wq, n1, ...; the trainer's own */
     bool norm;
     sm_train_part part; /* a weight, or a moment of Adam */
     int rank;
