@@ -81,7 +81,7 @@ static sm_prediction predict(const sm_inference_row *r, const char *chip) {
     sm_truth_case *c = NULL;
     sm_prediction p;
     sm_error err = {0};
-    assert_int_equal(sm_truth_case_new(&row, &c, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(&row, models_families(), &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     sm_truth_case_free(c);
     return p;
@@ -100,7 +100,7 @@ static void models_of_rows(void **state) {
     sm_inference_row r = deepseek();
     sm_model m;
     const char *why;
-    assert_true(inference_model(&r, NULL, models_arena(), &m, &why));
+    assert_true(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
     assert_int_equal(m.kinds, 2);
     assert_int_equal(m.kind[m.layer[2]].F, 18432);
     assert_int_equal(m.kind[m.layer[3]].E, 256);
@@ -108,16 +108,16 @@ static void models_of_rows(void **state) {
     assert_true(fabs(sm_model_params(&m).total / 671e9 - 1) < 0.01);
     r.model.moe_layer_step = 2; /* every second */
     r.model.first_dense_layers = 0;
-    assert_true(inference_model(&r, NULL, models_arena(), &m, &why));
+    assert_true(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
     assert_int_equal(m.kind[m.layer[0]].E, 0);
     assert_int_equal(m.kind[m.layer[1]].E, 256);
     r = llama_70b();
     r.model.sliding_layers = r.model.full_layers = 40;
     r.model.sliding_window = 128;
-    assert_true(inference_model(&r, NULL, models_arena(), &m, &why));
+    assert_true(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
     assert_int_equal(m.kind[m.layer[0]].window + m.kind[m.layer[1]].window, 128);
     r.model.layers = 0;
-    assert_false(inference_model(&r, NULL, models_arena(), &m, &why));
+    assert_false(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
     assert_string_equal(why, "layers not stated");
 }
 
@@ -148,7 +148,7 @@ static bool layout(const sm_inference_row *r, const char *chip, inference_layout
     sm_truth_row row = row_of(r, chip);
     const sm_serve_dtypes d = {SM_BF16, SM_BF16, SM_BF16};
     sm_model m;
-    return inference_model(r, NULL, models_arena(), &m, why) &&
+    return inference_model(r, NULL, models_families(), models_arena(), &m, why) &&
            inference_layout_of(&row, sm_truth_chip(chip), &m, &d, l, why);
 }
 
@@ -338,7 +338,7 @@ static void measured_rows_are_met(void **state) {
     for (size_t i = 0; i < truth.n; i += 3) {
         sm_truth_case *c = NULL;
         sm_prediction p;
-        assert_int_equal(sm_truth_case_new(&truth.row[i], &c, &err), SM_OK);
+        assert_int_equal(sm_truth_case_new(&truth.row[i], models_families(), &c, &err), SM_OK);
         sm_truth_predict(c, NULL, &p);
         unknown += p.unknown != NULL;
         below += !p.unknown && truth.row[i].measured_s < p.lower_s * (1 - 1e-9);

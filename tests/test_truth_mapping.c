@@ -63,7 +63,7 @@ static sm_plan plan_of(const sm_truth_row *row) {
     sm_truth_case *ready = NULL;
     sm_error err;
     sm_prediction p;
-    assert_int_equal(sm_truth_case_new(row, &ready, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(row, models_families(), &ready, &err), SM_OK);
     sm_truth_predict(ready, NULL, &p);
     if (p.unknown) fail_msg("%s", p.unknown);
     sm_plan plan = p.plan;
@@ -96,14 +96,14 @@ static void test_local_layers_and_experts_as_stated(void **state) {
     t->model.global_every = 6;
     t->model.d_ff = 4096;
     t->model.moe_every = 2;
-    assert_true(truth_model(t, models_arena(), &m, &why));
+    assert_true(truth_model(t, models_families(), models_arena(), &m, &why));
     for (int l = 0; l < m.L; l++) {
         const sm_layer_kind *k = &m.kind[m.layer[l]];
         assert_int_equal(k->window, l % 6 == 5 ? 0 : 1024);
         assert_int_equal(k->E, l % 2 == 1 ? 8 : 0);
     }
     t->model.not_modelled = "a hybrid with Mamba layers";
-    assert_false(truth_model(t, models_arena(), &m, &why));
+    assert_false(truth_model(t, models_families(), models_arena(), &m, &why));
     assert_string_equal(why, "a hybrid with Mamba layers");
 }
 

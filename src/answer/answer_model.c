@@ -18,10 +18,14 @@ typedef struct counted {
 static sm_status catalogue(sm_report *r, sm_error *err) {
     sm_table *table = sm_page_table(r, "Models", "<model|<family|>params|>active|>layers|>width");
     sm_data *models = sm_put_array(r, r->data, "models");
+    const sm_library *families;
+    sm_status status = sm_library_shipped(r->arena, &families, err);
+    if (status) return status;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         sm_model model;
-        sm_status status = sm_io_model_load(entry->name, r->arena, &model, err);
+        sm_source config = sm_source_of(entry->name, entry->config_json);
+        status = sm_model_parse(families, &config, r->arena, &model, err);
         if (status) return status;
         sm_params params = sm_model_params(&model);
         sm_page_row(r, table, entry->name, model.family, sm_show_count(r, params.total),
@@ -210,6 +214,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     q.params = sm_model_params(m);
     q.causal = sm_model_forward_flops(m, q.T, true);
     q.full = sm_model_forward_flops(m, q.T, false);
+    if (isnan(q.causal.total) || isnan(q.full.total)) return sm_fail_memory(err);
     sm_report_heading(r, "%s: %s parameters, %s active", m->name, sm_show_count(r, q.params.total),
                       sm_show_count(r, q.params.active));
     sm_put_text(r, r->data, "name", m->name);

@@ -33,12 +33,6 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
 
 /* ---- the cache ---- */
 
-/* K heads of keys and values; of latent attention the compressed pair and the rotary key. */
-static double cached_values(const sm_layer_kind *k) {
-    if (k->attention == SM_ATTENTION_MLA) return (double)k->kv_rank + k->rope_H;
-    return (double)(k->K > 0 ? k->K : k->N) * ((double)k->H + (k->V_head > 0 ? k->V_head : k->H));
-}
-
 static const sm_tensor *cache_of(const sm_program *p) {
     for (int i = 0; i < p->tensors; i++)
         if (p->tensor[i].role == SM_ROLE_CACHE) return &p->tensor[i];
@@ -89,8 +83,7 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
         const sm_program *program = &decode->piece[k].part.program;
         const sm_tensor *cache = cache_of(program);
         if (!cache) continue;
-        double values =
-            cached_values(&s->model.kind[k]) * keys_held(&s->model.kind[k], tokens_each, 1);
+        double values = s->model.kind[k].cached * keys_held(&s->model.kind[k], tokens_each, 1);
         out->kv[k] = values * sm_dtype_bytes(s->job.dtypes.kv) *
                      out->d.inverse[stored(program, cache, false)];
         out->shards = 1 / out->d.inverse[stored(program, cache, true)];

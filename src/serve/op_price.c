@@ -155,8 +155,8 @@ double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
 static void head_sizes(const step *x, const sm_layer_kind *kind, sm_attention_shape *a) {
     bool latent = kind->attention == SM_ATTENTION_MLA;
     a->shared_kv = latent && x->v->rules.absorbed;
-    a->head_size = latent ? kind->nope_H + kind->rope_H : kind->H;
-    a->v_head_size = kind->V_head > 0 ? kind->V_head : kind->H;
+    a->head_size = kind->H;
+    a->v_head_size = kind->V_head;
     if (!a->shared_kv) return;
     a->head_size = kind->kv_rank + kind->rope_H;
     a->v_head_size = kind->kv_rank;
@@ -180,7 +180,7 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     head_sizes(x, kind, &a);
     a.heads = rows / sequences;
     a.batch = larger(1, sequences);
-    a.kv_heads = smaller(a.heads, larger(1, size_at(&w->kv_heads, &x->d, &n)));
+    a.kv_heads = a.shared_kv ? 1 : smaller(a.heads, larger(1, size_at(&w->kv_heads, &x->d, &n)));
     a.q_len = larger(1, g->queries * x->d.inverse[w->m.mask]);
     a.keys = larger(1, keys_seen(x->s, kind, g) * split);
     a.kv_len = larger(a.keys, keys_held(kind, all, g->queries) * split);

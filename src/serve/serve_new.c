@@ -188,7 +188,7 @@ sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err)
         memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
         memcpy(s->cached[l + 1], s->cached[l], sizeof s->cached[l]);
         s->before[l + 1][k]++;
-        if (l < m->L - m->kv_shared_layers && !m->kind[k].kv_shared) s->cached[l + 1][k]++;
+        if (m->kind[k].cached > 0) s->cached[l + 1][k]++;
     }
     status = make_draft(job, s, err);
     sm_serve_set_calibration(s, NULL);

@@ -322,6 +322,10 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
     }
     t->arena = arena;
     fill_train(job, t);
+    if (isnan(t->model_flops_per_step)) { /* counting found no memory */
+        sm_arena_free(arena);
+        return sm_fail_memory(err);
+    }
     *train = t;
     return SM_OK;
 }

@@ -8,6 +8,7 @@
 #include "truth_parts.h"
 
 struct sm_truth_case {
+    const sm_library *families;
     const sm_truth_row *row;
     const sm_chip *chip;
     const sm_calibration *shipped;
@@ -41,18 +42,20 @@ static const sm_calibration *serving_for(const sm_chip *chip, const char *softwa
 
 static sm_status make_ready(sm_truth_case *c, sm_error *err) {
     if (c->row->kind == SM_TRUTH_TRAINING)
-        return truth_training_new(c->row, c->chip, &c->training, &c->unknown, err);
+        return truth_training_new(c->row, c->families, c->chip, &c->training, &c->unknown, err);
     if (c->row->kind == SM_TRUTH_INFERENCE)
-        return truth_serving_new(c->row, c->chip, &c->serving, &c->unknown, err);
+        return truth_serving_new(c->row, c->families, c->chip, &c->serving, &c->unknown, err);
     return SM_OK;
 }
 
-sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err) {
+sm_status sm_truth_case_new(const sm_truth_row *row, const sm_library *families,
+                            sm_truth_case **out, sm_error *err) {
     sm_truth_case *c = sm_malloc(sizeof *c);
     *out = c;
     if (!c) return sm_fail_memory(err);
     memset(c, 0, sizeof *c);
     c->row = row;
+    c->families = families;
     c->chip = sm_truth_row_chip(row);
     if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;

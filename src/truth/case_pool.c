@@ -11,6 +11,7 @@ typedef struct entry {
 } entry;
 
 struct sm_truth_cases {
+    const sm_library *families;
     sm_arena *arena; /* keys and their texts */
     entry *entry;
     size_t n, room;
@@ -123,9 +124,10 @@ static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key
 
 /* ---- the cases ---- */
 
-sm_truth_cases *sm_truth_cases_new(void) {
+sm_truth_cases *sm_truth_cases_new(const sm_library *families) {
     sm_truth_cases *p = sm_calloc(1, sizeof *p);
     if (!p) return NULL;
+    p->families = families;
     p->arena = sm_arena_new();
     if (p->arena) return p;
     sm_free(p);
@@ -187,7 +189,7 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     if (!kept) return sm_fail_memory(err);
     memcpy(kept, &key, sizeof *kept);
     entry e = {.hash = hash, .key = kept};
-    sm_status status = sm_truth_case_new(kept, &e.c, err);
+    sm_status status = sm_truth_case_new(kept, p->families, &e.c, err);
     if (status) return status;
     p->entry[at] = e;
     p->n++;

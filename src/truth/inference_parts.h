@@ -27,8 +27,9 @@ bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_
 /* The architecture, as engines of this layout fill it up; as stated where layout is NULL. What the
  * model refers to lives in the arena. false: `why` names the missing fact, NULL when out of memory.
  */
-bool inference_model(const sm_inference_row *row, const inference_layout *layout, sm_arena *arena,
-                     sm_model *model, const char **why);
+bool inference_model(const sm_inference_row *row, const inference_layout *layout,
+                     const sm_library *families, sm_arena *arena, sm_model *model,
+                     const char **why);
 
 /* How requests arrive. */
 typedef enum inference_arrival {

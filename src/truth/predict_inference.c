@@ -32,14 +32,15 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
     return sm_system_parse(&source, NULL, 0, system, &err) == SM_OK;
 }
 
-static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
+static bool read_facts(truth_serving *t, const sm_library *families, const sm_chip *chip,
+                       const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
     t->engine = truth_engine_of(sm_truth_software(t->row));
     if (!inference_load_of(r, &t->load, why) ||
-        !inference_model(r, NULL, t->arena, &t->model, why) ||
+        !inference_model(r, NULL, families, t->arena, &t->model, why) ||
         !inference_dtypes(r, chip, t->engine, &t->dtypes, why) ||
         !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why) ||
-        !inference_model(r, &t->layout, t->arena, &t->model, why))
+        !inference_model(r, &t->layout, families, t->arena, &t->model, why))
         return false;
     *why = "the chips do not lay out on the chip's network";
     if (!system_of(chip, t->layout.prefill.chips, &t->prefill_system) ||
@@ -92,8 +93,9 @@ static sm_status start_engines(truth_serving *t, sm_error *err) {
     return s ? s : count_running(t, err);
 }
 
-sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_serving **out,
-                            const char **why, sm_error *err) {
+sm_status truth_serving_new(const sm_truth_row *row, const sm_library *families,
+                            const sm_chip *chip, truth_serving **out, const char **why,
+                            sm_error *err) {
     truth_serving *t = sm_malloc(sizeof *t);
     *out = t;
     if (!t) return sm_fail_memory(err);
@@ -101,7 +103,7 @@ sm_status truth_serving_new(const sm_truth_row *row, const sm_chip *chip, truth_
     t->row = row;
     t->arena = sm_arena_new();
     if (!t->arena) return sm_fail_memory(err);
-    if (!read_facts(t, chip, why)) return *why ? SM_OK : sm_fail_memory(err);
+    if (!read_facts(t, families, chip, why)) return *why ? SM_OK : sm_fail_memory(err);
     sm_status s = start_engines(t, err);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");

@@ -23,8 +23,9 @@ static const sm_software_memory *software_memory_of(const sm_truth_row *row) {
     return sm_software_memory_of(fused ? "torchtitan-2025" : software);
 }
 
-sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth_training **out,
-                             const char **why, sm_error *err) {
+sm_status truth_training_new(const sm_truth_row *row, const sm_library *families,
+                             const sm_chip *chip, truth_training **out, const char **why,
+                             sm_error *err) {
     const sm_training_row *r = &row->of.training;
     truth_training *t = sm_malloc(sizeof *t);
     *out = t;
@@ -32,7 +33,8 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_chip *chip, truth
     memset(t, 0, sizeof *t);
     t->arena = sm_arena_new();
     if (!t->arena) return sm_fail_memory(err);
-    if (!truth_model(r, t->arena, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
+    if (!truth_model(r, families, t->arena, &t->model, why) ||
+        !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, &t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);
     const sm_job job = {.model = &t->model,

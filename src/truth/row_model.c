@@ -62,7 +62,8 @@ static bool put_all(sm_data *config, sm_arena *arena, const row_shape *s) {
                                    "full_attention"));
 }
 
-bool row_model(const row_shape *s, sm_arena *arena, sm_model *model, const char **why) {
+bool row_model(const row_shape *s, const sm_library *families, sm_arena *arena, sm_model *model,
+               const char **why) {
     sm_error err = {0};
     char *text = NULL;
     size_t length;
@@ -72,7 +73,7 @@ bool row_model(const row_shape *s, sm_arena *arena, sm_model *model, const char 
         sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err))
         return false;
     sm_source source = {s->name, text, length};
-    sm_status status = sm_model_parse(&source, arena, model, &err);
+    sm_status status = sm_model_parse(families, &source, arena, model, &err);
     if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
     return status == SM_OK;
 }

@@ -17,5 +17,6 @@ typedef struct row_shape {
 } row_shape;
 
 /* The model of that shape. false: `why` says what is wrong, or is NULL when out of memory. */
-bool row_model(const row_shape *shape, sm_arena *arena, sm_model *model, const char **why);
+bool row_model(const row_shape *shape, const sm_library *families, sm_arena *arena, sm_model *model,
+               const char **why);
 #endif

@@ -30,7 +30,8 @@ static void layers_of(const sm_training_row *r, row_shape *s) {
     }
 }
 
-bool truth_model(const sm_training_row *r, sm_arena *arena, sm_model *m, const char **why) {
+bool truth_model(const sm_training_row *r, const sm_library *families, sm_arena *arena, sm_model *m,
+                 const char **why) {
     *why = missing(r);
     if (*why) return false;
     bool gated = r->model.gated != SM_NO, latent = r->model.mla, sparse = r->model.n_experts > 0;
@@ -61,5 +62,5 @@ bool truth_model(const sm_training_row *r, sm_arena *arena, sm_model *m, const c
         .tied = r->model.tied == SM_UNSTATED ? !gated : r->model.tied == SM_YES,
     };
     layers_of(r, &s);
-    return row_model(&s, arena, m, why);
+    return row_model(&s, families, arena, m, why);
 }

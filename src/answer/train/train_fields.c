@@ -94,10 +94,12 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
     const sm_model *m = q->in.model;
     const sm_calibration *c = q->in.calibration;
     sm_params params = sm_model_params(m);
+    double flops = sm_model_train_flops(m, q->job.seq, m->causal);
+    r->out_of_memory |= isnan(flops);
     sm_data *model = sm_put_object(r, r->data, "model");
     sm_put_text(r, model, "name", m->name);
     sm_put_all(r, model, "params|active_params|train_flops_per_token", params.total, params.active,
-               sm_model_train_flops(m, q->job.seq, m->causal));
+               flops);
     sm_train_system_data(r, r->data, q->in.system);
     sm_data *calibration = sm_put_object(r, r->data, "calibration");
     sm_put_text(r, calibration, "chip", c->chip);

@@ -2,6 +2,7 @@
  * table.
  */
 #include "train_asked.h"
+#include <math.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +36,14 @@ static const char *bound_sentence(sm_report *r, const sm_system *system,
 
 void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) {
     sm_params params = sm_model_params(q->in.model);
+    double flops = sm_model_train_flops(q->in.model, q->job.seq, q->in.model->causal);
+    r->out_of_memory |= isnan(flops);
     const char *active = params.active < params.total
                              ? sm_textf(r, ", %s of them active", sm_show_count(r, params.active))
                              : "";
     sm_report_heading(r, "%s on %s", q->in.model->name, q->system->text);
-    sm_report_text(
-        r, "%s parameters%s; %s FLOPs to train on a token.", sm_show_count(r, params.total), active,
-        sm_show_count(r, sm_model_train_flops(q->in.model, q->job.seq, q->in.model->causal)));
+    sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
+                   sm_show_count(r, params.total), active, sm_show_count(r, flops));
     if (sequences > 0.0) {
         double tokens = sequences * q->job.seq;
         const char *seqs =

@@ -50,7 +50,7 @@ static const char *apart_because(const sm_checked *c, bool all) {
 static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
     sm_truth_case *ready;
     bool alone = c->row->kind == SM_TRUTH_INFERENCE;
-    sm_status status = alone ? sm_truth_case_new(c->row, &ready, err)
+    sm_status status = alone ? sm_truth_case_new(c->row, v->families, &ready, err)
                              : sm_truth_cases_get(v->cases, c->row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, sm_override_for(v, c->row), &c->p);
@@ -89,6 +89,7 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
                              : sm_arena_printf(v->arena, "%zu files of measurements", q->files);
     if (!v->truth || !v->title) return sm_fail_memory(err);
     sm_status status = sm_override_check(v, err);
+    if (!status) status = sm_library_shipped(v->arena, &v->families, err);
     for (size_t i = 0; i < q->files && !status; i++) {
         status = sm_truth_read(q->file[i], v->arena, &v->truth[i], err);
         if (status) return status;
@@ -107,7 +108,7 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
         v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
         status = v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
     }
-    v->cases = status ? NULL : sm_truth_cases_new();
+    v->cases = status ? NULL : sm_truth_cases_new(v->families);
     if (!status && !v->cases) status = sm_fail_memory(err);
     for (size_t i = 0; i < q->files && !status; i++) status = check_file(&v->truth[i], v, err);
     sm_truth_cases_free(v->cases);

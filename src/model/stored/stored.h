@@ -5,6 +5,7 @@
 #include "scalemodel/model.h"
 
 #include "json_tree.h"
+#include "model_facts.h"
 
 /* A matrix [rows, columns] of outputs by inputs takes
  *
@@ -51,5 +52,9 @@ sm_status quantization_read(const json_value *json, sm_arena *arena, quantizatio
 
 /* Fill in what the checkpoint of a model takes; float_bytes each where weights are not quantised. q
  * NULL: none is. */
-void stored_count(sm_model *model, const quantization *q, double float_bytes);
+void stored_count(sm_model *model, const model_lines *lines, const quantization *q,
+                  double float_bytes);
+/* The same from the text of its config. SM_BAD_INPUT as quantization_read. */
+sm_status stored_read(const sm_source *source, const model_lines *lines, sm_arena *arena,
+                      sm_model *model, sm_error *err);
 #endif

@@ -1,6 +1,7 @@
 /* The bytes of a checkpoint: each matrix under the name that checkpoints give it, in the format
  * that the quantization_config has for it. Norms, biases, routers and embeddings are never
  * quantised. */
+#include "model_facts.h"
 #include "stored.h"
 
 #include <math.h>
@@ -14,14 +15,15 @@ double stored_bytes(const stored_format *f, double rows, double columns) {
            columns * f->column_bytes + f->matrix_bytes;
 }
 
+typedef struct sum {
+    double bytes, params;
+} sum;
+
 typedef struct counter {
-    const sm_model *model;
     const quantization *q;
     double float_bytes;
     long steps;
-    int layer;
-    double bytes, params; /* of what is being counted */
-    double of_type[SM_DTYPE_COUNT];
+    double of_type[SM_DTYPE_COUNT]; /* parameters */
 } counter;
 
 static bool any_matches(counter *c, const char *const *pattern, int n, const char *name) {
@@ -48,117 +50,195 @@ static const stored_format *format_of(counter *c, const char *name) {
     return NULL;
 }
 
-static void add_matrix(counter *c, const char *name, double rows, double columns, double copies,
-                       bool fixed) {
-    const stored_format *f = fixed ? NULL : format_of(c, name);
-    double params = rows * columns * copies;
+/* ---- names ---- */
+
+/* What checkpoints call the weights of texts. */
+static const char *const modules[][2] = {
+    {"wq", "q_proj"},
+    {"wk", "k_proj"},
+    {"wv", "v_proj"},
+    {"wo", "o_proj"},
+    {"wqa", "q_a_proj"},
+    {"wqn", "q_b_proj"},
+    {"wqr", "q_b_proj"},
+    {"wkva", "kv_a_proj_with_mqa"},
+    {"wkr", "kv_a_proj_with_mqa"},
+    {"wkb", "kv_b_proj"},
+    {"wvb", "kv_b_proj"},
+    {"wg", "gate_proj"},
+    {"wu", "up_proj"},
+    {"wd", "down_proj"},
+    {"wsg", "gate_proj"},
+    {"wsu", "up_proj"},
+    {"wsd", "down_proj"},
+};
+
+static const char *module_of(const char *weight) {
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (strcmp(modules[i][0], weight) == 0) return modules[i][1];
+    return weight;
+}
+
+/* "layers.3.mlp.experts.0.gate_proj" */
+static void name_matrix(const sm_text_lines *l, int array, int layer, bool one, char *name,
+                        size_t size) {
+    const char *weight = l->array[array].name;
+    bool heads = facts_scope_has(l, weight, SM_DIMENSION_HEADS), attends = false;
+    bool experts = facts_scope_has(l, weight, SM_DIMENSION_EXPERTS);
+    for (int i = 0; i < l->lines; i++) attends |= l->line[i].op == SM_OPERATOR_ATTENTION;
+    const char *part = facts_size(l, array, SM_DIMENSION_EXPERTS) > 0 ? "mlp.experts.0"
+                       : experts          ? (one ? "mlp.shared_expert" : "mlp.shared_experts")
+                       : heads && attends ? "self_attn"
+                       : heads            ? "linear_attn"
+                                          : "mlp";
+    int scope = facts_scope(weight);
+    snprintf(name, size, "layers.%d.%s.%s", layer, part,
+             module_of(weight + scope + (weight[scope] == '.')));
+}
+
+/* ---- matrices ---- */
+
+/* Outputs by inputs: dimensions of the product's result, and the others; experts are copies. False:
+ * no product reads it. */
+static bool shape_of(const sm_text_lines *l, int array, double *rows, double *columns,
+                     double *copies) {
+    const sm_text_array *a = &l->array[array];
+    *rows = *columns = *copies = 1;
+    for (int i = 0; i < l->lines; i++) {
+        const sm_text_line *line = &l->line[i];
+        if (line->op != SM_OPERATOR_PRODUCT) continue;
+        for (int k = 0; k < line->operands; k++) {
+            if (line->operand[k].array != array) continue;
+            for (int d = 0; d < a->rank; d++) {
+                int dim = line->operand[k].dim[d], out = l->array[line->result[0].array].rank;
+                bool made = memchr(line->result[0].dim, dim, (size_t)out) != NULL;
+                double size = l->dim[dim].size;
+                if (l->dim[dim].role == SM_DIMENSION_EXPERTS) *copies *= size;
+                else if (made) *rows *= size;
+                else *columns *= size;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static sum add_matrix(counter *c, const char *name, double rows, double columns, double copies) {
+    const stored_format *f = format_of(c, name);
+    sum s = {.params = rows * columns * copies};
     bool kept = !f || f->bits >= 8 * c->float_bytes;
-    c->bytes += kept ? params * c->float_bytes : copies * stored_bytes(f, rows, columns);
-    c->params += params;
-    if (!kept) c->of_type[f->type] += params;
-}
-
-static void add(counter *c, const char *module, double rows, double columns) {
-    char name[96];
-    snprintf(name, sizeof name, "layers.%d.%s", c->layer, module);
-    bool fixed = c->q && c->q->experts_only;
-    if (rows > 0 && columns > 0) add_matrix(c, name, rows, columns, 1, fixed);
-}
-
-static void add_attention(counter *c, const sm_layer_kind *k) {
-    double D = c->model->D, N = k->N, v = k->V_head > 0 ? k->V_head : k->H;
-    if (k->attention == SM_ATTENTION_MLA) {
-        double qk = (double)k->nope_H + k->rope_H;
-        if (k->q_rank > 0) add(c, "self_attn.q_a_proj", k->q_rank, D);
-        if (k->q_rank > 0) add(c, "self_attn.q_b_proj", N * qk, k->q_rank);
-        else add(c, "self_attn.q_proj", N * qk, D);
-        add(c, "self_attn.kv_a_proj_with_mqa", (double)k->kv_rank + k->rope_H, D);
-        add(c, "self_attn.kv_b_proj", N * (k->nope_H + v), k->kv_rank);
-    } else {
-        add(c, "self_attn.q_proj", N * k->H, D);
-        add(c, "self_attn.k_proj", k->kv_shared ? 0 : (double)k->K * k->H, D);
-        add(c, "self_attn.v_proj", k->kv_shared || k->k_equals_v ? 0 : k->K * v, D);
-    }
-    add(c, "self_attn.o_proj", D, N * v);
-}
-
-static void add_mlp(counter *c, const sm_layer_kind *k, const char *name, double F) {
-    char module[64];
-    double D = c->model->D;
-    for (int i = k->mlp == SM_MLP_GATED ? 0 : 1; F > 0 && i < 3; i++) {
-        static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
-        snprintf(module, sizeof module, "%s.%s", name, parts[i]);
-        if (i < 2) add(c, module, F, D);
-        else add(c, module, D, F);
-    }
-}
-
-static void add_experts(counter *c, const sm_layer_kind *k) {
-    char name[96];
-    double D = c->model->D, F = k->F_expert;
-    for (int i = k->mlp == SM_MLP_GATED ? 0 : 1; i < 3; i++) {
-        static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
-        snprintf(name, sizeof name, "layers.%d.mlp.experts.0.%s", c->layer, parts[i]);
-        add_matrix(c, name, i < 2 ? F : D, i < 2 ? D : F, k->E, false);
-    }
-}
-
-typedef struct sum {
-    double bytes, params;
-} sum;
-
-static sum taken(counter *c) {
-    sum s = {c->bytes, c->params};
-    c->bytes = c->params = 0;
+    s.bytes = kept ? s.params * c->float_bytes : copies * stored_bytes(f, rows, columns);
+    if (!kept) c->of_type[f->type] += s.params;
     return s;
 }
 
+/* Routers, of which no matrix has a width or heads, stay as they are. */
+static bool may_be_quantised(const sm_text_lines *l, int array, bool experts_only) {
+    bool experts = facts_size(l, array, SM_DIMENSION_EXPERTS) > 0;
+    bool wide = facts_size(l, array, SM_DIMENSION_WIDTH) > 0;
+    if (experts_only) return experts;
+    return experts || wide || !facts_scope_has(l, l->array[array].name, SM_DIMENSION_EXPERTS);
+}
+
 /* Matrices of routed experts, then all else of a layer. */
-static void count_layer(counter *c, const sm_layer_kind *k, sum *experts, sum *other) {
-    double all = sm_layer_params(c->model, k, false);
-    if (k->E > 0) add_experts(c, k);
-    sum routed = taken(c);
-    add_attention(c, k);
-    add_mlp(c, k, "mlp", k->F);
-    add_mlp(c, k, k->shared_gate ? "mlp.shared_expert" : "mlp.shared_experts",
-            k->E > 0 ? (double)k->E_shared * k->F_shared : 0);
-    sum rest = taken(c);
-    rest.bytes += (all - routed.params - rest.params) * c->float_bytes;
-    experts->bytes += routed.bytes;
-    experts->params += routed.params;
-    other->bytes += rest.bytes;
-    other->params += all - routed.params;
+static void count_layer(counter *c, const sm_text_lines *l, int layer, sum *experts, sum *other) {
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        double rows, columns, copies;
+        char name[96];
+        if (!facts_is_own_weight(a) || a->shared > 0) continue;
+        bool routed = facts_size(l, i, SM_DIMENSION_EXPERTS) > 0 && a->rank > 2;
+        sum s = {.bytes = a->elements * (a->typed ? sm_dtype_bytes(a->type) : c->float_bytes),
+                 .params = a->elements};
+        if (a->rank > 1 && shape_of(l, i, &rows, &columns, &copies) &&
+            may_be_quantised(l, i, c->q && c->q->experts_only)) {
+            name_matrix(l, i, layer, false, name, sizeof name);
+            bool shared = strstr(name, "shared_experts") != NULL;
+            char alias[96];
+            name_matrix(l, i, layer, true, alias, sizeof alias);
+            const stored_format *as_one = shared ? format_of(c, alias) : NULL;
+            bool left = shared && c->q && !as_one;
+            s = add_matrix(c, left ? alias : name, rows, columns, copies);
+        }
+        sum *to = routed ? experts : other;
+        to->bytes += s.bytes;
+        to->params += s.params;
+    }
 }
 
 static double mean(sum s, double otherwise) {
     return s.params > 0 ? s.bytes / s.params : otherwise;
 }
 
-void stored_count(sm_model *m, const quantization *q, double float_bytes) {
+/* The head's matrix, where it has one. */
+static sum count_head(counter *c, const sm_text_lines *l) {
+    double rows, columns, copies;
+    bool fixed = !c->q || !c->q->with_head || c->q->experts_only;
+    for (int i = 0; i < l->arrays; i++) {
+        if (!facts_is_own_weight(&l->array[i]) || facts_size(l, i, SM_DIMENSION_VOCABULARY) <= 0 ||
+            !shape_of(l, i, &rows, &columns, &copies))
+            continue;
+        if (!fixed) return add_matrix(c, "lm_head", rows, columns, 1);
+        return (sum){rows * columns * c->float_bytes, rows * columns};
+    }
+    return (sum){0, 0};
+}
+
+void stored_count(sm_model *m, const model_lines *lines, const quantization *q,
+                  double float_bytes) {
     sm_stored *out = &m->stored;
-    counter c = {.model = m, .q = q, .float_bytes = float_bytes, .steps = PATTERN_MOST_STEPS};
+    counter c = {.q = q, .float_bytes = float_bytes, .steps = PATTERN_MOST_STEPS};
     sum experts[SM_MAX_LAYER_KINDS] = {{0, 0}}, other[SM_MAX_LAYER_KINDS] = {{0, 0}};
-    sm_params p = sm_model_params(m);
-    double layers = 0;
+    double counted = 0;
     *out =
         (sm_stored){.type = SM_BF16, .method = q ? q->method : "", .quantised = q && !q->unknown};
-    for (int l = 0; l < m->L; l++) {
-        int k = m->layer[l];
-        c.layer = l;
-        count_layer(&c, &m->kind[k], &experts[k], &other[k]);
-    }
+    for (int l = 0; l < m->L; l++)
+        count_layer(&c, lines->of[m->layer[l]], l, &experts[m->layer[l]], &other[m->layer[l]]);
     for (int k = 0; k < m->kinds; k++) {
         m->kind[k].expert_bytes = mean(experts[k], float_bytes);
         m->kind[k].other_bytes = mean(other[k], float_bytes);
         out->bytes += experts[k].bytes + other[k].bytes;
-        layers += experts[k].params + other[k].params;
+        counted += experts[k].params + other[k].params;
     }
-    if (p.unembedding > 0)
-        add_matrix(&c, "lm_head", m->V, m->embed_D > 0 ? m->embed_D : m->D, 1,
-                   !q || !q->with_head || q->experts_only);
-    sum head = taken(&c);
+    sum head = count_head(&c, lines->of[m->kinds + 1]);
     out->head = mean(head, float_bytes);
-    out->bytes += head.bytes + (p.total - layers - head.params) * float_bytes;
+    out->bytes += head.bytes + (sm_model_params(m).total - counted - head.params) * float_bytes;
     for (int t = 0; t < SM_DTYPE_COUNT; t++)
         if (c.of_type[t] > c.of_type[out->type]) out->type = (sm_dtype)t;
+}
+
+/* ---- the config ---- */
+
+/* A value of the config, or of the first object in it that has it: wrappers keep it within. */
+static const json_value *key_of(const json_value *root, const char *key) {
+    const json_value *v = json_get(root, key);
+    for (uint32_t i = 0; !v && json_is(root, IS_OBJECT) && i < root->n; i++)
+        if (json_is(&root->item[i], IS_OBJECT)) v = json_get(&root->item[i], key);
+    return v;
+}
+
+/* What is not quantised is stored as dtype says; in 16 bits where it is silent. */
+static sm_dtype float_type(const json_value *root) {
+    const char *name = json_text(key_of(root, "dtype"));
+    if (!name) name = json_text(key_of(root, "torch_dtype"));
+    if (name && strstr(name, "float32")) return SM_FP32;
+    return name && strcmp(name, "float16") == 0 ? SM_FP16 : SM_BF16;
+}
+
+sm_status stored_read(const sm_source *source, const model_lines *lines, sm_arena *arena,
+                      sm_model *m, sm_error *err) {
+    const json_document document = {.source = source, .arena = arena, .err = err, .python = true};
+    const json_value *root;
+    quantization q = {.method = ""};
+    sm_status status = json_parse(&document, &root);
+    if (status) return status;
+    sm_dtype type = float_type(root);
+    const json_value *json = key_of(root, "quantization_config");
+    if (!json) json = key_of(root, "compression_config");
+    bool given = json && json->kind != IS_NULL;
+    if (given) status = quantization_read(json, arena, &q);
+    if (status) return status;
+    stored_count(m, lines, given ? &q : NULL, sm_dtype_bytes(type));
+    if (!m->stored.quantised) m->stored.type = type;
+    return SM_OK;
 }

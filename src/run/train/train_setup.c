@@ -32,41 +32,8 @@ int sm_train_setup_ranks(const sm_train_setup *s) {
 
 /* ---- what can be run ---- */
 
-static const char *odd_layer(const sm_layer_kind *k) {
-    enum { MOST_EXPERTS = 512 };
-    if (k->mlp != SM_MLP_GATED) return "an MLP without a gate";
-    if (k->shared_gate || k->router_bias || k->expert_bias) return "gated or biased experts";
-    if (k->E > MOST_EXPERTS) return "more than 512 experts";
-    if (k->extra_params) return "parameters of its own";
-    if (k->attention != SM_ATTENTION_GQA) return "latent attention";
-    if (k->window || k->chunk) return "attention within a window";
-    if (k->qkv_bias || k->o_bias) return "biases in attention";
-    if (k->qk_norm) return "norms of queries and keys";
-    if (k->k_equals_v || k->kv_shared) return "shared keys and values";
-    if (k->has_sinks) return "attention sinks";
-    if (k->H % 2) return "heads of an odd size";
-    return NULL;
-}
-
-static const char *odd_model(const sm_model *m) {
-    if (m->norm != SM_NORM_RMS || !m->final_norm || m->embed_norm)
-        return "norms other than RMS norms";
-    if (m->positions) return "learned positions";
-    if (m->embed_D > 0 && m->embed_D != m->D) return "a projected embedding";
-    if (!m->causal) return "attention in both directions";
-    if (m->odd_positions) return "stretched rotary positions (rope_scaling)";
-    if (m->scaled) return "an embedding, residuals or logits multiplied by constants";
-    if (m->activation[0] && strcmp(m->activation, "silu") != 0 &&
-        strcmp(m->activation, "swish") != 0)
-        return "an activation other than silu";
-    if (m->lm_head_bias || m->per_layer_D || m->extra_params) return "parameters of its own";
-    for (int i = 0; i < m->kinds; i++)
-        if (odd_layer(&m->kind[i])) return odd_layer(&m->kind[i]);
-    return NULL;
-}
-
 sm_status train_check_model(const sm_train_setup *s, sm_error *err) {
-    const char *odd = odd_model(s->model);
+    const char *odd = s->model->odd;
     if (odd)
         return sm_fail(err, SM_BAD_INPUT,
                        "%s has %s, which cannot be run; llama-like models can (RMS norms, rotary "

@@ -1,0 +1,62 @@
+/* Parameters, FLOPs and caches of a model, from the counts of its lines. */
+#include <math.h>
+
+#include "scalemodel/model.h"
+
+sm_params sm_model_params(const sm_model *m) {
+    const sm_counts *c = sm_architecture_counts(m->architecture);
+    return (sm_params){.total = c->total,
+                       .active = c->active - (m->active_omits_embedding ? c->embedding : 0),
+                       .embedding = c->embedding,
+                       .unembedding = c->unembedding,
+                       .attention = c->attention,
+                       .mlp = c->mlp,
+                       .experts = c->experts,
+                       .router = c->router,
+                       .norm = c->norm,
+                       .other = c->other,
+                       .matmul_active = c->matmul_active};
+}
+
+double sm_layer_params(const sm_model *m, const sm_layer_kind *kind, bool active) {
+    return sm_architecture_kind_params(m->architecture, m->lines_of[kind - m->kind], active);
+}
+
+/* Sum over the queries 1..n of the keys before and including each: 1 + 2 + ... + n. */
+static double triangle(double n) { return n * (n + 1) / 2; }
+
+double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal) {
+    double reach = kind->chunk > 0 ? kind->chunk : kind->window > 0 ? kind->window : T;
+    if (!(T > 0)) return 0;
+    if (!causal) return fmin(reach, T);
+    if (kind->chunk > 0) { /* a query sees its own chunk only; the last may be shorter */
+        double whole = floor(T / reach);
+        return (whole * triangle(reach) + triangle(T - whole * reach)) / T;
+    }
+    /* query i sees min(i, window) keys */
+    return (T <= reach ? triangle(T) : triangle(reach) + (T - reach) * reach) / T;
+}
+
+sm_flops sm_model_forward_flops(const sm_model *m, double T, bool causal) {
+    sm_forward f;
+    if (sm_architecture_forward(m->architecture, T, causal, &f, NULL))
+        return (sm_flops){NAN, NAN, NAN};
+    return (sm_flops){f.matmul, f.attention, f.matmul + f.attention};
+}
+
+double sm_model_train_flops(const sm_model *m, double T, bool causal) {
+    return 3 * sm_model_forward_flops(m, T, causal).total;
+}
+
+double sm_model_kv_bytes(const sm_model *m, double T, sm_dtype kv) {
+    double values = 0;
+    for (int i = 0; i < m->L; i++) {
+        const sm_layer_kind *k = &m->kind[m->layer[i]];
+        values += k->cached * (k->reach > 0 ? fmin(k->reach, T) : T);
+    }
+    return values * sm_dtype_bytes(kv);
+}
+
+double sm_model_kv_bytes_per_token(const sm_model *m, sm_dtype kv) {
+    return sm_model_kv_bytes(m, 1, kv);
+}

@@ -1,0 +1,181 @@
+/* What a kind of layer is, from its lines: heads and their sizes from the operands of attention,
+ * widths and experts from the roles of the dimensions of weights, the cache from its arrays. */
+#include "model_facts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+sm_status facts_lines(const sm_model *m, sm_arena *arena, model_lines *lines, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int k = 0; !status && k < m->kinds + 2; k++) {
+        const sm_text_lines_of of = {
+            .kind = m->lines_of[k], .phase = SM_TEXT_PREFILL, .T = 1, .S = 1};
+        status = sm_architecture_lines(m->architecture, &of, arena, &lines->of[k], err);
+    }
+    return status;
+}
+
+/* ---- arrays ---- */
+
+static double size_of(const sm_text_lines *l, const uint8_t *dim, int rank,
+                      sm_dimension_role role) {
+    double size = 0;
+    for (int i = 0; i < rank; i++)
+        if (l->dim[dim[i]].role == role) size = (size > 0 ? size : 1) * l->dim[dim[i]].size;
+    return size;
+}
+
+double facts_size(const sm_text_lines *l, int array, sm_dimension_role role) {
+    return size_of(l, l->array[array].dim, l->array[array].rank, role);
+}
+
+static double mention_size(const sm_text_lines *l, const sm_mention *m, sm_dimension_role role) {
+    return size_of(l, m->dim, l->array[m->array].rank, role);
+}
+
+bool facts_is_own_weight(const sm_text_array *a) {
+    return a->role == SM_TEXT_WEIGHT && a->piece < 0;
+}
+
+int facts_scope(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot ? (int)(dot - name) : 0;
+}
+
+bool facts_scope_has(const sm_text_lines *l, const char *name, sm_dimension_role role) {
+    int n = facts_scope(name);
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        if (a->role == SM_TEXT_WEIGHT && facts_scope(a->name) == n &&
+            strncmp(a->name, name, (size_t)n) == 0 && facts_size(l, i, role) > 0)
+            return true;
+    }
+    return false;
+}
+
+static int whole(double size) { return (int)fmin(fmax(rint(size), 0), 1 << 30); }
+
+/* ---- attention ---- */
+
+/* Of the first attention of a layer. Heads count whether or not the letters of keys have them. */
+static void read_attention(const sm_text_lines *l, const sm_text_line *line, sm_layer_kind *k) {
+    const sm_mention *q = &line->operand[0], *key = &line->operand[1];
+    const sm_mention *value = &line->operand[2 * line->scores];
+    double heads = fmax(1, mention_size(l, q, SM_DIMENSION_HEADS));
+    k->N = whole(heads * fmax(1, mention_size(l, q, SM_DIMENSION_GROUP)));
+    k->K = whole(fmax(1, mention_size(l, key, SM_DIMENSION_HEADS)));
+    for (int i = 0; i < line->scores; i++)
+        k->H += whole(fmax(1, mention_size(l, &line->operand[2 * i], SM_DIMENSION_WHOLE)));
+    k->V_head = whole(fmax(1, mention_size(l, value, SM_DIMENSION_WHOLE)));
+    k->window = whole(line->window);
+    k->chunk = whole(line->chunk);
+}
+
+/* What a token leaves in the caches of the layer's own; they are latent where no head has its part
+ * of them. */
+static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
+    bool heads = false, all = false;
+    double first = 0, widest = 0;
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        if (a->piece >= 0) continue;
+        if (a->role == SM_TEXT_STATE)
+            k->state += a->elements * (a->typed ? sm_dtype_bytes(a->type) : 2);
+        if (a->role != SM_TEXT_CACHE || a->once) continue;
+        heads = heads || facts_size(l, i, SM_DIMENSION_HEADS) > 0;
+        all = all || a->keeps <= 0;
+        widest = fmax(widest, a->keeps);
+        if (first <= 0) first = a->elements;
+        k->cached += a->elements;
+    }
+    k->reach = all ? 0 : widest;
+    if (k->cached <= 0 || heads || k->N == 0) return;
+    k->attention = SM_ATTENTION_MLA;
+    k->kv_rank = whole(first);
+    k->rope_H = whole(k->cached - first);
+}
+
+/* ---- MLP and experts ---- */
+
+static void read_widths(const sm_text_lines *l, sm_layer_kind *k) {
+    double shared = 0;
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        if (!facts_is_own_weight(a) || a->rank < 2) continue;
+        double experts = facts_size(l, i, SM_DIMENSION_EXPERTS);
+        double width = facts_size(l, i, SM_DIMENSION_WIDTH);
+        if (width <= 0) continue;
+        if (experts > 0) {
+            k->E = whole(experts);
+            k->F_expert = whole(width);
+        } else if (facts_scope_has(l, a->name, SM_DIMENSION_EXPERTS)) {
+            shared = width;
+        } else if (!facts_scope_has(l, a->name, SM_DIMENSION_HEADS)) {
+            k->F = whole(width);
+        }
+    }
+    bool parts = k->F_expert > 0 && fmod(shared, k->F_expert) == 0;
+    k->E_shared = shared <= 0 ? 0 : parts ? whole(shared / k->F_expert) : 1;
+    k->F_shared = shared <= 0 ? 0 : whole(shared / k->E_shared);
+}
+
+static void read_lines(const sm_text_lines *l, sm_layer_kind *k) {
+    for (int i = 0; i < l->lines; i++) {
+        const sm_text_line *line = &l->line[i];
+        const sm_mention *chosen = line->operands > 1 ? &line->operand[1] : NULL;
+        if (line->op == SM_OPERATOR_ATTENTION && k->N == 0) read_attention(l, line, k);
+        if (line->op == SM_OPERATOR_DISPATCH && chosen)
+            k->k_top = whole(l->dim[chosen->dim[l->array[chosen->array].rank - 1]].size);
+    }
+}
+
+/* ---- kinds ---- */
+
+static void name_kind(const sm_model *m, sm_layer_kind *k) {
+    bool mixed = false;
+    for (int i = 0; i < m->kinds; i++)
+        mixed = mixed || m->kind[i].window > 0 || m->kind[i].chunk > 0;
+    const char *reach = k->N == 0               ? "recurrent "
+                        : k->chunk > 0          ? "chunked "
+                        : k->window > 0         ? "local "
+                        : mixed && m->kinds > 1 ? "global "
+                                                : "";
+    const char *mlp = k->E == 0 && k->F == 0 ? "mixer"
+                      : k->E == 0            ? "dense"
+                      : k->F > 0             ? "dense+moe"
+                                             : "moe";
+    bool reuses = k->N > 0 && k->cached <= 0;
+    snprintf(k->name, sizeof k->name, "%s%s%s", reach, mlp, reuses ? " reuse" : "");
+}
+
+static double model_width(const sm_text_lines *l) {
+    for (int i = 0; i < l->arrays; i++)
+        if (facts_size(l, i, SM_DIMENSION_MODEL) > 0 && l->array[i].role == SM_TEXT_ACTIVATION)
+            return facts_size(l, i, SM_DIMENSION_MODEL);
+    return 0;
+}
+
+void facts_of_model(sm_model *m, const model_lines *lines) {
+    const sm_text_lines *embedding = lines->of[m->kinds], *head = lines->of[m->kinds + 1];
+    m->D = whole(model_width(lines->of[0]));
+    for (int k = 0; k < m->kinds; k++) {
+        const sm_text_lines *l = lines->of[k];
+        sm_layer_kind *kind = &m->kind[k];
+        *kind = (sm_layer_kind){.attention = SM_ATTENTION_GQA};
+        read_lines(l, kind);
+        read_kept(l, kind);
+        read_widths(l, kind);
+        for (int i = 0; i < l->arrays; i++)
+            kind->norms += facts_is_own_weight(&l->array[i]) && l->array[i].norm &&
+                           facts_size(l, i, SM_DIMENSION_MODEL) > 0;
+    }
+    for (int k = 0; k < m->kinds; k++) name_kind(m, &m->kind[k]);
+    for (int i = 0; i < embedding->arrays; i++) {
+        double words = facts_size(embedding, i, SM_DIMENSION_VOCABULARY);
+        if (embedding->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
+    }
+    for (int i = 0; i < head->arrays; i++)
+        m->tied = m->tied || (head->array[i].role == SM_TEXT_WEIGHT && head->array[i].piece >= 0);
+    m->odd = facts_odd(m, lines);
+}
