@@ -60,6 +60,7 @@ static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool
     group *list = group_rows(q, by_source ? source_of : model_of, by_source, &n);
     sm_data *array =
         sm_put_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
+    if (!list) r->out_of_memory = true;
     if (!list || n == 0) return;
     sm_table *table = sm_page_table(r, sm_textf(r, "Error when the %s is held out", what),
                                     sm_textf(r, "<%s|>rows|>median|>90 %%", what));

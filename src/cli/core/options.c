@@ -176,6 +176,8 @@ static sm_status check_outputs(const cli_call *call, const parser *p, sm_error *
 sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call, sm_error *err) {
     parser p = {.verb = verb, .call = call, .argc = argc, .argv = argv};
     call->verb = verb;
+    for (int i = 0; verb->options[i].name; i++)
+        snprintf(call->name[i], sizeof call->name[i], "--%s", verb->options[i].name);
     call->values = sm_arena_alloc(call->arena, verb->values_bytes ? verb->values_bytes : 1);
     if (!call->values) return sm_fail_memory(err);
     while (p.at < argc) {

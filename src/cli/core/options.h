@@ -73,6 +73,7 @@ typedef struct cli_call {
     cli_common common;
     void *values;                       /* the verb's own struct: values given, defaults, or zero */
     const char *given[CLI_MAX_OPTIONS]; /* the text of each of the verb's options, NULL: absent */
+    char name[CLI_MAX_OPTIONS][32];     /* "--chip": what errors call them */
     int positionals;
     const char *positional[CLI_MAX_POSITIONALS];
     char **argv;     /* what followed the verb, NULL at its end */

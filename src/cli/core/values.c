@@ -187,9 +187,8 @@ bool cli_given(const cli_call *call, const void *value) {
 sm_source cli_source(const cli_call *call, const void *value) {
     int i = place_of(call, value);
     const cli_option *o = &call->verb->options[i];
-    const char *name = sm_arena_printf(call->arena, "--%s", o->name);
     const char *text = call->given[i] ? call->given[i] : o->by_default;
-    return sm_source_of(name ? name : "", text ? text : "");
+    return sm_source_of(call->name[i], text ? text : "");
 }
 
 sm_source cli_text(const cli_call *call, const void *value) {
