@@ -49,8 +49,8 @@ static void catalogue_has_the_published_totals(void **state) {
         else assert_true(p.active == p.total);
         exact += e->params_rounding == 0;
     }
-    assert_true(sm_catalogue_count() >= 70);
-    assert_true(exact >= 60);
+    assert_true(sm_catalogue_count() >= 150);
+    assert_true(exact >= 130);
 }
 
 /* A rounding may hide no error of more than a few per cent. */
