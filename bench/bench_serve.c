@@ -11,7 +11,7 @@ static bool read_inputs(const char *name, const char *chips, sm_arena *arena, sm
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     sm_source config = sm_source_of("config", entry->config_json);
     sm_source on = sm_source_of("on", chips);
-    return sm_model_parse(NULL, &config, arena, model, err) == SM_OK &&
+    return sm_model_parse(NULL, NULL, &config, arena, model, err) == SM_OK &&
            sm_system_parse(&on, NULL, 0, system, err) == SM_OK;
 }
 

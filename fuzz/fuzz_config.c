@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sm_source source = {"config.json", (const char *)data, size};
     sm_arena *arena = sm_arena_new();
     require(arena != NULL);
-    sm_status status = sm_model_parse(NULL, &source, arena, &m, &err);
+    sm_status status = sm_model_parse(NULL, NULL, &source, arena, &m, &err);
     if (status == SM_OK) {
         check_counts(&m);
         check_work(&m);

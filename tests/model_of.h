@@ -29,7 +29,7 @@ static inline sm_model model_of(const char *name, const char *config) {
     sm_model model;
     sm_error err = {0};
     sm_source source = sm_source_of(name, config);
-    if (sm_model_parse(models_families(), &source, models_arena(), &model, &err) == SM_OK)
+    if (sm_model_parse(models_families(), NULL, &source, models_arena(), &model, &err) == SM_OK)
         return model;
     fprintf(stderr, "%s\nin %s\n", err.sentence, config);
     abort();

@@ -22,7 +22,7 @@ static sm_status parse_source(sm_source source, sm_model *m, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     memset(err, 0, sizeof *err);
     if (!arena) return sm_fail_memory(err);
-    sm_status status = sm_model_parse(models_families(), &source, arena, m, err);
+    sm_status status = sm_model_parse(models_families(), NULL, &source, arena, m, err);
     sm_arena_free(arena);
     return status;
 }

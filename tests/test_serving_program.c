@@ -491,7 +491,8 @@ static void shared_caches_are_read_and_not_kept(void **state) {
     int readers = 0;
     sm_arena_free(model_arena);
     model_arena = sm_arena_new();
-    if (sm_model_parse(NULL, &source, model_arena, &model, &err)) fail_msg("%s", err.sentence);
+    if (sm_model_parse(NULL, NULL, &source, model_arena, &model, &err))
+        fail_msg("%s", err.sentence);
     for (int k = 0; k < model.kinds; k++) {
         if (model.kind[k].cached > 0) continue;
         readers++;

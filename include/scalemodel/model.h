@@ -66,10 +66,11 @@ typedef struct sm_model {
 /* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line
  * and column of the offending value or key. A field that changes the size or the work and is not
  * understood is an error naming it; irrelevant ones are ignored. families: what it is read by,
- * which must outlive the model; NULL: those that are shipped, read into the arena. What the model
- * refers to lives in the arena, which copies of the model share. */
-sm_status sm_model_parse(const sm_library *families, const sm_source *source, sm_arena *arena,
-                         sm_model *model, sm_error *err);
+ * which must outlive the model; NULL: those that are shipped, read into the arena. family: one of
+ * them, NULL: that of its model_type. What the model refers to lives in the arena, which copies of
+ * the model share. */
+sm_status sm_model_parse(const sm_library *families, const char *family, const sm_source *source,
+                         sm_arena *arena, sm_model *model, sm_error *err);
 
 /* Exact counts, to the parameter: embeddings, biases and norms in. double is exact below 2^53. */
 typedef struct sm_params {

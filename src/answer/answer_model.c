@@ -25,7 +25,7 @@ static sm_status catalogue(sm_report *r, sm_error *err) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         sm_model model;
         sm_source config = sm_source_of(entry->name, entry->config_json);
-        status = sm_model_parse(families, &config, r->arena, &model, err);
+        status = sm_model_parse(families, NULL, &config, r->arena, &model, err);
         if (status) return status;
         sm_params params = sm_model_params(&model);
         sm_page_row(r, table, entry->name, model.family, sm_show_count(r, params.total),
@@ -101,6 +101,7 @@ static void components(sm_report *r, const sm_params *p) {
 /* ---- the layers ---- */
 
 static const char *heads_words(sm_report *r, const sm_layer_kind *kind) {
+    if (kind->N == 0) return "-";
     if (kind->attention == SM_ATTENTION_MLA)
         return sm_textf(r, "%d, MLA rank %d", kind->N, kind->kv_rank);
     return kind->N == kind->K ? sm_textf(r, "%d x %d", kind->N, kind->H)
@@ -129,9 +130,10 @@ static void kinds(sm_report *r, const sm_model *model) {
                    count, params, sm_layer_params(model, kind, true), kind->N, kind->K, kind->H,
                    kind->F, kind->E, kind->k_top, kind->F_expert,
                    kind->window > 0 ? kind->window : kind->chunk);
-        const char *reach = kind->window > 0  ? sm_textf(r, "%d", kind->window)
-                            : kind->chunk > 0 ? sm_textf(r, "chunks of %d", kind->chunk)
-                                              : "all";
+        const char *reach = kind->N == 0       ? "-"
+                            : kind->window > 0 ? sm_textf(r, "%d", kind->window)
+                            : kind->chunk > 0  ? sm_textf(r, "chunks of %d", kind->chunk)
+                                               : "all";
         sm_page_row(r, table, kind->name, sm_textf(r, "%d", count), sm_show_count(r, params),
                     heads_words(r, kind), reach, kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-",
                     expert_words(r, kind));

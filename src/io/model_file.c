@@ -56,7 +56,7 @@ sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *
     memset(model, 0, sizeof *model);
     model->note = "";
     sm_status status = sm_io_model_source(name_or_path, arena, &source, err);
-    return status == SM_OK ? sm_model_parse(NULL, &source, arena, model, err) : status;
+    return status == SM_OK ? sm_model_parse(NULL, NULL, &source, arena, model, err) : status;
 }
 
 sm_status sm_io_library(const char *const *path, size_t n, sm_arena *arena, const sm_library **out,

@@ -87,12 +87,13 @@ static sm_status check(const sm_source *source, const sm_model *m, sm_error *err
                       "the model has %.4g parameters; at most 2^53 are counted exactly", total);
 }
 
-sm_status sm_model_parse(const sm_library *families, const sm_source *source, sm_arena *arena,
-                         sm_model *m, sm_error *err) {
+sm_status sm_model_parse(const sm_library *families, const char *family, const sm_source *source,
+                         sm_arena *arena, sm_model *m, sm_error *err) {
     memset(m, 0, sizeof *m);
     m->note = m->stored.method = "";
     sm_status status = families ? SM_OK : sm_library_shipped(arena, &families, err);
-    if (!status) status = sm_architecture_new(families, source, NULL, arena, &m->architecture, err);
+    if (!status)
+        status = sm_architecture_new(families, source, family, arena, &m->architecture, err);
     if (status) return status;
     name_model(source, m);
     read_facts(m);

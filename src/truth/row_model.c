@@ -73,7 +73,7 @@ bool row_model(const row_shape *s, const sm_library *families, sm_arena *arena, 
         sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err))
         return false;
     sm_source source = {s->name, text, length};
-    sm_status status = sm_model_parse(families, &source, arena, model, &err);
+    sm_status status = sm_model_parse(families, NULL, &source, arena, model, &err);
     if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
     return status == SM_OK;
 }

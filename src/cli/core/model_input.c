@@ -22,3 +22,12 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
     sm_status status = sm_io_library(files->text, (size_t)files->n, call->arena, out, err);
     return status ? status : check_family(call, *out, given->as, err);
 }
+
+sm_status cli_read_model(const cli_call *call, const cli_model_values *given, const char *name,
+                         sm_model *model, sm_error *err) {
+    sm_source config;
+    const sm_library *library;
+    sm_status status = sm_io_model_source(name, call->arena, &config, err);
+    if (!status) status = cli_library(call, given, &library, err);
+    return status ? status : sm_model_parse(library, given->as, &config, call->arena, model, err);
+}

@@ -156,6 +156,9 @@ typedef struct cli_model_values {
  * wrong in one of them, a family that there is not. */
 sm_status cli_library(const cli_call *call, const cli_model_values *given, const sm_library **out,
                       sm_error *err);
+/* The model of this name or path, read by them. */
+sm_status cli_read_model(const cli_call *call, const cli_model_values *given, const char *name,
+                         sm_model *model, sm_error *err);
 
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
  * times (calibration_input.c). */

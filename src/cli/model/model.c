@@ -62,13 +62,11 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     if (call->positionals == 0 && options->program)
         return sm_fail(err, SM_USAGE, "model --program needs a MODEL");
     if (options->program) return run_program(call, r, err);
-    if (options->from.families.n > 0 || options->from.as)
-        return sm_fail(err, SM_USAGE, "--families, --layers and --as go with --program");
     sm_model_question q = SM_QUESTION(sm_model_question);
     sm_model model;
     q.explain = call->common.explain;
     if (call->positionals == 0) return sm_answer_model(&q, r, err);
-    sm_status status = sm_io_model_load(call->positional[0], call->arena, &model, err);
+    sm_status status = cli_read_model(call, &options->from, call->positional[0], &model, err);
     q.model = &model;
     q.seq = (double)options->seq;
     q.kv = options->kv_dtype;

@@ -6,6 +6,7 @@
 typedef struct plan_options {
     sm_plan_use use;
     const char *model, *on;
+    cli_model_values read_by;
 } plan_options;
 
 static const char *const uses[] = {"training", "serving"};
@@ -17,6 +18,7 @@ static const cli_option plan_table[] = {
      .help = "can the layers of this model be sharded so?"},
     {"on", 0, CLI_TEXT, offsetof(plan_options, on), "SYSTEM",
      .help = "how many of these chips does it use?"},
+    CLI_MODEL_OPTIONS(plan_options, read_by),
     {.name = NULL},
 };
 
@@ -29,7 +31,7 @@ static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
     q.use = options->use;
     if (call->positionals > 0) q.plan = sm_source_of("PLAN", call->positional[0]);
     if (options->model) {
-        status = sm_io_model_load(options->model, call->arena, &model, err);
+        status = cli_read_model(call, &options->read_by, options->model, &model, err);
         q.model = &model;
     }
     if (!status && (options->on || call->common.system_file)) {

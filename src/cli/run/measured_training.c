@@ -41,7 +41,7 @@ static sm_status make_model(const training_shape *s, sm_arena *arena, sm_model *
         experts ? experts : "", s->D, s->L, s->heads, s->kv_heads, s->F);
     if (!text || !experts) return sm_fail_memory(err);
     sm_source source = sm_source_of("a model to measure with", text);
-    return sm_model_parse(NULL, &source, arena, model, err);
+    return sm_model_parse(NULL, NULL, &source, arena, model, err);
 }
 
 static sm_status make_run(const training_shape *s, int ranks, const unsigned char *text,

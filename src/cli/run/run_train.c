@@ -52,6 +52,7 @@ static const cli_option run_train_table[] = {
     RECORD_OPTION(run_train_values, record),
     RANKS_OPTIONS(run_train_values, ranks, RANKS_CUDA),
     CLI_CALIBRATION_OPTIONS(run_train_values, constants),
+    CLI_MODEL_OPTIONS(run_train_values, read_by),
     {.name = NULL},
 };
 
@@ -108,7 +109,8 @@ static sm_status read_checkpoint(train_run *q, sm_error *err) {
 
 static sm_status read_question(train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
-    sm_status status = sm_io_model_load(q->call->positional[0], q->call->arena, &q->model, err);
+    sm_status status =
+        cli_read_model(q->call, &given->read_by, q->call->positional[0], &q->model, err);
     sm_train_setup_defaults(&q->setup);
     q->setup.model = &q->model;
     if (!status) status = read_sizes(q, err);

@@ -15,6 +15,7 @@ typedef struct run_train_values {
     int64_t seq, steps, until, seed, every, keep;
     double batch, rate;
     cli_calibration_values constants;
+    cli_model_values read_by;
 } run_train_values;
 
 typedef struct train_run {

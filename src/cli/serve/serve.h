@@ -11,6 +11,7 @@ typedef struct cli_serve_values {
     sm_range chips;
     bool eager, lower, with_prefill, disaggregated;
     cli_calibration_values constants;
+    cli_model_values read_by;
 } cli_serve_values;
 extern const cli_option cli_serve_options[];
 

@@ -62,6 +62,7 @@ const cli_option cli_serve_options[] = {
     {"disaggregated", 0, CLI_FLAG, AT(disaggregated),
      .help = "prefill and decode in pools of their own"},
     CLI_CALIBRATION_OPTIONS(cli_serve_values, constants),
+    CLI_MODEL_OPTIONS(cli_serve_values, read_by),
     {.name = NULL},
 };
 
@@ -142,7 +143,7 @@ sm_status cli_serving_read(const cli_call *call, cli_serving *v, sm_error *err) 
         .explain = call->common.explain,
         .plot = o->plot != NULL,
     };
-    sm_status status = sm_io_model_load(call->positional[0], call->arena, &v->model, err);
+    sm_status status = cli_read_model(call, &o->read_by, call->positional[0], &v->model, err);
     if (!status) status = cli_system(call, o->on, &v->system, err);
     return status ? status : read_rest(call, v, err);
 }

@@ -14,6 +14,7 @@ typedef struct cli_simulate_values {
     sm_dtype weights, kv, compute;
     bool prefix_cache, find_max_qps;
     cli_calibration_values constants;
+    cli_model_values read_by;
 } cli_simulate_values;
 extern const cli_option cli_simulate_options[];
 

@@ -84,6 +84,7 @@ const cli_option cli_simulate_options[] = {
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the steps of the replicas for Perfetto"},
     CLI_CALIBRATION_OPTIONS(cli_simulate_values, constants),
+    CLI_MODEL_OPTIONS(cli_simulate_values, read_by),
     {.name = NULL},
 };
 
@@ -218,7 +219,7 @@ sm_status cli_simulating_read(const cli_call *call, cli_simulating *v, sm_error 
     };
     sm_status status = check_together(call, err);
     if (!status) status = read_source(call, v, err);
-    if (!status) status = sm_io_model_load(call->positional[0], call->arena, &v->model, err);
+    if (!status) status = cli_read_model(call, &o->read_by, call->positional[0], &v->model, err);
     q->as_stored = !cli_given(call, &o->weights) && v->model.stored.quantised;
     if (q->as_stored) q->dtypes.weights = v->model.stored.type;
     if (!status) status = cli_system(call, o->on, &v->system, err);

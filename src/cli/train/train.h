@@ -11,6 +11,7 @@ typedef struct cli_train_values {
     sm_objective objective;
     sm_range chips;
     cli_calibration_values constants;
+    cli_model_values read_by;
 } cli_train_values;
 extern const cli_option cli_train_options[];
 

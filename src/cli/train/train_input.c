@@ -42,6 +42,7 @@ const cli_option cli_train_options[] = {
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the simulated step of the best plan for Perfetto"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
+    CLI_MODEL_OPTIONS(cli_train_values, read_by),
     {.name = NULL},
 };
 
@@ -99,7 +100,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->chips = t->chips;
     q->explain = call->common.explain;
     q->timeline = o->timeline != NULL;
-    sm_status status = sm_io_model_load(call->positional[0], call->arena, &t->model, err);
+    sm_status status = cli_read_model(call, &o->read_by, call->positional[0], &t->model, err);
     if (!status) status = cli_system(call, o->on, &t->system, err);
     if (!status)
         status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
