@@ -7,6 +7,7 @@
 
 static sm_model model;
 static sm_system cluster;
+static sm_arena *arena; /* of the model, which its programs point into */
 
 static void line(const char *name, double value, const char *unit) {
     printf("bench: %s %.6g %s\n", name, value, unit);
@@ -24,14 +25,14 @@ static void calibrate(void) {
 
 static sm_train *train_on(const char *name, const char *text, double batch, double seq) {
     sm_error err = {0};
-    sm_arena *arena = sm_arena_new();
     sm_source source = sm_source_of("system", text);
     sm_train *train = NULL;
     sm_job job = {&model, &cluster, batch, seq, 15e12, -1};
+    sm_arena_free(arena);
+    arena = sm_arena_new();
     if (sm_io_model_load(name, arena, &model, &err) || /* or the first that fails */
         sm_system_parse(&source, NULL, 0, &cluster, &err) || sm_train_new(&job, &train, &err))
         fprintf(stderr, "%s on %s: %s\n", name, text, err.sentence);
-    sm_arena_free(arena);
     return train;
 }
 
@@ -118,5 +119,6 @@ int main(void) {
     search_once("search_deepseek_v3_s", "deepseek-v3", "h800:256x8", 15360.0 * 4096, 4096);
     scaling();
     calibrate();
+    sm_arena_free(arena);
     return 0;
 }

@@ -50,7 +50,7 @@ sm_status sm_io_library(const char *const *path, size_t n, sm_arena *arena, cons
                         sm_error *err);
 /* Load a model by its catalogue name, or from a path (contains '/' or ends in .json). SM_BAD_INPUT
  * when the name is unknown (and names the nearest) or the file is no config, SM_IO when it cannot
- * be read. */
+ * be read. The model points into the arena, which must outlive it and all that is made from it. */
 sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,
                            sm_error *err);
 
