@@ -18,25 +18,21 @@
 /* JSON written plainly in C. */
 #define JSON(...) #__VA_ARGS__
 
+/* The model is good until the next one is read. */
 static sm_status parse_source(sm_source source, sm_model *m, sm_error *err) {
-    sm_arena *arena = sm_arena_new();
+    static sm_arena *arena;
+    sm_arena_free(arena);
+    arena = sm_arena_new();
     memset(err, 0, sizeof *err);
     if (!arena) return sm_fail_memory(err);
-    sm_status status = sm_model_parse(models_families(), NULL, &source, arena, m, err);
-    sm_arena_free(arena);
-    return status;
+    return sm_model_parse(models_families(), NULL, &source, arena, m, err);
 }
 
 static sm_status parse_text(const char *text, sm_model *m, sm_error *err) {
     return parse_source(sm_source_of("config.json", text), m, err);
 }
 
-static sm_model read_good(const char *text) {
-    static sm_model m;
-    sm_error err;
-    if (parse_text(text, &m, &err) != SM_OK) fail_msg("%s\nof %s", err.sentence, text);
-    return m;
-}
+static sm_model read_good(const char *text) { return model_of("config.json", text); }
 
 static double total(const char *text) {
     sm_model m = read_good(text);
