@@ -573,7 +573,8 @@ static void test_a_group_on_no_link_takes_for_ever(void **state) {
     (void)state;
     sm_system system = torus_of((int[]){4, 8}, 2, 0);
     const sm_calibration *constants = sm_calibration_of(&system.chip);
-    for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        sm_collective op = (sm_collective)i;
         sm_curve curve = sm_collective_curve(&system, op, &(sm_group){.size = 4}, 1);
         assert_true(isinf(sm_curve_expected_s(&curve, &system, constants, 1e6)));
         curve = sm_collective_curve(&system, op, &(sm_group){.size = 1}, 1);
