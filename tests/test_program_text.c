@@ -161,7 +161,7 @@ static const char PRINTED[] = "roles sequences B; positions T; keys S; model D; 
 static const char *first_words(void *with, int kind, const sm_text_lines *lines, int line,
                                sm_arena *arena) {
     (void)with;
-    return line ? NULL : sm_arena_printf(arena, "kind %d of %d lines", kind, lines->lines);
+    return line ? "" : sm_arena_printf(arena, "kind %d of %d lines", kind, lines->lines);
 }
 
 static void a_toy_is_printed(void **state) {

@@ -265,8 +265,8 @@ typedef struct sm_program_style {
     sm_text_phase phase;
     bool absorbed;
     double T, S;
-    /* What stands behind a line as a comment: NULL or "" for nothing; in the arena. NULL: none do.
-     */
+    /* What stands behind a line as a comment, in the arena: "" for nothing, NULL when out of
+     * memory. No function: nothing behind any. */
     const char *(*comment)(void *with, int kind, const sm_text_lines *lines, int line,
                            sm_arena *arena);
     void *with;

@@ -298,7 +298,7 @@ static void put_target(writer *w, const sm_text_line *line, int result) {
 
 /* Behind the line where it fits, else under it. */
 static void put_comment(writer *w, const char *comment) {
-    size_t column = w->sink.wanted - w->line, n = comment ? strlen(comment) : 0;
+    size_t column = w->sink.wanted - w->line, n = strlen(comment);
     if (n == 0) return;
     if (column + 4 + n <= COLUMNS) {
         int blanks = column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 2;
@@ -317,7 +317,7 @@ static void put_line(writer *w, int kind, int l) {
     put_value(w, line);
     put_attributes(w, line);
     if (w->style->comment)
-        put_comment(w, w->style->comment(w->style->with, kind, w->of, l, w->arena));
+        put_comment(w, keep(w, w->style->comment(w->style->with, kind, w->of, l, w->arena)));
 }
 
 /* ---- texts ---- */
