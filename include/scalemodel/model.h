@@ -63,6 +63,10 @@ typedef struct sm_model {
     int lines_of[SM_MAX_LAYER_KINDS + 2];
 } sm_model;
 
+/* What a config of this path is called: "llama-3.1-8b" for "models/llama-3.1-8b/config.json",
+ * "tiny" for "x/tiny.json". It stands in the path, *length bytes long. */
+const char *sm_model_name(const char *path, size_t *length);
+
 /* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line
  * and column of the offending value or key. A field that changes the size or the work and is not
  * understood is an error naming it; irrelevant ones are ignored. families: what it is read by,

@@ -22,6 +22,9 @@ sm_source sm_source_of(const char *name, const char *text);
  * the span; return SM_BAD_INPUT. source NULL: the error has no place. */
 sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* As sm_fail_at, with a va_list. */
+sm_status sm_vfail_at(sm_error *err, const sm_source *source, sm_span span, const char *format,
+                      va_list args);
 /* Print an error the way the CLI shows it:
  *   file:line:col: sentence
  *     excerpt

@@ -160,12 +160,10 @@ sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error
 
 sm_status line_fail(const line_reader *r, const sm_source *line, sm_span span, sm_error *err,
                     const char *format, ...) {
-    char sentence[640];
     va_list args;
     va_start(args, format);
-    if (vsnprintf(sentence, sizeof sentence, format, args) < 0) sentence[0] = 0;
+    sm_status status = sm_vfail_at(err, line, span, format, args);
     va_end(args);
-    sm_status status = sm_fail_at(err, line, span, "%s", sentence);
     if (err) err->line = r->line;
     return status;
 }

@@ -22,19 +22,8 @@ double sm_layer_params(const sm_model *m, const sm_layer_kind *kind, bool active
     return sm_architecture_kind_params(m->architecture, m->lines_of[kind - m->kind], active);
 }
 
-/* Sum over the queries 1..n of the keys before and including each: 1 + 2 + ... + n. */
-static double triangle(double n) { return n * (n + 1) / 2; }
-
 double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal) {
-    double reach = kind->chunk > 0 ? kind->chunk : kind->window > 0 ? kind->window : T;
-    if (!(T > 0)) return 0;
-    if (!causal) return fmin(reach, T);
-    if (kind->chunk > 0) { /* a query sees its own chunk only; the last may be shorter */
-        double whole = floor(T / reach);
-        return (whole * triangle(reach) + triangle(T - whole * reach)) / T;
-    }
-    /* query i sees min(i, window) keys */
-    return (T <= reach ? triangle(T) : triangle(reach) + (T - reach) * reach) / T;
+    return sm_keys_met(T, T, causal, kind->window, kind->chunk);
 }
 
 sm_flops sm_model_forward_flops(const sm_model *m, double T, bool causal) {

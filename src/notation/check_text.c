@@ -192,14 +192,9 @@ static const array_entry *find_entry(const reading *r, const char *name) {
 }
 
 static sm_status add_entry(reading *r, array_entry entry) {
-    if (r->n == r->room) {
-        int room = r->room ? 2 * r->room : 64;
-        array_entry *grown = sm_arena_array(r->c->arena, (size_t)room, sizeof *grown);
-        if (!grown) return sm_fail_memory(r->c->err);
-        if (r->n) memcpy(grown, r->entry, (size_t)r->n * sizeof *grown);
-        r->entry = grown;
-        r->room = room;
-    }
+    array_entry *list = tree_grow(r->c->arena, r->entry, r->n, &r->room, sizeof *list);
+    if (!list) return sm_fail_memory(r->c->err);
+    r->entry = list;
     r->entry[r->n++] = entry;
     return SM_OK;
 }

@@ -105,7 +105,7 @@ static sm_forward flops_of(const line_maker *m, bool causal) {
         else if (!square) f.attention += flops;
         else
             f.attention +=
-                flops / line->keys * line_keys(m->T, m->S, false, line->window, line->chunk);
+                flops / line->keys * sm_keys_met(m->T, m->S, false, line->window, line->chunk);
     }
     return f;
 }

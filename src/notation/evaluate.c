@@ -76,28 +76,14 @@ const char *values_kind_name(const value *v) {
 }
 
 sm_status values_fail(const scope *s, const value *v, sm_span span, const char *format, ...) {
-    char sentence[512];
+    const json_value *json = v ? v->json : NULL;
+    sm_span place = json ? json_place(json) : span;
+    if (json && json->kind == IS_OBJECT) place.length = 1;
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    sm_status status = sm_vfail_at(s->err, json ? s->config : s->source, place, format, args);
     va_end(args);
-    if (!v || !v->json) return sm_fail_at(s->err, s->source, span, "%s", sentence);
-    sm_span place = json_place(v->json);
-    if (v->json->kind == IS_OBJECT) place.length = 1;
-    return sm_fail_at(s->err, s->config, place, "%s", sentence);
-}
-
-const json_value *values_path(const json_value *object, const char *path) {
-    char name[64];
-    while (object && *path) {
-        size_t n = strcspn(path, ".");
-        if (n >= sizeof name) return NULL;
-        memcpy(name, path, n);
-        name[n] = 0;
-        object = json_get(object, name);
-        path += n + (path[n] == '.');
-    }
-    return object;
+    return status;
 }
 
 /* ---- indices and members ---- */
@@ -304,7 +290,7 @@ static sm_status member(scope *s, const tree *t, value *out) {
     value of;
     sm_status status = values_of(s, t->child[0], &of);
     if (!status)
-        *out = values_of_json(of.kind == VALUE_OBJECT ? values_path(of.json, t->name) : NULL);
+        *out = values_of_json(of.kind == VALUE_OBJECT ? json_find(of.json, t->name) : NULL);
     return status;
 }
 

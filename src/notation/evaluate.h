@@ -50,8 +50,6 @@ value values_of_json(const json_value *json);
 value values_of_number(double number);
 bool values_true(const value *v);
 bool values_equal(const value *a, const value *b);
-/* The value of an object's dotted path; NULL: not there. */
-const json_value *values_path(const json_value *object, const char *path);
 /* "a list": for sentences. */
 const char *values_kind_name(const value *v);
 /* An error where v stands in the config, else at the span of the expression. */

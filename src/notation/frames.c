@@ -41,7 +41,7 @@ static const json_value *named_culprit(const family_scope *s, const frame *f, co
     const json_value *json = NULL;
     if (depth > FRAMES_MOST_LIKE || --*s->scope.steps < 0) return NULL;
     if (t->kind == TREE_SIZE && by_size) return size_culprit(s, t->name, depth + 1, &set);
-    if (t->kind == TREE_NAME) json = values_path(f->config, t->name);
+    if (t->kind == TREE_NAME) json = json_find(f->config, t->name);
     if (!json && t->kind == TREE_NAME && (set = set_in(f->field, f->fields, t->name)) != NULL)
         json = named_culprit(s, f, set->value, depth + 1, by_size);
     for (int i = 0; !json && i < t->n; i++) json = named_culprit(s, f, t->child[i], depth, by_size);
@@ -181,13 +181,13 @@ static sm_status look_in_bindings(const family_scope *s, const char *name, value
     if (status || b || !name[n]) return status;
     status = find_binding(s, name, n, &b);
     *found = b && b->value.kind == VALUE_OBJECT;
-    if (*found) *out = values_of_json(values_path(b->value.json, name + n + 1));
+    if (*found) *out = values_of_json(json_find(b->value.json, name + n + 1));
     return status;
 }
 
 /* What `fields` names: the config's value, else the default. */
 static sm_status look_in_fields(family_scope *s, const tree_set *set, value *out) {
-    const json_value *json = values_path(s->frame->config, set->name);
+    const json_value *json = json_find(s->frame->config, set->name);
     *out = values_of_json(json);
     bool silent = !json;
     const tree *usual = set->value;
@@ -240,7 +240,7 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
         *out = (value){.kind = VALUE_OPERATOR, .op = (sm_operator)op};
         return SM_OK;
     }
-    const json_value *json = values_path(f->config, t->name);
+    const json_value *json = json_find(f->config, t->name);
     *out = values_of_json(json);
     return json || s->lax || strchr(t->name, '.') ? SM_OK : fail_name(s, t);
 }

@@ -6,22 +6,11 @@
 
 sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format,
                      ...) {
-    char sentence[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    sm_status status = sm_vfail_at(m->err, c->text->source, span, format, args);
     va_end(args);
-    return sm_fail_at(m->err, c->text->source, span, "%s", sentence);
-}
-
-void *line_grow(sm_arena *arena, void *list, int n, int *room, size_t bytes) {
-    if (n < *room) return list;
-    int more = *room ? 2 * *room : 64;
-    void *longer = sm_arena_array(arena, (size_t)more, bytes);
-    if (!longer) return NULL;
-    if (n > 0) memcpy(longer, list, (size_t)n * bytes);
-    *room = more;
-    return longer;
+    return status;
 }
 
 /* ---- dimensions ---- */
@@ -136,8 +125,8 @@ double line_elements(const line_maker *m, int rank, const uint8_t *dim) {
 
 static bool make_room(line_maker *m) {
     int room = m->room_arrays, also = room;
-    sm_text_array *array = line_grow(m->arena, m->array, m->arrays, &room, sizeof *array);
-    line_origin *origin = line_grow(m->arena, m->array_origin, m->arrays, &also, sizeof *origin);
+    sm_text_array *array = tree_grow(m->arena, m->array, m->arrays, &room, sizeof *array);
+    line_origin *origin = tree_grow(m->arena, m->array_origin, m->arrays, &also, sizeof *origin);
     if (!array || !origin) return false;
     m->array = array;
     m->array_origin = origin;

@@ -97,15 +97,42 @@ static shape join(const shape *a, const shape *b) {
     return all;
 }
 
+static sm_status check_arguments(const line_maker *m, const draft *d, const sm_operator_row *row,
+                                 const tree *t) {
+    if (t->n >= row->least && t->n <= row->most) return SM_OK;
+    return line_wrong(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
+                      row->least, row->most, t->n);
+}
+
+/* The operator that a name stands for; texts are called on lines of their own. */
+static sm_status resolve_operator(const line_maker *m, const draft *d, const tree *t, int *op) {
+    callee what;
+    sm_status status = line_resolve(m, d->call, t, &what);
+    if (!status && what.text)
+        return line_wrong(m, d->call, t->span, "the text %s is called on a line of its own",
+                          t->name);
+    *op = what.op;
+    return status;
+}
+
+/* A value within a line, as a line of its own before it: its result. */
+static sm_status make_before(line_maker *m, draft *d, const tree *t, const char *untold,
+                             sm_mention *out) {
+    draft inner = {.call = d->call, .from = d->from};
+    const char *base = d->targets > 0 ? d->target[0]->name : untold;
+    sm_status status = line_draft_make(m, &inner, t, base, &out->array);
+    if (status) return status;
+    const sm_text_array *made = &m->array[out->array];
+    memcpy(out->dim, made->dim, (size_t)made->rank);
+    return SM_OK;
+}
+
 static sm_status push(line_maker *m, draft *d, const tree *t, shape *out);
 
 static sm_status push_operator(line_maker *m, draft *d, sm_operator op, const tree *t, shape *out) {
     const sm_operator_row *row = sm_operator_at(op);
     shape argument[SM_OPERATOR_MOST_ARGUMENTS];
-    sm_status status = SM_OK;
-    if (t->n < row->least || t->n > row->most)
-        return line_wrong(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
-                          row->least, row->most, t->n);
+    sm_status status = check_arguments(m, d, row, t);
     for (int i = 0; !status && i < t->n; i++) status = push(m, d, t->child[i], &argument[i]);
     if (status) return status;
     *out = argument[0];
@@ -144,14 +171,9 @@ static sm_status push_array(line_maker *m, draft *d, const sm_mention *mention, 
 
 /* What is no pointwise operator is a line of its own. */
 static sm_status push_made(line_maker *m, draft *d, const tree *t, shape *out) {
-    draft inner = {.call = d->call, .from = d->from};
     sm_mention mention;
-    const char *base = d->targets > 0 ? d->target[0]->name : t->name;
-    sm_status status = line_draft_make(m, &inner, t, base, &mention.array);
-    if (status) return status;
-    const sm_text_array *array = &m->array[mention.array];
-    memcpy(mention.dim, array->dim, (size_t)array->rank);
-    return push_array(m, d, &mention, out);
+    sm_status status = make_before(m, d, t, t->name, &mention);
+    return status ? status : push_array(m, d, &mention, out);
 }
 
 static sm_status push_name(line_maker *m, draft *d, const tree *t, shape *out) {
@@ -165,14 +187,11 @@ static sm_status push_name(line_maker *m, draft *d, const tree *t, shape *out) {
 }
 
 static sm_status push_call(line_maker *m, draft *d, const tree *t, shape *out) {
-    callee what;
-    sm_status status = line_resolve(m, d->call, t, &what);
+    int op;
+    sm_status status = resolve_operator(m, d, t, &op);
     if (status) return status;
-    if (what.text)
-        return line_wrong(m, d->call, t->span, "the text %s is called on a line of its own",
-                          t->name);
-    return is_pointwise(what.op) ? push_operator(m, d, (sm_operator)what.op, t, out)
-                                 : push_made(m, d, t, out);
+    return is_pointwise(op) ? push_operator(m, d, (sm_operator)op, t, out)
+                            : push_made(m, d, t, out);
 }
 
 static sm_status push(line_maker *m, draft *d, const tree *t, shape *out) {
@@ -365,7 +384,7 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
     sm_mention *result = sm_arena_array(m->arena, (size_t)line->results, sizeof *result);
     sm_mention *operand = sm_arena_array(m->arena, (size_t)line->operands + 1, sizeof *operand);
     sm_term *term = sm_arena_array(m->arena, (size_t)line->terms + 1, sizeof *term);
-    sm_text_line *list = line_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
+    sm_text_line *list = tree_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
     if (!result || !operand || !term || !list) return sm_fail_memory(m->err);
     if (m->lines == MADE_MOST_LINES)
         return line_wrong(m, d->call, d->from->span, "more lines than %d, the most of a piece",
@@ -395,17 +414,9 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
 static sm_status add_array(line_maker *m, draft *d, const tree *t) {
     int operand;
     sm_mention mention;
-    sm_status status;
-    if (t->kind == TREE_NAME || t->kind == TREE_ARRAY) {
-        status = line_mention(m, d->call, t, d->from->attribute, &mention);
-    } else {
-        draft inner = {.call = d->call, .from = d->from};
-        status = line_draft_make(m, &inner, t, d->targets > 0 ? d->target[0]->name : "x",
-                                 &mention.array);
-        if (status) return status;
-        const sm_text_array *made = &m->array[mention.array];
-        memcpy(mention.dim, made->dim, (size_t)made->rank);
-    }
+    bool named = t->kind == TREE_NAME || t->kind == TREE_ARRAY;
+    sm_status status = named ? line_mention(m, d->call, t, d->from->attribute, &mention)
+                             : make_before(m, d, t, "x", &mention);
     return status ? status : add_operand(m, d, &mention, &operand);
 }
 
@@ -439,11 +450,8 @@ static sm_status add_scores(line_maker *m, draft *d, const tree *t) {
 static sm_status make_operator(line_maker *m, draft *d, sm_operator op, const tree *t,
                                const char *base, int *array) {
     const sm_operator_row *row = sm_operator_at(op);
-    sm_status status = SM_OK;
+    sm_status status = check_arguments(m, d, row, t);
     shape first = {0};
-    if (t->n < row->least || t->n > row->most)
-        return line_wrong(m, d->call, t->span, "%s takes %d to %d arguments, not %d", row->name,
-                          row->least, row->most, t->n);
     d->line.op = op;
     d->line.linear = row->linear;
     for (int i = 0; !status && i < t->n; i++)
@@ -493,14 +501,11 @@ static sm_status make_expression(line_maker *m, draft *d, const tree *t, const c
 
 /* A line of its own for a value. */
 sm_status line_draft_make(line_maker *m, draft *d, const tree *t, const char *base, int *array) {
-    callee what;
+    int op;
     if (t->kind == TREE_PRODUCT) return make_product(m, d, t, base, array);
     if (t->kind != TREE_CALL) return make_expression(m, d, t, base, array);
-    sm_status status = line_resolve(m, d->call, t, &what);
+    sm_status status = resolve_operator(m, d, t, &op);
     if (status) return status;
-    if (what.text)
-        return line_wrong(m, d->call, t->span, "the text %s is called on a line of its own",
-                          t->name);
-    return is_pointwise(what.op) ? make_expression(m, d, t, base, array)
-                                 : make_operator(m, d, (sm_operator)what.op, t, base, array);
+    return is_pointwise(op) ? make_expression(m, d, t, base, array)
+                            : make_operator(m, d, (sm_operator)op, t, base, array);
 }

@@ -17,7 +17,7 @@ static double keys_until(double n, double window, double chunk) {
     return full * (full + 1) / 2 + (n - full) * full;
 }
 
-double line_keys(double T, double S, bool causal, double window, double chunk) {
+double sm_keys_met(double T, double S, bool causal, double window, double chunk) {
     double reach = chunk > 0 ? chunk : window > 0 ? window : S;
     if (!(T > 0)) return 0;
     if (!causal || T > S) return fmin(reach, S);
@@ -87,9 +87,9 @@ static double mean_keys(const line_maker *m, const sm_text_line *line, uint64_t 
         int rank = m->array[chosen->array].rank;
         double most = rank > 0 ? m->dim[chosen->dim[rank - 1]].size : keys;
         /* of the best M no more than there are: query t has t keys to choose from */
-        return pace * line_keys(T, S, line->causal, fmin(most, keys) / pace, 0);
+        return pace * sm_keys_met(T, S, line->causal, fmin(most, keys) / pace, 0);
     }
-    return pace * line_keys(T, S, line->causal, line->window / pace, line->chunk / pace);
+    return pace * sm_keys_met(T, S, line->causal, line->window / pace, line->chunk / pace);
 }
 
 static void work_of_product(const line_maker *m, sm_text_line *line) {

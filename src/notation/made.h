@@ -120,12 +120,6 @@ sm_status line_make(const sm_architecture *a, const sm_text_lines_of *of, sm_are
 /* The matrix FLOPs, vector FLOPs and mean keys of a line. */
 void line_work(const line_maker *m, sm_text_line *line);
 double line_elements(const line_maker *m, int rank, const uint8_t *dim);
-/* Keys that a query meets on average: T queries, the last of S positions. */
-double line_keys(double T, double S, bool causal, double window, double chunk);
-
-/* Room for one more of n things of `bytes` in a list of the arena. */
-void *line_grow(sm_arena *arena, void *list, int n, int *room, size_t bytes);
-
 /* Counts of all kinds, from their lines. */
 sm_status made_count(sm_architecture *a, sm_error *err);
 #endif

@@ -210,7 +210,7 @@ static sm_status overlay(model_plan *p, const frame *outer, const tree_piece *pi
 /* `all FAMILY`, `all FAMILY in OBJECT`, `all in OBJECT`. */
 static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
                           const tree_piece *piece) {
-    const json_value *object = piece->text ? values_path(f->config, piece->text->name) : NULL;
+    const json_value *object = piece->text ? json_find(f->config, piece->text->name) : NULL;
     const tree_family *family = piece->name ? tree_find_family(f->library, piece->name) : NULL;
     lineage line = {0};
     sm_status status = SM_OK;

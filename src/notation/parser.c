@@ -12,13 +12,11 @@ static void stop(parser *p, sm_status status) {
 }
 
 void parser_fail(parser *p, sm_span span, const char *format, ...) {
-    char sentence[sizeof p->err->sentence];
     va_list args;
     if (p->status) return;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    stop(p, sm_vfail_at(p->err, p->source, span, format, args));
     va_end(args);
-    stop(p, sm_fail_at(p->err, p->source, span, "%s", sentence));
 }
 
 void parser_expected(parser *p, const char *what) {

@@ -29,6 +29,19 @@ static void add_bytes(sm_work *w, sm_size bytes, sm_role role) {
     w->bytes[w->terms++] = bytes;
 }
 
+/* What a kernel reads and writes of its inputs and its result; their dimensions. */
+static sm_dimensions add_arrays(job *j, const sm_op *op, const int *at, sm_work *w) {
+    sm_dimensions dims = 0;
+    for (int i = 0; i <= op->inputs; i++) {
+        term t = part_operand(j->b, op, i);
+        sm_size bytes = part_traffic(j->b, &t, at);
+        if (w->phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
+        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
+        dims |= part_dims(j->b, &t);
+    }
+    return dims;
+}
+
 void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
                       sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_EINSUM, phase);
@@ -72,26 +85,14 @@ void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase)
         w->flops.mask = (sm_axes)(w->flops.mask | split);
         w->n.per_key = w->flops.per_key = true;
     }
-    for (int i = 0; i <= op->inputs; i++) {
-        term t = part_operand(j->b, op, i);
-        sm_size bytes = part_traffic(j->b, &t, at);
-        if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
-        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
-    }
+    add_arrays(j, op, at, w);
 }
 
 /* Lines that are one kernel: backward it runs again, and each of its products becomes two. */
 void part_kernel_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     sm_work *w = new_work(j, op, SM_OP_KERNEL, phase);
     double times = phase == SM_PHASE_FORWARD ? 1 : 3;
-    sm_dimensions dims = 0;
-    for (int i = 0; i <= op->inputs; i++) {
-        term t = part_operand(j->b, op, i);
-        sm_size bytes = part_traffic(j->b, &t, at);
-        if (phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
-        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
-        dims |= part_dims(j->b, &t);
-    }
+    sm_dimensions dims = add_arrays(j, op, at, w);
     if (op->state >= 0) {
         const sm_tensor *state = &j->b->tensor[op->state];
         sm_size bytes = part_stored_size(j->b, op->state, 2 * state->bytes_per_element);

@@ -137,14 +137,10 @@ static op_price matmul(const step *x, int index, const fused *f) {
 
 /* ---- attention ---- */
 
-/* Of queries past .. past + queries: the pairs of a whole prompt of that length less those of one
- * of length past, each query. */
 double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const attend *g) {
-    double all = g->past + g->queries;
-    if (!s->model.causal) return sm_layer_keys(kind, all, false);
-    double pairs = all * sm_layer_keys(kind, all, true);
-    if (g->past > 0) pairs -= g->past * sm_layer_keys(kind, g->past, true);
-    return larger(1, pairs / g->queries);
+    double keys =
+        sm_keys_met(g->queries, g->past + g->queries, s->model.causal, kind->window, kind->chunk);
+    return s->model.causal ? larger(1, keys) : keys;
 }
 
 double keys_held(const sm_layer_kind *kind, double tokens, double queries) {

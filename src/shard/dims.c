@@ -94,7 +94,7 @@ sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_
     for (int i = 0; i < einsum->indices; i++) {
         if (sm_operands_with(einsum, i) != 1) continue;
         if (out.rank == SM_MAX_RANK)
-            return sm_fail_in(err, source, einsum->in[0].span,
+            return sm_fail_at(err, source, einsum->in[0].span,
                               "the product has more than %d dimensions", SM_MAX_RANK);
         out.dim[out.rank++] = (sm_dim){.index = i};
     }
@@ -108,11 +108,11 @@ sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_
 static sm_status check_in_mesh(const sm_array *array, const sm_mesh *mesh, const sm_source *source,
                                sm_error *err) {
     if (array->unreduced >> mesh->axes != 0)
-        return sm_fail_in(err, source, array->span, "an unreduced axis is not in the mesh");
+        return sm_fail_at(err, source, array->span, "an unreduced axis is not in the mesh");
     for (int d = 0; d < array->rank; d++)
         for (int i = 0; i < array->dim[d].n_axes; i++)
             if (array->dim[d].axis[i] >= mesh->axes)
-                return sm_fail_in(err, source, array->dim[d].span, "axis %d is not in the mesh",
+                return sm_fail_at(err, source, array->dim[d].span, "axis %d is not in the mesh",
                                   array->dim[d].axis[i]);
     return SM_OK;
 }
@@ -127,7 +127,7 @@ sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, co
             if (seen >> axis & 1) {
                 char shown[256];
                 sm_array_format(array, einsum, mesh, shown, sizeof shown);
-                return sm_fail_in(err, source, array->dim[d].span, "axis %s is used twice in %s",
+                return sm_fail_at(err, source, array->dim[d].span, "axis %s is used twice in %s",
                                   mesh->axis[axis].name, shown);
             }
             seen |= 1u << axis;
@@ -138,10 +138,10 @@ sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, co
 static sm_status check_size(const sm_index *index, const sm_source *source, sm_span span,
                             sm_error *err) {
     if (index->size == 0)
-        return sm_fail_in(err, source, span, "index %s has no size, give one such as %s=4096",
+        return sm_fail_at(err, source, span, "index %s has no size, give one such as %s=4096",
                           index->name, index->name);
     if (!(index->size >= 1 && index->size <= LARGEST_PRODUCT && floor(index->size) == index->size))
-        return sm_fail_in(err, source, span, "the size of %s is a whole number from 1 to 1e18",
+        return sm_fail_at(err, source, span, "the size of %s is a whole number from 1 to 1e18",
                           index->name);
     return SM_OK;
 }
@@ -156,7 +156,7 @@ static sm_status check_divides(const sm_dim *dim, const sm_index *index, const s
     sm_sink sink = sm_sink_into(axes, sizeof axes);
     sm_axes_put(&sink, mesh, dim->n_axes, dim->axis);
     if (index->size > ways) snprintf(below, sizeof below, "%.0f and ", index->size - left);
-    return sm_fail_in(
+    return sm_fail_at(
         err, source, dim->span,
         "dimension %s of %.0f does not divide by the %.0f chips of %s: %.0f left over, "
         "nearest that does: %s%.0f",
@@ -188,7 +188,7 @@ sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm
     for (int i = 0; i < einsum->indices; i++) product *= einsum->index[i].size;
     if (status == SM_OK && product > LARGEST_PRODUCT)
         status =
-            sm_fail_in(err, source, einsum->in[0].span,
+            sm_fail_at(err, source, einsum->in[0].span,
                        "the product of all dimensions is %.3g, above the limit of 1e18", product);
     return status;
 }

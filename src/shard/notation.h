@@ -17,9 +17,6 @@ bool sm_axes_are_letters(const sm_mesh *mesh, int n_axes, const uint8_t *axis);
 
 /* SM_BAD_INPUT at what stands under the cursor: "expected WHAT, found ...". */
 sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what);
-/* Like sm_fail_at, but source may be NULL (an einsum that no text gave). */
-sm_status sm_fail_in(sm_error *err, const sm_source *source, sm_span span, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 /* No axis may stand twice in one array. */
 sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,

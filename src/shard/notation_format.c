@@ -62,14 +62,3 @@ sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what) 
         return sm_fail_at(err, c->source, one, "expected %s, found '%c'", what, byte);
     return sm_fail_at(err, c->source, one, "expected %s, found byte 0x%02X", what, (unsigned)byte);
 }
-
-sm_status sm_fail_in(sm_error *err, const sm_source *source, sm_span span, const char *format,
-                     ...) {
-    char sentence[sizeof err->sentence];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    return source != NULL ? sm_fail_at(err, source, span, "%s", sentence)
-                          : sm_fail(err, SM_BAD_INPUT, "%s", sentence);
-}

@@ -27,7 +27,7 @@ typedef struct parser {
 /* ---- errors ---- */
 
 static bool fail_at(parser *p, sm_span span, const char *sentence) {
-    p->status = json_fail_at(p->in, span, sentence);
+    p->status = json_fail_at(p->in, span, "%s", sentence);
     return false;
 }
 

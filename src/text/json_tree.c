@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-sm_status json_fail_at(const json_document *in, sm_span span, const char *sentence) {
-    sm_status status = sm_fail_at(in->err, in->source, span, "%s", sentence);
-    if (in->err && in->line > 1) in->err->line += in->line - 1;
-    return status;
-}
-
 /* ---- finding ---- */
 
 static const json_value *get(const json_value *object, const char *key, size_t length) {
@@ -72,22 +66,35 @@ const char *json_kind_name(const json_value *value) {
 
 /* ---- errors ---- */
 
-sm_status json_fail(const json_value *v, const char *format, ...) {
-    char sentence[640];
+static sm_status vfail(const json_document *in, sm_span span, const char *format, va_list args) {
+    sm_status status = sm_vfail_at(in->err, in->source, span, format, args);
+    if (in->err && in->line > 1) in->err->line += in->line - 1;
+    return status;
+}
+
+sm_status json_fail_at(const json_document *in, sm_span span, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    sm_status status = vfail(in, span, format, args);
     va_end(args);
-    return json_fail_at(v->in, (sm_span){v->at, v->kind == IS_OBJECT ? 1 : v->length}, sentence);
+    return status;
+}
+
+sm_status json_fail(const json_value *v, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    sm_status status =
+        vfail(v->in, (sm_span){v->at, v->kind == IS_OBJECT ? 1 : v->length}, format, args);
+    va_end(args);
+    return status;
 }
 
 sm_status json_fail_key(const json_value *v, const char *format, ...) {
-    char sentence[640];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    sm_status status = vfail(v->in, (sm_span){v->key_at, v->key_length}, format, args);
     va_end(args);
-    return json_fail_at(v->in, (sm_span){v->key_at, v->key_length}, sentence);
+    return status;
 }
 
 /* What to write instead: the nearest of n names, or all of them. */

@@ -54,7 +54,8 @@ sm_span json_place(const json_value *value);
 const char *json_kind_name(const json_value *value); /* "an object" */
 
 /* ---- errors: SM_BAD_INPUT at a value; of an object the opening brace is underlined ---- */
-sm_status json_fail_at(const json_document *document, sm_span span, const char *sentence);
+sm_status json_fail_at(const json_document *document, sm_span span, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 sm_status json_fail(const json_value *value, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same at its key. */

@@ -98,14 +98,11 @@ static void fill_place(sm_error *err, const sm_source *source, sm_span span) {
     fill_excerpt(err, source->text + line.offset, line.length, within);
 }
 
-sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const char *format,
-                     ...) {
+sm_status sm_vfail_at(sm_error *err, const sm_source *source, sm_span span, const char *format,
+                      va_list args) {
     if (err == NULL) return SM_BAD_INPUT;
     char sentence[2 * sizeof err->sentence]; /* apart: an argument may point into *err */
-    va_list args;
-    va_start(args, format);
     if (vsnprintf(sentence, sizeof sentence, format, args) < 0) sentence[0] = '\0';
-    va_end(args);
     memset(err, 0, sizeof *err);
     err->status = SM_BAD_INPUT;
     sm_utf8_clean(err->sentence, sizeof err->sentence, sentence, strlen(sentence));
@@ -114,6 +111,15 @@ sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const
         sm_utf8_clean(err->source, sizeof err->source, source->name, strlen(source->name));
     fill_place(err, source, span);
     return SM_BAD_INPUT;
+}
+
+sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const char *format,
+                     ...) {
+    va_list args;
+    va_start(args, format);
+    sm_status status = sm_vfail_at(err, source, span, format, args);
+    va_end(args);
+    return status;
 }
 
 /* snprintf into the rest of out; *length grows by what it wanted. */

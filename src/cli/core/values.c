@@ -199,13 +199,12 @@ sm_source cli_text(const cli_call *call, const void *value) {
 
 sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, const char *format,
                      ...) {
-    char sentence[sizeof err->sentence];
     sm_source source = cli_source(call, value);
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    sm_status status = sm_vfail_at(err, &source, (sm_span){0, source.length}, format, args);
     va_end(args);
-    return sm_fail_at(err, &source, (sm_span){0, source.length}, "%s", sentence);
+    return status;
 }
 
 sm_status cli_need(const cli_call *call, const void *value, sm_error *err) {

@@ -28,16 +28,6 @@ static const cli_option model_table[] = {
     {.name = NULL},
 };
 
-/* "models/llama-3.1-8b/config.json" is llama-3.1-8b. */
-static const char *name_of(const cli_call *call, const char *path) {
-    const char *end = path + strlen(path);
-    if (end - path > 12 && strcmp(end - 12, "/config.json") == 0) end -= 12;
-    else if (end - path > 5 && strcmp(end - 5, ".json") == 0) end -= 5;
-    const char *start = end;
-    while (start > path && start[-1] != '/') start--;
-    return sm_arena_copy(call->arena, start, (size_t)(end - start));
-}
-
 static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) {
     const model_options *options = call->values;
     sm_program_question q = SM_QUESTION(sm_program_question);
@@ -49,7 +39,10 @@ static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) 
         status = sm_architecture_new(library, &config, options->from.as, call->arena,
                                      &q.architecture, err);
     if (status) return status;
-    q.name = name_of(call, call->positional[0]);
+    size_t length;
+    const char *name = sm_model_name(call->positional[0], &length);
+    q.name = sm_arena_copy(call->arena, name, length);
+    if (!q.name) return sm_fail_memory(err);
     q.phase = (sm_text_phase)options->phase;
     q.seq = (double)options->seq;
     return sm_answer_program(&q, r, err);
