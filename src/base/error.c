@@ -1,4 +1,4 @@
-/* Errors without a place. Those that point into a text are in text/place.c. */
+/* Errors without a place. Those that point into a text are in text/source.c. */
 #include "scalemodel/base.h"
 
 #include <stdio.h>

@@ -132,11 +132,21 @@ static void read_lines(const sm_text_lines *l, sm_layer_kind *k) {
 
 /* ---- kinds ---- */
 
-static void name_kind(const sm_model *m, sm_layer_kind *k) {
+/* Do tokens meet otherwise than by attention? */
+static bool is_recurrent(const sm_text_lines *l) {
+    for (int i = 0; i < l->lines; i++) {
+        sm_operator op = l->line[i].op;
+        if (op == SM_OPERATOR_STATE || op == SM_OPERATOR_CONV || op == SM_OPERATOR_CUMSUM)
+            return true;
+    }
+    return false;
+}
+
+static void name_kind(const sm_model *m, const sm_text_lines *l, sm_layer_kind *k) {
     bool mixed = false;
     for (int i = 0; i < m->kinds; i++)
         mixed = mixed || m->kind[i].window > 0 || m->kind[i].chunk > 0;
-    const char *reach = k->N == 0               ? "recurrent "
+    const char *reach = k->N == 0               ? (is_recurrent(l) ? "recurrent " : "")
                         : k->chunk > 0          ? "chunked "
                         : k->window > 0         ? "local "
                         : mixed && m->kinds > 1 ? "global "
@@ -170,7 +180,7 @@ void facts_of_model(sm_model *m, const model_lines *lines) {
             kind->norms += facts_is_own_weight(&l->array[i]) && l->array[i].norm &&
                            facts_size(l, i, SM_DIMENSION_MODEL) > 0;
     }
-    for (int k = 0; k < m->kinds; k++) name_kind(m, &m->kind[k]);
+    for (int k = 0; k < m->kinds; k++) name_kind(m, lines->of[k], &m->kind[k]);
     for (int i = 0; i < embedding->arrays; i++) {
         double words = facts_size(embedding, i, SM_DIMENSION_VOCABULARY);
         if (embedding->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
