@@ -183,6 +183,41 @@ static void expert_plans_are_equal(void **state) {
     assert_int_equal(wrong_plans(TRAIN_EXPERTS), 0);
 }
 
+/* Sums of partial sums: attention beside the MLP, a shared expert beside the routed ones. */
+static void sums_are_equal(void **state) {
+    (void)state;
+    static const char *const members[TRAIN_KINDS] = {
+        [TRAIN_DENSE] = "\"use_parallel_residual\": true",
+        [TRAIN_EXPERTS] = "\"use_parallel_residual\": true, \"n_shared_experts\": 1, "
+                          "\"shared_expert_intermediate_size\": 16"};
+    static const train_plan some[] = {{.words = "tensor=2"},
+                                      {.words = "tensor=2,seq"},
+                                      {.words = "tensor=2,tensor_q=2,recompute=3"},
+                                      {.words = "tensor=2,tensor_q=2,seq,recompute=2"},
+                                      {.words = "expert=2,tensor=2"},
+                                      {.words = "expert=2,tensor=2,expert_tensor,micro=1"},
+                                      {.words = "expert=2,tensor=2,expert_tensor,recompute=3"},
+                                      {.words = "expert=2,tensor=2,context=2,expert_tensor"},
+                                      {.words = "fsdp=2,tensor=2,zero=3"},
+                                      {.words = "expert=2,tensor=2,seq,expert_tensor"}};
+    int wrong = 0;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++) {
+        sm_model model = train_model_with((train_kind)kind, 2, members[kind]);
+        sm_train_setup s = train_setup_of(&model);
+        train_curve one, c;
+        train_curve_on_threads(&s, TRAIN_STEPS, &one);
+        assert_int_equal(one.status, SM_OK);
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            s = train_setup_of(&model);
+            train_words_read(some[i].words, &s);
+            if (kind == TRAIN_DENSE && s.degree[SM_AXIS_EXPERT] > 1) continue;
+            train_curve_on_threads(&s, TRAIN_STEPS, &c);
+            wrong += train_curve_compare(&some[i], &one, &c);
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
 /* An embedding that is the unembedding too. */
 static void tied_plans_are_equal(void **state) {
     (void)state;
@@ -352,6 +387,7 @@ int main(void) {
         cmocka_unit_test(tied_gradients_are_sums),
         cmocka_unit_test(dense_plans_are_equal),
         cmocka_unit_test(expert_plans_are_equal),
+        cmocka_unit_test(sums_are_equal),
         cmocka_unit_test(tied_plans_are_equal),
         cmocka_unit_test(resumes_on_another_mesh),
         cmocka_unit_test(resumes_where_weights_are_twice),

@@ -13,19 +13,23 @@ static sm_model model;
 static sm_system node;
 static sm_plan_detail detail;
 
-static sm_arena *told(const char *words) {
+static sm_arena *told_of(const char *name, double tokens, double seq, const char *words) {
     sm_error err = {0};
     sm_plan plan;
     sm_train *train = NULL;
     sm_arena *arena = sm_arena_new();
     sm_source source = sm_source_of("--plan", words);
     node = random_job_system("h100-sxm:1x8");
-    sm_job job = {&model, &node, 32 * 4096, 4096, 0, -1}; /* 32 sequences */
-    if (sm_io_model_load("llama-3.1-8b", arena, &model, &err) || sm_train_new(&job, &train, &err) ||
+    sm_job job = {&model, &node, tokens, seq, 0, -1};
+    if (sm_io_model_load(name, arena, &model, &err) || sm_train_new(&job, &train, &err) ||
         sm_plan_parse(&source, &plan, &err) || sm_train_detail(train, &plan, arena, &detail, &err))
         fail_msg("%s: %s", words, err.sentence);
     sm_train_free(train);
     return arena;
+}
+
+static sm_arena *told(const char *words) {
+    return told_of("llama-3.1-8b", 32 * 4096, 4096, words); /* 32 sequences */
 }
 
 typedef struct volume {
@@ -74,6 +78,42 @@ static void tensor_moves_the_stream(void **state) {
     is(total(SM_ALL_REDUCE, "tensor", "forward"), 8 * 2 * loss, 2 * 3.0 / 4);
     is(total(SM_ALL_GATHER, "tensor", "backward"), 8 * 2 * 32 * stream, 3.0 / 4);
     is(total(SM_REDUCE_SCATTER, "tensor", "backward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
+    sm_arena_free(arena);
+}
+
+/* Partial sums are added before they are reduced. Forward each layer of DeepSeek-V3 reduces the
+ * residual stream twice, whatever the number of experts a token chooses; backward once, before the
+ * MLP or the experts, and what the heads of attention give the latent queries, keys and values
+ * (1536 + 512 + 64 a token). Each chip's experts, or its part of them, have a slope of their own
+ * for the 256 scores, in fp32. */
+static void tensor_reduces_sums_once(void **state) {
+    (void)state;
+    static const char *const plans[] = {"tensor=8,seq=off,microbatch=1",
+                                        "tensor=8,seq=off,microbatch=1,expert_tensor=off"};
+    double tokens = 8192, stream = tokens * 7168 * 2, loss = tokens * 4;
+    for (int i = 0; i < 2; i++) {
+        sm_arena *arena = told_of("deepseek-v3", tokens, tokens, plans[i]);
+        volume forward = total(SM_ALL_REDUCE, "tensor", "forward");
+        volume backward = total(SM_ALL_REDUCE, "tensor", "backward");
+        double latent = tokens * (1536 + 512 + 64) * 2, scores = tokens * 256 * 4;
+        assert_true(forward.bytes == (2 * 61 + 1) * stream + 2 * loss);
+        assert_true(backward.bytes == 61 * (stream + latent) + stream + 58 * scores);
+        assert_true(total(SM_ALL_GATHER, "tensor", "forward").bytes == 0);
+        sm_arena_free(arena);
+    }
+}
+
+/* Attention and MLP side by side are one sum: one reduction of it forward, one gather of its
+ * gradient backward, beside those of the stream before them. */
+static void branches_share_a_reduction(void **state) {
+    (void)state;
+    sm_arena *arena = told_of("gpt-j-6b", 8 * 2048, 2048, "data=2,tensor=4,zero=0,microbatch=4");
+    double stream = 4 * 2048 * 4096 * 2.0, layers = 28;
+    assert_int_equal(detail.price.microbatches, 1);
+    is(total(SM_REDUCE_SCATTER, "tensor", "forward"), (layers + 1) * stream, 3.0 / 4);
+    is(total(SM_ALL_GATHER, "tensor", "forward"), (layers + 1) * stream, 3.0 / 4);
+    is(total(SM_ALL_GATHER, "tensor", "backward"), layers * stream, 3.0 / 4);
+    is(total(SM_REDUCE_SCATTER, "tensor", "backward"), (layers + 1) * stream, 3.0 / 4);
     sm_arena_free(arena);
 }
 
@@ -146,6 +186,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fsdp_moves_the_parameters_three_times),
         cmocka_unit_test(tensor_moves_the_stream),
+        cmocka_unit_test(tensor_reduces_sums_once),
+        cmocka_unit_test(branches_share_a_reduction),
         cmocka_unit_test(data_reduces_gradients_once),
         cmocka_unit_test(exposed_time_is_within_the_step),
         cmocka_unit_test(the_end_of_the_step_is_shared_out),

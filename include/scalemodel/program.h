@@ -185,7 +185,13 @@ typedef struct sm_program_extent {
 /* The size of every dimension of the program for that; size has room for SM_MAX_DIMENSIONS. */
 void sm_program_sizes(const sm_program *program, const sm_program_extent *extent, double *size);
 /* Build the program of a layer of one kind, of the embedding or of the head, from its lines
- * (architecture.h), for a sequence of T tokens. kind is ignored for the latter two. SM_BAD_INPUT
+ * (architecture.h), for a sequence of T tokens. kind is ignored for the latter two.
+ *
+ * Partial sums over tensor are added before they are reduced, in training as in serving: parallel
+ * branches, shared and routed experts make one all-reduce (seq: reduce-scatter) of the residual
+ * stream, whatever top_k is; seq in training shares out the routed tokens, whose sums are then
+ * reduced before they are combined. Backward the gradient of a sum is that of its terms, moved
+ * once, and partial gradients of routed tokens are added to those of the stream. SM_BAD_INPUT
  * with the place where a text is wrong for these sizes; SM_INTERNAL on more ops or arrays than fit.
  */
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
@@ -218,9 +224,6 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
  * is marked sm_comm.past. stationary: fsdp, too, holds the cache by cache_by; copies replicate it.
  * Prefill under stationary repeats attention on the chips of fsdp. decode replicates activations
  * over context; the new token is in the cache of one of its chips.
- *
- * Partial sums over tensor are added before they are reduced: parallel branches, shared and routed
- * experts make one all-reduce (seq: reduce-scatter) of the residual stream, whatever top_k is.
  *
  * A piece keeps sm_partition_cache bytes of each cached token (0: a layer that shares, the head);
  * weight classes say what a chip stores, the unembedding too where it is tied to the embedding. */
@@ -355,7 +358,7 @@ typedef struct sm_program_task {
     int result;    /* tensor that is made, or whose gradient is */
     int share;     /* which partial sum of the gradient; those of equal number are added */
     int into;      /* join */
-    sm_axes axes;  /* join */
+    sm_axes axes;  /* join; home: over these it stays a partial sum, reduced later */
     int tensor[SM_MAX_OPERANDS]; /* of each operand of the einsum */
     bool gradient[SM_MAX_OPERANDS]; /* the operand is the gradient of that tensor, in its stored
                                        sharding */

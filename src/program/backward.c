@@ -3,6 +3,7 @@
  * ("How To Scale Your Model", training chapter): two matmuls of the forward one's FLOPs. A gradient
  * that several ops feed is summed before it is reduced where the partial sums are alike. */
 #include "partition_parts.h"
+#include "program_parts.h"
 
 #include <assert.h>
 #include <string.h>
@@ -30,20 +31,25 @@ static void lowered_at(const sm_lowering *low, sm_axes *at) {
             at[d] = (sm_axes)(at[d] | SM_BIT(low->out.dim[d].axis[i]));
 }
 
-/* Move a gradient from where it fell to where its tensor is stored; only: reduce just these axes.
- */
-static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm_axes only,
+/* Move a gradient from where it fell to where its tensor is stored; left: what stays partial. */
+static bool move_home(job *j, const sm_op *op, int tensor, const share *from, sm_axes left,
                       sm_phase phase) {
     const sm_tensor *t = &j->b->tensor[tensor];
     int at[SM_AXIS_COUNT];
     sm_lowering low;
-    term in = part_stored(j->b, tensor), out = in;
-    in.unreduced = (sm_axes)(from->unreduced & only);
+    term in = part_gradient(j->b, tensor), out = in;
+    in.unreduced = (sm_axes)(from->unreduced & ~left);
     memcpy(in.at, from->at, sizeof in.at);
     part_assign_home(t, at);
     if (!part_lower(j, 1, &in, &out, at, false, &low)) return false;
     part_emit(j, op, (traveller){0, tensor, true, part_mask(from->at, t->rank)}, &low, phase);
+    if (j->task) j->task->axes = left;
     return part_task_gradient(j, op, SM_TASK_HOME, tensor, from->number);
+}
+
+static traveller travels(const job *j, int operand, const term *t) {
+    return (traveller){operand, t->tensor, t->gradient,
+                       part_mask(t->at, j->b->tensor[t->tensor].rank)};
 }
 
 static sm_axes weight_shards(const sm_program *b) {
@@ -61,15 +67,12 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     memset(out.at, 0, sizeof out.at);
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
-        part_emit(j, op,
-                  (traveller){i, in[i].tensor, in[i].tensor == op->out,
-                              part_stored_mask(j->b, in[i].tensor)},
-                  &low, SM_PHASE_BACKWARD_WEIGHT);
+        part_emit(j, op, travels(j, i, &in[i]), &low, SM_PHASE_BACKWARD_WEIGHT);
     if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
     part_record_weight(j, tensor, (sm_axes)(from.unreduced & ~weight_shards(j->b)));
-    return move_home(j, op, tensor, &from, weight_shards(j->b), SM_PHASE_BACKWARD_WEIGHT);
+    return move_home(j, op, tensor, &from, (sm_axes)~weight_shards(j->b), SM_PHASE_BACKWARD_WEIGHT);
 }
 
 static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int operands_emitted,
@@ -78,10 +81,7 @@ static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int o
     sm_axes home[SM_MAX_RANK];
     if (!part_lower(j, n, in, out, at, true, &low)) return false;
     for (int i = 0; i < operands_emitted; i++)
-        part_emit(j, op,
-                  (traveller){i, in[i].tensor, in[i].tensor == op->out,
-                              part_stored_mask(j->b, in[i].tensor)},
-                  &low, SM_PHASE_BACKWARD_INPUT);
+        part_emit(j, op, travels(j, i, &in[i]), &low, SM_PHASE_BACKWARD_INPUT);
     lowered_at(&low, home);
     int number = add_share(j, out->tensor, home, low.out.unreduced);
     return part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, out->tensor, number);
@@ -94,7 +94,7 @@ static term bare(const sm_program *b, const sm_op *op, int i) {
 }
 
 static bool backward_einsum(job *j, const sm_op *op, const int *at) {
-    term dc = part_stored(j->b, op->out), x = part_operand(j->b, op, 0);
+    term dc = part_gradient(j->b, op->out), x = part_operand(j->b, op, 0);
     term w = part_operand(j->b, op, 1);
     if (j->b->tensor[op->in[0]].role == SM_ROLE_ACTIVATION) {
         term pair[2] = {dc, w}, dx = bare(j->b, op, 0);
@@ -118,6 +118,7 @@ static bool backward_whole(job *j, const sm_op *op, const int *at) {
     term in[SM_MAX_OPERANDS] = {{0}};
     int n = op->inputs + 1;
     for (int i = 0; i < n; i++) in[i] = part_operand(j->b, op, i);
+    in[op->inputs] = part_gradient(j->b, op->out);
     for (int i = 0; i < op->inputs; i++) {
         term out = bare(j->b, op, i);
         bool weight = j->b->tensor[op->in[i]].role == SM_ROLE_WEIGHT;
@@ -127,24 +128,47 @@ static bool backward_whole(job *j, const sm_op *op, const int *at) {
     return true;
 }
 
-static bool backward_vector(job *j, const sm_op *op, const int *at) {
-    bool local = part_crosses(j->b, op);
+/* Between positions and slots every chip passes on what its experts have of its tokens: a partial
+ * sum over the axes that share out the experts or their products. Which experts are chosen has no
+ * slope, so that dispatch has none for the scores. */
+static bool backward_crossing(job *j, const sm_op *op) {
+    bool combines = op->function == SM_FUNCTION_COMBINE;
+    for (int i = 0; i < (combines ? op->inputs : 1); i++) {
+        term pair[2] = {part_gradient(j->b, op->out), part_operand(j->b, op, 0)};
+        term out = part_stored(j->b, op->in[i]);
+        share to = {.unreduced = combines ? 0 : j->left};
+        if (!combines || i > 0)
+            to.unreduced |= part_sums_over(j->b, combines ? op->in[0] : op->out);
+        out.unreduced = to.unreduced;
+        part_task_arrays(j, 2, pair, &out, NULL);
+        int number = add_share(j, op->in[i], out.at, to.unreduced);
+        if (!part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, op->in[i], number)) return false;
+    }
+    return true;
+}
+
+/* The gradient of a term of a sum is that of the sum. */
+static bool is_term(const sm_program *b, const sm_op *op, int i) {
+    return op->function == SM_FUNCTION_ADD && b->tensor[op->in[i]].unreduced;
+}
+
+static bool backward_inputs(job *j, const sm_op *op, const int *at) {
     for (int i = 0; i < op->inputs; i++) {
         const sm_tensor *t = &j->b->tensor[op->in[i]];
-        term pair[2] = {part_stored(j->b, op->out), part_operand(j->b, op, i)};
-        if (t->role == SM_ROLE_WEIGHT) {
-            if (!weight_gradient(j, op, 1, pair, op->in[i], at)) return false;
-        } else if (local) {
-            part_task_arrays(j, 1, pair, &pair[1], NULL);
-            int number = add_share(j, op->in[i], t->at, 0);
-            if (!part_task_gradient(j, op, SM_TASK_INPUT_GRADIENT, op->in[i], number)) return false;
-        } else {
-            term out = bare(j->b, op, i);
-            if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
-        }
+        term pair[2] = {part_gradient(j->b, op->out), part_operand(j->b, op, i)};
+        term out = bare(j->b, op, i);
+        bool weight = t->role == SM_ROLE_WEIGHT;
+        if (weight && !weight_gradient(j, op, 1, pair, op->in[i], at)) return false;
+        if (weight || is_term(j->b, op, i)) continue;
+        if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
     }
-    part_vector_work(j, op, SM_PHASE_BACKWARD_INPUT);
     return true;
+}
+
+static bool backward_vector(job *j, const sm_op *op, const int *at) {
+    bool done = part_crosses(j->b, op) ? backward_crossing(j, op) : backward_inputs(j, op, at);
+    if (done) part_vector_work(j, op, SM_PHASE_BACKWARD_INPUT);
+    return done;
 }
 
 /* A sum that is whole over an axis joins one that is partial there: all but one chip of the axis
@@ -166,11 +190,21 @@ static bool join_shares(job *j, const sm_op *op, int tensor, shares *s) {
     return true;
 }
 
+/* Partial sums of slots are passed on as they are: they are added to those of their tokens, which
+ * are fewer, and reduced with them. */
+static sm_axes stays_partial(const job *j, const sm_op *op, const shares *s) {
+    bool passes = op->function == SM_FUNCTION_DISPATCH && program_tokens_whole(j->b);
+    unsigned axes = passes && s->n > 0 ? SM_AXES_TENSOR : 0;
+    for (int i = 0; i < s->n; i++) axes &= s->part[i].unreduced;
+    return (sm_axes)axes;
+}
+
 bool part_flush(job *j, const sm_op *op, int tensor) {
     shares *s = &j->gradient[tensor];
     if (!join_shares(j, op, tensor, s)) return false;
+    j->left = tensor == op->out ? stays_partial(j, op, s) : 0;
     for (int i = 0; i < s->n; i++)
-        if (!move_home(j, op, tensor, &s->part[i], 0xffff, SM_PHASE_BACKWARD_INPUT)) return false;
+        if (!move_home(j, op, tensor, &s->part[i], j->left, SM_PHASE_BACKWARD_INPUT)) return false;
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* The partition: each op of the program, forward and backward, goes through the algebra of shard
  * with symbolic sizes; what comes out is local work and collectives. */
 #include "partition_parts.h"
+#include "program_parts.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
     return mask;
 }
 
-/* ---- routed tokens in serving: dispatch and combine ---- */
+/* ---- sums of partial sums; dispatch and combine of whole tokens ---- */
 
 /* A step of one array after the others of the op; its lowering had it as operand 0. */
 static bool add_step(job *j, sm_lowering *all, const sm_step *step, int array) {
@@ -60,8 +61,8 @@ static bool settle_tokens(job *j, const sm_op *op, sm_lowering *all) {
 }
 
 static bool adds_partial(const sm_program *b, const sm_op *op) {
-    if (!b->serving || op->kind != SM_OP_VECTOR) return false;
-    return b->tensor[op->in[0]].unreduced || (part_crosses(b, op) && !part_of_experts(b, op->out));
+    bool combines = program_tokens_whole(b) && op->function == SM_FUNCTION_COMBINE;
+    return op->kind == SM_OP_VECTOR && (combines || b->tensor[op->in[0]].unreduced);
 }
 
 /* What the experts of a chip make of a token is a part of its sum, and partial sums are added
@@ -69,15 +70,15 @@ static bool adds_partial(const sm_program *b, const sm_op *op) {
 static term made_by(const job *j, const sm_op *op) {
     term made = part_stored(j->b, op->out);
     if (!adds_partial(j->b, op) || made.unreduced) return made;
-    drop_axes(&made, SM_AXES_TENSOR);
-    made.unreduced = SM_AXES_TENSOR;
+    made.unreduced = part_sums_over(j->b, op->in[0]);
+    drop_axes(&made, made.unreduced);
     return made;
 }
 
 static bool forward_comms(job *j, const sm_op *op, const term *in, const term *out, const int *at) {
     sm_lowering low;
     bool crosses = part_crosses(j->b, op);
-    if (adds_partial(j->b, op) || (crosses && j->b->serving)) {
+    if (adds_partial(j->b, op) || (crosses && program_tokens_whole(j->b))) {
         sm_lowering all = {.steps = 0};
         sm_step make = {.kind = SM_STEP_EINSUM, .op = SM_COLLECTIVE_COUNT};
         term made = made_by(j, op);

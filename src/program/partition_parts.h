@@ -30,6 +30,7 @@ typedef struct job {
     const sm_program *b;
     sm_error *err;
     shares gradient[SM_MAX_TENSORS];
+    sm_axes left; /* the gradient of the op at hand is still a partial sum over these */
     int moves;
     moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
     /* a walk: real sizes on a real mesh, and who is told of each task; else NULL */
@@ -46,6 +47,7 @@ typedef struct term {
     const uint8_t *dim; /* as the op names its dimensions */
     sm_axes at[SM_MAX_RANK];
     sm_axes unreduced;
+    bool gradient; /* of the tensor */
 } term;
 
 /* ---- iteration.c: at[axis] is the dimension the axis splits, -1 when none ---- */
@@ -69,6 +71,13 @@ sm_size part_size(const sm_program *b, int tensor, sm_axes mask, double bytes_pe
 sm_size part_stored_size(const sm_program *b, int tensor, double bytes_per_element);
 sm_size part_product(const sm_program *b, sm_dimensions dims, const int *at);
 sm_size part_traffic(const sm_program *b, const term *t, const int *at);
+
+/* The tensor axes over which what is made of an array, token by token, is a partial sum: those that
+ * it is one over itself, and those that deal out its experts. */
+sm_axes part_sums_over(const sm_program *b, int tensor);
+/* The gradient of an array: where the array is stored, and whole. That of a term that is stored as
+ * partial sums is the gradient of the sum it is added to. */
+term part_gradient(const sm_program *b, int tensor);
 
 /* ---- work.c ---- */
 void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,

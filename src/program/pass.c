@@ -375,9 +375,8 @@ static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     sm_local_block *to = weight ? &p->layer->gradient[task->result] : &p->home[task->result];
     sm_layout layout = sm_layout_of(&task->einsum.in[0]);
     sm_layout fell = p->fell[task->result][share];
-    for (int a = 0; a < SM_AXIS_COUNT; a++) /* what waits for the end of the step */
-        if (weight && fell.dim[a] == SM_UNREDUCED && layout.dim[a] != SM_UNREDUCED)
-            fell.dim[a] = layout.dim[a];
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if ((task->axes >> a & 1u) && fell.dim[a] == SM_UNREDUCED) fell.dim[a] = layout.dim[a];
     uint32_t done = done_in_ring(task, &fell, &layout);
     if (!sm_layout_same(&p->list->mesh, &fell, &layout))
         return sm_fail(err, SM_INTERNAL, "the gradient of %s does not lie as it was priced",

@@ -17,6 +17,9 @@ int program_first(const sm_program *b, sm_dimensions dims, sm_dimension_role rol
  */
 int program_tokens(const sm_program *b, sm_dimensions dims);
 int program_sequences(const sm_program *b, sm_dimensions dims);
+bool program_tokens_whole(const sm_program *b);
+/* The tensor axes that deal out the experts of an array. */
+sm_axes program_experts_over(const sm_program *b, const sm_tensor *t);
 /* Of arrays that experts make or own, as against routed tokens on their way. */
 bool program_experts_own(const sm_program *b, sm_dimensions dims);
 void program_store(const sm_program *b, sm_tensor *t);

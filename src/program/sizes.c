@@ -5,7 +5,7 @@
 #include "program_parts.h"
 
 term part_stored(const sm_program *b, int tensor) {
-    term t = {tensor, b->tensor[tensor].dim, {0}, b->tensor[tensor].unreduced};
+    term t = {tensor, b->tensor[tensor].dim, {0}, b->tensor[tensor].unreduced, false};
     memcpy(t.at, b->tensor[tensor].at, sizeof t.at);
     return t;
 }
@@ -13,6 +13,27 @@ term part_stored(const sm_program *b, int tensor) {
 term part_operand(const sm_program *b, const sm_op *op, int i) {
     term t = part_stored(b, i < op->inputs ? op->in[i] : op->out);
     if (i < op->inputs) t.dim = op->as[i];
+    return t;
+}
+
+sm_axes part_sums_over(const sm_program *b, int tensor) {
+    return (sm_axes)(b->tensor[tensor].unreduced | program_experts_over(b, &b->tensor[tensor]));
+}
+
+static int sum_of(const sm_program *b, int tensor) {
+    for (int i = 0; i < b->ops; i++)
+        for (int k = 0; k < b->op[i].inputs; k++)
+            if (b->op[i].in[k] == tensor && b->op[i].function == SM_FUNCTION_ADD)
+                return b->op[i].out;
+    return -1;
+}
+
+term part_gradient(const sm_program *b, int tensor) {
+    int sum = b->tensor[tensor].unreduced ? sum_of(b, tensor) : -1;
+    if (sum >= 0) return part_gradient(b, sum);
+    term t = part_stored(b, tensor);
+    t.unreduced = 0;
+    t.gradient = true;
     return t;
 }
 

@@ -85,14 +85,16 @@ static void shard_dim(sm_tensor *t, int dim, unsigned axes) {
         if (t->dim[i] == dim) t->at[i] = (sm_axes)(t->at[i] | axes);
 }
 
-/* Routed tokens of serving are whole on every chip of a tensor group, so that its chips add up one
- * sum for each token and not one for each of its experts; seq shards them in training only. */
+/* Routed tokens are whole on every chip of a tensor group, so that its chips add up one sum for
+ * each token and not one for each of its experts; seq shards them in training only. */
+bool program_tokens_whole(const sm_program *b) { return b->serving || !b->rules.seq; }
+
 static void store_tensor_axes(const sm_program *b, sm_tensor *t, sm_dimensions dims) {
     bool slots = program_has(b, dims, SM_DIMENSION_SLOTS);
     for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
         int dim = program_tensor_dim(b, dims, axis);
         if (dim >= 0) shard_dim(t, dim, SM_BIT(axis));
-        else if (b->serving && slots)
+        else if (program_tokens_whole(b) && slots)
             shard_dim(t, b->rules.expert_tensor ? -1 : program_first(b, dims, SM_DIMENSION_EXPERTS),
                       SM_BIT(axis));
         else if (t->role == SM_ROLE_ACTIVATION && b->rules.seq && !program_carries_tensor(b, dims))
@@ -178,14 +180,28 @@ void program_settle_takes(sm_program *b) {
     }
 }
 
-/* What a product leaves as partial sums over the tensor axes. */
-static bool leaves_partial(const sm_program *b, const sm_op *op) {
-    if (op->function == SM_FUNCTION_COMBINE) return true;
-    if (op->kind != SM_OP_EINSUM) return false;
+sm_axes program_experts_over(const sm_program *b, const sm_tensor *t) {
+    unsigned axes = 0;
+    for (int i = 0; i < t->rank; i++)
+        if (b->dim[t->dim[i]].role == SM_DIMENSION_EXPERTS) axes |= t->at[i];
+    return (sm_axes)(axes & SM_AXES_TENSOR);
+}
+
+/* The tensor axes over which an op leaves partial sums; partial: those of the arrays so far. */
+static sm_axes leaves_partial(const sm_program *b, const sm_op *op, const sm_axes *partial) {
     sm_dimensions out = program_dims(&b->tensor[op->out]), all = out;
+    unsigned axes = 0;
+    if (op->function == SM_FUNCTION_COMBINE && program_tokens_whole(b)) {
+        const sm_tensor *made = &b->tensor[op->in[0]]; /* by experts, on the chips that hold them */
+        return (sm_axes)(partial[op->in[0]] | program_experts_over(b, made));
+    }
+    if (op->kind != SM_OP_EINSUM) return 0;
     for (int i = 0; i < op->inputs; i++) all |= program_dims(&b->tensor[op->in[i]]);
-    int dim = program_tensor_dim(b, all, SM_AXIS_TENSOR);
-    return dim >= 0 && !(out >> dim & 1u);
+    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+        int dim = program_tensor_dim(b, all, axis);
+        if (dim >= 0 && !(out >> dim & 1u)) axes |= SM_BIT(axis);
+    }
+    return (sm_axes)axes;
 }
 
 static int readers(const sm_program *b, int tensor) {
@@ -195,24 +211,25 @@ static int readers(const sm_program *b, int tensor) {
     return n;
 }
 
-static void leave_partial(sm_tensor *t) {
-    t->unreduced = SM_AXES_TENSOR;
-    for (int i = 0; i < t->rank; i++) t->at[i] = (sm_axes)(t->at[i] & ~SM_AXES_TENSOR);
+static void leave_partial(sm_tensor *t, sm_axes axes) {
+    t->unreduced = axes;
+    for (int i = 0; i < t->rank; i++) t->at[i] = (sm_axes)(t->at[i] & ~axes);
 }
 
 /* Partial sums that are added are added first and reduced once; what experts make is weighted and
  * added where it falls. */
 static void leave_sums_partial(sm_program *b) {
-    uint64_t partial = 0;
+    sm_axes partial[SM_MAX_TENSORS] = {0};
     for (int i = 0; i < b->ops; i++) {
         const sm_op *op = &b->op[i];
-        bool adds = op->function == SM_FUNCTION_ADD;
+        sm_axes first = op->inputs ? partial[op->in[0]] : 0;
+        bool adds = op->function == SM_FUNCTION_ADD && first;
         for (int k = 0; k < op->inputs && adds; k++)
-            adds = (partial & sm_bit_of(op->in[k])) && readers(b, op->in[k]) == 1;
-        if (adds || leaves_partial(b, op)) partial |= sm_bit_of(op->out);
-        for (int k = 0; k < op->inputs && adds; k++) leave_partial(&b->tensor[op->in[k]]);
-        bool weighs = op->function == SM_FUNCTION_COMBINE && b->rules.expert_tensor;
-        if (weighs && (partial & sm_bit_of(op->in[0]))) leave_partial(&b->tensor[op->in[0]]);
+            adds = partial[op->in[k]] == first && readers(b, op->in[k]) == 1;
+        partial[op->out] = adds ? first : leaves_partial(b, op, partial);
+        for (int k = 0; k < op->inputs && adds; k++) leave_partial(&b->tensor[op->in[k]], first);
+        bool weighs = op->function == SM_FUNCTION_COMBINE && program_tokens_whole(b);
+        if (weighs && first) leave_partial(&b->tensor[op->in[0]], first);
     }
 }
 
@@ -230,5 +247,5 @@ void program_settle(sm_program *b) {
     program_settle_takes(b);
     for (int i = 0; i < b->tensors; i++) program_store(b, &b->tensor[i]);
     program_settle_loss(b);
-    if (b->serving) leave_sums_partial(b);
+    leave_sums_partial(b);
 }

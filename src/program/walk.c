@@ -8,7 +8,10 @@ void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_l
     if (!t) return;
     *t = (sm_program_task){.moves = low != NULL};
     part_einsum(j, n, in, out, &t->einsum);
-    for (int i = 0; i < n; i++) t->tensor[i] = in[i].tensor;
+    for (int i = 0; i < n; i++) {
+        t->tensor[i] = in[i].tensor;
+        t->gradient[i] = in[i].gradient;
+    }
     if (low) t->lowering = *low;
 }
 
@@ -21,9 +24,6 @@ static bool tell(job *j, const sm_op *op, sm_task_kind kind) {
     sm_program_task *t = j->task;
     t->kind = kind;
     t->op = (int)(op - j->b->op);
-    for (int i = 0; i < t->einsum.operands; i++)
-        t->gradient[i] =
-            kind != SM_TASK_FORWARD && (kind == SM_TASK_HOME || t->tensor[i] == op->out);
     sm_status status = j->visit(t, j->context, j->err);
     if (status && j->err) j->err->status = status;
     return status == SM_OK;

@@ -9,7 +9,7 @@
 
 typedef struct routing {
     size_t tokens, experts, width;
-    size_t first, own; /* experts whose slots are at hand: all in training */
+    size_t first, own; /* experts whose slots are at hand */
     int k;
     const float *scores; /* [tokens, experts] */
 } routing;
@@ -58,17 +58,17 @@ void train_dispatch(train_call *c) {
     }
 }
 
-/* Scores get nothing here: which experts are chosen has no slope. */
 void train_dispatch_backward(train_call *c) {
     float share[MOST_EXPERTS], *dx = c->out->data;
     memset(dx, 0, sm_local_block_count(c->out) * sizeof *dx);
-    if (c->which != 0) return;
     routing r = routing_of(c, c->input[1], c->out->size[2]);
+    r.first = c->in[0].offset[0];
+    r.own = c->in[0].block->size[0];
     const float *slots = c->in[0].block->data;
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
-        for (size_t e = 0; e < r.experts; e++)
-            if (share[e] > 0)
+        for (size_t e = 0; e < r.own; e++)
+            if (share[r.first + e] > 0)
                 row_add(slots + (e * r.tokens + n) * r.width, 1, r.width, dx + n * r.width);
     }
 }
@@ -89,29 +89,41 @@ void train_combine(train_call *c) {
     }
 }
 
-/* d share[e] = dm . y[e]; d score = share (d share - sum of share d share). */
+/* d share[e] = dm . y[e]; d score = share (d share - sum of share d share): linear in y, so that of
+ * a part of the experts, or of partial sums of what they made, it is a part of the whole. */
 static void score_gradient(const routing *r, size_t n, const float *share, const float *dm,
                            const float *y, float *dscore) {
     float mean = 0;
-    for (size_t e = 0; e < r->experts; e++) {
+    memset(dscore, 0, r->experts * sizeof *dscore);
+    for (size_t e = 0; e < r->own; e++) {
         const float *from = y + (e * r->tokens + n) * r->width;
-        dscore[e] = share[e] > 0 ? row_dot(dm + n * r->width, from, r->width) : 0;
-        mean += share[e] * dscore[e];
+        size_t at = r->first + e;
+        if (share[at] > 0) dscore[at] = row_dot(dm + n * r->width, from, r->width);
+        mean += share[at] * dscore[at];
     }
     for (size_t e = 0; e < r->experts; e++) dscore[e] = share[e] * (dscore[e] - mean);
 }
 
+/* Gradient of what experts made. */
+static void slots_gradient(const routing *r, size_t n, const float *share, const float *dm,
+                           float *dy) {
+    for (size_t e = 0; e < r->own; e++)
+        for (size_t d = 0; share[r->first + e] > 0 && d < r->width; d++)
+            dy[(e * r->tokens + n) * r->width + d] = share[r->first + e] * dm[n * r->width + d];
+}
+
 void train_combine_backward(train_call *c) {
-    const sm_local_block *dm = c->in[0].block;
+    const sm_local_block *dm = c->in[0].block, *made = c->input[0];
     routing r = routing_of(c, c->input[1], dm->size[2]);
+    size_t offset[SM_MAX_RANK];
+    train_offsets(c->t, &c->in[1].layout, made, offset);
+    r.first = offset[0];
+    r.own = made->size[0];
     float share[MOST_EXPERTS], *out = c->out->data;
-    const float *from = dm->data, *y = c->input[0]->data;
     memset(out, 0, sm_local_block_count(c->out) * sizeof *out);
     for (size_t n = 0; n < r.tokens; n++) {
         choose(&r, n, share);
-        if (c->which == 1) score_gradient(&r, n, share, from, y, out + n * r.experts);
-        for (size_t e = 0; c->which == 0 && e < r.experts; e++)
-            for (size_t d = 0; share[e] > 0 && d < r.width; d++)
-                out[(e * r.tokens + n) * r.width + d] = share[e] * from[n * r.width + d];
+        if (c->which == 1) score_gradient(&r, n, share, dm->data, made->data, out + n * r.experts);
+        else slots_gradient(&r, n, share, dm->data, out);
     }
 }
