@@ -1,10 +1,210 @@
 /* Systems: the text CHIP[:SHAPE][xNslices] and what it stands for. */
-#include "switch_tree.h"
-#include "torus_shape.h"
-
+#include "scalemodel/hw.h"
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Sizes innermost first: the first n - 1 are taken as they are, the last counts the units that the
+ * tree is then filled with. Writes system->level and ->levels. False when the tree has no level
+ * left for them. 1 <= n <= tree_levels + 1, and each size but the last is at most its degree. */
+
+/* Whether shape (torus_axes lengths, all >= 1) fits in a pod: inside the pod's box in some order of
+ * the axes, or made of whole 4x4x4 cubes, which optical switches join in any arrangement. */
+
+/* Fat trees. A unit of level i holds `degree` children, each on a link of child_bytes_per_s_oneway.
+ * A system may use a part of a unit: of a node with k of its n chips, k/n of the NICs are counted
+ * (each chip drives its own NIC); above the node a child never sends faster than what is below it:
+ * W_i = min(W_i of the full tree, D_{i-1} W_{i-1}). */
+
+/* State of the filling: the link out of the unit built so far. */
+typedef struct filling {
+    const sm_chip *chip;
+    sm_system *system;
+    double egress;
+} filling;
+
+static double least(double a, double b) { return a < b ? a : b; }
+
+static void push_level(filling *f, int i, int size) {
+    const sm_tree_level *tree = &f->chip->tree[i];
+    double full = tree->child_bytes_per_s_oneway.value;
+    double link = i < 1 ? full : least(full, f->egress);
+    if (size > 1) {
+        sm_level *level = &f->system->level[f->system->levels++];
+        *level = (sm_level){.kind = SM_LEVEL_SWITCH,
+                            .size = size,
+                            .bytes_per_s_oneway = link,
+                            .hop_latency_s = tree->hop_latency_s.value,
+                            .in_network_reduction = tree->in_network_reduction};
+        strncpy(level->name, tree->name, sizeof level->name - 1);
+    }
+    if (i == 0 && f->chip->tree_levels > 1)
+        f->egress = f->chip->tree[1].child_bytes_per_s_oneway.value * size / tree->degree;
+    else f->egress = link * size;
+}
+
+static int largest_divisor(int n, int at_most) {
+    int d = n < at_most ? n : at_most;
+    while (d > 1 && n % d != 0) d--;
+    return d;
+}
+
+static bool tree_fill(const sm_chip *chip, const int *size, int n, sm_system *system) {
+    filling f = {chip, system, 0};
+    int levels = chip->tree_levels, count = size[n - 1], i = 0;
+    assert(n >= 1 && n <= levels + 1 && levels <= SM_MAX_TREE);
+    for (; i < n - 1; i++) push_level(&f, i, size[i]);
+    for (; i < levels; i++) {
+        /* the outermost level grows, except that chips beyond a lone node have no network */
+        bool grows = i == levels - 1 && i > 0;
+        int degree = grows ? count : largest_divisor(count, chip->tree[i].degree);
+        push_level(&f, i, degree);
+        count = degree > 1 ? count / degree : count;
+    }
+    return count == 1;
+}
+
+/* Slices of a torus. The rules of wraparound and the shapes come from Google Cloud's tables of
+ * slice shapes (docs.cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x) and How To Scale Your
+ * Model, part 2: v5e and v6e wrap an axis iff its length is 16; v4, v5p and v7 are built of 4x4x4
+ * cubes joined by optical switches and wrap every axis iff all are multiples of 4. */
+
+enum { CUBE = 4 };
+
+static void sorted(const int *from, int dims, int *to) {
+    assert(dims <= 3);
+    for (int i = 0; i < dims; i++) {
+        int at = i;
+        for (; at > 0 && to[at - 1] > from[i]; at--) to[at] = to[at - 1];
+        to[at] = from[i];
+    }
+}
+
+static bool all_multiples_of(const int *shape, int dims, int factor) {
+    for (int i = 0; i < dims; i++)
+        if (shape[i] % factor != 0) return false;
+    return dims > 0;
+}
+
+static bool is_pod(const sm_chip *chip, const int *shape, int dims) {
+    int a[3], b[3];
+    if (dims != chip->torus_axes) return false;
+    sorted(shape, dims, a);
+    sorted(chip->pod_shape, dims, b);
+    return memcmp(a, b, sizeof *a * (size_t)dims) == 0;
+}
+
+bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis) {
+    if (dims < 1 || dims > 3 || axis < 0 || axis >= dims || shape[axis] < 3) return false;
+    switch (chip->wrap_rule) {
+    case SM_WRAP_NEVER: return false;
+    case SM_WRAP_AXIS_16: return shape[axis] == 16;
+    case SM_WRAP_ALL_MULTIPLE_4:
+        return dims == chip->torus_axes && all_multiples_of(shape, dims, CUBE);
+    case SM_WRAP_FULL_POD: return is_pod(chip, shape, dims);
+    case SM_WRAP_ALWAYS: return true;
+    }
+    return false;
+}
+
+static int64_t volume(const int *shape, int dims) {
+    int64_t n = 1;
+    for (int i = 0; i < dims; i++) n *= shape[i];
+    return n;
+}
+
+static int torus_pod_chips(const sm_chip *chip) {
+    return (int)volume(chip->pod_shape, chip->torus_axes);
+}
+
+static bool torus_fits(const sm_chip *chip, const int *shape) {
+    int a[3] = {0}, b[3] = {0};
+    int dims = chip->torus_axes;
+    assert(dims == 2 || dims == 3);
+    if (volume(shape, dims) > volume(chip->pod_shape, dims)) return false;
+    if (chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4 && all_multiples_of(shape, dims, CUBE))
+        return true;
+    sorted(shape, dims, a);
+    sorted(chip->pod_shape, dims, b);
+    for (int i = 0; i < dims; i++)
+        if (a[i] > b[i]) return false;
+    return true;
+}
+
+static bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
+
+/* Whether slices of this shape are sold: whole cubes or a power-of-two part of one on chips with
+ * optical switches; power-of-two axes on the others (or the pod itself). */
+static bool is_slice(const sm_chip *chip, const int *shape) {
+    int dims = chip->torus_axes;
+    if (is_pod(chip, shape, dims)) return true;
+    bool cubes = chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4;
+    if (cubes && all_multiples_of(shape, dims, CUBE)) return torus_fits(chip, shape);
+    for (int i = 0; i < dims; i++)
+        if (!is_power_of_two(shape[i]) || (cubes && shape[i] > CUBE)) return false;
+    return torus_fits(chip, shape);
+}
+
+/* A slice has a short diameter and a wide bisection when it is nearly a cube. Of all a <= b <= c
+ * with a b c = chips that are slices, the one of least a + b + c. */
+static bool torus_slice(const sm_chip *chip, int chips, int *shape) {
+    int best_sum = INT_MAX;
+    if (chip->torus_axes != 2 && chip->torus_axes != 3) return false;
+    int pod = torus_pod_chips(chip);
+    if (chips < 1 || chips > pod) return false;
+    bool cubes = chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4;
+    if (!cubes && chips != pod && !is_power_of_two(chips)) return false;
+    int a_most = chip->torus_axes == 3 ? chips : 1;
+    for (int a = 1; a <= a_most && (int64_t)a * a * a <= chips; a++) {
+        if (chips % a != 0) continue;
+        for (int b = a, rest = chips / a; (int64_t)b * b <= rest; b++) {
+            if (rest % b != 0) continue;
+            int three[3] = {a, b, rest / b};
+            const int *tried = three + (chip->torus_axes == 2);
+            if (a + b + rest / b >= best_sum || !is_slice(chip, tried)) continue;
+            best_sum = a + b + rest / b;
+            memcpy(shape, tried, sizeof *shape * (size_t)chip->torus_axes);
+        }
+    }
+    if (best_sum == INT_MAX) return false;
+    /* Ascending as Google writes them, with the axes of length 1 last (2x2x1); a pod as its maker
+     * does.
+     */
+    int dims = chip->torus_axes, up[3] = {0}, n = 0;
+    sorted(shape, dims, up);
+    for (int i = 0; i < dims; i++)
+        if (up[i] > 1) shape[n++] = up[i];
+    while (n < dims) shape[n++] = 1;
+    if (is_pod(chip, shape, dims)) memcpy(shape, chip->pod_shape, sizeof *shape * (size_t)dims);
+    return true;
+}
+
+/* The natural shape of any count: one slice, or the largest equal slices. False when there is none.
+ */
+static bool torus_natural(const sm_chip *chip, int chips, int *shape, int *slices) {
+    int pod = torus_pod_chips(chip);
+    *slices = 1;
+    if (chips <= pod) return torus_slice(chip, chips, shape);
+    for (int each = pod; each >= 1; each--) {
+        if (chips % each != 0 || !torus_slice(chip, each, shape)) continue;
+        *slices = chips / each;
+        return true;
+    }
+    return false;
+}
+
+/* The nearest counts that have a natural shape, at most a pod: 0 when there is none on that side.
+ */
+static void torus_nearest_counts(const sm_chip *chip, int chips, int *below, int *above) {
+    int shape[3], pod = torus_pod_chips(chip);
+    assert(chips >= 1);
+    int low = chips - 1, high = chips + 1;
+    while (low > 0 && !torus_slice(chip, low, shape)) low--;
+    while (high <= pod && !torus_slice(chip, high, shape)) high++;
+    *below = low > 0 ? low : 0;
+    *above = high <= pod ? high : 0;
+}
 
 enum { MAX_CHIPS = 1 << 20, MAX_NUMBERS = SM_MAX_TREE + 1 };
 
@@ -106,12 +306,12 @@ static sm_status fail_too_large(const written *w, const sm_chip *chip, sm_error 
     return sm_fail_at(err, w->source, w->shape,
                       "this slice is larger than a pod of %s, which is %s (%d chips); more chips "
                       "are several slices, as in %s:%sx2slices",
-                      chip->name, pod, sm_torus_pod_chips(chip), chip->name, pod);
+                      chip->name, pod, torus_pod_chips(chip), chip->name, pod);
 }
 
 static sm_status fail_no_slice(const written *w, const sm_chip *chip, sm_error *err) {
     int below, above;
-    sm_torus_nearest_counts(chip, w->size[0], &below, &above);
+    torus_nearest_counts(chip, w->size[0], &below, &above);
     if (below > 0 && above > 0)
         return sm_fail_at(err, w->source, w->shape,
                           "no slice of %s has %d chips; the nearest have "
@@ -126,10 +326,10 @@ static sm_status natural_torus(const written *w, const sm_chip *chip, int *shape
     int count = w->n ? w->size[0] : 1;
     if (w->slices > 0) {
         *slices = w->slices;
-        if (count > sm_torus_pod_chips(chip)) return fail_too_large(w, chip, err);
-        return sm_torus_slice(chip, count, shape) ? SM_OK : fail_no_slice(w, chip, err);
+        if (count > torus_pod_chips(chip)) return fail_too_large(w, chip, err);
+        return torus_slice(chip, count, shape) ? SM_OK : fail_no_slice(w, chip, err);
     }
-    return sm_torus_natural(chip, count, shape, slices) ? SM_OK : fail_no_slice(w, chip, err);
+    return torus_natural(chip, count, shape, slices) ? SM_OK : fail_no_slice(w, chip, err);
 }
 
 static sm_status torus_shape(const written *w, const sm_chip *chip, int *shape, int *slices,
@@ -142,7 +342,7 @@ static sm_status torus_shape(const written *w, const sm_chip *chip, int *shape, 
                           chip->name, chip->torus_axes, w->n);
     for (int i = 0; i < chip->torus_axes; i++) shape[i] = i < w->n ? w->size[i] : 1;
     *slices = w->slices > 0 ? w->slices : 1;
-    return sm_torus_fits(chip, shape) ? SM_OK : fail_too_large(w, chip, err);
+    return torus_fits(chip, shape) ? SM_OK : fail_too_large(w, chip, err);
 }
 
 /* A level per axis longer than 1, then the network between slices: a child of it is a slice, whose
@@ -264,7 +464,7 @@ static void switch_text(const int *size, int n, sm_system *s) {
     if (n > 2) {
         sm_system twin = {.levels = 0};
         int two[2] = {size[0], s->chips / size[0]};
-        if (sm_tree_fill(&s->chip, two, 2, &twin) && same_levels(&twin, s)) {
+        if (tree_fill(&s->chip, two, 2, &twin) && same_levels(&twin, s)) {
             snprintf(s->text + at, sizeof s->text - (size_t)at, ":%dx%d", two[1], two[0]);
             return;
         }
@@ -285,7 +485,7 @@ static sm_status build_switch(const written *w, sm_system *s, sm_error *err) {
     }
     s->slices = 1;
     s->chips = (int)chips;
-    if (!sm_tree_fill(&s->chip, size, n, s))
+    if (!tree_fill(&s->chip, size, n, s))
         return sm_fail_at(err, w->source, w->shape, "no network above a node of %d is known for %s",
                           s->chip.tree[0].degree, s->chip.name);
     if (s->levels == 0) {

@@ -2,10 +2,119 @@
  * bound of it is beaten by a point that is there, or misses a limit. The bound of a sharding with a
  * batch has each collective where it costs least, which no placement goes below, with what the ops
  * take at least and then with what they take. */
+#include "serve_frontier.h"
+#include "serve_space.h"
+#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "serve_frontier.h"
+/* Whether the degrees of a plan can serve a model on a system. */
+
+double fullest(double groups, double sequences) {
+    double each = sequences / groups;
+    if (fmod(sequences, 1) == 0) each = ceil(each);
+    return each > 1 ? each : 1;
+}
+
+#define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
+
+const char *serve_refuse(const sm_serve *s, const sm_plan *p, char *room, size_t size) {
+    int chips = sm_plan_chips(p);
+    if (p->data < 1 || p->fsdp < 1 || p->tensor < 1 || p->context < 1 || p->expert < 1 ||
+        p->pipeline < 1)
+        REFUSE("the degrees of a plan are at least 1");
+    if (chips > s->system.chips)
+        REFUSE("the plan takes %d chips and %s has %d", chips, s->system.text, s->system.chips);
+    const char *why = sm_plan_refuse(p, &s->model, room, size);
+    if (!why) why = sm_plan_refuse_dims(p, &s->system, room, size);
+    if (why) return why;
+    if (s->model.D % p->fsdp) REFUSE("fsdp=%d does not divide the width D=%d", p->fsdp, s->model.D);
+    return NULL;
+}
+
+/* The systems a replica may run on: sub-slices of a torus as the catalogue has them, powers of two
+ * inside a node and whole nodes beyond; the given system itself always. */
+
+static bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
+
+static bool is_sold(const sm_system *whole, int chips) {
+    const sm_chip *chip = &whole->chip;
+    if (chips == whole->chips) return true;
+    if (chip->fabric != SM_FABRIC_SWITCH) return true;
+    int node = chip->tree[0].degree;
+    return chips < node ? is_power_of_two(chips) : chips % node == 0;
+}
+
+/* One, two or three times a power of two, or as many nodes. */
+static bool is_candidate(const sm_system *whole, int chips) {
+    int node = whole->chip.fabric == SM_FABRIC_SWITCH ? whole->chip.tree[0].degree : 1;
+    int units = node > 1 && chips % node == 0 ? chips / node : chips;
+    return chips == whole->chips || is_power_of_two(units) ||
+           (units % 3 == 0 && is_power_of_two(units / 3));
+}
+
+/* Systems on which a replica may run, from few chips to many; returns how many. */
+static int slices_of(const sm_system *whole, int least, int most, sm_system *slices) {
+    int n = 0;
+    for (int chips = least; chips <= most && chips <= whole->chips; chips++) {
+        if (!is_candidate(whole, chips) || !is_sold(whole, chips)) continue;
+        assert(n < MAX_SLICES); /* two for each power of two, of chips and of nodes */
+        if (chips == whole->chips) slices[n++] = *whole;
+        else if (sm_system_resize(whole, chips, &slices[n], NULL) == SM_OK) n++;
+    }
+    return n;
+}
+
+/* The space of plans on so many chips: factorisations into degrees and the choices that matter for
+ * each. A plan stands once: what changes nothing keeps its usual value. */
+
+typedef struct walk {
+    const sm_serve *s;
+    const sm_plan *fixed;
+    plan_visit visit;
+    void *context;
+} walk;
+
+static bool given(const walk *w, int key) { return w->fixed->given >> key & 1; }
+
+static bool chosen(void *context, sm_plan *plan) {
+    const walk *w = context;
+    char why[8];
+    if (serve_refuse(w->s, plan, why, sizeof why)) return true;
+    return w->visit(w->context, plan);
+}
+
+static int most_of(const walk *w, int key) {
+    const sm_serve *s = w->s;
+    switch (key) {
+    case SM_PLAN_EXPERT: return s->experts ? 1 << 20 : 1;
+    case SM_PLAN_PIPELINE: return s->model.L;
+    default: return 1 << 20;
+    }
+}
+
+static bool each_degree(walk *w, int key, int left, sm_plan *plan) {
+    if (key == SM_PLAN_DEGREES)
+        return left != 1 || sm_plan_each_choice(plan, w->fixed, &w->s->model, chosen, w);
+    int *degree = sm_plan_degree(plan, key), fixed = sm_plan_degree_of(w->fixed, key);
+    if (given(w, key)) {
+        *degree = fixed;
+        return fixed < 1 || left % fixed != 0 || each_degree(w, key + 1, left / fixed, plan);
+    }
+    for (int d = 1; d <= left && d <= most_of(w, key); d++) {
+        *degree = d;
+        if (left % d == 0 && !each_degree(w, key + 1, left / d, plan)) return false;
+    }
+    return true;
+}
+
+bool each_sharding(const sm_serve *s, const sm_plan *fixed, int chips, plan_visit visit,
+                   void *context) {
+    walk w = {s, fixed, visit, context};
+    sm_plan plan = *fixed;
+    return each_degree(&w, 0, chips, &plan);
+}
 
 /* Sums of the same terms may differ in the last bits. */
 static const double ROUNDING = 1e-12;

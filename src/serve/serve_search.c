@@ -1,9 +1,128 @@
 /* The frontier of a job, or the sentence that says why there is none. */
+#include "serve_frontier.h"
+#include "scalemodel/search.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "serve_frontier.h"
+/* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
+ * token and gives at least as many tokens per second and chip. */
+
+bool frontier_beats(const frontier *f, double tpot_s, double per_chip) {
+    for (size_t i = 0; i < f->n; i++)
+        if (f->point[i].tpot_s <= tpot_s && f->point[i].per_chip >= per_chip) return true;
+    return false;
+}
+
+static bool grow(frontier *f) {
+    size_t room = f->room > 0 ? 2 * f->room : 256;
+    if (f->n < f->room) return true;
+    found *more = sm_realloc(f->point, room * sizeof *more);
+    if (!more) {
+        f->failed = true;
+        return false;
+    }
+    f->point = more;
+    f->room = room;
+    return true;
+}
+
+void frontier_add(frontier *f, const found *p, bool brute) {
+    size_t kept = 0;
+    if (!brute && frontier_beats(f, p->tpot_s, p->per_chip)) return;
+    for (size_t i = 0; !brute && i < f->n; i++) {
+        if (p->tpot_s <= f->point[i].tpot_s && p->per_chip >= f->point[i].per_chip) continue;
+        if (kept != i) f->point[kept] = f->point[i];
+        kept++;
+    }
+    if (!brute) f->n = kept;
+    if (grow(f)) f->point[f->n++] = *p;
+}
+
+/* sm_pareto makes the smaller of both axes the better. */
+static void reduce(frontier *f, double *x, double *y, size_t *order, bool *keep, found *sorted) {
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        x[i] = f->point[i].tpot_s;
+        y[i] = -f->point[i].per_chip;
+    }
+    sm_pareto(f->n, x, y, order, keep);
+    for (size_t i = 0; i < f->n; i++)
+        if (keep[order[i]]) sorted[n++] = f->point[order[i]];
+    memcpy(f->point, sorted, n * sizeof *sorted);
+    f->n = n;
+}
+
+sm_status frontier_reduce(frontier *f, sm_error *err) {
+    size_t n = f->n;
+    if (f->failed) return sm_fail_memory(err);
+    if (n == 0) return SM_OK;
+    sm_arena *arena = sm_arena_new();
+    double *x = arena ? sm_arena_array(arena, n, sizeof *x) : NULL;
+    double *y = arena ? sm_arena_array(arena, n, sizeof *y) : NULL;
+    size_t *order = arena ? sm_arena_array(arena, n, sizeof *order) : NULL;
+    bool *keep = arena ? sm_arena_array(arena, n, sizeof *keep) : NULL;
+    found *sorted = arena ? sm_arena_array(arena, n, sizeof *sorted) : NULL;
+    bool whole = x && y && order && keep && sorted;
+    if (whole) reduce(f, x, y, order, keep, sorted);
+    sm_arena_free(arena);
+    return whole ? SM_OK : sm_fail_memory(err);
+}
+
+/* The ops of a decode step, kept for plans that differ in placement, pipeline or slice alone. */
+
+typedef struct work_key {
+    uint32_t code; /* of the rules of its program; 0: an empty entry */
+    int degree[SM_PLAN_PIPELINE];
+    double sequences;
+} work_key;
+
+struct work_memo {
+    int pieces;
+    size_t entries; /* a power of two */
+    work_key *key;
+    piece_price *price; /* entries x pieces */
+};
+
+work_memo *work_memo_new(sm_arena *arena, int pieces, int chips) {
+    enum { LEAST = 256, MOST = 1 << 15, PER_CHIP = 64 };
+    work_memo *memo = sm_arena_alloc(arena, sizeof *memo);
+    if (!memo) return NULL;
+    memo->pieces = pieces;
+    for (memo->entries = LEAST; memo->entries < MOST; memo->entries *= 2)
+        if (memo->entries >= (size_t)chips * PER_CHIP) break;
+    memo->key = sm_arena_array(arena, memo->entries, sizeof *memo->key);
+    memo->price = sm_arena_array(arena, memo->entries * (size_t)pieces, sizeof *memo->price);
+    return memo->key && memo->price ? memo : NULL;
+}
+
+static work_key key_of(const step *x) {
+    work_key key = {.code = x->v->code, .sequences = x->routed.sequences};
+    for (int i = 0; i < SM_PLAN_PIPELINE; i++) key.degree[i] = sm_plan_degree_of(x->plan, i);
+    return key;
+}
+
+static size_t place_of(const work_memo *memo, const work_key *key) {
+    uint64_t h = (uint64_t)key->sequences ^ (uint64_t)key->code << 32;
+    for (int i = 0; i < SM_PLAN_PIPELINE; i++)
+        h = (h ^ (uint64_t)key->degree[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(h >> 32) & (memo->entries - 1);
+}
+
+static bool same_key(const work_key *a, const work_key *b) {
+    return a->code == b->code && memcmp(a->degree, b->degree, sizeof a->degree) == 0 &&
+           !(a->sequences < b->sequences) && !(a->sequences > b->sequences);
+}
+
+const piece_price *work_of(work_memo *memo, const step *x) {
+    work_key key = key_of(x);
+    size_t at = place_of(memo, &key);
+    piece_price *price = &memo->price[at * (size_t)memo->pieces];
+    if (same_key(&memo->key[at], &key)) return price;
+    memo->key[at] = key;
+    step_work(x, price);
+    return price;
+}
 
 void sm_serve_search_defaults_sized(sm_serve_search_options *options, size_t size) {
     sm_serve_search_options all = {.size = size};

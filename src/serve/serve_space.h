@@ -203,8 +203,6 @@ sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };
-/* Systems on which a replica may run, from few chips to many; returns how many. */
-int slices_of(const sm_system *whole, int least, int most, sm_system *slices);
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
  * fixed->given stay. Placement is left as in fixed. Stops when visit says false. */
 typedef bool (*plan_visit)(void *context, const sm_plan *plan);

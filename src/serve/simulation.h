@@ -165,7 +165,7 @@ void sim_shorten(sim_simulation *s, sim_replica *r);
 /* ---- events (simulate.c) ---- */
 void sim_event_changed(sim_simulation *s, const sim_replica *r);
 sm_status sim_send(sim_simulation *s, sim_replica *r, int slot);
-/* ---- routing (simulate_route.c) ---- */
+/* ---- routing (simulate_run.c) ---- */
 int sim_route(sim_simulation *s, const sm_request *request);
 int sim_route_decode(const sim_simulation *s);
 

@@ -27,8 +27,6 @@ int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds);
 /* The chip as --system reads it (sm_io_chip_put), and the ridge points and links that follow. */
 void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip);
 
-/* The constants of expected times, their origin and intervals (chip_calibration.c). */
-void sm_chip_calibration(sm_report *r, const sm_chip *chip, const sm_calibration *c);
 /* A value of a constant in its unit: seconds with their prefix, all else as a number. */
 const char *sm_constant_text(sm_report *r, const sm_constant_info *info, double value);
 #endif

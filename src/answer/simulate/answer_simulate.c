@@ -1,8 +1,349 @@
 /* answer_simulate: requests through replicas of a serving engine. */
-#include "simulate_asked.h"
+#include "question.h"
+#include "scalemodel/io.h"
 #include <math.h>
+#include <string.h>
+
+/* Requests of a trace, drawn ones, or those of a trace at drawn times; at `rate` times their own
+ * rate. */
+typedef struct sm_request_source {
+    sm_request_file *file; /* NULL: drawn */
+    bool drawn;            /* arrivals are drawn */
+    sm_synthetic draw;
+    sm_arrivals of_file, of_draw;
+    double rate, most; /* most: requests */
+    double given, first_s;
+} sm_request_source;
+
+typedef struct sm_simulate_asked {
+    sm_simulate_question in;
+    sm_serve_job job;
+    sm_plan plan, prefill_plan;
+    const char *plan_text, *prefill_plan_text; /* as the library writes them */
+    sm_serve *serve;
+    sm_engine engine, prefill_engine;
+    sm_simulation options;
+    sm_request_source source;
+    sm_max_rate *max_rate; /* NULL when not asked for */
+    sm_simulated result;
+    sm_report *report;
+    sm_tracks *tracks; /* NULL: no timeline */
+    sm_slice *slice;
+    size_t room; /* of slices */
+    sm_watch watch;
+} sm_simulate_asked;
+
+/* ---- page ---- */
+
+static const char *const policies[] = {
+#define X(id, name, help) name,
+    SM_POLICIES(X)
+#undef X
+};
+
+/* "poisson:50/s", "trace.csv, as they came" */
+static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
+    static const char *const kinds[] = {"poisson", "gamma", "uniform"};
+    const sm_request_source *s = &q->source;
+    const sm_synthetic *d = &s->draw;
+    const char *drawn = "as they came";
+    if (s->drawn && d->kind == SM_ARRIVALS_GAMMA)
+        drawn =
+            sm_textf(r, "gamma:%s/s:%s", sm_show_exact(r, d->rate_per_s), sm_show_exact(r, d->cv));
+    else if (s->drawn)
+        drawn = sm_textf(r, "%s:%s/s", kinds[d->kind], sm_show_exact(r, d->rate_per_s));
+    return q->in.trace ? sm_textf(r, "%.120s, %s", q->in.trace, drawn) : drawn;
+}
+
+static void tell_rate(sm_report *r, const sm_simulate_asked *q) {
+    const sm_max_rate *m = q->max_rate;
+    if (!m) return;
+    double share = 100.0 * q->in.within;
+    if (m->rate <= 0.0)
+        sm_report_text(r,
+                       "No rate meets the SLO: at the lowest tried %.1f %% of requests do, and "
+                       "%g %% must. TTFT p50 is then %s, TPOT p50 %s.",
+                       100.0 * q->result.within_slo, share,
+                       sm_show_seconds(r, q->result.ttft_s.p50),
+                       sm_show_seconds(r, q->result.tpot_s.p50));
+    else if (m->unbounded)
+        sm_report_text(r, "The SLO is met at every rate tried, up to %s requests/s.",
+                       sm_show_number(r, q->result.requests / q->result.arriving_s));
+    else
+        sm_report_text(r, "Highest rate at which %g %% of requests meet the SLO: %s requests/s.",
+                       share, sm_show_number(r, q->result.requests / q->result.arriving_s));
+}
+
+static void put_row(sm_report *r, sm_table *t, const char *name, const sm_percentiles *p) {
+    sm_page_row(r, t, name, sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
+                sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
+                sm_show_seconds(r, p->most));
+}
+
+static void tell_slo(sm_report *r, const sm_simulation *o, const sm_simulated *s) {
+    if (o->ttft_s <= 0.0 && o->tpot_s <= 0.0) return;
+    const char *ttft = o->ttft_s > 0.0 ? sm_textf(r, "TTFT %s", sm_show_seconds(r, o->ttft_s)) : "";
+    const char *tpot = o->tpot_s > 0.0 ? sm_textf(r, "TPOT %s", sm_show_seconds(r, o->tpot_s)) : "";
+    sm_report_text(r, "SLO %s%s%s: %s of requests within it, goodput %s requests/s", ttft,
+                   ttft[0] && tpot[0] ? ", " : "", tpot, sm_show_percent(r, s->within_slo),
+                   sm_show_number(r, s->goodput_per_s));
+}
+
+static void tell_rates(sm_report *r, const sm_simulate_asked *q) {
+    const sm_simulated *s = &q->result;
+    sm_report_text(r, "%s requests in %s: %s requests/s, %s output tokens/s, %s of them per chip",
+                   sm_show_exact(r, s->finished), sm_show_seconds(r, s->seconds),
+                   sm_show_number(r, s->requests_per_s), sm_show_number(r, s->output_tokens_per_s),
+                   sm_show_number(r, s->output_tokens_per_s_per_chip));
+    if (s->refused > 0.0)
+        sm_report_text(r, "%s requests were refused: they can never fit in the KV cache",
+                       sm_show_exact(r, s->refused));
+    tell_slo(r, &q->options, s);
+    sm_report_text(r,
+                   "engines busy %s of the time, %s sequences in a decode step, %s requests in "
+                   "the system",
+                   sm_show_percent(r, s->utilisation), sm_show_number(r, s->mean_batch),
+                   sm_show_number(r, s->mean_in_system));
+    if (s->preemptions > 0.0)
+        sm_report_text(r, "%s preemptions, %s tokens computed again",
+                       sm_show_exact(r, s->preemptions), sm_show_count(r, s->recomputed_tokens));
+    if (q->options.prefix_cache)
+        sm_report_text(r, "prefix cache: %s of the prompts' tokens found",
+                       sm_show_percent(r, s->prefix_hit_rate));
+}
+
+/* The series in at most eight rows, each an average. */
+static void tell_series(sm_report *r, const sm_simulated *s) {
+    enum { ROWS = 8 };
+    int group = (s->samples + ROWS - 1) / ROWS;
+    if (group == 0) return;
+    double begin = s->sample[s->samples - 1].at_s - s->seconds;
+    sm_table *t = sm_page_table(r, "Over time", ">until|>waiting|>running|>KV cache|>busy");
+    for (int i = 0; i < s->samples; i += group) {
+        int n = s->samples - i < group ? s->samples - i : group;
+        sm_sample sum = {.at_s = s->sample[i + n - 1].at_s - begin};
+        for (int j = i; j < i + n; j++) {
+            sum.waiting += s->sample[j].waiting / n;
+            sum.running += s->sample[j].running / n;
+            sum.kv_occupancy += s->sample[j].kv_occupancy / n;
+            sum.utilisation += s->sample[j].utilisation / n;
+        }
+        sm_page_row(r, t, sm_show_seconds(r, sum.at_s), sm_show_number(r, sum.waiting),
+                    sm_show_number(r, sum.running), sm_show_percent(r, sum.kv_occupancy),
+                    sm_show_percent(r, sum.utilisation));
+    }
+    sm_report_table(r, t);
+}
+
+static void show_answer(sm_report *r, const sm_simulate_asked *q) {
+    const sm_simulation *o = &q->options;
+    const sm_lengths *l = &q->source.draw.lengths;
+    sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
+    if (o->policy == SM_POLICY_DISAGGREGATED)
+        sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
+                       o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
+    else
+        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
+                       o->replicas, q->plan_text, o->most_batch);
+    if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
+    else
+        sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
+                       arrivals_words(r, q), sm_show_exact(r, l->prompt),
+                       sm_show_exact(r, l->output));
+    sm_report_text(r, "KV cache of a replica: %s tokens of %s",
+                   sm_show_count(r, q->engine.kv_tokens),
+                   sm_show_bytes(r, q->engine.kv_bytes_per_token));
+    tell_rate(r, q);
+    tell_rates(r, q);
+    sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
+    put_row(r, t, "queue", &q->result.queue_s);
+    put_row(r, t, "time to first token", &q->result.ttft_s);
+    put_row(r, t, "time per output token", &q->result.tpot_s);
+    put_row(r, t, "end to end", &q->result.e2e_s);
+    sm_report_table(r, t);
+    tell_series(r, &q->result);
+}
 
 enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_REQUESTS = 10000 };
+
+/* ---- data ---- */
+
+static void put_percentiles(sm_report *r, const char *key, const sm_percentiles *p) {
+    sm_put_all(r, sm_put_object(r, r->data, key), "mean|p50|p90|p99|max", p->mean, p->p50, p->p90,
+               p->p99, p->most);
+}
+
+static void put_question(sm_report *r, const sm_simulate_asked *q) {
+    const sm_simulation *o = &q->options;
+    sm_data *model = sm_put_object(r, r->data, "model");
+    sm_data *system = sm_put_object(r, r->data, "system");
+    sm_put_text(r, model, "name", q->in.model->name);
+    sm_put_text(r, system, "on", q->in.system->text);
+    sm_put(r, system, "chips_per_replica", q->engine.chips);
+    sm_put_text(r, r->data, "plan", q->plan_text);
+    sm_put_text(r, r->data, "policy", policies[o->policy]);
+    sm_put(r, r->data, "replicas", o->replicas);
+    if (o->policy == SM_POLICY_DISAGGREGATED) {
+        sm_put_text(r, r->data, "prefill_plan", q->prefill_plan_text);
+        sm_put(r, r->data, "prefill_replicas", o->prefill_replicas);
+    }
+    sm_put_text(r, r->data, "arrivals", arrivals_words(r, q));
+    sm_put(r, r->data, "kv_tokens", q->engine.kv_tokens);
+}
+
+static void put_answer(sm_report *r, const sm_simulate_asked *q) {
+    const sm_simulated *s = &q->result;
+    put_question(r, q);
+    sm_put_bool(r, r->data, "fits", true);
+    if (q->max_rate) {
+        bool found = q->max_rate->rate > 0.0;
+        sm_put_all(r, r->data, "max_qps|max_rate", found ? s->requests / s->arriving_s : 0.0,
+                   q->max_rate->rate);
+        sm_put_bool(r, r->data, "unbounded", q->max_rate->unbounded);
+    }
+    sm_put_all(r, r->data,
+               "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
+               "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"
+               "mean_in_system|preemptions|steps|prefix_hit_rate",
+               s->requests, s->finished, s->refused, s->seconds, s->requests_per_s,
+               s->output_tokens_per_s, s->output_tokens_per_s_per_chip, s->goodput_per_s,
+               s->within_slo, s->utilisation, s->mean_batch, s->mean_in_system, s->preemptions,
+               s->steps, s->prefix_hit_rate);
+    put_percentiles(r, "ttft_s", &s->ttft_s);
+    put_percentiles(r, "tpot_s", &s->tpot_s);
+    put_percentiles(r, "e2e_s", &s->e2e_s);
+    put_percentiles(r, "queue_s", &s->queue_s);
+    sm_put_all(r, sm_put_object(r, r->data, "tokens"),
+               "prompt|cached|recomputed|prefilled|output|decoded", s->prompt_tokens,
+               s->cached_tokens, s->recomputed_tokens, s->prefilled_tokens, s->output_tokens,
+               s->decoded_tokens);
+    sm_data *list = sm_put_array(r, r->data, "series");
+    for (int i = 0; i < s->samples; i++)
+        sm_put_all(r, sm_put_object(r, list, NULL), "at_s|waiting|running|kv_occupancy|utilisation",
+                   s->sample[i].at_s, s->sample[i].waiting, s->sample[i].running,
+                   s->sample[i].kv_occupancy, s->sample[i].utilisation);
+}
+
+/* A simulation over time: the steps of its replicas as a timeline, its queue,
+ * batch and memory as a chart. */
+
+#define MOST_SLICES 200000 /* what a viewer still opens */
+
+/* ---- the timeline ---- */
+
+static void note_served(void *context, const sm_request_served *served) {
+    const sm_watch *theirs = ((sm_simulate_asked *)context)->in.watch;
+    if (theirs && theirs->served) theirs->served(theirs->context, served);
+}
+
+static bool make_room(sm_simulate_asked *q) {
+    size_t n = q->tracks->slices, room = q->room ? 2 * q->room : 1024;
+    if (n < q->room) return true;
+    sm_slice *slice = sm_arena_array(q->report->arena, room, sizeof *slice);
+    if (!slice) {
+        q->report->out_of_memory = true;
+        return false;
+    }
+    if (n > 0) memcpy(slice, q->slice, n * sizeof *slice);
+    q->tracks->slice = q->slice = slice;
+    q->room = room;
+    return true;
+}
+
+static void note_step(void *context, int replica, double start_s, double seconds, double steps,
+                      double decoding, double prefill) {
+    sm_simulate_asked *q = context;
+    const sm_watch *theirs = q->in.watch;
+    if (theirs && theirs->step)
+        theirs->step(theirs->context, replica, start_s, seconds, steps, decoding, prefill);
+    if (!q->tracks || q->tracks->slices >= MOST_SLICES || !make_room(q)) return;
+    const char *kind = decoding > 0.0 ? prefill > 0.0 ? "mixed" : "decode" : "prefill", *name;
+    if (prefill > 0.0 && decoding > 0.0)
+        name = sm_textf(q->report, "decode %.0f, prefill %.0f", decoding, prefill);
+    else if (prefill > 0.0) name = sm_textf(q->report, "prefill %.0f", prefill);
+    else name = sm_textf(q->report, "decode %.0f, %.0f steps", decoding, steps);
+    q->slice[q->tracks->slices++] = (sm_slice){replica, name, kind, start_s, seconds};
+}
+
+/* Steps as they are simulated become slices; q->watch tells them and the caller's watch. */
+static sm_status begin_tracks(sm_simulate_asked *q, sm_error *err) {
+    sm_report *r = q->report;
+    const sm_simulation *o = &q->options;
+    bool split = o->policy == SM_POLICY_DISAGGREGATED;
+    q->watch = (sm_watch){q, note_served, note_step};
+    if (!q->in.timeline) return SM_OK;
+    int n = o->replicas + (split ? o->prefill_replicas : 0);
+    const char **names = sm_arena_array(r->arena, (size_t)n, sizeof *names);
+    q->tracks = sm_arena_alloc(r->arena, sizeof *q->tracks);
+    if (!names || !q->tracks) return sm_fail_memory(err);
+    for (int i = 0; i < n; i++)
+        names[i] = i < o->replicas ? sm_textf(r, "replica %d", i)
+                                   : sm_textf(r, "prefill %d", i - o->replicas);
+    q->tracks->title = sm_textf(r, "%.90s on %.90s", q->in.model->name, q->in.system->text);
+    q->tracks->n = n;
+    q->tracks->track = names;
+    return SM_OK;
+}
+
+static sm_status end_tracks(sm_simulate_asked *q, sm_error *err) {
+    const sm_simulated *s = &q->result;
+    if (!q->tracks) return SM_OK;
+    sm_counter *c = sm_arena_array(q->report->arena, 3 * (size_t)s->samples + 1, sizeof *c);
+    if (!c) return sm_fail_memory(err);
+    q->tracks->counter = c;
+    q->tracks->counters = 3 * (size_t)s->samples;
+    for (int i = 0; i < s->samples; i++) {
+        const sm_sample *at = &s->sample[i];
+        *c++ = (sm_counter){"waiting", at->at_s, at->waiting};
+        *c++ = (sm_counter){"running", at->at_s, at->running};
+        *c++ = (sm_counter){"KV occupancy", at->at_s, at->kv_occupancy};
+    }
+    q->report->tracks = q->tracks;
+    return SM_OK;
+}
+
+/* ---- the picture ---- */
+
+/* The queue, the batch and the memory over time, into the report's chart. */
+static sm_status draw(sm_simulate_asked *q, sm_error *err) {
+    const sm_simulated *s = &q->result;
+    size_t n = (size_t)s->samples;
+    struct picture {
+        sm_chart chart;
+        sm_panel panel[2];
+        sm_series series[4];
+        double at[SM_MAX_SAMPLES], value[4][SM_MAX_SAMPLES];
+    } *p = sm_arena_alloc(q->report->arena, sizeof *p);
+    if (!p) return sm_fail_memory(err);
+    double first = n > 0 ? s->sample[n - 1].at_s - s->seconds : 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const sm_sample *at = &s->sample[i];
+        p->at[i] = at->at_s - first;
+        p->value[0][i] = at->waiting;
+        p->value[1][i] = at->running;
+        p->value[2][i] = at->kv_occupancy;
+        p->value[3][i] = at->utilisation;
+    }
+    static const char *const names[] = {"waiting", "running", "KV cache in use", "engine busy"};
+    for (int k = 0; k < 4; k++)
+        p->series[k] = (sm_series){names[k], SM_MARK_LINE, n, p->at, p->value[k]};
+    p->panel[0] = (sm_panel){.title = "Requests",
+                             .x_label = "time",
+                             .y_label = "requests",
+                             .x_unit = "s",
+                             .y_unit = "",
+                             .n = 2,
+                             .series = p->series};
+    p->panel[1] = p->panel[0];
+    p->panel[1].title = "Shares";
+    p->panel[1].y_label = "share";
+    p->panel[1].series = p->series + 2;
+    p->chart =
+        (sm_chart){sm_textf(q->report, "%.60s on %.60s", q->in.model->name, q->in.system->text),
+                   q->plan_text, 2, p->panel};
+    q->report->chart = &p->chart;
+    return SM_OK;
+}
 
 /* ---- the question ---- */
 
@@ -123,10 +464,10 @@ static sm_status find_rate(sm_simulate_asked *q, double *rate, sm_error *err) {
 static sm_status simulate_at(sm_simulate_asked *q, double rate, sm_error *err) {
     sm_arrivals arrivals;
     sm_status status = begin(&q->source, rate, &arrivals, err);
-    if (!status) status = sm_simulate_tracks_begin(q, err);
+    if (!status) status = begin_tracks(q, err);
     if (!status) status = sm_simulate(&q->options, &arrivals, &q->watch, &q->result, err);
-    if (!status) status = sm_simulate_tracks_end(q, err);
-    if (!status && q->in.plot) status = sm_simulate_picture(q, err);
+    if (!status) status = end_tracks(q, err);
+    if (!status && q->in.plot) status = draw(q, err);
     return status;
 }
 
@@ -146,8 +487,8 @@ static sm_status answer(sm_simulate_asked *q, sm_report *r, sm_error *err) {
     bool found = rate > 0.0;
     if (!status && found) status = simulate_at(q, rate, err);
     if (status) return status;
-    sm_simulate_data(r, q);
-    sm_simulate_page(r, q);
+    put_answer(r, q);
+    show_answer(r, q);
     if (q->in.explain) r->why = explain(r, &q->result);
     return found ? SM_OK : SM_NEGATIVE;
 }

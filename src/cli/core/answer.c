@@ -1,5 +1,5 @@
-/* answer: render a report into memory, then hand it to standard output or to a file in one piece.
- */
+/* answer: render a report, a chart or a timeline into memory, then hand it to standard output or to
+ * a file in one piece. */
 #include "answer.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
@@ -8,13 +8,6 @@
 #include <string.h>
 
 enum { PAGE_WIDTH = 80 };
-
-static sm_status render(const cli_common *common, const sm_report *report, FILE *out,
-                        sm_error *err) {
-    if (common->json) return sm_render_json(report, out, err);
-    if (common->csv) return sm_render_csv(report, out, err);
-    return sm_render_text(report, PAGE_WIDTH, out, err);
-}
 
 sm_status cli_write_stdout(const char *text, size_t length, sm_error *err) {
     errno = 0;
@@ -28,18 +21,50 @@ sm_status cli_write_stdout(const char *text, size_t length, sm_error *err) {
                    errno ? strerror(errno) : "write error");
 }
 
-sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error *err) {
-    if (report->out_of_memory) return sm_fail_memory(err);
+sm_status cli_write(const char *path, cli_writer *write, const void *context, sm_error *err) {
     sm_memory_stream memory;
     FILE *out = sm_memory_stream_open(&memory);
     if (!out) return sm_fail_memory(err);
-    sm_status status = render(common, report, out, err);
+    sm_status status = write(context, out, err);
     status = sm_memory_stream_close(&memory, out, status, err);
     if (!status)
-        status = common->output ? sm_io_write(common->output, memory.text, memory.length, err)
-                                : cli_write_stdout(memory.text, memory.length, err);
+        status = path ? sm_io_write(path, memory.text, memory.length, err)
+                      : cli_write_stdout(memory.text, memory.length, err);
     sm_free(memory.text);
     return status;
+}
+
+typedef struct answer {
+    const cli_common *common;
+    const sm_report *report;
+} answer;
+
+static sm_status write_answer(const void *context, FILE *out, sm_error *err) {
+    const answer *a = context;
+    if (a->common->json) return sm_render_json(a->report, out, err);
+    if (a->common->csv) return sm_render_csv(a->report, out, err);
+    return sm_render_text(a->report, PAGE_WIDTH, out, err);
+}
+
+sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error *err) {
+    if (report->out_of_memory) return sm_fail_memory(err);
+    return cli_write(common->output, write_answer, &(answer){common, report}, err);
+}
+
+static sm_status write_chart(const void *chart, FILE *out, sm_error *err) {
+    return sm_render_chart(chart, out, err);
+}
+
+sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err) {
+    return cli_write(path, write_chart, chart, err);
+}
+
+static sm_status write_tracks(const void *tracks, FILE *out, sm_error *err) {
+    return sm_render_tracks(tracks, out, err);
+}
+
+sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *err) {
+    return cli_write(path, write_tracks, tracks, err);
 }
 
 void cli_show_error(const sm_error *err) {

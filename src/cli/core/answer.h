@@ -1,10 +1,13 @@
-/* answer: how a report leaves the program: rendered whole, then written to standard output or to a
- * file. */
+/* answer: how reports, charts and timelines leave the program. */
 #ifndef SCALEMODEL_CLI_ANSWER_H
 #define SCALEMODEL_CLI_ANSWER_H
 #include "options.h"
 #include "scalemodel/report.h"
 
+/* What writes an answer, drawn whole before anything of it leaves the program. */
+typedef sm_status cli_writer(const void *context, FILE *out, sm_error *err);
+/* To the file, or to standard output (path NULL). SM_IO when the destination refuses. */
+sm_status cli_write(const char *path, cli_writer *write, const void *context, sm_error *err);
 /* Text, JSON or CSV as the common options ask. Nothing is written unless all of it could be
  * rendered. SM_IO when the destination refuses, a closed standard output or pipe included. */
 sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error *err);
@@ -12,4 +15,7 @@ sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error
 sm_status cli_write_stdout(const char *text, size_t length, sm_error *err);
 /* Show an error on standard error; one without a sentence shows nothing. */
 void cli_show_error(const sm_error *err);
+/* A chart as SVG, a timeline for Perfetto. */
+sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err);
+sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *err);
 #endif

@@ -1,13 +1,69 @@
 /* program: choose the verb, let it fill a report, show the report or the error, and turn the status
  * into the exit code. */
-#include "program.h"
 #include "answer.h"
+#include "program.h"
+#include "scalemodel/base.h"
 #include "scalemodel/page.h"
-#include "ticker.h"
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+typedef struct ticking {
+    const char *what; /* "validate" */
+    bool begun, over, shown;
+    double begun_s;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+} ticking;
+
+static void *tick(void *argument) {
+    ticking *t = argument;
+    struct timespec next;
+    clock_gettime(CLOCK_REALTIME, &next);
+    pthread_mutex_lock(&t->lock);
+    while (!t->over) {
+        next.tv_sec++;
+        while (!t->over && pthread_cond_timedwait(&t->changed, &t->lock, &next) == 0)
+            ;
+        if (t->over) break;
+        fprintf(stderr, "\r%s: %.0f s so far (Ctrl-C ends it)\033[K", t->what,
+                sm_clock_s() - t->begun_s);
+        t->shown = true;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+/* Nothing happens where standard error is no terminal, or no thread can be started. */
+static void ticker_begin(ticking *t, const char *what) {
+    *t = (ticking){.what = what, .begun_s = sm_clock_s()};
+    if (isatty(STDERR_FILENO) != 1) return;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    t->begun = pthread_create(&t->thread, NULL, tick, t) == 0;
+    if (t->begun) return;
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+}
+
+/* Takes the line away. Before anything else is said. */
+static void ticker_end(ticking *t) {
+    if (!t->begun) return;
+    pthread_mutex_lock(&t->lock);
+    t->over = true;
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->thread, NULL);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    if (t->shown) fputs("\r\033[K", stderr);
+    t->begun = false;
+}
 
 enum { MOST_VERBS = 32 };
 
@@ -81,10 +137,10 @@ static bool speaks(const cli_program *p) { return !p->speaks || p->speaks(); }
 static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err) {
     sm_report *report = sm_report_new();
     if (!report) return sm_fail_memory(err);
-    cli_ticker ticker = {.begun = false};
-    if (!p->speaks && !call->verb->tells_progress) cli_ticker_begin(&ticker, word_of(call->verb));
+    ticking ticker = {.begun = false};
+    if (!p->speaks && !call->verb->tells_progress) ticker_begin(&ticker, word_of(call->verb));
     sm_status answer = call->verb->run(call, report, err);
-    cli_ticker_end(&ticker);
+    ticker_end(&ticker);
     sm_status status = answer;
     if (call->common.json && report->why) sm_put_why(report, report->why);
     if ((answer == SM_OK || answer == SM_NEGATIVE) && speaks(p))

@@ -13,7 +13,6 @@ typedef struct machine {
     double memory_bytes, clock_hz;
     size_t private_cache_bytes, last_cache_bytes;
 } machine;
-sm_status machine_read(sm_arena *arena, machine *m, sm_error *err);
 
 enum { MOST_MEASURED_LINES = SM_COLLECTIVE_COUNT * 12 };
 typedef struct collective_line {
@@ -51,7 +50,7 @@ double measured_flops(const sm_measured_matmul *m);
 double measured_bytes(const sm_measured_matmul *m); /* operands and product, once each */
 /* The range of a constant, and the start held in it. */
 sm_measured_constant measured_range(sm_constant which, double start);
-/* The files (measured_files.c), and the answer (measured_page.c). */
+/* The answer, and its files (measured_page.c). */
 sm_status measured_files(const measuring *q, sm_error *err);
 void measured_page(sm_report *r, const measuring *q);
 #endif

@@ -1,11 +1,405 @@
 /* run generate: texts from a checkpoint of run train, on ranks that share sequences, heads,
  * experts, positions and layers as a plan of serving says: the prompts in one pass, then byte by
  * byte, or as a draft model proposes. */
-#include <string.h>
-
-#include "generation.h"
+#include "options.h"
+#include "prediction.h"
+#include "ranks.h"
 #include "run_verbs.h"
 #include "train_checkpoint.h"
+#include "train_setup_of_plan.h"
+#include "scalemodel/io.h"
+#include "scalemodel/page.h"
+#include "scalemodel/run_generate.h"
+#include "scalemodel/serve.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
+
+typedef struct run_generate_values {
+    ranks_values ranks;
+    cli_list prompt;
+    const char *checkpoint, *prompts, *plan, *draft, *draft_checkpoint;
+    int64_t tokens, seed, speculate;
+    double temperature;
+    prediction_values predicted;
+} run_generate_values;
+
+/* A model on the ranks. */
+typedef struct generation_model {
+    sm_model model;
+    sm_train_setup setup;
+    sm_safetensors file;
+    const char *path; /* of the checkpoint */
+} generation_model;
+
+typedef struct generation_price { /* seconds of a pass */
+    double prefill_s, decode_s, draft_prefill_s, draft_s;
+} generation_price;
+
+typedef struct generation {
+    const cli_call *call;
+    generation_model target, draft;
+    bool drafts;
+    sm_plan plan;
+    size_t prompts;
+    const char **prompt;
+    size_t *prompt_bytes;
+    size_t longest, tokens; /* longest: of the prompts */
+    int depth;
+    int64_t seed;
+    double temperature;
+    sm_system system;
+    generation_price price;
+    /* answers, written by rank 0 */
+    unsigned char **text; /* of each prompt, with what follows */
+    sm_generate_result result;
+    double bytes_apart; /* over all ranks and passes */
+} generation;
+
+/* What `run generate` is asked: prompts, models, and the plan of serving they run under. */
+
+enum { MOST_PROMPTS = 1024, MOST_RANKS = 4096 };
+
+static sm_status read_numbers(generation *g, sm_error *err) {
+    const run_generate_values *o = g->call->values;
+    bool speculates = cli_given(g->call, &o->speculate);
+    g->tokens = (size_t)o->tokens;
+    g->depth = (int)o->speculate;
+    g->seed = o->seed;
+    g->temperature = o->temperature;
+    g->drafts = o->draft != NULL;
+    if (!g->drafts && (speculates || o->draft_checkpoint))
+        return sm_fail(err, SM_USAGE, "%s needs --draft MODEL",
+                       speculates ? "--speculate" : "--draft-checkpoint");
+    return g->drafts ? cli_need(g->call, &o->draft_checkpoint, err) : SM_OK;
+}
+
+/* ---- prompts ---- */
+
+static sm_status add_prompt(generation *g, const char *text, size_t bytes, sm_error *err) {
+    if (bytes < 1 || bytes > GENERATION_MOST_TOKENS)
+        return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d bytes",
+                       GENERATION_MOST_TOKENS);
+    if (g->prompts == MOST_PROMPTS)
+        return sm_fail(err, SM_BAD_INPUT, "there are more than %d prompts", MOST_PROMPTS);
+    if (bytes > g->longest) g->longest = bytes;
+    g->prompt[g->prompts] = text;
+    g->prompt_bytes[g->prompts++] = bytes;
+    return SM_OK;
+}
+
+/* One on each line that is not empty. */
+static sm_status read_lines(generation *g, const char *path, sm_error *err) {
+    sm_source source;
+    sm_status status = sm_io_read(path, g->call->arena, &source, err);
+    for (size_t at = 0; !status && at < source.length;) {
+        const char *line = source.text + at, *end = memchr(line, '\n', source.length - at);
+        size_t bytes = end ? (size_t)(end - line) : source.length - at;
+        if (bytes) status = add_prompt(g, line, bytes, err);
+        at += bytes + 1;
+    }
+    return status;
+}
+
+static sm_status read_prompts(generation *g, sm_error *err) {
+    const run_generate_values *given = g->call->values;
+    g->prompt = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt);
+    g->prompt_bytes = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt_bytes);
+    if (!g->prompt || !g->prompt_bytes) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < given->prompt.n; i++)
+        status = add_prompt(g, given->prompt.text[i], strlen(given->prompt.text[i]), err);
+    if (!status && given->prompts) status = read_lines(g, given->prompts, err);
+    if (!status && g->prompts == 0)
+        status = given->prompts
+                     ? sm_fail(err, SM_BAD_INPUT, "%.200s holds no prompt", given->prompts)
+                     : sm_fail(err, SM_USAGE, "run generate needs --prompt TEXT or --prompts FILE");
+    return status;
+}
+
+/* ---- the plan ---- */
+
+static sm_status read_plan(generation *g, sm_error *err) {
+    const run_generate_values *o = g->call->values;
+    sm_plan *p = &g->plan;
+    sm_source source = cli_source(g->call, &o->plan);
+    sm_serve_plan_defaults(p);
+    sm_status status = o->plan ? sm_serve_plan_parse(&source, p, err) : SM_OK;
+    if (status) return status;
+    bool cache = sm_plan_given(p, SM_PLAN_CACHE_BY) && p->cache_by != SM_CACHE_COPIES;
+    bool weights = sm_plan_given(p, SM_PLAN_WEIGHTS_BY) && !p->gathered && p->fsdp > 1;
+    const char *odd = p->seq    ? "seq=on"
+                      : cache   ? "a cache by batch or sequence"
+                      : weights ? "weights_by=stationary"
+                                : NULL;
+    if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
+    if (sm_plan_chips(p) > MOST_RANKS)
+        return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
+                       sm_plan_chips(p), MOST_RANKS);
+    p->gathered = p->fsdp > 1;
+    p->cache_by = SM_CACHE_COPIES;
+    p->given |= 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_WEIGHTS_BY;
+    return SM_OK;
+}
+
+static int rounded_up(size_t n, int to) {
+    size_t parts = (n + (size_t)to - 1) / (size_t)to;
+    return (int)parts * to;
+}
+
+static sm_status lay_out(const generation *g, generation_model *m, sm_error *err) {
+    const sm_plan *p = &g->plan;
+    const sm_plan like = {.data = p->data,
+                          .fsdp = p->fsdp,
+                          .tensor = p->tensor,
+                          .context = p->context,
+                          .expert = p->expert,
+                          .pipeline = p->pipeline,
+                          .virtual_stages = 1,
+                          .microbatch = 1,
+                          .expert_tensor = p->expert_tensor};
+    for (int k = 0; k < m->model.kinds; k++)
+        if (m->model.kind[k].N % p->tensor)
+            return sm_fail(err, SM_BAD_INPUT, "tensor=%d does not divide the %d query heads of %s",
+                           p->tensor, m->model.kind[k].N, m->model.name);
+    sm_train_setup_defaults(&m->setup);
+    m->setup.model = &m->model;
+    m->setup.tokens = rounded_up(g->longest + g->tokens, p->context);
+    m->setup.sequences = rounded_up(g->prompts, p->data * p->fsdp * p->expert);
+    train_degrees_of_plan(&like, &m->setup);
+    if (p->pipeline < 2) return SM_OK;
+    return train_stages_of_plan(&like, g->call->arena, &m->setup, err);
+}
+
+/* ---- models ---- */
+
+static sm_status read_model(const generation *g, const char *model, const char *checkpoint,
+                            generation_model *m, sm_error *err) {
+    m->path = checkpoint;
+    sm_status status = sm_io_model_load(model, g->call->arena, &m->model, err);
+    if (!status) status = lay_out(g, m, err);
+    if (!status) status = sm_io_safetensors_read(checkpoint, g->call->arena, &m->file, err);
+    return status;
+}
+
+static sm_status read_question(generation *g, sm_error *err) {
+    const run_generate_values *o = g->call->values;
+    const sm_model *target = &g->target.model, *draft = &g->draft.model;
+    sm_status status = read_numbers(g, err);
+    if (!status) status = read_prompts(g, err);
+    if (!status) status = read_plan(g, err);
+    if (!status) status = read_model(g, g->call->positional[0], o->checkpoint, &g->target, err);
+    if (!status && g->drafts) status = read_model(g, o->draft, o->draft_checkpoint, &g->draft, err);
+    if (!status && g->drafts && draft->V != target->V)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
+                       draft->V, target->name, target->V);
+    if (status) return status;
+    g->text = sm_arena_array(g->call->arena, g->prompts, sizeof *g->text);
+    for (size_t i = 0; g->text && i < g->prompts; i++) {
+        g->text[i] = sm_arena_alloc(g->call->arena, g->prompt_bytes[i] + g->tokens + 1);
+        if (!g->text[i]) return sm_fail_memory(err);
+    }
+    return g->text ? SM_OK : sm_fail_memory(err);
+}
+
+/* What generating is predicted to take: the price of serving, for the passes that are made. */
+
+/* Every sequence puts so many queries to a cache of so many tokens. */
+static sm_status price_pass(const generation *g, sm_serve *serve, double queries, double past,
+                            double sampled, double *seconds, sm_error *err) {
+    double n = g->target.setup.sequences;
+    sm_step_batch batch = {.groups = 1,
+                           .group = {{.sequences = n, .queries = queries, .past = past}},
+                           .sampled = n * sampled};
+    sm_step_price price;
+    sm_status status = sm_serve_step(serve, &g->plan, &batch, &price, err);
+    if (!status) *seconds = price.expected_s;
+    return status;
+}
+
+/* A prompt's pass, padded to the longest, and one of `queries` bytes at the mean length of a text.
+ * constants: NULL for the usual ones of serving. */
+static sm_status price_model(const generation *g, const sm_model *model,
+                             const sm_calibration *constants, double queries, double *prefill_s,
+                             double *decode_s, sm_error *err) {
+    sm_serve *serve = NULL;
+    double prompt = 0, tokens = (double)g->tokens;
+    for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_bytes[i];
+    prompt /= (double)g->prompts;
+    const sm_serve_job job = {.model = model,
+                              .system = &g->system,
+                              .dtypes = {SM_FP32, SM_FP32, SM_FP32},
+                              .prompt = prompt,
+                              .output = tokens,
+                              .imbalance = 1,
+                              .eager = true,
+                              .reserve = -1,
+                              .usd_per_chip_hour = -1};
+    sm_status status = sm_serve_new(&job, &serve, err);
+    if (!status && constants) sm_serve_set_calibration(serve, constants);
+    if (!status) status = price_pass(g, serve, (double)g->longest, 0, 1, prefill_s, err);
+    if (!status)
+        status = price_pass(g, serve, queries, prompt + tokens / 2, queries, decode_s, err);
+    sm_serve_free(serve);
+    return status;
+}
+
+static sm_status predict(generation *g, sm_error *err) {
+    const run_generate_values *o = g->call->values;
+    const cli_calibration_values *named = &o->predicted.constants;
+    const sm_calibration *constants = NULL;
+    const char *on;
+    generation_price *p = &g->price;
+    double queries = g->drafts ? g->depth + 1 : 1;
+    sm_status status = prediction_system_name(g->call, o->predicted.on,
+                                              sm_train_setup_ranks(&g->target.setup), &on, err);
+    if (!status) status = cli_system(g->call, on, &g->system, err);
+    if (!status && (named->calibration || named->software))
+        status = cli_calibration(g->call, &g->system.chip, named, &constants, err);
+    if (!status)
+        status =
+            price_model(g, &g->target.model, constants, queries, &p->prefill_s, &p->decode_s, err);
+    if (status || !g->drafts) return status;
+    return price_model(g, &g->draft.model, constants, 1, &p->draft_prefill_s, &p->draft_s, err);
+}
+
+/* The page of `run generate`: texts, passes predicted and measured, bytes predicted and counted. */
+
+/* ---- texts ---- */
+
+static void show_texts(sm_report *r, const generation *g) {
+    sm_data *list = sm_put_array(r, r->data, "texts");
+    for (size_t i = 0; i < g->prompts; i++) {
+        size_t n = g->prompt_bytes[i] + g->tokens, room = 4 * n + 1;
+        char *clean = sm_arena_alloc(r->arena, room);
+        if (!clean) r->out_of_memory = true;
+        if (!clean) return;
+        sm_utf8_clean(clean, room, (const char *)g->text[i], n);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "text", clean);
+        sm_data *bytes = sm_put_array(r, one, "bytes");
+        for (size_t k = g->prompt_bytes[i]; k < n; k++) sm_put(r, bytes, NULL, g->text[i][k]);
+        sm_report_text(r, "%s", clean);
+    }
+}
+
+/* ---- passes ---- */
+
+typedef struct row {
+    const char *key, *name;
+    const sm_generate_phase *phase;
+    double predicted_s; /* of a pass */
+} row;
+enum { ROWS = 4 };
+
+static int rows_of(const generation *g, row *rows) {
+    const sm_generate_result *s = &g->result;
+    const row all[ROWS] = {
+        {"prefill", "prompts", &s->prefill, g->price.prefill_s},
+        {"decode", g->drafts ? "bytes that are verified" : "a byte of each text", &s->decode,
+         g->price.decode_s},
+        {"draft_prefill", "draft: prompts", &s->draft_prefill, g->price.draft_prefill_s},
+        {"draft", "draft: a byte of each text", &s->draft, g->price.draft_s}};
+    int n = 0;
+    for (int i = 0; i < ROWS; i++)
+        if (all[i].phase->passes > 0) rows[n++] = all[i];
+    return n;
+}
+
+static void show_passes(sm_report *r, const generation *g) {
+    row rows[ROWS];
+    int n = rows_of(g, rows);
+    sm_table *table =
+        sm_page_table(r, "A pass on the first rank", "<|>passes|>predicted|>measured|>ratio");
+    for (int i = 0; i < n; i++) {
+        sm_data *one = sm_put_object(r, r->data, rows[i].key);
+        double measured_s = rows[i].phase->seconds / rows[i].phase->passes;
+        sm_put_all(r, one, "passes|predicted_s|measured_s", rows[i].phase->passes,
+                   rows[i].predicted_s, measured_s);
+        sm_page_row(r, table, rows[i].name, sm_show_exact(r, rows[i].phase->passes),
+                    sm_show_seconds(r, rows[i].predicted_s), sm_show_seconds(r, measured_s),
+                    prediction_ratio(r, rows[i].predicted_s, measured_s));
+    }
+    sm_report_table(r, table);
+}
+
+/* After the first byte, which comes with the prompts. */
+static void show_rate(sm_report *r, const generation *g) {
+    double bytes = (double)g->prompts * (double)(g->tokens - 1), seconds = g->result.seconds;
+    double predicted_s =
+        g->price.decode_s * g->result.decode.passes + g->price.draft_s * g->result.draft.passes;
+    if (g->tokens < 2) return;
+    sm_data *pair = sm_put_object(r, r->data, "tokens_per_s");
+    sm_put_all(r, pair, "predicted|measured", bytes / predicted_s, bytes / seconds);
+    sm_report_text(r, "%s after the prompts; predicted for %s: %s.",
+                   sm_show_rate(r, bytes / seconds, "tokens/s"), g->system.text,
+                   sm_show_rate(r, bytes / predicted_s, "tokens/s"));
+}
+
+static void show_speculation(sm_report *r, const generation *g) {
+    const sm_generate_result *s = &g->result;
+    if (!g->drafts || !(s->decode.passes > 0)) return;
+    double rate = s->drafted > 0 ? s->accepted / s->drafted : 0;
+    double each = (double)g->prompts * (double)(g->tokens - 1) / s->decode.passes;
+    sm_data *one = sm_put_object(r, r->data, "speculation");
+    sm_put_text(r, one, "draft", g->draft.model.name);
+    sm_put_all(r, one, "depth|drafted|accepted|acceptance|tokens_per_pass", g->depth, s->drafted,
+               s->accepted, rate, each);
+    sm_report_text(r,
+                   "%s proposed %s bytes, of which %s stayed (%s): %s bytes for each pass of %s.",
+                   g->draft.model.name, sm_show_exact(r, s->drafted), sm_show_exact(r, s->accepted),
+                   sm_show_percent(r, rate), sm_show_number(r, each), g->target.model.name);
+}
+
+/* ---- collectives ---- */
+
+static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table) {
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
+        const sm_generator_result *s = &w->phase->sum;
+        double predicted = s->bytes_predicted[k], counted = s->bytes_counted[k];
+        if (!(predicted > 0 || counted > 0)) continue;
+        const char *name = sm_collective_name((sm_collective)k);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "phase", w->key);
+        sm_put_text(r, one, "op", name);
+        sm_put_all(r, one, "bytes_predicted|bytes_counted|measured_s", predicted, counted,
+                   s->collective_s[k]);
+        sm_page_row(r, table, w->name, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
+                    sm_show_seconds(r, s->collective_s[k]));
+    }
+}
+
+/* ---- all of it ---- */
+
+static sm_status show(sm_report *r, const generation *g) {
+    char plan[256];
+    int ranks = sm_train_setup_ranks(&g->target.setup);
+    sm_plan_format(&g->plan, 0, plan, sizeof plan);
+    sm_put_text(r, r->data, "command", "run generate");
+    sm_put_text(r, r->data, "model", g->target.model.name);
+    sm_put_text(r, r->data, "plan", plan);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put(r, r->data, "ranks", ranks);
+    show_texts(r, g);
+    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu bytes each after prompts of up to %d.",
+                   g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
+                   g->prompts == 1 ? "" : "s", g->tokens, g->target.setup.tokens - (int)g->tokens);
+    show_passes(r, g);
+    show_speculation(r, g);
+    row rows[ROWS];
+    int n = rows_of(g, rows);
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
+                                    "<|<|>predicted|>counted|>measured");
+    for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
+    if (table && table->rows) sm_report_table(r, table);
+    prediction_say_bytes(r, "pass", g->bytes_apart);
+    show_rate(r, g);
+    prediction_say_placeholder(r, &g->system);
+    return g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
+}
 
 #define AT(member) offsetof(run_generate_values, member)
 
@@ -104,13 +498,13 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
     generation *g = sm_arena_alloc(call->arena, sizeof *g);
     if (!g) return sm_fail_memory(err);
     g->call = call;
-    sm_status status = generation_read(g, err);
-    if (!status) status = generation_predict(g, err);
+    sm_status status = read_question(g, err);
+    if (!status) status = predict(g, err);
     if (!status)
         status = ranks_run(call, &given->ranks, sm_train_setup_ranks(&g->target.setup),
                            generate_rank, g, err);
     if (status || !ranks_speak()) return status;
-    return generation_show(r, g);
+    return show(r, g);
 }
 
 const cli_verb run_generate_verb = {

@@ -112,8 +112,8 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_a
         sm_put_text(r, object, "array", sm_array_words(r, &q->einsum, step->array));
         sm_put_text(r, object, "axes", sm_axes_words(r, &q->m.mesh, step->axes));
     }
-    sm_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
-    sm_put(r, object, "bytes_counted", moves ? x->bytes[s] : 0.0);
+    sm_put_all(r, object, "bytes_predicted|bytes_counted", moves ? step->bytes : 0.0,
+               moves ? x->bytes[s] : 0.0);
     prediction_put_times(r, object, a->cost.step[s].expected_s, x->seconds[s]);
     if (s == a->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
 }
@@ -123,18 +123,15 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
     const sm_alternative *a = job->alternative[i];
     const execution *x = &job->result[i];
     sm_put_bool(r, object, "equal", is_equal(q, x));
-    sm_put(r, object, "max_error", x->max_error);
-    sm_put(r, object, "error_bound", q->bound);
+    sm_put_all(r, object, "max_error|error_bound", x->max_error, q->bound);
     sm_put_bool(r, object, "bytes_equal", bytes_agree(a, x));
     sm_data *steps = sm_put_array(r, object, "steps");
     for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, x, s);
     prediction_put_times(r, object, a->cost.expected_s, x->total_s);
     if (a->cost.overlapped < 0) return;
     sm_data *overlap = sm_put_object(r, object, "overlap");
-    sm_put(r, overlap, "chunks", a->cost.chunks);
-    sm_put(r, overlap, "directions", job->directions);
-    sm_put(r, overlap, "apart_s", x->apart_total_s);
-    sm_put(r, overlap, "hidden", hidden_share(a, x));
+    sm_put_all(r, overlap, "chunks|directions|apart_s|hidden", a->cost.chunks, job->directions,
+               x->apart_total_s, hidden_share(a, x));
 }
 
 /* ---- the page ---- */
@@ -221,9 +218,7 @@ static void show_order(sm_report *r, const execution_job *job) {
         }
     }
     sm_data *object = sm_put_object(r, r->data, "order");
-    sm_put(r, object, "fastest", fastest + 1);
-    sm_put(r, object, "pairs", pairs);
-    sm_put(r, object, "right", right);
+    sm_put_all(r, object, "fastest|pairs|right", fastest + 1, pairs, right);
     sm_report_heading(r, "All alternatives");
     sm_report_text(r,
                    "Alternative %d was the fastest. Of %d pairs that differ by more than 20 %%, "

@@ -40,16 +40,7 @@ typedef struct train_run {
 } train_run;
 double train_run_tokens(const train_run *q); /* of a batch */
 
-/* ---- train_report.c ---- */
 /* The whole answer, and the files of --curve and --plot; SM_NEGATIVE when bytes were not as
  * predicted. */
 sm_status train_report(sm_report *r, train_run *q, sm_error *err);
-
-/* ---- train_record.c ---- */
-/* --record: the run as a row, where it was asked for. step_s: measured. */
-sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err);
-
-/* ---- train_report_times.c ---- */
-/* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap. */
-void train_report_times(sm_report *r, train_run *q);
 #endif

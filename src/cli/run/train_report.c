@@ -1,28 +1,370 @@
 /* What run train answers: losses, the time of a step, where it goes and what explains the gap. */
+#include "answer.h"
+#include "prediction.h"
+#include "run_train.h"
+#include "scalemodel/page.h"
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "scalemodel/page.h"
-#include "picture.h"
-#include "prediction.h"
-#include "run_train.h"
+/* A run of training as a row of measurements: the model and the plan, so that the row is priced
+ * again as it was. */
+
+/* Layers of a row are dense at first and have experts from then on. */
+static bool fits_a_row(const sm_model *m) {
+    int dense = 0;
+    while (dense < m->L && m->kind[m->layer[dense]].E == 0) dense++;
+    for (int l = dense; l < m->L; l++)
+        if (m->kind[m->layer[l]].E == 0) return false;
+    for (int l = 1; l < m->L; l++)
+        if (l != dense && m->layer[l] != m->layer[l - 1]) return false;
+    return true;
+}
+
+static void tell_model(const sm_model *m, sm_training_row *t) {
+    const sm_layer_kind *first = &m->kind[m->layer[0]], *last = &m->kind[m->layer[m->L - 1]];
+    t->model.name = m->name;
+    t->model.layers = m->L;
+    t->model.d_model = m->D;
+    t->model.vocab = m->V;
+    t->model.n_heads = last->N;
+    t->model.n_kv_heads = last->K;
+    t->model.d_head = last->H;
+    t->model.gated = SM_YES;
+    t->model.tied = m->tied ? SM_YES : SM_NO;
+    if (first->E == 0) t->model.d_ff = first->F;
+    if (last->E == 0) return;
+    t->model.n_experts = last->E;
+    t->model.experts_per_token = last->k_top;
+    t->model.d_ff_expert = last->F_expert;
+    t->model.shared_experts = last->E_shared;
+    while (m->kind[m->layer[t->model.n_dense_layers]].E == 0) t->model.n_dense_layers++;
+}
+
+static sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {
+    const run_train_values *given = q->call->values;
+    char plan[512];
+    if (!given->record) return SM_OK;
+    if (!fits_a_row(&q->model))
+        return sm_fail(err, SM_BAD_INPUT, "%s has layers that a row of measurements cannot tell",
+                       q->model.name);
+    sm_truth_row row = record_begin(SM_TRUTH_TRAINING, q->system.chip.name, step_s);
+    sm_plan_format(&q->plan, 0, plan, sizeof plan);
+    tell_model(&q->model, &row.of.training);
+    const sm_plan *p = &q->plan;
+    row.of.training.tp = p->tensor;
+    row.of.training.cp = p->context;
+    row.of.training.pp = p->pipeline;
+    row.of.training.vp = p->virtual_stages;
+    row.of.training.ep = p->expert;
+    row.of.training.dp = p->data * p->fsdp * p->expert;
+    row.of.training.sp = p->seq ? SM_YES : SM_NO;
+    row.of.training.fsdp = p->fsdp > 1 ? SM_YES : SM_NO;
+    row.of.training.zero_stage = p->fsdp > 1 ? 3 : p->zero;
+    row.of.training.recompute = p->recompute_ops[0] ? "other" : sm_recompute_names[p->recompute];
+    row.of.training.schedule = p->pipeline > 1 ? sm_schedule_names[p->schedule] : "";
+    row.of.training.microbatch = p->microbatch;
+    row.of.training.task = "pretrain";
+    row.of.training.chips = row.of.training.devices = row.of.training.chips_per_node =
+        sm_train_setup_ranks(&q->setup);
+    row.of.training.precision = row.of.training.precision_class = "fp32";
+    row.of.training.seq_len = q->setup.tokens;
+    row.of.training.global_batch_sequences = q->setup.sequences;
+    row.of.training.step_time_s = step_s;
+    row.of.training.peak_memory_bytes = q->memory.most.total;
+    row.of.training.plan = plan;
+    row.of.training.notes = sm_arena_printf(r->arena, "on %s, median of %d steps", ranks_backend(),
+                                            q->end - q->first > 1 ? q->end - q->first - 1 : 1);
+    if (!row.of.training.notes) return sm_fail_memory(err);
+    return record_rows(r, given->record, &row, 1, err);
+}
+
+/* The times of training's steps: parts, ops and collectives, predicted beside measured. */
+
+static const char *seconds_or_none(sm_report *r, double seconds) {
+    return seconds > 0 ? sm_show_seconds(r, seconds) : "-";
+}
+
+static const char *ratio(sm_report *r, double predicted_s, double measured_s) {
+    return predicted_s > 0 ? prediction_ratio(r, predicted_s, measured_s) : "-";
+}
+
+/* "name | predicted | measured | ratio", and both times as an object of the list. */
+static void time_row(sm_report *r, sm_table *table, sm_data *list, const char *key,
+                     const char *name, double predicted_s, double measured_s) {
+    sm_data *one = sm_put_object(r, list, NULL);
+    sm_put_text(r, one, key, name + strspn(name, " "));
+    prediction_put_times(r, one, predicted_s, measured_s);
+    sm_page_row(r, table, name, seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+                ratio(r, predicted_s, measured_s));
+}
+
+/* ---- parts ---- */
+
+/* The planner parts an op's time by what bounds it, and a clock cannot: both kinds are one. */
+typedef struct part {
+    const char *name;
+    double predicted_s, measured_s;
+} part;
+enum { PARTS = 5 };
+static void parts_of(const train_run *q, part *of) {
+    const sm_breakdown *b = &q->detail.price.breakdown;
+    const double *s = q->times.time_s;
+    const part all[PARTS] = {
+        {"ops", b->math + b->memory,
+         s[SM_TRAIN_TIME_MATMUL] + s[SM_TRAIN_TIME_VECTOR] + s[SM_TRAIN_TIME_AROUND]},
+        {"collectives", b->network_exposed, s[SM_TRAIN_TIME_COLLECTIVE]},
+        {"pipeline", b->bubble, s[SM_TRAIN_TIME_PIPELINE]},
+        {"optimizer", b->optimizer, s[SM_TRAIN_TIME_OPTIMIZER]},
+        {"rest", b->other, s[SM_TRAIN_TIME_REST]}};
+    for (int i = 0; i < PARTS; i++) {
+        of[i] = all[i];
+        if (of[i].predicted_s < 1e-12) of[i].predicted_s = 0;
+    }
+}
+
+/* ", stage 2 of 4, mean of 2 ranks": whose times they are. */
+static const char *whose(sm_report *r, const train_times *x) {
+    const char *stage =
+        x->stages == 1 ? "" : sm_textf(r, ", stage %d of %d", x->stage + 1, x->stages);
+    return x->ranks == 1 ? stage : sm_textf(r, "%s, mean of %d ranks", stage, x->ranks);
+}
+
+static const char *kind_name(sm_op_kind kind) {
+    static const char *const names[] = {"matmul", "attention", "vector", "gather"};
+    return names[kind];
+}
+
+/* The ops by kind, as rows below theirs. */
+static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
+    sm_data *list = sm_put_array(r, r->data, "op_kinds");
+    for (int kind = SM_OP_EINSUM; kind <= SM_OP_GATHER; kind++) {
+        double predicted_s = 0, measured_s = 0;
+        for (int i = 0; i < x->ops; i++) {
+            if ((int)x->op[i].kind != kind) continue;
+            predicted_s += x->op[i].predicted_s;
+            measured_s += x->op[i].measured_s;
+        }
+        if (predicted_s > 0 || measured_s > 0)
+            time_row(r, table, list, "kind", sm_textf(r, "  %s", kind_name((sm_op_kind)kind)),
+                     predicted_s, measured_s);
+    }
+}
+
+static void show_parts(sm_report *r, const train_run *q) {
+    part of[PARTS];
+    const train_times *x = &q->times;
+    double predicted_s = q->detail.price.expected_s;
+    sm_data *list = sm_put_array(r, r->data, "parts");
+    sm_table *table = sm_page_table(r, sm_textf(r, "Where the time of a step goes%s", whose(r, x)),
+                                    "<|>predicted|>measured|>ratio");
+    parts_of(q, of);
+    for (int i = 0; i < PARTS; i++) {
+        time_row(r, table, list, "part", of[i].name, of[i].predicted_s, of[i].measured_s);
+        if (i == 0) show_kinds(r, table, x);
+    }
+    sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
+                sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
+    sm_report_table(r, table);
+    if (x->busiest != x->stage)
+        sm_report_text(r, "Stage %d works longest by the prediction, stage %d by the clock.",
+                       x->stage + 1, x->busiest + 1);
+}
+
+/* ---- ops ---- */
+
+static int by_size(const void *a, const void *b) {
+    const train_op_row *x = a, *y = b;
+    double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
+    if (left == right) return strcmp(x->op, y->op);
+    return left < right ? 1 : -1;
+}
+
+/* One op, or as its name what many of them take together: these have no calls. */
+static void op_row(sm_report *r, sm_table *table, const train_op_row *o, const char *name,
+                   const char *bound) {
+    bool one = bound != NULL;
+    sm_page_row(r, table, name, one ? train_way_name(o->way) : "", one ? bound : "",
+                one ? sm_show_exact(r, o->calls) : "", seconds_or_none(r, o->predicted_s),
+                seconds_or_none(r, o->measured_s), seconds_or_none(r, o->around_s),
+                ratio(r, o->predicted_s, o->measured_s));
+}
+
+/* As many as a page takes, and the others as one. */
+static void show_ops(sm_report *r, train_run *q) {
+    enum { SHOWN = 20 };
+    train_times *x = &q->times;
+    train_op_row others = {.op = ""};
+    sm_data *list = sm_put_array(r, r->data, "ops");
+    sm_table *table = sm_page_table(r, sm_textf(r, "Ops of a step%s", whose(r, x)),
+                                    "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
+    qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
+    for (int i = 0; i < x->ops; i++) {
+        const train_op_row *o = &x->op[i];
+        const char *bound = !(o->predicted_s > 0)          ? "-"
+                            : o->bound == SM_BOUND_COMPUTE ? "compute"
+                            : o->bound == SM_BOUND_MEMORY  ? "memory"
+                                                           : "latency";
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "op", o->op);
+        sm_put_text(r, one, "kind", kind_name(o->kind));
+        sm_put_text(r, one, "pass", train_way_name(o->way));
+        sm_put_text(r, one, "bound", bound);
+        sm_put_all(r, one, "calls|calls_predicted|flops|bytes", o->calls, o->predicted_calls,
+                   o->flops, o->bytes);
+        prediction_put_times(r, one, o->predicted_s, o->measured_s);
+        sm_put_all(r, one, "slowest_rank_s|blocks_s", o->most_s, o->around_s);
+        if (i < SHOWN) op_row(r, table, o, o->op, bound);
+        if (i < SHOWN) continue;
+        others.predicted_s += o->predicted_s;
+        others.measured_s += o->measured_s;
+        others.around_s += o->around_s;
+    }
+    if (x->ops > SHOWN) op_row(r, table, &others, sm_textf(r, "%d others", x->ops - SHOWN), NULL);
+    sm_report_table(r, table);
+}
+
+/* ---- collectives ---- */
+
+/* The bytes are those of the first rank, and were compared on all of them. */
+static void show_collectives(sm_report *r, const train_run *q) {
+    const train_times *x = &q->times;
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    sm_table *table = sm_page_table(r, "Collectives of a step",
+                                    "<|>bytes predicted|>counted|>predicted|>measured|>ratio");
+    for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
+        double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
+        double predicted_s = 0, measured_s = x->collective_s[k];
+        for (int i = 0; i < x->moves; i++)
+            if ((int)x->move[i].op == k) predicted_s += x->move[i].predicted_s;
+        if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
+        const char *name = sm_collective_name((sm_collective)k);
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "op", name);
+        sm_put_all(r, one, "bytes_predicted|bytes_counted", predicted, counted);
+        prediction_put_times(r, one, predicted_s, measured_s);
+        sm_page_row(r, table, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
+                    seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+                    ratio(r, predicted_s, measured_s));
+    }
+    if (table && table->rows) sm_report_table(r, table);
+    prediction_say_bytes(r, "step", q->bytes_apart);
+}
+
+static int by_time(const void *a, const void *b) {
+    const train_move_row *x = a, *y = b;
+    double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
+    if (left == right) return strcmp(x->array, y->array);
+    return left < right ? 1 : -1;
+}
+
+static void show_arrays(sm_report *r, train_run *q) {
+    enum { SHOWN = 12 };
+    train_times *x = &q->times;
+    sm_data *list = sm_put_array(r, r->data, "collectives_by_array");
+    sm_table *table = sm_page_table(r, sm_textf(r, "Arrays that travel%s", whose(r, x)),
+                                    "<|<of|<pass|>calls|>predicted|>measured|>ratio");
+    qsort(x->move, (size_t)x->moves, sizeof *x->move, by_time);
+    for (int i = 0; i < x->moves; i++) {
+        const train_move_row *m = &x->move[i];
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "collective", sm_collective_name(m->op));
+        sm_put_text(r, one, "array", m->array);
+        sm_put_text(r, one, "pass", train_way_name(m->way));
+        sm_put_all(r, one, "calls|calls_predicted|bytes|exposed_s", m->calls, m->predicted_calls,
+                   m->bytes, m->exposed_s);
+        prediction_put_times(r, one, m->predicted_s, m->measured_s);
+        if (i < SHOWN)
+            sm_page_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
+                        sm_show_exact(r, m->calls), seconds_or_none(r, m->predicted_s),
+                        seconds_or_none(r, m->measured_s), ratio(r, m->predicted_s, m->measured_s));
+    }
+    if (x->moves > 1) sm_report_table(r, table);
+}
+
+/* ---- the gap ---- */
+
+/* "attention, backward 1.2 ms (40 %), ...": the rows that explain three quarters of the gap, three
+ * at most. */
+static const char *rows_that_explain(sm_report *r, const train_gap *gap, int n, double gap_s) {
+    const char *text = "";
+    double told = 0;
+    for (int i = 0, named = 0; i < n && named < 3 && told < 0.75; i++) {
+        double share = (gap[i].measured_s - gap[i].predicted_s) / gap_s;
+        if (share <= 0) continue;
+        text = sm_textf(r, "%s%s%s (%s of the gap)", text, named ? "; " : "", gap[i].name,
+                        sm_show_percent(r, share));
+        told += share;
+        named++;
+    }
+    return text;
+}
+
+/* The part of a step that most of the gap is in; and of the rows, what went the other way, when it
+ * hides a part of the gap. */
+static void say_gap(sm_report *r, const train_run *q, const train_gap *gap, int n, double gap_s) {
+    part of[PARTS];
+    double most = -INFINITY;
+    const char *name = "";
+    parts_of(q, of);
+    for (int i = 0; i < PARTS; i++) {
+        double share = (of[i].measured_s - of[i].predicted_s) / gap_s;
+        if (share > most) name = of[i].name;
+        most = fmax(most, share);
+    }
+    sm_report_text(r, "A step took %s %s than predicted, %s of that in %s: %s.",
+                   sm_show_seconds(r, fabs(gap_s)), gap_s > 0 ? "longer" : "less",
+                   sm_show_percent(r, most), name, rows_that_explain(r, gap, n, gap_s));
+    int i = 0;
+    while (i < n && (gap[i].measured_s - gap[i].predicted_s) / gap_s > -0.1) i++;
+    if (i < n)
+        sm_report_text(r, "The other way: %s, %s predicted and %s measured.", gap[i].name,
+                       sm_show_seconds(r, gap[i].predicted_s),
+                       sm_show_seconds(r, gap[i].measured_s));
+}
+
+static void show_gap(sm_report *r, const train_run *q) {
+    train_gap *gap = sm_arena_array(r->arena, TRAIN_MOST_GAPS, sizeof *gap);
+    double predicted = q->detail.price.expected_s, measured = q->times.step_s;
+    double gap_s = measured - predicted;
+    if (!gap) r->out_of_memory = true;
+    if (!gap) return;
+    int n = train_gaps(&q->times, &q->detail.price, gap);
+    sm_data *object = sm_put_object(r, r->data, "gap");
+    prediction_put_times(r, object, predicted, measured);
+    sm_data *list = sm_put_array(r, object, "rows");
+    for (int i = 0; i < n; i++) {
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put_text(r, one, "row", gap[i].name);
+        prediction_put_times(r, one, gap[i].predicted_s, gap[i].measured_s);
+        sm_put(r, one, "share", (gap[i].measured_s - gap[i].predicted_s) / gap_s);
+    }
+    if (fabs(gap_s) < 0.03 * measured)
+        sm_report_text(r, "A step took what was predicted, within 3 %%.");
+    else say_gap(r, q, gap, n, gap_s);
+}
+
+/* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap. */
+static void train_report_times(sm_report *r, train_run *q) {
+    train_times_predict(&q->detail, &q->times);
+    show_parts(r, q);
+    show_ops(r, q);
+    show_collectives(r, q);
+    show_arrays(r, q);
+    show_gap(r, q);
+}
 
 /* ---- files ---- */
 
-static sm_status write_curve(const train_run *q, const char *path, sm_error *err) {
-    sm_memory_stream memory;
-    FILE *out = path ? sm_memory_stream_open(&memory) : NULL;
-    if (!path) return SM_OK;
-    if (!out) return sm_fail_memory(err);
+static sm_status write_curve(const void *context, FILE *out, sm_error *err) {
+    const train_run *q = context;
+    (void)err;
     fputs("step,loss,seconds\n", out);
     for (int i = q->first; i < q->end; i++)
         fprintf(out, "%d,%.6f,%.6f\n", i + 1, q->loss[i], q->seconds[i]);
-    sm_status status = sm_memory_stream_close(&memory, out, SM_OK, err);
-    if (!status) status = sm_io_write(path, memory.text, memory.length, err);
-    sm_free(memory.text);
-    return status;
+    return SM_OK;
 }
 
 static sm_status draw_curve(const train_run *q, const char *path, sm_error *err) {
@@ -46,9 +388,8 @@ static sm_status draw_curve(const train_run *q, const char *path, sm_error *err)
 
 static void memory_row(sm_report *r, sm_table *table, sm_data *object, const char *name,
                        double predicted, double measured) {
-    sm_data *part = sm_put_object(r, object, name);
-    sm_put(r, part, "predicted", predicted);
-    sm_put(r, part, "measured", measured);
+    sm_data *both = sm_put_object(r, object, name);
+    sm_put_all(r, both, "predicted|measured", predicted, measured);
     sm_page_row(r, table, name, sm_show_bytes(r, predicted), sm_show_bytes(r, measured),
                 prediction_ratio(r, predicted, measured));
 }
@@ -90,8 +431,7 @@ static void show_head(sm_report *r, const train_run *q) {
     sm_put_text(r, r->data, "model", q->model.name);
     sm_put_text(r, r->data, "plan", plan);
     sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put(r, r->data, "ranks", ranks);
-    sm_put(r, r->data, "steps", q->setup.steps);
+    sm_put_all(r, r->data, "ranks|steps", ranks, q->setup.steps);
     sm_report_text(r, "%s under %s on %d rank%s (%s): batches of %d sequences of %d bytes",
                    q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),
                    q->setup.sequences, q->setup.tokens);
@@ -104,7 +444,7 @@ static void show_head(sm_report *r, const train_run *q) {
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
     show_head(r, q);
-    sm_status status = write_curve(q, given->curve, err);
+    sm_status status = given->curve ? cli_write(given->curve, write_curve, q, err) : SM_OK;
     if (!status) status = draw_curve(q, given->plot, err);
     /* The median; the first step also warms up, and is left out where there are others. Sorts. */
     int from = q->end - q->first > 1 ? q->first + 1 : q->first;
@@ -112,11 +452,9 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     double step_s = sm_spread_of(q->seconds + from, q->end - from).median;
     double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
     sm_data *step = sm_put_object(r, r->data, "step_s");
-    sm_put(r, step, "predicted", predicted_s);
-    sm_put(r, step, "measured", step_s);
+    sm_put_all(r, step, "predicted|measured", predicted_s, step_s);
     sm_data *rate = sm_put_object(r, r->data, "tokens_per_s");
-    sm_put(r, rate, "predicted", tokens / predicted_s);
-    sm_put(r, rate, "measured", tokens / step_s);
+    sm_put_all(r, rate, "predicted|measured", tokens / predicted_s, tokens / step_s);
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
                    sm_show_seconds(r, step_s), sm_show_rate(r, tokens / step_s, "tokens/s"),
                    q->system.text, sm_show_seconds(r, predicted_s));

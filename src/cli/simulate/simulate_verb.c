@@ -1,8 +1,257 @@
 /* simulate: requests through replicas of a serving engine. */
-#include "simulate.h"
-#include "picture.h"
-#include "scalemodel/io.h"
+#include "options.h"
+#include "answer.h"
 #include "verbs.h"
+#include "scalemodel/io.h"
+#include <string.h>
+
+typedef struct simulate_values {
+    const char *on, *plan, *prefill_plan, *trace, *arrivals, *csv, *plot, *timeline;
+    int64_t requests, prompt, output, seed;
+    int64_t replicas, prefill_replicas, batch, chunk, prefill_tokens, page;
+    double prompt_cv, output_cv, ttft, tpot, within, host_memory;
+    sm_policy policy;
+    sm_preempt preempt;
+    sm_route route;
+    sm_dtype weights, kv, compute;
+    bool prefix_cache, find_max_qps;
+    cli_calibration_values constants;
+    cli_model_values read_by;
+} simulate_values;
+
+/* The question with what it points to. */
+typedef struct simulating {
+    sm_simulate_question question;
+    sm_model model;
+    sm_system system;
+    sm_simulation simulation;
+    sm_synthetic draw;
+} simulating;
+
+enum { MOST_REPLICAS = 4096 };
+
+static const char *const policies[] = {
+#define X(id, name, help) name,
+    SM_POLICIES(X)
+#undef X
+};
+static const char *const preempts[] = {"recompute", "swap"};
+static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
+static const char *const arrivals[] = {"poisson", "gamma", "uniform", "replay"};
+
+#define AT(member) offsetof(simulate_values, member)
+
+static const cli_option simulate_table[] = {
+    {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
+     .help = "the chips of one replica: h100-sxm:1x8, tpu-v5e:4x4, ..."},
+    {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "how a replica is sharded: tensor=8",
+     .required = true},
+    {"trace", 0, CLI_INPUT, AT(trace), "FILE",
+     .help = "requests from a file: CSV or JSON lines, also gzip"},
+    {"arrivals", 0, CLI_TEXT, AT(arrivals), "HOW",
+     .help = "poisson:50/s, gamma:50/s:CV, uniform:50/s; with --trace the times are drawn and the "
+             "lengths read",
+     .default_says = "replay, with --trace"},
+    {"requests", 0, CLI_WHOLE, AT(requests), "N", .help = "at most so many", .lowest = 1,
+     .highest = 1e9, .default_says = "10000 drawn, all of a trace"},
+    {"prompt", 0, CLI_WHOLE, AT(prompt), "TOKENS", .help = "mean prompt of drawn requests",
+     .lowest = 1, .highest = SM_MAX_TOKENS, .by_default = "2048"},
+    {"output", 0, CLI_WHOLE, AT(output), "TOKENS", .help = "mean output of drawn requests",
+     .lowest = 1, .highest = SM_MAX_TOKENS, .by_default = "512"},
+    {"prompt-cv", 0, CLI_NUMBER, AT(prompt_cv), "CV",
+     .help = "coefficient of variation of prompts: 0 all alike, else lognormal",
+     .highest = SM_MAX_CV, .by_default = "0"},
+    {"output-cv", 0, CLI_NUMBER, AT(output_cv), "CV", .help = "the same of outputs",
+     .highest = SM_MAX_CV, .by_default = "0"},
+    {"policy", 0, CLI_CHOICE, AT(policy), "NAME", .help = "how steps are filled",
+     .words = {policies, SM_POLICY_COUNT}, .by_default = "continuous"},
+    {"prefill-plan", 0, CLI_TEXT, AT(prefill_plan), "PLAN", .help = "of the prefill pool",
+     .default_says = "that of --plan"},
+    {"prefill-replicas", 0, CLI_WHOLE, AT(prefill_replicas), "N", .help = "of the prefill pool",
+     .lowest = 1, .highest = MOST_REPLICAS, .by_default = "1"},
+    {"replicas", 0, CLI_WHOLE, AT(replicas), "N",
+     .help = "behind the router; those that decode when disaggregated", .lowest = 1,
+     .highest = MOST_REPLICAS, .by_default = "1"},
+    {"batch", 0, CLI_WHOLE, AT(batch), "N", .help = "sequences at once in a replica", .lowest = 1,
+     .highest = 1 << 20, .by_default = "256"},
+    {"chunk", 0, CLI_WHOLE, AT(chunk), "TOKENS",
+     .help = "tokens of a chunked step, decoding ones included", .lowest = 1,
+     .highest = SM_MAX_TOKENS, .by_default = "512"},
+    {"prefill-tokens", 0, CLI_WHOLE, AT(prefill_tokens), "TOKENS",
+     .help = "most of other prefill steps", .lowest = 1, .highest = SM_MAX_TOKENS,
+     .by_default = "8192"},
+    {"page", 0, CLI_WHOLE, AT(page), "TOKENS", .help = "of a page of the KV cache", .lowest = 1,
+     .highest = 65536, .by_default = "16"},
+    {"preempt", 0, CLI_CHOICE, AT(preempt), "HOW", .help = "when pages run out",
+     .words = {preempts, 2}, .by_default = "recompute"},
+    {"route", 0, CLI_CHOICE, AT(route), "HOW", .help = "which replica a request goes to",
+     .words = {routes, 3}, .by_default = "least-loaded"},
+    {"prefix-cache", 0, CLI_FLAG, AT(prefix_cache),
+     .help = "keep prefixes and conversations for later prompts"},
+    {"host-memory", 0, CLI_SIZE, AT(host_memory), "BYTES",
+     .help = "of a replica, for swaps and the prefix cache",
+     .default_says = "half of the hosts' with --preempt swap, else 0"},
+    {"ttft", 0, CLI_TIME, AT(ttft), "TIME", .help = "the SLO: time to first token", .above = true},
+    {"tpot", 0, CLI_TIME, AT(tpot), "TIME", .help = "the SLO: time per output token",
+     .above = true},
+    {"weights", 0, CLI_DTYPE, AT(weights), "DTYPE", .help = "of weights",
+     .default_says = "as the checkpoint has them, bf16 unless it is quantised"},
+    {"kv", 0, CLI_DTYPE, AT(kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
+    {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "what matmuls compute in",
+     .by_default = "bf16"},
+    {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of what is drawn", .by_default = "1"},
+    {"find-max-qps", 0, CLI_FLAG, AT(find_max_qps), .help = "the highest rate that meets the SLO"},
+    {"within", 0, CLI_NUMBER, AT(within), "SHARE", .help = "of requests that must meet it",
+     .highest = 1, .by_default = "0.99"},
+    {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+     .help = "write the queue, the batch and the memory over time as SVG"},
+    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
+     .help = "write the steps of the replicas for Perfetto"},
+    CLI_CALIBRATION_OPTIONS(simulate_values, constants),
+    CLI_MODEL_OPTIONS(simulate_values, read_by),
+    {.name = NULL},
+};
+
+/* ---- arrivals ---- */
+
+/* 50/s, 3000/min, 0.5/h, or a bare number a second. */
+static sm_status read_rate(const sm_source *source, sm_span span, double *rate_per_s,
+                           sm_error *err) {
+    const char *text = source->text + span.offset;
+    const char *slash = memchr(text, '/', span.length);
+    size_t number = slash ? (size_t)(slash - text) : span.length;
+    size_t unit = slash ? span.length - number - 1 : 0;
+    double seconds = 1.0;
+    if (slash && unit == 3 && memcmp(slash + 1, "min", 3) == 0) seconds = 60.0;
+    else if (slash && unit == 1 && slash[1] == 'h') seconds = 3600.0;
+    else if (slash && !(unit == 1 && slash[1] == 's'))
+        return sm_fail_at(err, source, span, "expected a rate as in 50/s, 3000/min or 10/h");
+    sm_status status =
+        sm_quantity_parse(source, (sm_span){span.offset, number}, SM_Q_COUNT, rate_per_s, err);
+    if (status) return status;
+    *rate_per_s /= seconds;
+    if (*rate_per_s > 0.0 && *rate_per_s <= 1e9) return SM_OK;
+    return sm_fail_at(err, source, span, "a rate lies above 0 and at most at 1e9/s");
+}
+
+/* poisson:50/s, gamma:50/s:2 */
+static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *draw,
+                            sm_error *err) {
+    sm_span all = {0, source->length};
+    const char *rate = source->text + name + 1;
+    if (name >= source->length)
+        return sm_fail_at(err, source, all, "expected a rate, as in %.*s:50/s", (int)name,
+                          source->text);
+    size_t left = source->length - name - 1;
+    const char *colon = memchr(rate, ':', left);
+    size_t length = colon ? (size_t)(colon - rate) : left;
+    sm_status status = read_rate(source, (sm_span){name + 1, length}, &draw->rate_per_s, err);
+    if (status || (!colon && draw->kind != SM_ARRIVALS_GAMMA)) return status;
+    if (!colon || draw->kind != SM_ARRIVALS_GAMMA)
+        return sm_fail_at(err, source, all,
+                          "the gaps of gamma alone have a coefficient of variation, as in "
+                          "gamma:50/s:2");
+    sm_span cv = {name + 1 + length + 1, left - length - 1};
+    status = sm_quantity_parse(source, cv, SM_Q_COUNT, &draw->cv, err);
+    if (status || draw->cv <= SM_MAX_CV) return status;
+    return sm_fail_at(err, source, cv, "a coefficient of variation is at most %.0f", SM_MAX_CV);
+}
+
+static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *err) {
+    const simulate_values *o = call->values;
+    if (!o->arrivals && o->trace) return SM_OK;
+    if (!o->arrivals)
+        return sm_fail(err, SM_USAGE, "simulate needs --trace FILE or --arrivals poisson:50/s");
+    sm_source source = cli_source(call, &o->arrivals);
+    sm_words words = {arrivals, 4};
+    sm_span name = {0, strcspn(o->arrivals, ":")};
+    int kind = sm_words_find(words, &source, name);
+    if (kind < 0) return sm_words_fail(words, &source, name, "arrivals cannot be", err);
+    bool replay = kind == 3;
+    if (replay && !o->trace) return sm_fail(err, SM_USAGE, "--arrivals replay needs --trace FILE");
+    if (replay) return SM_OK;
+    v->question.drawn = &v->draw;
+    v->draw.kind = (sm_arrival_kind)kind;
+    return read_drawn(&source, name.length, &v->draw, err);
+}
+
+static sm_status read_source(const cli_call *call, simulating *v, sm_error *err) {
+    const simulate_values *o = call->values;
+    sm_status status = read_arrivals(call, v, err);
+    bool lengths = cli_given(call, &o->prompt) || cli_given(call, &o->output) ||
+                   cli_given(call, &o->prompt_cv) || cli_given(call, &o->output_cv);
+    if (!status && o->trace && lengths)
+        return sm_fail(err, SM_USAGE,
+                       "the lengths are those of --trace: leave out --prompt, "
+                       "--output and their --prompt-cv, --output-cv");
+    v->draw.lengths = (sm_lengths){.prompt = (double)o->prompt,
+                                   .output = (double)o->output,
+                                   .prompt_cv = o->prompt_cv,
+                                   .output_cv = o->output_cv};
+    v->draw.seed = (uint64_t)o->seed;
+    return status;
+}
+
+/* ---- the question ---- */
+
+static sm_status check_together(const cli_call *call, sm_error *err) {
+    const simulate_values *o = call->values;
+    bool split = o->policy == SM_POLICY_DISAGGREGATED;
+    if (!split && (o->prefill_plan || cli_given(call, &o->prefill_replicas)))
+        return sm_fail(err, SM_USAGE,
+                       "--prefill-plan and --prefill-replicas are of --policy "
+                       "disaggregated");
+    if (o->find_max_qps && !(o->ttft > 0.0) && !(o->tpot > 0.0))
+        return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
+    if (cli_given(call, &o->within) && !o->find_max_qps)
+        return sm_fail(err, SM_USAGE, "--within is of --find-max-qps");
+    return SM_OK;
+}
+
+static sm_status read_question(const cli_call *call, simulating *v, sm_error *err) {
+    const simulate_values *o = call->values;
+    sm_simulate_question *q = &v->question;
+    v->simulation = (sm_simulation){.size = sizeof(sm_simulation),
+                                    .policy = o->policy,
+                                    .replicas = (int)o->replicas,
+                                    .prefill_replicas = (int)o->prefill_replicas,
+                                    .most_batch = (double)o->batch,
+                                    .chunk_tokens = (double)o->chunk,
+                                    .prefill_tokens = (double)o->prefill_tokens,
+                                    .page_tokens = (double)o->page,
+                                    .preempt = o->preempt,
+                                    .route = o->route,
+                                    .prefix_cache = o->prefix_cache,
+                                    .ttft_s = o->ttft,
+                                    .tpot_s = o->tpot};
+    *q = (sm_simulate_question){
+        .size = sizeof *q,
+        .model = &v->model,
+        .system = &v->system,
+        .dtypes = {o->weights, o->kv, o->compute},
+        .plan = cli_text(call, &o->plan),
+        .prefill_plan = cli_text(call, &o->prefill_plan),
+        .simulation = &v->simulation,
+        .trace = o->trace,
+        .requests = (double)o->requests,
+        .host_bytes = cli_given(call, &o->host_memory) ? &o->host_memory : NULL,
+        .find_max_rate = o->find_max_qps,
+        .within = o->within,
+        .explain = call->common.explain,
+        .plot = o->plot != NULL,
+        .timeline = o->timeline != NULL,
+    };
+    sm_status status = check_together(call, err);
+    if (!status) status = read_source(call, v, err);
+    if (!status) status = cli_read_model(call, &o->read_by, call->positional[0], &v->model, err);
+    q->as_stored = !cli_given(call, &o->weights) && v->model.stored.quantised;
+    if (q->as_stored) q->dtypes.weights = v->model.stored.type;
+    if (!status) status = cli_system(call, o->on, &v->system, err);
+    if (!status && (o->constants.calibration || o->constants.software))
+        status = cli_calibration(call, &v->system.chip, &o->constants, &q->calibration, err);
+    return status;
+}
 
 /* --csv: a row for each request, as it ends. */
 static void put_served(void *context, const sm_request_served *s) {
@@ -11,29 +260,28 @@ static void put_served(void *context, const sm_request_served *s) {
             s->prompt, s->output, s->cached, s->replica, s->preemptions);
 }
 
-static sm_status answer_with_rows(sm_simulate_question *q, const char *path, sm_report *r,
-                                  sm_error *err) {
-    sm_memory_stream memory;
-    FILE *rows = sm_memory_stream_open(&memory);
-    if (!rows) return sm_fail_memory(err);
+/* An answer with the rows of its requests. */
+typedef struct answering {
+    sm_simulate_question *question;
+    sm_report *report;
+} answering;
+
+static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
+    const answering *a = context;
     fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
           "cached_tokens,replica,preemptions\n",
           rows);
-    q->watch = &(sm_watch){rows, put_served, NULL};
-    sm_status status = sm_answer_simulate(q, r, err);
-    status = sm_memory_stream_close(&memory, rows, status, err);
-    if (!status) status = sm_io_write(path, memory.text, memory.length, err);
-    sm_free(memory.text);
-    return status;
+    a->question->watch = &(sm_watch){rows, put_served, NULL};
+    return sm_answer_simulate(a->question, a->report, err);
 }
 
 static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err) {
-    const cli_simulate_values *o = call->values;
-    cli_simulating *v = sm_arena_alloc(call->arena, sizeof *v);
+    const simulate_values *o = call->values;
+    simulating *v = sm_arena_alloc(call->arena, sizeof *v);
     if (!v) return sm_fail_memory(err);
-    sm_status status = cli_simulating_read(call, v, err);
+    sm_status status = read_question(call, v, err);
     if (status) return status;
-    status = o->csv ? answer_with_rows(&v->question, o->csv, r, err)
+    status = o->csv ? cli_write(o->csv, write_rows, &(answering){&v->question, r}, err)
                     : sm_answer_simulate(&v->question, r, err);
     if (!status && r->tracks) status = cli_write_tracks(r->tracks, o->timeline, err);
     if (!status && r->chart) status = cli_write_chart(r->chart, o->plot, err);
@@ -46,8 +294,8 @@ const cli_verb cli_simulate = {
     .arguments = "MODEL",
     .least = 1,
     .most = 1,
-    .options = cli_simulate_options,
-    .values_bytes = sizeof(cli_simulate_values),
+    .options = simulate_table,
+    .values_bytes = sizeof(simulate_values),
     .plans = 1u << SM_PLAN_SERVING,
     .notes = "example: scalemodel simulate llama-3.1-70b --on h100-sxm:1x8 --plan tensor=8 \\\n"
              "           --arrivals poisson:4/s --ttft 1s --tpot 50ms\n",

@@ -1,6 +1,6 @@
 /* train: the best plans to train a model on a system, or the price of one plan. */
 #include "train.h"
-#include "picture.h"
+#include "answer.h"
 #include "verbs.h"
 
 static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {

@@ -1,14 +1,95 @@
 /* validate: measured rows against what is predicted for them. */
-#include "validate.h"
-#include "picture.h"
-#include "scalemodel/io.h"
+#include "options.h"
+#include "answer.h"
+#include "program.h"
 #include "verbs.h"
+#include "scalemodel/io.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct validate_values {
+    const char *data, *chip, *source; /* which rows */
+    sm_truth_kind kind;
+    unsigned quality;
+    cli_calibration_values constants; /* under which constants */
+    cli_choices by;                   /* of sm_validate_groups */
+    int64_t worst;
+    const char *plot;
+    bool all, summary;
+} validate_values;
+
+/* Where the measurements are: a folder of truth files, given or belonging to this
+ * program. */
+
+enum { MOST_FILES = 256 };
+
+static bool is_folder(const char *path) {
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+/* Beside the program as built (build/ in the project) or installed (bin/ beside share/); otherwise
+ * in the current folder. */
+static const char *own_folder(sm_arena *arena) {
+    static const char *const places[] = {"../data/truth", "../share/scalemodel/truth"};
+    char path[CLI_PATH_ROOM];
+    for (int i = 0; i < 2; i++)
+        if (cli_beside(places[i], path) && is_folder(path))
+            return sm_arena_copy(arena, path, strlen(path));
+    return is_folder("data/truth") ? "data/truth" : NULL;
+}
+
+static bool ends_in(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static sm_status list_folder(DIR *open_folder, const char *folder, sm_arena *arena,
+                             const char **files, size_t *n, sm_error *err) {
+    for (struct dirent *entry; (entry = readdir(open_folder));) {
+        if (!ends_in(entry->d_name, ".csv") && !ends_in(entry->d_name, ".jsonl")) continue;
+        if (*n == MOST_FILES)
+            return sm_fail(err, SM_USAGE, "%s holds more than %d files of measurements", folder,
+                           MOST_FILES);
+        files[*n] = sm_arena_printf(arena, "%s/%s", folder, entry->d_name);
+        if (!files[(*n)++]) return sm_fail_memory(err);
+    }
+    qsort(files, *n, sizeof *files, by_name);
+    return *n ? SM_OK : sm_fail(err, SM_IO, "%s holds no *.csv or *.jsonl", folder);
+}
+
+/* The *.csv and *.jsonl of the folder of measurements: --data, or the one that belongs to this
+ * program. */
+static sm_status list_files(const cli_call *call, const char *folder, const char ***files,
+                            size_t *n, sm_error *err) {
+    *n = 0;
+    if (!folder) folder = own_folder(call->arena);
+    if (!folder)
+        return sm_fail(err, SM_IO,
+                       "there is no data/truth beside this program or here; name a "
+                       "file of measurements, or its folder with --data");
+    *files = sm_arena_array(call->arena, MOST_FILES, sizeof **files);
+    if (!*files) return sm_fail_memory(err);
+    DIR *open_folder = opendir(folder);
+    if (!open_folder)
+        return sm_fail(err, SM_IO, "cannot read the folder %s: %s", folder, strerror(errno));
+    sm_status status = list_folder(open_folder, folder, call->arena, *files, n, err);
+    closedir(open_folder);
+    return status;
+}
 
 static const char *const kinds[SM_TRUTH_KIND_COUNT] = {"gemm",  "attention", "collective",
                                                        "memop", "training",  "inference"};
 static const char *const qualities[3] = {"A", "B", "C"};
 
-#define AT(member) offsetof(cli_validate_values, member)
+#define AT(member) offsetof(validate_values, member)
 
 static const cli_option validate_table[] = {
     {"data", 0, CLI_INPUT, AT(data), "DIR", .help = "folder of *.csv and *.jsonl to validate",
@@ -29,25 +110,25 @@ static const cli_option validate_table[] = {
      .highest = 1000, .by_default = "10"},
     {"summary", 0, CLI_FLAG, AT(summary), .help = "with --json: the statistics without the rows"},
     {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw predicted against measured as SVG"},
-    CLI_CALIBRATION_OPTIONS(cli_validate_values, constants),
+    CLI_CALIBRATION_OPTIONS(validate_values, constants),
     {.name = NULL},
 };
 
 static sm_status find_files(const cli_call *call, sm_validate_question *q, sm_error *err) {
-    const cli_validate_values *o = call->values;
+    const validate_values *o = call->values;
     const char **found = NULL;
     q->file = call->positional;
     q->files = (size_t)call->positionals;
     if (q->files && o->data)
         return sm_fail(err, SM_USAGE, "--data names a folder to validate in place of files");
     if (q->files) return SM_OK;
-    sm_status status = cli_truth_files(call, o->data, &found, &q->files, err);
+    sm_status status = list_files(call, o->data, &found, &q->files, err);
     q->file = found;
     return status;
 }
 
 static sm_status read_constants(const cli_call *call, sm_validate_question *q, sm_error *err) {
-    const cli_validate_values *o = call->values;
+    const validate_values *o = call->values;
     sm_source source;
     sm_calibration *list = NULL;
     q->software = cli_text(call, &o->constants.software);
@@ -59,7 +140,7 @@ static sm_status read_constants(const cli_call *call, sm_validate_question *q, s
 }
 
 static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err) {
-    const cli_validate_values *o = call->values;
+    const validate_values *o = call->values;
     sm_chip *own = NULL;
     sm_validate_question q = SM_QUESTION(sm_validate_question);
     q.chip = o->chip;
@@ -89,7 +170,7 @@ const cli_verb cli_validate = {
     .least = 0,
     .most = CLI_MAX_POSITIONALS,
     .options = validate_table,
-    .values_bytes = sizeof(cli_validate_values),
+    .values_bytes = sizeof(validate_values),
     .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"
              "memory-bound operations, training steps. Without it, the rows that come with the\n"
              "program. An error is expected / measured - 1. Rows of chips that the file of\n"

@@ -1,9 +1,180 @@
 /* Request traces: the form of the file, and rows as requests, checked one by one. */
+#include "csv_record.h"
+#include "json_tree.h"
 #include "request_row.h"
 #include "scalemodel/io.h"
-
 #include <math.h>
 #include <string.h>
+
+/* What the columns and keys of request traces are called. */
+
+/* arrival_s .. conversation_id are our own; then the public traces: Azure LLM inference (2023,
+ * 2024), Mooncake (2024; timestamps in ms, a hash for each block of 512 tokens), BurstGPT (2024).
+ */
+static const request_name request_names[REQUEST_NAMES] = {
+    {"arrival_s", REQUEST_ARRIVAL, 1.0},
+    {"prompt_tokens", REQUEST_PROMPT, 0},
+    {"output_tokens", REQUEST_OUTPUT, 0},
+    {"prefix_id", REQUEST_PREFIX, 0},
+    {"prefix_tokens", REQUEST_PREFIX_TOKENS, 0},
+    {"conversation_id", REQUEST_CONVERSATION, 0},
+    {"TIMESTAMP", REQUEST_ARRIVAL, 1.0},
+    {"ContextTokens", REQUEST_PROMPT, 0},
+    {"GeneratedTokens", REQUEST_OUTPUT, 0},
+    {"timestamp", REQUEST_ARRIVAL, 1e-3},
+    {"input_length", REQUEST_PROMPT, 0},
+    {"output_length", REQUEST_OUTPUT, 0},
+    {"hash_ids", REQUEST_BLOCKS, 0},
+    {"Timestamp", REQUEST_ARRIVAL, 1.0},
+    {"Request tokens", REQUEST_PROMPT, 0},
+    {"Response tokens", REQUEST_OUTPUT, 0},
+    {"session_id", REQUEST_CONVERSATION, 0},
+};
+
+const request_name *request_name_of(const char *text, size_t length) {
+    for (int i = 0; i < REQUEST_NAMES; i++) {
+        const char *name = request_names[i].name;
+        if (strlen(name) == length && memcmp(name, text, length) == 0) return &request_names[i];
+    }
+    return NULL;
+}
+
+/* "arrival_s, timestamp or TIMESTAMP" */
+static const char *request_field_names(request_field field) {
+    switch (field) {
+    case REQUEST_ARRIVAL: return "arrival_s (seconds), TIMESTAMP (a date) or timestamp (ms)";
+    case REQUEST_PROMPT: return "prompt_tokens, ContextTokens or input_length";
+    case REQUEST_OUTPUT: return "output_tokens, GeneratedTokens or output_length";
+    case REQUEST_PREFIX_TOKENS: return "prefix_tokens, the tokens that prefix_id stands for";
+    default: return "";
+    }
+}
+
+/* Requests as JSON, one object a line. */
+
+static sm_status set_cell(const request_name *name, const json_value *value, request_row *row) {
+    request_cell *to = &row->cell[name->field];
+    if (to->kind != CELL_ABSENT) return json_fail(value, "two keys hold the same thing");
+    *to = (request_cell){CELL_ABSENT, json_place(value), json_number(value), name->unit_s};
+    if (value->kind == IS_NULL) return SM_OK;
+    if (name->field == REQUEST_BLOCKS && value->kind == IS_LIST) {
+        to->kind = CELL_IS_LIST;
+        if (value->n > (uint32_t)row->block_room) {
+            uint64_t *wider = sm_realloc(row->block, value->n * sizeof *wider);
+            if (!wider) return sm_fail_memory(value->in->err);
+            row->block = wider;
+            row->block_room = (int)value->n; /* a line has at most LINE_MOST_BYTES */
+        }
+        for (uint32_t i = 0; i < value->n; i++) {
+            if (value->item[i].kind != IS_NUMBER || !value->item[i].whole)
+                return json_fail(value, "expected a list of whole numbers");
+            row->block[i] = (uint64_t)value->item[i].integer;
+        }
+        row->blocks = (int)value->n;
+        return SM_OK;
+    }
+    if (name->field == REQUEST_BLOCKS && value->kind != IS_NUMBER)
+        return json_fail(value, "expected a list of whole numbers");
+    if (value->kind != IS_TEXT && value->kind != IS_NUMBER)
+        return json_fail(value, "expected a number or a text");
+    to->kind = value->kind == IS_TEXT ? CELL_IS_TEXT : CELL_IS_NUMBER;
+    if (value->kind == IS_TEXT) to->text = (sm_span){to->text.offset + 1, to->text.length - 2};
+    return SM_OK;
+}
+
+static sm_status request_json_read(const line_reader *r, const sm_source *line, request_row *row,
+                                   sm_error *err) {
+    if (request_flat_read(line, row)) return SM_OK;
+    memset(row->cell, 0, sizeof row->cell);
+    row->blocks = 0;
+    sm_arena *arena = sm_arena_new();
+    const json_document document = {.source = line, .arena = arena, .err = err, .line = r->line};
+    const json_value *object;
+    if (!arena) return sm_fail_memory(err);
+    sm_status status = json_parse(&document, &object);
+    if (!status) {
+        status = json_is(object, IS_OBJECT)
+                     ? SM_OK
+                     : json_fail(object, "expected one JSON object {...} a line");
+        for (int i = 0; !status && i < REQUEST_NAMES; i++) {
+            const json_value *value = json_get(object, request_names[i].name);
+            if (value) status = set_cell(&request_names[i], value, row);
+        }
+    }
+    sm_arena_free(arena);
+    return status;
+}
+
+/* Requests as CSV: a header that names the columns, then a row for each. */
+
+/* ---- the header ---- */
+
+static const char *nearest_to(const sm_source *line, sm_span cell, request_field field) {
+    const char *names[REQUEST_NAMES];
+    size_t n = 0;
+    for (int i = 0; i < REQUEST_NAMES; i++)
+        if (request_names[i].field == field) names[n++] = request_names[i].name;
+    return sm_nearest(line->text + cell.offset, cell.length, names, n);
+}
+
+/* A missing column is perhaps there under a name that is nearly right. */
+static sm_status fail_missing(const line_reader *r, const sm_source *line, const csv_record *cells,
+                              request_field field, sm_error *err) {
+    for (int i = 0; i < cells->n; i++) {
+        sm_span cell = csv_inside(line, cells->cell[i]);
+        const char *near = nearest_to(line, cell, field);
+        if (near && !request_name_of(line->text + cell.offset, cell.length))
+            return line_fail(r, line, cell, err,
+                             "no column holds what the trace needs as %s; did you mean '%s' here?",
+                             request_field_names(field), near);
+    }
+    return line_fail(r, line, (sm_span){0, line->length}, err, "the header has no column %s",
+                     request_field_names(field));
+}
+
+static sm_status request_header_read(const line_reader *r, const sm_source *line,
+                                     request_header *header, sm_error *err) {
+    bool found[REQUEST_FIELDS] = {false};
+    csv_record cells;
+    size_t at = 0;
+    if (!csv_read(line, &at, 0, &cells))
+        return line_fail(r, line, cells.wrong, err, "%s", cells.sentence);
+    header->columns = cells.n;
+    for (int i = 0; i < cells.n; i++) {
+        sm_span cell = csv_inside(line, cells.cell[i]);
+        const request_name *name = request_name_of(line->text + cell.offset, cell.length);
+        if (name && name->field == REQUEST_BLOCKS) name = NULL; /* a list: of JSON alone */
+        if (name && found[name->field])
+            return line_fail(r, line, cell, err, "two columns hold %s", name->name);
+        if (name) found[name->field] = true;
+        header->name[i] = name;
+    }
+    for (int field = 0; field < REQUEST_NEEDED; field++)
+        if (!found[field]) return fail_missing(r, line, &cells, (request_field)field, err);
+    if (found[REQUEST_PREFIX] && !found[REQUEST_PREFIX_TOKENS])
+        return fail_missing(r, line, &cells, REQUEST_PREFIX_TOKENS, err);
+    return SM_OK;
+}
+
+/* ---- rows ---- */
+
+static sm_status request_csv_read(const line_reader *r, const sm_source *line,
+                                  const request_header *header, request_row *row, sm_error *err) {
+    csv_record cells;
+    size_t at = 0;
+    if (!csv_read(line, &at, header->columns, &cells))
+        return line_fail(r, line, cells.wrong, err, "%s", cells.sentence);
+    for (int i = 0; i < cells.n; i++) {
+        const request_name *name = header->name[i];
+        sm_span cell = csv_inside(line, cells.cell[i]);
+        if (!name || cell.length == 0) continue;
+        request_cell *to = &row->cell[name->field];
+        *to = (request_cell){CELL_IS_TEXT, cell, 0.0, name->unit_s};
+        if (request_number(line->text + cell.offset, cell.length, &to->number))
+            to->kind = CELL_IS_NUMBER;
+    }
+    return SM_OK;
+}
 
 #define MOST_SECONDS 1e12 /* thirty thousand years */
 #define BLOCK_TOKENS 512  /* a hash of Mooncake's trace stands for so many */

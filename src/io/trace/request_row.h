@@ -23,11 +23,9 @@ typedef struct request_name {
     request_field field;
     double unit_s;
 } request_name;
-extern const request_name request_names[];
 enum { REQUEST_NAMES = 17 };
 /* The row of the table for a name, NULL when it means nothing here. */
 const request_name *request_name_of(const char *text, size_t length);
-const char *request_field_names(request_field field); /* "arrival_s, timestamp or TIMESTAMP" */
 
 typedef enum request_kind { CELL_ABSENT, CELL_IS_TEXT, CELL_IS_NUMBER, CELL_IS_LIST } request_kind;
 typedef struct request_cell {
@@ -47,12 +45,6 @@ typedef struct request_header {
     int columns;
     const request_name *name[CSV_MOST_CELLS]; /* NULL: passed over */
 } request_header;
-sm_status request_header_read(const line_reader *r, const sm_source *line, request_header *header,
-                              sm_error *err);
-sm_status request_csv_read(const line_reader *r, const sm_source *line,
-                           const request_header *header, request_row *row, sm_error *err);
-sm_status request_json_read(const line_reader *r, const sm_source *line, request_row *row,
-                            sm_error *err);
 
 /* The usual form of such a line, quickly; false: it is another one, and the row is spoiled. */
 bool request_flat_read(const sm_source *line, request_row *row);

@@ -1,10 +1,45 @@
 /* The weights of a stage. Each element is drawn from the seed, its layer, its tensor and its place
  * in the whole tensor, so that every plan starts from the same model. */
+#include "local_block.h"
+#include "train_parts.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "train_parts.h"
+/* Blocks of the training runtime: sizes and places under a layout, moves, sums. */
+
+static sm_axes every_axis(const sm_trainer *t) { return (sm_axes)((1u << t->mesh->mesh.axes) - 1); }
+
+double train_degree(const sm_trainer *t, sm_axes axes) {
+    return sm_mesh_size(&t->mesh->mesh, axes);
+}
+
+size_t train_local_size(const sm_trainer *t, double whole, const sm_layout *layout, int dim) {
+    return (size_t)whole / sm_layout_parts(&t->mesh->mesh, layout, dim, every_axis(t));
+}
+
+void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_block *b,
+                   size_t *offset) {
+    for (int d = 0; d < b->rank; d++)
+        offset[d] =
+            b->size[d] * sm_layout_part(&t->mesh->mesh, layout, d, every_axis(t), t->mesh->at);
+}
+
+/* An unembedding tied to the embedding: one weight. The head holds a copy, which the optimizer
+ * never sees; its gradient is added to that of the embedding before it is reduced. Both are sharded
+ * alike, so that no rank needs another's block. Where a pipeline parts them each stage has its own
+ * weight and moments, and the same sum of both gradients (train_state.c), so that both stay equal.
+ */
+
+void train_tie_weights(sm_trainer *t) {
+    sm_step_layer *embedding = sm_stage_layer(&t->stage, -1);
+    sm_step_layer *head = sm_stage_layer(&t->stage, t->setup->model->L);
+    if (!t->setup->model->tied || !embedding || !head) return;
+    const sm_local_block *from = &embedding->weight[sm_task_list_matrix(embedding->list)];
+    sm_local_block *to = &head->weight[sm_task_list_matrix(head->list)];
+    assert(sm_local_block_count(from) == sm_local_block_count(to));
+    memcpy(to->data, from->data, sm_local_block_count(to) * sizeof(float));
+}
 
 typedef struct draw {
     uint64_t seed;
