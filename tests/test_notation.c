@@ -223,8 +223,8 @@ static void bad_einsums_are_explained(void **state) {
         {"", "X=1", NULL, "expected '[' and the dimensions of an array, found the end", 1, 1, 1},
         {"A[I,J] B[J,K] -> C[I,K] D", "X=1", NULL, "expected the end of the einsum, found 'D'", 1,
          25, 1},
-        {"A[I] B[I] C[I] D[I] E[I]", "X=1", NULL, "expected at most 4 operands, found 'E'", 1, 21,
-         1},
+        {"A[I] B[I] C[I] D[I] E[I] F[I] G[I] H[I] K[I] L[I] M[I]", "X=1", NULL,
+         "expected at most 10 operands, found 'M'", 1, 51, 1},
         {"bf16[8,128,64] bf16[8,64,128]", "X=1", NULL,
          "which dimensions of size 8 are the same is open here: write names, as in "
          "A[I,J] B[J,K] with sizes for I, J and K",

@@ -3,6 +3,7 @@
  * allocation. */
 #ifndef SCALEMODEL_LOWERING_H
 #define SCALEMODEL_LOWERING_H
+#include "scalemodel/chain.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/shard.h"
 
@@ -15,6 +16,8 @@ typedef struct sm_lowering_input {
     const sm_einsum *einsum;
     const sm_calibration *calibration;
     sm_dtype compute; /* the type multiplied in */
+    sm_local_work work;
+    double vector_flops; /* of SM_LOCAL_VECTOR, for each combination of the indices */
 } sm_lowering_input;
 
 typedef struct sm_lowering_step_cost {
@@ -67,5 +70,57 @@ typedef struct sm_ranking {
 /* SM_NEGATIVE when there is no way at all. input and arena outlive the ranking. */
 sm_status sm_rank_lowerings(const sm_lowering_input *input, sm_arena *arena, sm_ranking *found,
                             sm_error *err);
+
+/* ---- a chain: in which order products of many are made, and how what is made on the way is
+ * sharded ----
+ * A product of n operands is made in n - 1 products of two. Which ones, where each mesh axis goes
+ * in each of them, and how every array of open sharding is sharded is chosen together, for the
+ * least expected time: dynamic programming over the sets of operands (as opt_einsum and XLA's
+ * callers do for FLOPs alone: Smith and Gray, "opt_einsum", JOSS 2018) and over the shardings of
+ * the arrays that live from one line to the next. Axes of one dimension keep one order, that of the
+ * mesh or of the arrays given. Products without a contraction are one kernel; of more than 4
+ * operands no two are multiplied that share no index, unless it takes that. */
+typedef struct sm_chain_input {
+    const sm_system *system;
+    const sm_mesh *mesh;
+    const sm_placement *placement;
+    const sm_calibration *calibration;
+    sm_dtype compute;
+    const sm_chain *chain;
+} sm_chain_input;
+
+/* One einsum of a chain, ready to run: its operands and result are values, by number: the arrays of
+ * the chain, then what products of many make on the way. */
+typedef struct sm_chain_step {
+    int line;
+    int operand[SM_MAX_OPERANDS], result;
+    sm_local_work work;
+    double vector_flops;
+    sm_einsum einsum; /* in the shardings chosen */
+    sm_alternative way;
+} sm_chain_step;
+
+typedef struct sm_chain_plan {
+    int steps, values;
+    sm_chain_step *step;
+    double flops_per_chip, peak_bytes; /* peak: of the arrays alive at once; inputs always are */
+    double math_s, memory_s, network_s;
+    double lower_s; /* the largest of these three */
+    double expected_s, upper_s;
+    const char *order; /* "(A B) D"; of a chain of one line */
+} sm_chain_plan;
+
+/* The best plan of a chain. SM_NEGATIVE when nothing divides, SM_INTERNAL when out of memory. */
+sm_status sm_chain_best(const sm_chain_input *input, sm_arena *arena, sm_chain_plan *plan,
+                        sm_error *err);
+/* The best plan of every order of a chain of one product of 3 to SM_CHAIN_MOST_ORDERED operands,
+ * the cheapest first. *plan is in the arena. As sm_chain_best. */
+enum { SM_CHAIN_MOST_ORDERED = 6 };
+sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
+                          int *n, sm_error *err);
+/* Fix the sharding of one array of open sharding, in every way that divides: the best plan of each,
+ * the cheapest first; at most `most`. shape[i]: the array as the i-th plan has it. */
+sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, sm_arena *arena,
+                             sm_chain_plan **plan, sm_array **shape, int *n, sm_error *err);
 SM_DECLARATIONS_END
 #endif

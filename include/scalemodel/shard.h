@@ -12,7 +12,7 @@ SM_DECLARATIONS_BEGIN
 enum {
     SM_MAX_AXES = 8,
     SM_MAX_RANK = 8,
-    SM_MAX_OPERANDS = 10, /* 4 of them can be written */
+    SM_MAX_OPERANDS = 10,
     SM_MAX_INDICES = 16,
     SM_MAX_STEPS = 24
 };

@@ -1,6 +1,6 @@
 /* lowering_cost: the steps of a lowered einsum in sequence, or with one collective inside the
  * einsum. */
-#include "scalemodel/lowering.h"
+#include "lowering_local.h"
 #include <assert.h>
 #include <math.h>
 
@@ -49,21 +49,30 @@ static double array_bytes(const sm_lowering_input *input, const sm_lowering *low
     return bytes;
 }
 
-/* What a chunk reads and writes: arrays with the cut index in part, the others whole. */
-static double chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
-                          double chunks) {
+double lowering_chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
+                            double chunks) {
     double bytes = array_bytes(input, lowering, &input->einsum->out, cut, chunks);
     for (int o = 0; o < input->einsum->operands; o++)
         bytes += array_bytes(input, lowering, &input->einsum->in[o], cut, chunks);
     return bytes;
 }
 
-static sm_op_cost local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
-                             double flops, double bytes, int cut, double chunks) {
+sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
+                               double flops, double bytes, int cut, double chunks) {
     const sm_chip *chip = &input->system->chip;
     sm_product_shape s = shape_of(input, lowering, cut, chunks);
     bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
-    if (flops <= 0.0 || elementwise) return sm_vector_cost(chip, input->calibration, flops, bytes);
+    if (input->work == SM_LOCAL_NOTHING) return (sm_op_cost){.lower_s = 0.0};
+    if (input->work == SM_LOCAL_LOOKUP) {
+        /* the rows found are read, not the table */
+        const sm_array *table = &input->einsum->in[input->einsum->operands - 1];
+        bytes += array_bytes(input, lowering, &input->einsum->out, cut, chunks) -
+                 array_bytes(input, lowering, table, cut, chunks);
+        flops = 0.0;
+    }
+    if (input->work == SM_LOCAL_VECTOR) flops = input->vector_flops * s.batch * s.m * s.n * s.k;
+    if (flops <= 0.0 || elementwise || input->work != SM_LOCAL_PRODUCT)
+        return sm_vector_cost(chip, input->calibration, flops, bytes);
     return sm_matmul_cost(chip, input->calibration, input->compute, s, bytes);
 }
 
@@ -112,17 +121,21 @@ static sm_lowering_step_cost collective_cost(const sm_lowering_input *input, con
                                    cost.algorithm, cost.latency_bound};
 }
 
-/* (n-1) x max(chunk matmul, chunk transfer) + chunk matmul, the transfers being the collective in
- * n-1 parts. */
+double lowering_overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
+                             double flops, const lowering_ring *ring) {
+    sm_op_cost chunk = lowering_local_cost(
+        input, lowering, flops / ring->chunks,
+        lowering_chunk_bytes(input, lowering, ring->cut, ring->chunks), ring->cut, ring->chunks);
+    double transfer_s = ring->transfer_s / fmax(ring->chunks - 1.0, 1.0);
+    return (ring->chunks - 1.0) * fmax(chunk.expected_s, transfer_s) + chunk.expected_s;
+}
+
 static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
                            const sm_lowering_cost *cost) {
-    const sm_step *middle = &lowering->step[einsum_step(lowering)];
-    double chunks = cost->chunks;
-    int cut = cut_index(&lowering->step[cost->overlapped]);
-    sm_op_cost chunk = local_cost(input, lowering, middle->flops / chunks,
-                                  chunk_bytes(input, lowering, cut, chunks), cut, chunks);
-    double transfer_s = cost->step[cost->overlapped].expected_s / fmax(chunks - 1.0, 1.0);
-    return (chunks - 1.0) * fmax(chunk.expected_s, transfer_s) + chunk.expected_s;
+    const lowering_ring ring = {cut_index(&lowering->step[cost->overlapped]), cost->chunks,
+                                cost->step[cost->overlapped].expected_s};
+    return lowering_overlapped_s(input, lowering, lowering->step[einsum_step(lowering)].flops,
+                                 &ring);
 }
 
 static void price_step(const sm_lowering_input *input, const sm_lowering *lowering, int s,
@@ -132,7 +145,8 @@ static void price_step(const sm_lowering_input *input, const sm_lowering *loweri
         cost->step[s] = collective_cost(input, step);
         cost->network_s += cost->step[s].lower_s;
     } else if (step->kind == SM_STEP_EINSUM) {
-        sm_op_cost op = local_cost(input, lowering, step->flops, step->local_bytes, -1, 1.0);
+        sm_op_cost op =
+            lowering_local_cost(input, lowering, step->flops, step->local_bytes, -1, 1.0);
         cost->step[s].lower_s = op.lower_s;
         cost->step[s].expected_s = op.expected_s;
         cost->math_s += op.math_s;

@@ -184,11 +184,19 @@ sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm
         status = check_array(&einsum->in[o], einsum, mesh, source, err);
     if (status == SM_OK && einsum->has_output)
         status = check_array(&einsum->out, einsum, mesh, source, err);
+    /* A product of more is made in pairs, so that no loop runs over all indices. */
     double product = 1;
     for (int i = 0; i < einsum->indices; i++) product *= einsum->index[i].size;
-    if (status == SM_OK && product > LARGEST_PRODUCT)
+    if (status == SM_OK && product > LARGEST_PRODUCT && einsum->operands <= 2)
         status =
             sm_fail_at(err, source, einsum->in[0].span,
                        "the product of all dimensions is %.3g, above the limit of 1e18", product);
+    for (int o = 0; o <= einsum->operands && status == SM_OK; o++) {
+        const sm_array *array = o < einsum->operands ? &einsum->in[o] : &einsum->out;
+        if (sm_array_elements(array, einsum) > LARGEST_PRODUCT)
+            status = sm_fail_at(err, source, array->span,
+                                "an array of %.3g elements, above the limit of 1e18",
+                                sm_array_elements(array, einsum));
+    }
     return status;
 }

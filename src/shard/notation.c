@@ -225,14 +225,12 @@ static sm_status literals_settled(parse *p, const sm_array *array) {
                       size);
 }
 
-enum { MOST_WRITTEN = 4 };
-
 static sm_status one_operand(parse *p) {
     sm_einsum *e = p->einsum;
     sm_array array;
     sm_cursor_blanks(&p->at);
-    if (e->operands == MOST_WRITTEN)
-        return sm_fail_expected(p->err, &p->at, "at most 4 operands");
+    if (e->operands == SM_MAX_OPERANDS)
+        return sm_fail_expected(p->err, &p->at, "at most 10 operands");
     sm_status status = one_array(p, &array);
     if (status == SM_OK) status = literals_settled(p, &array);
     if (status == SM_OK) e->in[e->operands++] = array;

@@ -1,5 +1,6 @@
 /* answer_matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its
  * price, and the best. */
+#include "answer_chain.h"
 #include "question.h"
 #include "scalemodel/answer_words.h"
 #include "scalemodel/lowering.h"
@@ -37,34 +38,8 @@ static const char *output_of(sm_report *r, const asked *q, const sm_lowering *lo
     return sm_textf(r, "%s", text);
 }
 
-static void put_step(sm_report *r, sm_data *steps, const asked *q, const sm_alternative *a, int s) {
-    const sm_step *step = &a->lowering.step[s];
-    const sm_lowering_step_cost *cost = &a->cost.step[s];
-    sm_data *object = sm_put_object(r, steps, NULL);
-    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
-                     : step->kind == SM_STEP_SLICE ? "slice"
-                                                   : sm_collective_name(step->op);
-    sm_put_text(r, object, "op", op);
-    if (step->kind == SM_STEP_EINSUM) {
-        sm_put_all(r, object, "flops|bytes", step->flops, step->local_bytes);
-    } else {
-        sm_put_text(r, object, "array", sm_array_words(r, &q->einsum, step->array));
-        sm_put_text(r, object, "axes", sm_axes_words(r, &q->m.mesh, step->axes));
-        sm_put(r, object, "bytes", step->bytes);
-        if (step->to >= 0) sm_put_text(r, object, "onto", q->einsum.index[step->to].name);
-    }
-    if (cost->algorithm) {
-        sm_put_text(r, object, "algorithm", cost->algorithm);
-        sm_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
-        sm_put_text(r, object, "bound", cost->latency_bound ? "latency" : "bandwidth");
-    }
-    sm_put_all(r, object, "lower_s|time_s", cost->lower_s, cost->expected_s);
-    if (s == a->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
-}
-
-static const char *bound_of(const sm_lowering_cost *cost) {
-    if (cost->network_s >= cost->math_s && cost->network_s >= cost->memory_s) return "network";
-    return cost->math_s >= cost->memory_s ? "compute" : "memory";
+static lowering_shown shown_of(const asked *q, const sm_alternative *a) {
+    return (lowering_shown){&q->einsum, &q->m.mesh, a, "einsum"};
 }
 
 static void put_alternative(sm_report *r, sm_data *object, const asked *q,
@@ -72,14 +47,15 @@ static void put_alternative(sm_report *r, sm_data *object, const asked *q,
     const sm_lowering_cost *cost = &a->cost;
     sm_put_text(r, object, "output", output_of(r, q, &a->lowering));
     sm_data *steps = sm_put_array(r, object, "steps");
-    for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, s);
+    const lowering_shown shown = shown_of(q, a);
+    for (int s = 0; s < a->lowering.steps; s++) lowering_put_step(r, steps, &shown, s);
     sm_put_bool(r, object, "overlapped", cost->overlapped >= 0);
     sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip", a->lowering.flops_per_chip,
                a->lowering.peak_bytes);
     sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
                cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
                cost->upper_s);
-    sm_put_text(r, object, "bound", bound_of(cost));
+    sm_put_text(r, object, "bound", lowering_bound(cost->math_s, cost->memory_s, cost->network_s));
 }
 
 /* ---- the page ---- */
@@ -103,7 +79,8 @@ static void total_rows(sm_report *r, const sm_alternative *a) {
     sm_page_row(r, table, "peak memory", sm_show_bytes(r, a->lowering.peak_bytes),
                 "of the arrays alive at once");
     sm_report_table(r, table);
-    sm_report_text(r, "Bound by %s.", bound_of(cost));
+    sm_report_text(r, "Bound by %s.",
+                   lowering_bound(cost->math_s, cost->memory_s, cost->network_s));
 }
 
 static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *found) {
@@ -131,19 +108,6 @@ static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *fou
 
 /* ---- the derivation ---- */
 
-/* A collective with what makes its bound; its expected time adds latency and efficiency. */
-static sm_why *why_collective(sm_report *r, const asked *q, const sm_alternative *a, int s) {
-    const sm_step *step = &a->lowering.step[s];
-    const sm_lowering_step_cost *cost = &a->cost.step[s];
-    const char *words = sm_step_words(r, &q->einsum, &q->m.mesh, step);
-    sm_why *node =
-        sm_page_why(r, words, "bytes on the busiest link / its rate", cost->lower_s, "s");
-    sm_page_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
-    sm_page_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",
-                 cost->algorithm);
-    return node;
-}
-
 static sm_why *why_lower(sm_report *r, const asked *q, const sm_alternative *a) {
     const sm_chip *chip = &q->m.system.chip;
     sm_dtype used = q->compute;
@@ -160,9 +124,10 @@ static sm_why *why_lower(sm_report *r, const asked *q, const sm_alternative *a) 
         sm_page_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
     sm_page_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
     sm_why *network = sm_page_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
+    const lowering_shown shown = shown_of(q, a);
     for (int s = 0; s < a->lowering.steps; s++)
         if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE)
-            sm_why_add(network, why_collective(r, q, a, s));
+            sm_why_add(network, lowering_why_collective(r, &shown, s));
     sm_why_add(lower, math);
     sm_why_add(lower, memory);
     sm_why_add(lower, network);
@@ -197,25 +162,29 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     for (int a = 0; a < q->m.mesh.axes; a++)
         sm_report_text(r, "%s", sm_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
     sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
-    for (int s = 0; s < best->lowering.steps; s++) {
-        const sm_step *step = &best->lowering.step[s];
-        const sm_lowering_step_cost *cost = &best->cost.step[s];
-        bool slice = step->kind == SM_STEP_SLICE;
-        double bytes = step->kind == SM_STEP_EINSUM ? step->local_bytes : step->bytes;
-        const char *note = cost->algorithm ? cost->algorithm : "";
-        if (step->kind == SM_STEP_EINSUM)
-            note = sm_textf(r, "%s FLOPs", sm_show_count(r, step->flops));
-        if (s == best->cost.overlapped)
-            note = sm_textf(r, "inside the einsum, %d chunks", best->cost.chunks);
-        sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, step),
-                    slice ? "-" : sm_show_bytes(r, bytes),
-                    slice ? "-" : sm_show_seconds(r, cost->lower_s),
-                    slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
-    }
+    const lowering_shown shown = shown_of(q, best);
+    for (int s = 0; s < best->lowering.steps; s++) lowering_step_row(r, table, &shown, s);
     sm_report_table(r, table);
     total_rows(r, best);
     alternative_rows(r, q, found);
     if (q->in.explain) explain(r, q, best);
+}
+
+/* A product of more than two is made in an order. */
+static sm_status answer_of_many(const asked *q, sm_report *r, sm_error *err) {
+    char text[512];
+    sm_chain *chain = sm_arena_alloc(r->arena, sizeof *chain);
+    if (!chain) return sm_fail_memory(err);
+    sm_chain_of_einsum(&q->einsum, chain);
+    sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
+    const chain_asked many = {.m = &q->m,
+                              .chain = chain,
+                              .calibration = q->in.calibration,
+                              .compute = q->compute,
+                              .text = sm_textf(r, "%s", text),
+                              .top = q->in.top,
+                              .explain = q->in.explain};
+    return chain_answer(&many, r, err);
 }
 
 sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_error *err) {
@@ -226,8 +195,9 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     if (!status) status = read_question(&q, err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "matmul");
-    sm_lowering_input input = {&q.m.system, &q.m.mesh,        &q.m.placement,
-                               &q.einsum,   q.in.calibration, q.compute};
+    if (q.einsum.operands > 2) return answer_of_many(&q, r, err);
+    sm_lowering_input input = {&q.m.system,      &q.m.mesh, &q.m.placement,   &q.einsum,
+                               q.in.calibration, q.compute, SM_LOCAL_PRODUCT, 0};
     sm_ranking found;
     sm_error none = {.status = SM_OK};
     status = sm_rank_lowerings(&input, r->arena, &found, &none);

@@ -1,0 +1,59 @@
+/* chain: lines of sharded einsums over the same indices, of which a later one reads what an earlier
+ * one made: "h[B,F] = x[B_X,D] w[D,F_Y]; y[B_X,D] = h[B,F] v[F_Y,D]". One einsum of many operands
+ * is a chain of one line. */
+#ifndef SCALEMODEL_CHAIN_H
+#define SCALEMODEL_CHAIN_H
+#include "scalemodel/base.h"
+#include "scalemodel/shard.h"
+
+SM_DECLARATIONS_BEGIN
+
+/* What a chip does with its parts of the operands of a line. The algebra of sharding is the same
+ * for all of them. */
+typedef enum sm_local_work {
+    SM_LOCAL_PRODUCT, /* multiply and add, on the matrix unit */
+    SM_LOCAL_VECTOR,  /* an expression, a sum, a maximum: `flops` for each combination of indices */
+    SM_LOCAL_LOOKUP,  /* rows of the last operand by the numbers in the others; no FLOPs */
+    SM_LOCAL_NOTHING  /* a sharding that several lines read, made once */
+} sm_local_work;
+
+enum { SM_CHAIN_MOST_ARRAYS = 64, SM_CHAIN_MOST_LINES = 32, SM_CHAIN_MOST_NAME = 47 };
+
+/* An array by what its dimensions are. `given`: its sharding is said, in the array; otherwise it is
+ * open, and no dimension has axes. */
+typedef struct sm_chain_array {
+    sm_array array; /* dimensions name indices of the chain */
+    bool given;
+    int line; /* that makes it; -1: it comes in */
+    int uses; /* lines that read it */
+} sm_chain_array;
+
+typedef struct sm_chain_line {
+    char name[SM_CHAIN_MOST_NAME + 1]; /* "softmax: max"; "" of a product */
+    sm_local_work work;
+    double flops;
+    int operands, operand[SM_MAX_OPERANDS], result; /* arrays */
+} sm_chain_line;
+
+/* names.index: the indices with their sizes; nothing else of `names` is used. Lines are in an order
+ * in which they can run. */
+typedef struct sm_chain {
+    sm_einsum names;
+    int arrays, lines;
+    sm_chain_array array[SM_CHAIN_MOST_ARRAYS];
+    sm_chain_line line[SM_CHAIN_MOST_LINES];
+} sm_chain;
+
+/* A chain of one line: the product of all operands. The output is open unless it was written. */
+void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain);
+/* An input, or an array of a given sharding, that several lines read is first brought where they
+ * want it, once: a line of SM_LOCAL_NOTHING makes a copy of open sharding, which they read.
+ * SM_BAD_INPUT when the chain gets too long. */
+sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err);
+/* The einsum of some arrays of a chain, as they are sharded: indices are numbered anew, in the
+ * order in which they are met; index[i] (room for SM_MAX_INDICES; NULL: not wanted) is what the
+ * chain calls the i-th. */
+void sm_chain_einsum(const sm_chain *chain, int operands, const sm_array *const *operand,
+                     const sm_array *out, sm_einsum *einsum, int *index);
+SM_DECLARATIONS_END
+#endif

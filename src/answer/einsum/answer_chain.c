@@ -1,0 +1,235 @@
+/* answer_chain: lines of einsums on a mesh: in which order products of many operands are made, how
+ * what is made on the way is sharded, and what that costs. */
+#include "answer_chain.h"
+
+#include <math.h>
+
+enum { SHOWN = 8, MOST_LISTED = 256 };
+
+/* Alternatives of one kind: every order of one product, or every sharding of one array. */
+typedef struct listed {
+    int n;
+    sm_chain_plan *plan;
+    sm_array *shape; /* NULL: orders */
+    int array;
+} listed;
+
+static const char *array_text(sm_report *r, const sm_array *array, const sm_einsum *einsum,
+                              const sm_mesh *mesh) {
+    char text[256];
+    sm_array_format(array, einsum, mesh, text, sizeof text);
+    return sm_textf(r, "%s", text);
+}
+
+/* "h[B_X,F_Y] = x[B_X,D] w[D,F_Y]", as the text of a layer would have it. */
+static const char *step_text(sm_report *r, const chain_asked *q, const sm_chain_step *step) {
+    const char *name = q->chain->line[step->line].name;
+    const char *text = array_text(r, &step->einsum.out, &step->einsum, &q->m->mesh);
+    if (step->work == SM_LOCAL_NOTHING) return sm_textf(r, "%s for all that read it", text);
+    for (int o = 0; o < step->einsum.operands; o++)
+        text = sm_textf(r, "%s%s%s", text,
+                        o         ? " "
+                        : name[0] ? " = "
+                                  : " = ",
+                        array_text(r, &step->einsum.in[o], &step->einsum, &q->m->mesh));
+    return name[0] ? sm_textf(r, "%s: %s", name, text) : text;
+}
+
+static const char *outputs_of(sm_report *r, const chain_asked *q, const sm_chain_plan *plan) {
+    const char *text = "";
+    for (int i = 0; i < plan->steps; i++) {
+        const sm_chain_step *step = &plan->step[i];
+        if (step->result >= q->chain->arrays || q->chain->array[step->result].uses > 0) continue;
+        text = sm_textf(r, "%s%s%s", text, *text ? ", " : "",
+                        array_text(r, &step->einsum.out, &step->einsum, &q->m->mesh));
+    }
+    return text;
+}
+
+static bool has_orders(const chain_asked *q) {
+    return q->chain->lines == 1 && q->chain->line[0].operands > 2;
+}
+
+/* ---- data ---- */
+
+static void put_plan(sm_report *r, sm_data *object, const chain_asked *q,
+                     const sm_chain_plan *plan) {
+    sm_put_text(r, object, "output", outputs_of(r, q, plan));
+    if (has_orders(q)) sm_put_text(r, object, "order", plan->order);
+    sm_data *products = sm_put_array(r, object, "products");
+    for (int i = 0; i < plan->steps; i++) {
+        const sm_chain_step *step = &plan->step[i];
+        const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way, ""};
+        sm_data *product = sm_put_object(r, products, NULL);
+        sm_put_text(r, product, "product", step_text(r, q, step));
+        sm_data *steps = sm_put_array(r, product, "steps");
+        for (int s = 0; s < step->way.lowering.steps; s++) lowering_put_step(r, steps, &shown, s);
+        sm_put(r, product, "time_s", step->way.cost.expected_s);
+    }
+    sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip", plan->flops_per_chip,
+               plan->peak_bytes);
+    sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
+               plan->math_s, plan->memory_s, plan->network_s, plan->lower_s, plan->expected_s,
+               plan->upper_s);
+    sm_put_text(r, object, "bound", lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
+}
+
+static void put_list(sm_report *r, const chain_asked *q, const listed *l) {
+    int most = q->top > 0 && q->top < l->n ? q->top : l->n;
+    sm_data *list = sm_put_array(r, r->data, l->shape ? "shardings" : "orders");
+    for (int i = 0; i < most; i++) {
+        sm_data *object = sm_put_object(r, list, NULL);
+        const sm_chain_plan *plan = &l->plan[i];
+        if (l->shape)
+            sm_put_text(r, object, "array",
+                        array_text(r, &l->shape[i], &q->chain->names, &q->m->mesh));
+        else sm_put_text(r, object, "order", plan->order);
+        sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip|lower_s|expected_s|upper_s",
+                   plan->flops_per_chip, plan->peak_bytes, plan->lower_s, plan->expected_s,
+                   plan->upper_s);
+    }
+}
+
+/* ---- the page ---- */
+
+static void step_rows(sm_report *r, const chain_asked *q, const sm_chain_plan *plan) {
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    for (int i = 0; i < plan->steps; i++) {
+        const sm_chain_step *step = &plan->step[i];
+        const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way,
+                                      step_text(r, q, step)};
+        for (int s = 0; s < step->way.lowering.steps; s++)
+            if (step->work != SM_LOCAL_NOTHING || step->way.lowering.step[s].kind != SM_STEP_EINSUM)
+                lowering_step_row(r, table, &shown, s);
+    }
+    sm_report_table(r, table);
+}
+
+static void total_rows(sm_report *r, const sm_chain_plan *plan) {
+    sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, plan->flops_per_chip), "of products");
+    sm_page_row(r, table, "math", sm_show_seconds(r, plan->math_s), "at the datasheet peak");
+    sm_page_row(r, table, "memory", sm_show_seconds(r, plan->memory_s),
+                "at the datasheet bandwidth");
+    sm_page_row(r, table, "network", sm_show_seconds(r, plan->network_s),
+                "collectives at datasheet bandwidth");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, plan->lower_s),
+                "the largest of the three");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, plan->expected_s),
+                "one product after the other");
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, plan->upper_s),
+                "nothing overlaps, with efficiency");
+    sm_page_row(r, table, "peak memory", sm_show_bytes(r, plan->peak_bytes),
+                "of the arrays alive at once");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.",
+                   lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
+}
+
+static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
+    const char *title = "Orders, cheapest first";
+    if (l->shape)
+        title =
+            sm_textf(r, "Shardings of %s, cheapest first", q->chain->array[l->array].array.name);
+    sm_table *table = sm_page_table(r, title,
+                                    l->shape ? ">lower|>expected|>upper|>memory|>FLOPs|<array"
+                                             : ">lower|>expected|>upper|>memory|>FLOPs|<order");
+    int top = q->top > 0 ? q->top : SHOWN, shown = l->n < top ? l->n : top;
+    for (int i = 0; i < shown; i++) {
+        const sm_chain_plan *plan = &l->plan[i];
+        sm_page_row(r, table, sm_show_seconds(r, plan->lower_s),
+                    sm_show_seconds(r, plan->expected_s), sm_show_seconds(r, plan->upper_s),
+                    sm_show_bytes(r, plan->peak_bytes), sm_show_count(r, plan->flops_per_chip),
+                    l->shape ? array_text(r, &l->shape[i], &q->chain->names, &q->m->mesh)
+                             : plan->order);
+    }
+    sm_report_table(r, table);
+    if (l->n > shown) sm_report_text(r, "%d more; --top N shows them.", l->n - shown);
+}
+
+/* ---- the derivation ---- */
+
+static void explain(sm_report *r, const chain_asked *q, const sm_chain_plan *plan) {
+    r->why = sm_page_why(r, "expected", "sum of the products", plan->expected_s, "s");
+    for (int i = 0; i < plan->steps; i++) {
+        const sm_chain_step *step = &plan->step[i];
+        const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way, ""};
+        sm_why *node = sm_page_why(r, step_text(r, q, step), sm_cost_formula(r, &step->way.cost),
+                                   step->way.cost.expected_s, "s");
+        for (int s = 0; s < step->way.lowering.steps; s++) {
+            const char *words =
+                sm_step_words(r, &step->einsum, &q->m->mesh, &step->way.lowering.step[s]);
+            sm_page_leaf(r, node, words, step->way.cost.step[s].expected_s, "s",
+                         "whole, with latency and efficiency");
+            if (step->way.lowering.step[s].kind == SM_STEP_COLLECTIVE)
+                sm_why_add(node, lowering_why_collective(r, &shown, s));
+        }
+        sm_why_add(r->why, node);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) {
+    put_plan(r, sm_put_object(r, r->data, "best"), q, best);
+    const char *output = outputs_of(r, q, best), *expected = sm_show_seconds(r, best->expected_s);
+    if (has_orders(q) && best->steps > 1)
+        sm_report_heading(r, "Best: %s in the order %s, %s expected", output, best->order,
+                          expected);
+    else sm_report_heading(r, "Best: %s, %s expected", output, expected);
+    step_rows(r, q, best);
+    total_rows(r, best);
+    if (q->explain) explain(r, q, best);
+}
+
+static bool is_open(const chain_asked *q, int array) {
+    const sm_chain_array *a = &q->chain->array[array];
+    return !a->given && a->line >= 0 && q->chain->line[a->line].work != SM_LOCAL_NOTHING;
+}
+
+/* Orders of one product; of a chain the shardings of what is made and left open. */
+static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_input *input,
+                            sm_error *err) {
+    listed l = {.n = 0};
+    sm_status status = SM_OK;
+    if (has_orders(q)) {
+        status = sm_chain_orders(input, r->arena, &l.plan, &l.n, err);
+        if (status || l.n == 0) return status;
+        put_list(r, q, &l);
+        list_rows(r, q, &l);
+        return SM_OK;
+    }
+    for (int a = 0; !status && a < q->chain->arrays; a++) {
+        if (!is_open(q, a)) continue;
+        l.array = a;
+        status = sm_chain_shardings(input, a, MOST_LISTED, r->arena, &l.plan, &l.shape, &l.n, err);
+        if (status || l.n < 2) continue;
+        put_list(r, q, &l);
+        list_rows(r, q, &l);
+    }
+    return status;
+}
+
+sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err) {
+    const sm_chain_input input = {&q->m->system,  &q->m->mesh, &q->m->placement,
+                                  q->calibration, q->compute,  q->chain};
+    sm_chain_plan best;
+    sm_error none = {.status = SM_OK};
+    sm_status status = sm_chain_best(&input, r->arena, &best, &none);
+    if (status > SM_NEGATIVE) {
+        *err = none;
+        return status;
+    }
+    sm_put_text(r, r->data, "einsum", q->text);
+    sm_placed_mesh_fields(r, q->m);
+    if (status == SM_NEGATIVE) {
+        sm_put(r, r->data, "best", NAN);
+        sm_put_text(r, r->data, "reason", none.sentence);
+        sm_report_text(r, "There is no way: %s.", none.sentence);
+        return SM_NEGATIVE;
+    }
+    sm_report_text(r, "%s on %s", q->text, q->m->system.text);
+    sm_placed_mesh_page(r, q->m);
+    show(r, q, &best);
+    return show_lists(r, q, &input, err);
+}

@@ -1,0 +1,20 @@
+/* lowering_rows: a step of a lowering as data, as a row, as a derivation. Private to
+ * src/answer/einsum. */
+#ifndef SM_ANSWER_LOWERING_ROWS_H
+#define SM_ANSWER_LOWERING_ROWS_H
+#include "scalemodel/answer_words.h"
+
+typedef struct lowering_shown {
+    const sm_einsum *einsum;
+    const sm_mesh *mesh;
+    const sm_alternative *way;
+    const char *product; /* what the einsum itself is called on the page */
+} lowering_shown;
+void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, int s);
+/* Columns: step, bytes, lower, expected, a note. */
+void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, int s);
+/* A collective with what makes its bound; its expected time adds latency and efficiency. */
+sm_why *lowering_why_collective(sm_report *r, const lowering_shown *l, int s);
+/* The largest of the three: "network", "compute", "memory". */
+const char *lowering_bound(double math_s, double memory_s, double network_s);
+#endif

@@ -1,0 +1,246 @@
+/* Shardings as codes, and what it takes to move an array from one to another: the steps of an
+ * einsum of this one operand. Prices are kept, for orders and lines ask for the same moves again.
+ */
+#include "chain_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- codes ---- */
+
+static const chain_code power[SM_MAX_AXES + 1] = {1,      10,      100,      1000,     10000,
+                                                  100000, 1000000, 10000000, 100000000};
+
+static int digit_of(chain_code code, int axis) { return (int)(code / power[axis] % 10); }
+static int order_of(chain_code code) { return (int)(code / power[SM_MAX_AXES]); }
+chain_code chain_digit_at(int axis, int digit) { return power[axis] * (chain_code)digit; }
+chain_code chain_order_at(int order) { return power[SM_MAX_AXES] * (chain_code)order; }
+
+/* Do two orders have the axes of each dimension alike? */
+static bool orders_agree(const chain_search *s, chain_code code, const int *a, const int *b) {
+    int place[SM_MAX_AXES] = {0};
+    for (int i = 0; i < s->axes; i++) place[b[i]] = i;
+    for (int i = 0; i < s->axes; i++)
+        for (int k = i + 1; k < s->axes; k++)
+            if (digit_of(code, a[i]) >= DIMENSION && digit_of(code, a[i]) == digit_of(code, a[k]) &&
+                place[a[i]] > place[a[k]])
+                return false;
+    return true;
+}
+
+chain_code chain_code_in(const chain_search *s, chain_code digits, int order) {
+    int least = 0;
+    while (least < order && !orders_agree(s, digits, s->order[order], s->order[least])) least++;
+    return digits + chain_order_at(least);
+}
+
+sm_array chain_array_of(const chain_search *s, const sm_array *array, chain_code code) {
+    sm_array to = *array;
+    if (code == AS_GIVEN) return to;
+    to.unreduced = 0;
+    for (int d = 0; d < to.rank; d++) to.dim[d].n_axes = 0;
+    for (int i = 0; i < s->axes; i++) {
+        int axis = s->order[order_of(code)][i], digit = digit_of(code, axis);
+        if (digit == PARTIAL) to.unreduced |= (sm_axes)(1u << axis);
+        if (digit < DIMENSION) continue;
+        sm_dim *dim = &to.dim[digit - DIMENSION];
+        dim->axis[dim->n_axes++] = (uint8_t)axis;
+    }
+    return to;
+}
+
+/* ---- which axes there are, and in which order ---- */
+
+/* The first dimension of an array given that has both axes tells; else the mesh. */
+static bool comes_before(const sm_chain *chain, int a, int b) {
+    for (int i = 0; i < chain->arrays; i++)
+        for (int d = 0; chain->array[i].given && d < chain->array[i].array.rank; d++) {
+            const sm_dim *dim = &chain->array[i].array.dim[d];
+            int at_a = -1, at_b = -1;
+            for (int k = 0; k < dim->n_axes; k++) {
+                if (dim->axis[k] == a) at_a = k;
+                if (dim->axis[k] == b) at_b = k;
+            }
+            if (at_a >= 0 && at_b >= 0) return at_a < at_b;
+        }
+    return a < b;
+}
+
+/* The other orders of up to three axes. */
+static void add_orders(chain_search *s) {
+    static const int of_three[MOST_ORDERS][MOST_ORDERED_AXES] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                                                 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    s->orders = s->axes == 2 ? 2 : s->axes == MOST_ORDERED_AXES ? MOST_ORDERS : 1;
+    for (int o = 1; o < s->orders; o++)
+        for (int i = 0; i < s->axes; i++) s->order[o][i] = s->order[0][of_three[o][i]];
+}
+
+void chain_search_begin(chain_search *s, const sm_chain_input *in, sm_arena *arena) {
+    *s = (chain_search){.in = in, .arena = arena};
+    const sm_chain *chain = in->chain;
+    for (int a = 0; a < in->mesh->axes; a++) {
+        if (in->mesh->axis[a].size < 2) continue;
+        int at = s->axes++;
+        for (; at > 0 && comes_before(chain, a, s->order[0][at - 1]); at--)
+            s->order[0][at] = s->order[0][at - 1];
+        s->order[0][at] = a;
+    }
+    add_orders(s);
+    for (int i = 0; i < chain->arrays; i++)
+        for (int d = 0; chain->array[i].given && d < chain->array[i].array.rank; d++) {
+            const sm_dim *dim = &chain->array[i].array.dim[d];
+            for (int k = 0; k < dim->n_axes; k++) s->likely[dim->index] |= 1u << dim->axis[k];
+        }
+}
+
+bool chain_may_split(const chain_search *s, bool many, int axis, int index) {
+    return !many || (s->likely[index] >> axis & 1);
+}
+
+/* ---- every sharding of an array ---- */
+
+enum { MOST_CODES = 256 };
+
+typedef struct listing {
+    const chain_search *s;
+    const sm_array *array;
+    bool many;
+    double ways[SM_MAX_RANK];
+    chain_code *code; /* NULL: only count */
+    int n;
+} listing;
+
+static void list_orders(listing *l, chain_code digits) {
+    for (int o = 0; o < l->s->orders; o++) {
+        chain_code code = chain_code_in(l->s, digits, o);
+        if (order_of(code) != o) continue;
+        if (l->code) l->code[l->n] = code;
+        l->n++;
+    }
+}
+
+static void list_from(listing *l, int i, chain_code digits) {
+    if (i == l->s->axes) {
+        list_orders(l, digits);
+        return;
+    }
+    int axis = l->s->order[0][i], size = l->s->in->mesh->axis[axis].size;
+    list_from(l, i + 1, digits);
+    for (int d = 0; d < l->array->rank; d++) {
+        int index = l->array->dim[d].index;
+        double whole = l->s->in->chain->names.index[index].size;
+        if (!chain_may_split(l->s, l->many, axis, index) || fmod(whole, l->ways[d] * size) != 0)
+            continue;
+        l->ways[d] *= size;
+        list_from(l, i + 1, digits + chain_digit_at(axis, DIMENSION + d));
+        l->ways[d] /= size;
+    }
+}
+
+bool chain_codes_of(chain_search *s, const sm_array *array, chain_code **code, int *n) {
+    listing l = {.s = s, .array = array, .many = pow(array->rank + 1, s->axes) > MOST_CODES};
+    for (int d = 0; d < array->rank; d++) l.ways[d] = 1;
+    list_from(&l, 0, 0);
+    l.code = *code = sm_arena_array(s->arena, (size_t)l.n, sizeof **code);
+    s->out_of_memory = s->out_of_memory || !l.code;
+    if (!l.code) return false;
+    *n = l.n;
+    l.n = 0;
+    list_from(&l, 0, 0);
+    return true;
+}
+
+/* ---- the price of a move ---- */
+
+/* The collective that may run inside an einsum: the first of an output, the last of an operand. */
+static void find_edge(const chain_search *s, const int *index_of, const sm_lowering *l,
+                      const sm_lowering_cost *cost, chain_move *m) {
+    int last = 0;
+    while (last < l->steps && l->step[last].kind != SM_STEP_EINSUM) last++;
+    int at = m->output ? 0 : last - 1;
+    if (at < 0 || at >= last || l->step[at].kind != SM_STEP_COLLECTIVE) return;
+    const sm_step *step = &l->step[at];
+    int index = m->output ? step->to : step->from;
+    if (step->op != (m->output ? SM_REDUCE_SCATTER : SM_ALL_GATHER) || index < 0) return;
+    m->edge_index = index_of[index];
+    m->edge_s = cost->step[at].expected_s;
+    m->edge_chunks = sm_mesh_size(s->in->mesh, step->axes);
+}
+
+static void price_move(const chain_search *s, chain_move *m) {
+    const sm_chain_input *in = s->in;
+    sm_array from = chain_array_of(s, m->array, m->from), to = chain_array_of(s, m->array, m->to);
+    sm_axes stays = from.unreduced & to.unreduced; /* partial sums that nobody adds here */
+    sm_einsum e;
+    sm_lowering l;
+    int8_t at[SM_MAX_AXES];
+    int index_of[SM_MAX_INDICES];
+    from.unreduced &= (sm_axes)~stays;
+    to.unreduced &= (sm_axes)~stays;
+    m->s = INFINITY;
+    m->edge_index = -1;
+    if (to.unreduced) return;
+    sm_chain_einsum(in->chain, 1, (const sm_array *[]){&from}, &to, &e, index_of);
+    memset(at, SM_REPLICATED, sizeof at);
+    for (int d = 0; d < e.out.rank; d++)
+        for (int k = 0; k < e.out.dim[d].n_axes; k++)
+            at[e.out.dim[d].axis[k]] = (int8_t)e.out.dim[d].index;
+    if (sm_einsum_lower(&e, in->mesh, at, &e.out, false, &l, NULL)) return;
+    const sm_lowering_input priced = {in->system,      in->mesh,    in->placement,    &e,
+                                      in->calibration, in->compute, SM_LOCAL_NOTHING, 0};
+    sm_lowering_cost cost = sm_lowering_price(&priced, &l, -1);
+    m->s = 0;
+    for (int i = 0; i < l.steps; i++)
+        if (l.step[i].kind == SM_STEP_COLLECTIVE) m->s += cost.step[i].expected_s;
+    find_edge(s, index_of, &l, &cost, m);
+}
+
+/* ---- prices that are known ---- */
+
+static size_t hash_of(const chain_move *m) {
+    uint64_t h = (uint64_t)(uintptr_t)m->array / sizeof(sm_array);
+    h = (h * 31 + m->from) * 0x9E3779B97F4A7C15u;
+    h = (h ^ h >> 29) + m->to * 2u + m->output;
+    h *= 0xBF58476D1CE4E5B9u;
+    return (size_t)(h ^ h >> 32);
+}
+
+static chain_move *place_of(const chain_search *s, const chain_move *m) {
+    size_t at = hash_of(m) & (s->room - 1);
+    for (;; at = (at + 1) & (s->room - 1)) {
+        chain_move *there = &s->moves[at];
+        if (!there->array || (there->array == m->array && there->from == m->from &&
+                              there->to == m->to && there->output == m->output))
+            return there;
+    }
+}
+
+static bool make_room(chain_search *s) {
+    if (2 * s->n_moves < s->room) return true;
+    chain_search larger = *s;
+    larger.room = s->room > 0 ? 2 * s->room : 1024;
+    larger.moves = sm_arena_array(s->arena, larger.room, sizeof *larger.moves);
+    if (!larger.moves) return false;
+    for (size_t i = 0; i < s->room; i++)
+        if (s->moves[i].array) *place_of(&larger, &s->moves[i]) = s->moves[i];
+    *s = larger;
+    return true;
+}
+
+chain_move chain_move_price(chain_search *s, const sm_array *array, chain_code from, chain_code to,
+                            bool output) {
+    chain_move wanted = {
+        .array = array, .from = from, .to = to, .output = output, .edge_index = -1};
+    if (from == to) return wanted;
+    if (!make_room(s)) {
+        s->out_of_memory = true;
+        wanted.s = INFINITY;
+        return wanted;
+    }
+    chain_move *known = place_of(s, &wanted);
+    if (known->array) return *known;
+    price_move(s, &wanted);
+    *known = wanted;
+    s->n_moves++;
+    return wanted;
+}
