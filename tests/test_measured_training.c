@@ -115,8 +115,8 @@ static void pretend(bench *b, int run, const sm_calibration *truth) {
     sm_train_set_calibration(train, truth);
     assert_int_equal(sm_train_ops(train, &r->plan, b->call.arena, &d, &err), SM_OK);
     to->seconds = (sm_spread){.n = 9, .low = d.price.expected_s};
-    for (int i = 0; i < d.ops; i++) {
-        const sm_plan_op *x = &d.op[i];
+    for (int i = 0; i < d.lines.ops; i++) {
+        const sm_plan_op *x = &d.lines.op[i];
         sm_measured_op *op = &to->op[to->ops++];
         *op = (sm_measured_op){.kind = x->kind,
                                .phase = x->phase,

@@ -159,8 +159,9 @@ static const char PRINTED[] = "roles sequences B; positions T; keys S; model D; 
                               "piece  put_out\n";
 
 static const char *first_words(void *with, int kind, const sm_text_lines *lines, int line,
-                               sm_arena *arena) {
+                               bool inside, sm_arena *arena) {
     (void)with;
+    (void)inside;
     return line ? "" : sm_arena_printf(arena, "kind %d of %d lines", kind, lines->lines);
 }
 

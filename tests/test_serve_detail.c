@@ -65,8 +65,8 @@ static void collectives_add_up(void **state) {
     sm_serve_detail d = detailed(serve, "tensor=8", 16, arena);
     double time_s = 0;
     bool joined = false;
-    for (int i = 0; i < d.collectives; i++) {
-        const sm_serve_collective *k = &d.collective[i];
+    for (int i = 0; i < d.decode.collectives; i++) {
+        const sm_plan_collective *k = &d.decode.collective[i];
         assert_string_equal(k->axis, "tensor");
         assert_true(k->time_s > 0 && k->bytes > 0 && k->algorithm);
         time_s += k->time_s;

@@ -42,9 +42,9 @@ static sm_plan_detail detail_of(sm_train *train, const char *text, sm_arena *are
 
 static double bytes_of(const sm_plan_detail *d, sm_collective op, const char *array) {
     double bytes = 0;
-    for (int i = 0; i < d->collectives; i++)
-        if (d->collective[i].op == op && strcmp(d->collective[i].array, array) == 0)
-            bytes += d->collective[i].bytes * d->collective[i].count;
+    for (int i = 0; i < d->lines.collectives; i++)
+        if (d->lines.collective[i].op == op && strcmp(d->lines.collective[i].array, array) == 0)
+            bytes += d->lines.collective[i].bytes * d->lines.collective[i].count;
     return bytes;
 }
 
@@ -59,8 +59,8 @@ static void activations_are_twice_as_wide(void **state) {
     sm_train_set_software(j.train, &sm_train_runtime);
     sm_plan_detail run = detail_of(j.train, plan, j.arena);
     int same = 0;
-    for (int i = 0; i < usual.collectives; i++) {
-        const sm_plan_collective *c = &usual.collective[i];
+    for (int i = 0; i < usual.lines.collectives; i++) {
+        const sm_plan_collective *c = &usual.lines.collective[i];
         double before = bytes_of(&usual, c->op, c->array), after = bytes_of(&run, c->op, c->array);
         if (fabs(after / before - 2) < 1e-9) same++;
     }
@@ -109,9 +109,10 @@ static double op_s(priced_job *j, const char *text, const char *name, sm_phase p
     sm_source source = sm_source_of("plan", text);
     assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_OK);
     if (sm_train_ops(j->train, &plan, j->arena, &d, &err)) fail_msg("%s", err.sentence);
-    for (int i = 0; i < d.ops; i++)
-        if (strcmp(d.op[i].op, name) == 0 && d.op[i].phase == phase && !d.op[i].again)
-            return d.op[i].time_s / d.op[i].count;
+    for (int i = 0; i < d.lines.ops; i++)
+        if (strcmp(d.lines.op[i].op, name) == 0 && d.lines.op[i].phase == phase &&
+            !d.lines.op[i].again)
+            return d.lines.op[i].time_s / d.lines.op[i].count;
     fail_msg("no op %s", name);
     return 0;
 }

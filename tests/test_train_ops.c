@@ -35,8 +35,8 @@ static void tell(const char *model_name, const char *system, const char *words) 
 }
 
 static const sm_plan_op *op(const char *name, sm_phase phase, bool again) {
-    for (int i = 0; i < detail.ops; i++) {
-        const sm_plan_op *o = &detail.op[i];
+    for (int i = 0; i < detail.lines.ops; i++) {
+        const sm_plan_op *o = &detail.lines.op[i];
         if (strcmp(o->op, name) == 0 && o->phase == phase && o->again == again) return o;
     }
     return NULL;
@@ -46,8 +46,8 @@ static const sm_plan_op *op(const char *name, sm_phase phase, bool again) {
 static int sums_differ(const char *what) {
     const sm_breakdown *b = &detail.price.breakdown;
     double time_s = 0, memory_s = 0, within = 1e-9 * detail.price.expected_s;
-    for (int i = 0; i < detail.ops; i++) {
-        const sm_plan_op *o = &detail.op[i];
+    for (int i = 0; i < detail.lines.ops; i++) {
+        const sm_plan_op *o = &detail.lines.op[i];
         time_s += o->time_s;
         memory_s += o->memory_s;
         if (!(o->count > 0 && o->time_s > 0 && o->memory_s <= o->time_s * (1 + 1e-9))) return 1;

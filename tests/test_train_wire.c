@@ -38,8 +38,8 @@ typedef struct volume {
 
 static volume total(sm_collective op, const char *axis, const char *phase) {
     volume v = {0, 0};
-    for (int i = 0; i < detail.collectives; i++) {
-        const sm_plan_collective *c = &detail.collective[i];
+    for (int i = 0; i < detail.lines.collectives; i++) {
+        const sm_plan_collective *c = &detail.lines.collective[i];
         if (c->op != op || strcmp(c->axis, axis) != 0 || strcmp(c->phase, phase) != 0) continue;
         v.bytes += c->count * c->bytes;
         v.wire += c->count * c->wire_bytes;
@@ -135,8 +135,8 @@ static void exposed_time_is_within_the_step(void **state) {
     for (int i = 0; i < 5; i++) {
         sm_arena *arena = told(plans[i]);
         double exposed = 0;
-        for (int k = 0; k < detail.collectives; k++) {
-            const sm_plan_collective *c = &detail.collective[k];
+        for (int k = 0; k < detail.lines.collectives; k++) {
+            const sm_plan_collective *c = &detail.lines.collective[k];
             assert_true(c->exposed_s >= 0 && c->exposed_s <= c->time_s * (1 + 1e-9));
             assert_true(c->wire_bytes > 0 && c->count > 0 && c->time_s > 0);
             exposed += c->exposed_s;
@@ -158,8 +158,9 @@ static double derived(const sm_why *why, const char *label) {
 
 static double shown_in(const char *phase) {
     double s = 0;
-    for (int i = 0; i < detail.collectives; i++)
-        if (strcmp(detail.collective[i].phase, phase) == 0) s += detail.collective[i].exposed_s;
+    for (int i = 0; i < detail.lines.collectives; i++)
+        if (strcmp(detail.lines.collective[i].phase, phase) == 0)
+            s += detail.lines.collective[i].exposed_s;
     return s;
 }
 

@@ -62,10 +62,17 @@ typedef struct sm_program_question {
     const char *name;    /* what the family that is printed is called ("model") */
     sm_text_phase phase; /* of training, or of serving */
     double seq;          /* tokens of the sequence; of decoding those that it has (4096) */
+    /* With the best plan of this question beside the lines, of the same model: of training where
+     * the phase is that, else of serving. NULL: without. seq then is the question's. */
+    const struct sm_train_question *train;
+    const struct sm_serve_question *serve;
 } sm_program_question;
 /* The model as a program: every kind of layer line by line, with the weights, caches and FLOPs of
- * each line, and the family that puts them in order. The page reads back as texts and families
- * (notation.h). SM_USAGE as sm_answer_model. */
+ * each line, and the family that puts them in order. With a plan arrays have the mesh axes that cut
+ * them as subscripts, and beside each line stand its time in the step, what bounds it and its
+ * collectives, as sm_answer_train and sm_answer_serve price them. The page reads back as texts and
+ * families (notation.h). SM_USAGE as sm_answer_model; SM_NEGATIVE when the plan does not fit,
+ * SM_BAD_INPUT when there is none. */
 sm_status sm_answer_program(const sm_program_question *question, sm_report *report, sm_error *err);
 
 /* ---- plan ---- */

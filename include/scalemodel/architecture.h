@@ -270,9 +270,17 @@ typedef struct sm_program_style {
     bool absorbed;
     double T, S;
     /* What stands behind a line as a comment, in the arena: "" for nothing, NULL when out of
-     * memory. No function: nothing behind any. */
-    const char *(*comment)(void *with, int kind, const sm_text_lines *lines, int line,
+     * memory; what follows a line feed stands under it. line -1: of the kind's text as a whole;
+     * inside: as a line of the text of a kernel, whose call is commented on by its first line. No
+     * function: nothing behind any. */
+    const char *(*comment)(void *with, int kind, const sm_text_lines *lines, int line, bool inside,
                            sm_arena *arena);
+    /* The mesh axes that cut dimension i of an array where it is stored, as subscripts have them,
+     * "X", "XY", "{fsdp,tensor}"; "" for none, NULL when out of memory. No function: those that the
+     * text itself pins, and results have dimensions only where they must. */
+    const char *(*axes)(void *with, int kind, const sm_text_lines *lines, int array, int i,
+                        sm_arena *arena);
+    int column; /* where comments begin, if they can; 0: the usual */
     void *with;
 } sm_program_style;
 /* Print each kind as a text with every `if` decided and every text that it calls in its place, the

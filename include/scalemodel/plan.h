@@ -213,6 +213,70 @@ bool sm_plan_each_choice(sm_plan *plan, const sm_plan *fixed, const sm_model *mo
  * that these rules alone have. */
 sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code);
 
+/* ---- a step, line by line ----
+ * What a step of training, or of serving, is made of: rows by the lines of the texts that the
+ * programs were made from (architecture.h), each with its share of the price. */
+typedef enum sm_bound {
+    SM_BOUND_COMPUTE,
+    SM_BOUND_MEMORY,
+    SM_BOUND_NETWORK,
+    SM_BOUND_BUBBLE,
+    SM_BOUND_LATENCY
+} sm_bound;
+/* A collective of one line. */
+typedef struct sm_plan_collective {
+    sm_collective op;
+    char array[24]; /* as the program names it; "weights": several of a piece, in buckets */
+    char axis[32];
+    sm_axes axes; /* the same; 0: the pipeline */
+    char phase[20];
+    int piece, line;          /* the first line it serves; -1: of no line */
+    bool returns;             /* the gradient of the array */
+    int arrays;               /* so many travel together; 0: all weights, all experts of a piece */
+    double count;             /* executions per step on the busiest stage */
+    double bytes;             /* per chip and execution, V as in shard.h */
+    double wire_bytes;        /* bytes a chip's busiest link carries per execution */
+    double time_s, exposed_s; /* per step */
+    const char *algorithm;
+    int level;
+    bool weight; /* a weight or its gradient */
+} sm_plan_collective;
+/* An op in one phase, over the layers and microbatches of the busiest stage: a step's share of the
+ * price. again: recomputed. What the host needs to launch ops beyond their own time is a row
+ * "launches", of neither FLOPs nor bytes, and of no line. Training: the rows add up to math and
+ * memory of the breakdown, memory_s to the latter. Serving: with what shows of the collectives and
+ * the overhead of the engine to the step. */
+typedef struct sm_plan_op {
+    char op[20]; /* as the program names it */
+    sm_op_kind kind;
+    sm_phase phase;
+    bool again;
+    int piece, line;
+    int joined;              /* serving: so many ops that follow run in the same kernel */
+    double count;            /* executions per step */
+    double time_s, memory_s; /* expected; the part of it that is bound by memory */
+    double launch_s;         /* serving: the part of it that is no work */
+    double flops, bytes;     /* matrix FLOPs; through the chip's memory */
+} sm_plan_op;
+/* What bounds most of a row: compute, memory or latency. */
+sm_bound sm_plan_op_bound(const sm_plan_op *op);
+/* A kind of layer, the embedding or the head: its program as the plan shards it, which lives as
+ * long as what priced the plan, and the kind of the architecture whose lines it is made from. */
+typedef struct sm_plan_piece {
+    const sm_program *program;
+    int kind;
+    double times; /* layers of the busiest stage */
+} sm_plan_piece;
+typedef struct sm_plan_lines {
+    sm_degrees degrees;
+    int pieces, ops, collectives;
+    sm_plan_piece *piece;
+    sm_plan_op *op;
+    sm_plan_collective *collective;
+} sm_plan_lines;
+/* "expert,context": the axes that have more than one member, as keys of a plan; 0-terminated. */
+void sm_plan_axes_text(sm_axes axes, const sm_degrees *degrees, char *out, size_t size);
+
 /* ---- a plan on a system ---- */
 /* A placement has the axes of programs and, after them, the pipeline. */
 enum { SM_PLACED_PIPELINE = SM_AXIS_COUNT, SM_PLACED_AXES };

@@ -29,8 +29,8 @@ enum { SM_MAX_DIMENSIONS = 64 };
 #define SM_PROGRAM_AXES(X)                                                                         \
     X(DATA, "data", "a")                                                                           \
     X(FSDP, "fsdp", "f")                                                                           \
-    X(EXPERT, "expert", "e") X(CONTEXT, "context", "c") X(TENSOR, "tensor", "t")                   \
-        X(TENSOR_Q, "tensor_q", "q")
+    X(EXPERT, "expert", "e")                                                                       \
+    X(CONTEXT, "context", "c") X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
 typedef enum sm_program_axis {
 #define X(id, name, letter) SM_AXIS_##id,
     SM_PROGRAM_AXES(X)
@@ -62,9 +62,9 @@ typedef struct sm_tensor {
     double elements;
     bool per_sequence;
     double bytes_per_element;
-    int producer; /* forward op that writes it, -1: an input or a weight */
-    bool norm;    /* a weight without matmul work (norms, biases) */
-    bool kept;    /* a cache or state that this piece itself holds from step to step */
+    int producer;      /* forward op that writes it, -1: an input or a weight */
+    bool norm;         /* a weight without matmul work (norms, biases) */
+    bool kept;         /* a cache or state that this piece itself holds from step to step */
     sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
 
@@ -101,6 +101,7 @@ typedef enum sm_function {
 
 /* Sets of ops and of arrays are 64 bits: of arrays those that are no weights, which come first. */
 static inline uint64_t sm_bit_of(int i) { return i < 64 ? 1ull << i : 0; }
+enum { SM_MAX_LINE_ARRAYS = 512 };
 enum { SM_MAX_TENSORS = 128, SM_MAX_OPS = 64, SM_MAX_INPUTS = 8, SM_MAX_WORK_TERMS = 11 };
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
@@ -112,7 +113,7 @@ typedef struct sm_op {
     int inputs, in[SM_MAX_INPUTS], out;
     uint8_t as[SM_MAX_INPUTS][SM_MAX_RANK]; /* dimensions of each input as the op names them: keys
                                                where the array has positions */
-    uint16_t reads; /* inputs its backward reads (bit i = in[i]) */
+    uint16_t reads;                         /* inputs its backward reads (bit i = in[i]) */
     bool reads_output;
     double flops_per_element; /* vector ops, per element of the output */
     double passes[2];         /* vector ops of several kernels: traffic of the output in units of
@@ -121,12 +122,13 @@ typedef struct sm_op {
     double keys;              /* attention: keys a query meets on average under the mask */
     double window, chunk;     /* attention: the reach of its mask, 0: none */
     double query_size, value_size; /* attention: elements of a query, of a value */
-    int values;               /* attention: the input that is V; pairs of inputs, queries and keys,
-                                 come first. One that is also a key is read once */
-    int chosen;               /* attention: the input that says which keys to attend to, -1: none */
-    int state;                /* a kernel: tensor it carries from step to step, -1: none */
-    uint8_t in_place;         /* vector ops: inputs (bit i) that are already where the output wants
-                                 them: neither read nor written */
+    int values;       /* attention: the input that is V; pairs of inputs, queries and keys,
+                         come first. One that is also a key is read once */
+    int chosen;       /* attention: the input that says which keys to attend to, -1: none */
+    int state;        /* a kernel: tensor it carries from step to step, -1: none */
+    uint8_t in_place; /* vector ops: inputs (bit i) that are already where the output wants
+                         them: neither read nor written */
+    int line;         /* of the lines it was made from (architecture.h), the first of it */
 } sm_op;
 
 /* How the program is sharded: which dimension each axis takes, beyond what the axis names say. */
@@ -144,11 +146,11 @@ typedef struct sm_rules {
                                   torchtitan does) */
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
-    bool single;    /* every array in single precision, sums of exponentials in double */
-    bool all_slots; /* a slot of every expert for each token of a chip, so that none is dropped:
-                       C = T */
-    bool all_keys;  /* attention multiplies masked keys too */
-    bool slow_exp;  /* exponentials are polynomials of the vector unit, with FLOPs of their own */
+    bool single;      /* every array in single precision, sums of exponentials in double */
+    bool all_slots;   /* a slot of every expert for each token of a chip, so that none is dropped:
+                         C = T */
+    bool all_keys;    /* attention multiplies masked keys too */
+    bool slow_exp;    /* exponentials are polynomials of the vector unit, with FLOPs of their own */
     bool each_weight; /* weights and their gradients travel array by array, not in buckets */
     /* Of serving alone. decode: one query a sequence, so that context shards the cache and not the
      * queries. stationary: fsdp shards weights and the residual stream along D and nothing is
@@ -174,7 +176,12 @@ typedef struct sm_program {
     int ops;
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
+    /* The tensor that each array of the lines is; -1: of none (inside a kernel, in an epilogue). */
+    int16_t tensor_of[SM_MAX_LINE_ARRAYS];
 } sm_program;
+/* All axes in the order in which they cut a dimension, the major one first: SM_AXIS_COUNT of them.
+ */
+const uint8_t *sm_program_axis_order(const sm_program *program, int dim);
 /* The number of the dimension of this name; -1 if the program has none. */
 int sm_program_dimension_of(const sm_program *program, const char *name);
 /* What a program is executed or priced for. Sequences are of all chips; queries and keys (positions
@@ -252,7 +259,7 @@ const char *sm_phase_name(sm_phase phase);
 typedef struct sm_work {
     const char *name; /* of the forward op */
     sm_op_kind kind;
-    sm_function function;   /* of the forward op */
+    sm_function function; /* of the forward op */
     sm_phase phase;
     int op;                 /* forward op it belongs to */
     bool linear;            /* multiplies by a weight: may run in a narrower dtype (fp8) */
@@ -282,16 +289,17 @@ typedef struct sm_comm {
     sm_stream stream; /* blocking: on the path; prefetch: weights ahead of use; drain: gradients
                          behind; ring: under attention */
     sm_axes axes;
-    sm_size bytes;  /* V as in shard.h */
-    bool ragged;    /* an all-to-all of routed tokens */
-    bool narrow;    /* feeds matmuls alone: travels in their dtype when that is 8 bits */
-    bool gradient;  /* of a weight: bytes per element follow the gradient dtype */
-    int forward_op; /* the first forward op it serves */
+    sm_size bytes;        /* V as in shard.h */
+    bool ragged;          /* an all-to-all of routed tokens */
+    bool narrow;          /* feeds matmuls alone: travels in their dtype when that is 8 bits */
+    bool gradient;        /* of a weight: bytes per element follow the gradient dtype */
+    bool returns;         /* the gradient of the array travels, not the array */
+    int forward_op;       /* the first forward op it serves */
     uint64_t forward_ops; /* all of them (bit): repeated when one of them is recomputed */
-    uint8_t role;   /* sm_role of the array */
-    int arrays;     /* weights that travel together here, 1 otherwise */
-    bool past;      /* cache that no axis of its tokens moves: every chip of the group has the new
-                       keys already, so that only those cached before the step travel */
+    uint8_t role;         /* sm_role of the array */
+    int arrays;           /* weights that travel together here, 1 otherwise */
+    bool past; /* cache that no axis of its tokens moves: every chip of the group has the new
+                  keys already, so that only those cached before the step travel */
 } sm_comm;
 
 /* Weights that share a storage sharding and a gradient reduction. */
@@ -354,12 +362,12 @@ typedef enum sm_task_kind {
 } sm_task_kind;
 typedef struct sm_program_task {
     sm_task_kind kind;
-    int op;        /* forward op it belongs to */
-    int result;    /* tensor that is made, or whose gradient is */
-    int share;     /* which partial sum of the gradient; those of equal number are added */
-    int into;      /* join */
-    sm_axes axes;  /* join; home: over these it stays a partial sum, reduced later */
-    int tensor[SM_MAX_OPERANDS]; /* of each operand of the einsum */
+    int op;       /* forward op it belongs to */
+    int result;   /* tensor that is made, or whose gradient is */
+    int share;    /* which partial sum of the gradient; those of equal number are added */
+    int into;     /* join */
+    sm_axes axes; /* join; home: over these it stays a partial sum, reduced later */
+    int tensor[SM_MAX_OPERANDS];    /* of each operand of the einsum */
     bool gradient[SM_MAX_OPERANDS]; /* the operand is the gradient of that tensor, in its stored
                                        sharding */
     bool moves;       /* false: dispatch, combine of training: operands and result stay where they

@@ -132,17 +132,10 @@ typedef struct sm_serve_point {
  * range. What does not fit is priced too: point->fits says so. */
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err);
-typedef struct sm_serve_collective {
-    sm_collective op;
-    char array[24], axis[32];
-    double count, bytes, time_s; /* per step */
-    const char *algorithm;
-} sm_serve_collective;
 typedef struct sm_serve_detail {
     sm_serve_point point;
-    int collectives;
-    sm_serve_collective *collective; /* of a decode step */
-    sm_why *why;                     /* of the decode step, the prefill, the memory */
+    sm_plan_lines decode, prefill; /* of a decode step, of the prefill of one prompt */
+    sm_why *why;                   /* of the decode step, the prefill, the memory */
     double turn_kv_context; /* context at which the cache takes as long as the weights; 0: never */
     double turn_kv_batch, turn_compute_batch; /* batch at which cache, compute overtake weights */
     char advice[256];                         /* the one change that helps most, effect computed */

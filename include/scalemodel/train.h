@@ -95,13 +95,6 @@ sm_status sm_train_line_of(const sm_plan *plan, int layers, int microbatches, sm
 const sm_calibration *sm_train_calibration(const sm_train *train);
 
 /* ---- the price of one plan ---- */
-typedef enum sm_bound {
-    SM_BOUND_COMPUTE,
-    SM_BOUND_MEMORY,
-    SM_BOUND_NETWORK,
-    SM_BOUND_BUBBLE,
-    SM_BOUND_LATENCY
-} sm_bound;
 typedef struct sm_memory {
     double params, gradients, optimizer, activations, buffers, total, capacity, host;
     int stage;
@@ -130,34 +123,6 @@ sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan 
                          sm_error *err);
 
 /* Everything a person may ask of one plan. */
-typedef struct sm_plan_collective {
-    sm_collective op;
-    char array[24];
-    char axis[32];
-    char phase[20];
-    double count;             /* executions per step on the busiest stage */
-    double bytes;             /* per chip and execution, V as in shard.h */
-    double wire_bytes;        /* bytes a chip's busiest link carries per execution */
-    double time_s, exposed_s; /* per step */
-    const char *algorithm;
-    int level;
-    bool weight; /* a weight or its gradient */
-} sm_plan_collective;
-/* An op in one phase, over the layers and microbatches of the busiest stage: a step's share of the
- * price. again: recomputed. The rows add up to math and memory of the breakdown, memory_s to the
- * latter. What the host needs to launch ops beyond their own time is a row "launches", of neither
- * FLOPs nor bytes. */
-typedef struct sm_plan_op {
-    char op[20]; /* as the program names it */
-    sm_op_kind kind;
-    sm_phase phase;
-    bool again;
-    double count;            /* executions per step */
-    double time_s, memory_s; /* expected; the part of it that is bound by memory */
-    double flops, bytes;     /* matrix FLOPs; through the chip's memory */
-} sm_plan_op;
-/* What bounds most of a row: compute, memory or latency. */
-sm_bound sm_plan_op_bound(const sm_plan_op *op);
 typedef struct sm_plan_axis {
     char name[12];
     int size;
@@ -167,12 +132,9 @@ typedef struct sm_plan_detail {
     sm_price_of_plan price;
     int axes;
     sm_plan_axis axis[SM_PLAN_DEGREES];
-    int collectives;
-    sm_plan_collective *collective;
-    int stage; /* the busiest, of which collectives and ops tell */
-    int ops;
-    sm_plan_op *op;
-    sm_why *why;      /* derivation of expected_s and memory */
+    sm_plan_lines lines; /* of a step */
+    int stage;           /* the busiest, of which they tell */
+    sm_why *why;         /* derivation of expected_s and memory */
     char advice[256]; /* the one change that would help most, with its computed effect; "" when none
                        */
 } sm_plan_detail;

@@ -1,5 +1,5 @@
 /* answer_program: a model as a program: its layers line by line, with what each holds and does. */
-#include "question.h"
+#include "program_told.h"
 #include <string.h>
 
 enum { USUAL_SEQ = 4096 };
@@ -30,12 +30,14 @@ static line_sizes sizes_of(const sm_text_lines *lines, const sm_text_line *line,
 }
 
 /* "67.1M weights, 550 GFLOP": of one sequence. */
-static const char *comment(void *with, int kind, const sm_text_lines *lines, int line,
+static const char *comment(void *with, int kind, const sm_text_lines *lines, int line, bool inside,
                            sm_arena *arena) {
     char params[32], kept[32], flops[32];
-    const sm_text_line *l = &lines->line[line];
-    line_sizes sizes = sizes_of(lines, l, *(const sm_text_phase *)with != SM_TEXT_TRAIN);
     (void)kind;
+    if (line < 0 || (lines->line[line].kernel >= 0 && !inside)) return "";
+    const sm_text_line *l = &lines->line[line];
+    const sm_program_told *told = with;
+    line_sizes sizes = sizes_of(lines, l, told->phase != SM_TEXT_TRAIN);
     sm_format_count(params, sizeof params, sizes.params);
     sm_format_count(kept, sizeof kept, sizes.kept);
     sm_format_rate(flops, sizeof flops, l->matrix_flops, "FLOP");
@@ -45,9 +47,11 @@ static const char *comment(void *with, int kind, const sm_text_lines *lines, int
                            keeps ? " kept" : "", keeps && works ? ", " : "", works ? flops : "");
 }
 
-static void put_line(sm_report *r, sm_data *list, const sm_text_lines *lines,
-                     const sm_text_line *line, bool serving) {
-    line_sizes sizes = sizes_of(lines, line, serving);
+static void put_line(const sm_program_told *told, sm_data *list, int kind,
+                     const sm_text_lines *lines, int number) {
+    sm_report *r = told->report;
+    const sm_text_line *line = &lines->line[number];
+    line_sizes sizes = sizes_of(lines, line, told->phase != SM_TEXT_TRAIN);
     sm_data *object = sm_put_object(r, list, NULL);
     sm_put_text(r, object, "line", line->name);
     sm_put_text(r, object, "op",
@@ -57,14 +61,16 @@ static void put_line(sm_report *r, sm_data *list, const sm_text_lines *lines,
     sm_put_all(r, object, "params|kept_elements|matrix_flops|vector_flops", sizes.params,
                sizes.kept, line->matrix_flops,
                line->results ? line->flops * lines->array[line->result[0].array].elements : 0);
+    if (told->lines) sm_program_put_line(told, object, kind, lines, number);
 }
 
-static sm_status put_kinds(sm_report *r, const sm_architecture *a, const sm_program_style *style,
-                           sm_error *err) {
+static sm_status put_kinds(const sm_program_told *told, sm_error *err) {
+    const sm_architecture *a = told->architecture;
+    sm_report *r = told->report;
     sm_data *kinds = sm_put_array(r, r->data, "kinds");
     for (int k = 0; k < sm_architecture_kinds(a); k++) {
         int count;
-        const sm_text_lines_of of = {k, style->phase, style->absorbed, style->T, style->S};
+        const sm_text_lines_of of = {k, told->phase, told->absorbed, told->T, told->S};
         const sm_model_piece *piece = sm_architecture_kind(a, k, &count);
         const sm_text_lines *lines;
         sm_status status = sm_architecture_lines(a, &of, r->arena, &lines, err);
@@ -77,8 +83,7 @@ static sm_status put_kinds(sm_report *r, const sm_architecture *a, const sm_prog
         for (int d = 0; d < lines->dims; d++)
             sm_put(r, dims, lines->dim[d].name, lines->dim[d].size);
         sm_data *list = sm_put_array(r, object, "lines");
-        for (int l = 0; l < lines->lines; l++)
-            put_line(r, list, lines, &lines->line[l], style->phase != SM_TEXT_TRAIN);
+        for (int l = 0; l < lines->lines; l++) put_line(told, list, k, lines, l);
     }
     return SM_OK;
 }
@@ -92,6 +97,93 @@ static const char *quotable(sm_report *r, const char *name) {
     return copy ? copy : "";
 }
 
+/* ---- the page ---- */
+
+/* Where the text may break last within its first `room` letters: after a comma, at a blank. */
+static size_t break_at(const char *text, size_t room, bool comma) {
+    size_t n = room;
+    while (n > 0 && (comma ? text[n - 1] != ',' : text[n] != ' ')) n--;
+    return n;
+}
+
+/* The text as comments of at most 80 columns. */
+static const char *as_comment(sm_report *r, const char *text) {
+    enum { ROOM = 78 };
+    const char *out = "";
+    for (bool first = true; *text; first = false) {
+        size_t room = first ? ROOM : ROOM - 2, n = strlen(text);
+        if (n > room) {
+            size_t comma = break_at(text, room, true), blank = break_at(text, room, false);
+            n = comma < room / 2 && blank > 0 ? blank : comma;
+            if (n == 0) n = strcspn(text, " "); /* a word that is longer */
+        }
+        out = sm_textf(r, "%s# %s%.*s\n", out, first ? "" : "  ", (int)n, text);
+        text += n + (text[n] == ' ');
+    }
+    return out;
+}
+
+/* Rows under each other, each a comment. */
+static const char *as_comments(sm_report *r, const char *rows) {
+    const char *out = "";
+    while (*rows) {
+        size_t n = strcspn(++rows, "\n");
+        out = sm_textf(r, "%s%s", out, as_comment(r, sm_textf(r, "%.*s", (int)n, rows)));
+        rows += n;
+    }
+    return out;
+}
+
+static const char *phase_words(const sm_program_told *told) {
+    sm_report *r = told->report;
+    const char *what = told->phase == SM_TEXT_TRAIN     ? "training, T"
+                       : told->phase == SM_TEXT_PREFILL ? "prefill, T"
+                                                        : "decoding, S";
+    return sm_textf(r, "%s = %s", what,
+                    sm_show_exact(r, told->phase == SM_TEXT_DECODE ? told->S : told->T));
+}
+
+static void put_page(const sm_program_told *told, const char *const *heads, int n,
+                     const char *text) {
+    sm_report *r = told->report;
+    const sm_counts *counts = sm_architecture_counts(told->architecture);
+    const char *page = as_comment(r, sm_textf(r, "%s: %s parameters; %s", told->name,
+                                              sm_show_count(r, counts->total), phase_words(told)));
+    for (int i = 0; i < n; i++) page = sm_textf(r, "%s%s", page, as_comment(r, heads[i]));
+    page = sm_textf(r, "%s%s", page, text);
+    const char *rest = told->lines ? sm_program_rest(told) : "";
+    if (rest[0]) page = sm_textf(r, "%s\n# of no line:\n%s", page, as_comments(r, rest));
+    sm_report_lines(r, page);
+}
+
+sm_status sm_program_tell(sm_program_told *told, const char *const *heads, int n, sm_error *err) {
+    enum { PLANNED_COLUMN = 58 };
+    sm_report *r = told->report;
+    bool planned = told->lines != NULL;
+    const sm_program_style style = {.name = told->name,
+                                    .phase = told->phase,
+                                    .absorbed = told->absorbed,
+                                    .T = told->T,
+                                    .S = told->S,
+                                    .comment = planned ? sm_program_comment : comment,
+                                    .axes = planned ? sm_program_axes : NULL,
+                                    .column = planned ? PLANNED_COLUMN : 0,
+                                    .with = told};
+    const char *text;
+    sm_status status = sm_architecture_format(told->architecture, &style, r->arena, &text, err);
+    if (status) return status;
+    put_page(told, heads, n, text);
+    sm_put_text(r, r->data, "name", told->name);
+    sm_put_text(r, r->data, "family", sm_architecture_family(told->architecture));
+    sm_put_text(r, r->data, "phase", phases[told->phase]);
+    sm_put_all(r, r->data, "seq|params", told->phase == SM_TEXT_DECODE ? told->S : told->T,
+               sm_architecture_counts(told->architecture)->total);
+    sm_put_text(r, r->data, "program", text);
+    if (planned) sm_program_put_mesh(told);
+    if (planned) sm_program_put_rest(told);
+    return put_kinds(told, err);
+}
+
 sm_status sm_answer_program(const sm_program_question *question, sm_report *r, sm_error *err) {
     sm_program_question q;
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
@@ -99,29 +191,15 @@ sm_status sm_answer_program(const sm_program_question *question, sm_report *r, s
     if (!status) status = sm_question_limit("a sequence", q.seq, 1e9, err);
     if (status) return status;
     double seq = q.seq > 0 ? q.seq : USUAL_SEQ;
-    const char *name = quotable(r, q.name && q.name[0] ? q.name : "model"), *text;
-    const sm_program_style style = {.name = name,
-                                    .phase = q.phase,
-                                    .absorbed = q.phase == SM_TEXT_DECODE,
-                                    .T = q.phase == SM_TEXT_DECODE ? 1 : seq,
-                                    .S = seq,
-                                    .comment = comment,
-                                    .with = &q.phase};
-    status = sm_architecture_format(q.architecture, &style, r->arena, &text, err);
-    if (status) return status;
-    const sm_counts *counts = sm_architecture_counts(q.architecture);
-    sm_report_lines(r,
-                    sm_textf(r, "# %s: %s parameters; %s, %s = %s\n%s", name,
-                             sm_show_count(r, counts->total),
-                             q.phase == SM_TEXT_TRAIN     ? "training"
-                             : q.phase == SM_TEXT_PREFILL ? "prefill"
-                                                          : "decoding",
-                             q.phase == SM_TEXT_DECODE ? "S" : "T", sm_show_exact(r, seq), text));
+    sm_program_told told = {.architecture = q.architecture,
+                            .name = quotable(r, q.name && q.name[0] ? q.name : "model"),
+                            .phase = q.phase,
+                            .absorbed = q.phase == SM_TEXT_DECODE,
+                            .T = q.phase == SM_TEXT_DECODE ? 1 : seq,
+                            .S = seq,
+                            .report = r};
     sm_put_text(r, r->data, "command", "model");
-    sm_put_text(r, r->data, "name", name);
-    sm_put_text(r, r->data, "family", sm_architecture_family(q.architecture));
-    sm_put_text(r, r->data, "phase", phases[q.phase]);
-    sm_put_all(r, r->data, "seq|params", seq, counts->total);
-    sm_put_text(r, r->data, "program", text);
-    return put_kinds(r, q.architecture, &style, err);
+    if (q.train && q.phase == SM_TEXT_TRAIN) return sm_program_with_train(&told, q.train, err);
+    if (q.serve && q.phase != SM_TEXT_TRAIN) return sm_program_with_serve(&told, q.serve, err);
+    return sm_program_tell(&told, NULL, 0, err);
 }

@@ -30,11 +30,13 @@ typedef struct writer {
     const char **kernel;         /* texts of kernels that stand already */
     int kernels;
     /* the kind at hand */
+    int kind;
     const sm_text_lines *of;
     size_t line; /* where the line of print begins */
     array_name *name;
-    bool full;  /* memory ran out */
-    bool sorts; /* more sorts of layers in one statement than there are letters */
+    bool inside; /* a kernel, whose arrays are nowhere sharded */
+    bool full;   /* memory ran out */
+    bool sorts;  /* more sorts of layers in one statement than there are letters */
 } writer;
 
 static const char *keep(writer *w, const char *text) {
@@ -132,11 +134,21 @@ static void name_foreign(writer *w, int kind) {
 
 /* ---- expressions ---- */
 
+/* The mesh axes that cut dimension i of an array; NULL: none. */
+static const char *axes_of(writer *w, int array, int i) {
+    const sm_program_style *style = w->style;
+    if (!style->axes) return w->of->array[array].pinned[i];
+    if (w->inside) return NULL;
+    const char *axes = keep(w, style->axes(style->with, w->kind, w->of, array, i, w->arena));
+    return *axes ? axes : NULL;
+}
+
 static void put_dims(writer *w, int array, const uint8_t *dim) {
     const sm_text_array *of = &w->of->array[array];
     for (int i = 0; i < of->rank; i++) {
+        const char *axes = axes_of(w, array, i);
         sm_sink_put(&w->sink, "%s%s", i ? "," : "[", w->of->dim[dim[i]].name);
-        if (of->pinned[i]) sm_sink_put(&w->sink, "_%s", of->pinned[i]);
+        if (axes) sm_sink_put(&w->sink, "_%s", axes);
     }
     if (of->rank > 0) sm_sink_put(&w->sink, "]");
 }
@@ -205,17 +217,31 @@ static void put_term(writer *w, const sm_text_line *line, int end, int least) {
 
 /* ---- lines ---- */
 
+/* Would the i-th operand and the one after it pass the end of the line of print? */
+static bool is_wide(writer *w, const sm_text_line *line, int i) {
+    sm_sink outer = w->sink;
+    w->sink = sm_sink_into(NULL, 0);
+    put_mention(w, &line->operand[i], true);
+    put_mention(w, &line->operand[i + 1], true);
+    size_t width = w->sink.wanted;
+    w->sink = outer;
+    return w->sink.wanted - w->line + width + 6 > COLUMNS;
+}
+
 static void put_arguments(writer *w, const sm_text_line *line) {
     int scores = line->scores;
     bool first = true;
     for (int i = 0; i < line->operands; i++) {
         if (i == line->over || i == line->sinks || i == line->distance) continue;
         bool score = i < 2 * scores;
-        bool wide = scores > 0 && !score && w->sink.wanted - w->line > COLUMNS - ROOM;
-        if (wide) {
-            sm_sink_put(&w->sink, ",\n      ");
+        const char *between = !score ? "," : i % 2 ? " " : " +";
+        bool wide = !score        ? w->sink.wanted - w->line > COLUMNS - ROOM
+                    : i % 2 || !i ? false
+                                  : is_wide(w, line, i);
+        if (scores > 0 && wide) {
+            sm_sink_put(&w->sink, "%s\n      ", between);
             w->line = w->sink.wanted - 6;
-        } else if (!first) sm_sink_put(&w->sink, !score ? ", " : i % 2 ? " " : " + ");
+        } else if (!first) sm_sink_put(&w->sink, "%s%s", between, score && i % 2 ? "" : " ");
         put_mention(w, &line->operand[i], scores > 0);
         first = false;
     }
@@ -288,27 +314,44 @@ static bool has_shape_of_operand(const writer *w, const sm_text_line *line) {
 static void put_target(writer *w, const sm_text_line *line, int result) {
     const sm_mention *m = &line->result[result];
     const sm_text_array *array = &w->of->array[m->array];
-    bool written = line->op == SM_OPERATOR_EXPRESSION
-                       ? !has_shape_of_operand(w, line)
-                       : sm_operator_at(line->op)->shape == SM_SHAPE_WRITTEN;
+    bool written = w->style->axes || (line->op == SM_OPERATOR_EXPRESSION
+                                          ? !has_shape_of_operand(w, line)
+                                          : sm_operator_at(line->op)->shape == SM_SHAPE_WRITTEN);
     sm_sink_put(&w->sink, "%s%s", result ? ", " : "", w->name[m->array].shown);
     if (written || array->typed) put_dims(w, m->array, m->dim);
     if (array->typed) sm_sink_put(&w->sink, ":%s", sm_dtype_name(array->type));
 }
 
 /* Behind the line where it fits, else under it. */
-static void put_comment(writer *w, const char *comment) {
-    size_t column = w->sink.wanted - w->line, n = strlen(comment);
-    if (n == 0) return;
+static void put_beside(writer *w, const char *comment, size_t n) {
+    size_t column = w->sink.wanted - w->line;
+    size_t usual = w->style->column > 0 ? (size_t)w->style->column : COMMENT_COLUMN;
     if (column + 4 + n <= COLUMNS) {
-        int blanks = column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 2;
-        if (COMMENT_COLUMN + 2 + n > COLUMNS && column + 4 + n <= COLUMNS)
+        int blanks = column < usual ? (int)(usual - column) : 2;
+        if (usual + 2 + n > COLUMNS && column + 4 + n <= COLUMNS)
             blanks = (int)(COLUMNS - n - 2 - column);
-        sm_sink_put(&w->sink, "%*s# %s", blanks, "", comment);
-    } else sm_sink_put(&w->sink, "\n%*s# %s", (int)(COLUMNS - 2 - (n < 70 ? n : 70)), "", comment);
+        sm_sink_put(&w->sink, "%*s# %.*s", blanks, "", (int)n, comment);
+        return;
+    }
+    sm_sink_put(&w->sink, "\n%*s# %.*s", (int)(COLUMNS - 2 - (n < 70 ? n : 70)), "", (int)n,
+                comment);
 }
 
-static void put_line(writer *w, int kind, int l) {
+/* What is said of line `number` (sm_program_style): its first row beside it, others under it. */
+static void put_comment(writer *w, int number) {
+    enum { UNDER = 4 };
+    if (!w->style->comment) return;
+    const char *at =
+        keep(w, w->style->comment(w->style->with, w->kind, w->of, number, w->inside, w->arena));
+    size_t n = strcspn(at, "\n");
+    if (n > 0) put_beside(w, at, n);
+    for (at += n; *at; at += n) {
+        n = strcspn(++at, "\n");
+        sm_sink_put(&w->sink, "\n%*s# %.*s", UNDER, "", (int)n, at);
+    }
+}
+
+static void put_line(writer *w, int l) {
     const sm_text_line *line = &w->of->line[l];
     w->line = w->sink.wanted + 1;
     sm_sink_put(&w->sink, "\n  ");
@@ -316,30 +359,30 @@ static void put_line(writer *w, int kind, int l) {
     sm_sink_put(&w->sink, " = ");
     put_value(w, line);
     put_attributes(w, line);
-    if (w->style->comment)
-        put_comment(w, keep(w, w->style->comment(w->style->with, kind, w->of, l, w->arena)));
+    put_comment(w, l);
 }
 
 /* ---- texts ---- */
 
 /* A sink of its own, for what may not be printed after all. */
-static char *aside(writer *w, void (*put)(writer *, int, int), int kind, int number) {
+static char *aside(writer *w, void (*put)(writer *, int), int number) {
     sm_sink outer = w->sink;
     w->sink = sm_sink_into(NULL, 0);
-    put(w, kind, number);
+    put(w, number);
     size_t room = w->sink.wanted + 1;
     char *text = sm_arena_alloc(w->arena, room);
     if (text) {
         w->sink = sm_sink_into(text, room);
-        put(w, kind, number);
+        put(w, number);
     }
     w->sink = outer;
     keep(w, text);
     return text;
 }
 
-static void put_kernel_body(writer *w, int kind, int number) {
+static void put_kernel_body(writer *w, int number) {
     const sm_text_kernel *kernel = &w->of->kernel[number];
+    w->inside = true;
     sm_sink_put(&w->sink, "(");
     for (int i = 0; i < kernel->operands; i++) {
         sm_sink_put(&w->sink, "%s%s", i ? ", " : "", w->name[kernel->operand[i]].shown);
@@ -348,13 +391,14 @@ static void put_kernel_body(writer *w, int kind, int number) {
     sm_sink_put(&w->sink, ")");
     for (int i = 0; i < kernel->results; i++)
         sm_sink_put(&w->sink, "%s%s", i ? ", " : " -> ", w->name[kernel->result[i]].shown);
-    for (int l = kernel->from; l < kernel->from + kernel->lines; l++) put_line(w, kind, l);
+    for (int l = kernel->from; l < kernel->from + kernel->lines; l++) put_line(w, l);
+    w->inside = false;
     sm_sink_put(&w->sink, "\n");
 }
 
 /* The name of the kernel's text, which is printed unless one that says the same stands already. */
-static const char *put_kernel(writer *w, int kind, int number) {
-    const char *body = aside(w, put_kernel_body, kind, number);
+static const char *put_kernel(writer *w, int number) {
+    const char *body = aside(w, put_kernel_body, number);
     const char *name = w->of->kernel[number].name;
     int same_name = 0;
     for (int i = 0; body && i < w->kernels; i += 2) {
@@ -378,9 +422,12 @@ static const char *put_kernel(writer *w, int kind, int number) {
 
 static void put_call(writer *w, int number, const char *name) {
     const sm_text_kernel *kernel = &w->of->kernel[number];
+    w->line = w->sink.wanted + 1;
     sm_sink_put(&w->sink, "\n  ");
-    for (int i = 0; i < kernel->results; i++)
+    for (int i = 0; i < kernel->results; i++) {
         sm_sink_put(&w->sink, "%s%s", i ? ", " : "", w->name[kernel->result[i]].shown);
+        if (w->style->axes) put_dims(w, kernel->result[i], w->of->array[kernel->result[i]].dim);
+    }
     sm_sink_put(&w->sink, " = %s(", name);
     for (int i = 0; i < kernel->operands; i++) {
         const sm_text_array *array = &w->of->array[kernel->operand[i]];
@@ -388,11 +435,13 @@ static void put_call(writer *w, int number, const char *name) {
         if (array->role == SM_TEXT_WEIGHT) put_dims(w, kernel->operand[i], array->dim);
     }
     sm_sink_put(&w->sink, ")");
+    put_comment(w, kernel->from);
 }
 
 /* What comes in, and what goes on to the next piece. */
 static void put_head(writer *w, int kind) {
     const char *between = "";
+    w->line = w->sink.wanted + 1;
     sm_sink_put(&w->sink, "\ntext %s(", w->text_name[kind]);
     for (int i = 0; i < w->of->arrays; i++) {
         const sm_text_array *array = &w->of->array[i];
@@ -403,9 +452,11 @@ static void put_head(writer *w, int kind) {
     }
     sm_sink_put(&w->sink, ")");
     if (w->of->output >= 0) sm_sink_put(&w->sink, " -> %s", w->name[w->of->output].shown);
+    put_comment(w, -1);
 }
 
 static void begin_kind(writer *w, int kind) {
+    w->kind = kind;
     w->of = w->lines[kind];
     w->name = w->names[kind];
 }
@@ -415,11 +466,11 @@ static void put_kind(writer *w, int kind) {
     keep(w, (const char *)name);
     if (!name) return;
     begin_kind(w, kind);
-    for (int k = 0; k < w->of->kernels; k++) name[k] = put_kernel(w, kind, k);
+    for (int k = 0; k < w->of->kernels; k++) name[k] = put_kernel(w, k);
     put_head(w, kind);
     for (int l = 0; l < w->of->lines; l++) {
         int kernel = w->of->line[l].kernel;
-        if (kernel < 0) put_line(w, kind, l);
+        if (kernel < 0) put_line(w, l);
         else if (l == w->of->kernel[kernel].from) put_call(w, kernel, name[kernel]);
     }
     sm_sink_put(&w->sink, "\n");

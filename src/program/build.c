@@ -22,6 +22,7 @@ typedef struct builder {
     sm_program *b;
     int *tensor; /* of each array; UNMADE, RIDES */
     double rides;
+    int line; /* at hand */
     bool decodes;
     sm_error *err;
     sm_status status;
@@ -94,7 +95,8 @@ static sm_op *new_op(builder *x, const char *name, sm_op_kind kind, sm_function 
         b->ops--; /* never looked at */
     }
     sm_op *op = &b->op[b->ops++];
-    *op = (sm_op){.kind = kind, .function = function, .out = -1, .chosen = -1, .state = -1};
+    *op = (sm_op){
+        .kind = kind, .function = function, .out = -1, .chosen = -1, .state = -1, .line = x->line};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
@@ -461,6 +463,7 @@ static void add_line(builder *x, const sm_text_line *line) {
 static void add_lines(builder *x) {
     for (int i = 0; !x->status && i < x->l->lines; i++) {
         const sm_text_line *line = &x->l->line[i];
+        x->line = i;
         if (line->kernel < 0) add_line(x, line);
         else if (x->l->kernel[line->kernel].from == i) kernel(x, &x->l->kernel[line->kernel]);
     }
@@ -505,6 +508,8 @@ static void number_arrays(builder *x) {
         for (int k = 0; k < op->inputs; k++) op->in[k] = to[op->in[k]];
         if (op->state >= 0) op->state = to[op->state];
     }
+    for (int i = 0; i < SM_MAX_LINE_ARRAYS; i++)
+        b->tensor_of[i] = (int16_t)(i < x->l->arrays && x->tensor[i] >= 0 ? to[x->tensor[i]] : -1);
     b->input = x->l->input < 0 ? -1 : to[x->tensor[x->l->input]];
     b->output = x->l->output < 0 ? -1 : to[x->tensor[x->l->output]];
     if (b->input >= 0 && b->tensor[b->input].role == SM_ROLE_IDS) b->input = -1;

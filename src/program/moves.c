@@ -33,7 +33,7 @@ static const uint8_t major_first[SM_AXIS_COUNT] = {
 
 /* Experts are dealt out over tensor first. Serving: stationary weights have fsdp come and go on
  * sequences, keys and hidden widths. Again the axis that moves is the minor one. */
-static const uint8_t *axis_order(const sm_program *b, int dim) {
+const uint8_t *sm_program_axis_order(const sm_program *b, int dim) {
     static const uint8_t stationary[SM_AXIS_COUNT] = {SM_AXIS_DATA,   SM_AXIS_CONTEXT,
                                                       SM_AXIS_EXPERT, SM_AXIS_FSDP,
                                                       SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
@@ -65,7 +65,7 @@ static void fill_array(const job *j, sm_einsum *e, sm_array *array, const term *
     for (int d = 0; d < tensor->rank; d++) {
         int dim = t->dim[d];
         sm_dim *to = &array->dim[d];
-        const uint8_t *order = axis_order(b, dim);
+        const uint8_t *order = sm_program_axis_order(b, dim);
         to->index = index_of(j, e, dim);
         for (int i = 0; i < SM_AXIS_COUNT; i++)
             if (t->at[d] & SM_BIT(order[i])) to->axis[to->n_axes++] = order[i];
@@ -171,6 +171,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
                  .axes = step->axes,
                  .stream = stream_of(j, t, gradient, step->axes, phase),
                  .gradient = weight_gradient,
+                 .returns = gradient,
                  .forward_op = (int)(op - j->b->op),
                  .forward_ops = 1ull << (op - j->b->op),
                  .arrays = 1,

@@ -6,68 +6,129 @@
 
 #include "serve_space.h"
 
-/* ---- the collectives of a decode step ---- */
+/* ---- a step, line by line ---- */
 
-/* Axes of one member are no part of a group; tensor_q is tensor beyond the KV heads. */
-static void axis_text(const step *x, sm_axes axes, char *out, size_t size) {
-    static const uint8_t shown[] = {SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_EXPERT, SM_AXIS_CONTEXT,
-                                    SM_AXIS_TENSOR};
-    size_t at = 0;
-    bool tensor_q = axes & SM_BIT(SM_AXIS_TENSOR_Q) && x->d.axis[SM_AXIS_TENSOR_Q] > 1;
-    out[0] = '\0';
-    for (size_t i = 0; i < sizeof shown && at < size; i++) {
-        int a = shown[i];
-        bool in = axes & SM_BIT(a) && x->d.axis[a] > 1;
-        if (!in && !(a == SM_AXIS_TENSOR && tensor_q)) continue;
-        int n =
-            snprintf(out + at, size - at, "%s%s", at ? "," : "", sm_program_mesh()->axis[a].name);
-        at += n > 0 ? (size_t)n : 0;
-    }
-}
+typedef struct list {
+    const step *x;
+    sm_plan_lines *to;
+} list;
 
-static void add_line(sm_serve_detail *d, sm_collective op, const char *array, const char *axis,
-                     double count, const comm_price *c) {
-    for (int i = 0; i < d->collectives; i++) {
-        sm_serve_collective *to = &d->collective[i];
-        if (to->op != op || strcmp(to->array, array) != 0 || strcmp(to->axis, axis) != 0 ||
-            fabs(to->bytes - c->bytes) > 1e-9 * c->bytes)
+static void add_collective(list *l, const sm_plan_collective *c, const comm_price *p,
+                           double exposed_s) {
+    for (int i = 0; i < l->to->collectives; i++) {
+        sm_plan_collective *to = &l->to->collective[i];
+        if (to->op != c->op || to->piece != c->piece || to->line != c->line ||
+            strcmp(to->array, c->array) != 0 || strcmp(to->axis, c->axis) != 0 ||
+            fabs(to->bytes - p->bytes) > 1e-9 * p->bytes)
             continue;
-        to->count += count;
-        to->time_s += count * c->expected;
+        to->count += c->count;
+        to->time_s += c->count * p->expected;
+        to->exposed_s += exposed_s;
         return;
     }
-    sm_serve_collective *to = &d->collective[d->collectives++];
-    *to = (sm_serve_collective){.op = op,
-                                .count = count,
-                                .bytes = c->bytes,
-                                .time_s = count * c->expected,
-                                .algorithm = c->algorithm};
-    snprintf(to->array, sizeof to->array, "%s", array);
-    snprintf(to->axis, sizeof to->axis, "%s", axis);
+    sm_plan_collective *to = &l->to->collective[l->to->collectives++];
+    *to = *c;
+    to->bytes = p->bytes;
+    to->time_s = c->count * p->expected;
+    to->exposed_s = exposed_s;
+    to->algorithm = p->algorithm;
+    to->level = p->level;
+    snprintf(to->phase, sizeof to->phase, "forward");
 }
 
-static void list_piece(const step *x, int index, sm_serve_detail *d) {
-    const sm_partition *part = &x->v->piece[index].part;
-    char axis[32];
+static void list_comms(list *l, int index) {
+    const sm_partition *part = &l->x->v->piece[index].part;
+    double shows[SM_STREAM_RING + 1], passes = piece_passes(l->x, index, true);
+    piece_shows(l->x, index, shows);
     for (int i = 0; i < part->comms; i++) {
-        comm_price c = comm_price_of(x, index, &part->comm[i]);
-        if (c.expected <= 0) continue;
-        axis_text(x, part->comm[i].axes, axis, sizeof axis);
-        add_line(d, part->comm[i].op, part->comm[i].array, axis, piece_passes(x, index, false), &c);
+        const sm_comm *c = &part->comm[i];
+        comm_price p = comm_price_of(l->x, index, c);
+        if (p.expected <= 0) continue;
+        sm_plan_collective row = {.op = c->op,
+                                  .axes = c->axes,
+                                  .piece = index,
+                                  .arrays = c->arrays,
+                                  .line = part->program.op[c->forward_op].line,
+                                  .weight = c->role == SM_ROLE_WEIGHT,
+                                  .count = piece_passes(l->x, index, false)};
+        snprintf(row.array, sizeof row.array, "%s", c->array);
+        sm_plan_axes_text(c->axes, &l->x->d, row.axis, sizeof row.axis);
+        add_collective(l, &row, &p, passes * p.expected * shows[c->stream]);
     }
 }
 
-static sm_status list_collectives(const step *x, sm_arena *arena, sm_serve_detail *d,
-                                  sm_error *err) {
-    size_t most = 1;
-    for (int i = 0; i < x->v->pieces; i++) most += (size_t)x->v->piece[i].part.comms;
-    d->collective = sm_arena_array(arena, most, sizeof *d->collective);
-    if (!d->collective) return sm_fail_memory(err);
-    for (int i = 0; i < x->v->pieces; i++) list_piece(x, i, d);
-    if (x->plan->pipeline > 1) {
-        comm_price c = send_price(x);
-        add_line(d, SM_PERMUTE, "x", "pipeline", x->plan->pipeline - 1, &c);
+static void list_sends(list *l) {
+    double times = l->x->plan->pipeline - 1;
+    if (times <= 0) return;
+    comm_price p = send_price(l->x);
+    sm_plan_collective row = {.op = SM_PERMUTE, .piece = -1, .line = -1, .count = times};
+    snprintf(row.array, sizeof row.array, "x");
+    snprintf(row.axis, sizeof row.axis, "pipeline");
+    add_collective(l, &row, &p, times * p.expected);
+}
+
+static void list_ops(list *l, int index) {
+    const piece *p = &l->x->v->piece[index];
+    double passes = piece_passes(l->x, index, true);
+    for (int i = 0; i < p->ops; i++) {
+        const sm_work *w = &p->part.work[p->op[i].first];
+        op_price price = op_price_of(l->x, index, &p->op[i]);
+        sm_plan_op *row = &l->to->op[l->to->ops++];
+        *row = (sm_plan_op){.kind = w->kind,
+                            .phase = SM_PHASE_FORWARD,
+                            .piece = index,
+                            .line = p->part.program.op[w->op].line,
+                            .joined = p->op[i].n - 1,
+                            .count = passes,
+                            .time_s = passes * price.expected,
+                            .memory_s = price.memory_bound ? passes * price.expected : 0,
+                            .launch_s = passes * price.launch,
+                            .flops = passes * price.flops,
+                            .bytes = passes * price.bytes};
+        snprintf(row->op, sizeof row->op, "%s", w->name);
     }
+}
+
+/* Launched one by one, kernels may wait for the host. */
+static void list_launches(list *l) {
+    sm_step_price price;
+    double listed_s = l->x->s->calibration->step_overhead_s;
+    step_price(l->x, &price);
+    for (int i = 0; i < l->to->ops; i++) listed_s += l->to->op[i].time_s;
+    for (int i = 0; i < l->to->collectives; i++) listed_s += l->to->collective[i].exposed_s;
+    if (!l->x->s->job.eager || !(price.expected_s > listed_s * (1 + 1e-12))) return;
+    l->to->op[l->to->ops++] = (sm_plan_op){.op = "launches",
+                                           .kind = SM_OP_VECTOR,
+                                           .piece = -1,
+                                           .line = -1,
+                                           .count = 1,
+                                           .time_s = price.expected_s - listed_s,
+                                           .launch_s = price.expected_s - listed_s};
+}
+
+static sm_status list_step(const step *x, sm_arena *arena, sm_plan_lines *to, sm_error *err) {
+    size_t comms = 1, ops = 1;
+    list l = {x, to};
+    for (int i = 0; i < x->v->pieces; i++) {
+        comms += (size_t)x->v->piece[i].part.comms;
+        ops += (size_t)x->v->piece[i].ops;
+    }
+    to->pieces = x->v->pieces;
+    to->degrees = x->d;
+    to->piece = sm_arena_array(arena, (size_t)to->pieces, sizeof *to->piece);
+    to->op = sm_arena_array(arena, ops, sizeof *to->op);
+    to->collective = sm_arena_array(arena, comms, sizeof *to->collective);
+    if (!to->piece || !to->op || !to->collective) return sm_fail_memory(err);
+    for (int i = 0; i < x->v->pieces; i++) {
+        double passes = step_has(x, i) ? piece_passes(x, i, true) : 0;
+        to->piece[i] =
+            (sm_plan_piece){&x->v->piece[i].part.program, x->s->model.lines_of[i], passes};
+        if (passes <= 0) continue;
+        list_comms(&l, i);
+        list_ops(&l, i);
+    }
+    list_sends(&l);
+    list_launches(&l);
     return SM_OK;
 }
 
@@ -142,10 +203,10 @@ sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
     sm_serve_point *p = &detail->point;
     sm_status status = sm_serve_point_of(serve, plan, batch, p, err);
     if (status != SM_OK) return status;
-    sm_step_batch b = point_batch(point_group(&p->plan, batch), p->depth + 1, point_context(serve));
-    b.sampled *= p->depth + 1;
-    status = step_prepare(serve, &p->plan, &b, &x, err);
-    if (status == SM_OK) status = list_collectives(&x, arena, detail, err);
+    status = point_step(serve, p, false, &x, err);
+    if (status == SM_OK) status = list_step(&x, arena, &detail->prefill, err);
+    if (status == SM_OK) status = point_step(serve, p, true, &x, err);
+    if (status == SM_OK) status = list_step(&x, arena, &detail->decode, err);
     if (status == SM_OK) status = detail_turns(serve, &p->plan, batch, detail, err);
     if (status != SM_OK) return status;
     detail->why = explain_point(serve, p, arena, err);

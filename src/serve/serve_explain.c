@@ -126,19 +126,19 @@ static sm_why *tell_memory(teller *t, const sm_serve_memory *m) {
     return w;
 }
 
-static bool prepare(sm_serve *s, const sm_serve_point *p, bool decode, step *x, sm_error *err) {
+sm_status point_step(sm_serve *s, const sm_serve_point *p, bool decode, step *x, sm_error *err) {
     sm_step_batch b = point_batch(1, s->job.prompt - s->job.prefix, s->job.prefix);
     if (decode) {
         b = point_batch(point_group(&p->plan, p->batch), p->depth + 1, point_context(s));
         b.sampled *= p->depth + 1;
     }
-    return step_prepare(s, &p->plan, &b, x, err) == SM_OK;
+    return step_prepare(s, &p->plan, &b, x, err);
 }
 
 sm_why *explain_point(sm_serve *s, const sm_serve_point *p, sm_arena *arena, sm_error *err) {
     step x;
     teller t = {&x, arena, false};
-    if (!prepare(s, p, true, &x, err)) return NULL;
+    if (point_step(s, p, true, &x, err)) return NULL;
     bool drafts = p->depth > 0;
     sm_why *root = node(&t, "time per token", drafts ? "step / tokens of a step" : "one step",
                         p->tpot_s[1], "s");
@@ -147,7 +147,7 @@ sm_why *explain_point(sm_serve *s, const sm_serve_point *p, sm_arena *arena, sm_
         leaf(&t, root, "tokens of a step", p->tokens_per_step, "",
              "(1 - a^(k+1)) / (1 - a), Leviathan et al. 2023");
     sm_why_add(root, tell_memory(&t, &p->memory));
-    if (!prepare(s, p, false, &x, err)) return NULL;
+    if (point_step(s, p, false, &x, err)) return NULL;
     sm_why_add(root, tell_step(&t, "time to first token: prefill of one prompt", &p->prefill));
     return t.failed ? NULL : root;
 }

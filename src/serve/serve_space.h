@@ -163,6 +163,9 @@ typedef struct piece_price {
 void piece_work_of(const step *x, int index, piece_price *out);
 void piece_comm_of(const step *x, int index, piece_price *out);
 void piece_price_of(const step *x, int index, piece_price *out);
+/* Of each stream of a piece, by sm_stream, the part that is not hidden by work. */
+void piece_shows(const step *x, int index, double *share);
+bool step_has(const step *x, int index); /* a prefill that samples nothing has no head */
 /* Layers of each piece that one pass goes through: all of them. fullest: as if every stage were as
  * full as the fullest. */
 double piece_passes(const step *x, int index, bool fullest_stage);
@@ -232,6 +235,9 @@ sm_status placements_of(const sm_serve *s, const sm_plan *plan, placements *out,
 void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
 /* ---- detail ---- */
+/* The step of a point that decodes, or that prefills one prompt. */
+sm_status point_step(sm_serve *s, const sm_serve_point *point, bool decode, step *out,
+                     sm_error *err);
 /* The derivation of a point; NULL when out of memory. */
 sm_why *explain_point(sm_serve *s, const sm_serve_point *point, sm_arena *arena, sm_error *err);
 sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *detail,

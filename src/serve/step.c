@@ -60,12 +60,14 @@ static double shown(const sm_serve *s, double stream, double work) {
 
 /* As in training: on a torus the compiler runs the collectives of a prefill under slices of the
  * matmuls; on switched systems they show. Those of a decode step stand on its path everywhere. */
-static double shown_of(const step *x, const piece_price *p, const streams *z) {
+static streams shown_of(const step *x, const piece_price *p, const streams *z) {
     const sm_serve *s = x->s;
     bool slices = s->system.torus_dims > 0 && !x->v->rules.decode;
-    double blocking = slices ? shown(s, z->blocking, p->matmul_s) : z->blocking;
-    double path = blocking + shown(s, z->ring, p->attention_s);
-    return path + shown(s, z->prefetch, p->matmul_s + p->attention_s + path);
+    streams out = {.blocking = slices ? shown(s, z->blocking, p->matmul_s) : z->blocking,
+                   .ring = shown(s, z->ring, p->attention_s)};
+    double path = out.blocking + out.ring;
+    out.prefetch = shown(s, z->prefetch, p->matmul_s + p->attention_s + path);
+    return out;
 }
 
 static void add_work(const step *x, int index, const fused *f, piece_price *to) {
@@ -158,14 +160,29 @@ static void piece_floor_of(const step *x, int index, piece_price *out) {
     out->matmul_s = out->attention_s = INFINITY;
 }
 
-void piece_comm_of(const step *x, int index, piece_price *out) {
+static streams streams_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
     streams z = {0};
     for (int i = 0; i < p->part.comms; i++) {
         comm_price c = comm_price_of(x, index, &p->part.comm[i]);
         add_comm(&p->part.comm[i], &c, out, &z);
     }
-    out->network = shown_of(x, out, &z);
+    return z;
+}
+
+void piece_comm_of(const step *x, int index, piece_price *out) {
+    streams z = streams_of(x, index, out), shows = shown_of(x, out, &z);
+    out->network = shows.blocking + shows.ring + shows.prefetch;
+}
+
+void piece_shows(const step *x, int index, double *share) {
+    piece_price price;
+    piece_work_of(x, index, &price);
+    streams z = streams_of(x, index, &price), shows = shown_of(x, &price, &z);
+    share[SM_STREAM_BLOCKING] = z.blocking > 0 ? shows.blocking / z.blocking : 0;
+    share[SM_STREAM_RING] = z.ring > 0 ? shows.ring / z.ring : 0;
+    share[SM_STREAM_PREFETCH] = share[SM_STREAM_DRAIN] =
+        z.prefetch > 0 ? shows.prefetch / z.prefetch : 0;
 }
 
 void piece_price_of(const step *x, int index, piece_price *out) {
@@ -213,25 +230,25 @@ const char *sm_serve_bound_name(sm_serve_bound bound) {
     return bound <= SM_SERVE_LATENCY ? names[bound] : "?";
 }
 
-static bool takes_part(const step *x, int index) {
+bool step_has(const step *x, int index) {
     return index != head_piece(x->s) || x->sampled.sequences > 0;
 }
 
 void step_work(const step *x, piece_price *pieces) {
     for (int i = 0; i < x->v->pieces; i++)
-        if (takes_part(x, i)) piece_work_of(x, i, &pieces[i]);
+        if (step_has(x, i)) piece_work_of(x, i, &pieces[i]);
 }
 
 void step_floor(const step *x, piece_price *pieces) {
     for (int i = 0; i < x->v->pieces; i++)
-        if (takes_part(x, i)) piece_floor_of(x, i, &pieces[i]);
+        if (step_has(x, i)) piece_floor_of(x, i, &pieces[i]);
 }
 
 /* network: the collectives of this placement; without, what no placement goes below. */
 static void total_of(const step *x, const piece_price *pieces, bool network, piece_price *total) {
     memset(total, 0, sizeof *total);
     for (int i = 0; i < x->v->pieces; i++) {
-        if (!takes_part(x, i)) continue;
+        if (!step_has(x, i)) continue;
         piece_price one = pieces[i];
         if (network) piece_comm_of(x, i, &one);
         add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), total);

@@ -30,20 +30,6 @@ static void add_axis(const sm_train *t, const sm_placement *p, int key, sm_plan_
         if (g.part[i].size > 1) add_level(a->on, sizeof a->on, t, g.part[i].level);
 }
 
-/* "expert,context", of the axes that have more than one member. */
-static void axes_text(const sm_axes axes, const sm_degrees *d, char *out, size_t size) {
-    static const char *const names[SM_AXIS_COUNT] = {"data",    "fsdp",   "expert",
-                                                     "context", "tensor", "tensor"};
-    size_t n = 0;
-    out[0] = 0;
-    for (int a = 0; a < SM_AXIS_COUNT; a++) {
-        if (!(axes >> a & 1) || d->axis[a] <= 1 || strstr(out, names[a])) continue;
-        int wrote = snprintf(out + n, size - n, "%s%s", n ? "," : "", names[a]);
-        if (wrote < 0 || (size_t)wrote >= size - n) return;
-        n += (size_t)wrote;
-    }
-}
-
 /* ---- collectives ---- */
 
 typedef struct list {
@@ -54,24 +40,28 @@ typedef struct list {
 } list;
 
 static sm_plan_collective *find(list *l, const sm_plan_collective *c) {
-    for (int i = 0; i < l->out->collectives; i++) {
-        sm_plan_collective *o = &l->out->collective[i];
-        if (o->op == c->op && o->bytes == c->bytes && strcmp(o->array, c->array) == 0 &&
+    sm_plan_lines *lines = &l->out->lines;
+    for (int i = 0; i < lines->collectives; i++) {
+        sm_plan_collective *o = &lines->collective[i];
+        if (o->op == c->op && o->bytes == c->bytes && o->piece == c->piece && o->line == c->line &&
+            o->returns == c->returns && strcmp(o->array, c->array) == 0 &&
             strcmp(o->axis, c->axis) == 0 && strcmp(o->phase, c->phase) == 0)
             return o;
     }
-    assert(l->out->collectives < l->room);
-    sm_plan_collective *o = &l->out->collective[l->out->collectives++];
+    assert(lines->collectives < l->room);
+    sm_plan_collective *o = &lines->collective[lines->collectives++];
     *o = *c;
     o->count = o->time_s = o->exposed_s = 0;
     return o;
 }
 
-static sm_plan_collective row_of(sm_collective op, const char *array, const char *axis,
+/* axes 0: the pipeline. */
+static sm_plan_collective row_of(const list *l, sm_collective op, const char *array, sm_axes axes,
                                  const char *phase, double bytes) {
-    sm_plan_collective c = {.op = op, .bytes = bytes};
+    sm_plan_collective c = {.op = op, .bytes = bytes, .axes = axes, .piece = -1, .line = -1};
     snprintf(c.array, sizeof c.array, "%s", array);
-    snprintf(c.axis, sizeof c.axis, "%s", axis);
+    if (axes) sm_plan_axes_text(axes, &l->p->d, c.axis, sizeof c.axis);
+    else snprintf(c.axis, sizeof c.axis, "pipeline");
     snprintf(c.phase, sizeof c.phase, "%s", phase);
     return c;
 }
@@ -132,22 +122,26 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
         const sm_timed_curve *curve = l->p->at.slot[one->slot[i]];
-        char axis[32];
         int way = c->phase != SM_PHASE_FORWARD;
         const double *part_of = c->stream == SM_STREAM_RING       ? s.ring
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
                                 : c->ragged                       ? s.exchange
                                                                   : s.blocking;
         double bytes = comm_bytes(c, &l->p->d, plan);
-        axes_text(c->axes, &l->p->d, axis, sizeof axis);
-        sm_plan_collective row = row_of(c->op, c->array, axis, sm_phase_name(c->phase), bytes);
+        sm_plan_collective row =
+            row_of(l, c->op, c->array, c->axes, sm_phase_name(c->phase), bytes);
         row.weight = c->role == SM_ROLE_WEIGHT;
+        row.piece = index;
+        row.line = one->part.program.op[c->forward_op].line;
+        row.returns = c->returns;
+        row.arrays = c->arrays;
         add(l, row, curve, times, part_of[way]);
         bool repeats = way == 0 &&
                        (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
                        (one->set[set].again & c->forward_ops);
-        if (repeats)
-            add(l, row_of(c->op, c->array, axis, "recompute", bytes), curve, times, part_of[1]);
+        if (!repeats) continue;
+        snprintf(row.phase, sizeof row.phase, "recompute");
+        add(l, row, curve, times, part_of[1]);
     }
 }
 
@@ -160,22 +154,20 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const sm_weight_class *c = &one->part.weight[i];
         const class_slots *slots = &l->p->v->weight[index][i];
         double held = c->elements * l->p->d.inverse[c->stored];
-        char axis[32];
-        axes_text(c->partial, &l->p->d, axis, sizeof axis);
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * gradient_bytes(plan), weights = held * l->t->weight_bytes;
         const sm_timed_curve *scatter = l->p->at.slot[slots->reduce_scatter];
-        if (plan->zero == 0)
-            add(l, row_of(SM_ALL_REDUCE, what, axis, "step end", gradients),
-                l->p->at.slot[slots->all_reduce], times, exposed_reduce);
-        else if (plan->zero == 2)
-            add(l, row_of(SM_REDUCE_SCATTER, what, axis, "backward-weight", gradients), scatter,
-                times * microbatches, l->t->software.one_by_one ? 1 : 0);
+        sm_plan_collective row =
+            row_of(l, plan->zero ? SM_REDUCE_SCATTER : SM_ALL_REDUCE, what, c->partial,
+                   plan->zero == 2 ? "backward-weight" : "step end", gradients);
+        row.returns = true;
+        if (plan->zero == 2)
+            add(l, row, scatter, times * microbatches, l->t->software.one_by_one ? 1 : 0);
         else
-            add(l, row_of(SM_REDUCE_SCATTER, what, axis, "step end", gradients), scatter, times,
+            add(l, row, plan->zero ? scatter : l->p->at.slot[slots->all_reduce], times,
                 exposed_reduce);
         if (plan->zero)
-            add(l, row_of(SM_ALL_GATHER, what, axis, "step start", weights),
+            add(l, row_of(l, SM_ALL_GATHER, what, c->partial, "step start", weights),
                 l->p->at.slot[slots->all_gather], times, exposed_gather);
     }
 }
@@ -192,9 +184,9 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     list l = {t, p, out, 2};               /* between stages */
     for (int i = 0; i < p->v->pieces; i++) /* forward and recomputed; of each class of weights */
         l.room += 2 * (p->v->piece[i].part.comms + p->v->piece[i].part.classes);
-    out->collectives = 0;
-    out->collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->collective);
-    if (!out->collective) return false;
+    out->lines.collectives = 0;
+    out->lines.collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->lines.collective);
+    if (!out->lines.collective) return false;
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
     int stage = out->stage = time.busiest_stage;
@@ -211,8 +203,8 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     if (plan->pipeline > 1) {
         double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
         double times = m * s->pipeline.chunks_per_stage;
-        add(&l, row_of(SM_PERMUTE, "x", "pipeline", "forward", bytes), p->at.send, times, 1);
-        add(&l, row_of(SM_PERMUTE, "dx", "pipeline", "backward", bytes), p->at.send, times, 1);
+        add(&l, row_of(&l, SM_PERMUTE, "x", 0, "forward", bytes), p->at.send, times, 1);
+        add(&l, row_of(&l, SM_PERMUTE, "dx", 0, "backward", bytes), p->at.send, times, 1);
     }
     return true;
 }

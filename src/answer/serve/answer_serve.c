@@ -176,22 +176,23 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_e
     return status;
 }
 
-static sm_status answer(sm_serve_asked *q, sm_serve **serve, sm_report *r, sm_error *err) {
-    sm_serving_found a = {.q = q};
-    sm_status status = q->one ? price_one(q, serve, &a, err) : search(q, serve, &a, err);
-    if (!status) status = find_traffic(q, &a, err);
-    if (!status && a.best) status = sm_serve_fill(*serve, &a, err);
-    if (!status && a.best && (q->one || q->in.plot)) status = sm_serve_batches(*serve, &a, err);
+static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
+    sm_report *r = context;
+    const sm_serve_asked *q = a->q;
+    sm_status status = find_traffic(q, a, err);
+    if (!status && a->best) status = sm_serve_fill(serve, a, err);
+    if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(serve, a, err);
     if (status) return status;
-    sm_serve_data(r, &a);
-    sm_serve_page(r, &a);
-    if (q->in.explain && a.detail) r->why = a.detail->why;
-    if (q->in.plot && a.best) status = sm_serve_picture(&a, err);
+    sm_serve_data(r, a);
+    sm_serve_page(r, a);
+    if (q->in.explain && a->detail) r->why = a->detail->why;
+    if (q->in.plot && a->best) status = sm_serve_picture(a, err);
     if (status) return status;
-    return a.best && a.best->fits && !a.reason ? SM_OK : SM_NEGATIVE;
+    return a->best && a->best->fits && !a->reason ? SM_OK : SM_NEGATIVE;
 }
 
-sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_error *err) {
+sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve_use use,
+                       void *context, sm_error *err) {
     sm_serve_asked *q = sm_arena_alloc(r->arena, sizeof *q);
     if (!q) return sm_fail_memory(err);
     q->report = r;
@@ -204,9 +205,15 @@ sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_er
     if (!status) status = sm_question_limit("compute.n", in->compute.n, SM_MAX_DTYPES, err);
     if (!status) status = read_question(q, err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "serve");
     sm_serve *serve = NULL;
-    status = answer(q, &serve, r, err);
+    sm_serving_found a = {.q = q};
+    status = q->one ? price_one(q, &serve, &a, err) : search(q, &serve, &a, err);
+    if (!status) status = use(context, serve, &a, err);
     sm_serve_free(serve);
     return status;
+}
+
+sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_error *err) {
+    sm_put_text(r, r->data, "command", "serve");
+    return sm_serve_ask(question, r, answer, r, err);
 }

@@ -33,6 +33,13 @@ typedef struct sm_serving_found {
     const sm_serve_point *fullest; /* NULL: no batch between those searched does better */
 } sm_serving_found;
 
+/* What is done with what was found, while what priced it lives. */
+typedef sm_status (*sm_serve_use)(void *context, sm_serve *serve, sm_serving_found *found,
+                                  sm_error *err);
+/* The points that answer a question, handed to `use`. */
+sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve_use use,
+                       void *context, sm_error *err);
+
 /* The frontier over all combinations of types (serve_choices.c). */
 sm_status sm_serve_choices(sm_serve_asked *q, sm_serving_found *a, sm_error *err);
 /* What ranks: by the bound what that would give. */

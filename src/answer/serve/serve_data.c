@@ -74,8 +74,8 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     put_point(r, object, a->q, &d->point);
     put_dtypes(r, object, &a->q->job.dtypes);
     sm_data *list = sm_put_array(r, object, "collectives");
-    for (int i = 0; i < d->collectives; i++) {
-        const sm_serve_collective *c = &d->collective[i];
+    for (int i = 0; i < d->decode.collectives; i++) {
+        const sm_plan_collective *c = &d->decode.collective[i];
         sm_data *item = sm_put_object(r, list, NULL);
         sm_put_text(r, item, "op", sm_collective_name(c->op));
         sm_put_text(r, item, "array", c->array);

@@ -101,14 +101,44 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
     return status;
 }
 
-static sm_status answer(sm_train_asked *q, sm_train *train, sm_report *r, sm_error *err) {
+/* Find the plans and hand them over. */
+static sm_status with_plans(sm_train_asked *q, sm_train_use use, void *context, sm_error *err) {
+    sm_train *train = NULL;
     sm_plans_shown plans = {.q = q};
-    sm_status status = find_plans(q, train, &plans, err);
-    if (status) return status;
-    sm_train_data(r, &plans);
-    sm_train_page(r, &plans);
-    if (plans.n == 0) return SM_NEGATIVE;
-    const sm_plan_shown *best = &plans.plan[0];
+    sm_status status = sm_train_new(&q->job, &train, err);
+    if (!status) {
+        sm_train_with_software(q, train);
+        status = find_plans(q, train, &plans, err);
+    }
+    if (!status) status = use(context, train, &plans, err);
+    sm_train_free(train);
+    return status;
+}
+
+static sm_status ask(const sm_train_question *question, sm_report *r, sm_train_asked **out,
+                     sm_error *err) {
+    sm_train_asked *q = *out = sm_arena_alloc(r->arena, sizeof *q);
+    if (!q) return sm_fail_memory(err);
+    q->report = r;
+    return read_question(question, q, err);
+}
+
+sm_status sm_train_ask(const sm_train_question *question, sm_report *r, sm_train_use use,
+                       void *context, sm_error *err) {
+    sm_train_asked *q;
+    sm_status status = ask(question, r, &q, err);
+    return status ? status : with_plans(q, use, context, err);
+}
+
+static sm_status answer(void *context, sm_train *train, const sm_plans_shown *plans,
+                        sm_error *err) {
+    sm_report *r = context;
+    const sm_train_asked *q = plans->q;
+    sm_status status = SM_OK;
+    sm_train_data(r, plans);
+    sm_train_page(r, plans);
+    if (plans->n == 0) return SM_NEGATIVE;
+    const sm_plan_shown *best = &plans->plan[0];
     if (q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
     if (q->in.explain) r->why = best->detail.why;
     if (status) return status;
@@ -116,19 +146,10 @@ static sm_status answer(sm_train_asked *q, sm_train *train, sm_report *r, sm_err
 }
 
 sm_status sm_answer_train(const sm_train_question *question, sm_report *r, sm_error *err) {
-    sm_train_asked *q = sm_arena_alloc(r->arena, sizeof *q);
-    if (!q) return sm_fail_memory(err);
-    q->report = r;
-    sm_status status = read_question(question, q, err);
+    sm_train_asked *q;
+    sm_status status = ask(question, r, &q, err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "train");
     if (q->in.n_chips > 0) return sm_train_sizes(q, r, err);
-    sm_train *train = NULL;
-    status = sm_train_new(&q->job, &train, err);
-    if (!status) {
-        sm_train_with_software(q, train);
-        status = answer(q, train, r, err);
-    }
-    sm_train_free(train);
-    return status;
+    return with_plans(q, answer, r, err);
 }

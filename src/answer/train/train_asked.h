@@ -28,6 +28,13 @@ typedef struct sm_plans_shown {
     const char *reason; /* why there is no plan */
 } sm_plans_shown;
 
+/* What is done with the plans found, while what priced them lives. */
+typedef sm_status (*sm_train_use)(void *context, sm_train *train, const sm_plans_shown *plans,
+                                  sm_error *err);
+/* The plans that answer a question, the best first, handed to `use`. */
+sm_status sm_train_ask(const sm_train_question *question, sm_report *r, sm_train_use use,
+                       void *context, sm_error *err);
+
 /* ---- the plan as text (train_plan_text.c) ---- */
 /* The plan and the texts that are keys or limits of it, into q->search and q->priced_only. */
 sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err);

@@ -13,8 +13,8 @@ static void put_memory(sm_report *r, sm_data *object, const sm_memory *m) {
 static void put_collectives(sm_report *r, sm_data *object, const sm_system *system,
                             const sm_plan_detail *detail) {
     sm_data *list = sm_put_array(r, object, "collectives");
-    for (int i = 0; i < detail->collectives; i++) {
-        const sm_plan_collective *c = &detail->collective[i];
+    for (int i = 0; i < detail->lines.collectives; i++) {
+        const sm_plan_collective *c = &detail->lines.collective[i];
         sm_data *item = sm_put_object(r, list, NULL);
         sm_put_text(r, item, "op", sm_collective_name(c->op));
         sm_put_text(r, item, "array", c->array);

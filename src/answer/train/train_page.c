@@ -158,8 +158,8 @@ static bool names(const char *list, const char *name) {
 
 static int find_families(sm_report *r, const sm_plan_detail *detail, family *line) {
     int n = 0;
-    for (int i = 0; i < detail->collectives; i++) {
-        const sm_plan_collective *c = &detail->collective[i];
+    for (int i = 0; i < detail->lines.collectives; i++) {
+        const sm_plan_collective *c = &detail->lines.collective[i];
         int at = 0;
         while (at < n &&
                !(line[at].first->op == c->op && strcmp(line[at].first->axis, c->axis) == 0 &&
@@ -185,8 +185,8 @@ static int by_exposed(const void *a, const void *b) {
 }
 
 static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
-    if (detail->collectives == 0) return;
-    family *line = sm_arena_array(r->arena, (size_t)detail->collectives, sizeof *line);
+    if (detail->lines.collectives == 0) return;
+    family *line = sm_arena_array(r->arena, (size_t)detail->lines.collectives, sizeof *line);
     if (!line) {
         r->out_of_memory = true;
         return;

@@ -122,14 +122,15 @@ static sm_status price_runs(training_fit *f, sm_error *err) {
 
 /* A call of an op as priced; 0 where the price has none. */
 static double priced_op_s(const training_fit *f, int run, const sm_measured_op *op) {
-    const sm_plan_detail *d = &f->detail[run];
+    const sm_plan_lines *d = &f->detail[run].lines;
+    double time_s = 0; /* of all kinds of layers */
     for (int i = 0; i < d->ops; i++) {
         const sm_plan_op *x = &d->op[i];
         if (strcmp(x->op, op->op) == 0 && x->kind == op->kind && x->phase == op->phase &&
-            x->again == op->again && x->count > 0)
-            return x->time_s / op->calls;
+            x->again == op->again)
+            time_s += x->time_s;
     }
-    return 0;
+    return time_s / op->calls;
 }
 
 /* Rows of one kind, and of one direction: forward, backward or both (way < 0). */

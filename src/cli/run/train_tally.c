@@ -224,8 +224,8 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
 }
 
 void train_times_predict(const sm_plan_detail *detail, train_times *out) {
-    for (int i = 0; i < detail->ops; i++) {
-        const sm_plan_op *o = &detail->op[i];
+    for (int i = 0; i < detail->lines.ops; i++) {
+        const sm_plan_op *o = &detail->lines.op[i];
         train_op_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
         if (!row) continue;
         if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
@@ -234,7 +234,8 @@ void train_times_predict(const sm_plan_detail *detail, train_times *out) {
         row->flops += o->flops;
         row->bytes += o->bytes;
     }
-    for (int i = 0; i < detail->collectives; i++) predict_move(&detail->collective[i], out);
+    for (int i = 0; i < detail->lines.collectives; i++)
+        predict_move(&detail->lines.collective[i], out);
 }
 
 /* ---- gaps ---- */
