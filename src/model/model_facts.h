@@ -8,9 +8,6 @@
 typedef struct model_lines {
     const sm_text_lines *of[SM_MAX_LAYER_KINDS + 2]; /* kinds of layers, embedding, head */
 } model_lines;
-sm_status facts_lines(const sm_model *model, sm_arena *arena, model_lines *lines, sm_error *err);
-/* Fill in the kinds, sizes and what cannot be run. */
-void facts_of_model(sm_model *model, const model_lines *lines);
 
 /* The product of the sizes of an array's dimensions that have this role; 0: none has. */
 double facts_size(const sm_text_lines *lines, int array, sm_dimension_role role);
@@ -20,6 +17,4 @@ bool facts_is_own_weight(const sm_text_array *a);
 int facts_scope(const char *name);
 /* Has this part of the piece (as long as a scope) a weight with a dimension of this role? */
 bool facts_scope_has(const sm_text_lines *lines, const char *name, sm_dimension_role role);
-/* Why run cannot execute the model; NULL: it can. */
-const char *facts_odd(const sm_model *model, const model_lines *lines);
 #endif

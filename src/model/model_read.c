@@ -2,9 +2,329 @@
  * it, worked out from the lines of its layers. */
 #include "model_facts.h"
 #include "stored.h"
-
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* What of a model the runtime does not execute: it knows Llama-like layers. */
+
+static const char NORMS[] = "norms other than RMS norms", EXPERTS[] = "gated or biased experts",
+                  OWN[] = "parameters of its own";
+
+typedef struct used {
+    bool norm, layer_norm, rotary, activation, other_activation, multiplies, adds, sigmoid, other;
+} used;
+
+static used terms_of(const sm_text_line *line) {
+    used u = {0};
+    for (int i = 0; i < line->terms; i++) {
+        if (line->term[i].kind != SM_TERM_OPERATOR) continue;
+        switch (line->term[i].op) {
+        case SM_OPERATOR_RMSNORM: u.norm = true; break;
+        case SM_OPERATOR_LAYERNORM:
+        case SM_OPERATOR_L2NORM: u.layer_norm = true; break;
+        case SM_OPERATOR_ROTARY: u.rotary = true; break;
+        case SM_OPERATOR_SILU: u.activation = true; break;
+        case SM_OPERATOR_GELU:
+        case SM_OPERATOR_RELU:
+        case SM_OPERATOR_TANH:
+        case SM_OPERATOR_SQUARE: u.other_activation = true; break;
+        case SM_OPERATOR_SIGMOID: u.sigmoid = true; break;
+        case SM_OPERATOR_MULTIPLY: u.multiplies = true; break;
+        case SM_OPERATOR_ADD: u.adds = true; break;
+        default: u.other = true; break;
+        }
+    }
+    return u;
+}
+
+static const sm_text_array *weight_of(const sm_text_lines *l, const sm_text_line *line, int *at) {
+    for (int i = 0; i < line->operands; i++) {
+        *at = line->operand[i].array;
+        if (l->array[*at].role == SM_TEXT_WEIGHT) return &l->array[*at];
+    }
+    return NULL;
+}
+
+static const char *odd_expression(const sm_text_lines *l, const sm_text_line *line) {
+    used u = terms_of(line);
+    int at = 0;
+    const sm_text_array *w = weight_of(l, line, &at);
+    bool expert = w && facts_scope_has(l, w->name, SM_DIMENSION_EXPERTS);
+    if (u.layer_norm) return NORMS;
+    if (u.norm && (u.rotary || (w && facts_size(l, at, SM_DIMENSION_MODEL) <= 0)))
+        return "norms of queries and keys";
+    if (u.norm && !w) return NORMS;
+    if (u.sigmoid) return EXPERTS;
+    if (w && !u.norm && expert) return EXPERTS;
+    if (w && u.adds && !u.norm)
+        return facts_size(l, at, SM_DIMENSION_WIDTH) > 0 ? OWN : "biases in attention";
+    if (w && !u.norm) return OWN;
+    if (u.other_activation && u.multiplies) return "an activation other than silu";
+    if ((u.activation || u.other_activation) && !u.multiplies) return "an MLP without a gate";
+    return u.other ? "an activation other than silu" : NULL;
+}
+
+static const char *odd_attention(const sm_text_lines *l, const sm_text_line *line) {
+    if (line->scores > 1) return "latent attention";
+    if (line->window > 0 || line->chunk > 0) return "attention within a window";
+    if (line->sinks >= 0) return "attention sinks";
+    if (line->capped || line->distance >= 0 || line->over >= 0) return "scores of another kind";
+    if (!line->causal) return "attention in both directions";
+    return l->array[line->operand[1].array].piece >= 0 ? "shared keys and values" : NULL;
+}
+
+static const char *odd_line(const sm_text_lines *l, const sm_text_line *line) {
+    switch (line->op) {
+    case SM_OPERATOR_EXPRESSION: return odd_expression(l, line);
+    case SM_OPERATOR_ATTENTION: return odd_attention(l, line);
+    case SM_OPERATOR_TOP: return line->operands > 1 ? EXPERTS : NULL;
+    case SM_OPERATOR_CACHE:
+        return line->operands == 2 && line->operand[0].array == line->operand[1].array
+                   ? "shared keys and values"
+                   : NULL;
+    case SM_OPERATOR_PRODUCT:
+    case SM_OPERATOR_DISPATCH:
+    case SM_OPERATOR_COMBINE:
+    case SM_OPERATOR_TAKE:
+    case SM_OPERATOR_SAMPLE:
+    case SM_OPERATOR_CROSS_ENTROPY: return NULL;
+    default: return "layers of another kind";
+    }
+}
+
+static const char *odd_lines(const sm_text_lines *l) {
+    const char *odd = NULL;
+    for (int i = 0; !odd && i < l->lines; i++) odd = odd_line(l, &l->line[i]);
+    return odd;
+}
+
+static const char *odd_layer(const sm_text_lines *l, const sm_layer_kind *k) {
+    enum { MOST_EXPERTS = 512 };
+    bool turns = false;
+    if (k->attention != SM_ATTENTION_GQA) return "latent attention";
+    const char *odd = odd_lines(l);
+    for (int i = 0; i < l->lines; i++) turns = turns || terms_of(&l->line[i]).rotary;
+    if (odd) return odd;
+    if (k->E > MOST_EXPERTS) return "more than 512 experts";
+    if (k->N == 0) return "layers without attention";
+    if (!turns) return "layers without rotary positions";
+    return k->H % 2 ? "heads of an odd size" : NULL;
+}
+
+static bool is_said(const sm_model *m, const char *fact) {
+    double value = 0;
+    return sm_architecture_number(m->architecture, fact, &value) && value != 0;
+}
+
+/* Why run cannot execute the model; NULL: it can. */
+static const char *facts_odd(const sm_model *m, const model_lines *lines) {
+    const sm_text_lines *embedding = lines->of[m->kinds], *head = lines->of[m->kinds + 1];
+    bool normed = false;
+    for (int i = 0; i < head->lines; i++) normed = normed || terms_of(&head->line[i]).norm;
+    if (!m->causal) return "attention in both directions";
+    for (int k = 0; k < m->kinds; k++) {
+        const char *odd = odd_layer(lines->of[k], &m->kind[k]);
+        if (odd) return odd;
+    }
+    if (embedding->lines > 1)
+        return embedding->line[1].op == SM_OPERATOR_TAKE ? "learned positions"
+                                                         : "a projected embedding";
+    if (!normed) return NORMS;
+    if (odd_lines(head)) return odd_lines(head) == NORMS ? NORMS : OWN;
+    if (is_said(m, "odd_positions")) return "stretched rotary positions (rope_scaling)";
+    if (is_said(m, "scaled")) return "an embedding, residuals or logits multiplied by constants";
+    return NULL;
+}
+
+/* What a kind of layer is, from its lines: heads and their sizes from the operands of attention,
+ * widths and experts from the roles of the dimensions of weights, the cache from its arrays. */
+
+static sm_status facts_lines(const sm_model *m, sm_arena *arena, model_lines *lines,
+                             sm_error *err) {
+    sm_status status = SM_OK;
+    for (int k = 0; !status && k < m->kinds + 2; k++) {
+        const sm_text_lines_of of = {
+            .kind = m->lines_of[k], .phase = SM_TEXT_PREFILL, .T = 1, .S = 1};
+        status = sm_architecture_lines(m->architecture, &of, arena, &lines->of[k], err);
+    }
+    return status;
+}
+
+/* ---- arrays ---- */
+
+static double size_of(const sm_text_lines *l, const uint8_t *dim, int rank,
+                      sm_dimension_role role) {
+    double size = 0;
+    for (int i = 0; i < rank; i++)
+        if (l->dim[dim[i]].role == role) size = (size > 0 ? size : 1) * l->dim[dim[i]].size;
+    return size;
+}
+
+double facts_size(const sm_text_lines *l, int array, sm_dimension_role role) {
+    return size_of(l, l->array[array].dim, l->array[array].rank, role);
+}
+
+static double mention_size(const sm_text_lines *l, const sm_mention *m, sm_dimension_role role) {
+    return size_of(l, m->dim, l->array[m->array].rank, role);
+}
+
+bool facts_is_own_weight(const sm_text_array *a) {
+    return a->role == SM_TEXT_WEIGHT && a->piece < 0;
+}
+
+int facts_scope(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot ? (int)(dot - name) : 0;
+}
+
+bool facts_scope_has(const sm_text_lines *l, const char *name, sm_dimension_role role) {
+    int n = facts_scope(name);
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        if (a->role == SM_TEXT_WEIGHT && facts_scope(a->name) == n &&
+            strncmp(a->name, name, (size_t)n) == 0 && facts_size(l, i, role) > 0)
+            return true;
+    }
+    return false;
+}
+
+static int whole(double size) { return (int)fmin(fmax(rint(size), 0), 1 << 30); }
+
+/* ---- attention ---- */
+
+/* Of the first attention of a layer. Heads count whether or not the letters of keys have them. */
+static void read_attention(const sm_text_lines *l, const sm_text_line *line, sm_layer_kind *k) {
+    const sm_mention *q = &line->operand[0], *key = &line->operand[1];
+    const sm_mention *value = &line->operand[2 * line->scores];
+    double heads = fmax(1, mention_size(l, q, SM_DIMENSION_HEADS));
+    k->N = whole(heads * fmax(1, mention_size(l, q, SM_DIMENSION_GROUP)));
+    k->K = whole(fmax(1, mention_size(l, key, SM_DIMENSION_HEADS)));
+    for (int i = 0; i < line->scores; i++)
+        k->H += whole(fmax(1, mention_size(l, &line->operand[2 * i], SM_DIMENSION_WHOLE)));
+    k->V_head = whole(fmax(1, mention_size(l, value, SM_DIMENSION_WHOLE)));
+    k->window = whole(line->window);
+    k->chunk = whole(line->chunk);
+}
+
+/* What a token leaves in the caches of the layer's own; they are latent where no head has its part
+ * of them. */
+static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
+    bool heads = false, all = false;
+    double first = 0, widest = 0;
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        if (a->piece >= 0) continue;
+        if (a->role == SM_TEXT_STATE)
+            k->state += a->elements * (a->typed ? sm_dtype_bytes(a->type) : 2);
+        if (a->role != SM_TEXT_CACHE || a->once) continue;
+        heads = heads || facts_size(l, i, SM_DIMENSION_HEADS) > 0;
+        all = all || a->keeps <= 0;
+        widest = fmax(widest, a->keeps);
+        if (first <= 0) first = a->elements;
+        k->cached += a->elements;
+    }
+    k->reach = all ? 0 : widest;
+    if (k->cached <= 0 || heads || k->N == 0) return;
+    k->attention = SM_ATTENTION_MLA;
+    k->kv_rank = whole(first);
+    k->rope_H = whole(k->cached - first);
+}
+
+/* ---- MLP and experts ---- */
+
+static void read_widths(const sm_text_lines *l, sm_layer_kind *k) {
+    double shared = 0;
+    for (int i = 0; i < l->arrays; i++) {
+        const sm_text_array *a = &l->array[i];
+        if (!facts_is_own_weight(a) || a->rank < 2) continue;
+        double experts = facts_size(l, i, SM_DIMENSION_EXPERTS);
+        double width = facts_size(l, i, SM_DIMENSION_WIDTH);
+        if (width <= 0) continue;
+        if (experts > 0) {
+            k->E = whole(experts);
+            k->F_expert = whole(width);
+        } else if (facts_scope_has(l, a->name, SM_DIMENSION_EXPERTS)) {
+            shared = width;
+        } else if (!facts_scope_has(l, a->name, SM_DIMENSION_HEADS)) {
+            k->F = whole(width);
+        }
+    }
+    bool parts = k->F_expert > 0 && fmod(shared, k->F_expert) == 0;
+    k->E_shared = shared <= 0 ? 0 : parts ? whole(shared / k->F_expert) : 1;
+    k->F_shared = shared <= 0 ? 0 : whole(shared / k->E_shared);
+}
+
+static void read_lines(const sm_text_lines *l, sm_layer_kind *k) {
+    for (int i = 0; i < l->lines; i++) {
+        const sm_text_line *line = &l->line[i];
+        const sm_mention *chosen = line->operands > 1 ? &line->operand[1] : NULL;
+        if (line->op == SM_OPERATOR_ATTENTION && k->N == 0) read_attention(l, line, k);
+        if (line->op == SM_OPERATOR_DISPATCH && chosen)
+            k->k_top = whole(l->dim[chosen->dim[l->array[chosen->array].rank - 1]].size);
+    }
+}
+
+/* ---- kinds ---- */
+
+/* Do tokens meet otherwise than by attention? */
+static bool is_recurrent(const sm_text_lines *l) {
+    for (int i = 0; i < l->lines; i++) {
+        sm_operator op = l->line[i].op;
+        if (op == SM_OPERATOR_STATE || op == SM_OPERATOR_CONV || op == SM_OPERATOR_CUMSUM)
+            return true;
+    }
+    return false;
+}
+
+static void name_kind(const sm_model *m, const sm_text_lines *l, sm_layer_kind *k) {
+    bool mixed = false;
+    for (int i = 0; i < m->kinds; i++)
+        mixed = mixed || m->kind[i].window > 0 || m->kind[i].chunk > 0;
+    const char *reach = k->N == 0               ? (is_recurrent(l) ? "recurrent " : "")
+                        : k->chunk > 0          ? "chunked "
+                        : k->window > 0         ? "local "
+                        : mixed && m->kinds > 1 ? "global "
+                                                : "";
+    const char *mlp = k->E == 0 && k->F == 0 ? "mixer"
+                      : k->E == 0            ? "dense"
+                      : k->F > 0             ? "dense+moe"
+                                             : "moe";
+    bool reuses = k->N > 0 && k->cached <= 0;
+    snprintf(k->name, sizeof k->name, "%s%s%s", reach, mlp, reuses ? " reuse" : "");
+}
+
+static double model_width(const sm_text_lines *l) {
+    for (int i = 0; i < l->arrays; i++)
+        if (facts_size(l, i, SM_DIMENSION_MODEL) > 0 && l->array[i].role == SM_TEXT_ACTIVATION)
+            return facts_size(l, i, SM_DIMENSION_MODEL);
+    return 0;
+}
+
+/* Fill in the kinds, sizes and what cannot be run. */
+static void facts_of_model(sm_model *m, const model_lines *lines) {
+    const sm_text_lines *embedding = lines->of[m->kinds], *head = lines->of[m->kinds + 1];
+    m->D = whole(model_width(lines->of[0]));
+    for (int k = 0; k < m->kinds; k++) {
+        const sm_text_lines *l = lines->of[k];
+        sm_layer_kind *kind = &m->kind[k];
+        *kind = (sm_layer_kind){.attention = SM_ATTENTION_GQA};
+        read_lines(l, kind);
+        read_kept(l, kind);
+        read_widths(l, kind);
+        for (int i = 0; i < l->arrays; i++)
+            kind->norms += facts_is_own_weight(&l->array[i]) && l->array[i].norm &&
+                           facts_size(l, i, SM_DIMENSION_MODEL) > 0;
+    }
+    for (int k = 0; k < m->kinds; k++) name_kind(m, lines->of[k], &m->kind[k]);
+    for (int i = 0; i < embedding->arrays; i++) {
+        double words = facts_size(embedding, i, SM_DIMENSION_VOCABULARY);
+        if (embedding->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
+    }
+    for (int i = 0; i < head->arrays; i++)
+        m->tied = m->tied || (head->array[i].role == SM_TEXT_WEIGHT && head->array[i].piece >= 0);
+    m->odd = facts_odd(m, lines);
+}
 
 const char *sm_model_name(const char *path, size_t *length) {
     const char *end = path + strlen(path);

@@ -3,12 +3,12 @@
  *
  * Spreadsheets take a cell that begins with = + - or @ for a formula; such a cell is text of ours
  * unless it is a number, and gets an apostrophe in front, which they do not show. */
+#include "columns.h"
+#include "scalemodel/json.h"
+#include "scalemodel/render.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "columns.h"
-#include "scalemodel/render.h"
 
 /* "-1.5e-06", "+3.2 %", "-2 GB/s", "-": a number and its unit, or no number. */
 static bool is_number(const char *text) {
@@ -130,4 +130,12 @@ sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err) {
         first = false;
     }
     return sm_finish_stream(out, err);
+}
+
+/* The data of a report as JSON. */
+
+sm_status sm_render_json(const sm_report *report, FILE *out, sm_error *err) {
+    if (report->out_of_memory) return sm_fail_memory(err);
+    sm_status status = sm_json_write(out, report->data, SM_JSON_PAGE, err);
+    return status ? status : sm_finish_stream(out, err);
 }

@@ -2,7 +2,6 @@
  * Times are microseconds there; they are rounded to nanoseconds, and both ends of a slice are
  * rounded alike, so that slices that touch still touch. */
 #include <math.h>
-#include <string.h>
 
 #include "columns.h"
 #include "scalemodel/json.h"

@@ -1,6 +1,5 @@
 /* The derivation of a point: the functions that priced it, with their inputs and sources. */
 #include <stdio.h>
-#include <string.h>
 
 #include "serve_space.h"
 

@@ -2,7 +2,6 @@
 #include "serve_frontier.h"
 #include "scalemodel/search.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The Pareto set of a search as it grows: a point stays when no other is at least as quick per

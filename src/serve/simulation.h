@@ -9,7 +9,7 @@
 
 enum { SIM_NONE = -1 };
 
-/* ---- sequences (sequences.c) ---- */
+/* ---- sequences (decoding.c) ---- */
 typedef struct sim_sequence {
     uint64_t number;
     double arrival_s, start_s, first_token_s;

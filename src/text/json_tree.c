@@ -1,8 +1,6 @@
 /* Values of JSON: found by path, read as what they should be, named in errors. */
 #include "json_tree.h"
 
-#include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

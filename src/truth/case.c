@@ -1,7 +1,5 @@
 /* A row made ready and predicted: what its kind needs is looked up once. */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine_table.h"

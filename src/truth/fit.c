@@ -1,7 +1,535 @@
 /* The fit of a calibration to measured rows, and its error on rows that it has not seen. */
-#include "fit.h"
+#include "scalemodel/search.h"
+#include "scalemodel/truth.h"
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct fit_row {
+    sm_truth_case *c;
+    const sm_truth_row *row;
+    double log_measured;
+    int model, source; /* group of the cross-validation */
+} fit_row;
+
+typedef struct fit_weighed {
+    double size, weight;
+} fit_weighed;
+
+typedef struct fit_problem {
+    size_t n;
+    fit_row *row;
+    int models, sources; /* groups */
+    const sm_calibration *start;
+    int p; /* constants that are free */
+    sm_constant free[SM_CONSTANT_COUNT];
+    double u0[SM_MAX_PARAMETERS], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
+    bool unfelt[SM_CONSTANT_COUNT]; /* no row depends on it: its derivatives are known to be 0 */
+    double *weight;                 /* how many independent rows each row counts as */
+    double *room, *scratch;         /* of the robust fit; n */
+    fit_weighed *weighed;           /* n */
+    bool mixed;                     /* steps beside operations */
+    bool *out_of_memory;            /* a row could not be predicted for want of it */
+} fit_problem;
+
+typedef struct fit_solution {
+    double u[SM_MAX_PARAMETERS];
+    double deviation[SM_MAX_PARAMETERS];   /* of u, posterior */
+    double sensitivity[SM_MAX_PARAMETERS]; /* root mean square of d log expected / d u */
+    double spread[SM_TRUTH_KIND_COUNT];    /* s_k */
+    size_t outliers;                       /* rows beyond FIT_OUTLIER spreads */
+} fit_solution;
+
+#define FIT_OUTLIER 3.0
+
+/* Which rows are left out: those of a group. */
+typedef enum fit_group { FIT_NO_GROUP, FIT_BY_MODEL, FIT_BY_SOURCE } fit_group;
+
+/* ---- constants as numbers on the whole line, and how far a calibration is trusted before any row
+ */
+
+/* A share of something is fitted by its logit, which keeps it between 0 and 1; all else by its
+ * logarithm. An overhead may be 0, whose logarithm is cut off at LEAST. */
+#define LEAST 1e-6
+#define LEAST_SHARE 0.004 /* shares keep away from 0 and 1, where the logit has no slope */
+#define MOST_SHARE 0.97
+
+static bool is_share(sm_constant which) {
+    return sm_constant_of(which)->high <= 1.0 && strcmp(sm_constant_of(which)->unit, "s") != 0;
+}
+
+static double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
+
+static double fit_to_line(sm_constant which, double value) {
+    if (!is_share(which)) return log(fmax(value, LEAST * 1e-3));
+    double share = clamp(value, LEAST_SHARE, MOST_SHARE);
+    return log(share / (1.0 - share));
+}
+
+/* within the range of the constant */
+static double fit_from_line(sm_constant which, double u) {
+    const sm_constant_info *info = sm_constant_of(which);
+    double value = is_share(which) ? 1.0 / (1.0 + exp(-u)) : exp(u);
+    return clamp(value, info->low, info->high);
+}
+
+/* d log value / d u: turns a deviation of u into a relative one of the value. */
+static double fit_relative(sm_constant which, double u) {
+    return is_share(which) ? 1.0 - 1.0 / (1.0 + exp(-u)) : 1.0;
+}
+
+/* Relative standard deviation before any row: matmuls and attention are known to some 25 % from
+ * single-operation benchmarks, memory and networks differ more from one code base to the next, and
+ * what a framework adds is known to a factor of three. */
+static double prior_relative(sm_constant which) {
+    switch (which) {
+    case SM_CONSTANT_matmul_efficiency:
+    case SM_CONSTANT_matmul_efficiency_fp8:
+    case SM_CONSTANT_attention_efficiency:
+    case SM_CONSTANT_attention_efficiency_backward: return 0.25;
+    case SM_CONSTANT_network_efficiency_inner: return 0.4;
+    case SM_CONSTANT_memory_efficiency: return 0.4;
+    case SM_CONSTANT_network_efficiency_outer: return 0.6;
+    case SM_CONSTANT_matmul_half_k: return 0.7;
+    default: return 1.2;
+    }
+}
+
+/* A share near 1 has little slope; its deviation on the line is bounded so that it stays a prior.
+ */
+static double fit_prior_deviation(sm_constant which, double u0) {
+    if (which == SM_CONSTANT_overlap) return 1.0;
+    return fmin(prior_relative(which) / fit_relative(which, u0), 2.5);
+}
+
+/* The rows of a fit: which can be predicted, how much each counts, and which belong together. */
+
+/* Rows of one sweep share their errors, so g rows of one model count as g^(3/4); and no kind of
+ * measurement counts as more than MOST_COUNTED rows, or BESIDE_STEPS of what the training steps
+ * count, so that thousands of matmuls do not drown thirty steps. */
+#define MOST_COUNTED 60.0
+#define BESIDE_STEPS 0.5
+enum { MOST_GROUPS = 12, NAME_BYTES = 160 };
+
+/* ---- groups ---- */
+
+typedef struct names {
+    const char **name;
+    size_t *rows, n;
+    size_t *place, room; /* of a name by its hash: its index and 1; room is a power of two */
+} names;
+
+static int octave(double size) { return size > 1.0 ? (int)floor(log2(size)) : 0; }
+
+/* What is held out together: models of one width, so that neither another depth nor a relative of
+ * a model is left in; for operations, their shape to the octave. */
+static void model_name(const sm_truth_row *row, char *out) {
+    switch (row->kind) {
+    case SM_TRUTH_TRAINING:
+        snprintf(out, NAME_BYTES, "training %d", row->of.training.model.d_model);
+        return;
+    case SM_TRUTH_GEMM:
+        snprintf(out, NAME_BYTES, "gemm %d %d", octave(row->of.gemm.n), octave(row->of.gemm.k));
+        return;
+    case SM_TRUTH_ATTENTION:
+        snprintf(out, NAME_BYTES, "attention %d %d %d", row->of.attention.n_heads,
+                 row->of.attention.n_kv_heads, row->of.attention.d_head);
+        return;
+    case SM_TRUTH_COLLECTIVE:
+        snprintf(out, NAME_BYTES, "collective %.60s %d", row->of.collective.op,
+                 row->of.collective.ranks);
+        return;
+    default:
+        snprintf(out, NAME_BYTES, "memop %.60s %d", row->of.memop.op, octave(row->of.memop.bytes));
+    }
+}
+
+/* Of a single model, what is held out together: its steps of one layout and sequence length. */
+static void layout_name(const sm_truth_row *row, char *out) {
+    const sm_training_row *t = &row->of.training;
+    if (row->kind != SM_TRUTH_TRAINING) model_name(row, out);
+    else snprintf(out, NAME_BYTES, "layout %d %d %d %.0f", t->tp, t->pp, t->chips, t->seq_len);
+}
+
+/* A source says what it measured after a colon. */
+static void source_name(const sm_truth_row *row, char *out) {
+    int length = row->kind == SM_TRUTH_TRAINING ? 150 : (int)strcspn(row->source, ":");
+    snprintf(out, NAME_BYTES, "%.*s", length < 150 ? length : 150, row->source);
+}
+
+/* -1: out of memory. */
+static int name_index(names *list, const char *name, sm_arena *arena) {
+    size_t hash = 5381; /* Bernstein's */
+    for (const char *c = name; *c; c++) hash = 33 * hash + (unsigned char)*c;
+    size_t at = hash & (list->room - 1);
+    while (list->place[at] && strcmp(list->name[list->place[at] - 1], name) != 0)
+        at = (at + 1) & (list->room - 1);
+    if (!list->place[at]) {
+        list->name[list->n] = sm_arena_copy(arena, name, strlen(name));
+        if (!list->name[list->n]) return -1;
+        list->place[at] = ++list->n;
+    }
+    list->rows[list->place[at] - 1]++;
+    return (int)list->place[at] - 1;
+}
+
+static bool names_new(names *list, size_t rows, sm_arena *arena) {
+    *list = (names){.room = 1};
+    while (list->room < 2 * rows) list->room *= 2;
+    list->name = sm_arena_array(arena, rows, sizeof *list->name);
+    list->rows = sm_arena_array(arena, rows, sizeof *list->rows);
+    list->place = sm_arena_array(arena, list->room, sizeof *list->place);
+    return list->name && list->rows && list->place;
+}
+
+/* ---- weights ---- */
+
+/* Of a step of quality B or C, something that the time depends on is not stated. */
+static double trust_of(const sm_truth_row *row) {
+    const char *quality = row->kind == SM_TRUTH_TRAINING ? row->of.training.quality : "";
+    return strcmp(quality, "B") == 0 || strcmp(quality, "C") == 0 ? 0.5 : 1.0;
+}
+
+static void weigh(fit_problem *f, const names *models, const int *model) {
+    double total[SM_TRUTH_KIND_COUNT] = {0};
+    for (size_t i = 0; i < f->n; i++) {
+        const fit_row *row = &f->row[i];
+        f->weight[i] = pow((double)models->rows[model[i]], -0.25) * trust_of(row->row);
+        total[row->row->kind] += f->weight[i];
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        sm_truth_kind kind = f->row[i].row->kind;
+        double most = fmin(MOST_COUNTED, BESIDE_STEPS * total[SM_TRUTH_TRAINING]);
+        if (kind == SM_TRUTH_TRAINING || !(most > 0.0)) most = MOST_COUNTED;
+        else f->mixed = true;
+        f->weight[i] *= fmin(1.0, most / total[kind]);
+    }
+}
+
+/* At most MOST_GROUPS fits: groups are dealt out in turn. A single group is held out by the row. */
+static void deal(fit_problem *f, const names *models, const names *sources) {
+    bool single = models->n < 2;
+    f->models = (int)(single ? f->n : models->n);
+    f->sources = (int)sources->n;
+    if (f->models > MOST_GROUPS) f->models = MOST_GROUPS;
+    if (f->sources > MOST_GROUPS) f->sources = MOST_GROUPS;
+    for (size_t i = 0; i < f->n; i++) {
+        fit_row *row = &f->row[i];
+        row->model = (single ? (int)i : row->model) % MOST_GROUPS;
+        row->source %= MOST_GROUPS;
+    }
+}
+
+/* Each row's index among the distinct names that name_of gives; NULL: out of memory. */
+static int *index_rows(const fit_problem *f, void (*name_of)(const sm_truth_row *, char *),
+                       names *list, sm_arena *arena) {
+    int *index = sm_arena_array(arena, f->n, sizeof *index);
+    if (!index || !names_new(list, f->n, arena)) return NULL;
+    for (size_t i = 0; i < f->n; i++) {
+        char name[NAME_BYTES] = {0};
+        name_of(f->row[i].row, name);
+        index[i] = name_index(list, name, arena);
+        if (index[i] < 0) return NULL;
+    }
+    return index;
+}
+
+static bool group_rows(fit_problem *f, sm_arena *arena) {
+    names models, sources, layouts;
+    const int *model = index_rows(f, model_name, &models, arena);
+    const int *source = index_rows(f, source_name, &sources, arena);
+    const int *layout = index_rows(f, layout_name, &layouts, arena);
+    if (!model || !source || !layout) return false;
+    bool single = models.n < 2;
+    weigh(f, &models, model);
+    for (size_t i = 0; i < f->n; i++) {
+        f->row[i].model = single ? layout[i] : model[i];
+        f->row[i].source = source[i];
+    }
+    deal(f, single ? &layouts : &models, &sources);
+    return true;
+}
+
+/* ---- rows ---- */
+
+static bool is_usable(const sm_truth_row *row, const sm_prediction *p) {
+    if (p->unknown || !(row->measured_s > 0.0) || !isfinite(row->measured_s)) return false;
+    return p->expected_s > 0.0 && isfinite(p->expected_s);
+}
+
+static sm_status fail_unusable(const char *why, size_t n, sm_error *err) {
+    if (n == 0) return sm_fail(err, SM_NEGATIVE, "there is no row to fit to");
+    return sm_fail(err, SM_NEGATIVE, "none of the %zu rows can be fitted to: %.300s", n,
+                   why[0] ? why : "the source states no time");
+}
+
+static sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibration *start,
+                             sm_arena *arena, fit_problem *f, sm_error *err) {
+    char why[320] = "";
+    size_t room = n ? n : 1;
+    f->row = sm_arena_array(arena, room, sizeof *f->row);
+    f->weight = sm_arena_array(arena, room, sizeof *f->weight);
+    f->scratch = sm_arena_array(arena, room, sizeof *f->scratch);
+    f->weighed = sm_arena_array(arena, room, sizeof *f->weighed);
+    f->room = sm_arena_array(arena, sm_robust_room(room), sizeof *f->room);
+    f->out_of_memory = sm_arena_alloc(arena, sizeof *f->out_of_memory);
+    if (!f->row || !f->weight || !f->scratch || !f->weighed || !f->room || !f->out_of_memory)
+        return sm_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const sm_truth_row *row = rows[i].row;
+        sm_prediction p;
+        sm_truth_predict(rows[i].c, start, &p);
+        if (p.out_of_memory) return sm_fail_memory(err);
+        if (p.unknown && !why[0]) snprintf(why, sizeof why, "%.300s", p.unknown);
+        if (!is_usable(row, &p)) continue;
+        f->row[f->n++] =
+            (fit_row){.c = rows[i].c, .row = row, .log_measured = log(row->measured_s)};
+    }
+    if (f->n == 0) return fail_unusable(why, n, err);
+    return group_rows(f, arena) ? SM_OK : sm_fail_memory(err);
+}
+
+/* The fit of constants: spreads of the kinds of measurement, and where the robust fit starts. */
+
+#define FLOOR 0.05     /* least spread: software releases alone differ by 4 % */
+#define FLOOR_ROWS 4.0 /* as many rows say so */
+/* Most: a spread that grew with what is not yet fitted would make any error look like noise. */
+#define CEILING 0.10    /* steps: one configuration differs by 9 % between releases at the 90th % */
+#define OF_KERNELS 0.30 /* honest sources of one kernel differ by 10 to 20 % */
+enum { MOST_ROUNDS = 40 };
+
+static bool fit_is_held_out(const fit_row *row, fit_group by, int group) {
+    if (by == FIT_BY_MODEL) return row->model == group;
+    return by == FIT_BY_SOURCE && row->source == group;
+}
+
+static sm_calibration fit_calibration(const fit_problem *f, const double *u) {
+    sm_calibration c = *f->start;
+    for (int j = 0; j < f->p; j++)
+        if (u[j] != f->u0[j]) /* a constant that has not moved keeps its exact value */
+            sm_calibration_set(&c, f->free[j], fit_from_line(f->free[j], u[j]));
+    return c;
+}
+
+/* log(expected / measured) of every row that `group` holds out under these constants. */
+static double fit_residual(const fit_problem *f, size_t i, const sm_calibration *c) {
+    const fit_row *row = &f->row[i];
+    sm_prediction p;
+    sm_truth_predict(row->c, c, &p);
+    if (p.out_of_memory) *f->out_of_memory = true;
+    if (p.unknown || !(p.expected_s > 0.0) || !isfinite(p.expected_s)) return NAN;
+    return log(p.expected_s) - row->log_measured;
+}
+
+/* ---- spreads ---- */
+
+/* The spread of a kind: 1.4826 times the median of |r|, drawn to FLOOR where rows are few, and not
+ * beyond what measurements differ by. */
+static double spread_of(const fit_problem *f, const double *residual, sm_truth_kind kind) {
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->row[i].row->kind == kind && isfinite(residual[i]))
+            f->scratch[n++] = fabs(residual[i]);
+    if (n == 0) return FLOOR;
+    double median = 1.4826 * sm_quantile(f->scratch, n, 0.5), rows = (double)n;
+    double square = (rows * median * median + FLOOR_ROWS * FLOOR * FLOOR) / (rows + FLOOR_ROWS);
+    return fmin(fmax(sqrt(square), FLOOR), kind == SM_TRUTH_TRAINING ? CEILING : OF_KERNELS);
+}
+
+static int by_size(const void *a, const void *b) {
+    const fit_weighed *x = a, *y = b;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+/* The same of all kinds together: the weighted median. */
+static double common_spread(const fit_problem *f, const double *residual) {
+    size_t n = 0, i = 0;
+    double total = 0.0, below = 0.0;
+    for (size_t k = 0; k < f->n; k++) {
+        if (!isfinite(residual[k])) continue;
+        f->weighed[n++] = (fit_weighed){fabs(residual[k]), f->weight[k]};
+        total += f->weight[k];
+    }
+    if (n == 0) return FLOOR;
+    qsort(f->weighed, n, sizeof *f->weighed, by_size);
+    while (i + 1 < n && below + f->weighed[i].weight < 0.5 * total) below += f->weighed[i++].weight;
+    return fmax(1.4826 * f->weighed[i].size, FLOOR);
+}
+
+/* ---- the robust fit of these rows ---- */
+
+typedef struct held {
+    const fit_problem *f;
+    fit_group by;
+    int group;
+} held;
+
+static void residuals(void *context, const double *u, double *residual) {
+    const held *h = context;
+    sm_calibration c = fit_calibration(h->f, u);
+    for (size_t i = 0; i < h->f->n; i++)
+        residual[i] =
+            fit_is_held_out(&h->f->row[i], h->by, h->group) ? NAN : fit_residual(h->f, i, &c);
+}
+
+static void spreads(void *context, const double *residual, bool settled, double *spread) {
+    const fit_problem *f = ((const held *)context)->f;
+    double of[SM_TRUTH_KIND_COUNT], common = settled ? 0.0 : common_spread(f, residual);
+    for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
+        of[k] = settled ? spread_of(f, residual, (sm_truth_kind)k) : common;
+    for (size_t i = 0; i < f->n; i++) spread[i] = of[f->row[i].row->kind];
+}
+
+static sm_robust_fit robust_of(const fit_problem *f, held *h) {
+    sm_robust_fit r = {.context = h,
+                       .residuals = residuals,
+                       .spreads = spreads,
+                       .settled = !f->mixed,
+                       .rows = f->n,
+                       .weight = f->weight,
+                       .parameters = f->p,
+                       .room = f->room};
+    for (int j = 0; j < f->p; j++) {
+        const sm_constant_info *info = sm_constant_of(f->free[j]);
+        r.u0[j] = f->u0[j];
+        r.precision[j] = f->precision[j];
+        r.unfelt[j] = f->unfelt[j];
+        r.low[j] = fit_to_line(f->free[j], info->low);
+        r.high[j] = fit_to_line(f->free[j], info->high);
+    }
+    return r;
+}
+
+/* ---- starts ---- */
+
+/* Steps bound by launches, by the chip, or by a poor network have hills between them, on whose far
+ * side a constant is not felt: the descent starts on every side. 0: as it is. */
+enum { SIDES = 4, MOST_VALUES = 3, KEPT = 4, FIRST_ROUNDS = 4 };
+static const struct side {
+    sm_constant which;
+    int values;
+    double value[MOST_VALUES];
+} sides[SIDES] = {{SM_CONSTANT_launch_s, 3, {0, 1e-5, 4e-5}},
+                  {SM_CONSTANT_network_efficiency_outer, 3, {0, 0.25, 0.06}},
+                  {SM_CONSTANT_network_efficiency_inner, 2, {0, 0.3}},
+                  {SM_CONSTANT_overlap, 2, {0, 0.5}}};
+
+typedef struct candidate {
+    double merit;
+    fit_solution s;
+} candidate;
+
+static int index_of(const fit_problem *f, sm_constant which) {
+    for (int j = 0; j < f->p; j++)
+        if (f->free[j] == which) return j;
+    return -1;
+}
+
+/* In order of merit, the worst of KEPT + 1 falls out. */
+static void insert(candidate *list, int *n, const candidate *c) {
+    int at = *n;
+    while (at > 0 && list[at - 1].merit > c->merit) {
+        list[at] = list[at - 1];
+        at--;
+    }
+    list[at] = *c;
+    if (*n < KEPT) ++*n;
+}
+
+/* Every combination of the sides that are free to move, one side a call. */
+static void try_sides(const fit_problem *f, const sm_robust_fit *r, int side,
+                      const fit_solution *from, candidate *list, int *n) {
+    if (side == SIDES) {
+        candidate c = {0.0, *from};
+        c.merit = sm_robust_merit(r, FLOOR, from->u);
+        insert(list, n, &c);
+        return;
+    }
+    const struct side *which = &sides[side];
+    int j = index_of(f, which->which);
+    for (int i = 0; i < (j < 0 ? 1 : which->values); i++) {
+        fit_solution s = *from;
+        if (i > 0) s.u[j] = fit_to_line(which->which, which->value[i]);
+        try_sides(f, r, side + 1, &s, list, n);
+    }
+}
+
+/* The best few go down some steps; the best of these is where the descent goes on. */
+static void best_start(const fit_problem *f, const sm_robust_fit *r, fit_solution *s) {
+    candidate list[KEPT + 1];
+    int n = 0, best = 0;
+    try_sides(f, r, 0, s, list, &n);
+    for (int i = 0; i < n; i++) {
+        sm_robust_descend(r, FIRST_ROUNDS, list[i].s.u);
+        list[i].merit = sm_robust_merit(r, FLOOR, list[i].s.u);
+        if (list[i].merit < list[best].merit) best = i;
+    }
+    *s = list[best].s;
+}
+
+static void fit_solve(const fit_problem *f, fit_group by, int group, fit_solution *s) {
+    held h = {f, by, group};
+    sm_robust_fit r = robust_of(f, &h);
+    double *residual = f->room, *spread = f->room + f->n; /* free after the descent */
+    if (by == FIT_NO_GROUP) best_start(f, &r, s);
+    sm_robust_descend(&r, MOST_ROUNDS, s->u);
+    sm_robust_at(&r, s->u, residual, spread);
+    s->outliers = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        s->spread[f->row[i].row->kind] = spread[i];
+        s->outliers += isfinite(residual[i]) && fabs(residual[i] / spread[i]) > FIT_OUTLIER;
+    }
+    if (by == FIT_NO_GROUP) sm_robust_deviations(&r, s->u, s->deviation, s->sensitivity);
+}
+
+/* Which measurement would say most about the constants that the rows leave open. */
+
+/* The measurement that determines a constant with little help from the others. */
+static const char *measurement_of(sm_constant which) {
+    static const char *const measurements[SM_CONSTANT_COUNT] = {
+        [SM_CONSTANT_matmul_efficiency] = "a 16-bit matmul of 8192 x 8192 x 8192",
+        [SM_CONSTANT_matmul_efficiency_fp8] = "an fp8 matmul of 8192 x 8192 x 8192",
+        [SM_CONSTANT_matmul_half_k] = "16-bit matmuls of 8192 x 8192 with K = 128, 512 and 2048",
+        [SM_CONSTANT_attention_efficiency] = "causal attention forward, 8k tokens, head size 128",
+        [SM_CONSTANT_attention_efficiency_backward] =
+            "a training step of one layer with long sequences (16k tokens)",
+        [SM_CONSTANT_memory_efficiency] = "a copy of 1 GiB in the memory of one chip",
+        [SM_CONSTANT_network_efficiency_inner] = "an all-reduce of 1 GiB inside a node",
+        [SM_CONSTANT_network_efficiency_outer] = "an all-reduce of 1 GiB across nodes",
+        [SM_CONSTANT_launch_s] = "a training step of a small model with microbatch 1",
+        [SM_CONSTANT_collective_s] = "all-reduces of 1 KiB to 1 MiB inside a node",
+        [SM_CONSTANT_overlap] =
+            "two training steps that differ only in tensor- or data-parallel degree",
+        [SM_CONSTANT_step_overhead_s] =
+            "two training steps that differ only in the global batch, one with a single microbatch",
+    };
+    return measurements[which];
+}
+
+/* Of the constants known least, that which moves these rows the most; when every one that the rows
+ * feel is known, the first that they do not feel at all. */
+static int least_known(const fit_problem *f, const fit_solution *s) {
+    int most = -1, unfelt = -1;
+    double open = 0.002; /* less than this of a row's time is not worth a measurement */
+    for (int j = 0; j < f->p; j++) {
+        double deviation = s->deviation[j] * s->sensitivity[j];
+        double ratio = s->deviation[j] / fit_prior_deviation(f->free[j], f->u0[j]);
+        if (s->sensitivity[j] <= 0.0 && unfelt < 0) unfelt = j;
+        if (ratio > 0.7 && deviation > open) {
+            open = deviation;
+            most = j;
+        }
+    }
+    return most >= 0 ? most : unfelt;
+}
+
+static void fit_advise(const fit_problem *f, const fit_solution *s, char *out, size_t size) {
+    int j = least_known(f, s);
+    if (size > 0) out[0] = 0;
+    if (j < 0) return;
+    snprintf(out, size, "%s, for %s", measurement_of(f->free[j]), sm_constant_of(f->free[j])->name);
+}
 
 /* The rows say more than the prior did when their information is the larger: the variance that is
  * left is below half of the prior's. */

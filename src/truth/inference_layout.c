@@ -1,5 +1,4 @@
 /* How many engines a row ran, on how many chips each, and how the model is sharded in one. */
-#include <math.h>
 #include <string.h>
 
 #include "inference_parts.h"

@@ -1,6 +1,5 @@
 /* What a row of inference states, each as seconds, and which of them is compared first. */
 #include <math.h>
-#include <string.h>
 
 #include "scalemodel/truth.h"
 

@@ -1,5 +1,4 @@
 /* A training row: its model, machine and plan priced as `train --plan` prices them. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

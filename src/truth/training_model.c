@@ -1,5 +1,4 @@
 /* The architecture a training row names, as a model of the product. */
-#include <string.h>
 
 #include "row_model.h"
 #include "truth_parts.h"

@@ -1,7 +1,6 @@
 /* answer_serve: the frontier of latency, throughput and cost at which a model can be served, or one
  * point of it. */
 #include "serve_asked.h"
-#include <string.h>
 
 enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };
 

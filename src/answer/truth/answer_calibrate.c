@@ -1,5 +1,425 @@
 /* answer_calibrate: constants of a chip and a software fitted to measured rows. */
-#include "calibrated.h"
+#include "chip_facts.h"
+#include "question.h"
+#include "scalemodel/io.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct sm_fitting {
+    sm_calibrate_question in;
+    sm_arena *arena;             /* the report's */
+    size_t read, of_chip, apart; /* rows of the files; of the chip; of those left out */
+    size_t n;
+    sm_ready_row *ready; /* those to fit to */
+    sm_truth_cases *cases;
+    const char *files; /* their names, joined */
+    sm_fit fit;
+    const char *reason; /* why nothing could be fitted, or NULL */
+} sm_fitting;
+
+/* The measured rows that constants are fitted to. */
+
+/* As `validate` keeps them out of its statistics. */
+static bool is_apart(const sm_truth_row *row, bool all) {
+    const sm_training_row *t = &row->of.training;
+    if (!(row->measured_s > 0.0)) return true;
+    if (row->kind != SM_TRUTH_TRAINING) return row->kind == SM_TRUTH_INFERENCE;
+    if (t->oom) return true;
+    if (all) return false;
+    return t->duplicate_of[0] || strcmp(t->quality, "C") == 0 ||
+           (t->task[0] && strcmp(t->task, "pretrain") != 0);
+}
+
+static bool is_named_software(const sm_fitting *q, const sm_truth *truth, size_t files) {
+    for (size_t f = 0; f < files; f++)
+        for (size_t i = 0; i < truth[f].n; i++) {
+            const sm_truth_row *row = &truth[f].row[i];
+            if (sm_truth_chip(row->chip) != q->in.chip) continue;
+            if (strcmp(sm_truth_software(row), q->in.software) == 0) return true;
+        }
+    return false;
+}
+
+static sm_status take_rows(sm_fitting *q, const sm_truth *truth, bool only_software,
+                           sm_error *err) {
+    q->read += truth->n;
+    for (size_t i = 0; i < truth->n; i++) {
+        const sm_truth_row *row = &truth->row[i];
+        if (sm_truth_chip(row->chip) != q->in.chip) continue;
+        q->of_chip++;
+        bool other = only_software && strcmp(sm_truth_software(row), q->in.software) != 0;
+        if (other || is_apart(row, q->in.all)) {
+            q->apart++;
+            continue;
+        }
+        sm_status status = sm_truth_cases_get(q->cases, row, &q->ready[q->n].c, err);
+        if (status) return status;
+        q->ready[q->n].row = row;
+        q->n++;
+    }
+    return SM_OK;
+}
+
+/* The rows to fit to. The cases are freed by the caller, also after an error. */
+static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
+    size_t files = q->in.files, rows = 0;
+    sm_truth *truth = sm_arena_array(q->arena, files + 1, sizeof *truth);
+    sm_status status = SM_OK;
+    if (!truth) return sm_fail_memory(err);
+    q->files = "";
+    for (size_t i = 0; i < files && !status; i++) {
+        status = sm_truth_read(q->in.file[i], q->arena, &truth[i], err);
+        if (status) return status;
+        rows += truth[i].n;
+        q->files = sm_arena_printf(q->arena, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
+        if (!q->files) return sm_fail_memory(err);
+    }
+    q->ready = sm_arena_array(q->arena, rows ? rows : 1, sizeof *q->ready);
+    const sm_library *families = NULL;
+    status = sm_library_shipped(q->arena, &families, err);
+    if (status) return status;
+    q->cases = sm_truth_cases_new(families);
+    if (!q->ready || !q->cases) return sm_fail_memory(err);
+    bool only = is_named_software(q, truth, files);
+    for (size_t f = 0; f < files && !status; f++) status = take_rows(q, &truth[f], only, err);
+    return status;
+}
+
+static void sm_fitting_free(sm_fitting *q) { sm_truth_cases_free(q->cases); }
+
+/* The calibration file that `calibrate` writes: the constants, and where they come
+ * from. */
+
+enum { MOST_SOURCES = 8, MOST_WORDS = 3800 };
+
+/* Titles of the sources, each once, with how many rows each gave. */
+static char *source_list(const sm_fitting *q) {
+    const char *source[MOST_SOURCES];
+    size_t rows[MOST_SOURCES] = {0};
+    int n = 0;
+    for (size_t i = 0; i < q->fit.rows; i++) {
+        int at = 0;
+        while (at < n && strcmp(source[at], q->fit.row[i].row->source) != 0) at++;
+        if (at == MOST_SOURCES) continue;
+        if (at == n) source[n++] = q->fit.row[i].row->source;
+        rows[at]++;
+    }
+    char *out = sm_arena_printf(q->arena, "%s", "");
+    for (int i = 0; i < n && out; i++)
+        out = sm_arena_printf(q->arena, "%s%s%.120s (%zu)", out, i ? "; " : "", source[i], rows[i]);
+    return out;
+}
+
+/* Where the rows lie: "sequence 2048 to 8192; matmul M 16 to 4096". */
+typedef struct extent {
+    const char *name;
+    sm_truth_kind kind;
+    size_t offset; /* of the number in a row */
+    bool whole;    /* it is an int, otherwise a double; 0 where a row states none */
+} extent;
+#define EXTENT(name, kind, member)                                                                 \
+    {                                                                                              \
+        name, kind, offsetof(sm_truth_row, of.member),                                             \
+            _Generic(((sm_truth_row *)0)->of.member, int                                           \
+                     : true, double                                                                \
+                     : false)                                                                      \
+    }
+static const extent extents[] = {
+    EXTENT("steps on chips", SM_TRUTH_TRAINING, training.chips),
+    EXTENT("sequence", SM_TRUTH_TRAINING, training.seq_len),
+    EXTENT("d_model", SM_TRUTH_TRAINING, training.model.d_model),
+    EXTENT("layers", SM_TRUTH_TRAINING, training.model.layers),
+    EXTENT("matmul M", SM_TRUTH_GEMM, gemm.m),
+    EXTENT("matmul N", SM_TRUTH_GEMM, gemm.n),
+    EXTENT("matmul K", SM_TRUTH_GEMM, gemm.k),
+    EXTENT("attention keys", SM_TRUTH_ATTENTION, attention.kv_len),
+    EXTENT("collective ranks", SM_TRUTH_COLLECTIVE, collective.ranks),
+};
+
+static char *range_text(const sm_fitting *q) {
+    char *out = sm_arena_printf(q->arena, "%s", "");
+    for (size_t k = 0; out && k < sizeof extents / sizeof *extents; k++) {
+        double least = INFINITY, most = 0.0;
+        for (size_t i = 0; i < q->fit.rows; i++) {
+            const sm_truth_row *row = q->fit.row[i].row;
+            const void *place = (const char *)row + extents[k].offset;
+            if (row->kind != extents[k].kind) continue;
+            double value = extents[k].whole ? *(const int *)place : *(const double *)place;
+            if (!(value > 0.0)) continue;
+            least = fmin(least, value);
+            most = fmax(most, value);
+        }
+        if (!(most > 0.0)) continue;
+        out =
+            sm_arena_printf(q->arena, "%s%s%s %.6g", out, *out ? "; " : "", extents[k].name, least);
+        if (out && least < most) out = sm_arena_printf(q->arena, "%s to %.6g", out, most);
+    }
+    return out;
+}
+
+/* Only what may stand in a calibration file: no control characters, not too long. */
+static char *clean(const sm_fitting *q, const char *text) {
+    char *out = text ? sm_arena_alloc(q->arena, MOST_WORDS) : NULL;
+    if (out) sm_utf8_clean(out, MOST_WORDS, text, strlen(text));
+    return out;
+}
+
+/* The text of the file, with what it was fitted to; NULL: out of memory. */
+static char *sm_fitting_text(sm_fitting *q) {
+    sm_arena *arena = q->arena;
+    sm_calibration *c = &q->fit.calibration;
+    const sm_fit *f = &q->fit;
+    const char *sources = source_list(q),
+               *errors = sm_arena_printf(
+                   q->arena,
+                   "median error on models held out %.1f %% (90 %% of rows below %.1f %%), "
+                   "in sample %.1f %%, with the start %.1f %%",
+                   100.0 * f->held_out_median, 100.0 * f->held_out_p90, 100.0 * f->in_sample_median,
+                   100.0 * f->before_median);
+    if (!sources || !errors) return NULL;
+    c->source = clean(q, sm_arena_printf(arena,
+                                         "scalemodel calibrate: %zu rows (%zu outliers) of %.400s: "
+                                         "%s; started from %s %s; %s",
+                                         q->fit.rows, q->fit.outliers, q->files, sources,
+                                         q->in.start->chip, q->in.start->software, errors));
+    c->range = clean(q, range_text(q));
+    c->chip = q->in.chip->name;
+    c->software = q->in.software;
+    if (!c->source || !c->range) return NULL;
+    return sm_calibration_format(c, arena);
+}
+
+/* The page: the constants before and after, the error on rows held out, the rows that do not
+ * fit, and what to measure next. */
+
+enum { MOST_OUTLIERS = 10, MOST_GROUPS = 12 };
+
+/* ---- errors on rows held out ---- */
+
+typedef struct group {
+    const char *name; /* 0-terminated; only `length` of it counts */
+    size_t length;
+    double *error; /* |error| of its rows */
+    size_t n;
+} group;
+
+static const char *model_of(const sm_truth_row *row) {
+    if (row->kind == SM_TRUTH_TRAINING) return row->of.training.model.name;
+    return sm_truth_kind_name(row->kind);
+}
+static const char *source_of(const sm_truth_row *row) { return row->source; }
+
+static int by_size(const void *a, const void *b) {
+    const group *x = a, *y = b;
+    if (x->n != y->n) return x->n < y->n ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Groups of the rows that have such an error, the largest first; NULL: out of memory. */
+static group *group_rows(const sm_fitting *q, const char *(*name_of)(const sm_truth_row *),
+                         bool by_source, size_t *n) {
+    sm_arena *arena = q->arena;
+    group *list = sm_arena_array(arena, q->fit.rows + 1, sizeof *list);
+    *n = 0;
+    for (size_t i = 0; list && i < q->fit.rows; i++) {
+        const sm_fit_row *row = &q->fit.row[i];
+        double error = by_source ? row->held_out_by_source : row->held_out;
+        const char *name = name_of(row->row);
+        size_t g = 0;
+        size_t length = row->row->kind == SM_TRUTH_TRAINING ? strlen(name) : strcspn(name, ":");
+        if (!isfinite(error)) continue;
+        while (g < *n && (list[g].length != length || memcmp(list[g].name, name, length) != 0)) g++;
+        if (g == *n) {
+            double *room = sm_arena_array(arena, q->fit.rows, sizeof *room);
+            const char *copy = sm_arena_copy(arena, name, length);
+            if (!room || !copy) return NULL;
+            list[(*n)++] = (group){copy, length, room, 0};
+        }
+        list[g].error[list[g].n++] = fabs(error);
+    }
+    if (list) qsort(list, *n, sizeof *list, by_size);
+    return list;
+}
+
+static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool by_source) {
+    size_t n = 0;
+    group *list = group_rows(q, by_source ? source_of : model_of, by_source, &n);
+    sm_data *array =
+        sm_put_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
+    if (!list) r->out_of_memory = true;
+    if (!list || n == 0) return;
+    sm_table *table = sm_page_table(r, sm_textf(r, "Error when the %s is held out", what),
+                                    sm_textf(r, "<%s|>rows|>median|>90 %%", what));
+    for (size_t g = 0; g < n; g++) {
+        double median = sm_quantile(list[g].error, list[g].n, 0.5);
+        double p90 = sm_quantile(list[g].error, list[g].n, 0.9);
+        sm_data *object = sm_put_object(r, array, NULL);
+        sm_put_text(r, object, what, list[g].name);
+        sm_put_all(r, object, "rows|median|p90", (double)list[g].n, median, p90);
+        if (g < MOST_GROUPS)
+            sm_page_row(r, table, sm_textf(r, "%.60s", list[g].name),
+                        sm_show_exact(r, (double)list[g].n), sm_show_percent(r, median),
+                        sm_show_percent(r, p90));
+    }
+    sm_report_table(r, table);
+    if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
+}
+
+static void error_lines(sm_report *r, const sm_fitting *q) {
+    const sm_fit *f = &q->fit;
+    /* Shipped constants of this very software may have been fitted to these rows. */
+    bool unseen = strcmp(q->in.start->software, q->in.software) != 0;
+    sm_report_text(r,
+                   "Median error %s with the start; fitted, %s on what was held out (90 %% of rows "
+                   "below %s) and %s in sample%s.",
+                   sm_show_percent(r, f->before_median), sm_show_percent(r, f->held_out_median),
+                   sm_show_percent(r, f->held_out_p90), sm_show_percent(r, f->in_sample_median),
+                   isfinite(f->held_out_by_source_median)
+                       ? sm_textf(r, "; with the source held out %s",
+                                  sm_show_percent(r, f->held_out_by_source_median))
+                       : "");
+    sm_put_all(r, sm_put_object(r, r->data, "error"),
+               "before_median|in_sample_median|held_out_median|held_out_p90|"
+               "held_out_by_source_median",
+               f->before_median, f->in_sample_median, f->held_out_median, f->held_out_p90,
+               f->held_out_by_source_median);
+    if (unseen && f->held_out_median > f->before_median)
+        sm_report_text(r, "On what was held out the start errs less: keep it until there are more "
+                          "rows, of more models.");
+}
+
+/* ---- every row, for machines ---- */
+
+static void put_rows(sm_report *r, const sm_fitting *q) {
+    sm_data *array = sm_put_array(r, r->data, "fitted");
+    for (size_t i = 0; i < q->fit.rows; i++) {
+        const sm_fit_row *f = &q->fit.row[i];
+        sm_data *object = sm_put_object(r, array, NULL);
+        sm_put_text(r, object, "id", f->row->id);
+        sm_put_all(r, object, "in_sample|held_out|held_out_by_source", f->in_sample, f->held_out,
+                   f->held_out_by_source);
+        if (isfinite(f->held_out)) sm_put_bool(r, object, "covered", f->covered);
+    }
+}
+
+/* ---- outliers ---- */
+
+static void outlier_rows(sm_report *r, const sm_fitting *q) {
+    sm_data *array = sm_put_array(r, r->data, "outliers");
+    if (q->fit.outliers == 0) return;
+    sm_table *table = sm_page_table(r, "Rows that do not fit: they count for little",
+                                    "<row|>line|>measured|>expected|>error");
+    int shown = 0;
+    for (size_t i = 0; i < q->fit.rows; i++) {
+        const sm_fit_row *f = &q->fit.row[i];
+        if (!f->outlier) continue;
+        sm_data *object = sm_put_object(r, array, NULL);
+        sm_put_text(r, object, "id", f->row->id);
+        sm_put_all(r, object, "line|measured_s|error", f->row->line, f->row->measured_s,
+                   f->in_sample);
+        if (shown++ < MOST_OUTLIERS)
+            sm_page_row(r, table, sm_textf(r, "%.70s", f->row->id), sm_show_exact(r, f->row->line),
+                        sm_show_seconds(r, f->row->measured_s),
+                        sm_show_seconds(r, f->row->measured_s * (1.0 + f->in_sample)),
+                        sm_textf(r, "%+.1f %%", 100.0 * f->in_sample));
+    }
+    sm_report_table(r, table);
+    if (shown > MOST_OUTLIERS) sm_report_text(r, "... and %d more.", shown - MOST_OUTLIERS);
+}
+
+/* ---- intervals ---- */
+
+static void interval_rows(sm_report *r, const sm_fitting *q) {
+    sm_data *array = sm_put_array(r, r->data, "intervals");
+    for (int i = 0; i < SM_REGIME_COUNT; i++) {
+        const sm_calibration *c = &q->fit.calibration;
+        const char *name = sm_regime_name((sm_regime)i);
+        if (!(q->fit.learned >> i & 1)) continue;
+        sm_report_text(r,
+                       "80 %% of what was held out (%s) took %.3g to %.3g times what is expected.",
+                       name, c->interval[i].lowest, c->interval[i].highest);
+        sm_data *entry = sm_put_object(r, array, NULL);
+        sm_put_text(r, entry, "regime", name);
+        sm_put_all(r, entry, "lowest|highest|rows", c->interval[i].lowest, c->interval[i].highest,
+                   c->interval[i].n);
+    }
+}
+
+/* ---- the derivation ---- */
+
+static void explain(sm_report *r, const sm_fitting *q) {
+    r->why =
+        sm_page_why(r, "median error on what was held out",
+                    "median of |expected / measured - 1|, constants fitted to the other groups",
+                    q->fit.held_out_median, "");
+    sm_page_given(r, r->why, "rows", (double)q->fit.rows, "");
+    for (int i = 0; i < q->fit.constants; i++) {
+        const sm_fit_constant *c = &q->fit.constant[i];
+        const sm_constant_info *info = sm_constant_of(c->which);
+        sm_why *node = sm_page_why(r, info->name, "most likely under the prior and the rows",
+                                   c->after, strcmp(info->unit, "s") == 0 ? "s" : "");
+        sm_page_leaf(r, node, "start", c->before, strcmp(info->unit, "s") == 0 ? "s" : "",
+                     q->in.start->source);
+        sm_page_leaf(r, node, "relative deviation", c->deviation, "",
+                     c->identified ? "the rows" : "the prior");
+        sm_why_add(r->why, node);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void head_fields(sm_report *r, const sm_fitting *q) {
+    sm_put_text(r, r->data, "command", "calibrate");
+    sm_put_text(r, r->data, "chip", q->in.chip->name);
+    sm_put_text(r, r->data, "software", q->in.software);
+    sm_data *start = sm_put_object(r, r->data, "start");
+    sm_put_text(r, start, "chip", q->in.start->chip);
+    sm_put_text(r, start, "software", q->in.start->software);
+    sm_put_all(r, sm_put_object(r, r->data, "rows"), "read|of_chip|kept_apart|fitted_to|outliers",
+               (double)q->read, (double)q->of_chip, (double)q->apart, (double)q->fit.rows,
+               (double)q->fit.outliers);
+}
+
+static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
+    sm_report_heading(r, "Calibration of %s, software '%s'", q->in.chip->name, q->in.software);
+    head_fields(r, q);
+    if (q->reason) {
+        sm_report_text(r, "No calibration: %s.", q->reason);
+        sm_put_text(r, r->data, "reason", q->reason);
+        return;
+    }
+    sm_report_text(r,
+                   "%zu of %zu rows are of this chip; %zu of them are kept apart, %zu cannot be "
+                   "predicted, %zu are fitted to. Start and prior: %s %s.",
+                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows,
+                   q->in.start->chip, q->in.start->software);
+    sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
+    sm_data *list = sm_put_array(r, r->data, "constants");
+    for (int i = 0; i < q->fit.constants; i++) {
+        const sm_fit_constant *c = &q->fit.constant[i];
+        const char *name = sm_constant_of(c->which)->name;
+        const char *from = c->identified ? "the rows" : "the prior";
+        sm_page_row(r, table, name, sm_constant_text(r, sm_constant_of(c->which), c->before),
+                    sm_constant_text(r, sm_constant_of(c->which), c->after),
+                    sm_show_percent(r, c->deviation), from);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", name);
+        sm_put_all(r, object, "before|after|relative_deviation", c->before, c->after, c->deviation);
+        sm_put_bool(r, object, "identified", c->identified);
+    }
+    sm_report_table(r, table);
+    error_lines(r, q);
+    error_rows(r, q, "source", true);
+    error_rows(r, q, "model", false);
+    interval_rows(r, q);
+    put_rows(r, q);
+    outlier_rows(r, q);
+    if (q->fit.measure_next[0]) sm_report_text(r, "Measure next: %s.", q->fit.measure_next);
+    sm_put_text(r, r->data, "measure_next", q->fit.measure_next);
+    if (q->in.output) sm_report_text(r, "Written to %s.", q->in.output);
+    if (q->in.explain) explain(r, q);
+}
 
 static sm_status fit(sm_fitting *q, sm_report *r, sm_error *err) {
     sm_error none = {.status = SM_OK};

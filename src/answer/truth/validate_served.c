@@ -1,7 +1,6 @@
 /* validate_served: rows of inference state several figures; each beside its prediction, and what
  * they come to by quantity. */
 #include "validated.h"
-#include <math.h>
 
 void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c) {
     if (c->row->kind != SM_TRUTH_INFERENCE || c->p.unknown) return;

@@ -138,7 +138,7 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
 
 /* --families FILE, --layers FILE and --as FAMILY of a verb: what its MODEL is read by
- * (model_input.c). */
+ * (values.c). */
 typedef struct cli_model_values {
     cli_list families;
     const char *as;
@@ -161,7 +161,7 @@ sm_status cli_read_model(const cli_call *call, const cli_model_values *given, co
                          sm_model *model, sm_error *err);
 
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
- * times (calibration_input.c). */
+ * times (values.c). */
 typedef struct cli_calibration_values {
     const char *calibration, *software;
 } cli_calibration_values;

@@ -245,3 +245,94 @@ sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err
     sm_words words = {sm_collective_names, SM_COLLECTIVE_COUNT};
     return sm_words_fail(words, &source, (sm_span){0, length}, "there is no collective", err);
 }
+
+/* --calibration FILE and --software NAME: the constants that expected times are
+ * predicted with, in place of the chip's usual ones. */
+
+enum { MOST_NAMES = 64 };
+
+static const char *joined(const char *const *names, size_t n, sm_arena *arena) {
+    const char *out = "";
+    for (size_t i = 0; i < n && out; i++)
+        out = sm_arena_printf(arena, "%s%s%s", out, i ? ", " : "", names[i]);
+    return out ? out : "";
+}
+
+static sm_status fail_software(const cli_call *call, const sm_chip *chip, const char *software,
+                               const char *const *names, size_t n, sm_error *err) {
+    sm_source source = sm_source_of("--software", software);
+    const char *near = sm_nearest(software, source.length, names, n);
+    return sm_fail_at(err, &source, (sm_span){0, source.length},
+                      "%s has no calibration for '%.60s'%s%s%s", chip->name, software,
+                      near ? "; did you mean " : "; it has ",
+                      near ? near : joined(names, n, call->arena), near ? "?" : "");
+}
+
+static sm_status from_file(const cli_call *call, const sm_chip *chip, const char *path,
+                           const char *software, const sm_calibration **out, sm_error *err) {
+    sm_source source;
+    sm_calibration *list = NULL;
+    size_t n = 0;
+    sm_status status = sm_io_read(path, call->arena, &source, err);
+    if (!status) status = sm_calibration_parse(&source, call->arena, &list, &n, err);
+    if (status) return status;
+    *out = sm_calibration_among(list, n, chip, software);
+    if (*out) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT, "%.200s has no calibration of %s%s%.60s; its first is %s %s",
+                   path, chip->name, software ? " for " : "", software ? software : "",
+                   list[0].chip, list[0].software);
+}
+
+sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
+                          const cli_calibration_values *given, const sm_calibration **out,
+                          sm_error *err) {
+    const char *names[MOST_NAMES];
+    if (given->calibration)
+        return from_file(call, chip, given->calibration, given->software, out, err);
+    *out = sm_calibration_of(chip);
+    if (!given->software) return SM_OK;
+    *out = sm_calibration_for(chip, given->software);
+    if (*out) return SM_OK;
+    return fail_software(call, chip, given->software, names,
+                         sm_calibration_softwares(chip, names, MOST_NAMES), err);
+}
+
+sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
+                                    const cli_calibration_values *given, const sm_calibration **out,
+                                    sm_error *err) {
+    if (given->calibration || given->software) return cli_calibration(call, chip, given, out, err);
+    *out = sm_calibration_of_operations(chip);
+    return SM_OK;
+}
+
+/* --families FILE, --layers FILE and --as FAMILY: what a MODEL is read by. */
+
+static sm_status check_family(const cli_call *call, const sm_library *library, const char *name,
+                              sm_error *err) {
+    const char *const *names;
+    size_t n;
+    if (!name) return SM_OK;
+    const sm_source source = sm_source_of("--as", name);
+    const sm_span all = {0, source.length};
+    sm_status status = sm_library_families(library, call->arena, &names, &n, err);
+    if (status) return status;
+    const sm_words words = {names, (int)n};
+    if (sm_words_find(words, &source, all) >= 0) return SM_OK;
+    return sm_words_fail(words, &source, all, "no family is called", err);
+}
+
+sm_status cli_library(const cli_call *call, const cli_model_values *given, const sm_library **out,
+                      sm_error *err) {
+    const cli_list *files = &given->families;
+    sm_status status = sm_io_library(files->text, (size_t)files->n, call->arena, out, err);
+    return status ? status : check_family(call, *out, given->as, err);
+}
+
+sm_status cli_read_model(const cli_call *call, const cli_model_values *given, const char *name,
+                         sm_model *model, sm_error *err) {
+    sm_source config;
+    const sm_library *library;
+    sm_status status = sm_io_model_source(name, call->arena, &config, err);
+    if (!status) status = cli_library(call, given, &library, err);
+    return status ? status : sm_model_parse(library, given->as, &config, call->arena, model, err);
+}

@@ -2,7 +2,6 @@
 #include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
-#include <string.h>
 
 typedef struct model_options {
     int64_t seq;

@@ -1,6 +1,5 @@
 /* plan: the options of `plan`. */
 #include "scalemodel/answer.h"
-#include "scalemodel/io.h"
 #include "verbs.h"
 
 typedef struct plan_options {

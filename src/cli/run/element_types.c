@@ -2,7 +2,6 @@
 #include "element_types.h"
 
 #include <math.h>
-#include <string.h>
 
 const char *const element_words[ELEMENT_WORDS] = {"fp32", "fp64", "int"};
 

@@ -3,7 +3,6 @@
 #include "measuring.h"
 #include "run_verbs.h"
 #include "scalemodel/io.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalemodel/io.h"
 #include "train_setup_of_plan.h"
 
 /* ---- what is trained ---- */

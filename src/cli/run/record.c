@@ -1,7 +1,6 @@
 /* Rows of what was run. */
 #include "record.h"
 
-#include "scalemodel/page.h"
 #include "ranks.h"
 #include "scalemodel/io.h"
 

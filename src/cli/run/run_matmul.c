@@ -2,7 +2,6 @@
  * and predicted, times measured and predicted. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "element_types.h"
 #include "execution.h"

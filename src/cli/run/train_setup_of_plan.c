@@ -1,8 +1,6 @@
 /* From a plan to degrees, rules, chunks of layers and the order in which stages work. */
 #include "train_setup_of_plan.h"
 
-#include <string.h>
-
 /* All is single precision. A plan of bf16 is taken as that: it is the planner's default. */
 static sm_status check_dtypes(const sm_plan *p, sm_error *err) {
     if (p->gradient != SM_FP32)

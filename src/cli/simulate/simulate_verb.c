@@ -2,7 +2,6 @@
 #include "options.h"
 #include "answer.h"
 #include "verbs.h"
-#include "scalemodel/io.h"
 #include <string.h>
 
 typedef struct simulate_values {

@@ -1,5 +1,4 @@
 /* train_input: the options of `train`, and the question they ask. */
-#include "scalemodel/io.h"
 #include "train.h"
 #include <string.h>
 

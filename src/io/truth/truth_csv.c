@@ -3,7 +3,6 @@
 #include "csv_record.h"
 #include "truth_form.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct csv_form {

@@ -1,9 +1,146 @@
 /* A measured row that reads well and cannot be right, or hardly: against the chip's datasheet,
  * where a unit wrong by 1000 shows, and against its own other figures. */
 #include "truth_warnings.h"
-
 #include <math.h>
-#include <string.h>
+
+/* A rough count of what a measured row must do, good to a factor of two or three: enough to see
+ * that a time is a thousand times off. The predictions of src/truth are the careful count. */
+
+/* over all of its dtypes */
+static double truth_most_flops_per_s(const sm_chip *chip) {
+    double most = 0;
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) most = fmax(most, chip->flops_per_s[d].value);
+    return most;
+}
+
+/* What leaves a chip over all its links. */
+static double link_bytes_per_s(const sm_chip *chip) {
+    if (chip->fabric == SM_FABRIC_SWITCH && chip->tree_levels > 0)
+        return chip->tree[0].child_bytes_per_s_oneway.value;
+    return chip->link_bytes_per_s_oneway.value * chip->links_per_chip;
+}
+
+/* Forward and backward: 6 FLOPs per token and parameter that it meets (attention, MLP or the
+ * experts it is sent to, output head). */
+static double training_flops(const sm_training_row *t) {
+    const double D = t->model.d_model, head = t->model.d_head;
+    const double q = t->model.n_heads * head, kv = t->model.n_kv_heads * head;
+    double width = t->model.d_ff;
+    if (t->model.n_experts > 0)
+        width =
+            (double)t->model.d_ff_expert * (t->model.experts_per_token + t->model.shared_experts);
+    double attention = D * (2 * (q > 0 ? q : D) + 2 * kv);
+    double mlp = (t->model.gated == SM_NO ? 2 : 3) * D * width;
+    double params = t->model.layers * (attention + mlp) + D * t->model.vocab;
+    double tokens = t->global_batch_sequences * t->seq_len;
+    bool known = t->model.layers > 0 && D > 0 && t->chips > 0;
+    return known ? 6 * params * tokens / t->chips : 0;
+}
+
+static truth_work truth_work_of(const sm_truth_row *row, const sm_chip *chip) {
+    truth_work w = {.flops_per_s = truth_most_flops_per_s(chip),
+                    .bytes_per_s = chip->memory_bytes_per_s.value};
+    const sm_gemm_row *g = &row->of.gemm;
+    const sm_attention_row *a = &row->of.attention;
+    const sm_collective_row *c = &row->of.collective;
+    switch (row->kind) {
+    case SM_TRUTH_GEMM: /* half a byte an element: no type in use is smaller */
+        w.flops = 2 * g->m * g->n * g->k;
+        w.bytes = 0.5 * g->n * g->k;
+        break;
+    case SM_TRUTH_ATTENTION: /* QK^T and PV, half of it under a causal mask; one pass over K and V
+                              */
+        w.flops =
+            4 * a->batch * a->q_len * (a->kv_len - 0.5 * (a->q_len - 1)) * a->n_heads * a->d_head;
+        w.bytes = a->batch * a->kv_len * a->n_kv_heads * a->d_head;
+        break;
+    case SM_TRUTH_COLLECTIVE: /* a ring moves (ranks-1)/ranks of the buffer out of each chip */
+        w.bytes = c->ranks > 1 ? c->bytes * (1 - 1.0 / c->ranks) : 0;
+        w.bytes_per_s = link_bytes_per_s(chip);
+        break;
+    case SM_TRUTH_MEMOP: w.bytes = row->of.memop.bytes; break;
+    case SM_TRUTH_TRAINING: w.flops = training_flops(&row->of.training); break;
+    case SM_TRUTH_INFERENCE:
+    case SM_TRUTH_KIND_COUNT: break;
+    }
+    w.flops = w.flops > 0 ? w.flops : 0; /* NaN: not stated */
+    w.bytes = w.bytes > 0 ? w.bytes : 0;
+    return w;
+}
+
+/* Seconds at the datasheet's rates; 0 when nothing is known. */
+static double truth_work_seconds(const truth_work *w) {
+    double math = w->flops_per_s > 0 ? w->flops / w->flops_per_s : 0;
+    double move = w->bytes_per_s > 0 ? w->bytes / w->bytes_per_s : 0;
+    return fmax(math, move);
+}
+
+/* A row of inference that reads well and cannot be right, or hardly: against the least work of a
+ * token, where a unit wrong by 1000 shows, and against its own other figures. */
+
+#define FASTER 3.0      /* times above the datasheet's rates */
+#define SLOWER 3000.0   /* times the least, and over LONGEST_S */
+#define LONGEST_S 10.0  /* between two tokens, or a counted token of a whole system */
+#define LEAST_BYTES 0.5 /* of a weight */
+#define NOTABLE 0.02    /* two printed figures may differ by rounding */
+#define DIFFERENT 0.25  /* mean lengths and medians of times are further apart */
+
+/* Parameters that every token meets, without embeddings; 0: not stated. */
+static double active_params(const sm_inference_row *r) {
+    double head = r->model.d_head > 0 ? r->model.d_head : 0, D = r->model.d_model;
+    double attention = D * head * (2.0 * r->model.heads + 2.0 * r->model.kv_heads);
+    double matrices = r->model.gated_mlp == SM_NO ? 2 : 3, width = r->model.d_ff;
+    if (r->model.experts > 0)
+        width = (double)r->model.d_ff_expert * (r->model.top_k + r->model.shared_experts);
+    return r->model.layers * (attention + matrices * D * width);
+}
+
+/* Between two tokens of a sequence: its weights are read once at least. Of a counted token: its
+ * FLOPs are done. */
+static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip,
+                          sm_served quantity) {
+    static const char *const figures[] = {
+        [SM_SERVED_TPOT] = "tpot_ms", [SM_SERVED_TOKEN] = "tokens_per_s"};
+    const sm_inference_row *r = &row->of.inference;
+    double seconds = sm_inference_measured(r, quantity), params = active_params(r);
+    double least = quantity == SM_SERVED_TPOT
+                       ? params * LEAST_BYTES / (chip->memory_bytes_per_s.value * r->chips)
+                       : 2 * params / (truth_most_flops_per_s(chip) * r->chips);
+    char measured[24], bound[24];
+    if (isnan(seconds) || !(least > 0) || !isfinite(least)) return;
+    sm_format_seconds(measured, sizeof measured, seconds);
+    sm_format_seconds(bound, sizeof bound, least);
+    if (seconds * FASTER < least)
+        truth_warn(w, row, "%s says %s a token, but %s needs %s at its datasheet's rates; %s",
+                   figures[quantity], measured, chip->name, bound,
+                   quantity == SM_SERVED_TPOT ? "is it in seconds?" : "does it count the input?");
+    else if (seconds > LONGEST_S && seconds > SLOWER * least)
+        truth_warn(w, row, "%s says %s a token, %.0f times what %s needs; %s", figures[quantity],
+                   measured, seconds / least, chip->name,
+                   quantity == SM_SERVED_TPOT ? "is it in microseconds?" : "is it of one request?");
+}
+
+/* The same of a row of inference; chip NULL: not in the catalogue. */
+static void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
+    const sm_inference_row *r = &row->of.inference;
+    double of_chips = r->tokens_per_s_per_chip * r->chips;
+    double ranks = (double)(r->tp > 0 ? r->tp : 1) * (r->pp > 0 ? r->pp : 1);
+    double by_tokens = r->tpot_s * (r->output_len - 1);
+    char printed[24], tokens[24];
+    if (chip) suspect_least(w, row, chip, SM_SERVED_TPOT);
+    if (chip) suspect_least(w, row, chip, SM_SERVED_TOKEN);
+    if (r->tokens_per_s > 0 && of_chips > 0 && fabs(of_chips / r->tokens_per_s - 1) > NOTABLE)
+        truth_warn(w, row, "tokens_per_s says %.5g, but tokens_per_s_per_chip gives %.5g",
+                   r->tokens_per_s, of_chips);
+    /* devices are chips, or two to a chip */
+    if (r->disagg != SM_YES && r->chips > 0 && ranks > 2.0 * r->chips)
+        truth_warn(w, row, "tp %d x pp %d is %.0f, but there are %d chips", r->tp, r->pp, ranks,
+                   r->chips);
+    if (r->latency_s > 0 && isfinite(by_tokens) && by_tokens * (1 - DIFFERENT) > r->latency_s)
+        truth_warn(w, row, "latency_ms says %s, but tpot_ms over the output gives %s",
+                   sm_format_seconds(printed, sizeof printed, r->latency_s),
+                   sm_format_seconds(tokens, sizeof tokens, by_tokens));
+}
 
 /* Times of single operations compare with at least LAUNCH_S: small ones take about that, whatever
  * they do. None is over in SOONEST_S. */

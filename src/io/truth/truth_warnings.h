@@ -14,8 +14,6 @@ void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, 
     __attribute__((format(printf, 3, 4)));
 /* One row against the chip's datasheet and against itself. */
 void truth_suspect_row(truth_warnings *w, const sm_truth_row *row);
-/* The same of a row of inference; chip NULL: not in the catalogue. */
-void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip);
 /* Rows against each other: the same id, the same configuration with times far apart. */
 void truth_suspect_twins(truth_warnings *w, const sm_truth_row *row, size_t n);
 
@@ -24,8 +22,4 @@ typedef struct truth_work {
     double flops, bytes;             /* of matrix units; of device memory or of links */
     double flops_per_s, bytes_per_s; /* the most that the chip has; 0: unknown */
 } truth_work;
-truth_work truth_work_of(const sm_truth_row *row, const sm_chip *chip);
-double truth_most_flops_per_s(const sm_chip *chip); /* over all of its dtypes */
-/* Seconds at the datasheet's rates; 0 when nothing is known. */
-double truth_work_seconds(const truth_work *w);
 #endif

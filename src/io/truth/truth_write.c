@@ -1,6 +1,5 @@
 /* Measured rows written as they are read: one JSON object a line, by the keys of the schema. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -50,10 +50,6 @@ typedef struct quantization {
 /* Read the quantization_config. SM_BAD_INPUT with the place of what is no such value. */
 sm_status quantization_read(const json_value *json, sm_arena *arena, quantization *out);
 
-/* Fill in what the checkpoint of a model takes; float_bytes each where weights are not quantised. q
- * NULL: none is. */
-void stored_count(sm_model *model, const model_lines *lines, const quantization *q,
-                  double float_bytes);
 /* The same from the text of its config. SM_BAD_INPUT as quantization_read. */
 sm_status stored_read(const sm_source *source, const model_lines *lines, sm_arena *arena,
                       sm_model *model, sm_error *err);

@@ -2,7 +2,6 @@
 #include "local_block.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "memory_account.h"
 

@@ -2,8 +2,6 @@
  * of [m,k] and [k,n] is 2 m n k FLOPs. */
 #include "measure_parts.h"
 
-#include <string.h>
-
 typedef struct shape {
     int m, n, k;
     bool quick; /* measured in a quick run too */

@@ -9,7 +9,7 @@
 
 enum { TRAIN_AXES = SM_AXIS_COUNT + 1, TRAIN_PIPELINE = SM_AXIS_COUNT, TRAIN_SHARES = 8 };
 
-/* A moment as it is stored (train_moments.c). */
+/* A moment as it is stored (train_optimizer.c). */
 typedef struct train_moment {
     void *code;
     float *scale; /* of each block, for codes of 8 bits */
@@ -156,7 +156,7 @@ sm_status train_mesh_new(sm_trainer *t, sm_error *err);
 /* New keys and values behind those already there. */
 sm_status train_append(sm_trainer *t, const sm_call *c, sm_error *err);
 
-/* ---- generate_attention.c ---- */
+/* ---- train_generate.c ---- */
 sm_status generate_attention(train_call *c, sm_error *err);
 
 /* ---- train_generate.c: calls of a stage that serves ---- */
@@ -175,17 +175,8 @@ void train_programs_free(sm_trainer *t);
 sm_status train_layers_new(sm_trainer *t, sm_error *err);
 void train_layers_free(sm_trainer *t);
 
-/* ---- train_moments.c ---- */
+/* ---- train_optimizer.c ---- */
 void train_codes_new(train_codes *codes);
-sm_status train_moment_new(const sm_trainer *t, size_t n, train_moment *m, sm_error *err);
-void train_moment_free(train_moment *m);
-/* Are they floats in the rank's own memory? Else they are read and written in parts that begin at
- * multiples of a block. */
-bool train_moments_plain(const sm_train_setup *s);
-void train_moment_read(const sm_trainer *t, const train_moment *m, bool second, size_t first,
-                       size_t n, float *x);
-void train_moment_write(const sm_trainer *t, train_moment *m, bool second, size_t first, size_t n,
-                        const float *x);
 
 /* ---- train_peers.c ---- */
 int train_copies(const sm_train_setup *s); /* of the model */
