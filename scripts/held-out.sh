@@ -145,7 +145,14 @@ done <"$place/pairs"
 kept() { # kept CHIP SOFTWARE
     awk -v head="[$1 $2]" '/^\[/ { on = $0 == head } on' "$calibrations/training-$2.txt"
 }
+# Nor does a fit replace it that has few rows and misses the half of them by more than a tenth.
+misses() { # misses CHIP SOFTWARE ROWS
+    [ -s "$place/text/$2.$1" ] && [ "$3" -lt "$FEW" ] && tr -s '\n ' ' ' <"$place/text/$2.$1" |
+        awk '{ bad = match($0, /, in sample [0-9.]+ %/) && substr($0, RSTART + 12) + 0 > 10 } END { exit !bad }'
+}
 while read -r chip software; do
+    rows=$(awk -F'\t' -v want="$chip $software" '$1 == want { n++ } END { print n + 0 }' "$place/training")
+    ! misses "$chip" "$software" "$rows" || : >"$place/text/$software.$chip"
     [ -s "$place/text/$software.$chip" ] || kept "$chip" "$software" | sed '$ { /^$/ d; }' >"$place/text/$software.$chip"
 done <"$place/pairs"
 for software in $(cut -d' ' -f2 "$place/pairs" | sort -u); do

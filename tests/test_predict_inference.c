@@ -98,27 +98,54 @@ static double part(const sm_prediction *p, sm_served quantity) {
 static void models_of_rows(void **state) {
     (void)state;
     sm_inference_row r = deepseek();
-    sm_model m;
+    row_models *models = row_models_new(models_families());
+    const sm_model *m;
     const char *why;
-    assert_true(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
-    assert_int_equal(m.kinds, 2);
-    assert_int_equal(m.kind[m.layer[2]].F, 18432);
-    assert_int_equal(m.kind[m.layer[3]].E, 256);
-    assert_int_equal(m.kind[m.layer[3]].attention, SM_ATTENTION_MLA);
-    assert_true(fabs(sm_model_params(&m).total / 671e9 - 1) < 0.01);
+    assert_true(inference_model(&r, NULL, models, &m, &why));
+    assert_int_equal(m->kinds, 2);
+    assert_int_equal(m->kind[m->layer[2]].F, 18432);
+    assert_int_equal(m->kind[m->layer[3]].E, 256);
+    assert_int_equal(m->kind[m->layer[3]].attention, SM_ATTENTION_MLA);
+    assert_true(fabs(sm_model_params(m).total / 671e9 - 1) < 0.01);
     r.model.moe_layer_step = 2; /* every second */
     r.model.first_dense_layers = 0;
-    assert_true(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
-    assert_int_equal(m.kind[m.layer[0]].E, 0);
-    assert_int_equal(m.kind[m.layer[1]].E, 256);
+    assert_true(inference_model(&r, NULL, models, &m, &why));
+    assert_int_equal(m->kind[m->layer[0]].E, 0);
+    assert_int_equal(m->kind[m->layer[1]].E, 256);
     r = llama_70b();
     r.model.sliding_layers = r.model.full_layers = 40;
     r.model.sliding_window = 128;
-    assert_true(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
-    assert_int_equal(m.kind[m.layer[0]].window + m.kind[m.layer[1]].window, 128);
+    assert_true(inference_model(&r, NULL, models, &m, &why));
+    assert_int_equal(m->kind[m->layer[0]].window + m->kind[m->layer[1]].window, 128);
     r.model.layers = 0;
-    assert_false(inference_model(&r, NULL, models_families(), models_arena(), &m, &why));
+    assert_false(inference_model(&r, NULL, models, &m, &why));
     assert_string_equal(why, "layers not stated");
+    row_models_free(models);
+}
+
+static void rows_share_models(void **state) {
+    (void)state;
+    sm_inference_row r = deepseek(), other = llama_70b();
+    row_models *models = row_models_new(models_families());
+    const sm_model *m[4];
+    const char *why;
+    assert_true(inference_model(&r, NULL, models, &m[0], &why));
+    assert_true(inference_model(&other, NULL, models, &m[1], &why));
+    r.concurrency = 3;
+    assert_true(inference_model(&r, NULL, models, &m[2], &why));
+    assert_ptr_equal(m[2], m[0]);
+    assert_ptr_not_equal(m[1], m[0]);
+    row_models_drop(models, m[0]);
+    for (int width = 1; width <= 64; width++) { /* what is in use stays, whatever comes and goes */
+        other.model.d_ff = 128 * width;
+        assert_true(inference_model(&other, NULL, models, &m[3], &why));
+        assert_int_equal(m[3]->kind[0].F, 128 * width);
+        row_models_drop(models, m[3]);
+    }
+    assert_int_equal(m[2]->kind[m[2]->layer[3]].E, 256);
+    row_models_drop(models, NULL);
+    row_models_free(models);
+    row_models_free(NULL);
 }
 
 static void dtypes_of_rows(void **state) {
@@ -147,9 +174,12 @@ static bool layout(const sm_inference_row *r, const char *chip, inference_layout
                    const char **why) {
     sm_truth_row row = row_of(r, chip);
     const sm_serve_dtypes d = {SM_BF16, SM_BF16, SM_BF16};
-    sm_model m;
-    return inference_model(r, NULL, models_families(), models_arena(), &m, why) &&
-           inference_layout_of(&row, sm_truth_chip(chip), &m, &d, l, why);
+    row_models *models = row_models_new(models_families());
+    const sm_model *m;
+    bool ok = inference_model(r, NULL, models, &m, why) &&
+              inference_layout_of(&row, sm_truth_chip(chip), m, &d, l, why);
+    row_models_free(models);
+    return ok;
 }
 
 static void layouts_of_rows(void **state) {
@@ -355,6 +385,7 @@ static void measured_rows_are_met(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_of_rows),
+        cmocka_unit_test(rows_share_models),
         cmocka_unit_test(dtypes_of_rows),
         cmocka_unit_test(layouts_of_rows),
         cmocka_unit_test(software_is_what_a_row_states),

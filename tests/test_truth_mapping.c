@@ -90,21 +90,23 @@ static void test_local_layers_and_experts_as_stated(void **state) {
     (void)state;
     sm_truth_row row = experts_row("a", "");
     sm_training_row *t = &row.of.training;
-    sm_model m;
+    row_models *models = row_models_new(models_families());
+    const sm_model *m;
     const char *why;
     t->model.window = 1024;
     t->model.global_every = 6;
     t->model.d_ff = 4096;
     t->model.moe_every = 2;
-    assert_true(truth_model(t, models_families(), models_arena(), &m, &why));
-    for (int l = 0; l < m.L; l++) {
-        const sm_layer_kind *k = &m.kind[m.layer[l]];
+    assert_true(truth_model(t, models, &m, &why));
+    for (int l = 0; l < m->L; l++) {
+        const sm_layer_kind *k = &m->kind[m->layer[l]];
         assert_int_equal(k->window, l % 6 == 5 ? 0 : 1024);
         assert_int_equal(k->E, l % 2 == 1 ? 8 : 0);
     }
     t->model.not_modelled = "a hybrid with Mamba layers";
-    assert_false(truth_model(t, models_families(), models_arena(), &m, &why));
+    assert_false(truth_model(t, models, &m, &why));
     assert_string_equal(why, "a hybrid with Mamba layers");
+    row_models_free(models);
 }
 
 static void test_networks_as_stated(void **state) {

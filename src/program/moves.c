@@ -121,18 +121,45 @@ static bool already(job *j, const sm_op *op, moved move) {
     return false;
 }
 
-/* Weights of one piece that move alike travel together, as every framework buckets them. */
-static bool bucketed(sm_partition *p, const sm_comm *c) {
-    if (p->program.rules.each_weight ||
-        (c->stream != SM_STREAM_PREFETCH && c->stream != SM_STREAM_DRAIN))
-        return false;
+/* Inputs of attention that are queries and keys, in pairs; values may be one of the keys. */
+static int scored(const sm_op *op) {
+    if (op->kind != SM_OP_ATTENTION) return 0;
+    return op->values % 2 == 0 ? op->values : op->inputs - (op->chosen >= 0);
+}
+
+/* Whether arrays are parts of one query, or of one key: they lie side by side for the kernel that
+ * attends, whose scores are sums of pairs, a part of each. */
+static bool beside(const sm_program *b, int tensor, const char *other) {
+    for (int o = 0; o < b->ops; o++) {
+        const sm_op *op = &b->op[o];
+        int end = scored(op), part = 0;
+        while (part < end && op->in[part] != tensor) part++;
+        for (int i = part & 1; i < end && part < end; i += 2)
+            if (i != part && other == b->tensor[op->in[i]].name) return true;
+    }
+    return false;
+}
+
+/* Weights of one piece that move alike travel together, as every framework buckets them; so do the
+ * parts of a query. */
+static bool bucketed(const job *j, int tensor, const sm_comm *c) {
+    sm_partition *p = j->out;
+    if (j->b->rules.each_weight) return false;
+    bool weights = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
     for (int i = 0; i < p->comms && i < SM_MAX_COMM; i++) {
         sm_comm *to = &p->comm[i];
         if (to->op != c->op || to->axes != c->axes || to->phase != c->phase ||
             to->stream != c->stream || to->gradient != c->gradient ||
-            to->bytes.mask != c->bytes.mask || to->bytes.per_sequence || c->bytes.per_sequence)
+            to->bytes.mask != c->bytes.mask)
+            continue;
+        if (weights ? to->bytes.per_sequence || c->bytes.per_sequence
+                    : !beside(j->b, tensor, to->array))
             continue;
         to->bytes.base += c->bytes.base;
+        if (!weights) {
+            to->forward_ops |= c->forward_ops;
+            return true;
+        }
         to->arrays++;
         to->array = "weights";
         return true;
@@ -184,7 +211,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
     c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && part_of_experts(j->b, tensor);
     c.narrow = phase == SM_PHASE_FORWARD && op->kind == SM_OP_EINSUM && tensor != op->out &&
                t->role == SM_ROLE_ACTIVATION;
-    if (bucketed(p, &c)) return;
+    if (bucketed(j, tensor, &c)) return;
     if (p->comms < SM_MAX_COMM) p->comm[p->comms] = c;
     p->comms++;
 }

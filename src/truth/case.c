@@ -6,8 +6,8 @@
 #include "truth_parts.h"
 
 struct sm_truth_case {
-    const sm_library *families;
     const sm_truth_row *row;
+    row_models *models, *own; /* own: nobody shares them */
     const sm_chip *chip;
     const sm_calibration *shipped;
     const char *unknown;
@@ -40,20 +40,26 @@ static const sm_calibration *serving_for(const sm_chip *chip, const char *softwa
 
 static sm_status make_ready(sm_truth_case *c, sm_error *err) {
     if (c->row->kind == SM_TRUTH_TRAINING)
-        return truth_training_new(c->row, c->families, c->chip, &c->training, &c->unknown, err);
+        return truth_training_new(c->row, c->models, c->chip, &c->training, &c->unknown, err);
     if (c->row->kind == SM_TRUTH_INFERENCE)
-        return truth_serving_new(c->row, c->families, c->chip, &c->serving, &c->unknown, err);
+        return truth_serving_new(c->row, c->models, c->chip, &c->serving, &c->unknown, err);
     return SM_OK;
 }
 
 sm_status sm_truth_case_new(const sm_truth_row *row, const sm_library *families,
                             sm_truth_case **out, sm_error *err) {
+    return truth_case_new(row, families, NULL, out, err);
+}
+
+sm_status truth_case_new(const sm_truth_row *row, const sm_library *families, row_models *models,
+                         sm_truth_case **out, sm_error *err) {
     sm_truth_case *c = sm_malloc(sizeof *c);
     *out = c;
     if (!c) return sm_fail_memory(err);
     memset(c, 0, sizeof *c);
     c->row = row;
-    c->families = families;
+    c->own = models ? NULL : row_models_new(families);
+    c->models = models ? models : c->own;
     c->chip = sm_truth_row_chip(row);
     if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;
@@ -62,7 +68,7 @@ sm_status sm_truth_case_new(const sm_truth_row *row, const sm_library *families,
                                     ? serving_for(c->chip, software)
                                     : sm_calibration_for(c->chip, software);
     c->shipped = own ? own : sm_calibration_of(c->chip);
-    sm_status s = make_ready(c, err);
+    sm_status s = c->models ? make_ready(c, err) : sm_fail_memory(err);
     if (s) {
         sm_truth_case_free(c);
         *out = NULL;
@@ -74,6 +80,7 @@ void sm_truth_case_free(sm_truth_case *c) {
     if (!c) return;
     truth_training_free(c->training);
     truth_serving_free(c->serving);
+    row_models_free(c->own);
     sm_free(c);
 }
 

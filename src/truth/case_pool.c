@@ -2,7 +2,7 @@
  * rows that differ only in what they are called and in what was measured have one. */
 #include <string.h>
 
-#include "scalemodel/truth.h"
+#include "truth_parts.h"
 
 typedef struct entry {
     uint64_t hash;
@@ -11,7 +11,7 @@ typedef struct entry {
 } entry;
 
 struct sm_truth_cases {
-    const sm_library *families;
+    row_models *models;
     sm_arena *arena; /* keys and their texts */
     entry *entry;
     size_t n, room;
@@ -127,16 +127,17 @@ static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key
 sm_truth_cases *sm_truth_cases_new(const sm_library *families) {
     sm_truth_cases *p = sm_calloc(1, sizeof *p);
     if (!p) return NULL;
-    p->families = families;
+    p->models = row_models_new(families);
     p->arena = sm_arena_new();
-    if (p->arena) return p;
-    sm_free(p);
+    if (p->models && p->arena) return p;
+    sm_truth_cases_free(p);
     return NULL;
 }
 
 void sm_truth_cases_free(sm_truth_cases *p) {
     if (!p) return;
     for (size_t i = 0; i < p->room; i++) sm_truth_case_free(p->entry[i].c);
+    row_models_free(p->models);
     sm_arena_free(p->arena);
     sm_free(p->entry);
     sm_free(p->text);
@@ -189,7 +190,7 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     if (!kept) return sm_fail_memory(err);
     memcpy(kept, &key, sizeof *kept);
     entry e = {.hash = hash, .key = kept};
-    sm_status status = sm_truth_case_new(kept, p->families, &e.c, err);
+    sm_status status = truth_case_new(kept, NULL, p->models, &e.c, err);
     if (status) return status;
     p->entry[at] = e;
     p->n++;

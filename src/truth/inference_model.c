@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "inference_parts.h"
-#include "row_model.h"
 
 enum { USUAL_VOCABULARY = 32000 };
 
@@ -95,16 +94,13 @@ static void pad(row_shape *s, const sm_plan *plan) {
     s->E = padded(s->E, plan->expert * (plan->expert_tensor ? 1 : plan->tensor));
 }
 
-bool inference_model(const sm_inference_row *r, const inference_layout *layout,
-                     const sm_library *families, sm_arena *arena, sm_model *m, const char **why) {
+bool inference_model(const sm_inference_row *r, const inference_layout *layout, row_models *models,
+                     const sm_model **model, const char **why) {
     *why = missing(r);
     if (*why) return false;
     row_shape s = shape_of(r);
     layers_of(r, &s);
-    row_shape padded_shape = s;
-    if (layout) pad(&padded_shape, &layout->decode.plan);
-    if (layout && layout->apart) pad(&padded_shape, &layout->prefill.plan);
-    if (layout && memcmp(&s, &padded_shape, sizeof s) == 0) return true; /* it is read already */
-    s = padded_shape;
-    return row_model(&s, families, arena, m, why);
+    if (layout) pad(&s, &layout->decode.plan);
+    if (layout && layout->apart) pad(&s, &layout->prefill.plan);
+    return row_models_take(models, &s, model, why);
 }

@@ -24,12 +24,10 @@ typedef struct inference_layout {
 bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *model,
                          const sm_serve_dtypes *dtypes, inference_layout *layout, const char **why);
 
-/* The architecture, as engines of this layout fill it up; as stated where layout is NULL. What the
- * model refers to lives in the arena. false: `why` names the missing fact, NULL when out of memory.
- */
+/* The architecture, as engines of this layout fill it up, to be dropped; as stated where layout is
+ * NULL. false: `why` names the missing fact, NULL when out of memory. */
 bool inference_model(const sm_inference_row *row, const inference_layout *layout,
-                     const sm_library *families, sm_arena *arena, sm_model *model,
-                     const char **why);
+                     row_models *models, const sm_model **model, const char **why);
 
 /* How requests arrive. */
 typedef enum inference_arrival {

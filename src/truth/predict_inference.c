@@ -7,8 +7,8 @@
 
 struct truth_serving {
     const sm_truth_row *row;
-    sm_arena *arena; /* of the model */
-    sm_model model;
+    row_models *models;
+    const sm_model *model;
     sm_system prefill_system, decode_system;
     sm_serve_dtypes dtypes;
     inference_layout layout;
@@ -32,16 +32,17 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
     return sm_system_parse(&source, NULL, 0, system, &err) == SM_OK;
 }
 
-static bool read_facts(truth_serving *t, const sm_library *families, const sm_chip *chip,
-                       const char **why) {
+static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
+    const sm_model *stated;
     t->engine = truth_engine_of(sm_truth_software(t->row));
-    if (!inference_load_of(r, &t->load, why) ||
-        !inference_model(r, NULL, families, t->arena, &t->model, why) ||
-        !inference_dtypes(r, chip, t->engine, &t->dtypes, why) ||
-        !inference_layout_of(t->row, chip, &t->model, &t->dtypes, &t->layout, why) ||
-        !inference_model(r, &t->layout, families, t->arena, &t->model, why))
+    if (!inference_load_of(r, &t->load, why) || !inference_model(r, NULL, t->models, &stated, why))
         return false;
+    bool ok = inference_dtypes(r, chip, t->engine, &t->dtypes, why) &&
+              inference_layout_of(t->row, chip, stated, &t->dtypes, &t->layout, why) &&
+              inference_model(r, &t->layout, t->models, &t->model, why);
+    row_models_drop(t->models, stated);
+    if (!ok) return false;
     *why = "the chips do not lay out on the chip's network";
     if (!system_of(chip, t->layout.prefill.chips, &t->prefill_system) ||
         !system_of(chip, t->layout.decode.chips, &t->decode_system))
@@ -51,7 +52,7 @@ static bool read_facts(truth_serving *t, const sm_library *families, const sm_ch
 }
 
 static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out, sm_error *err) {
-    const sm_serve_job job = {.model = &t->model,
+    const sm_serve_job job = {.model = t->model,
                               .system = system,
                               .dtypes = t->dtypes,
                               .prompt = t->load.prompt,
@@ -93,17 +94,15 @@ static sm_status start_engines(truth_serving *t, sm_error *err) {
     return s ? s : count_running(t, err);
 }
 
-sm_status truth_serving_new(const sm_truth_row *row, const sm_library *families,
-                            const sm_chip *chip, truth_serving **out, const char **why,
-                            sm_error *err) {
+sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
+                            truth_serving **out, const char **why, sm_error *err) {
     truth_serving *t = sm_malloc(sizeof *t);
     *out = t;
     if (!t) return sm_fail_memory(err);
     memset(t, 0, sizeof *t);
     t->row = row;
-    t->arena = sm_arena_new();
-    if (!t->arena) return sm_fail_memory(err);
-    if (!read_facts(t, families, chip, why)) return *why ? SM_OK : sm_fail_memory(err);
+    t->models = models;
+    if (!read_facts(t, chip, why)) return *why ? SM_OK : sm_fail_memory(err);
     sm_status s = start_engines(t, err);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
@@ -115,7 +114,7 @@ void truth_serving_free(truth_serving *t) {
     if (!t) return;
     if (t->prefill != t->decode) sm_serve_free(t->prefill);
     sm_serve_free(t->decode);
-    sm_arena_free(t->arena);
+    row_models_drop(t->models, t->model);
     sm_free(t);
 }
 

@@ -5,8 +5,8 @@
 #include "truth_parts.h"
 
 struct truth_training {
-    sm_arena *arena; /* of the model */
-    sm_model model;
+    row_models *models;
+    const sm_model *model;
     sm_system system;
     sm_plan plan;
     sm_train *train;
@@ -22,21 +22,18 @@ static const sm_software_memory *software_memory_of(const sm_truth_row *row) {
     return sm_software_memory_of(fused ? "torchtitan-2025" : software);
 }
 
-sm_status truth_training_new(const sm_truth_row *row, const sm_library *families,
-                             const sm_chip *chip, truth_training **out, const char **why,
-                             sm_error *err) {
+sm_status truth_training_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
+                             truth_training **out, const char **why, sm_error *err) {
     const sm_training_row *r = &row->of.training;
     truth_training *t = sm_malloc(sizeof *t);
     *out = t;
     if (!t) return sm_fail_memory(err);
     memset(t, 0, sizeof *t);
-    t->arena = sm_arena_new();
-    if (!t->arena) return sm_fail_memory(err);
-    if (!truth_model(r, families, t->arena, &t->model, why) ||
-        !truth_system(row, chip, &t->system, why) ||
-        !truth_plan(r, &t->model, t->system.chips, &t->plan, why))
+    t->models = models;
+    if (!truth_model(r, models, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
+        !truth_plan(r, t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);
-    const sm_job job = {.model = &t->model,
+    const sm_job job = {.model = t->model,
                         .system = &t->system,
                         .batch_tokens = r->global_batch_sequences * r->seq_len,
                         .seq = r->seq_len,
@@ -54,7 +51,7 @@ sm_status truth_training_new(const sm_truth_row *row, const sm_library *families
 void truth_training_free(truth_training *t) {
     if (!t) return;
     sm_train_free(t->train);
-    sm_arena_free(t->arena);
+    row_models_drop(t->models, t->model);
     sm_free(t);
 }
 

@@ -61,8 +61,9 @@ static bool put_all(sm_data *config, sm_arena *arena, const row_shape *s) {
                                    "full_attention"));
 }
 
-bool row_model(const row_shape *s, const sm_library *families, sm_arena *arena, sm_model *model,
-               const char **why) {
+/* false as row_models_take. */
+static bool read_model(const row_shape *s, const sm_library *families, sm_arena *arena,
+                       sm_model *model, const char **why) {
     sm_error err = {0};
     char *text = NULL;
     size_t length;
@@ -75,4 +76,93 @@ bool row_model(const row_shape *s, const sm_library *families, sm_arena *arena, 
     sm_status status = sm_model_parse(families, NULL, &source, arena, model, &err);
     if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
     return status == SM_OK;
+}
+
+/* ---- models that rows share ---- */
+
+enum { MOST_UNUSED = 32 };
+
+typedef struct entry {
+    sm_model model;  /* first: what takers hold */
+    row_shape shape; /* its name is a copy */
+    sm_arena *arena;
+    int users;
+    struct entry *next;
+} entry;
+
+struct row_models {
+    const sm_library *families;
+    entry *first; /* the last taken */
+};
+
+row_models *row_models_new(const sm_library *families) {
+    row_models *m = sm_calloc(1, sizeof *m);
+    if (m) m->families = families;
+    return m;
+}
+
+void row_models_free(row_models *m) {
+    for (entry *e = m ? m->first : NULL, *next; e; e = next) {
+        next = e->next;
+        sm_arena_free(e->arena);
+    }
+    sm_free(m);
+}
+
+/* Byte for byte: shapes that differ in padding alone are read twice, alike. */
+static bool is_of(const entry *e, const row_shape *shape) {
+    row_shape key = *shape;
+    key.name = e->shape.name;
+    return memcmp(&key, &e->shape, sizeof key) == 0 && strcmp(shape->name, e->shape.name) == 0;
+}
+
+/* Of those that nobody holds the latest are kept. */
+static void let_go(row_models *m) {
+    int unused = 0;
+    for (entry **at = &m->first; *at;) {
+        entry *e = *at;
+        if (e->users > 0 || ++unused <= MOST_UNUSED) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        sm_arena_free(e->arena);
+    }
+}
+
+static entry *new_entry(row_models *m, const row_shape *shape, const char **why) {
+    sm_arena *arena = sm_arena_new();
+    entry *e = arena ? sm_arena_alloc(arena, sizeof *e) : NULL;
+    char *name = e ? sm_arena_copy(arena, shape->name, strlen(shape->name)) : NULL;
+    *why = NULL;
+    if (!name || !read_model(shape, m->families, arena, &e->model, why)) {
+        sm_arena_free(arena);
+        return NULL;
+    }
+    memcpy(&e->shape, shape, sizeof *shape);
+    e->shape.name = name;
+    e->arena = arena;
+    e->users = 0;
+    return e;
+}
+
+bool row_models_take(row_models *m, const row_shape *shape, const sm_model **out,
+                     const char **why) {
+    entry **at = &m->first, *e;
+    *why = NULL;
+    while ((e = *at) != NULL && !is_of(e, shape)) at = &e->next;
+    if (e) *at = e->next;
+    else if ((e = new_entry(m, shape, why)) == NULL) return false;
+    e->next = m->first;
+    m->first = e;
+    e->users++;
+    *out = &e->model;
+    return true;
+}
+
+void row_models_drop(row_models *m, const sm_model *model) {
+    entry *e = m ? m->first : NULL;
+    while (e && &e->model != model) e = e->next;
+    if (!e || --e->users > 0) return;
+    let_go(m);
 }

@@ -16,7 +16,15 @@ typedef struct row_shape {
     bool dense[SM_MAX_LAYERS], local[SM_MAX_LAYERS]; /* of each layer */
 } row_shape;
 
-/* The model of that shape. false: `why` says what is wrong, or is NULL when out of memory. */
-bool row_model(const row_shape *shape, const sm_library *families, sm_arena *arena, sm_model *model,
-               const char **why);
+/* Models by their shape: rows of one architecture share one. Not for several threads at once. */
+typedef struct row_models row_models;
+/* None yet; families as in sm_truth_case_new. NULL when out of memory. */
+row_models *row_models_new(const sm_library *families);
+void row_models_free(row_models *models);
+/* The model of that shape, read where there is none like it. false: `why` says what is wrong, or is
+ * NULL when out of memory. Until row_models_drop it stays where it is. */
+bool row_models_take(row_models *models, const row_shape *shape, const sm_model **out,
+                     const char **why);
+/* The taker needs it no longer. NULL is fine. */
+void row_models_drop(row_models *models, const sm_model *model);
 #endif

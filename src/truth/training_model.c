@@ -1,6 +1,5 @@
 /* The architecture a training row names, as a model of the product. */
 
-#include "row_model.h"
 #include "truth_parts.h"
 
 /* Megatron's GPT models pad their vocabulary to this when the source is silent. */
@@ -29,7 +28,7 @@ static void layers_of(const sm_training_row *r, row_shape *s) {
     }
 }
 
-bool truth_model(const sm_training_row *r, const sm_library *families, sm_arena *arena, sm_model *m,
+bool truth_model(const sm_training_row *r, row_models *models, const sm_model **model,
                  const char **why) {
     *why = missing(r);
     if (*why) return false;
@@ -61,5 +60,5 @@ bool truth_model(const sm_training_row *r, const sm_library *families, sm_arena 
         .tied = r->model.tied == SM_UNSTATED ? !gated : r->model.tied == SM_YES,
     };
     layers_of(r, &s);
-    return row_model(&s, families, arena, m, why);
+    return row_models_take(models, &s, model, why);
 }

@@ -1,12 +1,13 @@
 /* Private to truth: a training row turned into a job and a plan. */
 #ifndef SM_TRUTH_PARTS_H
 #define SM_TRUTH_PARTS_H
+#include "row_model.h"
 #include "scalemodel/truth.h"
 
-/* The architecture a training row names; what it refers to lives in the arena. false: `why` names
- * the missing fact, NULL when out of memory. */
-bool truth_model(const sm_training_row *row, const sm_library *families, sm_arena *arena,
-                 sm_model *model, const char **why);
+/* The architecture a training row names, to be dropped. false: `why` names the missing fact, NULL
+ * when out of memory. */
+bool truth_model(const sm_training_row *row, row_models *models, const sm_model **model,
+                 const char **why);
 /* The machine it ran on: chip, number of chips, chips per node, what joins the nodes. */
 bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *system,
                   const char **why);
@@ -18,18 +19,20 @@ bool truth_plan(const sm_training_row *row, const sm_model *model, int chips, sm
 bool truth_in(const sm_truth_row *row, const char *software);
 bool truth_by(const sm_truth_row *row, const char *kernel);
 
+/* A row's case whose model is one of these; NULL: it has models of its own. */
+sm_status truth_case_new(const sm_truth_row *row, const sm_library *families, row_models *models,
+                         sm_truth_case **out, sm_error *err);
+
 typedef struct truth_training truth_training;
-sm_status truth_training_new(const sm_truth_row *row, const sm_library *families,
-                             const sm_chip *chip, truth_training **out, const char **why,
-                             sm_error *err);
+sm_status truth_training_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
+                             truth_training **out, const char **why, sm_error *err);
 void truth_training_free(truth_training *t);
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
 sm_status truth_training_why(truth_training *t, sm_arena *arena, sm_why **why, sm_error *err);
 
 typedef struct truth_serving truth_serving;
-sm_status truth_serving_new(const sm_truth_row *row, const sm_library *families,
-                            const sm_chip *chip, truth_serving **out, const char **why,
-                            sm_error *err);
+sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
+                            truth_serving **out, const char **why, sm_error *err);
 void truth_serving_free(truth_serving *t);
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out);

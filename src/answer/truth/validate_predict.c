@@ -49,17 +49,14 @@ static const char *apart_because(const sm_checked *c, bool all) {
 
 static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
     sm_truth_case *ready;
-    bool alone = c->row->kind == SM_TRUTH_INFERENCE;
-    sm_status status = alone ? sm_truth_case_new(c->row, v->families, &ready, err)
-                             : sm_truth_cases_get(v->cases, c->row, &ready, err);
+    sm_status status = sm_truth_cases_get(v->cases, c->row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, sm_override_for(v, c->row), &c->p);
     if (c->p.unknown) { /* the reason may live in the case, which goes first */
         c->p.unknown = sm_arena_copy(v->arena, c->p.unknown, strlen(c->p.unknown));
         if (!c->p.unknown || c->p.out_of_memory) status = sm_fail_memory(err);
     }
-    if (alone) sm_truth_case_free(ready);
-    else sm_truth_case_rest(ready);
+    sm_truth_case_rest(ready);
     return status;
 }
 
