@@ -127,6 +127,36 @@ static void data_reduces_gradients_once(void **state) {
     sm_arena_free(arena);
 }
 
+/* A table that is embedding and unembedding has one gradient; where the pipeline parts them each
+ * stage reduces its own. */
+static void a_tied_table_is_reduced_once(void **state) {
+    (void)state;
+    double all = 1235814400.0, table = 128256 * 2048.0;
+    sm_arena *arena = told_of("llama-3.2-1b", 32 * 4096, 4096, "data=8,zero=0,microbatch=1");
+    assert_true(total(SM_ALL_REDUCE, "data", "step end").bytes == 4 * all);
+    sm_arena_free(arena);
+    arena = told_of("llama-3.2-1b", 32 * 4096, 4096, "data=8,zero=2,microbatch=1");
+    assert_int_equal(detail.price.microbatches, 4);
+    assert_true(total(SM_REDUCE_SCATTER, "data", "backward-weight").bytes == 4 * 4 * all);
+    sm_arena_free(arena);
+    arena = told_of("llama-3.2-1b", 32 * 4096, 4096, "data=4,pipeline=2,zero=0,microbatch=1");
+    double layers = (all - table - 2048) / 2, half = total(SM_ALL_REDUCE, "data", "step end").bytes;
+    assert_true(half == 4 * (layers + table) || half == 4 * (layers + table + 2048));
+    sm_arena_free(arena);
+}
+
+/* What corrects the choice of experts is moved by a rule of its own and not by a gradient: 256
+ * numbers in each of 58 layers are stored and never reduced. */
+static void a_correction_is_not_reduced(void **state) {
+    (void)state;
+    double all = 671026419200.0 /* published, without the layer that predicts further */;
+    sm_arena *arena = told_of("deepseek-v3", 8 * 4096, 4096, "data=8,zero=0,microbatch=1");
+    double reduced = total(SM_ALL_REDUCE, "data", "step end").bytes / 4;
+    assert_true(reduced == sm_model_params(&model).total - 58 * 256);
+    assert_true(fabs(reduced / all - 1) < 1e-4);
+    sm_arena_free(arena);
+}
+
 /* What a person reads adds up to what the price says. */
 static void exposed_time_is_within_the_step(void **state) {
     (void)state;
@@ -190,6 +220,8 @@ int main(void) {
         cmocka_unit_test(tensor_reduces_sums_once),
         cmocka_unit_test(branches_share_a_reduction),
         cmocka_unit_test(data_reduces_gradients_once),
+        cmocka_unit_test(a_tied_table_is_reduced_once),
+        cmocka_unit_test(a_correction_is_not_reduced),
         cmocka_unit_test(exposed_time_is_within_the_step),
         cmocka_unit_test(the_end_of_the_step_is_shared_out),
     };

@@ -64,6 +64,7 @@ typedef struct sm_tensor {
     double bytes_per_element;
     int producer;      /* forward op that writes it, -1: an input or a weight */
     bool norm;         /* a weight without matmul work (norms, biases) */
+    bool tied;         /* a weight of an earlier piece */
     bool kept;         /* a cache or state that this piece itself holds from step to step */
     sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
@@ -176,6 +177,7 @@ typedef struct sm_program {
     int ops;
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
+    double fixed;      /* elements of weights that no gradient reaches, whole on every chip */
     /* The tensor that each array of the lines is; -1: of none (inside a kernel, in an epilogue). */
     int16_t tensor_of[SM_MAX_LINE_ARRAYS];
 } sm_program;
@@ -308,6 +310,9 @@ typedef struct sm_weight_class {
     sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
     sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */
     bool expert;
+    bool tied;  /* of an earlier piece: where a chip holds that piece too it is one weight, whose
+                   gradients are added and reduced once */
+    bool fixed; /* no gradient reaches it: it is stored and nothing else */
 } sm_weight_class;
 
 typedef struct sm_kept_array {

@@ -4,7 +4,9 @@
  *   q + bq, bq a weight        an epilogue of the product that makes q
  *   take(w[N,D]) without ids   a table that is added to another: an epilogue as well
  *   lines of a kernel          one op
- * Weights of epilogues ride along: they do no work of their own and count as the first norm's. */
+ * Weights of epilogues ride along: they do no work of their own and count as the first norm's; but
+ * what corrects the choice of experts has no gradient (DeepSeek-V3, arXiv 2412.19437, section
+ * 2.1.2), and no other weight's storage. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +23,7 @@ typedef struct builder {
     const sm_text_lines *l;
     sm_program *b;
     int *tensor; /* of each array; UNMADE, RIDES */
-    double rides;
+    double rides, fixed;
     int line; /* at hand */
     bool decodes;
     sm_error *err;
@@ -72,6 +74,7 @@ static int tensor_of(builder *x, int array) {
                                                                : BF16,
                    .producer = -1,
                    .norm = a->norm,
+                   .tied = a->role == SM_TEXT_WEIGHT && a->piece >= 0,
                    .kept = lasts && a->piece < 0};
     memcpy(t.dim, a->dim, sizeof t.dim);
     return x->tensor[array] = new_tensor(x, &t, a->name);
@@ -277,11 +280,15 @@ static bool is_choice(const builder *x, int array) {
     return any;
 }
 
-/* What corrects a choice has no gradient and no work of its own. */
+static void fix(builder *x, int array) {
+    if (x->tensor[array] == UNMADE) x->fixed += x->l->array[array].elements;
+    x->tensor[array] = RIDES;
+}
+
 static void choose(builder *x, const sm_text_line *line) {
     int made = line->result[0].array;
     for (int i = 1; i < line->operands; i++)
-        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+        if (is_weight(x, line->operand[i].array)) fix(x, line->operand[i].array);
     if (is_choice(x, made)) {
         x->tensor[made] = tensor_of(x, line->operand[0].array);
         return;
@@ -544,6 +551,7 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
     if (!x.status) {
         number_arrays(&x);
         add_rides(&x);
+        program->fixed = x.fixed;
         program_settle(program);
         program_fit_software(program);
     }

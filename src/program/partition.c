@@ -120,24 +120,33 @@ static bool forward_op(job *j, const sm_op *op) {
     return true;
 }
 
-void part_record_weight(job *j, int tensor, sm_axes partial) {
-    sm_partition *p = j->out;
-    const sm_tensor *t = &j->b->tensor[tensor];
-    sm_weight_class c = {t->elements, part_stored_mask(j->b, tensor), partial,
-                         part_of_experts(j->b, tensor)};
-    for (int i = 0; i < p->classes && i < SM_MAX_WEIGHT_CLASSES; i++)
-        if (p->weight[i].stored == c.stored && p->weight[i].partial == c.partial &&
-            p->weight[i].expert == c.expert) {
-            p->weight[i].elements += c.elements;
-            return;
-        }
-    if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes] = c;
+static void record(sm_partition *p, const sm_weight_class *c) {
+    for (int i = 0; i < p->classes && i < SM_MAX_WEIGHT_CLASSES; i++) {
+        sm_weight_class *of = &p->weight[i];
+        if (of->stored != c->stored || of->partial != c->partial || of->expert != c->expert ||
+            of->tied != c->tied || of->fixed != c->fixed)
+            continue;
+        of->elements += c->elements;
+        return;
+    }
+    if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes] = *c;
     p->classes++; /* finish tells when that is too many */
+}
+
+void part_record_weight(job *j, int tensor, sm_axes partial) {
+    const sm_tensor *t = &j->b->tensor[tensor];
+    record(j->out, &(sm_weight_class){.elements = t->elements,
+                                      .stored = part_stored_mask(j->b, tensor),
+                                      .partial = partial,
+                                      .expert = part_of_experts(j->b, tensor),
+                                      .tied = t->tied});
 }
 
 static sm_status finish(const job *j, sm_error *err) {
     sm_partition *out = j->out;
     const sm_program *program = j->b;
+    if (program->fixed > 0)
+        record(out, &(sm_weight_class){.elements = program->fixed, .fixed = true});
     if (out->comms > SM_MAX_COMM)
         return sm_fail_limit(err, "collectives of a layer", out->comms, SM_MAX_COMM);
     if (j->moves > SM_MAX_COMM)

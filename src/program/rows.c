@@ -31,8 +31,7 @@ int sm_task_list_matrix(const sm_task_list *list) {
 }
 
 bool sm_stage_is_copy(const sm_stage *s, const sm_step_layer *layer, int tensor) {
-    return s->tied && layer->number == s->model_layers &&
-           tensor == sm_task_list_matrix(layer->list);
+    return layer->number == s->model_layers && layer->list->program->tensor[tensor].tied;
 }
 
 bool sm_stage_tie_parted(const sm_stage *s) {

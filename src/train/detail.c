@@ -145,14 +145,16 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     }
 }
 
+/* tied: the piece's tied weights are reduced with those that they are copies of. */
 static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int index, double times,
-                         double microbatches) {
+                         double microbatches, bool tied) {
     const piece *one = &l->p->v->piece[index];
     double exposed_reduce = part(end->reduce_s, end->reduce);
     double exposed_gather = part(end->gather_s, end->gather);
     for (int i = 0; i < one->part.classes; i++) {
         const sm_weight_class *c = &one->part.weight[i];
         const class_slots *slots = &l->p->v->weight[index][i];
+        if (c->fixed || (tied && c->tied)) continue;
         double held = c->elements * l->p->d.inverse[c->stored];
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * gradient_bytes(plan), weights = held * l->t->weight_bytes;
@@ -198,7 +200,8 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
         if (n <= 0) continue;
         int set = i < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
         add_piece(&l, plan, i, set, n * m);
-        add_step_end(&l, plan, &end, i, n, m);
+        bool beside = i == head_piece(t) && stage_holds(t, plan, s, stage, embedding_piece(t)) > 0;
+        add_step_end(&l, plan, &end, i, n, m, beside);
     }
     if (plan->pipeline > 1) {
         double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);

@@ -55,6 +55,7 @@ static double least_state(const sm_train *t, const variant *v, const sm_plan *pl
         for (int i = 0; i < v->piece[k].part.classes; i++) {
             const sm_weight_class *c = &v->piece[k].part.weight[i];
             double held = c->elements * d.inverse[c->stored] * t->layers[k];
+            if (c->fixed) continue;
             bytes += held * 2 + (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
         }
     return bytes / plan->pipeline;

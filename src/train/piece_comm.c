@@ -37,7 +37,12 @@ static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
     }
 }
 
-/* ZeRO-2 reduces the gradients of every microbatch at once. */
+/* ZeRO-2 reduces the gradients of every microbatch at once; that of a tied embedding with its
+ * copy's. */
+static bool reduces(const sm_train *t, const sm_weight_class *c, int index, const sm_plan *plan) {
+    return !c->fixed && !(c->tied && index == head_piece(t) && plan->pipeline == 1);
+}
+
 static double zero2_bytes(const sm_weight_class *c, const sm_degrees *d, const sm_plan *plan) {
     return c->elements * d->inverse[c->stored] * gradient_bytes(plan);
 }
@@ -51,7 +56,7 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const sm_d
         double bytes = zero2_bytes(c, d, plan);
         const sm_timed_line *line;
         double s = sm_timed_curve_s(curve, bytes, &line);
-        if (!line) continue;
+        if (!line || !reduces(t, c, index, plan)) continue;
         add_stream(t, curve, bytes, out->all[1]);
         if (t->software.one_by_one) {
             out->blocking[1] += s;
@@ -99,6 +104,7 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
     for (int i = 0; plan->zero == 2 && i < p->part.classes; i++) {
         const sm_timed_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
         double bytes = zero2_bytes(&p->part.weight[i], d, plan);
+        if (!reduces(t, &p->part.weight[i], index, plan)) continue;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
     }
 }

@@ -140,7 +140,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     double bytes = 0;
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        bytes += 2 * c->elements * d->inverse[c->stored & ~shards_of(v)];
+        if (!c->fixed) bytes += 2 * c->elements * d->inverse[c->stored & ~shards_of(v)];
     }
     bool lookup = p->part.ops_gather;
     double s = lookup ? 0 : bytes / t->system.chip.memory_bytes_per_s.value;

@@ -1,4 +1,6 @@
 /* The pieces of a plan: from degrees to what each layer kind takes. */
+#include <string.h>
+
 #include "space.h"
 
 bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
@@ -28,10 +30,8 @@ void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
-    for (int i = 0; i < p->v->pieces; i++) {
-        p->load[i] = (stage_load){0};
-        piece_load(t, p->v, i, &p->d, &p->at, plan, &p->load[i]);
-    }
+    memset(p->load, 0, sizeof p->load);
+    for (int i = 0; i < p->v->pieces; i++) piece_load(t, p->v, i, &p->d, &p->at, plan, p->load);
 }
 
 static int piece_set_of(const sm_train *t, const sm_plan *plan, int index) {

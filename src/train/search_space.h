@@ -42,7 +42,7 @@ enum { TIMED = 8192 };
 typedef struct lane_scratch {
     pieces p;
     stages s;
-    stage_load load[4][MAX_PIECES];
+    stage_load load[4][MAX_LOADS];
     timed *memo;                                 /* TIMED of them */
     piece_time time[MAX_MICROBATCH][MAX_PIECES]; /* of the node at hand, where alive */
     double kept[MAX_MICROBATCH][MAX_PIECES][MAX_SETS];

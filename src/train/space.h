@@ -13,6 +13,7 @@
 
 enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
+    MAX_LOADS = MAX_PIECES + 1,          /* then the head's copy of a tied embedding */
     MAX_SETS = SM_RECOMPUTE_COUNT + 1,   /* named recomputation policies, then the plan's own set */
     CUSTOM_SET = SM_RECOMPUTE_COUNT,
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
@@ -215,7 +216,7 @@ int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
 double state_bytes(const sm_train *t, const sm_plan *plan); /* of the optimizer, per weight */
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                const placed *p, const sm_plan *plan, stage_load *add);
+                const placed *p, const sm_plan *plan, stage_load *load);
 double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
                         const sm_degrees *d, sm_dtype dtype);
 double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
@@ -228,7 +229,7 @@ struct pieces {
     placed at;
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
-    stage_load load[MAX_PIECES];
+    stage_load load[MAX_LOADS];
     double kept[MAX_PIECES][MAX_SETS]; /* bytes of one microbatch */
     double gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
@@ -318,5 +319,7 @@ variant *built_variant(const sm_train *t, const sm_plan *plan);
 sm_status train_custom_set(sm_train *t, const sm_plan *plan,
                            sm_error *err); /* of the plan's variant, which must exist */
 int head_piece(const sm_train *t);
+/* The load of a head's tied weights: none where a stage holds the embedding too. */
+static inline int copy_piece(const sm_train *t) { return head_piece(t) + 1; }
 int embedding_piece(const sm_train *t);
 #endif

@@ -49,6 +49,7 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
     double updated = plan->zero >= 1 ? held * shared : held;
     add->params += held * t->weight_bytes;
+    if (c->fixed) return;
     add->more += plan->gradient == SM_FP32 ? held * t->software_memory.gradient_bytes
                                            : updated * t->software_memory.shard_bytes;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
@@ -72,10 +73,13 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                const placed *p, const sm_plan *plan, stage_load *add) {
+                const placed *p, const sm_plan *plan, stage_load *load) {
     const sm_partition *part = &v->piece[index].part;
-    for (int i = 0; i < part->classes; i++)
-        add_class(t, &v->weight[index][i], &part->weight[i], d, p, plan, add);
+    for (int i = 0; i < part->classes; i++) {
+        bool copy = part->weight[i].tied && index == head_piece(t);
+        add_class(t, &v->weight[index][i], &part->weight[i], d, p, plan,
+                  &load[copy ? copy_piece(t) : index]);
+    }
 }
 
 /* Logits at the loss. The program keeps them once in fp32, and a stage counts as much again for
@@ -129,6 +133,8 @@ double piece_gathered_bytes(const sm_train *t, const variant *v, int index, cons
     double gradient = compiled ? t->weight_bytes / 2.0 : gradient_bytes(plan), elements = 0;
     if (plan->fsdp == 1) return 0;
     for (int i = 0; i < part->classes; i++)
-        elements += part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
+        if (!part->weight[i].fixed)
+            elements +=
+                part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
     return elements * (t->weight_bytes + gradient);
 }

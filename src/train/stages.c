@@ -176,10 +176,10 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         m->activations += kept;
     }
     stage_buffers(t, p, set, layers, h.last, m);
-    bool tied_here = t->model.tied && h.first && h.last;
     if (h.first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
     if (h.last) {
-        if (!tied_here) add_state(plan, m, &p->load[head_piece(t)], 1);
+        add_state(plan, m, &p->load[head_piece(t)], 1);
+        if (!h.first) add_state(plan, m, &p->load[copy_piece(t)], 1);
         double logits = p->kept[head_piece(t)][SM_RECOMPUTE_NONE];
         m->activations += logits * h.held_last;
         m->buffers += logits; /* their gradient */
@@ -253,6 +253,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
     step_end e = {0};
     double busy[MAX_PIECES][SM_MAX_LEVELS];
     bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
+    bool parted = t->model.tied;
     for (int i = 0; i < p->v->pieces; i++) piece_busy(t, plan, p, i, busy[i]);
     for (int stage = 0; stage < plan->pipeline; stage++) {
         double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
@@ -263,12 +264,15 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, co
             double n = i < t->kinds ? layers[i] : i == embedding_piece(t) ? h.first : h.last;
             if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
         }
+        int copy = copy_piece(t); /* beside the embedding its gradient joins that one's */
+        if (h.last && !h.first) add_piece_end(t, p, copy, 1, offload, p->load[copy].busy, &x);
+        if (h.last && h.first) parted = false;
         e.reduce = larger(e.reduce, x.reduce);
         e.gather = larger(e.gather, x.gather);
         e.update_s = larger(e.update_s, x.update);
         for (int l = 0; l < t->system.levels; l++) e.network_s = larger(e.network_s, x.busy[l]);
     }
-    if (t->model.tied && plan->pipeline > 1) {
+    if (parted) {
         const sm_timed_line *line;
         double bytes = p->load[embedding_piece(t)].gradients;
         e.tie_s = sm_timed_curve_s(p->at.send, bytes, &line) * 2;

@@ -54,6 +54,7 @@ sm_status variant_slots(variant *v, int index, sm_error *err) {
     }
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;
+        if (p->part.weight[i].fixed) continue;
         v->weight[index][i] = (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false),
                                             slot_for(v, SM_ALL_REDUCE, axes, false),
                                             slot_for(v, SM_ALL_GATHER, axes, false)};

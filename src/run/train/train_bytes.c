@@ -33,25 +33,13 @@ static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes)
     }
 }
 
-/* Elements of a class that are the copy of a tied embedding on its own stage. */
-static double copied(const sm_step_layer *layer, const sm_trainer *t, const sm_weight_class *c) {
-    const sm_program *b = layer->list->program;
-    for (int i = 0; i < b->tensors && !sm_stage_tie_parted(&t->stage); i++) {
-        unsigned stored = 0;
-        for (int d = 0; d < b->tensor[i].rank; d++) stored |= b->tensor[i].at[d];
-        if (sm_stage_is_copy(&t->stage, layer, i) && stored == c->stored)
-            return b->tensor[i].elements;
-    }
-    return 0;
-}
-
 static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     const sm_task_list *p = layer->list;
     for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
         const sm_weight_class *c = sm_partition_weight_class(p->partition, i);
-        double elements = c->elements - copied(layer, t, c);
-        double held = elements / train_degree(t, c->stored) * SINGLE_BYTES;
-        if (train_degree(t, c->partial) <= 1) continue;
+        double held = c->elements / train_degree(t, c->stored) * SINGLE_BYTES;
+        bool copy = c->tied && !sm_stage_tie_parted(&t->stage);
+        if (copy || c->fixed || train_degree(t, c->partial) <= 1) continue;
         if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
         else {
             bytes[SM_REDUCE_SCATTER] += held * (t->setup->zero == 2 ? passes(t) : 1);
