@@ -1,6 +1,8 @@
 /* The architecture a measured row names, written as a config of the family "transformer" and read
  * as any other config is. */
 
+#include <string.h>
+
 #include "row_model.h"
 #include "scalemodel/json.h"
 
