@@ -6,8 +6,8 @@
 #   make check      the part of it that takes under a minute, for who edits
 #   make arm64      build for arm64 and run the unit tests under qemu-user
 #   make demo       install what is missing, build, and answer the first question of the README
-#   make asan       the suite under AddressSanitizer and UndefinedBehaviorSanitizer alone
-#   make clang      the suite built by clang alone
+#   make asan       the suite built by clang under AddressSanitizer and UndefinedBehaviorSanitizer alone
+#   make clang      the suite built by clang without them, which `make test` leaves out
 #   make tsan       ranks as threads under ThreadSanitizer
 #   make lint       layers, formatting, clang-tidy
 #   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
@@ -31,7 +31,9 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
 CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
 # Names stay inside a library but for those of the public headers, which say so themselves.
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -fvisibility=hidden -pthread -Iinclude $(CFLAGS)
-FLAGS := $(CC) $(ALL_CFLAGS)
+# Tests run once: what compiling them takes counts as much.
+TEST_CFLAGS ?= $(if $(filter -O2 -O3,$(CFLAGS)),-O1)
+FLAGS := $(CC) $(ALL_CFLAGS) $(TEST_CFLAGS)
 # Pricing is a tight loop over many small files: `make release` optimises the core as one where the
 # compiler can, and leaves out what debuggers need. LTO: what `make release` adds for that.
 RELEASE_CFLAGS ?= -O3 -fno-math-errno -fno-trapping-math
@@ -51,12 +53,14 @@ LIB_DIRS := base text units report search notation hw model shard program cost p
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))
 # The data that is shipped becomes C tables, so that nothing is read when the program starts: a program
-# of the library's own readers writes them. It runs on the machine that builds, whatever CC builds for.
+# of the library's own readers writes them. It runs on the machine that builds, whatever CC builds for,
+# and another build may lend it: HOST_BUILD.
 CALIBRATIONS := $(sort $(wildcard data/calibration/*.txt))
 HOSTCC ?= $(if $(findstring -gnu-,$(CC)),gcc,$(CC))
 HOST_CFLAGS ?= -O1
-EMBED := $(BUILD)/host/embed
-EMBED_OBJ := $(patsubst src/%.c,$(BUILD)/host/%.o,$(call sources_of,base text units report notation hw shard) \
+HOST_BUILD ?= $(BUILD)
+EMBED := $(HOST_BUILD)/host/embed
+EMBED_OBJ := $(patsubst src/%.c,$(HOST_BUILD)/host/%.o,$(call sources_of,base text units report notation hw shard) \
     $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
 ENGINES := $(sort $(wildcard data/engines/*.json))
@@ -69,9 +73,10 @@ RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
 BLAS_LIBS ?= -lopenblas
 # The programs that run on ranks: with threads where BLAS is there, and with each MPI that is there
-# (not under a sanitizer, to which the libraries of MPI leak).
+# (not under a sanitizer, to which the libraries of MPI leak: there they are compiled and no more).
 HAVE_BLAS := $(shell printf '\043include <cblas.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes)
-MPIS := $(if $(findstring sanitize,$(CFLAGS)),,$(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$m),$m)))
+ALL_MPIS := $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$m),$m))
+MPIS := $(if $(findstring sanitize,$(CFLAGS)),,$(ALL_MPIS))
 # The program that measures GPUs, where the CUDA toolkit is: in CUDA_HOME or on the compiler's paths.
 CUDA_HOME ?= /usr/local/cuda
 CUDA_FLAGS ?= $(if $(wildcard $(CUDA_HOME)/include),-isystem $(CUDA_HOME)/include)
@@ -174,30 +179,30 @@ $(BUILD)/obj/flags: always
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/obj/made/%.o: $(BUILD)/made/%.c
+$(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/truth -MMD -MP -c -o $@ $<
-$(BUILD)/host/%.o: src/%.c
+$(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
 HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/truth -Isrc/text $(call folders_of,io) $(HOST_CFLAGS)
-$(BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
+$(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.
-$(EMBED): scripts/embed.c $(BUILD)/host/readers.a
+$(EMBED): scripts/embed.c $(HOST_BUILD)/host/readers.a
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -o $@ $^ $(LIBS)
 # A table that is made anew and is the same keeps its date, so that nothing is compiled again.
-$(BUILD)/made/%.c: $(BUILD)/made/%.stamp ;
+$(HOST_BUILD)/made/%.c: $(HOST_BUILD)/made/%.stamp ;
 # The folders are named too: a file that is taken away leaves the table.
-$(BUILD)/made/calibration_table.stamp: $(EMBED) data/calibration $(CALIBRATIONS)
+$(HOST_BUILD)/made/calibration_table.stamp: $(EMBED) data/calibration $(CALIBRATIONS)
 	$(call embed,calibrations $(CALIBRATIONS))
-$(BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
+$(HOST_BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
 	$(call embed,chips $(CHIPS))
-$(BUILD)/made/engine_table.stamp: $(EMBED) data/engines $(ENGINES)
+$(HOST_BUILD)/made/engine_table.stamp: $(EMBED) data/engines $(ENGINES)
 	$(call embed,engines $(ENGINES))
-$(BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
+$(HOST_BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
 	$(call embed,families $(FAMILIES))
-$(BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
+$(HOST_BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
 	$(call embed,models $(MODELS))
 define embed
 	@mkdir -p $(@D)
@@ -208,10 +213,10 @@ endef
 TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) text notation program,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/fuzz/%.o: fuzz/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -281,12 +286,17 @@ RELEASE = $(MAKE) --no-print-directory -s BUILD="$(BUILD)/release" CFLAGS="$(REL
 release:
 	@+$(RELEASE) all
 
-# Everything the suite runs; `make -k` so that one broken file fails alone.
-test-programs: all $(TESTS) $(MPI_TESTS) $(REPLAYS)
+# Everything the suite runs; `make -k` so that one broken file fails alone. Under a sanitizer clang
+# links no shared library.
+ifneq (,$(findstring sanitize,$(CFLAGS)))
+PROGRAMS := $(BUILD)/scalemodel $(RUN_PROGRAMS) $(patsubst %,$(BUILD)/obj/%/mpi.o,$(ALL_MPIS)) \
+    $(patsubst %,$(BUILD)/obj/%/start_mpi.o,$(ALL_MPIS)) $(BUILD)/obj/tests/mpi/ranks.o $(BUILD)/obj/tests/mpi/train.o
+endif
+test-programs: $(or $(PROGRAMS),all) $(TESTS) $(MPI_TESTS) $(REPLAYS)
 
 test:
 	@CC="$(CC)" scripts/setup.sh test
-	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh gcc asan clang
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh gcc asan
 check:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh check
@@ -403,7 +413,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj $(BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(HOST_BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
 .SECONDARY:
 .PHONY: always all release test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install install-here uninstall clean

@@ -14,6 +14,11 @@ want_header() {
         ${CC:-cc} -E -x c - >/dev/null 2>&1 || missing="$missing $2"
 }
 
+want_sanitizers() {
+    printf 'int main(void) { return 0; }\n' | clang -fsanitize=address,undefined -x c -o /dev/null - 2>/dev/null ||
+        missing="$missing libclang-rt-dev"
+}
+
 want_command "${CC:-cc}" gcc
 want_command gcc gcc
 want_command make make
@@ -30,10 +35,14 @@ test)
     want_command mpicc.mpich libmpich-dev
     want_command mpirun.mpich mpich
     want_command clang clang
+    want_sanitizers
     want_command g++ g++
     want_command pkg-config pkgconf
     ;;
-fuzz) want_command clang clang ;;
+fuzz)
+    want_command clang clang
+    want_sanitizers
+    ;;
 lint)
     want_command clang clang
     want_command clang-format clang-format

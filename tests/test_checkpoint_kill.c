@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "model_of.h"
+#include "sanitized.h"
 #include "train_checkpoint.h"
 
 /* ---- the calls ---- */
@@ -335,7 +336,7 @@ static void check_next(const form *f) {
 
 /* A process under AddressSanitizer takes long to begin: there, and where the same is run a second
  * time by another compiler, some of the calls must do. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#if REPEATED
 enum { STRIDE = 7 };
 #else
 enum { STRIDE = 1 };

@@ -8,11 +8,12 @@
 #include <cmocka.h>
 
 #include "oracle_collectives.h"
+#include "sanitized.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#ifdef __SANITIZE_ADDRESS__
+#if SANITIZED
 enum { MOST_CHIPS = 36 }; /* a sanitizer takes its time */
 #else
 enum { MOST_CHIPS = 64 };

@@ -11,15 +11,13 @@
 
 #include <cmocka.h>
 
-#include "model_of.h"
+#include "catalogue.h"
 #include "scalemodel/io.h"
 #include "scalemodel/model.h"
 
 static sm_model load(const char *name) {
     static sm_model m; /* 3 KB: kept off the stack of every caller */
-    sm_error err = {0};
-    if (sm_io_model_load(name, models_arena(), &m, &err) != SM_OK)
-        fail_msg("%s: %s", name, err.sentence);
+    catalogue_load(name, models_arena(), &m);
     return m;
 }
 

@@ -6,9 +6,9 @@
  * takes the place of the library's, and so what streams, jansson and zlib ask for is refused too;
  * under a sanitizer, which has a malloc of its own, what passes through sm_malloc is.
  *
- * The suite looks at some 40 of each command's allocations, the first and the last among them.
- * OUT_OF_MEMORY=all looks at all, and at `measure`; OUT_OF_MEMORY=VERB:N runs one, in this process,
- * for a debugger.
+ * The suite looks at some 40 of each command's allocations, under a sanitizer at 12, the first
+ * among them. OUT_OF_MEMORY=all looks at all, and at `measure`; OUT_OF_MEMORY=VERB:N runs one, in
+ * this process, for a debugger.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -31,19 +31,13 @@
 
 #include "program.h"
 #include "run_verbs.h"
+#include "sanitized.h"
 #include "scalemodel/base.h"
 #include "verbs.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_MALLOC 0
-#endif
-#endif
-#if !defined(OWN_MALLOC) && defined(__GLIBC__)
+#if !SANITIZED && defined(__GLIBC__)
 #define OWN_MALLOC 1
-#elif !defined(OWN_MALLOC)
+#else
 #define OWN_MALLOC 0
 #endif
 
@@ -140,7 +134,12 @@ static const char *const lines[] = {
     "--with threads --plan tensor=2 --json",
     "run measure --quick --with self -o file",
 };
-enum { LINES = sizeof lines / sizeof *lines, MOST_WORDS = 64, SAMPLES = 40, LIMIT_S = 120 };
+enum {
+    LINES = sizeof lines / sizeof *lines,
+    MOST_WORDS = 64,
+    SAMPLES = SANITIZED ? 12 : 40,
+    LIMIT_S = 120
+};
 
 /* Of conversations and of prompts with a common beginning. */
 static const char prefixes[] =

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "scalemodel/io.h"
+#include "catalogue.h"
 #include "scalemodel/program.h"
 #include "partition.h"
 #include <stdio.h>
@@ -20,11 +20,9 @@ static sm_partition part;
 static sm_arena *model_arena;
 
 static void load(const char *name) {
-    sm_error err = {0};
     sm_arena_free(model_arena); /* the last model's */
     model_arena = sm_arena_new();
-    if (sm_io_model_load(name, model_arena, &model, &err) != SM_OK)
-        fail_msg("%s: %s", name, err.sentence);
+    catalogue_load(name, model_arena, &model);
 }
 
 static void partition(sm_piece piece, int kind, sm_rules rules) {
@@ -306,7 +304,7 @@ static void near(double a, double b, const char *what) {
 
 static void every_catalogue_model_is_whole(void **state) {
     (void)state;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         counted c = count_model();
         sm_flops f = sm_model_forward_flops(&model, T, model.causal);
@@ -323,7 +321,7 @@ static void every_catalogue_model_is_whole(void **state) {
 /* Every axis an array is stored over divides it once; every collective's axes are real. */
 static void every_rule_partitions_every_model(void **state) {
     (void)state;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         for (int r = 0; r < 24; r++) {
             sm_rules rules = {.seq = r & 1,
@@ -357,7 +355,7 @@ static double kept_bytes(sm_recompute policy, uint64_t *again) {
 static void keeping_less_and_less(void **state) {
     (void)state;
     uint64_t again;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
             partition(SM_PIECE_LAYER, k, (sm_rules){0});

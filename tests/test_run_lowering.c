@@ -8,9 +8,10 @@
 #include <cmocka.h>
 
 #include "random_einsums.h"
+#include "sanitized.h"
 
 /* As users compile it all of them; a quarter, drawn otherwise, under a sanitizer and by clang. */
-#if defined(__SANITIZE_ADDRESS__)
+#if SANITIZED
 enum { PART = 4, DRAW = 1000 };
 #elif defined(__clang__)
 enum { PART = 4, DRAW = 2000 };

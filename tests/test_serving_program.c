@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "scalemodel/io.h"
+#include "catalogue.h"
 #include "scalemodel/program.h"
 #include "partition.h"
 #include <string.h>
@@ -19,11 +19,9 @@ static sm_partition part;
 static sm_arena *model_arena;
 
 static void load(const char *name) {
-    sm_error err = {0};
     sm_arena_free(model_arena); /* the last model's */
     model_arena = sm_arena_new();
-    if (sm_io_model_load(name, model_arena, &model, &err) != SM_OK)
-        fail_msg("%s: %s", name, err.sentence);
+    catalogue_load(name, model_arena, &model);
 }
 
 static void partition(sm_piece piece, int kind, sm_rules rules) {
@@ -285,7 +283,7 @@ static void stationary_weights_move_both_widths(void **state) {
 
 static void stationary_weights_stay(void **state) {
     (void)state;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
             layer(k, (sm_rules){.decode = true, .stationary = true, .absorbed = true});
@@ -431,7 +429,7 @@ static void expanded_attention_works_for_each_key(void **state) {
 
 static void appending_writes_new_tokens_only(void **state) {
     (void)state;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
             layer(k, (sm_rules){.decode = true, .absorbed = true});
@@ -575,7 +573,7 @@ static void near(double a, double b, const char *what) {
 /* A prompt of T against its own keys is the forward pass of training. */
 static void every_catalogue_model_is_whole(void **state) {
     (void)state;
-    for (size_t i = 0; i < sm_catalogue_count(); i++)
+    FOR_CATALOGUE(i) {
         for (int absorbed = 0; absorbed < 2; absorbed++) {
             const double T = 4096;
             load(sm_catalogue_at(i)->name);
@@ -587,6 +585,7 @@ static void every_catalogue_model_is_whole(void **state) {
             if (model.kind[0].attention != SM_ATTENTION_MLA || !absorbed)
                 near(c.attention, f.attention * T, "attention FLOPs");
         }
+    }
 }
 
 static void check_partition(const sm_rules *rules, const sm_layer_kind *kind) {
@@ -612,7 +611,7 @@ static void check_partition(const sm_rules *rules, const sm_layer_kind *kind) {
 
 static void every_rule_partitions_every_model(void **state) {
     (void)state;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         for (int r = 0; r < 288; r++) {
             sm_rules rules = {.decode = r & 1,

@@ -5,11 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "random_jobs.h"
+#include "sanitized.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#if REPEATED
 enum { JOBS = 20, PLANS = 80 }; /* a sanitizer takes its time, and clang runs the same */
 #else
 enum { JOBS = 60, PLANS = 80 };

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "random_jobs.h"
+#include "sanitized.h"
 #include "scalemodel/io.h"
 #include "search_copy.h"
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 /* Big searches, ten times slower under sanitizers, and by clang the same as by gcc;
  * test_train_search takes that code there. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#if REPEATED
 #define BIG_SEARCH() skip()
 #else
 #define BIG_SEARCH() ((void)0)

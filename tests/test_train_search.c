@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "random_jobs.h"
+#include "sanitized.h"
 #include "../src/train/search_space.h"
 #include "search_copy.h"
 #include <math.h>
@@ -14,7 +15,7 @@
 
 /* Sanitizers make a search ten times slower, and clang compiles what gcc does: there a sixth of the
  * random jobs. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#if REPEATED
 #define TIMES(n) ((n) / 6)
 #else
 #define TIMES(n) (n)

@@ -2,6 +2,7 @@
  * training on ranks (threads, Open MPI, MPICH) takes the same; and a rank's job under one. */
 #ifndef SM_TESTS_TRAIN_PLANS_H
 #define SM_TESTS_TRAIN_PLANS_H
+#include "sanitized.h"
 #include "scalemodel/run_train.h"
 #include "scalemodel/schedule.h"
 
@@ -18,7 +19,7 @@ enum {
 
 /* The plans that run in each variant of the suite: all of them as users compile them, every fourth
  * (from a variant's own on) under a sanitizer, which takes its time, and by clang. */
-#if defined(__SANITIZE_ADDRESS__)
+#if SANITIZED
 enum { TRAIN_EVERY = 4, TRAIN_FIRST = 0 };
 #elif defined(__clang__)
 enum { TRAIN_EVERY = 4, TRAIN_FIRST = 1 };

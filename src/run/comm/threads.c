@@ -3,6 +3,8 @@
  * meet in a list of the group. A rank that fails or ends early wakes all that wait for it. */
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +33,8 @@ typedef struct group {
     world *world;
     pthread_cond_t changed; /* what its own ranks wait for: those of other groups sleep on */
     int size, users;        /* ranks that hold it */
-    int arrived, turn;      /* of the barrier */
+    int arrived;            /* at the barrier */
+    atomic_int turn;        /* of the barrier: read without the lock too */
     int reading;            /* ranks that look at what others show */
     const void **shown;
     int *rank;           /* of each member, in the world */
@@ -82,46 +85,65 @@ static bool one_has_ended(const group *g) {
     return false;
 }
 
-/* The last to arrive starts the next turn. Ranks that have ended never arrive. */
-static sm_status meet(group *g, sm_error *err) {
+/* A rank that waits lets the others go on a few times before it sleeps: of small messages they are
+ * there by then, and to be woken takes several times as long. */
+enum { YIELDS = 20 };
+
+static bool turned(group *g, int turn) {
+    for (int i = 0; i < YIELDS; i++) {
+        if (atomic_load(&g->turn) != turn) return true;
+        sched_yield();
+    }
+    return false;
+}
+
+/* Called with the lock held, which it gives back. The last to arrive starts the next turn, in which
+ * `readers` look at what is shown. Ranks that have ended never arrive, and none in a broken world:
+ * who has left it may have freed what it showed. */
+static sm_status arrive(group *g, int readers, sm_error *err) {
     world *w = g->world;
-    if (g->size == 1) return SM_OK;
-    pthread_mutex_lock(&w->lock);
-    int turn = g->turn;
-    if (++g->arrived == g->size) {
+    int turn = atomic_load(&g->turn);
+    bool last = !w->broken && ++g->arrived == g->size;
+    if (last) {
         g->arrived = 0;
-        g->turn++;
+        g->reading = readers;
+        atomic_store(&g->turn, turn + 1);
         pthread_cond_broadcast(&g->changed);
     }
-    while (g->turn == turn && !w->broken) {
+    pthread_mutex_unlock(&w->lock);
+    if (last || turned(g, turn)) return SM_OK;
+    pthread_mutex_lock(&w->lock);
+    while (atomic_load(&g->turn) == turn && !w->broken) {
         if (one_has_ended(g)) break_world(w, SM_INTERNAL, left_alone);
         else pthread_cond_wait(&g->changed, &w->lock);
     }
-    sm_status status = g->turn == turn ? leave_broken(g, err) : SM_OK;
+    sm_status status = atomic_load(&g->turn) == turn ? leave_broken(g, err) : SM_OK;
     pthread_mutex_unlock(&w->lock);
     return status;
 }
 
-/* Show this rank's buffer and begin to look at those of the others. */
+static sm_status meet(group *g, sm_error *err) {
+    if (g->size == 1) return SM_OK;
+    pthread_mutex_lock(&g->world->lock);
+    return arrive(g, 0, err);
+}
+
+/* Show this rank's buffer and begin to look at those of the others; part() must follow. */
 static sm_status show(sm_communicator *c, const void *data, sm_error *err) {
     group *g = group_of(c);
     g->shown[c->rank] = data;
-    sm_status status = meet(g, err);
-    if (status) return status;
+    if (g->size == 1) return SM_OK;
     pthread_mutex_lock(&g->world->lock);
-    if (g->world->broken) status = leave_broken(g, err);
-    else g->reading++;
-    pthread_mutex_unlock(&g->world->lock);
-    return status;
+    return arrive(g, g->size, err);
 }
 
 /* Done with looking: wait for all. */
 static sm_status part(group *g, sm_error *err) {
+    if (g->size == 1) return SM_OK;
     pthread_mutex_lock(&g->world->lock);
     g->reading--;
     if (g->world->broken) pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->world->lock);
-    return meet(g, err);
+    return arrive(g, 0, err);
 }
 
 /* ---- collectives ---- */
