@@ -156,6 +156,7 @@ void random_plan(const random_job *r, sm_rng *rng, sm_plan *p) {
     p->expert_tensor = sm_rng_below(rng, 2);
     p->context_by = (sm_context_by)sm_rng_below(rng, 3);
     p->recompute = (sm_recompute)sm_rng_below(rng, SM_RECOMPUTE_COUNT);
+    p->regather = (sm_regather)sm_rng_below(rng, SM_REGATHER_COUNT);
     p->schedule = (sm_schedule)sm_rng_below(rng, SM_SCHEDULE_COUNT);
     p->virtual_stages = p->schedule == SM_SCHEDULE_INTERLEAVED ? 2 : 1;
     p->offload = (int)sm_rng_below(rng, SM_OFFLOAD_COUNT);

@@ -52,6 +52,7 @@ static void the_empty_plan_is_the_default(void **state) {
     assert_int_equal(plan.context_by, SM_CONTEXT_RING);
     assert_int_equal(plan.recompute, SM_RECOMPUTE_NONE);
     assert_string_equal(plan.recompute_ops, "");
+    assert_int_equal(plan.regather, SM_REGATHER_ALL);
     assert_int_equal(plan.schedule, SM_SCHEDULE_1F1B);
     assert_int_equal(plan.offload, SM_OFFLOAD_NONE);
     assert_int_equal(plan.dtype, SM_BF16);
@@ -66,7 +67,7 @@ static void keys_are_read_and_marked(void **state) {
     sm_plan plan = plan_of(" data = 4 , fsdp=64,tensor=8,\n seq=off,context=2,expert=8,pipeline=4,"
                            "virtual=2,microbatch=1k,recompute=selective,schedule=zb-v,dtype=fp8,"
                            "gradient=bf16,optimizer=adam-8bit,offload=both,context_by=heads,"
-                           "expert_tensor=on");
+                           "expert_tensor=on,regather=activations");
     assert_int_equal(plan.data, 4);
     assert_int_equal(plan.fsdp, 64);
     assert_int_equal(plan.tensor, 8);
@@ -77,6 +78,7 @@ static void keys_are_read_and_marked(void **state) {
     assert_int_equal(plan.microbatch, 1000);
     assert_true(!plan.seq && plan.expert_tensor);
     assert_int_equal(plan.recompute, SM_RECOMPUTE_SELECTIVE);
+    assert_int_equal(plan.regather, SM_REGATHER_ACTIVATIONS);
     assert_int_equal(plan.schedule, SM_SCHEDULE_ZB_V);
     assert_int_equal(plan.dtype, SM_FP8);
     assert_int_equal(plan.gradient, SM_BF16);
@@ -179,6 +181,16 @@ static void plans_print_what_matters(void **state) {
     prints("data=8,zero=3", "fsdp=8,microbatch=1,zero=3,recompute=none");
     prints("seq=off,schedule=gpipe,virtual=3,context_by=heads,expert_tensor=on",
            "microbatch=1,zero=1,recompute=none");
+    /* what is not gathered is not gathered again, whoever keeps what */
+    prints("data=8,tensor=2,seq=off,regather=none",
+           "data=8,tensor=2,microbatch=1,zero=1,seq=off,recompute=none");
+    prints("fsdp=8,context=2,regather=none",
+           "fsdp=8,context=2,microbatch=1,zero=3,context_by=ring,recompute=none,"
+           "regather=activations");
+    prints("tensor=8,regather=none,offload=both",
+           "tensor=8,microbatch=1,zero=1,seq=on,recompute=none,offload=both");
+    prints("fsdp=2,tensor=4,regather=none",
+           "fsdp=2,tensor=4,microbatch=1,zero=3,seq=on,recompute=none,regather=none");
     prints("pipeline=16,virtual=2,tensor=8,expert=2,context=2,expert_tensor=on,recompute=full",
            "tensor=8,context=2,expert=2,pipeline=16,virtual=2,microbatch=1,zero=1,seq=on,"
            "expert_tensor=on,context_by=ring,recompute=full,schedule=interleaved");
@@ -300,6 +312,7 @@ static sm_plan random_plan(sm_rng *rng) {
     snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", ops[sm_rng_below(rng, 4)]);
     if (p.recompute_ops[0] == '\0')
         p.recompute = (sm_recompute)sm_rng_below(rng, SM_RECOMPUTE_COUNT);
+    if (p.fsdp > 1 && sm_rng_below(rng, 2)) p.regather = SM_REGATHER_ACTIVATIONS;
     if (p.pipeline > 1) {
         p.schedule = (sm_schedule)sm_rng_below(rng, SM_SCHEDULE_COUNT);
         p.virtual_stages = p.schedule == SM_SCHEDULE_1F1B ? 1 : 1 + (int)sm_rng_below(rng, 64);
@@ -328,6 +341,7 @@ static void same_plan(const sm_plan *a, const sm_plan *b) {
     assert_int_equal(a->context_by, b->context_by);
     assert_int_equal(a->recompute, b->recompute);
     assert_string_equal(a->recompute_ops, b->recompute_ops);
+    assert_int_equal(a->regather, b->regather);
     assert_int_equal(a->schedule, b->schedule);
     assert_int_equal(a->offload, b->offload);
     assert_int_equal(a->dtype, b->dtype);
@@ -363,8 +377,8 @@ static void bad_keys_are_named(void **state) {
                         "  ^~~~~~");
     is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
                      "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
-                     "recompute, schedule, offload, dtype, optimizer, gradient, attention, order "
-                     "or dims\n"
+                     "recompute, regather, schedule, offload, dtype, optimizer, gradient, "
+                     "attention, order or dims\n"
                      "  qqq=4\n"
                      "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"

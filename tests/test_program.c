@@ -346,7 +346,8 @@ static void every_rule_partitions_every_model(void **state) {
 
 static double kept_bytes(sm_recompute policy, uint64_t *again) {
     sm_kept_array kept[SM_MAX_TENSORS];
-    int n = sm_recompute_kept(&part, sm_recompute_set(&part.program, policy), again, kept);
+    int n = sm_recompute_kept(&part, sm_recompute_set(&part.program, policy), SM_REGATHER_ALL,
+                              again, kept);
     double bytes = 0;
     for (int i = 0; i < n; i++) bytes += kept[i].bytes.base;
     return bytes;

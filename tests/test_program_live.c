@@ -30,7 +30,8 @@ static void walk(train_kind kind, int expert, int tensor, int context, sm_recomp
     mesh.axis[SM_AXIS_TENSOR].size = tensor;
     mesh.axis[SM_AXIS_CONTEXT].size = context;
     sm_program_sizes(&program, &(sm_program_extent){.sequences = SEQUENCES}, size);
-    if (sm_task_list_new(&program, &mesh, size, sm_recompute_set(&program, policy), w, &err))
+    if (sm_task_list_new(&program, &mesh, size, sm_recompute_set(&program, policy), SM_REGATHER_ALL,
+                         w, &err))
         fail_msg("%s", err.sentence);
 }
 

@@ -42,6 +42,7 @@ static sm_plan plan_of(const train_plan *of, sm_train_setup *s) {
     p.seq = s->rules.seq, p.expert_tensor = s->rules.expert_tensor;
     p.context_by = s->rules.context_by;
     p.recompute = s->recompute;
+    p.regather = s->regather;
     p.zero = s->zero, p.microbatch = s->microbatch;
     p.dtype = SM_FP32;
     if (s->recompute_ops) snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", s->recompute_ops);

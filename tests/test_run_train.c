@@ -218,6 +218,34 @@ static void sums_are_equal(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* What is kept is what would be gathered again: the same numbers for fewer bytes. */
+static void keeping_changes_no_bit(void **state) {
+    (void)state;
+    static const train_plan some[] = {
+        {.words = "fsdp=2,zero=3,micro=1"},
+        {.words = "tensor=2,seq,recompute=1"},
+        {.words = "context=2,heads"},
+        {.words = "expert=2,tensor=2,fsdp=2,zero=3,seq,expert_tensor"}};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        train_curve c[2];
+        double bytes[2] = {0};
+        sm_model model = train_model(i == 3 ? TRAIN_EXPERTS : TRAIN_DENSE, 2);
+        sm_train_setup s = train_setup_of(&model);
+        train_words_read(some[i].words, &s);
+        for (int k = 0; k < 2; k++) {
+            s.regather = k ? SM_REGATHER_NONE : SM_REGATHER_ALL;
+            train_curve_on_threads(&s, TRAIN_STEPS, &c[k]);
+            assert_int_equal(c[k].status, SM_OK);
+            assert_true(c[k].difference == 0);
+            for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) bytes[k] += c[k].counted[op];
+        }
+        assert_memory_equal(c[0].loss, c[1].loss, sizeof c[0].loss);
+        assert_memory_equal(c[0].norm, c[1].norm, sizeof c[0].norm);
+        assert_true(bytes[1] < bytes[0]);
+        print_message("%s: %.0f of %.0f bytes\n", some[i].words, bytes[1], bytes[0]);
+    }
+}
+
 /* An embedding that is the unembedding too. */
 static void tied_plans_are_equal(void **state) {
     (void)state;
@@ -388,6 +416,7 @@ int main(void) {
         cmocka_unit_test(dense_plans_are_equal),
         cmocka_unit_test(expert_plans_are_equal),
         cmocka_unit_test(sums_are_equal),
+        cmocka_unit_test(keeping_changes_no_bit),
         cmocka_unit_test(tied_plans_are_equal),
         cmocka_unit_test(resumes_on_another_mesh),
         cmocka_unit_test(resumes_where_weights_are_twice),

@@ -227,6 +227,36 @@ static void sharding_and_recomputing_save_memory(void **state) {
     assert_true(each_plan(4, JOBS, memory_is_ordered) > 10 * JOBS);
 }
 
+/* Keeping what was gathered takes memory and saves collectives, and only that. */
+static void keeping_is_ordered(random_job *r, sm_train *train, const sm_plan *plan,
+                               const sm_price_of_plan *base) {
+    sm_price_of_plan price[SM_REGATHER_COUNT];
+    sm_error err = {0};
+    (void)base;
+    for (int k = 0; k < SM_REGATHER_COUNT; k++) {
+        sm_plan other = *plan;
+        other.regather = (sm_regather)k;
+        if (sm_train_price(train, &other, &price[k], &err) != SM_OK) fail_msg("%s", err.sentence);
+        for (int i = 0; i < k; i++) {
+            const sm_price_of_plan *less = &price[i], *more = &price[k];
+            if ((i & k) != i) continue;
+            HOLDS(more->expected_s <= less->expected_s * (1 + 1e-12), "%s %.12g, %s %.12g",
+                  sm_regather_names[k], more->expected_s, sm_regather_names[i], less->expected_s);
+            HOLDS(more->lower_s <= less->lower_s * (1 + 1e-12) &&
+                      more->upper_s <= less->upper_s * (1 + 1e-12),
+                  "lower or upper of %s", sm_regather_names[k]);
+            HOLDS(more->memory.total >= less->memory.total * (1 - 1e-12), "%s %g, %s %g",
+                  sm_regather_names[k], more->memory.total, sm_regather_names[i],
+                  less->memory.total);
+        }
+    }
+}
+
+static void keeping_what_was_gathered_saves_time_for_memory(void **state) {
+    (void)state;
+    assert_true(each_plan(5, JOBS / 2, keeping_is_ordered) > 4 * JOBS);
+}
+
 /* By hand: a model on one chip holds 2 + 4 + 12 bytes of every parameter; what corrects the choice
  * of experts, one number for each, has no gradient. */
 static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
@@ -257,6 +287,7 @@ int main(void) {
         cmocka_unit_test(the_second_price_allocates_nothing),
         cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(sharding_and_recomputing_save_memory),
+        cmocka_unit_test(keeping_what_was_gathered_saves_time_for_memory),
         cmocka_unit_test(the_state_of_one_chip_is_eighteen_bytes_a_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,9 +39,15 @@ static void fix(sm_search_options *o, const char *text) {
 /* Brute force prices every plan, so some keys are fixed to keep it quick; which ones rotates. */
 static sm_search_options options_of(sm_rng *rng) {
     static const char *const some[] = {
-        "offload=none,recompute=none", "offload=none,recompute=full", "offload=optimizer,zero=1",
-        "offload=none,schedule=1f1b",  "offload=both,seq=on",         "recompute=selective,zero=2",
-        "offload=none,zero=0",         "recompute=save-matmuls",      "offload=none,microbatch=1",
+        "offload=none,recompute=none",
+        "offload=none,recompute=full",
+        "offload=optimizer,zero=1,regather=all",
+        "offload=none,schedule=1f1b,regather=weights",
+        "offload=both,seq=on",
+        "recompute=selective,zero=2,regather=all",
+        "offload=none,zero=0,regather=activations",
+        "recompute=save-matmuls,regather=all",
+        "offload=none,microbatch=1",
     };
     sm_search_options o;
     sm_search_defaults(&o);

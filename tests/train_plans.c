@@ -106,6 +106,12 @@ const train_plan train_plans[] = {
     {.words = "expert=2,tensor=2,context=2,seq,ops=7"},
     {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq,recompute=1"},
     {.words = "context=2,heads,data=2,fsdp=2,zero=3"},
+    /* what was gathered is kept: all of it 3, weights 2, activations 1 */
+    {.words = "fsdp=2,zero=3,regather=2,micro=1"},
+    {.words = "tensor=2,seq,regather=1,recompute=1"},
+    {.words = "context=2,heads,regather=3"},
+    {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq,regather=3"},
+    {.words = "expert=2,fsdp=2,tensor=2,zero=3,seq,expert_tensor,regather=3,ops=4"},
     /* pipelines */
     {"micro=1", SM_SCHEDULE_GPIPE, 2, 1},
     {"micro=1", SM_SCHEDULE_1F1B, 2, 1},
@@ -125,6 +131,7 @@ const train_plan train_plans[] = {
     {"micro=1,ops=8", SM_SCHEDULE_ZB_H1, 2, 1},
     {"micro=1,data=2,zero=2,host=3", SM_SCHEDULE_1F1B, 2, 1},
     {"micro=1,context=2,host=2", SM_SCHEDULE_INTERLEAVED, 2, 2},
+    {"micro=1,fsdp=2,tensor=2,zero=3,seq,regather=3", SM_SCHEDULE_ZB_H1, 2, 1},
     /* the model twice */
     {"micro=1", SM_SCHEDULE_DUALPIPE, 2, 2},
     {"micro=1", SM_SCHEDULE_DUALPIPE, 4, 2},
@@ -208,6 +215,7 @@ void train_words_read(const char *words, sm_train_setup *s) {
     if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
     if (word(words, "zero", &value)) s->zero = value;
     if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;
+    if (word(words, "regather", &value)) s->regather = (sm_regather)value;
     if (word(words, "host", &value)) {
         s->offload_optimizer = value & 1;
         s->offload_activations = value & 2;

@@ -73,6 +73,7 @@ enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
     X(EXPERT_TENSOR, "expert_tensor", "tensor shards each expert (on) or spreads experts (off)")   \
     X(CONTEXT_BY, "context_by", "how context-parallel attention sees all keys")                    \
     X(RECOMPUTE, "recompute", "what is computed again: a policy, or ops joined by +")              \
+    X(REGATHER, "regather", "what the backward pass gathers again; the rest is kept as gathered")  \
     X(SCHEDULE, "schedule", "order of the pipeline's passes")                                      \
     X(OFFLOAD, "offload", "what is kept in host memory")                                           \
     X(DTYPE, "dtype", "what matmuls with weights compute in")                                      \
@@ -102,6 +103,7 @@ typedef struct sm_plan {
     sm_cache_by cache_by;
     sm_context_by context_by;
     sm_recompute recompute;
+    sm_regather regather;
     sm_schedule schedule;
     int offload; /* SM_OFFLOAD_* */
     sm_dtype dtype;
@@ -203,6 +205,9 @@ const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *roo
 /* Choices that mean nothing under the plan's degrees become their first word or off: one plan has
  * one form. */
 void sm_plan_settle(sm_plan *plan, const sm_model *model);
+/* What a plan gathers again at the least: all else that it gathers may be kept. regather itself is
+ * not looked at. */
+sm_regather sm_plan_least_regather(const sm_plan *plan);
 /* Told of one plan; false stops. */
 typedef bool (*sm_plan_visit)(void *context, sm_plan *plan);
 /* Visit every combination of the choices that a search tries on the plan's degrees, in the order of

@@ -298,10 +298,12 @@ typedef struct sm_comm {
     bool returns;         /* the gradient of the array travels, not the array */
     int forward_op;       /* the first forward op it serves */
     uint64_t forward_ops; /* all of them (bit): repeated when one of them is recomputed */
-    uint8_t role;         /* sm_role of the array */
-    int arrays;           /* weights that travel together here, 1 otherwise */
-    bool past; /* cache that no axis of its tokens moves: every chip of the group has the new
-                  keys already, so that only those cached before the step travel */
+    bool repeated; /* of the backward pass: the forward pass made it too, and what it brought may
+                      be kept in its place (sm_regather) */
+    uint8_t role;  /* sm_role of the array */
+    int arrays;    /* weights that travel together here, 1 otherwise */
+    bool past;     /* cache that no axis of its tokens moves: every chip of the group has the new
+                      keys already, so that only those cached before the step travel */
 } sm_comm;
 
 /* Weights that share a storage sharding and a gradient reduction. */
@@ -319,6 +321,7 @@ typedef struct sm_kept_array {
     int tensor;
     sm_size bytes;
 } sm_kept_array; /* an array kept for the backward pass */
+enum { SM_MOST_KEPT = 2 * SM_MAX_TENSORS };
 
 enum { SM_MAX_WORK = 192, SM_MAX_COMM = 128, SM_MAX_WEIGHT_CLASSES = 8 };
 /* What a partition holds, in order; it lives in the arena it was made in. */
@@ -379,7 +382,8 @@ typedef struct sm_program_task {
                          are stored, the lowering is empty */
     sm_einsum einsum; /* arrays in their stored sharding; indices are named as dimensions */
     sm_lowering lowering;
-    uint32_t ring; /* steps of it (bit) that travel as a ring under attention: SM_STREAM_RING */
+    uint32_t ring;     /* steps of it (bit) that travel as a ring under attention: SM_STREAM_RING */
+    uint32_t repeated; /* steps of it (bit) that repeat one of the forward pass: sm_comm.repeated */
 } sm_program_task;
 /* Anything but SM_OK stops the walk, which returns it. */
 typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context, sm_error *err);
@@ -389,6 +393,32 @@ typedef sm_status (*sm_program_visit)(const sm_program_task *task, void *context
  * its axes. */
 sm_status sm_program_walk(const sm_program *program, const sm_mesh *mesh, const double *size,
                           sm_program_visit visit, void *context, sm_error *err);
+
+/* What the backward pass gathers again though the forward pass had gathered it: weights over fsdp,
+ * activations that matmuls and attention read (over tensor with a sharded residual stream, keys and
+ * values over context). The rest is kept as it arrived, from the forward pass of a microbatch to
+ * its backward pass. A bit says what is kept. */
+typedef enum sm_regather {
+    SM_REGATHER_ALL,
+    SM_REGATHER_WEIGHTS,     /* activations are kept */
+    SM_REGATHER_ACTIVATIONS, /* weights are kept, as by FSDP2's reshard_after_forward=False */
+    SM_REGATHER_NONE,
+    SM_REGATHER_COUNT
+} sm_regather;
+enum { SM_KEEPS_ACTIVATIONS = SM_REGATHER_WEIGHTS, SM_KEEPS_WEIGHTS = SM_REGATHER_ACTIVATIONS };
+extern const char *const sm_regather_names[SM_REGATHER_COUNT]; /* all weights activations none */
+/* Is what this collective brings kept from the forward pass, so that it is not made? */
+static inline bool sm_comm_is_spared(const sm_comm *c, sm_regather regather) {
+    unsigned kept = c->role == SM_ROLE_WEIGHT ? SM_KEEPS_WEIGHTS : SM_KEEPS_ACTIVATIONS;
+    return c->repeated && ((unsigned)regather & kept);
+}
+
+/* Is this collective of the forward pass made again for the ops (bit) that run again? Weights are
+ * there then: the backward pass has them too. */
+static inline bool sm_comm_runs_again(const sm_comm *c, uint64_t again) {
+    bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
+    return c->phase == SM_PHASE_FORWARD && !streams && (again & c->forward_ops);
+}
 
 /* Recomputation: a set of forward ops whose results are not kept. `again` receives the ops that
  * really run again (those something needs), kept the arrays that must be stored. kept has room for
@@ -411,10 +441,11 @@ uint64_t sm_recompute_named(const sm_program *program, const char *names);
 const char *sm_recompute_unknown(const sm_program *const *programs, int n, const char *names,
                                  size_t *length);
 /* Close a set of ops that are not kept: *again receives those that run again, since the backward
- * pass needs their results; kept the arrays to be stored, at most SM_MAX_TENSORS. Returns how many.
+ * pass needs their results; kept the arrays to be stored, at most SM_MOST_KEPT: activations, as
+ * they are stored and, where regather keeps them, as they arrived; not weights. Returns how many.
  */
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again,
-                      sm_kept_array *kept);
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, sm_regather regather,
+                      uint64_t *again, sm_kept_array *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain
  * can print shardings. */

@@ -32,10 +32,11 @@ typedef struct sm_train_setup {
                  left over data is sharded as by 1 */
     sm_recompute recompute;
     const char *recompute_ops; /* ops of layers joined by '+', in place of the policy; NULL: none */
+    sm_regather regather;      /* what the backward pass gathers again */
     /* The pipeline; stages 1 and chunks 0: everything on one stage, microbatch by microbatch. */
     int stages, chunks, copies; /* copies: 0 and 1 are one */
     const sm_train_chunk *chunk;
-    const int *actions;              /* of each stage */
+    const int *actions;                   /* of each stage */
     const sm_train_action *const *action; /* [stage][actions[stage]] */
     sm_train_optimizer optimizer;
     /* Kept in host memory while not in use: moments, what layers keep for their backward pass. */
@@ -44,7 +45,7 @@ typedef struct sm_train_setup {
      * tenth along a cosine that ends at `steps`. */
     double rate, beta1, beta2, epsilon, clip; /* clip 0: none */
     int warmup, steps;
-    uint64_t seed; /* of the weights and the batches: neither depends on the plan */
+    uint64_t seed;             /* of the weights and the batches: neither depends on the plan */
     const unsigned char *data; /* text as bytes, at least tokens + 2 of them */
     size_t data_bytes;
 } sm_train_setup;
@@ -142,7 +143,7 @@ int sm_trainer_forget_times(sm_trainer *t);
  * everything else (buffers: gradients of activations, gathered arrays, messages, scratch). Exact;
  * tables, whose size does not depend on that of the arrays, are not in it. */
 typedef struct sm_train_memory {
-    double total; /* the most in use at once; host memory is not in it */
+    double total;                          /* the most in use at once; host memory is not in it */
     double at_most[SM_TRAIN_MEMORY_COUNT]; /* at that moment */
     double most[SM_TRAIN_MEMORY_COUNT];    /* of each part for itself */
     double now[SM_TRAIN_MEMORY_COUNT];

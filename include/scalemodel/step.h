@@ -38,19 +38,23 @@ typedef struct sm_task_list {
     sm_mesh mesh;
     int tasks, forwards, room; /* the first `forwards` of them are forward tasks */
     sm_program_task *task;
-    uint64_t kept;  /* tensors (bit) held from the forward pass to the backward */
-    uint64_t again; /* ops (bit) that run again */
+    uint64_t kept; /* tensors (bit) held from the forward pass to the backward */
+    const sm_step *arrives_by[SM_MAX_TENSORS]; /* by which move a tensor comes that the backward
+                                                  pass finds as it arrived; NULL: by none */
+    uint64_t again;                            /* ops (bit) that run again */
     sm_last_use *last[SM_PASS_ORDERS];
     int entries[SM_PASS_ORDERS];
     int weights[SM_PASS_ORDERS];     /* the first entry that a split backward leaves for later */
     sm_axes partial[SM_MAX_TENSORS]; /* of the gradient of a weight at the end of a microbatch */
 } sm_task_list;
 /* Partitions the program and walks it. size: of each dimension, for all sequences of a microbatch.
- * recompute: ops whose results are not kept. A program of serving has forward tasks alone and keeps
- * its cache. On failure the list is empty. SM_BAD_INPUT when a dimension does not divide over its
- * axes, SM_INTERNAL when out of memory. */
+ * recompute: ops whose results are not kept; regather: what is gathered again and not kept as it
+ * arrived. A program of serving has forward tasks alone and keeps its cache. On failure the list is
+ * empty. SM_BAD_INPUT when a dimension does not divide over its axes, SM_INTERNAL when out of
+ * memory. */
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
-                           uint64_t recompute, sm_task_list *out, sm_error *err);
+                           uint64_t recompute, sm_regather regather, sm_task_list *out,
+                           sm_error *err);
 /* Free a list; it is empty then. */
 void sm_task_list_free(sm_task_list *list);
 /* The forward task that reads a tensor first, and as which operand; NULL: none does. */
@@ -84,7 +88,8 @@ typedef struct sm_step_layer {
 /* ---- actions ---- */
 typedef struct sm_pass sm_pass;
 /* What a layer holds of one microbatch. arrived: an operand as it came by all-to-all, which the
- * gradient of the weight it met reads again, or the whole weight of a norm. */
+ * gradient of the weight it met reads again, the whole weight of a norm, or what is not gathered
+ * again (sm_regather). */
 typedef struct sm_pass_saved {
     sm_local_block value[SM_MAX_TENSORS], arrived[SM_MAX_TENSORS];
     sm_local_block log_sums; /* ring attention: log of the sum of e^score of each query and head */
@@ -120,7 +125,7 @@ typedef struct sm_call {
     const sm_task_list *list;
     const sm_program_task *task; /* NULL: of none */
     const sm_op *op;
-    sm_operand in[SM_MAX_OPERANDS];               /* after their moves */
+    sm_operand in[SM_MAX_OPERANDS];             /* after their moves */
     const sm_local_block *input[SM_MAX_INPUTS]; /* backward: the inputs of the forward op */
     int which;
     sm_local_block *out; /* made; only attention finds zeros in it */

@@ -108,6 +108,13 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
 
 /* ---- one form ---- */
 
+void plan_settle_values(sm_plan *plan) {
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const plan_row *row = plan_row_of((sm_plan_key)key);
+        if (row->settled) plan_set_value(plan, row, row->settled(plan, plan_value(plan, row)));
+    }
+}
+
 void sm_plan_settle(sm_plan *plan, const sm_model *model) {
     for (int key = SM_PLAN_DEGREES; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
@@ -116,6 +123,7 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
             (idle || (row->experts && !plan_has_experts(model))))
             plan_set_value(plan, row, row->idle);
     }
+    plan_settle_values(plan);
 }
 
 sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code) {

@@ -87,6 +87,7 @@ size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t siz
     sm_plan whole = *plan;
     int dims = printed_dims(torus_dims);
     if (whole.fsdp > 1) whole.zero = 3;
+    plan_settle_values(&whole);
     put(&p, "");
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         if (!is_shown(&whole, (sm_plan_key)key, dims)) continue;

@@ -7,7 +7,8 @@
 
 _Static_assert(sizeof(sm_context_by) == sizeof(int) && sizeof(sm_recompute) == sizeof(int) &&
                    sizeof(sm_schedule) == sizeof(int) && sizeof(sm_dtype) == sizeof(int) &&
-                   sizeof(sm_optimizer) == sizeof(int) && sizeof(sm_cache_by) == sizeof(int),
+                   sizeof(sm_optimizer) == sizeof(int) && sizeof(sm_cache_by) == sizeof(int) &&
+                   sizeof(sm_regather) == sizeof(int),
                "the values of a plan are stored through int");
 
 const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
@@ -77,6 +78,21 @@ enum {
     .ruled = (phases), .rule = offsetof(sm_rules, member), .rule_is_switch = true
 #define SETS(phases, member) .ruled = (phases), .rule = offsetof(sm_rules, member)
 
+/* Weights are gathered where fsdp shards them; activations where tensor shards the residual stream,
+ * or where context-parallel attention brings keys together. Those in host memory go there as they
+ * are stored. */
+sm_regather sm_plan_least_regather(const sm_plan *p) {
+    bool host = p->offload == SM_OFFLOAD_ACTIVATIONS || p->offload == SM_OFFLOAD_BOTH;
+    bool keys = p->context > 1 && p->context_by != SM_CONTEXT_RING;
+    bool gathers = keys || (p->tensor > 1 && p->seq);
+    return (sm_regather)((p->fsdp > 1 ? SM_KEEPS_WEIGHTS : 0) |
+                         (gathers && !host ? SM_KEEPS_ACTIVATIONS : 0));
+}
+
+static int settled_regather(const sm_plan *p, int value) {
+    return value & (int)sm_plan_least_regather(p);
+}
+
 static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(DATA, BOTH, data, "the batch", COUNT),
     KEY(FSDP, BOTH, fsdp, "weights, gradients and optimizer state along D; the batch", COUNT),
@@ -108,6 +124,8 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
         .always = DEGREE(CONTEXT), SETS(TRAINS, context_by), .searched = TRAINING),
     KEY(RECOMPUTE, TRAINING, recompute, "", .key.value = SM_PLAN_VALUE_RECOMPUTE,
         .key.words = {sm_recompute_names, SM_RECOMPUTE_COUNT}, .always = ALWAYS),
+    KEY(REGATHER, TRAINING, regather, "", .key.value = SM_PLAN_VALUE_WORD,
+        .key.words = {sm_regather_names, SM_REGATHER_COUNT}, .settled = settled_regather),
     KEY(SCHEDULE, TRAINING, schedule, "", .key.value = SM_PLAN_VALUE_WORD,
         .key.words = {sm_schedule_names, SM_SCHEDULE_COUNT},
         .key.usual = {SM_SCHEDULE_1F1B, SM_SCHEDULE_1F1B}, .idle = SM_SCHEDULE_1F1B,
@@ -133,10 +151,17 @@ static const struct {
     const char *theirs;
     sm_plan_key key;
 } nicknames[] = {
-    {"dp", SM_PLAN_DATA},           {"tp", SM_PLAN_TENSOR},   {"pp", SM_PLAN_PIPELINE},
-    {"cp", SM_PLAN_CONTEXT},        {"ep", SM_PLAN_EXPERT},   {"sp", SM_PLAN_SEQ},
-    {"vp", SM_PLAN_VIRTUAL},        {"vpp", SM_PLAN_VIRTUAL}, {"mbs", SM_PLAN_MICROBATCH},
+    {"dp", SM_PLAN_DATA},
+    {"tp", SM_PLAN_TENSOR},
+    {"pp", SM_PLAN_PIPELINE},
+    {"cp", SM_PLAN_CONTEXT},
+    {"ep", SM_PLAN_EXPERT},
+    {"sp", SM_PLAN_SEQ},
+    {"vp", SM_PLAN_VIRTUAL},
+    {"vpp", SM_PLAN_VIRTUAL},
+    {"mbs", SM_PLAN_MICROBATCH},
     {"etp", SM_PLAN_EXPERT_TENSOR},
+    {"reshard_after_forward", SM_PLAN_REGATHER},
 };
 
 int sm_plan_key_of_nickname(const char *name, size_t length) {

@@ -18,7 +18,9 @@ typedef struct plan_row {
     bool (*means)(const sm_plan *plan,
                   const sm_model *model); /* what more it takes; NULL: nothing */
     int idle;                             /* its value where it means nothing */
-    unsigned searched;                    /* bit per use: whose search tries its values */
+    /* The value that says the same under the plan's other keys; NULL: each says something else. */
+    int (*settled)(const sm_plan *plan, int value);
+    unsigned searched; /* bit per use: whose search tries its values */
     /* Bit per phase: where its value is a rule of the program (program.h), and which. */
     unsigned ruled;
     size_t rule;
@@ -29,6 +31,8 @@ enum { ALWAYS = 1 << SM_PLAN_DEGREES };
 const plan_row *plan_row_of(sm_plan_key key);
 int plan_value(const sm_plan *plan, const plan_row *row);
 void plan_set_value(sm_plan *plan, const plan_row *row, int value);
+/* Values that say the same as others under the plan's other keys become those. */
+void plan_settle_values(sm_plan *plan);
 /* Do all degrees of the mask exceed 1? */
 bool plan_spreads(const sm_plan *plan, unsigned degrees);
 bool plan_has_experts(const sm_model *model);

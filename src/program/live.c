@@ -20,19 +20,53 @@ static int last_step(const sm_lowering *low, int operand, bool any) {
     return last;
 }
 
+/* The step of a lowering that leaves an operand as `by` does; -1: none. */
+static int same_step(const sm_task_list *l, const sm_lowering *low, int operand,
+                     const sm_step *by) {
+    for (int i = low->steps - 1; i >= 0; i--)
+        if (moves(&low->step[i], operand) &&
+            sm_layout_same(&l->mesh, &low->step[i].after, &by->after))
+            return i;
+    return -1;
+}
+
+/* Of a task the last such step tells. */
+void task_list_keep_arrivals(sm_task_list *l, sm_regather regather) {
+    for (int i = l->forwards; i < l->tasks; i++) {
+        const sm_program_task *t = &l->task[i];
+        for (int k = t->lowering.steps - 1; k >= 0; k--) {
+            const sm_step *s = &t->lowering.step[k];
+            if (!(t->repeated >> k & 1)) continue;
+            int tensor = t->tensor[s->array];
+            bool weight = l->program->tensor[tensor].role == SM_ROLE_WEIGHT;
+            unsigned kept = weight ? SM_KEEPS_WEIGHTS : SM_KEEPS_ACTIVATIONS;
+            if (((unsigned)regather & kept) && !l->arrives_by[tensor]) l->arrives_by[tensor] = s;
+        }
+    }
+}
+
 int task_operand_stays(const sm_task_list *l, const sm_program_task *task, int operand) {
-    const sm_tensor *t = &l->program->tensor[task->tensor[operand]];
+    int tensor = task->tensor[operand];
+    const sm_tensor *t = &l->program->tensor[tensor];
     if (task->kind != SM_TASK_FORWARD) return -1;
-    if (t->role == SM_ROLE_WEIGHT) return t->norm ? last_step(&task->lowering, operand, true) : -1;
-    bool product = l->program->op[task->op].kind == SM_OP_EINSUM;
+    if (t->norm) return last_step(&task->lowering, operand, true);
+    if (l->arrives_by[tensor]) return same_step(l, &task->lowering, operand, l->arrives_by[tensor]);
+    bool product = l->program->op[task->op].kind == SM_OP_EINSUM && t->role != SM_ROLE_WEIGHT;
     return product ? last_step(&task->lowering, operand, false) : -1;
 }
 
+/* An activation that an op needs to run again comes again. */
 int task_operand_resumes(const sm_task_list *l, const sm_program_task *task, int operand) {
-    const sm_tensor *t = &l->program->tensor[task->tensor[operand]];
+    int tensor = task->tensor[operand];
+    const sm_tensor *t = &l->program->tensor[tensor];
+    bool weight = t->role == SM_ROLE_WEIGHT;
     if (task->gradient[operand]) return -1;
-    if (t->role == SM_ROLE_WEIGHT) return t->norm ? last_step(&task->lowering, operand, true) : -1;
-    return task->kind == SM_TASK_WEIGHT_GRADIENT ? last_step(&task->lowering, operand, false) : -1;
+    if (t->norm) return last_step(&task->lowering, operand, true);
+    if (l->arrives_by[tensor] && (weight || task->kind != SM_TASK_FORWARD))
+        return same_step(l, &task->lowering, operand, l->arrives_by[tensor]);
+    return !weight && task->kind == SM_TASK_WEIGHT_GRADIENT
+               ? last_step(&task->lowering, operand, false)
+               : -1;
 }
 
 bool task_operand_is_shape(const sm_task_list *l, const sm_program_task *task, int operand) {

@@ -104,21 +104,41 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
     return s == SM_OK;
 }
 
-/* Then it serves this op too. */
-static bool already(job *j, const sm_op *op, moved move) {
-    sm_partition *p = j->out;
+static moved *find_move(job *j, const moved *move, sm_phase phase) {
     for (int i = 0; i < j->moves && i < SM_MAX_COMM; i++) {
-        const moved *m = &j->done[i];
-        if (m->tensor != move.tensor || m->from != move.from || m->axes != move.axes ||
-            m->phase != move.phase || m->gradient != move.gradient)
-            continue;
+        moved *m = &j->done[i];
+        if (m->tensor == move->tensor && m->from == move->from && m->axes == move->axes &&
+            m->phase == phase && m->gradient == move->gradient)
+            return m;
+    }
+    return NULL;
+}
+
+/* Then it serves this op too. */
+static bool already(job *j, moved move) {
+    sm_partition *p = j->out;
+    moved *m = find_move(j, &move, move.phase);
+    if (m) {
         bool own = m->comm >= 0 && m->comm < p->comms && m->comm < SM_MAX_COMM;
-        if (own) p->comm[m->comm].forward_ops |= 1ull << (op - j->b->op);
+        if (own) p->comm[m->comm].forward_ops |= move.ops;
+        m->ops |= move.ops;
         return true;
     }
     if (j->moves < SM_MAX_COMM) j->done[j->moves] = move;
     j->moves++;
     return false;
+}
+
+/* Did the forward pass make this move of the backward pass, so that what it brought may be kept? A
+ * ring keeps nothing on its way. */
+static bool repeats(job *j, const moved *move, sm_stream stream) {
+    bool backward = move->phase != SM_PHASE_FORWARD && !move->gradient;
+    const moved *before =
+        backward && stream != SM_STREAM_RING ? find_move(j, move, SM_PHASE_FORWARD) : NULL;
+    if (!before) return false;
+    j->out->arrived[move->tensor] = (sm_axes)(j->out->arrived[move->tensor] | move->axes);
+    j->out->receivers[move->tensor] |= before->ops;
+    return true;
 }
 
 /* Inputs of attention that are queries and keys, in pairs; values may be one of the keys. */
@@ -149,7 +169,7 @@ static bool bucketed(const job *j, int tensor, const sm_comm *c) {
     for (int i = 0; i < p->comms && i < SM_MAX_COMM; i++) {
         sm_comm *to = &p->comm[i];
         if (to->op != c->op || to->axes != c->axes || to->phase != c->phase ||
-            to->stream != c->stream || to->gradient != c->gradient ||
+            to->stream != c->stream || to->gradient != c->gradient || to->repeated != c->repeated ||
             to->bytes.mask != c->bytes.mask)
             continue;
         if (weights ? to->bytes.per_sequence || c->bytes.per_sequence
@@ -187,11 +207,12 @@ static double joined_bytes(const job *j, const sm_op *op, int tensor, const sm_s
     return t->elements / op->value_size * STATISTICS_BYTES;
 }
 
-static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_step *step,
-                 sm_axes before, sm_phase phase) {
+static void emit(job *j, const sm_op *op, const traveller *what, const sm_step *step,
+                 sm_axes before, sm_phase phase, bool repeated) {
     sm_partition *p = j->out;
+    int tensor = what->tensor;
     const sm_tensor *t = &j->b->tensor[tensor];
-    bool weight_gradient = gradient && t->role == SM_ROLE_WEIGHT;
+    bool gradient = what->gradient, weight_gradient = gradient && t->role == SM_ROLE_WEIGHT;
     sm_comm c = {.array = t->name,
                  .op = step->op,
                  .phase = phase,
@@ -201,6 +222,7 @@ static void emit(job *j, const sm_op *op, int tensor, bool gradient, const sm_st
                  .returns = gradient,
                  .forward_op = (int)(op - j->b->op),
                  .forward_ops = 1ull << (op - j->b->op),
+                 .repeated = repeated,
                  .arrays = 1,
                  .role = (uint8_t)t->role};
     c.bytes = part_size(j->b, tensor, (sm_axes)(before & ~step->axes),
@@ -229,6 +251,8 @@ static bool agrees_first(const job *j, const sm_op *op, const sm_step *step) {
 }
 
 void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, sm_phase phase) {
+    bool operand = what.array >= 0, arrives = false;
+    const sm_tensor *t = &j->b->tensor[what.tensor];
     for (int i = 0; i < low->steps; i++) {
         const sm_step *s = &low->step[i];
         if (s->array != what.array || s->kind == SM_STEP_EINSUM) continue;
@@ -239,23 +263,30 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
         if (s->kind == SM_STEP_SLICE || s->op == SM_PERMUTE) continue;
         /* what arrived by all-to-all is kept as it arrived: it is no larger */
         if (phase == SM_PHASE_BACKWARD_WEIGHT && !what.gradient && s->op == SM_ALL_TO_ALL) continue;
-        if (what.array >= 0 && stream_of(j, &j->b->tensor[what.tensor], what.gradient, s->axes,
-                                         phase) == SM_STREAM_RING)
-            part_task_ring(j, i);
-        bool weight = j->b->tensor[what.tensor].role == SM_ROLE_WEIGHT;
-        moved move = {what.tensor,   before,
-                      s->axes,       phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT,
-                      what.gradient, weight ? -1 : j->out->comms};
-        if (what.array >= 0 && already(j, op, move)) continue;
+        sm_stream stream = stream_of(j, t, what.gradient, s->axes, phase);
+        if (operand && stream == SM_STREAM_RING) part_task_ring(j, i);
+        moved move = {what.tensor,
+                      before,
+                      s->axes,
+                      phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT,
+                      what.gradient,
+                      t->role == SM_ROLE_WEIGHT ? -1 : j->out->comms,
+                      1ull << (op - j->b->op)};
+        bool repeated = operand && repeats(j, &move, stream);
+        if (repeated) part_task_repeats(j, i);
+        arrives |= repeated;
+        if (operand && already(j, move)) continue;
         sm_step rest = *s;
         if (gathers_new_and_past(j, what.tensor, s)) {
             sm_step past = *s;
             past.axes = (sm_axes)(s->axes & ~SM_BIT(SM_AXIS_CONTEXT));
             rest.axes = SM_BIT(SM_AXIS_CONTEXT);
-            emit(j, op, what.tensor, what.gradient, &past, before, phase);
+            emit(j, op, &what, &past, before, phase, repeated);
             before = (sm_axes)(before & ~past.axes);
         }
-        emit(j, op, what.tensor, what.gradient, &rest, before, phase);
-        if (agrees_first(j, op, s)) emit(j, op, what.tensor, what.gradient, &rest, before, phase);
+        emit(j, op, &what, &rest, before, phase, repeated);
+        if (agrees_first(j, op, s)) emit(j, op, &what, &rest, before, phase, repeated);
     }
+    if (operand && !what.gradient && phase != SM_PHASE_FORWARD && !arrives)
+        j->out->as_stored |= sm_bit_of(what.tensor);
 }

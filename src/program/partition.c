@@ -188,7 +188,7 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
     if (program->serving)
         return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
     if (!part_forward(&j) || !part_backward_ops(&j)) return failed(err);
-    out->needed = part_tensors_read(j.b);
+    out->needed = part_tensors_read(j.b, out);
     return finish(&j, err);
 }
 

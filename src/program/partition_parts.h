@@ -22,7 +22,8 @@ typedef struct moved {
     sm_axes from, axes;
     sm_phase phase;
     bool gradient;
-    int comm; /* of the partition; -1: a bucket's */
+    int comm;     /* of the partition; -1: a bucket's */
+    uint64_t ops; /* forward ops (bit) that it serves */
 } moved;
 
 typedef struct job {
@@ -106,8 +107,9 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
 /* The arrays of the task at hand: operands as they are stored, and how they were lowered (NULL: the
  * op moves nothing). */
 void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_lowering *low);
-/* This step of the task's lowering is priced as a ring. */
+/* This step of the task's lowering is priced as a ring; it repeats one of the forward pass. */
 void part_task_ring(job *j, int step);
+void part_task_repeats(job *j, int step);
 bool part_task_forward(job *j, const sm_op *op);
 bool part_task_gradient(job *j, const sm_op *op, sm_task_kind kind, int tensor, int number);
 bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, const share *into);
@@ -122,5 +124,7 @@ void part_record_weight(job *j, int tensor, sm_axes partial);
 bool part_backward(job *j, const sm_op *op);
 /* Sends home what has gathered of a tensor's gradient. */
 bool part_flush(job *j, const sm_op *op, int tensor);
-uint64_t part_tensors_read(const sm_program *b);
+/* Tensors (bit) that the backward ops read; adds to as_stored those that kernels do beside their
+ * operands. */
+uint64_t part_tensors_read(const sm_program *b, sm_partition *out);
 #endif

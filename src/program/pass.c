@@ -418,9 +418,8 @@ static void release(pass *p, const sm_last_use *last) {
     uint64_t stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? 1ull << b->output : 0);
     release_moved(p, last);
     for (int i = 0; i < b->tensors; i++) {
-        bool activation = b->tensor[i].role == SM_ROLE_ACTIVATION;
         if (last->values & ~stay & sm_bit_of(i)) drop(p, &p->saved->value[i]);
-        if (p->backward && activation && (last->values & sm_bit_of(i)))
+        if (p->backward && !b->tensor[i].norm && (last->values & sm_bit_of(i)))
             drop(p, &p->saved->arrived[i]);
         if ((last->gradients & sm_bit_of(i)) && i != b->input) drop(p, &p->home[i]);
     }

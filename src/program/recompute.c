@@ -10,6 +10,8 @@
 const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls",
                                                             "full"};
 
+const char *const sm_regather_names[SM_REGATHER_COUNT] = {"all", "weights", "activations", "none"};
+
 /* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul
  * result. full: all. */
 static bool carries_scores(const sm_program *program, int op) {
@@ -62,14 +64,22 @@ const char *sm_recompute_unknown(const sm_program *const *programs, int n, const
     return NULL;
 }
 
-static sm_size kept_size(const sm_tensor *t) {
+static sm_size kept_size(const sm_tensor *t, sm_axes arrived) {
     sm_size s = {.base = t->elements * t->bytes_per_element, .per_sequence = t->per_sequence};
-    for (int d = 0; d < t->rank; d++) s.mask = (sm_axes)(s.mask | t->at[d]);
+    for (int d = 0; d < t->rank; d++) s.mask = (sm_axes)(s.mask | (t->at[d] & ~arrived));
     return s;
 }
 
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *again,
-                      sm_kept_array *kept) {
+/* Ops that run again and read the tensor as it is stored: those that gather it do so again. */
+static bool read_again(const sm_program *b, int tensor, uint64_t again) {
+    for (int i = 0; i < b->ops; i++)
+        for (int k = 0; k < b->op[i].inputs && (again >> i & 1); k++)
+            if (b->op[i].in[k] == tensor) return true;
+    return false;
+}
+
+int sm_recompute_kept(const sm_partition *partition, uint64_t set, sm_regather regather,
+                      uint64_t *again, sm_kept_array *kept) {
     const sm_program *b = &partition->program;
     uint64_t wanted = partition->needed;
     *again = 0;
@@ -83,7 +93,14 @@ int sm_recompute_kept(const sm_partition *partition, uint64_t set, uint64_t *aga
             if (b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION) wanted |= 1ull << op->in[k];
     }
     int n = 0;
-    for (int t = 0; t < b->tensors; t++)
-        if (wanted & sm_bit_of(t)) kept[n++] = (sm_kept_array){t, kept_size(&b->tensor[t])};
+    for (int t = 0; t < b->tensors; t++) {
+        if (!(wanted & sm_bit_of(t))) continue;
+        /* what runs again has its operands brought again */
+        bool arrives = (regather & SM_KEEPS_ACTIVATIONS) && (partition->receivers[t] & ~*again);
+        if (arrives)
+            kept[n++] = (sm_kept_array){t, kept_size(&b->tensor[t], partition->arrived[t])};
+        if (!arrives || (partition->as_stored & sm_bit_of(t)) || read_again(b, t, *again))
+            kept[n++] = (sm_kept_array){t, kept_size(&b->tensor[t], 0)};
+    }
     return n;
 }

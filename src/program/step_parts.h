@@ -14,8 +14,11 @@ typedef struct task_move {
 task_move task_move_of(const sm_program_task *task, int operand, int step);
 bool task_move_same(const sm_task_list *list, const task_move *a, const task_move *b);
 
-/* What stays as it arrived from the forward pass to the backward: the whole of a norm's weight, and
- * tokens that an expert received by all-to-all (they are no larger than the slots they came from).
+/* What the backward pass would gather again, and regather keeps: fills arrives_by. */
+void task_list_keep_arrivals(sm_task_list *list, sm_regather regather);
+/* What stays as it arrived from the forward pass to the backward: that, the whole of a norm's
+ * weight, and tokens that an expert received by all-to-all (they are no larger than the slots they
+ * came from).
  * The step after which an operand does; from which one that did is taken up again. -1: none. */
 int task_operand_stays(const sm_task_list *list, const sm_program_task *task, int operand);
 int task_operand_resumes(const sm_task_list *list, const sm_program_task *task, int operand);

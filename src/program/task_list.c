@@ -37,15 +37,19 @@ static sm_status partition(const sm_program *program, sm_task_list *l, sm_error 
 }
 
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
-                           uint64_t recompute, sm_task_list *out, sm_error *err) {
+                           uint64_t recompute, sm_regather regather, sm_task_list *out,
+                           sm_error *err) {
     *out = (sm_task_list){.mesh = *mesh};
     sm_status status = partition(program, out, err);
     if (!status) status = sm_program_walk(out->program, mesh, size, keep_task, out, err);
     if (!status) {
         /* The loss stays for its own gradient. */
         const sm_program *b = out->program;
-        sm_kept_array kept[SM_MAX_TENSORS];
-        int n = b->serving ? 0 : sm_recompute_kept(out->partition, recompute, &out->again, kept);
+        sm_kept_array kept[SM_MOST_KEPT];
+        int n = b->serving ? 0
+                           : sm_recompute_kept(out->partition, recompute, SM_REGATHER_ALL,
+                                               &out->again, kept);
+        task_list_keep_arrivals(out, regather);
         for (int i = 0; i < n; i++) out->kept |= 1ull << kept[i].tensor;
         if (!b->serving && b->output < 0) out->kept |= 1ull << b->op[b->ops - 1].out;
         for (int i = 0; i < b->tensors; i++)

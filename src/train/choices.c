@@ -79,21 +79,46 @@ void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
     fill_microbatch(t, o, plan, c);
 }
 
+int choices_regather(const sm_search_options *o, const sm_plan *plan, bool on_host,
+                     sm_regather regather[SM_REGATHER_COUNT]) {
+    sm_plan p = *plan;
+    p.offload = on_host ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
+    int n = 0, least = (int)sm_plan_least_regather(&p);
+    if (fixed(o, SM_PLAN_REGATHER)) {
+        regather[0] = (sm_regather)((int)o->fixed.regather & least);
+        return 1;
+    }
+    for (int r = SM_REGATHER_NONE; r >= SM_REGATHER_ALL; r--)
+        if ((r & least) == r) regather[n++] = (sm_regather)r; /* one plan has one form */
+    return n;
+}
+
+/* Of one choice of what shards the program. */
+typedef struct counting {
+    const sm_search_options *options;
+    const choices *c;
+    double plans;
+} counting;
+
 static bool count(void *context, sm_plan *plan) {
-    (void)plan;
-    ++*(double *)context;
+    counting *x = context;
+    sm_regather regather[SM_REGATHER_COUNT];
+    int n[2];
+    for (int host = 0; host < 2; host++)
+        n[host] = choices_regather(x->options, plan, host, regather);
+    for (int f = 0; f < x->c->n_offload; f++) x->plans += n[offloads_activations(x->c->offload[f])];
     return true;
 }
 
 double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                       const choices *c) {
-    double orders = 1, axes = 0, rules = 0;
+    double orders = 1, axes = 0;
+    counting rules = {o, c, 0};
     sm_plan copy = *plan;
     for (int i = 0; i < SM_PLAN_DEGREES && !fixed(o, SM_PLAN_ORDER); i++)
         if (sm_plan_degree_of(plan, i) > 1) orders *= ++axes;
     if (!fixed(o, SM_PLAN_DIMS) && t->system.torus_dims > 1)
         orders *= t->system.torus_dims == 3 ? 6 : 2;
     sm_plan_each_choice(&copy, &o->fixed, &t->model, count, &rules);
-    return orders * rules * c->n_zero * c->n_recompute * c->n_offload * c->n_pipeline *
-           c->n_microbatch;
+    return orders * rules.plans * c->n_zero * c->n_recompute * c->n_pipeline * c->n_microbatch;
 }

@@ -97,7 +97,6 @@ static exposed_parts exposed_parts_of(const sm_train *t, const sm_plan *plan, co
                                       int index, int set) {
     exposed_parts s;
     piece_exposed e = piece_exposed_of(t, &p->time[index], &p->comm[index], set, plan);
-    const piece_comm *c = &p->comm[index];
     const piece_pass *q = &p->pass[index];
     double compute[2] = {p->time[index].forward, p->time[index].backward_input +
                                                      p->time[index].backward_weight +
@@ -105,13 +104,12 @@ static exposed_parts exposed_parts_of(const sm_train *t, const sm_plan *plan, co
     double total[2] = {q->expected.forward,
                        q->expected.backward_input + q->expected.backward_weight};
     for (int w = 0; w < 2; w++) {
-        double again_b = w ? c->again_blocking[set] : 0, again_x = w ? c->again_exchange[set] : 0;
-        double again_r = w ? c->again_ring[set] : 0;
-        s.blocking[w] = part(e.blocking[w], c->blocking[w] + again_b);
-        s.exchange[w] = part(e.exchange[w], c->exchange[w] + again_x);
-        s.ring[w] = part(e.ring[w], c->ring[w] + again_r);
+        comm_way c = piece_comm_way(t, &p->comm[index], w, set, plan);
+        s.blocking[w] = part(e.blocking[w], c.blocking);
+        s.exchange[w] = part(e.exchange[w], c.exchange);
+        s.ring[w] = part(e.ring[w], c.ring);
         double rest = total[w] - compute[w] - e.blocking[w] - e.exchange[w] - e.ring[w];
-        s.stream[w] = part(fmin(fmax(rest, 0), c->serial[w]), c->serial[w]);
+        s.stream[w] = part(fmin(fmax(rest, 0), c.serial), c.serial);
     }
     return s;
 }
@@ -122,6 +120,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
         const sm_timed_curve *curve = l->p->at.slot[one->slot[i]];
+        if (sm_comm_is_spared(c, plan->regather)) continue;
         int way = c->phase != SM_PHASE_FORWARD;
         const double *part_of = c->stream == SM_STREAM_RING       ? s.ring
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
@@ -136,10 +135,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
         row.returns = c->returns;
         row.arrays = c->arrays;
         add(l, row, curve, times, part_of[way]);
-        bool repeats = way == 0 &&
-                       (c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING) &&
-                       (one->set[set].again & c->forward_ops);
-        if (!repeats) continue;
+        if (!sm_comm_runs_again(c, one->set[set].again)) continue;
         snprintf(row.phase, sizeof row.phase, "recompute");
         add(l, row, curve, times, part_of[1]);
     }

@@ -46,8 +46,7 @@ static double node_floor(const sm_train *t, const variant *v, const sm_plan *pla
     return sequences * fmax(total / plan->pipeline, whole) + t->calibration->step_overhead_s;
 }
 
-/* Weights and gradients, sharded as far as the degrees allow, must fit beside nothing else. */
-static double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
+double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     sm_degrees d;
     sm_degrees_set(&d, plan, &t->model);
     double bytes = 0, g = gradient_bytes(plan);

@@ -1,4 +1,9 @@
-/* All plans of one node: placements x microbatches x schedules x recomputation x ZeRO x offload. */
+/* All plans of one node: placements x microbatches x schedules x recomputation x ZeRO x offload x
+ * what is gathered again.
+ *
+ * Keeping what was gathered makes fewer collectives and takes more memory, and changes nothing
+ * else: a plan that keeps less is never quicker than the same plan that keeps more. So what keeps
+ * less is looked at only where something that keeps more did not fit. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +17,10 @@ typedef struct expansion {
     outcome *out;
     sm_plan plan;
     choices c;
-    double threshold;                    /* only better plans matter */
+    double threshold;  /* only better plans matter */
+    int n_regather[2]; /* activations on the chip; in host memory */
+    sm_regather regather[2][SM_REGATHER_COUNT];
+    bool squeezed;                       /* some plan did not fit */
     double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
@@ -32,28 +40,27 @@ double objective_of(const sm_search_options *o, const sm_plan *plan, double expe
 static double memory_of(expansion *x) {
     lane_scratch *l = x->l;
     sm_memory memory;
-    double *bytes =
-        &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].bytes;
-    uint32_t *stamp =
-        &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero][x->plan.offload].stamp;
-    if (*stamp == l->stamp) return *bytes;
+    memory_memo *memo = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero]
+                                  [x->plan.offload][x->plan.regather];
+    if (memo->stamp == l->stamp) return memo->bytes;
     sm_pipeline timed_pipeline = l->s.pipeline;
     memcpy(l->p.load, l->load[x->plan.zero], sizeof l->p.load);
     stages_shape(x->t, &x->plan, &l->s);
     stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
     l->s.pipeline = timed_pipeline;
-    *stamp = l->stamp;
-    *bytes = memory.total;
+    *memo = (memory_memo){l->stamp, memory.total};
     x->out->least_memory = fmin(x->out->least_memory, memory.total);
-    return *bytes;
+    return memo->bytes;
 }
 
 /* Plans that do not fit, or need more memory than one already found where memory is what counts. */
 static bool too_large(expansion *x) {
     if (!x->h->options->prune) return false;
     double bytes = memory_of(x);
-    return bytes > memory_capacity(x->t) ||
-           (x->h->options->objective == SM_OBJECTIVE_MEMORY && bytes >= x->threshold);
+    bool large = bytes > memory_capacity(x->t) ||
+                 (x->h->options->objective == SM_OBJECTIVE_MEMORY && bytes >= x->threshold);
+    x->squeezed |= large;
+    return large;
 }
 
 /* A plan whose time, or a lower bound of it, is known not to be better. */
@@ -114,10 +121,6 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     x->out->found = true;
     x->out->objective = objective;
     x->out->plan = x->plan;
-}
-
-static bool offloads_activations(int offload) {
-    return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
 }
 
 static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero) {
@@ -219,6 +222,27 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
     }
 }
 
+/* From what keeps most on: what keeps less has a chance where all that keep more were too large
+ * somewhere. For memory alone what keeps least is looked at. */
+static void try_regather(expansion *x, bool activations, const int *zero, int n_zero) {
+    bool prune = x->h->options->prune;
+    bool memory = x->h->options->objective == SM_OBJECTIVE_MEMORY;
+    int n = x->n_regather[activations], first = prune && memory ? n - 1 : 0;
+    const sm_regather *regather = x->regather[activations];
+    unsigned tight = 0; /* bit per value: some plan of it did not fit */
+    for (int i = first; i < n; i++) {
+        bool hopeful = true;
+        for (int k = first; k < i; k++)
+            if ((regather[k] & regather[i]) == regather[i] && !(tight >> regather[k] & 1))
+                hopeful = false;
+        if (prune && !hopeful) continue;
+        x->squeezed = false;
+        x->plan.regather = regather[i];
+        for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
+        if (x->squeezed) tight |= 1u << regather[i];
+    }
+}
+
 static void try_zero(expansion *x, const int *zero, int n_zero) {
     for (int activations = 0; activations < 2; activations++) {
         bool offered = false;
@@ -227,7 +251,7 @@ static void try_zero(expansion *x, const int *zero, int n_zero) {
         for (int r = 0; offered && r < x->c.n_recompute; r++) {
             x->recompute = r;
             x->plan.recompute = x->c.recompute[r];
-            for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
+            try_regather(x, activations, zero, n_zero);
         }
     }
 }
@@ -237,6 +261,7 @@ static bool comm_hopeless(expansion *x) {
     bool any = false;
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
+    x->plan.regather = x->regather[0][0];
     for (int dual = 0; dual < 2; dual++) {
         bool offered = false;
         for (int i = 0; i < x->c.n_pipeline; i++)
@@ -435,6 +460,24 @@ static bool any_alive(expansion *x) {
     return any;
 }
 
+/* What cannot fit on an average stage, with one microbatch in flight, is no choice. */
+static void drop_large(expansion *x) {
+    const variant *v = x->l->p.v;
+    double kept = 0;
+    if (!x->h->options->prune || x->plan.fsdp == 1) return;
+    for (int k = 0; k < x->t->kinds; k++)
+        kept += x->t->layers[k] * piece_gathered_bytes(x->t, v, k, &x->l->p.d, &x->plan).again;
+    double state = least_state(x->t, v, &x->plan);
+    if (state + kept / x->plan.pipeline <= memory_capacity(x->t)) return;
+    for (int host = 0; host < 2; host++) {
+        int n = 0;
+        for (int i = 0; i < x->n_regather[host]; i++)
+            if (!(x->regather[host][i] & SM_KEEPS_WEIGHTS))
+                x->regather[host][n++] = x->regather[host][i];
+        if (n > 0) x->n_regather[host] = n;
+    }
+}
+
 static bool try_variant(void *context, sm_plan *plan) {
     expansion *x = context;
     char why[256];
@@ -445,8 +488,11 @@ static bool try_variant(void *context, sm_plan *plan) {
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return true;
     x->l->p.v = built_variant(x->t, &x->plan);
     if (!x->l->p.v) return true;
+    for (int host = 0; host < 2; host++)
+        x->n_regather[host] = choices_regather(x->h->options, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     sm_degrees_set(&x->l->p.d, &x->plan, &x->t->model);
+    drop_large(x);
     if (any_alive(x)) try_orders(x);
     return true;
 }

@@ -83,7 +83,8 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
         else if (way == 1 && (again >> work->op & 1)) tell_op(x, w, work); /* recomputed */
     }
     for (int i = 0; i < one->part.comms; i++)
-        if ((one->part.comm[i].phase != SM_PHASE_FORWARD) == (way == 1))
+        if ((one->part.comm[i].phase != SM_PHASE_FORWARD) == (way == 1) &&
+            !sm_comm_is_spared(&one->part.comm[i], x->plan->regather))
             tell_comm(x, w, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
     sm_why_add(to, w);
 }

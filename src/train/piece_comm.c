@@ -12,29 +12,24 @@ static bool streams(const sm_comm *c) {
     return c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
 }
 
-static void add_comm(const sm_train *t, const piece *p, const sm_comm *c,
-                     const sm_timed_curve *curve, double bytes, piece_comm *out) {
-    const sm_timed_line *line;
-    double s = sm_timed_curve_s(curve, bytes, &line);
-    if (!line) return;
-    int way = c->phase != SM_PHASE_FORWARD;
-    add_stream(t, curve, bytes, out->all[way]);
+/* The sums that a collective belongs to. */
+static comm_sums *sums_of(piece_comm *c, const sm_comm *comm) {
+    if (comm->repeated) return comm->role == SM_ROLE_WEIGHT ? &c->weights : &c->activations;
+    return &c->way[comm->phase != SM_PHASE_FORWARD];
+}
+
+static void add_comm(const sm_train *t, const sm_comm *c, const sm_timed_curve *curve, double bytes,
+                     const sm_timed_line *line, double s, comm_sums *to) {
+    add_stream(t, curve, bytes, to->all);
     if (streams(c)) {
-        out->serial[way] += s;
-        add_stream(t, curve, bytes, out->busy[way]);
+        to->serial += s;
+        add_stream(t, curve, bytes, to->busy);
         return;
     }
-    if (c->stream == SM_STREAM_RING) out->ring[way] += s;
-    else if (c->ragged) out->exchange[way] += s;
-    else out->blocking[way] += s;
-    out->latency += line->line.latency_s;
-    for (int set = 1; way == 0 && set < MAX_SETS; set++) { /* set 0 recomputes nothing */
-        if (!(p->set[set].again & c->forward_ops)) continue;
-        if (c->stream == SM_STREAM_RING) out->again_ring[set] += s;
-        else if (c->ragged) out->again_exchange[set] += s;
-        else out->again_blocking[set] += s;
-        add_stream(t, curve, bytes, out->again_all[set]);
-    }
+    if (c->stream == SM_STREAM_RING) to->ring += s;
+    else if (c->ragged) to->exchange += s;
+    else to->blocking += s;
+    to->latency += line->line.latency_s;
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once; that of a tied embedding with its
@@ -57,13 +52,13 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const sm_d
         const sm_timed_line *line;
         double s = sm_timed_curve_s(curve, bytes, &line);
         if (!line || !reduces(t, c, index, plan)) continue;
-        add_stream(t, curve, bytes, out->all[1]);
+        add_stream(t, curve, bytes, out->way[1].all);
         if (t->software.one_by_one) {
-            out->blocking[1] += s;
+            out->way[1].blocking += s;
             continue;
         }
-        out->serial[1] += s;
-        add_stream(t, curve, bytes, out->busy[1]);
+        out->way[1].serial += s;
+        add_stream(t, curve, bytes, out->way[1].busy);
     }
 }
 
@@ -81,10 +76,56 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm
         const sm_comm *c = &p->part.comm[i];
         const sm_timed_curve *curve = at->slot[p->slot[i]];
         if (curve->n == 0) continue; /* the axes have one member */
-        double bytes = comm_bytes(c, d, plan);
-        add_comm(t, p, c, curve, bytes, out);
+        const sm_timed_line *line;
+        double bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
+        if (!line) continue;
+        add_comm(t, c, curve, bytes, line, s, sums_of(out, c));
+        for (int set = 1; set < MAX_SETS; set++) /* set 0 recomputes nothing */
+            if (sm_comm_runs_again(c, p->set[set].again))
+                add_comm(t, c, curve, bytes, line, s, &out->again[set]);
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, plan, out);
+}
+
+/* What a direction adds up, at most four. Returns how many. */
+static int parts_of(const piece_comm *c, int way, int set, const sm_plan *plan,
+                    const comm_sums *part[4]) {
+    int n = 0;
+    part[n++] = &c->way[way];
+    if (way == 0) return n;
+    if (set > 0) part[n++] = &c->again[set];
+    if (!(plan->regather & SM_KEEPS_WEIGHTS)) part[n++] = &c->weights;
+    if (!(plan->regather & SM_KEEPS_ACTIVATIONS)) part[n++] = &c->activations;
+    return n;
+}
+
+comm_way piece_comm_way(const sm_train *t, const piece_comm *c, int way, int set,
+                        const sm_plan *plan) {
+    const comm_sums *part[4];
+    int n = parts_of(c, way, set, plan, part);
+    comm_way to = {0};
+    for (int i = 0; i < n; i++) {
+        to.blocking += part[i]->blocking;
+        to.exchange += part[i]->exchange;
+        to.ring += part[i]->ring;
+        to.serial += part[i]->serial;
+        to.latency += part[i]->latency;
+    }
+    for (int l = 0; l < t->system.levels; l++) {
+        double busy = 0, all = 0;
+        for (int i = 0; i < n; i++) busy += part[i]->busy[l], all += part[i]->all[l];
+        to.busy = larger(to.busy, busy);
+        to.all = larger(to.all, all);
+    }
+    return to;
+}
+
+double piece_comm_busy(const piece_comm *c, int level, int set, const sm_plan *plan) {
+    const comm_sums *part[4];
+    int n = parts_of(c, 1, set, plan, part);
+    double busy = c->way[0].all[level];
+    for (int i = 0; i < n; i++) busy += part[i]->all[level];
+    return busy;
 }
 
 /* Of one microbatch: what is recomputed asks for its collectives again. */
@@ -96,8 +137,8 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
         const sm_timed_curve *curve = at->slot[p->slot[i]];
-        bool again = c->phase == SM_PHASE_FORWARD && !streams(c) && set > 0 &&
-                     p->set[set].again & c->forward_ops;
+        if (sm_comm_is_spared(c, plan->regather)) continue;
+        bool again = sm_comm_runs_again(c, p->set[set].again);
         double bytes = curve->n > 0 ? comm_bytes(c, d, plan) * (again ? 2 : 1) : 0;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
     }

@@ -13,12 +13,6 @@ static double overlapped(const sm_train *t, double compute, double stream) {
     return compute + stream - hidden * t->calibration->overlap;
 }
 
-static double busiest(const sm_train *t, const double *busy, const double *more) {
-    double most = 0;
-    for (int l = 0; l < t->system.levels; l++) most = larger(most, busy[l] + (more ? more[l] : 0));
-    return most;
-}
-
 /* Seconds of one direction: work, attention and waiting for the host in it, and collectives on its
  * path. */
 typedef struct under {
@@ -56,35 +50,42 @@ static void expose(const sm_train *t, const sm_plan *plan, under u, int way, pie
 }
 
 /* split: weight gradients are put off, and are no part of the backward pass that hides. */
-static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
+static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const comm_way comm[2],
                                 int set, const sm_plan *plan, bool split) {
     piece_exposed e;
-    const under forward = {time->forward,     time->ring_forward, time->idle[SM_PHASE_FORWARD],
-                           comm->blocking[0], comm->exchange[0],  comm->ring[0]};
+    const under forward = {time->forward,    time->ring_forward, time->idle[SM_PHASE_FORWARD],
+                           comm[0].blocking, comm[0].exchange,   comm[0].ring};
     const under back = {backward_of(time, set, split),
                         time->ring_backward,
                         time->idle[SM_PHASE_BACKWARD_INPUT] +
                             (split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT]),
-                        comm->blocking[1] + comm->again_blocking[set],
-                        comm->exchange[1] + comm->again_exchange[set],
-                        comm->ring[1] + comm->again_ring[set]};
+                        comm[1].blocking,
+                        comm[1].exchange,
+                        comm[1].ring};
     expose(t, plan, forward, 0, &e);
     expose(t, plan, back, 1, &e);
     return e;
 }
 
+static void both_ways(const sm_train *t, const piece_comm *comm, int set, const sm_plan *plan,
+                      comm_way sums[2]) {
+    for (int way = 0; way < 2; way++) sums[way] = piece_comm_way(t, comm, way, set, plan);
+}
+
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
-    return exposed_of(t, time, comm, set, plan, false);
+    comm_way sums[2];
+    both_ways(t, comm, set, plan, sums);
+    return exposed_of(t, time, sums, set, plan, false);
 }
 
 /* One direction: work, its exposed collectives, and streams beside both; no level is busy for
  * longer. */
 static double pass_of(const sm_train *t, double compute, const piece_exposed *e, int way,
-                      const piece_comm *comm, int set, double offload_s) {
+                      const comm_way *comm, double offload_s) {
     double path = compute + e->blocking[way] + e->exchange[way] + e->ring[way];
-    double s = overlapped(t, path, larger(busiest(t, comm->busy[way], NULL), offload_s));
-    return larger(s, busiest(t, comm->all[way], way ? comm->again_all[set] : NULL));
+    double s = overlapped(t, path, larger(comm->busy, offload_s));
+    return larger(s, comm->all);
 }
 
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
@@ -94,26 +95,32 @@ void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_c
      * input gradients. Both halves only shrink on a better machine. */
     bool split = plan->schedule >= SM_SCHEDULE_ZB_H1;
     double chain = backward_of(time, set, split);
-    piece_exposed e = exposed_of(t, time, comm, set, plan, split);
-    out->expected.forward = pass_of(t, time->forward, &e, 0, comm, set, offload_s);
-    out->expected.backward_input = pass_of(t, chain, &e, 1, comm, set, offload_s);
+    comm_way sums[2];
+    both_ways(t, comm, set, plan, sums);
+    piece_exposed e = exposed_of(t, time, sums, set, plan, split);
+    out->expected.forward = pass_of(t, time->forward, &e, 0, &sums[0], offload_s);
+    out->expected.backward_input = pass_of(t, chain, &e, 1, &sums[1], offload_s);
     out->expected.backward_weight = split ? time->backward_weight : 0;
 }
 
-void piece_pass_parts(const piece_time *time, const piece_comm *comm, int set, double offload_s,
-                      piece_pass *out) {
+static double serial_s(const comm_way *c) {
+    return c->blocking + c->exchange + c->ring + c->serial;
+}
+
+void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
+                      const sm_plan *plan, double offload_s, piece_pass *out) {
     const pass *all = &out->expected;
+    comm_way sums[2];
+    both_ways(t, comm, set, plan, sums);
     out->compute = time->forward + backward_of(time, set, false);
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
     out->exposed = all->forward + (all->backward_input + all->backward_weight) - out->compute;
-    out->serial.forward = time->forward + comm->blocking[0] + comm->exchange[0] + comm->ring[0] +
-                          comm->serial[0] + offload_s;
+    out->latency = sums[0].latency + sums[1].latency;
+    out->serial.forward = time->forward + serial_s(&sums[0]) + offload_s;
     bool split = all->backward_weight > 0;
     double chain = backward_of(time, set, split);
     out->serial.backward_weight = all->backward_weight;
-    out->serial.backward_input = chain + comm->blocking[1] + comm->exchange[1] + comm->ring[1] +
-                                 comm->again_blocking[set] + comm->again_exchange[set] +
-                                 comm->again_ring[set] + comm->serial[1] + offload_s;
+    out->serial.backward_input = chain + serial_s(&sums[1]) + offload_s;
     out->math.forward = time->math[0];
     out->math.backward_weight = 0;
     out->math.backward_input = time->math[1] + time->math_again[set];

@@ -13,8 +13,7 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p) {
     for (int i = 0; i < p->v->pieces; i++) {
         piece_time_compute(t, p->v, i, &p->d, plan->dtype, &p->time[i]);
-        for (int s = 0; s < MAX_SETS; s++)
-            p->kept[i][s] = piece_kept_bytes(t, p->v, i, s, &p->d, plan->dtype);
+        piece_kept_bytes(t, p->v, i, &p->d, plan->dtype, &p->kept[i]);
         p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
     }
 }
@@ -42,7 +41,8 @@ static int piece_set_of(const sm_train *t, const sm_plan *plan, int index) {
 static double offload_s(const sm_train *t, const sm_plan *plan, const pieces *p, int index) {
     bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     double pcie = t->system.chip.pcie_bytes_per_s_oneway.value;
-    return offload && index < t->kinds && pcie > 0 ? p->kept[index][set_of(plan)] / pcie : 0;
+    bool layer = index < t->kinds;
+    return offload && layer && pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
 }
 
 void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
@@ -54,7 +54,8 @@ void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pie
 void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p) {
     for (int i = 0; i < p->v->pieces; i++) {
         int set = piece_set_of(t, plan, i);
-        piece_pass_parts(&p->time[i], &p->comm[i], set, offload_s(t, plan, p, i), &p->pass[i]);
+        piece_pass_parts(t, &p->time[i], &p->comm[i], set, plan, offload_s(t, plan, p, i),
+                         &p->pass[i]);
         piece_ideal_compute(t, p->v, i, set, &p->d, &p->at, plan, p->ideal[i]);
     }
 }

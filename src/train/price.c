@@ -80,7 +80,6 @@ static void add_piece(const sm_train *t, const pieces *p, int set, int index, do
                       stage_sums *x) {
     const piece_pass *q = &p->pass[index];
     const piece_time *time = &p->time[index];
-    const piece_comm *comm = &p->comm[index];
     int own = index < t->kinds ? set : SM_RECOMPUTE_NONE;
     x->compute +=
         n *
@@ -90,7 +89,7 @@ static void add_piece(const sm_train *t, const pieces *p, int set, int index, do
     x->math += n * (time->math[0] + time->math[1] + time->math_again[own]);
     x->flops += n * (time->flops[0] + time->flops[1] + time->flops_again[own]);
     x->traffic += n * (time->traffic[0] + time->traffic[1]);
-    x->latency += n * (comm->latency + time->launches);
+    x->latency += n * (q->latency + time->launches);
     for (int l = 0; l < t->system.levels; l++) x->ideal[l] += n * p->ideal[index][l];
 }
 

@@ -97,7 +97,7 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
 static bool make_memo(const plan_search *h, lane_scratch *l, sm_arena *arena) {
     size_t n = (size_t)h->train->kinds + 2;
     piece_time *time = sm_arena_array(arena, TIMED * n, sizeof *time);
-    double(*kept)[MAX_SETS] = sm_arena_array(arena, TIMED * n, sizeof *kept);
+    kept_bytes *kept = sm_arena_array(arena, TIMED * n, sizeof *kept);
     l->memo = sm_arena_array(arena, TIMED, sizeof *l->memo);
     if (!time || !kept || !l->memo) return false;
     for (size_t i = 0; i < TIMED; i++) {

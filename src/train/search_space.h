@@ -25,6 +25,13 @@ typedef struct choices {
     int microbatch[MAX_MICROBATCH];
 } choices;
 void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
+/* What a plan may gather again, under its other keys but for offload, or with activations in host
+ * memory: from what keeps most to what keeps least. Returns how many. */
+int choices_regather(const sm_search_options *o, const sm_plan *plan, bool on_host,
+                     sm_regather regather[SM_REGATHER_COUNT]);
+static inline bool offloads_activations(int offload) {
+    return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
+}
 /* Plans of these degrees: placements and choices. */
 double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                       const choices *c);
@@ -35,9 +42,14 @@ typedef struct timed {
     uint64_t key;
     double total_s;
     piece_time *time;
-    double (*kept)[MAX_SETS];
+    kept_bytes *kept;
 } timed;
 enum { TIMED = 8192 };
+
+typedef struct memory_memo {
+    uint32_t stamp;
+    double bytes;
+} memory_memo;
 
 typedef struct lane_scratch {
     pieces p;
@@ -45,16 +57,13 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS];
     timed *memo;                                 /* TIMED of them */
     piece_time time[MAX_MICROBATCH][MAX_PIECES]; /* of the node at hand, where alive */
-    double kept[MAX_MICROBATCH][MAX_PIECES][MAX_SETS];
+    kept_bytes kept[MAX_MICROBATCH][MAX_PIECES];
     bool alive[MAX_MICROBATCH];
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
-    struct {
-        uint32_t stamp;
-        double bytes;
-    } memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
-            [SM_OFFLOAD_COUNT];
+    memory_memo memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
+                      [SM_OFFLOAD_COUNT][SM_REGATHER_COUNT];
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
@@ -84,6 +93,9 @@ typedef struct plan_search {
 } plan_search;
 /* The nodes that use exactly `chips` chips. */
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
+/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
+ * must fit, beside nothing else. */
+double least_state(const sm_train *t, const variant *v, const sm_plan *plan);
 /* No plan on so few chips takes less. */
 double search_floor(const sm_train *t, const sm_plan *plan, int chips);
 void search_expand(void *context, int lane, int place, size_t number, double threshold);

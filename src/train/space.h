@@ -37,7 +37,7 @@ typedef struct eager_array {
     sm_size elements;
 } eager_array;
 
-/* What a recomputation set means for one piece. */
+/* What a recomputation set means for one piece, beside what regather keeps. */
 typedef struct piece_set {
     uint64_t again;
     int kept;
@@ -48,8 +48,9 @@ typedef struct piece_set {
 
 typedef struct piece {
     sm_partition part;
-    uint8_t slot[SM_MAX_COMM]; /* curve of each collective */
-    piece_set set[MAX_SETS];
+    uint8_t slot[SM_MAX_COMM];     /* curve of each collective */
+    piece_set set[MAX_SETS];       /* what is gathered is gathered again */
+    piece_set set_whole[MAX_SETS]; /* activations are kept as they were gathered */
 } piece;
 
 /* Collectives of weights at the end of a step, and of every microbatch under ZeRO-2. */
@@ -162,15 +163,28 @@ void place_hopeful(const sm_train *t, const variant *v, const sm_degrees *d, pla
 void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix,
                   const sm_degrees *d, placed *p);
 
+/* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
+typedef struct comm_sums {
+    double blocking, exchange, ring; /* exchange: all-to-all of routed tokens */
+    double serial;                   /* streams, if nothing overlapped */
+    double busy[SM_MAX_LEVELS];      /* with streams */
+    double all[SM_MAX_LEVELS];       /* with everything */
+    double latency;                  /* inside blocking, exchange and ring */
+} comm_sums;
 typedef struct piece_comm {
-    double blocking[2], exchange[2],
-        ring[2]; /* forward, backward; exchange: all-to-all of routed tokens */
-    double again_blocking[MAX_SETS], again_exchange[MAX_SETS], again_ring[MAX_SETS];
-    double serial[2];              /* streams, if nothing overlapped */
-    double busy[2][SM_MAX_LEVELS]; /* streams: seconds each level is busy */
-    double all[2][SM_MAX_LEVELS], again_all[MAX_SETS][SM_MAX_LEVELS]; /* the same of everything */
-    double latency;                                                   /* latency inside blocking */
+    comm_sums way[2];               /* forward; backward, but for what the forward pass made too */
+    comm_sums again[MAX_SETS];      /* what recomputation asks for */
+    comm_sums weights, activations; /* of the backward pass, where regather does not keep them */
 } piece_comm;
+/* What a plan makes of them in one direction: seconds, and how long the busiest level is busy. */
+typedef struct comm_way {
+    double blocking, exchange, ring, serial, latency;
+    double busy, all; /* with streams, with everything */
+} comm_way;
+comm_way piece_comm_way(const sm_train *t, const piece_comm *comm, int way, int set,
+                        const sm_plan *plan);
+/* Seconds that a level is busy with everything, both ways. */
+double piece_comm_busy(const piece_comm *comm, int level, int set, const sm_plan *plan);
 /* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
 double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan);
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
@@ -197,13 +211,14 @@ typedef struct pass {
 typedef struct piece_pass { /* of one piece under one recomputation set and schedule */
     pass expected, serial, math;
     double compute, memory, exposed; /* parts of expected, forward + backward */
+    double latency;                  /* of collectives on the path */
 } piece_pass;
 /* expected alone, which is all that a search looks at. */
 void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                         const sm_plan *plan, double offload_s, piece_pass *out);
 /* All else, after it. */
-void piece_pass_parts(const piece_time *time, const piece_comm *comm, int set, double offload_s,
-                      piece_pass *out);
+void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
+                      const sm_plan *plan, double offload_s, piece_pass *out);
 
 /* What one piece adds to its stage per step: bytes per chip and seconds. */
 typedef struct stage_load {
@@ -217,10 +232,22 @@ double gradient_bytes(const sm_plan *plan);
 double state_bytes(const sm_train *t, const sm_plan *plan); /* of the optimizer, per weight */
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                 const placed *p, const sm_plan *plan, stage_load *load);
-double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
-                        const sm_degrees *d, sm_dtype dtype);
-double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                            const sm_plan *plan);
+/* Bytes of one microbatch: activations gathered again, and kept as they were gathered. */
+typedef struct kept_bytes {
+    double sharded[MAX_SETS], whole[MAX_SETS];
+} kept_bytes;
+void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                      sm_dtype dtype, kept_bytes *out);
+static inline double kept_of(const kept_bytes *kept, int set, const sm_plan *plan) {
+    return (plan->regather & SM_KEEPS_ACTIVATIONS) ? kept->whole[set] : kept->sharded[set];
+}
+/* What fsdp gathers of a piece: its weights, with their gradient before it is scattered; that
+ * gradient alone; the weights that the backward pass would gather again. */
+typedef struct gathered_bytes {
+    double both, gradient, again;
+} gathered_bytes;
+gathered_bytes piece_gathered_bytes(const sm_train *t, const variant *v, int index,
+                                    const sm_degrees *d, const sm_plan *plan);
 
 /* Everything of a plan that the pieces contribute, before schedule and stages. */
 struct pieces {
@@ -230,8 +257,8 @@ struct pieces {
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
     stage_load load[MAX_LOADS];
-    double kept[MAX_PIECES][MAX_SETS]; /* bytes of one microbatch */
-    double gathered[MAX_PIECES];
+    kept_bytes kept[MAX_PIECES];
+    gathered_bytes gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
     double ideal[MAX_PIECES][SM_MAX_LEVELS]; /* with pieces_parts alone */
     double send_s, send_serial_s;            /* of the residual stream to the next stage */
@@ -302,7 +329,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
 /* Make a plan consistent: zero 3 where fsdp shards, virtual stages the schedule fixes, axes that do
  * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);
-/* What a piece keeps under set number `index`, which recomputes the ops in `set`. */
+/* What a piece keeps under set number `index`, which recomputes the ops in `set`: both ways. */
 sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err);
 /* An array of so many bytes is kept too; set_check tells when a set has too many shardings. */
 void set_keep(piece_set *set, const sm_size *bytes);

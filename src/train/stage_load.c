@@ -91,19 +91,20 @@ static double loss_bytes(const sm_software_memory *h, sm_size logits, const sm_d
 }
 
 /* Of a norm: what its kernels keep, and what its result is more when kept whole. */
-static double norm_bytes(const sm_software_memory *h, sm_size result, const sm_degrees *d) {
+static double norm_bytes(const sm_software_memory *h, sm_size result, const sm_degrees *d,
+                         bool whole) {
     double sharded = size_at(&result, d);
     result.mask = (sm_axes)(result.mask & ~SM_AXES_TENSOR);
-    double whole = size_at(&result, d);
-    return h->norm_bytes * sharded + (h->gathered_kept ? 2 * (whole - sharded) : 0);
+    double more = size_at(&result, d) - sharded;
+    return h->norm_bytes * sharded + (h->gathered_kept && !whole ? 2 * more : 0);
 }
 
-/* Kept beyond, or short of, what fused kernels keep in 16 bits. */
+/* Kept beyond, or short of, what fused kernels keep in 16 bits. whole: regather keeps it so. */
 static double eager_bytes(const sm_software_memory *h, const eager_array *e, const sm_degrees *d,
-                          sm_dtype dtype) {
+                          sm_dtype dtype, bool whole) {
     double elements = size_at(&e->elements, d), wide = 2 - sm_dtype_bytes(dtype);
     switch (e->kind) {
-    case EAGER_NORM: return norm_bytes(h, e->elements, d);
+    case EAGER_NORM: return norm_bytes(h, e->elements, d, whole);
     case EAGER_GATE: return h->gate_apart ? 2 * elements : 0;
     case EAGER_HEADS: return h->heads_bytes * elements;
     case EAGER_LOSS: return loss_bytes(h, e->elements, d);
@@ -113,28 +114,41 @@ static double eager_bytes(const sm_software_memory *h, const eager_array *e, con
     return 0;
 }
 
-double piece_kept_bytes(const sm_train *t, const variant *v, int index, int set,
-                        const sm_degrees *d, sm_dtype dtype) {
-    const piece_set *s = &v->piece[index].set[set];
+static double set_bytes(const sm_train *t, const piece_set *s, const sm_degrees *d, sm_dtype dtype,
+                        bool whole) {
     double bytes = 0;
     for (int i = 0; i < s->kept; i++) bytes += size_at(&s->kept_bytes[i], d);
     for (int i = 0; i < s->eager; i++)
-        bytes += eager_bytes(&t->software_memory, &s->eager_array[i], d, dtype);
+        bytes += eager_bytes(&t->software_memory, &s->eager_array[i], d, dtype, whole);
     return bytes;
 }
 
-/* Weights of the piece whole over fsdp, and their gradient before it is scattered. XLA scatters in
- * the 16 bits that the weights travel in, one layer while the next one's gradient is made: of two
- * layers one gradient is whole. */
-double piece_gathered_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                            const sm_plan *plan) {
+void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                      sm_dtype dtype, kept_bytes *out) {
+    const piece *p = &v->piece[index];
+    for (int s = 0; s < MAX_SETS; s++) {
+        out->sharded[s] = set_bytes(t, &p->set[s], d, dtype, false);
+        /* what software keeps whole of its own accord is no less */
+        out->whole[s] = larger(out->sharded[s], set_bytes(t, &p->set_whole[s], d, dtype, true));
+    }
+}
+
+/* XLA scatters gradients in the 16 bits that the weights travel in, one layer while the next one's
+ * gradient is made: of two layers one gradient is whole. */
+gathered_bytes piece_gathered_bytes(const sm_train *t, const variant *v, int index,
+                                    const sm_degrees *d, const sm_plan *plan) {
     const sm_partition *part = &v->piece[index].part;
     bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;
     double gradient = compiled ? t->weight_bytes / 2.0 : gradient_bytes(plan), elements = 0;
-    if (plan->fsdp == 1) return 0;
+    double again = 0;
+    if (plan->fsdp == 1) return (gathered_bytes){0};
     for (int i = 0; i < part->classes; i++)
         if (!part->weight[i].fixed)
             elements +=
                 part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
-    return elements * (t->weight_bytes + gradient);
+    for (int i = 0; i < part->comms; i++) {
+        const sm_comm *c = &part->comm[i];
+        if (c->repeated && c->role == SM_ROLE_WEIGHT) again += size_at(&c->bytes, d);
+    }
+    return (gathered_bytes){elements * (t->weight_bytes + gradient), elements * gradient, again};
 }

@@ -145,17 +145,30 @@ double memory_capacity(const sm_train *t) {
 }
 
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
- * layer. */
-static void stage_buffers(const sm_train *t, const pieces *p, int set, const double *layers,
-                          bool head, sm_memory *m) {
-    double gathered = 0, working = 0;
+ * layer. Where weights are kept as they were gathered, those of every microbatch in flight. */
+static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *p,
+                          const double *layers, const double *held, const holding *h,
+                          sm_memory *m) {
+    gathered_bytes most = {0}, other;
+    double working = 0, kept = 0;
     for (int k = 0; k < t->kinds; k++) {
         if (layers[k] == 0) continue;
-        gathered = larger(gathered, p->gathered[k]);
-        working = larger(working, p->kept[k][SM_RECOMPUTE_NONE] - p->kept[k][set]);
+        const kept_bytes *of = &p->kept[k];
+        most.both = larger(most.both, p->gathered[k].both);
+        most.gradient = larger(most.gradient, p->gathered[k].gradient);
+        kept += held[k] * p->gathered[k].again;
+        working =
+            larger(working, kept_of(of, SM_RECOMPUTE_NONE, plan) - kept_of(of, set_of(plan), plan));
     }
-    double other = head ? larger(gathered, p->gathered[head_piece(t)]) : gathered;
-    m->buffers += gathered + other;
+    other = most;
+    if (h->last) {
+        const gathered_bytes *head = &p->gathered[head_piece(t)];
+        other.both = larger(other.both, head->both);
+        other.gradient = larger(other.gradient, head->gradient);
+        kept += h->held_last * head->again;
+    }
+    double both = most.both + other.both, all = kept + most.gradient + other.gradient;
+    m->buffers += (plan->regather & SM_KEEPS_WEIGHTS) ? larger(both, all) : both;
     m->activations += working; /* what recomputation brings back for one layer */
 }
 
@@ -168,19 +181,19 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
     *m = (sm_memory){.stage = stage};
     for (int k = 0; k < t->kinds; k++) {
         add_state(plan, m, &p->load[k], layers[k]);
-        double kept = p->kept[k][set] * held[k];
+        double of_layer = kept_of(&p->kept[k], set, plan), kept = of_layer * held[k];
         bool offloaded =
             plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
-        double window = 3 * p->kept[k][set];
+        double window = 3 * of_layer;
         if (offloaded && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
     }
-    stage_buffers(t, p, set, layers, h.last, m);
+    stage_buffers(t, plan, p, layers, held, &h, m);
     if (h.first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
     if (h.last) {
         add_state(plan, m, &p->load[head_piece(t)], 1);
         if (!h.first) add_state(plan, m, &p->load[copy_piece(t)], 1);
-        double logits = p->kept[head_piece(t)][SM_RECOMPUTE_NONE];
+        double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan);
         m->activations += logits * h.held_last;
         m->buffers += logits; /* their gradient */
     }
@@ -231,9 +244,8 @@ static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, 
                        double *busy) {
     double m = microbatches_of(t, plan) * (plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1);
     int set = index < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
-    const piece_comm *c = &p->comm[index];
     for (int l = 0; l < t->system.levels; l++)
-        busy[l] = m * (c->all[0][l] + c->all[1][l] + c->again_all[set][l]) + p->load[index].busy[l];
+        busy[l] = m * piece_comm_busy(&p->comm[index], l, set, plan) + p->load[index].busy[l];
 }
 
 typedef struct stage_end {

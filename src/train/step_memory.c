@@ -231,14 +231,15 @@ static sm_status one_stage(const step_job *j, int stage, sm_memory *memory, sm_e
 
 /* ---- a plan ---- */
 
-static sm_status list_tasks(const pieces *p, int index, int set, sm_task_list *out, sm_error *err) {
+static sm_status list_tasks(const pieces *p, int index, int set, sm_regather regather,
+                            sm_task_list *out, sm_error *err) {
     const piece *what = &p->v->piece[index];
     const sm_program *b = &what->part.program;
     double size[SM_MAX_DIMENSIONS];
     sm_mesh mesh = *sm_program_mesh();
     for (int a = 0; a < SM_AXIS_COUNT; a++) mesh.axis[a].size = (int)p->d.axis[a];
     sm_program_sizes(b, &(sm_program_extent){.sequences = p->d.sequences}, size);
-    return sm_task_list_new(b, &mesh, size, what->set[set].again, out, err);
+    return sm_task_list_new(b, &mesh, size, what->set[set].again, regather, out, err);
 }
 
 sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, sm_memory *memory,
@@ -250,8 +251,8 @@ sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, s
     if (!status)
         status = sm_train_line_of(plan, t->model.L, microbatches_of(t, plan), arena, &j->line, err);
     for (int i = 0; !status && i < p->v->pieces; i++)
-        status =
-            list_tasks(p, i, i < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE, &j->list[i], err);
+        status = list_tasks(p, i, i < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE, plan->regather,
+                            &j->list[i], err);
     if (!status) memory->total = -1;
     for (int stage = 0; !status && stage < plan->pipeline; stage++)
         status = one_stage(j, stage, memory, err);

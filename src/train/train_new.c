@@ -38,6 +38,13 @@ static void add_eager(piece_set *s, eager_kind kind, const sm_tensor *t) {
     for (int i = 0; i < t->rank; i++) e->elements.mask = (sm_axes)(e->elements.mask | t->at[i]);
 }
 
+/* As it is kept. */
+static void add_operand(piece_set *s, const sm_tensor *t, const sm_size *kept) {
+    int before = s->eager;
+    add_eager(s, OPERAND, t);
+    if (before < MAX_EAGER) s->eager_array[before].elements.mask = kept->mask;
+}
+
 sm_status set_check(const piece_set *s, sm_error *err) {
     if (s->kept > MAX_KEPT)
         return sm_fail_limit(err, "shardings of the arrays a layer keeps", s->kept, MAX_KEPT);
@@ -93,11 +100,10 @@ static bool is_weighted(const sm_program *b, int tensor) {
     return false;
 }
 
-sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
-    assert(index >= 0 && index < MAX_SETS);
-    sm_kept_array kept[SM_MAX_TENSORS];
-    piece_set *s = &p->set[index];
-    int n = sm_recompute_kept(&p->part, set, &s->again, kept);
+static sm_status fill_set(const piece *p, uint64_t set, sm_regather regather, piece_set *s,
+                          sm_error *err) {
+    sm_kept_array kept[SM_MOST_KEPT];
+    int n = sm_recompute_kept(&p->part, set, regather, &s->again, kept);
     s->kept = 0;
     for (int i = 0; i < n; i++) set_keep(s, &kept[i].bytes);
     /* Recomputed ops keep nothing of their own. */
@@ -111,9 +117,15 @@ sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
         const sm_tensor *t = &p->part.program.tensor[kept[i].tensor];
         if (is_weighted(&p->part.program, kept[i].tensor)) add_eager(s, WEIGHTED, t);
         else if (t->bytes_per_element == 2 && only_matmuls(&p->part.program, s, kept[i].tensor))
-            add_eager(s, OPERAND, t);
+            add_operand(s, t, &kept[i].bytes);
     }
     return set_check(s, err);
+}
+
+sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
+    assert(index >= 0 && index < MAX_SETS);
+    sm_status status = fill_set(p, set, SM_REGATHER_ALL, &p->set[index], err);
+    return status ? status : fill_set(p, set, SM_REGATHER_NONE, &p->set_whole[index], err);
 }
 
 /* The runtime gathers weights when they are wanted, and scatters gradients when they are made; what
@@ -182,6 +194,8 @@ static void mix_piece(variant *v, const piece *p) {
         const piece_set *s = &p->set[set];
         v->work = mixed(v->work, s->again);
         for (int i = 0; i < s->kept; i++) v->work = mixed_size(v->work, &s->kept_bytes[i]);
+        for (int i = 0; i < p->set_whole[set].kept; i++)
+            v->work = mixed_size(v->work, &p->set_whole[set].kept_bytes[i]);
         for (int i = 0; i < s->eager; i++)
             v->work =
                 mixed(mixed_size(v->work, &s->eager_array[i].elements), s->eager_array[i].kind);

@@ -73,7 +73,8 @@ static void block_recomputation(book_item *item) {
     double forward = 0, repeated = 0;
     book_is(item, "bytes", 4e6 * 64 * book_kept_bytes_per_token(&model, ""), 4.1943e12);
     const sm_partition *layer = book_layer(&model, 1);
-    sm_recompute_kept(layer, sm_recompute_set(&layer->program, SM_RECOMPUTE_FULL), &again, kept);
+    sm_recompute_kept(layer, sm_recompute_set(&layer->program, SM_RECOMPUTE_FULL), SM_REGATHER_ALL,
+                      &again, kept);
     for (int i = 0; i < layer->works; i++) {
         const sm_work *w = &layer->work[i];
         if (!w->linear || w->phase != SM_PHASE_FORWARD) continue;
@@ -187,7 +188,8 @@ static void q6(book_item *item) {
     uint64_t again = 0;
     book_degrees ones = book_ones();
     double flops = 0;
-    sm_recompute_kept(layer, sm_recompute_set(&layer->program, SM_RECOMPUTE_MATMULS), &again, kept);
+    sm_recompute_kept(layer, sm_recompute_set(&layer->program, SM_RECOMPUTE_MATMULS),
+                      SM_REGATHER_ALL, &again, kept);
     for (int i = 0; i < layer->works; i++) {
         const sm_work *w = &layer->work[i];
         bool matrix = w->kind == SM_OP_EINSUM || w->kind == SM_OP_ATTENTION;

@@ -115,7 +115,7 @@ double book_kept_bytes_per_token(const sm_model *model, const char *keep) {
     book_degrees ones = book_ones();
     for (int i = 0; layer != NULL && i < layer->program.ops; i++)
         if (!named_in(layer->program.op[i].name, keep)) set |= 1ull << i;
-    int n = layer != NULL ? sm_recompute_kept(layer, set, &again, kept) : 0;
+    int n = layer != NULL ? sm_recompute_kept(layer, set, SM_REGATHER_ALL, &again, kept) : 0;
     for (int i = 0; i < n; i++) bytes += book_size(kept[i].bytes, &ones, 1);
     return n > 0 ? bytes : NAN;
 }

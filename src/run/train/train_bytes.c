@@ -24,10 +24,8 @@ static double passes(const sm_trainer *t) {
 static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes) {
     for (int i = 0; i < sm_partition_comms(p->partition); i++) {
         const sm_comm *c = sm_partition_comm(p->partition, i);
-        if (train_degree(t, c->axes) <= 1) continue;
-        bool streams = c->stream == SM_STREAM_BLOCKING || c->stream == SM_STREAM_RING;
-        bool repeats = c->phase == SM_PHASE_FORWARD && streams && (p->again & c->forward_ops);
-        double times = passes(t) * (repeats ? 2.0 : 1.0);
+        if (train_degree(t, c->axes) <= 1 || sm_comm_is_spared(c, t->setup->regather)) continue;
+        double times = passes(t) * (sm_comm_runs_again(c, p->again) ? 2.0 : 1.0);
         bytes[c->op] +=
             size_of(t, p->program, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
     }

@@ -20,7 +20,8 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
                                              : sm_recompute_set(&b, s->recompute);
     assert(t->lists < SM_MAX_LAYER_KINDS + 2);
-    return sm_task_list_new(&b, &t->mesh->mesh, size, again, &t->list[t->lists++], err);
+    return sm_task_list_new(&b, &t->mesh->mesh, size, again, s->regather, &t->list[t->lists++],
+                            err);
 }
 
 /* Every op to run again is one of some layer. */
