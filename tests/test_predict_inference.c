@@ -357,6 +357,43 @@ static void survives_absurd_rows(void **state) {
 
 /* ---- the rows of the project ---- */
 
+/* Models and programs that earlier rows leave change nothing. */
+static void rows_that_share_are_predicted_alike(void **state) {
+    (void)state;
+    static const char *const files[] = {"data/truth/inference.csv", "data/truth/training.csv"};
+    sm_arena *arena = sm_arena_new();
+    sm_truth_cases *cases = sm_truth_cases_new(models_families());
+    size_t compared = 0;
+    for (int f = 0; f < 2; f++) {
+        sm_truth truth;
+        sm_error err = {0};
+        assert_int_equal(sm_truth_read(files[f], arena, &truth, &err), SM_OK);
+        for (size_t i = 0; i < truth.n; i += 7) {
+            sm_truth_case *c[2] = {NULL, NULL};
+            sm_prediction p[2];
+            assert_int_equal(sm_truth_cases_get(cases, &truth.row[i], &c[0], &err), SM_OK);
+            sm_truth_predict(c[0], NULL, &p[0]);
+            sm_truth_case_rest(c[0]);
+            if (i % 15) continue;
+            assert_int_equal(sm_truth_case_new(&truth.row[i], models_families(), &c[1], &err),
+                             SM_OK);
+            sm_truth_predict(c[1], NULL, &p[1]);
+            assert_int_equal(p[0].unknown == NULL, p[1].unknown == NULL);
+            if (!p[0].unknown) {
+                assert_memory_equal(&p[0].lower_s, &p[1].lower_s, sizeof(double));
+                assert_memory_equal(&p[0].expected_s, &p[1].expected_s, sizeof(double));
+                assert_memory_equal(&p[0].high_s, &p[1].high_s, sizeof(double));
+                assert_memory_equal(&p[0].memory.total, &p[1].memory.total, sizeof(double));
+                compared++;
+            }
+            sm_truth_case_free(c[1]);
+        }
+    }
+    assert_true(compared > 30);
+    sm_truth_cases_free(cases);
+    sm_arena_free(arena);
+}
+
 static void measured_rows_are_met(void **state) {
     (void)state;
     sm_arena *arena = sm_arena_new();
@@ -365,16 +402,18 @@ static void measured_rows_are_met(void **state) {
     static double errors[4000];
     size_t n = 0, below = 0, unknown = 0;
     assert_int_equal(sm_truth_read("data/truth/inference.csv", arena, &truth, &err), SM_OK);
+    sm_truth_cases *cases = sm_truth_cases_new(models_families());
     for (size_t i = 0; i < truth.n; i += 3) {
         sm_truth_case *c = NULL;
         sm_prediction p;
-        assert_int_equal(sm_truth_case_new(&truth.row[i], models_families(), &c, &err), SM_OK);
+        assert_int_equal(sm_truth_cases_get(cases, &truth.row[i], &c, &err), SM_OK);
         sm_truth_predict(c, NULL, &p);
         unknown += p.unknown != NULL;
         below += !p.unknown && truth.row[i].measured_s < p.lower_s * (1 - 1e-9);
         if (!p.unknown) errors[n++] = fabs(p.expected_s / truth.row[i].measured_s - 1);
-        sm_truth_case_free(c);
+        sm_truth_case_rest(c);
     }
+    sm_truth_cases_free(cases);
     assert_true((double)unknown < 0.06 * (double)truth.n / 3);
     assert_true(below <= 3); /* their running batch is smaller than what is in flight */
     assert_true(sm_quantile(errors, n, 0.5) < 0.09);
@@ -398,6 +437,7 @@ int main(void) {
         cmocka_unit_test(speculation_shortens_tokens),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(survives_absurd_rows),
+        cmocka_unit_test(rows_that_share_are_predicted_alike),
         cmocka_unit_test(measured_rows_are_met),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,10 +28,16 @@ typedef struct sm_train sm_train; /* a job with its partitioned programs */
 /* Make a job ready to be priced. SM_BAD_INPUT with the reason when a number of the job is out of
  * range, SM_INTERNAL when out of memory; *train is NULL then. */
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
+/* Make it ready for another job of the same model and length of sequences instead, with the usual
+ * software and constants: its programs stay. Errors as sm_train_new; SM_INTERNAL too where the
+ * length is another. */
+sm_status sm_train_change(sm_train *train, const sm_job *job, sm_error *err);
 /* Free the job and its programs. NULL is fine. */
 void sm_train_free(sm_train *train);
 /* Sequences of a global batch: batch_tokens / seq, rounded, at least one. */
 double sm_train_sequences(const sm_train *train);
+/* Tokens of a sequence. */
+double sm_train_length(const sm_train *train);
 
 /* What a training software holds in memory beside what the plan says, in bytes:
  * src/train/software_memory.c has each with its source. */

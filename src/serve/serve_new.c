@@ -165,19 +165,27 @@ static sm_serve *allocate(int layers) {
     return NULL;
 }
 
-sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err) {
-    *serve = NULL;
+sm_status sm_serve_change(sm_serve *s, const sm_serve_job *job, sm_error *err) {
     sm_status status = check_job(job, err);
     if (status != SM_OK) return status;
+    s->job = *job;
+    s->job.model = &s->model;
+    s->job.system = &s->system;
+    sm_serve_free(s->draft);
+    s->draft = NULL;
+    serve_set_system(s, job->system);
+    status = make_draft(job, s, err);
+    sm_serve_set_calibration(s, NULL);
+    return status;
+}
+
+sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err) {
+    *serve = NULL;
     sm_serve *s = allocate(job->model->L);
     if (!s) return sm_fail_memory(err);
     s->model = *job->model;
     sm_plan_keep_used_kinds(&s->model);
-    s->job = *job;
-    s->job.model = &s->model;
-    s->job.system = &s->system;
     s->kinds = s->model.kinds;
-    serve_set_system(s, job->system);
     for (int k = 0; k < s->kinds; k++) {
         s->experts |= s->model.kind[k].E > 0;
         s->largest_top_k = fmax(s->largest_top_k, s->model.kind[k].k_top);
@@ -190,8 +198,7 @@ sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err)
         s->before[l + 1][k]++;
         if (m->kind[k].cached > 0) s->cached[l + 1][k]++;
     }
-    status = make_draft(job, s, err);
-    sm_serve_set_calibration(s, NULL);
+    sm_status status = sm_serve_change(s, job, err);
     if (status == SM_OK) *serve = s;
     else sm_serve_free(s);
     return status;

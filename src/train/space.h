@@ -89,7 +89,7 @@ struct sm_train {
     sm_train_software software;
     double weight_bytes; /* of a weight as it is stored and gathered */
     int kinds;           /* layer kinds in use; piece k is kind k */
-    double model_flops_per_step;
+    double model_flops_per_token, model_flops_per_step;
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;

@@ -285,6 +285,7 @@ const sm_train_software sm_train_runtime = {.single = true,
                                             .no_host = true};
 
 void sm_train_set_software(sm_train *t, const sm_train_software *software) {
+    bool other = memcmp(&t->software, software, sizeof *software) != 0;
     t->software = *software;
     /* Host memory of a chip whose link to it is not known is its own memory under another account:
      * what is offloaded is read there and written here. */
@@ -293,7 +294,7 @@ void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     t->weight_bytes = sm_dtype_bytes(software->single ? SM_FP32 : SM_BF16);
     t->kernel.launch_s =
         software->one_by_one ? t->own.launch_s : fmin(t->own.launch_s, KERNEL_GAP_S);
-    memset(t->variant, 0, sizeof t->variant); /* their programs were others */
+    if (other) memset(t->variant, 0, sizeof t->variant); /* their programs were others */
     if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }
 
@@ -303,26 +304,38 @@ void sm_train_set_software_memory(sm_train *t, const sm_software_memory *held) {
 
 const sm_calibration *sm_train_calibration(const sm_train *train) { return train->calibration; }
 
-static void fill_train(const sm_job *job, sm_train *t) {
-    t->model = *job->model;
+static void set_job(const sm_job *job, sm_train *t) {
     t->system = *job->system;
-    sm_plan_keep_used_kinds(&t->model);
-    t->weight_bytes = sm_dtype_bytes(SM_BF16);
-    t->kinds = t->model.kinds;
+    sm_train_set_software(t, &(sm_train_software){.single = false});
     sm_train_set_calibration(t, NULL);
     sm_train_set_software_memory(t, sm_software_memory_of(""));
-    t->seq = job->seq;
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;
     t->usd_per_chip_hour = job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour
                                                        : sm_chip_usd_per_hour(&t->system.chip);
-    t->model_flops_per_step =
-        sm_model_train_flops(&t->model, t->seq, t->model.causal) * t->sequences * t->seq;
+    t->model_flops_per_step = t->model_flops_per_token * t->sequences * t->seq;
+}
+
+static void set_model(const sm_job *job, sm_train *t) {
+    t->model = *job->model;
+    sm_plan_keep_used_kinds(&t->model);
+    t->kinds = t->model.kinds;
+    t->seq = job->seq;
+    t->model_flops_per_token = sm_model_train_flops(&t->model, t->seq, t->model.causal);
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
         t->most_experts = fmax(t->most_experts, t->model.kind[k].E);
         t->largest_top_k = fmax(t->largest_top_k, t->model.kind[k].k_top);
     }
+}
+
+sm_status sm_train_change(sm_train *t, const sm_job *job, sm_error *err) {
+    sm_status s = check_job(job, err);
+    if (s) return s;
+    if (job->seq < t->seq || job->seq > t->seq)
+        return sm_fail(err, SM_INTERNAL, "a job of other sequences has other programs");
+    set_job(job, t);
+    return SM_OK;
 }
 
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
@@ -336,7 +349,8 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
         return sm_fail_memory(err);
     }
     t->arena = arena;
-    fill_train(job, t);
+    set_model(job, t);
+    set_job(job, t);
     if (isnan(t->model_flops_per_step)) { /* counting found no memory */
         sm_arena_free(arena);
         return sm_fail_memory(err);
@@ -350,3 +364,5 @@ void sm_train_free(sm_train *train) {
 }
 
 double sm_train_sequences(const sm_train *train) { return train->sequences; }
+
+double sm_train_length(const sm_train *train) { return train->seq; }

@@ -156,5 +156,5 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
 
 sm_status sm_truth_why(sm_truth_case *c, sm_arena *arena, sm_why **why, sm_error *err) {
     *why = NULL;
-    return c->training ? truth_training_why(c->training, arena, why, err) : SM_OK;
+    return c->training ? truth_training_why(c->training, &c->under, arena, why, err) : SM_OK;
 }

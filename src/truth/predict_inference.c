@@ -14,7 +14,7 @@ struct truth_serving {
     inference_layout layout;
     inference_load load;
     const truth_engine *engine;
-    sm_serve *prefill, *decode;         /* one and the same unless the pools are apart */
+    sm_serve *prefill, *decode; /* while borrowed; one and the same unless the pools are apart */
     double most_running, most_possible; /* as the engine schedules; as the memory holds */
     char why[160];
 };
@@ -51,7 +51,8 @@ static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) 
     return true;
 }
 
-static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out, sm_error *err) {
+static sm_status start(const truth_serving *t, const sm_system *system, sm_serve **out,
+                       sm_error *err) {
     const sm_serve_job job = {.model = t->model,
                               .system = system,
                               .dtypes = t->dtypes,
@@ -61,7 +62,7 @@ static sm_status start(truth_serving *t, const sm_system *system, sm_serve **out
                               .eager = t->engine->eager_launches,
                               .reserve = KEPT_FREE,
                               .usd_per_chip_hour = 0};
-    return sm_serve_new(&job, out, err);
+    return row_serve_borrow(&job, out, err);
 }
 
 /* A running sequence holds its prompt and half its output on average; an engine that never evicts
@@ -83,15 +84,17 @@ static sm_status count_running(truth_serving *t, sm_error *err) {
     return s;
 }
 
-static sm_status start_engines(truth_serving *t, sm_error *err) {
+static sm_status borrow(truth_serving *t, sm_error *err) {
     sm_status s = start(t, &t->decode_system, &t->decode, err);
-    if (s) return s;
+    if (!s && t->layout.apart) return start(t, &t->prefill_system, &t->prefill, err);
     t->prefill = t->decode;
-    if (t->layout.apart) {
-        t->prefill = NULL;
-        s = start(t, &t->prefill_system, &t->prefill, err);
-    }
-    return s ? s : count_running(t, err);
+    return s;
+}
+
+static void give_back(truth_serving *t) {
+    if (t->prefill != t->decode) row_serve_return(t->model, t->prefill);
+    row_serve_return(t->model, t->decode);
+    t->prefill = t->decode = NULL;
 }
 
 sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
@@ -103,7 +106,9 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
     t->row = row;
     t->models = models;
     if (!read_facts(t, chip, why)) return *why ? SM_OK : sm_fail_memory(err);
-    sm_status s = start_engines(t, err);
+    sm_status s = borrow(t, err);
+    if (!s) s = count_running(t, err);
+    give_back(t);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
     *why = t->why;
@@ -112,8 +117,6 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
 
 void truth_serving_free(truth_serving *t) {
     if (!t) return;
-    if (t->prefill != t->decode) sm_serve_free(t->prefill);
-    sm_serve_free(t->decode);
     row_models_drop(t->models, t->model);
     sm_free(t);
 }
@@ -165,17 +168,30 @@ static void add_part(truth_serving *t, const sm_chip *chip, const inference_time
     out->parts++;
 }
 
+static bool solve(truth_serving *t, const sm_calibration *c, inference_times *lower,
+                  inference_times *expected, sm_error *err) {
+    bool ok = borrow(t, err) == SM_OK;
+    if (ok) {
+        inference_clock fast = clock_of(t, true), usual = clock_of(t, false);
+        sm_serve_set_calibration(t->decode, c);
+        if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
+        *lower = inference_solve(&fast);
+        *expected = inference_solve(&usual);
+        ok = !fast.failed && !usual.failed;
+        if (!ok) *err = usual.failed ? usual.err : fast.err;
+    }
+    give_back(t);
+    return ok;
+}
+
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out) {
-    inference_clock fast = clock_of(t, true), usual = clock_of(t, false);
-    sm_serve_set_calibration(t->decode, c);
-    if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
-    inference_times lower = inference_solve(&fast), expected = inference_solve(&usual);
-    if (fast.failed || usual.failed) {
-        const sm_error *err = usual.failed ? &usual.err : &fast.err;
-        snprintf(t->why, sizeof t->why, "%.150s", err->sentence);
+    inference_times lower, expected;
+    sm_error err = {0};
+    if (!solve(t, c, &lower, &expected, &err)) {
+        snprintf(t->why, sizeof t->why, "%.150s", err.sentence);
         out->unknown = t->why;
-        out->out_of_memory = err->status == SM_INTERNAL;
+        out->out_of_memory = err.status == SM_INTERNAL;
         return;
     }
     out->fits = t->most_running >= 1;

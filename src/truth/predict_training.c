@@ -5,11 +5,11 @@
 #include "truth_parts.h"
 
 struct truth_training {
+    const sm_truth_row *row;
     row_models *models;
     const sm_model *model;
     sm_system system;
     sm_plan plan;
-    sm_train *train;
     char why[160];
 };
 
@@ -22,6 +22,31 @@ static const sm_software_memory *software_memory_of(const sm_truth_row *row) {
     return sm_software_memory_of(fused ? "torchtitan-2025" : software);
 }
 
+static bool is_of_runtime(const truth_training *t) {
+    return strcmp(sm_truth_software(t->row), SM_TRUTH_RUN_SOFTWARE) == 0;
+}
+
+/* The job as the row states it, priced as its software runs it. */
+static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) {
+    const sm_training_row *r = &t->row->of.training;
+    const sm_job job = {.model = t->model,
+                        .system = &t->system,
+                        .batch_tokens = r->global_batch_sequences * r->seq_len,
+                        .seq = r->seq_len,
+                        .usd_per_chip_hour = 0};
+    sm_status s = row_train_borrow(&job, out, err);
+    if (s) return s;
+    sm_train_set_software_memory(*out, software_memory_of(t->row));
+    if (is_of_runtime(t)) sm_train_set_software(*out, &sm_train_runtime);
+    return SM_OK;
+}
+
+/* Programs of the runtime are of no use to other software. */
+static void give_back(const truth_training *t, sm_train *train) {
+    if (is_of_runtime(t)) sm_train_free(train);
+    else row_train_return(t->model, train);
+}
+
 sm_status truth_training_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
                              truth_training **out, const char **why, sm_error *err) {
     const sm_training_row *r = &row->of.training;
@@ -29,19 +54,14 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
     *out = t;
     if (!t) return sm_fail_memory(err);
     memset(t, 0, sizeof *t);
+    t->row = row;
     t->models = models;
     if (!truth_model(r, models, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);
-    const sm_job job = {.model = t->model,
-                        .system = &t->system,
-                        .batch_tokens = r->global_batch_sequences * r->seq_len,
-                        .seq = r->seq_len,
-                        .usd_per_chip_hour = 0};
-    sm_status s = sm_train_new(&job, &t->train, err);
-    if (s == SM_OK) sm_train_set_software_memory(t->train, software_memory_of(row));
-    if (s == SM_OK && strcmp(sm_truth_software(row), SM_TRUTH_RUN_SOFTWARE) == 0)
-        sm_train_set_software(t->train, &sm_train_runtime);
+    sm_train *train;
+    sm_status s = borrow(t, &train, err);
+    give_back(t, train);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
     *why = t->why;
@@ -50,7 +70,6 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
 
 void truth_training_free(truth_training *t) {
     if (!t) return;
-    sm_train_free(t->train);
     row_models_drop(t->models, t->model);
     sm_free(t);
 }
@@ -58,8 +77,14 @@ void truth_training_free(truth_training *t) {
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out) {
     sm_price_of_plan price;
     sm_error err = {0};
-    sm_train_set_calibration(t->train, c);
-    if (sm_train_price(t->train, &t->plan, &price, &err)) {
+    sm_train *train;
+    sm_status s = borrow(t, &train, &err);
+    if (!s) {
+        sm_train_set_calibration(train, c);
+        s = sm_train_price(train, &t->plan, &price, &err);
+    }
+    give_back(t, train);
+    if (s) {
         snprintf(t->why, sizeof t->why, "%.150s", err.sentence);
         out->unknown = t->why;
         out->out_of_memory = err.status == SM_INTERNAL;
@@ -73,9 +98,17 @@ void truth_training_predict(truth_training *t, const sm_calibration *c, sm_predi
     out->plan = t->plan;
 }
 
-sm_status truth_training_why(truth_training *t, sm_arena *arena, sm_why **why, sm_error *err) {
+sm_status truth_training_why(truth_training *t, const sm_calibration *c, sm_arena *arena,
+                             sm_why **why, sm_error *err) {
     sm_plan_detail detail = {.why = NULL};
-    sm_status s = t->train ? sm_train_detail(t->train, &t->plan, arena, &detail, err) : SM_OK;
-    *why = s ? NULL : detail.why;
+    sm_train *train;
+    *why = NULL;
+    sm_status s = borrow(t, &train, err);
+    if (!s) {
+        sm_train_set_calibration(train, c);
+        s = sm_train_detail(train, &t->plan, arena, &detail, err);
+    }
+    give_back(t, train);
+    if (!s) *why = detail.why;
     return s == SM_INTERNAL ? s : SM_OK;
 }

@@ -1,5 +1,7 @@
 /* The architecture a measured row names, written as a config of the family "transformer" and read
- * as any other config is. */
+ * as any other config is; models and their programs are shared by rows. */
+#include <assert.h>
+#include <string.h>
 
 #include <string.h>
 
@@ -82,13 +84,16 @@ static bool read_model(const row_shape *s, const sm_library *families, sm_arena 
 
 /* ---- models that rows share ---- */
 
-enum { MOST_UNUSED = 32 };
+/* Models that nobody holds; jobs of one model that wait for the next row. */
+enum { MOST_UNUSED = 32, MOST_WAITING = 2 };
 
 typedef struct entry {
     sm_model model;  /* first: what takers hold */
     row_shape shape; /* its name is a copy */
     sm_arena *arena;
     int users;
+    sm_train *train[MOST_WAITING]; /* the last put back first */
+    sm_serve *serve[MOST_WAITING];
     struct entry *next;
 } entry;
 
@@ -103,10 +108,18 @@ row_models *row_models_new(const sm_library *families) {
     return m;
 }
 
+static void free_entry(entry *e) {
+    for (int i = 0; i < MOST_WAITING; i++) {
+        sm_train_free(e->train[i]);
+        sm_serve_free(e->serve[i]);
+    }
+    sm_arena_free(e->arena);
+}
+
 void row_models_free(row_models *m) {
     for (entry *e = m ? m->first : NULL, *next; e; e = next) {
         next = e->next;
-        sm_arena_free(e->arena);
+        free_entry(e);
     }
     sm_free(m);
 }
@@ -128,7 +141,7 @@ static void let_go(row_models *m) {
             continue;
         }
         *at = e->next;
-        sm_arena_free(e->arena);
+        free_entry(e);
     }
 }
 
@@ -144,7 +157,6 @@ static entry *new_entry(row_models *m, const row_shape *shape, const char **why)
     memcpy(&e->shape, shape, sizeof *shape);
     e->shape.name = name;
     e->arena = arena;
-    e->users = 0;
     return e;
 }
 
@@ -162,9 +174,57 @@ bool row_models_take(row_models *m, const row_shape *shape, const sm_model **out
     return true;
 }
 
+/* The model is the first of its entry. */
+static entry *entry_of(const sm_model *model) { return (entry *)(uintptr_t)model; }
+
 void row_models_drop(row_models *m, const sm_model *model) {
-    entry *e = m ? m->first : NULL;
-    while (e && &e->model != model) e = e->next;
-    if (!e || --e->users > 0) return;
-    let_go(m);
+    if (!model) return;
+    assert(entry_of(model)->users > 0);
+    if (--entry_of(model)->users == 0) let_go(m);
+}
+
+/* ---- jobs that rows share ---- */
+
+sm_status row_train_borrow(const sm_job *job, sm_train **out, sm_error *err) {
+    entry *e = entry_of(job->model);
+    *out = NULL;
+    for (int i = 0; i < MOST_WAITING; i++) {
+        if (!e->train[i] || sm_train_length(e->train[i]) != job->seq) continue;
+        sm_status status = sm_train_change(e->train[i], job, err);
+        if (status) return status;
+        *out = e->train[i];
+        e->train[i] = NULL;
+        return SM_OK;
+    }
+    return sm_train_new(job, out, err);
+}
+
+void row_train_return(const sm_model *model, sm_train *train) {
+    if (!train) return;
+    entry *e = entry_of(model);
+    sm_train_free(e->train[MOST_WAITING - 1]);
+    memmove(&e->train[1], &e->train[0], (MOST_WAITING - 1) * sizeof(sm_train *));
+    e->train[0] = train;
+}
+
+sm_status row_serve_borrow(const sm_serve_job *job, sm_serve **out, sm_error *err) {
+    entry *e = entry_of(job->model);
+    *out = NULL;
+    for (int i = 0; i < MOST_WAITING; i++) {
+        if (!e->serve[i]) continue;
+        sm_status status = sm_serve_change(e->serve[i], job, err);
+        if (status) return status;
+        *out = e->serve[i];
+        e->serve[i] = NULL;
+        return SM_OK;
+    }
+    return sm_serve_new(job, out, err);
+}
+
+void row_serve_return(const sm_model *model, sm_serve *serve) {
+    if (!serve) return;
+    entry *e = entry_of(model);
+    sm_serve_free(e->serve[MOST_WAITING - 1]);
+    memmove(&e->serve[1], &e->serve[0], (MOST_WAITING - 1) * sizeof(sm_serve *));
+    e->serve[0] = serve;
 }

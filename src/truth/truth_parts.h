@@ -28,7 +28,9 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
                              truth_training **out, const char **why, sm_error *err);
 void truth_training_free(truth_training *t);
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
-sm_status truth_training_why(truth_training *t, sm_arena *arena, sm_why **why, sm_error *err);
+/* Under the constants of the last prediction; *why is NULL where there is none. */
+sm_status truth_training_why(truth_training *t, const sm_calibration *c, sm_arena *arena,
+                             sm_why **why, sm_error *err);
 
 typedef struct truth_serving truth_serving;
 sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
