@@ -142,6 +142,22 @@ typedef struct sm_collective_question {
 sm_status sm_answer_collective(const sm_collective_question *question, sm_report *report,
                                sm_error *err);
 
+/* ---- profile ---- */
+enum { SM_MAX_PROFILE_SYSTEMS = 16 };
+typedef struct sm_profile_question {
+    size_t size;
+    sm_source module; /* HLO as text (module.h) */
+    int systems;
+    const sm_system *system;           /* the first has the page; of at least its devices each */
+    const sm_calibration *calibration; /* of the first; NULL: sm_calibration_of */
+    sm_source mesh;                    /* "data=4,tensor=2"; none: as the module has it */
+    int top;                           /* rows of a table of the page (12) */
+} sm_profile_question;
+/* What a compiled program costs on a machine: time, kernels and collectives by where they come
+ * from, memory, and what would save time. SM_NEGATIVE when it does not fit in memory; SM_BAD_INPUT
+ * with the place when the module cannot be read, or does not fit the system or the mesh. */
+sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err);
+
 /* ---- train ---- */
 enum { SM_MAX_TRAIN_SIZES = 256 };
 typedef struct sm_train_question {

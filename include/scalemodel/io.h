@@ -21,6 +21,10 @@ sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_er
 /* The same of at most so many bytes. */
 sm_status sm_io_read_most(const char *path, size_t most, sm_arena *arena, sm_source *source,
                           sm_error *err);
+/* The same of a file that gzip may have packed: `most` bounds the bytes packed and unpacked.
+ * SM_BAD_INPUT when they are damaged, become too many, or were packed otherwise. */
+sm_status sm_io_read_packed(const char *path, size_t most, sm_arena *arena, sm_source *source,
+                            sm_error *err);
 /* Write atomically: to a file without a name, where the system has such, which then takes the place
  * of what was there. A symbolic link is kept and its target written; a file of several names, a
  * device or a pipe is written in place. A failure leaves what was there. SM_IO with the path and

@@ -6,7 +6,7 @@
 static const cli_verb *const verbs[] = {
     &cli_chip,       &cli_model, &cli_plan,    &cli_roofline, &cli_matmul,
     &cli_collective, &cli_train, &cli_serve,   &cli_simulate, &cli_validate,
-    &cli_calibrate,  &cli_run,   &cli_measure,
+    &cli_calibrate,  &cli_profile, &cli_run, &cli_measure,
 };
 
 static const cli_program program = {

@@ -1,0 +1,100 @@
+/* profile: what a compiled program (module.h) costs on a machine, and where its time goes: each
+ * kernel by the rooflines and efficiencies of cost.h, each collective on the part of the machine
+ * where its groups lie, both laid over each other as the schedule of the program has them. */
+#ifndef SCALEMODEL_PROFILE_H
+#define SCALEMODEL_PROFILE_H
+#include "scalemodel/base.h"
+#include "scalemodel/cost.h"
+#include "scalemodel/hw.h"
+#include "scalemodel/module.h"
+#include "scalemodel/shard.h"
+
+SM_DECLARATIONS_BEGIN
+
+typedef enum sm_profile_bound {
+    SM_PROFILE_MATRIX, /* FLOPs of the matrix unit */
+    SM_PROFILE_VECTOR, /* FLOPs of the vector unit */
+    SM_PROFILE_HBM,
+    SM_PROFILE_ONCHIP, /* bytes of memory on the chip */
+    SM_PROFILE_HOST,   /* bytes over PCIe */
+    SM_PROFILE_LAUNCH  /* nothing that takes longer than to start it */
+} sm_profile_bound;
+/* "compute", "vector", "memory", "on-chip memory", "host link", "launch". Static text. */
+const char *sm_profile_bound_name(sm_profile_bound bound);
+
+/* A kernel. Work and times are of one run of it. */
+typedef struct sm_profile_op {
+    const sm_instruction *instruction;
+    int computation;
+    double times;
+    sm_module_work work;
+    double lower_s, expected_s, upper_s;
+    sm_profile_bound bound;
+    bool copies; /* it only moves bytes, beside what else runs */
+} sm_profile_op;
+
+/* A collective. Bytes and times are of one run of it. */
+typedef struct sm_profile_collective {
+    const sm_instruction *instruction; /* the collective itself, in a fusion where it stands there */
+    int computation;                   /* that runs it */
+    sm_collective op;
+    sm_axes axes;  /* of the profile's mesh; 0: none of its sets of axes */
+    int members;   /* of a group */
+    sm_group group;
+    double times;
+    double bytes;          /* V, as in sm_step */
+    double bytes_per_chip; /* sent on a ring */
+    double lower_s, expected_s, upper_s;
+    double exposed_s; /* of expected: what nothing hides */
+    bool latency_bound, starts; /* starts: others run until it is done */
+    const char *algorithm;
+} sm_profile_collective;
+
+typedef struct sm_profile_time {
+    double lower_s;    /* the longer of all kernels and all collectives at datasheet rates */
+    double expected_s; /* the timeline under the calibration */
+    double upper_s;    /* nothing overlaps */
+    /* parts of expected_s */
+    double compute_s, exposed_s, copies_s;
+    double overlapped_s; /* communication that compute hides: not a part of it */
+} sm_profile_time;
+
+/* What would save time. */
+typedef struct sm_profile_finding {
+    double seconds;     /* of the expected step, at most */
+    int count;          /* kernels or collectives that it adds up */
+    const char *about;  /* where in the user's program, "": in many places */
+    const char *what, *change;
+} sm_profile_finding;
+
+typedef struct sm_profile {
+    const sm_module *module;
+    const sm_system *system;
+    const sm_calibration *calibration;
+    sm_mesh mesh; /* as asked for, as the module names it, or as its groups lie */
+    bool mesh_named;
+    int ops, collectives;
+    const sm_profile_op *op;
+    const sm_profile_collective *collective;
+    int findings; /* of at least 3 % of the step, at most 10, the largest first */
+    const sm_profile_finding *finding;
+    sm_profile_time time;
+    sm_module_work work; /* of a device, all runs */
+    double custom;       /* kernels that only their target knows: priced as bytes */
+    bool guessed;        /* some loops or branches count by a guess */
+    double peak_bytes;   /* HBM of a device: arguments, results and what lives between */
+    double argument_bytes, result_bytes, temporary_bytes;
+} sm_profile;
+
+typedef struct sm_profile_setup {
+    const sm_module *module;
+    const sm_system *system; /* at least as many chips as the module has devices */
+    const sm_calibration *calibration;
+    const sm_mesh *mesh; /* NULL: the module's own */
+} sm_profile_setup;
+/* Price a module. All lives in the arena. SM_BAD_INPUT when the system has too few chips or the
+ * mesh is not of the module's devices, SM_INTERNAL when out of memory. */
+sm_status sm_profile_new(const sm_profile_setup *setup, sm_arena *arena, const sm_profile **out,
+                         sm_error *err);
+SM_DECLARATIONS_END
+#endif

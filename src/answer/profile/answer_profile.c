@@ -1,0 +1,84 @@
+/* answer_profile: a compiled program on a machine: its time, where it goes, what would save some. */
+#include "profile_asked.h"
+
+enum { USUAL_TOP = 12 };
+
+static sm_status check(const sm_profile_question *q, sm_error *err) {
+    sm_status status = sm_question_needs(q->module.text != NULL, "a module", err);
+    if (!status) status = sm_question_needs(q->system != NULL && q->systems > 0, "a system", err);
+    return status ? status : sm_question_limit("systems", q->systems, SM_MAX_PROFILE_SYSTEMS, err);
+}
+
+static sm_status read_mesh(const sm_profile_question *q, sm_mesh *mesh, const sm_mesh **out,
+                           sm_error *err) {
+    *out = NULL;
+    if (!q->mesh.text) return SM_OK;
+    *out = mesh;
+    return sm_mesh_parse(&q->mesh, mesh, err);
+}
+
+/* A chip alone stands for as many as the module runs on. */
+static sm_status system_of(const sm_profile_question *q, const sm_module *module, int i,
+                           sm_system *system, sm_error *err) {
+    *system = q->system[i];
+    return system->chips == 1 && module->devices > 1
+               ? sm_system_resize(&q->system[i], module->devices, system, err)
+               : SM_OK;
+}
+
+static sm_status profile_on(const sm_profile_question *q, const sm_module *module, int i,
+                            sm_arena *arena, const sm_profile **out, sm_error *err) {
+    sm_mesh mesh;
+    sm_system *system = sm_arena_alloc(arena, sizeof *system);
+    if (!system) return sm_fail_memory(err);
+    sm_profile_setup setup = {.module = module, .system = system};
+    setup.calibration = q->calibration && i == 0 ? q->calibration : sm_calibration_of(&q->system[i].chip);
+    sm_status status = system_of(q, module, i, system, err);
+    if (!status) status = read_mesh(q, &mesh, &setup.mesh, err);
+    return status ? status : sm_profile_new(&setup, arena, out, err);
+}
+
+/* The same module on other machines, a row each. */
+static sm_status others(const sm_profile_question *q, const sm_module *module,
+                        const sm_profile *first, sm_report *r, sm_error *err) {
+    sm_table *table = sm_page_table(r, "On other machines",
+                                    "<system|>time|>at datasheet|>MFU|>exposed|>HBM");
+    sm_data *list = sm_put_array(r, r->data, "systems");
+    for (int i = 0; i < q->systems; i++) {
+        const sm_profile *p = first;
+        sm_status status = i ? profile_on(q, module, i, r->arena, &p, err) : SM_OK;
+        if (status) return status;
+        sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
+                    sm_show_seconds(r, p->time.lower_s), sm_show_percent(r, profile_mfu(p)),
+                    sm_show_seconds(r, p->time.exposed_s), sm_show_bytes(r, p->peak_bytes));
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "system", p->system->text);
+        sm_put_all(r, object, "lower_s|expected_s|upper_s|mfu|exposed_s", p->time.lower_s,
+                   p->time.expected_s, p->time.upper_s, profile_mfu(p), p->time.exposed_s);
+    }
+    if (q->systems > 1) sm_report_table(r, table);
+    return SM_OK;
+}
+
+sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report,
+                            sm_error *err) {
+    sm_profile_question q;
+    const sm_module *module;
+    const sm_profile *p;
+    profile_rows rows;
+    sm_status status = sm_sized_take(&q, sizeof q, question, err);
+    if (!status) status = check(&q, err);
+    if (!status) status = sm_module_parse(&q.module, report->arena, &module, err);
+    if (!status) status = profile_on(&q, module, 0, report->arena, &p, err);
+    if (status) return status;
+    if (!profile_rows_of(p, report->arena, &rows)) return sm_fail_memory(err);
+    profile_data(report, p, &rows);
+    profile_page(report, p, &rows, q.top > 0 ? q.top : USUAL_TOP);
+    status = others(&q, module, p, report, err);
+    if (!status && p->peak_bytes > p->system->chip.memory_bytes.value) {
+        sm_report_text(report, "It does not fit: %s of %s.", sm_show_bytes(report, p->peak_bytes),
+                       sm_show_bytes(report, p->system->chip.memory_bytes.value));
+        return SM_NEGATIVE;
+    }
+    return status;
+}

@@ -1,0 +1,45 @@
+/* profile_asked: the answer of `profile` while it is made. Private to src/answer/profile. */
+#ifndef SCALEMODEL_ANSWER_PROFILE_ASKED_H
+#define SCALEMODEL_ANSWER_PROFILE_ASKED_H
+#include "../question.h"
+#include "scalemodel/profile.h"
+
+typedef enum profile_kind {
+    PROFILE_MATMUL,
+    PROFILE_VECTOR,
+    PROFILE_COPY,
+    PROFILE_CUSTOM,
+    PROFILE_KINDS
+} profile_kind;
+extern const char *const profile_kind_names[PROFILE_KINDS];
+
+/* Kernels of one kind from one place of the user's program, added up over all their runs. */
+typedef struct profile_row {
+    const char *name, *source;
+    profile_kind kind;
+    sm_profile_bound bound; /* of the one that takes longest */
+    double longest_s;
+    double count, flops, bytes, lower_s, expected_s, upper_s;
+} profile_row;
+/* Collectives of one kind over the same axes, of as many bytes, from one place. */
+typedef struct profile_comm_row {
+    const char *name, *source;
+    const sm_profile_collective *first;
+    double count, lower_s, expected_s, exposed_s, bytes_per_chip;
+} profile_comm_row;
+
+typedef struct profile_rows {
+    int n, comms;
+    profile_row *row; /* the one that takes longest first */
+    profile_comm_row *comm;
+    double of_kind[PROFILE_KINDS]; /* expected seconds, copies beside the compute apart */
+    double flops_of_kind[PROFILE_KINDS], bytes_of_kind[PROFILE_KINDS];
+} profile_rows;
+/* False when out of memory. */
+bool profile_rows_of(const sm_profile *p, sm_arena *arena, profile_rows *out);
+/* Model FLOPs utilisation: matrix FLOPs over the peak of bf16 in the expected time. */
+double profile_mfu(const sm_profile *p);
+
+void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top);
+void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows);
+#endif

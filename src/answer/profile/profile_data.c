@@ -1,0 +1,98 @@
+#include "profile_asked.h"
+#include <math.h>
+
+static void put_times(sm_report *r, sm_data *object, double lower, double expected) {
+    sm_data *time = sm_put_object(r, object, "time_s");
+    sm_put(r, time, "measured", NAN);
+    sm_put_all(r, time, "lower|expected", lower, expected);
+}
+
+static void put_ops(sm_report *r, const profile_rows *rows) {
+    sm_data *ops = sm_put_array(r, r->data, "ops");
+    for (int i = 0; i < rows->n; i++) {
+        const profile_row *row = &rows->row[i];
+        sm_data *op = sm_put_object(r, ops, NULL);
+        sm_put_text(r, op, "name", row->name);
+        sm_put_text(r, op, "kind", profile_kind_names[row->kind]);
+        sm_put_all(r, op, "count|flops|bytes", row->count, row->flops, row->bytes);
+        put_times(r, op, row->lower_s, row->expected_s);
+        sm_put_text(r, op, "bound", sm_profile_bound_name(row->bound));
+        sm_put_text(r, op, "source", row->source);
+    }
+    r->records = ops;
+}
+
+static void put_collectives(sm_report *r, const sm_profile *p, const profile_rows *rows) {
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    for (int i = 0; i < rows->comms; i++) {
+        const profile_comm_row *row = &rows->comm[i];
+        const sm_profile_collective *c = row->first;
+        char axes[64];
+        sm_axes_format(&p->mesh, c->axes, axes, sizeof axes);
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "op", sm_collective_name(c->op));
+        sm_put_text(r, object, "name", row->name);
+        sm_put_text(r, object, "axes", c->axes ? axes : NULL);
+        sm_put_all(r, object, "group|count|bytes|bytes_per_chip", c->members, row->count,
+                   c->bytes * row->count, row->bytes_per_chip);
+        sm_put_all(r, object, "lower_s|time_s|exposed_s", row->lower_s, row->expected_s,
+                   row->exposed_s);
+        sm_put_text(r, object, "algorithm", c->algorithm);
+        sm_put_text(r, object, "bound", c->latency_bound ? "latency" : "bandwidth");
+        sm_put_text(r, object, "source", row->source);
+    }
+}
+
+static void put_findings(sm_report *r, const sm_profile *p) {
+    sm_data *list = sm_put_array(r, r->data, "findings");
+    for (int i = 0; i < p->findings; i++) {
+        const sm_profile_finding *f = &p->finding[i];
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put(r, object, "seconds", f->seconds);
+        sm_put_text(r, object, "what", f->what);
+        sm_put_text(r, object, "where", f->about);
+        sm_put_text(r, object, "change", f->change);
+        sm_put(r, object, "count", f->count);
+    }
+}
+
+static void put_mesh(sm_report *r, const sm_profile *p) {
+    sm_data *mesh = sm_put_array(r, r->data, "mesh");
+    for (int i = 0; i < p->mesh.axes; i++) {
+        sm_data *axis = sm_put_object(r, mesh, NULL);
+        sm_put_text(r, axis, "axis", p->mesh.axis[i].name);
+        sm_put(r, axis, "size", p->mesh.axis[i].size);
+    }
+}
+
+static void put_memory(sm_report *r, const sm_profile *p) {
+    sm_put_all(r, sm_put_object(r, r->data, "memory_bytes"),
+               "peak|arguments|results|temporaries|capacity", p->peak_bytes, p->argument_bytes,
+               p->result_bytes, p->temporary_bytes, p->system->chip.memory_bytes.value);
+}
+
+void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows) {
+    const sm_profile_time *t = &p->time;
+    double compute = fmax(t->compute_s, 1e-300);
+    sm_put_text(r, r->data, "command", "profile");
+    sm_put_text(r, r->data, "kind", "hlo");
+    sm_put_text(r, r->data, "module", p->module->name);
+    sm_put_text(r, r->data, "device", p->system->chip.name);
+    sm_put_text(r, r->data, "system", p->system->text);
+    sm_put_all(r, r->data, "devices|steps", p->module->devices, 1);
+    put_mesh(r, p);
+    sm_data *step = sm_put_object(r, r->data, "step_time_s");
+    sm_put(r, step, "measured", NAN);
+    sm_put_all(r, step, "lower|expected|upper", t->lower_s, t->expected_s, t->upper_s);
+    sm_put_all(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
+               p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
+    put_memory(r, p);
+    sm_put_all(r, sm_put_object(r, r->data, "understood"), "time",
+               1 - rows->of_kind[PROFILE_CUSTOM] / compute);
+    sm_put_bool(r, r->data, "guessed", p->guessed);
+    sm_put_all(r, sm_put_object(r, r->data, "time_s"), "compute|exposed|overlapped|copies|idle",
+               t->compute_s, t->exposed_s, t->overlapped_s, t->copies_s, 0.0);
+    put_ops(r, rows);
+    put_collectives(r, p, rows);
+    put_findings(r, p);
+}

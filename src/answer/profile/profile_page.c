@@ -1,0 +1,128 @@
+#include "profile_asked.h"
+#include <string.h>
+
+static const char *share_of(sm_report *r, double part, double whole) {
+    return whole > 0 ? sm_show_percent(r, part / whole) : "-";
+}
+
+/* The end of a long name says more than its start. */
+static const char *tail(sm_report *r, const char *text, size_t width) {
+    size_t length = strlen(text);
+    return length <= width ? text : sm_textf(r, "..%s", text + length - width + 2);
+}
+
+static void summary(sm_report *r, const sm_profile *p) {
+    const sm_profile_time *t = &p->time;
+    char mesh[160];
+    sm_mesh_format(&p->mesh, mesh, sizeof mesh);
+    sm_report_heading(r, "%s on %s", p->module->name, p->system->text);
+    sm_report_text(r, "One run: %s expected (%s at datasheet rates, %s if nothing overlaps).",
+                   sm_show_seconds(r, t->expected_s), sm_show_seconds(r, t->lower_s),
+                   sm_show_seconds(r, t->upper_s));
+    sm_report_text(r, "A device: %s in matrix products (MFU %s), %s through HBM.",
+                   sm_textf(r, "%s FLOPs", sm_show_count(r, p->work.matrix_flops)),
+                   sm_show_percent(r, profile_mfu(p)), sm_show_bytes(r, p->work.bytes));
+    if (p->module->devices > 1)
+        sm_report_text(r, "Mesh %s, %s.", mesh,
+                       p->mesh_named ? "as named" : "as the groups of its collectives lie");
+}
+
+static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
+    const sm_profile_time *t = &p->time;
+    sm_table *table = sm_page_table(r, "Where the time goes", "<part|>time|>share|>FLOPs|>HBM");
+    for (int k = 0; k < PROFILE_KINDS; k++)
+        if (rows->of_kind[k] > 0)
+            sm_page_row(r, table, profile_kind_names[k], sm_show_seconds(r, rows->of_kind[k]),
+                        share_of(r, rows->of_kind[k], t->expected_s),
+                        rows->flops_of_kind[k] > 0 ? sm_show_count(r, rows->flops_of_kind[k]) : "",
+                        sm_show_bytes(r, rows->bytes_of_kind[k]));
+    if (p->collectives)
+        sm_page_row(r, table, "exposed communication", sm_show_seconds(r, t->exposed_s),
+                    share_of(r, t->exposed_s, t->expected_s), "", "");
+    if (t->copies_s > 0)
+        sm_page_row(r, table, "copies waited for", sm_show_seconds(r, t->copies_s),
+                    share_of(r, t->copies_s, t->expected_s), "", "");
+    sm_report_table(r, table);
+    if (p->collectives)
+        sm_report_text(r, "Communication hidden behind compute: %s.",
+                       sm_show_seconds(r, t->overlapped_s));
+}
+
+static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
+    sm_table *table = sm_page_table(r, "Kernels, by where they come from",
+                                    "<place|<kind|>runs|>time|>share|>roofline|<bound");
+    for (int i = 0; i < rows->n && i < top; i++) {
+        const profile_row *row = &rows->row[i];
+        sm_page_row(r, table, tail(r, row->name, 34), profile_kind_names[row->kind],
+                    sm_show_number(r, row->count), sm_show_seconds(r, row->expected_s),
+                    share_of(r, row->expected_s, p->time.expected_s),
+                    share_of(r, row->lower_s, row->expected_s), sm_profile_bound_name(row->bound));
+    }
+    sm_report_table(r, table);
+}
+
+static void collectives(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
+    if (rows->comms == 0) return;
+    sm_table *table = sm_page_table(r, "Collectives",
+                                    "<collective|<over|<place|>runs|>sent|>time|>exposed");
+    for (int i = 0; i < rows->comms && i < top; i++) {
+        const profile_comm_row *row = &rows->comm[i];
+        char axes[64];
+        sm_axes_format(&p->mesh, row->first->axes, axes, sizeof axes);
+        sm_page_row(r, table, sm_collective_name(row->first->op),
+                    row->first->axes ? sm_textf(r, "%s", axes)
+                                     : sm_textf(r, "%d", row->first->members),
+                    tail(r, row->name, 26), sm_show_number(r, row->count),
+                    sm_show_bytes(r, row->bytes_per_chip), sm_show_seconds(r, row->expected_s),
+                    sm_show_seconds(r, row->exposed_s));
+    }
+    sm_report_table(r, table);
+}
+
+static void memory(sm_report *r, const sm_profile *p) {
+    const sm_bar_part parts[] = {{"arguments", p->argument_bytes},
+                                 {"results", p->result_bytes},
+                                 {"temporaries", p->temporary_bytes}};
+    sm_report_bar(r, "HBM of a device at its fullest", "B", p->system->chip.memory_bytes.value, 3,
+                  parts);
+}
+
+static void findings(sm_report *r, const sm_profile *p) {
+    sm_report_heading(r, "What would save time");
+    if (p->findings == 0)
+        sm_report_text(r, "Nothing that would save more than 3 %% of the step.");
+    for (int i = 0; i < p->findings; i++) {
+        const sm_profile_finding *f = &p->finding[i];
+        sm_report_text(r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1,
+                       sm_show_seconds(r, f->seconds),
+                       share_of(r, f->seconds, p->time.expected_s), f->what,
+                       f->about[0] ? ", in " : "", f->about,
+                       f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
+                       f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0],
+                       f->change + 1);
+    }
+}
+
+static void notes(sm_report *r, const sm_profile *p) {
+    if (p->guessed)
+        sm_report_text(r, "Some loops do not say how often they run: they count once. Of branches "
+                          "the longest counts.");
+    if (p->custom > 0)
+        sm_report_text(r, "%s runs of custom kernels are priced by their bytes alone.",
+                       sm_show_number(r, p->custom));
+    if (!p->module->scheduled)
+        sm_report_text(r, "The module is not scheduled: instructions run in the order of the text, "
+                          "and pointwise ones are taken to be fused with what reads them.");
+    if (p->module->devices == 1 && p->system->chips > 1)
+        sm_report_text(r, "The module runs on one device: the others are idle.");
+}
+
+void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
+    summary(r, p);
+    where(r, p, rows);
+    findings(r, p);
+    kernels(r, p, rows, top);
+    collectives(r, p, rows, top);
+    memory(r, p);
+    notes(r, p);
+}

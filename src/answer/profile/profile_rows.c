@@ -1,0 +1,229 @@
+/* Kernels and collectives by where they come from in the user's program. */
+#include "profile_asked.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char *const profile_kind_names[PROFILE_KINDS] = {"matmul", "vector", "copy", "custom"};
+
+/* ---- the place of an instruction ---- */
+
+typedef struct piece { /* of an op_name: between two '/' that are in no parentheses */
+    const char *text;
+    int length;
+} piece;
+
+static piece next_piece(const char **at) {
+    piece p = {*at, 0};
+    int depth = 0;
+    for (; **at && (depth > 0 || **at != '/'); ++*at) {
+        depth += **at == '(';
+        depth -= **at == ')';
+        p.length++;
+    }
+    *at += **at == '/';
+    return p;
+}
+
+static bool begins(piece p, const char *word) {
+    return (size_t)p.length >= strlen(word) && !strncmp(p.text, word, strlen(word));
+}
+
+static piece inside(piece p) {
+    while (p.length > 0 && *p.text != '(') {
+        p.text++;
+        p.length--;
+    }
+    return p.length >= 2 ? (piece){p.text + 1, p.length - 2} : (piece){p.text, 0};
+}
+
+/* Pieces that JAX adds around the names of the user's program. */
+static bool is_wrapping(piece p) {
+    static const char *const words[] = {"jit(", "pjit", "while", "body", "closed_call", "checkpoint",
+                                        "rematted_computation", "cond", "custom_jvp_call",
+                                        "custom_vjp_call", "shard_map", "jit_"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (begins(p, words[i])) return true;
+    return false;
+}
+
+enum { PLACE = 160 };
+
+static void put_piece(char *out, piece p) {
+    size_t used = strlen(out);
+    if (p.length == 0 || used + (size_t)p.length + 2 >= PLACE) return;
+    snprintf(out + used, PLACE - used, "%s%.*s", used ? "/" : "", p.length, p.text);
+}
+
+/* "jit(f)/transpose(jvp(layer0))/mlp/bsd,df->bsf/dot_general" is layer0/mlp/bsd,df->bsf backward:
+ * without what JAX adds and without the primitive at the end. */
+static const char *place_of(sm_arena *arena, const sm_instruction *it) {
+    char out[PLACE] = "";
+    bool backward = false;
+    if (!it->op_name[0]) return it->opcode_name;
+    for (const char *at = it->op_name; *at;) {
+        piece p = next_piece(&at);
+        bool last = !*at;
+        if (begins(p, "transpose(")) {
+            backward = true;
+            p = inside(p);
+        }
+        if (begins(p, "jvp(") || begins(p, "vmap(")) p = inside(p);
+        else if (last && out[0]) continue;
+        if (!is_wrapping(p)) put_piece(out, p);
+    }
+    if (!out[0]) return sm_arena_copy(arena, it->op_name, strlen(it->op_name));
+    return sm_arena_printf(arena, "%s%s", out, backward ? " backward" : "");
+}
+
+static const char *source_of(sm_arena *arena, const sm_instruction *it) {
+    if (!it->file[0]) return "";
+    return sm_arena_printf(arena, "%s:%d", it->file, it->file_line);
+}
+
+/* ---- kernels ---- */
+
+static bool only_copies(const sm_profile *p, const sm_instruction *it) {
+    if (it->opcode != SM_OPCODE_FUSION || !it->calls)
+        return sm_module_class_of(it->opcode) == SM_CLASS_MOVE;
+    const sm_computation *body = &p->module->computation[it->call[0]];
+    for (int i = 0; i < body->n; i++) {
+        sm_module_class class = sm_module_class_of(body->instruction[i].opcode);
+        if (class != SM_CLASS_FREE && class != SM_CLASS_MOVE &&
+            body->instruction[i].opcode != SM_OPCODE_CONVERT)
+            return false;
+    }
+    return true;
+}
+
+static profile_kind kind_of(const sm_profile *p, const sm_profile_op *op) {
+    if (op->work.matrix_flops > 0) return PROFILE_MATMUL;
+    if (sm_module_class_of(op->instruction->opcode) == SM_CLASS_CUSTOM) return PROFILE_CUSTOM;
+    return op->copies || only_copies(p, op->instruction) ? PROFILE_COPY : PROFILE_VECTOR;
+}
+
+static int by_place(const void *a, const void *b) {
+    const profile_row *x = a, *y = b;
+    int name = strcmp(x->name, y->name);
+    return name ? name : (int)x->kind - (int)y->kind;
+}
+
+static int by_time(const void *a, const void *b) {
+    const profile_row *x = a, *y = b;
+    if (x->expected_s != y->expected_s) return x->expected_s < y->expected_s ? 1 : -1;
+    return by_place(a, b);
+}
+
+static void merge(profile_row *to, const profile_row *from) {
+    if (from->longest_s > to->longest_s) {
+        to->longest_s = from->longest_s;
+        to->bound = from->bound;
+        to->source = from->source;
+    }
+    to->count += from->count;
+    to->flops += from->flops;
+    to->bytes += from->bytes;
+    to->lower_s += from->lower_s;
+    to->expected_s += from->expected_s;
+    to->upper_s += from->upper_s;
+}
+
+static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena *arena) {
+    double n = op->times;
+    return (profile_row){.name = place_of(arena, op->instruction),
+                         .source = source_of(arena, op->instruction),
+                         .kind = kind_of(p, op),
+                         .bound = op->bound,
+                         .longest_s = op->expected_s * n,
+                         .count = n,
+                         .flops = op->work.matrix_flops * n,
+                         .bytes = op->work.bytes * n,
+                         .lower_s = op->lower_s * n,
+                         .expected_s = op->expected_s * n,
+                         .upper_s = op->upper_s * n};
+}
+
+static bool kernel_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
+    out->row = sm_arena_array(arena, (size_t)p->ops + 1, sizeof *out->row);
+    if (!out->row) return false;
+    int n = 0, kept = 0;
+    for (int i = 0; i < p->ops; i++) {
+        const sm_profile_op *op = &p->op[i];
+        profile_row row = row_of(p, op, arena);
+        if (!row.name || !row.source) return false;
+        if (!op->copies) out->of_kind[row.kind] += row.expected_s;
+        out->flops_of_kind[row.kind] += row.flops;
+        out->bytes_of_kind[row.kind] += row.bytes;
+        out->row[n++] = row;
+    }
+    qsort(out->row, (size_t)n, sizeof *out->row, by_place);
+    for (int i = 0; i < n; i++)
+        if (kept && !by_place(&out->row[kept - 1], &out->row[i]))
+            merge(&out->row[kept - 1], &out->row[i]);
+        else out->row[kept++] = out->row[i];
+    qsort(out->row, (size_t)kept, sizeof *out->row, by_time);
+    out->n = kept;
+    return true;
+}
+
+/* ---- collectives ---- */
+
+static int same_comm(const void *a, const void *b) {
+    const profile_comm_row *x = a, *y = b;
+    const sm_profile_collective *c = x->first, *d = y->first;
+    if (c->op != d->op) return (int)c->op - (int)d->op;
+    if (c->axes != d->axes) return (int)c->axes - (int)d->axes;
+    if (c->bytes != d->bytes) return c->bytes < d->bytes ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_exposed(const void *a, const void *b) {
+    const profile_comm_row *x = a, *y = b;
+    if (x->exposed_s != y->exposed_s) return x->exposed_s < y->exposed_s ? 1 : -1;
+    return same_comm(a, b);
+}
+
+static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
+    out->comm = sm_arena_array(arena, (size_t)p->collectives + 1, sizeof *out->comm);
+    if (!out->comm) return false;
+    int kept = 0, n = p->collectives;
+    for (int i = 0; i < n; i++) {
+        const sm_profile_collective *c = &p->collective[i];
+        profile_comm_row *row = &out->comm[i];
+        *row = (profile_comm_row){place_of(arena, c->instruction), source_of(arena, c->instruction),
+                                  c,
+                                  c->times,
+                                  c->lower_s * c->times,
+                                  c->expected_s * c->times,
+                                  c->exposed_s * c->times,
+                                  c->bytes_per_chip * c->times};
+        if (!row->name || !row->source) return false;
+    }
+    qsort(out->comm, (size_t)n, sizeof *out->comm, same_comm);
+    for (int i = 0; i < n; i++) {
+        profile_comm_row *row = &out->comm[i];
+        if (!kept || same_comm(&out->comm[kept - 1], row)) {
+            out->comm[kept++] = *row;
+            continue;
+        }
+        profile_comm_row *to = &out->comm[kept - 1];
+        to->count += row->count;
+        to->lower_s += row->lower_s;
+        to->expected_s += row->expected_s;
+        to->exposed_s += row->exposed_s;
+        to->bytes_per_chip += row->bytes_per_chip;
+    }
+    qsort(out->comm, (size_t)kept, sizeof *out->comm, by_exposed);
+    out->comms = kept;
+    return true;
+}
+
+bool profile_rows_of(const sm_profile *p, sm_arena *arena, profile_rows *out) {
+    *out = (profile_rows){0};
+    return kernel_rows(p, arena, out) && comm_rows(p, arena, out);
+}
+
+double profile_mfu(const sm_profile *p) {
+    double peak = sm_chip_peak(&p->system->chip, SM_BF16, NULL);
+    return p->time.expected_s > 0 && peak > 0 ? p->work.matrix_flops / peak / p->time.expected_s
+                                              : 0;
+}

@@ -1,0 +1,64 @@
+/* profile: the options of `profile`. */
+#include "scalemodel/answer.h"
+#include "scalemodel/io.h"
+#include "verbs.h"
+
+typedef struct profile_options {
+    cli_list on;
+    const char *mesh;
+    int64_t top;
+    cli_calibration_values constants;
+} profile_options;
+
+static const cli_option profile_table[] = {
+    {"on", 0, CLI_LIST, offsetof(profile_options, on), "SYSTEM",
+     .help = "the chips: tpu-v5e:2x4, h100-sxm:8; a chip alone: as many as the module has devices "
+             "(several times: the others in a table)"},
+    {"mesh", 0, CLI_TEXT, offsetof(profile_options, mesh), "MESH",
+     .help = "names of the axes of its devices: data=4,tensor=2"},
+    {"top", 0, CLI_WHOLE, offsetof(profile_options, top), "N", .help = "rows of each table",
+     .lowest = 1, .highest = 100000, .by_default = "12"},
+    CLI_CALIBRATION_OPTIONS(profile_options, constants),
+    {.name = NULL},
+};
+
+static sm_status read_systems(const cli_call *call, const profile_options *o, sm_system *system,
+                              int *n, sm_error *err) {
+    *n = o->on.n ? o->on.n : 1;
+    for (int i = 0; i < *n; i++) {
+        sm_status status = cli_system(call, o->on.n ? o->on.text[i] : NULL, &system[i], err);
+        if (status) return status;
+    }
+    return SM_OK;
+}
+
+static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) {
+    const profile_options *o = call->values;
+    sm_profile_question q = SM_QUESTION(sm_profile_question);
+    sm_system *system = sm_arena_array(call->arena, CLI_MAX_LIST, sizeof *system);
+    if (!system) return sm_fail_memory(err);
+    sm_status status = read_systems(call, o, system, &q.systems, err);
+    if (!status)
+        status = sm_io_read_packed(call->positional[0], SM_IO_DATA_BYTES, call->arena, &q.module,
+                                   err);
+    if (!status && (o->constants.software || o->constants.calibration))
+        status = cli_calibration(call, &system[0].chip, &o->constants, &q.calibration, err);
+    q.system = system;
+    q.mesh = cli_text(call, &o->mesh);
+    q.top = (int)o->top;
+    return status ? status : sm_answer_profile(&q, r, err);
+}
+
+const cli_verb cli_profile = {
+    .name = "profile",
+    .summary = "what a compiled program costs on a machine, and what would save time",
+    .arguments = "FILE",
+    .least = 1,
+    .most = 1,
+    .options = profile_table,
+    .values_bytes = sizeof(profile_options),
+    .notes = "FILE is the text of a compiled HLO module (JAX: --xla_dump_to, or\n"
+             "lowered.compile().as_text()), plain or gzip.\n\n"
+             "example: scalemodel profile step.hlo.txt --on tpu-v5e:2x4 --mesh data=8\n",
+    .run = run_profile,
+};

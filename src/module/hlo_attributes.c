@@ -1,0 +1,303 @@
+/* What stands after the operands of an instruction: ", key=value", in any order. Keys that change
+ * neither cost nor place are passed over. */
+#include <string.h>
+
+#include "hlo_reader.h"
+
+typedef bool attribute_reader(hlo_reader *r, sm_instruction *it);
+
+static bool fail_here(hlo_reader *r, const char *sentence) {
+    return hlo_fail(r, (sm_span){r->at, 1}, "%s", sentence);
+}
+
+static bool braced(hlo_reader *r, sm_module_list *out) {
+    return hlo_expect(r, '{', "before numbers") && hlo_numbers(r, ',', '}', out);
+}
+
+static bool read_dimensions(hlo_reader *r, sm_instruction *it) {
+    return braced(r, &it->dimensions);
+}
+static bool read_lhs_batch(hlo_reader *r, sm_instruction *it) { return braced(r, &it->lhs_batch); }
+static bool read_rhs_batch(hlo_reader *r, sm_instruction *it) { return braced(r, &it->rhs_batch); }
+static bool read_lhs_contracting(hlo_reader *r, sm_instruction *it) {
+    return braced(r, &it->lhs_contracting);
+}
+static bool read_rhs_contracting(hlo_reader *r, sm_instruction *it) {
+    return braced(r, &it->rhs_contracting);
+}
+
+/* ---- computations ---- */
+
+/* A computation's number is found when all are read: *place is in the instruction's own list. */
+static bool mention(hlo_reader *r, int *place) {
+    hlo_mention *m = hlo_push(r, &r->mentions, sizeof *m);
+    if (!m) return false;
+    m->span = hlo_name(r);
+    m->place = place;
+    return m->span.length || fail_here(r, "expected the name of a computation");
+}
+
+enum { MOST_CALLS = 1024 };
+
+static int *more_calls(hlo_reader *r, sm_instruction *it, int n) {
+    int *list = it->calls + n > MOST_CALLS
+                    ? NULL
+                    : sm_arena_array(r->arena, (size_t)(it->calls + n), sizeof *list);
+    if (it->calls + n > MOST_CALLS) fail_here(r, "an instruction calls too many computations");
+    else if (!list) hlo_no_memory(r);
+    return list;
+}
+
+/* One more of them. Those before it move: their mentions too. */
+static bool one_call(hlo_reader *r, sm_instruction *it) {
+    int *list = more_calls(r, it, 1);
+    if (!list) return false;
+    hlo_mention *m = r->mentions.item;
+    for (int i = 0; i < it->calls; i++)
+        m[r->mentions.n - (size_t)it->calls + (size_t)i].place = &list[i];
+    it->call = list;
+    return mention(r, &list[it->calls++]);
+}
+
+static bool read_calls(hlo_reader *r, sm_instruction *it) {
+    if (!hlo_accept(r, '{')) return one_call(r, it);
+    while (!hlo_accept(r, '}')) {
+        if (it->calls && !hlo_expect(r, ',', "between computations")) return false;
+        if (!one_call(r, it)) return false;
+    }
+    return true;
+}
+
+/* Of a while the condition comes first, whatever the order in the text. */
+static bool read_body(hlo_reader *r, sm_instruction *it) { return one_call(r, it); }
+static bool read_condition(hlo_reader *r, sm_instruction *it) {
+    if (!one_call(r, it)) return false;
+    if (it->calls != 2) return true;
+    hlo_mention *m = r->mentions.item;
+    hlo_mention *last = &m[r->mentions.n - 1], *before = last - 1;
+    int *place = last->place;
+    last->place = before->place;
+    before->place = place;
+    return true;
+}
+
+/* ---- windows ---- */
+
+static sm_module_convolution *convolution_of(hlo_reader *r, sm_instruction *it) {
+    if (it->convolution) return (sm_module_convolution *)(uintptr_t)it->convolution;
+    sm_module_convolution *c = sm_arena_alloc(r->arena, sizeof *c);
+    if (!c) return hlo_no_memory(r), NULL;
+    c->labels = "";
+    c->features = c->batches = 1;
+    it->convolution = c;
+    return c;
+}
+
+/* 3x3, or of pads the first or second of 1_1x0_2. */
+static bool by_x(hlo_reader *r, sm_span span, int which, sm_module_list *out) {
+    size_t at = r->at;
+    r->at = span.offset;
+    r->numbers.n = 0;
+    while (!r->status) {
+        int64_t value = 0, second = 0, *number = hlo_push(r, &r->numbers, sizeof *number);
+        if (!number) break;
+        if (!hlo_number(r, &value) || (which >= 0 && (!hlo_accept(r, '_') || !hlo_number(r, &second))))
+            fail_here(r, "expected sizes joined by 'x'");
+        *number = which == 1 ? second : value;
+        if (r->at >= span.offset + span.length || !hlo_accept(r, 'x')) break;
+    }
+    r->at = at;
+    return hlo_keep_numbers(r, out) && !r->status;
+}
+
+static bool window_part(hlo_reader *r, sm_span key, sm_span value, sm_module_convolution *c) {
+    if (hlo_is(r, key, "size")) return by_x(r, value, -1, &c->window);
+    if (hlo_is(r, key, "stride")) return by_x(r, value, -1, &c->stride);
+    if (hlo_is(r, key, "lhs_dilate")) return by_x(r, value, -1, &c->dilated_base);
+    if (hlo_is(r, key, "rhs_dilate")) return by_x(r, value, -1, &c->dilated_window);
+    if (hlo_is(r, key, "pad"))
+        return by_x(r, value, 0, &c->pad_low) && by_x(r, value, 1, &c->pad_high);
+    return true; /* rhs_reversal */
+}
+
+static bool read_window(hlo_reader *r, sm_instruction *it) {
+    sm_module_convolution *c = convolution_of(r, it);
+    if (!c || !hlo_expect(r, '{', "before a window")) return false;
+    while (!r->status && !hlo_accept(r, '}')) {
+        sm_span key = hlo_name(r);
+        if (!key.length || !hlo_expect(r, '=', "in a window")) return fail_here(r, "expected a key");
+        sm_span value = {r->at, 0};
+        while (r->at < r->source->length && !strchr(" }", r->source->text[r->at])) r->at++;
+        value.length = r->at - value.offset;
+        if (!window_part(r, key, value, c)) return false;
+    }
+    return !r->status;
+}
+
+static bool read_labels(hlo_reader *r, sm_instruction *it) {
+    sm_module_convolution *c = convolution_of(r, it);
+    if (!c) return false;
+    c->labels = hlo_copy(r, hlo_skip_value(r));
+    return !r->status;
+}
+
+static bool group_count(hlo_reader *r, int64_t *out) {
+    return (hlo_number(r, out) && *out >= 1) || fail_here(r, "expected how many groups");
+}
+static bool read_features(hlo_reader *r, sm_instruction *it) {
+    sm_module_convolution *c = convolution_of(r, it);
+    return c && group_count(r, &c->features);
+}
+static bool read_batches(hlo_reader *r, sm_instruction *it) {
+    sm_module_convolution *c = convolution_of(r, it);
+    return c && group_count(r, &c->batches);
+}
+
+/* ---- numbers, words, texts ---- */
+
+static bool read_index(hlo_reader *r, sm_instruction *it) {
+    return hlo_number(r, &it->number) || fail_here(r, "expected a number");
+}
+static bool read_channel(hlo_reader *r, sm_instruction *it) {
+    return hlo_number(r, &it->channel) || fail_here(r, "expected a number");
+}
+static bool read_global(hlo_reader *r, sm_instruction *it) {
+    it->all_devices = hlo_is(r, hlo_name(r), "true");
+    return true;
+}
+static bool read_groups(hlo_reader *r, sm_instruction *it) { return hlo_groups(r, &it->groups); }
+static bool read_pairs(hlo_reader *r, sm_instruction *it) { return hlo_pairs(r, &it->groups); }
+
+static bool read_direction(hlo_reader *r, sm_instruction *it) {
+    static const char words[][3] = {"LT", "GT", "LE", "GE", "EQ", "NE"}, signs[] = "<>lg=!";
+    sm_span word = hlo_name(r);
+    for (int i = 0; i < 6; i++)
+        if (hlo_is(r, word, words[i])) it->direction = signs[i];
+    return true;
+}
+
+static bool read_kind(hlo_reader *r, sm_instruction *it) {
+    it->target = hlo_copy(r, hlo_name(r));
+    return !r->status;
+}
+static bool read_target(hlo_reader *r, sm_instruction *it) {
+    sm_span span;
+    if (!hlo_quoted(r, &span)) return fail_here(r, "expected the target in quotes");
+    it->target = hlo_copy(r, span);
+    return !r->status;
+}
+
+/* The number after a word of a span, past anything that is no digit: "n":"4". -1: none. */
+static int64_t number_after(const hlo_reader *r, sm_span span, const char *word) {
+    const char *at = r->source->text + span.offset, *end = at + span.length;
+    size_t length = strlen(word);
+    while (at + length < end && memcmp(at, word, length)) at++;
+    if (at + length >= end) return -1;
+    for (at += length; at < end && (*at < '0' || *at > '9'); at++)
+        if (*at == '}') return -1;
+    int64_t value = at < end ? 0 : -1;
+    for (; at < end && *at >= '0' && *at <= '9' && value < INT64_MAX / 100; at++)
+        value = value * 10 + (*at - '0');
+    return value;
+}
+
+static bool read_config(hlo_reader *r, sm_instruction *it) {
+    sm_span span = hlo_skip_value(r);
+    if (it->opcode == SM_OPCODE_WHILE) it->trips = number_after(r, span, "known_trip_count");
+    if (it->opcode == SM_OPCODE_CUSTOM_CALL || it->opcode == SM_OPCODE_FUSION)
+        it->config = hlo_copy(r, span);
+    return !r->status;
+}
+
+/* {{0}: (0, {}), {1}: (1, {})}: which results lie in which operands; {} is the whole result. */
+bool hlo_aliases(hlo_reader *r, sm_module_list *out) {
+    sm_module_list path;
+    hlo_list results = {0};
+    if (!hlo_expect(r, '{', "before aliases")) return false;
+    while (!r->status && !hlo_accept(r, '}')) {
+        if (results.n && !hlo_expect(r, ',', "between aliases")) break;
+        if (!hlo_expect(r, '{', "before a result") || !hlo_numbers(r, ',', '}', &path)) break;
+        int64_t *result = hlo_push(r, &results, sizeof *result);
+        if (result) *result = path.n ? path.at[0] : -1;
+        if (hlo_expect(r, ':', "after a result")) hlo_skip_value(r);
+    }
+    r->numbers.n = 0;
+    for (size_t i = 0; i < results.n && !r->status; i++) {
+        int64_t *number = hlo_push(r, &r->numbers, sizeof *number);
+        if (number) *number = ((int64_t *)results.item)[i];
+    }
+    sm_free(results.item);
+    return !r->status && hlo_keep_numbers(r, out);
+}
+
+static bool read_aliases(hlo_reader *r, sm_instruction *it) {
+    return hlo_aliases(r, &it->in_place);
+}
+
+/* {op_name="..." source_file="..." source_line=3 stack_frame_id=4} */
+static bool read_metadata(hlo_reader *r, sm_instruction *it) {
+    if (!hlo_expect(r, '{', "before metadata")) return false;
+    while (!r->status && !hlo_accept(r, '}')) {
+        sm_span key = hlo_name(r), text = {0, 0};
+        int64_t number = 0;
+        if (!key.length || !hlo_expect(r, '=', "in metadata")) return fail_here(r, "expected a key");
+        if (!hlo_quoted(r, &text) && !hlo_number(r, &number)) hlo_skip_value(r);
+        if (hlo_is(r, key, "op_name")) it->op_name = hlo_copy(r, text);
+        else if (hlo_is(r, key, "source_file")) it->file = hlo_copy(r, text);
+        else if (hlo_is(r, key, "source_line")) it->file_line = (int)(number & INT32_MAX);
+        else if (hlo_is(r, key, "stack_frame_id")) it->frame = (int)(number & INT32_MAX);
+        hlo_accept(r, ',');
+    }
+    return !r->status;
+}
+
+static const struct {
+    const char *key;
+    attribute_reader *read;
+} attributes[] = {
+    {"metadata", read_metadata},
+    {"dimensions", read_dimensions},
+    {"to_apply", read_calls},
+    {"calls", read_calls},
+    {"lhs_contracting_dims", read_lhs_contracting},
+    {"rhs_contracting_dims", read_rhs_contracting},
+    {"lhs_batch_dims", read_lhs_batch},
+    {"rhs_batch_dims", read_rhs_batch},
+    {"backend_config", read_config},
+    {"index", read_index},
+    {"kind", read_kind},
+    {"direction", read_direction},
+    {"channel_id", read_channel},
+    {"replica_groups", read_groups},
+    {"use_global_device_ids", read_global},
+    {"source_target_pairs", read_pairs},
+    {"window", read_window},
+    {"dim_labels", read_labels},
+    {"feature_group_count", read_features},
+    {"batch_group_count", read_batches},
+    {"custom_call_target", read_target},
+    {"condition", read_condition},
+    {"body", read_body},
+    {"branch_computations", read_calls},
+    {"true_computation", read_calls},
+    {"false_computation", read_calls},
+    {"called_computations", read_calls},
+    {"async_computation", read_calls},
+    {"output_to_operand_aliasing", read_aliases},
+};
+
+static bool one_attribute(hlo_reader *r, sm_instruction *it) {
+    sm_span key = hlo_name(r);
+    if (!key.length) return fail_here(r, "expected the key of an attribute");
+    if (!hlo_expect(r, '=', "after the key of an attribute")) return false;
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        if (hlo_is(r, key, attributes[i].key)) return attributes[i].read(r, it);
+    hlo_skip_value(r);
+    return !r->status;
+}
+
+bool hlo_attributes(hlo_reader *r, sm_instruction *it) {
+    while (hlo_accept(r, ','))
+        if (!one_attribute(r, it)) return false;
+    return !r->status;
+}

@@ -1,0 +1,218 @@
+/* Which devices communicate: {{0,1},{2,3}}, [2,4]<=[4,2]T(1,0), mesh['x'=2,'y'=4] {'y'}. */
+#include "hlo_reader.h"
+
+#include <string.h>
+
+#include "module_groups.h"
+
+static bool fail_here(hlo_reader *r, const char *sentence) {
+    return hlo_fail(r, (sm_span){r->at, 1}, "%s", sentence);
+}
+
+/* What follows "{" of a list of lists, each of `size` numbers; 0: as many as the first has. */
+static bool lists(hlo_reader *r, int size, sm_module_groups *out) {
+    hlo_list all = {0};
+    sm_module_list one;
+    while (!r->status && !hlo_accept(r, '}')) {
+        if (out->n && !hlo_expect(r, ',', "between groups")) break;
+        sm_span place = {r->at, 1};
+        if (!hlo_expect(r, '{', "before a group") || !hlo_numbers(r, ',', '}', &one)) break;
+        if (!size) size = one.n;
+        if (one.n != size || size == 0) {
+            hlo_fail(r, place, "a group has %d devices, another %d", one.n, size);
+            break;
+        }
+        int32_t *member = NULL;
+        for (int i = 0; i < size && (member = hlo_push(r, &all, sizeof *member)); i++) {
+            if (one.at[i] < 0 || one.at[i] >= HLO_MOST_DEVICES) hlo_fail(r, place, "no device");
+            *member = (int32_t)one.at[i];
+        }
+        if (!member) break;
+        out->n++;
+    }
+    int32_t *member = r->status ? NULL : sm_arena_array(r->arena, all.n + 1, sizeof *member);
+    if (!r->status && !member) hlo_no_memory(r);
+    if (member && all.n) memcpy(member, all.item, all.n * sizeof *member);
+    sm_free(all.item);
+    out->size = size;
+    out->member = member;
+    return member != NULL;
+}
+
+bool hlo_pairs(hlo_reader *r, sm_module_groups *out) {
+    *out = (sm_module_groups){0};
+    return hlo_expect(r, '{', "before pairs of devices") && lists(r, 2, out);
+}
+
+/* [groups,size]<=[sizes]T(order) */
+static bool iota(hlo_reader *r, sm_module_groups *out) {
+    sm_span place = {r->at, 1};
+    sm_module_list shape, sizes, order = {0};
+    if (!hlo_numbers(r, ',', ']', &shape)) return false;
+    if (!hlo_expect(r, '<', "in groups") || !hlo_expect(r, '=', "in groups") ||
+        !hlo_expect(r, '[', "in groups") || !hlo_numbers(r, ',', ']', &sizes))
+        return false;
+    if (hlo_accept(r, 'T') &&
+        (!hlo_expect(r, '(', "after T") || !hlo_numbers(r, ',', ')', &order)))
+        return false;
+    if (shape.n != 2) return hlo_fail(r, place, "groups have a number and a size");
+    switch (module_groups_of_order(r->arena, sizes, order, shape.at[1], out)) {
+    case MODULE_GROUPS_MADE: break;
+    case MODULE_GROUPS_WRONG: return hlo_fail(r, place, "groups that do not divide the devices");
+    default: return hlo_no_memory(r);
+    }
+    return out->n == shape.at[0] || hlo_fail(r, place, "groups that do not hold all devices");
+}
+
+typedef struct mesh_axis { /* or a part of one */
+    sm_span name;
+    int64_t size;
+} mesh_axis;
+
+/* 'x'=2,... up to the bracket. */
+static bool mesh_axes(hlo_reader *r, hlo_list *axes) {
+    while (!hlo_accept(r, ']')) {
+        if (axes->n && !hlo_expect(r, ',', "between axes")) return false;
+        mesh_axis *axis = hlo_push(r, axes, sizeof *axis);
+        if (!axis || !hlo_expect(r, '\'', "before the name of an axis")) return false;
+        axis->name = hlo_name(r);
+        if (!hlo_expect(r, '\'', "after the name of an axis") ||
+            !hlo_expect(r, '=', "after the name of an axis"))
+            return false;
+        if (!hlo_number(r, &axis->size) || axis->size < 1 || axis->size > HLO_MOST_DEVICES)
+            return fail_here(r, "expected the size of an axis");
+        if (axes->n > HLO_MOST_RANK) return fail_here(r, "too many axes");
+    }
+    return true;
+}
+
+static int find_axis(const hlo_reader *r, const hlo_list *axes, sm_span name) {
+    const mesh_axis *axis = axes->item;
+    for (size_t i = 0; i < axes->n; i++)
+        if (axis[i].name.length == name.length &&
+            !memcmp(r->source->text + axis[i].name.offset, r->source->text + name.offset,
+                    name.length))
+            return (int)i;
+    return -1;
+}
+
+/* The part :(before)size of an axis becomes an axis of its own, what surrounds it others. *at:
+ * where it then stands. */
+static bool split_axis(hlo_reader *r, hlo_list *axes, int *at) {
+    int64_t before, size;
+    if (!hlo_expect(r, '(', "in a part of an axis") || !hlo_number(r, &before) ||
+        !hlo_expect(r, ')', "in a part of an axis") || !hlo_number(r, &size))
+        return r->status ? false : fail_here(r, "expected the size of a part");
+    mesh_axis *axis = axes->item;
+    int64_t whole = axis[*at].size;
+    if (before < 1 || size < 1 || before > whole || size > whole || whole % (before * size))
+        return fail_here(r, "a part that does not divide its axis");
+    if (!hlo_push(r, axes, sizeof *axis) || !hlo_push(r, axes, sizeof *axis)) return false;
+    axis = axes->item;
+    memmove(axis + *at + 3, axis + *at + 1, (axes->n - 3 - (size_t)*at) * sizeof *axis);
+    const sm_span none = {0, 0};
+    axis[*at + 1] = (mesh_axis){none, size};
+    axis[*at + 2] = (mesh_axis){none, whole / before / size};
+    axis[*at] = (mesh_axis){none, before};
+    ++*at;
+    return true;
+}
+
+/* {'y','x':(1)2} after the mesh: the axes whose devices are in one group, in their order. */
+static bool grouped_axes(hlo_reader *r, hlo_list *axes, hlo_list *chosen) {
+    if (!hlo_expect(r, '{', "before the axes of a group")) return false;
+    while (!hlo_accept(r, '}')) {
+        if (chosen->n && !hlo_expect(r, ',', "between axes")) return false;
+        if (!hlo_expect(r, '\'', "before the name of an axis")) return false;
+        sm_span name = hlo_name(r);
+        int at = find_axis(r, axes, name);
+        if (at < 0) return hlo_fail(r, name, "the mesh has no such axis");
+        if (!hlo_expect(r, '\'', "after the name of an axis")) return false;
+        if (hlo_accept(r, ':')) {
+            int had = at;
+            if (!split_axis(r, axes, &at)) return false;
+            int *earlier = chosen->item;
+            for (size_t i = 0; i < chosen->n; i++) earlier[i] += earlier[i] > had ? 2 : 0;
+        }
+        int *number = hlo_push(r, chosen, sizeof *number);
+        if (!number) return false;
+        *number = at;
+    }
+    return true;
+}
+
+/* Devices in the order: axes that are not of a group, then those that are. */
+static bool groups_of_axes(hlo_reader *r, sm_span place, const hlo_list *axes,
+                           const hlo_list *chosen, sm_module_groups *out) {
+    int64_t size[3 * HLO_MOST_RANK], order[3 * HLO_MOST_RANK], group = 1;
+    const mesh_axis *axis = axes->item;
+    const int *in = chosen->item;
+    int n = 0, all = (int)axes->n;
+    if (all > 3 * HLO_MOST_RANK) return hlo_fail(r, place, "too many axes");
+    for (int i = 0; i < all; i++) {
+        size[i] = axis[i].size;
+        bool is_chosen = false;
+        for (size_t c = 0; c < chosen->n; c++) is_chosen = is_chosen || in[c] == i;
+        if (!is_chosen) order[n++] = i;
+    }
+    if (n + (int)chosen->n != all) return hlo_fail(r, place, "an axis is named twice");
+    for (size_t c = 0; c < chosen->n; c++) {
+        order[n++] = in[c];
+        group *= size[in[c]];
+    }
+    switch (module_groups_of_order(r->arena, (sm_module_list){all, size},
+                                   (sm_module_list){all, order}, group, out)) {
+    case MODULE_GROUPS_MADE: return true;
+    case MODULE_GROUPS_WRONG: return hlo_fail(r, place, "groups that do not divide the devices");
+    default: return hlo_no_memory(r);
+    }
+}
+
+static bool mesh(hlo_reader *r, sm_module_groups *out) {
+    sm_span place = {r->at, 1};
+    hlo_list axes = {0}, chosen = {0};
+    bool read = hlo_expect(r, '[', "after mesh") && mesh_axes(r, &axes) &&
+                grouped_axes(r, &axes, &chosen) && groups_of_axes(r, place, &axes, &chosen, out);
+    sm_free(axes.item);
+    sm_free(chosen.item);
+    return read;
+}
+
+bool hlo_groups(hlo_reader *r, sm_module_groups *out) {
+    *out = (sm_module_groups){0};
+    if (hlo_accept(r, '{')) return lists(r, 0, out);
+    if (hlo_accept(r, '[')) return iota(r, out);
+    sm_span word = hlo_name(r);
+    if (hlo_is(r, word, "mesh")) return mesh(r, out);
+    return hlo_fail(r, word.length ? word : (sm_span){r->at, 1},
+                    "expected groups of devices: {{0,1}}, [2,4]<=[8] or mesh['x'=8] {'x'}");
+}
+
+/* "data"=4 in the attributes of the header: #sdy.mesh<["data"=4, "model"=2]>, whose quotes are
+ * escaped where they stand in a text. */
+bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
+    const char *at = r->source->text + attributes.offset, *end = at + attributes.length;
+    static const char word[] = "sdy.mesh<[";
+    hlo_list axes = {0};
+    while (at + sizeof word < end && memcmp(at, word, sizeof word - 1)) at++;
+    for (at += sizeof word - 1; at < end && *at != ']';) {
+        while (at < end && (*at == '\\' || *at == '"' || *at == ' ' || *at == ',')) at++;
+        const char *name = at;
+        while (at < end && *at != '"' && *at != '\\' && *at != ']') at++;
+        sm_span span = {(size_t)(name - r->source->text), (size_t)(at - name)};
+        while (at < end && *at != '=' && *at != ']') at++;
+        int64_t size = 0;
+        for (at += at < end && *at == '='; at < end && *at >= '0' && *at <= '9'; at++)
+            size = size < HLO_MOST_DEVICES ? size * 10 + (*at - '0') : size;
+        if (!span.length || size < 1) break;
+        sm_module_axis *axis = hlo_push(r, &axes, sizeof *axis);
+        if (axis) *axis = (sm_module_axis){hlo_copy(r, span), (int)size};
+    }
+    sm_module_axis *list = axes.n ? sm_arena_array(r->arena, axes.n, sizeof *list) : NULL;
+    if (list) memcpy(list, axes.item, axes.n * sizeof *list);
+    if (axes.n && !list) hlo_no_memory(r);
+    r->module.axes = list ? (int)axes.n : 0;
+    r->module.axis = list;
+    sm_free(axes.item);
+    return !r->status;
+}

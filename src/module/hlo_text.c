@@ -1,0 +1,295 @@
+/* The text of a module: a header line, tables of stack frames, computations. */
+#include <string.h>
+
+#include "hlo_reader.h"
+
+static const struct {
+    const char *name;
+    sm_module_class class;
+} opcodes[] = {
+#define X(id, name, class) {name, SM_CLASS_##class},
+    SM_MODULE_OPCODES(X)
+#undef X
+    {"", SM_CLASS_CUSTOM},
+};
+
+sm_module_class sm_module_class_of(sm_module_opcode opcode) { return opcodes[opcode].class; }
+
+/* ---- one instruction ---- */
+
+static bool learn_opcodes(hlo_reader *r) {
+    for (int i = 0; i < SM_OPCODE_OTHER; i++)
+        if (!module_names_set(&r->opcodes, opcodes[i].name, strlen(opcodes[i].name), i))
+            return hlo_no_memory(r);
+    return true;
+}
+
+static sm_module_opcode opcode_of(const hlo_reader *r, sm_span span) {
+    int i = module_names_find(&r->opcodes, r->source->text + span.offset, span.length);
+    return i < 0 ? SM_OPCODE_OTHER : (sm_module_opcode)i;
+}
+
+static const char *opcode_name(hlo_reader *r, sm_module_opcode opcode, sm_span span) {
+    return opcode == SM_OPCODE_OTHER ? hlo_copy(r, span) : opcodes[opcode].name;
+}
+
+/* What stands in parentheses after constant and parameter, and is no operand. */
+static bool read_literal(hlo_reader *r, sm_instruction *it) {
+    size_t from = r->at;
+    it->known = hlo_number(r, &it->number) && hlo_next(r) == ')';
+    if (r->status) return false;
+    if (!it->known) {
+        r->at = from;
+        while (!r->status && hlo_next(r) != ')' && hlo_next(r) >= 0) {
+            hlo_skip_value(r);
+            if (!hlo_accept(r, ',') && hlo_next(r) != ')') hlo_accept(r, '}');
+        }
+    }
+    if (it->opcode == SM_OPCODE_PARAMETER && (!it->known || it->number < 0))
+        return hlo_fail(r, (sm_span){from, 1}, "expected the number of a parameter");
+    return hlo_expect(r, ')', "after a literal");
+}
+
+/* An operand may have its shape before its name. */
+static bool read_operand(hlo_reader *r, int *out) {
+    int next = hlo_next(r);
+    size_t from = r->at;
+    sm_span name = next == '(' ? (sm_span){from, 0} : hlo_name(r);
+    next = r->at < r->source->length ? r->source->text[r->at] : -1;
+    if (name.length == 0 || (next == '[' && r->source->text[from] != '%')) {
+        r->at = from;
+        if (!hlo_shape(r)) return false;
+        name = hlo_name(r);
+    }
+    *out = module_names_find(&r->names, r->source->text + name.offset, name.length);
+    if (*out >= 0) return true;
+    return hlo_fail(r, name.length ? name : (sm_span){r->at, 1},
+                    name.length ? "no instruction of this name stands before this one"
+                                : "expected an operand");
+}
+
+static bool read_operands(hlo_reader *r, sm_instruction *it) {
+    r->operands.n = 0;
+    while (!hlo_accept(r, ')')) {
+        if (r->operands.n && !hlo_expect(r, ',', "between operands")) return false;
+        int operand, *place;
+        if (!read_operand(r, &operand)) return false;
+        if (!(place = hlo_push(r, &r->operands, sizeof *place))) return false;
+        *place = operand;
+    }
+    int *list = sm_arena_array(r->arena, r->operands.n + 1, sizeof *list);
+    if (!list) return hlo_no_memory(r);
+    if (r->operands.n) memcpy(list, r->operands.item, r->operands.n * sizeof *list);
+    it->operand = list;
+    it->operands = (int)r->operands.n;
+    return true;
+}
+
+static bool has_literal(sm_module_opcode opcode) {
+    return opcode == SM_OPCODE_CONSTANT || opcode == SM_OPCODE_PARAMETER;
+}
+
+static bool read_opcode(hlo_reader *r, sm_instruction *it) {
+    sm_span opcode = hlo_name(r);
+    if (!opcode.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected an opcode");
+    it->opcode = opcode_of(r, opcode);
+    it->opcode_name = opcode_name(r, it->opcode, opcode);
+    if (!hlo_expect(r, '(', "after an opcode")) return false;
+    return has_literal(it->opcode) ? read_literal(r, it) : read_operands(r, it);
+}
+
+/* After "[ROOT] name". */
+static bool read_instruction(hlo_reader *r, sm_span name, int line) {
+    sm_instruction it = {.op_name = "", .file = "", .target = "", .config = "", .trips = -1};
+    it.line = line;
+    if (!hlo_expect(r, '=', "after the name of an instruction")) return false;
+    if (!(it.shape = hlo_shape(r)) || !read_opcode(r, &it) || !hlo_attributes(r, &it)) return false;
+    it.name = hlo_copy(r, name);
+    if (r->instructions.n >= INT32_MAX / 2) return hlo_fail(r, name, "too many instructions");
+    sm_instruction *place = hlo_push(r, &r->instructions, sizeof *place);
+    if (!place) return false;
+    *place = it;
+    return module_names_set(&r->names, r->source->text + name.offset, name.length,
+                            (int)r->instructions.n - 1) ||
+           hlo_no_memory(r);
+}
+
+/* ---- a computation ---- */
+
+/* After '{': instructions up to '}'. Mentions point at lists of the arena, which stay. */
+static bool read_body(hlo_reader *r, sm_computation *c) {
+    r->instructions.n = 0;
+    module_names_clear(&r->names);
+    c->root = -1;
+    while (!hlo_accept(r, '}')) {
+        int line = r->line;
+        sm_span name = hlo_name(r);
+        bool root = hlo_is(r, name, "ROOT");
+        if (root) name = hlo_name(r);
+        if (!name.length)
+            return hlo_fail(r, (sm_span){r->at, 1}, "expected an instruction or '}'");
+        if (!read_instruction(r, name, line)) return false;
+        if (root) c->root = (int)r->instructions.n - 1;
+    }
+    if (r->instructions.n == 0)
+        return hlo_fail(r, (sm_span){r->at - 1, 1}, "a computation has no instruction");
+    c->n = (int)r->instructions.n;
+    if (c->root < 0) c->root = c->n - 1;
+    sm_instruction *list = sm_arena_array(r->arena, (size_t)c->n, sizeof *list);
+    if (!list) return hlo_no_memory(r);
+    memcpy(list, r->instructions.item, (size_t)c->n * sizeof *list);
+    c->instruction = list;
+    return true;
+}
+
+/* "(p0: f32[2], ...) -> f32[2]" is passed over: the instructions say the same. */
+static bool skip_signature(hlo_reader *r) {
+    while (!r->status && hlo_next(r) == '(') hlo_skip_brackets(r);
+    if (!hlo_accept(r, '-')) return !r->status;
+    return hlo_expect(r, '>', "in a signature") && hlo_shape(r);
+}
+
+static bool read_computation(hlo_reader *r, sm_span name, bool entry) {
+    sm_computation c = {.name = hlo_copy(r, name)};
+    if (!skip_signature(r)) return false;
+    while (hlo_accept(r, ',')) hlo_skip_value(r);
+    if (!hlo_expect(r, '{', "before the instructions of a computation")) return false;
+    if (!read_body(r, &c)) return false;
+    while (hlo_accept(r, ',')) hlo_skip_value(r);
+    sm_computation *place = hlo_push(r, &r->computations, sizeof *place);
+    if (!place) return false;
+    *place = c;
+    int number = (int)r->computations.n - 1;
+    if (entry) r->module.entry = number;
+    return module_names_set(&r->computation_names, r->source->text + name.offset, name.length,
+                            number) ||
+           hlo_no_memory(r);
+}
+
+/* ---- the module ---- */
+
+static bool header_attribute(hlo_reader *r) {
+    sm_span key = hlo_name(r);
+    if (!key.length || !hlo_expect(r, '=', "after the key of an attribute"))
+        return hlo_fail(r, (sm_span){r->at, 1}, "expected the key of an attribute");
+    int64_t number = 0;
+    if (hlo_is(r, key, "num_partitions") || hlo_is(r, key, "replica_count")) {
+        if (!hlo_number(r, &number) || number < 1 || number > HLO_MOST_DEVICES)
+            return hlo_fail(r, (sm_span){r->at, 1}, "expected a number of devices");
+        *(hlo_is(r, key, "replica_count") ? &r->module.replicas : &r->module.partitions) =
+            (int)number;
+        return true;
+    }
+    if (hlo_is(r, key, "input_output_alias")) return hlo_aliases(r, &r->module.in_place);
+    sm_span value = hlo_skip_value(r);
+    if (hlo_is(r, key, "is_scheduled"))
+        r->module.scheduled = hlo_is(r, value, "true");
+    else if (hlo_is(r, key, "frontend_attributes"))
+        hlo_mesh_axes(r, value);
+    return !r->status;
+}
+
+static bool read_header(hlo_reader *r) {
+    sm_span word = hlo_name(r);
+    if (!hlo_is(r, word, "HloModule"))
+        return hlo_fail(r, word.length ? word : (sm_span){0, 1},
+                        "no HLO: it begins with \"HloModule NAME\"");
+    sm_span name = hlo_name(r);
+    if (!name.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected the name of the module");
+    r->module.name = hlo_copy(r, name);
+    while (hlo_accept(r, ','))
+        if (!header_attribute(r)) return false;
+    return !r->status;
+}
+
+static bool read_all(hlo_reader *r) {
+    if (!learn_opcodes(r) || !read_header(r)) return false;
+    bool entered = false;
+    while (hlo_next(r) >= 0) {
+        sm_span name = hlo_name(r);
+        if (hlo_table(r, name)) continue;
+        bool entry = hlo_is(r, name, "ENTRY");
+        if (entry) name = hlo_name(r);
+        if (!name.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected a computation");
+        if (!read_computation(r, name, entry)) return false;
+        entered = entered || entry;
+    }
+    if (r->status) return false;
+    if (r->computations.n == 0)
+        return hlo_fail(r, (sm_span){r->source->length, 1}, "the module has no computation");
+    if (!entered) r->module.entry = (int)r->computations.n - 1;
+    return true;
+}
+
+static bool resolve_mentions(hlo_reader *r) {
+    const hlo_mention *m = r->mentions.item;
+    for (size_t i = 0; i < r->mentions.n; i++) {
+        *m[i].place = module_names_find(&r->computation_names, r->source->text + m[i].span.offset,
+                                        m[i].span.length);
+        if (*m[i].place < 0) return hlo_fail(r, m[i].span, "no computation has this name");
+    }
+    return true;
+}
+
+static void place_instructions(hlo_reader *r, sm_computation *c) {
+    sm_instruction *it = (sm_instruction *)(uintptr_t)c->instruction;
+    for (int i = 0; i < c->n; i++)
+        if (it[i].frame) hlo_place(r, it[i].frame, &it[i].file, &it[i].file_line);
+}
+
+static int largest_device(const sm_computation *c) {
+    int largest = 0;
+    for (int i = 0; i < c->n; i++) {
+        const sm_module_groups *g = &c->instruction[i].groups;
+        for (int m = 0; m < g->n * g->size; m++)
+            if (g->member[m] > largest) largest = g->member[m];
+    }
+    return largest;
+}
+
+static bool finish(hlo_reader *r) {
+    size_t n = r->computations.n;
+    sm_computation *list = sm_arena_array(r->arena, n, sizeof *list);
+    if (!list) return hlo_no_memory(r);
+    memcpy(list, r->computations.item, n * sizeof *list);
+    sm_module *m = &r->module;
+    m->computations = (int)n;
+    m->computation = list;
+    if (!resolve_mentions(r)) return false;
+    m->devices = m->partitions * m->replicas;
+    for (size_t i = 0; i < n; i++) {
+        place_instructions(r, &list[i]);
+        int devices = largest_device(&list[i]) + 1;
+        if (devices > m->devices) m->devices = devices;
+    }
+    return true;
+}
+
+static void free_lists(hlo_reader *r) {
+    sm_free(r->computations.item);
+    sm_free(r->instructions.item);
+    sm_free(r->numbers.item);
+    sm_free(r->operands.item);
+    sm_free(r->mentions.item);
+    for (int i = 0; i < HLO_TABLES; i++) sm_free(r->table[i].item);
+    module_names_free(&r->opcodes);
+    module_names_free(&r->computation_names);
+    module_names_free(&r->names);
+}
+
+sm_status sm_module_parse(const sm_source *source, sm_arena *arena, const sm_module **out,
+                          sm_error *err) {
+    hlo_reader r = {.source = source, .arena = arena, .err = err, .line = 1};
+    r.module.partitions = r.module.replicas = 1;
+    *out = NULL;
+    if (source->length > HLO_MOST_BYTES)
+        return sm_fail(err, SM_BAD_INPUT, "a module has at most %d bytes", HLO_MOST_BYTES);
+    if (read_all(&r)) finish(&r);
+    free_lists(&r);
+    if (r.status) return r.status;
+    sm_module *module = sm_arena_alloc(arena, sizeof *module);
+    if (!module) return sm_fail_memory(err);
+    *module = r.module;
+    *out = module;
+    return SM_OK;
+}

@@ -1,0 +1,54 @@
+#include "module_groups.h"
+
+enum { MOST = 1 << 20, RANK = 96 };
+
+/* Is it each of 0 .. n-1 once? */
+static bool is_order(sm_module_list order) {
+    bool seen[RANK] = {false};
+    for (int i = 0; i < order.n; i++) {
+        if (order.at[i] < 0 || order.at[i] >= order.n || seen[order.at[i]]) return false;
+        seen[order.at[i]] = true;
+    }
+    return true;
+}
+
+/* Strides of the transposed array, and its sizes, the slowest first. */
+static void transposed(sm_module_list sizes, sm_module_list order, int64_t *size, int64_t *stride) {
+    int64_t by[RANK], step = 1;
+    for (int i = sizes.n - 1; i >= 0; i--) {
+        by[i] = step;
+        step *= sizes.at[i];
+    }
+    for (int i = 0; i < sizes.n; i++) {
+        int64_t from = order.n ? order.at[i] : i;
+        size[i] = sizes.at[from];
+        stride[i] = by[from];
+    }
+}
+
+module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
+                                          sm_module_list order, int64_t group,
+                                          sm_module_groups *out) {
+    int64_t size[RANK], stride[RANK], at[RANK] = {0}, all = 1, device = 0;
+    if (sizes.n > RANK || (order.n && order.n != sizes.n) || !is_order(order))
+        return MODULE_GROUPS_WRONG;
+    for (int i = 0; i < sizes.n; i++) {
+        if (sizes.at[i] < 1 || sizes.at[i] > MOST / all) return MODULE_GROUPS_WRONG;
+        all *= sizes.at[i];
+    }
+    if (group < 1 || all % group) return MODULE_GROUPS_WRONG;
+    transposed(sizes, order, size, stride);
+    int32_t *member = sm_arena_array(arena, (size_t)all, sizeof *member);
+    if (!member) return MODULE_GROUPS_NO_MEMORY;
+    for (int64_t n = 0; n < all; n++) {
+        member[n] = (int32_t)device;
+        for (int i = sizes.n - 1; i >= 0; i--) {
+            device += stride[i];
+            if (++at[i] < size[i]) break;
+            device -= stride[i] * size[i];
+            at[i] = 0;
+        }
+    }
+    *out = (sm_module_groups){(int)(all / group), (int)group, member};
+    return MODULE_GROUPS_MADE;
+}

@@ -1,0 +1,67 @@
+#include "module_names.h"
+
+#include <string.h>
+
+/* Fowler, Noll and Vo's hash, of eight bytes at a time. */
+static size_t hash_of(const char *text, size_t length) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; length >= 8; text += 8, length -= 8) {
+        uint64_t word;
+        memcpy(&word, text, 8);
+        hash = (hash ^ word) * 0x100000001b3u;
+        hash ^= hash >> 32;
+    }
+    while (length--) hash = (hash ^ (unsigned char)*text++) * 0x100000001b3u;
+    return (size_t)(hash ^ hash >> 29);
+}
+
+static module_name *slot_of(const module_names *names, const char *text, size_t length) {
+    for (size_t i = hash_of(text, length);; i++) {
+        module_name *entry = &names->entry[i & (names->room - 1)];
+        if (!entry->text || entry->round != names->round) return entry;
+        if (entry->length == length && !memcmp(entry->text, text, length)) return entry;
+    }
+}
+
+static bool taken(const module_names *names, const module_name *entry) {
+    return entry->text && entry->round == names->round;
+}
+
+void module_names_clear(module_names *names) {
+    names->used = 0;
+    names->round++;
+}
+
+void module_names_free(module_names *names) {
+    sm_free(names->entry);
+    *names = (module_names){0};
+}
+
+int module_names_find(const module_names *names, const char *text, size_t length) {
+    if (names->room == 0) return -1;
+    const module_name *entry = slot_of(names, text, length);
+    return taken(names, entry) ? entry->number : -1;
+}
+
+static bool grow(module_names *names) {
+    module_names larger = {.room = names->room ? 2 * names->room : 64, .round = names->round};
+    larger.entry = sm_calloc(larger.room, sizeof *larger.entry);
+    if (!larger.entry) return false;
+    for (size_t i = 0; i < names->room; i++) {
+        const module_name *entry = &names->entry[i];
+        if (!taken(names, entry)) continue;
+        *slot_of(&larger, entry->text, entry->length) = *entry;
+        larger.used++;
+    }
+    sm_free(names->entry);
+    *names = larger;
+    return true;
+}
+
+bool module_names_set(module_names *names, const char *text, size_t length, int number) {
+    if (2 * names->used >= names->room && !grow(names)) return false;
+    module_name *entry = slot_of(names, text, length);
+    names->used += !taken(names, entry);
+    *entry = (module_name){text, (uint32_t)length, names->round, number};
+    return true;
+}

@@ -1,0 +1,38 @@
+/* profile_made: a profile while it is made. Private to src/profile. */
+#ifndef SCALEMODEL_PROFILE_MADE_H
+#define SCALEMODEL_PROFILE_MADE_H
+#include "scalemodel/profile.h"
+
+typedef struct profile_made {
+    sm_profile p;
+    const sm_module_analysis *analysis;
+    sm_placement placement;
+    sm_arena *arena;
+    sm_profile_op *op;
+    sm_profile_collective *collective;
+    int op_room, collective_room;
+} profile_made;
+
+/* ---- mesh ---- */
+/* The mesh of the devices, and where its axes lie on the system. */
+sm_status profile_mesh(profile_made *made, const sm_mesh *asked, sm_error *err);
+/* The axes that groups communicate over, 0 when they are no set of axes; and where they sit. */
+sm_axes profile_axes_of(const profile_made *made, const sm_instruction *it);
+sm_group profile_group_of(const profile_made *made, sm_axes axes, int members);
+
+/* ---- prices ---- */
+void profile_price_op(const profile_made *made, sm_profile_op *op);
+void profile_price_collective(const profile_made *made, const sm_computation *in,
+                              sm_profile_collective *c);
+
+/* ---- time and memory ---- */
+/* Price everything that runs and lay it over each other. */
+sm_status profile_timeline(profile_made *made, sm_error *err);
+sm_status profile_memory(profile_made *made, sm_error *err);
+sm_status profile_findings(profile_made *made, sm_error *err);
+
+/* The collective that an instruction is or holds, and in which computation; NULL when none. */
+const sm_instruction *profile_collective_in(const sm_module *module, const sm_computation *in,
+                                            const sm_instruction *it,
+                                            const sm_computation **where);
+#endif

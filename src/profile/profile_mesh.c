@@ -1,0 +1,191 @@
+/* The mesh that a module's groups of devices lie on. Devices are the elements of the mesh, the last
+ * axis fastest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile_made.h"
+
+enum { MOST_CUTS = 64 };
+
+/* Strides at which one axis ends and the next begins. */
+typedef struct cuts {
+    int n;
+    int64_t at[MOST_CUTS];
+} cuts;
+
+static void add_cut(cuts *c, int64_t at) {
+    for (int i = 0; i < c->n; i++)
+        if (c->at[i] == at) return;
+    if (c->n < MOST_CUTS) c->at[c->n++] = at;
+}
+
+static int by_size(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+static int by_number(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A group whose members are n at stride s, those again at a longer stride, and so on. */
+static void cuts_of_group(cuts *c, int32_t *member, int size) {
+    qsort(member, (size_t)size, sizeof *member, by_number);
+    for (int had = 1; had < size;) {
+        int64_t stride = member[had] - member[0];
+        int n = 1;
+        if (stride <= 0) return;
+        while (had * n < size && member[had * n] - member[0] == stride * n) n++;
+        if (n < 2 || size % (had * n)) return;
+        add_cut(c, stride);
+        add_cut(c, stride * n);
+        had *= n;
+    }
+}
+
+/* Devices that a permute joins: those that are reached from the first one. */
+static int chain_of(const sm_module_groups *pairs, int32_t *member, int room) {
+    int n = 0;
+    int32_t at = pairs->member[0];
+    for (bool more = true; more && n < room;) {
+        member[n++] = at;
+        more = false;
+        for (int i = 0; i < pairs->n && !more; i++)
+            if (pairs->member[2 * i] == at && pairs->member[2 * i + 1] != member[0]) {
+                at = pairs->member[2 * i + 1];
+                more = true;
+            }
+    }
+    return n;
+}
+
+static bool is_permute(const sm_instruction *it) {
+    return it->opcode == SM_OPCODE_COLLECTIVE_PERMUTE ||
+           it->opcode == SM_OPCODE_COLLECTIVE_PERMUTE_START || it->opcode == SM_OPCODE_SEND;
+}
+
+static sm_status cuts_of_module(const profile_made *made, cuts *c, sm_error *err) {
+    const sm_module *m = made->p.module;
+    int room = m->devices;
+    int32_t *member = sm_malloc(((size_t)room + 1) * sizeof *member);
+    if (!member) return sm_fail_memory(err);
+    for (int k = 0; k < m->computations; k++)
+        for (int i = 0; i < m->computation[k].n; i++) {
+            const sm_instruction *it = &m->computation[k].instruction[i];
+            if (it->groups.n == 0 || it->groups.size > room || it->groups.size < 2) continue;
+            int size = it->groups.size;
+            if (is_permute(it)) size = chain_of(&it->groups, member, room);
+            else memcpy(member, it->groups.member, (size_t)size * sizeof *member);
+            cuts_of_group(c, member, size);
+        }
+    sm_free(member);
+    return SM_OK;
+}
+
+static void name_axis(sm_mesh *mesh, int i, const char *name, int size) {
+    snprintf(mesh->axis[i].name, sizeof mesh->axis[i].name, "%.11s", name);
+    mesh->axis[i].size = size;
+}
+
+/* Axes of more than one device, as the module names them; false when they are not all devices. */
+static bool named_mesh(const sm_module *m, sm_mesh *mesh) {
+    int64_t devices = 1;
+    for (int i = 0; i < m->axes; i++) {
+        if (m->axis[i].size > m->devices) return false;
+        devices *= m->axis[i].size;
+        if (devices > m->devices) return false;
+        if (m->axis[i].size < 2) continue;
+        if (mesh->axes == SM_MAX_AXES) return false;
+        name_axis(mesh, mesh->axes++, m->axis[i].name, m->axis[i].size);
+    }
+    return mesh->axes > 0 && devices == m->devices;
+}
+
+/* Axes between the strides at which groups begin and end; one of all devices where they cross. */
+static sm_status found_mesh(profile_made *made, sm_mesh *mesh, sm_error *err) {
+    static const char letters[SM_MAX_AXES][2] = {"X", "Y", "Z", "W", "V", "U", "T", "S"};
+    cuts c = {0};
+    int64_t devices = made->p.module->devices, last = 1, size[SM_MAX_AXES];
+    int n = 0;
+    sm_status status = cuts_of_module(made, &c, err);
+    if (status) return status;
+    add_cut(&c, devices);
+    qsort(c.at, (size_t)c.n, sizeof *c.at, by_size);
+    for (int i = 0; i < c.n; i++) {
+        if (c.at[i] == last || c.at[i] % last || devices % c.at[i]) continue;
+        if (n == SM_MAX_AXES - 1 && c.at[i] != devices) continue;
+        size[n++] = c.at[i] / last;
+        last = c.at[i];
+    }
+    for (int i = 0; i < n; i++) name_axis(mesh, i, letters[i], (int)size[n - 1 - i]);
+    mesh->axes = n;
+    if (n == 0) {
+        name_axis(mesh, 0, "X", 1);
+        mesh->axes = 1;
+    }
+    return SM_OK;
+}
+
+static sm_status check_mesh(const profile_made *made, const sm_mesh *mesh, sm_error *err) {
+    double devices = 1;
+    for (int i = 0; i < mesh->axes; i++) devices *= mesh->axis[i].size;
+    if (devices == made->p.module->devices) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT, "the mesh has %.0f devices and the module runs on %d",
+                   devices, made->p.module->devices);
+}
+
+sm_status profile_mesh(profile_made *made, const sm_mesh *asked, sm_error *err) {
+    sm_mesh *mesh = &made->p.mesh;
+    sm_status status = SM_OK;
+    made->p.mesh_named = true;
+    if (asked) {
+        *mesh = *asked;
+        status = check_mesh(made, mesh, err);
+    } else if (!named_mesh(made->p.module, mesh)) {
+        *mesh = (sm_mesh){0};
+        made->p.mesh_named = false;
+        status = found_mesh(made, mesh, err);
+    }
+    return status ? status
+                  : sm_placement_of_mesh(made->p.system, mesh, NULL, &made->placement, err);
+}
+
+/* ---- groups on it ---- */
+
+/* The axes along which two devices lie apart. */
+static sm_axes apart(const sm_mesh *mesh, int32_t a, int32_t b) {
+    sm_axes axes = 0;
+    for (int i = mesh->axes - 1; i >= 0; i--) {
+        int size = mesh->axis[i].size;
+        if (a % size != b % size) axes = (sm_axes)(axes | 1u << i);
+        a /= size;
+        b /= size;
+    }
+    return axes;
+}
+
+static sm_axes all_axes(const sm_mesh *mesh) {
+    return sm_mesh_real_axes(mesh, (sm_axes)((1u << mesh->axes) - 1));
+}
+
+sm_axes profile_axes_of(const profile_made *made, const sm_instruction *it) {
+    const sm_module_groups *g = &it->groups;
+    const sm_mesh *mesh = &made->p.mesh;
+    sm_axes axes = 0;
+    if (g->n == 0) return all_axes(mesh);
+    for (int i = 0; i < g->n; i++)
+        for (int m = 1; m < g->size; m++)
+            axes = (sm_axes)(axes | apart(mesh, g->member[i * g->size], g->member[i * g->size + m]));
+    if (is_permute(it)) return axes;
+    return sm_mesh_size(mesh, axes) == g->size ? axes : 0;
+}
+
+sm_group profile_group_of(const profile_made *made, sm_axes axes, int members) {
+    sm_placement whole;
+    int sizes[2] = {members, made->p.module->devices / members}, order[2] = {0, 1};
+    if (axes) return sm_group_join(&made->placement, axes);
+    /* No set of axes: as if its members were neighbours. */
+    if (sizes[1] > 0 && sm_placement_fill(made->p.system, 2, sizes, order, NULL, &whole))
+        return sm_group_join(&whole, 1);
+    return sm_group_join(&made->placement, all_axes(&made->p.mesh));
+}

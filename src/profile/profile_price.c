@@ -1,0 +1,124 @@
+/* What a kernel and a collective cost: rooflines and curves of cost.h. */
+#include <math.h>
+
+#include "profile_made.h"
+
+const char *sm_profile_bound_name(sm_profile_bound bound) {
+    static const char *const names[] = {"compute",        "vector",    "memory",
+                                        "on-chip memory", "host link", "launch"};
+    return names[bound];
+}
+
+/* Seconds at a rate that may not be known. */
+static double at_rate(double amount, double per_s) {
+    return amount > 0 && per_s > 0 ? amount / per_s : 0;
+}
+
+typedef struct resource_times { /* at datasheet rates, each resource alone */
+    double of[SM_PROFILE_LAUNCH];
+} resource_times;
+
+static resource_times times_of(const sm_chip *chip, const sm_calibration *c,
+                               const sm_module_work *w) {
+    resource_times t;
+    sm_op_cost vector = sm_vector_cost(chip, c, w->vector_flops + w->transcendentals, 0);
+    t.of[SM_PROFILE_MATRIX] =
+        at_rate(w->matrix_flops, sm_chip_peak(chip, w->matrix_flops > 0 ? w->dtype : SM_BF16, NULL));
+    t.of[SM_PROFILE_VECTOR] = vector.math_s;
+    t.of[SM_PROFILE_HBM] = at_rate(w->bytes, chip->memory_bytes_per_s.value);
+    t.of[SM_PROFILE_ONCHIP] = at_rate(w->onchip_bytes, chip->onchip_bytes_per_s.value);
+    t.of[SM_PROFILE_HOST] = at_rate(w->host_bytes, chip->pcie_bytes_per_s_oneway.value);
+    return t;
+}
+
+/* A kernel of several products costs as its largest one, in proportion. */
+static sm_op_cost cost_of(const sm_chip *chip, const sm_calibration *c, const sm_module_work *w) {
+    double vector_flops = w->vector_flops + w->transcendentals;
+    sm_op_cost vector = sm_vector_cost(chip, c, vector_flops, w->bytes);
+    double largest = 2 * w->batch * w->m * w->n * w->k;
+    if (largest <= 0) return vector;
+    double parts = fmax(w->matrix_flops / largest, 1);
+    sm_product_shape shape = {w->batch, w->m, w->n, w->k};
+    sm_op_cost cost = sm_matmul_cost(chip, c, w->dtype, shape, w->bytes / parts);
+    cost.lower_s *= parts;
+    cost.expected_s = fmax(cost.expected_s * parts - (parts - 1) * c->launch_s, vector.expected_s);
+    cost.upper_s = cost.upper_s * parts + vector.math_s;
+    return cost;
+}
+
+void profile_price_op(const profile_made *made, sm_profile_op *op) {
+    const sm_chip *chip = &made->p.system->chip;
+    const sm_calibration *c = made->p.calibration;
+    resource_times t = times_of(chip, c, &op->work);
+    sm_op_cost cost = cost_of(chip, c, &op->work);
+    int longest = 0;
+    for (int i = 1; i < SM_PROFILE_LAUNCH; i++)
+        if (t.of[i] > t.of[longest]) longest = i;
+    op->lower_s = t.of[longest];
+    op->expected_s = fmax(cost.expected_s, fmax(t.of[SM_PROFILE_ONCHIP], t.of[SM_PROFILE_HOST]));
+    op->upper_s = fmax(cost.upper_s + t.of[SM_PROFILE_ONCHIP] + t.of[SM_PROFILE_HOST],
+                       op->expected_s);
+    /* Part of the kernel that reads it. */
+    const sm_computation *in = &made->p.module->computation[op->computation];
+    const bool *const *written = made->analysis->written;
+    if (written && !written[op->computation][op->instruction - in->instruction])
+        op->expected_s = fmax(op->expected_s - c->launch_s, op->lower_s);
+    op->bound = op->lower_s < c->launch_s ? SM_PROFILE_LAUNCH : (sm_profile_bound)longest;
+}
+
+static sm_collective collective_of(sm_module_opcode opcode) {
+    switch (opcode) {
+    case SM_OPCODE_ALL_GATHER:
+    case SM_OPCODE_ALL_GATHER_START: return SM_ALL_GATHER;
+    case SM_OPCODE_REDUCE_SCATTER: return SM_REDUCE_SCATTER;
+    case SM_OPCODE_ALL_REDUCE:
+    case SM_OPCODE_ALL_REDUCE_START: return SM_ALL_REDUCE;
+    case SM_OPCODE_ALL_TO_ALL:
+    case SM_OPCODE_RAGGED_ALL_TO_ALL: return SM_ALL_TO_ALL;
+    case SM_OPCODE_COLLECTIVE_BROADCAST: return SM_BROADCAST;
+    default: return SM_PERMUTE;
+    }
+}
+
+/* V of one chip's operands, and what it sends on a ring. */
+static void set_bytes(sm_profile_collective *c, double operands) {
+    double n = c->members, others = n > 0 ? (n - 1) / n : 0;
+    c->bytes = operands;
+    switch (c->op) {
+    case SM_ALL_GATHER:
+        c->bytes = operands * n;
+        c->bytes_per_chip = c->bytes * others;
+        break;
+    case SM_ALL_TO_ALL:
+        c->bytes = operands * n;
+        c->bytes_per_chip = operands * others;
+        break;
+    case SM_REDUCE_SCATTER: c->bytes_per_chip = operands * others; break;
+    case SM_ALL_REDUCE: c->bytes_per_chip = 2 * operands * others; break;
+    default: c->bytes_per_chip = operands; break;
+    }
+}
+
+void profile_price_collective(const profile_made *made, const sm_computation *in,
+                              sm_profile_collective *c) {
+    const sm_instruction *it = c->instruction;
+    double operands = 0;
+    for (int i = 0; i < it->operands; i++)
+        operands += sm_module_data_bytes(in->instruction[it->operand[i]].shape);
+    if (it->opcode == SM_OPCODE_RAGGED_ALL_TO_ALL && it->operands > 0)
+        operands = sm_module_data_bytes(in->instruction[it->operand[0]].shape);
+    c->op = collective_of(it->opcode);
+    c->axes = profile_axes_of(made, it);
+    c->members = c->op == SM_PERMUTE || it->groups.n == 0
+                     ? (int)sm_mesh_size(&made->p.mesh, c->axes)
+                     : it->groups.size;
+    c->group = profile_group_of(made, c->axes, c->members);
+    set_bytes(c, operands);
+    sm_curve curve = sm_collective_curve(made->p.system, c->op, &c->group, 1);
+    sm_collective_cost cost = sm_curve_cost(&curve, made->p.system, made->p.calibration, c->bytes);
+    c->lower_s = cost.lower_s;
+    c->expected_s = cost.expected_s;
+    c->upper_s = cost.upper_s;
+    c->latency_bound = cost.latency_bound;
+    c->algorithm = cost.algorithm ? cost.algorithm : "none";
+}
