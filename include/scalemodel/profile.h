@@ -46,6 +46,7 @@ typedef struct sm_profile_collective {
     double bytes_per_chip; /* sent on a ring */
     double lower_s, expected_s, upper_s;
     double exposed_s; /* of expected: what nothing hides */
+    bool sliced; /* an all-reduce of which each device keeps a slice */
     bool latency_bound, starts; /* starts: others run until it is done */
     const char *algorithm;
 } sm_profile_collective;

@@ -188,25 +188,34 @@ bool hlo_groups(hlo_reader *r, sm_module_groups *out) {
                     "expected groups of devices: {{0,1}}, [2,4]<=[8] or mesh['x'=8] {'x'}");
 }
 
-/* "data"=4 in the attributes of the header: #sdy.mesh<["data"=4, "model"=2]>, whose quotes are
- * escaped where they stand in a text. */
+/* A name in quotes, which are escaped where they stand in a text, and "=4" after it. */
+static bool mesh_axis(const char **at, const char *end, sm_source *name, int64_t *size) {
+    while (*at < end && strchr("\\\" ,", **at)) ++*at;
+    name->text = *at;
+    while (*at < end && !strchr("\"\\]=", **at)) ++*at;
+    name->length = (size_t)(*at - name->text);
+    while (*at < end && (**at == '"' || **at == '\\')) ++*at;
+    if (*at == end || **at != '=') return false;
+    *size = 0;
+    for (++*at; *at < end && **at >= '0' && **at <= '9' && *size < HLO_MOST_DEVICES; ++*at)
+        *size = *size * 10 + (**at - '0');
+    return name->length > 0 && *size > 0 && *size <= HLO_MOST_DEVICES;
+}
+
+/* In the attributes of the header: #sdy.mesh<["data"=4, "model"=2]>. */
 bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
     const char *at = r->source->text + attributes.offset, *end = at + attributes.length;
     static const char word[] = "sdy.mesh<[";
+    const ptrdiff_t n = sizeof word - 1;
     hlo_list axes = {0};
-    while (at + sizeof word < end && memcmp(at, word, sizeof word - 1)) at++;
-    for (at += sizeof word - 1; at < end && *at != ']';) {
-        while (at < end && (*at == '\\' || *at == '"' || *at == ' ' || *at == ',')) at++;
-        const char *name = at;
-        while (at < end && *at != '"' && *at != '\\' && *at != ']') at++;
-        sm_span span = {(size_t)(name - r->source->text), (size_t)(at - name)};
-        while (at < end && *at != '=' && *at != ']') at++;
-        int64_t size = 0;
-        for (at += at < end && *at == '='; at < end && *at >= '0' && *at <= '9'; at++)
-            size = size < HLO_MOST_DEVICES ? size * 10 + (*at - '0') : size;
-        if (!span.length || size < 1) break;
+    sm_source name;
+    int64_t size;
+    while (end - at >= n && memcmp(at, word, (size_t)n)) at++;
+    for (at = end - at >= n ? at + n : end; mesh_axis(&at, end, &name, &size);) {
         sm_module_axis *axis = hlo_push(r, &axes, sizeof *axis);
-        if (axis) *axis = (sm_module_axis){hlo_copy(r, span), (int)size};
+        const char *copy = sm_arena_copy(r->arena, name.text, name.length);
+        if (!copy) hlo_no_memory(r);
+        if (axis) *axis = (sm_module_axis){copy, (int)size};
     }
     sm_module_axis *list = axes.n ? sm_arena_array(r->arena, axes.n, sizeof *list) : NULL;
     if (list) memcpy(list, axes.item, axes.n * sizeof *list);

@@ -225,8 +225,15 @@ static double read_by(const sm_computation *in, int user, int operand, const sm_
     case SM_OPCODE_GATHER: return operand == 0 ? part_bytes(it->shape, of, memory) : -1;
     case SM_OPCODE_DYNAMIC_UPDATE_SLICE: return operand == 0 ? 0 : -1;
     case SM_OPCODE_BITCAST:
-    case SM_OPCODE_GET_TUPLE_ELEMENT:
-        return depth < DEEPEST ? bytes_read(in, user, of, memory, depth + 1) : -1;
+    case SM_OPCODE_CONVERT:
+    case SM_OPCODE_GET_TUPLE_ELEMENT: {
+        /* Slices of a converted array are read before they are converted. */
+        double bytes = depth < DEEPEST ? bytes_read(in, user, of, memory, depth + 1) : -1;
+        double wider = sm_module_element_bits(it->shape->element);
+        return bytes > 0 && it->opcode == SM_OPCODE_CONVERT && wider > 0
+                   ? bytes * sm_module_element_bits(of->element) / wider
+                   : bytes;
+    }
     default: return -1;
     }
 }
@@ -288,21 +295,61 @@ static double fusion_bytes(const sm_module *module, const sm_computation *in,
     return bytes;
 }
 
-double sm_module_read_bytes(const sm_module *module, const sm_computation *in, int instruction) {
-    const sm_module_shape *of = in->instruction[instruction].shape;
-    double most = 0;
+static double read_bytes(const sm_module *module, const sm_computation *in, int instruction,
+                         int depth);
+
+/* Another form of its only operand: another type, order or shape. */
+static bool is_another_form(const sm_module *module, const sm_instruction *it) {
+    sm_module_opcode o = it->opcode;
+    if (it->operands != 1) return false;
+    if (o == SM_OPCODE_FUSION && it->calls) {
+        const sm_computation *body = &module->computation[it->call[0]];
+        for (int i = 0; i < body->n; i++)
+            if (body->instruction[i].opcode != SM_OPCODE_PARAMETER &&
+                (body->instruction[i].opcode == SM_OPCODE_FUSION ||
+                 !is_another_form(module, &body->instruction[i])))
+                return false;
+        return true;
+    }
+    return o == SM_OPCODE_CONVERT || o == SM_OPCODE_COPY || o == SM_OPCODE_RESHAPE ||
+           o == SM_OPCODE_TRANSPOSE || o == SM_OPCODE_BITCAST;
+}
+
+/* What one reader takes of an instruction's result. */
+static double taken_by(const sm_module *module, const sm_computation *in, int user, int operand,
+                       int depth) {
+    const sm_instruction *it = &in->instruction[user];
+    const sm_module_shape *of = in->instruction[it->operand[operand]].shape;
+    if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT && depth < DEEPEST)
+        return read_bytes(module, in, user, depth + 1);
     if (of->parts) return sm_module_bytes(of, -1);
+    if (is_another_form(module, it) && depth < DEEPEST)
+        return sm_module_bytes(of, -1) * read_bytes(module, in, user, depth + 1) /
+               fmax(sm_module_bytes(it->shape, -1), 1);
+    double part = it->opcode == SM_OPCODE_FUSION && it->calls
+                      ? fused_read(&module->computation[it->call[0]], operand, of, of->memory)
+                      : read_by(in, user, operand, of, of->memory, 0);
+    return part < 0 ? sm_module_bytes(of, -1) : part;
+}
+
+/* Of an array the most that a reader takes; of a tuple the sum over its elements. */
+static double read_bytes(const sm_module *module, const sm_computation *in, int instruction,
+                         int depth) {
+    const sm_module_shape *of = in->instruction[instruction].shape;
+    double bytes = 0;
     for (int i = instruction + 1; i < in->n; i++) {
         const sm_instruction *user = &in->instruction[i];
         for (int o = 0; o < user->operands; o++) {
             if (user->operand[o] != instruction) continue;
-            double part = user->opcode == SM_OPCODE_FUSION && user->calls
-                              ? fused_read(&module->computation[user->call[0]], o, of, of->memory)
-                              : read_by(in, i, o, of, of->memory, 0);
-            most = fmax(most, part < 0 ? sm_module_bytes(of, -1) : part);
+            double part = taken_by(module, in, i, o, depth);
+            bytes = of->parts ? bytes + part : fmax(bytes, part);
         }
     }
-    return instruction == in->root ? sm_module_bytes(of, -1) : most;
+    return instruction == in->root ? sm_module_bytes(of, -1) : bytes;
+}
+
+double sm_module_read_bytes(const sm_module *module, const sm_computation *in, int instruction) {
+    return read_bytes(module, in, instruction, 0);
 }
 
 static double all_operands(const sm_computation *in, const sm_instruction *it, int memory) {

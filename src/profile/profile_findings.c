@@ -64,22 +64,12 @@ static double seconds_as(const found *f, const sm_profile_collective *c, sm_coll
     return sm_curve_expected_s(&curve, f->made->p.system, f->made->p.calibration, c->bytes);
 }
 
-/* Is only a slice of what it makes read? */
-static bool is_sliced(const found *f, const sm_profile_collective *c) {
-    const sm_computation *in = &f->made->p.module->computation[c->computation];
-    if (c->instruction < in->instruction || c->instruction >= in->instruction + in->n) return false;
-    int at = (int)(c->instruction - in->instruction);
-    double bytes = sm_module_data_bytes(c->instruction->shape);
-    double read = sm_module_read_bytes(f->made->p.module, in, at);
-    return read > 0 && read * c->members <= bytes * 1.01;
-}
-
 static void sliced_reductions(found *f) {
     for (int i = 0; i < f->made->p.collectives; i++) {
         const sm_profile_collective *c = &f->made->collective[i];
-        if (c->op != SM_ALL_REDUCE || c->members < 2 || !is_sliced(f, c)) continue;
+        if (c->op != SM_ALL_REDUCE || !c->sliced) continue;
         add(f, (c->expected_s - seconds_as(f, c, SM_REDUCE_SCATTER)) * c->times,
-            c->instruction->op_name,
+            "",
             said(f, "all-reduce%s of which each device keeps a slice", over_axes(f, c->axes)),
             "shard its result as its readers are: a reduce-scatter moves half");
     }

@@ -138,6 +138,18 @@ static void find_owner(liveness *l, int i) {
     l->owner[i] = one ? l->owner[it->operand[0]] : i;
 }
 
+/* What a loop carries is in place from trip to trip. */
+static bool *find_bodies(const sm_module *m, sm_arena *arena) {
+    bool *is_body = sm_arena_array(arena, (size_t)m->computations, sizeof *is_body);
+    for (int c = 0; is_body && c < m->computations; c++)
+        for (int i = 0; i < m->computation[c].n; i++) {
+            const sm_instruction *it = &m->computation[c].instruction[i];
+            for (int k = 0; it->opcode == SM_OPCODE_WHILE && k < it->calls; k++)
+                is_body[it->call[k]] = true;
+        }
+    return is_body;
+}
+
 /* The most that lives at once; what is part of the result counts with `results`. */
 static double most_alive(liveness *l, double *results) {
     const sm_computation *c = l->in;
@@ -188,19 +200,20 @@ sm_status profile_memory(profile_made *made, sm_error *err) {
     const sm_module *m = made->p.module;
     size_t room = (size_t)largest(m) + 1;
     double *inner = sm_arena_array(made->arena, (size_t)m->computations, sizeof *inner);
+    const bool *is_body = find_bodies(m, made->arena);
     liveness l = {.module = m, .inner = inner};
     l.last = sm_arena_array(made->arena, room, sizeof *l.last);
     l.freed = sm_arena_array(made->arena, room, sizeof *l.freed);
     l.owner = sm_arena_array(made->arena, room, sizeof *l.owner);
     l.held = sm_arena_array(made->arena, room, sizeof *l.held);
-    if (!inner || !l.last || !l.freed || !l.owner || !l.held) return sm_fail_memory(err);
+    if (!inner || !is_body || !l.last || !l.freed || !l.owner || !l.held) return sm_fail_memory(err);
     for (int i = 0; i < m->computations; i++) {
         int c = made->analysis->order[i];
         double results;
         if (made->analysis->runs[c].times <= 0) continue;
         l.in = &m->computation[c];
         inner[c] = most_alive(&l, &results);
-        if (c != m->entry) inner[c] += results;
+        if (c != m->entry && !is_body[c]) inner[c] += results;
     }
     add_arguments(made, &m->computation[m->entry]);
     made->p.temporary_bytes = inner[m->entry];

@@ -99,6 +99,15 @@ static void set_bytes(sm_profile_collective *c, double operands) {
     }
 }
 
+/* Is of the result only a device's own slice read? */
+static bool is_sliced(const profile_made *made, const sm_computation *in,
+                      const sm_profile_collective *c) {
+    double bytes = sm_module_bytes(c->instruction->shape, -1);
+    double read =
+        sm_module_read_bytes(made->p.module, in, (int)(c->instruction - in->instruction));
+    return read > 0 && read * c->members <= bytes * 1.01;
+}
+
 void profile_price_collective(const profile_made *made, const sm_computation *in,
                               sm_profile_collective *c) {
     const sm_instruction *it = c->instruction;
@@ -113,6 +122,9 @@ void profile_price_collective(const profile_made *made, const sm_computation *in
                      ? (int)sm_mesh_size(&made->p.mesh, c->axes)
                      : it->groups.size;
     c->group = profile_group_of(made, c->axes, c->members);
+    c->sliced = c->op == SM_ALL_REDUCE && c->members > 1 && is_sliced(made, in, c);
+    /* A fusion of the two is one reduce-scatter: so TPUs have it. */
+    if (c->sliced && in != &made->p.module->computation[c->computation]) c->op = SM_REDUCE_SCATTER;
     set_bytes(c, operands);
     sm_curve curve = sm_collective_curve(made->p.system, c->op, &c->group, 1);
     sm_collective_cost cost = sm_curve_cost(&curve, made->p.system, made->p.calibration, c->bytes);

@@ -54,28 +54,41 @@ static void put_piece(char *out, piece p) {
     snprintf(out + used, PLACE - used, "%s%.*s", used ? "/" : "", p.length, p.text);
 }
 
+/* Who tells where an instruction comes from: itself, or of a fusion the last one inside. */
+static const sm_instruction *told_by(const sm_profile *p, const sm_instruction *it) {
+    if (it->op_name[0] || it->opcode != SM_OPCODE_FUSION || !it->calls) return it;
+    const sm_computation *body = &p->module->computation[it->call[0]];
+    for (int i = body->n - 1; i >= 0; i--)
+        if (body->instruction[i].op_name[0] &&
+            body->instruction[i].opcode != SM_OPCODE_PARAMETER)
+            return &body->instruction[i];
+    return it;
+}
+
 /* "jit(f)/transpose(jvp(layer0))/mlp/bsd,df->bsf/dot_general" is layer0/mlp/bsd,df->bsf backward:
  * without what JAX adds and without the primitive at the end. */
-static const char *place_of(sm_arena *arena, const sm_instruction *it) {
+static const char *place_of(const sm_profile *p, sm_arena *arena, const sm_instruction *it) {
     char out[PLACE] = "";
     bool backward = false;
-    if (!it->op_name[0]) return it->opcode_name;
-    for (const char *at = it->op_name; *at;) {
-        piece p = next_piece(&at);
+    const char *op_name = told_by(p, it)->op_name;
+    if (!op_name[0]) return it->opcode_name;
+    for (const char *at = op_name; *at;) {
+        piece word = next_piece(&at);
         bool last = !*at;
-        if (begins(p, "transpose(")) {
+        if (begins(word, "transpose(")) {
             backward = true;
-            p = inside(p);
+            word = inside(word);
         }
-        if (begins(p, "jvp(") || begins(p, "vmap(")) p = inside(p);
+        if (begins(word, "jvp(") || begins(word, "vmap(")) word = inside(word);
         else if (last && out[0]) continue;
-        if (!is_wrapping(p)) put_piece(out, p);
+        if (!is_wrapping(word)) put_piece(out, word);
     }
-    if (!out[0]) return sm_arena_copy(arena, it->op_name, strlen(it->op_name));
+    if (!out[0]) return sm_arena_copy(arena, op_name, strlen(op_name));
     return sm_arena_printf(arena, "%s%s", out, backward ? " backward" : "");
 }
 
-static const char *source_of(sm_arena *arena, const sm_instruction *it) {
+static const char *source_of(const sm_profile *p, sm_arena *arena, const sm_instruction *it) {
+    it = told_by(p, it);
     if (!it->file[0]) return "";
     return sm_arena_printf(arena, "%s:%d", it->file, it->file_line);
 }
@@ -129,8 +142,8 @@ static void merge(profile_row *to, const profile_row *from) {
 
 static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena *arena) {
     double n = op->times;
-    return (profile_row){.name = place_of(arena, op->instruction),
-                         .source = source_of(arena, op->instruction),
+    return (profile_row){.name = place_of(p, arena, op->instruction),
+                         .source = source_of(p, arena, op->instruction),
                          .kind = kind_of(p, op),
                          .bound = op->bound,
                          .longest_s = op->expected_s * n,
@@ -189,7 +202,7 @@ static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
     for (int i = 0; i < n; i++) {
         const sm_profile_collective *c = &p->collective[i];
         profile_comm_row *row = &out->comm[i];
-        *row = (profile_comm_row){place_of(arena, c->instruction), source_of(arena, c->instruction),
+        *row = (profile_comm_row){place_of(p, arena, c->instruction), source_of(p, arena, c->instruction),
                                   c,
                                   c->times,
                                   c->lower_s * c->times,

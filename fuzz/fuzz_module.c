@@ -1,0 +1,47 @@
+/* Fuzz the readers of compiled modules. What reads is worked out and priced on a system of as many
+ * chips: times and bytes are numbers, expected lies between its bounds, and parts add up. */
+#include "scalemodel/profile.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_BYTES = 1 << 16, MOST_DEVICES = 4096 };
+
+static void must(bool holds) {
+    if (!holds) abort();
+}
+
+static void check_profile(const sm_profile *p) {
+    const sm_profile_time *t = &p->time;
+    must(isfinite(t->expected_s) && isfinite(t->upper_s) && t->expected_s >= 0);
+    must(t->lower_s >= 0 && t->upper_s >= t->expected_s);
+    must(p->peak_bytes >= 0 && p->findings >= 0);
+    for (int i = 0; i < p->collectives; i++)
+        must(p->collective[i].exposed_s <= p->collective[i].expected_s * (1 + 1e-9));
+}
+
+static void price(const sm_module *module, sm_arena *arena) {
+    sm_source on = sm_source_of("--on", "tpu-v5e");
+    sm_system chip, system;
+    const sm_profile *p;
+    sm_error err = {0};
+    must(sm_system_parse(&on, NULL, 0, &chip, NULL) == SM_OK);
+    if (module->devices > MOST_DEVICES) return;
+    if (sm_system_resize(&chip, module->devices, &system, NULL)) return;
+    sm_profile_setup setup = {module, &system, sm_calibration_of(&system.chip), NULL};
+    if (sm_profile_new(&setup, arena, &p, &err) == SM_OK) check_profile(p);
+    else must(err.sentence[0] != '\0');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size > MOST_BYTES) return 0;
+    sm_source source = {"m.hlo", (const char *)data, size};
+    sm_arena *arena = sm_arena_new();
+    const sm_module *module;
+    sm_error err = {0};
+    must(arena != NULL);
+    if (sm_module_parse(&source, arena, &module, &err) == SM_OK) price(module, arena);
+    else must(err.sentence[0] != '\0');
+    sm_arena_free(arena);
+    return 0;
+}

@@ -1,0 +1,448 @@
+/* Compiled modules: what is read of their text, FLOPs, trips of loops, groups of devices, memory,
+ * the timeline; every allocation may fail; what is refused, and where. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "failing_alloc.h"
+#include "scalemodel/io.h"
+#include "scalemodel/profile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sm_arena *arena;
+
+static const sm_module *module_of(const char *text) {
+    const sm_module *m = NULL;
+    sm_error err;
+    sm_source source = sm_source_of("m.hlo", text);
+    if (sm_module_parse(&source, arena, &m, &err))
+        fail_msg("%d:%d: %s", err.line, err.column, err.sentence);
+    return m;
+}
+
+static const sm_module_analysis *analysis_of(const sm_module *m) {
+    const sm_module_analysis *a = NULL;
+    assert_int_equal(sm_module_analyse(m, arena, &a, NULL), SM_OK);
+    return a;
+}
+
+/* An entry of these lines, after parameters a and b of these shapes. */
+static const sm_module *entry_of(const char *a, const char *b, const char *lines) {
+    return module_of(sm_arena_printf(arena,
+                                     "HloModule m, num_partitions=8\n"
+                                     "sum (x: f32[], y: f32[]) -> f32[] {\n"
+                                     "  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n"
+                                     "  ROOT s = f32[] add(x, y)\n}\n"
+                                     "ENTRY e {\n  a = %s parameter(0)\n  b = %s parameter(1)\n"
+                                     "  %s\n}\n",
+                                     a, b, lines));
+}
+
+static const sm_instruction *root_of(const sm_module *m) {
+    const sm_computation *e = &m->computation[m->entry];
+    return &e->instruction[e->root];
+}
+
+static sm_module_work work_of_root(const sm_module *m) {
+    return sm_module_work_of(analysis_of(m), &m->computation[m->entry], root_of(m));
+}
+
+static int make_arena(void **state) {
+    (void)state;
+    return (arena = sm_arena_new()) == NULL;
+}
+static int free_arena(void **state) {
+    (void)state;
+    sm_arena_free(arena);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static void a_module_is_read(void **state) {
+    (void)state;
+    const sm_module *m = module_of(
+        "HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, "
+        "entry_computation_layout={(f32[2]{0}, /*index=1*/s32[])->f32[2]{0}}, replica_count=2, "
+        "num_partitions=4, frontend_attributes={xla.sdy.meshes={mesh = "
+        "#sdy.mesh<[\"data\"=4, \"model\"=2]>}}\n\n"
+        "FileNames\n1 \"a.py\"\n\nFunctionNames\n1 \"f\"\n\nFileLocations\n"
+        "1 {file_name_id=1 function_name_id=1 line=58 end_line=58 column=12 end_column=44}\n\n"
+        "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n\n"
+        "%add.1 (x: f32[], y: f32[]) -> f32[] {\n"
+        "  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n"
+        "  ROOT %add.2 = f32[] add(%x, %y)\n}, execution_thread=\"main\"\n\n"
+        "ENTRY %main (p: f32[2], q: s32[]) -> f32[2] {\n"
+        "  %p = f32[2]{0:T(256)} parameter(0), metadata={op_name=\"x[\\'w\\']\"}\n"
+        "  %q = s32[] parameter(1)\n"
+        "  %c = f32[2,2]{1,0} constant({ {1, 2}, {3, -inf} })\n"
+        "  %k = s32[] constant(-7), metadata={op_name=\"k\" stack_frame_id=1}\n"
+        "  ROOT %r = f32[2]{0:T(256)} all-reduce(f32[2]{0:T(256)} %p), channel_id=1,\n"
+        "    replica_groups=[2,4]<=[4,2]T(1,0), use_global_device_ids=true, to_apply=%add.1\n}\n");
+    assert_string_equal(m->name, "jit_f");
+    assert_int_equal(m->devices, 8);
+    assert_true(m->scheduled);
+    assert_int_equal(m->axes, 2);
+    assert_string_equal(m->axis[1].name, "model");
+    assert_int_equal(m->in_place.n, 1);
+    const sm_computation *e = &m->computation[m->entry];
+    assert_string_equal(e->name, "main");
+    assert_int_equal(e->n, 5);
+    assert_true(e->instruction[3].known);
+    assert_int_equal(e->instruction[3].number, -7);
+    assert_string_equal(e->instruction[3].file, "a.py");
+    assert_int_equal(e->instruction[3].file_line, 58);
+    const sm_instruction *r = root_of(m);
+    assert_int_equal(r->groups.n, 2);
+    assert_int_equal(r->groups.size, 4);
+    assert_int_equal(r->groups.member[1], 2);
+    assert_string_equal(m->computation[r->call[0]].name, "add.1");
+}
+
+/* The same groups in every spelling. */
+static void groups_in_each_spelling(void **state) {
+    (void)state;
+    static const char *const spelling[] = {
+        "{{0,2,4,6},{1,3,5,7}}", "[2,4]<=[4,2]T(1,0)", "mesh['x'=4,'y'=2] {'x'}",
+        "mesh['x'=4,'y'=2,'z'=1] {'x','z'}", "mesh['x'=8] {'x':(1)4}"};
+    for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++) {
+        const sm_module *m = entry_of("f32[8]", "f32[8]",
+                                      sm_arena_printf(arena,
+                                                      "ROOT r = f32[8] all-reduce(a), channel_id=1, "
+                                                      "replica_groups=%s, to_apply=sum",
+                                                      spelling[i]));
+        const sm_module_groups *g = &root_of(m)->groups;
+        assert_int_equal(g->n, 2);
+        assert_int_equal(g->size, 4);
+        for (int k = 0; k < 8; k++) assert_int_equal(g->member[k], k < 4 ? 2 * k : 2 * (k - 4) + 1);
+    }
+}
+
+static void bytes_have_the_padding_of_tiles(void **state) {
+    (void)state;
+    const sm_module *m = entry_of(
+        "f32[3,5]{1,0:T(2,2)}", "(bf16[100,100]{0,1:T(8,128)(2,1)S(1)}, s4[16]{0:E(4)}, token[])",
+        "ROOT r = f32[3,5] copy(a)");
+    const sm_instruction *it = m->computation[m->entry].instruction;
+    assert_true(sm_module_bytes(it[0].shape, 0) == 4 * 6 * 4);
+    assert_true(sm_module_data_bytes(it[0].shape) == 60);
+    assert_true(sm_module_bytes(it[1].shape, 1) == 128 * 104 * 2);
+    assert_true(sm_module_bytes(it[1].shape, 0) == 8);
+}
+
+/* ---- work ---- */
+
+static void products_count_their_multiplications(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b, *line;
+        double flops;
+    } cases[] = {
+        {"bf16[4,8,16]", "bf16[4,16,32]",
+         "ROOT r = bf16[4,8,32] dot(a, b), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
+         "rhs_batch_dims={0}, rhs_contracting_dims={1}",
+         2.0 * 4 * 8 * 16 * 32},
+        {"bf16[8]", "bf16[16]",
+         "ROOT r = bf16[8,16] dot(a, b), lhs_contracting_dims={}, rhs_contracting_dims={}",
+         2.0 * 8 * 16},
+        /* as TPUs write a product */
+        {"bf16[8,16]", "bf16[16,32]",
+         "ROOT r = bf16[8,32] convolution(a, b), dim_labels=bf_io->bf", 2.0 * 8 * 16 * 32},
+        {"f32[1,6,6,3]", "f32[3,3,3,5]",
+         "ROOT r = f32[1,6,6,5] convolution(a, b), window={size=3x3 pad=1_1x1_1}, "
+         "dim_labels=b01f_01io->b01f",
+         2.0 * 16 * 16 * 3 * 5}, /* 16 of 18 rows and columns of windows are no padding */
+        /* heads as a window: of 8 outputs each meets one of 8 places */
+        {"bf16[2,512,64]", "bf16[64,8,16]",
+         "ROOT r = bf16[2,512,8,16] convolution(a, b), window={size=1x8 pad=0_0x7_7 "
+         "rhs_reversal=0x1}, dim_labels=0bf_i1o->0b1f",
+         2.0 * 2 * 512 * 64 * 8 * 16},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sm_module_work w = work_of_root(entry_of(cases[i].a, cases[i].b, cases[i].line));
+        assert_true(w.matrix_flops == cases[i].flops);
+        assert_true(fabs(2 * w.batch * w.m * w.n * w.k - w.matrix_flops) < 1e-6 * w.matrix_flops);
+    }
+}
+
+static void bytes_are_those_that_are_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        double bytes;
+    } cases[] = {
+        {"ROOT r = f32[64,64] add(a, b)", 3 * 64 * 64 * 4},
+        {"ROOT r = f32[1,64] slice(a), slice={[0:1], [0:64]}", 2 * 64 * 4},
+        {"z = s32[] constant(0)\n u = f32[1,64] slice(b), slice={[0:1], [0:64]}\n"
+         "ROOT r = f32[64,64] dynamic-update-slice(a, u, z, z)",
+         2 * 64 * 4},
+        {"ROOT r = (f32[64,64], f32[64,64]) tuple(a, b)", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *line = sm_arena_printf(arena, "f = f32[64,64] fusion(a), kind=kLoop, calls=f1\n%s",
+                                           cases[i].line);
+        const sm_module *m = module_of(sm_arena_printf(
+            arena,
+            "HloModule m\nf1 {\n p = f32[64,64] parameter(0)\n ROOT n = f32[64,64] negate(p)\n}\n"
+            "ENTRY e {\n a = f32[64,64] parameter(0)\n b = f32[64,64] parameter(1)\n %s\n}\n",
+            line));
+        assert_true(work_of_root(m).bytes == cases[i].bytes);
+    }
+}
+
+static double entry_flops(const sm_module *m) {
+    const sm_module_analysis *a = analysis_of(m);
+    double flops = 0;
+    for (int c = 0; c < m->computations; c++)
+        for (int i = 0; i < m->computation[c].n; i++)
+            flops += a->runs[c].times *
+                     sm_module_work_of(a, &m->computation[c], &m->computation[c].instruction[i])
+                         .matrix_flops;
+    return flops;
+}
+
+/* A loop whose trips the compiler says, and one whose condition and step say them. */
+static void loops_run_as_often_as_they_say(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *step, *direction, *bound, *config;
+        double trips;
+    } cases[] = {
+        {"0", "1", "LT", "4", "", 4},     {"0", "3", "LT", "10", "", 4}, {"1", "1", "LE", "4", "", 4},
+        {"9", "-2", "GT", "1", "", 4},    {"0", "1", "LT", "0", "", 0},
+        {"0", "0", "LT", "4", "", 1}, /* cannot be known: once */
+        {"0", "1", "NE", "4", ", backend_config={\"known_trip_count\":{\"n\":\"4\"}}", 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sm_module *m = module_of(sm_arena_printf(
+            arena,
+            "HloModule m\n"
+            "cond {\n p = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n"
+            " n = s32[] constant(%s)\n ROOT c = pred[] compare(i, n), direction=%s\n}\n"
+            "body {\n p = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n"
+            " x = f32[8,8] get-tuple-element(p), index=1\n s = s32[] constant(%s)\n"
+            " j = s32[] add(i, s)\n y = f32[8,8] dot(x, x), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}\n ROOT t = (s32[], f32[8,8]) tuple(j, y)\n}\n"
+            "ENTRY e {\n z = s32[] constant(%s)\n a = f32[8,8] parameter(0)\n"
+            " t = (s32[], f32[8,8]) tuple(z, a)\n"
+            " ROOT w = (s32[], f32[8,8]) while(t), body=body, condition=cond%s\n}\n",
+            cases[i].bound, cases[i].direction, cases[i].step, cases[i].from, cases[i].config));
+        assert_true(entry_flops(m) == cases[i].trips * 2 * 8 * 8 * 8);
+    }
+}
+
+/* ---- on a machine ---- */
+
+static sm_system system_of(const char *text) {
+    sm_system system;
+    sm_source source = sm_source_of("--on", text);
+    assert_int_equal(sm_system_parse(&source, NULL, 0, &system, NULL), SM_OK);
+    return system;
+}
+
+static const sm_profile *profile_of(const sm_module *m, const sm_system *system) {
+    const sm_profile *p = NULL;
+    sm_profile_setup setup = {m, system, sm_calibration_of(&system->chip), NULL};
+    sm_error err;
+    if (sm_profile_new(&setup, arena, &p, &err)) fail_msg("%s", err.sentence);
+    return p;
+}
+
+/* What runs between start and done hides the collective; without it all is exposed. */
+static void what_lies_between_start_and_done_hides(void **state) {
+    (void)state;
+    static const char *const between[] = {
+        "", "d = bf16[8192,8192] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"};
+    const sm_profile *p[2];
+    sm_system system = system_of("tpu-v5e:2x4");
+    for (int i = 0; i < 2; i++)
+        p[i] = profile_of(
+            entry_of("bf16[1024,1024]", "bf16[8192,8192]",
+                     sm_arena_printf(arena,
+                                     "s = (bf16[1024,1024], bf16[8192,1024]) all-gather-start(a), "
+                                     "channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}\n"
+                                     "%sROOT r = bf16[8192,1024] all-gather-done(s)",
+                                     between[i])),
+            &system);
+    const sm_profile_collective *alone = &p[0]->collective[0], *beside = &p[1]->collective[0];
+    assert_int_equal(p[0]->collectives, 1);
+    assert_true(alone->bytes == 8192.0 * 1024 * 2);
+    assert_true(alone->bytes_per_chip == 7.0 * 1024 * 1024 * 2);
+    assert_true(alone->exposed_s == alone->expected_s);
+    assert_true(beside->exposed_s < 0.5 * beside->expected_s);
+    double parts = p[1]->time.compute_s + p[1]->time.exposed_s + p[1]->time.copies_s;
+    assert_true(fabs(p[1]->time.expected_s - parts) <= 1e-3 * parts);
+    assert_true(p[1]->time.lower_s <= p[1]->time.expected_s);
+    assert_true(p[1]->time.expected_s <= p[1]->time.upper_s);
+}
+
+/* The axes of a mesh from how the groups of collectives lie. */
+static void the_mesh_is_found(void **state) {
+    (void)state;
+    sm_system system = system_of("h100-sxm:8");
+    const sm_profile *p = profile_of(
+        entry_of("f32[64]", "f32[64]",
+                 "c = f32[64] all-reduce(a), channel_id=1, replica_groups=[4,2]<=[8], to_apply=sum\n"
+                 "d = f32[64] all-reduce(c), channel_id=2, replica_groups=[2,4]<=[4,2]T(1,0), "
+                 "to_apply=sum\n"
+                 "ROOT e = f32[64] collective-permute(d), channel_id=3, "
+                 "source_target_pairs={{0,2},{2,4},{4,6},{6,0},{1,3},{3,5},{5,7},{7,1}}"),
+        &system);
+    assert_int_equal(p->mesh.axes, 2);
+    assert_int_equal(p->mesh.axis[0].size, 4);
+    assert_int_equal(p->mesh.axis[1].size, 2);
+    assert_int_equal(p->collective[0].axes, 2);
+    assert_int_equal(p->collective[1].axes, 1);
+    assert_int_equal(p->collective[2].axes, 1);
+    assert_int_equal(p->collective[2].op, SM_PERMUTE);
+}
+
+/* ---- the judge: programs that JAX compiled, FLOPs counted by hand, memory as XLA has it ---- */
+
+static double fact(const char *text, const char *key) {
+    const char *at = strstr(text, key);
+    assert_non_null(at);
+    return strtod(at + strlen(key) + 2, NULL);
+}
+
+static void compiled_programs_are_what_they_are(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        double memory; /* the farthest that the peak lies from XLA's */
+        double all_gathers, all_reduces, reduce_scatters;
+    } programs[] = {{"cpu8.fsdp", 0.001, 8, 1, 0},       {"cpu8.tp", 0.001, 0, 7, 0},
+                    {"cpu8.fsdp_tp", 0.001, 8, 8, 0},    {"cpu8.scan", 0.17, 16, 5, 0},
+                    {"cpu8.scan_remat", 0.02, 16, 5, 0}, {"v5e-2x4.fsdp", 0.4, 8, 1, 1},
+                    {"v5e-2x4.fsdp_tp", 0.4, 8, 9, 1},   {"v5e-2x4.scan", 0.4, 16, 1, 4}};
+    sm_system system = system_of("tpu-v5e:2x4");
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        const char *name = programs[i].name;
+        sm_source text, facts;
+        const sm_module *m;
+        assert_int_equal(sm_io_read_packed(
+                             sm_arena_printf(arena, "tests/cli/inputs/profile/%s.hlo.txt.gz", name),
+                             1 << 24, arena, &text, NULL),
+                         SM_OK);
+        assert_int_equal(sm_io_read(sm_arena_printf(arena, "tests/cli/inputs/profile/%s.json", name),
+                                    arena, &facts, NULL),
+                         SM_OK);
+        assert_int_equal(sm_module_parse(&text, arena, &m, NULL), SM_OK);
+        const sm_profile *p = profile_of(m, &system);
+        assert_true(p->work.matrix_flops == fact(facts.text, "\"flops\""));
+        assert_true(p->argument_bytes == fact(facts.text, "\"argument_bytes\""));
+        double peak = fact(facts.text, "\"argument_bytes\"") +
+                      fact(facts.text, "\"temporary_bytes\"") +
+                      fact(facts.text, "\"result_bytes\"");
+        assert_true(fabs(p->peak_bytes / peak - 1) <= programs[i].memory);
+        double n[SM_COLLECTIVE_COUNT] = {0};
+        for (int c = 0; c < p->collectives; c++)
+            n[p->collective[c].op] += p->collective[c].times;
+        assert_true(n[SM_ALL_GATHER] == programs[i].all_gathers);
+        assert_true(n[SM_ALL_REDUCE] == programs[i].all_reduces);
+        assert_true(n[SM_REDUCE_SCATTER] == programs[i].reduce_scatters);
+    }
+}
+
+/* ---- what goes wrong ---- */
+
+static void mistakes_are_shown_where_they_are(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *sentence;
+        int line, column;
+    } cases[] = {
+        {"", "no HLO: it begins with \"HloModule NAME\"", 1, 1},
+        {"{\"a\": 1}", "no HLO", 1, 1},
+        {"HloModule m\nENTRY e {\n  a = f33[2] parameter(0)\n}\n", "did you mean f32[..]?", 3, 7},
+        {"HloModule m\nENTRY e {\n  a = f32[2] negate(b)\n}\n", "no instruction of this name", 3, 21},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0), to_apply=sum\n}\n",
+         "no computation has this name", 3, 37},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n", "expected an instruction or '}'", 4, 1},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(x)\n}\n", "the number of a parameter", 3, 24},
+        {"HloModule m\nENTRY e {\n}\n", "a computation has no instruction", 3, 1},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT r = f32[2] all-reduce(a), "
+         "replica_groups={{0,1},{2}}\n}\n",
+         "a group has 1 devices, another 2", 4, 56},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT r = f32[2] all-reduce(a), "
+         "replica_groups=[3,2]<=[8]\n}\n",
+         "groups that do not hold all devices", 4, 50},
+        {"HloModule m, num_partitions=x\n", "a number of devices", 1, 29},
+        {"HloModule m\n", "no computation", 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sm_module *m;
+        sm_error err = {0};
+        sm_source source = sm_source_of("m.hlo", cases[i].text);
+        assert_int_equal(sm_module_parse(&source, arena, &m, &err), SM_BAD_INPUT);
+        if (!strstr(err.sentence, cases[i].sentence) || err.line != cases[i].line ||
+            err.column != cases[i].column)
+            fail_msg("case %zu: %d:%d: %s", i, err.line, err.column, err.sentence);
+    }
+}
+
+static void computations_in_a_circle_are_refused(void **state) {
+    (void)state;
+    const sm_module *m = module_of("HloModule m\nf {\n ROOT a = f32[] call(), to_apply=g\n}\n"
+                                   "g {\n ROOT a = f32[] call(), to_apply=f\n}\n"
+                                   "ENTRY e {\n ROOT a = f32[] call(), to_apply=f\n}\n");
+    const sm_module_analysis *a;
+    assert_int_equal(sm_module_analyse(m, arena, &a, NULL), SM_BAD_INPUT);
+}
+
+static void too_few_chips_are_refused(void **state) {
+    (void)state;
+    const sm_module *m = entry_of("f32[8]", "f32[8]", "ROOT r = f32[8] add(a, b)");
+    sm_system system = system_of("h100-sxm:4");
+    sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL};
+    const sm_profile *p;
+    sm_error err;
+    assert_int_equal(sm_profile_new(&setup, arena, &p, &err), SM_BAD_INPUT);
+    assert_non_null(strstr(err.sentence, "runs on 8 devices"));
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    sm_system system = system_of("h100-sxm:8");
+    sm_source source;
+    assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan_remat.hlo.txt.gz", 1 << 24, arena,
+                                       &source, NULL),
+                     SM_OK);
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_arena *own = sm_arena_new();
+        const sm_module *m = NULL;
+        const sm_profile *p = NULL;
+        sm_error err = {0};
+        sm_status status = own ? sm_module_parse(&source, own, &m, &err) : SM_INTERNAL;
+        sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL};
+        if (!status) status = sm_profile_new(&setup, own, &p, &err);
+        assert_true(status == (failing_alloc_refused(&loop) ? SM_INTERNAL : SM_OK));
+        sm_arena_free(own);
+    }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_arena, free_arena)
+    const struct CMUnitTest tests[] = {
+        TEST(a_module_is_read),
+        TEST(groups_in_each_spelling),
+        TEST(bytes_have_the_padding_of_tiles),
+        TEST(products_count_their_multiplications),
+        TEST(bytes_are_those_that_are_read),
+        TEST(loops_run_as_often_as_they_say),
+        TEST(what_lies_between_start_and_done_hides),
+        TEST(the_mesh_is_found),
+        TEST(compiled_programs_are_what_they_are),
+        TEST(mistakes_are_shown_where_they_are),
+        TEST(computations_in_a_circle_are_refused),
+        TEST(too_few_chips_are_refused),
+        TEST(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
