@@ -7,7 +7,7 @@
 PLATFORM: cpu (8 devices, the default) or a topology that libtpu knows, such as v5e:2x4.
 
 Each program is a step of training of a small stack of layers, written here, under one sharding. For each it
-writes NAME.hlo.txt.gz (the compiled module) and NAME.json: FLOPs of the matrix products that a device must do,
+writes NAME.hlo.txt.gz (the compiled module; of the scan also as protobuf) and NAME.json: FLOPs of the matrix products that a device must do,
 counted by hand from the sizes, and what XLA says of memory. Not part of the suite: its results are.
 """
 import functools
@@ -98,6 +98,9 @@ def main():
         text = compiled.as_text().replace(os.path.abspath(__file__), "step.py")
         with gzip.GzipFile(prefix + ".hlo.txt.gz", "wb", mtime=0) as f:
             f.write(text.encode())
+        if name == "scan":
+            with gzip.GzipFile(prefix + ".hlo.pb.gz", "wb", mtime=0) as f:
+                f.write(compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto())
         with open(prefix + ".json", "w") as f:
             json.dump(facts, f, indent=1)
             f.write("\n")

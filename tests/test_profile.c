@@ -112,11 +112,12 @@ static void groups_in_each_spelling(void **state) {
         "{{0,2,4,6},{1,3,5,7}}", "[2,4]<=[4,2]T(1,0)", "mesh['x'=4,'y'=2] {'x'}",
         "mesh['x'=4,'y'=2,'z'=1] {'x','z'}", "mesh['x'=8] {'x':(1)4}"};
     for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++) {
-        const sm_module *m = entry_of("f32[8]", "f32[8]",
-                                      sm_arena_printf(arena,
-                                                      "ROOT r = f32[8] all-reduce(a), channel_id=1, "
-                                                      "replica_groups=%s, to_apply=sum",
-                                                      spelling[i]));
+        const sm_module *m =
+            entry_of("f32[8]", "f32[8]",
+                     sm_arena_printf(arena,
+                                     "ROOT r = f32[8] all-reduce(a), channel_id=1, "
+                                     "replica_groups=%s, to_apply=sum",
+                                     spelling[i]));
         const sm_module_groups *g = &root_of(m)->groups;
         assert_int_equal(g->n, 2);
         assert_int_equal(g->size, 4);
@@ -126,9 +127,9 @@ static void groups_in_each_spelling(void **state) {
 
 static void bytes_have_the_padding_of_tiles(void **state) {
     (void)state;
-    const sm_module *m = entry_of(
-        "f32[3,5]{1,0:T(2,2)}", "(bf16[100,100]{0,1:T(8,128)(2,1)S(1)}, s4[16]{0:E(4)}, token[])",
-        "ROOT r = f32[3,5] copy(a)");
+    const sm_module *m = entry_of("f32[3,5]{1,0:T(2,2)}",
+                                  "(bf16[100,100]{0,1:T(8,128)(2,1)S(1)}, s4[16]{0:E(4)}, token[])",
+                                  "ROOT r = f32[3,5] copy(a)");
     const sm_instruction *it = m->computation[m->entry].instruction;
     assert_true(sm_module_bytes(it[0].shape, 0) == 4 * 6 * 4);
     assert_true(sm_module_data_bytes(it[0].shape) == 60);
@@ -152,8 +153,8 @@ static void products_count_their_multiplications(void **state) {
          "ROOT r = bf16[8,16] dot(a, b), lhs_contracting_dims={}, rhs_contracting_dims={}",
          2.0 * 8 * 16},
         /* as TPUs write a product */
-        {"bf16[8,16]", "bf16[16,32]",
-         "ROOT r = bf16[8,32] convolution(a, b), dim_labels=bf_io->bf", 2.0 * 8 * 16 * 32},
+        {"bf16[8,16]", "bf16[16,32]", "ROOT r = bf16[8,32] convolution(a, b), dim_labels=bf_io->bf",
+         2.0 * 8 * 16 * 32},
         {"f32[1,6,6,3]", "f32[3,3,3,5]",
          "ROOT r = f32[1,6,6,5] convolution(a, b), window={size=3x3 pad=1_1x1_1}, "
          "dim_labels=b01f_01io->b01f",
@@ -185,8 +186,8 @@ static void bytes_are_those_that_are_read(void **state) {
         {"ROOT r = (f32[64,64], f32[64,64]) tuple(a, b)", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *line = sm_arena_printf(arena, "f = f32[64,64] fusion(a), kind=kLoop, calls=f1\n%s",
-                                           cases[i].line);
+        const char *line = sm_arena_printf(
+            arena, "f = f32[64,64] fusion(a), kind=kLoop, calls=f1\n%s", cases[i].line);
         const sm_module *m = module_of(sm_arena_printf(
             arena,
             "HloModule m\nf1 {\n p = f32[64,64] parameter(0)\n ROOT n = f32[64,64] negate(p)\n}\n"
@@ -214,8 +215,11 @@ static void loops_run_as_often_as_they_say(void **state) {
         const char *from, *step, *direction, *bound, *config;
         double trips;
     } cases[] = {
-        {"0", "1", "LT", "4", "", 4},     {"0", "3", "LT", "10", "", 4}, {"1", "1", "LE", "4", "", 4},
-        {"9", "-2", "GT", "1", "", 4},    {"0", "1", "LT", "0", "", 0},
+        {"0", "1", "LT", "4", "", 4},
+        {"0", "3", "LT", "10", "", 4},
+        {"1", "1", "LE", "4", "", 4},
+        {"9", "-2", "GT", "1", "", 4},
+        {"0", "1", "LT", "0", "", 0},
         {"0", "0", "LT", "4", "", 1}, /* cannot be known: once */
         {"0", "1", "NE", "4", ", backend_config={\"known_trip_count\":{\"n\":\"4\"}}", 4},
     };
@@ -223,9 +227,11 @@ static void loops_run_as_often_as_they_say(void **state) {
         const sm_module *m = module_of(sm_arena_printf(
             arena,
             "HloModule m\n"
-            "cond {\n p = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n"
+            "cond {\n p = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(p), "
+            "index=0\n"
             " n = s32[] constant(%s)\n ROOT c = pred[] compare(i, n), direction=%s\n}\n"
-            "body {\n p = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n"
+            "body {\n p = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(p), "
+            "index=0\n"
             " x = f32[8,8] get-tuple-element(p), index=1\n s = s32[] constant(%s)\n"
             " j = s32[] add(i, s)\n y = f32[8,8] dot(x, x), lhs_contracting_dims={1}, "
             "rhs_contracting_dims={0}\n ROOT t = (s32[], f32[8,8]) tuple(j, y)\n}\n"
@@ -287,12 +293,13 @@ static void the_mesh_is_found(void **state) {
     (void)state;
     sm_system system = system_of("h100-sxm:8");
     const sm_profile *p = profile_of(
-        entry_of("f32[64]", "f32[64]",
-                 "c = f32[64] all-reduce(a), channel_id=1, replica_groups=[4,2]<=[8], to_apply=sum\n"
-                 "d = f32[64] all-reduce(c), channel_id=2, replica_groups=[2,4]<=[4,2]T(1,0), "
-                 "to_apply=sum\n"
-                 "ROOT e = f32[64] collective-permute(d), channel_id=3, "
-                 "source_target_pairs={{0,2},{2,4},{4,6},{6,0},{1,3},{3,5},{5,7},{7,1}}"),
+        entry_of(
+            "f32[64]", "f32[64]",
+            "c = f32[64] all-reduce(a), channel_id=1, replica_groups=[4,2]<=[8], to_apply=sum\n"
+            "d = f32[64] all-reduce(c), channel_id=2, replica_groups=[2,4]<=[4,2]T(1,0), "
+            "to_apply=sum\n"
+            "ROOT e = f32[64] collective-permute(d), channel_id=3, "
+            "source_target_pairs={{0,2},{2,4},{4,6},{6,0},{1,3},{3,5},{5,7},{7,1}}"),
         &system);
     assert_int_equal(p->mesh.axes, 2);
     assert_int_equal(p->mesh.axis[0].size, 4);
@@ -330,9 +337,10 @@ static void compiled_programs_are_what_they_are(void **state) {
                              sm_arena_printf(arena, "tests/cli/inputs/profile/%s.hlo.txt.gz", name),
                              1 << 24, arena, &text, NULL),
                          SM_OK);
-        assert_int_equal(sm_io_read(sm_arena_printf(arena, "tests/cli/inputs/profile/%s.json", name),
-                                    arena, &facts, NULL),
-                         SM_OK);
+        assert_int_equal(
+            sm_io_read(sm_arena_printf(arena, "tests/cli/inputs/profile/%s.json", name), arena,
+                       &facts, NULL),
+            SM_OK);
         assert_int_equal(sm_module_parse(&text, arena, &m, NULL), SM_OK);
         const sm_profile *p = profile_of(m, &system);
         assert_true(p->work.matrix_flops == fact(facts.text, "\"flops\""));
@@ -342,12 +350,72 @@ static void compiled_programs_are_what_they_are(void **state) {
                       fact(facts.text, "\"result_bytes\"");
         assert_true(fabs(p->peak_bytes / peak - 1) <= programs[i].memory);
         double n[SM_COLLECTIVE_COUNT] = {0};
-        for (int c = 0; c < p->collectives; c++)
-            n[p->collective[c].op] += p->collective[c].times;
+        for (int c = 0; c < p->collectives; c++) n[p->collective[c].op] += p->collective[c].times;
         assert_true(n[SM_ALL_GATHER] == programs[i].all_gathers);
         assert_true(n[SM_ALL_REDUCE] == programs[i].all_reduces);
         assert_true(n[SM_REDUCE_SCATTER] == programs[i].reduce_scatters);
     }
+}
+
+static const sm_profile *profile_of_file(const char *name, const sm_system *system) {
+    sm_source source;
+    const sm_module *m;
+    sm_error err;
+    const char *path = sm_arena_printf(arena, "tests/cli/inputs/profile/%s", name);
+    if (sm_io_read_packed(path, 1 << 24, arena, &source, &err) ||
+        sm_module_parse(&source, arena, &m, &err))
+        fail_msg("%s: %s", path, err.sentence);
+    return profile_of(m, system);
+}
+
+/* Text and protobuf are one program. */
+static void a_protobuf_is_the_same_program(void **state) {
+    (void)state;
+    static const char *const name[][2] = {{"cpu8.scan.hlo.txt.gz", "cpu8.scan.hlo.pb.gz"},
+                                          {"v5e-2x4.scan.hlo.txt.gz", "v5e-2x4.scan.hlo.pb.gz"}};
+    sm_system system = system_of("tpu-v5e:2x4");
+    for (int i = 0; i < 2; i++) {
+        const sm_profile *a = profile_of_file(name[i][0], &system);
+        const sm_profile *b = profile_of_file(name[i][1], &system);
+        assert_string_equal(a->module->name, b->module->name);
+        assert_int_equal(a->ops, b->ops);
+        assert_int_equal(a->collectives, b->collectives);
+        assert_memory_equal(&a->time, &b->time, sizeof a->time);
+        assert_memory_equal(&a->work, &b->work, sizeof a->work);
+        assert_true(a->peak_bytes == b->peak_bytes);
+        for (int k = 0; k < a->collectives; k++) {
+            assert_string_equal(a->collective[k].instruction->op_name,
+                                b->collective[k].instruction->op_name);
+            assert_int_equal(a->collective[k].axes, b->collective[k].axes);
+        }
+    }
+}
+
+/* Cut short at each byte, and with each byte another: read or refused, never worse. */
+static void a_damaged_protobuf_is_refused(void **state) {
+    (void)state;
+    sm_source source;
+    assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz", 1 << 24,
+                                       arena, &source, NULL),
+                     SM_OK);
+    char *text = sm_arena_copy(arena, source.text, source.length);
+    int refused = 0;
+    for (size_t i = 0; i < source.length; i += 1 + source.length / 64) {
+        const sm_module *m;
+        sm_error err = {0};
+        sm_arena *own = sm_arena_new();
+        sm_source part = {"m.pb", text, i};
+        sm_status status = sm_module_parse(&part, own, &m, &err);
+        assert_true(status == SM_OK || (status == SM_BAD_INPUT && err.sentence[0]));
+        refused += status != SM_OK;
+        text[i] = (char)~text[i];
+        part.length = source.length;
+        status = sm_module_parse(&part, own, &m, &err);
+        assert_true(status == SM_OK || (status == SM_BAD_INPUT && err.sentence[0]));
+        text[i] = (char)~text[i];
+        sm_arena_free(own);
+    }
+    assert_true(refused > 60);
 }
 
 /* ---- what goes wrong ---- */
@@ -361,11 +429,14 @@ static void mistakes_are_shown_where_they_are(void **state) {
         {"", "no HLO: it begins with \"HloModule NAME\"", 1, 1},
         {"{\"a\": 1}", "no HLO", 1, 1},
         {"HloModule m\nENTRY e {\n  a = f33[2] parameter(0)\n}\n", "did you mean f32[..]?", 3, 7},
-        {"HloModule m\nENTRY e {\n  a = f32[2] negate(b)\n}\n", "no instruction of this name", 3, 21},
+        {"HloModule m\nENTRY e {\n  a = f32[2] negate(b)\n}\n", "no instruction of this name", 3,
+         21},
         {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0), to_apply=sum\n}\n",
          "no computation has this name", 3, 37},
-        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n", "expected an instruction or '}'", 4, 1},
-        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(x)\n}\n", "the number of a parameter", 3, 24},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n", "expected an instruction or '}'", 4,
+         1},
+        {"HloModule m\nENTRY e {\n  a = f32[2] parameter(x)\n}\n", "the number of a parameter", 3,
+         24},
         {"HloModule m\nENTRY e {\n}\n", "a computation has no instruction", 3, 1},
         {"HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT r = f32[2] all-reduce(a), "
          "replica_groups={{0,1},{2}}\n}\n",
@@ -411,8 +482,8 @@ static void every_allocation_may_fail(void **state) {
     (void)state;
     sm_system system = system_of("h100-sxm:8");
     sm_source source;
-    assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan_remat.hlo.txt.gz", 1 << 24, arena,
-                                       &source, NULL),
+    assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan_remat.hlo.txt.gz",
+                                       1 << 24, arena, &source, NULL),
                      SM_OK);
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_arena *own = sm_arena_new();
@@ -439,6 +510,8 @@ int main(void) {
         TEST(what_lies_between_start_and_done_hides),
         TEST(the_mesh_is_found),
         TEST(compiled_programs_are_what_they_are),
+        TEST(a_protobuf_is_the_same_program),
+        TEST(a_damaged_protobuf_is_refused),
         TEST(mistakes_are_shown_where_they_are),
         TEST(computations_in_a_circle_are_refused),
         TEST(too_few_chips_are_refused),

@@ -35,18 +35,19 @@ typedef struct sm_profile_op {
 
 /* A collective. Bytes and times are of one run of it. */
 typedef struct sm_profile_collective {
-    const sm_instruction *instruction; /* the collective itself, in a fusion where it stands there */
-    int computation;                   /* that runs it */
+    const sm_instruction
+        *instruction; /* the collective itself, in a fusion where it stands there */
+    int computation;  /* that runs it */
     sm_collective op;
-    sm_axes axes;  /* of the profile's mesh; 0: none of its sets of axes */
-    int members;   /* of a group */
+    sm_axes axes; /* of the profile's mesh; 0: none of its sets of axes */
+    int members;  /* of a group */
     sm_group group;
     double times;
     double bytes;          /* V, as in sm_step */
     double bytes_per_chip; /* sent on a ring */
     double lower_s, expected_s, upper_s;
-    double exposed_s; /* of expected: what nothing hides */
-    bool sliced; /* an all-reduce of which each device keeps a slice */
+    double exposed_s;           /* of expected: what nothing hides */
+    bool sliced;                /* an all-reduce of which each device keeps a slice */
     bool latency_bound, starts; /* starts: others run until it is done */
     const char *algorithm;
 } sm_profile_collective;
@@ -62,9 +63,9 @@ typedef struct sm_profile_time {
 
 /* What would save time. */
 typedef struct sm_profile_finding {
-    double seconds;     /* of the expected step, at most */
-    int count;          /* kernels or collectives that it adds up */
-    const char *about;  /* where in the user's program, "": in many places */
+    double seconds;    /* of the expected step, at most */
+    int count;         /* kernels or collectives that it adds up */
+    const char *about; /* where in the user's program, "": in many places */
     const char *what, *change;
 } sm_profile_finding;
 

@@ -77,7 +77,10 @@ sm_status sm_io_read_packed(const char *path, size_t most, sm_arena *arena, sm_s
     if (status) return status;
     if (begins(source, "\x28\xb5\x2f\xfd", 4))
         return sm_fail(err, SM_BAD_INPUT, "%s is packed by zstd: unpack it first (zstd -d)", path);
-    if (begins(source, "\xfd" "7zXZ", 5))
+    if (begins(source,
+               "\xfd"
+               "7zXZ",
+               5))
         return sm_fail(err, SM_BAD_INPUT, "%s is packed by xz: unpack it first (xz -d)", path);
     return begins(source, "\x1f\x8b", 2) ? unpack_gzip(path, most, arena, source, err) : SM_OK;
 }

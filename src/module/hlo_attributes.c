@@ -101,7 +101,8 @@ static bool by_x(hlo_reader *r, sm_span span, int which, sm_module_list *out) {
     while (!r->status) {
         int64_t value = 0, second = 0, *number = hlo_push(r, &r->numbers, sizeof *number);
         if (!number) break;
-        if (!hlo_number(r, &value) || (which >= 0 && (!hlo_accept(r, '_') || !hlo_number(r, &second))))
+        if (!hlo_number(r, &value) ||
+            (which >= 0 && (!hlo_accept(r, '_') || !hlo_number(r, &second))))
             fail_here(r, "expected sizes joined by 'x'");
         *number = which == 1 ? second : value;
         if (r->at >= span.offset + span.length || !hlo_accept(r, 'x')) break;
@@ -125,7 +126,8 @@ static bool read_window(hlo_reader *r, sm_instruction *it) {
     if (!c || !hlo_expect(r, '{', "before a window")) return false;
     while (!r->status && !hlo_accept(r, '}')) {
         sm_span key = hlo_name(r);
-        if (!key.length || !hlo_expect(r, '=', "in a window")) return fail_here(r, "expected a key");
+        if (!key.length || !hlo_expect(r, '=', "in a window"))
+            return fail_here(r, "expected a key");
         sm_span value = {r->at, 0};
         while (r->at < r->source->length && !strchr(" }", r->source->text[r->at])) r->at++;
         value.length = r->at - value.offset;
@@ -240,10 +242,11 @@ static bool read_metadata(hlo_reader *r, sm_instruction *it) {
     while (!r->status && !hlo_accept(r, '}')) {
         sm_span key = hlo_name(r), text = {0, 0};
         int64_t number = 0;
-        if (!key.length || !hlo_expect(r, '=', "in metadata")) return fail_here(r, "expected a key");
+        if (!key.length || !hlo_expect(r, '=', "in metadata"))
+            return fail_here(r, "expected a key");
         if (!hlo_quoted(r, &text) && !hlo_number(r, &number)) hlo_skip_value(r);
-        if (hlo_is(r, key, "op_name")) it->op_name = hlo_copy(r, text);
-        else if (hlo_is(r, key, "source_file")) it->file = hlo_copy(r, text);
+        if (hlo_is(r, key, "op_name")) it->op_name = hlo_unescaped(r, text);
+        else if (hlo_is(r, key, "source_file")) it->file = hlo_unescaped(r, text);
         else if (hlo_is(r, key, "source_line")) it->file_line = (int)(number & INT32_MAX);
         else if (hlo_is(r, key, "stack_frame_id")) it->frame = (int)(number & INT32_MAX);
         hlo_accept(r, ',');

@@ -52,8 +52,7 @@ static bool iota(hlo_reader *r, sm_module_groups *out) {
     if (!hlo_expect(r, '<', "in groups") || !hlo_expect(r, '=', "in groups") ||
         !hlo_expect(r, '[', "in groups") || !hlo_numbers(r, ',', ']', &sizes))
         return false;
-    if (hlo_accept(r, 'T') &&
-        (!hlo_expect(r, '(', "after T") || !hlo_numbers(r, ',', ')', &order)))
+    if (hlo_accept(r, 'T') && (!hlo_expect(r, '(', "after T") || !hlo_numbers(r, ',', ')', &order)))
         return false;
     if (shape.n != 2) return hlo_fail(r, place, "groups have a number and a size");
     switch (module_groups_of_order(r->arena, sizes, order, shape.at[1], out)) {
@@ -189,7 +188,7 @@ bool hlo_groups(hlo_reader *r, sm_module_groups *out) {
 }
 
 /* A name in quotes, which are escaped where they stand in a text, and "=4" after it. */
-static bool mesh_axis(const char **at, const char *end, sm_source *name, int64_t *size) {
+static bool named_axis(const char **at, const char *end, sm_source *name, int64_t *size) {
     while (*at < end && strchr("\\\" ,", **at)) ++*at;
     name->text = *at;
     while (*at < end && !strchr("\"\\]=", **at)) ++*at;
@@ -211,7 +210,7 @@ bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
     sm_source name;
     int64_t size;
     while (end - at >= n && memcmp(at, word, (size_t)n)) at++;
-    for (at = end - at >= n ? at + n : end; mesh_axis(&at, end, &name, &size);) {
+    for (at = end - at >= n ? at + n : end; named_axis(&at, end, &name, &size);) {
         sm_module_axis *axis = hlo_push(r, &axes, sizeof *axis);
         const char *copy = sm_arena_copy(r->arena, name.text, name.length);
         if (!copy) hlo_no_memory(r);

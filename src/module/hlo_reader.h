@@ -40,7 +40,7 @@ typedef struct hlo_reader {
     int line; /* of `at` */
     sm_module module;
     hlo_list computations; /* sm_computation */
-    module_names opcodes, computation_names;
+    module_names computation_names;
     hlo_list instructions; /* sm_instruction, of the computation at hand */
     module_names names;
     hlo_list numbers;              /* int64_t, of the list at hand */
@@ -65,6 +65,8 @@ bool hlo_expect(hlo_reader *r, char byte, const char *where);
 sm_span hlo_name(hlo_reader *r);
 bool hlo_is(const hlo_reader *r, sm_span span, const char *word);
 const char *hlo_copy(hlo_reader *r, sm_span span);
+/* The same without the backslashes of a text in quotes. */
+const char *hlo_unescaped(hlo_reader *r, sm_span span);
 /* A whole number with its sign. False when there is none, which is no error. */
 bool hlo_number(hlo_reader *r, int64_t *value);
 /* Text in quotes: the span between them. False when there is none. */

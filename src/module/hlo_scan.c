@@ -78,6 +78,16 @@ const char *hlo_copy(hlo_reader *r, sm_span span) {
     return copy ? copy : "";
 }
 
+const char *hlo_unescaped(hlo_reader *r, sm_span span) {
+    char *copy = sm_arena_copy(r->arena, r->source->text + span.offset, span.length);
+    if (!copy) return hlo_no_memory(r), "";
+    char *to = copy;
+    for (const char *at = copy; *at; *to++ = *at++)
+        if (*at == '\\' && at[1]) at++;
+    *to = '\0';
+    return copy;
+}
+
 bool hlo_number(hlo_reader *r, int64_t *value) {
     hlo_next(r);
     size_t at = r->at;

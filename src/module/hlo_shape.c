@@ -124,8 +124,7 @@ static const sm_module_shape *tuple(hlo_reader *r, int depth) {
     if (!r->status && !list) hlo_no_memory(r);
     if (list) {
         if (parts.n) memcpy(list, parts.item, parts.n * sizeof *list);
-        *shape = (sm_module_shape){
-            .element = SM_HLO_TUPLE, .parts = (int)parts.n, .part = list};
+        *shape = (sm_module_shape){.element = SM_HLO_TUPLE, .parts = (int)parts.n, .part = list};
     }
     sm_free(parts.item);
     return list ? shape : NULL;
@@ -139,8 +138,8 @@ static const sm_module_shape *array(hlo_reader *r) {
         sm_span place = name.length ? name : (sm_span){r->at, 1};
         const char *names[SM_HLO_ELEMENT_COUNT];
         for (int i = 0; i < SM_HLO_ELEMENT_COUNT; i++) names[i] = elements[i].name;
-        const char *near = sm_nearest(r->source->text + name.offset, name.length, names,
-                                      SM_HLO_ELEMENT_COUNT);
+        const char *near =
+            sm_nearest(r->source->text + name.offset, name.length, names, SM_HLO_ELEMENT_COUNT);
         hlo_fail(r, place, near ? "expected a shape; did you mean %s[..]?" : "expected a shape",
                  near);
         return NULL;

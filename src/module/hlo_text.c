@@ -1,36 +1,14 @@
 /* The text of a module: a header line, tables of stack frames, computations. */
 #include <string.h>
 
+#include "hlo_proto.h"
 #include "hlo_reader.h"
-
-static const struct {
-    const char *name;
-    sm_module_class class;
-} opcodes[] = {
-#define X(id, name, class) {name, SM_CLASS_##class},
-    SM_MODULE_OPCODES(X)
-#undef X
-    {"", SM_CLASS_CUSTOM},
-};
-
-sm_module_class sm_module_class_of(sm_module_opcode opcode) { return opcodes[opcode].class; }
+#include "module_opcodes.h"
 
 /* ---- one instruction ---- */
 
-static bool learn_opcodes(hlo_reader *r) {
-    for (int i = 0; i < SM_OPCODE_OTHER; i++)
-        if (!module_names_set(&r->opcodes, opcodes[i].name, strlen(opcodes[i].name), i))
-            return hlo_no_memory(r);
-    return true;
-}
-
-static sm_module_opcode opcode_of(const hlo_reader *r, sm_span span) {
-    int i = module_names_find(&r->opcodes, r->source->text + span.offset, span.length);
-    return i < 0 ? SM_OPCODE_OTHER : (sm_module_opcode)i;
-}
-
 static const char *opcode_name(hlo_reader *r, sm_module_opcode opcode, sm_span span) {
-    return opcode == SM_OPCODE_OTHER ? hlo_copy(r, span) : opcodes[opcode].name;
+    return opcode == SM_OPCODE_OTHER ? hlo_copy(r, span) : module_opcode_name(opcode);
 }
 
 /* What stands in parentheses after constant and parameter, and is no operand. */
@@ -92,7 +70,7 @@ static bool has_literal(sm_module_opcode opcode) {
 static bool read_opcode(hlo_reader *r, sm_instruction *it) {
     sm_span opcode = hlo_name(r);
     if (!opcode.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected an opcode");
-    it->opcode = opcode_of(r, opcode);
+    it->opcode = module_opcode_of(r->source->text + opcode.offset, opcode.length);
     it->opcode_name = opcode_name(r, it->opcode, opcode);
     if (!hlo_expect(r, '(', "after an opcode")) return false;
     return has_literal(it->opcode) ? read_literal(r, it) : read_operands(r, it);
@@ -126,8 +104,7 @@ static bool read_body(hlo_reader *r, sm_computation *c) {
         sm_span name = hlo_name(r);
         bool root = hlo_is(r, name, "ROOT");
         if (root) name = hlo_name(r);
-        if (!name.length)
-            return hlo_fail(r, (sm_span){r->at, 1}, "expected an instruction or '}'");
+        if (!name.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected an instruction or '}'");
         if (!read_instruction(r, name, line)) return false;
         if (root) c->root = (int)r->instructions.n - 1;
     }
@@ -182,10 +159,8 @@ static bool header_attribute(hlo_reader *r) {
     }
     if (hlo_is(r, key, "input_output_alias")) return hlo_aliases(r, &r->module.in_place);
     sm_span value = hlo_skip_value(r);
-    if (hlo_is(r, key, "is_scheduled"))
-        r->module.scheduled = hlo_is(r, value, "true");
-    else if (hlo_is(r, key, "frontend_attributes"))
-        hlo_mesh_axes(r, value);
+    if (hlo_is(r, key, "is_scheduled")) r->module.scheduled = hlo_is(r, value, "true");
+    else if (hlo_is(r, key, "frontend_attributes")) hlo_mesh_axes(r, value);
     return !r->status;
 }
 
@@ -203,7 +178,7 @@ static bool read_header(hlo_reader *r) {
 }
 
 static bool read_all(hlo_reader *r) {
-    if (!learn_opcodes(r) || !read_header(r)) return false;
+    if (!read_header(r)) return false;
     bool entered = false;
     while (hlo_next(r) >= 0) {
         sm_span name = hlo_name(r);
@@ -272,24 +247,37 @@ static void free_lists(hlo_reader *r) {
     sm_free(r->operands.item);
     sm_free(r->mentions.item);
     for (int i = 0; i < HLO_TABLES; i++) sm_free(r->table[i].item);
-    module_names_free(&r->opcodes);
     module_names_free(&r->computation_names);
     module_names_free(&r->names);
 }
 
-sm_status sm_module_parse(const sm_source *source, sm_arena *arena, const sm_module **out,
-                          sm_error *err) {
+static sm_status parse_text(const sm_source *source, sm_arena *arena, sm_module *out,
+                            sm_error *err) {
     hlo_reader r = {.source = source, .arena = arena, .err = err, .line = 1};
     r.module.partitions = r.module.replicas = 1;
-    *out = NULL;
-    if (source->length > HLO_MOST_BYTES)
-        return sm_fail(err, SM_BAD_INPUT, "a module has at most %d bytes", HLO_MOST_BYTES);
     if (read_all(&r)) finish(&r);
     free_lists(&r);
-    if (r.status) return r.status;
+    *out = r.module;
+    return r.status;
+}
+
+/* A protobuf begins with its first field, whose tag is the end of a line in a text. */
+static bool is_proto(const sm_source *source) {
+    size_t at = 0;
+    while (at < source->length && strchr(" \t\r\n", source->text[at]) && source->text[at]) at++;
+    bool text = source->length - at >= 9 && !memcmp(source->text + at, "HloModule", 9);
+    return !text && source->length > 0 && source->text[0] == '\n';
+}
+
+sm_status sm_module_parse(const sm_source *source, sm_arena *arena, const sm_module **out,
+                          sm_error *err) {
     sm_module *module = sm_arena_alloc(arena, sizeof *module);
+    *out = NULL;
     if (!module) return sm_fail_memory(err);
-    *module = r.module;
-    *out = module;
-    return SM_OK;
+    if (source->length > HLO_MOST_BYTES)
+        return sm_fail(err, SM_BAD_INPUT, "a module has at most %d bytes", HLO_MOST_BYTES);
+    sm_status status = is_proto(source) ? hlo_proto_parse(source, arena, module, err)
+                                        : parse_text(source, arena, module, err);
+    if (!status) *out = module;
+    return status;
 }

@@ -121,8 +121,7 @@ static bool visit(walk *w, stop *stack, int first) {
     return true;
 }
 
-static sm_status order_calls(const sm_module *module, sm_arena *arena, int **order,
-                             sm_error *err) {
+static sm_status order_calls(const sm_module *module, sm_arena *arena, int **order, sm_error *err) {
     size_t n = (size_t)module->computations;
     walk w = {.module = module};
     stop *stack = sm_arena_array(arena, n, sizeof *stack);
@@ -179,8 +178,8 @@ static void find_written(const sm_computation *c, bool *written) {
     written[c->root] = true;
 }
 
-static sm_status all_written(const sm_module *module, sm_arena *arena,
-                             const bool *const **out, sm_error *err) {
+static sm_status all_written(const sm_module *module, sm_arena *arena, const bool *const **out,
+                             sm_error *err) {
     *out = NULL;
     if (is_fused(module)) return SM_OK;
     const bool **all = sm_arena_array(arena, (size_t)module->computations, sizeof *all);
@@ -197,8 +196,7 @@ static sm_status all_written(const sm_module *module, sm_arena *arena,
 
 static void fused_flops(const sm_module *module, int number, sm_module_work *inner) {
     const sm_computation *c = &module->computation[number];
-    for (int i = 0; i < c->n; i++)
-        module_flops_of(c, &c->instruction[i], inner, &inner[number]);
+    for (int i = 0; i < c->n; i++) module_flops_of(c, &c->instruction[i], inner, &inner[number]);
 }
 
 sm_status sm_module_analyse(const sm_module *module, sm_arena *arena,

@@ -374,21 +374,21 @@ bool module_is_fusable(sm_module_opcode opcode) {
 }
 
 /* Where nothing is fused yet: what is written, of operands those that were. */
-static double unfused_bytes(const sm_computation *in, const sm_instruction *it,
-                            const bool *written, int memory) {
+static double unfused_bytes(const sm_computation *in, const sm_instruction *it, const bool *written,
+                            int memory) {
     double bytes = written[it - in->instruction] ? sm_module_bytes(it->shape, memory) : 0;
     for (int i = 0; i < it->operands; i++)
         if (written[it->operand[i]])
             bytes += fmin(sm_module_bytes(operand_shape(in, it, i), memory),
-                          it->opcode == SM_OPCODE_REDUCE
-                              ? INFINITY
-                              : sm_module_bytes(it->shape, memory));
+                          it->opcode == SM_OPCODE_REDUCE ? INFINITY
+                                                         : sm_module_bytes(it->shape, memory));
     return bytes;
 }
 
 static double bytes_of(const sm_module *module, const sm_computation *in, const sm_instruction *it,
                        int memory) {
     const sm_module_shape *first = operand_shape(in, it, 0);
+    const sm_module_shape *part;
     double out = sm_module_bytes(it->shape, memory);
     switch (sm_module_class_of(it->opcode)) {
     case SM_CLASS_FREE:
@@ -398,8 +398,8 @@ static double bytes_of(const sm_module *module, const sm_computation *in, const 
                                                            : 0;
     case SM_CLASS_SLICE:
         /* The result of slice-start holds its operand too. */
-        if (it->shape->parts > 1) out = sm_module_bytes(&it->shape->part[1], memory);
-        return out + (first && it->shape->parts <= 1 ? part_bytes(it->shape, first, memory) : out);
+        part = it->shape->parts > 1 ? &it->shape->part[1] : it->shape;
+        return sm_module_bytes(part, memory) + (first ? part_bytes(part, first, memory) : 0);
     case SM_CLASS_UPDATE: return update_bytes(in, it, 1, memory);
     case SM_CLASS_SCATTER: return update_bytes(in, it, 2, memory);
     case SM_CLASS_MOVE:
@@ -415,6 +415,12 @@ sm_module_work sm_module_work_of(const sm_module_analysis *analysis, const sm_co
                                  const sm_instruction *instruction) {
     sm_module_work w = {0};
     if (instruction->opcode == SM_OPCODE_CALL) return w;
+    if (instruction->opcode == SM_OPCODE_ASYNC_START && instruction->calls) {
+        /* It wraps one instruction, which the text may write as NAME-start. */
+        const sm_computation *body = &analysis->module->computation[instruction->call[0]];
+        const sm_instruction *root = &body->instruction[body->root];
+        return root->opcode == SM_OPCODE_ASYNC_START ? w : sm_module_work_of(analysis, body, root);
+    }
     module_flops_of(in, instruction, analysis->inner, &w);
     const int spaces[] = {HBM, ON_CHIP, HOST};
     double *bytes[] = {&w.bytes, &w.onchip_bytes, &w.host_bytes};

@@ -68,8 +68,7 @@ static void sliced_reductions(found *f) {
     for (int i = 0; i < f->made->p.collectives; i++) {
         const sm_profile_collective *c = &f->made->collective[i];
         if (c->op != SM_ALL_REDUCE || !c->sliced) continue;
-        add(f, (c->expected_s - seconds_as(f, c, SM_REDUCE_SCATTER)) * c->times,
-            "",
+        add(f, (c->expected_s - seconds_as(f, c, SM_REDUCE_SCATTER)) * c->times, "",
             said(f, "all-reduce%s of which each device keeps a slice", over_axes(f, c->axes)),
             "shard its result as its readers are: a reduce-scatter moves half");
     }
@@ -138,10 +137,11 @@ static bool is_matmul(const sm_profile_op *op) { return op->work.matrix_flops > 
 static void wide_products(found *f, const sm_profile_op *op) {
     const sm_chip *chip = &f->made->p.system->chip;
     sm_dtype used;
-    double wide = sm_chip_peak(chip, op->work.dtype, &used), narrow = sm_chip_peak(chip, SM_BF16, NULL);
+    double wide = sm_chip_peak(chip, op->work.dtype, &used),
+           narrow = sm_chip_peak(chip, SM_BF16, NULL);
     if (op->work.dtype != SM_FP32 || op->bound != SM_PROFILE_MATRIX || wide >= narrow) return;
-    add(f, op->expected_s * (1 - wide / narrow) * op->times, "",
-        "matrix products in fp32", "multiply in bf16 and add up in fp32");
+    add(f, op->expected_s * (1 - wide / narrow) * op->times, "", "matrix products in fp32",
+        "multiply in bf16 and add up in fp32");
 }
 
 static void padded_tiles(found *f, const sm_profile_op *op) {
@@ -165,7 +165,8 @@ static bool only_moves(const profile_made *made, const sm_instruction *it) {
     for (int i = 0; i < body->n; i++) {
         sm_module_opcode o = body->instruction[i].opcode;
         sm_module_class class = sm_module_class_of(o);
-        if (class != SM_CLASS_FREE && class != SM_CLASS_MOVE && o != SM_OPCODE_CONVERT) return false;
+        if (class != SM_CLASS_FREE && class != SM_CLASS_MOVE && o != SM_OPCODE_CONVERT)
+            return false;
     }
     return true;
 }
@@ -179,8 +180,8 @@ static void moves(found *f, const sm_profile_op *op) {
 static void memory_bound(found *f, const sm_profile_op *op) {
     if (op->copies || op->bound != SM_PROFILE_HBM) return;
     if (is_matmul(op)) {
-        double math = op->work.matrix_flops /
-                      sm_chip_peak(&f->made->p.system->chip, op->work.dtype, NULL);
+        double math =
+            op->work.matrix_flops / sm_chip_peak(&f->made->p.system->chip, op->work.dtype, NULL);
         add(f, (op->expected_s - math) * op->times, about_op(f, op),
             "matrix product that memory bounds",
             "more rows a device: a larger batch, or less tensor parallelism");

@@ -206,7 +206,8 @@ sm_status profile_memory(profile_made *made, sm_error *err) {
     l.freed = sm_arena_array(made->arena, room, sizeof *l.freed);
     l.owner = sm_arena_array(made->arena, room, sizeof *l.owner);
     l.held = sm_arena_array(made->arena, room, sizeof *l.held);
-    if (!inner || !is_body || !l.last || !l.freed || !l.owner || !l.held) return sm_fail_memory(err);
+    if (!inner || !is_body || !l.last || !l.freed || !l.owner || !l.held)
+        return sm_fail_memory(err);
     for (int i = 0; i < m->computations; i++) {
         int c = made->analysis->order[i];
         double results;
@@ -217,7 +218,6 @@ sm_status profile_memory(profile_made *made, sm_error *err) {
     }
     add_arguments(made, &m->computation[m->entry]);
     made->p.temporary_bytes = inner[m->entry];
-    made->p.peak_bytes =
-        made->p.argument_bytes + made->p.result_bytes + made->p.temporary_bytes;
+    made->p.peak_bytes = made->p.argument_bytes + made->p.result_bytes + made->p.temporary_bytes;
     return SM_OK;
 }

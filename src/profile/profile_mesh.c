@@ -175,7 +175,8 @@ sm_axes profile_axes_of(const profile_made *made, const sm_instruction *it) {
     if (g->n == 0) return all_axes(mesh);
     for (int i = 0; i < g->n; i++)
         for (int m = 1; m < g->size; m++)
-            axes = (sm_axes)(axes | apart(mesh, g->member[i * g->size], g->member[i * g->size + m]));
+            axes =
+                (sm_axes)(axes | apart(mesh, g->member[i * g->size], g->member[i * g->size + m]));
     if (is_permute(it)) return axes;
     return sm_mesh_size(mesh, axes) == g->size ? axes : 0;
 }

@@ -22,8 +22,8 @@ static resource_times times_of(const sm_chip *chip, const sm_calibration *c,
                                const sm_module_work *w) {
     resource_times t;
     sm_op_cost vector = sm_vector_cost(chip, c, w->vector_flops + w->transcendentals, 0);
-    t.of[SM_PROFILE_MATRIX] =
-        at_rate(w->matrix_flops, sm_chip_peak(chip, w->matrix_flops > 0 ? w->dtype : SM_BF16, NULL));
+    t.of[SM_PROFILE_MATRIX] = at_rate(
+        w->matrix_flops, sm_chip_peak(chip, w->matrix_flops > 0 ? w->dtype : SM_BF16, NULL));
     t.of[SM_PROFILE_VECTOR] = vector.math_s;
     t.of[SM_PROFILE_HBM] = at_rate(w->bytes, chip->memory_bytes_per_s.value);
     t.of[SM_PROFILE_ONCHIP] = at_rate(w->onchip_bytes, chip->onchip_bytes_per_s.value);
@@ -56,8 +56,8 @@ void profile_price_op(const profile_made *made, sm_profile_op *op) {
         if (t.of[i] > t.of[longest]) longest = i;
     op->lower_s = t.of[longest];
     op->expected_s = fmax(cost.expected_s, fmax(t.of[SM_PROFILE_ONCHIP], t.of[SM_PROFILE_HOST]));
-    op->upper_s = fmax(cost.upper_s + t.of[SM_PROFILE_ONCHIP] + t.of[SM_PROFILE_HOST],
-                       op->expected_s);
+    op->upper_s =
+        fmax(cost.upper_s + t.of[SM_PROFILE_ONCHIP] + t.of[SM_PROFILE_HOST], op->expected_s);
     /* Part of the kernel that reads it. */
     const sm_computation *in = &made->p.module->computation[op->computation];
     const bool *const *written = made->analysis->written;
@@ -103,8 +103,7 @@ static void set_bytes(sm_profile_collective *c, double operands) {
 static bool is_sliced(const profile_made *made, const sm_computation *in,
                       const sm_profile_collective *c) {
     double bytes = sm_module_bytes(c->instruction->shape, -1);
-    double read =
-        sm_module_read_bytes(made->p.module, in, (int)(c->instruction - in->instruction));
+    double read = sm_module_read_bytes(made->p.module, in, (int)(c->instruction - in->instruction));
     return read > 0 && read * c->members <= bytes * 1.01;
 }
 

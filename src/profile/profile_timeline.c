@@ -140,8 +140,8 @@ static void *more(sm_arena *arena, void *list, int n, int *room, size_t bytes) {
 
 static int add_collective(timeline *t, const sm_instruction *it, const sm_computation *where) {
     profile_made *m = t->made;
-    m->collective = more(m->arena, m->collective, m->p.collectives, &m->collective_room,
-                         sizeof *m->collective);
+    m->collective =
+        more(m->arena, m->collective, m->p.collectives, &m->collective_room, sizeof *m->collective);
     if (!m->collective) return -1;
     sm_profile_collective *c = &m->collective[m->p.collectives];
     *c = (sm_profile_collective){
@@ -226,10 +226,14 @@ static void run_calls(timeline *t, const sm_instruction *it) {
 
 /* Custom calls that are no kernels. */
 static bool is_nothing(const sm_instruction *it) {
-    static const char *const targets[] = {
-        "AllocateBuffer",    "ConcatBitcast",    "Sharding", "xla.sdy.FuncResultSharding",
-        "SPMDFullToShardShape", "SPMDShardToFullShape", "AssumeGatherIndicesInBound",
-        "annotate_device_placement"};
+    static const char *const targets[] = {"AllocateBuffer",
+                                          "ConcatBitcast",
+                                          "Sharding",
+                                          "xla.sdy.FuncResultSharding",
+                                          "SPMDFullToShardShape",
+                                          "SPMDShardToFullShape",
+                                          "AssumeGatherIndicesInBound",
+                                          "annotate_device_placement"};
     if (it->opcode != SM_OPCODE_CUSTOM_CALL) return false;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (!strcmp(it->target, targets[i])) return true;

@@ -1,4 +1,5 @@
-/* answer_profile: a compiled program on a machine: its time, where it goes, what would save some. */
+/* answer_profile: a compiled program on a machine: its time, where it goes, what would save some.
+ */
 #include "profile_asked.h"
 
 enum { USUAL_TOP = 12 };
@@ -32,7 +33,8 @@ static sm_status profile_on(const sm_profile_question *q, const sm_module *modul
     sm_system *system = sm_arena_alloc(arena, sizeof *system);
     if (!system) return sm_fail_memory(err);
     sm_profile_setup setup = {.module = module, .system = system};
-    setup.calibration = q->calibration && i == 0 ? q->calibration : sm_calibration_of(&q->system[i].chip);
+    setup.calibration =
+        q->calibration && i == 0 ? q->calibration : sm_calibration_of(&q->system[i].chip);
     sm_status status = system_of(q, module, i, system, err);
     if (!status) status = read_mesh(q, &mesh, &setup.mesh, err);
     return status ? status : sm_profile_new(&setup, arena, out, err);
@@ -41,8 +43,8 @@ static sm_status profile_on(const sm_profile_question *q, const sm_module *modul
 /* The same module on other machines, a row each. */
 static sm_status others(const sm_profile_question *q, const sm_module *module,
                         const sm_profile *first, sm_report *r, sm_error *err) {
-    sm_table *table = sm_page_table(r, "On other machines",
-                                    "<system|>time|>at datasheet|>MFU|>exposed|>HBM");
+    sm_table *table =
+        sm_page_table(r, "On other machines", "<system|>time|>at datasheet|>MFU|>exposed|>HBM");
     sm_data *list = sm_put_array(r, r->data, "systems");
     for (int i = 0; i < q->systems; i++) {
         const sm_profile *p = first;
@@ -60,8 +62,7 @@ static sm_status others(const sm_profile_question *q, const sm_module *module,
     return SM_OK;
 }
 
-sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report,
-                            sm_error *err) {
+sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err) {
     sm_profile_question q;
     const sm_module *module;
     const sm_profile *p;

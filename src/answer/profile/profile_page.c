@@ -63,8 +63,8 @@ static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows,
 
 static void collectives(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
     if (rows->comms == 0) return;
-    sm_table *table = sm_page_table(r, "Collectives",
-                                    "<collective|<over|<place|>runs|>sent|>time|>exposed");
+    sm_table *table =
+        sm_page_table(r, "Collectives", "<collective|<over|<place|>runs|>sent|>time|>exposed");
     for (int i = 0; i < rows->comms && i < top; i++) {
         const profile_comm_row *row = &rows->comm[i];
         char axes[64];
@@ -89,17 +89,14 @@ static void memory(sm_report *r, const sm_profile *p) {
 
 static void findings(sm_report *r, const sm_profile *p) {
     sm_report_heading(r, "What would save time");
-    if (p->findings == 0)
-        sm_report_text(r, "Nothing that would save more than 3 %% of the step.");
+    if (p->findings == 0) sm_report_text(r, "Nothing that would save more than 3 %% of the step.");
     for (int i = 0; i < p->findings; i++) {
         const sm_profile_finding *f = &p->finding[i];
-        sm_report_text(r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1,
-                       sm_show_seconds(r, f->seconds),
-                       share_of(r, f->seconds, p->time.expected_s), f->what,
-                       f->about[0] ? ", in " : "", f->about,
-                       f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
-                       f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0],
-                       f->change + 1);
+        sm_report_text(
+            r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1, sm_show_seconds(r, f->seconds),
+            share_of(r, f->seconds, p->time.expected_s), f->what, f->about[0] ? ", in " : "",
+            f->about, f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
+            f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0], f->change + 1);
     }
 }
 

@@ -38,9 +38,18 @@ static piece inside(piece p) {
 
 /* Pieces that JAX adds around the names of the user's program. */
 static bool is_wrapping(piece p) {
-    static const char *const words[] = {"jit(", "pjit", "while", "body", "closed_call", "checkpoint",
-                                        "rematted_computation", "cond", "custom_jvp_call",
-                                        "custom_vjp_call", "shard_map", "jit_"};
+    static const char *const words[] = {"jit(",
+                                        "pjit",
+                                        "while",
+                                        "body",
+                                        "closed_call",
+                                        "checkpoint",
+                                        "rematted_computation",
+                                        "cond",
+                                        "custom_jvp_call",
+                                        "custom_vjp_call",
+                                        "shard_map",
+                                        "jit_"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (begins(p, words[i])) return true;
     return false;
@@ -56,11 +65,11 @@ static void put_piece(char *out, piece p) {
 
 /* Who tells where an instruction comes from: itself, or of a fusion the last one inside. */
 static const sm_instruction *told_by(const sm_profile *p, const sm_instruction *it) {
-    if (it->op_name[0] || it->opcode != SM_OPCODE_FUSION || !it->calls) return it;
+    bool wraps = it->opcode == SM_OPCODE_FUSION || it->opcode == SM_OPCODE_ASYNC_START;
+    if (it->op_name[0] || !wraps || !it->calls) return it;
     const sm_computation *body = &p->module->computation[it->call[0]];
     for (int i = body->n - 1; i >= 0; i--)
-        if (body->instruction[i].op_name[0] &&
-            body->instruction[i].opcode != SM_OPCODE_PARAMETER)
+        if (body->instruction[i].op_name[0] && body->instruction[i].opcode != SM_OPCODE_PARAMETER)
             return &body->instruction[i];
     return it;
 }
@@ -202,7 +211,8 @@ static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
     for (int i = 0; i < n; i++) {
         const sm_profile_collective *c = &p->collective[i];
         profile_comm_row *row = &out->comm[i];
-        *row = (profile_comm_row){place_of(p, arena, c->instruction), source_of(p, arena, c->instruction),
+        *row = (profile_comm_row){place_of(p, arena, c->instruction),
+                                  source_of(p, arena, c->instruction),
                                   c,
                                   c->times,
                                   c->lower_s * c->times,

@@ -39,8 +39,8 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
     if (!system) return sm_fail_memory(err);
     sm_status status = read_systems(call, o, system, &q.systems, err);
     if (!status)
-        status = sm_io_read_packed(call->positional[0], SM_IO_DATA_BYTES, call->arena, &q.module,
-                                   err);
+        status =
+            sm_io_read_packed(call->positional[0], SM_IO_DATA_BYTES, call->arena, &q.module, err);
     if (!status && (o->constants.software || o->constants.calibration))
         status = cli_calibration(call, &system[0].chip, &o->constants, &q.calibration, err);
     q.system = system;

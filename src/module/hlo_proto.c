@@ -1,0 +1,241 @@
+/* A module as protobuf: HloModuleProto, or HloProto, which holds one. Field numbers are those of
+ * XLA's hlo.proto and xla_data.proto. */
+#include <string.h>
+
+#include "hlo_proto.h"
+
+bool proto_fail(proto_reader *r, const char *sentence) {
+    if (!r->status) r->status = sm_fail(r->err, SM_BAD_INPUT, "%s: %s", r->source->name, sentence);
+    return false;
+}
+
+bool proto_no_memory(proto_reader *r) {
+    if (!r->status) r->status = sm_fail_memory(r->err);
+    return false;
+}
+
+void *proto_array(proto_reader *r, size_t n, size_t bytes) {
+    void *array = sm_arena_array(r->arena, n + 1, bytes);
+    if (!array) proto_no_memory(r);
+    return array;
+}
+
+const char *proto_text(proto_reader *r, wire w) {
+    const char *copy = sm_arena_copy(r->arena, (const char *)w.at, (size_t)(w.end - w.at));
+    if (!copy) proto_no_memory(r);
+    return copy ? copy : "";
+}
+
+size_t proto_count(wire w, int number) {
+    wire_field f;
+    size_t n = 0;
+    while (wire_next(&w, &f)) n += f.number == number;
+    return n;
+}
+
+/* A field may hold all its numbers, or stand once for each. */
+static size_t count_numbers(wire w, int number) {
+    wire_field f;
+    int64_t value;
+    size_t n = 0;
+    while (wire_next(&w, &f))
+        if (f.number == number)
+            while (wire_number(&f, &value)) n++;
+    return n;
+}
+
+bool proto_numbers(proto_reader *r, wire w, int number, sm_module_list *out) {
+    size_t n = count_numbers(w, number), at = 0;
+    *out = (sm_module_list){0};
+    if (n == 0) return true;
+    if (n > PROTO_MOST_NUMBERS) return proto_fail(r, "a list is too long");
+    int64_t *list = proto_array(r, n, sizeof *list);
+    if (!list) return false;
+    wire_field f;
+    while (wire_next(&w, &f))
+        if (f.number == number)
+            while (at < n && wire_number(&f, &list[at])) at++;
+    *out = (sm_module_list){(int)n, list};
+    return true;
+}
+
+bool proto_has(wire w, int number, wire *out) {
+    wire_field f;
+    while (wire_next(&w, &f))
+        if (f.number == number && f.is_bytes) return *out = f.bytes, true;
+    return false;
+}
+
+int64_t proto_value(wire w, int number, int64_t otherwise) {
+    wire_field f;
+    while (wire_next(&w, &f))
+        if (f.number == number && !f.is_bytes) otherwise = (int64_t)f.value;
+    return otherwise;
+}
+
+/* ---- computations ---- */
+
+/* The text of a key that stays: module_names keeps it. */
+static bool remember(proto_reader *r, module_names *names, int64_t id, int number) {
+    int64_t *key = proto_array(r, 1, sizeof *key);
+    if (!key) return false;
+    *key = id;
+    return module_names_set(names, (const char *)key, sizeof *key, number) || proto_no_memory(r);
+}
+
+int proto_find(const module_names *names, int64_t id) {
+    return module_names_find(names, (const char *)&id, sizeof id);
+}
+
+/* The ids of a computation's instructions in the order of the schedule; n 0: it has none. */
+static bool schedule_of(proto_reader *r, int64_t computation, sm_module_list *out) {
+    wire_field f;
+    *out = (sm_module_list){0};
+    for (wire w = r->schedule; wire_next(&w, &f);) {
+        wire sequence;
+        if (f.number != 1 || !f.is_bytes || proto_value(f.bytes, 1, 0) != computation) continue;
+        return !proto_has(f.bytes, 2, &sequence) || proto_numbers(r, sequence, 1, out);
+    }
+    return true;
+}
+
+/* Numbers by the schedule where it has them all, otherwise in the order of the message. */
+static bool number_instructions(proto_reader *r, wire w, sm_computation *c,
+                                sm_module_list schedule) {
+    bool scheduled = schedule.n == c->n;
+    wire_field f;
+    int n = 0;
+    module_names_clear(&r->instructions);
+    for (int i = 0; scheduled && i < schedule.n; i++)
+        if (!remember(r, &r->instructions, schedule.at[i], i)) return false;
+    while (wire_next(&w, &f)) {
+        if (f.number != 2 || !f.is_bytes) continue;
+        int64_t id = proto_value(f.bytes, 35, 0);
+        if (scheduled ? proto_find(&r->instructions, id) < 0
+                      : !remember(r, &r->instructions, id, n++))
+            return proto_fail(r, "a schedule names other instructions than its computation has");
+    }
+    return true;
+}
+
+static bool check_order(proto_reader *r, const sm_computation *c) {
+    for (int i = 0; i < c->n; i++) {
+        if (!c->instruction[i].shape) return proto_fail(r, "an instruction stands twice");
+        for (int o = 0; o < c->instruction[i].operands; o++)
+            if (c->instruction[i].operand[o] >= i)
+                return proto_fail(r, "an instruction stands before its operands");
+    }
+    return true;
+}
+
+static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
+    sm_module_list schedule;
+    size_t n = proto_count(w, 2);
+    wire all = w;
+    wire_field f;
+    if (n == 0 || n > PROTO_MOST_NUMBERS) return proto_fail(r, "a computation has no instruction");
+    sm_instruction *list = proto_array(r, n, sizeof *list);
+    c->n = (int)n;
+    c->instruction = list;
+    c->name = "";
+    if (!list || !schedule_of(r, proto_value(w, 5, 0), &schedule) ||
+        !number_instructions(r, w, c, schedule))
+        return false;
+    r->module.scheduled = r->module.scheduled || schedule.n > 0;
+    while (wire_next(&w, &f)) {
+        if (f.number == 1 && f.is_bytes) c->name = proto_text(r, f.bytes);
+        if (f.number != 2 || !f.is_bytes) continue;
+        int at = proto_find(&r->instructions, proto_value(f.bytes, 35, 0));
+        if (!proto_instruction(r, f.bytes, &list[at])) return false;
+    }
+    c->root = proto_find(&r->instructions, proto_value(all, 6, 0));
+    if (c->root < 0) c->root = c->n - 1;
+    return check_order(r, c);
+}
+
+static bool read_computations(proto_reader *r, wire w) {
+    size_t n = proto_count(w, 3), i = 0;
+    wire_field f;
+    if (n == 0 || n > PROTO_MOST_NUMBERS) return proto_fail(r, "the module has no computation");
+    sm_computation *list = proto_array(r, n, sizeof *list);
+    if (!list) return false;
+    for (wire all = w; wire_next(&all, &f);)
+        if (f.number == 3 && f.is_bytes &&
+            !remember(r, &r->computations, proto_value(f.bytes, 5, 0), (int)i++))
+            return false;
+    i = 0;
+    for (wire all = w; wire_next(&all, &f);)
+        if (f.number == 3 && f.is_bytes && !read_computation(r, f.bytes, &list[i++])) return false;
+    r->module.computations = (int)i;
+    r->module.computation = list;
+    r->module.entry = proto_find(&r->computations, proto_value(w, 6, 0));
+    return (i > 0 && r->module.entry >= 0) || proto_fail(r, "the module has no entry");
+}
+
+/* ---- the module ---- */
+
+/* Results that lie in arguments: entries with the path of the result. */
+static bool read_aliases(proto_reader *r, wire w) {
+    size_t n = proto_count(w, 1), i = 0;
+    int64_t *list = proto_array(r, n, sizeof *list);
+    wire_field f;
+    sm_module_list path;
+    if (!list) return false;
+    while (wire_next(&w, &f)) {
+        if (f.number != 1 || !f.is_bytes) continue;
+        if (!proto_numbers(r, f.bytes, 1, &path)) return false;
+        list[i++] = path.n ? path.at[0] : -1;
+    }
+    r->module.in_place = (sm_module_list){(int)i, list};
+    return true;
+}
+
+static void count_devices(proto_reader *r, wire w) {
+    wire assignment;
+    sm_module *m = &r->module;
+    m->replicas = m->partitions = 1;
+    if (proto_has(w, 15, &assignment)) {
+        int64_t replicas = proto_value(assignment, 1, 1),
+                partitions = proto_value(assignment, 2, 1);
+        if (replicas > 0 && replicas < PROTO_MOST_NUMBERS) m->replicas = (int)replicas;
+        if (partitions > 0 && partitions < PROTO_MOST_NUMBERS / m->replicas)
+            m->partitions = (int)partitions;
+    }
+    m->devices = m->replicas * m->partitions;
+    if (r->largest_device >= m->devices) m->devices = r->largest_device + 1;
+}
+
+static bool read_module(proto_reader *r, wire w) {
+    wire name = {0}, aliases;
+    proto_has(w, 17, &r->frames);
+    proto_has(w, 7, &r->schedule);
+    r->module.name = proto_has(w, 1, &name) ? proto_text(r, name) : "module";
+    if (proto_has(w, 8, &aliases) && !read_aliases(r, aliases)) return false;
+    if (!read_computations(r, w)) return false;
+    count_devices(r, w);
+    return !r->status;
+}
+
+/* HloProto holds the module as its field 1, where the module itself has its name. */
+static bool is_module(wire w) {
+    wire inner;
+    return proto_count(w, 3) > 0 && proto_count(w, 2) > 0 && proto_has(w, 2, &inner);
+}
+
+sm_status hlo_proto_parse(const sm_source *source, sm_arena *arena, sm_module *out, sm_error *err) {
+    const unsigned char *begin = (const unsigned char *)source->text, *bad = NULL;
+    proto_reader r = {.source = source, .arena = arena, .err = err};
+    wire w = {begin, begin + source->length, &bad}, inner;
+    r.frames = r.schedule = (wire){begin, begin, &bad};
+    if (!is_module(w) && proto_has(w, 1, &inner)) w = inner;
+    if (is_module(w)) read_module(&r, w);
+    else proto_fail(&r, "no HLO: neither text that begins with \"HloModule NAME\" nor a protobuf");
+    if (!r.status && bad)
+        r.status =
+            sm_fail(err, SM_BAD_INPUT, "%s: the protobuf is damaged or cut short at byte %zu",
+                    source->name, (size_t)(bad - begin));
+    module_names_free(&r.instructions);
+    module_names_free(&r.computations);
+    *out = r.module;
+    return r.status;
+}

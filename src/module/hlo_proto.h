@@ -1,0 +1,40 @@
+/* hlo_proto: a module as protobuf while it is read. Private to src/module. */
+#ifndef SCALEMODEL_MODULE_HLO_PROTO_H
+#define SCALEMODEL_MODULE_HLO_PROTO_H
+#include "module_names.h"
+#include "scalemodel/module.h"
+#include "wire.h"
+
+enum { PROTO_MOST_NUMBERS = 1 << 24 };
+
+typedef struct proto_reader {
+    const sm_source *source;
+    sm_arena *arena;
+    sm_error *err;
+    sm_status status;
+    sm_module module;
+    wire frames, schedule;
+    module_names computations, instructions; /* by id */
+    int largest_device;
+} proto_reader;
+
+/* The first error. False. */
+bool proto_fail(proto_reader *r, const char *sentence);
+bool proto_no_memory(proto_reader *r);
+/* Room for n elements, at least one. */
+void *proto_array(proto_reader *r, size_t n, size_t bytes);
+const char *proto_text(proto_reader *r, wire w);
+/* How many fields have this number; all numbers of such fields; the first message of it; the last
+ * value of it. */
+size_t proto_count(wire w, int number);
+bool proto_numbers(proto_reader *r, wire w, int number, sm_module_list *out);
+bool proto_has(wire w, int number, wire *out);
+int64_t proto_value(wire w, int number, int64_t otherwise);
+/* The number of an id, -1 if absent. */
+int proto_find(const module_names *names, int64_t id);
+
+bool proto_instruction(proto_reader *r, wire w, sm_instruction *it);
+bool proto_groups(proto_reader *r, wire w, sm_instruction *it);
+
+sm_status hlo_proto_parse(const sm_source *source, sm_arena *arena, sm_module *out, sm_error *err);
+#endif

@@ -1,0 +1,62 @@
+#include "wire.h"
+
+#include <string.h>
+
+static bool damaged(wire *w) {
+    if (!*w->bad) *w->bad = w->at;
+    w->at = w->end;
+    return false;
+}
+
+static bool varint(wire *w, uint64_t *value) {
+    *value = 0;
+    for (int shift = 0; shift < 64 && w->at < w->end; shift += 7) {
+        unsigned char byte = *w->at++;
+        *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) return true;
+    }
+    return damaged(w);
+}
+
+static bool fixed(wire *w, size_t bytes, uint64_t *value) {
+    *value = 0;
+    if ((size_t)(w->end - w->at) < bytes) return damaged(w);
+    for (size_t i = 0; i < bytes; i++) *value |= (uint64_t)*w->at++ << 8 * i;
+    return true;
+}
+
+static bool bytes_of(wire *w, wire *out) {
+    uint64_t length;
+    if (!varint(w, &length)) return false;
+    if (length > (uint64_t)(w->end - w->at)) return damaged(w);
+    *out = (wire){w->at, w->at + length, w->bad};
+    w->at += length;
+    return true;
+}
+
+bool wire_next(wire *w, wire_field *field) {
+    uint64_t tag;
+    if (w->at >= w->end || !varint(w, &tag)) return false;
+    *field = (wire_field){.number = (int)(tag >> 3 & INT32_MAX)};
+    if (field->number == 0) return damaged(w);
+    switch (tag & 7) {
+    case 0: return varint(w, &field->value);
+    case 1: return fixed(w, 8, &field->value);
+    case 2: field->is_bytes = true; return bytes_of(w, &field->bytes);
+    case 5: return fixed(w, 4, &field->value);
+    default: return damaged(w);
+    }
+}
+
+bool wire_number(wire_field *field, int64_t *value) {
+    uint64_t bits;
+    if (field->is_bytes) {
+        if (field->bytes.at >= field->bytes.end || !varint(&field->bytes, &bits)) return false;
+        *value = (int64_t)bits;
+        return true;
+    }
+    if (field->number == 0) return false;
+    *value = (int64_t)field->value;
+    field->number = 0; /* taken */
+    return true;
+}
