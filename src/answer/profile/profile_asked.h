@@ -1,7 +1,7 @@
 /* profile_asked: the answer of `profile` while it is made. Private to src/answer/profile. */
 #ifndef SCALEMODEL_ANSWER_PROFILE_ASKED_H
 #define SCALEMODEL_ANSWER_PROFILE_ASKED_H
-#include "../question.h"
+#include "question.h"
 #include "scalemodel/profile.h"
 
 typedef enum profile_kind {
