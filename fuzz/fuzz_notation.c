@@ -1,7 +1,8 @@
 /* Fuzz the notations: the first byte selects the grammar (m: mesh, d: dimensions, a: array, t:
- * array of HLO, else einsum), the rest is the text. What parses must print to text that parses to
- * the same print; an einsum that checks is lowered. */
-#include "scalemodel/shard.h"
+ * array of HLO, c: a chain, whose first line is sizes, else einsum), the rest is the text. What
+ * parses must print to text that parses to the same print; an einsum that checks is lowered, a
+ * chain has whole lines. */
+#include "scalemodel/chain.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,39 @@ static void fuzz_tiled(const sm_source *source) {
     for (int i = 0; i < a.rank; i++) must(a.padded[i] >= a.size[i]);
 }
 
+/* Every line reads arrays that are there, inputs or made above, and its einsum has a shape. */
+static void check_chain(const sm_chain *chain) {
+    for (int l = 0; l < chain->lines; l++) {
+        const sm_chain_line *line = &chain->line[l];
+        const sm_array *operand[SM_MAX_OPERANDS];
+        sm_einsum einsum;
+        must(line->operands >= 1 && line->operands <= SM_MAX_OPERANDS);
+        must(chain->array[line->result].line == l);
+        for (int o = 0; o < line->operands; o++) {
+            must(line->operand[o] < chain->arrays && chain->array[line->operand[o]].line < l);
+            operand[o] = &chain->array[line->operand[o]].array;
+        }
+        sm_chain_einsum(chain, line->operands, operand, &chain->array[line->result].array, &einsum,
+                        NULL);
+        must(einsum.indices <= SM_MAX_INDICES);
+    }
+}
+
+static void fuzz_chain(const sm_source *source) {
+    const sm_mesh mesh = usual_mesh();
+    sm_error err = {0};
+    sm_arena *arena = sm_arena_new();
+    sm_chain *chain = sm_arena_alloc(arena, sizeof *chain);
+    const char *end = memchr(source->text, '\n', source->length);
+    size_t first = end ? (size_t)(end - source->text) : 0;
+    const sm_source dims = {"dims", source->text, first};
+    const sm_source lines = {"fuzz", source->text + first, source->length - first};
+    must(chain != NULL);
+    if (sm_chain_read(&lines, &dims, &mesh, arena, chain, &err) == SM_OK) check_chain(chain);
+    else must(err.status == SM_BAD_INPUT && err.sentence[0] != '\0');
+    sm_arena_free(arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
@@ -102,6 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (data[0] == 'm') fuzz_mesh(&source);
     else if (data[0] == 'd') fuzz_dims(&source);
     else if (data[0] == 't') fuzz_tiled(&source);
+    else if (data[0] == 'c') fuzz_chain(&source);
     else fuzz_einsum(&source, data[0] == 'a' ? sm_array_parse : sm_einsum_parse);
     return 0;
 }

@@ -245,6 +245,206 @@ static void random_products_of_three(void **state) {
     }
 }
 
+/* ---- lines of text ---- */
+
+static void ask_lines(problem *p, const char *lines, const char *dims) {
+    sm_error err;
+    const sm_source text = sm_source_of("EINSUM", lines), sizes = sm_source_of("--dims", dims);
+    if (sm_chain_read(&text, &sizes, &p->mesh, p->arena, &p->chain, &err))
+        fail_msg("%s: %s", lines, err.sentence);
+    p->input = (sm_chain_input){&p->system,    &p->mesh,
+                                &p->placement, sm_calibration_of_operations(&p->system.chip),
+                                SM_BF16,       &p->chain};
+}
+
+static int count_of(const sm_chain_plan *plan, sm_collective op) {
+    int n = 0;
+    for (int i = 0; i < plan->steps; i++)
+        for (int s = 0; s < plan->step[i].way.lowering.steps; s++) {
+            const sm_step *step = &plan->step[i].way.lowering.step[s];
+            n += step->kind == SM_STEP_COLLECTIVE && step->op == op;
+        }
+    return n;
+}
+
+/* The two halves of an MLP by Megatron's sharding: nothing moves but the result's partial sums. */
+static void an_mlp_is_one_all_reduce(void **state) {
+    problem p = {.arena = sm_arena_new()};
+    sm_chain_plan *plans;
+    sm_array *shape;
+    sm_error err;
+    int n;
+    char text[64];
+    (void)state;
+    stand_on(&p, "tpu-v5e:4x4", "X=4,Y=4");
+    ask_lines(&p, "h[B,F] = x[B_X,D] w[D,F_Y]; y[B_X,D] = h[B,F] v[F_Y,D]",
+              "B=4096,D=4096,F=16384");
+    sm_chain_plan best = best_of(&p);
+    assert_int_equal(best.steps, 2);
+    assert_int_equal(count_of(&best, SM_ALL_REDUCE), 1);
+    sm_array_format(&best.step[0].einsum.out, &best.step[0].einsum, &p.mesh, text, sizeof text);
+    assert_string_equal(text, "h[B_X,F_Y]");
+    int h = best.step[0].result;
+    assert_int_equal(sm_chain_shardings(&p.input, h, 100, p.arena, &plans, &shape, &n, &err),
+                     SM_OK);
+    assert_int_equal(n, 11); /* 9 places of two axes, and YX beside XY twice */
+    assert_true(plans[0].expected_s == best.expected_s);
+    for (int i = 0; i < n; i++) {
+        char wanted[64];
+        sm_array_format(&shape[i], &p.chain.names, &p.mesh, wanted, sizeof wanted);
+        sm_array_format(&plans[i].step[0].einsum.out, &plans[i].step[0].einsum, &p.mesh, text,
+                        sizeof text);
+        assert_string_equal(text, wanted);
+    }
+    /* said where it is made, or where it is read, a sharding is obeyed */
+    ask_lines(&p, "h[B_X,F] = x[B_X,D] w[D,F_Y]; y[B_X,D] = h[B,F] v[F_Y,D]",
+              "B=4096,D=4096,F=16384");
+    sm_chain_plan obeyed = best_of(&p);
+    ask_lines(&p, "h[B,F] = x[B_X,D] w[D,F_Y]; y[B_X,D] = h[B_X,F] v[F_Y,D]",
+              "B=4096,D=4096,F=16384");
+    sm_array_format(&obeyed.step[0].einsum.out, &obeyed.step[0].einsum, &p.mesh, text, sizeof text);
+    assert_string_equal(text, "h[B_X,F]");
+    assert_true(obeyed.expected_s == best_of(&p).expected_s);
+    assert_true(obeyed.expected_s > best.expected_s);
+    sm_arena_free(p.arena);
+}
+
+/* Along a sharded dimension softmax adds a maximum and a sum, a loss the target's logit too, a norm
+ * its squares: small arrays. One that is whole adds nothing. */
+static void sums_along_a_sharded_dimension(void **state) {
+    static const struct {
+        const char *lines;
+        int all_reduces;
+    } cases[] = {
+        {"p[B_X,V_Y] = softmax(s[B_X,V_Y])", 2},
+        {"p[B_X,V] = softmax(s[B_X,V])", 0},
+        {"y[B_X,V_Y] = rmsnorm(x[B_X,V_Y], n[V])", 1},
+        {"y[B_X,V_Y] = layernorm(x[B_X,V_Y], n[V])", 2},
+        {"y[B_X] = cross_entropy(l[B_X,V_Y])", 3},
+        {"y[B_X] = cross_entropy(l[B_X,V_Y], ids[B_X])", 3},
+        {"y[B_X,V_Y] = silu(x[B_X,V_Y]) * b[V]", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        problem p = {.arena = sm_arena_new()};
+        stand_on(&p, "tpu-v5e:4x4", "X=4,Y=4");
+        ask_lines(&p, cases[i].lines, "B=4096,V=131072");
+        sm_chain_plan best = best_of(&p);
+        if (count_of(&best, SM_ALL_REDUCE) != cases[i].all_reduces)
+            fail_msg("%s: %d", cases[i].lines, count_of(&best, SM_ALL_REDUCE));
+        for (int k = 0; k < best.steps; k++)
+            for (int s = 0; s < best.step[k].way.lowering.steps; s++)
+                if (best.step[k].way.lowering.step[s].op == SM_ALL_REDUCE)
+                    assert_true(best.step[k].way.lowering.step[s].bytes == 4096 / 4 * 4.0);
+        assert_true(best.flops_per_chip == 0.0);
+        sm_arena_free(p.arena);
+    }
+}
+
+/* Rows of a table sharded along its rows: the table is gathered, or rows that others do not have
+ * are zero and added, whichever is less. */
+static void a_table_is_gathered_for_many_tokens(void **state) {
+    problem p = {.arena = sm_arena_new()};
+    (void)state;
+    stand_on(&p, "h100-sxm:8", "X=8");
+    ask_lines(&p, "x[T,D] = take(w[V_X,D], ids[T])", "T=1024,V=131072,D=1024");
+    sm_chain_plan few = best_of(&p);
+    assert_int_equal(count_of(&few, SM_ALL_REDUCE) + count_of(&few, SM_REDUCE_SCATTER), 1);
+    ask_lines(&p, "x[T,D] = take(w[V_X,D], ids[T])", "T=4194304,V=131072,D=1024");
+    sm_chain_plan many = best_of(&p);
+    assert_int_equal(count_of(&many, SM_ALL_REDUCE) + count_of(&many, SM_REDUCE_SCATTER), 0);
+    assert_int_equal(count_of(&many, SM_ALL_GATHER) + count_of(&many, SM_ALL_TO_ALL), 1);
+    sm_arena_free(p.arena);
+}
+
+/* What several lines want of an input is brought there once. */
+static void an_input_that_many_read_moves_once(void **state) {
+    problem p = {.arena = sm_arena_new()};
+    (void)state;
+    stand_on(&p, "tpu-v5e:4", "X=4");
+    ask_lines(&p, "q[B,D_X] = silu(x[B_X,D]); k[B,D_X] = tanh(x); v[B,D_X] = x * 2",
+              "B=4096,D=4096");
+    sm_chain_plan best = best_of(&p);
+    assert_int_equal(count_of(&best, SM_ALL_TO_ALL), 1);
+    sm_arena_free(p.arena);
+}
+
+/* Random chains of two statements, what is made between them in every sharding. */
+static void random_chains_against_statements(void **state) {
+    static const char *const forms[][4] = {
+        {"BD", "DF", "FD", "BD"}, {"BD", "DF", "FE", "BE"}, {"ABD", "DF", "FD", "ABD"}};
+    static const char *const sizes[] = {"A=8,B=512,D=2048,F=8192,E=512",
+                                        "A=16,B=4096,D=1024,F=1024,E=4096"};
+    sm_rng rng = {7};
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        problem p = {.arena = sm_arena_new()};
+        random_case c = {.axes = "XY", .sizes = sizes[sm_rng_below(&rng, 2)]};
+        const char *const *form = forms[sm_rng_below(&rng, 3)];
+        char text[6 * TEXT] = "", used[TEXT], made[9] = "", array[TEXT] = "";
+        int nowhere[4] = {-1, -1, -1, -1};
+        stand_on(&p, i % 2 ? "tpu-v5e:2x4" : "h100-sxm:8", "X=2,Y=4");
+        for (int o = 0; o < 4; o++) {
+            c.dims[o] = form[o];
+            say_random(c.array[o], (const char *[]){"p", "q", "r", "s"}[o], form[o], c.axes, &rng);
+        }
+        /* an output without axes is open in lines, and whole in an einsum */
+        if (!has(c.array[3], '_'))
+            strcpy(c.array[3], form[3][0] == 'A'   ? "s[A,B_XY,D]"
+                               : form[3][1] == 'D' ? "s[B_XY,D]"
+                                                   : "s[B_XY,E]");
+        for (int o = 0; o < 2; o++)
+            for (const char *d = form[o]; *d; d++)
+                if (has(form[3], *d) || has(form[2], *d)) strncat(made, d, has(made, *d) ? 0 : 1);
+        say_array(array, "t", made, nowhere, c.axes);
+        snprintf(text, sizeof text, "%.60s= %.60s%.60s; %.60s= %.60s%.60s", array, c.array[0],
+                 c.array[1], c.array[3], array, c.array[2]);
+        sizes_of(c.sizes, text, used);
+        ask_lines(&p, text, used);
+        double chain = best_of(&p).expected_s, least = one_by_one(&p, &c, 0, 1, 2);
+        if (chain > least * (1 + 1e-9)) fail_msg("%s: %g, one by one %g", text, chain, least);
+        sm_arena_free(p.arena);
+    }
+}
+
+/* ---- what is no chain ---- */
+
+static void wrong_lines_are_told(void **state) {
+    static const struct {
+        const char *lines, *dims, *sentence;
+        int column;
+    } cases[] = {
+        {"h[B] = x[B_Q]", "B=64", "x: no axis Q in the mesh X=4,Y=4", 1},
+        {"h[B] = x[B_X] y[B]; z = h[B_X] + h[B_Y]", "B=64", "B_Y of h is B_X elsewhere", 36},
+        {"h[B,F] = x[B_X]", "B=64", "index F has no size, give one such as F=4096", 5},
+        {"h[B] = x[B_X]", "B=6",
+         "dimension B of 6 does not divide by the 4 chips of X: 2 left over, nearest that does: 4 "
+         "and 8",
+         1},
+        {"a[B] = rotary2(x[B])", "B=64",
+         "no op, text or part that a family binds is called rotary2; the nearest is rotary", 8},
+        {"a[B,F] = top(x[B,F])", "B=64,F=8",
+         "a chain is made of products, expressions, norms, softmax, take, sum, mean and "
+         "cross_entropy",
+         1},
+        {"text a(): b[B] = c[B]", "B=64",
+         "expected a line of the text, found the reserved word text", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        problem p = {.arena = sm_arena_new()};
+        sm_error err = {.status = SM_OK};
+        stand_on(&p, "tpu-v5e:4x4", "X=4,Y=4");
+        const sm_source text = sm_source_of("EINSUM", cases[i].lines),
+                        sizes = sm_source_of("--dims", cases[i].dims);
+        assert_int_equal(sm_chain_read(&text, &sizes, &p.mesh, p.arena, &p.chain, &err),
+                         SM_BAD_INPUT);
+        if (strcmp(err.sentence, cases[i].sentence) != 0 || err.column != cases[i].column)
+            fail_msg("%s: %d: %s", cases[i].lines, err.column, err.sentence);
+        sm_arena_free(p.arena);
+    }
+}
+
 /* ---- allocations that fail ---- */
 
 static void memory_may_run_out(void **state) {
@@ -270,13 +470,46 @@ static void memory_may_run_out(void **state) {
     }
 }
 
+static void memory_may_run_out_over_lines(void **state) {
+    static const char lines[] =
+        "h[B,F] = x[B_X,D] w[D,F_Y]; g = softmax(h); y[B_X,D] = g[B,F] v[F_Y,D]; z = y + x";
+    problem p = {.arena = NULL};
+    (void)state;
+    stand_on(&p, "tpu-v5e:2x2", "X=2,Y=2");
+    double whole = 0;
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_chain_plan plan;
+        sm_error err;
+        const sm_source text = sm_source_of("EINSUM", lines),
+                        sizes = sm_source_of("--dims", "B=64,D=64,F=128");
+        p.arena = sm_arena_new();
+        if (!p.arena) continue;
+        sm_status status = sm_chain_read(&text, &sizes, &p.mesh, p.arena, &p.chain, &err);
+        p.input = (sm_chain_input){&p.system,    &p.mesh,
+                                   &p.placement, sm_calibration_of_operations(&p.system.chip),
+                                   SM_BF16,      &p.chain};
+        if (!status) status = sm_chain_best(&p.input, p.arena, &plan, &err);
+        if (status) assert_int_equal(status, SM_INTERNAL);
+        else if (whole > 0 && plan.expected_s != whole) fail_msg("another answer");
+        if (!status) whole = plan.expected_s;
+        sm_arena_free(p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_are_priced_in_pairs),
         cmocka_unit_test(elementwise_products_are_one),
         cmocka_unit_test(ten_operands_have_an_order),
         cmocka_unit_test(random_products_of_three),
+        cmocka_unit_test(an_mlp_is_one_all_reduce),
+        cmocka_unit_test(sums_along_a_sharded_dimension),
+        cmocka_unit_test(a_table_is_gathered_for_many_tokens),
+        cmocka_unit_test(an_input_that_many_read_moves_once),
+        cmocka_unit_test(random_chains_against_statements),
+        cmocka_unit_test(wrong_lines_are_told),
         cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(memory_may_run_out_over_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

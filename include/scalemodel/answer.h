@@ -111,7 +111,7 @@ typedef struct sm_matmul_question {
     size_t size;
     const sm_system *system;
     const sm_calibration *calibration; /* NULL: sm_calibration_of_operations */
-    sm_source einsum;                  /* "A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]" */
+    sm_source einsum;                  /* "A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]"; lines of a text */
     sm_source mesh;                    /* "X=4,Y=4" */
     sm_source dims;                    /* "I=1024,J=4k,K=8k" */
     const sm_dtype *compute;           /* NULL: the wider one of the operands */

@@ -22,10 +22,10 @@ enum { SM_CHAIN_MOST_ARRAYS = 64, SM_CHAIN_MOST_LINES = 32, SM_CHAIN_MOST_NAME =
 /* An array by what its dimensions are. `given`: its sharding is said, in the array; otherwise it is
  * open, and no dimension has axes. */
 typedef struct sm_chain_array {
-    sm_array array; /* dimensions name indices of the chain */
-    bool given;
-    int line; /* that makes it; -1: it comes in */
-    int uses; /* lines that read it */
+    sm_array array;    /* dimensions name indices of the chain */
+    bool given, named; /* named: it stands in the text, and is not part of a norm or softmax */
+    int line;          /* that makes it; -1: it comes in */
+    int uses;          /* lines that read it */
 } sm_chain_array;
 
 typedef struct sm_chain_line {
@@ -44,6 +44,12 @@ typedef struct sm_chain {
     sm_chain_line line[SM_CHAIN_MOST_LINES];
 } sm_chain;
 
+/* Read lines in the notation of layers (docs/notation.md), "h[B,F] = x[B_X,D] w[D,F_Y]; y = ...":
+ * products, expressions, norms, softmax, take, sum, mean, cross_entropy. An array that no line
+ * makes comes in, sharded as it is written; one that is made is sharded as it is written, or, with
+ * no axes, as is cheapest. dims: "B=1024,D=4k,F=16k". SM_BAD_INPUT with the place. */
+sm_status sm_chain_read(const sm_source *text, const sm_source *dims, const sm_mesh *mesh,
+                        sm_arena *arena, sm_chain *chain, sm_error *err);
 /* A chain of one line: the product of all operands. The output is open unless it was written. */
 void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain);
 /* An input, or an array of a given sharding, that several lines read is first brought where they

@@ -118,8 +118,8 @@ sm_status sm_chain_best(const sm_chain_input *input, sm_arena *arena, sm_chain_p
 enum { SM_CHAIN_MOST_ORDERED = 6 };
 sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
                           int *n, sm_error *err);
-/* Fix the sharding of one array of open sharding, in every way that divides: the best plan of each,
- * the cheapest first; at most `most`. shape[i]: the array as the i-th plan has it. */
+/* The best plan with each sharding of an array that a line makes and leaves open, the cheapest
+ * first; at most `most`. shape[i]: the array as the i-th plan has it. As sm_chain_best. */
 sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, sm_arena *arena,
                              sm_chain_plan **plan, sm_array **shape, int *n, sm_error *err);
 SM_DECLARATIONS_END

@@ -47,6 +47,17 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
  * library has twice, what passes a limit (notation.md, "Limits"). After an error the library is of
  * no use. */
 sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error *err);
+/* Read lines without a head, as the text of this name: "h[B,F] = x[B_X,D] w[D,F_Y]; ...". As
+ * sm_library_read. */
+sm_status sm_library_read_lines(sm_library *library, const sm_source *source, const char *name,
+                                sm_error *err);
+/* The dimensions that the arrays of a text name, each once; at most `most`. Returns how many. Names
+ * live as long as the library; spans are those of a mention in the source of the text. */
+typedef struct sm_text_mention {
+    const char *name;
+    sm_span span;
+} sm_text_mention;
+int sm_library_dims(const sm_library *library, const char *text, sm_text_mention *dim, int most);
 /* After the last file: does everything that is named exist? SM_BAD_INPUT with the place of an
  * unknown text, op or family, of an option that no line reads, of an array that is used where no
  * line has made it, of a result that no line makes. */

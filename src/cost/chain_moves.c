@@ -66,11 +66,15 @@ static bool comes_before(const sm_chain *chain, int a, int b) {
     return a < b;
 }
 
-/* The other orders of up to three axes. */
+/* The other orders of up to three axes, of two where there are several lines. */
 static void add_orders(chain_search *s) {
     static const int of_three[MOST_ORDERS][MOST_ORDERED_AXES] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
                                                                  {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    s->orders = s->axes == 2 ? 2 : s->axes == MOST_ORDERED_AXES ? MOST_ORDERS : 1;
+    int most = s->in->chain->lines == 1 ? MOST_ORDERED_AXES : MOST_ORDERED_AXES - 1;
+    s->orders = s->axes > most                 ? 1
+                : s->axes == 2                 ? 2
+                : s->axes == MOST_ORDERED_AXES ? MOST_ORDERS
+                                               : 1;
     for (int o = 1; o < s->orders; o++)
         for (int i = 0; i < s->axes; i++) s->order[o][i] = s->order[0][of_three[o][i]];
 }
@@ -86,11 +90,14 @@ void chain_search_begin(chain_search *s, const sm_chain_input *in, sm_arena *are
         s->order[0][at] = a;
     }
     add_orders(s);
+    uint32_t seen = 0;
     for (int i = 0; i < chain->arrays; i++)
         for (int d = 0; chain->array[i].given && d < chain->array[i].array.rank; d++) {
             const sm_dim *dim = &chain->array[i].array.dim[d];
             for (int k = 0; k < dim->n_axes; k++) s->likely[dim->index] |= 1u << dim->axis[k];
+            seen |= s->likely[dim->index];
         }
+    for (int i = 0; i < chain->names.indices; i++) s->likely[i] |= ~seen;
 }
 
 bool chain_may_split(const chain_search *s, bool many, int axis, int index) {
@@ -99,7 +106,7 @@ bool chain_may_split(const chain_search *s, bool many, int axis, int index) {
 
 /* ---- every sharding of an array ---- */
 
-enum { MOST_CODES = 256 };
+enum { MOST_CODES = 100 };
 
 typedef struct listing {
     const chain_search *s;

@@ -29,7 +29,8 @@ typedef struct chain_search {
     sm_arena *arena;
     int axes, orders;                    /* axes of more than one chip */
     int order[MOST_ORDERS][SM_MAX_AXES]; /* the first: as arrays given share a dimension */
-    uint32_t likely[SM_MAX_INDICES];     /* axes (bit) that some array given has on the index */
+    uint32_t likely[SM_MAX_INDICES];     /* axes (bit) that some array given has on the
+                                        index, or none anywhere */
     chain_move *moves;
     size_t n_moves, room;
     struct chain_arrival *arrival; /* of the product at hand */

@@ -28,6 +28,18 @@ static sm_status price_way(const sm_chain_input *in, const int8_t *at, const sm_
     return SM_OK;
 }
 
+/* What is no product says what it does itself: FLOPs of the vector unit, or rows that are read. */
+static void say_local_work(const sm_chain_input *in, sm_chain_step *step) {
+    const sm_lowering_input input = input_of(in, step);
+    for (int s = 0; s < step->way.lowering.steps; s++) {
+        sm_step *local = &step->way.lowering.step[s];
+        if (local->kind == SM_STEP_EINSUM && step->work != SM_LOCAL_PRODUCT)
+            local->flops = lowering_local_work(&input, &step->way.lowering, local->flops,
+                                               &local->local_bytes, -1, 1.0);
+    }
+    if (step->work != SM_LOCAL_PRODUCT) step->way.lowering.flops_per_chip = 0;
+}
+
 /* Axes that have nothing to do may help to gather. */
 static sm_status choose_way(const sm_chain_input *in, const int8_t *at, sm_chain_step *step,
                             sm_error *err) {
@@ -43,6 +55,7 @@ static sm_status choose_way(const sm_chain_input *in, const int8_t *at, sm_chain
     if (!status && idle && !price_way(in, helped, step, &other, NULL) &&
         other.cost.expected_s < step->way.cost.expected_s)
         step->way = other;
+    if (!status) say_local_work(in, step);
     return status;
 }
 

@@ -25,8 +25,7 @@ typedef struct states {
 typedef struct searching {
     chain_search s;
     sm_error *err;
-    int forced; /* an array whose sharding is not open; -1: none */
-    chain_code forced_code;
+    int kept; /* an array that states tell apart by to the end; -1: none */
     states now, next;
     int *table, slots; /* of next: by the codes */
 } searching;
@@ -106,30 +105,62 @@ static const chain_line *solution(searching *g, const chain_line *open, solved *
     return g->s.out_of_memory ? NULL : l;
 }
 
-static bool read_later(const sm_chain *chain, int line, int array) {
+/* Do states after a line differ by the sharding of the array? */
+static bool is_told(const searching *g, int line, int array) {
+    const sm_chain *chain = g->s.in->chain;
     for (int l = line + 1; l < chain->lines; l++)
         for (int o = 0; o < chain->line[l].operands; o++)
             if (chain->line[l].operand[o] == array) return true;
-    return false;
+    return array == g->kept;
 }
 
 static void lead_on(searching *g, const state *x, const chain_line *l, int line) {
-    const sm_chain *chain = g->s.in->chain;
     const chain_table *t = &l->table[l->whole];
     int result = l->line->result;
     for (int i = 0; i < t->n; i++) {
         state y = *x;
-        if (!(t->made[i].s < INFINITY) || (result == g->forced && t->code[i] != g->forced_code))
-            continue;
+        if (!(t->made[i].s < INFINITY)) continue;
         y.s += t->made[i].s;
         y.before = x;
         y.line = l;
         y.result = t->code[i];
-        y.code[result] = read_later(chain, line, result) ? t->code[i] : 0;
+        y.code[result] = is_told(g, line, result) ? t->code[i] : 0;
         for (int o = 0; o < l->line->operands; o++)
-            if (!read_later(chain, line, l->line->operand[o])) y.code[l->line->operand[o]] = 0;
+            if (!is_told(g, line, l->line->operand[o])) y.code[l->line->operand[o]] = 0;
         add_state(g, &y);
     }
+}
+
+/* What it takes at most to go on from one state as from another: every line that still reads an
+ * array of another sharding moves it there first. */
+static double way_between(searching *g, const state *from, const state *to, int line) {
+    const sm_chain *chain = g->s.in->chain;
+    double s = 0;
+    if (g->kept >= 0 && from->code[g->kept] != to->code[g->kept]) return INFINITY;
+    for (int l = line + 1; l < chain->lines; l++)
+        for (int o = 0; o < chain->line[l].operands; o++) {
+            int a = chain->line[l].operand[o];
+            if (from->code[a] != to->code[a])
+                s += chain_move_price(&g->s, &chain->array[a].array, from->code[a], to->code[a],
+                                      false)
+                         .s;
+        }
+    return s;
+}
+
+enum { MOST_RIVALS = 16 };
+
+/* Drop states that are no better than to get there from a cheaper one. */
+static void drop_states(searching *g, int line) {
+    int n = 0;
+    for (int i = 0; i < g->now.n && n < MOST_STATES; i++) {
+        const state *x = &g->now.list[i];
+        bool dropped = false;
+        for (int k = 0; k < n && k < MOST_RIVALS && !dropped; k++)
+            dropped = x->s >= g->now.list[k].s + way_between(g, &g->now.list[k], x, line);
+        if (!dropped) g->now.list[n++] = *x;
+    }
+    g->now.n = n;
 }
 
 static bool run_line(searching *g, int line) {
@@ -146,8 +177,8 @@ static bool run_line(searching *g, int line) {
     if (g->s.out_of_memory) return false;
     if (g->next.n > 0) qsort(g->next.list, (size_t)g->next.n, sizeof *g->next.list, compare);
     g->now = g->next;
-    if (g->now.n > MOST_STATES) g->now.n = MOST_STATES;
-    return true;
+    drop_states(g, line);
+    return !g->s.out_of_memory;
 }
 
 /* ---- the whole ---- */
@@ -179,61 +210,45 @@ static bool begin(searching *g) {
     return true;
 }
 
-static sm_status best_of(searching *g, sm_chain_plan *plan) {
+/* The last states, the cheapest first. */
+static sm_status run_lines(searching *g) {
     if (!begin(g)) return sm_fail_memory(g->err);
     for (int line = 0; line < g->s.in->chain->lines; line++)
         if (!run_line(g, line)) return sm_fail_memory(g->err);
-    if (g->now.n == 0)
-        return sm_fail(g->err, SM_NEGATIVE, "no assignment of the mesh axes gives these arrays");
-    return write_plan(g, &g->now.list[0], plan);
+    if (g->now.n > 0) return SM_OK;
+    return sm_fail(g->err, SM_NEGATIVE, "no assignment of the mesh axes gives these arrays");
 }
 
 sm_status sm_chain_best(const sm_chain_input *input, sm_arena *arena, sm_chain_plan *plan,
                         sm_error *err) {
-    searching g = {.err = err, .forced = -1};
+    searching g = {.err = err, .kept = -1};
     chain_search_begin(&g.s, input, arena);
-    return best_of(&g, plan);
-}
-
-/* ---- lists of plans ---- */
-
-typedef struct ranked {
-    sm_chain_plan plan;
-    sm_array shape;
-} ranked;
-
-static int cheaper(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    return (x->plan.expected_s > y->plan.expected_s) - (x->plan.expected_s < y->plan.expected_s);
+    sm_status status = run_lines(&g);
+    return status ? status : write_plan(&g, &g.now.list[0], plan);
 }
 
 sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, sm_arena *arena,
                              sm_chain_plan **plan, sm_array **shape, int *n, sm_error *err) {
-    searching g = {.err = err, .forced = array};
-    chain_code *code;
-    int codes;
+    searching g = {.err = err, .kept = array};
     *n = 0;
     chain_search_begin(&g.s, input, arena);
-    if (!chain_codes_of(&g.s, &input->chain->array[array].array, &code, &codes))
-        return sm_fail_memory(err);
-    ranked *list = sm_arena_array(arena, (size_t)codes, sizeof *list);
-    *plan = sm_arena_array(arena, (size_t)codes, sizeof **plan);
-    *shape = sm_arena_array(arena, (size_t)codes, sizeof **shape);
-    if (!list || !*plan || !*shape) return sm_fail_memory(err);
-    for (int i = 0; i < codes; i++) {
-        g.forced_code = code[i];
-        sm_status status = best_of(&g, &list[*n].plan);
-        if (status > SM_NEGATIVE) return status;
-        list[*n].shape = chain_array_of(&g.s, &input->chain->array[array].array, code[i]);
-        *n += status == SM_OK;
+    sm_status status = run_lines(&g);
+    if (status) return status;
+    int found = g.now.n < most ? g.now.n : most;
+    *plan = sm_arena_array(arena, (size_t)found, sizeof **plan);
+    *shape = sm_arena_array(arena, (size_t)found, sizeof **shape);
+    if (!*plan || !*shape) return sm_fail_memory(err);
+    for (; !status && *n < found; (*n)++) {
+        const state *x = &g.now.list[*n];
+        (*shape)[*n] = chain_array_of(&g.s, &input->chain->array[array].array, x->code[array]);
+        status = write_plan(&g, x, &(*plan)[*n]);
     }
-    qsort(list, (size_t)*n, sizeof *list, cheaper);
-    if (*n > most) *n = most;
-    for (int i = 0; i < *n; i++) {
-        (*plan)[i] = list[i].plan;
-        (*shape)[i] = list[i].shape;
-    }
-    return SM_OK;
+    return status;
+}
+
+static int cheaper(const void *a, const void *b) {
+    const sm_chain_plan *x = a, *y = b;
+    return (x->expected_s > y->expected_s) - (x->expected_s < y->expected_s);
 }
 
 /* ---- every order of one product ---- */
@@ -320,7 +335,7 @@ static bool make_trees(ordering *o, unsigned set) {
     return true;
 }
 
-static sm_status write_tree(ordering *o, const tree *t, ranked *to) {
+static sm_status write_tree(ordering *o, const tree *t, sm_chain_plan *to) {
     const chain_table *table = &t->table;
     int best = 0;
     for (int i = 1; i < table->n; i++)
@@ -329,21 +344,20 @@ static sm_status write_tree(ordering *o, const tree *t, ranked *to) {
     use_tree(o, t, o->line.whole);
     const state root = {.line = NULL};
     const state x = {.before = &root, .line = &o->line, .result = table->code[best]};
-    return write_plan(&o->g, &x, &to->plan);
+    return write_plan(&o->g, &x, to);
 }
 
 static sm_status write_trees(ordering *o, sm_chain_plan **plan, int *n) {
     const trees *all = &o->of[o->line.all];
-    ranked *list = sm_arena_array(o->g.s.arena, (size_t)all->n + 1, sizeof *list);
-    *plan = sm_arena_array(o->g.s.arena, (size_t)all->n + 1, sizeof **plan);
-    if (!list || !*plan) return sm_fail_memory(o->g.err);
+    sm_chain_plan *list = sm_arena_array(o->g.s.arena, (size_t)all->n + 1, sizeof *list);
+    if (!list) return sm_fail_memory(o->g.err);
     for (int i = 0; i < all->n; i++) {
         sm_status status = write_tree(o, &all->list[i], &list[*n]);
         if (status > SM_NEGATIVE) return status;
         *n += status == SM_OK;
     }
-    qsort(list, (size_t)*n, sizeof *list, cheaper);
-    for (int i = 0; i < *n; i++) (*plan)[i] = list[i].plan;
+    if (*n > 0) qsort(list, (size_t)*n, sizeof *list, cheaper);
+    *plan = list;
     return SM_OK;
 }
 
@@ -354,7 +368,7 @@ sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain
     ordering *o = sm_arena_alloc(arena, sizeof *o);
     *n = 0;
     if (!o) return sm_fail_memory(err);
-    o->g = (searching){.err = err, .forced = -1};
+    o->g = (searching){.err = err, .kept = -1};
     chain_search_begin(&o->g.s, input, arena);
     if (!chain_line_new(&o->g.s, line, &o->line)) return sm_fail_memory(err);
     if (o->line.at_once || line->operands > SM_CHAIN_MOST_ORDERED) return SM_OK;

@@ -57,20 +57,33 @@ double lowering_chunk_bytes(const sm_lowering_input *input, const sm_lowering *l
     return bytes;
 }
 
+static double points(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
+                     double chunks) {
+    sm_product_shape s = shape_of(input, lowering, cut, chunks);
+    return s.batch * s.m * s.n * s.k;
+}
+
+double lowering_local_work(const sm_lowering_input *input, const sm_lowering *lowering,
+                           double flops, double *bytes, int cut, double chunks) {
+    const sm_einsum *e = input->einsum;
+    if (input->work == SM_LOCAL_PRODUCT) return flops;
+    if (input->work == SM_LOCAL_VECTOR)
+        return input->vector_flops * points(input, lowering, cut, chunks);
+    /* the rows found are read, not the table */
+    if (input->work == SM_LOCAL_LOOKUP)
+        *bytes += array_bytes(input, lowering, &e->out, cut, chunks) -
+                  array_bytes(input, lowering, &e->in[e->operands - 1], cut, chunks);
+    if (input->work == SM_LOCAL_NOTHING) *bytes = 0.0;
+    return 0.0;
+}
+
 sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
                                double flops, double bytes, int cut, double chunks) {
     const sm_chip *chip = &input->system->chip;
     sm_product_shape s = shape_of(input, lowering, cut, chunks);
     bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
+    flops = lowering_local_work(input, lowering, flops, &bytes, cut, chunks);
     if (input->work == SM_LOCAL_NOTHING) return (sm_op_cost){.lower_s = 0.0};
-    if (input->work == SM_LOCAL_LOOKUP) {
-        /* the rows found are read, not the table */
-        const sm_array *table = &input->einsum->in[input->einsum->operands - 1];
-        bytes += array_bytes(input, lowering, &input->einsum->out, cut, chunks) -
-                 array_bytes(input, lowering, table, cut, chunks);
-        flops = 0.0;
-    }
-    if (input->work == SM_LOCAL_VECTOR) flops = input->vector_flops * s.batch * s.m * s.n * s.k;
     if (flops <= 0.0 || elementwise || input->work != SM_LOCAL_PRODUCT)
         return sm_vector_cost(chip, input->calibration, flops, bytes);
     return sm_matmul_cost(chip, input->calibration, input->compute, s, bytes);

@@ -6,6 +6,10 @@
 /* The local einsum, or a chunk of it: index `cut` (-1: none) in `chunks` parts. */
 sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
                                double flops, double bytes, int cut, double chunks);
+/* FLOPs of what a chip does by itself: those given, of a product; and its bytes where they are not
+ * those of its arrays. */
+double lowering_local_work(const sm_lowering_input *input, const sm_lowering *lowering,
+                           double flops, double *bytes, int cut, double chunks);
 /* What a chunk reads and writes: arrays with the cut index in part, the others whole. */
 double lowering_chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
                             double chunks);

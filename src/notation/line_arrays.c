@@ -181,6 +181,18 @@ bool line_bind(line_maker *m, line_call *c, const char *name, int array, const u
 
 /* ---- mentions ---- */
 
+/* Mesh axes that a mention writes are those of the array; another one may leave them out. */
+static sm_status pin(line_maker *m, const line_call *c, const tree *t, sm_text_array *array) {
+    for (int i = 0; t->kind == TREE_ARRAY && i < t->rank; i++) {
+        const char *axes = t->dim[i].axes, *before = array->pinned[i];
+        if (axes && before && strcmp(axes, before) != 0)
+            return line_wrong(m, c, t->dim[i].span, "%s_%s of %s is %s_%s elsewhere",
+                              t->dim[i].name, axes, t->name, t->dim[i].name, before);
+        if (axes) array->pinned[i] = axes;
+    }
+    return SM_OK;
+}
+
 static sm_status known(line_maker *m, line_call *c, const line_name *n, const tree *t,
                        sm_mention *out) {
     char room[120], other[120];
@@ -190,7 +202,8 @@ static sm_status known(line_maker *m, line_call *c, const line_name *n, const tr
     if (t->kind == TREE_NAME) return SM_OK;
     sm_status status = line_dims_of(m, c, t, out->dim);
     if (status) return status;
-    if (t->rank == array->rank && line_same_sizes(m, t->rank, out->dim, n->dim)) return SM_OK;
+    if (t->rank == array->rank && line_same_sizes(m, t->rank, out->dim, n->dim))
+        return pin(m, c, t, &m->array[n->array]);
     return line_wrong(m, c, t->span, "%s is %s above",
                       line_shown(m, t->name, t->rank, out->dim, other, sizeof other),
                       line_shown(m, t->name, array->rank, n->dim, room, sizeof room));
@@ -233,6 +246,8 @@ static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm
     array->typed = t->typed;
     array->type = t->type;
     if (!t->typed) store(m->kind->frame, t->name, array);
+    status = pin(m, c, t, array);
+    if (status) return status;
     return line_bind(m, c, t->name, out->array, out->dim) ? SM_OK : sm_fail_memory(m->err);
 }
 

@@ -68,7 +68,8 @@ sm_status line_resolve(const line_maker *m, const line_call *c, const tree *t, c
 }
 
 static bool is_norm(int op) {
-    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
+    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM ||
+           op == SM_OPERATOR_SOFTMAX;
 }
 
 /* Operators that may stand within an expression. */

@@ -135,6 +135,15 @@ static void parse_head(parser *p, tree_text *text) {
     if (parser_accept(p, TOKEN_ARROW)) parse_results(p, text);
 }
 
+static void add_text(parser *p, const tree_text *text) {
+    tree_text *entry = parser_alloc(p, sizeof *entry);
+    if (!entry) return;
+    *entry = *text;
+    *p->library->text_end = entry;
+    p->library->text_end = &entry->next;
+    parser_name_it(p, &p->library->text_named, entry->name, entry);
+}
+
 void parse_text(parser *p, bool kernel) {
     tree_text text = {.kernel = kernel, .source = p->source, .span = p->now.span};
     if (p->now.kind != TOKEN_CALL) parser_expected(p, "the name of the text and '('");
@@ -153,10 +162,14 @@ void parse_text(parser *p, bool kernel) {
         parser_expected(p, text.results > 0 ? "',', ':' or the end of the line"
                                             : "'->', ':' or the end of the line");
     parse_lines(p, &text);
-    tree_text *entry = parser_alloc(p, sizeof *entry);
-    if (!entry) return;
-    *entry = text;
-    *p->library->text_end = entry;
-    p->library->text_end = &entry->next;
-    parser_name_it(p, &p->library->text_named, entry->name, entry);
+    add_text(p, &text);
+}
+
+void parse_bare_lines(parser *p, const char *name) {
+    tree_text text = {.name = name, .source = p->source, .span = {0, 1}};
+    parser_count(p, &p->library->texts, "texts", text.span);
+    parse_lines(p, &text);
+    if (!p->status && p->now.kind != TOKEN_END)
+        parser_fail(p, p->now.span, "lines alone have no heads and no families");
+    add_text(p, &text);
 }

@@ -248,23 +248,69 @@ static sm_source *copy_source(sm_arena *arena, const sm_source *source) {
     return copy->name && copy->text ? copy : NULL;
 }
 
-sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error *err) {
+/* A copy of the source at its first token. */
+static sm_status begin(parser *p, sm_library *library, const sm_source *source, sm_error *err) {
     if (source->length > TREE_MOST_BYTES)
         return sm_fail_at(err, source, (sm_span){0, 1}, "a file of %zu bytes; the most is %d",
                           source->length, TREE_MOST_BYTES);
     sm_source *copy = copy_source(library->arena, source);
     if (!copy) return sm_fail_memory(err);
-    parser p = {.lexer.source = copy,
-                .source = copy,
-                .library = library,
-                .arena = library->arena,
-                .err = err,
-                .spare = {.kind = TREE_NAME, .name = "", .height = 1}};
-    parser_advance(&p);
-    parser_skip_breaks(&p);
+    *p = (parser){.lexer.source = copy,
+                  .source = copy,
+                  .library = library,
+                  .arena = library->arena,
+                  .err = err,
+                  .spare = {.kind = TREE_NAME, .name = "", .height = 1}};
+    parser_advance(p);
+    parser_skip_breaks(p);
+    return SM_OK;
+}
+
+sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error *err) {
+    parser p;
+    sm_status status = begin(&p, library, source, err);
+    if (status) return status;
     while (!p.status && p.now.kind != TOKEN_END) {
         parse_statement(&p);
         parser_skip_breaks(&p);
     }
     return p.status;
+}
+
+sm_status sm_library_read_lines(sm_library *library, const sm_source *source, const char *name,
+                                sm_error *err) {
+    parser p;
+    sm_status status = begin(&p, library, source, err);
+    const char *copy = status ? NULL : sm_arena_copy(library->arena, name, strlen(name));
+    if (status) return status;
+    if (!copy) return sm_fail_memory(err);
+    parse_bare_lines(&p, copy);
+    return p.status;
+}
+
+/* ---- the dimensions of a text ---- */
+
+typedef struct naming {
+    sm_text_mention *list;
+    int n, room;
+} naming;
+
+static bool name_dims(void *to, const tree *t) {
+    naming *all = to;
+    for (int i = 0; t->kind == TREE_ARRAY && i < t->rank; i++) {
+        int k = 0;
+        while (k < all->n && strcmp(all->list[k].name, t->dim[i].name) != 0) k++;
+        if (k == all->n && all->n < all->room)
+            all->list[all->n++] = (sm_text_mention){t->dim[i].name, t->dim[i].span};
+    }
+    return true;
+}
+
+int sm_library_dims(const sm_library *library, const char *text, sm_text_mention *dim, int most) {
+    naming all = {.list = dim, .room = most};
+    const tree_text *found = tree_find_text(library, text);
+    for (const tree_line *line = found ? found->line : NULL; line; line = line->next)
+        for (int i = 0; i < line->targets; i++) name_dims(&all, line->target[i]);
+    if (found) tree_walk_text(found, name_dims, &all);
+    return all.n;
 }

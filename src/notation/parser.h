@@ -75,5 +75,7 @@ void parse_sets(parser *p, tree_sets *list, int kinds, const char *what);
  * next line. */
 void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const char *what);
 void parse_text(parser *p, bool kernel);
+/* Lines without a head, up to the end, as the text of this name. */
+void parse_bare_lines(parser *p, const char *name);
 void parse_family(parser *p);
 #endif

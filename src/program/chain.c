@@ -54,7 +54,7 @@ sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err) {
         read_copy(chain, a, copy);
         insert_line(chain, at, &line);
         chain->array[copy] = chain->array[a];
-        chain->array[copy].given = false;
+        chain->array[copy].given = chain->array[copy].named = false;
         chain->array[copy].line = at;
         lay_open(&chain->array[copy].array);
         chain->array[a].uses = 1;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { SHOWN = 8, MOST_LISTED = 256 };
+enum { SHOWN = 8, MOST_LISTED = 256, MOST_LISTS = 2 };
 
 /* Alternatives of one kind: every order of one product, or every sharding of one array. */
 typedef struct listed {
@@ -74,9 +74,8 @@ static void put_plan(sm_report *r, sm_data *object, const chain_asked *q,
     sm_put_text(r, object, "bound", lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
 }
 
-static void put_list(sm_report *r, const chain_asked *q, const listed *l) {
+static void put_list(sm_report *r, sm_data *list, const chain_asked *q, const listed *l) {
     int most = q->top > 0 && q->top < l->n ? q->top : l->n;
-    sm_data *list = sm_put_array(r, r->data, l->shape ? "shardings" : "orders");
     for (int i = 0; i < most; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
         const sm_chain_plan *plan = &l->plan[i];
@@ -182,9 +181,10 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
     if (q->explain) explain(r, q, best);
 }
 
+/* Arrays that the text names and leaves open, and reads again. */
 static bool is_open(const chain_asked *q, int array) {
     const sm_chain_array *a = &q->chain->array[array];
-    return !a->given && a->line >= 0 && q->chain->line[a->line].work != SM_LOCAL_NOTHING;
+    return !a->given && a->named && a->line >= 0 && a->uses > 0;
 }
 
 /* Orders of one product; of a chain the shardings of what is made and left open. */
@@ -195,16 +195,17 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
     if (has_orders(q)) {
         status = sm_chain_orders(input, r->arena, &l.plan, &l.n, err);
         if (status || l.n == 0) return status;
-        put_list(r, q, &l);
+        put_list(r, sm_put_array(r, r->data, "orders"), q, &l);
         list_rows(r, q, &l);
         return SM_OK;
     }
-    for (int a = 0; !status && a < q->chain->arrays; a++) {
-        if (!is_open(q, a)) continue;
+    sm_data *list = q->chain->lines > 1 ? sm_put_array(r, r->data, "shardings") : NULL;
+    for (int a = 0, lists = 0; !status && a < q->chain->arrays; a++) {
+        if (!is_open(q, a) || lists++ >= MOST_LISTS) continue;
         l.array = a;
         status = sm_chain_shardings(input, a, MOST_LISTED, r->arena, &l.plan, &l.shape, &l.n, err);
         if (status || l.n < 2) continue;
-        put_list(r, q, &l);
+        put_list(r, list, q, &l);
         list_rows(r, q, &l);
     }
     return status;

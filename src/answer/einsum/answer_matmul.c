@@ -5,6 +5,7 @@
 #include "scalemodel/answer_words.h"
 #include "scalemodel/lowering.h"
 #include <math.h>
+#include <string.h>
 
 enum { SHOWN = 8 };
 
@@ -187,11 +188,39 @@ static sm_status answer_of_many(const asked *q, sm_report *r, sm_error *err) {
     return chain_answer(&many, r, err);
 }
 
+/* "h[B,F] = ..." is lines of a text; an einsum has no '='. */
+static sm_status answer_lines(const sm_matmul_question *in, sm_report *r, sm_error *err) {
+    sm_placed_mesh m;
+    sm_chain *chain = sm_arena_alloc(r->arena, sizeof *chain);
+    if (!chain) return sm_fail_memory(err);
+    sm_status status = sm_placed_mesh_read(in->system, &in->mesh, &m, err);
+    if (!status) status = sm_chain_read(&in->einsum, &in->dims, &m.mesh, r->arena, chain, err);
+    if (status) return status;
+    sm_dtype type[SM_CHAIN_MOST_ARRAYS];
+    int n = 0;
+    for (int a = 0; a < chain->arrays; a++)
+        if (chain->array[a].line < 0 && chain->array[a].array.dtype != SM_INT32)
+            type[n++] = chain->array[a].array.dtype;
+    const chain_asked lines = {.m = &m,
+                               .chain = chain,
+                               .calibration = in->calibration
+                                                  ? in->calibration
+                                                  : sm_calibration_of_operations(&m.system.chip),
+                               .compute = in->compute ? *in->compute : sm_compute_dtype(type, n),
+                               .text = sm_textf(r, "%.*s", (int)in->einsum.length, in->einsum.text),
+                               .top = in->top,
+                               .explain = in->explain};
+    sm_put_text(r, r->data, "command", "matmul");
+    return chain_answer(&lines, r, err);
+}
+
 sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_error *err) {
     asked q = {.in.size = 0};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     bool there = q.in.system && q.in.einsum.text && q.in.mesh.text;
     if (!status) status = sm_question_needs(there, "system, mesh and einsum", err);
+    if (!status && memchr(q.in.einsum.text, '=', q.in.einsum.length))
+        return answer_lines(&q.in, r, err);
     if (!status) status = read_question(&q, err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "matmul");
