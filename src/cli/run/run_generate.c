@@ -23,6 +23,7 @@ typedef struct run_generate_values {
     int64_t tokens, seed, speculate;
     double temperature;
     prediction_values predicted;
+    cli_model_values read_by;
 } run_generate_values;
 
 /* A model on the ranks. */
@@ -174,10 +175,10 @@ static sm_status lay_out(const generation *g, generation_model *m, sm_error *err
 
 /* ---- models ---- */
 
-static sm_status read_model(const generation *g, const char *model, const char *checkpoint,
-                            generation_model *m, sm_error *err) {
+static sm_status read_model(const generation *g, const cli_model_values *by, const char *model,
+                            const char *checkpoint, generation_model *m, sm_error *err) {
     m->path = checkpoint;
-    sm_status status = sm_io_model_load(model, g->call->arena, &m->model, err);
+    sm_status status = cli_read_model(g->call, by, model, &m->model, err);
     if (!status) status = lay_out(g, m, err);
     if (!status) status = sm_io_safetensors_read(checkpoint, g->call->arena, &m->file, err);
     return status;
@@ -189,8 +190,10 @@ static sm_status read_question(generation *g, sm_error *err) {
     sm_status status = read_numbers(g, err);
     if (!status) status = read_prompts(g, err);
     if (!status) status = read_plan(g, err);
-    if (!status) status = read_model(g, g->call->positional[0], o->checkpoint, &g->target, err);
-    if (!status && g->drafts) status = read_model(g, o->draft, o->draft_checkpoint, &g->draft, err);
+    const cli_model_values *by = &o->read_by, drafted_by = {.families = by->families};
+    if (!status) status = read_model(g, by, g->call->positional[0], o->checkpoint, &g->target, err);
+    if (!status && g->drafts)
+        status = read_model(g, &drafted_by, o->draft, o->draft_checkpoint, &g->draft, err);
     if (!status && g->drafts && draft->V != target->V)
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
@@ -422,6 +425,7 @@ static const cli_option run_generate_table[] = {
      .lowest = 1, .highest = 64, .by_default = "4"},
     RANKS_OPTIONS(run_generate_values, ranks, RANKS_CUDA),
     PREDICTION_OPTIONS(run_generate_values, predicted),
+    CLI_MODEL_OPTIONS(run_generate_values, read_by),
     {.name = NULL},
 };
 

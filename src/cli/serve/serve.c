@@ -112,7 +112,8 @@ static sm_status read_speculation(const cli_call *call, serving *v, sm_error *er
         return sm_fail_at(err, &source, share, "expected a number from 0 to 1");
     if (status || !o->draft) return status;
     s->draft = &v->draft;
-    return sm_io_model_load(o->draft, call->arena, &v->draft, err);
+    const cli_model_values read_by = {.families = o->read_by.families};
+    return cli_read_model(call, &read_by, o->draft, &v->draft, err);
 }
 
 static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
