@@ -231,7 +231,19 @@ static void architectures_stand_in_for_types(void **state) {
         "vocab_size" : 100
     }));
     assert_string_equal(m.family, "llama");
+    assert_string_equal(m.note, "");
     assert_true(sm_model_params(&m).total == total(LLAMA("")));
+    m = read_good(JSON({
+        "architectures" : ["LlamaForCausalLM"],
+        "model_type" : "lama-of-mine",
+        "hidden_size" : 64,
+        "num_hidden_layers" : 2,
+        "num_attention_heads" : 4,
+        "intermediate_size" : 96,
+        "vocab_size" : 100
+    }));
+    assert_string_equal(m.note, "model_type \"lama-of-mine\" is not known: read as a llama model, "
+                                "which architectures says it is");
 }
 
 static void two_spellings_must_agree(void **state) {
@@ -285,6 +297,22 @@ static void windows_follow_the_family(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (windowed_layers(rows[i].text) != rows[i].windowed)
             fail_msg("%d windowed layers: %s", windowed_layers(rows[i].text), rows[i].text);
+}
+
+static void layer_lists_are_checked(void **state) {
+    (void)state;
+    refuse(OF("gemma2", ", \"layer_types\": 3"), "3", "layer_types must be a list of texts");
+    refuse(OF("gemma2", ", \"layer_types\": [\"full_attention\", 7]"), "[\"full_attention\", 7]",
+           "layer_types must be a list of texts");
+    refuse(OF("gemma2", ", \"layer_types\": [\"full_attention\"]"), "[\"full_attention\"]",
+           "the list has 1 entries, and the 2. is needed");
+    refuse(OF("gemma2", ", \"layer_types\": [\"full_attention\", \"ful_attention\"]"),
+           "\"ful_attention\"",
+           "layer_types \"ful_attention\" of a layer is not understood; the nearest known one is "
+           "\"full_attention\"");
+    refuse(OF("gemma2", ", \"layer_types\": \"full_attention\""), "\"full_attention\"",
+           "layer_types \"f\" of a layer is not understood");
+    read_good(OF("gemma2", ", \"layer_types\": null"));
 }
 
 /* ---- sparse layers ---- */
@@ -355,6 +383,40 @@ static void granite_is_a_llama(void **state) {
     assert_string_equal(model_of("granite", OF("granite", ", \"logits_scaling\": 16.0")).odd, odd);
 }
 
+#define MPT(more)                                                                                  \
+    "{\"model_type\": \"mpt\", \"d_model\": 64, \"n_layers\": 2, \"n_heads\": 4, "                 \
+    "\"vocab_size\": 100" more "}"
+
+static void experts_are_checked(void **state) {
+    (void)state;
+    refuse(MIXTRAL(", \"n_routed_experts\": 8"), "\"n_routed_experts\"",
+           "n_routed_experts may change the size or the work of a mixtral model and is not "
+           "understood");
+    refuse(OF("deepseek_v3", ", \"kv_lora_rank\": null"), "null",
+           "R = kv_lora_rank is none, and mla needs it");
+    refuse(OF("qwen3_moe", ", \"decoder_sparse_step\": \"1\""), "\"1\"",
+           "decoder_sparse_step must be a number");
+    /* as the reference has it, a step of none is a step of one */
+    assert_true(total(OF("qwen3_moe", ", \"decoder_sparse_step\": null")) ==
+                total(OF("qwen3_moe", ", \"decoder_sparse_step\": 1")));
+    refuse(LLAMA(", \"mlp_bias\": \"yes\""), "\"yes\"", "mlp_bias must be true or false");
+    refuse(LLAMA(", \"add_cross_attention\": true"), "\"add_cross_attention\"",
+           "add_cross_attention may change the size or the work of a llama model and is not "
+           "understood");
+}
+
+/* Members of objects that a family reads are looked at as keys are. */
+static void nested_keys_are_checked(void **state) {
+    (void)state;
+    refuse(MPT(", \"attn_config\": {\"kv_heads\": 2}"), "\"kv_heads\"",
+           "kv_heads may change the size or the work of a mpt model and is not understood; the "
+           "nearest known field is kv_n_heads");
+    refuse(MPT(", \"attn_config\": {\"sliding_window_size\": 7}"), "\"sliding_window_size\"",
+           "sliding_window_size may change the size or the work of a mpt model and is not "
+           "understood");
+    read_good(MPT(", \"attn_config\": {\"kv_heads\": 0, \"clip_qkv\": 8, \"softmax_scale\": 1}"));
+}
+
 /* ---- small configs of every family, counted on the modules of transformers ---- */
 
 static void counts_agree_with_transformers(void **state) {
@@ -374,9 +436,6 @@ static void counts_agree_with_transformers(void **state) {
 /* MPT's own modules take expansion_ratio and no_bias; those of transformers do not. */
 static void mpt_reads_its_own_fields(void **state) {
     (void)state;
-#define MPT(more)                                                                                  \
-    "{\"model_type\": \"mpt\", \"d_model\": 64, \"n_layers\": 2, \"n_heads\": 4, "                 \
-    "\"vocab_size\": 100" more "}"
     double base = 2 * (4 * 64 * 64 + 8 * 64 * 64 + 2 * 64) + 64 + 6400;
     assert_true(total(MPT("")) == base);
     assert_true(total(MPT(", \"expansion_ratio\": 2")) == base - 2 * 4 * 64 * 64);
@@ -679,6 +738,9 @@ int main(void) {
         cmocka_unit_test(sparse_layers_follow_the_family),
         cmocka_unit_test(minimax_m2_is_counted),
         cmocka_unit_test(granite_is_a_llama),
+        cmocka_unit_test(layer_lists_are_checked),
+        cmocka_unit_test(experts_are_checked),
+        cmocka_unit_test(nested_keys_are_checked),
         cmocka_unit_test(counts_agree_with_transformers),
         cmocka_unit_test(mpt_reads_its_own_fields),
         cmocka_unit_test(gemma_4_overrides_layers),

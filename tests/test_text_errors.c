@@ -281,6 +281,15 @@ static void errors_of_checking(void **state) {
          "f:2:19: no option or part of a text is called gatd; the nearest is gated\n"
          "  family g piece f: gatd = true\n"
          "                    ^~~~"},
+        {"text gqa(x) -> y: y = x\ntext f(x) -> y: y = mixer(x)\nfamily g fields deep = 1\n"
+         "piece f: mixer = gqa if deep else gqua",
+         "f:4:35: no text is called gqua; the nearest is gqa\n"
+         "  piece f: mixer = gqa if deep else gqua\n"
+         "                                    ^~~~"},
+        {"text block(x) -> y: y = x\nfamily g piece f = blok",
+         "f:2:20: no text is called blok; the nearest is block\n"
+         "  family g piece f = blok\n"
+         "                     ^~~~"},
         {"text f(x; gated=false) -> y: y = x if gated or not gated\nfamily g piece f: mixer.gated "
          "= true",
          "f:2:19: no text calls mixer\n"

@@ -71,6 +71,8 @@ sm_status sm_library_shipped(sm_arena *arena, const sm_library **out, sm_error *
  * once. SM_INTERNAL when out of memory. */
 sm_status sm_library_families(const sm_library *library, sm_arena *arena, const char *const **name,
                               size_t *n, sm_error *err);
+/* Is a family called so, in the library or below it? */
+bool sm_library_has_family(const sm_library *library, const char *name);
 
 SM_DECLARATIONS_END
 #endif

@@ -365,16 +365,23 @@ static sm_status find_pieces(const sm_source *source, sm_model *m, sm_error *err
     return sm_fail_at(err, source, (sm_span){0, 1}, "the model has no layers");
 }
 
-/* What is said of the model beside its counts: the family's note, and what is counted apart. */
-static const char *note_of(const sm_architecture *a, sm_arena *arena) {
+/* What is said of the model beside its counts: the family's note, what is counted apart, and a type
+ * that no family has: of the classes of `architectures` its config may mean other things. */
+static const char *note_of(const sm_library *families, const char *family,
+                           const sm_architecture *a, sm_arena *arena) {
     const char *said = sm_architecture_word(a, "note"), *note = said ? said : "", *name;
+    const char *type = sm_architecture_type(a);
     double params;
     char count[32];
     for (int i = 0; note && (name = sm_architecture_apart(a, i, &params)) != NULL; i++)
         note = sm_arena_printf(arena, "%s%s%s (%s parameters) is counted apart", note,
                                note[0] ? "; " : "", name,
                                sm_format_count(count, sizeof count, params));
-    return note;
+    if (!note || family || !type[0] || sm_library_has_family(families, type)) return note;
+    return sm_arena_printf(arena,
+                           "%s%smodel_type \"%.60s\" is not known: read as a %s model, which "
+                           "architectures says it is",
+                           note, note[0] ? "; " : "", type, sm_architecture_family(a));
 }
 
 static double number(const sm_architecture *a, const char *name, double otherwise) {
@@ -415,7 +422,7 @@ sm_status sm_model_parse(const sm_library *families, const char *family, const s
     const char *name = sm_model_name(source->name ? source->name : "", &length);
     snprintf(m->name, sizeof m->name, "%.*s", length > 90 ? 90 : (int)length, name);
     read_facts(m);
-    const char *note = note_of(m->architecture, arena);
+    const char *note = note_of(families, family, m->architecture, arena);
     if (!note) return sm_fail_memory(err);
     m->note = note;
     model_lines lines;

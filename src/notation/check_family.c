@@ -1,5 +1,6 @@
 /* A family: are the families and texts it names there, and does a text know what it binds? */
 #include "library_check.h"
+#include "operators.h"
 
 #include <string.h>
 
@@ -28,7 +29,37 @@ static sm_status check_like(checker *c, const tree_family *family) {
     return SM_OK;
 }
 
-static sm_status check_binding(checker *c, const tree_piece *piece, const tree_set *set) {
+static sm_status unknown_text(checker *c, const sm_source *source, sm_span span, const char *name) {
+    const char *near = sm_nearest(name, strlen(name), c->texts.word, c->texts.n);
+    return sm_fail_at(c->err, source, span, "no text is called %s%s%s", name,
+                      near ? "; the nearest is " : "", near ? near : "");
+}
+
+/* Is it a field of the family, or of those that it is like? */
+static bool has_field(const checker *c, const tree_family *family, const char *name) {
+    while (family && !tree_find_set(family->field, name))
+        family = family->like ? tree_other_family(c->library, family->like->name, family) : NULL;
+    return family != NULL;
+}
+
+/* What a part, or a piece, is bound to: a text or an operator, or a name that says which. */
+static sm_status check_texts(checker *c, const tree_family *family, const sm_source *source,
+                             const tree *value) {
+    if (value->kind == TREE_CHOICE || value->kind == TREE_OR) {
+        sm_status status = check_texts(c, family, source, value->child[0]);
+        return status ? status : check_texts(c, family, source, value->child[value->n - 1]);
+    }
+    if (value->kind != TREE_NAME || strchr(value->name, '.')) return SM_OK;
+    static const char *const others[] = {"none", "true", "false", "i"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(value->name, others[i]) == 0) return SM_OK;
+    bool known = words_have(&c->texts, value->name) || operator_find(value->name) >= 0 ||
+                 words_have(&c->bound, value->name) || has_field(c, family, value->name);
+    return known ? SM_OK : unknown_text(c, source, value->span, value->name);
+}
+
+static sm_status check_binding(checker *c, const tree_family *family, const tree_piece *piece,
+                               const tree_set *set) {
     const char *name = set->name, *dot = strchr(name, '.');
     if (*name >= 'A' && *name <= 'Z') return SM_OK;
     if (dot) {
@@ -39,6 +70,10 @@ static sm_status check_binding(checker *c, const tree_piece *piece, const tree_s
         name = dot + 1;
     }
     if (words_have(&c->options, name)) return SM_OK;
+    if (words_have(&c->slots, name)) {
+        sm_status status = check_texts(c, family, piece->source, set->value);
+        if (status) return status;
+    }
     if (!dot &&
         (strcmp(name, "name") == 0 || strcmp(name, "apart") == 0 || words_have(&c->slots, name) ||
          words_have(&c->reached, name) || words_have(&c->read, name)))
@@ -56,14 +91,11 @@ static sm_status check_piece(checker *c, const tree_family *family, const tree_p
         bool there = !piece->name || tree_other_family(c->library, piece->name, family) != NULL;
         return there ? SM_OK : unknown_family(c, piece->source, piece->span, piece->name);
     }
-    if (!piece->text && !family->like && !words_have(&c->texts, piece->name)) {
-        const char *near = sm_nearest(piece->name, strlen(piece->name), c->texts.word, c->texts.n);
-        return sm_fail_at(c->err, piece->source, piece->span, "no text is called %s%s%s",
-                          piece->name, near ? "; the nearest is " : "", near ? near : "");
-    }
-    sm_status status = SM_OK;
+    if (!piece->text && !family->like && !words_have(&c->texts, piece->name))
+        return unknown_text(c, piece->source, piece->span, piece->name);
+    sm_status status = piece->text ? check_texts(c, family, piece->source, piece->text) : SM_OK;
     for (const tree_set *set = piece->set; set && !status; set = set->next)
-        status = check_binding(c, piece, set);
+        status = check_binding(c, family, piece, set);
     return status;
 }
 

@@ -66,13 +66,17 @@ static void name_all(const model_plan *plan, const json_value *config, named *to
     }
 }
 
-/* "rope_parameters.rope_theta" names rope_parameters. */
-static bool is_named(const named *known, const char *key) {
+/* What follows a key in the name of a member, "rope_theta" of "rope_parameters.rope_theta": "" for
+ * the key itself, NULL for other names. */
+static const char *after_key(const char *name, const char *key) {
     size_t n = strlen(key);
-    for (int i = 0; i < known->names.n; i++) {
-        const char *name = known->names.word[i];
-        if (strncmp(name, key, n) == 0 && (name[n] == 0 || name[n] == '.')) return true;
-    }
+    if (strncmp(name, key, n) != 0 || (name[n] != 0 && name[n] != '.')) return NULL;
+    return name + n + (name[n] == '.');
+}
+
+static bool is_named(const named *known, const char *key) {
+    for (int i = 0; i < known->names.n; i++)
+        if (after_key(known->names.word[i], key)) return true;
     return false;
 }
 
@@ -152,12 +156,32 @@ static sm_status meet_word(const model_plan *plan, const frame *f, const named *
                       near ? "\"" : "");
 }
 
+/* Is a value always a word? */
+static bool is_word(const tree *t) {
+    return t->kind == TREE_WORD ||
+           (t->kind == TREE_CHOICE && is_word(t->child[0]) && is_word(t->child[2]));
+}
+
+/* Where the default is a word for each layer, the config lists words too. */
+static sm_status meet_list(const model_plan *plan, const frame *f, const json_value *v) {
+    bool words = false;
+    for (int i = 0; i < f->fields; i++)
+        if (f->field[i]->by_layer && strcmp(f->field[i]->name, v->key) == 0)
+            words = is_word(f->field[i]->value);
+    bool fits = v->kind == IS_LIST || v->kind == IS_TEXT || v->kind == IS_NULL;
+    for (uint32_t i = 0; v->kind == IS_LIST && i < v->n; i++)
+        fits = fits && v->item[i].kind == IS_TEXT;
+    if (!words || fits) return SM_OK;
+    return sm_fail_at(plan->err, f->source, json_place(v), "%s must be a list of texts", v->key);
+}
+
 /* What is asked layer by layer is a word that the family compares with: an unknown one would pass
  * for whatever it has after `else`. Words that `else` alone stands for are inert. */
 static sm_status meet_words(const model_plan *plan, const frame *f, const named *known,
                             const json_value *v) {
     sm_status status = SM_OK;
     if (!has(&known->indexed, v->key) || strcmp(v->key, "architectures") == 0) return SM_OK;
+    if ((status = meet_list(plan, f, v)) != SM_OK) return status;
     if (v->kind == IS_TEXT)
         for (const char *at = v->text; !status && *at; at++) {
             const char letter[2] = {*at, 0};
@@ -169,11 +193,35 @@ static sm_status meet_words(const model_plan *plan, const frame *f, const named 
     return status;
 }
 
+/* The names that a family knows of an object's members; false: it knows the object as a whole, or
+ * not at all. */
+static bool names_within(const named *known, const char *key, named *out) {
+    out->names.n = out->indexed.n = out->words.n = 0;
+    for (int i = 0; i < known->names.n; i++) {
+        const char *member = after_key(known->names.word[i], key);
+        if (member && !*member) return false;
+        if (member) add(&out->names, member);
+    }
+    return out->names.n > 0;
+}
+
 static sm_status meet(const model_plan *plan, const frame *f, const named *known,
                       const json_value *v) {
     bool passes = is_named(known, v->key) || is_off(v) || is_inert(plan, f, v->key) ||
                   !speaks(f->library, v->key);
     return passes ? meet_words(plan, f, known, v) : fail_key(plan, f, known, v);
+}
+
+/* Members of an object of which the family names some are looked at as keys are. */
+static sm_status meet_members(const model_plan *plan, const frame *f, const named *known,
+                              const json_value *v) {
+    if (v->kind != IS_OBJECT) return SM_OK;
+    named *within = sm_arena_alloc(plan->arena, sizeof *within);
+    if (!within) return sm_fail_memory(plan->err);
+    sm_status status = SM_OK;
+    if (!names_within(known, v->key, within)) return SM_OK;
+    for (uint32_t i = 0; !status && i < v->n; i++) status = meet(plan, f, within, &v->item[i]);
+    return status;
 }
 
 sm_status frames_check_keys(const model_plan *plan) {
@@ -184,6 +232,8 @@ sm_status frames_check_keys(const model_plan *plan) {
         name_all(plan, f->config, known);
         for (uint32_t i = 0; !status && i < f->config->n; i++)
             status = meet(plan, f, known, &f->config->item[i]);
+        for (uint32_t i = 0; !status && i < f->config->n; i++)
+            status = meet_members(plan, f, known, &f->config->item[i]);
     }
     return status;
 }

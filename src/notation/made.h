@@ -42,7 +42,6 @@ struct sm_architecture {
     json_document document;
     const json_value *root;
     const frame *main;
-    const char *note;
     int pieces, kinds;
     sm_model_piece *piece;
     made_kind *kind;

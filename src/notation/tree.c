@@ -81,6 +81,10 @@ const tree_family *tree_find_family(const sm_library *library, const char *name)
     return tree_other_family(library, name, NULL);
 }
 
+bool sm_library_has_family(const sm_library *library, const char *name) {
+    return tree_find_family(library, name) != NULL;
+}
+
 bool tree_walk(const tree *t, tree_visit visit, void *to) {
     if (!visit(to, t)) return false;
     for (int i = 0; i < t->n; i++)
