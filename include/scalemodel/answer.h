@@ -185,6 +185,8 @@ typedef struct sm_train_question {
     void *context;
     bool explain;  /* the derivation of the best plan's time; not with n_chips */
     bool timeline; /* its simulated step, into report->tracks; not with n_chips */
+    bool as_run;   /* priced as this project's runtime executes plans (sm_train_runtime): fp32, one
+                      op after the other; false: mixed precision, fused kernels */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

@@ -140,8 +140,8 @@ typedef enum sm_constant {
     X(memory, "memory-bound op")                                                                   \
     X(collective, "collective")                                                                    \
     X(step, "training step")                                                                       \
-    X(peak, "peak memory") X(prefill, "prefill") X(decode, "decode")                               \
-        X(throughput, "serving throughput")
+    X(peak, "peak memory")                                                                         \
+    X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
 typedef enum sm_regime {
 #define X(id, name) SM_REGIME_##id,
     SM_REGIMES(X)
@@ -156,9 +156,12 @@ typedef struct sm_collective_line {
     sm_line line; /* over V */
 } sm_collective_line;
 
+/* The software of constants that `measure` wrote: kernels and collectives timed one by one. */
+#define SM_MEASURED_SOFTWARE "measured"
 typedef struct sm_calibration {
     const char *chip;     /* as in the catalogue */
-    const char *software; /* "megatron-2023", "kernels" (single-operation benchmarks), ... */
+    const char *software; /* SM_MEASURED_SOFTWARE, "megatron-2023", "kernels" (single-operation
+                             benchmarks), ... */
     const char *source;   /* what rows, what fit, when; or from which relative it is borrowed */
     const char *range;    /* where the fit is valid: shapes, chips, lengths; "" when borrowed */
 #define X(id, low, high, unit, meaning) double id;

@@ -79,6 +79,9 @@ typedef struct sm_train_software {
     bool no_host; /* where no link to a host is known, offloading is into the chip's own memory */
 } sm_train_software;
 extern const sm_train_software sm_train_runtime; /* this project's own (run_train.h) */
+/* The plan as that runtime executes it: in single precision, for which bf16, the usual value, is
+ * taken too. SM_BAD_INPUT for another dtype, or gradients reduced in another type. */
+sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err);
 /* Price plans of this software from now on. */
 void sm_train_set_software(sm_train *train, const sm_train_software *software);
 

@@ -284,6 +284,20 @@ const sm_train_software sm_train_runtime = {.single = true,
                                             .panels = true,
                                             .no_host = true};
 
+sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
+    if (plan->gradient != SM_FP32)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "gradient=%s cannot be run: gradients are reduced in the single precision "
+                       "that they are summed in; gradient=fp32 can",
+                       sm_dtype_name(plan->gradient));
+    if (plan->dtype != SM_BF16 && plan->dtype != SM_FP32)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "dtype=%s cannot be run: matmuls are of single precision; dtype=fp32 can",
+                       sm_dtype_name(plan->dtype));
+    plan->dtype = SM_FP32;
+    return SM_OK;
+}
+
 void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     bool other = memcmp(&t->software, software, sizeof *software) != 0;
     t->software = *software;

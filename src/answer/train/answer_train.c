@@ -40,6 +40,10 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
 
 void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
     sm_train_set_calibration(train, q->in.calibration);
+    if (q->in.as_run) {
+        sm_train_set_software(train, &sm_train_runtime);
+        return;
+    }
     sm_train_set_software_memory(train, sm_software_memory_of(q->in.calibration->software));
 }
 

@@ -101,6 +101,7 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_put_all(r, model, "params|active_params|train_flops_per_token", params.total, params.active,
                flops);
     sm_train_system_data(r, r->data, q->in.system);
+    sm_put_bool(r, r->data, "as_run", q->in.as_run);
     sm_data *calibration = sm_put_object(r, r->data, "calibration");
     sm_put_text(r, calibration, "chip", c->chip);
     sm_put_text(r, calibration, "software", c->software);

@@ -56,6 +56,13 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
                            seqs, why, sm_show_exact(r, tokens),
                            sm_show_exact(r, q->job.batch_tokens));
     }
+    bool measured = strcmp(q->in.calibration->software, SM_MEASURED_SOFTWARE) == 0;
+    if (q->in.as_run)
+        sm_report_text(r, "Priced as 'run train' executes it: in fp32, each op and each collective "
+                          "after the one before.");
+    else if (measured)
+        sm_report_text(r, "Priced in mixed precision with fused kernels; --as-run prices what "
+                          "'run train' executes.");
 }
 
 /* ---- the best plan ---- */

@@ -69,6 +69,13 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     sm_status status = sm_plan_parse(&q->in.plan, fixed, err);
     if (!status) status = read_key(q, &q->in.dtype, SM_PLAN_DTYPE, fixed, err);
     if (!status) status = read_key(q, &q->in.optimizer, SM_PLAN_OPTIMIZER, fixed, err);
+    if (!status && q->in.as_run) {
+        sm_error odd = {.status = SM_OK};
+        status = sm_train_plan_as_run(fixed, &odd);
+        if (status) *err = odd;
+        if (status) status = sm_question_blame(&q->in.plan, status, err);
+        fixed->given |= 1u << SM_PLAN_DTYPE;
+    }
     if (!status && q->in.most.text) status = read_limits(&q->in.most, &q->search, err);
     bool all = (fixed->given & ALL_DEGREES) == ALL_DEGREES;
     q->priced_only = !status && sm_plan_given(fixed, SM_PLAN_MICROBATCH) &&

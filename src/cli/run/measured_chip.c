@@ -350,7 +350,7 @@ static void begin(measuring *q) {
     q->calibration = *sm_calibration_of(&q->chip);
     memset(q->calibration.interval, 0, sizeof q->calibration.interval);
     q->calibration.chip = q->name;
-    q->calibration.software = "measured";
+    q->calibration.software = SM_MEASURED_SOFTWARE;
 }
 
 /* Returns the median of |log(priced / measured)|, 0 where there are none. */

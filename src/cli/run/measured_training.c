@@ -54,7 +54,6 @@ static sm_status make_run(const training_shape *s, int ranks, const unsigned cha
     sm_source source = sm_source_of("a plan to measure with", plan);
     status = sm_plan_parse(&source, &run->plan, err);
     if (status) return status;
-    run->plan.dtype = SM_FP32;
     sm_train_setup_defaults(&run->setup);
     run->setup.model = &run->model;
     run->setup.tokens = s->seq;

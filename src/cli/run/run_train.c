@@ -134,7 +134,7 @@ static sm_status read_question(train_run *q, sm_error *err) {
 
 /* ---- predicting ---- */
 
-/* Executed in single precision, so priced in it. */
+/* As `train --as-run` does. */
 static sm_status predict(train_run *q, sm_error *err) {
     const char *on;
     sm_train *train = NULL;
@@ -147,7 +147,6 @@ static sm_status predict(train_run *q, sm_error *err) {
                   .batch_tokens = (double)q->setup.sequences * q->setup.tokens,
                   .seq = q->setup.tokens,
                   .usd_per_chip_hour = -1};
-    q->plan.dtype = SM_FP32;
     const sm_calibration *constants = NULL;
     if (!status)
         status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);

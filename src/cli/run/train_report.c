@@ -168,6 +168,8 @@ static void show_parts(sm_report *r, const train_run *q) {
     sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
                 sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
     sm_report_table(r, table);
+    sm_report_text(r, "Predicted is what 'train --as-run' prints for this plan: in fp32, each op "
+                      "and each collective after the one before.");
     if (x->busiest != x->stage)
         sm_report_text(r, "Stage %d works longest by the prediction, stage %d by the clock.",
                        x->stage + 1, x->busiest + 1);

@@ -1,20 +1,6 @@
 /* From a plan to degrees, rules, chunks of layers and the order in which stages work. */
 #include "train_setup_of_plan.h"
 
-/* All is single precision. A plan of bf16 is taken as that: it is the planner's default. */
-static sm_status check_dtypes(const sm_plan *p, sm_error *err) {
-    if (p->gradient != SM_FP32)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "gradient=%s cannot be run: gradients are reduced in the single precision "
-                       "that they are summed in; gradient=fp32 can",
-                       sm_dtype_name(p->gradient));
-    if (p->dtype != SM_BF16 && p->dtype != SM_FP32)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "dtype=%s cannot be run: matmuls are of single precision; dtype=fp32 can",
-                       sm_dtype_name(p->dtype));
-    return SM_OK;
-}
-
 /* Weights are single precision and their own master copy, so that adam without one is adam. */
 static sm_train_optimizer optimizer_of(const sm_plan *p) {
     switch (p->optimizer) {
@@ -53,9 +39,9 @@ sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_se
     return SM_OK;
 }
 
-sm_status train_setup_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
+sm_status train_setup_of_plan(sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
                               sm_error *err) {
-    sm_status status = check_dtypes(plan, err);
+    sm_status status = sm_train_plan_as_run(plan, err);
     if (status) return status;
     train_degrees_of_plan(plan, setup);
     setup->optimizer = optimizer_of(plan);

@@ -10,6 +10,7 @@ typedef struct cli_train_values {
     int64_t seq, top, threads;
     sm_objective objective;
     sm_range chips;
+    bool as_run;
     cli_calibration_values constants;
     cli_model_values read_by;
 } cli_train_values;

@@ -35,6 +35,8 @@ const cli_option cli_train_options[] = {
     {"price", 0, CLI_USD, AT(price), "USD", .help = "of a chip for an hour", .highest = 1e6,
      .default_says = "the catalogue's"},
     {"max", 0, CLI_TEXT, AT(most), "DEGREES", .help = "limits to degrees: tensor=8,pipeline=16"},
+    {"as-run", 0, CLI_FLAG, AT(as_run), NULL,
+     .help = "price what 'run train' executes: fp32, one op after the other"},
     {"threads", 0, CLI_WHOLE, AT(threads), "N",
      .help = "threads that search; the answer is the same", .lowest = 1, .highest = 1024,
      .default_says = "all processors"},
@@ -99,6 +101,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->chips = t->chips;
     q->explain = call->common.explain;
     q->timeline = o->timeline != NULL;
+    q->as_run = o->as_run;
     sm_status status = cli_read_model(call, &o->read_by, call->positional[0], &t->model, err);
     if (!status) status = cli_system(call, o->on, &t->system, err);
     if (!status)
