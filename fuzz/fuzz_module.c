@@ -1,5 +1,6 @@
-/* Fuzz the readers of compiled modules. What reads is worked out and priced on a system of as many
- * chips: times and bytes are numbers, expected lies between its bounds, and parts add up. */
+/* Fuzz the readers of compiled modules and of profiles. What reads is worked out and priced on a
+ * system of as many chips: times and bytes are numbers, expected lies between its bounds, and parts
+ * add up. */
 #include "scalemodel/profile.h"
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void check_profile(const sm_profile *p) {
         must(p->collective[i].exposed_s <= p->collective[i].expected_s * (1 + 1e-9));
 }
 
-static void price(const sm_module *module, sm_arena *arena) {
+static void price(const sm_module *module, const sm_trace_program *ran, sm_arena *arena) {
     sm_source on = sm_source_of("--on", "tpu-v5e");
     sm_system chip, system;
     const sm_profile *p;
@@ -27,9 +28,22 @@ static void price(const sm_module *module, sm_arena *arena) {
     must(sm_system_parse(&on, NULL, 0, &chip, NULL) == SM_OK);
     if (module->devices > MOST_DEVICES) return;
     if (sm_system_resize(&chip, module->devices, &system, NULL)) return;
-    sm_profile_setup setup = {module, &system, sm_calibration_of(&system.chip), NULL};
+    sm_profile_setup setup = {module, &system, sm_calibration_of(&system.chip), NULL, ran};
     if (sm_profile_new(&setup, arena, &p, &err) == SM_OK) check_profile(p);
     else must(err.sentence[0] != '\0');
+}
+
+static void trace(const sm_source *source, sm_arena *arena) {
+    const sm_trace *t;
+    const sm_module *module;
+    sm_error err = {0};
+    if (sm_trace_parse_xplane(source, arena, &t, &err)) {
+        must(err.sentence[0] != '\0');
+        return;
+    }
+    for (int i = 0; i < t->programs; i++)
+        if (sm_module_parse(&t->program[i].module, arena, &module, &err) == SM_OK)
+            price(module, &t->program[i], arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const sm_module *module;
     sm_error err = {0};
     must(arena != NULL);
-    if (sm_module_parse(&source, arena, &module, &err) == SM_OK) price(module, arena);
+    if (sm_trace_is_xplane(&source)) trace(&source, arena);
+    if (sm_module_parse(&source, arena, &module, &err) == SM_OK) price(module, NULL, arena);
     else must(err.sentence[0] != '\0');
     sm_arena_free(arena);
     return 0;

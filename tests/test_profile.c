@@ -254,7 +254,7 @@ static sm_system system_of(const char *text) {
 
 static const sm_profile *profile_of(const sm_module *m, const sm_system *system) {
     const sm_profile *p = NULL;
-    sm_profile_setup setup = {m, system, sm_calibration_of(&system->chip), NULL};
+    sm_profile_setup setup = {m, system, sm_calibration_of(&system->chip), NULL, NULL};
     sm_error err;
     if (sm_profile_new(&setup, arena, &p, &err)) fail_msg("%s", err.sentence);
     return p;
@@ -418,6 +418,136 @@ static void a_damaged_protobuf_is_refused(void **state) {
     assert_true(refused > 60);
 }
 
+/* ---- what ran ---- */
+
+/* A message as it grows. */
+typedef struct bytes {
+    size_t n;
+    char at[1 << 19];
+} bytes;
+
+static bytes *message(void) {
+    bytes *b = sm_arena_alloc(arena, sizeof *b);
+    assert_non_null(b);
+    return b;
+}
+
+static void put_varint(bytes *b, uint64_t value) {
+    for (; value >= 128; value >>= 7) b->at[b->n++] = (char)(value | 128);
+    b->at[b->n++] = (char)value;
+}
+
+static void put_number(bytes *b, int field, uint64_t value) {
+    put_varint(b, (uint64_t)field << 3);
+    put_varint(b, value);
+}
+
+static void put_bytes(bytes *b, int field, const char *at, size_t n) {
+    put_varint(b, (uint64_t)field << 3 | 2);
+    put_varint(b, n);
+    assert_true(b->n + n < sizeof b->at);
+    memcpy(b->at + b->n, at, n);
+    b->n += n;
+}
+
+static void put_text(bytes *b, int field, const char *text) {
+    put_bytes(b, field, text, strlen(text));
+}
+
+static void put_message(bytes *b, int field, const bytes *inner) {
+    put_bytes(b, field, inner->at, inner->n);
+}
+
+/* A row of a map: of names of statistics (5), or of events (4) with one statistic, of bytes (6) or
+ * text (5). */
+static void put_row(bytes *plane, int map, uint64_t id, const char *name, const bytes *stat) {
+    bytes *row = message(), *metadata = message();
+    put_number(metadata, 1, id);
+    put_text(metadata, 2, name);
+    if (stat) put_message(metadata, 5, stat);
+    put_number(row, 1, id);
+    put_message(row, 2, metadata);
+    put_message(plane, map, row);
+}
+
+static bytes *stat_of(uint64_t name, int field, const char *at, size_t n) {
+    bytes *stat = message();
+    put_number(stat, 1, name);
+    put_bytes(stat, field, at, n);
+    return stat;
+}
+
+static void put_event(bytes *line, uint64_t name, double seconds) {
+    bytes *event = message();
+    put_number(event, 1, name);
+    put_number(event, 3, (uint64_t)(seconds * 1e12 + 0.5));
+    put_message(line, 4, event);
+}
+
+/* One device on which a module ran twice, each kernel twice as long as it is priced. */
+static const bytes *trace_of(const sm_profile *p, const sm_source *module) {
+    bytes *space = message(), *device = message(), *host = message(), *ops = message();
+    bytes *modules = message(), *proto = message();
+    put_text(device, 2, "/device:TPU:0");
+    put_text(ops, 2, "XLA Ops");
+    put_text(modules, 2, "XLA Modules");
+    put_row(device, 5, 1, "program_id", NULL);
+    put_row(device, 4, 1000, "jit_step(77)", NULL);
+    for (int run = 0; run < 2; run++) {
+        put_event(modules, 1000, 1.0);
+        for (int i = 0; i < p->ops; i++)
+            for (int n = 0; n < p->op[i].times; n++)
+                put_event(ops, (uint64_t)i + 1, 2 * p->op[i].expected_s);
+    }
+    put_message(device, 3, ops);
+    for (int i = 0; i < p->ops; i++)
+        put_row(device, 4, (uint64_t)i + 1, p->op[i].instruction->name, stat_of(1, 5, "77", 2));
+    put_message(device, 3, modules);
+    put_text(host, 2, "/host:metadata");
+    put_row(host, 5, 9, "Hlo Proto", NULL);
+    put_bytes(proto, 1, module->text, module->length);
+    put_row(host, 4, 3, "jit_step(77)", stat_of(9, 6, proto->at, proto->n));
+    put_message(space, 1, device);
+    put_message(space, 1, host);
+    return space;
+}
+
+static void what_ran_lies_beside_what_it_should_take(void **state) {
+    (void)state;
+    sm_system system = system_of("tpu-v5e:2x4");
+    sm_source file;
+    assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz", 1 << 24,
+                                       arena, &file, NULL),
+                     SM_OK);
+    const sm_module *m;
+    assert_int_equal(sm_module_parse(&file, arena, &m, NULL), SM_OK);
+    assert_false(sm_trace_is_xplane(&file));
+    const bytes *space = trace_of(profile_of(m, &system), &file);
+    sm_source source = {"t.xplane.pb", space->at, space->n};
+    const sm_trace *t;
+    sm_error err;
+    assert_true(sm_trace_is_xplane(&source));
+    if (sm_trace_parse_xplane(&source, arena, &t, &err)) fail_msg("%s", err.sentence);
+    assert_int_equal(t->devices, 1);
+    assert_int_equal(t->programs, 1);
+    assert_string_equal(t->program[0].name, "jit_step");
+    assert_true(t->program[0].runs == 2);
+    assert_int_equal(sm_module_parse(&t->program[0].module, arena, &m, NULL), SM_OK);
+    sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL, &t->program[0]};
+    const sm_profile *p;
+    assert_int_equal(sm_profile_new(&setup, arena, &p, NULL), SM_OK);
+    assert_true(p->measured.step_s == 1.0);
+    assert_true(fabs(p->measured.kernels_s / p->time.compute_s - 2) < 1e-5);
+    assert_true(fabs(p->measured.idle_s + p->measured.kernels_s - 1) < 1e-9);
+    for (int i = 0; i < p->ops; i++)
+        assert_true(fabs(p->op[i].measured_s / p->op[i].expected_s - 2) < 1e-5);
+    for (size_t n = 0; n < source.length; n += 1 + source.length / 97) {
+        sm_source part = {"t.xplane.pb", space->at, n};
+        sm_status status = sm_trace_parse_xplane(&part, arena, &t, &err);
+        assert_true(status == SM_OK || status == SM_BAD_INPUT);
+    }
+}
+
 /* ---- what goes wrong ---- */
 
 static void mistakes_are_shown_where_they_are(void **state) {
@@ -471,7 +601,7 @@ static void too_few_chips_are_refused(void **state) {
     (void)state;
     const sm_module *m = entry_of("f32[8]", "f32[8]", "ROOT r = f32[8] add(a, b)");
     sm_system system = system_of("h100-sxm:4");
-    sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL};
+    sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL, NULL};
     const sm_profile *p;
     sm_error err;
     assert_int_equal(sm_profile_new(&setup, arena, &p, &err), SM_BAD_INPUT);
@@ -491,7 +621,7 @@ static void every_allocation_may_fail(void **state) {
         const sm_profile *p = NULL;
         sm_error err = {0};
         sm_status status = own ? sm_module_parse(&source, own, &m, &err) : SM_INTERNAL;
-        sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL};
+        sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL, NULL};
         if (!status) status = sm_profile_new(&setup, own, &p, &err);
         assert_true(status == (failing_alloc_refused(&loop) ? SM_INTERNAL : SM_OK));
         sm_arena_free(own);
@@ -512,6 +642,7 @@ int main(void) {
         TEST(compiled_programs_are_what_they_are),
         TEST(a_protobuf_is_the_same_program),
         TEST(a_damaged_protobuf_is_refused),
+        TEST(what_ran_lies_beside_what_it_should_take),
         TEST(mistakes_are_shown_where_they_are),
         TEST(computations_in_a_circle_are_refused),
         TEST(too_few_chips_are_refused),

@@ -146,7 +146,8 @@ sm_status sm_answer_collective(const sm_collective_question *question, sm_report
 enum { SM_MAX_PROFILE_SYSTEMS = 16 };
 typedef struct sm_profile_question {
     size_t size;
-    sm_source module; /* HLO as text (module.h) */
+    sm_source module;    /* a module (module.h), or a profile of XLA that holds some (profile.h) */
+    const char *program; /* of such a profile (the one that ran longest) */
     int systems;
     const sm_system *system;           /* the first has the page; of at least its devices each */
     const sm_calibration *calibration; /* of the first; NULL: sm_calibration_of */

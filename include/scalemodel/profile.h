@@ -11,6 +11,35 @@
 
 SM_DECLARATIONS_BEGIN
 
+/* ---- what ran ---- */
+/* An instruction in all its runs on all devices. */
+typedef struct sm_trace_op {
+    const char *name;
+    double count, seconds;
+} sm_trace_op;
+typedef struct sm_trace_program {
+    uint64_t id;
+    const char *name;
+    double runs, seconds; /* over all devices; 0: the trace does not say when it ran */
+    double busy_s;        /* of its ops, those within others too */
+    sm_source module;     /* its HloProto; length 0: the trace lacks it */
+    int ops;
+    const sm_trace_op *op; /* by name */
+} sm_trace_program;
+typedef struct sm_trace {
+    const char *device; /* as the profiler calls it: "TPU v6 Lite"; "" */
+    int devices, programs;
+    const sm_trace_program *program; /* the one that ran longest first */
+} sm_trace;
+/* Is it a profile of XLA (XSpace) rather than a module? By its first fields. */
+bool sm_trace_is_xplane(const sm_source *source);
+/* Read a profile of XLA: what instructions of which programs ran on its devices, how long. Names
+ * and modules live in the arena or in the source. SM_BAD_INPUT with the byte where it is damaged.
+ */
+sm_status sm_trace_parse_xplane(const sm_source *source, sm_arena *arena, const sm_trace **out,
+                                sm_error *err);
+
+/* ---- what it should take ---- */
 typedef enum sm_profile_bound {
     SM_PROFILE_MATRIX, /* FLOPs of the matrix unit */
     SM_PROFILE_VECTOR, /* FLOPs of the vector unit */
@@ -29,6 +58,8 @@ typedef struct sm_profile_op {
     double times;
     sm_module_work work;
     double lower_s, expected_s, upper_s;
+    double measured_s;          /* of one run, where a trace has it; otherwise NAN */
+    const sm_instruction *done; /* of a copy that is started: what awaits it */
     sm_profile_bound bound;
     bool copies; /* it only moves bytes, beside what else runs */
 } sm_profile_op;
@@ -36,8 +67,10 @@ typedef struct sm_profile_op {
 /* A collective. Bytes and times are of one run of it. */
 typedef struct sm_profile_collective {
     const sm_instruction
-        *instruction; /* the collective itself, in a fusion where it stands there */
-    int computation;  /* that runs it */
+        *instruction;           /* the collective itself, in a fusion where it stands there */
+    int computation;            /* that runs it */
+    const sm_instruction *by;   /* what runs it there: itself, a fusion, a start */
+    const sm_instruction *done; /* what awaits it; NULL: itself */
     sm_collective op;
     sm_axes axes; /* of the profile's mesh; 0: none of its sets of axes */
     int members;  /* of a group */
@@ -46,8 +79,9 @@ typedef struct sm_profile_collective {
     double bytes;          /* V, as in sm_step */
     double bytes_per_chip; /* sent on a ring */
     double lower_s, expected_s, upper_s;
-    double exposed_s;           /* of expected: what nothing hides */
-    bool sliced;                /* an all-reduce of which each device keeps a slice */
+    double exposed_s;  /* of expected: what nothing hides */
+    double measured_s; /* of one run: itself, or its start and the wait for it; NAN: no trace */
+    bool sliced;       /* an all-reduce of which each device keeps a slice */
     bool latency_bound, starts; /* starts: others run until it is done */
     const char *algorithm;
 } sm_profile_collective;
@@ -69,6 +103,14 @@ typedef struct sm_profile_finding {
     const char *what, *change;
 } sm_profile_finding;
 
+/* A trace beside the prices: of one run on one device, averages of all. */
+typedef struct sm_profile_measured {
+    double runs;                               /* over all devices; 0: there is no trace */
+    double step_s;                             /* NAN: the trace does not say */
+    double kernels_s, collectives_s, copies_s; /* of what was found in the module */
+    double idle_s;                             /* the rest of the step; NAN: not known */
+} sm_profile_measured;
+
 typedef struct sm_profile {
     const sm_module *module;
     const sm_system *system;
@@ -81,6 +123,7 @@ typedef struct sm_profile {
     int findings; /* of at least 3 % of the step, at most 10, the largest first */
     const sm_profile_finding *finding;
     sm_profile_time time;
+    sm_profile_measured measured;
     sm_module_work work; /* of a device, all runs */
     double custom;       /* kernels that only their target knows: priced as bytes */
     bool guessed;        /* some loops or branches count by a guess */
@@ -92,11 +135,13 @@ typedef struct sm_profile_setup {
     const sm_module *module;
     const sm_system *system; /* at least as many chips as the module has devices */
     const sm_calibration *calibration;
-    const sm_mesh *mesh; /* NULL: the module's own */
+    const sm_mesh *mesh;              /* NULL: the module's own */
+    const sm_trace_program *measured; /* runs of this module; NULL: none */
 } sm_profile_setup;
 /* Price a module. All lives in the arena. SM_BAD_INPUT when the system has too few chips or the
  * mesh is not of the module's devices, SM_INTERNAL when out of memory. */
 sm_status sm_profile_new(const sm_profile_setup *setup, sm_arena *arena, const sm_profile **out,
                          sm_error *err);
+
 SM_DECLARATIONS_END
 #endif

@@ -29,6 +29,8 @@ void profile_price_collective(const profile_made *made, const sm_computation *in
 /* Price everything that runs and lay it over each other. */
 sm_status profile_timeline(profile_made *made, sm_error *err);
 sm_status profile_memory(profile_made *made, sm_error *err);
+/* Lay a trace beside the prices. */
+void profile_measure(profile_made *made, const sm_trace_program *measured);
 sm_status profile_findings(profile_made *made, sm_error *err);
 
 /* The collective that an instruction is or holds, and in which computation; NULL when none. */

@@ -19,6 +19,7 @@ sm_status sm_profile_new(const sm_profile_setup *setup, sm_arena *arena, const s
     if (!status) status = profile_mesh(made, setup->mesh, err);
     if (!status) status = profile_timeline(made, err);
     if (!status) status = profile_memory(made, err);
+    if (!status) profile_measure(made, setup->measured);
     if (!status) status = profile_findings(made, err);
     if (status) return status;
     made->p.op = made->op;

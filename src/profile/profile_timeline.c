@@ -13,7 +13,7 @@ typedef struct clock_of { /* one run of a computation */
 
 typedef struct pending { /* what was started */
     int at;              /* the instruction that did */
-    int collective;      /* number in the profile, -1: a copy */
+    int collective, op;  /* number in the profile, -1: the other of both */
     double begun, end;
     int64_t channel;
 } pending;
@@ -106,6 +106,7 @@ static void await(timeline *t, const sm_instruction *it) {
     forget(t, i);
     double took = p.end - p.begun, left = fmax(p.end - t->clock.now, 0);
     if (p.collective < 0) {
+        t->made->op[p.op].done = it;
         t->clock.time.copies_s += left;
         t->clock.now += left;
         return;
@@ -113,6 +114,7 @@ static void await(timeline *t, const sm_instruction *it) {
     double exposed = fmax(left, (1 - t->made->p.calibration->overlap) * took);
     if (exposed > took) exposed = took;
     t->made->collective[p.collective].exposed_s = exposed;
+    t->made->collective[p.collective].done = it;
     t->clock.time.exposed_s += exposed;
     t->clock.time.overlapped_s += took - exposed;
     t->clock.now += exposed;
@@ -123,6 +125,7 @@ static void start(timeline *t, int at, int collective, double seconds, int64_t c
     if (t->pendings == MOST_PENDING) forget(t, 0);
     pending *p = &t->pending[t->pendings++];
     *p = (pending){.at = at, .collective = collective, .channel = channel};
+    p->op = t->made->p.ops - 1;
     p->begun = fmax(t->clock.now, *free_at);
     p->end = *free_at = p->begun + seconds;
 }
@@ -138,7 +141,8 @@ static void *more(sm_arena *arena, void *list, int n, int *room, size_t bytes) {
     return copy;
 }
 
-static int add_collective(timeline *t, const sm_instruction *it, const sm_computation *where) {
+static int add_collective(timeline *t, int at, const sm_instruction *it,
+                          const sm_computation *where) {
     profile_made *m = t->made;
     m->collective =
         more(m->arena, m->collective, m->p.collectives, &m->collective_room, sizeof *m->collective);
@@ -146,6 +150,7 @@ static int add_collective(timeline *t, const sm_instruction *it, const sm_comput
     sm_profile_collective *c = &m->collective[m->p.collectives];
     *c = (sm_profile_collective){
         .instruction = it, .computation = t->computation, .times = t->times};
+    c->by = &t->in->instruction[at];
     profile_price_collective(m, where, c);
     c->exposed_s = c->expected_s;
     return m->p.collectives++;
@@ -173,7 +178,7 @@ static bool carries(const timeline *t, const sm_instruction *collective) {
 
 static bool run_collective(timeline *t, int at, const sm_instruction *collective,
                            const sm_computation *where) {
-    int n = add_collective(t, collective, where);
+    int n = add_collective(t, at, collective, where);
     if (n < 0) return false;
     sm_profile_collective *c = &t->made->collective[n];
     if (is_start(t, &t->in->instruction[at])) {

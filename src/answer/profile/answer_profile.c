@@ -1,6 +1,7 @@
 /* answer_profile: a compiled program on a machine: its time, where it goes, what would save some.
  */
 #include "profile_asked.h"
+#include <string.h>
 
 enum { USUAL_TOP = 12 };
 
@@ -27,28 +28,36 @@ static sm_status system_of(const sm_profile_question *q, const sm_module *module
                : SM_OK;
 }
 
-static sm_status profile_on(const sm_profile_question *q, const sm_module *module, int i,
+/* What is priced, and the runs of it where a trace was given. */
+typedef struct profiled {
+    const sm_module *module;
+    const sm_trace *trace;           /* NULL: a module alone */
+    const sm_trace_program *program; /* of the trace */
+} profiled;
+
+static sm_status profile_on(const sm_profile_question *q, const profiled *what, int i,
                             sm_arena *arena, const sm_profile **out, sm_error *err) {
     sm_mesh mesh;
     sm_system *system = sm_arena_alloc(arena, sizeof *system);
     if (!system) return sm_fail_memory(err);
-    sm_profile_setup setup = {.module = module, .system = system};
+    sm_profile_setup setup = {
+        .module = what->module, .system = system, .measured = i == 0 ? what->program : NULL};
     setup.calibration =
         q->calibration && i == 0 ? q->calibration : sm_calibration_of(&q->system[i].chip);
-    sm_status status = system_of(q, module, i, system, err);
+    sm_status status = system_of(q, what->module, i, system, err);
     if (!status) status = read_mesh(q, &mesh, &setup.mesh, err);
     return status ? status : sm_profile_new(&setup, arena, out, err);
 }
 
 /* The same module on other machines, a row each. */
-static sm_status others(const sm_profile_question *q, const sm_module *module,
-                        const sm_profile *first, sm_report *r, sm_error *err) {
+static sm_status others(const sm_profile_question *q, const profiled *what, const sm_profile *first,
+                        sm_report *r, sm_error *err) {
     sm_table *table =
         sm_page_table(r, "On other machines", "<system|>time|>at datasheet|>MFU|>exposed|>HBM");
     sm_data *list = sm_put_array(r, r->data, "systems");
     for (int i = 0; i < q->systems; i++) {
         const sm_profile *p = first;
-        sm_status status = i ? profile_on(q, module, i, r->arena, &p, err) : SM_OK;
+        sm_status status = i ? profile_on(q, what, i, r->arena, &p, err) : SM_OK;
         if (status) return status;
         sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
                     sm_show_seconds(r, p->time.lower_s), sm_show_percent(r, profile_mfu(p)),
@@ -62,20 +71,69 @@ static sm_status others(const sm_profile_question *q, const sm_module *module,
     return SM_OK;
 }
 
+/* The program of a trace that is asked for, or the one that ran longest of those it has. */
+static const sm_trace_program *choose(const sm_trace *trace, const char *name) {
+    for (int i = 0; i < trace->programs; i++)
+        if (trace->program[i].module.length && (!name || !strcmp(trace->program[i].name, name)))
+            return &trace->program[i];
+    return NULL;
+}
+
+static sm_status no_program(const sm_profile_question *q, const sm_trace *trace, sm_error *err) {
+    const char *names[64];
+    size_t n = 0;
+    for (int i = 0; i < trace->programs && n < 64; i++)
+        if (trace->program[i].module.length) names[n++] = trace->program[i].name;
+    const char *near = q->program ? sm_nearest(q->program, strlen(q->program), names, n) : NULL;
+    if (n == 0)
+        return sm_fail(err, SM_BAD_INPUT, "%s: the profile holds no program of its devices",
+                       q->module.name);
+    return sm_fail(err, SM_BAD_INPUT, "%s: no program of the profile is called \"%s\"; %s%s",
+                   q->module.name, q->program ? q->program : "",
+                   near ? "the nearest is " : "it has ", near ? near : names[0]);
+}
+
+static sm_status read_profiled(const sm_profile_question *q, sm_arena *arena, profiled *what,
+                               sm_error *err) {
+    *what = (profiled){0};
+    if (!sm_trace_is_xplane(&q->module))
+        return sm_module_parse(&q->module, arena, &what->module, err);
+    sm_status status = sm_trace_parse_xplane(&q->module, arena, &what->trace, err);
+    if (status) return status;
+    what->program = choose(what->trace, q->program);
+    if (!what->program) return no_program(q, what->trace, err);
+    return sm_module_parse(&what->program->module, arena, &what->module, err);
+}
+
+/* The other programs of a trace. */
+static void programs(sm_report *r, const profiled *what) {
+    const sm_trace *t = what->trace;
+    if (!t || t->programs < 2 || t->program[0].runs <= 0) return;
+    sm_table *table = sm_page_table(r, "Programs of the profile", "<program|>runs|>a run|>all");
+    for (int i = 0; i < t->programs && i < USUAL_TOP; i++) {
+        const sm_trace_program *p = &t->program[i];
+        if (p->runs > 0)
+            sm_page_row(r, table, p->name, sm_show_number(r, p->runs),
+                        sm_show_seconds(r, p->seconds / p->runs), sm_show_seconds(r, p->seconds));
+    }
+    sm_report_table(r, table);
+}
+
 sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err) {
     sm_profile_question q;
-    const sm_module *module;
+    profiled what;
     const sm_profile *p;
     profile_rows rows;
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (!status) status = check(&q, err);
-    if (!status) status = sm_module_parse(&q.module, report->arena, &module, err);
-    if (!status) status = profile_on(&q, module, 0, report->arena, &p, err);
+    if (!status) status = read_profiled(&q, report->arena, &what, err);
+    if (!status) status = profile_on(&q, &what, 0, report->arena, &p, err);
     if (status) return status;
     if (!profile_rows_of(p, report->arena, &rows)) return sm_fail_memory(err);
-    profile_data(report, p, &rows);
+    profile_data(report, p, &rows, what.trace != NULL);
     profile_page(report, p, &rows, q.top > 0 ? q.top : USUAL_TOP);
-    status = others(&q, module, p, report, err);
+    programs(report, &what);
+    status = others(&q, &what, p, report, err);
     if (!status && p->peak_bytes > p->system->chip.memory_bytes.value) {
         sm_report_text(report, "It does not fit: %s of %s.", sm_show_bytes(report, p->peak_bytes),
                        sm_show_bytes(report, p->system->chip.memory_bytes.value));

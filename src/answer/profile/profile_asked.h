@@ -20,12 +20,14 @@ typedef struct profile_row {
     sm_profile_bound bound; /* of the one that takes longest */
     double longest_s;
     double count, flops, bytes, lower_s, expected_s, upper_s;
+    double measured_s; /* NAN: nothing of it was */
 } profile_row;
 /* Collectives of one kind over the same axes, of as many bytes, from one place. */
 typedef struct profile_comm_row {
     const char *name, *source;
     const sm_profile_collective *first;
     double count, lower_s, expected_s, exposed_s, bytes_per_chip;
+    double measured_s;
 } profile_comm_row;
 
 typedef struct profile_rows {
@@ -40,6 +42,9 @@ bool profile_rows_of(const sm_profile *p, sm_arena *arena, profile_rows *out);
 /* Model FLOPs utilisation: matrix FLOPs over the peak of bf16 in the expected time. */
 double profile_mfu(const sm_profile *p);
 
+/* a + b, of which each may be missing (NAN). */
+double profile_sum(double a, double b);
+
 void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top);
-void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows);
+void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace);
 #endif

@@ -1,10 +1,17 @@
 #include "profile_asked.h"
 #include <math.h>
 
-static void put_times(sm_report *r, sm_data *object, double lower, double expected) {
-    sm_data *time = sm_put_object(r, object, "time_s");
-    sm_put(r, time, "measured", NAN);
-    sm_put_all(r, time, "lower|expected", lower, expected);
+static void put_times(sm_report *r, sm_data *object, const profile_row *row) {
+    sm_put_all(r, sm_put_object(r, object, "time_s"), "measured|lower|expected", row->measured_s,
+               row->lower_s, row->expected_s);
+}
+
+static void put_measured(sm_report *r, const sm_profile *p) {
+    const sm_profile_measured *m = &p->measured;
+    if (m->runs > 0)
+        sm_put_all(r, sm_put_object(r, r->data, "measured_s"),
+                   "runs|step|kernels|collectives|copies|idle", m->runs, m->step_s, m->kernels_s,
+                   m->collectives_s, m->copies_s, m->idle_s);
 }
 
 static void put_ops(sm_report *r, const profile_rows *rows) {
@@ -15,7 +22,7 @@ static void put_ops(sm_report *r, const profile_rows *rows) {
         sm_put_text(r, op, "name", row->name);
         sm_put_text(r, op, "kind", profile_kind_names[row->kind]);
         sm_put_all(r, op, "count|flops|bytes", row->count, row->flops, row->bytes);
-        put_times(r, op, row->lower_s, row->expected_s);
+        put_times(r, op, row);
         sm_put_text(r, op, "bound", sm_profile_bound_name(row->bound));
         sm_put_text(r, op, "source", row->source);
     }
@@ -35,8 +42,8 @@ static void put_collectives(sm_report *r, const sm_profile *p, const profile_row
         sm_put_text(r, object, "axes", c->axes ? axes : NULL);
         sm_put_all(r, object, "group|count|bytes|bytes_per_chip", c->members, row->count,
                    c->bytes * row->count, row->bytes_per_chip);
-        sm_put_all(r, object, "lower_s|time_s|exposed_s", row->lower_s, row->expected_s,
-                   row->exposed_s);
+        sm_put_all(r, object, "lower_s|time_s|exposed_s|measured_s", row->lower_s, row->expected_s,
+                   row->exposed_s, row->measured_s);
         sm_put_text(r, object, "algorithm", c->algorithm);
         sm_put_text(r, object, "bound", c->latency_bound ? "latency" : "bandwidth");
         sm_put_text(r, object, "source", row->source);
@@ -71,19 +78,19 @@ static void put_memory(sm_report *r, const sm_profile *p) {
                p->result_bytes, p->temporary_bytes, p->system->chip.memory_bytes.value);
 }
 
-void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows) {
+void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace) {
     const sm_profile_time *t = &p->time;
     double compute = fmax(t->compute_s, 1e-300);
     sm_put_text(r, r->data, "command", "profile");
-    sm_put_text(r, r->data, "kind", "hlo");
+    sm_put_text(r, r->data, "kind", trace ? "xplane" : "hlo");
     sm_put_text(r, r->data, "module", p->module->name);
     sm_put_text(r, r->data, "device", p->system->chip.name);
     sm_put_text(r, r->data, "system", p->system->text);
     sm_put_all(r, r->data, "devices|steps", p->module->devices, 1);
     put_mesh(r, p);
-    sm_data *step = sm_put_object(r, r->data, "step_time_s");
-    sm_put(r, step, "measured", NAN);
-    sm_put_all(r, step, "lower|expected|upper", t->lower_s, t->expected_s, t->upper_s);
+    sm_put_all(r, sm_put_object(r, r->data, "step_time_s"), "measured|lower|expected|upper",
+               p->measured.step_s, t->lower_s, t->expected_s, t->upper_s);
+    put_measured(r, p);
     sm_put_all(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
                p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
     put_memory(r, p);

@@ -1,4 +1,5 @@
 #include "profile_asked.h"
+#include <math.h>
 #include <string.h>
 
 static const char *share_of(sm_report *r, double part, double whole) {
@@ -27,6 +28,30 @@ static void summary(sm_report *r, const sm_profile *p) {
                        p->mesh_named ? "as named" : "as the groups of its collectives lie");
 }
 
+/* A trace beside the price. */
+static void measured(sm_report *r, const sm_profile *p) {
+    const sm_profile_measured *m = &p->measured;
+    double parts = m->kernels_s + m->collectives_s + m->copies_s;
+    if (m->runs <= 0) return;
+    if (!isnan(m->step_s))
+        sm_report_text(r, "Measured: %s, the mean of %s runs of a device; expected is %s of it.",
+                       sm_show_seconds(r, m->step_s), sm_show_number(r, m->runs),
+                       share_of(r, p->time.expected_s, m->step_s));
+    sm_table *table = sm_page_table(r, "Where the measured time went", "<part|>time|>share");
+    const struct {
+        const char *name;
+        double seconds;
+    } part[] = {{"kernels", m->kernels_s},
+                {"collectives and waits for them", m->collectives_s},
+                {"copies", m->copies_s},
+                {"idle, and what is not in the module", m->idle_s}};
+    for (int i = 0; i < 4; i++)
+        if (part[i].seconds > 0)
+            sm_page_row(r, table, part[i].name, sm_show_seconds(r, part[i].seconds),
+                        share_of(r, part[i].seconds, isnan(m->step_s) ? parts : m->step_s));
+    sm_report_table(r, table);
+}
+
 static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
     const sm_profile_time *t = &p->time;
     sm_table *table = sm_page_table(r, "Where the time goes", "<part|>time|>share|>FLOPs|>HBM");
@@ -48,33 +73,58 @@ static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
                        sm_show_seconds(r, t->overlapped_s));
 }
 
+/* The time that counts: what was measured, where it was. */
+static double seconds_of(const profile_row *row) {
+    return isnan(row->measured_s) ? row->expected_s : row->measured_s;
+}
+
 static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
+    bool ran = p->measured.runs > 0;
+    double step = ran && !isnan(p->measured.step_s) ? p->measured.step_s : p->time.expected_s;
     sm_table *table = sm_page_table(r, "Kernels, by where they come from",
-                                    "<place|<kind|>runs|>time|>share|>roofline|<bound");
+                                    ran ? "<place|>runs|>measured|>expected|>share|>roofline|<bound"
+                                        : "<place|<kind|>runs|>time|>share|>roofline|<bound");
     for (int i = 0; i < rows->n && i < top; i++) {
         const profile_row *row = &rows->row[i];
-        sm_page_row(r, table, tail(r, row->name, 34), profile_kind_names[row->kind],
-                    sm_show_number(r, row->count), sm_show_seconds(r, row->expected_s),
-                    share_of(r, row->expected_s, p->time.expected_s),
-                    share_of(r, row->lower_s, row->expected_s), sm_profile_bound_name(row->bound));
+        const char *place = tail(r, row->name, ran ? 30 : 34);
+        const char *runs = sm_show_number(r, row->count);
+        const char *expected = sm_show_seconds(r, row->expected_s);
+        const char *share = share_of(r, seconds_of(row), step);
+        const char *roofline = share_of(r, row->lower_s, seconds_of(row));
+        const char *bound = sm_profile_bound_name(row->bound);
+        if (ran)
+            sm_page_row(r, table, place, runs, sm_show_seconds(r, row->measured_s), expected, share,
+                        roofline, bound);
+        else
+            sm_page_row(r, table, place, profile_kind_names[row->kind], runs, expected, share,
+                        roofline, bound);
     }
     sm_report_table(r, table);
 }
 
 static void collectives(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
+    bool ran = p->measured.runs > 0;
     if (rows->comms == 0) return;
     sm_table *table =
-        sm_page_table(r, "Collectives", "<collective|<over|<place|>runs|>sent|>time|>exposed");
+        sm_page_table(r, "Collectives",
+                      ran ? "<collective|<over|<place|>runs|>sent|>measured|>expected|>exposed"
+                          : "<collective|<over|<place|>runs|>sent|>time|>exposed");
     for (int i = 0; i < rows->comms && i < top; i++) {
         const profile_comm_row *row = &rows->comm[i];
         char axes[64];
         sm_axes_format(&p->mesh, row->first->axes, axes, sizeof axes);
-        sm_page_row(r, table, sm_collective_name(row->first->op),
-                    row->first->axes ? sm_textf(r, "%s", axes)
-                                     : sm_textf(r, "%d", row->first->members),
-                    tail(r, row->name, 26), sm_show_number(r, row->count),
-                    sm_show_bytes(r, row->bytes_per_chip), sm_show_seconds(r, row->expected_s),
-                    sm_show_seconds(r, row->exposed_s));
+        const char *over =
+            row->first->axes ? sm_textf(r, "%s", axes) : sm_textf(r, "%d", row->first->members);
+        const char *op = sm_collective_name(row->first->op);
+        const char *place = tail(r, row->name, ran ? 20 : 26);
+        const char *runs = sm_show_number(r, row->count);
+        const char *sent = sm_show_bytes(r, row->bytes_per_chip);
+        const char *expected = sm_show_seconds(r, row->expected_s);
+        const char *exposed = sm_show_seconds(r, row->exposed_s);
+        if (ran)
+            sm_page_row(r, table, op, over, place, runs, sent, sm_show_seconds(r, row->measured_s),
+                        expected, exposed);
+        else sm_page_row(r, table, op, over, place, runs, sent, expected, exposed);
     }
     sm_report_table(r, table);
 }
@@ -116,6 +166,7 @@ static void notes(sm_report *r, const sm_profile *p) {
 
 void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
     summary(r, p);
+    measured(r, p);
     where(r, p, rows);
     findings(r, p);
     kernels(r, p, rows, top);

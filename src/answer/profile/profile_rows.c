@@ -1,5 +1,6 @@
 /* Kernels and collectives by where they come from in the user's program. */
 #include "profile_asked.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,9 +132,12 @@ static int by_place(const void *a, const void *b) {
 
 static int by_time(const void *a, const void *b) {
     const profile_row *x = a, *y = b;
-    if (x->expected_s != y->expected_s) return x->expected_s < y->expected_s ? 1 : -1;
-    return by_place(a, b);
+    double s = isnan(x->measured_s) ? x->expected_s : x->measured_s;
+    double t = isnan(y->measured_s) ? y->expected_s : y->measured_s;
+    return s != t ? (s < t ? 1 : -1) : by_place(a, b);
 }
+
+double profile_sum(double a, double b) { return isnan(a) ? b : isnan(b) ? a : a + b; }
 
 static void merge(profile_row *to, const profile_row *from) {
     if (from->longest_s > to->longest_s) {
@@ -147,6 +151,7 @@ static void merge(profile_row *to, const profile_row *from) {
     to->lower_s += from->lower_s;
     to->expected_s += from->expected_s;
     to->upper_s += from->upper_s;
+    to->measured_s = profile_sum(to->measured_s, from->measured_s);
 }
 
 static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena *arena) {
@@ -161,7 +166,8 @@ static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena
                          .bytes = op->work.bytes * n,
                          .lower_s = op->lower_s * n,
                          .expected_s = op->expected_s * n,
-                         .upper_s = op->upper_s * n};
+                         .upper_s = op->upper_s * n,
+                         .measured_s = op->measured_s * n};
 }
 
 static bool kernel_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
@@ -218,7 +224,8 @@ static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
                                   c->lower_s * c->times,
                                   c->expected_s * c->times,
                                   c->exposed_s * c->times,
-                                  c->bytes_per_chip * c->times};
+                                  c->bytes_per_chip * c->times,
+                                  c->measured_s * c->times};
         if (!row->name || !row->source) return false;
     }
     qsort(out->comm, (size_t)n, sizeof *out->comm, same_comm);
@@ -234,6 +241,7 @@ static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
         to->expected_s += row->expected_s;
         to->exposed_s += row->exposed_s;
         to->bytes_per_chip += row->bytes_per_chip;
+        to->measured_s = profile_sum(to->measured_s, row->measured_s);
     }
     qsort(out->comm, (size_t)kept, sizeof *out->comm, by_exposed);
     out->comms = kept;

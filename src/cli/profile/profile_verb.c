@@ -5,7 +5,7 @@
 
 typedef struct profile_options {
     cli_list on;
-    const char *mesh;
+    const char *mesh, *program;
     int64_t top;
     cli_calibration_values constants;
 } profile_options;
@@ -16,6 +16,8 @@ static const cli_option profile_table[] = {
              "(several times: the others in a table)"},
     {"mesh", 0, CLI_TEXT, offsetof(profile_options, mesh), "MESH",
      .help = "names of the axes of its devices: data=4,tensor=2"},
+    {"program", 0, CLI_TEXT, offsetof(profile_options, program), "NAME",
+     .help = "the program of a profile: jit_step", .default_says = "the one that ran longest"},
     {"top", 0, CLI_WHOLE, offsetof(profile_options, top), "N", .help = "rows of each table",
      .lowest = 1, .highest = 100000, .by_default = "12"},
     CLI_CALIBRATION_OPTIONS(profile_options, constants),
@@ -45,6 +47,7 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
         status = cli_calibration(call, &system[0].chip, &o->constants, &q.calibration, err);
     q.system = system;
     q.mesh = cli_text(call, &o->mesh);
+    q.program = o->program;
     q.top = (int)o->top;
     return status ? status : sm_answer_profile(&q, r, err);
 }
@@ -57,8 +60,9 @@ const cli_verb cli_profile = {
     .most = 1,
     .options = profile_table,
     .values_bytes = sizeof(profile_options),
-    .notes = "FILE is the text of a compiled HLO module (JAX: --xla_dump_to, or\n"
-             "lowered.compile().as_text()), plain or gzip.\n\n"
+    .notes = "FILE is a compiled HLO module, text or protobuf (JAX: --xla_dump_to, or\n"
+             "lowered.compile().as_text()), or a profile of XLA with what ran\n"
+             "(NAME.xplane.pb of jax.profiler); plain or gzip.\n\n"
              "example: scalemodel profile step.hlo.txt --on tpu-v5e:2x4 --mesh data=8\n",
     .run = run_profile,
 };
