@@ -194,7 +194,8 @@ static sm_trace_program *program_of(xreader *r, uint64_t id) {
         grown(r, r->program, r->trace.programs, &r->program_room, sizeof *list);
     if (!list) return NULL;
     r->program = list;
-    list[r->trace.programs] = (sm_trace_program){.id = id, .name = ""};
+    list[r->trace.programs] =
+        (sm_trace_program){.id = id, .name = "", .module = {r->source->name, "", 0}};
     return &list[r->trace.programs++];
 }
 
