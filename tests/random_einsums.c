@@ -15,9 +15,10 @@ static const char *const meshes[] = {"X=1", "X=2",         "X=4",    "X=2,Y=2",
                                      "X=8", "X=2,Y=2,Z=2", "X=4,Y=2"};
 enum { MESHES = sizeof meshes / sizeof *meshes };
 /* without shardings */
-static const char *const forms[] = {
-    "IJ,JK>IK", "IJ,JK>KI",  "BIJ,BJK>BIK", "BIJ,JK>BIK", "IJ,KJ>IK", "JI,JK>IK",   "BIJ,KBJ>IBK",
-    "IJ,IJ>I",  "IJK,KJ>IJ", "IJ,JKL>IKL",  "IJ,JI>IJ",   "IJ>J",     "IJ,JK,KL>IL"};
+static const char *const forms[] = {"IJ,JK>IK",    "IJ,JK>KI",   "BIJ,BJK>BIK", "BIJ,JK>BIK",
+                                    "IJ,KJ>IK",    "JI,JK>IK",   "BIJ,KBJ>IBK", "IJ,IJ>I",
+                                    "IJK,KJ>IJ",   "IJ,JKL>IKL", "IJ,JI>IJ",    "IJ>J",
+                                    "IJ,JK,KL>IL", "IJ>IJ",      "IJK>IJK",     "IJK>KIJ"};
 
 typedef struct text {
     char of[MOST_TEXT];

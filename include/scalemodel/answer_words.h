@@ -61,7 +61,11 @@ const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *
                           const sm_lowering *lowering, int axis);
 /* One step as text: "all-gather B over X", "einsum", "reduce-scatter C over X onto K". */
 const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
-                          const sm_step *step);
+                          const sm_lowering *lowering, int step);
+/* What a step does to its array, in the notation: "A[I_X,J] -> A[I,J_X]"; of an einsum the arrays
+ * that it meets. */
+const char *sm_step_notation(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                             const sm_lowering *lowering, int step);
 /* All steps as text: "all-gather B over X, einsum"; the one that is overlapped (-1: none) says so.
  */
 const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,

@@ -41,6 +41,11 @@ typedef struct sm_lowering_cost {
 /* The matrix product that one chip makes under a lowering: batch x [m,k] x [k,n], in elements. */
 sm_product_shape sm_lowering_product(const sm_lowering_input *input, const sm_lowering *lowering);
 
+/* Where the parts of axes sit that a lowering's steps are on: the minor part of an axis takes the
+ * innermost of its chips. */
+void sm_placement_split(const sm_placement *placement, const sm_lowering *lowering,
+                        sm_placement *split);
+
 /* Price a lowering. overlapped: a step number that sm_lowering_overlaps named, or -1.
  * A collective matmul over n chips works on n chunks; while one is multiplied the next travels, so
  *   time = (n-1) x max(chunk matmul, chunk transfer) + chunk matmul

@@ -122,6 +122,7 @@ typedef struct sm_rank_mesh {
     sm_communicator *world;
     int at[SM_MAX_AXES];                     /* this rank's coordinates */
     sm_communicator *over[1 << SM_MAX_AXES]; /* groups along sets of axes, made on demand */
+    struct sm_rank_mesh *split; /* the same ranks with axes split into parts, and so on */
 } sm_rank_mesh;
 /* Lay a mesh on the ranks of world. SM_BAD_INPUT when the product of the axes is not the size of
  * world, SM_INTERNAL when out of memory. */

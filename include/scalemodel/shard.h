@@ -30,6 +30,9 @@ typedef struct sm_mesh {
         int level[4];
         sm_span span;
     } axis[SM_MAX_AXES];
+    /* The blocks of a dimension may be numbered in any order of its axes: each axis takes the
+     * straight way, for no permute is a reason to go another. */
+    bool any_order;
 } sm_mesh;
 /* Read a mesh from its text, which is the whole source. SM_BAD_INPUT with the place: a name that is
  * not one or is used twice, a size or level that is no number, more axes than SM_MAX_AXES or chips
@@ -189,29 +192,52 @@ typedef struct sm_step {
     int from, to; /* index numbers: what loses and what gains the axes; -1 if none or several */
     /* bytes of the whole array of one group, local to a chip when gathered: for all-gather the
      * size AFTER, for reduce-scatter, all-reduce and reduce the size BEFORE, for all-to-all the
-     * size a chip holds times the group size, for permute (the blocks of a dimension change chips,
-     * I_XY to I_YX) the size a chip holds; 0 for slice and einsum. */
+     * size a chip holds times the group size, for permute (blocks change chips, I_XY to I_YX or
+     * I_X,J_Y to I_Y,J_X) the size a chip holds; 0 for slice and einsum. */
     double bytes;
     double flops;       /* of the local einsum */
     double local_bytes; /* bytes an einsum reads and writes on a chip */
     sm_layout after;    /* of the array (the output for an einsum) when the step is done */
 } sm_step;
 
+/* Bytes that each chip receives over the network in a step on a group of n chips: bytes (n-1)/n of
+ * an all-gather or reduce-scatter, twice that of an all-reduce, bytes (n-1)/n^2 of an all-to-all,
+ * all of a permute; 0 of a slice or an einsum. mesh: the one that the step's axes are of. */
+double sm_step_wire_bytes(const sm_mesh *mesh, const sm_step *step);
+
 /* Steps of one operand come before those of the next, all before the einsum, those of the output
- * after it. On each array: slices (free, and smaller after), reduce-scatter, all-reduce,
- * all-to-all, all-gather, permute. Axes that leave a dimension must be its minor ones; where they
- * are not, a permute of the (still small) blocks precedes. A slice or scatter waits for a gather
- * where the size divides only after it. Axes of size 1 make no steps. */
+ * after it. Each array takes the route of least bytes, and of those one of fewest steps
+ * (src/shard/route.c): slices are free; axes that leave a dimension must be its minor ones, and
+ * those that come are minor; one all-to-all may move several axes between several dimensions; a
+ * permute changes which axes shard, not how finely. Axes of size 1 make no steps. */
 typedef struct sm_lowering {
     int8_t at[SM_MAX_AXES]; /* the assignment */
     sm_array out;           /* final output sharding */
     int steps;
-    sm_step step[SM_MAX_STEPS];
+    sm_step step[SM_MAX_STEPS]; /* their axes and layouts are of sm_lowering_mesh */
+    bool moves_only;            /* the output is the operand as it was moved: nothing to compute */
     double flops_per_chip;
+    double wire_bytes; /* that each chip receives over the network, in all steps */
     /* Peak of live local arrays over the steps: the operands as stored throughout, the newest
      * version of each, both ends of the running step, the output. */
     double peak_bytes;
+    /* The parts that axes are split into where that moves less: X=4 as 2 x 2, major first. 0: the
+     * steps are on the mesh as it is. */
+    int parts;
+    struct {
+        int8_t axis; /* of the mesh as it is */
+        int size;
+    } part[SM_MAX_AXES];
 } sm_lowering;
+/* The mesh that the steps are on: `mesh`, or with the parts of its axes as axes, X1 and X2. Chips
+ * keep their numbers. */
+void sm_lowering_mesh(const sm_lowering *lowering, const sm_mesh *mesh, sm_mesh *split);
+/* An array of the mesh as it is, on the mesh that the steps are on. */
+sm_array sm_lowering_array(const sm_lowering *lowering, const sm_array *array);
+/* The axes of the mesh as it is that a step's axes are, or are parts of. */
+sm_axes sm_lowering_axes(const sm_lowering *lowering, sm_axes axes);
+/* Is it one array that keeps its indices? Then there is nothing to compute, only to move. */
+bool sm_einsum_is_resharding(const sm_einsum *einsum);
 
 /* Lower one assignment (at[] has mesh->axes entries). SM_BAD_INPUT when an index does not divide by
  * the axes assigned to it, when more than SM_MAX_STEPS steps are needed, or when `want` cannot be
@@ -221,6 +247,13 @@ typedef struct sm_lowering {
 sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                           const sm_array *want, bool keep_unreduced, sm_lowering *lowering,
                           sm_error *err);
+
+/* Every useful lowering of one assignment to the output as wanted: that of least bytes; where it
+ * takes a detour, the straight one, for least bytes need not be least time; where steps on parts of
+ * axes move less, that. Returns how many, 0 with the error of sm_einsum_lower. */
+enum { SM_MOST_WAYS = 3 };
+int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
+                         const sm_array *want, sm_lowering *way, sm_error *err);
 
 /* Told of one lowering; false stops. */
 typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context);

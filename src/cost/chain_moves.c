@@ -171,7 +171,9 @@ static void find_edge(const chain_search *s, const int *index_of, const sm_lower
     if (step->op != (m->output ? SM_REDUCE_SCATTER : SM_ALL_GATHER) || index < 0) return;
     m->edge_index = index_of[index];
     m->edge_s = cost->step[at].expected_s;
-    m->edge_chunks = sm_mesh_size(s->in->mesh, step->axes);
+    sm_mesh mesh;
+    sm_lowering_mesh(l, s->in->mesh, &mesh);
+    m->edge_chunks = sm_mesh_size(&mesh, step->axes);
 }
 
 static void price_move(const chain_search *s, chain_move *m) {
@@ -179,7 +181,7 @@ static void price_move(const chain_search *s, chain_move *m) {
     sm_array from = chain_array_of(s, m->array, m->from), to = chain_array_of(s, m->array, m->to);
     sm_axes stays = from.unreduced & to.unreduced; /* partial sums that nobody adds here */
     sm_einsum e;
-    sm_lowering l;
+    sm_lowering way[SM_MOST_WAYS];
     int8_t at[SM_MAX_AXES];
     int index_of[SM_MAX_INDICES];
     from.unreduced &= (sm_axes)~stays;
@@ -192,14 +194,16 @@ static void price_move(const chain_search *s, chain_move *m) {
     for (int d = 0; d < e.out.rank; d++)
         for (int k = 0; k < e.out.dim[d].n_axes; k++)
             at[e.out.dim[d].axis[k]] = (int8_t)e.out.dim[d].index;
-    if (sm_einsum_lower(&e, in->mesh, at, &e.out, false, &l, NULL)) return;
+    int n = sm_einsum_lower_ways(&e, in->mesh, at, &e.out, way, NULL);
     const sm_lowering_input priced = {in->system,      in->mesh,    in->placement,    &e,
                                       in->calibration, in->compute, SM_LOCAL_NOTHING, 0};
-    sm_lowering_cost cost = sm_lowering_price(&priced, &l, -1);
-    m->s = 0;
-    for (int i = 0; i < l.steps; i++)
-        if (l.step[i].kind == SM_STEP_COLLECTIVE) m->s += cost.step[i].expected_s;
-    find_edge(s, index_of, &l, &cost, m);
+    for (int w = 0; w < n; w++) {
+        sm_lowering_cost cost = sm_lowering_price(&priced, &way[w], -1);
+        if (cost.expected_s >= m->s) continue; /* of the collectives: nothing is computed */
+        m->s = cost.expected_s;
+        m->edge_index = -1;
+        find_edge(s, index_of, &way[w], &cost, m);
+    }
 }
 
 /* ---- prices that are known ---- */

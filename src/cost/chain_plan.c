@@ -11,19 +11,30 @@ static sm_lowering_input input_of(const sm_chain_input *in, const sm_chain_step 
                                in->calibration, in->compute, step->work,    step->vector_flops};
 }
 
-/* Lower it and take the cheapest of its variants: nothing overlaps, or one collective does. */
-static sm_status price_way(const sm_chain_input *in, const int8_t *at, const sm_chain_step *step,
-                           sm_alternative *way, sm_error *err) {
+/* The cheapest of the variants of a lowering: nothing overlaps, or one collective does. */
+static sm_lowering_cost price_lowering(const sm_chain_input *in, const sm_chain_step *step,
+                                       const sm_lowering *lowering) {
     const sm_lowering_input input = input_of(in, step);
     int inside[SM_MAX_STEPS], n = 0;
-    sm_status status =
-        sm_einsum_lower(&step->einsum, in->mesh, at, &step->einsum.out, false, &way->lowering, err);
-    if (status) return status;
-    way->cost = sm_lowering_price(&input, &way->lowering, -1);
-    if (step->work == SM_LOCAL_PRODUCT) n = sm_lowering_overlaps(&way->lowering, inside);
+    sm_lowering_cost best = sm_lowering_price(&input, lowering, -1);
+    if (step->work == SM_LOCAL_PRODUCT) n = sm_lowering_overlaps(lowering, inside);
     for (int i = 0; i < n; i++) {
-        sm_lowering_cost cost = sm_lowering_price(&input, &way->lowering, inside[i]);
-        if (cost.expected_s < way->cost.expected_s) way->cost = cost;
+        sm_lowering_cost cost = sm_lowering_price(&input, lowering, inside[i]);
+        if (cost.expected_s < best.expected_s) best = cost;
+    }
+    return best;
+}
+
+static sm_status price_way(const sm_chain_input *in, const int8_t *at, const sm_chain_step *step,
+                           sm_alternative *way, sm_error *err) {
+    sm_lowering ways[SM_MOST_WAYS];
+    int n = sm_einsum_lower_ways(&step->einsum, in->mesh, at, &step->einsum.out, ways, err);
+    if (n == 0) return err ? err->status : SM_BAD_INPUT;
+    for (int i = 0; i < n; i++) {
+        sm_lowering_cost cost = price_lowering(in, step, &ways[i]);
+        if (i > 0 && cost.expected_s >= way->cost.expected_s) continue;
+        way->lowering = ways[i];
+        way->cost = cost;
     }
     return SM_OK;
 }

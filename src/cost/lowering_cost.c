@@ -82,8 +82,9 @@ sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering
     const sm_chip *chip = &input->system->chip;
     sm_product_shape s = shape_of(input, lowering, cut, chunks);
     bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
+    bool moved = lowering->moves_only && input->work == SM_LOCAL_PRODUCT;
     flops = lowering_local_work(input, lowering, flops, &bytes, cut, chunks);
-    if (input->work == SM_LOCAL_NOTHING) return (sm_op_cost){.lower_s = 0.0};
+    if (moved || input->work == SM_LOCAL_NOTHING) return (sm_op_cost){.lower_s = 0.0};
     if (flops <= 0.0 || elementwise || input->work != SM_LOCAL_PRODUCT)
         return sm_vector_cost(chip, input->calibration, flops, bytes);
     return sm_matmul_cost(chip, input->calibration, input->compute, s, bytes);
@@ -125,8 +126,34 @@ int sm_lowering_overlaps(const sm_lowering *lowering, int *steps) {
 
 /* ---- the price ---- */
 
-static sm_lowering_step_cost collective_cost(const sm_lowering_input *input, const sm_step *step) {
-    sm_group group = sm_group_join(input->placement, step->axes);
+/* Take `size` of the innermost chips that are left of an axis. */
+static sm_group take_innermost(sm_group *left, int size) {
+    sm_group taken = {.size = size};
+    for (int i = 0; i < left->parts && size > 1; i++) {
+        sm_part *from = &left->part[i];
+        int n = sm_common_factor(size, from->size);
+        if (n == 1) continue;
+        taken.part[taken.parts++] = (sm_part){from->level, n, from->stride};
+        from->size /= n;
+        from->stride *= n;
+        size /= n;
+    }
+    return taken;
+}
+
+void sm_placement_split(const sm_placement *placement, const sm_lowering *lowering,
+                        sm_placement *split) {
+    *split = *placement;
+    if (lowering->parts == 0) return;
+    sm_placement left = *placement;
+    split->axes = lowering->parts;
+    for (int p = lowering->parts - 1; p >= 0; p--) /* minor parts come last */
+        split->axis[p] = take_innermost(&left.axis[lowering->part[p].axis], lowering->part[p].size);
+}
+
+static sm_lowering_step_cost collective_cost(const sm_lowering_input *input,
+                                             const sm_placement *placement, const sm_step *step) {
+    sm_group group = sm_group_join(placement, step->axes);
     sm_curve curve = sm_collective_curve(input->system, step->op, &group, 1.0);
     sm_collective_cost cost = sm_curve_cost(&curve, input->system, input->calibration, step->bytes);
     return (sm_lowering_step_cost){cost.lower_s,   cost.expected_s,
@@ -151,11 +178,11 @@ static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lo
                                  &ring);
 }
 
-static void price_step(const sm_lowering_input *input, const sm_lowering *lowering, int s,
-                       sm_lowering_cost *cost) {
+static void price_step(const sm_lowering_input *input, const sm_lowering *lowering,
+                       const sm_placement *placement, int s, sm_lowering_cost *cost) {
     const sm_step *step = &lowering->step[s];
     if (step->kind == SM_STEP_COLLECTIVE) {
-        cost->step[s] = collective_cost(input, step);
+        cost->step[s] = collective_cost(input, placement, step);
         cost->network_s += cost->step[s].lower_s;
     } else if (step->kind == SM_STEP_EINSUM) {
         sm_op_cost op =
@@ -171,7 +198,11 @@ static void price_step(const sm_lowering_input *input, const sm_lowering *loweri
 sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowering *lowering,
                                    int overlapped) {
     sm_lowering_cost cost = {.overlapped = overlapped, .chunks = 1};
-    for (int s = 0; s < lowering->steps; s++) price_step(input, lowering, s, &cost);
+    sm_placement placement;
+    sm_mesh mesh;
+    sm_placement_split(input->placement, lowering, &placement);
+    sm_lowering_mesh(lowering, input->mesh, &mesh);
+    for (int s = 0; s < lowering->steps; s++) price_step(input, lowering, &placement, s, &cost);
     for (int s = 0; s < lowering->steps; s++) cost.upper_s += cost.step[s].upper_s;
     int middle = einsum_step(lowering);
     assert(overlapped < lowering->steps && lowering->steps <= SM_MAX_STEPS);
@@ -179,7 +210,7 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
         if (overlapped < 0 || (s != overlapped && s != middle))
             cost.expected_s += cost.step[s].expected_s;
     if (overlapped >= 0) {
-        cost.chunks = (int)sm_mesh_size(input->mesh, lowering->step[overlapped].axes);
+        cost.chunks = (int)sm_mesh_size(&mesh, lowering->step[overlapped].axes);
         cost.expected_s += overlapped_s(input, lowering, &cost);
     }
     cost.lower_s = fmax(cost.network_s, fmax(cost.math_s, cost.memory_s));

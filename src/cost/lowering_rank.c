@@ -26,12 +26,15 @@ static sm_alternative *room_for(sm_ranking *found, const sm_alternative *candida
 
 /* The same steps to the same output, reached by another assignment of an axis that does nothing. */
 static bool is_same(const sm_lowering_input *in, const sm_alternative *a, const sm_alternative *b) {
-    if (a->lowering.steps != b->lowering.steps || a->cost.overlapped != b->cost.overlapped)
+    if (a->lowering.steps != b->lowering.steps || a->cost.overlapped != b->cost.overlapped ||
+        a->lowering.parts != b->lowering.parts)
         return false;
     for (int s = 0; s < a->lowering.steps; s++) {
         const sm_step *x = &a->lowering.step[s], *y = &b->lowering.step[s];
         if (x->kind != y->kind || x->op != y->op || x->array != y->array || x->axes != y->axes ||
             x->from != y->from || x->to != y->to)
+            return false;
+        if (x->kind != SM_STEP_EINSUM && memcmp(&x->after, &y->after, sizeof x->after) != 0)
             return false;
     }
     char one[256], other[256];

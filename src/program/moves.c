@@ -12,7 +12,8 @@ const sm_mesh *sm_program_mesh(void) {
 #define X(id, name, letter) {name, 2, 0, {0}, {0, 0}},
                                      SM_PROGRAM_AXES(X)
 #undef X
-                                 }};
+                                 },
+                                 .any_order = true};
     return &mesh;
 }
 
@@ -96,8 +97,14 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
     int8_t index[SM_MAX_AXES];
     part_einsum(j, n, in, out, &e);
     to_indices(j, &e, at, index);
-    sm_status s = sm_einsum_lower(&e, j->mesh ? j->mesh : sm_program_mesh(), index,
-                                  keep ? NULL : &e.out, keep, low, j->err);
+    const sm_mesh *mesh = sm_program_mesh();
+    sm_mesh real;
+    if (j->mesh) {
+        real = *j->mesh;
+        real.any_order = true;
+        mesh = &real;
+    }
+    sm_status s = sm_einsum_lower(&e, mesh, index, keep ? NULL : &e.out, keep, low, j->err);
     /* our own program is never the user's fault; sizes that do not divide are */
     if (s && j->err && !j->mesh) j->err->status = SM_INTERNAL;
     if (!s) part_task_arrays(j, n, in, out, low);

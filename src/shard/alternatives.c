@@ -51,6 +51,12 @@ static void axis_choices(enumeration *e, int axis) {
     choices *c = &e->choice[axis];
     int size = e->mesh->axis[axis].size;
     c->n = 0;
+    if (e->want != NULL && sm_einsum_is_resharding(e->einsum)) { /* it moves as one array */
+        int d = sm_axis_place(e->want, axis);
+        c->index[c->n++] = (int8_t)(d >= 0 ? e->want->dim[d].index : SM_REPLICATED);
+        if (size > 1 && idle(e, axis)) c->index[c->n++] = SM_ASSISTING;
+        return;
+    }
     for (int rank = 3; rank > 0; rank--) {
         for (int i = 0; i < e->einsum->indices && size > 1; i++)
             if (likelihood(e, axis, i) == rank && fmod(e->einsum->index[i].size, size) == 0)
@@ -105,9 +111,16 @@ static bool assists(const enumeration *e) {
     return true;
 }
 
-static void report(enumeration *e) {
+static void visit(enumeration *e, const sm_lowering *lowering) {
+    if (e->stopped) return;
     e->visits++;
-    e->stopped = !e->each(&e->lowering, e->context) || e->visits == MAX_VISITS;
+    e->stopped = !e->each(lowering, e->context) || e->visits == MAX_VISITS;
+}
+
+static void report(enumeration *e, const sm_array *want) {
+    sm_lowering way[SM_MOST_WAYS];
+    int n = sm_einsum_lower_ways(e->einsum, e->mesh, e->at, want, way, NULL);
+    for (int i = 0; i < n; i++) visit(e, &way[i]);
 }
 
 /* Leaves the lowering of the assignment in e->lowering. It may have none: {U} of the wanted output
@@ -121,7 +134,7 @@ static bool lower(enumeration *e, const sm_array *want) {
 static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int axis) {
     while (axis < e->mesh->axes && !(partial >> axis & 1)) axis++;
     if (axis == e->mesh->axes) {
-        if (lower(e, out)) report(e);
+        report(e, out);
         return;
     }
     for (int d = 0; d < out->rank && !e->stopped; d++) {
@@ -138,11 +151,11 @@ static void one_assignment(enumeration *e) {
         if (!divides(e, i, -1)) return;
     if (dominated(e)) return;
     if (!lower(e, e->want) || !assists(e)) return;
-    if (e->want != NULL || e->lowering.out.unreduced == 0) {
-        report(e);
+    sm_array out = e->lowering.out;
+    if (e->want != NULL || out.unreduced == 0) {
+        report(e, &out);
         return;
     }
-    sm_array out = e->lowering.out;
     sm_axes partial = out.unreduced;
     out.unreduced = 0;
     scatter_places(e, &out, partial, 0);

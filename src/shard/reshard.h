@@ -13,11 +13,16 @@ typedef struct sm_reshard {
     double stored_bytes;   /* of the array as stored; it stays live; 0 for the output */
     double version_bytes;  /* of the newest version when it is not the stored one, else 0 */
     bool full;             /* a step was dropped: there are more than SM_MAX_STEPS */
+    bool bounded;          /* set before; stays when no way with parts of axes could do with less */
 } sm_reshard;
 
-/* Appends the steps that bring *state to target. Both have the same indices in the same order, and
- * the divisions of target are whole. */
-void sm_reshard_run(sm_reshard *r, sm_array *state, const sm_array *target);
+/* Appends the steps of least bytes that bring an array to the sharding of another. Both have the
+ * same indices in the same order, and the divisions of `to` are whole. False when there is no way.
+ */
+bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to);
+/* Splits the axes of a mesh into primes, as far as SM_MAX_AXES parts go. False, with no parts, when
+ * every axis stays whole. */
+bool sm_lowering_split(sm_lowering *lowering, const sm_mesh *mesh);
 /* Appends one step and keeps the peak of live bytes. */
 void sm_lowering_append(sm_lowering *lowering, const sm_step *step, double live_bytes, bool *full);
 

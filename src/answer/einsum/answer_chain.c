@@ -157,7 +157,7 @@ static void explain(sm_report *r, const chain_asked *q, const sm_chain_plan *pla
                                    step->way.cost.expected_s, "s");
         for (int s = 0; s < step->way.lowering.steps; s++) {
             const char *words =
-                sm_step_words(r, &step->einsum, &q->m->mesh, &step->way.lowering.step[s]);
+                sm_step_words(r, &step->einsum, &q->m->mesh, &step->way.lowering, s);
             sm_page_leaf(r, node, words, step->way.cost.step[s].expected_s, "s",
                          "whole, with latency and efficiency");
             if (step->way.lowering.step[s].kind == SM_STEP_COLLECTIVE)

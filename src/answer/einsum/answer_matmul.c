@@ -51,8 +51,8 @@ static void put_alternative(sm_report *r, sm_data *object, const asked *q,
     const lowering_shown shown = shown_of(q, a);
     for (int s = 0; s < a->lowering.steps; s++) lowering_put_step(r, steps, &shown, s);
     sm_put_bool(r, object, "overlapped", cost->overlapped >= 0);
-    sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip", a->lowering.flops_per_chip,
-               a->lowering.peak_bytes);
+    sm_put_all(r, object, "flops_per_chip|wire_bytes_per_chip|peak_bytes_per_chip",
+               a->lowering.flops_per_chip, a->lowering.wire_bytes, a->lowering.peak_bytes);
     sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
                cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
                cost->upper_s);
@@ -61,10 +61,34 @@ static void put_alternative(sm_report *r, sm_data *object, const asked *q,
 
 /* ---- the page ---- */
 
+/* Each step in the notation, and the axes that it works on the parts of. */
+static void notation_rows(sm_report *r, const asked *q, const sm_alternative *best) {
+    const sm_lowering *lowering = &best->lowering;
+    sm_mesh parts;
+    char text[128];
+    if (lowering->steps < 2 || (lowering->steps == 2 && !(lowering->wire_bytes > 0))) return;
+    sm_table *table = sm_page_table(r, NULL, "<step|<in the notation");
+    for (int s = 0; s < lowering->steps; s++) {
+        const sm_step *step = &lowering->step[s];
+        if (lowering_is_idle(best, s)) continue;
+        const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
+                         : step->kind == SM_STEP_SLICE ? "slice"
+                                                       : sm_collective_name(step->op);
+        sm_page_row(r, table, op, sm_step_notation(r, &q->einsum, &q->m.mesh, lowering, s));
+    }
+    sm_report_table(r, table);
+    if (lowering->parts == 0) return;
+    sm_lowering_mesh(lowering, &q->m.mesh, &parts);
+    sm_mesh_format(&parts, text, sizeof text);
+    sm_report_text(r, "Axes are split into parts, major first: the mesh of the steps is %s.", text);
+}
+
 static void total_rows(sm_report *r, const sm_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
     sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
     sm_page_row(r, table, "FLOPs", sm_show_count(r, a->lowering.flops_per_chip), "");
+    sm_page_row(r, table, "on the wire", sm_show_bytes(r, a->lowering.wire_bytes),
+                "bytes that a chip receives");
     sm_page_row(r, table, "math", sm_show_seconds(r, cost->math_s), "at the datasheet peak");
     sm_page_row(r, table, "memory", sm_show_seconds(r, cost->memory_s),
                 "at the datasheet bandwidth");
@@ -138,7 +162,7 @@ static sm_why *why_lower(sm_report *r, const asked *q, const sm_alternative *a) 
 static void explain(sm_report *r, const asked *q, const sm_alternative *a) {
     r->why = sm_page_why(r, "expected", sm_cost_formula(r, &a->cost), a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
-        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
                      a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
     sm_why_add(r->why, why_lower(r, q, a));
 }
@@ -166,6 +190,7 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     const lowering_shown shown = shown_of(q, best);
     for (int s = 0; s < best->lowering.steps; s++) lowering_step_row(r, table, &shown, s);
     sm_report_table(r, table);
+    notation_rows(r, q, best);
     total_rows(r, best);
     alternative_rows(r, q, found);
     if (q->in.explain) explain(r, q, best);

@@ -6,10 +6,17 @@ const char *lowering_bound(double math_s, double memory_s, double network_s) {
     return math_s >= memory_s ? "compute" : "memory";
 }
 
+bool lowering_is_idle(const sm_alternative *way, int s) {
+    return way->lowering.moves_only && way->lowering.step[s].kind == SM_STEP_EINSUM &&
+           !(way->cost.step[s].expected_s > 0.0);
+}
+
 void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, int s) {
     const sm_step *step = &l->way->lowering.step[s];
     const sm_lowering_step_cost *cost = &l->way->cost.step[s];
     sm_data *object = sm_put_object(r, steps, NULL);
+    sm_mesh mesh;
+    sm_lowering_mesh(&l->way->lowering, l->mesh, &mesh);
     const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
                      : step->kind == SM_STEP_SLICE ? "slice"
                                                    : sm_collective_name(step->op);
@@ -18,10 +25,13 @@ void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, in
         sm_put_all(r, object, "flops|bytes", step->flops, step->local_bytes);
     } else {
         sm_put_text(r, object, "array", sm_array_words(r, l->einsum, step->array));
-        sm_put_text(r, object, "axes", sm_axes_words(r, l->mesh, step->axes));
+        sm_put_text(r, object, "axes", sm_axes_words(r, &mesh, step->axes));
         sm_put(r, object, "bytes", step->bytes);
+        sm_put(r, object, "wire_bytes", sm_step_wire_bytes(&mesh, step));
         if (step->to >= 0) sm_put_text(r, object, "onto", l->einsum->index[step->to].name);
     }
+    sm_put_text(r, object, "notation",
+                sm_step_notation(r, l->einsum, l->mesh, &l->way->lowering, s));
     if (cost->algorithm) {
         sm_put_text(r, object, "algorithm", cost->algorithm);
         sm_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
@@ -35,12 +45,14 @@ void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, i
     const sm_step *step = &l->way->lowering.step[s];
     const sm_lowering_step_cost *cost = &l->way->cost.step[s];
     bool slice = step->kind == SM_STEP_SLICE, product = step->kind == SM_STEP_EINSUM;
+    if (lowering_is_idle(l->way, s)) return;
     const char *note = cost->algorithm ? cost->algorithm : "";
     if (product)
         note = step->flops > 0.0 ? sm_textf(r, "%s FLOPs", sm_show_count(r, step->flops)) : "";
     if (s == l->way->cost.overlapped)
         note = sm_textf(r, "inside the einsum, %d chunks", l->way->cost.chunks);
-    sm_page_row(r, table, product ? l->product : sm_step_words(r, l->einsum, l->mesh, step),
+    sm_page_row(r, table,
+                product ? l->product : sm_step_words(r, l->einsum, l->mesh, &l->way->lowering, s),
                 slice ? "-" : sm_show_bytes(r, product ? step->local_bytes : step->bytes),
                 slice ? "-" : sm_show_seconds(r, cost->lower_s),
                 slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
@@ -49,7 +61,7 @@ void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, i
 sm_why *lowering_why_collective(sm_report *r, const lowering_shown *l, int s) {
     const sm_step *step = &l->way->lowering.step[s];
     const sm_lowering_step_cost *cost = &l->way->cost.step[s];
-    sm_why *node = sm_page_why(r, sm_step_words(r, l->einsum, l->mesh, step),
+    sm_why *node = sm_page_why(r, sm_step_words(r, l->einsum, l->mesh, &l->way->lowering, s),
                                "bytes on the busiest link / its rate", cost->lower_s, "s");
     sm_page_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
     sm_page_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",

@@ -10,6 +10,8 @@ typedef struct lowering_shown {
     const sm_alternative *way;
     const char *product; /* what the einsum itself is called on the page */
 } lowering_shown;
+/* Is the step the einsum of an array that only moves? Pages leave it out. */
+bool lowering_is_idle(const sm_alternative *way, int s);
 void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, int s);
 /* Columns: step, bytes, lower, expected, a note. */
 void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, int s);

@@ -10,10 +10,13 @@ const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array) {
 /* ---- steps ---- */
 
 const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
-                          const sm_step *step) {
+                          const sm_lowering *lowering, int number) {
+    const sm_step *step = &lowering->step[number];
+    sm_mesh parts;
     if (step->kind == SM_STEP_EINSUM) return "einsum";
+    sm_lowering_mesh(lowering, mesh, &parts);
     const char *name = sm_array_words(r, einsum, step->array),
-               *axes = sm_axes_words(r, mesh, step->axes);
+               *axes = sm_axes_words(r, &parts, step->axes);
     const char *onto = step->to >= 0 ? sm_textf(r, " onto %s", einsum->index[step->to].name) : "";
     if (step->kind == SM_STEP_SLICE) return sm_textf(r, "slice %s over %s%s", name, axes, onto);
     return sm_textf(r, "%s %s over %s%s", sm_collective_name(step->op), name, axes, onto);
@@ -23,10 +26,65 @@ const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_me
                               const sm_lowering *lowering, int overlapped) {
     const char *text = "";
     for (int s = 0; s < lowering->steps; s++)
-        text = sm_textf(r, "%s%s%s%s", text, s ? ", " : "",
-                        sm_step_words(r, einsum, mesh, &lowering->step[s]),
-                        s == overlapped ? " inside the einsum" : "");
-    return text;
+        if (!lowering->moves_only || lowering->step[s].kind != SM_STEP_EINSUM)
+            text = sm_textf(r, "%s%s%s%s", text, text[0] ? ", " : "",
+                            sm_step_words(r, einsum, mesh, lowering, s),
+                            s == overlapped ? " inside the einsum" : "");
+    return text[0] ? text : "nothing to do";
+}
+
+static void shard(sm_array *array, const sm_layout *layout) {
+    array->unreduced = 0;
+    for (int d = 0; d < array->rank; d++) array->dim[d].n_axes = 0;
+    for (int place = 0; place < SM_MAX_AXES; place++)
+        for (int a = 0; a < SM_MAX_AXES; a++) {
+            if (layout->dim[a] < 0 || layout->place[a] != place) continue;
+            sm_dim *dim = &array->dim[layout->dim[a]];
+            dim->axis[dim->n_axes++] = (uint8_t)a;
+        }
+    for (int a = 0; a < SM_MAX_AXES; a++)
+        if (layout->dim[a] == SM_UNREDUCED) array->unreduced |= (sm_axes)(1u << a);
+}
+
+/* An array as it is after the steps before `step`. */
+static sm_array array_before(const sm_einsum *einsum, const sm_lowering *lowering, int array,
+                             int step) {
+    bool out = array < 0;
+    sm_array a = sm_lowering_array(lowering, out ? &einsum->out : &einsum->in[array]);
+    for (int s = 0; s < step; s++) {
+        const sm_step *earlier = &lowering->step[s];
+        if (earlier->array == array || (out && earlier->kind == SM_STEP_EINSUM))
+            shard(&a, &earlier->after);
+    }
+    a.dtype_given = false;
+    return a;
+}
+
+const char *sm_step_notation(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                             const sm_lowering *lowering, int number) {
+    const sm_step *step = &lowering->step[number];
+    bool multiplies = step->kind == SM_STEP_EINSUM;
+    const char *text = "";
+    char one[256];
+    sm_mesh parts;
+    sm_lowering_mesh(lowering, mesh, &parts);
+    for (int o = 0; o < einsum->operands; o++) {
+        if (!multiplies && o != step->array) continue;
+        sm_array a = array_before(einsum, lowering, o, number);
+        sm_array_format(&a, einsum, &parts, one, sizeof one);
+        text = sm_textf(r, "%s%s ", text, one);
+    }
+    if (!multiplies && step->array < 0) {
+        sm_array a = array_before(einsum, lowering, -1, number);
+        sm_array_format(&a, einsum, &parts, one, sizeof one);
+        text = sm_textf(r, "%s ", one);
+    }
+    sm_array after = sm_lowering_array(
+        lowering, multiplies || step->array < 0 ? &einsum->out : &einsum->in[step->array]);
+    shard(&after, &step->after);
+    after.dtype_given = false;
+    sm_array_format(&after, einsum, &parts, one, sizeof one);
+    return sm_textf(r, "%s-> %s", text, one);
 }
 
 /* ---- what an axis meets ---- */
@@ -118,7 +176,7 @@ const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *
     for (int s = 0; s < lowering->steps; s++) {
         const sm_step *step = &lowering->step[s];
         bool middle = step->kind == SM_STEP_EINSUM;
-        if (!middle && !(step->axes >> axis & 1)) continue;
+        if (!middle && !(sm_lowering_axes(lowering, step->axes) >> axis & 1)) continue;
         talks = talks || step->kind == SM_STEP_COLLECTIVE;
         text = sm_textf(r, "%s; %s", text,
                         middle ? einsum_action(r, einsum, lowering, axis)

@@ -103,13 +103,15 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_a
     const sm_step *step = &a->lowering.step[s];
     bool moves = step->kind == SM_STEP_COLLECTIVE;
     sm_data *object = sm_put_object(r, steps, NULL);
+    sm_mesh mesh;
+    sm_lowering_mesh(&a->lowering, &q->m.mesh, &mesh);
     const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
                      : step->kind == SM_STEP_SLICE ? "slice"
                                                    : sm_collective_name(step->op);
     sm_put_text(r, object, "op", op);
     if (step->kind != SM_STEP_EINSUM) {
         sm_put_text(r, object, "array", sm_array_words(r, &q->einsum, step->array));
-        sm_put_text(r, object, "axes", sm_axes_words(r, &q->m.mesh, step->axes));
+        sm_put_text(r, object, "axes", sm_axes_words(r, &mesh, step->axes));
     }
     sm_put_all(r, object, "bytes_predicted|bytes_counted", moves ? step->bytes : 0.0,
                moves ? x->bytes[s] : 0.0);
@@ -141,7 +143,7 @@ static void step_row(sm_report *r, sm_table *table, const question *q, const sm_
     bool moves = step->kind == SM_STEP_COLLECTIVE;
     bool inside = s == a->cost.overlapped;
     double predicted = a->cost.step[s].expected_s;
-    sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, step),
+    sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
                 moves ? sm_show_exact(r, step->bytes) : "-",
                 moves ? sm_show_exact(r, x->bytes[s]) : "-", sm_show_seconds(r, predicted),
                 sm_show_seconds(r, x->seconds[s]),
@@ -159,7 +161,7 @@ static void say_gap(sm_report *r, const question *q, const sm_alternative *a, co
         most = fmax(most, gap);
     }
     sm_report_text(r, "The largest gap: %s, predicted %s, measured %s.",
-                   sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[worst]),
+                   sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, worst),
                    sm_show_seconds(r, a->cost.step[worst].expected_s),
                    sm_show_seconds(r, x->seconds[worst]));
 }
@@ -232,7 +234,7 @@ static void explain(sm_report *r, const question *q, const sm_alternative *a) {
     const char *formula = sm_cost_formula(r, &a->cost);
     r->why = sm_page_why(r, "predicted", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
-        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering.step[s]),
+        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
                      a->cost.step[s].expected_s, "s", q->calibration->source);
 }
 

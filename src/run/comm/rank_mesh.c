@@ -36,8 +36,23 @@ sm_status sm_rank_mesh_new(sm_communicator *world, const sm_mesh *mesh, sm_rank_
 
 void sm_rank_mesh_free(sm_rank_mesh *m) {
     if (!m) return;
+    sm_rank_mesh_free(m->split);
     for (size_t i = 0; i < sizeof m->over / sizeof *m->over; i++) sm_communicator_free(m->over[i]);
     sm_free(m);
+}
+
+static bool same_sizes(const sm_mesh *a, const sm_mesh *b) {
+    bool same = a->axes == b->axes;
+    for (int i = 0; same && i < a->axes; i++) same = a->axis[i].size == b->axis[i].size;
+    return same;
+}
+
+sm_rank_mesh *rank_mesh_like(sm_rank_mesh *m, const sm_mesh *mesh, sm_error *err) {
+    while (!same_sizes(&m->mesh, mesh)) {
+        if (!m->split && sm_rank_mesh_new(m->world, mesh, &m->split, err)) return NULL;
+        m = m->split;
+    }
+    return m;
 }
 
 void member_of(const sm_rank_mesh *m, sm_axes axes, int number, int *at) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local_block.h"
+#include "rank_mesh.h"
 #include "ring.h"
 
 typedef struct running {
@@ -87,7 +88,19 @@ static void sizes_in_ring(const running *r, const ring_job *job, size_t *size) {
     }
 }
 
+/* A lone array that was moved is the output as it is. */
+static bool hand_over(running *r, const sm_step *step) {
+    int out = r->einsum->operands;
+    if (!r->lowering->moves_only || !r->own[0]) return false;
+    r->array[out] = r->array[0];
+    r->own[out] = true;
+    r->own[0] = false;
+    r->layout[out] = step->after;
+    return true;
+}
+
 static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
+    if (hand_over(r, step)) return SM_OK;
     ring_job job = {.m = r->m, .einsum = r->einsum, .directions = r->directions, .array = r->array};
     size_t size[SM_MAX_RANK];
     sm_local_block out;
@@ -144,8 +157,15 @@ sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_low
     if (way->overlapped >= 0 && !can_overlap(lowering, way->overlapped))
         return sm_fail(err, SM_BAD_INPUT, "step %d cannot run inside the einsum",
                        way->overlapped + 1);
+    sm_einsum on_parts = *einsum; /* of the axes that the steps are on */
+    sm_mesh mesh;
+    sm_lowering_mesh(lowering, &m->mesh, &mesh);
+    m = rank_mesh_like(m, &mesh, err);
+    if (!m) return err ? err->status : SM_INTERNAL;
+    for (int i = 0; i < einsum->operands; i++)
+        on_parts.in[i] = sm_lowering_array(lowering, &einsum->in[i]);
     running r = {.m = m,
-                 .einsum = einsum,
+                 .einsum = &on_parts,
                  .lowering = lowering,
                  .overlapped = way->overlapped,
                  .directions = way->directions};

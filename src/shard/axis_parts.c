@@ -1,0 +1,99 @@
+/* Axes split into parts: X=4 as X1=2, major, and X2=2, minor. Chip x of X is chip (x/2, x%2) of
+ * them, so that chips and blocks keep their numbers. */
+#include "reshard.h"
+#include <string.h>
+
+void sm_lowering_mesh(const sm_lowering *l, const sm_mesh *mesh, sm_mesh *split) {
+    *split = *mesh;
+    if (l->parts == 0) return;
+    char number = '1';
+    split->axes = l->parts;
+    for (int p = 0; p < l->parts; p++) {
+        int axis = l->part[p].axis;
+        char *name = split->axis[p].name;
+        number = p > 0 && l->part[p - 1].axis == axis ? (char)(number + 1) : '1';
+        split->axis[p] = mesh->axis[axis];
+        split->axis[p].size = l->part[p].size;
+        if (l->part[p].size == mesh->axis[axis].size) continue;
+        size_t length =
+            strlen(name) < sizeof split->axis[p].name - 1 ? strlen(name) : strlen(name) - 1;
+        name[length] = number;
+        name[length + 1] = '\0';
+    }
+}
+
+static void append_parts(const sm_lowering *l, int axis, sm_dim *dim) {
+    for (int p = 0; p < l->parts; p++)
+        if (l->part[p].axis == axis) sm_dim_append(dim, p);
+}
+
+static sm_axes parts_of(const sm_lowering *l, sm_axes axes) {
+    unsigned set = 0;
+    for (int p = 0; p < l->parts; p++)
+        if (axes >> l->part[p].axis & 1) set |= 1u << p;
+    return (sm_axes)set;
+}
+
+sm_array sm_lowering_array(const sm_lowering *l, const sm_array *array) {
+    sm_array split = *array;
+    if (l->parts == 0) return split;
+    split.unreduced = parts_of(l, array->unreduced);
+    for (int d = 0; d < array->rank; d++) {
+        split.dim[d].n_axes = 0;
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            append_parts(l, array->dim[d].axis[i], &split.dim[d]);
+    }
+    return split;
+}
+
+sm_axes sm_lowering_axes(const sm_lowering *l, sm_axes axes) {
+    if (l->parts == 0) return axes;
+    unsigned set = 0;
+    for (int p = 0; p < l->parts; p++)
+        if (axes >> p & 1) set |= 1u << l->part[p].axis;
+    return (sm_axes)set;
+}
+
+static int least_prime(int n) {
+    for (int p = 2; p * p <= n; p++)
+        if (n % p == 0) return p;
+    return n;
+}
+
+static void append_part(sm_lowering *l, int axis, int size) {
+    l->part[l->parts].axis = (int8_t)axis;
+    l->part[l->parts++].size = size;
+}
+
+/* The minor parts are the least primes, and the major one is what is left of the axis. */
+static void split_axis(sm_lowering *l, int axis, int size, int minor_parts) {
+    int prime[SM_MAX_AXES];
+    for (int i = 0; i < minor_parts; i++) {
+        prime[i] = least_prime(size);
+        size /= prime[i];
+    }
+    append_part(l, axis, size);
+    while (minor_parts > 0) append_part(l, axis, prime[--minor_parts]);
+}
+
+/* The axis of which most is left to split; -1 when nothing is. */
+static int longest(const int *left, int axes) {
+    int best = -1;
+    for (int a = 0; a < axes; a++)
+        if (left[a] > 1 && least_prime(left[a]) < left[a] && (best < 0 || left[a] > left[best]))
+            best = a;
+    return best;
+}
+
+bool sm_lowering_split(sm_lowering *l, const sm_mesh *mesh) {
+    int left[SM_MAX_AXES], minor_parts[SM_MAX_AXES] = {0}, parts = mesh->axes;
+    l->parts = 0;
+    for (int a = 0; a < mesh->axes; a++) left[a] = mesh->axis[a].size;
+    for (int a; parts < SM_MAX_AXES && (a = longest(left, mesh->axes)) >= 0; parts++) {
+        left[a] /= least_prime(left[a]);
+        minor_parts[a]++;
+    }
+    if (parts == mesh->axes) return false;
+    for (int a = 0; a < mesh->axes; a++) split_axis(l, a, mesh->axis[a].size, minor_parts[a]);
+    return true;
+}

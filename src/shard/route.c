@@ -1,0 +1,718 @@
+/* Resharding as a shortest path. A node is a layout of the array, an edge a collective, its length
+ * the bytes that a chip receives (g chips in a group, V bytes on a chip before):
+ *
+ *   nowhere -> dimension       slice            0
+ *   {U}     -> dimension       reduce-scatter   V (1 - 1/g)
+ *   {U}     -> nowhere         all-reduce       2 V (1 - 1/g)
+ *   dim     -> other dims      all-to-all       V (1 - 1/g)
+ *   dims    -> nowhere         all-gather       V (g - 1)
+ *   any bijection of blocks    permute          V
+ *
+ * In "I_XY" X is major, as in JAX's PartitionSpec(('X','Y')): chip (x,y) holds block x*|Y|+y. Axes
+ * that leave a dimension must be its minor ones, or the blocks that a chip then holds would not lie
+ * side by side, and those that come are minor. One all-to-all moves axes out of several dimensions
+ * into several others.
+ *
+ * A permute changes which axes shard, not how finely, and one is enough: moves before it do the
+ * same with other axes after it. So best-first searches (Hart, Nilsson, Raphael 1968) from both
+ * ends meet, either in a layout or, for the price of a permute, in two that cut the array alike.
+ * Both are guided by a bound that holds for any way to move blocks: the chip that holds least of
+ * what it must have in the end receives the rest. */
+#include "route.h"
+#include <math.h>
+#include <string.h>
+
+enum { MOST_NODES = 1536, BUCKETS = 1024, NONE = -1 };
+
+/* The axes of each dimension, major first. */
+typedef struct lists {
+    int n[SM_MAX_RANK];
+    uint8_t axis[SM_MAX_RANK][SM_MAX_AXES];
+} lists;
+
+typedef struct node {
+    sm_layout at;
+    double cost, total; /* so far; with the bound of what is left */
+    int16_t parent, next;
+    uint8_t move; /* from the parent to here; backward: from here to the parent */
+    bool closed;
+} node;
+
+typedef struct front {
+    bool backward;
+    int n;
+    int16_t bucket[BUCKETS];
+    node node[MOST_NODES];
+} front;
+
+typedef struct search {
+    const sm_journey *j;
+    sm_axes idle;  /* replicated at both ends: they stay so */
+    double finest; /* bytes of a block when every other axis shards */
+    double best;   /* the length of the best route so far */
+    int met[2];    /* its nodes where both sides meet; NONE: there is none */
+    bool dropped;  /* there was no room for a node */
+    bool both;     /* search from the end too */
+    front side[2]; /* forward, backward */
+} search;
+
+/* ---- layouts ---- */
+
+static bool same(const sm_layout *a, const sm_layout *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+static void list_axes(const sm_journey *j, const sm_layout *l, lists *out) {
+    memset(out->n, 0, sizeof out->n);
+    for (int a = 0; a < j->axes; a++)
+        if (l->dim[a] >= 0) {
+            out->n[l->dim[a]]++;
+            out->axis[l->dim[a]][l->place[a]] = (uint8_t)a;
+        }
+}
+
+static double ways(const sm_journey *j, const sm_layout *l, int dim) {
+    double n = 1;
+    for (int a = 0; a < j->axes; a++)
+        if (l->dim[a] == dim) n *= j->chips[a];
+    return n;
+}
+
+double sm_journey_local_bytes(const sm_journey *j, const sm_layout *l) {
+    double n = 1;
+    for (int a = 0; a < j->axes; a++)
+        if (l->dim[a] >= 0) n *= j->chips[a];
+    return j->bytes / n;
+}
+
+static void put(sm_layout *l, int axis, int dim, int place) {
+    l->dim[axis] = (int8_t)dim;
+    l->place[axis] = (int8_t)(dim >= 0 ? place : -1);
+}
+
+/* Make an axis the minor one of a dimension; false where the size does not divide. */
+static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
+    int place = 0;
+    double n = j->chips[axis];
+    for (int a = 0; a < j->axes; a++)
+        if (l->dim[a] == dim) {
+            place++;
+            n *= j->chips[a];
+        }
+    put(l, axis, dim, place);
+    return fmod(j->size[dim], n) == 0;
+}
+
+/* A layout that cuts every dimension as `like` does and becomes *l when axes are gathered: then it
+ * takes the place of *l. */
+static bool refine(const sm_journey *j, sm_axes idle, sm_layout *l, const sm_layout *like) {
+    sm_layout fine = *l;
+    for (int a = 0; a < j->axes; a++)
+        if ((l->dim[a] == SM_UNREDUCED) != (like->dim[a] == SM_UNREDUCED)) return false;
+    for (int d = 0; d < j->rank; d++) {
+        double more = ways(j, like, d) / ways(j, l, d);
+        for (int a = 0; a < j->axes && more > 1; a++)
+            if (fine.dim[a] == SM_REPLICATED && !(idle >> a & 1) && fmod(more, j->chips[a]) == 0) {
+                append(j, &fine, a, d);
+                more /= j->chips[a];
+            }
+        if (more != 1) return false;
+    }
+    *l = fine;
+    return true;
+}
+
+/* The product of the chips of the axes that come after an axis in its dimension. */
+static double weight(const sm_journey *j, const sm_layout *l, int axis) {
+    double n = 1;
+    for (int a = 0; a < j->axes; a++)
+        if (l->dim[a] == l->dim[axis] && l->place[a] > l->place[axis]) n *= j->chips[a];
+    return n;
+}
+
+sm_axes sm_layout_displaced(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    unsigned set = 0;
+    for (int i = 0; i < j->axes; i++)
+        if (a->dim[i] != b->dim[i] || (a->dim[i] >= 0 && weight(j, a, i) != weight(j, b, i)))
+            set |= 1u << i;
+    return (sm_axes)set;
+}
+
+/* ---- the bound ---- */
+
+/* What a chip holds of its last block, at worst: nothing where other axes cut a dimension first. */
+static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    double bytes = j->bytes;
+    lists from, to;
+    list_axes(j, a, &from);
+    list_axes(j, b, &to);
+    for (int d = 0; d < j->rank; d++) {
+        int i = 0;
+        while (i < from.n[d] && i < to.n[d] && from.axis[d][i] == to.axis[d][i]) i++;
+        if (i < from.n[d] && i < to.n[d]) return 0;
+        bytes /= fmax(ways(j, a, d), ways(j, b, d));
+    }
+    return bytes;
+}
+
+/* Bytes that a chip must receive between two layouts. Sums of u parts: each reduce-scatter leaves
+ * u-fold less, of `finest` in the end and so of (u-1) times that at least; the rest is gathered. */
+static double bound(const sm_journey *j, double finest, const sm_layout *a, const sm_layout *b) {
+    double u = 1, last = sm_journey_local_bytes(j, b);
+    for (int i = 0; i < j->axes; i++)
+        if (a->dim[i] == SM_UNREDUCED && b->dim[i] != SM_UNREDUCED) u *= j->chips[i];
+    if (u > 1) return finest * (u - 1) + fmax(0, last - finest);
+    return last - overlap(j, a, b);
+}
+
+static sm_axes idle_axes(const sm_journey *j) {
+    unsigned idle = 0;
+    for (int a = 0; a < j->axes; a++)
+        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
+    return (sm_axes)idle;
+}
+
+/* Do axes of different sizes move? */
+static bool sizes_differ(const sm_journey *j, sm_axes idle) {
+    int common = 0;
+    for (int a = 0; a < j->axes; a++) {
+        if (idle >> a & 1) continue;
+        if (common != 0 && j->chips[a] != common) return true;
+        common = j->chips[a];
+    }
+    return false;
+}
+
+static double finest_bytes(const sm_journey *j) {
+    double n = 1;
+    for (int a = 0; a < j->axes; a++)
+        if (j->from.dim[a] >= 0 || j->to.dim[a] >= 0 || j->from.dim[a] != j->to.dim[a])
+            n *= j->chips[a];
+    return j->bytes / n;
+}
+
+/* ---- routes ---- */
+
+/* The one dimension that gains axes; NONE when there is none or several do. */
+static int gaining(const sm_journey *j, const sm_layout *before, const sm_layout *after) {
+    int to = NONE, several = 0;
+    for (int a = 0; a < j->axes; a++)
+        if (after->dim[a] >= 0 && before->dim[a] != after->dim[a]) {
+            several += to != NONE && to != after->dim[a];
+            to = after->dim[a];
+        }
+    return several ? NONE : to;
+}
+
+/* Gathers in a row are one, and so are slices and scatters onto one dimension. */
+static bool continues(const sm_journey *j, const sm_route *r, sm_move move,
+                      const sm_layout *after) {
+    int n = r->moves;
+    if (n == 0 || r->move[n - 1] != move) return false;
+    if (move == SM_MOVE_ALL_GATHER) return true;
+    if (move != SM_MOVE_SLICE && move != SM_MOVE_REDUCE_SCATTER) return false;
+    const sm_layout *last = &r->after[n - 1];
+    return gaining(j, n > 1 ? &r->after[n - 2] : &j->from, last) == gaining(j, last, after);
+}
+
+/* False when the route is longer than any has to be. */
+static bool add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_layout *after) {
+    bool joins = continues(j, r, move, after);
+    if (!joins && r->moves == SM_MOST_MOVES) return false;
+    if (!joins) r->moves++;
+    r->move[r->moves - 1] = move;
+    r->after[r->moves - 1] = *after;
+    return true;
+}
+
+static double move_bytes(const sm_journey *j, sm_move move, const sm_layout *before,
+                         const sm_layout *after) {
+    double local = sm_journey_local_bytes(j, before), chips = 1;
+    for (int a = 0; a < j->axes; a++)
+        if (before->dim[a] != after->dim[a]) chips *= j->chips[a];
+    switch (move) {
+    case SM_MOVE_SLICE: return 0;
+    case SM_MOVE_ALL_REDUCE: return 2 * local * (1 - 1 / chips);
+    case SM_MOVE_ALL_GATHER: return local * (chips - 1);
+    case SM_MOVE_PERMUTE: return local;
+    default: return local * (1 - 1 / chips);
+    }
+}
+
+static double route_bytes(const sm_journey *j, const sm_route *r) {
+    double bytes = 0;
+    for (int i = 0; i < r->moves; i++)
+        bytes += move_bytes(j, r->move[i], i > 0 ? &r->after[i - 1] : &j->from, &r->after[i]);
+    return bytes;
+}
+
+/* ---- nodes ---- */
+
+/* Steps break ties: a collective costs as much as a millionth of the smallest block. */
+static double toll(const search *s, sm_move move) {
+    return s->finest * (move == SM_MOVE_SLICE ? 1e-7 : 1e-6);
+}
+
+static unsigned hash(const sm_layout *l) {
+    uint64_t word[2], h;
+    memcpy(word, l->dim, sizeof word[0]);
+    memcpy(word + 1, l->place, sizeof word[1]);
+    h = (word[0] * 0x9e3779b97f4a7c15u) ^ (word[1] * 0xc2b2ae3d27d4eb4fu);
+    return (unsigned)(h >> 40) % BUCKETS;
+}
+
+static int find(const front *f, const sm_layout *l) {
+    int i = f->bucket[hash(l)];
+    while (i != NONE && !same(&f->node[i].at, l)) i = f->node[i].next;
+    return i;
+}
+
+/* Does the node end a route with one of the other side? */
+static void meet(search *s, int side, int at) {
+    const front *other = &s->side[!side];
+    const node *mine = &s->side[side].node[at];
+    for (int i = 0; i < other->n; i++) {
+        const node *n = &other->node[i];
+        double total = mine->cost + n->cost;
+        if (total >= s->best) continue;
+        if (!same(&mine->at, &n->at)) {
+            const sm_layout *from = side == 0 ? &mine->at : &n->at;
+            sm_layout to = side == 0 ? n->at : mine->at;
+            total += sm_journey_local_bytes(s->j, &to) + toll(s, SM_MOVE_PERMUTE);
+            if (total >= s->best || !refine(s->j, s->idle, &to, from)) continue;
+            if (!same(&to, side == 0 ? &n->at : &mine->at)) total += toll(s, SM_MOVE_ALL_GATHER);
+            if (total >= s->best) continue;
+        }
+        s->best = total;
+        s->met[side] = at;
+        s->met[!side] = i;
+    }
+}
+
+static int new_node(search *s, front *f, const sm_layout *l) {
+    if (f->n == MOST_NODES) {
+        s->dropped = true;
+        return NONE;
+    }
+    int16_t *bucket = &f->bucket[hash(l)];
+    f->node[f->n] = (node){.at = *l, .next = *bucket};
+    *bucket = (int16_t)f->n;
+    return f->n++;
+}
+
+/* Reach a layout from the node `parent`, `bytes` further. Gathers and scatters in a row are one. */
+static void reach(search *s, int side, int parent, sm_move move, double bytes, const sm_layout *l) {
+    front *f = &s->side[side];
+    const node *p = parent != NONE ? &f->node[parent] : NULL;
+    bool joins = p && p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
+    double cost = p ? p->cost + bytes + (joins ? 0 : toll(s, move)) : 0;
+    double ahead =
+        f->backward ? bound(s->j, s->finest, &s->j->from, l) : bound(s->j, s->finest, l, &s->j->to);
+    double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
+    if (total >= s->best) return;
+    int at = find(f, l);
+    if (at != NONE && f->node[at].cost <= cost) return;
+    if (at == NONE) at = new_node(s, f, l);
+    if (at == NONE) return;
+    node *n = &f->node[at];
+    n->cost = cost;
+    n->total = total;
+    n->parent = (int16_t)parent;
+    n->move = (uint8_t)move;
+    n->closed = false;
+    meet(s, side, at);
+}
+
+/* ---- moves ---- */
+
+/* A node that is being left, its axes listed. */
+typedef struct leaving {
+    search *s;
+    int side, at;
+    sm_layout layout;
+    lists list;
+    double local; /* bytes on a chip */
+} leaving;
+
+/* A replicated axis comes to shard a dimension: a slice; seen from the end, what a gather ends. */
+static void slice_or_ungather(const leaving *l, int axis) {
+    bool backward = l->s->side[l->side].backward;
+    double bytes = backward ? l->local * (1 - 1.0 / l->s->j->chips[axis]) : 0;
+    for (int d = 0; d < l->s->j->rank; d++) {
+        sm_layout next = l->layout;
+        if (append(l->s->j, &next, axis, d))
+            reach(l->s, l->side, l->at, backward ? SM_MOVE_ALL_GATHER : SM_MOVE_SLICE, bytes,
+                  &next);
+    }
+}
+
+/* The minor axis of a dimension is gathered; seen from the end, what a slice ends. */
+static void gather_or_unslice(const leaving *l, int dim) {
+    bool backward = l->s->side[l->side].backward;
+    int axis = l->list.axis[dim][l->list.n[dim] - 1];
+    double bytes = backward ? 0 : l->local * (l->s->j->chips[axis] - 1);
+    sm_layout next = l->layout;
+    put(&next, axis, SM_REPLICATED, 0);
+    reach(l->s, l->side, l->at, backward ? SM_MOVE_SLICE : SM_MOVE_ALL_GATHER, bytes, &next);
+}
+
+/* Partial sums scatter over one axis, or are added over all that shall go. */
+static void reduce(const leaving *l) {
+    const sm_journey *j = l->s->j;
+    sm_layout whole = l->layout;
+    double chips = 1;
+    for (int a = 0; a < j->axes; a++) {
+        if (l->layout.dim[a] != SM_UNREDUCED || j->to.dim[a] == SM_UNREDUCED) continue;
+        for (int d = 0; d < j->rank; d++) {
+            sm_layout next = l->layout;
+            if (append(j, &next, a, d))
+                reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER,
+                      l->local * (1 - 1.0 / j->chips[a]), &next);
+        }
+        put(&whole, a, SM_REPLICATED, 0);
+        chips *= j->chips[a];
+    }
+    if (chips > 1)
+        reach(l->s, l->side, l->at, SM_MOVE_ALL_REDUCE, 2 * l->local * (1 - 1 / chips), &whole);
+}
+
+/* ---- all-to-all: minor axes of some dimensions, in any order, to the others ---- */
+
+typedef struct exchange {
+    const leaving *l;
+    lists goal;  /* the axes of the layout that the search goes to */
+    double rest; /* bytes ahead when a dimension is cut by other axes than there */
+} exchange;
+
+/* Do the first axes of a dimension differ from those at the goal? */
+static bool strays(const exchange *e, int dim, int n, const uint8_t *axis) {
+    int shared = n < e->goal.n[dim] ? n : e->goal.n[dim];
+    return memcmp(axis, e->goal.axis[dim], (size_t)shared) != 0;
+}
+
+static bool too_far(const exchange *e, double chips, bool stray) {
+    const leaving *l = e->l;
+    double cost = l->s->side[l->side].node[l->at].cost + l->local * (1 - 1 / chips);
+    return cost + (stray ? e->rest : 0) >= l->s->best;
+}
+
+/* The axes of `set` join dimension `dim` and those after it that lose none. */
+static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, double chips,
+                   const sm_layout *layout) {
+    const leaving *l = e->l;
+    const sm_journey *j = l->s->j;
+    if (set == 0) {
+        reach(l->s, l->side, l->at, SM_MOVE_ALL_TO_ALL, l->local * (1 - 1 / chips), layout);
+        return;
+    }
+    for (; dim < j->rank; dim++) {
+        if (losing >> dim & 1u) continue;
+        for (int a = 0; a < j->axes; a++) {
+            sm_layout next = *layout;
+            if (!(set >> a & 1) || !append(j, &next, a, dim)) continue;
+            int place = next.place[a];
+            bool stray = place < e->goal.n[dim] && e->goal.axis[dim][place] != a;
+            if (!too_far(e, chips, stray))
+                arrive(e, (sm_axes)(set & ~(1u << a)), losing, dim, chips, &next);
+        }
+    }
+}
+
+/* Dimension `dim` and those after it lose some of their minor axes, or none. */
+static void depart(const exchange *e, sm_axes set, unsigned losing, int dim, double chips,
+                   const sm_layout *layout) {
+    const leaving *l = e->l;
+    const sm_journey *j = l->s->j;
+    if (dim == j->rank) {
+        if (set != 0) arrive(e, set, losing, 0, chips, layout);
+        return;
+    }
+    sm_layout next = *layout;
+    int n = l->list.n[dim];
+    if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim])))
+        depart(e, set, losing, dim + 1, chips, layout);
+    while (n-- > 0) {
+        int axis = l->list.axis[dim][n];
+        put(&next, axis, SM_REPLICATED, 0);
+        set = (sm_axes)(set | 1u << axis);
+        chips *= j->chips[axis];
+        if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim])))
+            depart(e, set, losing | 1u << dim, dim + 1, chips, &next);
+    }
+}
+
+static void exchange_axes(const leaving *l) {
+    const search *s = l->s;
+    const sm_layout *goal = s->side[l->side].backward ? &s->j->from : &s->j->to;
+    exchange e = {.l = l};
+    list_axes(s->j, goal, &e.goal);
+    e.rest = s->side[l->side].backward ? l->local : sm_journey_local_bytes(s->j, goal);
+    for (int a = 0; a < s->j->axes; a++) /* partial sums have another bound */
+        if (s->j->from.dim[a] == SM_UNREDUCED && s->j->to.dim[a] != SM_UNREDUCED) e.rest = 0;
+    depart(&e, 0, 0, 0, 1, &l->layout);
+}
+
+/* Moves that increase what chips hold come last, so that equal routes keep arrays small. */
+static void expand(search *s, int side, int at) {
+    leaving l = {.s = s, .side = side, .at = at, .layout = s->side[side].node[at].at};
+    s->side[side].node[at].closed = true;
+    list_axes(s->j, &l.layout, &l.list);
+    l.local = sm_journey_local_bytes(s->j, &l.layout);
+    for (int a = 0; a < s->j->axes; a++)
+        if (l.layout.dim[a] == SM_REPLICATED && !(s->idle >> a & 1)) slice_or_ungather(&l, a);
+    if (!s->side[side].backward) reduce(&l);
+    exchange_axes(&l);
+    for (int d = 0; d < s->j->rank; d++)
+        if (l.list.n[d] > 0) gather_or_unslice(&l, d);
+}
+
+/* ---- the search ---- */
+
+static int nearest(const search *s, int side) {
+    const front *f = &s->side[side];
+    int best = NONE;
+    for (int i = 0; i < f->n; i++)
+        if (!f->node[i].closed && f->node[i].total < s->best &&
+            (best == NONE || f->node[i].total < f->node[best].total))
+            best = i;
+    return best;
+}
+
+static bool read_route(const search *s, sm_route *route) {
+    const node *forward = s->side[0].node, *backward = s->side[1].node;
+    int path[4 * SM_MOST_MOVES], n = 0;
+    bool fits = true;
+    for (int i = s->met[0]; forward[i].parent != NONE; i = forward[i].parent) {
+        if (n == 4 * SM_MOST_MOVES) return false;
+        path[n++] = i;
+    }
+    while (n-- > 0)
+        fits &= add_move(s->j, route, (sm_move)forward[path[n]].move, &forward[path[n]].at);
+    sm_layout last = backward[s->met[1]].at;
+    if (!same(&forward[s->met[0]].at, &last)) {
+        refine(s->j, s->idle, &last, &forward[s->met[0]].at);
+        fits &= add_move(s->j, route, SM_MOVE_PERMUTE, &last);
+        if (!same(&last, &backward[s->met[1]].at))
+            fits &= add_move(s->j, route, SM_MOVE_ALL_GATHER, &backward[s->met[1]].at);
+    }
+    for (int i = s->met[1]; backward[i].parent != NONE; i = backward[i].parent)
+        fits &= add_move(s->j, route, (sm_move)backward[i].move, &backward[backward[i].parent].at);
+    return fits;
+}
+
+static void search_from_both_ends(search *s) {
+    for (int side = 0; side < 2; side++) {
+        s->side[side].backward = side == 1;
+        s->side[side].n = 0;
+        memset(s->side[side].bucket, NONE, sizeof s->side[side].bucket);
+    }
+    reach(s, 1, NONE, SM_MOVE_SLICE, 0, &s->j->to);
+    reach(s, 0, NONE, SM_MOVE_SLICE, 0, &s->j->from);
+    for (;;) {
+        int f = nearest(s, 0), b = s->both ? nearest(s, 1) : NONE;
+        if (f == NONE && b == NONE) return;
+        bool forward =
+            b == NONE || (f != NONE && s->side[0].node[f].total <= s->side[1].node[b].total);
+        expand(s, forward ? 0 : 1, forward ? f : b);
+    }
+}
+
+/* Finds a route that receives less than `below` bytes; *least: there is none that receives less. */
+static bool search_route(const sm_journey *j, double finest, double below, sm_route *route,
+                         bool *least) {
+    search s; /* large, and filled only as far as it is used */
+    s.j = j;
+    s.idle = idle_axes(j);
+    s.finest = finest;
+    s.best = below;
+    s.dropped = false;
+    s.both = sizes_differ(j, s.idle);
+    s.met[0] = s.met[1] = NONE;
+    search_from_both_ends(&s);
+    *least = !s.dropped;
+    route->moves = 0;
+    if (s.met[0] == NONE || !read_route(&s, route)) return false;
+    route->bytes = route_bytes(j, route);
+    return true;
+}
+
+/* ---- a first route: each axis goes where it belongs, the moves in the order that keeps blocks
+ * small; where the axes that leave are not the minor ones, a permute comes first ---- */
+
+typedef struct first_route {
+    const sm_journey *j;
+    sm_layout at;
+    lists goal;
+    sm_route *route;
+    bool fits;
+} first_route;
+
+static void go(first_route *f, sm_move move, const sm_layout *to) {
+    f->at = *to;
+    f->fits = add_move(f->j, f->route, move, to) && f->fits;
+}
+
+/* The axes at one place now that belong to another. */
+static sm_axes moving(const first_route *f, int from, int to) {
+    unsigned set = 0;
+    for (int a = 0; a < f->j->axes; a++)
+        if (f->at.dim[a] == from && f->j->to.dim[a] == to) set |= 1u << a;
+    return (sm_axes)set;
+}
+
+/* The axes of a set become the minor ones of a dimension, as they are ordered at the goal. */
+static bool join(const first_route *f, sm_layout *l, sm_axes set, int dim) {
+    bool divides = true;
+    for (int i = 0; i < f->goal.n[dim]; i++)
+        if (set >> f->goal.axis[dim][i] & 1)
+            divides = append(f->j, l, f->goal.axis[dim][i], dim) && divides;
+    return divides;
+}
+
+static bool enter(first_route *f, int from, sm_move move) {
+    for (int d = 0; d < f->j->rank; d++) {
+        sm_layout next = f->at;
+        sm_axes set = moving(f, from, d);
+        if (set == 0 || !join(f, &next, set, d)) continue;
+        go(f, move, &next);
+        return true;
+    }
+    return false;
+}
+
+static bool add_up(first_route *f) {
+    sm_layout next = f->at;
+    sm_axes set = moving(f, SM_UNREDUCED, SM_REPLICATED);
+    if (set == 0) return false;
+    for (int a = 0; a < f->j->axes; a++)
+        if (set >> a & 1) put(&next, a, SM_REPLICATED, 0);
+    go(f, SM_MOVE_ALL_REDUCE, &next);
+    return true;
+}
+
+static bool are_minor(const uint8_t *axis, int n, sm_axes set) {
+    while (n > 0 && (set >> axis[n - 1] & 1)) n--;
+    while (n > 0 && !(set >> axis[n - 1] & 1)) n--;
+    return n == 0;
+}
+
+/* Axes of a dimension in the order: those that stay, as at the goal; those to be gathered; those to
+ * leave for other dimensions; and last, minor, those that leave now. */
+static void leave_in_order(const first_route *f, const lists *list, int dim, sm_axes now,
+                           sm_layout *l) {
+    unsigned stay = 0, gathered = 0, later = 0;
+    int place = 0;
+    for (int i = 0; i < list->n[dim]; i++) {
+        unsigned axis = 1u << list->axis[dim][i];
+        int to = f->j->to.dim[list->axis[dim][i]];
+        if (axis & now) continue;
+        if (to == dim) stay |= axis;
+        else if (to == SM_REPLICATED) gathered |= axis;
+        else later |= axis;
+    }
+    for (int i = 0; i < f->goal.n[dim]; i++)
+        if (stay >> f->goal.axis[dim][i] & 1) put(l, f->goal.axis[dim][i], dim, place++);
+    const unsigned groups[] = {gathered, later, now};
+    for (int g = 0; g < 3; g++)
+        for (int i = 0; i < list->n[dim]; i++)
+            if (groups[g] >> list->axis[dim][i] & 1) put(l, list->axis[dim][i], dim, place++);
+}
+
+/* Takes a set of axes out of *l, which is where the route is; a permute first makes them minor. */
+static void leave(first_route *f, sm_axes set, sm_layout *l) {
+    lists list;
+    sm_layout ordered = f->at;
+    list_axes(f->j, &f->at, &list);
+    for (int d = 0; d < f->j->rank; d++)
+        if (!are_minor(list.axis[d], list.n[d], set)) leave_in_order(f, &list, d, set, &ordered);
+    if (!same(&ordered, &f->at)) go(f, SM_MOVE_PERMUTE, &ordered);
+    *l = f->at;
+    for (int a = 0; a < f->j->axes; a++)
+        if ((set >> a & 1) && l->dim[a] >= 0) put(l, a, SM_REPLICATED, 0);
+}
+
+/* Axes that change dimensions: all at once, where no dimension both loses and gains some. */
+static bool exchange_all(first_route *f) {
+    unsigned set = 0, losing = 0, gaining_dims = 0;
+    for (int a = 0; a < f->j->axes; a++)
+        if (f->at.dim[a] >= 0 && f->j->to.dim[a] >= 0 && f->at.dim[a] != f->j->to.dim[a]) {
+            set |= 1u << a;
+            losing |= 1u << f->at.dim[a];
+            gaining_dims |= 1u << f->j->to.dim[a];
+        }
+    sm_layout room = f->at, next;
+    bool divides = true;
+    for (int d = 0; d < f->j->rank; d++) divides = join(f, &room, (sm_axes)set, d) && divides;
+    if (set == 0 || (losing & gaining_dims) || !divides) return false;
+    leave(f, (sm_axes)set, &next);
+    for (int d = 0; d < f->j->rank; d++) join(f, &next, (sm_axes)set, d);
+    go(f, SM_MOVE_ALL_TO_ALL, &next);
+    return true;
+}
+
+static bool exchange_pair(first_route *f) {
+    for (int from = 0; from < f->j->rank; from++)
+        for (int to = 0; to < f->j->rank; to++) {
+            sm_axes set = moving(f, from, to);
+            sm_layout room = f->at, next;
+            if (from == to || set == 0 || !join(f, &room, set, to)) continue;
+            leave(f, set, &next);
+            join(f, &next, set, to);
+            go(f, SM_MOVE_ALL_TO_ALL, &next);
+            return true;
+        }
+    return false;
+}
+
+static bool gather_set(first_route *f, sm_axes set) {
+    sm_layout next;
+    if (set == 0) return false;
+    leave(f, set, &next);
+    go(f, SM_MOVE_ALL_GATHER, &next);
+    return true;
+}
+
+/* What is not wanted; or, where two dimensions would exchange axes and neither divides by its own
+ * and the newcomers, one of them, to be sliced later. */
+static bool gather_some(first_route *f) {
+    unsigned set = 0;
+    for (int d = 0; d < f->j->rank; d++) set |= moving(f, d, SM_REPLICATED);
+    if (gather_set(f, (sm_axes)set)) return true;
+    for (int from = 0; from < f->j->rank; from++)
+        for (int to = 0; to < f->j->rank; to++)
+            if (from != to && gather_set(f, moving(f, from, to))) return true;
+    return false;
+}
+
+/* Ends: each move brings an axis nearer to its place, and a gathered axis is never gathered again.
+ */
+static bool find_first_route(const sm_journey *j, sm_route *route) {
+    first_route f = {.j = j, .at = j->from, .route = route, .fits = true};
+    list_axes(j, &j->to, &f.goal);
+    route->moves = 0;
+    while (f.fits && (enter(&f, SM_REPLICATED, SM_MOVE_SLICE) ||
+                      enter(&f, SM_UNREDUCED, SM_MOVE_REDUCE_SCATTER) || add_up(&f) ||
+                      exchange_all(&f) || exchange_pair(&f) || gather_some(&f)))
+        continue;
+    bool arrived = true;
+    for (int a = 0; a < j->axes; a++) arrived = arrived && f.at.dim[a] == j->to.dim[a];
+    if (arrived && !same(&f.at, &j->to)) go(&f, SM_MOVE_PERMUTE, &j->to);
+    return arrived && f.fits;
+}
+
+bool sm_route_find(const sm_journey *j, sm_route *route) {
+    double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
+    double slack = finest * 1e-4;
+    bool found = find_first_route(j, route);
+    route->bytes = found ? route_bytes(j, route) : INFINITY;
+    route->least = true;
+    if (route->bytes > bytes + slack && !(found && j->any_order)) {
+        sm_route other;
+        bool least;
+        if (search_route(j, finest, route->bytes - slack, &other, &least)) {
+            *route = other;
+            found = true;
+        }
+        route->least = least;
+    }
+    route->bounded = found && route->bytes <= bytes + slack;
+    return found;
+}

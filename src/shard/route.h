@@ -1,0 +1,44 @@
+/* The way of one array from a layout to another by collectives, of least bytes. */
+#ifndef SCALEMODEL_SHARD_ROUTE_H
+#define SCALEMODEL_SHARD_ROUTE_H
+#include "scalemodel/shard.h"
+
+/* An array between two layouts. Axes of one chip are replicated in both. */
+typedef struct sm_journey {
+    int axes, rank;
+    int chips[SM_MAX_AXES];   /* of each axis */
+    double size[SM_MAX_RANK]; /* of each dimension, elements */
+    double bytes;             /* of the whole array */
+    sm_layout from, to;
+    bool any_order; /* as sm_mesh.any_order */
+} sm_journey;
+
+typedef enum sm_move {
+    SM_MOVE_SLICE,
+    SM_MOVE_REDUCE_SCATTER,
+    SM_MOVE_ALL_REDUCE,
+    SM_MOVE_ALL_TO_ALL,
+    SM_MOVE_ALL_GATHER,
+    SM_MOVE_PERMUTE
+} sm_move;
+enum { SM_MOST_MOVES = 20 };
+/* Layouts one after the other, with the move that leads to each. */
+typedef struct sm_route {
+    int moves;
+    sm_move move[SM_MOST_MOVES];
+    sm_layout after[SM_MOST_MOVES];
+    double bytes; /* that a chip receives */
+    bool least;   /* no route receives less: it meets the bound, or the search was complete */
+    bool bounded; /* bytes meets the bound that holds for any way to move blocks, parts of axes too
+                   */
+} sm_route;
+
+/* The route of least bytes, and of those one of fewest steps. False when there is none: {U_X} asked
+ * for where no partial sum is. */
+bool sm_route_find(const sm_journey *journey, sm_route *route);
+/* Of one chip's part under a layout. */
+double sm_journey_local_bytes(const sm_journey *journey, const sm_layout *layout);
+/* The axes along which blocks change chips in a permute: those that do not keep their weight in the
+ * number of the block of one dimension. */
+sm_axes sm_layout_displaced(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
+#endif
