@@ -64,19 +64,6 @@ static int give_name(const replacement *r) {
     return linkat(AT_FDCWD, open_file, AT_FDCWD, r->temporary, AT_SYMLINK_FOLLOW);
 }
 
-/* A new file beside the target, without a name where the system can do that. */
-static int create_beside(replacement *r) {
-    char folder[PATH_MAX];
-    memcpy(folder, r->target, sizeof folder);
-    char *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder] = '\0';
-    int file = access("/proc/self/fd", X_OK) == 0
-                   ? open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666)
-                   : -1;
-    r->unnamed = file >= 0;
-    return file >= 0 ? file : name_beside(r, make_named);
-}
-
 /* Of a link that points to nothing, what it points to. */
 static sm_status follow(replacement *r, sm_error *err) {
     enum { MOST_LINKS = 40 };
@@ -121,7 +108,16 @@ sm_status replacement_begin(const char *path, replacement **out, sm_error *err) 
     r->path = path;
     sm_status status = find_target(r, err);
     if (!status && !r->in_place) {
-        r->file = create_beside(r);
+        /* A new file beside the target, without a name where the system can do that. */
+        char folder[PATH_MAX];
+        memcpy(folder, r->target, sizeof folder);
+        char *slash = strrchr(folder, '/');
+        if (slash) slash[slash == folder] = '\0';
+        int file = access("/proc/self/fd", X_OK) == 0
+                       ? open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666)
+                       : -1;
+        r->unnamed = file >= 0;
+        r->file = file >= 0 ? file : name_beside(r, make_named);
         if (r->file < 0) status = sm_fail_system(err, "create a file beside", path, errno);
     }
     if (status) sm_free(r);

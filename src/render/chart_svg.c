@@ -23,13 +23,6 @@ typedef struct svg_anchored {
 enum { TEXT_ROOM = 200 };
 const char svg_grey[] = "#666666", svg_pale[] = "#dddddd", svg_ink[] = "#222222";
 
-/* The colour of the n-th series; they repeat after ten. */
-static const char *svg_colour(size_t n) {
-    static const char *const colours[] = {"#1a5fb4", "#c64600", "#26a269", "#813d9c", "#a51d2d",
-                                          "#e5a50a", "#0891b2", "#63452c", "#d6338a", "#5e7d0c"};
-    return colours[n % (sizeof colours / sizeof colours[0])];
-}
-
 /* Escaped and cleaned; NULL writes nothing. */
 static void svg_text(svg_anchored at, const char *words, FILE *out) {
     if (!words) return;
@@ -50,15 +43,6 @@ static void svg_text(svg_anchored at, const char *words, FILE *out) {
 static void svg_line(double x1, double y1, double x2, double y2, const char *stroke, FILE *out) {
     fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x1, y1,
             x2, y2, stroke);
-}
-
-/* The opening element with a white ground. */
-static void svg_open(int width, int height, FILE *out) {
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
-            " viewBox=\"0 0 %d %d\" font-family=\"Helvetica, Arial, sans-serif\">\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
-            width, height, width, height, width, height);
 }
 
 enum {
@@ -243,7 +227,10 @@ static const char *colour_of(const sm_panel *p, size_t k) {
     size_t before = 0;
     if (p->series[k].mark == SM_MARK_DASH) return dash_grey;
     for (size_t i = 0; i < k; i++) before += p->series[i].mark != SM_MARK_DASH;
-    return svg_colour(before);
+    /* The colour of the n-th series; they repeat after ten. */
+    static const char *const colours[] = {"#1a5fb4", "#c64600", "#26a269", "#813d9c", "#a51d2d",
+                                          "#e5a50a", "#0891b2", "#63452c", "#d6338a", "#5e7d0c"};
+    return colours[before % (sizeof colours / sizeof colours[0])];
 }
 
 static void put_curve(const frame *f, size_t k, FILE *out) {
@@ -403,7 +390,13 @@ sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err) {
     }
     uint8_t *seen = squares ? sm_malloc((PIXELS + 7) / 8) : NULL;
     if (squares && !seen) return sm_fail_memory(err);
-    svg_open(WIDTH, height, out);
+    /* The opening element with a white ground. */
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
+            " viewBox=\"0 0 %d %d\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
+            WIDTH, height, WIDTH, height, WIDTH, height);
+
     svg_text((svg_anchored){LEFT, 26, "start", svg_ink, 16}, chart->title, out);
     svg_text((svg_anchored){LEFT, 46, "start", svg_grey, 12}, chart->subtitle, out);
     double top = HEAD + ABOVE;

@@ -19,22 +19,18 @@ static bool is_number(const char *text) {
     return *end == '\0';
 }
 
-static void put_cell(FILE *out, const char *text) {
-    bool formula = *text && strchr("=+-@\t\r", *text) && !is_number(text);
-    bool quoted = strpbrk(text, ",\"\r\n") != NULL;
-    if (quoted) fputc('"', out);
-    if (formula) fputc('\'', out);
-    for (const char *at = text; *at; at++) {
-        if (*at == '"') fputc('"', out);
-        fputc(*at, out);
-    }
-    if (quoted) fputc('"', out);
-}
-
 static void put_record(const char **cells, size_t n, FILE *out) {
     for (size_t c = 0; c < n; c++) {
         if (c > 0) fputc(',', out);
-        put_cell(out, cells[c]);
+        bool formula = *cells[c] && strchr("=+-@\t\r", *cells[c]) && !is_number(cells[c]);
+        bool quoted = strpbrk(cells[c], ",\"\r\n") != NULL;
+        if (quoted) fputc('"', out);
+        if (formula) fputc('\'', out);
+        for (const char *at = cells[c]; *at; at++) {
+            if (*at == '"') fputc('"', out);
+            fputc(*at, out);
+        }
+        if (quoted) fputc('"', out);
     }
     fputs("\r\n", out);
 }
@@ -96,29 +92,27 @@ static void put_cells(walk *w, const sm_data *data, const char *path) {
     }
 }
 
-/* The paths of all records, in the order in which they are met, then each record's cells. */
-static sm_status put_records(const sm_data *records, FILE *out, sm_error *err) {
-    walk w = {.arena = sm_arena_new()};
-    for (const sm_data *r = records->first; r; r = r->next) w.most += count_scalars(r);
-    w.path = sm_arena_array(w.arena, w.most, sizeof *w.path);
-    w.cell = sm_arena_array(w.arena, w.most, sizeof *w.cell);
-    w.failed = !w.path || !w.cell;
-    for (const sm_data *r = records->first; r && !w.failed; r = r->next) put_cells(&w, r, "");
-    if (!w.failed) put_record(w.path, w.n, out);
-    for (const sm_data *r = records->first; r && !w.failed; r = r->next) {
-        for (size_t i = 0; i < w.n; i++) w.cell[i] = "";
-        put_cells(&w, r, "");
-        if (!w.failed) put_record(w.cell, w.n, out);
-    }
-    sm_arena_free(w.arena);
-    return w.failed ? sm_fail_memory(err) : SM_OK;
-}
-
 sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err) {
     if (report->out_of_memory) return sm_fail_memory(err);
     bool first = true;
     if (report->records && report->records->first) {
-        sm_status status = put_records(report->records, out, err);
+        /* The paths of all records, in the order in which they are met, then each record's cells.
+         */
+        walk w = {.arena = sm_arena_new()};
+        for (const sm_data *r = report->records->first; r; r = r->next) w.most += count_scalars(r);
+        w.path = sm_arena_array(w.arena, w.most, sizeof *w.path);
+        w.cell = sm_arena_array(w.arena, w.most, sizeof *w.cell);
+        w.failed = !w.path || !w.cell;
+        for (const sm_data *r = report->records->first; r && !w.failed; r = r->next)
+            put_cells(&w, r, "");
+        if (!w.failed) put_record(w.path, w.n, out);
+        for (const sm_data *r = report->records->first; r && !w.failed; r = r->next) {
+            for (size_t i = 0; i < w.n; i++) w.cell[i] = "";
+            put_cells(&w, r, "");
+            if (!w.failed) put_record(w.cell, w.n, out);
+        }
+        sm_arena_free(w.arena);
+        sm_status status = w.failed ? sm_fail_memory(err) : SM_OK;
         return status ? status : sm_finish_stream(out, err);
     }
     for (const sm_block *block = report->first; block != NULL; block = block->next) {

@@ -75,10 +75,6 @@ static double bytes_of(const step *x, int index, const sm_work *w, const counts 
     return bytes;
 }
 
-static double input_bytes(const step *x, const sm_work *w, const counts *n) {
-    return w->role[0] == SM_ROLE_ACTIVATION ? size_at(&w->bytes[0], &x->d, n) : 0;
-}
-
 /* ---- matmuls ---- */
 
 /* Everything of the step in matmuls that go over keys: one group after the other. */
@@ -121,7 +117,9 @@ static op_price matmul(const step *x, int index, const fused *f) {
         width += size_at(&w[i].n, &x->d, n);
         p.flops += size_at(&w[i].flops, &x->d, n) * rows;
         p.bytes += bytes_of(x, index, &w[i], n, share, rows);
-        if (i > 0) p.bytes -= input_bytes(x, &w[i], n) * rows;
+        if (i > 0)
+            p.bytes -=
+                (w[i].role[0] == SM_ROLE_ACTIVATION ? size_at(&w[i].bytes[0], &x->d, n) : 0) * rows;
     }
     sm_op_cost c =
         sm_matmul_cost(&s->system.chip, &s->kernel, w->linear ? s->job.dtypes.compute : SM_BF16,
@@ -147,16 +145,6 @@ double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
     return reach > 0 ? smaller(tokens, reach + queries - 1) : tokens;
 }
 
-static void head_sizes(const step *x, const sm_layer_kind *kind, sm_attention_shape *a) {
-    bool latent = kind->attention == SM_ATTENTION_MLA;
-    a->shared_kv = latent && x->v->rules.absorbed;
-    a->head_size = kind->H;
-    a->v_head_size = kind->V_head;
-    if (!a->shared_kv) return;
-    a->head_size = kind->kv_rank + kind->rope_H;
-    a->v_head_size = kind->kv_rank;
-}
-
 /* A few queries of a sequence that is decoding share its keys as the heads of a group do. */
 static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, const attend *g) {
     const sm_layer_kind *kind = kind_of(x, index);
@@ -172,7 +160,14 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
         if (kind->attention == SM_ATTENTION_MLA) axes |= SM_BIT(SM_AXIS_TENSOR);
     }
     double sequences = n.sequences * x->d.inverse[axes & w->batch.mask];
-    head_sizes(x, kind, &a);
+    bool latent = kind->attention == SM_ATTENTION_MLA;
+    a.shared_kv = latent && x->v->rules.absorbed;
+    a.head_size = kind->H;
+    a.v_head_size = kind->V_head;
+    if (a.shared_kv) {
+        a.head_size = kind->kv_rank + kind->rope_H;
+        a.v_head_size = kind->kv_rank;
+    }
     a.heads = rows / sequences;
     a.batch = larger(1, sequences);
     a.kv_heads = a.shared_kv ? 1 : smaller(a.heads, larger(1, size_at(&w->kv_heads, &x->d, &n)));

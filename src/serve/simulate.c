@@ -185,11 +185,6 @@ static sm_status fetch(sim_simulation *s, sm_request *request, bool *more) {
 
 /* ---- the loop: of events at one time arrivals come first, then transfers ---- */
 
-static sm_status step_on(sim_simulation *s, double transfer_s, double run_s) {
-    sim_advance(&s->totals, fmin(transfer_s, run_s));
-    return transfer_s <= run_s ? land(s) : sim_complete(s, &s->replica[s->event[0]]);
-}
-
 static sm_status run_all(sim_simulation *s) {
     sm_request request;
     bool more = true;
@@ -199,8 +194,10 @@ static sm_status run_all(sim_simulation *s) {
         double run_s = s->replica[s->event[0]].run.end_s;
         double other_s = fmin(transfer_s, run_s);
         if (!more && isinf(other_s)) break;
-        if (!more || request.arrival_s > other_s) status = step_on(s, transfer_s, run_s);
-        else {
+        if (!more || request.arrival_s > other_s) {
+            sim_advance(&s->totals, fmin(transfer_s, run_s));
+            status = transfer_s <= run_s ? land(s) : sim_complete(s, &s->replica[s->event[0]]);
+        } else {
             status = arrive(s, &request);
             if (!status) status = fetch(s, &request, &more);
         }

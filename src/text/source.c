@@ -14,21 +14,6 @@ sm_source sm_source_of(const char *name, const char *text) {
 
 static int clamp_to_int(size_t n) { return n < INT32_MAX ? (int)n : INT32_MAX; }
 
-static int count_lines(const sm_source *source, size_t start) {
-    size_t lines = 1;
-    for (size_t i = 0; i < start; i++) lines += source->text[i] == '\n';
-    return clamp_to_int(lines);
-}
-
-/* Columns count characters: every byte that does not continue a UTF-8 sequence. */
-static int count_columns(const char *text, size_t length) {
-    size_t characters = 0;
-    for (size_t i = 0; i < length; i++) characters += ((unsigned char)text[i] & 0xC0) != 0x80;
-    return clamp_to_int(characters);
-}
-
-static bool continues_sequence(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
-
 /* Terminal columns of the next character and its bytes, as sm_utf8_clean will write it. */
 static int step(const char *text, size_t length, size_t *bytes) {
     uint32_t code = 0;
@@ -58,7 +43,7 @@ static size_t cut_before(const char *line, size_t length, size_t offset, size_t 
     measure(line, length, EXCERPT_COLUMNS, room, &fitting);
     if (fitting == length || offset <= COLUMNS_BEFORE) return 0;
     size_t start = offset - COLUMNS_BEFORE;
-    while (start < offset && continues_sequence(line[start])) start++;
+    while (start < offset && (((unsigned char)line[start] & 0xC0) == 0x80)) start++;
     return start;
 }
 
@@ -91,8 +76,14 @@ static void fill_place(sm_error *err, const sm_source *source, sm_span span) {
     if (at > line.offset + line.length) at = line.offset + line.length; /* on the \r of \r\n */
     sm_span within = {at - line.offset, span.length};
     if (within.length > line.length - within.offset) within.length = line.length - within.offset;
-    err->line = count_lines(source, line.offset);
-    err->column = count_columns(source->text + line.offset, within.offset);
+    size_t lines = 1;
+    for (size_t i = 0; i < line.offset; i++) lines += source->text[i] == '\n';
+    err->line = clamp_to_int(lines);
+    /* Columns count characters: every byte that does not continue a UTF-8 sequence. */
+    size_t characters = 0;
+    for (size_t i = 0; i < within.offset; i++)
+        characters += ((unsigned char)(source->text + line.offset)[i] & 0xC0) != 0x80;
+    err->column = clamp_to_int(characters);
     if (err->column < INT32_MAX) err->column++;
     fill_excerpt(err, source->text + line.offset, line.length, within);
 }

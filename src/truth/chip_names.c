@@ -52,16 +52,6 @@ static bool plain_name(const char *printed, char *out) {
     return n > 0;
 }
 
-static const char *without_maker(const char *name) {
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0];) {
-        size_t n = strlen(makers[i]);
-        bool has = strncmp(name, makers[i], n) == 0;
-        if (has) name += n;
-        i = has ? 0 : i + 1;
-    }
-    return name;
-}
-
 static bool is_implied(const char *word, size_t n) {
     for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
         if (same(word, implied[i], n)) return true;
@@ -85,7 +75,14 @@ const sm_chip *sm_truth_row_chip(const sm_truth_row *row) {
 const sm_chip *sm_truth_chip(const char *printed) {
     char buffer[LONGEST];
     if (!printed || !plain_name(printed, buffer)) return NULL;
-    const char *name = without_maker(buffer);
+    const char *name = buffer;
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0];) {
+        size_t n = strlen(makers[i]);
+        bool has = strncmp(name, makers[i], n) == 0;
+        if (has) name += n;
+        i = has ? 0 : i + 1;
+    }
+
     for (size_t n = strlen(name); n > 0;) {
         const sm_chip *chip = chip_called(name, n);
         if (chip) return chip;

@@ -18,32 +18,24 @@ static double signed_median(const sm_comparison *c, size_t n, double *scratch) {
     return sm_quantile(scratch, n, 0.5);
 }
 
-static double share_covered(const sm_comparison *c, size_t n) {
-    size_t covered = 0, with_interval = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(c[i].low) || !isfinite(c[i].high)) continue;
-        with_interval++;
-        covered += c[i].measured >= c[i].low && c[i].measured <= c[i].high;
-    }
-    return with_interval ? (double)covered / (double)with_interval : NAN;
-}
-
-static double mean_of(const double *values, size_t n) {
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++) sum += values[i];
-    return n ? sum / (double)n : NAN;
-}
-
 sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scratch) {
     sm_error_stats stats = {.n = n, .bias = signed_median(c, n, scratch)};
     for (size_t i = 0; i < n; i++) {
         scratch[i] = fabs(sm_comparison_error(&c[i]));
         stats.below_lower += sm_comparison_below(&c[i]);
     }
-    stats.mean = mean_of(scratch, n);
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += scratch[i];
+    stats.mean = n ? sum / (double)n : NAN;
     stats.median = sm_quantile(scratch, n, 0.5);
     stats.p90 = sm_quantile(scratch, n, 0.9);
-    stats.coverage = share_covered(c, n);
+    size_t covered = 0, with_interval = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(c[i].low) || !isfinite(c[i].high)) continue;
+        with_interval++;
+        covered += c[i].measured >= c[i].low && c[i].measured <= c[i].high;
+    }
+    stats.coverage = with_interval ? (double)covered / (double)with_interval : NAN;
     return stats;
 }
 

@@ -86,10 +86,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     return status;
 }
 
-static void sm_fitting_free(sm_fitting *q) { sm_truth_cases_free(q->cases); }
-
-/* The calibration file that `calibrate` writes: the constants, and where they come
- * from. */
+/* The calibration file that `calibrate` writes: the constants, and where they come from. */
 
 enum { MOST_SOURCES = 8, MOST_WORDS = 3800 };
 
@@ -444,6 +441,6 @@ sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *
     status = sm_fitting_rows(&q, err);
     if (!status) status = fit(&q, r, err);
     if (status <= SM_NEGATIVE) sm_fitting_page(r, &q);
-    sm_fitting_free(&q);
+    sm_truth_cases_free(q.cases);
     return status;
 }

@@ -50,18 +50,6 @@ void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const 
     if (v->in.files > 1) sm_put_text(r, object, "file", c->truth->file);
 }
 
-static void put_memory(sm_report *r, sm_data *object, const sm_checked *c) {
-    if (!is_training(c)) return;
-    if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
-    if (isfinite(memory_of(c))) {
-        const sm_memory *m = &c->p.memory;
-        sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
-                   "params|gradients|optimizer|activations|buffers|total|capacity", m->params,
-                   m->gradients, m->optimizer, m->activations, m->buffers, m->total, m->capacity);
-    }
-    sm_put(r, object, "measured_memory_bytes", measured_bytes(c));
-}
-
 void sm_validate_rows(sm_report *r, const sm_validation *v) {
     sm_data *rows = sm_put_array(r, r->data, "rows");
     for (size_t i = 0; i < v->n; i++) {
@@ -76,7 +64,17 @@ void sm_validate_rows(sm_report *r, const sm_validation *v) {
         sm_put(r, interval, NULL, known(c, c->p.low_s));
         sm_put(r, interval, NULL, known(c, c->p.high_s));
         sm_put(r, object, "error", error_of(c));
-        put_memory(r, object, c);
+        if (is_training(c)) {
+            if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
+            if (isfinite(memory_of(c))) {
+                const sm_memory *m = &c->p.memory;
+                sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
+                           "params|gradients|optimizer|activations|buffers|total|capacity",
+                           m->params, m->gradients, m->optimizer, m->activations, m->buffers,
+                           m->total, m->capacity);
+            }
+            sm_put(r, object, "measured_memory_bytes", measured_bytes(c));
+        }
         sm_put_parts(r, object, c);
         const char *calibration = calibration_of(r, c);
         if (calibration) sm_put_text(r, object, "calibration", calibration);

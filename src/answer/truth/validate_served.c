@@ -17,25 +17,21 @@ void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c) {
     }
 }
 
-/* The comparisons of one quantity among the rows compared, into v->pairs. */
-static size_t pairs_of(const sm_validation *v, sm_served quantity) {
-    size_t n = 0;
-    for (size_t i = 0; i < v->compared; i++) {
-        const sm_prediction *p = &v->row[v->index[i]].p;
-        for (int k = 0; k < p->parts; k++)
-            if (p->part[k].quantity == quantity)
-                v->pairs[n++] =
-                    (sm_comparison){p->part[k].measured_s, p->part[k].lower_s,
-                                    p->part[k].expected_s, p->part[k].low_s, p->part[k].high_s};
-    }
-    return n;
-}
-
 void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary) {
     sm_data *by = NULL;
     sm_table *table = NULL;
     for (int q = 0; q < SM_SERVED_COUNT; q++) {
-        size_t n = pairs_of(v, (sm_served)q);
+        /* The comparisons of one quantity among the rows compared, into v->pairs. */
+        size_t n = 0;
+        for (size_t i = 0; i < v->compared; i++) {
+            const sm_prediction *p = &v->row[v->index[i]].p;
+            for (int k = 0; k < p->parts; k++)
+                if (p->part[k].quantity == (sm_served)q)
+                    v->pairs[n++] =
+                        (sm_comparison){p->part[k].measured_s, p->part[k].lower_s,
+                                        p->part[k].expected_s, p->part[k].low_s, p->part[k].high_s};
+        }
+
         if (n == 0) continue;
         if (!by) {
             by = sm_put_object(r, summary, "by_quantity");

@@ -14,19 +14,6 @@ enum dimension { KIND, CHIP, SOURCE, MODEL, PARALLELISM, SOFTWARE, PRECISION, QU
 const char *const sm_validate_groups[SM_VALIDATE_GROUPS] = {
     "kind", "chip", "source", "model", "parallelism", "software", "precision", "quality"};
 
-/* Which degrees of a training step exceed one; where the members of a collective sit. */
-static const char *parallelism_of(sm_arena *arena, const sm_truth_row *row) {
-    const sm_training_row *t = &row->of.training;
-    if (row->kind == SM_TRUTH_COLLECTIVE)
-        return sm_arena_printf(arena, "%d ranks, %s", row->of.collective.ranks,
-                               row->of.collective.nodes > 1 ? "several nodes" : "one node");
-    if (row->kind != SM_TRUTH_TRAINING) return "one chip";
-    const char *text = sm_arena_printf(arena, "%s%s%s%s", t->tp > 1 ? ", tensor" : "",
-                                       t->pp > 1 ? ", pipeline" : "", t->cp > 1 ? ", context" : "",
-                                       t->ep > 1 ? ", expert" : "");
-    return text && !text[0] ? "data alone" : text ? text + 2 : NULL;
-}
-
 /* The model of a training step; of an operation, which it is. "" where a row has none. */
 static const char *model_of(const sm_truth_row *row, bool precision) {
     switch (row->kind) {
@@ -48,7 +35,18 @@ static const char *key_of(sm_arena *arena, const sm_checked *c, int dimension) {
     case CHIP: return c->chip;
     case SOURCE: return row->source;
     case MODEL: return model_of(row, false);
-    case PARALLELISM: return parallelism_of(arena, row);
+    case PARALLELISM: {
+        /* Which degrees of a training step exceed one; where the members of a collective sit. */
+        const sm_training_row *t = &row->of.training;
+        if (row->kind == SM_TRUTH_COLLECTIVE)
+            return sm_arena_printf(arena, "%d ranks, %s", row->of.collective.ranks,
+                                   row->of.collective.nodes > 1 ? "several nodes" : "one node");
+        if (row->kind != SM_TRUTH_TRAINING) return "one chip";
+        const char *text = sm_arena_printf(
+            arena, "%s%s%s%s", t->tp > 1 ? ", tensor" : "", t->pp > 1 ? ", pipeline" : "",
+            t->cp > 1 ? ", context" : "", t->ep > 1 ? ", expert" : "");
+        return text && !text[0] ? "data alone" : text ? text + 2 : NULL;
+    }
     case SOFTWARE: return sm_truth_software(row);
     case PRECISION: return model_of(row, true);
     case QUALITY: return row->kind == SM_TRUTH_TRAINING ? row->of.training.quality : "";

@@ -152,14 +152,6 @@ void cli_help_plan(FILE *out) {
 
 /* ---- the page ---- */
 
-static void print_keys_of(const cli_verb *verb, FILE *out) {
-    fputs("\nkeys of a plan ('scalemodel help plan' has more of each):\n", out);
-    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
-        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
-        if (row->uses & verb->plans) print_key(out, (sm_plan_key)key, row->meaning);
-    }
-}
-
 void cli_help_verb(const cli_verb *verb, FILE *out) {
     fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments,
             verb->arguments[0] ? " " : "");
@@ -168,6 +160,12 @@ void cli_help_verb(const cli_verb *verb, FILE *out) {
     for (const cli_option *o = verb->options; o->name; o++) print_option(o, true, out);
     for (const cli_option *o = cli_common_options; o->name; o++)
         if (cli_is_offered(verb, o, 1)) print_option(o, !cli_has_name(verb, o), out);
-    if (verb->plans) print_keys_of(verb, out);
+    if (verb->plans) {
+        fputs("\nkeys of a plan ('scalemodel help plan' has more of each):\n", out);
+        for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+            const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
+            if (row->uses & verb->plans) print_key(out, (sm_plan_key)key, row->meaning);
+        }
+    }
     if (verb->notes) fprintf(out, "\n%s", verb->notes);
 }

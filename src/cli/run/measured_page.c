@@ -125,26 +125,6 @@ static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line
                line->error);
 }
 
-/* Who measured, on what and with which command line. */
-static void put_provenance(sm_report *r, const measuring *q) {
-    const machine *m = &q->machine;
-    sm_put_text(r, r->data, "command", "measure");
-    sm_put_text(r, r->data, "name", q->name);
-    sm_put_text(r, r->data, "backend", q->backend);
-    sm_put(r, r->data, "ranks", q->found->ranks);
-    sm_data *object = sm_put_object(r, r->data, "provenance");
-    sm_put_text(r, object, "date", m->date);
-    sm_put_text(r, object, "cpu", m->cpu);
-    sm_put(r, object, "cpus", m->cpus);
-    sm_put_text(r, object, "blas", m->blas);
-    sm_put_text(r, object, "mpi", m->mpi);
-    if (q->gpu.gpus) sm_put_text(r, object, "gpu", q->gpu.name);
-    if (q->gpu.gpus) sm_put_text(r, object, "cuda", q->gpu.software);
-    const char *line = "measure";
-    for (char **a = q->call->argv; *a; a++) line = sm_textf(r, "%s %s", line, *a);
-    sm_put_text(r, object, "command", line);
-}
-
 /* ---- products, streams, messages and collectives: each in the data and on the page ---- */
 
 /* In units of 1e9 per second, so that columns stay narrow. */
@@ -335,7 +315,24 @@ static void say_disturbed(sm_report *r, const sm_measurements *m) {
 }
 
 void measured_page(sm_report *r, const measuring *q) {
-    put_provenance(r, q);
+    /* Who measured, on what and with which command line. */
+    const machine *m = &q->machine;
+    sm_put_text(r, r->data, "command", "measure");
+    sm_put_text(r, r->data, "name", q->name);
+    sm_put_text(r, r->data, "backend", q->backend);
+    sm_put(r, r->data, "ranks", q->found->ranks);
+    sm_data *object = sm_put_object(r, r->data, "provenance");
+    sm_put_text(r, object, "date", m->date);
+    sm_put_text(r, object, "cpu", m->cpu);
+    sm_put(r, object, "cpus", m->cpus);
+    sm_put_text(r, object, "blas", m->blas);
+    sm_put_text(r, object, "mpi", m->mpi);
+    if (q->gpu.gpus) sm_put_text(r, object, "gpu", q->gpu.name);
+    if (q->gpu.gpus) sm_put_text(r, object, "cuda", q->gpu.software);
+    const char *line = "measure";
+    for (char **a = q->call->argv; *a; a++) line = sm_textf(r, "%s %s", line, *a);
+    sm_put_text(r, object, "command", line);
+
     sm_report_heading(r, "%s", q->chip.title);
     sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date,
                    q->gpu.gpus ? q->gpu.software : q->machine.blas,

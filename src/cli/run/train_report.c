@@ -348,16 +348,6 @@ static void show_gap(sm_report *r, const train_run *q) {
     else say_gap(r, q, gap, n, gap_s);
 }
 
-/* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap. */
-static void train_report_times(sm_report *r, train_run *q) {
-    train_times_predict(&q->detail, &q->times);
-    show_parts(r, q);
-    show_ops(r, q);
-    show_collectives(r, q);
-    show_arrays(r, q);
-    show_gap(r, q);
-}
-
 /* ---- files ---- */
 
 static sm_status write_curve(const void *context, FILE *out, sm_error *err) {
@@ -460,7 +450,14 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
                    sm_show_seconds(r, step_s), sm_show_rate(r, tokens / step_s, "tokens/s"),
                    q->system.text, sm_show_seconds(r, predicted_s));
-    train_report_times(r, q);
+    /* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap.
+     */
+    train_times_predict(&q->detail, &q->times);
+    show_parts(r, q);
+    show_ops(r, q);
+    show_collectives(r, q);
+    show_arrays(r, q);
+    show_gap(r, q);
     prediction_say_placeholder(r, &q->system);
     show_memory(r, &q->detail.price.memory, &q->memory);
     if (!status) status = train_record(r, q, step_s, err);

@@ -103,20 +103,16 @@ static sm_status bind_columns(truth_file *f, csv_form *csv, const column_names *
     return SM_OK;
 }
 
-static sm_status read_header(truth_file *f, csv_form *csv) {
-    column_names names;
-    skip_empty_lines(f->source, csv);
-    sm_status status = take_record(f, csv, 0, &csv->header);
-    if (status == SM_OK) status = name_columns(f, csv, &names);
-    return status == SM_OK ? bind_columns(f, csv, &names) : status;
-}
-
 sm_status truth_csv_read(truth_file *f, truth_rows *rows) {
     csv_form csv = {.line = 1};
     f->form = &csv;
     f->cell = read_cell;
     f->fail = fail_field;
-    sm_status status = read_header(f, &csv);
+    column_names names;
+    skip_empty_lines(f->source, &csv);
+    sm_status status = take_record(f, &csv, 0, &csv.header);
+    if (status == SM_OK) status = name_columns(f, &csv, &names);
+    status = status == SM_OK ? bind_columns(f, &csv, &names) : status;
     while (status == SM_OK) {
         skip_empty_lines(f->source, &csv);
         if (csv.at >= f->source->length) break;

@@ -131,14 +131,6 @@ static double step_seconds(const sm_training_row *t) {
     return t->derived_step_time_s;
 }
 
-static void finish_inference(truth_draft *draft) {
-    sm_inference_row *r = &draft->row.of.inference;
-    r->ttft_s = draft->ttft_ms * 1e-3;
-    r->tpot_s = draft->tpot_ms * 1e-3;
-    r->latency_s = draft->latency_ms * 1e-3;
-    draft->row.measured_s = sm_inference_measured(r, sm_inference_primary(r));
-}
-
 static void finish(const truth_file *f, truth_draft *draft) {
     if (f->schema->kind == SM_TRUTH_TRAINING) {
         sm_training_row *t = &draft->row.of.training;
@@ -156,7 +148,13 @@ static void finish(const truth_file *f, truth_draft *draft) {
     }
     if (!draft->row.source || !draft->row.source[0]) draft->row.source = draft->label;
     draft->row.measured_s = draft->time_us * 1e-6;
-    if (f->schema->kind == SM_TRUTH_INFERENCE) finish_inference(draft);
+    if (f->schema->kind == SM_TRUTH_INFERENCE) {
+        sm_inference_row *r = &draft->row.of.inference;
+        r->ttft_s = draft->ttft_ms * 1e-3;
+        r->tpot_s = draft->tpot_ms * 1e-3;
+        r->latency_s = draft->latency_ms * 1e-3;
+        draft->row.measured_s = sm_inference_measured(r, sm_inference_primary(r));
+    }
 }
 
 static sm_status append(const truth_file *f, truth_rows *rows, const sm_truth_row *row) {

@@ -13,13 +13,6 @@ static double truth_most_flops_per_s(const sm_chip *chip) {
     return most;
 }
 
-/* What leaves a chip over all its links. */
-static double link_bytes_per_s(const sm_chip *chip) {
-    if (chip->fabric == SM_FABRIC_SWITCH && chip->tree_levels > 0)
-        return chip->tree[0].child_bytes_per_s_oneway.value;
-    return chip->link_bytes_per_s_oneway.value * chip->links_per_chip;
-}
-
 /* Forward and backward: 6 FLOPs per token and parameter that it meets (attention, MLP or the
  * experts it is sent to, output head). */
 static double training_flops(const sm_training_row *t) {
@@ -56,7 +49,10 @@ static truth_work truth_work_of(const sm_truth_row *row, const sm_chip *chip) {
         break;
     case SM_TRUTH_COLLECTIVE: /* a ring moves (ranks-1)/ranks of the buffer out of each chip */
         w.bytes = c->ranks > 1 ? c->bytes * (1 - 1.0 / c->ranks) : 0;
-        w.bytes_per_s = link_bytes_per_s(chip);
+        /* What leaves a chip over all its links. */
+        if (chip->fabric == SM_FABRIC_SWITCH && chip->tree_levels > 0)
+            w.bytes_per_s = chip->tree[0].child_bytes_per_s_oneway.value;
+        else w.bytes_per_s = chip->link_bytes_per_s_oneway.value * chip->links_per_chip;
         break;
     case SM_TRUTH_MEMOP: w.bytes = row->of.memop.bytes; break;
     case SM_TRUTH_TRAINING: w.flops = training_flops(&row->of.training); break;

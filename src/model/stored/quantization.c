@@ -206,19 +206,6 @@ static bool is_strategy(const json_value *weights, const char *name) {
     return strategy && strcmp(strategy, name) == 0;
 }
 
-static sm_status read_blocks(const json_value *weights, stored_format *f) {
-    const json_value *structure = json_get(weights, "block_structure");
-    int block[2] = {0, 0}, n = 0;
-    sm_status status = SM_OK;
-    if (is_strategy(weights, "block") && json_is(structure, IS_LIST))
-        status = json_read_counts(structure, 2, 2, MOST_GROUP, block, &n);
-    f->block_rows = block[0];
-    f->block_columns = block[1];
-    if (!status) status = read_size(weights, "group_size", 1, MOST_GROUP, &f->block_columns);
-    if (!n && (f->block_columns || is_strategy(weights, "channel"))) f->block_rows = 1;
-    return status;
-}
-
 /* Order of the groups where activations decided it, zero points where it is not symmetric. */
 static void add_tables(const json_value *weights, bool packed, stored_format *f) {
     const json_value *symmetric = json_get(weights, "symmetric"), *order;
@@ -239,7 +226,16 @@ static sm_status read_scheme(reader *r, const json_value *group, stored_format *
     *f = (stored_format){.bits = 16};
     if (!is_there(weights)) return SM_OK; /* activations alone */
     sm_status status = read_bits(r, weights, "num_bits", 8, f);
-    if (!status) status = read_blocks(weights, f);
+    if (!status) {
+        const json_value *structure = json_get(weights, "block_structure");
+        int block[2] = {0, 0}, n = 0;
+        if (is_strategy(weights, "block") && json_is(structure, IS_LIST))
+            status = json_read_counts(structure, 2, 2, MOST_GROUP, block, &n);
+        f->block_rows = block[0];
+        f->block_columns = block[1];
+        if (!status) status = read_size(weights, "group_size", 1, MOST_GROUP, &f->block_columns);
+        if (!n && (f->block_columns || is_strategy(weights, "channel"))) f->block_rows = 1;
+    }
     if (status) return status;
     bool floats = type && strcmp(type, "float") == 0;
     bool nvfp4 = floats && f->bits == 4 && f->block_columns == NVFP4_GROUP;
@@ -276,24 +272,6 @@ static sm_status read_config_groups(reader *r) {
     return status;
 }
 
-/* {"model.layers.0.mlp.experts": {"quant_algo": "NVFP4"}, ...} */
-static sm_status read_listed_layers(reader *r, const json_value *layers) {
-    sm_status status = json_expect(layers, IS_OBJECT, "an object of modules");
-    if (status) return status;
-    stored_group *group = sm_arena_array(r->arena, layers->n + 1, sizeof *group);
-    const char **name = sm_arena_array(r->arena, layers->n + 1, sizeof *name);
-    if (!group || !name) return sm_fail_memory(layers->in->err);
-    for (uint32_t i = 0; !status && i < layers->n; i++) {
-        name[i] = layers->item[i].key;
-        group[i] = (stored_group){.target = &name[i], .targets = 1};
-        status = json_expect(&layers->item[i], IS_OBJECT, "an object with \"quant_algo\"");
-        if (!status) status = read_algorithm(&layers->item[i], &group[i].format);
-    }
-    r->out->group = group;
-    r->out->groups = (int)layers->n;
-    return status;
-}
-
 static sm_status one_group(reader *r, const stored_format *format) {
     static const char *const linear[] = {"Linear"};
     stored_group *group = sm_arena_alloc(r->arena, sizeof *group);
@@ -309,7 +287,23 @@ static sm_status modelopt(reader *r) {
     if (json_is(own, IS_OBJECT)) r->json = own;
     if (is_there(json_get(r->json, "config_groups"))) return read_config_groups(r);
     const json_value *layers = json_get(r->json, "quantized_layers");
-    if (is_there(layers)) return read_listed_layers(r, layers);
+    if (is_there(layers)) {
+        /* {"model.layers.0.mlp.experts": {"quant_algo": "NVFP4"}, ...} */
+        sm_status status = json_expect(layers, IS_OBJECT, "an object of modules");
+        if (status) return status;
+        stored_group *group = sm_arena_array(r->arena, layers->n + 1, sizeof *group);
+        const char **name = sm_arena_array(r->arena, layers->n + 1, sizeof *name);
+        if (!group || !name) return sm_fail_memory(layers->in->err);
+        for (uint32_t i = 0; !status && i < layers->n; i++) {
+            name[i] = layers->item[i].key;
+            group[i] = (stored_group){.target = &name[i], .targets = 1};
+            status = json_expect(&layers->item[i], IS_OBJECT, "an object with \"quant_algo\"");
+            if (!status) status = read_algorithm(&layers->item[i], &group[i].format);
+        }
+        r->out->group = group;
+        r->out->groups = (int)layers->n;
+        return status;
+    }
     stored_format format;
     sm_status status = read_algorithm(r->json, &format);
     return status ? status : one_group(r, &format);

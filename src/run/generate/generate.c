@@ -168,25 +168,6 @@ static double *draft_p(const writer *w, size_t sequence, size_t step) {
     return w->q + (sequence * (size_t)w->job->depth + step) * w->job->words;
 }
 
-/* The draft first reads what it has not seen, then its own bytes. */
-static sm_status draft_step(writer *w, size_t step, sm_error *err) {
-    size_t most = 0;
-    for (size_t i = 0; i < w->job->sequences; i++) {
-        size_t seen = sm_generator_cached(w->job->draft, i);
-        w->count[i] = step < w->drafted[i] ? w->length[i] + step - seen : 0;
-        if (w->count[i] > most) most = w->count[i];
-    }
-    sm_status status = feed(w, w->job->draft, most, false, &w->result->draft, err);
-    for (size_t i = w->own.first; !status && i < own_end(w); i++)
-        if (is_text(w, i) && w->count[i])
-            w->byte[i] = choose(w, i, w->length[i] + step, DRAFT, w->scores + i * w->vocabulary,
-                                draft_p(w, i, step));
-    if (!status) status = sm_generator_share(w->job->draft, w->byte, 1, err);
-    for (size_t i = 0; !status && i < w->job->sequences; i++)
-        if (w->count[i]) w->text[i][w->length[i] + step] = w->byte[i];
-    return status;
-}
-
 /* One byte follows in any case: no more are drafted than leave room for it. */
 static sm_status draft(writer *w, sm_error *err) {
     size_t steps = 0;
@@ -197,7 +178,23 @@ static sm_status draft(writer *w, sm_error *err) {
         if (w->drafted[i] > (size_t)w->job->depth) w->drafted[i] = (size_t)w->job->depth;
         if (w->drafted[i] > steps) steps = w->drafted[i];
     }
-    for (size_t k = 0; !status && k < steps; k++) status = draft_step(w, k, err);
+    for (size_t k = 0; !status && k < steps; k++) {
+        /* The draft first reads what it has not seen, then its own bytes. */
+        size_t most = 0;
+        for (size_t i = 0; i < w->job->sequences; i++) {
+            size_t seen = sm_generator_cached(w->job->draft, i);
+            w->count[i] = k < w->drafted[i] ? w->length[i] + k - seen : 0;
+            if (w->count[i] > most) most = w->count[i];
+        }
+        status = feed(w, w->job->draft, most, false, &w->result->draft, err);
+        for (size_t i = w->own.first; !status && i < own_end(w); i++)
+            if (is_text(w, i) && w->count[i])
+                w->byte[i] = choose(w, i, w->length[i] + k, DRAFT, w->scores + i * w->vocabulary,
+                                    draft_p(w, i, k));
+        if (!status) status = sm_generator_share(w->job->draft, w->byte, 1, err);
+        for (size_t i = 0; !status && i < w->job->sequences; i++)
+            if (w->count[i]) w->text[i][w->length[i] + k] = w->byte[i];
+    }
     return status;
 }
 

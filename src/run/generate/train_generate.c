@@ -326,18 +326,6 @@ static sm_status check_pass(const sm_generator *g, const sm_generator_pass *pass
     return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one byte");
 }
 
-static void measure(const sm_trainer *t, const train_traffic *before, double begun_s,
-                    sm_generator_result *r) {
-    train_traffic now;
-    r->seconds = sm_clock_s() - begun_s;
-    train_traffic_now(t, &now);
-    train_bytes_predicted(t, r->bytes_predicted);
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-        r->bytes_counted[i] = now.bytes[i] - before->bytes[i];
-        r->collective_s[i] = now.seconds[i] - before->seconds[i];
-    }
-}
-
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
                             sm_generator_result *result, sm_error *err) {
     train_traffic before;
@@ -350,7 +338,16 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
     status =
         train_run_stage(&g->t, &(sm_train_action){SM_TRAIN_FORWARD, g->t.stage.number, 0}, 1, err);
     for (int i = 0; !status && i < g->setup.sequences; i++) g->cached[i] += pass->count[i];
-    if (!status && result) measure(&g->t, &before, begun_s, result);
+    if (!status && result) {
+        train_traffic now;
+        result->seconds = sm_clock_s() - begun_s;
+        train_traffic_now(&g->t, &now);
+        train_bytes_predicted(&g->t, result->bytes_predicted);
+        for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+            result->bytes_counted[i] = now.bytes[i] - before.bytes[i];
+            result->collective_s[i] = now.seconds[i] - before.seconds[i];
+        }
+    }
     return status;
 }
 

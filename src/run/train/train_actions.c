@@ -28,7 +28,8 @@ static sm_status move(void *context, const sm_move_call *m, sm_local_block *resu
 
 /* ---- kernels ---- */
 
-static train_call call_of(sm_trainer *t, const sm_call *c) {
+static sm_status timed(sm_trainer *t, const sm_call *c,
+                       sm_status (*kernel)(train_call *c, sm_error *err), sm_error *err) {
     train_call k = {.t = t,
                     .list = c->list,
                     .saved = c->saved,
@@ -43,26 +44,11 @@ static train_call call_of(sm_trainer *t, const sm_call *c) {
         if (c->in[i].block) train_offsets(t, &c->in[i].layout, c->in[i].block, k.in[i].offset);
     }
     train_offsets(t, &c->made, c->out, k.out_offset);
-    return k;
-}
 
-static sm_status timed(sm_trainer *t, const sm_call *c,
-                       sm_status (*kernel)(train_call *c, sm_error *err), sm_error *err) {
-    train_call k = call_of(t, c);
     double begun_s = sm_clock_s(), inside_s = t->inside_s;
     sm_status status = kernel(&k, err);
     train_kernel_took(t, c->op, begun_s, inside_s);
     return status;
-}
-
-static sm_status add(const sm_call *c, sm_error *err) {
-    size_t n = sm_local_block_count(c->out);
-    if (c->out->element != SM_ELEMENT_F32)
-        return sm_fail(err, SM_INTERNAL, "only single precision is summed");
-    float *x = c->out->data;
-    const float *y = c->in[0].block->data;
-    for (size_t i = 0; i < n; i++) x[i] += y[i];
-    return SM_OK;
 }
 
 /* The loss is the sum over tokens of log S; its slope 1/S starts the backward pass. */
@@ -81,7 +67,15 @@ static sm_status compute(void *context, sm_call *c, sm_error *err) {
         return timed(t, c, attention ? train_attention_backward : train_input_kernel, err);
     case SM_CALL_WEIGHT_GRADIENT: return timed(t, c, train_weight_kernel, err);
     case SM_CALL_APPEND: return train_append(t, c, err);
-    case SM_CALL_ADD: return add(c, err);
+    case SM_CALL_ADD: {
+        size_t n = sm_local_block_count(c->out);
+        if (c->out->element != SM_ELEMENT_F32)
+            return sm_fail(err, SM_INTERNAL, "only single precision is summed");
+        float *x = c->out->data;
+        const float *y = c->in[0].block->data;
+        for (size_t i = 0; i < n; i++) x[i] += y[i];
+        return SM_OK;
+    }
     case SM_CALL_LOSS_SLOPE: slope_of_loss(t, c); return SM_OK;
     case SM_CALL_SELECT: return generate_select(t, c->out, err);
     case SM_CALL_LOSS:
