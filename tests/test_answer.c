@@ -1,15 +1,11 @@
 /* A program that knows the public headers alone asks each question of answer.h and gets what the
  * command prints with --json, but for the seconds that a search took. */
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/answer.h"
 #include "scalemodel/io.h"
@@ -104,7 +100,6 @@ static void same(sm_report *report, sm_status status, const sm_error *err, const
     } while (0)
 
 static void test_chip(void **state) {
-    (void)state;
     sm_chip_question q = SM_QUESTION(sm_chip_question);
     SAME(chip, &q, "chip");
     q.chip = sm_chip_find("h100-sxm", strlen("h100-sxm"));
@@ -114,7 +109,6 @@ static void test_chip(void **state) {
 }
 
 static void test_model(void **state) {
-    (void)state;
     sm_model_question q = SM_QUESTION(sm_model_question);
     SAME(model, &q, "model");
     q.model = model_named("llama-3.1-70b");
@@ -125,7 +119,6 @@ static void test_model(void **state) {
 }
 
 static void test_plan(void **state) {
-    (void)state;
     sm_plan_question q = SM_QUESTION(sm_plan_question);
     SAME(plan, &q, "plan");
     q.use = SM_PLAN_SERVING;
@@ -136,7 +129,6 @@ static void test_plan(void **state) {
 }
 
 static void test_roofline(void **state) {
-    (void)state;
     sm_roofline_question q = SM_QUESTION(sm_roofline_question);
     const sm_source critical = sm_source_of("critical", "B");
     q.chip = &system_named("tpu-v5e")->chip;
@@ -150,7 +142,6 @@ static void test_roofline(void **state) {
 }
 
 static void test_matmul(void **state) {
-    (void)state;
     sm_matmul_question q = SM_QUESTION(sm_matmul_question);
     q.system = system_named("tpu-v5e:4x4");
     q.einsum = sm_source_of("einsum", "A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]");
@@ -162,7 +153,6 @@ static void test_matmul(void **state) {
 }
 
 static void test_collective(void **state) {
-    (void)state;
     sm_collective_question q = SM_QUESTION(sm_collective_question);
     q.system = system_named("h100-sxm:4x8");
     q.op = SM_ALL_TO_ALL;
@@ -172,7 +162,6 @@ static void test_collective(void **state) {
 }
 
 static void test_train(void **state) {
-    (void)state;
     sm_train_question q = SM_QUESTION(sm_train_question);
     q.model = model_named("llama-3.1-8b");
     q.system = system_named("tpu-v5p:4x4x4");
@@ -190,7 +179,6 @@ static void test_train(void **state) {
 }
 
 static void test_serve(void **state) {
-    (void)state;
     sm_serve_question q = SM_QUESTION(sm_serve_question);
     q.model = model_named("llama-3.1-8b");
     q.system = system_named("h100-sxm:8");
@@ -204,7 +192,6 @@ static void test_serve(void **state) {
 }
 
 static void test_simulate(void **state) {
-    (void)state;
     sm_simulation simulation;
     sm_synthetic drawn = {.kind = SM_ARRIVALS_POISSON, .rate_per_s = 4, .seed = 1};
     sm_simulate_question q = SM_QUESTION(sm_simulate_question);
@@ -223,7 +210,6 @@ static void test_simulate(void **state) {
 }
 
 static void test_validate(void **state) {
-    (void)state;
     const char *const files[] = {"data/truth/attention.csv"};
     sm_validate_question q = SM_QUESTION(sm_validate_question);
     q.files = 1;
@@ -233,7 +219,6 @@ static void test_validate(void **state) {
 }
 
 static void test_calibrate(void **state) {
-    (void)state;
     const char *const files[] = {"data/truth/attention.csv"};
     sm_calibrate_question q = SM_QUESTION(sm_calibrate_question);
     q.files = 1;
@@ -245,7 +230,6 @@ static void test_calibrate(void **state) {
 /* ---- what a question may be ---- */
 
 static void test_size(void **state) {
-    (void)state;
     sm_model_question q = {.size = 0};
     sm_report *r = sm_report_new();
     sm_error err;
@@ -271,7 +255,6 @@ static void test_size(void **state) {
     } while (0)
 
 static void test_what_is_missing(void **state) {
-    (void)state;
     REFUSED(roofline, &SM_QUESTION(sm_roofline_question));
     REFUSED(matmul, &SM_QUESTION(sm_matmul_question));
     REFUSED(collective, &SM_QUESTION(sm_collective_question));
@@ -296,7 +279,6 @@ static void test_what_is_missing(void **state) {
 
 /* Errors show the text under the name that the question gives it. */
 static void test_error_names_its_source(void **state) {
-    (void)state;
     sm_train_question q = SM_QUESTION(sm_train_question);
     sm_report *r = sm_report_new();
     sm_error err;
@@ -313,7 +295,6 @@ static void test_error_names_its_source(void **state) {
 
 /* A plot and a timeline are parts of the report. */
 static void test_attachments(void **state) {
-    (void)state;
     sm_train_question q = SM_QUESTION(sm_train_question);
     sm_report *r = sm_report_new();
     sm_error err;
@@ -331,13 +312,11 @@ static void test_attachments(void **state) {
 }
 
 static int open_arena(void **state) {
-    (void)state;
     arena = sm_arena_new();
     return arena ? 0 : -1;
 }
 
 static int close_arena(void **state) {
-    (void)state;
     sm_arena_free(arena);
     return 0;
 }

@@ -1,12 +1,7 @@
 /* Architectures: what families and configs come to, and the lines of their kinds. Small texts of
  * the tests' own, with counts made by hand; shipped families against closed forms; whatever fails,
  * fails at its place. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/architecture.h"
 
 #include <math.h>
@@ -145,7 +140,6 @@ static void refused(const char *more, const char *config, const char *where, int
 /* ---- counts ---- */
 
 static void counts_every_component(void **state) {
-    (void)state;
     made m;
     const sm_counts *c =
         sm_architecture_counts(of(&m, "", "{" SMALL ", \"depth\": 3, \"kv_heads\": 2}"));
@@ -158,7 +152,6 @@ static void counts_every_component(void **state) {
 }
 
 static void ties_and_biases(void **state) {
-    (void)state;
     double plain = total_of("", "{" SMALL ", \"depth\": 3}");
     assert_true(total_of("", "{" SMALL ", \"depth\": 3, \"tied\": true}") == plain - 80);
     assert_true(total_of("", "{" SMALL ", \"depth\": 3, \"bias\": true}") == plain + 3 * 8);
@@ -168,7 +161,6 @@ static void ties_and_biases(void **state) {
 }
 
 static void experts_in_use(void **state) {
-    (void)state;
     made m;
     const char *more = "family x like small\ndims E = experts; A = 2; Fs = 5\n"
                        "layers layer: ffn = moe if i > 0 else mlp\n";
@@ -185,7 +177,6 @@ static void experts_in_use(void **state) {
 
 /* Copies that layers share in turn, and what each keeps for itself. */
 static void shared_weights(void **state) {
-    (void)state;
     const char *more = "family x\nfields depth = 5; copies = 2\ndims D = 4; M = copies\nmodel\n"
                        "layers layer depth = common: both = mixed\n";
     assert_true(total_of(more, "{\"model_type\": \"x\"}") == 2 * 16 + 5 * 4);
@@ -195,7 +186,6 @@ static void shared_weights(void **state) {
 /* ---- kinds ---- */
 
 static void finds_kinds(void **state) {
-    (void)state;
     made m;
     int n;
     const char *more = "family x like small\nfields kind[i] = \"local\" if i % 3 else \"full\"\n";
@@ -220,7 +210,6 @@ static void finds_kinds(void **state) {
 }
 
 static void lists_of_the_config_go_by_layer(void **state) {
-    (void)state;
     made m;
     const sm_architecture *a =
         of(&m, "",
@@ -237,7 +226,6 @@ static void lists_of_the_config_go_by_layer(void **state) {
 /* ---- what is kept ---- */
 
 static void keeps_what_is_read(void **state) {
-    (void)state;
     made m;
     sm_kept kept;
     const char *more = "family x like small\nlayers layer: mixer = attend if i == 0 else reuse; "
@@ -256,7 +244,6 @@ static void keeps_what_is_read(void **state) {
 }
 
 static void states_have_a_size(void **state) {
-    (void)state;
     made m;
     sm_kept kept;
     const char *more = "family x like small\ndims Lc = 4\nlayers layer: mixer = linear\n";
@@ -282,7 +269,6 @@ static double pairs(double T, bool causal, double window) {
 }
 
 static void attention_counts_pairs(void **state) {
-    (void)state;
     static const double windows[] = {0, 1, 5, 40};
     for (size_t w = 0; w < sizeof windows / sizeof *windows; w++)
         for (double T = 1; T < 40; T += 13)
@@ -323,7 +309,6 @@ static const sm_text_line *line_called(const sm_text_lines *lines, const char *n
 
 /* The product of three arrays is taken in the order that does least. */
 static void products_take_the_cheapest_order(void **state) {
-    (void)state;
     made m;
     const char *more = "text low(x[B,T,D]) -> x\n  x[B,T,D2] = x[B,T,D] wa[D,R] wb[R,D2]\n"
                        "family x\ndims D = 100; R = 2\nmodel\npiece low\n";
@@ -338,7 +323,6 @@ static void products_take_the_cheapest_order(void **state) {
 /* ---- lines ---- */
 
 static void lines_have_names_roles_and_kernels(void **state) {
-    (void)state;
     made m;
     of(&m, "family x like small\ndims Lc = 4\nlayers layer: mixer = linear\n",
        "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}");
@@ -361,7 +345,6 @@ static void lines_have_names_roles_and_kernels(void **state) {
 }
 
 static void expressions_know_what_backward_reads(void **state) {
-    (void)state;
     made m;
     const char *more = "text f(x[B,T,D], y[B,T,D]) -> z\n"
                        "  z = x + y\n  z = silu(x) * z\n  z = 2 * z - x\n  z = rmsnorm(z, n[D])\n"
@@ -381,7 +364,6 @@ static void expressions_know_what_backward_reads(void **state) {
 }
 
 static void weights_are_stored_as_the_family_says(void **state) {
-    (void)state;
     made m;
     of(&m, "family x like small\nstored fp8 wu mixer.wq\nfamily y like x\nstored int8 wu\n",
        "{\"model_type\": \"y\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}");
@@ -399,7 +381,6 @@ static void weights_are_stored_as_the_family_says(void **state) {
 /* ---- families ---- */
 
 static void amends_and_takes_from_others(void **state) {
-    (void)state;
     const char *config = "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}";
     double plain = total_of("", "{" SMALL ", \"depth\": 3}"), mlp = 2 * 8 * 24;
     assert_true(total_of("family x like small\ndims F = D\n", config) == plain - 3 * 2 * mlp / 3);
@@ -415,7 +396,6 @@ static void amends_and_takes_from_others(void **state) {
 }
 
 static void wrappers_read_inner_objects(void **state) {
-    (void)state;
     made m;
     const char *more = "family w\nfields tied = none\nmodel\n"
                        "stack eye: when = eye; apart = true\ndims D = eye.width; K = 1; G = 1; H = "
@@ -446,7 +426,6 @@ static void wrappers_read_inner_objects(void **state) {
 }
 
 static void families_by_architecture(void **state) {
-    (void)state;
     made m;
     const char *more = "family reward \"SmallForReward\" like small\npiece head = none\n";
     double plain = total_of("", "{" SMALL ", \"depth\": 3}");
@@ -467,7 +446,6 @@ static void families_by_architecture(void **state) {
 }
 
 static void facts_by_name(void **state) {
-    (void)state;
     made m;
     double x = -1;
     const char *more = "family x like small\nfields note = \"approximate\"; theta = rope.theta or "
@@ -491,7 +469,6 @@ static void facts_by_name(void **state) {
 /* ---- expressions ---- */
 
 static void works_out_expressions(void **state) {
-    (void)state;
     static const struct {
         const char *value;
         double expected; /* 0: none */
@@ -559,7 +536,6 @@ static void works_out_expressions(void **state) {
 /* ---- errors ---- */
 
 static void errors_have_places_in_the_config(void **state) {
-    (void)state;
     refused("", "{\"model_type\": \"smal\"}", "config", 1, 16, 6,
             "model_type \"smal\" is not understood; the nearest known one is \"small\"");
     refused("", "{\"hidden\": 8}", "config", 1, 1, 1, "model_type is missing");
@@ -592,7 +568,6 @@ static void errors_have_places_in_the_config(void **state) {
 }
 
 static void errors_have_places_in_the_texts(void **state) {
-    (void)state;
     const char *config = "{\"model_type\": \"x\", \"hidden\": 8, \"depth\": 1, \"rows\": 10}";
     static const struct {
         const char *more;
@@ -668,7 +643,6 @@ static sm_status ask_everything(made *m) {
 }
 
 static void every_allocation_may_fail(void **state) {
-    (void)state;
     for (uint64_t n = 1;; n++) {
         made m;
         setup(&m, wrapper);
@@ -689,7 +663,6 @@ static void every_allocation_may_fail(void **state) {
 
 /* Numbers and words at random where a config has values: an answer or an error with a place. */
 static void random_configs(void **state) {
-    (void)state;
     static const char *const values[] = {
         "0",   "1",         "2",    "8",    "64",   "-3",    "2.5", "1e30",
         "NaN", "Infinity",  "null", "true", "\"\"", "\"x\"", "[]",  "[1,\"full\"]",
@@ -724,7 +697,6 @@ static void random_configs(void **state) {
 /* ---- what is shipped ---- */
 
 static void shipped_families_count_as_in_the_book(void **state) {
-    (void)state;
     made m = {.arena = sm_arena_new()};
     const sm_library *shipped;
     assert_int_equal(sm_library_shipped(m.arena, &shipped, &m.err), SM_OK);

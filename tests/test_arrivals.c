@@ -1,10 +1,5 @@
 /* Drawn arrivals against their distributions, and the histogram against sorted values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +41,6 @@ static void draw(sm_synthetic d) {
 }
 
 static void test_moments(void **state) {
-    (void)state;
     const double cvs[] = {0.5, 1, 3};
     for (int i = 0; i < 3; i++) {
         draw((sm_synthetic){
@@ -70,7 +64,6 @@ static void test_moments(void **state) {
 }
 
 static void test_seed_decides(void **state) {
-    (void)state;
     sm_synthetic d = {SM_ARRIVALS_POISSON, 20, 0, DRAWN, {50, 1, 50, 1}, 9, {0}, 0, 0};
     draw(d);
     double first = gap[100], prompts = prompt[DRAWN - 1];
@@ -90,7 +83,6 @@ static void expect(sm_synthetic d, const char *sentence) {
 }
 
 static void test_refusals(void **state) {
-    (void)state;
     sm_synthetic d = {SM_ARRIVALS_POISSON, 20, 0, 5, {50, 1, 50, 1}, 9, {0}, 0, 0};
     sm_synthetic bad = d;
     bad.rate_per_s = NAN;
@@ -109,7 +101,6 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void test_histogram(void **state) {
-    (void)state;
     sm_rng rng = {4};
     const double shares[] = {0.001, 0.5, 0.9, 0.99, 0.9999, 1};
     sim_histogram *h = calloc(1, sizeof *h);
@@ -133,7 +124,6 @@ static void test_histogram(void **state) {
 
 /* Nothing, zeros, one value, and values beyond both ends. */
 static void test_histogram_ends(void **state) {
-    (void)state;
     sim_histogram *h = calloc(1, sizeof *h);
     assert_non_null(h);
     assert_true(sim_histogram_quantile(h, 0.5) == 0);

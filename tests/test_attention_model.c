@@ -1,11 +1,6 @@
 /* Attention: its bound, what tiles, idle cores, head sizes, caches and formats do to it, the old
  * separate kernels, and the rows of measurements that it predicts. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "measured_by.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/truth.h"
@@ -88,7 +83,6 @@ static double flops_per_s(const char *chip, sm_attention_shape s) {
 /* ---- the bound ---- */
 
 static void the_bound_counts_every_multiplication_and_byte(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
     int q = 5, kv = 9, heads = 6, kv_heads = 2, batch = 3;
     double flops = 0, bytes = 0;
@@ -112,7 +106,6 @@ static void the_bound_counts_every_multiplication_and_byte(void **state) {
 }
 
 static void backward_is_five_matmuls_for_two(void **state) {
-    (void)state;
     sm_calibration c = constants();
     sm_attention_shape s = prefill(2, 4096, 32, 8, 128);
     sm_op_cost forward = sm_attention_cost(chip_of("h100-sxm"), &c, &s, false);
@@ -148,7 +141,6 @@ static sm_attention_shape random_shape(uint32_t *seed) {
 }
 
 static void every_cost_is_ordered_on_every_chip(void **state) {
-    (void)state;
     uint32_t seed = 1;
     sm_calibration c = constants();
     for (int i = 0; i < 20000; i++) {
@@ -165,7 +157,6 @@ static void every_cost_is_ordered_on_every_chip(void **state) {
 }
 
 static void nothing_to_do_costs_a_launch(void **state) {
-    (void)state;
     sm_attention_shape none[] = {{0},
                                  prefill(0, 9, 1, 1, 64),
                                  prefill(1, -3, 1, 1, 64),
@@ -190,7 +181,6 @@ static sm_chip scaled(const sm_chip *chip, int what) {
 }
 
 static void better_hardware_is_never_slower(void **state) {
-    (void)state;
     uint32_t seed = 7;
     sm_calibration c = constants();
     for (int i = 0; i < 12000; i++) {
@@ -205,7 +195,6 @@ static void better_hardware_is_never_slower(void **state) {
 }
 
 static void better_constants_are_never_slower(void **state) {
-    (void)state;
     uint32_t seed = 9;
     for (int i = 0; i < 5000; i++) {
         sm_calibration c = constants(), better = c;
@@ -223,13 +212,11 @@ static void better_constants_are_never_slower(void **state) {
 /* ---- prefill ---- */
 
 static void long_sequences_reach_the_calibrated_rate(void **state) {
-    (void)state;
     expect_near(flops_per_s("h100-sxm", prefill(4, 32768, 32, 8, 128)), 0.6, 0.04);
     expect_near(flops_per_s("a100-80", prefill(4, 32768, 32, 8, 128)), 0.6, 0.04);
 }
 
 static void short_sequences_lose_to_tiles_and_fixed_costs(void **state) {
-    (void)state;
     double before = 0;
     for (double q = 128; q <= 32768; q *= 2) { /* the same tokens each time */
         double rate = flops_per_s("h100-sxm", prefill(65536 / q, q, 32, 8, 128));
@@ -240,7 +227,6 @@ static void short_sequences_lose_to_tiles_and_fixed_costs(void **state) {
 }
 
 static void small_heads_are_bound_by_exponentials(void **state) {
-    (void)state;
     const char *const chips[] = {"a100-80", "h100-sxm", "b200"};
     double before = 1;
     for (int i = 0; i < 3; i++) { /* matmuls grow faster than exponentials from chip to chip */
@@ -255,7 +241,6 @@ static void small_heads_are_bound_by_exponentials(void **state) {
 }
 
 static void eight_bits_gain_less_than_twice(void **state) {
-    (void)state;
     sm_attention_shape s = prefill(4, 16384, 32, 8, 128), narrow = s;
     narrow.dtype = SM_FP8;
     narrow.kv_bytes = 1;
@@ -264,7 +249,6 @@ static void eight_bits_gain_less_than_twice(void **state) {
 }
 
 static void one_head_leaves_cores_idle(void **state) {
-    (void)state;
     double one = expected_on("h100-sxm", prefill(1, 4096, 1, 1, 128));
     double two = expected_on("h100-sxm", prefill(1, 4096, 2, 2, 128));
     double many = expected_on("h100-sxm", prefill(1, 4096, 64, 64, 128));
@@ -273,13 +257,11 @@ static void one_head_leaves_cores_idle(void **state) {
 }
 
 static void heads_may_be_counted_with_the_batch(void **state) {
-    (void)state;
     sm_attention_shape s = prefill(3, 2048, 16, 16, 128), folded = prefill(48, 2048, 1, 1, 128);
     expect_near(expected_on("h100-sxm", folded), expected_on("h100-sxm", s), 1e-12);
 }
 
 static void a_mask_saves_what_it_hides(void **state) {
-    (void)state;
     sm_attention_shape causal = prefill(4, 16384, 32, 8, 128), full = causal, window = causal;
     full.keys = 16384;
     window.keys = 1024;
@@ -291,7 +273,6 @@ static void a_mask_saves_what_it_hides(void **state) {
 /* ---- decode ---- */
 
 static void a_long_cache_streams(void **state) {
-    (void)state;
     sm_attention_shape s = decode(64, 16384, 32, 32, 128);
     sm_op_cost cost = cost_on("h100-sxm", &s);
     assert_true(cost.memory_s > 50 * cost.math_s);
@@ -299,7 +280,6 @@ static void a_long_cache_streams(void **state) {
 }
 
 static void a_cache_is_split_over_the_cores(void **state) {
-    (void)state;
     double one = expected_on("h100-sxm", decode(1, 65536, 8, 1, 128));
     double eight = expected_on("h100-sxm", decode(8, 8192, 8, 1, 128));
     expect_near(one, eight, 0.1);
@@ -310,14 +290,12 @@ static void a_cache_is_split_over_the_cores(void **state) {
 }
 
 static void queries_of_one_key_head_share_its_tile(void **state) {
-    (void)state;
     double one = expected_on("h100-sxm", decode(32, 8192, 8, 8, 128));
     expect_near(expected_on("h100-sxm", decode(32, 8192, 64, 8, 128)), one, 0.02);
     assert_true(expected_on("h100-sxm", decode(32, 8192, 64, 64, 128)) > 6 * one);
 }
 
 static void absorbed_mla_is_bound_by_its_matmuls(void **state) {
-    (void)state;
     sm_attention_shape all = decode_mla(128, 8192, 128), few = decode_mla(128, 8192, 16);
     sm_op_cost wide = cost_on("h20", &all), narrow = cost_on("h20", &few);
     assert_true(wide.math_s > wide.memory_s && narrow.memory_s > narrow.math_s);
@@ -326,7 +304,6 @@ static void absorbed_mla_is_bound_by_its_matmuls(void **state) {
 }
 
 static void an_eight_bit_cache_is_converted(void **state) {
-    (void)state;
     sm_attention_shape s = decode(64, 16384, 8, 8, 128), narrow = s, native = s;
     narrow.kv_bytes = native.kv_bytes = 1;
     native.dtype = SM_FP8;
@@ -337,7 +314,6 @@ static void an_eight_bit_cache_is_converted(void **state) {
 }
 
 static void a_systolic_array_pads_the_group_to_its_tile(void **state) {
-    (void)state;
     double four = expected_on("tpu-v6e", decode(64, 2048, 32, 8, 128));
     double hundred = expected_on("tpu-v6e", decode(64, 2048, 128 * 8, 8, 128));
     assert_true(hundred < 1.3 * four);
@@ -346,7 +322,6 @@ static void a_systolic_array_pads_the_group_to_its_tile(void **state) {
 /* ---- how kernels differ ---- */
 
 static void kernels_differ_in_what_they_set_up(void **state) {
-    (void)state;
     sm_attention_shape s = decode(512, 64, 64, 8, 128), one = s, stays = s, apart = s;
     one.one_kernel = stays.persistent = apart.head_blocks = true;
     double t = expected_on("h100-sxm", s);
@@ -359,7 +334,6 @@ static void kernels_differ_in_what_they_set_up(void **state) {
 
 /* The softmax between them is an op of its own (SM_OP_VECTOR). */
 static void unfused_is_its_matmuls(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("a100-80");
     sm_calibration c = constants();
     sm_attention_shape s = prefill(2, 2048, 16, 16, 128);
@@ -378,7 +352,6 @@ static void unfused_is_its_matmuls(void **state) {
 }
 
 static void fusing_pays_more_the_longer_the_sequence(void **state) {
-    (void)state;
     double before = 0;
     for (double q = 1024; q <= 16384; q *= 2) {
         sm_attention_shape s = prefill(1, q, 32, 32, 128), apart = s;
@@ -395,7 +368,6 @@ static void fusing_pays_more_the_longer_the_sequence(void **state) {
 /* 128 queries at a time meet the keys up to their end: of 2048, (128 + 256 + ... + 2048) / 16 =
  * 1088 on average; of the second half, 1024 + (128 + ... + 1024) / 8 = 1600. */
 static void a_panel_meets_the_keys_up_to_its_end(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("cpu-host");
     sm_calibration c = constants();
     sm_attention_shape s = prefill(1, 2048, 8, 8, 128), half = s;
@@ -416,7 +388,6 @@ static void a_panel_meets_the_keys_up_to_its_end(void **state) {
 /* ---- the floor ---- */
 
 static void no_shape_is_quicker_than_its_floor(void **state) {
-    (void)state;
     uint32_t seed = 3;
     sm_calibration c = constants();
     for (int i = 0; i < 20000; i++) {
@@ -471,7 +442,6 @@ static double predicted(sm_truth_row row) {
 /* Rows of ai-dynamo/aiconfigurator and InferSim: measured microseconds. Two honest sources of one
  * kernel differ by up to a fifth. */
 static void measured_kernels_are_met(void **state) {
-    (void)state;
     const struct {
         sm_truth_row row;
         double us;
@@ -490,7 +460,6 @@ static void measured_kernels_are_met(void **state) {
 }
 
 static void what_cannot_be_predicted_says_why(void **state) {
-    (void)state;
     const struct {
         sm_truth_row row;
         const char *why;
@@ -513,7 +482,6 @@ static void what_cannot_be_predicted_says_why(void **state) {
 
 /* The masks: causal, full, and causal over a cache. */
 static void phases_have_their_masks(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
     const struct {
         const char *phase;
@@ -530,7 +498,6 @@ static void phases_have_their_masks(void **state) {
 }
 
 static void sources_time_different_things(void **state) {
-    (void)state;
     const char *h = "h100-sxm", *fa3 = "sglang";
     double plain = predicted(row_of(h, "prefill", 8, 512, 512, 32, 8, 128, "bf16", "paper"));
     expect_near(predicted(row_of(h, "prefill", 8, 512, 512, 32, 8, 128, "bf16", "infersim")),
@@ -546,7 +513,6 @@ static void sources_time_different_things(void **state) {
 
 /* A benchmark that repeats one call may read from the cache: bytes beyond it bound, no others. */
 static void a_cache_lowers_the_bound(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("l40s");
     sm_truth_row small = row_of("l40s", "decode", 4, 1, 1024, 8, 8, 128, "bf16", "paper");
     sm_truth_row large = row_of("l40s", "decode", 256, 1, 16384, 8, 8, 128, "bf16", "paper");

@@ -1,17 +1,11 @@
 /* base: allocation hooks, arenas, errors, random numbers, UTF-8. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "failing_alloc.h"
 
 static void allocation_is_counted(void **state) {
-    (void)state;
     uint64_t before = sm_allocation_count();
     void *block = sm_malloc(10);
     block = sm_realloc(block, 20);
@@ -24,7 +18,6 @@ static void allocation_is_counted(void **state) {
 }
 
 static void the_nth_allocation_fails_once(void **state) {
-    (void)state;
     sm_allocation_fail_at(2);
     void *first = sm_malloc(1), *second = sm_malloc(1), *third = sm_malloc(1);
     assert_non_null(first);
@@ -40,7 +33,6 @@ static void the_nth_allocation_fails_once(void **state) {
 }
 
 static void absurd_sizes_are_refused(void **state) {
-    (void)state;
     assert_null(sm_malloc(SIZE_MAX));
     assert_null(sm_malloc(SIZE_MAX / 2));
     assert_null(sm_calloc(SIZE_MAX / 2, 4));
@@ -53,7 +45,6 @@ static void absurd_sizes_are_refused(void **state) {
 }
 
 static void arena_blocks_are_zeroed_aligned_and_apart(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_rng rng = {7};
     unsigned char *blocks[500];
@@ -72,7 +63,6 @@ static void arena_blocks_are_zeroed_aligned_and_apart(void **state) {
 }
 
 static void arena_refuses_overflow(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     assert_null(sm_arena_array(arena, SIZE_MAX / 2, 3));
     assert_null(sm_arena_array(arena, 1, SIZE_MAX));
@@ -86,7 +76,6 @@ static void arena_refuses_overflow(void **state) {
 }
 
 static void arena_texts(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     assert_string_equal(sm_arena_copy(arena, "scalemodel", 5), "scale");
     assert_string_equal(sm_arena_copy(arena, NULL, 0), "");
@@ -98,7 +87,6 @@ static void arena_texts(void **state) {
 
 /* The n-th allocation fails, for every n: NULL comes back and nothing is lost. */
 static void arena_survives_failing_allocations(void **state) {
-    (void)state;
     uint64_t refusals = 0;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_arena *arena = sm_arena_new();
@@ -114,7 +102,6 @@ static void arena_survives_failing_allocations(void **state) {
 }
 
 static void errors_carry_status_and_sentence(void **state) {
-    (void)state;
     sm_error err;
     memset(&err, 'x', sizeof err);
     assert_int_equal(sm_fail(&err, SM_USAGE, "expected %s, found %d", "a model", 7), SM_USAGE);
@@ -129,7 +116,6 @@ static void errors_carry_status_and_sentence(void **state) {
 }
 
 static void errors_may_quote_themselves(void **state) {
-    (void)state;
     sm_error err;
     sm_fail(&err, SM_BAD_INPUT, "inner");
     sm_fail(&err, SM_BAD_INPUT, "outer: %s", err.sentence);
@@ -137,7 +123,6 @@ static void errors_may_quote_themselves(void **state) {
 }
 
 static void hostile_sentences_are_cleaned_and_cut(void **state) {
-    (void)state;
     sm_error err;
     sm_fail(&err, SM_BAD_INPUT, "name '%s'", "a\x1b[31mb\xff\n\x80");
     assert_string_equal(err.sentence, "name 'a?[31mb? ?'");
@@ -153,7 +138,6 @@ static void hostile_sentences_are_cleaned_and_cut(void **state) {
 
 /* Reference values of splitmix64 with seed 1234567, as published with xoshiro (Blackman, Vigna). */
 static void rng_equals_the_reference(void **state) {
-    (void)state;
     sm_rng rng = {1234567};
     assert_true(sm_rng_next(&rng) == UINT64_C(6457827717110365317));
     assert_true(sm_rng_next(&rng) == UINT64_C(3203168211198807973));
@@ -162,7 +146,6 @@ static void rng_equals_the_reference(void **state) {
 }
 
 static void rng_stays_in_range_and_is_even(void **state) {
-    (void)state;
     sm_rng rng = {1};
     int counts[6] = {0};
     for (int i = 0; i < 60000; i++) counts[sm_rng_below(&rng, 6)]++;
@@ -180,7 +163,6 @@ static void rng_stays_in_range_and_is_even(void **state) {
 }
 
 static void clock_does_not_run_back(void **state) {
-    (void)state;
     double before = sm_clock_s();
     for (int i = 0; i < 1000; i++) {
         double now = sm_clock_s();
@@ -199,7 +181,6 @@ static size_t encode(uint32_t code, char out[4]) {
 }
 
 static void utf8_decodes_every_code_point(void **state) {
-    (void)state;
     for (uint32_t code = 0; code <= 0x10FFFF; code++) {
         char text[4];
         uint32_t decoded = 0;
@@ -213,7 +194,6 @@ static void utf8_decodes_every_code_point(void **state) {
 }
 
 static void utf8_refuses_malformed_bytes(void **state) {
-    (void)state;
     static const char *const bad[] = {"\x80",
                                       "\xBF",
                                       "\xC0\x80",
@@ -237,7 +217,6 @@ static void utf8_refuses_malformed_bytes(void **state) {
 }
 
 static void utf8_widths(void **state) {
-    (void)state;
     assert_int_equal(sm_utf8_width('a'), 1);
     assert_int_equal(sm_utf8_width(0x2500), 1);  /* box drawing */
     assert_int_equal(sm_utf8_width(0x00B5), 1);  /* micro sign */
@@ -251,7 +230,6 @@ static void utf8_widths(void **state) {
 }
 
 static void clean_copies_without_cutting(void **state) {
-    (void)state;
     char out[8];
     assert_int_equal(sm_utf8_clean(out, sizeof out, "a\tb\xff", 4), 4);
     assert_string_equal(out, "a b?");

@@ -1,10 +1,6 @@
 /* The acceptance set of the book stays reproduced: every item of the chapters that are due, and
  * what the later ones already had. tests/book prints the misses with their reasons. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "book/book.h"
 #include <string.h>
 
@@ -25,7 +21,6 @@ static void half_right(book_item *item) {
 }
 
 static void wrong_answers_are_misses(void **state) {
-    (void)state;
     static const book_answer right_one = {"a", right, NULL}, wrong_one = {"b", wrong, NULL},
                              nan_one = {"c", not_a_number, NULL}, silent_one = {"d", silent, NULL},
                              half = {"e", half_right, NULL}, none = {"f", NULL, "no way yet"};
@@ -45,7 +40,6 @@ static void wrong_answers_are_misses(void **state) {
 /* ---- the chapters ---- */
 
 static void the_set_is_whole(void **state) {
-    (void)state;
     static const char *ids[300];
     int n = 0;
     for (int c = 0; c < BOOK_CHAPTERS; c++)
@@ -56,7 +50,6 @@ static void the_set_is_whole(void **state) {
 }
 
 static void chapters_due_are_reproduced(void **state) {
-    (void)state;
     book_item item;
     for (int c = 0; c < BOOK_CHAPTERS; c++)
         for (int i = 0; book_chapters[c]->required && i < book_chapters[c]->n; i++)
@@ -68,7 +61,6 @@ static void chapters_due_are_reproduced(void **state) {
 }
 
 static void later_chapters_keep_what_they_have(void **state) {
-    (void)state;
     assert_true(book_reproduced(&book_jax) >= 4);
 }
 

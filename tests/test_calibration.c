@@ -1,11 +1,5 @@
 /* Calibrations: the shipped table, which of them a chip takes, intervals, and the text form. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/text.h"
@@ -48,7 +42,6 @@ static void expect_same(const sm_calibration *a, const sm_calibration *b) {
 /* ---- the shipped table ---- */
 
 static void test_shipped_constants_lie_in_their_ranges(void **state) {
-    (void)state;
     assert_true(sm_calibration_count() > 10);
     assert_null(sm_calibration_at(sm_calibration_count()));
     for (size_t i = 0; i < sm_calibration_count(); i++) {
@@ -68,7 +61,6 @@ static void test_shipped_constants_lie_in_their_ranges(void **state) {
 }
 
 static void test_shipped_calibrations_are_told_apart(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_calibration_count(); i++)
         for (size_t k = 0; k < i; k++) {
             const sm_calibration *a = sm_calibration_at(i), *b = sm_calibration_at(k);
@@ -77,7 +69,6 @@ static void test_shipped_calibrations_are_told_apart(void **state) {
 }
 
 static void test_shipped_calibrations_read_back(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     for (size_t i = 0; i < sm_calibration_count(); i++) {
         char *text = sm_calibration_format(sm_calibration_at(i), arena);
@@ -91,7 +82,6 @@ static void test_shipped_calibrations_read_back(void **state) {
 }
 
 static void test_a_constant_is_set_by_number(void **state) {
-    (void)state;
     sm_calibration c = *sm_calibration_at(0);
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) sm_calibration_set(&c, (sm_constant)i, 0.25 + i);
     assert_true(c.matmul_efficiency == 0.25);
@@ -109,7 +99,6 @@ static const char *catalogue_taken(const char *name) {
 }
 
 static void test_a_chip_without_its_own_takes_its_relative(void **state) {
-    (void)state;
     assert_string_equal(catalogue_taken("h100-sxm"), "h100");
     assert_string_equal(catalogue_taken("gh200"), "h200");
     assert_string_equal(catalogue_taken("b100"), "b200");
@@ -123,7 +112,6 @@ static void test_a_chip_without_its_own_takes_its_relative(void **state) {
 }
 
 static void test_a_chip_may_name_its_calibration(void **state) {
-    (void)state;
     assert_string_equal(chip_taken((sm_chip){.name = "mine", .calibration = "b200"}), "b200");
     assert_string_equal(chip_taken((sm_chip){.name = "h100-mine", .calibration = "a100"}), "a100");
     assert_string_equal(
@@ -133,7 +121,6 @@ static void test_a_chip_may_name_its_calibration(void **state) {
 }
 
 static void test_every_software_of_a_chip_is_found_again(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_calibration_count(); i++) {
         const sm_calibration *c = sm_calibration_at(i);
         sm_chip chip = {.name = c->chip};
@@ -145,7 +132,6 @@ static void test_every_software_of_a_chip_is_found_again(void **state) {
 }
 
 static void test_of_a_list_the_longest_name_is_taken(void **state) {
-    (void)state;
     const sm_calibration own[] = {{.chip = "h1", .software = "a"},
                                   {.chip = "h100", .software = "a"},
                                   {.chip = "h100", .software = "b"},
@@ -163,7 +149,6 @@ static void test_of_a_list_the_longest_name_is_taken(void **state) {
 /* ---- intervals ---- */
 
 static void test_few_rows_say_little_about_an_interval(void **state) {
-    (void)state;
     sm_calibration c = {.chip = "h100", .software = "x"};
     sm_chip own = {.name = "h100-sxm"}, other = {.name = "h200"};
     double usual[2], few[2], many[2], borrowed[2];
@@ -183,7 +168,6 @@ static void test_few_rows_say_little_about_an_interval(void **state) {
 }
 
 static void test_an_interval_to_one_side_stays_there_until_borrowed(void **state) {
-    (void)state;
     sm_calibration c = {.chip = "h100", .software = "x"};
     c.interval[SM_REGIME_step].lowest = 1.1;
     c.interval[SM_REGIME_step].highest = 1.3;
@@ -201,7 +185,6 @@ static void test_an_interval_to_one_side_stays_there_until_borrowed(void **state
 /* ---- the text ---- */
 
 static void test_a_file_is_read(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     assert_int_equal(parse(arena,
                            "# two of them\n"
@@ -232,7 +215,6 @@ static void test_a_file_is_read(void **state) {
 }
 
 static void test_long_texts_are_wrapped_and_read_back(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     static const char *const texts[] = {
         "x",
@@ -255,7 +237,6 @@ static void test_long_texts_are_wrapped_and_read_back(void **state) {
 }
 
 static void test_random_calibrations_read_back(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_rng rng = {7};
     for (int n = 0; n < 200; n++) {
@@ -329,7 +310,6 @@ static const struct {
 };
 
 static void test_errors_have_a_place_and_a_sentence(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(parse(arena, wrong[i].text), SM_BAD_INPUT);
@@ -342,7 +322,6 @@ static void test_errors_have_a_place_and_a_sentence(void **state) {
 }
 
 static void test_sizes_are_limited(void **state) {
-    (void)state;
     enum { BYTES = 40000, HEADINGS = 1001 };
     sm_arena *arena = sm_arena_new();
     char *text = sm_arena_alloc(arena, BYTES);
@@ -358,7 +337,6 @@ static void test_sizes_are_limited(void **state) {
 }
 
 static void test_any_allocation_may_fail(void **state) {
-    (void)state;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_arena *arena = sm_arena_new();
         if (!arena) continue;

@@ -1,11 +1,5 @@
 /* Measured collectives in a calibration: their text, and that they are what is priced. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/text.h"
@@ -25,7 +19,6 @@ static sm_status parse(sm_arena *arena, const char *text) {
 }
 
 static void test_lines_read_back(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     assert_int_equal(parse(arena, HEAD "line.all-reduce.2 = 20us 4e-11 # measured\n"
                                        "line.all-gather.4 =\t1e-5\t 3.5e-11\n"),
@@ -46,7 +39,6 @@ static void test_lines_read_back(void **state) {
 /* Of the group that was measured the line is the price at every size; other groups and collectives
  * cost what they did. */
 static void test_what_was_measured_is_priced(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_system system;
     sm_source on = sm_source_of("system", "h100-sxm:8");
@@ -69,7 +61,6 @@ static void test_what_was_measured_is_priced(void **state) {
 }
 
 static void test_errors_have_a_place(void **state) {
-    (void)state;
     static const struct {
         const char *line, *sentence;
         int column;
@@ -98,7 +89,6 @@ static void test_errors_have_a_place(void **state) {
 }
 
 static void test_any_allocation_may_fail(void **state) {
-    (void)state;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_arena *arena = sm_arena_new();
         if (!arena) continue;

@@ -1,14 +1,9 @@
 /* Chains of einsums: orders and shardings against the statements one by one, each by the ranking of
  * single einsums with what is made on the way in every sharding. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "failing_alloc.h"
 #include "scalemodel/lowering.h"
@@ -65,7 +60,6 @@ static void three_are_priced_in_pairs(void **state) {
     sm_chain_plan *orders;
     sm_error err;
     int n = 0;
-    (void)state;
     stand_on(&p, "h100-sxm:8", "X=8");
     ask(&p, "A[I_X,J] B[J,K] D[K,L] -> C[I_X,L]", "I=4096,J=4096,K=4096,L=4096");
     sm_chain_plan best = best_of(&p);
@@ -89,7 +83,6 @@ static void elementwise_products_are_one(void **state) {
     sm_chain_plan *orders;
     sm_error err;
     int n = 7;
-    (void)state;
     stand_on(&p, "h100-sxm:8", "X=8");
     ask(&p, "A[I_X] B[I_X] D[I_X] -> C[I_X]", "I=4194304");
     sm_chain_plan best = best_of(&p);
@@ -102,7 +95,6 @@ static void elementwise_products_are_one(void **state) {
 /* Of ten matrices that get smaller the last are multiplied first. */
 static void ten_operands_have_an_order(void **state) {
     problem p = {.arena = sm_arena_new()};
-    (void)state;
     stand_on(&p, "tpu-v5e:4x4", "X=4,Y=4");
     ask(&p, "A[a_X,b] B[b,c] C[c,d_Y] D[d,e] E[e,f] F[f,g] G[g,h] H[h,i] M[i,j] N[j,k] -> Z[a_X,k]",
         "a=1024,b=1024,c=1024,d=1024,e=1024,f=1024,g=1024,h=1024,i=1024,j=1024,k=16");
@@ -213,7 +205,6 @@ static void random_products_of_three(void **state) {
                                              {"tpu-v5p:2x2", "X=2,Y=2", "XY"},
                                              {"h100-sxm:8", "X=2,Y=4", "XY"}};
     sm_rng rng = {20261123};
-    (void)state;
     for (int i = 0; i < 60; i++) {
         problem p = {.arena = sm_arena_new()};
         random_case c = {.axes = systems[i % 3][2]};
@@ -449,7 +440,6 @@ static void wrong_lines_are_told(void **state) {
 
 static void memory_may_run_out(void **state) {
     problem p = {.arena = NULL};
-    (void)state;
     stand_on(&p, "tpu-v5e:2x2", "X=2,Y=2");
     ask(&p, "A[I_X,J] B[J_Y,K] D[K,L] -> C[I_X,L]", "I=64,J=128,K=256,L=64");
     p.arena = sm_arena_new();

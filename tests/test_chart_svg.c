@@ -1,14 +1,9 @@
 /* Charts as SVG: what is drawn, and that nothing without a place is. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/render.h"
 
@@ -52,7 +47,6 @@ static void check_lines(char *text) {
     assert_null(strstr(text, "inf"));
 }
 static void lines_have_dots_and_escaped_names(void **state) {
-    (void)state;
     draw_one(y, SM_SCALE_LOG, false, check_lines);
 }
 
@@ -66,7 +60,6 @@ static void check_hole(char *text) {
     assert_int_equal(moves, 2);
 }
 static void a_point_without_a_place_breaks_the_line(void **state) {
-    (void)state;
     draw_one(holed, SM_SCALE_LINEAR, false, check_hole);
 }
 
@@ -75,12 +68,10 @@ static void check_stacked(char *text) {
     assert_non_null(strstr(text, ">150 tok<")); /* 80 + 80 is below 200 */
 }
 static void stacked_series_are_added(void **state) {
-    (void)state;
     draw_one(y, SM_SCALE_LINEAR, true, check_stacked);
 }
 
 static void nothing_at_all_is_still_a_picture(void **state) {
-    (void)state;
     static const double bad[] = {-1, 0};
     sm_series series = {"none", SM_MARK_LINE_DOTS, 2, bad, bad};
     sm_panel panel = {"p",          "x",   "y", "",      "",    SM_SCALE_LOG,

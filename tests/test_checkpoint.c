@@ -1,17 +1,12 @@
 /* Checkpoints in a folder: what every rank writes of it, going on from it under any plan, versions,
  * and what is refused in which words. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "train_checkpoint.h"
 #include "failing_alloc.h"
@@ -42,7 +37,6 @@ static void remove_all(const char *folder) {
 }
 
 static int begin(void **state) {
-    (void)state;
     /* in memory where there is such a place: every file waits for the disk otherwise */
     snprintf(place, sizeof place, "/dev/shm/test_checkpoint_XXXXXX");
     if (mkdtemp(place)) return 0;
@@ -51,7 +45,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     remove_all(place);
     return 0;
 }
@@ -160,7 +153,6 @@ static void go_on(const train_plan *pair, train_kind kind, bool tied, const char
 }
 
 static void goes_on_under_any_plan(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         for (int kind = 0; kind < TRAIN_KINDS; kind++) {
             char name[32];
@@ -216,7 +208,6 @@ static double most_in_a_file(const sm_safetensors *all, const char *kind, double
 
 /* Every tensor once over all files, with the numbers of the one file, evenly. */
 static void parts_make_up_the_whole(void **state) {
-    (void)state;
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
         sm_safetensors whole, parts;
         sm_arena *arena = sm_arena_new();
@@ -253,7 +244,6 @@ static void assert_latest(const char *expected) {
 }
 
 static void keeps_versions(void **state) {
-    (void)state;
     for (int steps = 1; steps <= 4; steps++) write_steps("", TRAIN_DENSE, steps, at("ck/"), 2);
     assert_latest("step-000004");
     assert_true(there("ck/step-000003") && !there("ck/step-000002") && !there("ck/step-000001"));
@@ -270,7 +260,6 @@ static void keeps_versions(void **state) {
 
 /* What a killed process left goes; what is not ours stays. */
 static void clears_up(void **state) {
-    (void)state;
     mkdir(at("ck"), 0700);
     mkdir(at("ck/step-000007.tmp"), 0700);
     put_text(at("ck/step-000007.tmp/model-00001-of-00001.safetensors"), "half");
@@ -286,7 +275,6 @@ static void clears_up(void **state) {
 }
 
 static void says_where_it_cannot_write(void **state) {
-    (void)state;
     static const char *const to[] = {"none/ck/", "file/"};
     static const char *const words[] = {"cannot make the folder ", ": Not a directory"};
     sm_model model = train_model(TRAIN_DENSE, 2);
@@ -341,7 +329,6 @@ static void edit(const char *path, const char *from, const char *to) {
 }
 
 static void refuses_missing_files(void **state) {
-    (void)state;
     make_two_files();
     assert_int_equal(unlink(at(MODEL_2)), 0);
     expect("model-00002-of-00002.safetensors is missing, which its index names");
@@ -357,7 +344,6 @@ static void refuses_missing_files(void **state) {
 }
 
 static void refuses_files_of_others(void **state) {
-    (void)state;
     make_two_files(); /* renamed */
     assert_int_equal(rename(at(MODEL_2), at(MODEL_1)), 0);
     assert_int_equal(link(at(MODEL_1), at(MODEL_2)), 0);
@@ -381,7 +367,6 @@ static void refuses_files_of_others(void **state) {
 
 /* An index that was written without checksums, or tampered with. */
 static void refuses_wrong_indexes(void **state) {
-    (void)state;
     make_two_files();
     put_text(at(INDEX), "{\"weight_map\":{\"a\":\"../../one.safetensors\"}}");
     expect("places a outside its folder, in ../../one.safetensors");
@@ -409,7 +394,6 @@ static void refuses_wrong_indexes(void **state) {
 }
 
 static void refuses_wrong_latest(void **state) {
-    (void)state;
     static const char *const wrong[] = {
         "",       "\n",  "..\n",   "../ck\n",
         "/tmp\n", ".\n", "a\nb\n", "step-000002/model-00001-of-00002.safetensors\n"};
@@ -427,7 +411,6 @@ static void refuses_wrong_latest(void **state) {
 
 /* Cut at any byte, a part is refused when it is read. */
 static void refuses_cut_files(void **state) {
-    (void)state;
     struct stat of;
     make_two_files();
     assert_int_equal(stat(at(MODEL_1), &of), 0);
@@ -439,7 +422,6 @@ static void refuses_cut_files(void **state) {
 
 /* A folder as other tools write it: no latest, no checksums; or one file in it. */
 static void reads_what_others_wrote(void **state) {
-    (void)state;
     sm_safetensors all;
     sm_arena *arena = sm_arena_new();
     const float row[] = {1, 2, 3};
@@ -456,7 +438,6 @@ static void reads_what_others_wrote(void **state) {
 }
 
 static void survives_failing_allocations(void **state) {
-    (void)state;
     make_two_files();
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_safetensors all;
@@ -486,7 +467,6 @@ static void write_refused(sm_trainer *t, sm_communicator *world, const sm_model 
 }
 
 static void writing_survives_failing_allocations(void **state) {
-    (void)state;
     sm_communicator *world;
     sm_trainer *t;
     char path[128];
@@ -515,7 +495,6 @@ static void expect_resume(const sm_model *model, const char *from, const char *w
 }
 
 static void refuses_other_models(void **state) {
-    (void)state;
     make_two_files();
     sm_model deeper = train_model(TRAIN_DENSE, 4), other = train_model(TRAIN_EXPERTS, 2),
              tied = train_model_with(TRAIN_DENSE, 2, TRAIN_TIED),
@@ -533,7 +512,6 @@ static void refuses_other_models(void **state) {
 
 /* A number that has changed on the disk. */
 static void refuses_damage(void **state) {
-    (void)state;
     make_two_files();
     sm_model model = train_model(TRAIN_DENSE, 2);
     FILE *file = fopen(at(MODEL_2), "r+b");

@@ -1,10 +1,5 @@
 /* System files: what is read, what is refused and where, and that chips round-trip. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "chip_schema.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
@@ -63,7 +58,6 @@ static void assert_fact(sm_fact f, double value, const char *source) {
 }
 
 static void reads_every_key(void **state) {
-    (void)state;
     parsed p = parse_good(whole);
     const sm_chip *c = p.chips;
     const char *given = "given in sys.json";
@@ -107,7 +101,6 @@ static void reads_every_key(void **state) {
 }
 
 static void a_base_keeps_what_is_not_given(void **state) {
-    (void)state;
     parsed p = parse_good("{\"base\": \"tpu-v5p\", \"name\": \"mine\", \"memory_bytes\": 96e9,"
                           " \"flops_per_s\": {\"int8\": 0, \"bf16\": 4e14}, \"prices\": []}");
     const sm_chip *c = p.chips, *base = sm_chip_find("tpu-v5p", 7);
@@ -125,7 +118,6 @@ static void a_base_keeps_what_is_not_given(void **state) {
 }
 
 static void a_base_may_stand_above(void **state) {
-    (void)state;
     parsed p = parse_good("{\"chips\": [{\"base\": \"v5e\", \"name\": \"a\", \"cores\": 3},"
                           " {\"base\": \"a\", \"name\": \"b\", \"pod_shape\": [32, 32]},"
                           " {\"base\": \"h100\"}]}");
@@ -138,7 +130,6 @@ static void a_base_may_stand_above(void **state) {
 }
 
 static void systems_are_built_of_the_files_chips(void **state) {
-    (void)state;
     parsed p = parse_good("{\"chips\": [{\"base\": \"v5e\", \"name\": \"big\","
                           " \"pod_shape\": [32, 32]},"
                           " {\"base\": \"h100\", \"memory_bytes\": 1e11}]}");
@@ -220,7 +211,6 @@ static void assert_same_chip(const sm_chip *a, const sm_chip *b) {
 }
 
 static void the_catalogue_round_trips(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         sm_arena *arena = sm_arena_new();
         char *text = sm_io_chip_format(sm_chip_at(i), arena);
@@ -234,7 +224,6 @@ static void the_catalogue_round_trips(void **state) {
 }
 
 static void odd_texts_round_trip(void **state) {
-    (void)state;
     sm_chip chip = *sm_chip_find("h100", 4);
     chip.title = "a \"quoted\" back\\slash, tab\t, line\n, \x01, \xc3\xa9";
     chip.memory_bytes = (sm_fact){85899345920.123, "caf\xc3\xa9"};
@@ -252,7 +241,6 @@ static void odd_texts_round_trip(void **state) {
 #define TREE H "\"tree\":[{\"name\":\"a\",\"degree\":2,\"child_bytes_per_s_oneway\":1e9"
 
 static void errors_say_what_and_where(void **state) {
-    (void)state;
     static const struct {
         const char *text;
         int line, column, span;
@@ -364,7 +352,6 @@ static void errors_say_what_and_where(void **state) {
 /* ---- hostile files ---- */
 
 static void every_truncation_is_refused(void **state) {
-    (void)state;
     size_t last = strlen(whole) - 2; /* the closing brace */
     for (size_t n = 0; n <= last; n++) {
         char *copy = malloc(n + 1); /* exactly as long, so that a read past it is seen */
@@ -377,7 +364,6 @@ static void every_truncation_is_refused(void **state) {
 }
 
 static void random_changes_never_crash(void **state) {
-    (void)state;
     static const char bytes[] = "{}[]\",:0123456789eE.-+ntfx\\\n\x80\x00";
     sm_rng rng = {11};
     int accepted = 0;
@@ -396,7 +382,6 @@ static void random_changes_never_crash(void **state) {
 }
 
 static void deep_and_long_files_are_refused(void **state) {
-    (void)state;
     enum { LONG = (16 << 20) + 2 };
     char *text = malloc(LONG);
     memset(text, '[', LONG);
@@ -418,7 +403,6 @@ static void deep_and_long_files_are_refused(void **state) {
 }
 
 static void every_allocation_may_fail(void **state) {
-    (void)state;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_arena *arena = sm_arena_new();
         if (!arena) continue;
@@ -444,7 +428,6 @@ static sm_source manual(const char *path, sm_arena *arena) {
 }
 
 static void the_manual_of_system_files_is_right(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_source page = manual("docs/system-file.md", arena);
     const char *start = strstr(page.text, "```json\n");
@@ -472,7 +455,6 @@ static void the_manual_of_system_files_is_right(void **state) {
 
 /* What is compiled in is what data/chips/NAME.json says. */
 static void the_catalogue_is_its_files(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         sm_arena *arena = sm_arena_new();
         sm_source file =

@@ -1,16 +1,10 @@
 /* The chips that measured rows name. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/truth.h"
 
 #include <string.h>
 
 static void names_as_sources_print_them(void **state) {
-    (void)state;
     static const char *const names[][2] = {
         {"a100", "a100-80"},
         {"a100_sxm_80gb", "a100-80"},
@@ -63,7 +57,6 @@ static void names_as_sources_print_them(void **state) {
 
 /* A word that may mean another chip is not guessed at. */
 static void others_are_unknown(void **state) {
-    (void)state;
     static const char *const names[] = {
         "",
         " ",
@@ -95,7 +88,6 @@ static void others_are_unknown(void **state) {
 }
 
 static void every_chip_is_known_by_its_own_names(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *chip = sm_chip_at(i);
         assert_ptr_equal(sm_truth_chip(chip->name), chip);
@@ -103,7 +95,6 @@ static void every_chip_is_known_by_its_own_names(void **state) {
 }
 
 static void random_bytes_never_crash(void **state) {
-    (void)state;
     static const char letters[] = "ab10x_- ()|sxmgpunode8\xff\t";
     sm_rng rng = {11};
     for (int i = 0; i < 50000; i++) {

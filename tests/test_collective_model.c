@@ -1,10 +1,6 @@
 /* What collectives and memory-bound operations are expected to take: the protocols of a library,
  * kernels of engines, and what the rows of measurements say about them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +48,6 @@ static void assert_near(double got, double want, double share) {
 
 /* By hand: two members, one step: start 4.9 us, hop 0.6 us, handling 0.059 of a start. */
 static void a_small_message_goes_by_ll(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:8");
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_GATHER, 2);
@@ -67,7 +62,6 @@ static void a_small_message_goes_by_ll(void **state) {
 }
 
 static void a_large_message_goes_by_simple(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:8");
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_GATHER, 8);
@@ -82,7 +76,6 @@ static void a_large_message_goes_by_simple(void **state) {
 
 /* Timings of 8 GPUs by NCCL (aiconfigurator systems data, h100_sxm, NCCL 2.29.2), microseconds. */
 static void measured_times_come_back(void **state) {
-    (void)state;
     static const struct {
         sm_collective op;
         int ranks;
@@ -102,7 +95,6 @@ static void measured_times_come_back(void **state) {
 }
 
 static void tori_have_no_protocols(void **state) {
-    (void)state;
     sm_system system = system_of("tpu-v5p:4x4x4");
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_GATHER, 4);
@@ -115,7 +107,6 @@ static void tori_have_no_protocols(void **state) {
 }
 
 static void the_book_and_peer_kernels_are_not_the_librarys(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:8");
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_REDUCE, 8);
@@ -133,7 +124,6 @@ static void the_book_and_peer_kernels_are_not_the_librarys(void **state) {
 
 /* Kernels win where starting matters, the library where bytes do; barriers cost. */
 static void a_peer_kernel_is_quick_to_start(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:8");
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_REDUCE, 8);
@@ -150,7 +140,6 @@ static void a_peer_kernel_is_quick_to_start(void **state) {
 
 /* Two cards of a mesh of eight share one of seven links (MI300X: 48 GB/s measured, 64 a link). */
 static void a_pair_of_a_mesh_has_one_link(void **state) {
-    (void)state;
     sm_system system = system_of("mi300x:8"), pair = system_of("mi300x:2");
     sm_calibration c = h100_constants();
     sm_curve two = curve_of(&pair, SM_ALL_REDUCE, 2), eight = curve_of(&system, SM_ALL_REDUCE, 8);
@@ -212,18 +201,13 @@ static void better_constants_help(const sm_system *system, const sm_curve *curve
                         sm_curve_expected_s(curve, system, c, bytes));
 }
 
-static void expected_times_grow_with_bytes(void **state) {
-    (void)state;
-    for_each_curve(grows_and_is_concave);
-}
+static void expected_times_grow_with_bytes(void **state) { for_each_curve(grows_and_is_concave); }
 
 static void better_constants_are_never_slower(void **state) {
-    (void)state;
     for_each_curve(better_constants_help);
 }
 
 static void faster_links_are_never_slower(void **state) {
-    (void)state;
     sm_calibration c = h100_constants();
     for (size_t s = 0; s < sizeof systems / sizeof systems[0]; s++)
         for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
@@ -269,7 +253,6 @@ static void side_by_side_is_best(const sm_system *system, const sm_calibration *
 }
 
 static void no_placement_beats_members_side_by_side(void **state) {
-    (void)state;
     static const char *const switched[] = {"h100-sxm:16x8", "gb200-nvl72:4x72", "a100-80:8x8",
                                            "v100:4x8"};
     static const sm_collective gathers[] = {SM_ALL_GATHER, SM_ALL_REDUCE, SM_ALL_TO_ALL,
@@ -325,7 +308,6 @@ static void assert_unknown(const char *system, const char *op, int ranks, int no
 }
 
 static void what_a_row_leaves_open_is_said(void **state) {
-    (void)state;
     assert_unknown("h100_sxm_node", "all_reduce", 8, 1, 0,
                    "bytes: the source prints a bandwidth only");
     assert_unknown("h100_sxm_node", "all_reduce", 8, 1, NAN,
@@ -342,14 +324,12 @@ static void what_a_row_leaves_open_is_said(void **state) {
 }
 
 static void an_all_to_all_counts_the_buffer_of_a_rank(void **state) {
-    (void)state;
     double s = expected_of("h100_sxm_node", "all_to_all", 8, 1, 536870912, "nccl");
     assert_near(s, 1490e-6, 0.15); /* measured */
     assert_true(s > 536870912 * 7.0 / 8 / 450e9);
 }
 
 static void the_source_names_the_software(void **state) {
-    (void)state;
     const char *library = "nccl", *trtllm = "trtllm custom", *vllm = "vllm custom";
     double nccl = expected_of("h100_sxm_node", "all_reduce", 8, 1, 8192, library);
     double lamport = expected_of("h100_sxm_node", "all_reduce", 8, 1, 8192, trtllm);
@@ -363,7 +343,6 @@ static void the_source_names_the_software(void **state) {
 }
 
 static void a_source_may_rule_in_network_reduction_out(void **state) {
-    (void)state;
     double nvls = expected_of("h200_sxm_node", "all_reduce", 7, 1, 8589934592.0, "nccl");
     double ring = expected_of("h200_sxm_node", "all_reduce", 7, 1, 8589934592.0, "nccl - switches");
     assert_true(ring > 1.1 * nvls);
@@ -373,7 +352,6 @@ static void a_source_may_rule_in_network_reduction_out(void **state) {
 
 /* Two starts, and bytes that cross the node's link at the rate of its adapters. */
 static void expert_dispatch_has_two_phases(void **state) {
-    (void)state;
     double inside = expected_of("h200_sxm_node", "deepep_ll_dispatch", 8, 1, 59264, "DeepEP LL");
     assert_true(inside > 2 * 4.9e-6 && inside < 13e-6);
     double outside =
@@ -383,7 +361,6 @@ static void expert_dispatch_has_two_phases(void **state) {
 
 /* Ranks of a TPU7x are cores: four are two chips, on one link. */
 static void ranks_of_a_tpu7x_are_cores(void **state) {
-    (void)state;
     sm_truth_row row = collective_row("tpu7x_2x2x1", "all_gather", 4, 1, 1e9, "microbenchmarks");
     sm_prediction p = predict(&row);
     assert_null(p.unknown);
@@ -411,7 +388,6 @@ static sm_prediction memop(const char *chip, const char *op, double rows, double
 }
 
 static void copies_run_at_the_rate_of_memory(void **state) {
-    (void)state;
     sm_prediction p = memop("tpu7x_core", "hbm_copy", 1, 1, 1e9, "microbenchmarks");
     double rate = sm_truth_chip("tpu7x_core")->memory_bytes_per_s.value;
     assert_near(p.expected_s, 1.4e-6 + 1e9 / (rate * 0.97), 1e-9);
@@ -420,7 +396,6 @@ static void copies_run_at_the_rate_of_memory(void **state) {
 
 /* 20 MB stay in the 50 MB of an H100 and come faster than from HBM; twice 50 MB cannot. */
 static void bytes_that_stay_on_chip_are_quicker(void **state) {
-    (void)state;
     sm_prediction kept = memop("h100_sxm", "residual_add", 400, 8192, 20e6, "vidur");
     sm_prediction large = memop("h100_sxm", "residual_add", 4000, 8192, 200e6, "vidur");
     assert_true(kept.expected_s < 1.4e-6 + 20e6 / 3350e9);
@@ -431,7 +406,6 @@ static void bytes_that_stay_on_chip_are_quicker(void **state) {
 
 /* One row to a block, two blocks to a core: 264 rows are a wave of an H100, 265 are two. */
 static void rows_run_in_waves(void **state) {
-    (void)state;
     double one = memop("h100_sxm", "rmsnorm", 264, 8192, 264 * 32768.0, "vidur").expected_s;
     double two = memop("h100_sxm", "rmsnorm", 265, 8192, 265 * 32768.0, "vidur").expected_s;
     assert_near(one, 1.4e-6 + 16 * 547 / 1830e6, 1e-9);
@@ -441,7 +415,6 @@ static void rows_run_in_waves(void **state) {
 }
 
 static void one_source_carries_the_host(void **state) {
-    (void)state;
     double framework = memop("a100_sxm_80gb", "gelu", 1, 1024, 4096, "llmcompass").expected_s;
     double kernel = memop("a100_sxm_80gb", "gelu", 1, 1024, 4096, "vidur").expected_s;
     assert_near(framework - kernel, 45e-6, 1e-9);
@@ -450,7 +423,6 @@ static void one_source_carries_the_host(void **state) {
 }
 
 static void odd_rows_have_an_answer(void **state) {
-    (void)state;
     static const double odd[] = {0, -1, NAN, INFINITY, 1e300, 1};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++)
         for (size_t k = 0; k < sizeof odd / sizeof odd[0]; k++) {

@@ -1,13 +1,8 @@
 /* Communicators of threads and of one process: each collective against the plain definition,
  * groups, faults. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/run.h"
 
@@ -120,7 +115,6 @@ static void rings_turn(void **state) { (void)state, run_all(ring); }
 static void groups_split_and_end_apart(void **state) { (void)state, run_all(part); }
 
 static void one_process_is_a_group_of_one(void **state) {
-    (void)state;
     static const sm_rank_body bodies[] = {gather, reduce, exchange, ring};
     for (int i = 0; i < 4; i++) {
         sm_communicator *c = NULL;
@@ -142,7 +136,6 @@ static sm_status disagree(sm_communicator *c, void *context, sm_error *err) {
     return sm_run_all_gather(c, block, 8, all, err);
 }
 static void ranks_that_disagree_are_named(void **state) {
-    (void)state;
     sm_error err = {.status = SM_OK};
     assert_int_equal(sm_run_threads(4, disagree, NULL, &err), SM_INTERNAL);
     assert_string_equal(err.sentence, "ranks disagree: rank 0 calls all-gather of 8 bytes, rank 2 "
@@ -172,7 +165,6 @@ static sm_status pass_on(sm_communicator *c, void *context, sm_error *err) {
 }
 
 static void permutes_and_rings_that_disagree_are_named(void **state) {
-    (void)state;
     static const char *const words[] = {
         [SIZE] = "ranks disagree in %s: rank 0 sends 8 bytes to rank 1, which expects 16 from "
                  "rank 0",
@@ -213,7 +205,6 @@ static sm_status cross(sm_communicator *c, void *context, sm_error *err) {
     return sm_run_check_ring(c, to[c->rank], from[c->rank], 8, err);
 }
 static void a_permute_that_meets_another_call_is_named(void **state) {
-    (void)state;
     sm_error err = {.status = SM_OK};
     assert_int_equal(sm_run_threads(2, stray, NULL, &err), SM_INTERNAL);
     assert_string_equal(err.sentence,
@@ -249,7 +240,6 @@ static sm_status poke_on(sm_communicator *c, void *context, sm_error *err) {
     return SM_OK;
 }
 static void receivers_take_what_has_come(void **state) {
-    (void)state;
     sm_error err = {.status = SM_OK};
     if (sm_run_threads(2, poke_on, NULL, &err)) fail_msg("%s", err.sentence);
 }
@@ -265,7 +255,6 @@ static sm_status fail_alone(sm_communicator *c, void *context, sm_error *err) {
     return sm_run_barrier(c, err);
 }
 static void no_rank_waits_for_one_that_has_ended(void **state) {
-    (void)state;
     sm_error err = {.status = SM_OK};
     assert_int_equal(sm_run_threads(3, leave, NULL, &err), SM_INTERNAL);
     assert_string_equal(err.sentence, "a rank has ended while others wait for it");
@@ -275,7 +264,6 @@ static void no_rank_waits_for_one_that_has_ended(void **state) {
 }
 
 static void failing_allocations_end_every_rank(void **state) {
-    (void)state;
     for (uint64_t n = 1; n < 60; n++) {
         sm_error err = {.status = SM_OK};
         sm_allocation_fail_at(n);

@@ -1,10 +1,5 @@
 /* Records of CSV: cells and their places, quotes, and what is refused. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "csv_record.h"
 
 #include <stdlib.h>
@@ -21,7 +16,6 @@ static const char *cells(const sm_source *s, size_t *at, sm_arena *arena) {
 }
 
 static void reads_records(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_source s = sm_source_of("t", "a, b ,\"c\"\r\n\"x \"\"y\"\",\nz\" ,,\r,2\n,\nlast");
     size_t at = 0;
@@ -46,7 +40,6 @@ static void refuses(const char *text, int columns, size_t offset, size_t length,
 }
 
 static void refuses_what_is_no_record(void **state) {
-    (void)state;
     refuses("a,\"b\n", 0, 2, 1, "this quote is never closed");
     refuses("a,\"b\"\"", 0, 2, 1, "this quote is never closed");
     refuses("\"b\" c,d", 0, 4, 1,
@@ -60,7 +53,6 @@ static void refuses_what_is_no_record(void **state) {
 }
 
 static void random_text_ends_well(void **state) {
-    (void)state;
     static const char bytes[] = "\"\",,\r\n\n ab";
     sm_rng rng = {5};
     for (int turn = 0; turn < 3000; turn++) {

@@ -1,10 +1,5 @@
 /* The engine of a plan: its tables against the steps they stand for, and a simulation on it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +82,6 @@ static void hold_against_steps(served_model *m, double mixed_mean, double mixed_
 }
 
 static void test_tables_are_the_steps(void **state) {
-    (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
     hold_against_steps(&m, 0.015, 0.15);
@@ -101,7 +95,6 @@ static void test_tables_are_the_steps(void **state) {
 }
 
 static void test_points_are_exact(void **state) {
-    (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
     const double n[] = {1, 7, 100, 1000}, at[] = {1, 96, 1024, 9216};
@@ -117,7 +110,6 @@ static void test_points_are_exact(void **state) {
 
 /* Two stages work on half the batch each. */
 static void test_pipeline(void **state) {
-    (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=4,pipeline=2");
     sm_attend half = {32, 1, 1024}, odd = {8, 1, 96};
@@ -127,7 +119,6 @@ static void test_pipeline(void **state) {
 }
 
 static void test_memory_and_links(void **state) {
-    (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
     double left = 8 * 80e9 - 2 * 70.6e9, each = 2 * 80 * 8 * 128 * 2;
@@ -148,7 +139,6 @@ static void test_memory_and_links(void **state) {
 /* One request alone takes its prefill and its decode steps as they are priced one by one, as far as
  * the tables of the engine are. */
 static void test_one_request_alone(void **state) {
-    (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
     sm_synthetic one = {SM_ARRIVALS_UNIFORM, 1, 0, 1, {512, 0, 256, 0}, 1, {0}, 0, 0};
@@ -171,7 +161,6 @@ static void test_one_request_alone(void **state) {
 
 /* Two million requests of some hundreds of tokens a minute; here 20,000 in well under a second. */
 static void test_speed(void **state) {
-    (void)state;
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
     sm_synthetic drawn = {SM_ARRIVALS_POISSON, 6, 0, 20000, {512, 1, 256, 1}, 1, {0}, 0, 0};

@@ -1,10 +1,5 @@
 /* Whole files: what is read is what is there, a failed write leaves what was there before. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
 
@@ -29,7 +24,6 @@ static const char *in_folder(const char *name) {
 }
 
 static int make_folder(void **state) {
-    (void)state;
     strcpy(folder, "/tmp/test_files_XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -47,7 +41,6 @@ static int entries(bool delete) {
 }
 
 static int remove_folder(void **state) {
-    (void)state;
     entries(true);
     return rmdir(folder);
 }
@@ -70,7 +63,6 @@ static void put(const char *path, const char *text) {
 }
 
 static void reads_what_was_written(void **state) {
-    (void)state;
     const char *path = in_folder("bytes");
     size_t length = 100001;
     char *text = malloc(length);
@@ -84,7 +76,6 @@ static void reads_what_was_written(void **state) {
 
 /* A check writes nothing: not over what is there, not into a folder, not into a pipe. */
 static void what_can_be_written_is_told_before(void **state) {
-    (void)state;
     sm_error err = {0};
     entries(true);
     put(in_folder("kept"), "kept");
@@ -101,7 +92,6 @@ static void what_can_be_written_is_told_before(void **state) {
 }
 
 static void replacing_leaves_one_file(void **state) {
-    (void)state;
     entries(true);
     put(in_folder("one"), "first");
     put(in_folder("one"), "second");
@@ -110,7 +100,6 @@ static void replacing_leaves_one_file(void **state) {
 }
 
 static void permissions_are_kept(void **state) {
-    (void)state;
     struct stat is;
     put(in_folder("mode"), "a");
     assert_int_equal(chmod(in_folder("mode"), 0640), 0);
@@ -125,7 +114,6 @@ static void permissions_are_kept(void **state) {
 }
 
 static void links_are_followed(void **state) {
-    (void)state;
     struct stat is;
     put(in_folder("target"), "old");
     assert_int_equal(symlink("target", in_folder("link")), 0);
@@ -136,7 +124,6 @@ static void links_are_followed(void **state) {
 }
 
 static void devices_are_written_in_place(void **state) {
-    (void)state;
     struct stat is;
     sm_error err = {0};
     put("/dev/null", "gone");
@@ -147,7 +134,6 @@ static void devices_are_written_in_place(void **state) {
 }
 
 static void pipes_are_read_to_the_end(void **state) {
-    (void)state;
     char path[40];
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -159,7 +145,6 @@ static void pipes_are_read_to_the_end(void **state) {
 }
 
 static void failures_name_the_file_and_the_reason(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_source source;
     sm_error err = {0};
@@ -184,7 +169,6 @@ static void failures_name_the_file_and_the_reason(void **state) {
 
 /* The disk fills in the middle of a write: what was there stays, nothing is left beside it. */
 static void a_failed_write_changes_nothing(void **state) {
-    (void)state;
     struct rlimit old, small;
     sm_error err = {0};
     char text[10000] = {0};
@@ -205,7 +189,6 @@ static void a_failed_write_changes_nothing(void **state) {
 
 /* A temporary name that is taken is not overwritten. */
 static void taken_names_are_passed_over(void **state) {
-    (void)state;
     char taken[64];
     snprintf(taken, sizeof taken, "f.%ld-0.tmp", (long)getpid());
     entries(true);
@@ -218,7 +201,6 @@ static void taken_names_are_passed_over(void **state) {
 }
 
 static void refused_memory_is_said(void **state) {
-    (void)state;
     put(in_folder("some"), "some text");
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_source source;

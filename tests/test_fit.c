@@ -1,11 +1,5 @@
 /* The fit of a calibration: constants that are known are recovered from times made with them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "model_of.h"
 #include "failing_alloc.h"
 #include "scalemodel/truth.h"

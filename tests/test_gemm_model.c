@@ -1,11 +1,6 @@
 /* The cost of a matmul against the formula written out slowly, against properties that the search
  * relies on, and against measurements; measured rows and what is predicted for them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "measured_by.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/truth.h"
@@ -107,7 +102,6 @@ static double random_size(sm_rng *rng, double log_largest) {
 }
 
 static void the_formula_written_out(void **state) {
-    (void)state;
     static const char *const chips[] = {"a100-80", "h100-sxm", "b300", "mi355x", "l40s", "h20"};
     static const sm_dtype dtypes[] = {SM_BF16, SM_FP16, SM_FP8, SM_INT8, SM_FP4, SM_MXFP4};
     sm_rng rng = {20261121};
@@ -127,7 +121,6 @@ static void the_formula_written_out(void **state) {
 /* ---- properties ---- */
 
 static void bounds_are_ordered(void **state) {
-    (void)state;
     sm_rng rng = {3};
     for (int i = 0; i < 30000; i++) {
         const sm_chip *chip = sm_chip_at(sm_rng_below(&rng, sm_chip_count()));
@@ -146,7 +139,6 @@ static void bounds_are_ordered(void **state) {
 
 /* A better machine is never slower: the bounds of the search over plans rely on it. */
 static void better_hardware_is_never_slower(void **state) {
-    (void)state;
     sm_rng rng = {5};
     for (int i = 0; i < 20000; i++) {
         const sm_chip *chip = sm_chip_at(sm_rng_below(&rng, sm_chip_count()));
@@ -178,7 +170,6 @@ static void better_hardware_is_never_slower(void **state) {
 }
 
 static void more_work_is_never_quicker(void **state) {
-    (void)state;
     sm_rng rng = {7};
     const sm_chip *chip = chip_of("h100-sxm");
     for (int i = 0; i < 20000; i++) {
@@ -192,7 +183,6 @@ static void more_work_is_never_quicker(void **state) {
 }
 
 static void only_16_bits_split_the_contraction(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
     double fp8 = matmul(chip, SM_FP8, 64, 64, 65536).expected_s;
     double bf16 = matmul(chip, SM_BF16, 64, 64, 65536).expected_s;
@@ -205,7 +195,6 @@ static void only_16_bits_split_the_contraction(void **state) {
 
 /* However few rows and columns, a core takes 1.2 cycles per element in 8 bits. */
 static void narrow_formats_walk_at_a_least_pace(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
     double shorter = matmul(chip, SM_FP8, 1, 32, 32768).expected_s;
     double longer = matmul(chip, SM_FP8, 1, 32, 65536).expected_s;
@@ -213,7 +202,6 @@ static void narrow_formats_walk_at_a_least_pace(void **state) {
 }
 
 static void fp4_gains_at_most_its_share_over_fp8(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("b300"); /* 15e15 in fp4, 4.5e15 in fp8 */
     double fp8 = matmul(chip, SM_FP8, 16384, 16384, 16384).expected_s;
     expect_near(fp8 / matmul(chip, SM_FP4, 16384, 16384, 16384).expected_s, 1.6, 0.03);
@@ -223,7 +211,6 @@ static void fp4_gains_at_most_its_share_over_fp8(void **state) {
 /* ---- measurements ---- */
 
 static void measured_matmuls(void **state) {
-    (void)state;
     /* ai-dynamo/aiconfigurator (TensorRT-LLM, SGLang) and ROCm/aiter, public tables of matmuls */
     static const struct {
         const char *chip;
@@ -261,7 +248,6 @@ static sm_prediction predict(const char *chip, const char *dtype, double m, doub
 
 /* A decode step reads the weights once: the lower bound counts the bytes of each format. */
 static void bytes_of_the_formats(void **state) {
-    (void)state;
     static const struct {
         const char *dtype;
         double a, b;
@@ -287,7 +273,6 @@ static void bytes_of_the_formats(void **state) {
 }
 
 static void what_cannot_be_predicted_says_why(void **state) {
-    (void)state;
     assert_string_equal(predict("b200", "fp12", 1, 1, 1, "").unknown,
                         "the number format is not one of those known");
     assert_string_equal(predict("b200", NULL, 1, 1, 1, "").unknown,
@@ -313,7 +298,6 @@ static double act_quant(const char *chip, const char *dtype, const char *source,
 }
 
 static void quantisation_is_timed_where_the_source_says_so(void **state) {
-    (void)state;
     double start_s = kernels_of(chip_of("h100-sxm"))->launch_s + 1800 / 1.83e9;
     expect_near(act_quant("h100-sxm", "fp8", "trtllm - quantises", 1), 4.2 * start_s, 0.01);
     expect_near(act_quant("h100-sxm", "fp8", "vllm - quantises", 1), 1.25 * start_s, 0.01);
@@ -327,7 +311,6 @@ static void quantisation_is_timed_where_the_source_says_so(void **state) {
 }
 
 static void kernels_of_a_source(void **state) {
-    (void)state;
     double other = predict("h800", "fp8_block", 8192, 8192, 8192, "aiter").expected_s;
     double deep = predict("h800", "fp8_block", 8192, 8192, 8192, "infersim deepgemm").expected_s;
     expect_near(deep / other, 0.65, 0.02);

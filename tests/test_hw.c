@@ -1,10 +1,5 @@
 /* The catalogue against a linter, systems against public tables, brute force and each other. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/hw.h"
 
 #include <limits.h>
@@ -34,7 +29,6 @@ static void assert_near(double a, double b) {
 /* ---- the catalogue ---- */
 
 static void finds_names_and_aliases(void **state) {
-    (void)state;
     static const struct {
         const char *word, *name;
     } words[] = {
@@ -100,7 +94,6 @@ static void finds_names_and_aliases(void **state) {
 
 /* No word means two chips: every name and alias finds its own chip. */
 static void names_are_unique(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *chip = sm_chip_at(i);
         char words[256];
@@ -126,7 +119,6 @@ static void lint_fact(const sm_chip *chip, const char *what, sm_fact f, double l
 }
 
 static void facts_have_sources_and_plausible_units(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *c = sm_chip_at(i);
         for (int d = 0; d < SM_DTYPE_COUNT; d++)
@@ -150,7 +142,6 @@ static void facts_have_sources_and_plausible_units(void **state) {
 }
 
 static void every_chip_has_what_pricing_needs(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *c = sm_chip_at(i);
         assert_true(c->title && c->title[0] && c->vendor && c->vendor[0] && c->aliases);
@@ -171,7 +162,6 @@ static bool is_gpu(const sm_chip *c) {
 }
 
 static void ratios_between_types(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *c = sm_chip_at(i);
         double bf16 = c->flops_per_s[SM_BF16].value, fp8 = c->flops_per_s[SM_FP8].value;
@@ -195,7 +185,6 @@ static void ratios_between_types(void **state) {
 
 /* 2 x tile x units x clock reproduces the peak of TPUs and of NVIDIA's datasheets. */
 static void peaks_follow_from_the_units(void **state) {
-    (void)state;
     static const struct {
         const char *name;
         double per_unit_cycle;
@@ -229,7 +218,6 @@ static void peaks_follow_from_the_units(void **state) {
 
 /* A die that software sees as a device is half of its package. */
 static void halves_are_halves(void **state) {
-    (void)state;
     static const char *const pairs[][2] = {{"tpu-v7-core", "tpu-v7"}, {"mi250x-gcd", "mi250x"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         const sm_chip *half = chip_of(pairs[i][0]), *whole = chip_of(pairs[i][1]);
@@ -243,7 +231,6 @@ static void halves_are_halves(void **state) {
 }
 
 static void trees_do_not_widen_upwards(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *c = sm_chip_at(i);
         if (c->fabric != SM_FABRIC_SWITCH) continue;
@@ -265,7 +252,6 @@ static void trees_do_not_widen_upwards(void **state) {
 }
 
 static void tori_are_whole(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *c = sm_chip_at(i);
         if (c->fabric != SM_FABRIC_TORUS) continue;
@@ -279,7 +265,6 @@ static void tori_are_whole(void **state) {
 }
 
 static void prices_have_provider_and_date(void **state) {
-    (void)state;
     int priced = 0;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *c = sm_chip_at(i);
@@ -300,7 +285,6 @@ static void prices_have_provider_and_date(void **state) {
 }
 
 static void figures_of_the_book(void **state) {
-    (void)state;
     assert_near(chip_of("tpu-v5e")->link_bytes_per_s_oneway.value, 4.5e10);
     assert_near(chip_of("tpu-v5p")->link_bytes_per_s_oneway.value, 9e10);
     assert_near(chip_of("tpu-v6e")->link_bytes_per_s_oneway.value, 9e10);
@@ -321,7 +305,6 @@ static void figures_of_the_book(void **state) {
 /* ---- wraparound and slices ---- */
 
 static void wraparound_rules(void **state) {
-    (void)state;
     static const struct {
         const char *chip;
         int shape[3], dims;
@@ -354,7 +337,6 @@ static void wraparound_rules(void **state) {
 
 /* Shapes of the tables at docs.cloud.google.com/tpu/docs/v5e, v5p, v6e (read 2026). */
 static void bare_counts_take_public_shapes(void **state) {
-    (void)state;
     static const struct {
         const char *bare, *text;
     } rows[] = {
@@ -406,7 +388,6 @@ static int brute_force_sum(int chips) {
 }
 
 static void slices_of_cubes_are_the_most_cubic(void **state) {
-    (void)state;
     for (int cubes = 1; cubes <= 140; cubes += 3) {
         char text[40];
         snprintf(text, sizeof text, "tpu-v5p:%d", 64 * cubes);
@@ -430,7 +411,6 @@ static void assert_level(const sm_system *s, int i, const char *name, int size, 
 }
 
 static void torus_levels(void **state) {
-    (void)state;
     sm_system s = system_of("tpu-v5e:8x16x4slices");
     assert_int_equal(s.chips, 512);
     assert_int_equal(s.slices, 4);
@@ -452,7 +432,6 @@ static void torus_levels(void **state) {
 }
 
 static void switch_levels(void **state) {
-    (void)state;
     sm_system s = system_of("h100-sxm:128x8");
     assert_int_equal(s.chips, 1024);
     assert_int_equal(s.levels, 3);
@@ -483,7 +462,6 @@ static void switch_levels(void **state) {
 }
 
 static void switch_texts(void **state) {
-    (void)state;
     static const struct {
         const char *written, *text;
     } rows[] = {
@@ -538,7 +516,6 @@ static void random_text(const sm_chip *c, sm_rng *rng, char *text, size_t size) 
 }
 
 static void hundreds_of_systems_round_trip(void **state) {
-    (void)state;
     sm_rng rng = {20261121};
     int accepted = 0, refused = 0;
     for (int i = 0; i < 4000; i++) {
@@ -561,7 +538,6 @@ static void hundreds_of_systems_round_trip(void **state) {
 
 /* The link out of a group is never wider than the links into it. */
 static void partial_trees_do_not_widen(void **state) {
-    (void)state;
     for (int nodes = 1; nodes <= 300; nodes++) {
         char text[40];
         snprintf(text, sizeof text, "h100-sxm:%dx%d", nodes, 1 + nodes % 8);
@@ -574,7 +550,6 @@ static void partial_trees_do_not_widen(void **state) {
 }
 
 static void resize_is_the_natural_shape(void **state) {
-    (void)state;
     static const struct {
         const char *from;
         int chips;
@@ -604,7 +579,6 @@ static void resize_is_the_natural_shape(void **state) {
 /* ---- errors ---- */
 
 static void errors_say_what_and_where(void **state) {
-    (void)state;
     static const struct {
         const char *text;
         int column, span;
@@ -674,7 +648,6 @@ static void errors_say_what_and_where(void **state) {
 }
 
 static void hostile_texts_are_refused(void **state) {
-    (void)state;
     enum { LONG = 1 << 20 };
     static const char *const heads[] = {"h100:", "tpu-v5p:4x", "", "h100:8x8x", "tpu-v5e:4x4x4"};
     char *text = malloc(LONG);
@@ -697,7 +670,6 @@ static void hostile_texts_are_refused(void **state) {
 }
 
 static void random_bytes_never_crash(void **state) {
-    (void)state;
     static const char alphabet[] = "h100v5e-:xX0123456789slices \t\n\xff.";
     sm_rng rng = {7};
     for (int i = 0; i < 50000; i++) {
@@ -713,7 +685,6 @@ static void random_bytes_never_crash(void **state) {
 }
 
 static void extra_chips_come_first(void **state) {
-    (void)state;
     sm_chip mine = *chip_of("h100-sxm");
     mine.memory_bytes = (sm_fact){1e11, "mine"};
     sm_source source = sm_source_of("--on", "h100:2x8");
@@ -737,7 +708,6 @@ static void extra_chips_come_first(void **state) {
 }
 
 static void parsing_allocates_nothing(void **state) {
-    (void)state;
     uint64_t before = sm_allocation_count();
     system_of("h100-sxm:2048x8");
     system_of("tpu-v5p:8960");

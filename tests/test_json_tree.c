@@ -1,11 +1,6 @@
 /* JSON as values with places: hand-made cases, typed readers and their errors, and jansson as the
  * oracle on random documents and on damaged ones. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "failing_alloc.h"
 #include "json_tree.h"
 #include "scalemodel/io.h"
@@ -46,7 +41,6 @@ static void assert_span(const char *path, size_t at, size_t length, const char *
 }
 
 static void finds_values_and_keys(void **state) {
-    (void)state;
     static const char *const cases[][3] = {
         {"a", "1", "\"a\""},
         {"ab", "-1.5e3", "\"ab\""},
@@ -73,7 +67,6 @@ static void finds_values_and_keys(void **state) {
 }
 
 static void absent_paths_are_null(void **state) {
-    (void)state;
     static const char *const paths[] = {"z",   "b.z",  "b.c[4]", "b.c[2][0]", "b.c[1]x",
                                         "a.b", "a[0]", "b.c.d",  "[0]",       "b.c]"};
     reading r;
@@ -100,7 +93,6 @@ static void check_error(const reading *r, sm_status status, int column, const ch
 }
 
 static void typed_readers_check(void **state) {
-    (void)state;
     static const char *const names[] = {"torus", "switch"}, *const keys[] = {"n", "x", "kind"};
     reading r;
     int n = 7, list[3] = {0};
@@ -138,7 +130,6 @@ static void typed_readers_check(void **state) {
 /* ---- syntax ---- */
 
 static void refuses_what_is_no_json(void **state) {
-    (void)state;
     static const struct {
         const char *text;
         int column, span;
@@ -162,7 +153,6 @@ static void refuses_what_is_no_json(void **state) {
 }
 
 static void reads_numbers_as_python_writes_them(void **state) {
-    (void)state;
     static const char text[] = "{\"NaN\": [NaN, Infinity,-Infinity ,1], \"s\": \"a NaN \\\" NaN\"}";
     static const char *const wrong[] = {"[1NaN]", "[aNaN]", "[NaNs]", "[Infinit]", "[NaN NaN]"};
     reading r;
@@ -181,7 +171,6 @@ static void reads_numbers_as_python_writes_them(void **state) {
 }
 
 static void every_cut_is_an_error(void **state) {
-    (void)state;
     for (size_t n = 0; n + 2 < sizeof document - 1; n++) {
         reading r;
         char *copy = malloc(n + 1); /* exactly as long, so that a read past it is seen */
@@ -194,7 +183,6 @@ static void every_cut_is_an_error(void **state) {
 }
 
 static void limits_are_errors(void **state) {
-    (void)state;
     reading r;
     size_t n = JSON_MOST_BYTES + 1;
     char *text = malloc(n);
@@ -256,7 +244,6 @@ static int check_value(const json_value *v, const json_t *expected) {
 }
 
 static void agrees_with_jansson(void **state) {
-    (void)state;
     sm_rng rng = {42};
     int checked = 0;
     for (int i = 0; i < 300; i++) {
@@ -276,7 +263,6 @@ static void agrees_with_jansson(void **state) {
 
 /* Bytes changed, left out and doubled: what one takes for JSON, the other does. */
 static void agrees_with_jansson_on_damage(void **state) {
-    (void)state;
     static const char bytes[] = "{}[]:,\"\\u0123dDcC89eE+-.ntfalsr \n\x01\xc3\xa9\xed\xa0\xf0\x9f";
     sm_rng rng = {7};
     int good = 0, bad = 0;
@@ -311,7 +297,6 @@ static void agrees_with_jansson_on_damage(void **state) {
 /* ---- memory ---- */
 
 static void survives_failing_allocations(void **state) {
-    (void)state;
     uint64_t refusals = 0;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         reading r;

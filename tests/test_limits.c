@@ -1,9 +1,5 @@
 /* What has no room is told, with the limit and how much of it was wanted; nothing is dropped. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "../src/train/space.h"
 #include "partition.h"
 #include <stdio.h>
@@ -42,7 +38,6 @@ static sm_status shards_weights(int ways, sm_error *err) {
 }
 
 static void classes_of_weights(void **state) {
-    (void)state;
     sm_error err = {0};
     assert_int_equal(shards_weights(SM_MAX_WEIGHT_CLASSES, &err), SM_OK);
     assert_int_equal(part.classes, SM_MAX_WEIGHT_CLASSES);
@@ -63,7 +58,6 @@ static sm_status has_collectives(int n, sm_error *err) {
 }
 
 static void collectives_of_a_model(void **state) {
-    (void)state;
     sm_error err = {0};
     assert_int_equal(has_collectives(MAX_SLOTS, &err), SM_OK);
     for (int i = 0; i < MAX_SLOTS; i++) {
@@ -76,7 +70,6 @@ static void collectives_of_a_model(void **state) {
 }
 
 static void arrays_that_are_kept(void **state) {
-    (void)state;
     sm_error err = {0};
     piece_set set = {0};
     for (int i = 0; i < 2 * MAX_KEPT; i++) {

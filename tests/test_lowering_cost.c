@@ -2,14 +2,9 @@
  * variants against a naive pipeline of chunks, and bounds that hold for every alternative of random
  * products. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/lowering.h"
 

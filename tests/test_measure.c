@@ -1,10 +1,6 @@
 /* Measuring: fits recover what synthetic timings were made with, hostile numbers are refused, and a
  * quick measurement on threads fills every place. No test looks at how long anything took. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +14,6 @@ static void assert_near(double got, double wanted, double share) {
 /* ---- spread ---- */
 
 static void spread_of_known_samples(void **state) {
-    (void)state;
     double five[] = {5.0, 1.0, 4.0, 2.0, 3.0}, four[] = {4.0, 3.0, 2.0, 1.0}, one[] = {7.0};
     sm_spread s = sm_spread_of(five, 5);
     assert_near(s.least, 1.0, 0.0);
@@ -43,7 +38,6 @@ static void line_sizes(double *bytes) {
 }
 
 static void line_is_recovered(void **state) {
-    (void)state;
     double bytes[SIZES], seconds[SIZES];
     sm_measured_line line;
     sm_error err;
@@ -62,7 +56,6 @@ static void line_is_recovered(void **state) {
 /* Timings are off by up to 2 % either way, and two of them by a factor of ten: a fit by least
  * squares would be far off. */
 static void disturbed_line_is_recovered(void **state) {
-    (void)state;
     double bytes[8 * SIZES], seconds[8 * SIZES];
     sm_measured_line line;
     sm_error err;
@@ -79,7 +72,6 @@ static void disturbed_line_is_recovered(void **state) {
 
 /* Times that fall with size have no slope; times through the origin no latency. */
 static void line_is_never_negative(void **state) {
-    (void)state;
     double bytes[] = {1.0, 2.0, 4.0}, falling[] = {4.0, 2.0, 1.0}, steep[] = {1.0, 3.0, 9.0};
     sm_measured_line line;
     sm_error err;
@@ -91,7 +83,6 @@ static void line_is_never_negative(void **state) {
 }
 
 static void hostile_lines_are_refused(void **state) {
-    (void)state;
     double bytes[] = {1.0, 2.0, 4.0}, same[] = {8.0, 8.0, 8.0}, seconds[] = {1.0, 2.0, 3.0};
     static const double hostile[] = {0.0, -1.0, NAN, INFINITY, -INFINITY};
     sm_measured_line line;
@@ -124,7 +115,6 @@ static double matmul_s(const double *constant, int row, void *context) {
 }
 
 static void constants_are_recovered(void **state) {
-    (void)state;
     static const double k[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
     enum { ROWS = sizeof k / sizeof *k };
     matmul_rows rows = {k};
@@ -146,7 +136,6 @@ static void constants_are_recovered(void **state) {
 
 /* What lies outside the range is held at its end. */
 static void constants_stay_in_range(void **state) {
-    (void)state;
     static const double k[] = {1e6, 2e6};
     matmul_rows rows = {k};
     double beyond[] = {4.0, 1.0}, seconds[2], error;
@@ -165,7 +154,6 @@ static double no_time(const double *constant, int row, void *context) {
 }
 
 static void hostile_searches_are_refused(void **state) {
-    (void)state;
     static const double k[] = {16, 32};
     matmul_rows rows = {k};
     double seconds[] = {1.0, 1.0}, error;
@@ -214,7 +202,6 @@ static int collectives_of(const sm_measurements *m, sm_collective op, int ranks)
 
 /* 4 ranks: groups of 4 and of 2; every collective at three sizes, whose V the group divides. */
 static void ranks_measure_everything(void **state) {
-    (void)state;
     static sm_measurements m;
     sm_measure_job job = quick_job(&m);
     sm_error err;
@@ -241,7 +228,6 @@ static void ranks_measure_everything(void **state) {
 }
 
 static void one_rank_has_no_network(void **state) {
-    (void)state;
     static sm_measurements m;
     sm_measure_job job = quick_job(&m);
     sm_error err;
@@ -252,7 +238,6 @@ static void one_rank_has_no_network(void **state) {
 }
 
 static void hostile_jobs_are_refused(void **state) {
-    (void)state;
     static sm_measurements m;
     sm_error err;
     sm_measure_job job = quick_job(&m);
@@ -270,7 +255,6 @@ static void hostile_jobs_are_refused(void **state) {
 }
 
 static void streams_have_names(void **state) {
-    (void)state;
     assert_string_equal(sm_sweep_name(SM_SWEEP_COPY), "copy");
     assert_string_equal(sm_sweep_name(SM_SWEEP_VECTOR), "vector");
 }

@@ -1,19 +1,13 @@
 /* Measuring GPUs, on ones whose speed is known (tests/cuda): rates, starts and bytes are found as
  * they were set, and whatever call fails, it is told and nothing stays behind. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "fake_cuda.h"
 #include "scalemodel/measure.h"
 
 static int begin(void **state) {
-    (void)state;
     fake = (fake_gpus){.gpus = 4,
                        .memory_bytes = 8.0 * (1 << 20),
                        .start_s = 2e-6,
@@ -46,7 +40,6 @@ static void near(double a, double b) {
 }
 
 static void facts_are_the_drivers(void **state) {
-    (void)state;
     measure_all();
     assert_string_equal(facts.name, "Fake GPU 0");
     assert_string_equal(facts.software, "CUDA 12.9, NCCL 2.32.3");
@@ -59,7 +52,6 @@ static void facts_are_the_drivers(void **state) {
 }
 
 static void rates_are_found(void **state) {
-    (void)state;
     measure_all();
     double copy_s = found.stream[SM_SWEEP_COPY].seconds.median - fake.start_s;
     double triad_s = found.stream[SM_SWEEP_TRIAD].seconds.median - fake.start_s;
@@ -83,7 +75,6 @@ static int products_of(sm_dtype dtype) {
 }
 
 static void products_are_timed(void **state) {
-    (void)state;
     fake.gpus = 1;
     fake.memory_bytes = 64.0 * (1 << 20);
     measure_all();
@@ -98,7 +89,6 @@ static void products_are_timed(void **state) {
 }
 
 static void a_type_that_is_not_there_is_left_out(void **state) {
-    (void)state;
     fake.no_bf16 = true;
     measure_all();
     assert_int_equal(products_of(SM_BF16), 0);
@@ -121,7 +111,6 @@ static double wire_bytes(const sm_measured_collective *m) {
 static bool is_exchange(sm_collective op) { return op == SM_ALL_TO_ALL || op == SM_PERMUTE; }
 
 static void collectives_are_those_of_V(void **state) {
-    (void)state;
     int of_two = 0, of_four = 0;
     measure_all();
     for (int i = 0; i < found.collectives; i++) {
@@ -139,7 +128,6 @@ static void collectives_are_those_of_V(void **state) {
 }
 
 static void messages_go_one_way(void **state) {
-    (void)state;
     measure_all();
     assert_int_equal(found.sends, 6);
     for (int i = 0; i < found.sends; i++)
@@ -148,7 +136,6 @@ static void messages_go_one_way(void **state) {
 }
 
 static void one_gpu_has_nobody_to_talk_to(void **state) {
-    (void)state;
     fake.gpus = 1;
     measure_all();
     assert_int_equal(found.ranks, 1);
@@ -157,7 +144,6 @@ static void one_gpu_has_nobody_to_talk_to(void **state) {
 }
 
 static void no_gpu_is_told(void **state) {
-    (void)state;
     sm_error err = {.status = SM_OK};
     fake.gpus = 0;
     assert_int_equal(measure(&found, &facts, true, &err), SM_IO);
@@ -167,7 +153,6 @@ static void no_gpu_is_told(void **state) {
 /* Calls that fail: each of the first hundreds, then now and then to the end. A type whose first
  * product fails counts as one that is not there. */
 static void any_call_may_fail(void **state) {
-    (void)state;
     fake.gpus = 2;
     fake.memory_bytes = 1 << 20;
     sm_error none = {.status = SM_OK};

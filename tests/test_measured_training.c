@@ -1,12 +1,6 @@
 /* Constants from short trainings: those under which synthetic timings were made are found again,
  * and real trainings fill in every row. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +129,6 @@ static void near(double found, double wanted, const char *what) {
 }
 
 static void known_constants_are_found(void **state) {
-    (void)state;
     sm_collective_line line[SM_COLLECTIVE_COUNT];
     static bench b;
     sm_error err = {0};
@@ -165,7 +158,6 @@ static void known_constants_are_found(void **state) {
 
 /* A tenth of the products took three times as long. */
 static void a_few_disturbed_rows_do_not_matter(void **state) {
-    (void)state;
     sm_collective_line line[SM_COLLECTIVE_COUNT];
     static bench b;
     sm_error err = {0};
@@ -190,7 +182,6 @@ static void a_few_disturbed_rows_do_not_matter(void **state) {
 /* All trainings are models that the runtime takes, on any number of ranks; none asks one rank for
  * tensor parallelism. */
 static void there_are_trainings_for_any_ranks(void **state) {
-    (void)state;
     static bench b;
     for (int ranks = 1; ranks <= 6; ranks++) {
         sm_error err = {0};
@@ -208,7 +199,6 @@ static void there_are_trainings_for_any_ranks(void **state) {
 }
 
 static void nothing_trained_changes_nothing(void **state) {
-    (void)state;
     static bench b;
     sm_error err = {0};
     open_bench(&b, true);
@@ -221,7 +211,6 @@ static void nothing_trained_changes_nothing(void **state) {
 /* ---- real ones: nothing here looks at how long anything took ---- */
 
 static void every_run_fills_its_rows(void **state) {
-    (void)state;
     static bench b;
     sm_error err = {0};
     open_bench(&b, true);

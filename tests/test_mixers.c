@@ -1,12 +1,7 @@
 /* Shipped families whose layers are not plain attention, against the reference library: totals of
  * small models, matrix FLOPs of a layer as torch counts them, states and caches as its cache
  * objects have them; and every line of every kind is found in each phase. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/architecture.h"
 
 #include "family_totals.h"
@@ -36,7 +31,6 @@ static made of(const char *config) {
 }
 
 static void totals_are_the_reference_classes(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof family_totals / sizeof *family_totals; i++) {
         made m = of(family_totals[i].config);
         const sm_counts *counts = sm_architecture_counts(m.a);
@@ -57,7 +51,6 @@ static const sm_text_lines *lines_of(made *m, int kind, sm_text_phase phase, con
 
 /* One text holds a layer's forms: each phase finds its lines, and the same weights. */
 static void every_phase_finds_its_lines(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof family_totals / sizeof *family_totals; i++) {
         const char *config = family_totals[i].config;
         made m = of(config);
@@ -156,7 +149,6 @@ static double matrix_of(made *m, const struct mixer *mixer) {
 }
 
 static void mixers_work_and_keep_as_the_reference(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof mixers / sizeof *mixers; i++) {
         made m = of(mixers[i].config);
         sm_kept kept;

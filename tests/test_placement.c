@@ -1,10 +1,5 @@
 /* Where mesh axes land on the levels of a system, and the groups that follow. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/cost.h"
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +62,6 @@ static void expect_refused(const char *system, const char *mesh, const char *sen
 }
 
 static void test_axes_take_dimensions_in_order(void **state) {
-    (void)state;
     expect_placed("tpu-v4:4x4x4", "X=4,Y=4,Z=4", "4@0/1 4@1/1 4@2/1", 1);
     expect_placed("tpu-v5e:16x16", "X=16,Y=16", "16@0/1 16@1/1", 1);
     expect_placed("tpu-v5e:8x4", "X=8,Y=4", "8@0/1 4@1/1", 1);
@@ -75,7 +69,6 @@ static void test_axes_take_dimensions_in_order(void **state) {
 }
 
 static void test_other_axes_take_factors_row_major(void **state) {
-    (void)state;
     expect_placed("tpu-v5e:4x4", "X=16", "4@0/1+4@1/1", 1);
     expect_placed("tpu-v5e:4x4", "X=2,Y=8", "2@0/2 2@0/1+4@1/1", 1);
     expect_placed("tpu-v4:4x4x4", "X=16,Y=4", "4@1/1+4@2/1 4@0/1", 1);
@@ -83,28 +76,24 @@ static void test_other_axes_take_factors_row_major(void **state) {
 }
 
 static void test_smaller_mesh_leaves_chips_idle(void **state) {
-    (void)state;
     expect_placed("tpu-v5e:4x4", "X=4", "4@0/1", 4);
     expect_placed("h100-sxm:128x8", "X=8", "8@0/1", 128);
     expect_placed("tpu-v5e:16x16x4slices", "X=16,Y=16", "16@0/1 16@1/1", 4);
 }
 
 static void test_last_axis_sits_innermost_on_switches(void **state) {
-    (void)state;
     expect_placed("h100-sxm:128x8", "data=128,tensor=8", "32@1/1+4@2/1 8@0/1", 1);
     expect_placed("h100-sxm:128x8", "data=64,fsdp=4,tensor=4", "16@1/2+4@2/1 2@0/4+2@1/1 4@0/1", 1);
     expect_placed("h100-sxm:2x8", "X=16", "8@0/1+2@1/1", 1);
 }
 
 static void test_slices_go_to_the_first_axis(void **state) {
-    (void)state;
     expect_placed("tpu-v5e:16x16x4slices", "D=4,X=16,Y=16", "4@2/1 16@0/1 16@1/1", 1);
     expect_placed("tpu-v5e:16x16x4slices", "D=8,X=128", "2@0/8+4@2/1 8@0/1+16@1/1", 1);
     expect_placed("tpu-v5e:4x4x4slices", "D=4,X=4,Y=4", "4@2/1 4@0/1 4@1/1", 1);
 }
 
 static void test_named_levels_are_obeyed(void **state) {
-    (void)state;
     expect_placed("tpu-v5p:16x20x28", "X=28@2,Y=20@1,Z=16@0", "28@2/1 20@1/1 16@0/1", 1);
     expect_placed("h100-sxm:128x8", "X=8@1,Y=128@0", "8@0/1 32@1/1+4@2/1", 1);
     expect_placed("h100-sxm:128x8", "X=4@0,Y=8@1", "4@1/1 8@0/1", 32);
@@ -114,7 +103,6 @@ static void test_named_levels_are_obeyed(void **state) {
 }
 
 static void test_refusals_say_why_and_where(void **state) {
-    (void)state;
     expect_refused("tpu-v5e:4x4", "X=8,Y=4", "the mesh has 32 chips but tpu-v5e:4x4 has only 16",
                    5);
     expect_refused("tpu-v5e:4x4", "X=3", "axis X=3 does not divide what is left of tpu-v5e:4x4", 1);
@@ -129,7 +117,6 @@ static void test_refusals_say_why_and_where(void **state) {
 /* ---- fill ---- */
 
 static void test_fill_takes_levels_from_the_inside(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:128x8");
     sm_placement placement;
     char got[200];
@@ -144,7 +131,6 @@ static void test_fill_takes_levels_from_the_inside(void **state) {
 }
 
 static void test_fill_follows_the_level_order(void **state) {
-    (void)state;
     sm_system system = system_of("tpu-v5p:16x20x28");
     sm_placement placement;
     char got[200];
@@ -173,7 +159,6 @@ static int chip_at(const sm_system *system, const sm_placement *placement, const
 
 /* Random divisors in random order: every chip is used exactly once. */
 static void test_fill_uses_every_chip_once(void **state) {
-    (void)state;
     static const char *const texts[] = {"tpu-v5p:4x4x8", "h100-sxm:16x8", "tpu-v5e:4x4x2slices",
                                         "h100-sxm:64x8"};
     sm_rng rng = {1};
@@ -208,7 +193,6 @@ static void test_fill_uses_every_chip_once(void **state) {
 }
 
 static void test_joining_merges_what_touches(void **state) {
-    (void)state;
     sm_placement placement;
     sm_error err;
     char got[200];

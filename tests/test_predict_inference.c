@@ -1,11 +1,6 @@
 /* Predictions of inference rows: what a row's facts become, properties of continuous batching in
  * closed form, and the measured rows of the project. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "../src/truth/inference_parts.h"
 #include "model_of.h"
 #include "scalemodel/io.h"
@@ -96,7 +91,6 @@ static double part(const sm_prediction *p, sm_served quantity) {
 /* ---- facts ---- */
 
 static void models_of_rows(void **state) {
-    (void)state;
     sm_inference_row r = deepseek();
     row_models *models = row_models_new(models_families());
     const sm_model *m;
@@ -149,7 +143,6 @@ static void rows_share_models(void **state) {
 }
 
 static void dtypes_of_rows(void **state) {
-    (void)state;
     const sm_chip *b200 = sm_truth_chip("b200_sxm"), *h100 = sm_truth_chip("h100_sxm");
     sm_inference_row r = deepseek();
     sm_serve_dtypes d;
@@ -183,7 +176,6 @@ static bool layout(const sm_inference_row *r, const char *chip, inference_layout
 }
 
 static void layouts_of_rows(void **state) {
-    (void)state;
     sm_inference_row r = llama_70b();
     inference_layout l;
     const char *why;
@@ -213,7 +205,6 @@ static void layouts_of_rows(void **state) {
 }
 
 static void software_is_what_a_row_states(void **state) {
-    (void)state;
     sm_inference_row r = llama_70b();
     sm_truth_row row = row_of(&r, "h100_sxm");
     row.software = NULL;
@@ -226,7 +217,6 @@ static void software_is_what_a_row_states(void **state) {
 
 /* Constants are borrowed from an engine that has a file, and the chain of them ends. */
 static void engines_end(void **state) {
-    (void)state;
     for (size_t i = 0; i < truth_engine_table_count; i++) {
         const truth_engine *e = &truth_engine_table[i];
         size_t steps = 0;
@@ -241,7 +231,6 @@ static void engines_end(void **state) {
 /* ---- properties ---- */
 
 static void static_batch_adds_up(void **state) {
-    (void)state;
     sm_inference_row r = llama_70b();
     r.batch = 16;
     r.ttft_s = r.tpot_s = r.latency_s = r.tokens_per_s = 1;
@@ -254,7 +243,6 @@ static void static_batch_adds_up(void **state) {
 }
 
 static void bounds_are_bounds(void **state) {
-    (void)state;
     for (int n = 1; n <= 512; n *= 4) {
         sm_inference_row r = llama_70b();
         r.concurrency = n;
@@ -270,7 +258,6 @@ static void bounds_are_bounds(void **state) {
 
 /* More in flight: a token takes longer and the system gives more of them. */
 static void concurrency_trades_latency_for_throughput(void **state) {
-    (void)state;
     double tpot = 0, token = INFINITY;
     for (int n = 1; n <= 64; n *= 2) {
         sm_inference_row r = llama_70b();
@@ -286,7 +273,6 @@ static void concurrency_trades_latency_for_throughput(void **state) {
 
 /* In flight = throughput x time in the system. */
 static void littles_law_holds(void **state) {
-    (void)state;
     sm_inference_row r = llama_70b();
     r.concurrency = 32;
     r.latency_s = r.tokens_per_s = r.tpot_s = 1;
@@ -297,7 +283,6 @@ static void littles_law_holds(void **state) {
 }
 
 static void pools_of_their_own_decode_undisturbed(void **state) {
-    (void)state;
     sm_inference_row r = deepseek();
     r.tpot_s = 1;
     r.concurrency = 64;
@@ -312,7 +297,6 @@ static void pools_of_their_own_decode_undisturbed(void **state) {
 }
 
 static void speculation_shortens_tokens(void **state) {
-    (void)state;
     sm_inference_row r = deepseek();
     r.tpot_s = 1;
     r.concurrency = 4;
@@ -323,7 +307,6 @@ static void speculation_shortens_tokens(void **state) {
 }
 
 static void says_what_is_missing(void **state) {
-    (void)state;
     sm_inference_row r = llama_70b();
     r.tpot_s = 1;
     sm_prediction p = predict(&r, "h100_sxm");
@@ -339,7 +322,6 @@ static void says_what_is_missing(void **state) {
 
 /* Absurd facts are answered too. */
 static void survives_absurd_rows(void **state) {
-    (void)state;
     static const double sizes[] = {1e-9, 1, 3.7, 1e9, 1e300};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int how = 0; how < 4; how++) {
@@ -395,7 +377,6 @@ static void rows_that_share_are_predicted_alike(void **state) {
 }
 
 static void measured_rows_are_met(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_truth truth;
     sm_error err = {0};

@@ -1,11 +1,6 @@
 /* The prefix cache: what is found after what, what goes first, where it goes, and that its books
  * balance under random use. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 #include <string.h>
 
 #include "../src/serve/radix.h"
@@ -30,7 +25,6 @@ static int64_t insert(sim_radix *t, sim_run_list runs) {
 }
 
 static void test_tree_finds_the_longest_beginning(void **state) {
-    (void)state;
     sim_radix t;
     int node = 0;
     assert_int_equal(sim_radix_begin(&t, 0, NULL), SM_OK);
@@ -51,7 +45,6 @@ static void test_tree_finds_the_longest_beginning(void **state) {
 }
 
 static void test_least_recently_used_goes_first(void **state) {
-    (void)state;
     sim_radix t;
     int node = 0;
     assert_int_equal(sim_radix_begin(&t, 0, NULL), SM_OK);
@@ -74,7 +67,6 @@ static void test_least_recently_used_goes_first(void **state) {
 }
 
 static void test_host_memory_holds_what_went(void **state) {
-    (void)state;
     sim_radix t;
     int node = 0;
     int64_t cold = 0;
@@ -153,7 +145,6 @@ static void use_once(sim_radix *t, sm_rng *rng, int *pin, int *pins) {
 }
 
 static void test_books_balance(void **state) {
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         sim_radix t;
         sm_rng rng = {seed};
@@ -225,7 +216,6 @@ static const sm_engine engine = {.step_s = fixed_step,
 
 /* Of an exchange of p + o tokens p + o - 1 are in the cache, in whole pages of 16. */
 static void test_conversation(void **state) {
-    (void)state;
     const sm_request turns[] = {
         {.arrival_s = 0, .prompt = 100, .output = 50, .conversation = 5},
         {.arrival_s = 50, .prompt = 200, .output = 50, .conversation = 5},
@@ -246,7 +236,6 @@ static void test_conversation(void **state) {
 }
 
 static void test_shared_prefix(void **state) {
-    (void)state;
     const sm_request asks[] = {
         {.arrival_s = 0, .prompt = 1000, .output = 5, .prefix = 1, .shared_prefix = 640},
         {.arrival_s = 9, .prompt = 700, .output = 5, .prefix = 1, .shared_prefix = 640},
@@ -260,7 +249,6 @@ static void test_shared_prefix(void **state) {
 
 /* Blocks of a trace: as far as the ids agree. */
 static void test_blocks(void **state) {
-    (void)state;
     const uint64_t one[] = {1, 2, 3}, two[] = {1, 2, 9};
     const sm_request asks[] = {
         {.arrival_s = 0,
@@ -290,7 +278,6 @@ static void test_blocks(void **state) {
 
 /* A conversation finds its cache only where it was: affinity sends it there. */
 static void test_affinity(void **state) {
-    (void)state;
     sm_request turns[40];
     for (int i = 0; i < 40; i++)
         turns[i] = (sm_request){.arrival_s = i,
@@ -311,7 +298,6 @@ static void test_affinity(void **state) {
 /* With too little memory for both conversations, the host keeps what HBM cannot; loading takes the
  * time of its bytes. */
 static void test_host_tier(void **state) {
-    (void)state;
     const sm_request turns[] = {
         {.arrival_s = 0, .prompt = 600, .output = 40, .conversation = 1},
         {.arrival_s = 50, .prompt = 600, .output = 40, .conversation = 2},

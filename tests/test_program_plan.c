@@ -1,10 +1,6 @@
 /* A program with a plan beside its lines: the lines add up to the step that the plan makes, and
  * what is printed reads back. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/answer.h"
 #include "scalemodel/io.h"
@@ -142,7 +138,6 @@ static void check_text(const planned *p, const sm_report *r) {
 }
 
 static void lines_add_up_to_the_step(void **state) {
-    (void)state;
     for (int i = 0; i < CASES; i++) {
         sm_report *r = sm_report_new();
         sm_error err = {0};
@@ -155,7 +150,6 @@ static void lines_add_up_to_the_step(void **state) {
 }
 
 static void failed_allocations_are_reported(void **state) {
-    (void)state;
     sm_report *whole = sm_report_new();
     sm_error err = {0};
     assert_int_equal(answer(&cases[6], whole, &err), SM_OK);

@@ -1,10 +1,6 @@
 /* A model printed as a program is that model: the text reads back, without any config, to the same
  * counts and the same lines. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/architecture.h"
 #include "scalemodel/model.h"
@@ -71,7 +67,6 @@ static void assert_reads_back(const char *name, const sm_architecture *a,
 }
 
 static void the_catalogue_reads_back(void **state) {
-    (void)state;
     sm_arena *shipped = sm_arena_new();
     const sm_library *library;
     sm_error err = {0};
@@ -166,7 +161,6 @@ static const char *first_words(void *with, int kind, const sm_text_lines *lines,
 }
 
 static void a_toy_is_printed(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_library *library;
     sm_error err = {0};

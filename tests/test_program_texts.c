@@ -1,10 +1,6 @@
 /* Programs of texts whose mixers are no attention: scans as one op with a state, and indexers, each
  * against closed forms counted here by hand. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "partition.h"
 #include "scalemodel/program.h"
 #include <string.h>
@@ -63,7 +59,6 @@ static const char mamba[] =
     "\"n_groups\": 8, \"conv_kernel\": 4, \"expand\": 2, \"chunk_size\": 256}";
 
 static void a_scan_keeps_a_state(void **state) {
-    (void)state;
     read(mamba);
     partition(0, true, (sm_rules){.decode = true});
     const double kept = 128.0 * 64 * 128 * 4;
@@ -81,7 +76,6 @@ static void a_scan_keeps_a_state(void **state) {
 }
 
 static void a_scan_is_run_again_backward(void **state) {
-    (void)state;
     read(mamba);
     partition(0, false, (sm_rules){.seq = true});
     const sm_work *forward = kernel_of(SM_PHASE_FORWARD);
@@ -99,7 +93,6 @@ static void a_scan_is_run_again_backward(void **state) {
 
 /* Every shipped mixer in training, prefill and decode, under rules that shard it otherwise. */
 static void every_phase_is_partitioned(void **state) {
-    (void)state;
     static const char *const configs[] = {
         mamba,
         "{\"model_type\": \"qwen3_next\", \"hidden_size\": 2048, \"num_hidden_layers\": 8, "

@@ -1,14 +1,10 @@
 /* render: pages, tables, bars, derivations; JSON, CSV, timelines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "failing_alloc.h"
@@ -294,7 +290,6 @@ static void fill_at_random(sm_report *r, sm_rng *rng) {
 }
 
 static void no_line_is_wider_than_the_page(void **state) {
-    (void)state;
     sm_rng rng = {17};
     for (int i = 0; i < 500; i++) {
         sm_report *r = sm_report_new();
@@ -385,7 +380,6 @@ static void expect_same(const json_t *read, const sm_data *data) {
 }
 
 static void json_reads_back(void **state) {
-    (void)state;
     sm_rng rng = {23};
     for (int i = 0; i < 300; i++) {
         sm_report *r = sm_report_new();
@@ -481,7 +475,6 @@ static void csv_has_records(void **state) {
 static void clocks_move_no_lines(void **state) {
     static const double seconds[] = {1.0, 0.0010476819988980424};
     int lines[2] = {0, 0};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         sm_report *r = sm_report_new();
         sm_data *o = sm_put_object(r, r->data, "search");
@@ -517,7 +510,6 @@ static void write_two_slices(sm_trace *t) {
 }
 
 static void timelines_are_trace_events(void **state) {
-    (void)state;
     char *text = traced(write_two_slices);
     assert_string_equal(
         text, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
@@ -545,7 +537,6 @@ static void write_nonsense(sm_trace *t) {
 }
 
 static void timelines_leave_nonsense_out(void **state) {
-    (void)state;
     char *text = traced(write_nonsense);
     json_t *read = json_loads(text, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(read, "traceEvents")), 1);
@@ -564,7 +555,6 @@ static void write_touching_slices(sm_trace *t) {
 
 /* Rounded to nanoseconds, slices that touch neither overlap nor leave a gap. */
 static void touching_slices_touch(void **state) {
-    (void)state;
     char *text = traced(write_touching_slices);
     json_t *read = json_loads(text, 0, NULL), *events = json_object_get(read, "traceEvents");
     double end = 0;

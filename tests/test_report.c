@@ -1,13 +1,8 @@
 /* report: the data tree, derivations, tables, pages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "failing_alloc.h"
 #include "scalemodel/json.h"
@@ -141,7 +136,6 @@ static void pages_keep_their_order(void **state) {
 }
 
 static void adders_accept_null(void **state) {
-    (void)state;
     sm_report_heading(NULL, "x");
     sm_report_text(NULL, "x");
     sm_report_lines(NULL, "x");
@@ -171,7 +165,6 @@ static void fill(sm_report *r) {
 
 /* Whichever allocation fails, the report knows that it is not whole. */
 static void reports_know_when_memory_was_out(void **state) {
-    (void)state;
     uint64_t turns = 0;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         turns = loop.n;
@@ -212,7 +205,6 @@ static void json_has_two_layouts(void **state) {
 }
 
 static void json_survives_failing_allocations(void **state) {
-    (void)state;
     FOR_EACH_FAILING_ALLOCATION(loop) {
         char *text;
         size_t length;

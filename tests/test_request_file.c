@@ -1,11 +1,6 @@
 /* Traces of requests: what is read of each form, what is refused, where and in which words, and
  * that memory does not grow with the file. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "request_row.h"
 #include "scalemodel/io.h"
 
@@ -66,7 +61,6 @@ static void assert_request(const sm_request *q, double arrival_s, double prompt,
 /* ---- what is read ---- */
 
 static void reads_azure(void **state) {
-    (void)state;
     seen s = read_good("TIMESTAMP,ContextTokens,GeneratedTokens\n"
                        "2023-11-16 18:15:46.6805900,374,44\n"
                        "2023-11-16 18:15:50.9951690,396,109\n"
@@ -78,7 +72,6 @@ static void reads_azure(void **state) {
 }
 
 static void reads_zones(void **state) {
-    (void)state;
     seen s = read_good("TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
                        "2024-05-10 00:00:00.009930+00:00,2162,5\r\n"
                        "2024-05-10T01:00:01.00993+01:00,2162,5\r\n"
@@ -89,7 +82,6 @@ static void reads_zones(void **state) {
 }
 
 static void reads_own_columns(void **state) {
-    (void)state;
     seen s = read_good("\xEF\xBB\xBF# a comment\n\n"
                        "conversation_id, output_tokens ,note,prompt_tokens,arrival_s,prefix_id,"
                        "prefix_tokens\n"
@@ -108,7 +100,6 @@ static void reads_own_columns(void **state) {
 }
 
 static void reads_mooncake(void **state) {
-    (void)state;
     seen s = read_good("{\"timestamp\": 0, \"input_length\": 6758, \"output_length\": 500, "
                        "\"hash_ids\": [0, 1, 2]}\n"
                        "{\"timestamp\": 3000, \"input_length\": 7319, \"output_length\": 490, "
@@ -122,7 +113,6 @@ static void reads_mooncake(void **state) {
 
 /* One pass and the full reader agree: the same lines, one with an escape that sends it there. */
 static void reads_json_either_way(void **state) {
-    (void)state;
     seen s = read_good("{\"arrival_s\":1.5,\"prompt_tokens\":10,\"output_tokens\":7,"
                        "\"conversation_id\":\"x\",\"other\":\"y\"}\n"
                        "{\"arrival_s\":1.5,\"prompt_tokens\":10,\"output_tokens\":7,"
@@ -193,7 +183,6 @@ static const refused refusals[] = {
 };
 
 static void refuses_with_a_place(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const refused *r = &refusals[i];
         seen s = read_text(r->text);
@@ -205,7 +194,6 @@ static void refuses_with_a_place(void **state) {
 }
 
 static void refuses_endless_lines(void **state) {
-    (void)state;
     size_t length = (size_t)LINE_MOST_BYTES + 100;
     char *text = malloc(length);
     assert_non_null(text);
@@ -219,7 +207,6 @@ static void refuses_endless_lines(void **state) {
 /* ---- values ---- */
 
 static void reads_numbers(void **state) {
-    (void)state;
     const char *good[] = {"0", "12", "0.1", "3.25", "1e3", "-4", "123456789012345678901", "7."};
     const char *bad[] = {"", "x", "1x", "nan", "inf", "0x10", "1e", ".", "--1", "1.2.3", "1 2"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -234,7 +221,6 @@ static void reads_numbers(void **state) {
 }
 
 static void reads_dates(void **state) {
-    (void)state;
     const struct {
         const char *text;
         int64_t seconds;
@@ -267,7 +253,6 @@ static void write_gzip(const char *path, const char *text, size_t cut) {
 }
 
 static void reads_gzip_twice(void **state) {
-    (void)state;
     char path[] = "/tmp/scalemodel-trace-XXXXXX";
     int made = mkstemp(path);
     assert_true(made >= 0);
@@ -297,7 +282,6 @@ static void reads_gzip_twice(void **state) {
 
 /* The reader allocates at its start alone. */
 static void stays_flat(void **state) {
-    (void)state;
     size_t length = 0;
     enum { ROWS = 20000 };
     char *text = malloc(64 * ROWS);
@@ -319,7 +303,6 @@ static void stays_flat(void **state) {
 }
 
 static void survives_lack_of_memory(void **state) {
-    (void)state;
     for (uint64_t i = 1; i < 60; i++) {
         sm_allocation_fail_at(i);
         seen s = read_text("{\"timestamp\": 0, \"input_length\": 6758, \"output_length\": 5e2, "

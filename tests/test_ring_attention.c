@@ -1,14 +1,9 @@
 /* Ring attention: the program says what travels as a ring; losses, gradients and bytes are those of
  * one rank and of a gather; what a rank holds of the others does not grow with their number. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "train_plans.h"
 #include "partition.h"
@@ -68,7 +63,6 @@ static told walked(sm_context_by by, int *priced) {
 /* Keys and values forward, again for the gradients (which three tasks share), and their own
  * gradients home. */
 static void the_program_says_what_is_a_ring(void **state) {
-    (void)state;
     int priced;
     told ring = walked(SM_CONTEXT_RING, &priced);
     assert_int_equal(priced, 6);
@@ -156,19 +150,12 @@ static int every_plan(train_kind kind) {
     return wrong;
 }
 
-static void dense_rings_are_equal(void **state) {
-    (void)state;
-    assert_int_equal(every_plan(TRAIN_DENSE), 0);
-}
-static void expert_rings_are_equal(void **state) {
-    (void)state;
-    assert_int_equal(every_plan(TRAIN_EXPERTS), 0);
-}
+static void dense_rings_are_equal(void **state) { assert_int_equal(every_plan(TRAIN_DENSE), 0); }
+static void expert_rings_are_equal(void **state) { assert_int_equal(every_plan(TRAIN_EXPERTS), 0); }
 
 /* Weights of a width that three ranks cannot share out: rows of ZeRO are filled up, and predicted
  * so. */
 static void odd_rows_are_filled_up(void **state) {
-    (void)state;
     enum { ODD = 16 };
     static const train_plan odd[] = {{.words = "context=3,zero=1"},
                                      {.words = "context=3,fsdp=2,zero=3"},
@@ -188,7 +175,6 @@ static void odd_rows_are_filled_up(void **state) {
 
 /* More queries than are worked on at once, on one rank and on two; on three and eight not. */
 static void long_sequences_are_cut(void **state) {
-    (void)state;
     enum { LONG = 264 };
     static const int ring[] = {2, 3, 8};
     sm_model model = train_model(TRAIN_DENSE, 2);
@@ -252,7 +238,6 @@ static void run_slopes(const sm_model *model, int context, slopes *all) {
 }
 
 static void gradients_are_those_of_one_rank(void **state) {
-    (void)state;
     static slopes one, ring;
     for (int kind = 0; kind < TRAIN_KINDS; kind++)
         for (int heads = 1; heads <= 4; heads *= 2) { /* of keys, for four of queries */
@@ -294,7 +279,6 @@ static sm_status hold(sm_communicator *world, void *context, sm_error *err) {
 /* Two blocks of keys and values and three of their gradients, whatever the length of the ring; of
  * two ranks one block is enough. */
 static void a_rank_holds_two_blocks_of_others(void **state) {
-    (void)state;
     enum { PART = 6, SEQUENCES = 2 };
     sm_model model = train_model(TRAIN_DENSE, 2);
     const sm_layer_kind *k = &model.kind[0];
@@ -339,7 +323,6 @@ static sm_status list_rows(sm_communicator *world, void *context, sm_error *err)
 
 /* What went round is counted under the array it was, as often as a gather would be. */
 static void arrays_that_pass_are_counted_by_name(void **state) {
-    (void)state;
     static rows ring, gather;
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_error err = {.status = SM_OK};
@@ -371,7 +354,6 @@ static sm_status train_compared(sm_communicator *world, void *context, sm_error 
 }
 
 static void debug_mode_finds_nothing(void **state) {
-    (void)state;
     static train_job job;
     train_curve one, ring = {.steps = TRAIN_STEPS};
     sm_error err = {.status = SM_OK};
@@ -385,7 +367,6 @@ static void debug_mode_finds_nothing(void **state) {
 
 /* Whatever allocation fails, all ranks end. */
 static void failing_allocations_end_every_rank(void **state) {
-    (void)state;
     static train_job job;
     const train_plan plan = {.words = "context=3"};
     assert_true(train_job_of(&plan, TRAIN_DENSE, &job));

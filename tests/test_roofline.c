@@ -1,10 +1,5 @@
 /* Rooflines and critical sizes, op costs, calibration, and the curves at the book's numbers. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/cost.h"
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +63,6 @@ static double critical_of(const sm_chip *chip, const char *text, const char *dim
 /* ---- rooflines ---- */
 
 static void test_bytes_and_flops_of_a_matmul(void **state) {
-    (void)state;
     sm_chip chip = book_v5e();
     sm_roofline r = roofline_of(&chip, "bf16[B,D] bf16[D,F] -> bf16[B,F]", "B=128,D=8192,F=8192");
     expect_near(r.flops, 2.0 * 128 * 8192 * 8192, 0);
@@ -80,7 +74,6 @@ static void test_bytes_and_flops_of_a_matmul(void **state) {
 }
 
 static void test_operands_keep_their_own_dtypes(void **state) {
-    (void)state;
     sm_chip chip = book_v5e();
     sm_roofline r = roofline_of(&chip, "bf16[B,D] int8[D,F] -> bf16[B,F]", "B=10,D=100,F=1000");
     assert_int_equal(r.compute, SM_BF16);
@@ -92,7 +85,6 @@ static void test_operands_keep_their_own_dtypes(void **state) {
 }
 
 static void test_book_critical_batches(void **state) {
-    (void)state;
     sm_chip chip = book_v5e();
     const char *mixed = "bf16[B,D] int8[D,F] -> bf16[B,F]";
     expect_near(critical_of(&chip, mixed, "B=1,D=4096,F=4096", "B"), 136.086, 1e-5);
@@ -107,7 +99,6 @@ static void test_book_critical_batches(void **state) {
 
 /* At the critical size both times are equal; below it memory rules, above it math. */
 static void test_critical_size_turns_the_bound(void **state) {
-    (void)state;
     static const char *const texts[] = {"bf16[B,D] bf16[D,F] -> bf16[B,F]",
                                         "int8[B,D] int8[D,F] -> bf16[B,F]",
                                         "fp8[E,B,D] bf16[E,D,F] -> bf16[E,B,F]"};
@@ -135,7 +126,6 @@ static void test_critical_size_turns_the_bound(void **state) {
 }
 
 static void test_no_critical_size(void **state) {
-    (void)state;
     sm_chip chip = book_v5e();
     sm_error err = {0};
     double size;
@@ -156,7 +146,6 @@ static void test_no_critical_size(void **state) {
 }
 
 static void test_memory_levels(void **state) {
-    (void)state;
     sm_chip chip = book_v5e();
     sm_einsum einsum = einsum_of("bf16[B,D] bf16[D,F] -> bf16[B,F]", "B=64,D=4096,F=4096");
     sm_roofline hbm, onchip, host;
@@ -178,7 +167,6 @@ static void test_memory_levels(void **state) {
 /* ---- peaks and dtypes ---- */
 
 static void test_missing_dtypes_use_a_wider_one(void **state) {
-    (void)state;
     sm_chip chip = {.name = "test"};
     sm_dtype used;
     sm_error err = {0};
@@ -200,7 +188,6 @@ static void test_missing_dtypes_use_a_wider_one(void **state) {
 }
 
 static void test_the_widest_operand_decides(void **state) {
-    (void)state;
     assert_int_equal(sm_compute_dtype((sm_dtype[]){SM_INT8, SM_BF16}, 2), SM_BF16);
     assert_int_equal(sm_compute_dtype((sm_dtype[]){SM_BF16, SM_INT8}, 2), SM_BF16);
     assert_int_equal(sm_compute_dtype((sm_dtype[]){SM_INT8, SM_FP8}, 2), SM_FP8);
@@ -217,7 +204,6 @@ static sm_op_cost matmul(const sm_chip *chip, double batch, double m, double n, 
 }
 
 static void test_systolic_tiles_are_padded(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("tpu-v5e");
     double half_k = sm_calibration_of(chip)->matmul_half_k;
     double full = matmul(chip, 1, 4096, 4096, 4096).tile_efficiency;
@@ -229,7 +215,6 @@ static void test_systolic_tiles_are_padded(void **state) {
 
 /* 132 SMs: 132 of the largest tiles fill one wave, 133 do not. */
 static void test_waves_of_tiles(void **state) {
-    (void)state;
     sm_chip chip = *chip_of("h100-sxm");
     chip.tile_m = chip.tile_n = 128;
     chip.cores = 132;
@@ -241,7 +226,6 @@ static void test_waves_of_tiles(void **state) {
 }
 
 static void test_small_outputs_split_the_contraction(void **state) {
-    (void)state;
     sm_chip chip = *chip_of("h100-sxm");
     double split = matmul(&chip, 1, 128, 128, 65536).tile_efficiency;
     double short_k = matmul(&chip, 1, 128, 128, 512).tile_efficiency;
@@ -250,7 +234,6 @@ static void test_small_outputs_split_the_contraction(void **state) {
 }
 
 static void test_matmul_costs_are_ordered(void **state) {
-    (void)state;
     sm_rng rng = {7};
     for (int i = 0; i < 20000; i++) {
         const sm_chip *chip = sm_chip_at((size_t)sm_rng_below(&rng, sm_chip_count()));
@@ -269,7 +252,6 @@ static void test_matmul_costs_are_ordered(void **state) {
 }
 
 static void test_empty_work_costs_a_launch(void **state) {
-    (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
     const sm_calibration *c = sm_calibration_of(chip);
     sm_op_cost none = sm_matmul_cost(chip, c, SM_BF16, (sm_product_shape){1, 0, 128, 128}, 0);
@@ -279,7 +261,6 @@ static void test_empty_work_costs_a_launch(void **state) {
 }
 
 static void test_b200_memory_bound_matmul_of_the_book(void **state) {
-    (void)state;
     sm_chip chip = *chip_of("b200");
     chip.memory_bytes_per_s.value = 8e12;
     sm_roofline r = roofline_of(&chip, "fp16[B,D] fp16[D,F] -> fp16[B,F]", "B=64,D=4096,F=8192");
@@ -291,7 +272,6 @@ static void test_b200_memory_bound_matmul_of_the_book(void **state) {
 /* ---- calibration ---- */
 
 static void test_every_chip_has_a_calibration(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_calibration *c = sm_calibration_of(sm_chip_at(i));
         assert_non_null(c);
@@ -308,7 +288,6 @@ static void test_every_chip_has_a_calibration(void **state) {
 }
 
 static void test_calibrations_are_found_by_name_or_relative(void **state) {
-    (void)state;
     const sm_chip relative = {.name = "mine", .constants_like = "rtx-a5000 b200"};
     const sm_chip named = {.name = "mine", .calibration = "h100-sxm"};
     assert_string_equal(sm_calibration_of(chip_of("h100-sxm"))->chip, "h100");
@@ -323,7 +302,6 @@ static void test_calibrations_are_found_by_name_or_relative(void **state) {
 
 /* A name that only begins as another does says nothing. */
 static void test_without_a_relative_the_fabric_decides(void **state) {
-    (void)state;
     static const struct {
         sm_fabric fabric;
         const char *chip;
@@ -338,7 +316,6 @@ static void test_without_a_relative_the_fabric_decides(void **state) {
 }
 
 static void test_whose_constants_they_are(void **state) {
-    (void)state;
     static const struct {
         const char *chip, *software;
         sm_constants_origin origin;
@@ -361,7 +338,6 @@ static void test_whose_constants_they_are(void **state) {
 
 /* Each word of a row of the catalogue is a calibration that is shipped. */
 static void test_the_words_of_the_rows_are_calibrations(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_chip_count(); i++) {
         const sm_chip *chip = sm_chip_at(i);
         const char *lists[] = {chip->calibration, chip->constants_like};
@@ -412,7 +388,6 @@ static double book_bandwidth_s(const char *system_text, double link, sm_collecti
 }
 
 static void test_book_sharding_chapter(void **state) {
-    (void)state;
     const char *v4 = "tpu-v4:4x4x4", *mesh = "X=4,Y=4,Z=4";
     double array = 2.0 * 1024 * 4096;
     expect_near(book_bandwidth_s(v4, 45e9, SM_ALL_GATHER, mesh, "X", array / 4), 2.33017e-5, 1e-5);
@@ -430,7 +405,6 @@ static void test_book_sharding_chapter(void **state) {
 }
 
 static void test_book_latencies(void **state) {
-    (void)state;
     sm_system system;
     sm_curve ring = curve_of("tpu-v4:4x4x4", &system, SM_ALL_GATHER, "X=4,Y=4,Z=4", "X");
     expect_near(book_line(&ring)->line.latency_s, 2.0 * system.level[0].hop_latency_s, 1e-12);
@@ -444,7 +418,6 @@ static void test_book_latencies(void **state) {
 }
 
 static void test_book_gpu_chapter(void **state) {
-    (void)state;
     sm_system system;
     sm_curve node = curve_of("h100-sxm:1x8", &system, SM_ALL_GATHER, "X=8", "X");
     expect_near(536870912.0 * node.ideal_s_per_byte, 1.04392e-3, 1e-5);
@@ -472,7 +445,6 @@ static double inner_axis_form(int y, double bytes) {
 }
 
 static void test_inner_axis_widens_the_tree(void **state) {
-    (void)state;
     for (int y = 1; y <= 64; y *= 2) {
         sm_system system;
         char mesh[40];
@@ -485,7 +457,6 @@ static void test_inner_axis_widens_the_tree(void **state) {
 }
 
 static void test_in_network_reduction_sends_v_once(void **state) {
-    (void)state;
     sm_system system;
     curve_of("h100-sxm:1x8", &system, SM_ALL_REDUCE, "X=8", "X");
     sm_group group = {.parts = 1, .part = {{0, 8, 1}}, .size = 8};
@@ -501,7 +472,6 @@ static void test_in_network_reduction_sends_v_once(void **state) {
 }
 
 static void test_ragged_fraction(void **state) {
-    (void)state;
     expect_near(sm_ragged_fraction(8, 4) * 7.0 / 8.0, 0.362091, 1e-5);
     expect_near(sm_ragged_fraction(1, 4), 1.0, 0);
     expect_near(sm_ragged_fraction(4, 1), 0.25, 1e-12);
@@ -510,7 +480,6 @@ static void test_ragged_fraction(void **state) {
 /* Whatever the group: lower <= expected <= upper, expected grows with the bytes, and the quick way
  * agrees. */
 static void test_costs_of_a_curve_are_ordered(void **state) {
-    (void)state;
     static const char *const systems[] = {"tpu-v5p:8x8x8", "tpu-v5e:16x16x4slices", "h100-sxm:64x8",
                                           "gb200-nvl72:8x64"};
     for (size_t s = 0; s < sizeof systems / sizeof systems[0]; s++)
@@ -534,7 +503,6 @@ static void test_costs_of_a_curve_are_ordered(void **state) {
 }
 
 static void test_a_group_of_one_costs_nothing(void **state) {
-    (void)state;
     sm_system system;
     sm_curve curve = curve_of("tpu-v5e:4x4", &system, SM_ALL_REDUCE, "X=4,Y=1", "Y");
     sm_collective_cost cost = sm_curve_cost(&curve, &system, sm_calibration_of(&system.chip), 1e9);

@@ -1,11 +1,5 @@
 /* Rows of numbers, against the same in double precision. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +14,6 @@ static void fill(sm_rng *rng, float *x, size_t n, float most) {
 }
 
 static void exponentials_are_within_single_precision(void **state) {
-    (void)state;
     for (double v = -87.2; v < 88.2; v += 0.00173) {
         float x = (float)v, y;
         row_exponential(&x, 0, 1, &y);
@@ -29,7 +22,6 @@ static void exponentials_are_within_single_precision(void **state) {
 }
 
 static void lengths_that_are_no_multiple_are_whole(void **state) {
-    (void)state;
     sm_rng rng = {3};
     float x[MOST] = {0}, y[MOST + 1] = {0};
     for (size_t n = 0; n <= MOST; n++) {
@@ -45,7 +37,6 @@ static void lengths_that_are_no_multiple_are_whole(void **state) {
 }
 
 static void beyond_the_range_the_ends_are_taken(void **state) {
-    (void)state;
     float x[] = {INFINITY, 1e30F, -INFINITY, -1e30F, 88.3F, -87.3F, NAN}, y[7];
     row_exponential(x, 0, 7, y);
     assert_true(y[0] == y[4] && y[1] == y[4] && y[2] == y[5] && y[3] == y[5]);
@@ -53,7 +44,6 @@ static void beyond_the_range_the_ends_are_taken(void **state) {
 }
 
 static void sums_are_those_of_double_precision(void **state) {
-    (void)state;
     sm_rng rng = {4};
     float x[MOST] = {0}, y[MOST] = {0}, z[MOST] = {0}, to[MOST];
     for (size_t n = 0; n <= MOST; n++) {

@@ -2,14 +2,9 @@
  * training; texts are those of one rank and one sequence, whatever the plan, the other sequences
  * and the draft; and speculative sampling leaves the distribution as it is. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/run_generate.h"
 #include "train_plans.h"
@@ -120,7 +115,6 @@ static double loss_of(asked *q, const kept *k, const sm_train_setup *s, int firs
 }
 
 static void scores_are_those_of_training(void **state) {
-    (void)state;
     static kept k;
     static asked q;
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
@@ -229,7 +223,6 @@ static bool generates(const train_plan *plan, train_kind kind) {
 }
 
 static void texts_do_not_depend_on_the_plan(void **state) {
-    (void)state;
     static kept k;
     static written one, w;
     static train_job job;
@@ -276,7 +269,6 @@ static sm_model with_four_norms(void) {
 }
 
 static void layers_of_other_kinds_are_generated_from(void **state) {
-    (void)state;
     static const char *const plans[] = {"tensor=2", "expert=2,tensor=2", "fsdp=2,context=2",
                                         "tensor=2,tensor_q=2,expert_tensor"};
     static sm_model (*const models[])(void) = {with_shared_expert, with_parallel_branches,
@@ -349,7 +341,6 @@ static void speculate(written *w, drafts *d, draft_kind which, const char *plan,
 }
 
 static void drafts_leave_greedy_texts_as_they_are(void **state) {
-    (void)state;
     static const char *const plans[] = {"",
                                         "data=2",
                                         "tensor=2",
@@ -375,7 +366,6 @@ static void drafts_leave_greedy_texts_as_they_are(void **state) {
 /* The first byte comes with the prompts; of the others a pass makes depth + 1 with a draft that is
  * always right, and one with a draft that never is. */
 static void a_draft_saves_passes(void **state) {
-    (void)state;
     static drafts d;
     static written w;
     train_drafts(&d, TRAIN_DENSE);
@@ -392,7 +382,6 @@ static void a_draft_saves_passes(void **state) {
 }
 
 static void speculated_draws_do_not_depend_on_the_plan(void **state) {
-    (void)state;
     static const char *const plans[] = {"tensor=2", "data=2,context=2"};
     static drafts d;
     static written one, w;
@@ -412,7 +401,6 @@ static void speculated_draws_do_not_depend_on_the_plan(void **state) {
 /* ---- draws ---- */
 
 static void draws_do_not_depend_on_the_plan(void **state) {
-    (void)state;
     static const char *const plans[] = {"data=4", "tensor=2,context=2", "fsdp=2,tensor_q=2"};
     static kept k;
     static written one, greedy, w;
@@ -463,7 +451,6 @@ static double speculated(const double *q, int *count, sm_rng *rng) {
 
 /* What stays is the sum of min(p, q) (Leviathan et al. 2023, theorem 3.5). */
 static void speculation_leaves_the_distribution(void **state) {
-    (void)state;
     static const double proposals[][SMALL] = {{0.05, 0.4, 0.25, 0.3, 0},
                                               {0.2, 0.2, 0.2, 0.2, 0.2},
                                               {0.9, 0.025, 0.025, 0.025, 0.025},
@@ -481,7 +468,6 @@ static void speculation_leaves_the_distribution(void **state) {
 }
 
 static void words_follow_their_distribution(void **state) {
-    (void)state;
     static const float scores[] = {1, 3, 3, -2};
     double p[4];
     int count[SMALL] = {0};
@@ -520,7 +506,6 @@ static sm_status rewound(sm_communicator *world, void *context, sm_error *err) {
 }
 
 static void what_is_rewound_leaves_no_trace(void **state) {
-    (void)state;
     static kept k;
     static asked q;
     sm_error err = {.status = SM_OK};
@@ -547,7 +532,6 @@ static void expect_refused(const sm_train_setup *s, const char *sentence) {
 }
 
 static void refuses_what_it_cannot(void **state) {
-    (void)state;
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_train_setup first = train_setup_of(&model), s = room_for(&first, 3);
     s.degree[SM_AXIS_DATA] = 2;
@@ -575,7 +559,6 @@ static void expect_failed(sm_status status, const sm_error *err, const char *sen
 }
 
 static void fills_no_more_than_the_cache(void **state) {
-    (void)state;
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_train_setup first = train_setup_of(&model), s = room_for(&first, 1);
     sm_communicator *self;
@@ -607,7 +590,6 @@ static void expect_no_texts(const sm_generate_job *job, const char *sentence) {
 }
 
 static void refuses_jobs_that_do_not_fit(void **state) {
-    (void)state;
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_model wide = train_model_with(TRAIN_DENSE, 2, "\"vocab_size\": 300");
     sm_train_setup trained = train_setup_of(&model), s = room_for(&trained, 1), other = s, two = s;

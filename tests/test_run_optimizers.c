@@ -1,14 +1,9 @@
 /* Optimizers of training against plain updates written here, and what is kept in host memory: the
  * same numbers, other accounts. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/run_train.h"
 #include "train_plans.h"
@@ -130,7 +125,6 @@ static sm_status follow(sm_communicator *world, void *context, sm_error *err) {
 }
 
 static void updates_are_plain(void **state) {
-    (void)state;
     for (int o = 0; o < SM_TRAIN_OPTIMIZER_COUNT; o++)
         for (int host = 0; host < 2; host++) {
             sm_error err = {.status = SM_OK};
@@ -168,7 +162,6 @@ static double tolerance_of(sm_train_optimizer o) {
 }
 
 static void plans_are_equal(void **state) {
-    (void)state;
     for (int o = SM_TRAIN_ADAM_BF16; o < SM_TRAIN_OPTIMIZER_COUNT; o++)
         for (int i = 0; i < PLANS; i++) {
             static train_job job;
@@ -238,7 +231,6 @@ static const train_plan hosted[] = {
 
 /* The losses of a plan do not change at all; moments and activations change their place. */
 static void offloading_changes_no_number(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof hosted / sizeof *hosted; i++) {
         static train_job job;
         assert_true(train_job_of(&hosted[i], i % 2 ? TRAIN_EXPERTS : TRAIN_DENSE, &job));
@@ -260,7 +252,6 @@ static void offloading_changes_no_number(void **state) {
 /* Of eight layers three stay: what is kept in the rank's memory falls to three eighths and the
  * head's. */
 static void three_layers_stay(void **state) {
-    (void)state;
     sm_model model = train_model(TRAIN_DENSE, 8);
     sm_train_setup s = train_setup_of(&model), few = s;
     watched none = watched_of(&s, false, false), away = watched_of(&s, false, true);
@@ -280,7 +271,6 @@ static void three_layers_stay(void **state) {
 /* ---- from one place to another ---- */
 
 static void odd_optimizers_are_refused(void **state) {
-    (void)state;
     sm_error err = {.status = SM_OK};
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_train_setup s = train_setup_of(&model);

@@ -1,14 +1,9 @@
 /* Pipelines that hold weights twice: the model under dualpipe, a tied embedding that the stages
  * part. Losses are those of one rank, bytes those predicted, and both holders stay equal to the
  * last bit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/run_train.h"
 #include "train_plans.h"
@@ -42,7 +37,6 @@ static void job_of(const train_plan *plan, train_kind kind, bool is_tied, train_
 }
 
 static void parted_ties_train_alike(void **state) {
-    (void)state;
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
         train_curve one, c;
         sm_model model = train_model_with((train_kind)kind, 4, TRAIN_TIED);
@@ -135,7 +129,6 @@ static int equal_pairs(const seen *s, int layer, int number) {
 }
 
 static void both_copies_stay_equal(void **state) {
-    (void)state;
     static const train_plan plans[] = {{"micro=1", SM_SCHEDULE_DUALPIPE, 4, 2},
                                        {"micro=1,data=2,zero=1", SM_SCHEDULE_DUALPIPE, 2, 2},
                                        {"micro=1,data=2,zero=2", SM_SCHEDULE_DUALPIPE, 2, 2},
@@ -157,7 +150,6 @@ static void both_copies_stay_equal(void **state) {
 
 /* The embedding is a layer of one weight; the head's matrix comes after its norm. */
 static void parted_ties_stay_equal(void **state) {
-    (void)state;
     for (int i = 0; i < TIED; i++) {
         static train_job job;
         job_of(&tied[i], TRAIN_DENSE, true, &job);
@@ -178,7 +170,6 @@ static void parted_ties_stay_equal(void **state) {
 /* ---- rows of numbers that do not divide over the ranks that share them out ---- */
 
 static void odd_rows_are_filled_up(void **state) {
-    (void)state;
     static const train_plan plans[] = {{.words = "data=3,zero=1,micro=4"},
                                        {.words = "data=3,zero=2,micro=2"},
                                        {.words = "data=3,tensor=2,seq,zero=1,micro=4"},
@@ -218,7 +209,6 @@ static void refuses(const sm_train_setup *setup, const char *sentence) {
 }
 
 static void odd_copies_are_refused(void **state) {
-    (void)state;
     static train_job job;
     job_of(&(train_plan){"micro=1", SM_SCHEDULE_DUALPIPE, 4, 2}, TRAIN_DENSE, false, &job);
     sm_error err = {.status = SM_OK};
@@ -249,7 +239,6 @@ static sm_status make(sm_communicator *world, void *context, sm_error *err) {
 }
 
 static void unknown_ops_are_refused(void **state) {
-    (void)state;
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_train_setup setup = train_setup_of(&model);
     sm_error err = {.status = SM_OK};

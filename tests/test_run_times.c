@@ -2,14 +2,9 @@
  * the pass it belongs to, the bytes of the rows are those of the communicators, and the parts make
  * up the step. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "train_plans.h"
 
@@ -106,7 +101,6 @@ static double calls(const seen *x, const char *op, sm_phase phase, bool again) {
 
 /* Of one rank: layers x microbatches of each kernel, twice where the op runs again. */
 static void kernels_are_counted(void **state) {
-    (void)state;
     static seen x;
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_train_setup s = train_setup_of(&model);
@@ -134,7 +128,6 @@ static void kernels_are_counted(void **state) {
 /* Under every plan the rows of collectives carry the bytes of the communicators on every rank, and
  * rows and parts are the same seconds. */
 static void rows_are_the_step(void **state) {
-    (void)state;
     static seen x;
     static train_job job;
     int failed = 0;

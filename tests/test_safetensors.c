@@ -1,15 +1,10 @@
 /* safetensors: what is written is read back; what is cut short or changed is refused in words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
@@ -17,15 +12,11 @@
 static char path[] = "/tmp/safetensors-XXXXXX";
 
 static int make_path(void **state) {
-    (void)state;
     int file = mkstemp(path);
     return file < 0 ? -1 : close(file);
 }
 
-static int remove_path(void **state) {
-    (void)state;
-    return unlink(path);
-}
+static int remove_path(void **state) { return unlink(path); }
 
 static const float square[] = {1, 2.5F, -3, 4e-20F, 5, 6}, row[] = {0.1F, 0.2F, 0.3F};
 static const sm_safetensor both[] = {
@@ -37,7 +28,6 @@ static void write_both(void) {
 }
 
 static void reads_back(void **state) {
-    (void)state;
     sm_safetensors file;
     sm_arena *arena = sm_arena_new();
     write_both();
@@ -70,7 +60,6 @@ static unsigned long slow_crc32(const void *data, size_t bytes) {
 
 /* The layout that other tools expect: length, header, data on a multiple of eight. */
 static void lies_as_the_format_says(void **state) {
-    (void)state;
     sm_source file;
     sm_arena *arena = sm_arena_new();
     write_both();
@@ -116,7 +105,6 @@ static void refuse(const char *header, size_t data, const char *words) {
 }
 
 static void refuses_what_is_wrong(void **state) {
-    (void)state;
     expect_refused("{}", 3, 0, "it ends before its header does");
     expect_refused("", UINT64_MAX, 0, "it ends before its header does");
     refuse("[]", 0, "its header is no object");
@@ -155,7 +143,6 @@ static void refuses_what_is_wrong(void **state) {
 
 /* Cut anywhere, a file is refused: its last tensor ends where the file does. */
 static void refuses_every_cut(void **state) {
-    (void)state;
     sm_source whole;
     sm_arena *arena = sm_arena_new();
     write_both();
@@ -186,7 +173,6 @@ static sm_status read_and_load(sm_error *err) {
 
 /* Any bit of the data that has changed is found. */
 static void refuses_every_changed_bit(void **state) {
-    (void)state;
     sm_error err;
     sm_source whole;
     sm_arena *arena = sm_arena_new();
@@ -205,7 +191,6 @@ static void refuses_every_changed_bit(void **state) {
 
 /* Between the header and the data. */
 static void refuses_what_changes_while_it_is_read(void **state) {
-    (void)state;
     float data[6];
     sm_error err;
     sm_safetensors file;
@@ -230,7 +215,6 @@ static void refuses_what_changes_while_it_is_read(void **state) {
 
 /* In pieces, and neither too much nor too little. */
 static void writes_a_stream(void **state) {
-    (void)state;
     uint32_t sum;
     sm_error err;
     sm_safetensors_writer *w;
@@ -250,7 +234,6 @@ static void writes_a_stream(void **state) {
 }
 
 static void survives_failing_allocations(void **state) {
-    (void)state;
     write_both();
     FOR_EACH_FAILING_ALLOCATION(loop) {
         sm_status status = read_and_load(NULL);

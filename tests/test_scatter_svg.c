@@ -1,10 +1,6 @@
 /* Scatter plots: where points and lines fall, what is left out, and that names cannot break the
  * file. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "scalemodel/render.h"
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +48,6 @@ static size_t count(const char *text, const char *words) {
 
 /* The square is 500 wide from (84, 92): two decades from 1 to 100 give 250 each. */
 static void test_points_fall_where_they_should(void **state) {
-    (void)state;
     double x[] = {1.0, 10.0, 100.0}, y[] = {1.0, 100.0, 10.0};
     sm_series series[] = {{"chip", SM_MARK_DOT, 3, x, y}};
     scatter s = plot_of(series, 1);
@@ -63,7 +58,6 @@ static void test_points_fall_where_they_should(void **state) {
 }
 
 static void test_band_lies_about_the_diagonal(void **state) {
-    (void)state;
     double x[] = {1.0}, y[] = {10.0};
     sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
     scatter s = plot_of(series, 1);
@@ -79,7 +73,6 @@ static void test_band_lies_about_the_diagonal(void **state) {
 }
 
 static void test_ticks_are_decades_in_their_unit(void **state) {
-    (void)state;
     double x[] = {2e-6}, y[] = {0.5e-3}, slow[] = {20.0}, slower[] = {2e4};
     sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
     scatter s = plot_of(series, 1);
@@ -96,7 +89,6 @@ static void test_ticks_are_decades_in_their_unit(void **state) {
 }
 
 static void test_what_has_no_logarithm_is_left_out(void **state) {
-    (void)state;
     double x[] = {1.0, 0.0, -1.0, NAN, 2.0, INFINITY}, y[] = {1.0, 1.0, 1.0, 1.0, NAN, 1.0};
     sm_series series[] = {{"chip", SM_MARK_DOT, 6, x, y}};
     scatter s = plot_of(series, 1);
@@ -108,7 +100,6 @@ static void test_what_has_no_logarithm_is_left_out(void **state) {
 }
 
 static void test_one_mark_a_pixel(void **state) {
-    (void)state;
     double x[1000], y[1000];
     for (int i = 0; i < 1000; i++) x[i] = y[i] = 1.0 + 1e-6 * i;
     sm_series series[] = {{"a", SM_MARK_DOT, 1000, x, y}, {"b", SM_MARK_DOT, 1000, x, y}};
@@ -119,7 +110,6 @@ static void test_one_mark_a_pixel(void **state) {
 }
 
 static void test_dashes_lie_below_dots(void **state) {
-    (void)state;
     double x[] = {10.0, 10.0}, y[] = {1.0, 1.0}, bound[] = {1.0, 0.1};
     sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 2, x, bound}};
     scatter s = plot_of(series, 2);
@@ -134,7 +124,6 @@ static void test_dashes_lie_below_dots(void **state) {
 }
 
 static void test_nothing_to_draw(void **state) {
-    (void)state;
     scatter s = plot_of(NULL, 0);
     char *text = draw(&s);
     assert_non_null(strstr(text, ">1 s<"));
@@ -143,7 +132,6 @@ static void test_nothing_to_draw(void **state) {
 }
 
 static void test_names_cannot_break_the_file(void **state) {
-    (void)state;
     double one[] = {1.0};
     sm_series series[] = {{"</svg><script>&\"\x01\xff", SM_MARK_DOT, 1, one, one}};
     scatter s = plot_of(series, 1);
@@ -155,7 +143,6 @@ static void test_names_cannot_break_the_file(void **state) {
 
 /* However far apart, every number is within the picture and ticks do not pile up. */
 static void test_extremes(void **state) {
-    (void)state;
     double x[] = {5e-324, 1.7e308}, y[] = {1.7e308, 5e-324};
     sm_series series[] = {{"chip", SM_MARK_DOT, 2, x, y}};
     scatter s = plot_of(series, 1);
@@ -168,7 +155,6 @@ static void test_extremes(void **state) {
 }
 
 static void test_out_of_memory_and_full_streams(void **state) {
-    (void)state;
     scatter s = plot_of(NULL, 0);
     sm_error err = {0};
     FILE *out = fopen("/dev/null", "w");

@@ -1,9 +1,5 @@
 /* Pipeline schedules against a naive run of explicit op lists, closed forms, published facts. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +251,6 @@ static void check_slot_times(const example *e) {
 }
 
 static void simulation_equals_the_naive_run(void **state) {
-    (void)state;
     sm_rng rng = {1};
     for (int k = 0; k < 1200; k++) {
         example e;
@@ -269,7 +264,6 @@ static void simulation_equals_the_naive_run(void **state) {
 }
 
 static void long_runs_equal_the_full_simulation(void **state) {
-    (void)state;
     sm_rng rng = {2};
     for (int k = 0; k < 400; k++) {
         example e;
@@ -281,7 +275,6 @@ static void long_runs_equal_the_full_simulation(void **state) {
 
 /* Two stages alternate as bottleneck by a hair: the step settles late or never. */
 static void slow_settling_is_not_skipped(void **state) {
-    (void)state;
     for (int s = 0; s < SM_SCHEDULE_COUNT; s++) {
         example e;
         int v = s == SM_SCHEDULE_GPIPE || s == SM_SCHEDULE_1F1B || s == SM_SCHEDULE_ZB_H1 ? 1 : 2;
@@ -325,7 +318,6 @@ static tally closed_cases(sm_schedule schedule, shape s, int cases) {
 }
 
 static void closed_forms_equal_the_simulation_where_they_say_so(void **state) {
-    (void)state;
     for (int schedule = 0; schedule < SM_SCHEDULE_COUNT; schedule++)
         for (int s = 0; s < SHAPES; s++)
             closed_cases((sm_schedule)schedule, (shape)s, s == WILD_ENDS ? 4000 : 600);
@@ -333,7 +325,6 @@ static void closed_forms_equal_the_simulation_where_they_say_so(void **state) {
 
 /* The share of cases in which the closed form must be exact. */
 static void closed_forms_cover_the_common_cases(void **state) {
-    (void)state;
     static const struct {
         sm_schedule schedule;
         shape shape;
@@ -352,7 +343,6 @@ static void closed_forms_cover_the_common_cases(void **state) {
 }
 
 static void busiest_stage_is_the_one_with_most_work(void **state) {
-    (void)state;
     sm_rng rng = {3};
     for (int k = 0; k < 300; k++) {
         example e;
@@ -370,7 +360,6 @@ static void busiest_stage_is_the_one_with_most_work(void **state) {
 }
 
 static void no_chunk_gets_faster_by_being_slower(void **state) {
-    (void)state;
     sm_rng rng = {4};
     for (int k = 0; k < 600; k++) {
         example e;
@@ -398,7 +387,6 @@ static double bubble_s(sm_schedule schedule, int p, int v, int m, sm_chunk_time 
 /* Narayanan et al. 2021 (arXiv 2104.04473), section 2.2: the bubble of GPipe and 1F1B is
  * (p-1)(f+b), a share (p-1)/m of the ideal time; v chunks per stage divide it by v. */
 static void bubbles_of_the_1f1b_family(void **state) {
-    (void)state;
     for (int p = 1; p <= 12; p++)
         for (int k = 1; k <= 4; k++) {
             double expected_s = (p - 1) * (1 + 1.25 + 0.75);
@@ -416,7 +404,6 @@ static void bubbles_of_the_1f1b_family(void **state) {
 /* Qi et al. 2023 (arXiv 2401.10241), table 1: ZB-H1 leaves (p-1)(f+b-w), a third of 1F1B's
  * (p-1)(f+b+w) when the three are equal. */
 static void zb_h1_bubble_is_a_third(void **state) {
-    (void)state;
     for (int p = 2; p <= 12; p++)
         for (int m = p; m <= 4 * p; m++) {
             double zb = bubble_s(SM_SCHEDULE_ZB_H1, p, 1, m, (sm_chunk_time){1, 1, 1});
@@ -429,7 +416,6 @@ static void zb_h1_bubble_is_a_third(void **state) {
 
 /* Qi et al. 2024 (arXiv 2405.15362): with f = b = w V-ZB stops for nothing but the fill. */
 static void zb_v_waits_for_the_fill_alone(void **state) {
-    (void)state;
     for (int p = 1; p <= 12; p++)
         for (int m = 2 * p - 1; m <= 5 * p; m++)
             assert_true(fabs(bubble_s(SM_SCHEDULE_ZB_V, p, 2, m, (sm_chunk_time){1, 1, 1}) -
@@ -439,7 +425,6 @@ static void zb_v_waits_for_the_fill_alone(void **state) {
 /* DeepSeek-V3 (arXiv 2412.19437), table 2: bubble (p/2-1)(F&B + B - 3W), with F&B a forward and a
  * backward that run as one block. Ops one after the other hand on their outputs sooner. */
 static void dualpipe_bubble_as_published(void **state) {
-    (void)state;
     for (int p = 2; p <= 12; p += 2)
         for (int m = 2 * p; m <= 5 * p; m += 2) {
             example e;
@@ -455,7 +440,6 @@ static void dualpipe_bubble_as_published(void **state) {
 }
 
 static void one_stage_only_works(void **state) {
-    (void)state;
     sm_rng rng = {5};
     for (int k = 0; k < 300; k++) {
         example e;
@@ -478,7 +462,6 @@ static void one_stage_only_works(void **state) {
 
 /* Megatron's order for p = 4, v = 2, m = 8 on stage 1: 2(4-1-1) + 4 = 8 forwards, then pairs. */
 static void interleaved_order_of_megatron(void **state) {
-    (void)state;
     static const char *const expected =
         "F0.0 F0.1 F0.2 F0.3 F1.0 F1.1 F1.2 F1.3 F0.4 B1.0 F0.5 B1.1 F0.6 B1.2 F0.7 B1.3 "
         "F1.4 B0.0 F1.5 B0.1 F1.6 B0.2 F1.7 B0.3 B1.4 B1.5 B1.6 B1.7 B0.4 B0.5 B0.6 B0.7 ";
@@ -520,7 +503,6 @@ static void count_held(const example *e, int stage, int *held) {
 }
 
 static void in_flight_equals_the_count(void **state) {
-    (void)state;
     sm_rng rng = {6};
     for (int k = 0; k < 900; k++) {
         example e;
@@ -546,7 +528,6 @@ static int in_flight_total(sm_schedule schedule, int p, int v, int m, int stage)
 }
 
 static void in_flight_as_published(void **state) {
-    (void)state;
     for (int i = 0; i < 8; i++) {
         assert_int_equal(in_flight_total(SM_SCHEDULE_GPIPE, 8, 1, 24, i), 24);
         assert_int_equal(in_flight_total(SM_SCHEDULE_1F1B, 8, 1, 24, i), 8 - i);
@@ -561,7 +542,6 @@ static void in_flight_as_published(void **state) {
 
 /* --- The frame. */
 static void names_and_stages(void **state) {
-    (void)state;
     assert_string_equal(sm_schedule_names[SM_SCHEDULE_1F1B], "1f1b");
     assert_string_equal(sm_schedule_names[SM_SCHEDULE_ZB_H1], "zb-h1");
     assert_string_equal(sm_schedule_names[SM_SCHEDULE_DUALPIPE], "dualpipe");
@@ -579,7 +559,6 @@ static void refuses(sm_schedule schedule, int p, int v, int m, const char *expec
 }
 
 static void impossible_combinations_say_why(void **state) {
-    (void)state;
     const char *why = "before";
     assert_true(sm_schedule_possible(SM_SCHEDULE_1F1B, 8, 1, 3, &why));
     assert_null(why);
@@ -604,7 +583,6 @@ static void impossible_combinations_say_why(void **state) {
 }
 
 static void nothing_is_allocated(void **state) {
-    (void)state;
     sm_rng rng = {7};
     for (int k = 0; k < 60; k++) {
         example e;
@@ -626,7 +604,6 @@ static void nothing_is_allocated(void **state) {
 
 /* Times that are no numbers end the simulation all the same; infinite ones make it infinite. */
 static void strange_times_end(void **state) {
-    (void)state;
     static const double strange[] = {0, INFINITY, NAN, 1e308, 5e-324};
     sm_rng rng = {8};
     for (int k = 0; k < 600; k++) {

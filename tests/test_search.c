@@ -1,9 +1,5 @@
 /* Best-first branch and bound against brute force, and Pareto sets against their definition. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "scalemodel/search.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -95,7 +91,6 @@ static int ascending(const void *a, const void *b) {
 }
 
 static void the_best_of_random_forests_is_found(void **state) {
-    (void)state;
     static forest f;
     sm_rng rng = {3};
     size_t spared = 0;
@@ -118,7 +113,6 @@ static void the_best_of_random_forests_is_found(void **state) {
 }
 
 static void counts_do_not_depend_on_threads(void **state) {
-    (void)state;
     static forest one, many;
     for (uint64_t seed = 1000; seed < 1100; seed++) {
         plant(&one, seed, NODES, 5);
@@ -135,7 +129,6 @@ static void counts_do_not_depend_on_threads(void **state) {
 }
 
 static void a_threshold_to_start_with_spares_the_rest(void **state) {
-    (void)state;
     static forest f;
     plant(&f, 7, NODES, NODES > 16 ? 16 : NODES);
     f.limit = 20;
@@ -148,7 +141,6 @@ static void a_threshold_to_start_with_spares_the_rest(void **state) {
 }
 
 static void a_stop_ends_between_batches(void **state) {
-    (void)state;
     static forest f;
     plant(&f, 11, NODES, 1);
     for (size_t i = 0; i < NODES; i++) f.bound[i] = 0; /* nothing can be pruned */
@@ -173,7 +165,6 @@ static void watch(double fraction, void *context) {
 }
 
 static void progress_rises_to_one(void **state) {
-    (void)state;
     static forest f;
     sm_error err = {0};
     sm_branching_result r;
@@ -194,7 +185,6 @@ static void progress_rises_to_one(void **state) {
 }
 
 static void no_nodes_and_no_memory(void **state) {
-    (void)state;
     static forest f;
     sm_error err = {0};
     sm_branching_result r;
@@ -227,7 +217,6 @@ static bool beaten(size_t n, const double *x, const double *y, size_t i) {
 }
 
 static void pareto_equals_its_definition(void **state) {
-    (void)state;
     enum { POINTS = 120 };
     sm_rng rng = {17};
     double x[POINTS], y[POINTS];
@@ -263,7 +252,6 @@ static void even_spreads(void *context, const double *residual, bool settled, do
 }
 
 static void a_robust_fit_ignores_what_does_not_fit(void **state) {
-    (void)state;
     static double weight[FIT_ROWS], room[FIT_ROWS * 64];
     double wanted[] = {-3.0, -5.0}, u[SM_MAX_PARAMETERS] = {0}, deviation[SM_MAX_PARAMETERS];
     double sensitivity[SM_MAX_PARAMETERS];

@@ -1,9 +1,5 @@
 /* What a point says about itself: collectives, where it turns, its derivation, advice. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include "failing_alloc.h"
@@ -26,7 +22,6 @@ static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch,
 /* The critical batch of How To Scale Your Model, inference: peak FLOP/s over bytes per second times
  * the bytes of a weight over 2: 240 in 16 bits, 120 with int8 weights. */
 static void compute_overtakes_weights_at_the_critical_batch(void **state) {
-    (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
@@ -42,7 +37,6 @@ static void compute_overtakes_weights_at_the_critical_batch(void **state) {
 
 /* The cache takes as long as the weights where it has as many bytes. */
 static void the_cache_overtakes_the_weights(void **state) {
-    (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
@@ -57,7 +51,6 @@ static void the_cache_overtakes_the_weights(void **state) {
 }
 
 static void collectives_add_up(void **state) {
-    (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
@@ -105,7 +98,6 @@ static void check_nodes(const sm_why *w) {
 }
 
 static void derivations_give_the_same_numbers(void **state) {
-    (void)state;
     static const char *const plans[] = {"tensor=8", "tensor=4,pipeline=2", "tensor=8,seq=on"};
     serve_case c;
     sm_arena *arena = sm_arena_new();
@@ -131,7 +123,6 @@ static void derivations_give_the_same_numbers(void **state) {
 /* ---- advice ---- */
 
 static void advice_names_a_change_and_its_effect(void **state) {
-    (void)state;
     serve_case c;
     sm_arena *arena = sm_arena_new();
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
@@ -152,7 +143,6 @@ static void advice_names_a_change_and_its_effect(void **state) {
 
 /* The effect that advice states is that of a priced point. */
 static void advice_is_computed(void **state) {
-    (void)state;
     serve_case c;
     char after[32], rate[32];
     sm_arena *arena = sm_arena_new();
@@ -177,7 +167,6 @@ static void advice_is_computed(void **state) {
 }
 
 static void every_allocation_may_fail(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_plan plan = serve_plan("");

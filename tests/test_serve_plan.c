@@ -1,9 +1,5 @@
 /* The text of plans of serving: what it means, that it prints back, what is wrong with it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
 #include "scalemodel/serve.h"
@@ -25,7 +21,6 @@ static void prints(const char *text, const char *expected) {
 }
 
 static void every_key_is_read(void **state) {
-    (void)state;
     sm_plan p = parsed(" data=2, fsdp=3 ,tensor=4,context=5,expert=6,pipeline=7,"
                        "weights_by=gathered,cache_by=sequence,expert_tensor=on,seq=on,"
                        "order=data.tensor,dims=1.0 ");
@@ -49,7 +44,6 @@ static void every_key_is_read(void **state) {
 }
 
 static void plans_print_shortest(void **state) {
-    (void)state;
     prints("", "tensor=1");
     prints("tensor=8", "tensor=8");
     prints("data=1,tensor=8,cache_by=batch,seq=off", "tensor=8");
@@ -61,7 +55,6 @@ static void plans_print_shortest(void **state) {
 }
 
 static void printed_plans_read_back(void **state) {
-    (void)state;
     sm_rng rng = {7};
     for (int i = 0; i < 2000; i++) {
         char out[256], again[256];
@@ -100,7 +93,6 @@ static void fails(const char *text, int column, const char *sentence) {
 }
 
 static void errors_name_the_nearest(void **state) {
-    (void)state;
     fails("tensr=8", 1, "a plan of serving has no key \"tensr\"; the nearest is \"tensor\"");
     fails("tensor", 1, "expected KEY=VALUE, as in tensor=8,expert=4");
     fails("data=2,data=2", 8, "data is given twice");
@@ -113,7 +105,6 @@ static void errors_name_the_nearest(void **state) {
 }
 
 static void noise_is_answered(void **state) {
-    (void)state;
     static const char letters[] = "tensor=,.0123456789 databchyw_\n\xff";
     sm_rng rng = {3};
     for (int i = 0; i < 20000; i++) {
@@ -129,7 +120,6 @@ static void noise_is_answered(void **state) {
 }
 
 static void short_buffers_are_terminated(void **state) {
-    (void)state;
     sm_plan p = parsed("data=2,tensor=8,cache_by=copies");
     for (size_t size = 1; size < 40; size++) {
         char out[40];

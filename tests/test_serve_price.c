@@ -1,9 +1,5 @@
 /* The price of steps and points of serving: the figures of the book, closed forms, properties. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include "failing_alloc.h"
@@ -17,7 +13,6 @@ static void close_to(double value, double expected, double part) {
 /* ---- How To Scale Your Model, inference: LLaMA-2 13B on 8 TPU v5e, context 8192 ---- */
 
 static void book_table_of_llama_2_13b(void **state) {
-    (void)state;
     static const struct {
         double batch, ms;
         bool fits;
@@ -44,7 +39,6 @@ static void book_table_of_llama_2_13b(void **state) {
 /* All that a checkpoint takes lies in the memory of one chip, and each format is cheaper to read.
  */
 static void weights_as_stored(void **state) {
-    (void)state;
     static const char *const models[] = {"gpt-oss-20b", "qwen3-8b"};
     for (int i = 0; i < 2; i++) {
         serve_case c;
@@ -68,7 +62,6 @@ static void weights_as_stored(void **state) {
 
 /* Grouped queries, 5 of them to a KV head: the cache shrinks to a fifth, and so does its time. */
 static void fewer_kv_heads_shrink_the_cache(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
     c.model = catalogue_with("llama-2-13b", "\"num_key_value_heads\": 8");
@@ -82,7 +75,6 @@ static void fewer_kv_heads_shrink_the_cache(void **state) {
 
 /* Chapter on serving LLaMA 3: 70B in int8 at 8192 of context, 32 sequences. */
 static void book_figures_of_llama_3_70b(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "tpu-v5e:2x4");
     c.job.context = 8192;
@@ -102,7 +94,6 @@ static void book_figures_of_llama_3_70b(void **state) {
 /* The smallest slices: 16 chips in 16 bits, 8 in 8, 4 in 4, each with as many sequences of 8k. The
  * book takes a chip for 16e9 bytes and finds 43; Google's 16 GiB hold a few more. */
 static void book_slices_of_llama_3_70b(void **state) {
-    (void)state;
     static const struct {
         const char *fits, *less, *plan, *small;
         sm_dtype dtype;
@@ -131,7 +122,6 @@ static void book_slices_of_llama_3_70b(void **state) {
 
 /* Prefill of many tokens: 2 FLOPs a parameter and token, and attention under the mask. */
 static void prefill_is_flops_over_peak(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-2-13b", "tpu-v5e:2x4");
     c.job.prompt = 4096;
@@ -149,7 +139,6 @@ static void prefill_is_flops_over_peak(void **state) {
 
 /* The FLOPs of a prefill are those of the model, whatever the architecture. */
 static void prefill_flops_are_the_models(void **state) {
-    (void)state;
     static const char *const names[] = {"llama-3-8b",  "deepseek-v3", "mixtral-8x7b",
                                         "gemma-2-27b", "gpt-oss-20b", "qwen2.5-7b"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -216,7 +205,6 @@ static void check_step(const sample *s, const sm_step_price *p) {
 }
 
 static void bounds_and_parts_hold(void **state) {
-    (void)state;
     for (int i = 0; i < SAMPLES; i++) {
         serve_case c;
         sm_serve *serve = serve_of(&c, &samples[i]);
@@ -235,7 +223,6 @@ static void bounds_and_parts_hold(void **state) {
 }
 
 static void memory_holds_weights_and_cache(void **state) {
-    (void)state;
     for (int i = 0; i < SAMPLES; i++) {
         serve_case c;
         sm_serve *serve = serve_of(&c, &samples[i]);
@@ -255,7 +242,6 @@ static void memory_holds_weights_and_cache(void **state) {
 
 /* most_batch is the edge of what fits. */
 static void most_batch_is_the_edge(void **state) {
-    (void)state;
     for (int i = 0; i < SAMPLES; i++) {
         serve_case c;
         sm_error err = {0};
@@ -276,7 +262,6 @@ static void most_batch_is_the_edge(void **state) {
 }
 
 static void points_allocate_nothing(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     sm_serve *serve = serve_case_new(&c);
@@ -288,7 +273,6 @@ static void points_allocate_nothing(void **state) {
 }
 
 static void every_allocation_may_fail(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     FOR_EACH_FAILING_ALLOCATION(loop) {
@@ -309,7 +293,6 @@ static void every_allocation_may_fail(void **state) {
 
 /* 8 KV heads on 16 chips: each chip holds a copy, half the sequences, or half the positions. */
 static void spare_chips_split_the_cache(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
     sm_serve *serve = serve_case_new(&c);
@@ -328,7 +311,6 @@ static void spare_chips_split_the_cache(void **state) {
 /* Context splits the positions of the cache in decode and those of the prompt in prefill; the
  * weights are whole on each of its chips. */
 static void context_splits_positions(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
     c.job.prompt = 32768;
@@ -345,7 +327,6 @@ static void context_splits_positions(void **state) {
 
 /* 2D weight-stationary shards weights over both; gathered weights are read whole. */
 static void fsdp_shards_weights(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "tpu-v5p:2x2x4");
     sm_serve *serve = serve_case_new(&c);
@@ -363,7 +344,6 @@ static void fsdp_shards_weights(void **state) {
 
 /* Stages share the layers; a group of the batch passes all of them. */
 static void stages_share_layers_and_batch(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
     sm_serve *serve = serve_case_new(&c);
@@ -380,7 +360,6 @@ static void stages_share_layers_and_batch(void **state) {
 
 /* An expert group serves the tokens of all its chips: more of them reach more experts. */
 static void experts_serve_all_chips(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "mixtral-8x7b", "h100-sxm:8");
     sm_serve *serve = serve_case_new(&c);
@@ -396,7 +375,6 @@ static void experts_serve_all_chips(void **state) {
 
 /* One sequence on 8 groups of chips costs what it costs on one. */
 static void one_sequence_does_not_spread_over_data(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
     sm_serve *serve = serve_case_new(&c);
@@ -411,7 +389,6 @@ static void one_sequence_does_not_spread_over_data(void **state) {
 
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
 static void experts_read_follow_the_batch(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "mixtral-8x7b", "h100-sxm:2");
     sm_serve *serve = serve_case_new(&c);
@@ -426,7 +403,6 @@ static void experts_read_follow_the_batch(void **state) {
 }
 
 static void imbalance_costs(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     c.job.prompt = 4096;
@@ -444,7 +420,6 @@ static void imbalance_costs(void **state) {
 
 /* Latent attention reads R + Y values a token, whatever the heads. */
 static void latent_caches_are_small(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     c.job.context = 4096;
@@ -456,7 +431,6 @@ static void latent_caches_are_small(void **state) {
 
 /* Layers with a window hold and read no more than it. */
 static void windows_bound_the_cache(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "gemma-2-27b", "tpu-v5p:2x2x1");
     c.job.prompt = 32768;
@@ -471,7 +445,6 @@ static void windows_bound_the_cache(void **state) {
 
 /* A cached prefix is attended to and not computed. */
 static void prefixes_save_work(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     c.job.prompt = 8192;
@@ -493,7 +466,6 @@ static void prefixes_save_work(void **state) {
 
 /* A step of two groups: matmuls see all tokens, attention each group. */
 static void groups_share_the_matmuls(void **state) {
-    (void)state;
     serve_case c;
     sm_error err = {0};
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -516,7 +488,6 @@ static void groups_share_the_matmuls(void **state) {
 /* Prompts that ride along with decoding expand their keys; the compressed cache would take 3.4
  * times the FLOPs of attention. */
 static void mixed_latent_steps_expand_prompts(void **state) {
-    (void)state;
     serve_case c;
     sm_error err = {0};
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
@@ -535,7 +506,6 @@ static void mixed_latent_steps_expand_prompts(void **state) {
 
 /* Tokens a step (Leviathan et al. 2023): (1 - a^(k+1)) / (1 - a). */
 static void speculation_gains_tokens(void **state) {
-    (void)state;
     serve_case c;
     sm_model draft;
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:8");
@@ -561,7 +531,6 @@ static void speculation_gains_tokens(void **state) {
 
 /* Money is chips and hours. */
 static void money_follows_throughput(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     c.job.usd_per_chip_hour = 3.6;
@@ -575,7 +544,6 @@ static void money_follows_throughput(void **state) {
 
 /* What training spends between two steps is no part of an engine. */
 static void usual_constants_are_those_of_an_engine(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
@@ -590,7 +558,6 @@ static void usual_constants_are_those_of_an_engine(void **state) {
 
 /* Kernels launched one by one wait for the host; a replayed graph does not. */
 static void eager_steps_wait_for_the_host(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *graph = serve_case_new(&c);
@@ -621,7 +588,6 @@ static void refuses(const char *model, const char *system, const char *text, con
 }
 
 static void impossible_plans_are_refused(void **state) {
-    (void)state;
     refuses("llama-3-8b", "h100-sxm:4", "tensor=8", "the plan takes 8 chips and h100-sxm:4 has 4");
     refuses("llama-3-8b", "h100-sxm:4", "expert=2", "expert=2, but this model has no experts");
     refuses("llama-3-8b", "h100-sxm:64", "pipeline=33", "pipeline=33, but the model has 32 layers");
@@ -631,7 +597,6 @@ static void impossible_plans_are_refused(void **state) {
 }
 
 static void degrees_below_one_are_refused(void **state) {
-    (void)state;
     serve_case c;
     sm_error err = {0};
     sm_serve_memory m;
@@ -657,7 +622,6 @@ static void bad_job(serve_case *c, const char *sentence) {
 }
 
 static void impossible_jobs_are_refused(void **state) {
-    (void)state;
     serve_case c, good;
     serve_case_fill(&good, "llama-3-8b", "h100-sxm:1");
     good.job.model = &good.model;
@@ -682,7 +646,6 @@ static void impossible_jobs_are_refused(void **state) {
 }
 
 static void hostile_steps_are_refused(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);

@@ -1,9 +1,5 @@
 /* What more chips and better ones do to a point of serving: never harm, and idle ones no good. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include "serve_cases.h"
@@ -21,7 +17,6 @@ static void never_less(const char *what, const char *plan, double batch, double 
 /* Copies of a plan take as long as the fullest of them would alone, and hold as much, whatever idle
  * ones stand by. */
 static void idle_copies_never_help(void **state) {
-    (void)state;
     static const sample jobs[] = {{"llama-3-8b", "h100-sxm:16", "tensor=2"},
                                   {"mixtral-8x7b", "h100-sxm:16", "tensor=1"},
                                   {"mixtral-8x7b", "h100-sxm:16", "tensor=2,expert=2"},
@@ -53,7 +48,6 @@ static void idle_copies_never_help(void **state) {
 
 /* More of any resource, each link by itself, never makes a step slower. */
 static void a_better_machine_is_never_slower(void **state) {
-    (void)state;
     static const sample samples[] = {{"llama-3-70b", "h100-sxm:16", "tensor=16"},
                                      {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,fsdp=4"},
                                      {"llama-3-70b", "tpu-v5e:4x8", "tensor=8,context=4"},

@@ -1,10 +1,6 @@
 /* The frontier of serving: equal to brute force, quick enough, honest when there is none; pools and
  * fleets. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include "failing_alloc.h"
@@ -71,7 +67,6 @@ static void draw_degrees(sm_rng *rng, int chips, sm_plan *plan) {
 }
 
 static void no_random_plan_beats_the_frontier(void **state) {
-    (void)state;
     static const char *const jobs[][2] = {{"llama-3-70b", "tpu-v5e:16x16"},
                                           {"mixtral-8x7b", "tpu-v5e:4x8"},
                                           {"mixtral-8x7b", "h100-sxm:16"}};
@@ -107,7 +102,6 @@ static void no_random_plan_beats_the_frontier(void **state) {
 
 /* Axes of 16 chips close to rings on the whole slice alone. */
 static void copies_inside_an_engine_are_searched(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-70b", "tpu-v5e:16x16");
     sm_arena *arena = sm_arena_new();
@@ -123,7 +117,6 @@ static void copies_inside_an_engine_are_searched(void **state) {
 }
 
 static void frontiers_equal_brute_force(void **state) {
-    (void)state;
     sm_serve_search_options o = options();
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
     same_frontier("llama-3-70b", "h100-sxm:16", o);
@@ -142,7 +135,6 @@ static void frontiers_equal_brute_force(void **state) {
 
 /* Experts, on switched systems across nodes and on tori. */
 static void frontiers_of_experts_equal_brute_force(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     same_frontier("mixtral-8x7b", "tpu-v5p:2x2x2", o);
@@ -167,7 +159,6 @@ static void frontiers_of_experts_equal_brute_force(void **state) {
 }
 
 static void drafted_frontiers_equal_brute_force(void **state) {
-    (void)state;
     serve_case c;
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:4");
     c.job.speculation = (sm_speculation){-1, 0.7, NULL};
@@ -187,7 +178,6 @@ static void drafted_frontiers_equal_brute_force(void **state) {
 
 /* No point of a frontier is as good as another in both. */
 static void points_do_not_beat_each_other(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-70b", "tpu-v5e:8x8");
@@ -210,7 +200,6 @@ static void points_do_not_beat_each_other(void **state) {
 
 /* llama-3.1-405B over all slices of TPU v5e up to 256 chips: under a second. */
 static void large_searches_are_quick(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3.1-405b", "tpu-v5e:16x16");
@@ -225,7 +214,6 @@ static void large_searches_are_quick(void **state) {
 
 /* Experts on hundreds of chips: what is not worth pricing is told in microseconds. */
 static void large_searches_of_experts_are_quick(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     sm_arena *arena = sm_arena_new();
@@ -240,7 +228,6 @@ static void large_searches_of_experts_are_quick(void **state) {
 
 /* Limits only take points away. */
 static void limits_are_kept(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
@@ -254,7 +241,6 @@ static void limits_are_kept(void **state) {
 }
 
 static void given_keys_are_kept(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
@@ -289,7 +275,6 @@ static void no_answer(const serve_case *c, const sm_serve_search_options *o, sm_
 }
 
 static void impossible_limits_say_by_how_much(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -302,7 +287,6 @@ static void impossible_limits_say_by_how_much(void **state) {
 
 /* What the sentence calls the least is that of every plan. */
 static void misses_equal_brute_force(void **state) {
-    (void)state;
     const double limits[][2] = {{0, 0.001}, {0.001, 0}, {0.001, 0.001}, {0.02, 1}, {0.06, 0.0075}};
     serve_case c;
     serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:2x4");
@@ -322,7 +306,6 @@ static void misses_equal_brute_force(void **state) {
 }
 
 static void what_does_not_fit_says_what_does(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3.1-405b", "h100-sxm:4");
@@ -335,7 +318,6 @@ static void what_does_not_fit_says_what_does(void **state) {
 }
 
 static void hostile_options_are_refused(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -351,7 +333,6 @@ static void hostile_options_are_refused(void **state) {
 }
 
 static void every_allocation_may_fail(void **state) {
-    (void)state;
     serve_case c;
     sm_serve_search_options o = options();
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
@@ -370,7 +351,6 @@ static void every_allocation_may_fail(void **state) {
 /* ---- pools and fleets ---- */
 
 static void pools_match_their_rates(void **state) {
-    (void)state;
     serve_case c;
     sm_error err = {0};
     sm_disaggregated d;
@@ -393,7 +373,6 @@ static void pools_match_their_rates(void **state) {
 }
 
 static void fleets_carry_the_traffic(void **state) {
-    (void)state;
     serve_case c;
     sm_error err = {0};
     sm_serve_search_options o = options();

@@ -1,13 +1,8 @@
 /* The walk of a program of serving tells the collectives that its partition prices: the same bytes
  * by kind, for dense models, routed and shared
  * experts, under rules of prompts and of decoding. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "model_of.h"
 #include "scalemodel/program.h"
@@ -126,7 +121,6 @@ static const struct {
               {"qwen3-30b-a3b", ""}};
 
 static void what_is_told_is_what_is_priced(void **state) {
-    (void)state;
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         sm_model model = catalogue_with(models[m].name, models[m].members);
         for (size_t r = 0; r < sizeof rules_tried / sizeof *rules_tried; r++)
@@ -138,7 +132,6 @@ static void what_is_told_is_what_is_priced(void **state) {
 }
 
 static void what_does_not_divide_is_told(void **state) {
-    (void)state;
     sm_model model = catalogue_with("mixtral-8x7b", "");
     sm_error err = {.status = SM_OK};
     sm_program b;

@@ -2,11 +2,7 @@
  * lower <= expected <= upper holds for operations, collectives, steps of training and points of
  * serving on every chip under every software that its user can name. Nothing in the library moves
  * one of the three times to fit another. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include "random_jobs.h"
@@ -48,7 +44,6 @@ static void in_order(const sm_chip *chip, const sm_calibration *c, const char *w
 /* ---- constants ---- */
 
 static void shares_are_of_the_data_sheet(void **state) {
-    (void)state;
     static const sm_constant shares[] = {
         SM_CONSTANT_matmul_efficiency,       SM_CONSTANT_matmul_efficiency_fp8,
         SM_CONSTANT_attention_efficiency,    SM_CONSTANT_attention_efficiency_backward,
@@ -122,10 +117,7 @@ static void operations(const sm_chip *chip, const sm_calibration *c) {
     }
 }
 
-static void operations_keep_their_order(void **state) {
-    (void)state;
-    visit_all(operations);
-}
+static void operations_keep_their_order(void **state) { visit_all(operations); }
 
 /* ---- collectives ---- */
 
@@ -167,10 +159,7 @@ static void collectives(const sm_chip *chip, const sm_calibration *c) {
     for (int members = 2; members <= 16; members *= 2) collectives_of(&system, c, members);
 }
 
-static void collectives_keep_their_order(void **state) {
-    (void)state;
-    visit_all(collectives);
-}
+static void collectives_keep_their_order(void **state) { visit_all(collectives); }
 
 /* ---- steps of training ---- */
 
@@ -225,7 +214,6 @@ static void steps(const sm_chip *chip, const sm_calibration *c) {
 }
 
 static void steps_of_training_keep_their_order(void **state) {
-    (void)state;
     sm_rng rng = {1};
     sm_system system;
     for (size_t i = 0; i < sm_chip_count(); i++) {
@@ -258,7 +246,6 @@ static void points(const sm_chip *chip, const sm_calibration *c) {
 }
 
 static void points_of_serving_keep_their_order(void **state) {
-    (void)state;
     static const char *const models[] = {"llama-3.1-8b", "mixtral-8x7b", "gpt-oss-20b"};
     sm_system system;
     for (size_t i = 0; i < sm_chip_count(); i++) {

@@ -1,12 +1,7 @@
 /* The simulator against queues with a closed form, against itself one step at a time, and against
  * laws that hold whatever the policy. The engine is a formula: constants, and terms in sequences,
  * cached tokens, new tokens and what they attend to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +118,6 @@ static double alone_s(const formula *f, double prompt, double output) {
 }
 
 static void test_alone(void **state) {
-    (void)state;
     sm_engine engine = engine_of(&usual_formula, 1e6);
     sm_request one = {.arrival_s = 3.0, .prompt = 700, .output = 300};
     for (int policy = 0; policy < SM_POLICY_DISAGGREGATED; policy++) {
@@ -140,7 +134,6 @@ static void test_alone(void **state) {
 }
 
 static void test_alone_disaggregated(void **state) {
-    (void)state;
     sm_engine engine = engine_of(&usual_formula, 1e6);
     engine.transfer_bytes_per_s = 50e9;
     engine.transfer_latency_s = 1e-3;
@@ -153,7 +146,6 @@ static void test_alone_disaggregated(void **state) {
 }
 
 static void test_alone_in_chunks(void **state) {
-    (void)state;
     sm_engine engine = engine_of(&usual_formula, 1e6);
     sm_request one = {.prompt = 1000, .output = 5};
     sm_simulation o = options_of(&engine, SM_POLICY_CHUNKED);
@@ -170,7 +162,6 @@ static void test_alone_in_chunks(void **state) {
 
 /* Requests of one token each take the same prefill: M/D/1, mean wait rho S / (2 (1 - rho)). */
 static void test_queue_of_constant_service(void **state) {
-    (void)state;
     formula f = {0.05, 0, 0, 0, 0};
     sm_engine engine = engine_of(&f, 1e6);
     const sm_policy policies[] = {SM_POLICY_STATIC, SM_POLICY_CONTINUOUS};
@@ -191,7 +182,6 @@ static void test_queue_of_constant_service(void **state) {
 /* Lognormal outputs, one at a time: M/G/1, mean wait lambda E[S^2] / (2 (1 - rho)) (Pollaczek and
  * Khinchine); the moments are those of what was drawn. */
 static void test_queue_of_varied_service(void **state) {
-    (void)state;
     formula f = {0.001, 0, 0, 0, 0};
     sm_engine engine = engine_of(&f, 1e9);
     const sm_policy policies[] = {SM_POLICY_STATIC, SM_POLICY_CONTINUOUS, SM_POLICY_CHUNKED};
@@ -220,7 +210,6 @@ static void test_queue_of_varied_service(void **state) {
 /* Everything at once: a full batch of B all the time. With outputs of n tokens and prompts of p, B
  * requests cost B prefills of (start + token p) and n - 1 steps of (start + sequence B). */
 static void test_saturation(void **state) {
-    (void)state;
     formula f = {0.012, 2e-5, 0, 1e-4, 0};
     sm_engine engine = engine_of(&f, 1e9);
     double B = 64, p = 200, n = 150;
@@ -292,7 +281,6 @@ static sm_simulated simulate_related(const sm_simulation *o, sm_synthetic drawn)
 }
 
 static void test_laws(void **state) {
-    (void)state;
     for (int i = 0; i < 160; i++) {
         sm_engine engine = engine_of(&usual_formula, i % 3 == 0 ? 4000 : 60000);
         engine.host_kv_tokens = i % 5 == 0 ? 20000 : 0;
@@ -329,7 +317,6 @@ static void check_same(const sm_simulated *a, const sm_simulated *b) {
 }
 
 static void test_jumps_equal_single_steps(void **state) {
-    (void)state;
     double preemptions = 0;
     for (int i = 0; i < 80; i++) {
         sm_engine engine = engine_of(&usual_formula, i % 2 == 0 ? 5000 : 60000);

@@ -1,11 +1,6 @@
 /* The simulator against a slow one that moves every sequence token by token: the same times for
  * every request, with memory that runs out. Then the highest rate, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +197,6 @@ static void draw_requests(slow *s, uint64_t seed, double rate) {
 }
 
 static void test_equals_the_slow_one(void **state) {
-    (void)state;
     static slow s;
     int preemptions = 0;
     for (int i = 0; i < 60; i++) {
@@ -237,7 +231,6 @@ static void test_equals_the_slow_one(void **state) {
 
 /* Swapped tokens are not computed again, and the engine waits for them. */
 static void test_swaps(void **state) {
-    (void)state;
     sm_engine engine = engine_of(1600);
     sm_simulation o;
     sm_simulation_defaults(&o);
@@ -283,7 +276,6 @@ static sm_status begin_drawn(void *context, double rate, sm_arrivals *arrivals, 
 /* M/D/1: a share of requests waits at most t. At load rho the wait has an exponential tail, and the
  * rate found meets the SLO while 3 % more does not. */
 static void test_highest_rate(void **state) {
-    (void)state;
     sm_engine engine = {.step_s = service, .kv_tokens = 1e9, .tokens_per_step = 1, .chips = 1};
     sm_simulation o;
     sm_simulation_defaults(&o);
@@ -335,7 +327,6 @@ static double no_price(void *context, double n, double cached, double prefill, d
 }
 
 static void test_refusals(void **state) {
-    (void)state;
     sm_engine engine = engine_of(1000);
     sm_simulation o;
     sm_simulation_defaults(&o);
@@ -373,7 +364,6 @@ static void test_refusals(void **state) {
 
 /* What can never fit is refused and counted; the longest that fits is served. */
 static void test_never_fits(void **state) {
-    (void)state;
     sm_engine engine = engine_of(1000);
     sm_simulation o;
     sm_simulation_defaults(&o);
@@ -394,7 +384,6 @@ static void test_never_fits(void **state) {
 
 /* The longest requests there are end at once: steps are not taken one by one. */
 static void test_absurd_lengths_end(void **state) {
-    (void)state;
     sm_engine engine = engine_of(1e15);
     sm_simulation o;
     sm_simulation_defaults(&o);
@@ -413,7 +402,6 @@ static void test_absurd_lengths_end(void **state) {
 }
 
 static void test_lack_of_memory(void **state) {
-    (void)state;
     sm_engine engine = engine_of(3000);
     engine.transfer_bytes_per_s = 1e10;
     sm_simulation o;

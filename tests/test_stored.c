@@ -1,14 +1,9 @@
 /* Quantised checkpoints: bytes computed by hand from what the libraries write, published sizes, and
  * names of modules in lists. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "model_of.h"
 #include "stored.h"
@@ -34,7 +29,6 @@ static void takes(const char *config, double bytes) {
 }
 
 static void without_quantisation_the_dtype_says(void **state) {
-    (void)state;
     sm_model m = model_of("small", SMALL);
     double params = sm_model_params(&m).total;
     assert_true(m.stored.bytes == 2 * params && !m.stored.quantised && m.stored.type == SM_BF16);
@@ -51,7 +45,6 @@ static void without_quantisation_the_dtype_says(void **state) {
 /* DeepSeek's blocks of 128 x 128 with a scale of 4 bytes; one scale a matrix; modules left alone.
  */
 static void fp8(void **state) {
-    (void)state;
     double blocks = 2.0 * (4 * 4 + 3 * 8);
     takes("{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}",
           linear + 4 * blocks + left);
@@ -72,7 +65,6 @@ static void fp8(void **state) {
 
 /* Four bits, and for each group of 128 inputs a scale of 2 bytes and 4 bits of zero point. */
 static void groups_of_inputs(void **state) {
-    (void)state;
     double groups = linear / 128;
     takes("{\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 128, \"zero_point\": true}",
           linear / 2 + groups * 2.5 + left);
@@ -97,7 +89,6 @@ static void groups_of_inputs(void **state) {
     "[\"Linear\"], \"weights\": {" weights "}" more "}}, \"ignore\": [\"lm_head\"]"
 
 static void compressed_tensors(void **state) {
-    (void)state;
     double rows = 2.0 * (4 * 256 + 2 * 512 + 256), groups = linear / 128;
     takes(GROUP("\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"channel\"", "") "}",
           linear + 2 * rows + left);
@@ -130,7 +121,6 @@ static void compressed_tensors(void **state) {
 }
 
 static void modelopt_and_quark(void **state) {
-    (void)state;
     takes("{\"quant_method\": \"modelopt\", \"quant_algo\": \"NVFP4\", \"ignore\": [\"lm_head\"]}",
           linear / 2 + linear / 16 + 14 * 8 + left);
     takes("{\"quantization\": {\"quant_algo\": \"FP8\", \"exclude_modules\": [\"lm_head\"]}}",
@@ -157,7 +147,6 @@ static void modelopt_and_quark(void **state) {
 
 /* The bytes that the index of the published checkpoint gives as its total_size. */
 static void published_sizes(void **state) {
-    (void)state;
     assert_true(catalogue_with("gpt-oss-20b", "").stored.bytes == 13761264768);
     assert_true(catalogue_with("gpt-oss-120b", "").stored.bytes == 65248815744);
     sm_model m = catalogue_with("gpt-oss-120b", "");
@@ -172,7 +161,6 @@ static void published_sizes(void **state) {
 
 /* DeepSeek-V3: fp8 but for embedding, head, router and norms, a scale for each 128 x 128. */
 static void deepseek_v3(void **state) {
-    (void)state;
     sm_model m = catalogue_with("deepseek-v3", "");
     double D = 7168, attention = 0, scales = 0;
     const double shapes[][2] = {{1536, D}, {24576, 1536}, {576, D}, {32768, 512}, {D, 16384}};
@@ -189,7 +177,6 @@ static void deepseek_v3(void **state) {
 }
 
 static void names_of_modules(void **state) {
-    (void)state;
     static const struct {
         pattern_syntax syntax;
         const char *pattern, *name;
@@ -243,7 +230,6 @@ static void refuse(const char *config, const char *sentence) {
 }
 
 static void what_is_no_such_value_is_refused(void **state) {
-    (void)state;
     refuse("4", "expected an object with \"quant_method\", found a number");
     refuse("{\"quant_method\": \"awq\", \"bits\": \"four\"}",
            "bits must be a whole number from 1 to 16");

@@ -1,13 +1,8 @@
 /* text: places of errors, nearest names, quantities, the cursor. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scalemodel/text.h"
 
@@ -24,7 +19,6 @@ static void expect_error(const char *text, sm_span span, const char *expected) {
 }
 
 static void errors_underline_their_span(void **state) {
-    (void)state;
     expect_error("hidden: 12x", (sm_span){8, 3},
                  "f.json:1:9: wrong\n"
                  "  hidden: 12x\n"
@@ -44,7 +38,6 @@ static void errors_underline_their_span(void **state) {
 }
 
 static void spans_are_clamped_to_their_line(void **state) {
-    (void)state;
     expect_error("ab\ncd", (sm_span){1, 100}, "f.json:1:2: wrong\n  ab\n   ^");
     expect_error("ab", (sm_span){2, 0}, "f.json:1:3: wrong\n  ab\n    ^");
     expect_error("ab", (sm_span){SIZE_MAX, SIZE_MAX}, "f.json:1:3: wrong\n  ab\n    ^");
@@ -54,7 +47,6 @@ static void spans_are_clamped_to_their_line(void **state) {
 }
 
 static void columns_count_characters_and_carets_count_width(void **state) {
-    (void)state;
     /* e-acute is two bytes and one column; the ideograph three bytes and two columns. */
     expect_error("\xC3\xA9\xE6\x97\xA5 bad", (sm_span){6, 3},
                  "f.json:1:4: wrong\n"
@@ -67,7 +59,6 @@ static void columns_count_characters_and_carets_count_width(void **state) {
 }
 
 static void hostile_bytes_are_replaced(void **state) {
-    (void)state;
     expect_error("a\x1b[2J\xff\x7f bad", (sm_span){8, 3},
                  "f.json:1:9: wrong\n"
                  "  a?[2J?? bad\n"
@@ -75,7 +66,6 @@ static void hostile_bytes_are_replaced(void **state) {
 }
 
 static void sources_need_not_be_terminated(void **state) {
-    (void)state;
     char *bytes = malloc(3);
     sm_error err;
     memcpy(bytes, "a\0b", 3);
@@ -88,7 +78,6 @@ static void sources_need_not_be_terminated(void **state) {
 }
 
 static void long_lines_are_cut_around_the_span(void **state) {
-    (void)state;
     char line[1001];
     sm_error err;
     for (size_t i = 0; i < 1000; i++) line[i] = (char)('a' + i % 26);
@@ -107,7 +96,6 @@ static void long_lines_are_cut_around_the_span(void **state) {
 }
 
 static void long_lines_of_wide_characters_fit_the_excerpt(void **state) {
-    (void)state;
     char line[3001] = "";
     sm_error err;
     for (size_t i = 0; i < 3000; i += 3) memcpy(line + i, "\xE6\x97\xA5", 3);
@@ -121,7 +109,6 @@ static void long_lines_of_wide_characters_fit_the_excerpt(void **state) {
 }
 
 static void a_hundred_megabytes_are_quick(void **state) {
-    (void)state;
     size_t length = 100000000;
     char *text = malloc(length);
     assert_non_null(text);
@@ -137,7 +124,6 @@ static void a_hundred_megabytes_are_quick(void **state) {
 }
 
 static void errors_without_place_print_plainly(void **state) {
-    (void)state;
     sm_error err;
     char out[100], tiny[8];
     sm_fail(&err, SM_USAGE, "no verb");
@@ -165,7 +151,6 @@ static const char *near(const char *word) {
 }
 
 static void nearest_names(void **state) {
-    (void)state;
     assert_string_equal(near("tpu-v5p"), "tpu-v5p");
     assert_string_equal(near("tpuv5p"), "tpu-v5p");
     assert_string_equal(near("TPU-V5E"), "tpu-v5e");
@@ -250,7 +235,6 @@ static sm_status parse(sm_quantity_kind kind, const char *text, double *value, s
 }
 
 static void quantities_are_read(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
         double value = -1;
         sm_error err;
@@ -301,7 +285,6 @@ static const refusal refusals[] = {
 };
 
 static void bad_quantities_are_explained(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const refusal *r = &refusals[i];
         double value = -1;
@@ -315,7 +298,6 @@ static void bad_quantities_are_explained(void **state) {
 }
 
 static void quantities_with_endless_digits(void **state) {
-    (void)state;
     size_t length = 1000000;
     char *digits = malloc(length + 1);
     memset(digits, '9', length);
@@ -331,7 +313,6 @@ static void quantities_with_endless_digits(void **state) {
 }
 
 static void quantities_in_the_middle_of_a_text(void **state) {
-    (void)state;
     sm_source source = sm_source_of("--dims", "I=4k,J=xx");
     double value = 0;
     sm_error err;
@@ -350,7 +331,6 @@ static sm_status integer(const char *text, int64_t lowest, int64_t highest, int6
 }
 
 static void integers_are_read(void **state) {
-    (void)state;
     static const struct {
         const char *text;
         int64_t value;
@@ -372,7 +352,6 @@ static void integers_are_read(void **state) {
 }
 
 static void bad_integers_are_explained(void **state) {
-    (void)state;
     int64_t value = 77;
     sm_error err;
     assert_int_equal(integer("9", 1, 8, &value, &err), SM_BAD_INPUT);
@@ -393,7 +372,6 @@ static void bad_integers_are_explained(void **state) {
 
 /* Any bytes whatever: an answer or an error with a place inside the text. */
 static void random_bytes_never_break_quantities(void **state) {
-    (void)state;
     static const char alphabet[] = "0123456789..eE+-kKMGTPEiBs/ \t\n$%xFLOPbitmnuhd\xC2\xB5\xFF";
     sm_rng rng = {11};
     for (int i = 0; i < 100000; i++) {
@@ -414,7 +392,6 @@ static void random_bytes_never_break_quantities(void **state) {
 /* ---- cursor ---- */
 
 static void cursor_walks_a_grammar(void **state) {
-    (void)state;
     sm_source source = sm_source_of("x", " A [I_X2 , 16] -> C");
     sm_cursor c = {&source, 0};
     sm_cursor_blanks(&c);
@@ -444,7 +421,6 @@ static void cursor_walks_a_grammar(void **state) {
 }
 
 static void cursor_past_the_end_is_harmless(void **state) {
-    (void)state;
     sm_source source = {"x", "ab", 2};
     sm_cursor c = {&source, 99};
     assert_int_equal(sm_cursor_peek(&c), -1);
@@ -458,7 +434,6 @@ static void cursor_past_the_end_is_harmless(void **state) {
 }
 
 static void source_of_null_is_empty(void **state) {
-    (void)state;
     sm_source source = sm_source_of(NULL, NULL);
     assert_string_equal(source.name, "");
     assert_int_equal(source.length, 0);

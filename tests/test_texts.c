@@ -1,10 +1,6 @@
 /* Texts and families as text: what they mean as trees, that they read back, what bad ones are told,
  * and that no text, however broken, does more than that. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "failing_alloc.h"
 #include "lexer.h"
 #include "tree.h"
@@ -170,7 +166,6 @@ static void assert_reads_back(sm_arena *arena, const sm_library *library) {
 /* ---- what is read ---- */
 
 static void everything_reads_back(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     assert_reads_back(arena, library_of(arena, EVERYTHING));
     assert_reads_back(arena, library_of(arena, ""));
@@ -180,7 +175,6 @@ static void everything_reads_back(void **state) {
 }
 
 static void lines_are_trees(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     const sm_library *library = library_of(arena, EVERYTHING);
     const tree_text *gqa = tree_find_text(library, "gqa");
@@ -209,7 +203,6 @@ static void lines_are_trees(void **state) {
 }
 
 static void families_are_trees(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     const sm_library *library = library_of(arena, EVERYTHING);
     const tree_family *llama = tree_find_family(library, "odd-name");
@@ -238,7 +231,6 @@ static void families_are_trees(void **state) {
 /* ---- a user's library over another ---- */
 
 static void what_stands_above_wins(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_error err = {0};
     sm_library *user;
@@ -306,7 +298,6 @@ static int tokens_of(const char *text, sm_span *span) {
 }
 
 static void every_token_may_be_missing_or_another(void **state) {
-    (void)state;
     static const char *const others[] = {"",    "x",    "K",  "3",    "\"w\"", "x[", "x(", ")",
                                          "]",   ",",    ":",  "=",    "==",    "->", ";",  "if",
                                          "not", "text", "in", "dims", "-",     "[",  "(",  "piece"};
@@ -323,7 +314,6 @@ static void every_token_may_be_missing_or_another(void **state) {
 }
 
 static void every_byte_may_be_another(void **state) {
-    (void)state;
     static const char bytes[] = "\"#[(.{_\n\x80\x01";
     for (size_t i = 0; i + 1 < sizeof EVERYTHING; i++)
         for (size_t k = i % 7; k + 1 < sizeof bytes; k += 7) {
@@ -499,7 +489,6 @@ static void put_family(writer *w, int number) {
 }
 
 static void random_files_read_back(void **state) {
-    (void)state;
     static writer w;
     sm_arena *arena = sm_arena_new();
     for (uint64_t seed = 0; seed < 300; seed++) {
@@ -523,7 +512,6 @@ static void random_files_read_back(void **state) {
 /* ---- what is shipped; memory ---- */
 
 static void what_is_shipped_reads_back(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_error err = {0};
     const sm_library *shipped;
@@ -535,7 +523,6 @@ static void what_is_shipped_reads_back(void **state) {
 }
 
 static void memory_may_fail(void **state) {
-    (void)state;
     static const char some[] =
         "roles heads K\nsizes D2 = max(D, 2)\n"
         "text f(x[B,T]; g=false) -> y: y = x * w[T_X] along T if g; y = part(x) if not g\n"

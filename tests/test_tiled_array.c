@@ -1,9 +1,5 @@
 /* Arrays in the text of HLO: what tiles make of their sizes, and what is wrong with a text. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <stdio.h>
 #include "scalemodel/shard.h"
 
@@ -28,7 +24,6 @@ static void fails(const char *text, int column, const char *sentence) {
 }
 
 static void without_tiles_nothing_is_padded(void **state) {
-    (void)state;
     sm_tiled_array a = parsed("f32[3,5]");
     assert_int_equal(a.rank, 2);
     assert_true(same(a.bytes, 60));
@@ -40,7 +35,6 @@ static void without_tiles_nothing_is_padded(void **state) {
 }
 
 static void minor_dimensions_are_rounded_to_tiles(void **state) {
-    (void)state;
     sm_tiled_array a = parsed("f32[3,5]{1,0:T(2,2)}");
     assert_true(same(a.padded[0], 4));
     assert_true(same(a.padded[1], 6));
@@ -55,7 +49,6 @@ static void minor_dimensions_are_rounded_to_tiles(void **state) {
 }
 
 static void later_tiles_cut_the_tile_before(void **state) {
-    (void)state;
     assert_true(same(parsed("bf16[32,32,8192]{2,1,0:T(8,128)(2,1)}").padded_bytes, 16777216));
     assert_true(same(parsed("bf16[3,5]{1,0:T(8,128)(2,1)S(1)}").padded_bytes, 2048));
     assert_true(same(parsed("s8[1,1]{1,0:T(3,1)(2,1)}").padded_bytes, 4)); /* 3 becomes 4 */
@@ -63,7 +56,6 @@ static void later_tiles_cut_the_tile_before(void **state) {
 
 /* Whatever the tile: at least as large, whole tiles, less than one tile more. */
 static void padding_is_least(void **state) {
-    (void)state;
     sm_rng rng = {3};
     for (int i = 0; i < 3000; i++) {
         char text[80];
@@ -83,7 +75,6 @@ static void padding_is_least(void **state) {
 }
 
 static void wrong_texts_are_refused(void **state) {
-    (void)state;
     fails("", 1, "expected a type, as in f32[3,5], found the end");
     fails("bf17[3]", 1, "'bf17' is no data type; did you mean bf16?");
     fails("f32[3,]", 7, "expected the size of a dimension, found ']'");

@@ -1,9 +1,5 @@
 /* A plan priced as src/run executes it: the same plan with arrays twice as wide and more slots. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "scalemodel/io.h"
 #include "scalemodel/train.h"
 #include <math.h>
@@ -51,7 +47,6 @@ static double bytes_of(const sm_plan_detail *d, sm_collective op, const char *ar
 /* Activations travel in four bytes instead of two; gradients in the dtype of the plan either way.
  */
 static void activations_are_twice_as_wide(void **state) {
-    (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     const char *plan = "tensor=8,seq=on,microbatch=1";
@@ -73,7 +68,6 @@ static void activations_are_twice_as_wide(void **state) {
 
 /* Of E experts with k chosen, slots for all tokens are E/k times those of a balanced load. */
 static void experts_have_a_slot_for_every_token(void **state) {
-    (void)state;
     priced_job j;
     open_job(&j, "mixtral-8x7b", "h100-sxm:8");
     const char *plan = "expert=8,microbatch=1";
@@ -89,7 +83,6 @@ static void experts_have_a_slot_for_every_token(void **state) {
 
 /* The optimizer's state holds no second copy of weights that are in single precision. */
 static void weights_are_their_own_master_copy(void **state) {
-    (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     sm_plan_detail usual = detail_of(j.train, "tensor=8,optimizer=adam-no-master", j.arena);
@@ -120,7 +113,6 @@ static double op_s(priced_job *j, const char *text, const char *name, sm_phase p
 /* 128 queries at a time meet the keys up to their end: of 2048, (128 + 256 + ... + 2048) / 16 =
  * 1088 on average; of the second half of the sequence, 1024 + (128 + ... + 1024) / 8 = 1600. */
 static void the_chip_with_the_end_of_a_sequence_attends_most(void **state) {
-    (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     sm_calibration c = *sm_train_calibration(j.train);
@@ -142,7 +134,6 @@ static void the_chip_with_the_end_of_a_sequence_attends_most(void **state) {
 
 /* The launch of an op is that of the calibration, not the gap of a GPU's queue. */
 static void an_op_costs_its_launch(void **state) {
-    (void)state;
     priced_job j;
     open_job(&j, "llama-3.1-8b", "h100-sxm:8");
     sm_calibration c = *sm_train_calibration(j.train);

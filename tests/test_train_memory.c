@@ -1,9 +1,5 @@
 /* What software holds in memory beside what a plan says, each part against its equation. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "model_of.h"
 #include "scalemodel/train.h"
 #include "search_copy.h"
@@ -16,7 +12,6 @@ static sm_model model;
 static const sm_software_memory plain = {.software = "plain", .loss_bytes = 8};
 
 static int load_model(void **state) {
-    (void)state;
     model = catalogue_with("llama-3.1-8b", "\"num_hidden_layers\": 4");
     return 0;
 }
@@ -51,13 +46,11 @@ static void is_about(double got, double want) {
 /* ---- the table ---- */
 
 static void unknown_software_holds_what_megatron_does(void **state) {
-    (void)state;
     assert_string_equal(sm_software_memory_of("no such thing")->software, "megatron-core");
     assert_string_equal(sm_software_memory_of("nanotron")->software, "nanotron");
 }
 
 static void a_new_job_has_them_too(void **state) {
-    (void)state;
     sm_memory of_default = memory_of("data=8", 8, NULL);
     sm_memory of_megatron = memory_of("data=8", 8, sm_software_memory_of("megatron-core"));
     is_about(of_default.total, of_megatron.total);
@@ -68,7 +61,6 @@ static void a_new_job_has_them_too(void **state) {
 
 /* Half of its bytes is held (activations), half is work (buffers). */
 static void the_loss_holds_its_bytes_per_token_and_word(void **state) {
-    (void)state;
     sm_software_memory twice = plain;
     twice.loss_bytes = 16;
     sm_memory one = memory_of("data=8", 8, &plain), two = memory_of("data=8", 8, &twice);
@@ -77,7 +69,6 @@ static void the_loss_holds_its_bytes_per_token_and_word(void **state) {
 }
 
 static void whole_logits_are_not_divided_by_tensor(void **state) {
-    (void)state;
     sm_software_memory whole = plain;
     whole.loss_whole = true;
     sm_memory parts = memory_of("tensor=8", 1, &plain), all = memory_of("tensor=8", 1, &whole);
@@ -88,7 +79,6 @@ static void whole_logits_are_not_divided_by_tensor(void **state) {
 /* ---- ops of several kernels ---- */
 
 static void norms_of_several_kernels_keep_more(void **state) {
-    (void)state;
     sm_software_memory eager = plain;
     eager.norm_bytes = 6;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &eager);
@@ -98,7 +88,6 @@ static void norms_of_several_kernels_keep_more(void **state) {
 
 /* Recomputed norms keep nothing: only the layer at work has them. */
 static void recomputed_norms_are_kept_for_one_layer(void **state) {
-    (void)state;
     sm_software_memory eager = plain;
     eager.norm_bytes = 6;
     sm_memory a = memory_of("data=8,recompute=full", 8, &plain);
@@ -108,7 +97,6 @@ static void recomputed_norms_are_kept_for_one_layer(void **state) {
 
 /* Where tensor shards the sequence: 2 bytes of the 7/8 that other chips hold. */
 static void gathered_results_of_norms_are_whole(void **state) {
-    (void)state;
     sm_software_memory gathered = plain;
     gathered.gathered_kept = true;
     sm_memory a = memory_of("tensor=8,seq=on", 1, &plain);
@@ -119,7 +107,6 @@ static void gathered_results_of_norms_are_whole(void **state) {
 }
 
 static void a_gate_apart_is_an_array_more(void **state) {
-    (void)state;
     sm_software_memory apart = plain;
     apart.gate_apart = true;
     double more = memory_of("data=8", 8, &apart).total - memory_of("data=8", 8, &plain).total;
@@ -129,7 +116,6 @@ static void a_gate_apart_is_an_array_more(void **state) {
 }
 
 static void heads_copied_to_another_layout_count(void **state) {
-    (void)state;
     sm_software_memory copies = plain;
     copies.heads_bytes = 8;
     double more = memory_of("tensor=8", 1, &copies).total - memory_of("tensor=8", 1, &plain).total;
@@ -140,7 +126,6 @@ static void heads_copied_to_another_layout_count(void **state) {
  * backward pass reads its own result, rotation has no need of what it rotates. The head: its norm's
  * result, counted twice as the logits are. */
 static void inputs_of_narrow_matmuls_are_narrow(void **state) {
-    (void)state;
     sm_software_memory narrow = plain;
     narrow.operands_narrow = true;
     sm_memory wide = memory_of("data=8,dtype=fp8", 8, &plain);
@@ -151,7 +136,6 @@ static void inputs_of_narrow_matmuls_are_narrow(void **state) {
 
 /* Two experts of 4096 wide results for each token and layer. */
 static void experts_weighted_early_keep_no_results(void **state) {
-    (void)state;
     sm_model dense = model;
     sm_software_memory early = plain;
     early.weighted_early = true;
@@ -167,7 +151,6 @@ static void experts_weighted_early_keep_no_results(void **state) {
 /* ---- gradients and the allocator ---- */
 
 static void gradients_beside_their_sums(void **state) {
-    (void)state;
     sm_software_memory beside = plain;
     beside.gradient_bytes = 2, beside.shard_bytes = 4;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &beside);
@@ -178,7 +161,6 @@ static void gradients_beside_their_sums(void **state) {
 }
 
 static void the_allocator_takes_its_part(void **state) {
-    (void)state;
     sm_software_memory loose = plain;
     loose.fragmentation = 0.5, loose.reserved_bytes = 3e9;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &loose);
@@ -186,7 +168,6 @@ static void the_allocator_takes_its_part(void **state) {
 }
 
 static void what_is_outside_lowers_the_capacity_or_counts(void **state) {
-    (void)state;
     sm_software_memory context = plain;
     context.outside_bytes = 2e9;
     sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &context);
@@ -199,7 +180,6 @@ static void what_is_outside_lowers_the_capacity_or_counts(void **state) {
 }
 
 static void compiled_memory_of_tpus_has_no_allocator(void **state) {
-    (void)state;
     sm_software_memory loose = plain;
     loose.fragmentation = 0.5, loose.reserved_bytes = 3e9, loose.outside_bytes = 2e9;
     sm_memory a = price_on("tpu-v5p:2x2x2", "data=8", 8, &plain).memory;
@@ -209,7 +189,6 @@ static void compiled_memory_of_tpus_has_no_allocator(void **state) {
 }
 
 static void a_plan_fits_what_is_left_of_the_card(void **state) {
-    (void)state;
     sm_software_memory full = plain;
     sm_price_of_plan p = price_on("h100-sxm:8", "data=8", 8, &plain);
     assert_true(p.fits);
@@ -222,7 +201,6 @@ static void a_plan_fits_what_is_left_of_the_card(void **state) {
 /* The head is larger than a layer: it and the last layer are whole at the loss, 2 bytes of weight
  * and 4 of gradient each; another 2 and 1 where XLA scatters one layer at a time in 16 bits. */
 static void head_and_last_layer_are_whole_at_the_loss(void **state) {
-    (void)state;
     double layer = D * (2.0 * HEADS_WIDTH + 2.0 * 1024) + 3.0 * D * F + 2 * D;
     double head = (double)V * D + D;
     double loss = 4.0 * T * V + 4.0 * T * D; /* gradients of logits, norm and stream */
@@ -234,7 +212,6 @@ static void head_and_last_layer_are_whole_at_the_loss(void **state) {
 
 /* The search passes what a plan's price passes. */
 static void the_search_knows_what_is_left_of_the_card(void **state) {
-    (void)state;
     sm_error err = {0};
     sm_system system;
     sm_source on = sm_source_of("--on", "h100-sxm:8");

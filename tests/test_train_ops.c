@@ -1,13 +1,8 @@
 /* A plan's ops: their seconds are those of the price, their FLOPs those of the model. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "random_jobs.h"
 #include "scalemodel/io.h"
@@ -62,7 +57,6 @@ static int sums_differ(const char *what) {
 /* Llama 3.1 8B: q_proj is 2 x tokens x 4096 x 4096 in each of 32 layers, as are its two gradients;
  * the head 2 x tokens x 4096 x 128256. Eight chips share 32 sequences. */
 static void flops_are_the_models(void **state) {
-    (void)state;
     double tokens = 32 * 4096 / 8.0, projection = 32 * 2 * tokens * 4096 * 4096;
     tell("llama-3.1-8b", "h100-sxm:1x8", "fsdp=8,microbatch=1,recompute=full");
     const sm_plan_op *q = op("q", SM_PHASE_FORWARD, false);
@@ -87,7 +81,6 @@ static void flops_are_the_models(void **state) {
 
 /* All stages hold the same layers but the first and the last; the busiest is told of. */
 static void a_stage_tells_of_its_own(void **state) {
-    (void)state;
     tell("llama-3.1-8b", "h100-sxm:1x8", "pipeline=8,microbatch=1");
     assert_int_equal(detail.stage, 7);
     assert_non_null(op("l", SM_PHASE_FORWARD, false));
@@ -100,7 +93,6 @@ static void a_stage_tells_of_its_own(void **state) {
 
 /* A chip so fast that ops wait for the host: that is a row of its own. */
 static void waiting_for_the_host_is_a_row(void **state) {
-    (void)state;
     sm_model model;
     sm_train *train = NULL;
     sm_error err = {.status = SM_OK};
@@ -123,7 +115,6 @@ static void waiting_for_the_host_is_a_row(void **state) {
 
 /* Whatever the job and the plan. */
 static void ops_add_up_to_the_price(void **state) {
-    (void)state;
     sm_rng rng = {11};
     int told = 0, failed = 0;
     for (int i = 0; i < 400; i++) {

@@ -1,9 +1,5 @@
 /* A plan's bytes on the wire against closed forms of ZeRO and tensor parallelism. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "random_jobs.h"
 #include "scalemodel/io.h"
 #include <math.h>
@@ -56,7 +52,6 @@ static void is(volume v, double bytes, double wire_per_byte) {
 /* Rajbhandari et al. 2020: weights gathered for the forward and again for the backward pass,
  * gradients scattered once; 7/8 of each crosses a chip's link. fp32 gradients, 4 microbatches. */
 static void fsdp_moves_the_parameters_three_times(void **state) {
-    (void)state;
     sm_arena *arena = told("fsdp=8,microbatch=1");
     double all = 8030261248.0, norms = 65 * 4096.0, table = 128256 * 4096.0;
     assert_int_equal(detail.price.microbatches, 4);
@@ -70,7 +65,6 @@ static void fsdp_moves_the_parameters_three_times(void **state) {
  * head and embedding move the stream once each. The loss: the largest score of a token and the sum
  * of its exponentials, and nothing backward. */
 static void tensor_moves_the_stream(void **state) {
-    (void)state;
     sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
     double stream = 2 * 2 * 4096 * 4096.0, loss = 4 * 2 * 4096;
     is(total(SM_ALL_GATHER, "tensor", "forward"), 8 * (2 * 32 + 1) * stream, 3.0 / 4);
@@ -87,7 +81,6 @@ static void tensor_moves_the_stream(void **state) {
  * (1536 + 512 + 64 a token). Each chip's experts, or its part of them, have a slope of their own
  * for the 256 scores, in fp32. */
 static void tensor_reduces_sums_once(void **state) {
-    (void)state;
     static const char *const plans[] = {"tensor=8,seq=off,microbatch=1",
                                         "tensor=8,seq=off,microbatch=1,expert_tensor=off"};
     double tokens = 8192, stream = tokens * 7168 * 2, loss = tokens * 4;
@@ -106,7 +99,6 @@ static void tensor_reduces_sums_once(void **state) {
 /* Attention and MLP side by side are one sum: one reduction of it forward, one gather of its
  * gradient backward, beside those of the stream before them. */
 static void branches_share_a_reduction(void **state) {
-    (void)state;
     sm_arena *arena = told_of("gpt-j-6b", 8 * 2048, 2048, "data=2,tensor=4,zero=0,microbatch=4");
     double stream = 4 * 2048 * 4096 * 2.0, layers = 28;
     assert_int_equal(detail.price.microbatches, 1);
@@ -119,7 +111,6 @@ static void branches_share_a_reduction(void **state) {
 
 /* One all-reduce of the step's fp32 gradients: of each chip's quarter, norms whole. */
 static void data_reduces_gradients_once(void **state) {
-    (void)state;
     sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
     double all = 8030261248.0, norms = 65 * 4096.0;
     is(total(SM_ALL_REDUCE, "data", "step end"), 4 * (all - norms) / 4, 1); /* 2 (n-1)/n, n = 2 */
@@ -159,7 +150,6 @@ static void a_correction_is_not_reduced(void **state) {
 
 /* What a person reads adds up to what the price says. */
 static void exposed_time_is_within_the_step(void **state) {
-    (void)state;
     static const char *const plans[] = {"fsdp=8", "data=2,tensor=4", "tensor=8,microbatch=4",
                                         "data=2,pipeline=4,microbatch=1", "fsdp=4,context=2"};
     for (int i = 0; i < 5; i++) {
@@ -196,7 +186,6 @@ static double shown_in(const char *phase) {
 
 /* What shows of the end of a step is shared out over its collectives, no more and no less. */
 static void the_end_of_the_step_is_shared_out(void **state) {
-    (void)state;
     static const char *const plans[] = {"data=8,zero=0", "data=2,tensor=4,zero=1",
                                         "data=4,tensor=2,zero=0,microbatch=1"};
     for (int i = 0; i < 3; i++) {

@@ -1,11 +1,6 @@
 /* Files of measured rows: what is read, that both forms of a row are one, what is refused and
  * where, what is suspected, and the rows that the project ships. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "truth_schema.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
@@ -47,7 +42,6 @@ static void assert_near(double value, double expected) {
 /* ---- what is read ---- */
 
 static void reads_gemm(void **state) {
-    (void)state;
     parsed p = parse_good("chip,dtype,m,n,k,time_us,source\n"
                           "h100_sxm,bf16,4096,8192,1024,125.5,\"vidur, by hand: \"\"x\"\"\"\n"
                           "a100,fp8,1,2,3,,\n");
@@ -71,7 +65,6 @@ static void reads_gemm(void **state) {
 }
 
 static void reads_attention(void **state) {
-    (void)state;
     parsed p =
         parse_good("chip,phase,batch,q_len,kv_len,n_heads,n_kv_heads,d_head,dtype,time_us,source\n"
                    "h20,decode,16,1,4096,32,8,128,bf16_kvfp8,88,infersim:x\n");
@@ -88,7 +81,6 @@ static void reads_attention(void **state) {
 }
 
 static void reads_collectives_without_a_time(void **state) {
-    (void)state;
     parsed p = parse_good("system,op,ranks,nodes,bytes,time_us,busbw_GBps,source\n"
                           "h100_sxm_node,all_reduce,8,1,1048576,40,45.9,nccl\n"
                           "h800_node,deepep_normal_combine,8,1,0,,158,deepep\n");
@@ -107,7 +99,6 @@ static void reads_collectives_without_a_time(void **state) {
 }
 
 static void reads_memops_and_inference(void **state) {
-    (void)state;
     parsed p = parse_good("chip,op,rows,cols,dtype,bytes,time_us,source\n"
                           "a100_sxm_80gb,gelu,1,1024,fp16,4096,48.16,llmcompass:fig5\n");
     assert_int_equal(p.truth.kind, SM_TRUTH_MEMOP);
@@ -129,7 +120,6 @@ static void reads_memops_and_inference(void **state) {
 /* Any order, blanks, further columns, comments, empty lines, a byte order mark, lines ended either
  * way, a line end inside quotes: the same row, and the right number of its line. */
 static void reads_csv_as_people_write_it(void **state) {
-    (void)state;
     parsed p = parse_good("\xEF\xBB\xBF# of my cluster\r\n\r\n"
                           "k, \"m\" ,who,time_us,n,chip\r\n"
                           "3,1,\"two\r\nlines\",\t1e3 ,2,h100\r\n\r\n  # more\r\n4,1,,5.,2,h100");
@@ -150,7 +140,6 @@ static void reads_csv_as_people_write_it(void **state) {
 }
 
 static void reads_operations_as_json_too(void **state) {
-    (void)state;
     parsed p = parse_good("\n{\"chip\":\"h100\",\"m\":64,\"n\":128,\"k\":256,\"time_us\":9,"
                           "\"id\":7,\"other\":[{}]}\n\n");
     assert_int_equal(p.truth.kind, SM_TRUTH_GEMM);
@@ -208,7 +197,6 @@ static void assert_same_row(const sm_truth_row *x, const sm_truth_row *y) {
 }
 
 static void both_forms_are_one(void **state) {
-    (void)state;
     parsed json = parse_good(as_json), csv = parse_good(as_csv);
     assert_int_equal(json.truth.n, 6);
     assert_int_equal(csv.truth.n, 6);
@@ -222,7 +210,6 @@ static void both_forms_are_one(void **state) {
 }
 
 static void reads_experts_and_latent_attention(void **state) {
-    (void)state;
     parsed p = parse_good(as_json);
     const sm_truth_row *r = p.truth.row;
     const sm_training_row *t = &r->of.training;
@@ -247,7 +234,6 @@ static void reads_experts_and_latent_attention(void **state) {
 }
 
 static void times_have_one_convention(void **state) {
-    (void)state;
     parsed p = parse_good(as_json);
     const sm_truth_row *r = p.truth.row;
     assert_near(r[0].measured_s, 4096.0 * 4096 / (6288.0 * 256)); /* printed tokens/s */
@@ -265,7 +251,6 @@ static void times_have_one_convention(void **state) {
 }
 
 static void prefers_printed_seconds(void **state) {
-    (void)state;
     const char *header = "hardware.chip,hardware.chips,seq_len,global_batch_sequences,"
                          "measured.step_time_s,measured.tokens_per_s_per_chip,"
                          "derived.step_time_s_from_tflops,flags\n";
@@ -304,7 +289,6 @@ static void refuses(const char *text, const char *shown) {
     "q_len, kv_len (attention); op, ranks (collective); op, bytes (memop)"
 
 static void refuses_bad_csv(void **state) {
-    (void)state;
     refuses("m,n,k,time_us\n1,2,3,4\n1,2,x3,4\n",
             "rows:3:5: k: expected a number, found \"x3\"\n  1,2,x3,4\n      ^~");
     refuses("m,n,k,time_us\n1,2,3,fast\n",
@@ -331,7 +315,6 @@ static void refuses_bad_csv(void **state) {
 }
 
 static void refuses_bad_headers(void **state) {
-    (void)state;
     refuses("", "rows:1:1: there are no measured rows: expected CSV with a header, or one JSON "
                 "object a line");
     refuses("[{}]", "rows:1:1: expected one JSON object {...} a line, not a list\n  [{}]\n  ^");
@@ -346,7 +329,6 @@ static void refuses_bad_headers(void **state) {
 }
 
 static void refuses_bad_json(void **state) {
-    (void)state;
     refuses("{\"m\":1,\"n\":1,\"k\":1}\n{\"m\":1,}\n",
             "rows:2:8: this is not valid JSON: string or '}' expected near '}'\n"
             "  {\"m\":1,}\n         ^");
@@ -375,7 +357,6 @@ static void refuses_bad_json(void **state) {
 }
 
 static void refuses_too_many_columns(void **state) {
-    (void)state;
     char text[600] = "";
     memset(text, ',', 300);
     parsed p = parse_bytes(text, 300);
@@ -386,7 +367,6 @@ static void refuses_too_many_columns(void **state) {
 }
 
 static void names_a_missing_file(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_truth truth;
     sm_error err;
@@ -417,7 +397,6 @@ static void warns_nothing(const char *text) {
     "pp,dp,measured.peak_memory_gib\n"
 
 static void suspects_units(void **state) {
-    (void)state;
     warns_nothing(GEMM "h100_sxm,8192,8192,8192,1700\nh100_sxm,1,64,64,5\nnone,1,1,1,1e-9\n");
     warns(GEMM "h100_sxm,8192,8192,8192,1.7\n",
           "time_us says 1.7 us, but h100-sxm needs 556 us at its datasheet's rates; is it in "
@@ -435,7 +414,6 @@ static void suspects_units(void **state) {
 }
 
 static void suspects_steps(void **state) {
-    (void)state;
     warns_nothing(STEP "H100-SXM-80GB,8,8,32,4096,16384,4096,128,24,,8,1,1,1,70\n");
     warns(STEP "H100-SXM-80GB,8,8,32,4096,16384,4096,128,24000,,8,1,1,1,\n",
           "step_time_s says 6.67 h, 16070 times what h100-sxm needs at its datasheet's rates; is "
@@ -454,7 +432,6 @@ static void suspects_steps(void **state) {
 }
 
 static void suspects_contradictions(void **state) {
-    (void)state;
     warns(GEMM "h100_sxm,8192,8192,8192,1700\nh100_sxm,8192,8192,8192,3500\n"
                "h100_sxm,8192,8192,8192,2000\n",
           "3.5 ms here, but 1.7 ms in line 2 for the same configuration");
@@ -484,7 +461,6 @@ static parsed read_shipped(const char *name) {
 }
 
 static void shipped_rows_are_whole(void **state) {
-    (void)state;
     static const struct {
         const char *name;
         sm_truth_kind kind;
@@ -523,7 +499,6 @@ static bool can_be_compared(const sm_truth_row *r) {
 
 /* Rows apart lack a fact; the others have those that every prediction needs. */
 static void rows_with_missing_facts_are_apart(void **state) {
-    (void)state;
     static const char *const whole[] = {"training", "training_small", "training_oom"};
     for (size_t i = 0; i < 3; i++) {
         parsed p = read_shipped(whole[i]);
@@ -547,7 +522,6 @@ static void rows_with_missing_facts_are_apart(void **state) {
 
 /* A step printed both in seconds and in tokens/s is one time. */
 static void normalised_times_agree(void **state) {
-    (void)state;
     size_t both = 0;
     static const char *const names[] = {"training", "training_small"};
     for (size_t i = 0; i < 2; i++) {
@@ -570,7 +544,6 @@ static void normalised_times_agree(void **state) {
 /* FLOP/s count as the source counts: where tokens/s are printed too, the file's own arithmetic from
  * tokens is the time that is read. */
 static void derived_times_agree(void **state) {
-    (void)state;
     parsed p = read_shipped("training");
     size_t derived = 0;
     for (size_t k = 0; k < p.truth.n; k++) {
@@ -622,7 +595,6 @@ static void assert_found(const char *name, const char *columns, double factor) {
 
 /* Every shipped matmul and attention with its time in the wrong unit: at least 95 % are named. */
 static void wrong_units_are_found(void **state) {
-    (void)state;
     const char *attention = "chip,phase,batch,q_len,kv_len,n_heads,n_kv_heads,d_head,time_us";
     assert_found("gemm", "chip,m,n,k,time_us", 1e-3);
     assert_found("gemm", "chip,m,n,k,time_us", 1e3);
@@ -631,7 +603,6 @@ static void wrong_units_are_found(void **state) {
 }
 
 static void survives_every_failed_allocation(void **state) {
-    (void)state;
     static const char *const texts[] = {as_json, as_csv,
                                         GEMM "h100,1,1,1,1\nh100,1,1,1,1e9\nh100,1,1,1,5\n"};
     for (size_t i = 0; i < 3; i++) {
@@ -656,7 +627,6 @@ static void survives_every_failed_allocation(void **state) {
 
 /* Every cut and many damaged bytes of good files: an answer or a placed error, never more. */
 static void survives_damage(void **state) {
-    (void)state;
     static const char *const texts[] = {as_json, as_csv, GEMM "h100,1,1,1,\"5\"\n"};
     sm_rng rng = {7};
     for (size_t i = 0; i < 3; i++) {

@@ -1,11 +1,6 @@
 /* Rows of inference: what is read, in both forms; what is compared; what is suspected; the rows
  * that the project ships. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/io.h"
 
 #include <math.h>
@@ -108,7 +103,6 @@ static void check_row(const sm_truth_row *row) {
 }
 
 static void both_forms_are_one(void **state) {
-    (void)state;
     const char *const texts[] = {as_json, as_csv};
     for (int i = 0; i < 2; i++) {
         parsed p = parse_good(texts[i]);
@@ -121,7 +115,6 @@ static void both_forms_are_one(void **state) {
 }
 
 static void sections_are_objects(void **state) {
-    (void)state;
     static const char *const sections[] = {"model", "parallel", "measured", "disagg_layout"};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         char text[200], sentence[100];
@@ -141,7 +134,6 @@ static void sections_are_objects(void **state) {
     "measured.tokens_per_s_per_chip,measured.latency_ms,measured.ttft_ms,concurrency\n"
 
 static void first_stated_is_compared(void **state) {
-    (void)state;
     parsed p = parse_good(HEAD "h100_sxm,4,9,9,12.5,100,25,9000,800,2\n"
                                "h100_sxm,4,9,9,,100,25,9000,800,2\n"
                                "h100_sxm,4,9,9,,,25,9000,800,2\n"
@@ -165,7 +157,6 @@ static void first_stated_is_compared(void **state) {
 }
 
 static void quantities_have_names_and_regimes(void **state) {
-    (void)state;
     assert_string_equal(sm_served_name(SM_SERVED_TPOT), "tpot_s");
     assert_string_equal(sm_served_name(SM_SERVED_TOKEN), "token_s");
     assert_string_equal(sm_served_name(SM_SERVED_LATENCY), "latency_s");
@@ -189,7 +180,6 @@ static void refuses(const char *row, const char *sentence) {
 }
 
 static void refuses_values(void **state) {
-    (void)state;
     refuses("h100,4,0,9,,,,,,", "input_len: expected a number above 0, found \"0\"");
     refuses("h100,4,9,x,,,,,,", "output_len: expected a number, found \"x\"");
     refuses("h100,4.5,9,9,,,,,,", "chips: expected a whole number, found \"4.5\"");
@@ -219,7 +209,6 @@ static void warns(const char *row, const char *text) {
 }
 
 static void suspects_units(void **state) {
-    (void)state;
     warns("a100_sxm_80gb,8,512,128,25,,,,8,1,", NULL);
     warns("a100_sxm_80gb,8,512,128,0.025,,,,8,1,",
           "tpot_ms says 25 us a token, but a100-80 needs 2.1 ms at its datasheet's rates; is it in "
@@ -232,7 +221,6 @@ static void suspects_units(void **state) {
 }
 
 static void suspects_contradictions(void **state) {
-    (void)state;
     warns("a100_sxm_80gb,8,512,128,,900,112.5,,8,1,", NULL);
     warns("a100_sxm_80gb,8,512,128,,900,900,,8,1,",
           "tokens_per_s says 900, but tokens_per_s_per_chip gives 7200");
@@ -245,7 +233,6 @@ static void suspects_contradictions(void **state) {
 /* ---- the rows of the project ---- */
 
 static void shipped_rows_are_whole(void **state) {
-    (void)state;
     parsed p = {.arena = sm_arena_new()};
     p.status = sm_truth_read("data/truth/inference.csv", p.arena, &p.truth, &p.err);
     if (p.status != SM_OK) fail_msg("%d: %s", p.err.line, p.err.sentence);

@@ -1,12 +1,6 @@
 /* What a measured row says, in the product's words: the plan it ran and the software it ran under.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "scalemodel/truth.h"
 #include "../src/truth/truth_parts.h"
 #include "model_of.h"
@@ -74,7 +68,6 @@ static sm_plan plan_of(const sm_truth_row *row) {
 /* The expert axis is 8 of the replicas where every expert is split over the tensor axis, and 2
  * beside the 4 of the tensor axis where none is. What the row states outweighs its degrees. */
 static void test_experts_are_split_where_they_are_few(void **state) {
-    (void)state;
     sm_truth_row row = experts_row("NVIDIA Megatron-Bridge performance summary", "line 45");
     sm_plan plan = plan_of(&row);
     assert_true(!plan.expert_tensor && plan.expert == 2);
@@ -87,7 +80,6 @@ static void test_experts_are_split_where_they_are_few(void **state) {
 }
 
 static void test_local_layers_and_experts_as_stated(void **state) {
-    (void)state;
     sm_truth_row row = experts_row("a", "");
     sm_training_row *t = &row.of.training;
     row_models *models = row_models_new(models_families());
@@ -110,7 +102,6 @@ static void test_local_layers_and_experts_as_stated(void **state) {
 }
 
 static void test_networks_as_stated(void **state) {
-    (void)state;
     sm_truth_row row = experts_row("a", "");
     sm_system usual, stated;
     const char *why;
@@ -130,7 +121,6 @@ static void test_networks_as_stated(void **state) {
 
 /* Two cores of a chip: neighbours of the tensor axis, which is the innermost, else replicas. */
 static void test_ranks_of_one_chip_fold(void **state) {
-    (void)state;
     sm_truth_row row = experts_row("AWS Neuron trn1 training performance table", "");
     sm_training_row *t = &row.of.training;
     row.chip = "AWS Trainium1 (trn1.32xlarge)";
@@ -153,7 +143,6 @@ static void test_ranks_of_one_chip_fold(void **state) {
 }
 
 static void test_software_as_stated(void **state) {
-    (void)state;
     sm_truth_row row = experts_row("vTrain validation ground truth (MICRO 2024)", "");
     assert_string_equal(sm_truth_software(&row), "default");
     row.software = "vtrain-megatron";

@@ -1,9 +1,5 @@
 /* What a training row says of its run, read into a plan, and the software it is priced with. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "model_of.h"
 #include "scalemodel/truth.h"
 #include <math.h>
@@ -57,7 +53,6 @@ static sm_prediction predicted(const sm_truth_row *row) {
 
 /* A compiled loss holds fewer bytes of each logit. */
 static void torchtitan_compiles_its_loss_since_2025(void **state) {
-    (void)state;
     sm_truth_row row = a_row("torchtitan Llama 3.1 benchmarks");
     row.software = "torchtitan";
     double before = predicted(&row).memory.total;
@@ -67,7 +62,6 @@ static void torchtitan_compiles_its_loss_since_2025(void **state) {
 }
 
 static void a_plan_as_stated_is_priced(void **state) {
-    (void)state;
     sm_truth_row row = a_row("ml-engineering: when to upgrade GPUs");
     assert_int_equal(predicted(&row).plan.offload, SM_OFFLOAD_NONE);
     row.of.training.plan = "fsdp=8,microbatch=2,zero=3,offload=optimizer";
@@ -79,7 +73,6 @@ static void a_plan_as_stated_is_priced(void **state) {
 }
 
 static void fine_tuning_of_all_weights_is_predicted(void **state) {
-    (void)state;
     sm_truth_row row = a_row("NeMo 24.07");
     double pretrain = predicted(&row).expected_s;
     row.of.training.task = "sft";
@@ -88,7 +81,6 @@ static void fine_tuning_of_all_weights_is_predicted(void **state) {
 
 /* 30 layers and two more for embedding and head on 4 x 8 chunks. */
 static void chunks_of_embedding_and_head_hold_no_layer(void **state) {
-    (void)state;
     sm_truth_row row = a_row("NVIDIA DGX Cloud Benchmarking recipes");
     sm_training_row *r = &row.of.training;
     r->model.layers = 30;
@@ -102,14 +94,12 @@ static void chunks_of_embedding_and_head_hold_no_layer(void **state) {
 }
 
 static void a_sequence_not_stated_is_what_is_missing(void **state) {
-    (void)state;
     sm_truth_row row = a_row("AMD Primus tech blogs");
     row.of.training.seq_len = NAN;
     assert_string_equal(predicted(&row).unknown, "seq_len not stated");
 }
 
 static void degrees_beyond_the_devices_are_refused(void **state) {
-    (void)state;
     sm_truth_row row = a_row("AMD Primus tech blogs");
     row.of.training.tp = row.of.training.cp = row.of.training.pp = row.of.training.vp = 2000000000;
     assert_string_equal(predicted(&row).unknown, "the degrees do not divide the devices");

@@ -1,9 +1,5 @@
 /* Statistics of errors against cases worked by hand, definitions and properties. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "scalemodel/truth.h"
 #include <math.h>
 #include <stdlib.h>
@@ -16,13 +12,11 @@ static void near(double value, double wanted) {
 /* ---- one comparison ---- */
 
 static void test_error_is_relative_to_measured(void **state) {
-    (void)state;
     near(sm_comparison_error(&(sm_comparison){.measured = 2.0, .expected = 3.0}), 0.5);
     near(sm_comparison_error(&(sm_comparison){.measured = 4.0, .expected = 3.0}), -0.25);
 }
 
 static void test_below_the_bound(void **state) {
-    (void)state;
     assert_true(sm_comparison_below(&(sm_comparison){.measured = 0.999, .lower = 1.0}));
     assert_false(sm_comparison_below(&(sm_comparison){.measured = 1.0, .lower = 1.0}));
     /* 0.1 + 0.2 is no measurement below 0.3 */
@@ -33,7 +27,6 @@ static void test_below_the_bound(void **state) {
 /* ---- quantiles ---- */
 
 static void test_quantiles_by_hand(void **state) {
-    (void)state;
     double values[] = {40.0, 10.0, 30.0, 20.0};
     near(sm_quantile(values, 4, 0.0), 10.0);
     near(sm_quantile(values, 4, 0.5), 25.0);
@@ -46,7 +39,6 @@ static void test_quantiles_by_hand(void **state) {
 }
 
 static void test_quantiles_are_monotone_and_within(void **state) {
-    (void)state;
     sm_rng rng = {11};
     for (int round = 0; round < 200; round++) {
         double values[40];
@@ -64,7 +56,6 @@ static void test_quantiles_are_monotone_and_within(void **state) {
 /* ---- statistics of many ---- */
 
 static void test_stats_by_hand(void **state) {
-    (void)state;
     /* errors +10 %, -20 %, +40 %, 0 % */
     sm_comparison c[] = {
         {.measured = 10.0, .lower = 5.0, .expected = 11.0, .low = 9.0, .high = 12.0},
@@ -84,7 +75,6 @@ static void test_stats_by_hand(void **state) {
 }
 
 static void test_stats_of_none(void **state) {
-    (void)state;
     sm_error_stats stats = sm_error_stats_of(NULL, 0, NULL);
     assert_int_equal(stats.n, 0);
     assert_int_equal(stats.below_lower, 0);
@@ -94,7 +84,6 @@ static void test_stats_of_none(void **state) {
 
 /* A unit has no say in an error; nor has the order of the rows. */
 static void test_stats_do_not_depend_on_unit_or_order(void **state) {
-    (void)state;
     enum { ROWS = 50 };
     sm_comparison c[ROWS], other[ROWS];
     double scratch[ROWS];
@@ -140,7 +129,6 @@ static double tau_of(const double *a, const double *b, size_t n) {
 }
 
 static void kendall_counts_ties(void **state) {
-    (void)state;
     sm_rng rng = {3};
     for (int i = 0; i < 500; i++) {
         double a[32], b[32];
@@ -154,7 +142,6 @@ static void kendall_counts_ties(void **state) {
 }
 
 static void test_tau_by_hand(void **state) {
-    (void)state;
     double a[] = {1, 2, 3, 4}, same[] = {10, 20, 30, 40}, back[] = {4, 3, 2, 1};
     double swapped[] = {2, 1, 3, 4}; /* one of six pairs discordant */
     near(tau_of(a, same, 4), 1.0);
@@ -179,7 +166,6 @@ static double tau_of_pairs(const double *a, const double *b, size_t n) {
 }
 
 static void test_tau_properties(void **state) {
-    (void)state;
     sm_rng rng = {13};
     for (int round = 0; round < 100; round++) {
         double a[20], b[20], logs[20], minus[20];
@@ -198,7 +184,6 @@ static void test_tau_properties(void **state) {
 }
 
 static void test_time_lost(void **state) {
-    (void)state;
     double expected[] = {3, 2, 4}, measured[] = {10, 12, 11};
     near(sm_time_lost(expected, measured, 3), 0.2);
     near(sm_time_lost(measured, measured, 3), 0.0);

@@ -1,15 +1,10 @@
 /* Rows written to a file read back as they were, and predict the same. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "model_of.h"
 #include "scalemodel/io.h"
@@ -18,7 +13,6 @@ static char folder[] = "/tmp/scalemodel-rows-XXXXXX";
 static char path[80], other[80];
 
 static int begin(void **state) {
-    (void)state;
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/rows.jsonl", folder);
     snprintf(other, sizeof other, "%s/again.jsonl", folder);
@@ -26,7 +20,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     unlink(path);
     unlink(other);
     return rmdir(folder);
@@ -61,7 +54,6 @@ static void append(const char *to, const sm_truth_row *row) {
 
 /* Rows of each kind as they were published, some from every part of their file. */
 static void published_rows_come_back(void **state) {
-    (void)state;
     static const char *const files[] = {"data/truth/training.csv",    "data/truth/gemm.csv",
                                         "data/truth/attention.csv",   "data/truth/collectives.csv",
                                         "data/truth/memops.csv",      "data/truth/inference.csv",
@@ -107,7 +99,6 @@ static sm_truth_row own_step(void) {
 }
 
 static void own_rows_come_back(void **state) {
-    (void)state;
     sm_truth_row row = own_step();
     sm_arena *arena = sm_arena_new();
     unlink(path);
@@ -152,7 +143,6 @@ static void refused(const char *text, const char *why) {
 }
 
 static void other_files_are_left_alone(void **state) {
-    (void)state;
     refused("chip,dtype,m,n,k,time_us\nh100,bf16,8,8,8,1\n",
             "%s holds no JSON lines: rows are added to those alone");
     refused("{\"chip\":\"h100\",\"dtype\":\"bf16\",\"m\":8,\"n\":8,\"k\":8,\"time_us\":1}",
@@ -171,7 +161,6 @@ static void other_files_are_left_alone(void **state) {
 
 /* A chip that the catalogue has not is the one that is given. */
 static void rows_of_own_chips_are_predicted(void **state) {
-    (void)state;
     sm_truth_row row;
     bool known;
     sm_truth_row_blank(SM_TRUTH_GEMM, &row);
@@ -208,7 +197,6 @@ static const char *reason(const sm_truth_row *row) {
 /* A step of this program's runtime is priced as the runtime executes it, under the plan it states,
  * whatever the row's degrees say. */
 static void own_steps_are_priced_as_run(void **state) {
-    (void)state;
     sm_truth_row row = own_step();
     sm_training_row *t = &row.of.training;
     sm_error err = {.status = SM_OK};

@@ -1,19 +1,13 @@
 /* units: dtypes and the printing of quantities. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "scalemodel/units.h"
 
 static void dtypes_round_trip(void **state) {
-    (void)state;
     for (int i = 0; i < SM_DTYPE_COUNT; i++) {
         const char *name = sm_dtype_name((sm_dtype)i);
         sm_dtype parsed = SM_DTYPE_COUNT;
@@ -25,7 +19,6 @@ static void dtypes_round_trip(void **state) {
 }
 
 static void dtype_sizes(void **state) {
-    (void)state;
     assert_true(sm_dtype_bytes(SM_BF16) == 2);
     assert_true(sm_dtype_bytes(SM_TF32) == 4);
     assert_true(sm_dtype_bytes(SM_INT4) == 0.5);
@@ -35,7 +28,6 @@ static void dtype_sizes(void **state) {
 }
 
 static void dtype_aliases_and_case(void **state) {
-    (void)state;
     sm_dtype dtype = SM_DTYPE_COUNT;
     assert_true(sm_dtype_parse("BFloat16,", 8, &dtype));
     assert_int_equal(dtype, SM_BF16);
@@ -103,7 +95,6 @@ static const example examples[] = {
 };
 
 static void short_forms(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         char out[64];
         assert_ptr_equal(examples[i].format(out, sizeof out, examples[i].value), out);
@@ -112,7 +103,6 @@ static void short_forms(void **state) {
 }
 
 static void rates_and_values(void **state) {
-    (void)state;
     char out[64];
     assert_string_equal(sm_format_rate(out, sizeof out, 459e12, "FLOP/s"), "459 TFLOP/s");
     assert_string_equal(sm_format_rate(out, sizeof out, 2.77e12, "B/s"), "2.77 TB/s");
@@ -127,7 +117,6 @@ static void rates_and_values(void **state) {
 
 /* Whatever the value: at most three significant digits away, and short. */
 static void short_forms_are_close(void **state) {
-    (void)state;
     sm_rng rng = {3};
     for (int i = 0; i < 20000; i++) {
         double value = pow(10, 30 * sm_rng_unit(&rng) - 10);
@@ -144,7 +133,6 @@ static void short_forms_are_close(void **state) {
 }
 
 static void exact_reads_back(void **state) {
-    (void)state;
     sm_rng rng = {5};
     char out[64];
     for (int i = 0; i < 50000; i++) {
@@ -162,7 +150,6 @@ static void exact_reads_back(void **state) {
 }
 
 static void small_buffers_are_respected(void **state) {
-    (void)state;
     char out[4] = "xxx";
     sm_format_bytes(out, sizeof out, 95.7e9);
     assert_string_equal(out, "95.");
@@ -171,7 +158,6 @@ static void small_buffers_are_respected(void **state) {
 }
 
 static void non_finite_values_do_not_break(void **state) {
-    (void)state;
     char out[64];
     assert_string_equal(sm_format_seconds(out, sizeof out, (double)INFINITY), "inf s");
     assert_string_equal(sm_format_count(out, sizeof out, (double)NAN), "nan");
@@ -182,7 +168,6 @@ static void non_finite_values_do_not_break(void **state) {
 
 /* A locale with a decimal comma changes nothing. Skipped where none is installed. */
 static void locale_changes_nothing(void **state) {
-    (void)state;
     if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL) skip();
     char out[64];
     sm_format_exact(out, sizeof out, 2.5);
